@@ -41,6 +41,7 @@ inline constexpr char first[] = "first";
 inline constexpr char firstWarp[] = "first_warp";
 inline constexpr char format[] = "format";
 inline constexpr char from[] = "from";
+inline constexpr char furtherImages[] = "further_images";
 inline constexpr char grid[] = "grid";
 inline constexpr char id[] = "id";
 inline constexpr char image[] = "image";

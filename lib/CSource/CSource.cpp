@@ -53,7 +53,7 @@ private:
   void writeParameters(llvm::raw_ostream &os, const NumberedKernel &numbered);
   void writeTickets(llvm::raw_ostream &os, const NumberedKernel &numbered);
   void writeRequirements(llvm::raw_ostream &os, const NumberedKernel &numbered);
-  void writeImage(llvm::raw_ostream &os);
+  void writeImages(llvm::raw_ostream &os);
   void writeKernel(llvm::raw_ostream &os, const NumberedKernel &numbered);
   void writeAlternatives(llvm::raw_ostream &os);
   void writeSequence(llvm::raw_ostream &os);
@@ -355,12 +355,13 @@ void Writer::writeRequirements(llvm::raw_ostream &os, const NumberedKernel &numb
   os << "{0, 0}};\n";
 }
 
-void Writer::writeImage(llvm::raw_ostream &os) {
-  os << "static const unsigned char image[] = {";
-  for (auto [i, byte] : llvm::enumerate(bundle.image)) {
-    os << (i % 20 ? "" : "\n    ") << unsigned(static_cast<unsigned char>(byte)) << ",";
+void Writer::writeImages(llvm::raw_ostream &os) {
+  for (auto [number, image] : llvm::enumerate(bundle.images)) {
+    os << "static const unsigned char image" << number << "[] = {";
+    for (auto [i, byte] : llvm::enumerate(image))
+      os << (i % 20 ? "" : "\n    ") << unsigned(static_cast<unsigned char>(byte)) << ",";
+    os << "\n};\n";
   }
-  os << "\n};\n";
 }
 
 void Writer::writeTables(llvm::raw_ostream &os, const NumberedKernel &numbered) {
@@ -405,7 +406,7 @@ void Writer::writeKernel(llvm::raw_ostream &os, const NumberedKernel &numbered) 
   os << ", " << int(kernel.persistent) << ", " << int(kernel.pdl) << ",\n     "
      << kernel.blocksPerMultiprocessor << ", " << triple(kernel.block) << ", "
      << triple(kernel.cluster) << ", " << kernel.sharedMemory << ", " << number / 10 << ", "
-     << number % 10 << ", image}";
+     << number % 10 << ", image" << kernel.image << "}";
 }
 
 /// The sequence itself, its workspaces and its launches.
@@ -534,7 +535,7 @@ std::string Writer::writeSource() {
                             : "/* ---- This kernel ---- */\n\n");
   for (const NumberedKernel &numbered : kernels)
     writeTables(os, numbered);
-  writeImage(os);
+  writeImages(os);
   os << "static const KernelInfo kernels[KERNEL_COUNT] = {\n";
   for (const NumberedKernel &numbered : kernels) {
     os << "    ";

@@ -123,8 +123,8 @@ static int loadPlace(Call call, Place *place) {
     return 0;
   if ((status = checkDevice(call, place->device)) != 0)
     return status;
-  for (other = places; other; other = other->next) /* The kernels are of one module. */
-    if (other->id == place->id && other->module)
+  for (other = places; other; other = other->next) /* An image is loaded once. */
+    if (other->id == place->id && other->module && other->kernel->image == call.kernel->image)
       place->module = other->module;
   if ((!place->module &&
        check(call, cuda.cuModuleLoadDataEx(&place->module, call.kernel->image, 0, NULL, NULL),

@@ -14,7 +14,8 @@ namespace tessera {
 namespace {
 class Gate {
 public:
-  Gate(const PTXText &ptx, ModuleOp module) : ptx(ptx), module(module) {}
+  Gate(const PTXText &ptx, ModuleOp module, std::vector<Refusal> &refusals)
+      : ptx(ptx), module(module), refusals(refusals) {}
 
   void check(const PtxasMessage &message);
   void checkSpills(const PtxasFunction &function);
@@ -32,8 +33,7 @@ private:
     if (std::optional<SourcePosition> position = ptx.position(message.ptxLine))
       return FileLineColLoc::get(module.getContext(), position->file, position->line,
                                  position->column);
-    StringRef name = message.function;
-    if (Operation *op = kernel(name.empty() ? ptx.kernelAt(message.ptxLine) : name))
+    if (Operation *op = kernel(getKernelName(message)))
       return op->getLoc();
     // A message that names no function can only be about the one that there is.
     auto functions = llvm::make_filter_range(
@@ -45,15 +45,24 @@ private:
     return module->hasAttr(noSpillsAttrName) || (op && op->hasAttr(noSpillsAttrName));
   }
 
+  /// Of which kernel a message is; empty where it cannot be told.
+  StringRef getKernelName(const PtxasMessage &message) const {
+    return message.function.empty() ? ptx.kernelAt(message.ptxLine) : message.function;
+  }
+  void refuse(StringRef name, unsigned spilledBytes = 0) {
+    outcome = std::max(outcome, GateOutcome::Refused);
+    refusals.push_back({name.str(), spilledBytes});
+  }
   void reportSlow(const PtxasMessage &message);
 
   const PTXText &ptx;
   ModuleOp module;
+  std::vector<Refusal> &refusals;
 };
 } // namespace
 
 void Gate::reportSlow(const PtxasMessage &message) {
-  outcome = std::max(outcome, GateOutcome::Refused);
+  refuse(getKernelName(message));
   PtxasExplanation explanation = explainPtxasCode(message.code);
   Location loc = locate(message);
   InFlightDiagnostic error = emitError(loc);
@@ -106,7 +115,7 @@ void Gate::checkSpills(const PtxasFunction &function) {
   }
   bool promised = promisesFit(op);
   if (promised)
-    outcome = std::max(outcome, GateOutcome::Refused);
+    refuse(function.name, function.spillStoreBytes);
   Location loc = op ? op->getLoc() : module.getLoc();
   InFlightDiagnostic report = promised ? emitError(loc) : emitWarning(loc);
   report << "kernel '" << function.name << "' does not fit in its registers: ptxas spills "
@@ -154,8 +163,9 @@ void Gate::checkImage(const PtxasRun &run, ArrayRef<std::string> arguments) {
 }
 
 GateOutcome checkAssembly(const PtxasRun &run, const PtxasLog &log, const PTXText &ptx,
-                          ArrayRef<std::string> arguments, ModuleOp module) {
-  Gate gate(ptx, module);
+                          ArrayRef<std::string> arguments, ModuleOp module,
+                          std::vector<Refusal> &refusals) {
+  Gate gate(ptx, module, refusals);
   for (const PtxasMessage &message : log.messages)
     gate.check(message);
   for (const PtxasFunction &function : log.functions)
@@ -180,7 +190,7 @@ Assembly assemble(ModuleOp module, StringRef ptx, const PTXText &index, StringRe
     return assembly;
   }
   assembly.log = parsePtxasLog(run->log);
-  assembly.outcome = checkAssembly(*run, assembly.log, index, arguments, module);
+  assembly.outcome = checkAssembly(*run, assembly.log, index, arguments, module, assembly.refusals);
   assembly.cubin = std::move(run->cubin);
   assembly.logText = std::move(run->log);
   return assembly;

@@ -16,17 +16,25 @@ enum class GateOutcome {
   NotAssembled, ///< there is no usable ptxas, or it rejected the PTX, or died
 };
 
+/// An error that refuses a kernel.
+struct Refusal {
+  std::string kernel;        ///< empty where ptxas did not say of which it speaks
+  unsigned spilledBytes = 0; ///< that a thread stores, where that is the reason
+};
+
 /// Judges the outcome of a ptxas run on the PTX of `module` with `arguments` beside its own.
 /// Reports errors, warnings and remarks at the source line that ptxas' message leads to through
-/// `ptx`, else at the kernel.
+/// `ptx`, else at the kernel. `refusals` gets one for each error that refuses a kernel, in order.
 GateOutcome checkAssembly(const PtxasRun &run, const PtxasLog &log, const PTXText &ptx,
-                          llvm::ArrayRef<std::string> arguments, mlir::ModuleOp module);
+                          llvm::ArrayRef<std::string> arguments, mlir::ModuleOp module,
+                          std::vector<Refusal> &refusals);
 
 /// A module's machine code, judged.
 struct Assembly {
   GateOutcome outcome = GateOutcome::NotAssembled;
-  std::string cubin;   ///< empty unless ptxas succeeded
-  std::string logText; ///< what ptxas printed
+  std::vector<Refusal> refusals; ///< as of checkAssembly
+  std::string cubin;             ///< empty unless ptxas succeeded
+  std::string logText;           ///< what ptxas printed
   PtxasLog log;
 };
 

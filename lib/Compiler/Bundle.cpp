@@ -176,19 +176,38 @@ void nameTimelineStages(json::Object &kernel, StringRef source) {
   }
 }
 
-std::string writeBundle(json::Object parameters, ImageKind kind, StringRef image,
-                        json::Array kernels, json::Array sequences, json::Array choices) {
-  json::Object bundle{
-      {key::format, "tessera-bundle"},
-      // What has no sequences or choices is for readers that know none too.
-      {key::version, !choices.empty()    ? 3
-                     : sequences.empty() ? 1
-                                         : 2},
-      {key::target, targetName},
-      {key::parameters, std::move(parameters)},
-      {key::image, json::Object{{key::kind, kind == ImageKind::Cubin ? "cubin" : "ptx"},
-                                {key::base64, llvm::encodeBase64(image)}}},
-      {key::kernels, std::move(kernels)}};
+static json::Object describeImage(ImageKind kind, const Image &image) {
+  return json::Object{{key::kind, kind == ImageKind::Cubin ? "cubin" : "ptx"},
+                      {key::base64, llvm::encodeBase64(*image)}};
+}
+
+std::string writeBundle(json::Object parameters, ImageKind kind, ArrayRef<BundledKernel> kernels,
+                        json::Array sequences, json::Array choices) {
+  SmallVector<Image> images;
+  json::Array described, further;
+  for (const BundledKernel &kernel : kernels) {
+    size_t number = llvm::find(images, kernel.image) - images.begin();
+    if (number == images.size())
+      images.push_back(kernel.image);
+    json::Object entry = kernel.description;
+    if (number)
+      entry[key::image] = number;
+    described.push_back(std::move(entry));
+  }
+  for (const Image &image : llvm::drop_begin(images))
+    further.push_back(describeImage(kind, image));
+  json::Object bundle{{key::format, "tessera-bundle"},
+                      // What has none of these is for readers that know none too.
+                      {key::version, !further.empty()    ? 4
+                                     : !choices.empty()  ? 3
+                                     : sequences.empty() ? 1
+                                                         : 2},
+                      {key::target, targetName},
+                      {key::parameters, std::move(parameters)},
+                      {key::image, describeImage(kind, images.front())},
+                      {key::kernels, std::move(described)}};
+  if (!further.empty())
+    bundle[key::furtherImages] = std::move(further);
   if (!sequences.empty())
     bundle[key::sequences] = std::move(sequences);
   if (!choices.empty())

@@ -11,10 +11,20 @@
 #include "lib/Codegen/PtxasLog.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/JSON.h"
+#include <memory>
 
 namespace tessera {
 
 enum class ImageKind { Cubin, PTX };
+
+/// The bytes of a cubin, or PTX text. Kernels that were assembled together share it.
+using Image = std::shared_ptr<const std::string>;
+
+/// A kernel of `describeKernels`, and where its code is.
+struct BundledKernel {
+  llvm::json::Object description;
+  Image image;
+};
 
 /// `attribute` as JSON: dictionaries as objects, arrays and dense i32/i64 arrays as arrays,
 /// strings and types as strings, integers, floats, i1 as booleans, unit as true. Anything else is
@@ -35,11 +45,10 @@ void nameTimelineStages(llvm::json::Object &kernel, llvm::StringRef source);
 /// where in shared memory, which its entry of a bundle has outside of the report.
 llvm::json::Object completeReport(const llvm::json::Object &kernel);
 
-/// Bundle text of an image (the bytes of a cubin, or PTX text) and its kernels. `parameters` are
-/// the values of the source's parameters by name; `sequences` launch the kernels, `choices` one of
-/// several.
-std::string writeBundle(llvm::json::Object parameters, ImageKind kind, llvm::StringRef image,
-                        llvm::json::Array kernels, llvm::json::Array sequences,
+/// Bundle text of kernels and their images. `parameters` are the values of the source's parameters
+/// by name; `sequences` launch the kernels, `choices` one of several.
+std::string writeBundle(llvm::json::Object parameters, ImageKind kind,
+                        llvm::ArrayRef<BundledKernel> kernels, llvm::json::Array sequences,
                         llvm::json::Array choices);
 
 } // namespace tessera

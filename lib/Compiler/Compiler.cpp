@@ -28,7 +28,7 @@ namespace tessera {
 
 namespace {
 /// One compilation, from the text of a source to the requested form.
-class Compilation {
+class Compilation : private TrialCompiler {
 public:
   Compilation(MLIRContext &context, const CompileOptions &options, CompilationObserver *observer)
       : context(context), options(options), observer(observer), dump(options.dumpDir) {
@@ -48,14 +48,26 @@ private:
   CompileStatus addAlternatives(OwningOpRef<ModuleOp> &form);
   CompileStatus selectKernel(ModuleOp form);
   CompileStatus readParameters();
-  CompileStatus compileModule(OwningOpRef<ModuleOp> form);
+  CompileStatus compile(OwningOpRef<ModuleOp> form) override;
+  ArrayRef<Refusal> getRefusals() const override { return refusals; }
+  void forget() override { kept.clear(); }
+  bool isKept(StringRef kernel) const override { return kept.count(kernel); }
+  bool canJoin(ModuleOp source) const override;
+  CompileStatus join(ModuleOp source) override;
   CompileStatus runPhase(ModuleOp form, StringRef name,
                          llvm::function_ref<void(OpPassManager &)> build);
   CompileStatus lower();
   CompileStatus checkLowered();
   CompileStatus generateCode();
   CompileStatus assemblePTX(StringRef ptx, const PTXText &index);
-  CompileStatus finish(const PTXText &index, const PtxasLog *log, ImageKind kind, StringRef image);
+  CompileStatus keepKernels(const PTXText &index, const PtxasLog *log, std::string image);
+  CompileStatus finish(const PTXText &index, const PtxasLog *log, ImageKind kind,
+                       std::string image);
+  CompileStatus finish(ImageKind kind);
+  void begin(ModuleOp form);
+  bool isRefused(StringRef kernel) const {
+    return llvm::any_of(refusals, [&](const Refusal &refusal) { return refusal.kernel == kernel; });
+  }
   void printModule();
 
   MLIRContext &context;
@@ -69,6 +81,12 @@ private:
   json::Object parameters;
   /// The entries of the bundle, see describeSequence.
   json::Array sequences;
+  /// Of the last trial, the kernels that the assembler refused, see checkAssembly.
+  std::vector<Refusal> refusals;
+  /// The kernels of the result, in order.
+  std::vector<std::string> names;
+  /// What trials made of the kernels that were not refused, the last of each.
+  llvm::StringMap<BundledKernel> kept;
   TunedForm tuned;
   /// The kernels of the choice that is being compiled, if it is one.
   std::optional<Alternatives> alternatives;
@@ -231,42 +249,77 @@ void Compilation::printModule() {
 // Machine code
 //===----------------------------------------------------------------------===//
 
-CompileStatus Compilation::finish(const PTXText &index, const PtxasLog *log, ImageKind kind,
-                                  StringRef image) {
+/// Keeps what was assembled of the kernels that were not refused.
+CompileStatus Compilation::keepKernels(const PTXText &index, const PtxasLog *log,
+                                       std::string image) {
   FailureOr<json::Array> kernels = describeKernels(*module, index, log);
   if (failed(kernels))
     return CompileStatus::SourceError;
+  auto shared = std::make_shared<const std::string>(std::move(image));
   for (json::Value &kernel : *kernels) {
     json::Object &object = *kernel.getAsObject();
     // Stages name lines, which are those of one file only where there is one.
     if (files->getFiles().size() == 1)
       nameTimelineStages(object, sourceText);
-    KernelReport report;
-    report.name = object.getString("name").value_or("").str();
-    for (const TunedKernel &known : tuned.kernels)
-      if (known.name == report.name)
-        (*object.getObject("report"))["tuning"] = known.describe();
-    report.description = llvm::formatv("{0:2}", kernel);
-    report.report = llvm::formatv("{0:2}", json::Value(completeReport(object)));
-    result.kernels.push_back(std::move(report));
+    std::string name = object.getString("name").value_or("").str();
+    if (!isRefused(name))
+      kept[name] = {std::move(object), shared};
   }
-  for (json::Value &sequence : sequences)
-    addDemands(*sequence.getAsObject(), *kernels);
+  return CompileStatus::Success;
+}
+
+/// The result of kernels that are kept: of a bundle all, otherwise of their one image.
+CompileStatus Compilation::finish(ImageKind kind) {
+  SmallVector<BundledKernel> kernels;
+  json::Array described;
+  for (const std::string &name : names) {
+    BundledKernel &kernel = kernels.emplace_back(kept.find(name)->second);
+    for (const TunedKernel &known : tuned.kernels)
+      if (known.name == name)
+        (*kernel.description.getObject("report"))["tuning"] = known.describe();
+    KernelReport report;
+    report.name = name;
+    report.description = llvm::formatv("{0:2}", json::Value(json::Object(kernel.description)));
+    report.report = llvm::formatv("{0:2}", json::Value(completeReport(kernel.description)));
+    result.kernels.push_back(std::move(report));
+    described.push_back(json::Object(kernel.description));
+  }
   if (options.emit != EmitKind::Bundle) {
-    result.output = image.str();
+    result.output = *kernels.front().image;
     return CompileStatus::Success;
   }
+  for (json::Value &sequence : sequences)
+    addDemands(*sequence.getAsObject(), described);
   // A trial of one of them by itself makes no choice.
   json::Array choices;
-  if (alternatives && alternatives->size() > 1 && kernels->size() == alternatives->size()) {
-    FailureOr<json::Object> choice = alternatives->describe(*kernels, tuned);
+  if (alternatives && alternatives->size() > 1 && kernels.size() == alternatives->size()) {
+    FailureOr<json::Object> choice = alternatives->describe(described, tuned);
     if (failed(choice))
       return CompileStatus::SourceError;
     choices.push_back(std::move(*choice));
   }
-  result.output = writeBundle(std::move(parameters), kind, image, std::move(*kernels),
-                              std::move(sequences), std::move(choices));
+  result.output = writeBundle(json::Object(parameters), kind, kernels, std::move(sequences),
+                              std::move(choices));
   return CompileStatus::Success;
+}
+
+CompileStatus Compilation::finish(const PTXText &index, const PtxasLog *log, ImageKind kind,
+                                  std::string image) {
+  CompileStatus status = keepKernels(index, log, std::move(image));
+  return status == CompileStatus::Success ? finish(kind) : status;
+}
+
+bool Compilation::canJoin(ModuleOp source) const {
+  // Files of steps, and a page, show what was compiled last.
+  if (dump.isEnabled() || observer || options.emit < EmitKind::Cubin || options.bundlePtx)
+    return false;
+  return options.emit == EmitKind::Bundle ||
+         llvm::hasSingleElement(source.getOps<tile::KernelOp>());
+}
+
+CompileStatus Compilation::join(ModuleOp source) {
+  begin(source);
+  return finish(ImageKind::Cubin);
 }
 
 CompileStatus Compilation::assemblePTX(StringRef ptx, const PTXText &index) {
@@ -277,8 +330,13 @@ CompileStatus Compilation::assemblePTX(StringRef ptx, const PTXText &index) {
   dump.write("kernel.cubin", assembly.cubin, module->getLoc());
   switch (assembly.outcome) {
   case GateOutcome::Pass:
-    return finish(index, &assembly.log, ImageKind::Cubin, assembly.cubin);
+    return finish(index, &assembly.log, ImageKind::Cubin, std::move(assembly.cubin));
   case GateOutcome::Refused:
+    refusals = std::move(assembly.refusals);
+    // Without code, or where ptxas did not say of which it speaks, nothing is known of the others.
+    if (assembly.cubin.empty() || isRefused(""))
+      return CompileStatus::SourceError;
+    (void)keepKernels(index, &assembly.log, std::move(assembly.cubin));
     return CompileStatus::SourceError;
   case GateOutcome::NotAssembled:
     return CompileStatus::ToolchainError;
@@ -304,20 +362,29 @@ CompileStatus Compilation::generateCode() {
   PTXText index(*ptx);
   bool ships =
       options.emit == EmitKind::PTX || (options.emit == EmitKind::Bundle && options.bundlePtx);
-  return ships ? finish(index, nullptr, ImageKind::PTX, *ptx) : assemblePTX(*ptx, index);
+  return ships ? finish(index, nullptr, ImageKind::PTX, std::move(*ptx)) : assemblePTX(*ptx, index);
+}
+
+/// Begins a result of the kernels and sequences of `form`.
+void Compilation::begin(ModuleOp form) {
+  result = CompileResult();
+  names.clear();
+  for (auto kernel : form.getOps<tile::KernelOp>())
+    names.push_back(kernel.getSymName().str());
+  sequences.clear();
+  for (auto sequence : form.getOps<tile::SequenceOp>())
+    sequences.push_back(describeSequence(sequence));
 }
 
 /// One trial: from a form of the source that is cleaned up to what was asked for.
-CompileStatus Compilation::compileModule(OwningOpRef<ModuleOp> form) {
+CompileStatus Compilation::compile(OwningOpRef<ModuleOp> form) {
   module = std::move(form);
-  result = CompileResult();
+  refusals.clear();
   if (observer)
     observer->beginTrial(*module);
+  begin(*module);
   if (CompileStatus status = readParameters(); status != CompileStatus::Success)
     return status;
-  sequences.clear();
-  for (auto sequence : module->getOps<tile::SequenceOp>())
-    sequences.push_back(describeSequence(sequence));
   // Passes lower kernels; of a sequence nothing changes.
   if (options.emit > EmitKind::Scheduled)
     tile::eraseSequences(*module);
@@ -385,8 +452,7 @@ CompileStatus Compilation::run(StringRef text, StringRef fileName) {
     status = addAlternatives(source);
   if (status != CompileStatus::Success)
     return status;
-  auto compile = [&](OwningOpRef<ModuleOp> form) { return compileModule(std::move(form)); };
-  Trials trials(context, compile);
+  Trials trials(context, *this);
   status = trials.run(*source, tuned);
   for (const source::File &file : files->getFiles())
     result.files.push_back(file.name);

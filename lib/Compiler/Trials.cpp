@@ -27,14 +27,64 @@ Trials::Trial Trials::attempt(OwningOpRef<ModuleOp> module) {
     trial.diagnostics.push_back(std::move(diagnostic));
     return success();
   });
-  trial.status = compile(std::move(module));
+  trial.status = compiler.compile(std::move(module));
+  trial.refusals = compiler.getRefusals().vec();
   return trial;
+}
+
+unsigned Trials::Trial::spilledBytes() const {
+  unsigned most = 0;
+  for (const Refusal &refusal : refusals) {
+    if (!refusal.spilledBytes)
+      return 0;
+    most = std::max(most, refusal.spilledBytes);
+  }
+  return most;
 }
 
 /// Reports what the trial held back.
 void Trials::replay(Trial &trial) {
-  for (mlir::Diagnostic &diagnostic : trial.diagnostics)
+  for (mlir::Diagnostic &diagnostic : trial.diagnostics) {
+    reported[diagnostic.getLocation()].insert(diagnostic.str());
     context.getDiagEngine().emit(std::move(diagnostic));
+  }
+}
+
+/// The trial of one kernel of a module that the assembler refused: what `whole` holds back about it
+/// alone. Nothing where that is not known.
+std::optional<Trials::Trial> Trials::takeRefusal(Trial &whole, KernelOp kernel) {
+  auto isError = [](const mlir::Diagnostic &diagnostic) {
+    return diagnostic.getSeverity() == DiagnosticSeverity::Error;
+  };
+  size_t count = llvm::count_if(whole.diagnostics, isError);
+  auto isOwnRefusal = [&](const Refusal &refusal) { return refusal.kernel == kernel.getSymName(); };
+  if (llvm::none_of(whole.refusals, isOwnRefusal) || count != whole.refusals.size())
+    return std::nullopt;
+  Trial own;
+  own.status = whole.status;
+  Trial others;
+  auto refusal = whole.refusals.begin();
+  for (mlir::Diagnostic &diagnostic : whole.diagnostics) {
+    bool isOwn =
+        isError(diagnostic) ? isOwnRefusal(*refusal) : diagnostic.getLocation() == kernel.getLoc();
+    Trial &of = isOwn ? own : others;
+    if (isError(diagnostic))
+      of.refusals.push_back(std::move(*refusal++));
+    of.diagnostics.push_back(std::move(diagnostic));
+  }
+  whole.diagnostics = std::move(others.diagnostics);
+  whole.refusals = std::move(others.refusals);
+  return own;
+}
+
+/// Reports what `whole` holds back of the kernels that are kept from it. What has the same words at
+/// the same place as what is reported of another kernel is of a function of both.
+void Trials::replayRest(Trial &whole) {
+  llvm::erase_if(whole.diagnostics, [&](const mlir::Diagnostic &diagnostic) {
+    auto known = reported.find(diagnostic.getLocation());
+    return known != reported.end() && known->second.contains(diagnostic.str());
+  });
+  replay(whole);
 }
 
 static KernelOp findKernel(ModuleOp module, StringRef name) {
@@ -63,6 +113,7 @@ static std::string describe(ScheduleAttr schedule) {
   varied.pingpong = all.pingpong;
   varied.placement = all.placement;
   varied.producerRegisters = all.producerRegisters;
+  varied.consumerRegisters = all.consumerRegisters;
   return tile::printScheduleFields(varied.get(schedule.getContext()));
 }
 
@@ -84,31 +135,31 @@ void Trials::reportLostProducer(KernelOp kernel, const Trial &preferred) {
                           "schedule takes this one without a warning";
 }
 
-CompileStatus Trials::reportFailure(KernelOp kernel, ArrayRef<ScheduleAttr> schedules,
-                                    std::vector<Trial> &trials) {
-  auto print = [](const Trial &trial) {
-    const mlir::Diagnostic *error = trial.findError();
+CompileStatus Trials::reportFailure(KernelOp kernel, std::vector<Attempt> &attempts) {
+  auto print = [](const Attempt &attempt) {
+    const mlir::Diagnostic *error = attempt.trial.findError();
     return error ? error->str() : std::string();
   };
   // What no schedule changes is not about schedules.
   bool isAlike = llvm::all_of(
-      trials, [&](const Trial &trial) { return print(trial) == print(trials.front()); });
+      attempts, [&](const Attempt &attempt) { return print(attempt) == print(attempts.front()); });
   // The preferred schedule is the one that the author would want to have.
-  Trial &reported = trials.front();
+  Trial &reported = attempts.front().trial;
   bool isAlone = llvm::hasSingleElement(kernel->getParentOfType<ModuleOp>().getOps<KernelOp>());
   for (mlir::Diagnostic &diagnostic : reported.diagnostics) {
     // Alternatives are of one place in the source.
     if (&diagnostic == reported.findError() && !isAlone)
       diagnostic.attachNote() << "of kernel '" << kernel.getSymName() << "'";
-    if (&diagnostic != reported.findError() || trials.size() == 1)
+    if (&diagnostic != reported.findError() || attempts.size() == 1)
       continue;
     if (isAlike) {
-      diagnostic.attachNote() << "so it is with each of the " << trials.size()
+      diagnostic.attachNote() << "so it is with each of the " << attempts.size()
                               << " schedules that were tried";
       continue;
     }
-    for (auto [schedule, trial] : llvm::drop_begin(llvm::zip(schedules, trials)))
-      diagnostic.attachNote() << "tried next: " << describe(schedule) << ": " << print(trial);
+    for (const Attempt &attempt : llvm::drop_begin(attempts))
+      diagnostic.attachNote() << "tried next: " << describe(attempt.schedule) << ": "
+                              << print(attempt);
   }
   replay(reported);
   return reported.status;
@@ -185,59 +236,152 @@ SmallVector<ScheduleAttr> Trials::list(KernelOp kernel) {
   return listSchedules(kernel, getRequestedSchedule(kernel), kMostTrials);
 }
 
+/// Whether two schedules make one program, which differs in the registers that its threads may
+/// have.
+static bool differInRegisters(ScheduleAttr a, ScheduleAttr b) {
+  tile::ScheduleFields fields = a.getFields();
+  fields.consumerRegisters = b.getConsumerRegisters();
+  return fields.get(a.getContext()) == b;
+}
+
+namespace {
+/// The schedules that are left to try, the most preferred first. A program that spills does so with
+/// fewer registers too; how much it spills says where to look.
+class Remaining {
+public:
+  explicit Remaining(SmallVector<ScheduleAttr> all) : schedules(std::move(all)) {}
+
+  bool isEmpty() const { return schedules.empty(); }
+  ScheduleAttr take();
+  void refuse(ScheduleAttr tried, unsigned spilledBytes);
+
+  /// Leaves what is preferred to the one that was taken last, which compiles.
+  void accept() { schedules.truncate(taken); }
+
+private:
+  SmallVector<ScheduleAttr> schedules;
+  size_t taken = 0; ///< where the last one stood
+  /// What spilled last.
+  ScheduleAttr spilled;
+  unsigned bytes = 0;
+};
+} // namespace
+
+/// The first, or of a program that spilled the one that may suffice: a register more keeps about
+/// two spilled words, since values that are not needed at a time share it. Only the next ones are
+/// left out by that, and tried if it compiles.
+ScheduleAttr Remaining::take() {
+  taken = 0;
+  if (spilled && differInRegisters(spilled, schedules.front())) {
+    int64_t enough = *spilled.getConsumerRegisters() + bytes / 8;
+    for (auto [i, schedule] : llvm::enumerate(schedules)) {
+      if (!differInRegisters(spilled, schedule))
+        continue;
+      taken = i;
+      if (*schedule.getConsumerRegisters() >= enough)
+        break;
+    }
+  }
+  ScheduleAttr next = schedules[taken];
+  schedules.erase(schedules.begin() + taken);
+  return next;
+}
+
+void Remaining::refuse(ScheduleAttr tried, unsigned spilledBytes) {
+  if (!spilledBytes || !tried)
+    return;
+  llvm::erase_if(schedules, [&](ScheduleAttr other) {
+    return differInRegisters(tried, other) &&
+           *other.getConsumerRegisters() <= *tried.getConsumerRegisters();
+  });
+  spilled = tried;
+  bytes = spilledBytes;
+}
+
 /// Tries the schedules of `name`, of which the outcome of the first may be known. `found` is the
-/// one that compiles.
+/// most preferred one that compiles, whose code is kept.
 CompileStatus Trials::tryAll(ModuleOp source, StringRef name, std::optional<Trial> first,
                              ScheduleAttr &found) {
   SmallVector<ScheduleAttr> schedules = list(findKernel(source, name));
-  std::vector<Trial> trials;
-  if (first)
-    trials.push_back(std::move(*first));
-  while (trials.empty() ||
-         (trials.back().status == CompileStatus::SourceError && trials.size() < schedules.size())) {
+  if (schedules.empty())
+    schedules.push_back(ScheduleAttr());
+  Remaining remaining(std::move(schedules));
+  std::vector<Attempt> refused;
+  std::optional<Attempt> accepted;
+  while (!remaining.isEmpty()) {
+    ScheduleAttr schedule = remaining.take();
     OwningOpRef<ModuleOp> module = isolate(source, name);
-    if (!schedules.empty())
-      findKernel(*module, name).setScheduleAttr(schedules[trials.size()]);
-    trials.push_back(attempt(std::move(module)));
+    if (schedule)
+      findKernel(*module, name).setScheduleAttr(schedule);
+    Trial trial = first ? std::move(*first) : attempt(std::move(module));
+    first.reset();
+    if (trial.status == CompileStatus::SourceError) {
+      remaining.refuse(schedule, trial.spilledBytes());
+      refused.push_back({schedule, std::move(trial)});
+      continue;
+    }
+    accepted = {schedule, std::move(trial)};
+    if (accepted->trial.status != CompileStatus::Success)
+      break;
+    remaining.accept();
   }
-  if (trials.back().status == CompileStatus::SourceError)
-    return reportFailure(findKernel(source, name),
-                         ArrayRef(schedules).slice(0, std::min(trials.size(), schedules.size())),
-                         trials);
-  for (auto [schedule, trial] : llvm::zip(schedules, ArrayRef(trials).drop_back()))
-    reportGivenUp(findKernel(source, name), schedule, trial);
-  if (!schedules.empty())
-    found = schedules[trials.size() - 1];
-  if (found && schedules.front().getWarpSpecialize() == true && found.getWarpSpecialize() == false)
-    reportLostProducer(findKernel(source, name), trials.front());
-  replay(trials.back());
-  return trials.back().status;
+  if (!accepted)
+    return reportFailure(findKernel(source, name), refused);
+  found = accepted->schedule;
+  return accept(findKernel(source, name), refused, *accepted);
+}
+
+/// Reports which schedule a kernel has, and what was given up for it.
+CompileStatus Trials::accept(KernelOp kernel, std::vector<Attempt> &refused, Attempt &accepted) {
+  for (const Attempt &attempt : refused)
+    reportGivenUp(kernel, attempt.schedule, attempt.trial);
+  if (!refused.empty() && refused.front().schedule.getWarpSpecialize() == true &&
+      accepted.schedule.getWarpSpecialize() == false)
+    reportLostProducer(kernel, refused.front().trial);
+  replay(accepted.trial);
+  return accepted.trial.status;
+}
+
+/// The result of `source`, whose kernels have schedules with which they compile, and were reported.
+CompileStatus Trials::finish(ModuleOp source) {
+  if (compiler.canJoin(source))
+    return compiler.join(source);
+  Trial all = attempt(source.clone());
+  if (all.status != CompileStatus::Success)
+    replay(all);
+  return all.status;
 }
 
 CompileStatus Trials::run(ModuleOp source) {
+  compiler.forget();
   Trial whole = attempt(source.clone());
   if (whole.status != CompileStatus::SourceError) {
     replay(whole);
     return whole.status;
   }
-  SmallVector<KernelOp> kernels(source.getOps<KernelOp>());
-  ScheduleAttr found;
-  if (kernels.size() == 1 && source.getOps<tile::SequenceOp>().empty())
-    return tryAll(source, kernels.front().getSymName(), std::move(whole), found);
-  // Which of them was refused, each shows by itself.
-  for (KernelOp kernel : kernels) {
-    found = {};
-    CompileStatus status = tryAll(source, kernel.getSymName(), std::nullopt, found);
+  bool isAlone = llvm::hasSingleElement(source.getOps<KernelOp>()), isKept = false;
+  SmallVector<KernelOp> refused, hopeful;
+  for (KernelOp kernel : source.getOps<KernelOp>()) {
+    if (compiler.isKept(kernel.getSymName()))
+      isKept = true;
+    else
+      (!isAlone && list(kernel).empty() ? refused : hopeful).push_back(kernel);
+  }
+  // Beside one that has no schedule the others need not be assembled.
+  llvm::append_range(refused, hopeful);
+  // Which of several was refused, the assembler says, or each shows by itself.
+  for (KernelOp kernel : refused) {
+    ScheduleAttr found;
+    std::optional<Trial> first = isAlone ? std::move(whole) : takeRefusal(whole, kernel);
+    CompileStatus status = tryAll(source, kernel.getSymName(), std::move(first), found);
     if (status != CompileStatus::Success)
       return status;
     if (found)
       kernel.setScheduleAttr(found);
   }
-  // Remarks and warnings of each have been reported.
-  Trial all = attempt(source.clone());
-  if (all.status != CompileStatus::Success)
-    replay(all);
-  return all.status;
+  if (isKept)
+    replayRest(whole);
+  return finish(source);
 }
 
 CompileStatus Trials::run(ModuleOp source, TunedForm &tuned) {
@@ -250,9 +394,9 @@ CompileStatus Trials::run(ModuleOp source, TunedForm &tuned) {
     if (!kernel.entry)
       continue;
     KernelOp op = findKernel(*tuned.module, kernel.name);
-    // Which of several kernels was refused, each shows by itself.
+    // Which of several kernels was refused, the assembler says, or each shows by itself.
     Trial alone;
-    if (!holds && !isAlone)
+    if (!holds && !isAlone && !compiler.isKept(kernel.name))
       alone = attempt(isolate(*tuned.module, kernel.name));
     const Trial &own = isAlone ? trial : alone;
     if (own.status == CompileStatus::SourceError) {

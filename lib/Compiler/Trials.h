@@ -10,23 +10,43 @@
 #define TESSERA_LIB_COMPILER_TRIALS_H
 
 #include "dialects/Tile/Tile.h"
+#include "lib/Codegen/Gate.h"
 #include "lib/Compiler/Tuned.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "tessera/Compiler.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace tessera {
+
+/// What lowers the module of a trial as far as is asked for.
+class TrialCompiler {
+public:
+  virtual ~TrialCompiler() = default;
+
+  /// Compiles a module, whose form becomes the result where that succeeds.
+  virtual CompileStatus compile(mlir::OwningOpRef<mlir::ModuleOp> form) = 0;
+  /// One for each error of the last module, where the assembler refused it.
+  virtual llvm::ArrayRef<Refusal> getRefusals() const = 0;
+  /// Forgets what is kept of kernels.
+  virtual void forget() = 0;
+  /// Whether the code of a kernel is kept: of the last module in which it was not refused.
+  virtual bool isKept(llvm::StringRef kernel) const = 0;
+  /// Whether what is kept of the kernels of `source`, which may not have been compiled together, is
+  /// all that is asked for.
+  virtual bool canJoin(mlir::ModuleOp source) const = 0;
+  /// Makes the result of what is kept of the kernels of `source`.
+  virtual CompileStatus join(mlir::ModuleOp source) = 0;
+};
 
 /// Compiles one source that is cleaned up, whose kernels have the fields that are set, with one
 /// schedule after the other. Fields that are set are never changed.
 class Trials {
 public:
-  /// Lowers a module as far as is asked for. What it reports is held back until it is known whether
-  /// the trial counts.
-  using Compile = llvm::function_ref<CompileStatus(mlir::OwningOpRef<mlir::ModuleOp>)>;
-
-  Trials(mlir::MLIRContext &context, Compile compile) : context(context), compile(compile) {}
+  Trials(mlir::MLIRContext &context, TrialCompiler &compiler)
+      : context(context), compiler(compiler) {}
 
   /// Compiles `source` with the schedules that are chosen first, and where these are refused with
   /// others. What was given up is a remark; where nothing compiles, the errors are those of the
@@ -40,24 +60,40 @@ public:
 private:
   struct Trial {
     CompileStatus status = CompileStatus::Success;
+    /// What was reported, held back until it is known whether the trial counts.
     std::vector<mlir::Diagnostic> diagnostics;
+    /// As of TrialCompiler::getRefusals.
+    std::vector<Refusal> refusals;
 
     const mlir::Diagnostic *findError() const;
+    /// What a thread spills, where that is all that was wrong.
+    unsigned spilledBytes() const;
   };
 
   Trial attempt(mlir::OwningOpRef<mlir::ModuleOp> module);
   void replay(Trial &trial);
+  void replayRest(Trial &whole);
+  std::optional<Trial> takeRefusal(Trial &whole, tile::KernelOp kernel);
+  /// A schedule that was tried; null where there is none to set.
+  struct Attempt {
+    tile::ScheduleAttr schedule;
+    Trial trial;
+  };
+
   CompileStatus tryAll(mlir::ModuleOp source, llvm::StringRef kernel, std::optional<Trial> first,
                        tile::ScheduleAttr &found);
+  CompileStatus accept(tile::KernelOp kernel, std::vector<Attempt> &refused, Attempt &accepted);
+  CompileStatus finish(mlir::ModuleOp source);
   llvm::SmallVector<tile::ScheduleAttr> list(tile::KernelOp kernel);
   void leaveOut(tile::KernelOp kernel, TunedKernel &tuned, const Trial &trial);
   void reportGivenUp(tile::KernelOp kernel, tile::ScheduleAttr schedule, const Trial &trial);
   void reportLostProducer(tile::KernelOp kernel, const Trial &preferred);
-  CompileStatus reportFailure(tile::KernelOp kernel, llvm::ArrayRef<tile::ScheduleAttr> schedules,
-                              std::vector<Trial> &trials);
+  CompileStatus reportFailure(tile::KernelOp kernel, std::vector<Attempt> &attempts);
 
   mlir::MLIRContext &context;
-  Compile compile;
+  TrialCompiler &compiler;
+  /// What was reported, with its places: kernels have functions in common.
+  llvm::DenseMap<mlir::Location, llvm::StringSet<>> reported;
 };
 
 } // namespace tessera

@@ -45,19 +45,51 @@ StringRef tessera::runtime::getTypeName(int32_t value) {
   return type ? StringRef(type->name) : "unknown type";
 }
 
-static bool readImage(const json::Object &object, json::Path path, BundleInfo &bundle) {
+static bool readImage(const json::Value &value, json::Path path, BundleInfo &bundle) {
+  const json::Object *object = readObject(value, path);
   std::string kind, base64;
-  if (!readString(object, key::kind, path, kind) || !readString(object, key::base64, path, base64))
+  if (!object)
     return false;
-  bundle.isPtx = kind == "ptx";
-  if (!bundle.isPtx && kind != "cubin")
+  if (!readString(*object, key::kind, path, kind) ||
+      !readString(*object, key::base64, path, base64))
+    return false;
+  bool isPtx = kind == "ptx", isFirst = bundle.images.empty();
+  if (!isPtx && kind != "cubin")
     return fail(path.field(key::kind), "expected \"cubin\" or \"ptx\"");
-  if (llvm::Error error = llvm::decodeBase64(base64, bundle.image)) {
+  if (!isFirst && isPtx != bundle.isPtx)
+    return fail(path.field(key::kind), "expected the kind of the first image");
+  bundle.isPtx = isPtx;
+  std::vector<char> &image = bundle.images.emplace_back();
+  if (llvm::Error error = llvm::decodeBase64(base64, image)) {
     llvm::consumeError(std::move(error));
     return fail(path.field(key::base64), "expected base64 text");
   }
   if (bundle.isPtx)
-    bundle.image.push_back('\0');
+    image.push_back('\0');
+  return true;
+}
+
+/// Reads the images behind the first, of which none was before version 4.
+static bool readFurtherImages(const json::Object &object, json::Path path, BundleInfo &bundle) {
+  if (bundle.version < 4)
+    return true;
+  const json::Array *images = readArray(object, key::furtherImages, path);
+  for (size_t i = 0; images && i < images->size(); ++i)
+    if (!readImage((*images)[i], path.field(key::furtherImages).index(i), bundle))
+      return false;
+  return images;
+}
+
+/// Reads in which image a kernel is: in the first where nothing says so.
+static bool readPlace(const json::Value &kernel, json::Path path, const BundleInfo &bundle,
+                      KernelInfo &info) {
+  const json::Value *number = kernel.getAsObject()->get(key::image);
+  int64_t image = 0;
+  if (bundle.images.size() > 1 && number &&
+      !readInteger(number, path.field(key::image), 0, bundle.images.size() - 1,
+                   "expected the number of an image", image))
+    return false;
+  info.image = image;
   return true;
 }
 
@@ -80,23 +112,27 @@ static bool readBundle(const json::Value &value, json::Path path, BundleInfo &bu
     return false;
   if (object->getString(key::format) != StringRef("tessera-bundle"))
     return fail(path.field(key::format), "expected \"tessera-bundle\": this is no bundle");
-  if (!readInteger(object->get(key::version), path.field(key::version), 1, 3,
-                   "this library reads versions 1 to 3", bundle.version))
+  if (!readInteger(object->get(key::version), path.field(key::version), 1, 4,
+                   "this library reads versions 1 to 4", bundle.version))
     return false;
   if (!readString(*object, key::target, path, bundle.target))
     return false;
-  const json::Object *image = object->getObject(key::image);
+  const json::Value *image = object->get(key::image);
   if (!image)
     return fail(path.field(key::image), "expected an object");
   const json::Array *kernels = readArray(*object, key::kernels, path);
-  if (!readImage(*image, path.field(key::image), bundle) || !kernels)
+  if (!readImage(*image, path.field(key::image), bundle) ||
+      !readFurtherImages(*object, path, bundle) || !kernels)
     return false;
   if (kernels->empty())
     return fail(path.field(key::kernels), "expected at least one kernel");
-  for (size_t i = 0; i < kernels->size(); ++i)
-    if (!readKernel((*kernels)[i], path.field(key::kernels).index(i),
-                    bundle.kernels.emplace_back()))
+  for (size_t i = 0; i < kernels->size(); ++i) {
+    json::Path all = path.field(key::kernels);
+    KernelInfo &kernel = bundle.kernels.emplace_back();
+    if (!readKernel((*kernels)[i], all.index(i), kernel) ||
+        !readPlace((*kernels)[i], all.index(i), bundle, kernel))
       return false;
+  }
   return readOthers(*object, key::sequences, 2, path, bundle, bundle.sequences, readSequence) &&
          readOthers(*object, key::choices, 3, path, bundle, bundle.choices, readChoice);
 }

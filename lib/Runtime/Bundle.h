@@ -132,6 +132,7 @@ struct KernelInfo : Signature {
   KernelInfo() : Signature("kernel") {}
 
   std::string symbol;
+  unsigned image = 0; ///< index into BundleInfo::images
   std::vector<TensorMapRecipe> tensorMaps;
   std::vector<LaunchParameter> parameters;
   unsigned parameterBytes = 0;
@@ -203,8 +204,8 @@ struct ChoiceInfo : Signature {
 struct BundleInfo {
   int64_t version = 1;
   std::string target; ///< "sm_90a"
-  /// A cubin, or PTX text that ends with a zero byte.
-  std::vector<char> image;
+  /// Cubins, or PTX texts that end with a zero byte; each kernel is in one of them.
+  std::vector<std::vector<char>> images;
   bool isPtx = false;
   std::vector<KernelInfo> kernels;
   std::vector<SequenceInfo> sequences;

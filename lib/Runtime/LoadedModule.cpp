@@ -81,11 +81,12 @@ static llvm::Error checkDevice(const Driver &driver, const BundleInfo &info, Dev
   return llvm::Error::success();
 }
 
-static llvm::Error loadModule(const Driver &driver, const BundleInfo &info, Module &module) {
+static llvm::Error loadModule(const Driver &driver, const BundleInfo &info,
+                              llvm::ArrayRef<char> image, Module &module) {
   char log[8192] = "";
   int options[] = {kJitErrorLogBuffer, kJitErrorLogBufferSizeBytes};
   void *values[] = {log, reinterpret_cast<void *>(sizeof(log))};
-  Result result = driver.moduleLoadDataEx(&module, info.image.data(), 2, options, values);
+  Result result = driver.moduleLoadDataEx(&module, image.data(), 2, options, values);
   log[sizeof(log) - 1] = '\0';
   return driver.check(result, llvm::Twine("cuModuleLoadDataEx of the ") +
                                   (info.isPtx ? "PTX" : "cubin") + " for " + info.target +
@@ -120,9 +121,9 @@ static llvm::Expected<unsigned> findCapacity(const Driver &driver, const KernelI
 
 llvm::Error LoadedModule::loadKernel(const ContextScope &scope, const KernelInfo &info,
                                      LoadedKernel &kernel) const {
-  if (llvm::Error error =
-          driver.check(driver.moduleGetFunction(&kernel.function, module, info.symbol.c_str()),
-                       "cuModuleGetFunction of '" + info.symbol + "'"))
+  if (llvm::Error error = driver.check(
+          driver.moduleGetFunction(&kernel.function, modules[info.image], info.symbol.c_str()),
+          "cuModuleGetFunction of '" + info.symbol + "'"))
     return error;
   if (info.sharedMemory > kDefaultSharedMemory)
     if (llvm::Error error = driver.check(
@@ -140,8 +141,9 @@ llvm::Error LoadedModule::loadKernel(const ContextScope &scope, const KernelInfo
 llvm::Error LoadedModule::loadAll(const ContextScope &scope, const BundleInfo &info) {
   if (llvm::Error error = checkDevice(driver, info, scope.getDevice()))
     return error;
-  if (llvm::Error error = loadModule(driver, info, module))
-    return error;
+  for (const std::vector<char> &image : info.images)
+    if (llvm::Error error = loadModule(driver, info, image, modules.emplace_back()))
+      return error;
   for (auto [kernelInfo, kernel] : llvm::zip_equal(info.kernels, kernels))
     if (llvm::Error error = loadKernel(scope, kernelInfo, kernel))
       return error;
@@ -214,14 +216,16 @@ void LoadedModule::synchronize() const {
 }
 
 void LoadedModule::unload() {
-  if (!module || !pushContext())
+  if (modules.empty() || !pushContext())
     return;
   llvm::consumeError(callDuringCaptures(driver, [&] {
     for (LoadedKernel &kernel : kernels)
       kernel.workspaces.free(driver);
     for (LoadedSequence &sequence : sequences)
       sequence.workspaces.free(driver);
-    driver.moduleUnload(module);
+    for (Module module : modules)
+      if (module)
+        driver.moduleUnload(module);
     return llvm::Error::success();
   }));
   Context popped = nullptr;

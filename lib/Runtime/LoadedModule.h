@@ -1,6 +1,6 @@
 //===- LoadedModule.h - A bundle in a context, shared with graphs -*- C++ -*-===//
 //
-// What a bundle has in one context of CUDA: its module, and for each kernel what launches find
+// What a bundle has in one context of CUDA: its modules, and for each kernel what launches find
 // again. Graphs that captured launches own it together with the bundle, and each captured launch
 // has a workspace of its own. A graph's last breath comes on a thread of the driver, where CUDA may
 // not be called: there memory is put aside and a module is retired; both are used or freed later.
@@ -82,10 +82,10 @@ struct LoadedSequence {
   WorkspaceCache workspaces;
 };
 
-/// The module of a bundle in one context. The last owner retires it; `sweep` unloads it.
+/// The modules of a bundle in one context. The last owner retires them; `sweep` unloads them.
 class LoadedModule : public std::enable_shared_from_this<LoadedModule> {
 public:
-  /// Loads the module into the current context. Errors: NO_DEVICE, DRIVER_ERROR.
+  /// Loads the modules into the current context. Errors: NO_DEVICE, DRIVER_ERROR.
   static llvm::Expected<std::shared_ptr<LoadedModule>>
   load(const cuda::Driver &driver, const cuda::ContextScope &scope, const BundleInfo &info);
 
@@ -120,7 +120,7 @@ private:
   const cuda::Driver &driver;
   unsigned long long contextId;
   cuda::Context context;
-  cuda::Module module = nullptr;
+  std::vector<cuda::Module> modules; ///< of each image
   std::vector<LoadedKernel> kernels;
   std::vector<LoadedSequence> sequences;
 };

@@ -8,6 +8,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include <CLI/CLI.hpp>
+#include <set>
 
 using namespace tessera;
 
@@ -20,7 +21,9 @@ struct InspectCommand {
 
 /// Machine code, with what ptxas counted of each kernel where that is known.
 struct Code {
-  std::string cubin;
+  std::vector<std::string> cubins;
+  /// By their image, the functions that count; all where none is named.
+  std::set<std::pair<size_t, std::string>> named;
   std::vector<std::pair<std::string, std::string>> reports; ///< symbol, JSON
 };
 } // namespace
@@ -37,7 +40,7 @@ static int compileSource(InspectCommand &command, const std::string &text, Code 
   DiagnosticPrinter printer;
   CompileResult result =
       compile(text, command.file, command.options, [&](const Diagnostic &d) { printer.print(d); });
-  code.cubin = std::move(result.output);
+  code.cubins.push_back(std::move(result.output));
   for (const KernelReport &kernel : result.kernels)
     code.reports.emplace_back(kernel.name, kernel.description);
   return static_cast<int>(result.status);
@@ -49,9 +52,12 @@ static int loadBundle(const InspectCommand &command, llvm::StringRef text, Code 
     return fail(command.file + ": " + toString(bundle.takeError()));
   if (bundle->isPtx)
     return fail(command.file + ": holds PTX and no machine code; compile it without --ptx");
-  code.cubin.assign(bundle->image.begin(), bundle->image.end());
-  for (const runtime::KernelInfo &kernel : bundle->kernels)
+  for (const std::vector<char> &image : bundle->images)
+    code.cubins.emplace_back(image.begin(), image.end());
+  for (const runtime::KernelInfo &kernel : bundle->kernels) {
+    code.named.emplace(kernel.image, kernel.symbol);
     code.reports.emplace_back(kernel.symbol, kernel.description);
+  }
   return ExitSuccess;
 }
 
@@ -71,7 +77,7 @@ static int load(InspectCommand &command, Code &code) {
     return fail("-D, --schedule, --ptxas and --Xptxas are for sources; '" + command.file +
                 "' is compiled already");
   if (isCubin) {
-    code.cubin = text.str();
+    code.cubins.push_back(text.str());
     return ExitSuccess;
   }
   return isBundle ? loadBundle(command, text, code) : compileSource(command, text.str(), code);
@@ -94,11 +100,27 @@ static void printResources(const Code &code, llvm::StringRef symbol) {
   }
 }
 
+/// The functions of all images. One that was assembled with a schedule that does not count is in an
+/// image and is no kernel's.
+static llvm::Expected<std::vector<sass::Function>> disassemble(const Code &code,
+                                                               const std::string &nvdisasm) {
+  std::vector<sass::Function> all;
+  for (auto [i, cubin] : llvm::enumerate(code.cubins)) {
+    auto functions = sass::disassemble(cubin, nvdisasm);
+    if (!functions)
+      return functions.takeError();
+    for (sass::Function &function : *functions)
+      if (code.named.empty() || code.named.count({i, function.name}))
+        all.push_back(std::move(function));
+  }
+  return all;
+}
+
 static int runInspect(InspectCommand &command) {
   Code code;
   if (int status = load(command, code))
     return status;
-  auto functions = sass::disassemble(code.cubin, command.nvdisasm);
+  auto functions = disassemble(code, command.nvdisasm);
   if (!functions)
     return fail(toString(functions.takeError()), ExitToolchain);
   if (!command.function.empty())

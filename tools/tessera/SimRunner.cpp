@@ -29,7 +29,7 @@ static Expected<std::pair<runtime::BundleInfo, sim::Module>> loadBundle(StringRe
       bundle->sequences.empty() ? bundle->kernels.size() == 1 : bundle->sequences.size() == 1;
   if (!bundle->isPtx || !isOne)
     return makeError("the simulator takes a bundle of one kernel or sequence with PTX");
-  Expected<sim::Module> module = sim::parseModule(StringRef(bundle->image.data()));
+  Expected<sim::Module> module = sim::parseModule(StringRef(bundle->images.front().data()));
   if (!module)
     return module.takeError();
   return std::make_pair(std::move(*bundle), std::move(*module));

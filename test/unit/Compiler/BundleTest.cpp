@@ -102,18 +102,45 @@ TEST_F(BundleTest, WritesWhatTheLauncherReads) {
   ASSERT_TRUE(mlir::succeeded(kernels));
   EXPECT_EQ((*kernels)[0].getAsObject()->getObject("report")->get("resources"), nullptr);
   std::string image("\0\xff image", 8);
-  std::string text =
-      writeBundle(json::Object{{"D", 128}}, ImageKind::Cubin, image, std::move(*kernels), {}, {});
+  BundledKernel kernel{std::move(*(*kernels)[0].getAsObject()),
+                       std::make_shared<const std::string>(image)};
+  std::string text = writeBundle(json::Object{{"D", 128}}, ImageKind::Cubin, kernel, {}, {});
   llvm::Expected<runtime::BundleInfo> bundle = runtime::readBundle(text);
   ASSERT_TRUE(static_cast<bool>(bundle)) << llvm::toString(bundle.takeError());
   EXPECT_EQ(bundle->target, "sm_90a");
   EXPECT_FALSE(bundle->isPtx);
-  EXPECT_EQ(std::string(bundle->image.begin(), bundle->image.end()), image);
+  ASSERT_EQ(bundle->images.size(), 1u);
+  EXPECT_EQ(std::string(bundle->images[0].begin(), bundle->images[0].end()), image);
+  EXPECT_EQ(bundle->version, 1);
   ASSERT_EQ(bundle->kernels.size(), 1u);
   EXPECT_EQ(bundle->kernels[0].name, "scale");
   EXPECT_EQ(bundle->kernels[0].symbol, "scale_0");
   EXPECT_EQ(bundle->kernels[0].parameters.size(), 3u);
   EXPECT_EQ(json::parse(text)->getAsObject()->getObject("parameters")->getInteger("D"), 128);
+}
+
+TEST_F(BundleTest, WritesAnImageOnce) {
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(lowered, &context);
+  ASSERT_TRUE(static_cast<bool>(module));
+  mlir::FailureOr<json::Array> described = describeKernels(*module, PTXText(ptx), nullptr);
+  ASSERT_TRUE(mlir::succeeded(described));
+  Image first = std::make_shared<const std::string>("first"),
+        second = std::make_shared<const std::string>("second");
+  std::vector<BundledKernel> kernels;
+  for (auto [name, image] :
+       {std::pair("a", first), std::pair("b", second), std::pair("c", first)}) {
+    kernels.push_back({json::Object(*(*described)[0].getAsObject()), image});
+    kernels.back().description["name"] = name;
+  }
+  llvm::Expected<runtime::BundleInfo> bundle =
+      runtime::readBundle(writeBundle({}, ImageKind::Cubin, kernels, {}, {}));
+  ASSERT_TRUE(static_cast<bool>(bundle)) << llvm::toString(bundle.takeError());
+  EXPECT_EQ(bundle->version, 4);
+  ASSERT_EQ(bundle->images.size(), 2u);
+  EXPECT_EQ(std::string(bundle->images[1].begin(), bundle->images[1].end()), "second");
+  EXPECT_EQ(bundle->kernels[0].image, 0u);
+  EXPECT_EQ(bundle->kernels[1].image, 1u);
+  EXPECT_EQ(bundle->kernels[2].image, 0u);
 }
 
 TEST_F(BundleTest, RefusesADescriptionThatIsNoDictionary) {

@@ -37,8 +37,9 @@ TEST(BundleTest, ReadsEverything) {
   ASSERT_TRUE(static_cast<bool>(info));
   EXPECT_EQ(info->target, "sm_90a");
   EXPECT_FALSE(info->isPtx);
-  EXPECT_EQ(std::string(info->image.begin(), info->image.end()), "\x7f"
-                                                                 "ELF");
+  ASSERT_EQ(info->images.size(), 1u);
+  EXPECT_EQ(std::string(info->images[0].begin(), info->images[0].end()), "\x7f"
+                                                                         "ELF");
   ASSERT_EQ(info->kernels.size(), 1u);
   const KernelInfo &kernel = info->kernels[0];
   EXPECT_EQ(kernel.name, "attend");
@@ -62,7 +63,27 @@ TEST(BundleTest, PtxEndsWithAZeroByte) {
   llvm::Expected<BundleInfo> info = readBundle(toText(bundle));
   ASSERT_TRUE(static_cast<bool>(info));
   EXPECT_TRUE(info->isPtx);
-  EXPECT_EQ(info->image, (std::vector<char>{'a', 'b', '\0'}));
+  EXPECT_EQ(info->images[0], (std::vector<char>{'a', 'b', '\0'}));
+}
+
+TEST(BundleTest, ReadsFurtherImages) {
+  json::Value bundle = makeBundle();
+  json::Object &object = *bundle.getAsObject();
+  object["version"] = 4;
+  EXPECT_EQ(read(toText(bundle)), "damaged bundle: expected an array at bundle.further_images");
+  object["further_images"] = json::Array{json::Object{{"kind", "cubin"}, {"base64", "YWI="}}};
+  getKernel(bundle)["image"] = 1;
+  llvm::Expected<BundleInfo> info = readBundle(toText(bundle));
+  ASSERT_TRUE(static_cast<bool>(info));
+  ASSERT_EQ(info->images.size(), 2u);
+  EXPECT_EQ(info->images[1], (std::vector<char>{'a', 'b'}));
+  EXPECT_EQ(info->kernels[0].image, 1u);
+  getKernel(bundle)["image"] = 2;
+  EXPECT_EQ(read(toText(bundle)),
+            "damaged bundle: expected the number of an image at bundle.kernels[0].image");
+  object["further_images"] = json::Array{json::Object{{"kind", "ptx"}, {"base64", "YWI="}}};
+  EXPECT_EQ(read(toText(bundle)), "damaged bundle: expected the kind of the first image at "
+                                  "bundle.further_images[0].kind");
 }
 
 TEST(BundleTest, RefusesWhatIsNoBundle) {
@@ -73,8 +94,8 @@ TEST(BundleTest, RefusesWhatIsNoBundle) {
   EXPECT_EQ(read("[]"), "damaged bundle: expected an object when parsing bundle");
   EXPECT_EQ(read("{}"), "damaged bundle: expected \"tessera-bundle\": this is no bundle at "
                         "bundle.format");
-  EXPECT_EQ(read(R"({"format":"tessera-bundle","version":4})"),
-            "damaged bundle: this library reads versions 1 to 3 at bundle.version");
+  EXPECT_EQ(read(R"({"format":"tessera-bundle","version":5})"),
+            "damaged bundle: this library reads versions 1 to 4 at bundle.version");
   EXPECT_EQ(read(R"({"format":"tessera-bundle","version":1,"target":"sm_90a",
                      "image":{"kind":"cubin","base64":"?"},"kernels":[]})"),
             "damaged bundle: expected base64 text at bundle.image.base64");

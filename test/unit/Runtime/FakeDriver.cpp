@@ -157,6 +157,8 @@ static Result fake_cuCtxSynchronize() { return outcome("cuCtxSynchronize"); }
 
 static Result fake_cuModuleLoadDataEx(Module *module, const void *image, unsigned count,
                                       int *options, void **values) {
+  if (getState().moduleLoads == getState().mostModules)
+    return 2;
   *module = reinterpret_cast<Module>(static_cast<uintptr_t>(++getState().moduleLoads));
   Result result = outcome("cuModuleLoadDataEx");
   for (unsigned i = 0; result && i < count; ++i)
@@ -168,7 +170,8 @@ FAKE(cuModuleUnload, Module)
 ++getState().moduleUnloads;
 return 0;
 }
-FAKE(cuModuleGetFunction, Function *function, Module, const char *name)
+FAKE(cuModuleGetFunction, Function *function, Module module, const char *name)
+getState().moduleOf.push_back(reinterpret_cast<uintptr_t>(module));
 *function = reinterpret_cast<Function>(new std::string(name)); // Lives as long as the test.
 return 0;
 }

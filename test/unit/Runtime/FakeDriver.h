@@ -88,6 +88,10 @@ struct State {
   std::vector<EncodeRecord> encodes;
   std::vector<int> sharedMemoryRequests;
   unsigned moduleLoads = 0, moduleUnloads = 0, pointerQueries = 0;
+  /// More cannot be loaded.
+  unsigned mostModules = ~0u;
+  /// Of which module functions were asked for, in order.
+  std::vector<uintptr_t> moduleOf;
   /// Calls of cuDeviceGetAttribute, cuOccupancyMaxActiveClusters and cuStreamGetCaptureInfo.
   unsigned attributeQueries = 0, occupancyQueries = 0, captureQueries = 0;
   /// Calls of any function from a graph's destructor, which must make none.

@@ -74,6 +74,34 @@ TEST_F(SequenceTest, LaunchesInOrder) {
   EXPECT_EQ(map.strides[0], 256u);
 }
 
+TEST_F(SequenceTest, TakesKernelsOfSeveralImages) {
+  json::Object &object = *description.getAsObject();
+  object["version"] = 4;
+  object["further_images"] = json::Array{json::Object{{"kind", "cubin"}, {"base64", "YWI="}}};
+  json::Object other(kernel());
+  other["name"] = "other";
+  other["image"] = 1;
+  object.getArray("kernels")->push_back(std::move(other));
+  (*(*sequence().getArray("launches"))[1].getAsObject())["kernel"] = "other";
+  std::unique_ptr<Bundle> bundle = load();
+  ASSERT_EQ(call(*bundle, kStream), "");
+  EXPECT_EQ(fake::getState().moduleLoads, 2u);
+  EXPECT_EQ(fake::getState().moduleOf, (std::vector<uintptr_t>{1, 2}));
+  bundle.reset();
+  EXPECT_EQ(fake::getState().moduleUnloads, 2u);
+  EXPECT_TRUE(fake::getState().memory.empty());
+}
+
+TEST_F(SequenceTest, UnloadsWhatWasLoadedBeforeAnImageFailed) {
+  json::Object &object = *description.getAsObject();
+  object["version"] = 4;
+  object["further_images"] = json::Array{json::Object{{"kind", "cubin"}, {"base64", "YWI="}}};
+  fake::getState().mostModules = 1;
+  std::unique_ptr<Bundle> bundle = load();
+  EXPECT_NE(call(*bundle, kStream).find("cuModuleLoadDataEx of the cubin"), std::string::npos);
+  EXPECT_EQ(fake::getState().moduleUnloads, 1u);
+}
+
 TEST_F(SequenceTest, KeepsAWorkspaceForEachStream) {
   std::unique_ptr<Bundle> bundle = load();
   ASSERT_EQ(call(*bundle, kStream), "");
