@@ -409,8 +409,9 @@ def Tile_ReduceRangeOp : Tile_Op<"reduce_range", [
     pipe, as no tile in registers is involved. `tile-find-visits` makes it for masks that compare with values loaded for
     each row.
 
-    On Hopper each lane of a warp takes every 32nd number, and the lanes are combined (`redux.sync`, of 64 bits shuffles),
-    in each warp that needs the result. So the lanes of an elected role stay together where it has such an operation.
+    On Hopper each lane of a warp takes every 32nd number, and the lanes are combined (`redux.sync`, of 64 bits shuffles). A role
+    of one warp does so for all others (`tile-warp-specialize`); without a producer each warp does that needs the result. The
+    lanes of an elected role stay together where it has such an operation.
 
     ```mlir
     %least = tile.reduce_range min %i to 128 -> i32 {

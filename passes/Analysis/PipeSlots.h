@@ -34,6 +34,10 @@ constexpr int64_t slotsOfTransposed = 2;
 /// And of those of a role that converts operands.
 constexpr int64_t slotsOfConverted = 2;
 
+/// Slots, for each 32 bits of the bounds of a grid point, of the pipe in which the role that finds
+/// them hands them to the others: those of one grid point are read, those of the next filled in.
+constexpr int64_t slotsOfBounds = 2;
+
 } // namespace tessera
 
 #endif // TESSERA_PASSES_ANALYSIS_PIPESLOTS_H

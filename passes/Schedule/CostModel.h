@@ -188,10 +188,9 @@ struct CostModel {
   /// keeps of one: addresses and numbers in two tiles. kernels/attention_paged.tile spills with 56
   /// for 128 rows, and not with 80; for 64 rows not with 56.
   int64_t gatheringRegisters = 32, gatheringRegistersOf16Rows = 6;
-  /// Likewise of a producer whose warp finds bounds by values of rows, of one program and of the
-  /// two of a speculation: kernels/variants/packed.tile spills within 24, and within 32 where it
-  /// speculates.
-  int64_t boundingRegisters = 32, boundingRegistersOfTwo = 56;
+  /// Likewise of the warpgroup in which the producer and a role run that finds bounds by values of
+  /// rows: kernels/variants/packed.tile spills within 24.
+  int64_t boundingRegisters = 32;
   /// Likewise of the warpgroup in which the producer and a writer of sums run: with 24 a writer
   /// that waits for tickets spills (kernels/attention_bwd.tile with sums = fixed).
   int64_t writerRegisters = 32;

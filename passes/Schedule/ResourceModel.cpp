@@ -229,11 +229,13 @@ static void addStores(KernelOp kernel, int64_t outerStages, const ScheduleFields
 static void addWalk(KernelOp kernel, const ScheduleFields &fields, SharedMemoryUse &use) {
   if (findSpeculation(kernel))
     use.retries = 4 * (kRetryTiles + 2) + hopper::mbarrierBytes;
+  constexpr int64_t bytesOfValue = sizeof(int32_t) + 2 * hopper::mbarrierBytes;
   if (fields.persistent == PersistentKind::Dynamic)
-    use.numbers = slotsOfNumbers * (sizeof(int32_t) + 2 * hopper::mbarrierBytes);
+    use.numbers = slotsOfNumbers * bytesOfValue;
+  use.bounds = slotsOfBounds * countWords(boundsFoundApart(kernel, fields)) * bytesOfValue;
   // Values lie before the rows that bulk copies fill, which start at a multiple of more bytes.
   auto isRow = [](LoadOp load) { return !isMatrix(load); };
-  if ((use.retries || use.numbers) && fields.loads == LoadKind::pipe &&
+  if ((use.retries || use.numbers || use.bounds) && fields.loads == LoadKind::pipe &&
       llvm::any_of(fetchedPipes(kernel), isRow))
     use.tiles += hopper::bulkAlignment - hopper::mbarrierBytes;
 }
@@ -314,6 +316,21 @@ SmallVector<LoadOpInterface> tessera::loadsToTranspose(KernelOp kernel) {
 bool tessera::sharesTransposer(const ScheduleFields &fields) {
   constexpr int64_t ofWarpgroup = hopper::warpgroupThreads / hopper::warpThreads;
   return fields.transpose == TransposeKind::apart && *fields.transposerWarps < ofWarpgroup;
+}
+
+SmallVector<ReduceRangeOp> tessera::boundsFoundApart(KernelOp kernel,
+                                                     const ScheduleFields &fields) {
+  SmallVector<ReduceRangeOp> bounds;
+  if (*fields.warpSpecialize && !sharesTransposer(fields) && pipedGathers(kernel).empty())
+    kernel.walk([&](ReduceRangeOp range) { bounds.push_back(range); });
+  return bounds;
+}
+
+int64_t tessera::countWords(ArrayRef<ReduceRangeOp> bounds) {
+  int64_t bits = 0;
+  for (ReduceRangeOp bound : bounds)
+    bits += bound.getType().getIntOrFloatBitWidth();
+  return bits / 32;
 }
 
 std::optional<std::string> tessera::whyNotGathered(const ScheduleFields &fields) {

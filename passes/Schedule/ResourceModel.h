@@ -73,7 +73,11 @@ struct SharedMemoryUse {
   int64_t retries = 0;
   /// The numbers of tiles that the roles get (persistent = dynamic), with their mbarriers.
   int64_t numbers = 0;
-  int64_t total() const { return tiles + operands + staging + barriers + retries + numbers; }
+  /// The bounds that a role of its own finds, with their mbarriers.
+  int64_t bounds = 0;
+  int64_t total() const {
+    return tiles + operands + staging + barriers + retries + numbers + bounds;
+  }
 };
 
 /// The loads of tiles of 8-bit elements, stored KxN, that dots of `kernel` read as b beside a
@@ -82,6 +86,15 @@ llvm::SmallVector<tile::LoadOpInterface> loadsToTranspose(tile::KernelOp kernel)
 
 /// Whether a role of its own transposes and has warps of the producer's warpgroup.
 bool sharesTransposer(const tile::ScheduleFields &fields);
+
+/// The operations that find bounds for all other roles, in a role of its own (tile.reduce_range);
+/// none where each role finds them for itself, as it has no producer or the producer's warpgroup no
+/// warp for that role.
+llvm::SmallVector<tile::ReduceRangeOp> boundsFoundApart(tile::KernelOp kernel,
+                                                        const tile::ScheduleFields &fields);
+
+/// How many values of 32 bits these bounds are.
+int64_t countWords(llvm::ArrayRef<tile::ReduceRangeOp> bounds);
 
 /// Why the threads of a producer cannot gather tiles for dots under a schedule of `fields`; nothing
 /// when they can. Fields that are not set hold nothing back.

@@ -68,8 +68,7 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel, const CostModel &model)
   gathers = !pipedGathers(kernel).empty();
   findsBounds = kernel.walk([](ReduceRangeOp) { return WalkResult::interrupt(); }).wasInterrupted();
   if (findsBounds)
-    leastOfProducer =
-        findSpeculation(kernel) ? model.boundingRegistersOfTwo : model.boundingRegisters;
+    leastOfProducer = model.boundingRegisters;
 }
 
 const ScheduleSearch::Copy &ScheduleSearch::overlapped(const OverlapShape &shape) {
@@ -226,10 +225,11 @@ static std::string describe(const SharedMemoryUse &shared) {
       shared.operands ? llvm::formatv(", computed operands {0}", shared.operands).str() : "";
   std::string numbers =
       shared.numbers ? llvm::formatv(", numbers of tiles {0}", shared.numbers).str() : "";
+  std::string bounds = shared.bounds ? llvm::formatv(", bounds {0}", shared.bounds).str() : "";
   return llvm::formatv("{0} bytes of shared memory (tiles {1}{2}, staging of stores {3}, "
-                       "mbarriers {4}{5}{6})",
+                       "mbarriers {4}{5}{6}{7})",
                        shared.total(), shared.tiles, operands, shared.staging, shared.barriers,
-                       retries, numbers)
+                       retries, numbers, bounds)
       .str();
 }
 

@@ -164,6 +164,52 @@ void Slicer::writeCrossing(Operation *op, PipeInfo &info, OpBuilder &builder) {
                   .getTile());
 }
 
+/// How far the upper half of a bound of 64 bits is shifted.
+constexpr int64_t bitsOfValue = 32;
+
+/// Puts a bound into the pipe, one of 64 bits in halves.
+static void handOnBound(Location loc, Value bound, Value pipe, OpBuilder &builder) {
+  Type i32 = builder.getI32Type();
+  if (bound.getType() == i32) {
+    hop::PipePutOp::create(builder, loc, pipe, bound);
+    return;
+  }
+  Value shift = arith::ConstantIntOp::create(builder, loc, bound.getType(), bitsOfValue);
+  Value high = arith::ShRUIOp::create(builder, loc, bound, shift);
+  for (Value half : {bound, high})
+    hop::PipePutOp::create(builder, loc, pipe, arith::TruncIOp::create(builder, loc, i32, half));
+}
+
+/// Gets it.
+static Value takeBound(tile::ReduceRangeOp bound, Value pipe, OpBuilder &builder) {
+  Location loc = bound.getLoc();
+  Type type = bound.getType();
+  auto take = [&]() -> Value {
+    return hop::PipeGetOp::create(builder, loc, builder.getI32Type(), pipe);
+  };
+  if (type == builder.getI32Type())
+    return take();
+  Value low = arith::ExtUIOp::create(builder, loc, type, take());
+  Value high = arith::ExtUIOp::create(builder, loc, type, take());
+  Value shift = arith::ConstantIntOp::create(builder, loc, type, bitsOfValue);
+  return arith::OrIOp::create(builder, loc, low, arith::ShLIOp::create(builder, loc, high, shift));
+}
+
+/// Finds a bound, or takes it. Bounds are handed on behind the last one of a block, as those of the
+/// same integers load them once where nothing stands between.
+void Slicer::writeBound(tile::ReduceRangeOp bound, PipeInfo &info, OpBuilder &builder) {
+  if (info.filler != role) {
+    whole.map(bound.getResult(), takeBound(bound, info.pipe, builder));
+    return;
+  }
+  builder.clone(*bound, whole);
+  auto bounds = llvm::to_vector(bound->getBlock()->getOps<tile::ReduceRangeOp>());
+  if (bound != bounds.back())
+    return;
+  for (tile::ReduceRangeOp each : bounds)
+    handOnBound(each.getLoc(), whole.lookup(each.getResult()), info.pipe, builder);
+}
+
 /// Moves waits for tiles of other consumers to their first uses: what does not need them comes
 /// first.
 void Slicer::sinkCrossings() {

@@ -292,6 +292,24 @@ void tessera::planConversions(tile::KernelOp kernel, PipePlan &plan) {
   }
 }
 
+void tessera::planBounds(ArrayRef<tile::ReduceRangeOp> bounds, PipePlan &plan) {
+  if (bounds.empty())
+    return;
+  tile::ReduceRangeOp first = bounds.front();
+  PipeKey key(first, 0);
+  for (tile::ReduceRangeOp bound : bounds)
+    plan.accesses[bound] = key;
+  PipeInfo &info = plan.pipes[key];
+  info.label = "bounds";
+  info.tile = RankedTensorType::get({1}, IntegerType::get(first.getContext(), 32));
+  info.isComputed = info.isBound = true;
+  // Those of a grid point stand in one block, and the two programs of a speculation have as many.
+  info.slots =
+      slotsOfBounds * countWords(llvm::to_vector(first->getBlock()->getOps<tile::ReduceRangeOp>()));
+  first.emitRemark("is found by a role of its own for all others, which get it as '")
+      << info.label << "', in " << *info.slots << " slots of 32 bits";
+}
+
 /// What a slot of the operands of `sum` holds: a tile, and below it the other block's.
 static RankedTensorType slotOfOperand(const ApartSum &sum, bool exchanged) {
   auto type = cast<RankedTensorType>(sum.operand->getResult(0).getType());

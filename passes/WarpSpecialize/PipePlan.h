@@ -38,6 +38,8 @@ struct PipeInfo {
   /// Computed tiles go through it: to the role that makes sums of them, or from the role that
   /// converts what is loaded, or between consumers of different programs.
   bool isComputed = false, isConverted = false;
+  /// Bounds go through it that a role of its own finds for all others (tile.reduce_range).
+  bool isBound = false;
   /// Which of the roles that compute makes its tiles.
   unsigned maker = 0;
   /// A role of its own transposes its tiles, that one by number, and hands them on through a pipe.
@@ -102,6 +104,9 @@ struct PipePlan {
   }
   /// A name for another pipe of tiles of `view`.
   std::string makeLabel(tile::KernelOp kernel, mlir::Value view);
+  bool findsBounds() const {
+    return llvm::any_of(pipes, [](auto &pipe) { return pipe.second.isBound; });
+  }
   bool gathers() const {
     return llvm::any_of(pipes, [](auto &pipe) { return pipe.second.isGathered; });
   }
@@ -128,6 +133,9 @@ mlir::LogicalResult planTransposes(tile::KernelOp kernel, PipePlan &plan);
 
 /// Adds the pipes of the operands that a role of its own converts.
 void planConversions(tile::KernelOp kernel, PipePlan &plan);
+
+/// Adds the pipe of the bounds that a role of its own finds.
+void planBounds(llvm::ArrayRef<tile::ReduceRangeOp> bounds, PipePlan &plan);
 
 /// Divides the dots among `consumers` of different programs, and adds the pipes of the tiles that
 /// one makes and another needs; reports what cannot be divided.

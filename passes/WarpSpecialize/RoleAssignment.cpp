@@ -35,6 +35,7 @@ FailureOr<RoleAssignment> RoleAssignment::get(tile::KernelOp kernel, PipePlan &p
     if ((role.sums && failed(assignment.assignSums(number))) ||
         (role.transposes && failed(assignment.assignTransposes(number))) ||
         (role.converts && failed(assignment.assignConversions(number))) ||
+        (role.finds && failed(assignment.assignBounds(number))) ||
         (role.part && failed(assignment.assignPart(number))))
       return failure();
   if (failed(assignment.assignRest(rest)))
@@ -154,6 +155,13 @@ LogicalResult RoleAssignment::assignConversions(unsigned role) {
   return success();
 }
 
+LogicalResult RoleAssignment::assignBounds(unsigned role) {
+  for (auto [access, pipe] : plan->accesses)
+    if (plan->pipes.find(pipe)->second.isBound && failed(assign(access, role)))
+      return failure();
+  return success();
+}
+
 LogicalResult RoleAssignment::assignPart(unsigned role) {
   for (Operation *op : plan->division->operationsOf(*roles[role].part)) {
     bool isWait = isa<tile::LoadOp>(op) && plan->isPiped(op);
@@ -187,8 +195,11 @@ LogicalResult RoleAssignment::assignReads(Operation *access, unsigned role) {
 LogicalResult RoleAssignment::assignRest(unsigned role) {
   WalkResult walk = kernel.walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult {
     // Where another role makes the tile, this one waits for it if it needs it.
-    if (plan->isHandedOver(op))
-      return fills(role, op) ? assign(op, role) : success();
+    if (plan->isHandedOver(op)) {
+      if (fills(role, op) && failed(assign(op, role)))
+        return failure();
+      return isa<tile::ReduceRangeOp>(op) ? WalkResult::skip() : WalkResult::advance();
+    }
     // Where another role reads the tiles, this one does if it needs them.
     if (isa<tile::LoadOpInterface>(op) && plan->isPiped(op))
       return readers.contains(plan->accesses.lookup(op)) ? success() : assignReads(op, role);

@@ -7,6 +7,8 @@
 //     that stores what comes through a pipe those of its stores;
 //   * a role that makes sums apart runs their dots and stores, and what they need. There what makes
 //     the computed operand is a wait;
+//   * a role that finds bounds runs what these are computed from. In all others they come through a
+//     pipe;
 //   * a role that transposes tiles takes part in their loads alone;
 //   * a role that converts operands runs what makes them of a loaded tile, for which it waits;
 //   * consumers of different programs run what the division of the dots gives each. There what
@@ -45,6 +47,8 @@ struct RoleSpec {
   bool transposes = false;
   /// It converts operands.
   bool converts = false;
+  /// It finds bounds by going through integers.
+  bool finds = false;
   /// Whole warps of the warpgroup that it shares with those of one thread.
   std::optional<int64_t> warps = std::nullopt;
   /// Which part of the plan's division it runs.
@@ -100,6 +104,7 @@ private:
   mlir::LogicalResult assignSums(unsigned role);
   mlir::LogicalResult assignTransposes(unsigned role);
   mlir::LogicalResult assignConversions(unsigned role);
+  mlir::LogicalResult assignBounds(unsigned role);
   mlir::LogicalResult assignPart(unsigned role);
   mlir::LogicalResult assignRest(unsigned role);
   mlir::LogicalResult assignControl(mlir::Operation *op, unsigned role);

@@ -47,6 +47,8 @@ LogicalResult Slicer::clone(Operation *op, OpBuilder &builder) {
   if (!plan.isHandedOver(op))
     return cloneOwn(op, builder);
   PipeInfo &info = plan.pipeOf(op);
+  if (auto bound = dyn_cast<tile::ReduceRangeOp>(op))
+    return writeBound(bound, info, builder), success();
   if (steps.contains(op))
     return writeConversion(plan.conversions.find(op)->second, info, builder), success();
   if (assignment.fills(role, op))

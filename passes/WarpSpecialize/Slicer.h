@@ -17,6 +17,8 @@
 //   | blocks exchange       |                            | hop.mma                        |
 //   | operand, converted    | hop.fetch, what computes   | an operand of hop.mma           |
 //   |                       | it, hop.stage, in parts    |                                 |
+//   | bound by what rows    | tile.reduce_range,         | hop.pipe.get                    |
+//   | load                  | hop.pipe.put               |                                 |
 //   | skip of loads         | nothing                    | a wait and a release for each  |
 //   | common bound          | the longest of the cluster | the block's own                |
 //
@@ -111,6 +113,7 @@ private:
   Value writeProduct(const ApartSum &sum, int64_t number, OpBuilder &builder);
   LogicalResult cloneSkip(tile::SkipLoadsOp skip, OpBuilder &builder);
   void writeCrossing(mlir::Operation *op, PipeInfo &info, OpBuilder &builder);
+  void writeBound(tile::ReduceRangeOp bound, PipeInfo &info, OpBuilder &builder);
   void sinkCrossings();
   void releaseSlots();
 

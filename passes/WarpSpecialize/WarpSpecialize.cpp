@@ -90,6 +90,7 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     if (failed(checkConverter(kernel, schedule)))
       return failure();
     planConversions(kernel, plan);
+    planBounds(boundsFoundApart(kernel, schedule), plan);
     if (schedule.transpose == tile::TransposeKind::apart &&
         (failed(checkTransposer(kernel, schedule)) || failed(planTransposes(kernel, plan))))
       return failure();
@@ -263,6 +264,11 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     for (int64_t i = 0; i < writers; ++i)
       roles.push_back({writers == 1 ? "writer" : ("writer" + Twine(i)).str(), std::nullopt,
                        schedule.producerRegisters});
+    unsigned finder = roles.size();
+    if (plan.findsBounds()) {
+      roles.push_back({"finder", std::nullopt, schedule.producerRegisters});
+      roles.back().finds = true;
+    }
     unsigned reducer = roles.size();
     if (!plan.sums.empty())
       roles.push_back({"reducer", 1, schedule.reducerRegisters, /*loads=*/false, /*sums=*/true});
@@ -278,6 +284,7 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
       pipe.writer += firstWriter;
       if (pipe.isStored || pipe.isComputed)
         pipe.filler = pipe.isConverted ? converter
+                      : pipe.isBound   ? finder
                       : pipe.isSum     ? reducer
                                        : roles.size() + pipe.maker;
     }

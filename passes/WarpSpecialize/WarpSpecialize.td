@@ -92,6 +92,32 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
     }
     ```
 
+    Bounds by what rows load (`tile.reduce_range`) are found by a role of one warp beside the producer, the finder, which hands
+    them to all other roles through a pipe of values, of 64 bits in halves. What a loop over rows takes, loads and registers, is
+    then in no other role. Each role finds its own where there is no producer, where that gathers, and where a transposer has the
+    three warps beside it.
+
+    ```mlir
+    !Bounds = !hop.pipe<tensor<1xi32>, 2>
+    %least = tile.reduce_range min %i to 128 -> i32 {
+      %x = tile.load %starts[%i] : !tile.view<[S], i32> -> i32
+      tile.yield %x : i32
+    }
+    // becomes
+    hop.role @finder elected registers(32) {
+    ^bb0(%wg: index):
+      %least = tile.reduce_range min %i to 128 -> i32 {
+        %x = tile.load %starts[%i] : !tile.view<[S], i32> -> i32
+        tile.yield %x : i32
+      }
+      hop.pipe.put %bounds, %least : !Bounds
+    }
+    hop.role @consumer warpgroups(2) registers(232) {
+    ^bb0(%wg: index):
+      %least = hop.pipe.get %bounds : !Bounds
+    }
+    ```
+
     With `transpose = apart` a role of one warpgroup, the transposer, takes part in the loads of tiles of 8-bit elements that
     a dot reads along their columns, beside a computed operand. It transposes each tile once, into a pipe of two slots from
     which the consumers read it. Refused without such a tile, without a producer, with a reducer, and where something else
