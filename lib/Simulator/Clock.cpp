@@ -152,9 +152,10 @@ SharedViews Clock::publishReleased(uint32_t cluster, MemScope scope) const {
       return;
     if (!views)
       views = std::make_shared<Views>();
-    ClusterView &out = (*views)[number];
-    out = view;
-    out.seen = released;
+    ClusterView passed = view;
+    passed.seen = released;
+    // Of this cluster the others may know something that has come back.
+    (*views)[number].join(passed);
   };
   add(cluster, own);
   if (others)
