@@ -496,7 +496,7 @@ static constexpr llvm::StringLiteral kAskedChoice =
     if (extents[i] < 0 || extents[i] > INT32_MAX)
       return -1;
   for (i = 0; microseconds && i < KERNEL_COUNT; ++i)
-    microseconds[i] = predict(i, extents, INFINITY);
+    microseconds[i] = predict(i, extents);
   return choose(extents);
 }
 )";

@@ -23,21 +23,29 @@ static int takes(const KernelInfo *kernel, const int64_t *dims) {
   return 1;
 }
 
-/* The microseconds that a kernel should take. Where they are surely not below `least`, at least
- * that. */
-static double predict(int index, const int64_t *dims, double least) {
+/* What a launch of a kernel should take. */
+static void expectLaunch(int index, const int64_t *dims, TimeExpected *expected) {
   const Alternative *alternative = &alternatives[index];
   int64_t grid[3];
   int i;
-  if (!takes(&kernels[index], dims))
-    return INFINITY;
+  if (!takes(&kernels[index], dims)) {
+    expectExactly(expected, INFINITY);
+    return;
+  }
   for (i = 0; i < 3; ++i) {
     int64_t divisor = alternative->gridDivisors[i];
     grid[i] = evaluate(alternative->gridExtents[i], dims);
     if (divisor != 1)
       grid[i] = (grid[i] + divisor - 1) / divisor;
   }
-  return predictTime(&alternative->time, dims, grid, least);
+  expectTime(&alternative->time, dims, grid, expected);
+}
+
+/* The microseconds that a kernel should take. */
+static double predict(int index, const int64_t *dims) {
+  TimeExpected expected;
+  expectLaunch(index, dims, &expected);
+  return findTime(&expected, TIME_NEVER);
 }
 
 /* What was chosen for recent extents; `lock` guards it. */
@@ -55,15 +63,10 @@ static int choose(const int64_t *dims) {
   slot = (int)((key >> 32) % CHOICES);
   pthread_mutex_lock(&lock);
   if (!choices[slot].isUsed || memcmp(choices[slot].dims, dims, MOST_DIMS * sizeof(*dims)) != 0) {
-    double least = predict(0, dims, INFINITY);
-    choices[slot].index = 0;
-    for (i = 1; i < KERNEL_COUNT; ++i) {
-      double time = predict(i, dims, least);
-      if (time < least) {
-        least = time;
-        choices[slot].index = i;
-      }
-    }
+    TimeExpected launches[KERNEL_COUNT];
+    for (i = 0; i < KERNEL_COUNT; ++i)
+      expectLaunch(i, dims, &launches[i]);
+    choices[slot].index = findFastestLaunch(launches, KERNEL_COUNT);
     memcpy(choices[slot].dims, dims, MOST_DIMS * sizeof(*dims));
     choices[slot].isUsed = 1;
   }

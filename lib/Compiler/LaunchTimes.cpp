@@ -232,8 +232,9 @@ double LaunchTimes::predict(const tuning::Extents &extents) const {
   runtime::TimeModel complete = model;
   complete.terms = terms.data();
   complete.termCount = terms.size();
-  return runtime::predictTime(&complete, values.data(), tiles,
-                              std::numeric_limits<double>::infinity());
+  runtime::TimeExpected expected;
+  runtime::expectTime(&complete, values.data(), tiles, &expected);
+  return runtime::findTime(&expected, TIME_NEVER);
 }
 
 void LaunchTimes::take(const tuning::TileTimes &times) {

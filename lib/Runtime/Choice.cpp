@@ -17,6 +17,11 @@ Chooser::Chooser(const BundleInfo &bundle, const ChoiceInfo &choice)
     for (unsigned j = 0; j < choice.arguments[i].dims.size(); ++j)
       if (int dim = choice.arguments[i].dims[j].dim; dim >= 0)
         sources[dim] = {i, j};
+  for (const AlternativeInfo &alternative : choice.alternatives) {
+    TimeModel &model = models.emplace_back(alternative.time);
+    model.terms = alternative.iterations.data();
+    model.termCount = alternative.iterations.size();
+  }
 }
 
 /// Whether extents are within what a kernel asks of them.
@@ -29,29 +34,29 @@ static bool takes(const KernelInfo &kernel, llvm::ArrayRef<int64_t> dims) {
   return llvm::all_of(kernel.bounds, isBelow) && llvm::all_of(kernel.requirements, divides);
 }
 
-double Chooser::predict(unsigned index, llvm::ArrayRef<int64_t> dims, double least) const {
+void Chooser::expect(unsigned index, llvm::ArrayRef<int64_t> dims, TimeExpected &expected) const {
   const AlternativeInfo &alternative = choice.alternatives[index];
   if (!takes(bundle.kernels[alternative.kernel], dims))
-    return std::numeric_limits<double>::infinity();
+    return expectExactly(&expected, std::numeric_limits<double>::infinity());
   int64_t grid[3];
   for (auto [tiles, dim] : llvm::zip_equal(grid, alternative.grid))
     tiles = dim.divisor == 1 ? dim.extent.evaluate(dims)
                              : llvm::divideCeil(dim.extent.evaluate(dims), dim.divisor);
-  TimeModel model = alternative.time;
-  model.terms = alternative.iterations.data();
-  model.termCount = alternative.iterations.size();
-  return predictTime(&model, dims.data(), grid, least);
+  expectTime(&models[index], dims.data(), grid, &expected);
+}
+
+double Chooser::predict(unsigned index, llvm::ArrayRef<int64_t> dims) const {
+  TimeExpected expected;
+  expect(index, dims, expected);
+  return findTime(&expected, TIME_NEVER);
 }
 
 unsigned Chooser::findFastest(llvm::ArrayRef<int64_t> dims) const {
-  unsigned fastest = 0;
-  double least = predict(0, dims);
-  for (unsigned i = 1; i < choice.alternatives.size(); ++i)
-    if (double time = predict(i, dims, least); time < least) {
-      least = time;
-      fastest = i;
-    }
-  return fastest;
+  llvm::SmallVector<TimeExpected, 4> launches;
+  launches.resize_for_overwrite(models.size());
+  for (unsigned i = 0; i < models.size(); ++i)
+    expect(i, dims, launches[i]);
+  return findFastestLaunch(launches.data(), launches.size());
 }
 
 unsigned Chooser::choose(llvm::ArrayRef<int64_t> dims) {

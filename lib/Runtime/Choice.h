@@ -8,7 +8,6 @@
 #include "llvm/ADT/ArrayRef.h"
 
 #include <array>
-#include <limits>
 #include <mutex>
 
 namespace tessera::runtime {
@@ -27,9 +26,8 @@ public:
   /// The same by the extents of arguments, which are not checked yet.
   unsigned choose(llvm::ArrayRef<Argument> arguments);
   /// The microseconds that a launch of an alternative should take; infinite where its kernel does
-  /// not take these extents. Where they are surely not below `least`, at least that.
-  double predict(unsigned alternative, llvm::ArrayRef<int64_t> dims,
-                 double least = std::numeric_limits<double>::infinity()) const;
+  /// not take these extents.
+  double predict(unsigned alternative, llvm::ArrayRef<int64_t> dims) const;
 
 private:
   /// Where an extent is found.
@@ -41,12 +39,14 @@ private:
     unsigned alternative = 0;
   };
 
+  void expect(unsigned alternative, llvm::ArrayRef<int64_t> dims, TimeExpected &expected) const;
   unsigned findFastest(llvm::ArrayRef<int64_t> dims) const;
 
   const BundleInfo &bundle;
   const ChoiceInfo &choice;
-  llvm::SmallVector<Source, 8> sources; ///< of each of Signature::dims
-  std::mutex mutex;                     ///< guards `slots`
+  llvm::SmallVector<Source, 8> sources;   ///< of each of Signature::dims
+  llvm::SmallVector<TimeModel, 4> models; ///< of the alternatives
+  std::mutex mutex;                       ///< guards `slots`
   std::array<Slot, 256> slots;
 };
 

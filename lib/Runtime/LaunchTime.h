@@ -81,38 +81,38 @@ static inline double applyTime(int op, double left, double right) {
   }
 }
 
-/* left[i] becomes its result with right[i]: a loop for each operation, as compilers make vectors
- * of. */
-static inline void applyTimes(int op, double *left, const double *right) {
+/* left[i] becomes its result with right[i * step]: a loop for each operation, as compilers make
+ * vectors of, of a step that they know. */
+static inline void applyTimes(int op, double *left, const double *right, int step) {
   int i;
   switch (op) {
   case TIME_ADD:
     for (i = 0; i < TIME_SAMPLES; ++i)
-      left[i] = applyTime(TIME_ADD, left[i], right[i]);
+      left[i] = applyTime(TIME_ADD, left[i], right[i * step]);
     break;
   case TIME_SUB:
     for (i = 0; i < TIME_SAMPLES; ++i)
-      left[i] = applyTime(TIME_SUB, left[i], right[i]);
+      left[i] = applyTime(TIME_SUB, left[i], right[i * step]);
     break;
   case TIME_MUL:
     for (i = 0; i < TIME_SAMPLES; ++i)
-      left[i] = applyTime(TIME_MUL, left[i], right[i]);
+      left[i] = applyTime(TIME_MUL, left[i], right[i * step]);
     break;
   case TIME_FLOOR_DIV:
     for (i = 0; i < TIME_SAMPLES; ++i)
-      left[i] = applyTime(TIME_FLOOR_DIV, left[i], right[i]);
+      left[i] = applyTime(TIME_FLOOR_DIV, left[i], right[i * step]);
     break;
   case TIME_CEIL_DIV:
     for (i = 0; i < TIME_SAMPLES; ++i)
-      left[i] = applyTime(TIME_CEIL_DIV, left[i], right[i]);
+      left[i] = applyTime(TIME_CEIL_DIV, left[i], right[i * step]);
     break;
   case TIME_MIN:
     for (i = 0; i < TIME_SAMPLES; ++i)
-      left[i] = applyTime(TIME_MIN, left[i], right[i]);
+      left[i] = applyTime(TIME_MIN, left[i], right[i * step]);
     break;
   default:
     for (i = 0; i < TIME_SAMPLES; ++i)
-      left[i] = applyTime(TIME_MAX, left[i], right[i]);
+      left[i] = applyTime(TIME_MAX, left[i], right[i * step]);
   }
 }
 
@@ -137,8 +137,10 @@ static inline void operateTime(int op, TimeNumber *left, TimeNumber *right) {
     return;
   }
   spreadTime(left);
-  spreadTime(right);
-  applyTimes(op, left->lanes, right->lanes);
+  if (right->isCommon)
+    applyTimes(op, left->lanes, &right->common, 0);
+  else
+    applyTimes(op, left->lanes, right->lanes, 1);
 }
 
 /* The iterations of TIME_SAMPLES tiles, the indices of tile i at index[0][i] to index[2][i]. */
@@ -214,12 +216,19 @@ static inline void placeTiles(TimeLevels *levels, int64_t atATime, int64_t count
   }
 }
 
+/* The lengths of a launch's tiles. */
+typedef struct {
+  double extents[3], total; /* of the grid */
+  double lengths[TIME_SAMPLES], mean, longest;
+  int samples, differ;
+} TimeTiles;
+
 /* Of `tiles`, those that each of `samples` stands for. */
 static inline void countSamples(double tiles, int samples, int64_t *counts) {
   int64_t before = 0;
   int i;
   for (i = 0; i < samples; ++i) {
-    int64_t until = (int64_t)floorTime(tiles * (i + 1) / samples);
+    int64_t until = (int64_t)(tiles * (i + 1) / samples);
     counts[i] = until - before;
     before = until;
   }
@@ -227,29 +236,30 @@ static inline void countSamples(double tiles, int samples, int64_t *counts) {
 
 /* The time of tiles that differ, sorted by the first index in sections of the others. Where it is
  * not below `least`, at least that. */
-static inline double predictSections(const TimeModel *model, const double *lengths, int samples,
-                                     double mean, const double *grid, double least) {
+static inline double simulateSections(const TimeModel *model, const TimeTiles *tiles,
+                                      double least) {
+  const double *grid = tiles->extents, *lengths = tiles->lengths;
   TimeLevels levels;
   int64_t counts[TIME_SAMPLES];
   double outer = grid[1] * grid[2], places = (double)model->atATime, number, left;
   double running = outer * grid[0] < places ? outer * grid[0] : places;
   double size = floorTime((double)model->section * running / grid[0]);
-  int i, section;
+  int i, section, samples = tiles->samples;
   size = size < 1 ? 1 : size > outer ? outer : size;
   number = -floorTime(-outer / size) - TIME_SECTIONS;
   number = number > 0 ? number : 0;
   levels.first = TIME_LEVELS - 1;
-  levels.times[levels.first] = number * size * grid[0] * mean / places;
+  levels.times[levels.first] = number * size * grid[0] * tiles->mean / places;
   levels.places[levels.first] = model->atATime;
   levels.times[TIME_LEVELS] = TIME_NEVER;
   left = outer - number * size;
   /* Numbers beyond those that doubles hold exactly may leave more. */
   for (section = 0; section < TIME_SECTIONS && left > 0; ++section, left -= size) {
-    double tiles = grid[0] * (left < size ? left : size);
+    double count = grid[0] * (left < size ? left : size);
     if (samples == TIME_SAMPLES) /* The usual number, by which compilers divide fast. */
-      countSamples(tiles, TIME_SAMPLES, counts);
+      countSamples(count, TIME_SAMPLES, counts);
     else
-      countSamples(tiles, samples, counts);
+      countSamples(count, samples, counts);
     for (i = 0; i < samples; ++i) {
       int next = model->order == TIME_DESCENDING ? samples - 1 - i : i;
       placeTiles(&levels, model->atATime, counts[next], lengths[next]);
@@ -266,13 +276,6 @@ static inline double sampleTime(double extent, int samples, int i) {
   double middle = extent * (2 * i + 1) / (2 * samples);
   return 2 * i < samples ? -floorTime(-middle) - 1 : floorTime(middle);
 }
-
-/* The lengths of a launch's tiles. */
-typedef struct {
-  double extents[3], total; /* of the grid */
-  double lengths[TIME_SAMPLES], mean, longest;
-  int samples, differ;
-} TimeTiles;
 
 /* What follows from the iterations of the samples, which `lengths` are at first. */
 static inline void measureTiles(const TimeModel *model, TimeTiles *tiles, int samples) {
@@ -327,38 +330,86 @@ static inline void findTiles(const TimeModel *model, const int64_t *dims, const 
   measureTiles(model, tiles, tiles->samples);
 }
 
-/* The microseconds of a launch with such tiles. Where they are surely not below `least`, at least
- * that, which takes less time to say. */
-static inline double boundTime(const TimeModel *model, const TimeTiles *tiles, double least) {
-  double total = tiles->total, longest = tiles->longest, places = (double)model->atATime, work;
-  if (total <= 0)
-    return 0;
-  if (!tiles->differ)
-    return -floorTime(-total / places) * longest;
-  if (total <= places)
-    return longest;
-  work = tiles->mean * total / places;
-  if (model->order != TIME_LINEAR) {
-    /* No place is done before the mean of all. In each section a sample stands for a tile more or
-     * less than its part. */
-    double bound = work - longest * (TIME_SECTIONS * TIME_SAMPLES) / places;
-    if (bound >= least)
-      return bound;
-    return predictSections(model, tiles->lengths, tiles->samples, tiles->mean, tiles->extents,
-                           least);
-  }
-  /* Long and short ones run in turns: at the end one that is as long as any may be half done. */
-  work += longest / 2;
-  return work < longest ? longest : work;
+/* What a launch should take. */
+typedef struct {
+  const TimeModel *model;
+  TimeTiles tiles;
+  double lower, upper; /* bounds of the time; the same where it is known */
+} TimeExpected;
+
+static inline void expectExactly(TimeExpected *expected, double time) {
+  expected->lower = expected->upper = time;
 }
 
-/* The microseconds of a launch whose grid has so many tiles in x, y and z. Where they are surely
- * not below `least`, at least that. */
-static inline double predictTime(const TimeModel *model, const int64_t *dims, const int64_t *grid,
-                                 double least) {
-  TimeTiles tiles;
-  findTiles(model, dims, grid, &tiles);
-  return boundTime(model, &tiles, least);
+/* What follows from the tiles. */
+static inline void boundTime(TimeExpected *expected) {
+  const TimeModel *model = expected->model;
+  const TimeTiles *tiles = &expected->tiles;
+  double total = tiles->total, longest = tiles->longest, places = (double)model->atATime, work;
+  double slack = longest * (TIME_SECTIONS * TIME_SAMPLES) / places;
+  work = tiles->mean * total / places;
+  if (total <= 0)
+    expectExactly(expected, 0);
+  else if (!tiles->differ)
+    expectExactly(expected, -floorTime(-total / places) * longest);
+  else if (total <= places)
+    expectExactly(expected, longest);
+  else if (model->order == TIME_LINEAR) {
+    /* Long and short ones run in turns: at the end one that is as long as any may be half done. */
+    work += longest / 2;
+    expectExactly(expected, work < longest ? longest : work);
+  } else {
+    /* No place is done before the mean of all, and no tile begins after it. In each section a
+     * sample stands for a tile more or less than its part. */
+    expected->lower = work - slack;
+    expected->upper = work + slack + longest;
+    /* placeTiles does not look for the first place where a sample stands for two tiles of each. */
+    if ((double)model->section >= TIME_SAMPLES || tiles->extents[0] >= TIME_SAMPLES * places)
+      expected->upper = TIME_NEVER;
+  }
+}
+
+/* What a launch should take whose grid has so many tiles in x, y and z. */
+static inline void expectTime(const TimeModel *model, const int64_t *dims, const int64_t *grid,
+                              TimeExpected *expected) {
+  expected->model = model;
+  findTiles(model, dims, grid, &expected->tiles);
+  boundTime(expected);
+}
+
+/* The microseconds of a launch. Where they are surely not below `least`, at least that, which takes
+ * less time to say. */
+static inline double findTime(const TimeExpected *expected, double least) {
+  if (expected->lower == expected->upper || expected->lower >= least)
+    return expected->lower;
+  return simulateSections(expected->model, &expected->tiles, least);
+}
+
+/* The first of the launches that take the least time. What bounds tell apart is not simulated, and
+ * of the others first that with the least work. */
+static inline int findFastestLaunch(const TimeExpected *launches, int count) {
+  double least;
+  int i, fastest = 0, isCertain = 1;
+  for (i = 1; i < count; ++i)
+    if (launches[i].lower < launches[fastest].lower)
+      fastest = i;
+  for (i = 0; i < count; ++i)
+    isCertain &= i == fastest || launches[i].lower > launches[fastest].upper;
+  if (isCertain)
+    return fastest;
+  least = findTime(&launches[fastest], TIME_NEVER);
+  for (i = 0; i < count; ++i) {
+    /* Of equal times that of an earlier one counts, so that it has to be found. */
+    double limit = i < fastest ? least * (1 + 1e-9) + 1e-300 : least, time;
+    if (i == fastest)
+      continue;
+    time = findTime(&launches[i], limit);
+    if (i < fastest ? time <= least : time < least) {
+      least = time;
+      fastest = i;
+    }
+  }
+  return fastest;
 }
 
 #ifdef __cplusplus

@@ -36,11 +36,14 @@ struct Model {
              {TIME_ADD, 0}};
     model = {terms.data(), static_cast<int>(terms.size()), order, section, 132, 0.9, 2.7};
   }
-  double predict(std::array<int64_t, 3> grid) const {
-    return predict(grid, std::numeric_limits<double>::infinity());
+  TimeExpected expect(std::array<int64_t, 3> grid) const {
+    TimeExpected expected;
+    expectTime(&model, nullptr, grid.data(), &expected);
+    return expected;
   }
-  double predict(std::array<int64_t, 3> grid, double least) const {
-    return predictTime(&model, nullptr, grid.data(), least);
+  double predict(std::array<int64_t, 3> grid) const {
+    TimeExpected expected = expect(grid);
+    return findTime(&expected, TIME_NEVER);
   }
 
   /// Each tile given to the place that is free first, one by one.
@@ -169,16 +172,27 @@ TEST(LaunchTimeTest, TakesTilesInTheOrderOfTheGridForLonger) {
   }
 }
 
+static Model drawModel(std::mt19937 &random) {
+  // Most as those of attention; also sections that are simulated otherwise.
+  return Model(random() % 9, random() % 5, random() % 3,
+               random() % 8 ? 1 + random() % 3 : 1 + random() % 40);
+}
+static std::array<int64_t, 3> drawGrid(std::mt19937 &random) {
+  int64_t longest = random() % 8 ? 200 : 4000;
+  return {1 + int64_t(random() % longest), 1 + int64_t(random() % 64), 1 + int64_t(random() % 8)};
+}
+
 /// A time is found, or one that is no less than what it has to be below, and no more than it is.
 TEST(LaunchTimeTest, LeavesOutWhatIsNotTheLeast) {
   std::mt19937 random(5);
   unsigned left = 0;
   for (int i = 0; i < 20000; ++i) {
-    Model model(random() % 9, random() % 5, random() % 3, 1 + random() % 3);
-    std::array<int64_t, 3> grid = {1 + int64_t(random() % 200), 1 + int64_t(random() % 64),
-                                   1 + int64_t(random() % 8)};
-    double time = model.predict(grid), least = time * (0.3 + 0.01 * (random() % 100));
-    double found = model.predict(grid, least);
+    Model model = drawModel(random);
+    TimeExpected expected = model.expect(drawGrid(random));
+    double time = findTime(&expected, TIME_NEVER), least = time * (0.3 + 0.01 * (random() % 100));
+    EXPECT_LE(expected.lower, time);
+    EXPECT_GE(expected.upper, time);
+    double found = findTime(&expected, least);
     EXPECT_LE(found, time);
     if (found == time)
       continue;
@@ -187,6 +201,38 @@ TEST(LaunchTimeTest, LeavesOutWhatIsNotTheLeast) {
     EXPECT_GE(time, least);
   }
   EXPECT_GT(left, 1000u);
+}
+
+/// The first of the least times, of which few are found.
+TEST(LaunchTimeTest, TakesTheFirstOfTheLeast) {
+  std::mt19937 random(7);
+  unsigned certain = 0, equal = 0;
+  constexpr int kChoices = 20000;
+  for (int i = 0; i < kChoices; ++i) {
+    std::vector<Model> models;
+    std::vector<TimeExpected> launches;
+    std::vector<double> times;
+    // Some of them equal, and some that cannot be launched.
+    for (int j = 0, count = 1 + random() % 4; j < count; ++j)
+      models.push_back(j && random() % 4 == 0 ? models[random() % j] : drawModel(random));
+    std::array<int64_t, 3> grid = drawGrid(random);
+    for (Model &model : models) {
+      model.model.terms = model.terms.data();
+      launches.push_back(model.expect(grid));
+      if (random() % 16 == 0)
+        expectExactly(&launches.back(), std::numeric_limits<double>::infinity());
+      times.push_back(findTime(&launches.back(), TIME_NEVER));
+    }
+    auto least = std::min_element(times.begin(), times.end());
+    ASSERT_EQ(findFastestLaunch(launches.data(), launches.size()), least - times.begin()) << i;
+    equal += std::count(times.begin(), times.end(), *least) > 1;
+    certain += llvm::none_of(launches, [&](const TimeExpected &other) {
+      return &other - launches.data() != least - times.begin() &&
+             other.lower <= launches[least - times.begin()].upper;
+    });
+  }
+  EXPECT_GT(equal, 1000u);
+  EXPECT_GT(certain, kChoices / 4u);
 }
 
 TEST(LaunchTimeTest, ComputesIterations) {
@@ -216,7 +262,11 @@ TEST(LaunchTimeTest, ComputesIterations) {
     double lefts[TIME_SAMPLES], rights[TIME_SAMPLES];
     std::fill_n(lefts, TIME_SAMPLES, left);
     std::fill_n(rights, TIME_SAMPLES, right);
-    applyTimes(op, lefts, rights);
+    applyTimes(op, lefts, rights, 1);
+    double others[TIME_SAMPLES];
+    std::fill_n(others, TIME_SAMPLES, left);
+    applyTimes(op, others, &right, 0);
+    EXPECT_TRUE(std::equal(lefts, lefts + TIME_SAMPLES, others));
     EXPECT_EQ(std::count(lefts, lefts + TIME_SAMPLES, applyTime(op, left, right)), TIME_SAMPLES);
     return lefts[0];
   };
