@@ -216,7 +216,7 @@ defvar Tile_ScheduleFields = [
     Chosen<"`apart` where a sum leaves a loop with other dots and it fits, else `rows`, or `divided` where neither fits">,
     "in which role each dot runs. `rows`: the rows of all are divided among the consumers. `apart`: a dot of a computed "
     "tile whose result only leaves by a store that adds it runs with that store in a role of its own, a `reducer` of one "
-    "warpgroup, which gets the tile through a pipe. There `store = tma` is for these sums alone, and no `writer` is. "
+    "warpgroup, which gets the tile through a pipe. There `store = tma` and `writer` are for these sums alone. "
     "`divided`: each consumer is a role of one warpgroup with all rows of some of the accumulators of loops and the dots "
     "that lead to them, where none has the registers for all. Tiles that one makes and another needs go through pipes. "
     "Sums are apart there too, where the kernel has such. `apart` and `divided` take `warp_specialize = true` and "
@@ -247,12 +247,12 @@ defvar Tile_ScheduleFields = [
     "in which order grid points add to one element of a view. `fixed`: in that of a grid index on which the place does not "
     "depend, so that sums have the same bits in each run. Each tile of the view has a turn in memory, which the role that adds "
     "waits for and hands on (`tile-order-sums`). `fixed` takes stores that add tiles in bulk, from a reducer or a `writer`, "
-    "`persistent = dynamic` and `cluster = 1`">,
+    "`persistent = dynamic`, and `cluster = 1` or blocks that make sums together (`exchange`)">,
   ScheduleField<"exchange", OneOf<[0, 1, 2]>, Always<"0">,
     "with `cluster = 2` and sums in a role of their own, the two blocks add up before memory does: each sends the computed operand "
     "of the dot to the other, and makes half of the columns for both, so that half as much is added to memory "
     "(`tile-exchange-sums`). 1 or 2: slots of the pipe of these operands. 0: each block adds by itself. 1 and 2 take "
-    "`placement = apart` or `divided` and `sums = any`">
+    "`placement = apart` or `divided`">
 ];
 
 #endif // TESSERA_DIALECTS_TILE_SCHEDULEFIELDS_TD

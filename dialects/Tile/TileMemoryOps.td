@@ -125,7 +125,8 @@ def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
 
     With `exchanged` the blocks of a cluster add at the same places in the same order, and may add up before: each stores a
     part of the columns for all. `tile-exchange-sums` has proved it, on the program of a grid point, and passes that cut loops
-    take its word. A store without `add`, or with a ticket, cannot have it.
+    take its word. A store without `add` cannot have it. With a ticket the blocks of a cluster follow each other at once, and
+    each has tickets for its columns.
 
     ```mlir
     tile.store %o, %O[%b, %h, %row, %c0] : tensor<128x64xbf16>, !tile.view<[B, H, SQ, 64], bf16>

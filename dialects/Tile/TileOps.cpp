@@ -181,10 +181,8 @@ LogicalResult StoreOp::verify() {
     return emitOpError("has a ticket, which takes a number and two values behind the indices");
   if (getTicketed() && !getAdd())
     return emitOpError("has a ticket, which gives additions an order; add, or leave it out");
-  if (getExchanged() && (!getAdd() || getTicketed()))
-    return emitOpError(
-        "is exchanged, as blocks of a cluster do with sums in any order; add without "
-        "a ticket, or leave it out");
+  if (getExchanged() && !getAdd())
+    return emitOpError("is exchanged, as blocks of a cluster do with sums; add, or leave it out");
   return verifyAccess(*this, getValue().getType(), getView(), getIndices(), getBox());
 }
 

@@ -104,17 +104,34 @@ SumParts tessera::partsOf(const ApartSum &sum, bool exchanged) {
   return part(1, true);
 }
 
-int64_t tessera::writersOf(const ApartSum &sum, const tile::ScheduleFields &schedule) {
-  if (schedule.sums != tile::SumsKind::fixed || schedule.store != tile::StoreKind::writer ||
-      schedule.placement != tile::PlacementKind::apart)
-    return 1;
+int64_t tessera::placesOfSums(int64_t count, bool exchanged) {
+  return count % 2 == 0 ? 2 : exchanged && count == 3 ? 3 : 1;
+}
+
+/// Blocks of a cluster that add to a tile of a sum.
+static int64_t addingBlocks(const tile::ScheduleFields &schedule) {
+  return schedule.exchange.value_or(0) > 0 ? 2 : 1;
+}
+
+bool tessera::dividesTickets(const ApartSum &sum, int64_t tickets) {
   tile::StoreOp store = sum.store;
   auto view = cast<tile::ViewType>(store.getView().getType());
-  // Tickets are counted as tiles of the view: as many more as columns divide into.
   int64_t columns = view.getStaticDim(view.getRank() - 1);
   int64_t ofTile = cast<RankedTensorType>(store.getValue().getType()).getDimSize(1);
-  bool divides = columns != ShapedType::kDynamic && columns % ofTile == 0 && ofTile % 2 == 0;
-  return divides && partsOf(sum).count % 2 == 0 ? 2 : 1;
+  return columns != ShapedType::kDynamic && columns % ofTile == 0 && ofTile % tickets == 0;
+}
+
+int64_t tessera::writersOf(const ApartSum &sum, const tile::ScheduleFields &schedule) {
+  if (schedule.sums != tile::SumsKind::fixed || schedule.store != tile::StoreKind::writer ||
+      schedule.placement == tile::PlacementKind::rows)
+    return 1;
+  int64_t blocks = addingBlocks(schedule);
+  int64_t writers = placesOfSums(partsOf(sum, blocks > 1).stores(), blocks > 1);
+  return dividesTickets(sum, blocks * writers) ? writers : 1;
+}
+
+int64_t tessera::ticketsOf(const ApartSum &sum, const tile::ScheduleFields &schedule) {
+  return addingBlocks(schedule) * writersOf(sum, schedule);
 }
 
 /// Whether nothing but other such sums touches the view, whose elements would be another role's.

@@ -43,14 +43,28 @@ struct SumParts {
 
   int64_t pieces() const { return tile.getDimSize(1) / stored.getDimSize(1); }
 
+  /// Tiles of `stored` that leave in a step, part by part.
+  int64_t stores() const { return count * pieces(); }
+
   /// Parts of the columns that the role makes.
   int64_t ofColumns() const { return ofRows ? 1 : count; }
 };
 SumParts partsOf(const ApartSum &sum, bool exchanged = false);
 
-/// How many threads take the parts of a sum in turn, each with a ticket of its own for every tile,
-/// where a writer waits for tickets: one copies while the other waits.
+/// The places in shared memory that `count` tiles of one type take in turns which a step adds to
+/// memory, so that a copy reads one while another is written. Those of exchanged sums are small.
+int64_t placesOfSums(int64_t count, bool exchanged);
+
+/// How many threads take what leaves of a sum in turn, each with a ticket of its own for every
+/// tile, where a writer waits for tickets: one copies while the other waits.
 int64_t writersOf(const ApartSum &sum, const tile::ScheduleFields &schedule);
+
+/// Tickets of a tile of a sum in a fixed order: one for each thread that adds to it, in the blocks
+/// of a cluster that make it together.
+int64_t ticketsOf(const ApartSum &sum, const tile::ScheduleFields &schedule);
+
+/// Whether a tile of the sum can have several: they are counted as tiles of fewer columns.
+bool dividesTickets(const ApartSum &sum, int64_t tickets);
 
 /// The sums of `kernel` that a role of its own can make, in program order. Empty where no other dot
 /// would be left.

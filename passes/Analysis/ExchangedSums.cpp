@@ -15,17 +15,21 @@ RankedTensorType tessera::theirHalf(const ApartSum &sum) {
                                whole.getElementType());
 }
 
-/// Whether a slot that holds the loaded operand, and one that holds half of its columns, have the
-/// columns of each part in whole chunks of one layout.
+/// Whether a slot that holds half of the columns of the loaded operand has those of each part in
+/// whole chunks.
 static bool hasHalves(const ApartSum &sum) {
   auto whole = cast<RankedTensorType>(loadedOperand(tile::DotOp(sum.dot).getB()).getType());
   if (whole.getDimSize(1) % exchangingBlocks != 0)
     return false;
-  std::optional<hop::SharedLayout> layout = hop::getSharedLayout(whole),
-                                   half = hop::getSharedLayout(theirHalf(sum));
-  int64_t parts = partsOf(sum, /*exchanged=*/true).ofColumns();
-  return layout && half && layout->chunks() % (exchangingBlocks * parts) == 0 &&
-         half->chunks() % parts == 0;
+  std::optional<hop::SharedLayout> half = hop::getSharedLayout(theirHalf(sum));
+  return half && half->chunks() % partsOf(sum, /*exchanged=*/true).ofColumns() == 0;
+}
+
+bool tessera::loadsOwnHalf(const ApartSum &sum) {
+  auto whole = cast<RankedTensorType>(loadedOperand(tile::DotOp(sum.dot).getB()).getType());
+  std::optional<hop::SharedLayout> layout = hop::getSharedLayout(whole);
+  int64_t parts = exchangingBlocks * partsOf(sum, /*exchanged=*/true).ofColumns();
+  return !layout || layout->chunks() % parts != 0;
 }
 
 /// Why the place of a tile of the loaded operand is not one that a block can compute for the other.

@@ -36,6 +36,10 @@ ExchangedSums findExchangedSums(tile::KernelOp kernel);
 /// The half of the columns of what the dot of `sum` multiplies that a block takes of the other's.
 mlir::RankedTensorType theirHalf(const ApartSum &sum);
 
+/// Whether a block loads that half of its own tile once more, as the whole tile has no halves of
+/// whole chunks: 192 columns of 16 bits lie in chunks of 64.
+bool loadsOwnHalf(const ApartSum &sum);
+
 } // namespace tessera
 
 #endif // TESSERA_PASSES_ANALYSIS_EXCHANGEDSUMS_H

@@ -8,6 +8,7 @@
 #include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/Analysis/ApartSums.h"
 #include "passes/Analysis/BulkStores.h"
 #include "passes/Hop/HopPasses.h"
 #include "llvm/ADT/SetVector.h"
@@ -84,8 +85,7 @@ public:
   explicit OwnMemory(hop::KernelOp kernel) : kernel(kernel) {}
 
   void stage(hop::RoleOp role, tile::StoreOp store, hop::SharedType part, RankedTensorType whole);
-  /// The same for a sum that a loop stores again and again. Where a step stores an even number of
-  /// them, two places take turns, so that a copy reads one while the other is written.
+  /// The same for a sum that a loop stores again and again, in places that take turns.
   void stageSum(hop::RoleOp role, tile::StoreOp store, hop::SharedType part,
                 RankedTensorType whole);
 
@@ -138,7 +138,7 @@ void OwnMemory::stageSum(hop::RoleOp role, tile::StoreOp store, hop::SharedType 
   void *view = store.getView().getAsOpaquePointer();
   const void *tile = whole.getAsOpaquePointer();
   size_t &number = staged[{store->getBlock(), view, tile}];
-  size_t places = (number + countSums(store)) % 2 == 0 ? 2 : 1;
+  size_t places = placesOfSums(number + countSums(store), store.getExchanged());
   SmallVector<hop::StagingOp, 2> &own = ofSums[{role, view, tile}];
   while (own.size() < places)
     own.push_back(createStaging(role, store, whole));
@@ -147,7 +147,7 @@ void OwnMemory::stageSum(hop::RoleOp role, tile::StoreOp store, hop::SharedType 
   Value slice = hop::SliceOp::create(builder, store.getLoc(), type, own[number % places].getTile(),
                                      role.getBody().getArgument(0));
   ++number;
-  // The copy before the last one has read this place.
+  // The copy that was made of this place has read it.
   hop::WarpgroupSyncOp::create(builder, store.getLoc());
   storeThrough(slice, store, places - 1);
 }

@@ -77,12 +77,6 @@ std::optional<std::string> ScheduleSearch::rejectExchange(const ScheduleFields &
                          "exchange = 0",
                          exchangingBlocks)
         .str();
-  if (requested.sums == SumsKind::fixed)
-    return "each element gets the sum of two blocks at once, in no order that is fixed; use sums = "
-           "any or exchange = 0";
-  if (requested.store == StoreKind::writer)
-    return "a reducer stores what it makes for the other block itself; use store = tma or direct, "
-           "or exchange = 0";
   if (ExchangedSums found = findExchangedSums(kernel); found.refused)
     return "a store " + found.refusal + "; use exchange = 0";
   return std::nullopt;

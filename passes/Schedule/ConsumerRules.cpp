@@ -172,9 +172,9 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
   if (std::optional<std::string> reason = rejectRegisters(candidate))
     return reason;
   int64_t budget = candidate.registers.consumer, needed = candidate.registersNeeded;
-  if (needed > usableRegisters(budget, model))
+  if (int64_t usable = usableBy(candidate); needed > usable)
     return llvm::formatv("a consumer thread needs {0} registers and can use {1} of its {2}", needed,
-                         usableRegisters(budget, model), budget)
+                         usable, budget)
         .str();
   // Products of consumers with different dots are cut into columns that fit.
   int64_t entry = candidate.entryRegisters();

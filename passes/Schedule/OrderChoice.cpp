@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/Analysis/ExchangedSums.h"
 #include "passes/Analysis/GridOrder.h"
 #include "passes/Schedule/ScheduleSearch.h"
 
@@ -57,7 +58,7 @@ void ScheduleSearch::chooseOrderOfSums(ScheduleFields &fields) const {
   for (const OrderedSum &sum : ordered.sums)
     if (sum.dim == 0 && begin == Trend::Constant) {
       begin = beginTrend(kernel, sum);
-      apart = tilesApart(kernel, sum);
+      apart = tilesApart(kernel, sum) * (exchangesSums(fields) ? exchangingBlocks : 1);
     }
   if (!fields.order)
     fields.order = begin == Trend::Increasing ? OrderKind::Descending : OrderKind::Ascending;

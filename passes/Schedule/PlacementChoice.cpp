@@ -150,16 +150,18 @@ void ScheduleSearch::leaveForHelper(RegisterSplit &split, ScheduleFields &fields
     fields.reducerRegisters = fields.reducerRegisters.value_or(hopper::leastRoleRegisters);
     return;
   }
-  bool writes = fields.placement == PlacementKind::apart &&
-                fields.store.value_or(chooseStoreOfSums(fields)) == StoreKind::writer;
+  bool writes = sumsApart && fields.store.value_or(chooseStoreOfSums(fields)) == StoreKind::writer;
   // What the fourth or fifth warpgroup leaves is scarce; the producer gets by with the least. With
   // a writer the reducer needs no addresses, and has as many less.
   if (writes)
-    split.producer = fields.producerRegisters.value_or(model.writerRegisters);
+    split.producer = fields.producerRegisters.value_or(exchangesSums(fields) && ordersSums(fields)
+                                                           ? model.pairWriterRegisters
+                                                           : model.writerRegisters);
   else if (!sumsApart)
     split.producer = fields.producerRegisters.value_or(leastOfProducer);
   fields.reducerRegisters = fields.reducerRegisters.value_or(
-      sumsApart    ? reducerRegisters(kernel, model) - (writes ? hopper::roleRegisterStep : 0)
+      sumsApart    ? reducerRegisters(kernel, exchangesSums(fields), model) -
+                         (writes ? hopper::roleRegisterStep : 0)
       : transposes ? model.transposerRegisters
                    : model.converterRegisters);
   int64_t warpgroups = *fields.consumers + 2, pool = warpgroups * hop::entryRegisters(warpgroups);
@@ -225,7 +227,7 @@ std::optional<std::string> ScheduleSearch::rejectPlacement(const Candidate &cand
   if (!candidate.isSpecialized())
     return who + " get" + s +
            " tiles from a producer; use warp_specialize = true or placement = rows";
-  if (candidate.fields.store == StoreKind::writer && isDivided)
+  if (candidate.fields.store == StoreKind::writer && sums.empty())
     return who + " store their results themselves; use store = tma or direct, or placement = rows";
   if (candidate.fields.store == StoreKind::writer && !sumsLeaveInBulk())
     return who + " has sums that cannot leave in bulk, which a writer takes; use store = direct or "

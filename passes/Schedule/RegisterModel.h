@@ -45,9 +45,9 @@ int64_t consumerRegisters(tile::KernelOp kernel, int64_t consumers, bool warpSpe
 int64_t dividedRegisters(tile::KernelOp kernel, const DotDivision &division,
                          const CostModel &model);
 
-/// Registers of a thread of the role that makes the sums of `kernel` (placement = apart), as
-/// setmaxnreg takes them.
-int64_t reducerRegisters(tile::KernelOp kernel, const CostModel &model);
+/// Registers of a thread of the role that makes the sums of `kernel` (placement = apart), with the
+/// other block of a cluster where `exchanged`, as setmaxnreg takes them.
+int64_t reducerRegisters(tile::KernelOp kernel, bool exchanged, const CostModel &model);
 
 /// Registers of a thread of a producer that gathers what dots of `kernel` read, as setmaxnreg takes
 /// them.

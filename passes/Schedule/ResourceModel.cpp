@@ -175,16 +175,18 @@ static void addSums(KernelOp kernel, const ScheduleFields &fields, SharedMemoryU
   llvm::SetVector<std::pair<Value, Type>> operands;
   // Parts of one type that a block adds to one view: an even number takes turns at two places.
   llvm::MapVector<std::pair<Value, Type>, llvm::SmallDenseMap<Block *, int64_t>> parts;
+  int64_t ofWriters = slotsOfSumParts;
   for (ApartSum &sum : findApartSums(kernel)) {
     operands.insert({sum.store.getView(), sum.operand->getResult(0).getType()});
     SumParts own = partsOf(sum, exchanged);
-    parts[{sum.store.getView(), own.stored}][sum.store->getBlock()] += own.count * own.pieces();
+    parts[{sum.store.getView(), own.stored}][sum.store->getBlock()] += own.stores();
+    ofWriters = std::max(ofWriters, writersOf(sum, fields));
   }
   for (auto &[place, counts] : parts) {
-    bool takesTurns = llvm::any_of(counts, [](auto &count) { return count.second % 2 == 0; });
-    int64_t places = store == StoreKind::writer ? slotsOfSumParts
-                     : store == StoreKind::tma  ? (takesTurns ? 2 : 1)
-                                                : 0;
+    int64_t places = store == StoreKind::writer ? ofWriters : 0;
+    if (store == StoreKind::tma)
+      for (auto &[block, count] : counts)
+        places = std::max(places, placesOfSums(count, exchanged));
     use.staging += places * llvm::alignTo(tileBytes(place.second), hopper::tileAlignment);
     if (store == StoreKind::writer)
       use.barriers += places * 2 * hopper::mbarrierBytes;
@@ -197,12 +199,17 @@ static void addSums(KernelOp kernel, const ScheduleFields &fields, SharedMemoryU
   }
 }
 
-/// The bytes of what a block loads of the other block's `tile`, of which it multiplies half.
-static int64_t bytesOfTheirs(const PipedTile &tile, ArrayRef<ApartSum> exchanged) {
+/// What a block loads beside `tile` in halves: that of the other block's, and its own where the
+/// tile has none. Adds what a slot of each takes.
+static void addHalves(const PipedTile &tile, int64_t slots, ArrayRef<ApartSum> exchanged,
+                      SharedMemoryUse &use) {
   for (const ApartSum &sum : exchanged)
-    if (llvm::is_contained(tile.loads, loadedOperand(DotOp(sum.dot).getB())))
-      return llvm::alignTo(tileBytes(theirHalf(sum)), hopper::tileAlignment);
-  return 0;
+    if (llvm::is_contained(tile.loads, loadedOperand(DotOp(sum.dot).getB()))) {
+      int64_t halves = slots * (loadsOwnHalf(sum) ? 2 : 1);
+      use.tiles += halves * llvm::alignTo(tileBytes(theirHalf(sum)), hopper::tileAlignment);
+      use.barriers += halves * 2 * hopper::mbarrierBytes;
+      return;
+    }
 }
 
 /// What stores take that leave in bulk: places of their own, or slots of a writer.
@@ -249,9 +256,9 @@ SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const StageCounts &sta
   size_t loopTiles = 0;
   for (const PipedTile &tile : pipedTiles(kernel)) {
     int64_t slots = tile.countSlots(stages, loopTiles, outerStages);
-    int64_t theirs = bytesOfTheirs(tile, exchanged);
-    use.tiles += slots * (tile.bytes + theirs);
-    use.barriers += slots * (theirs ? 4 : 2) * hopper::mbarrierBytes;
+    use.tiles += slots * tile.bytes;
+    use.barriers += slots * 2 * hopper::mbarrierBytes;
+    addHalves(tile, slots, exchanged, use);
   }
   if (fields.loads == LoadKind::pipe)
     addFetched(kernel, stages, loopTiles, use);

@@ -263,7 +263,8 @@ std::optional<StageCounts> ScheduleSearch::findStages(const Candidate &candidate
                      .str()});
       continue;
     }
-    bool spare = !fields.stages && severalDots && stages.of(0) > 2;
+    // Blocks that exchange operands wait for each other, for which the third slot makes up.
+    bool spare = !fields.stages && severalDots && stages.of(0) > 2 && !exchangesSums(fields);
     int64_t outer = fields.outerStages.value_or(spare ? 2 : 1);
     if (fields.staging == StagingKind::shared)
       if (std::optional<std::string> reason =
@@ -285,10 +286,16 @@ std::optional<StageCounts> ScheduleSearch::findStages(const Candidate &candidate
 }
 
 /// What the schedule that was found takes, for a remark.
+/// Registers of a consumer thread that tiles and what is beside them can have. Those of consumers
+/// with different dots have their places from the first step on: 198 fit into 200 at d = 256.
+int64_t ScheduleSearch::usableBy(const Candidate &candidate) const {
+  int64_t budget = candidate.registers.consumer;
+  return candidate.isDivided() ? budget : usableRegisters(budget, model);
+}
+
 std::string ScheduleSearch::describeUse(const Candidate &candidate) const {
   return llvm::formatv("{0} of {1} registers per consumer thread and {2} of {3}",
-                       candidate.registersNeeded,
-                       usableRegisters(candidate.registers.consumer, model),
+                       candidate.registersNeeded, usableBy(candidate),
                        describe(sharedUse(candidate)), hopper::sharedMemoryOfBlock)
       .str();
 }
@@ -437,20 +444,28 @@ void ScheduleSearch::forEachCandidate(ScheduleFields requested,
   std::optional<bool> specialized = requested.warpSpecialize;
   if (!specialized && (requested.producerRegisters || requested.consumerRegisters))
     specialized = true;
-  auto tryPlaced = [&](PlacementKind placement, bool warpSpecialize) {
+  auto tryExchanged = [&] {
     ScheduleFields exchanging = requested;
     exchanging.cluster = exchangingBlocks;
     exchanging.exchange = 1;
-    bool isTried = mayExchange && placement == PlacementKind::divided && exchangePays(exchanging);
-    return (!isTried || forEachPlaced(exchanging, placement, warpSpecialize, take)) &&
+    return !exchangePays(exchanging) ||
+           forEachPlaced(exchanging, PlacementKind::divided, /*warpSpecialize=*/true, take);
+  };
+  auto tryPlaced = [&](PlacementKind placement, bool warpSpecialize) {
+    bool exchanges = mayExchange && placement == PlacementKind::divided && warpSpecialize;
+    return (!exchanges || tryExchanged()) &&
            forEachPlaced(requested, placement, warpSpecialize, take);
   };
+  bool mayDivide = isDividedLast(requested, specialized);
+  // Where sums are the limit, halving them is worth more than dots of one role.
+  if (mayDivide && mayExchange && !tryExchanged())
+    return;
   for (bool warpSpecialize : choices<bool>(specialized, {true, false}))
     for (PlacementKind placement : placements(requested, warpSpecialize))
       if (!tryPlaced(placement, warpSpecialize))
         return;
-  if (isDividedLast(requested, specialized))
-    tryPlaced(PlacementKind::divided, /*warpSpecialize=*/true);
+  if (mayDivide)
+    forEachPlaced(requested, PlacementKind::divided, /*warpSpecialize=*/true, take);
 }
 
 /// Likewise the candidates with `placement`; false when `take` returned false.

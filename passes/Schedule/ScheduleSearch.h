@@ -171,6 +171,7 @@ private:
                     llvm::function_ref<bool(const Candidate &)> take);
   llvm::SmallVector<tile::StageCounts> stageChoices(const tile::ScheduleFields &requested) const;
   std::optional<tile::StageCounts> findStages(const Candidate &candidate);
+  int64_t usableBy(const Candidate &candidate) const;
   std::string describeUse(const Candidate &candidate) const;
   void chooseWalk(tile::ScheduleFields &fields) const;
   void chooseOuterStages(Candidate &candidate) const;

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Analysis/BulkStores.h"
+#include "passes/Analysis/ExchangedSums.h"
 #include "passes/Schedule/ScheduleSearch.h"
 
 using namespace mlir;
@@ -72,8 +73,7 @@ std::optional<std::string> ScheduleSearch::rejectStaging(const Candidate &candid
 StoreKind ScheduleSearch::chooseStoreOfSums(const ScheduleFields &fields) const {
   if (sums.empty() || !sumsLeaveInBulk())
     return StoreKind::direct;
-  bool waits = ordersSums(fields) && fields.placement == PlacementKind::apart;
-  return waits ? StoreKind::writer : StoreKind::tma;
+  return ordersSums(fields) ? StoreKind::writer : StoreKind::tma;
 }
 
 /// Why the sums of `candidate` cannot have the order that is asked for.
@@ -87,9 +87,17 @@ std::optional<std::string> ScheduleSearch::rejectSums(const Candidate &candidate
            "may "
            "not have started unless numbers are drawn at the start; use persistent = dynamic with "
            "warp_specialize = true, or sums = any";
-  if (*fields.cluster > 1)
+  bool exchanges = exchangesSums(fields);
+  if (*fields.cluster > 1 && !exchanges)
     return "in a cluster a number is that of several blocks, and sums in a fixed order take one "
-           "for each; use cluster = 1 or sums = any";
+           "for each, or blocks that make them together; use cluster = 1, exchange = 1 or sums = "
+           "any";
+  if (exchanges && !llvm::all_of(sums, [&](const ApartSum &sum) {
+        return dividesTickets(sum, ticketsOf(sum, fields));
+      }))
+    return "sums in a fixed order that two blocks make together have tickets for parts of their "
+           "columns, which takes a view of as many as whole tiles have; use exchange = 0 or sums = "
+           "any";
   bool areApart = llvm::all_of(ordered.sums, [&](const OrderedSum &sum) {
     return llvm::any_of(sums, [&](const ApartSum &apart) { return apart.store == sum.store; });
   });

@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "passes/Analysis/ApartSums.h"
+#include "passes/Analysis/ExchangedSums.h"
 #include "passes/Analysis/GridOrder.h"
 #include "passes/Analysis/IndexDependence.h"
 #include "passes/Analysis/OrderedSums.h"
@@ -30,6 +31,7 @@ class TicketWriter {
 public:
   TicketWriter(KernelOp kernel, OrderKind order)
       : kernel(kernel), order(order), apart(findApartSums(kernel)),
+        together(exchangesSums(kernel.getScheduleFields()) ? exchangingBlocks : 1),
         start(OpBuilder::atBlockBegin(&kernel.getBody().front())) {
     if (order == OrderKind::Turns)
       walksDown = WalksDownOp::create(start, kernel.getLoc(), start.getI1Type());
@@ -39,7 +41,14 @@ public:
   void turnLoops(ArrayRef<OrderedSum> sums);
 
 private:
-  /// The grid point beside this one, and in which loops it comes to their iteration.
+  /// Grid index `dim`, divided by those that make a sum at once.
+  Value placeOf(unsigned dim, ImplicitLocOpBuilder &builder) {
+    Value index = kernel.getGridIndex(dim);
+    return together == 1 ? index
+                         : make<arith::DivUIOp>(index, constant(together, builder), builder);
+  }
+  /// The grid point beside this one, and in which loops it comes to their iteration; the first of
+  /// those that make a sum at once.
   struct Neighbour {
     Value exists; ///< in the grid
     SmallVector<std::pair<Value, Value>> bounds;
@@ -63,6 +72,7 @@ private:
   KernelOp kernel;
   OrderKind order;
   SmallVector<ApartSum> apart;
+  int64_t together; ///< grid points that make a sum at once
   OpBuilder start;
   Value walksDown; ///< with order = turns
   Value before;    ///< the tickets of the views before; null where there are none
@@ -73,12 +83,14 @@ TicketWriter::Neighbour TicketWriter::neighbour(const OrderedSum &sum, bool abov
   Value index = kernel.getGridIndex(sum.dim);
   IndexDependence dependence(index);
   ImplicitLocOpBuilder builder(StoreOp(sum.store).getLoc(), start);
-  Value one = constant(1, builder);
+  Value own = placeOf(sum.dim, builder), step = constant(together, builder);
+  if (together > 1)
+    own = make<arith::MulIOp>(own, step, builder);
   Value other =
-      above ? make<arith::AddIOp>(index, one, builder) : make<arith::SubIOp>(index, one, builder);
+      above ? make<arith::AddIOp>(own, step, builder) : make<arith::SubIOp>(own, step, builder);
   Value count = countTiles(kernel.getGridDim(sum.dim), builder, builder.getLoc());
   Neighbour result{above ? compare(arith::CmpIPredicate::slt, other, count, builder)
-                         : compare(arith::CmpIPredicate::sgt, index, constant(0, builder), builder),
+                         : compare(arith::CmpIPredicate::sgt, own, constant(0, builder), builder),
                    {}};
   for (scf::ForOp loop : sum.loops) {
     builder.setInsertionPoint(loop);
@@ -117,7 +129,7 @@ Value TicketWriter::comesTo(const Neighbour &neighbour, const OrderedSum &sum,
 int64_t TicketWriter::ticketsOf(StoreOp store) {
   for (const ApartSum &sum : apart)
     if (sum.store == store)
-      return writersOf(sum, kernel.getScheduleFields());
+      return tessera::ticketsOf(sum, kernel.getScheduleFields());
   return 1;
 }
 
@@ -153,8 +165,8 @@ Value TicketWriter::numberOf(StoreOp store, ImplicitLocOpBuilder &builder) {
 
 void TicketWriter::write(const OrderedSum &sum) {
   StoreOp store = sum.store;
-  Value index = kernel.getGridIndex(sum.dim);
   ImplicitLocOpBuilder builder(store.getLoc(), store);
+  Value index = placeOf(sum.dim, builder);
   // A ticket says between which two grid points it is, by the higher index, and 0 at the ends.
   Value none = constant(0, builder),
         next = make<arith::AddIOp>(index, constant(1, builder), builder);
@@ -174,12 +186,14 @@ void TicketWriter::write(const OrderedSum &sum) {
   Value number = numberOf(store, builder);
   store.setTicket(number, from, to);
   auto tile = cast<RankedTensorType>(store.getValue().getType());
+  int64_t tickets = ticketsOf(store);
   store.emitRemark("sums follow grid index ")
-      << sum.dim
+      << sum.dim << (together > 1 ? ", two at a time" : "")
       << (order == OrderKind::Turns ? ", the highest first and the lowest first in turn"
           : isDescending            ? ", the highest first"
                                     : ", the lowest first")
-      << "; each tile of " << tile.getDimSize(0) << "x" << tile.getDimSize(1) << " has a ticket";
+      << "; each tile of " << tile.getDimSize(0) << "x" << tile.getDimSize(1) << " has "
+      << (together > 1 ? std::to_string(tickets) + " tickets" : "a ticket");
 }
 
 /// Lets the loops of `sums` go from either end.

@@ -75,6 +75,19 @@ def TileOrderSums : Pass<"tile-order-sums", "::tessera::tile::KernelOp"> {
 
     Where a writer waits (`store = writer`) and makes a tile of an even number of parts, two writers take these in turn.
     Then a tile has a ticket for each of them.
+
+    With `exchange` two grid points make a sum together, and pairs follow each other. The tile has tickets for the writers of
+    both, those of the second behind those of the first:
+
+    ```mlir
+    %pair = arith.divui %n, %c2 : index
+    %next = arith.addi %pair, %c1 : index
+    %leader_of_next = arith.muli %next, %c2 : index      // the bounds of loops are those of the pair's first grid point
+    %comes = arith.cmpi slt, %leader_of_next, %count : index
+    %y = arith.select %comes, %next, %c0 : index
+    %number = arith.muli %j, %c4 : index                 // of two writers each
+    tile.store %t, %S[%row, %c0] add ticket %number from %x to %y : tensor<64x256xf32>, !tile.view<[M, 256], f32>
+    ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
@@ -93,7 +106,8 @@ def TileExchangeSums : Pass<"tile-exchange-sums", "::tessera::tile::KernelOp"> {
     Such stores are marked `exchanged`. The proof is made while loops are whole: later passes cut them where a mask changes, at
     places that may differ from block to block, but keep the order of the stores. `tile-warp-specialize` lets the blocks send
     each other the computed operands, A, and load half of the columns of the other's B. B is loaded at a place that
-    follows from the first grid index by arithmetic, and is of twice as many chunks of columns as the parts that are made of it.
+    follows from the first grid index by arithmetic. Where half of B is no whole chunk of columns as B lies in shared memory, at 192
+    columns, a block loads half of its own B once more.
 
     ```mlir
     scf.for %j = %c0 to %blocks step %c1 {

@@ -37,14 +37,22 @@ LogicalResult Slicer::cloneLoad(tile::LoadOp load, OpBuilder &builder) {
     writeTransposed(load, info, builder);
   else if (info.isFetched)
     writeFetch(load, info, builder);
-  else
+  else if (!info.ownHalf || !spec.sums)
     writeWait(load.getResult(), info, builder);
-  if (info.theirs && spec.sums) {
-    waits.push_back(
-        hop::PipeWaitOp::create(builder, load.getLoc(), slotType(info.theirs), info.theirs));
-    theirs[load.getResult()] = waits.back().getTile();
-  }
+  if (info.theirs && spec.sums)
+    writeHalfWaits(load, info, builder);
   return success();
+}
+
+/// Waits for what this block multiplies of both blocks' tiles.
+void Slicer::writeHalfWaits(tile::LoadOp load, PipeInfo &info, OpBuilder &builder) {
+  auto wait = [&](Value pipe) {
+    waits.push_back(hop::PipeWaitOp::create(builder, load.getLoc(), slotType(pipe), pipe));
+    return waits.back().getTile();
+  };
+  theirs[load.getResult()] = wait(info.theirs);
+  if (info.ownHalf)
+    operands[load.getResult()] = {wait(info.ownHalf), false};
 }
 
 void Slicer::writePrefetch(tile::LoadOp load, OpBuilder &builder) {
@@ -86,6 +94,8 @@ void Slicer::writeFill(tile::LoadOp load, PipeInfo &info, OpBuilder &builder) {
                           wholeOf(load.getIndices()), load.getBoxAttr(), load.getAlikeAttr());
   if (info.theirs)
     writeTheirFill(load, info, inner);
+  if (info.ownHalf)
+    writeHalfFill(load, info.ownHalf, wholeOf(load.getIndices()), inner);
 }
 
 /// Loads what this block multiplies of the tile that the other block of the cluster loads here.
@@ -104,12 +114,21 @@ void Slicer::writeTheirFill(tile::LoadOp load, PipeInfo &info, OpBuilder &builde
   known.map(index, neighbour);
   SmallVector<Value> place = llvm::map_to_vector(
       load.getIndices(), [&](Value value) { return theirsOf(value, known, builder); });
-  Value &row = place[place.size() - 2], &column = place.back();
+  Value &row = place[place.size() - 2];
   row = arith::SelectOp::create(builder, loc, exists, row, constant(-info.theirTile.getDimSize(0)));
+  writeHalfFill(load, info.theirs, std::move(place), builder);
+}
+
+/// Loads the half of the columns that this block multiplies of the tile at `place`.
+void Slicer::writeHalfFill(tile::LoadOp load, Value pipe, SmallVector<Value> place,
+                           OpBuilder &builder) {
+  Location loc = load.getLoc();
+  int64_t columns = slotType(pipe).getTile().getDimSize(1);
   Value rank = hop::ClusterRankOp::create(builder, loc, builder.getIndexType());
-  Value half = arith::MulIOp::create(builder, loc, rank, constant(info.theirTile.getDimSize(1)));
-  column = arith::AddIOp::create(builder, loc, column, half);
-  hop::PipeLoadOp::create(builder, loc, info.theirs, whole.lookup(load.getView()), place,
+  Value half = arith::MulIOp::create(builder, loc, rank,
+                                     arith::ConstantIndexOp::create(builder, loc, columns));
+  place.back() = arith::AddIOp::create(builder, loc, place.back(), half);
+  hop::PipeLoadOp::create(builder, loc, pipe, whole.lookup(load.getView()), place,
                           load.getBoxAttr(), /*alike=*/UnitAttr());
 }
 
@@ -381,32 +400,41 @@ SmallVector<Value> Slicer::placeOf(tile::StoreOp store, const ApartSum *sum, int
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(builder, loc, value);
   };
-  if (sum && plan.exchanges) {
-    SumParts parts = partsOf(*sum, plan.exchanges);
+  if (!sum)
+    return indices;
+  SumParts parts = partsOf(*sum, plan.exchanges);
+  if (plan.exchanges) {
     Value rank = hop::ClusterRankOp::create(builder, loc, builder.getIndexType());
     move(/*rows=*/false,
          arith::MulIOp::create(builder, loc, rank,
                                constant(parts.ofColumns() * parts.tile.getDimSize(1))));
   }
-  if (number == 0)
-    return indices;
-  SumParts parts = partsOf(*sum, plan.exchanges);
-  move(parts.ofRows, constant(number * parts.tile.getDimSize(!parts.ofRows)));
+  if (int64_t part = number / parts.pieces())
+    move(parts.ofRows, constant(part * parts.tile.getDimSize(!parts.ofRows)));
+  if (int64_t piece = number % parts.pieces())
+    move(/*rows=*/false, constant(piece * parts.stored.getDimSize(1)));
   return indices;
 }
 
 /// The number of the ticket of this role, and the extents of what has one: where several writers
-/// take the parts of a tile, each of these has as many columns of it.
+/// take the parts of a tile, in one block or in both of a cluster, each of these has as many
+/// columns of it.
 std::pair<Value, SmallVector<int64_t>> Slicer::ticketOf(tile::StoreOp store, OpBuilder &builder) {
   auto tile = cast<RankedTensorType>(store.getValue().getType());
   SmallVector<int64_t> extents(tile.getShape());
   Value number = whole.lookupOrDefault(store.getTicket());
+  Location loc = store.getLoc();
   int64_t writers = plan.isPiped(store) ? plan.pipeOf(store).writers : 1;
-  extents.back() /= writers;
+  extents.back() /= writers * (plan.exchanges ? exchangingBlocks : 1);
+  auto move = [&](Value by) { number = arith::AddIOp::create(builder, loc, number, by); };
   for (int64_t i = 1; i < writers; ++i)
     if (plan.pipeOf(store, i).writer == role)
-      number = arith::AddIOp::create(builder, store.getLoc(), number,
-                                     arith::ConstantIndexOp::create(builder, store.getLoc(), i));
+      move(arith::ConstantIndexOp::create(builder, loc, i));
+  if (plan.exchanges) {
+    Value rank = hop::ClusterRankOp::create(builder, loc, builder.getIndexType());
+    move(arith::MulIOp::create(builder, loc, rank,
+                               arith::ConstantIndexOp::create(builder, loc, writers)));
+  }
   return {number, extents};
 }
 
@@ -445,48 +473,52 @@ Value Slicer::writeProduct(const ApartSum &sum, int64_t number, OpBuilder &build
   };
   if (!plan.exchanges)
     return multiply(a.tile, b.tile, /*acc=*/Value(), ofColumns, column);
-  Value rank = hop::ClusterRankOp::create(builder, loc, builder.getIndexType());
-  Value first = arith::MulIOp::create(builder, loc, rank, constant(ofColumns));
-  Value own = multiply(a.tile, b.tile, /*acc=*/Value(), exchangingBlocks * ofColumns,
-                       arith::AddIOp::create(builder, loc, first, column));
-  return multiply(theirs.lookup(sum.operand->getResult(0)),
-                  theirs.lookup(loadedOperand(dot.getB()).getResult()), own, ofColumns, column);
+  Value theirA = theirs.lookup(sum.operand->getResult(0)),
+        theirB = theirs.lookup(loadedOperand(dot.getB()).getResult()), own;
+  if (b.tile.getType() == theirB.getType()) {
+    own = multiply(a.tile, b.tile, /*acc=*/Value(), ofColumns, column);
+  } else {
+    Value rank = hop::ClusterRankOp::create(builder, loc, builder.getIndexType());
+    Value first = arith::MulIOp::create(builder, loc, rank, constant(ofColumns));
+    own = multiply(a.tile, b.tile, /*acc=*/Value(), exchangingBlocks * ofColumns,
+                   arith::AddIOp::create(builder, loc, first, column));
+  }
+  return multiply(theirA, theirB, own, ofColumns, column);
 }
 
-/// Adds part `number` of a sum to memory, as a whole or piece by piece.
+/// Hands part `number` of a sum on, or adds it to memory, as a whole or piece by piece.
 void Slicer::writePieces(const ApartSum &sum, int64_t number, Value part, OpBuilder &builder) {
   tile::StoreOp store = sum.store;
   Location loc = store.getLoc();
   SumParts parts = partsOf(sum, plan.exchanges);
-  SmallVector<Value> place = placeOf(store, &sum, number, builder);
+  int64_t first = number * parts.pieces();
+  SmallVector<Value> place;
+  if (!plan.isPiped(store))
+    place = placeOf(store, &sum, first, builder);
   for (int64_t i = 0; i < parts.pieces(); ++i) {
     Value piece = part;
     if (parts.pieces() > 1)
       piece = hop::ColumnsOp::create(builder, loc, parts.stored, part, i);
-    SmallVector<Value> at = place;
-    if (i > 0)
-      at.back() = arith::AddIOp::create(
-          builder, loc, at.back(),
-          arith::ConstantIndexOp::create(builder, loc, i * parts.stored.getDimSize(1)));
-    tile::StoreOp::create(builder, loc, piece, whole.lookup(store.getView()), at,
-                          store.getBoxAttr(), store.getAdd(), /*ticketed=*/false, plan.exchanges);
+    if (plan.isPiped(store))
+      writeTile(loc, piece, plan.pipeOf(store, first + i), builder);
+    else
+      tile::StoreOp::create(builder, loc, piece, whole.lookup(store.getView()),
+                            i == 0 ? place : placeOf(store, &sum, first + i, builder),
+                            store.getBoxAttr(), store.getAdd(), /*ticketed=*/false, plan.exchanges);
   }
 }
 
 /// Makes the parts of a sum one after the other, and adds each to memory.
 void Slicer::writeSum(const ApartSum &sum, OpBuilder &builder) {
   tile::StoreOp store = sum.store;
+  bool adds = !plan.isPiped(store);
   for (int64_t i = 0, count = partsOf(sum, plan.exchanges).count; i < count; ++i) {
     Value part = writeProduct(sum, i, builder);
-    if (plan.isPiped(store)) {
-      writeTile(store.getLoc(), part, plan.pipeOf(store, i), builder);
-      continue;
-    }
-    if (i == 0)
+    if (i == 0 && adds)
       writeTicketWait(store, builder);
     writePieces(sum, i, part, builder);
   }
-  if (!plan.isPiped(store))
+  if (adds)
     writeTicketPass(store, builder);
 }
 
@@ -495,7 +527,7 @@ void Slicer::writeBulkStore(tile::StoreOp store, OpBuilder &builder) {
   Location loc = store.getLoc();
   const ApartSum *sum = plan.sumOf(store);
   bool isFirst = true;
-  for (int64_t i = 0, count = sum ? partsOf(*sum).count : 1; i < count; ++i) {
+  for (int64_t i = 0, count = sum ? partsOf(*sum, plan.exchanges).stores() : 1; i < count; ++i) {
     PipeInfo &info = plan.pipeOf(store, i);
     if (info.writer != role)
       continue;
@@ -503,7 +535,8 @@ void Slicer::writeBulkStore(tile::StoreOp store, OpBuilder &builder) {
     if (std::exchange(isFirst, false))
       writeTicketWait(store, builder);
     hop::BulkStoreOp::create(builder, loc, wait.getTile(), whole.lookup(store.getView()),
-                             placeOf(store, sum, i, builder), store.getBoxAttr(), store.getAdd());
+                             placeOf(store, sum, i, builder), store.getBoxAttr(), store.getAdd(),
+                             /*inFlight=*/0, sum && plan.exchanges);
     waits.push_back(wait);
   }
   writeTicketPass(store, builder);

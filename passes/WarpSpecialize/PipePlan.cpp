@@ -374,15 +374,14 @@ LogicalResult tessera::planDivision(tile::KernelOp kernel, unsigned consumers, P
 }
 
 /// Has half of the other block's operand loaded for `sum`, beside the own one.
-static LogicalResult planExchange(tile::KernelOp kernel, const ApartSum &sum, PipePlan &plan) {
+static LogicalResult planExchange(const ApartSum &sum, PipePlan &plan) {
   tile::StoreOp store = sum.store;
-  if (kernel.getScheduleFields().store == tile::StoreKind::writer)
-    return store.emitError("is made by a writer, and a reducer stores itself what it makes for the "
-                           "other block of a cluster (exchange = 1 or 2); use store = tma");
   if (!store.getExchanged())
     return store.emitError("is not known to add at the same places in both blocks of a cluster "
                            "(exchange = 1 or 2); run tile-exchange-sums first");
-  plan.pipeOf(loadedOperand(tile::DotOp(sum.dot).getB())).theirTile = theirHalf(sum);
+  PipeInfo &info = plan.pipeOf(loadedOperand(tile::DotOp(sum.dot).getB()));
+  info.theirTile = theirHalf(sum);
+  info.loadsOwnHalf = loadsOwnHalf(sum);
   return success();
 }
 
@@ -396,7 +395,7 @@ LogicalResult tessera::planSums(tile::KernelOp kernel, PipePlan &plan) {
                             "result only leaves by a store that adds it (placement = apart); use "
                             "placement = rows");
   for (const ApartSum &sum : plan.sums) {
-    if (plan.exchanges && failed(planExchange(kernel, sum, plan)))
+    if (plan.exchanges && failed(planExchange(sum, plan)))
       return failure();
     if (plan.isPiped(sum.operand))
       continue;
@@ -438,7 +437,7 @@ LogicalResult tessera::planSumStores(tile::KernelOp kernel, PipePlan &plan) {
   llvm::DenseMap<std::pair<Value, Type>, PipeKey> known;
   for (const ApartSum &sum : plan.sums) {
     tile::StoreOp store = sum.store;
-    RankedTensorType tile = partsOf(sum).tile;
+    RankedTensorType tile = partsOf(sum, plan.exchanges).stored;
     if (std::optional<std::string> why = whyNoBulkStore(store, tile))
       return store.emitError(*why);
     PipeKey key = known.try_emplace({store.getView(), tile}, PipeKey(store, 0)).first->second;
@@ -451,13 +450,15 @@ LogicalResult tessera::planSumStores(tile::KernelOp kernel, PipePlan &plan) {
       info.tile = tile;
       info.label = plan.makeLabel(kernel, store.getView());
       info.isStored = info.isSum = true;
-      info.slots = slotsOfSumParts / writers;
+      info.slots = std::max<int64_t>(slotsOfSumParts / writers, 1);
       info.writer = i;
       info.writers = writers;
     }
-    store.emitRemark(writers == 1 ? "a writer adds it" : "two writers add it in turn")
-        << ", of which the reducer makes parts of " << tile << " in " << slotsOfSumParts
-        << " slots";
+    store.emitRemark(writers == 1   ? "a writer adds it"
+                     : writers == 2 ? "two writers add it in turn"
+                                    : "three writers add it in turn")
+        << ", of which the reducer makes parts of " << tile << " in "
+        << std::max(slotsOfSumParts, writers) << " slots";
   }
   return checkOrder(kernel, plan);
 }

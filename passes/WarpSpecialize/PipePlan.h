@@ -52,9 +52,11 @@ struct PipeInfo {
   bool isGathered = false;
   /// Each of its slots has the tiles of both blocks of a cluster, this one's first.
   bool isExchanged = false;
-  /// What this block multiplies of the other block's tile; it comes through a pipe beside.
+  /// What this block multiplies of the other block's tile; it comes through a pipe beside. And that
+  /// of its own tile, through another one, where it is no part of a slot.
   mlir::RankedTensorType theirTile;
-  mlir::Value theirs;
+  bool loadsOwnHalf = false;
+  mlir::Value theirs, ownHalf;
   /// Tiles are loaded a step before they are taken (`ahead` of tile.load).
   bool isAhead = false;
   /// Slots, where the schedule does not say.

@@ -87,7 +87,10 @@ private:
     return llvm::map_to_vector(values, [&](Value value) { return whole.lookupOrDefault(value); });
   }
   void writeWait(Value tile, PipeInfo &info, OpBuilder &builder);
+  void writeHalfWaits(tile::LoadOp load, PipeInfo &info, OpBuilder &builder);
   void writeTheirFill(tile::LoadOp load, PipeInfo &info, OpBuilder &builder);
+  void writeHalfFill(tile::LoadOp load, Value pipe, llvm::SmallVector<Value> place,
+                     OpBuilder &builder);
   Value theirsOf(Value value, mlir::IRMapping &known, OpBuilder &builder);
   void writePeek(tile::LoadOp load, PipeInfo &info, OpBuilder &builder);
   void writeLate(mlir::Operation *op, OpBuilder &builder);

@@ -94,14 +94,17 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     if (schedule.transpose == tile::TransposeKind::apart &&
         (failed(checkTransposer(kernel, schedule)) || failed(planTransposes(kernel, plan))))
       return failure();
-    if (schedule.placement == tile::PlacementKind::apart)
-      return success(
-          succeeded(checkPlacement(kernel, schedule)) && succeeded(planSums(kernel, plan)) &&
-          (schedule.store != tile::StoreKind::writer || succeeded(planSumStores(kernel, plan))));
-    if (schedule.placement == tile::PlacementKind::divided)
-      return success(succeeded(checkPlacement(kernel, schedule)) &&
-                     (findApartSums(kernel).empty() || succeeded(planSums(kernel, plan))) &&
-                     succeeded(planDivision(kernel, *schedule.consumers, plan)));
+    bool isDivided = schedule.placement == tile::PlacementKind::divided;
+    if (schedule.placement != tile::PlacementKind::rows) {
+      if (failed(checkPlacement(kernel, schedule)))
+        return failure();
+      bool sums = !isDivided || !findApartSums(kernel).empty();
+      if (sums && failed(planSums(kernel, plan)))
+        return failure();
+      if (sums && schedule.store == tile::StoreKind::writer && failed(planSumStores(kernel, plan)))
+        return failure();
+      return isDivided ? planDivision(kernel, *schedule.consumers, plan) : success();
+    }
     if (schedule.store != tile::StoreKind::writer)
       return success();
     return success(succeeded(checkWriter(kernel, schedule)) && succeeded(planStores(kernel, plan)));
@@ -134,7 +137,7 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
       return kernel.emitError("speculates, and ")
              << who << " would not know which of " << (isDivided ? "their tiles" : "its sums")
              << " come again; use placement = rows or speculate = false";
-    if (isDivided && schedule.store == tile::StoreKind::writer)
+    if (isDivided && schedule.store == tile::StoreKind::writer && findApartSums(kernel).empty())
       return kernel.emitError("has ") << who
                                       << ", which store their results; use store = tma or "
                                          "direct, or placement = rows";
@@ -220,9 +223,9 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
   LogicalResult checkTickets(tile::KernelOp kernel, const tile::ScheduleFields &schedule,
                              const PipePlan &plan) {
     WalkResult walk = kernel.walk([&](tile::StoreOp store) -> WalkResult {
-      bool isCopied =
-          plan.isPiped(store) || (plan.sumOf(store) && schedule.store == tile::StoreKind::tma &&
-                                  !whyNoBulkStore(store, partsOf(*plan.sumOf(store)).tile));
+      bool isCopied = plan.isPiped(store) ||
+                      (plan.sumOf(store) && schedule.store == tile::StoreKind::tma &&
+                       !whyNoBulkStore(store, partsOf(*plan.sumOf(store), plan.exchanges).stored));
       if (!store.getTicket() || isCopied)
         return success();
       return store.emitError("waits for its ticket (sums = fixed), which one thread does that "
@@ -329,10 +332,14 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
                                                    : *schedule.outerStages);
       info.pipe = hop::PipeCreateOp::create(builder, loc, type, info.label);
       info.pipe.getDefiningOp<hop::PipeCreateOp>().setExchanged(info.isExchanged);
+      auto createHalf = [&](RankedTensorType tile, const Twine &label) -> Value {
+        auto half = hop::PipeType::get(builder.getContext(), tile, type.getSlots());
+        return hop::PipeCreateOp::create(builder, loc, half, label.str());
+      };
       if (info.theirTile)
-        info.theirs = hop::PipeCreateOp::create(
-            builder, loc, hop::PipeType::get(builder.getContext(), info.theirTile, type.getSlots()),
-            info.label + ".theirs");
+        info.theirs = createHalf(info.theirTile, info.label + ".theirs");
+      if (info.loadsOwnHalf)
+        info.ownHalf = createHalf(info.theirTile, info.label + ".half");
       if (!info.isTransposed)
         continue;
       auto turned = RankedTensorType::get({info.tile.getDimSize(1), info.tile.getDimSize(0)},

@@ -170,7 +170,7 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
     transposed or not, and where the other consumer computes with it, the same lanes take it into registers, right before
     its first use. The other consumer may compute a tile of others that cross: what crosses are the fewest bytes, so a product
     that is rounded to 16 bits in place of its factors. Sums are apart there too. Refused with fewer accumulators than consumers, without a producer, with a writer
-    or a `tile.speculate`, in rotated loops, where something else than tiles of rank 2 and of 16 or 32 bits would cross, and
+    where no sum is apart, with a `tile.speculate`, in rotated loops, where something else than tiles of rank 2 and of 16 or 32 bits would cross, and
     where two roles touch a view that one stores to.
 
     ```mlir
@@ -203,7 +203,7 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
     whose result only leaves by a store that adds it, that store, and the loops around them. The consumers write the
     computed operand into a slot where they make it, and the reducer multiplies it from there, transposed or not. It makes
     64 rows or columns of the result at a time, where the slots can be read in such parts. Sums that are added to one view
-    share a pipe of two slots. Refused without such a sum, without a producer, with a writer or a `tile.speculate`, in
+    share a pipe of two slots. Refused without such a sum, without a producer, with a `tile.speculate`, in
     rotated loops, and where each consumer has all of the operand.
 
     ```mlir

@@ -138,6 +138,6 @@ tile.kernel @stored(%x: !tile.view<[M], f32>, %s: f32) grid(%m = M) {
 
 tile.kernel @exchanged(%x: !tile.view<[M], f32>, %s: f32) grid(%m = M) {
   %t = tile.splat %s : f32 -> tensor<64xf32>
-  // expected-error@+1 {{is exchanged, as blocks of a cluster do with sums in any order; add without a ticket, or leave it out}}
+  // expected-error@+1 {{is exchanged, as blocks of a cluster do with sums; add, or leave it out}}
   tile.store %t, %x[%m] exchanged : tensor<64xf32>, !tile.view<[M], f32>
 }

@@ -138,10 +138,10 @@ tile.kernel @scaled(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>) g
 
 // -----
 
-!View = !tile.view<[M, 64], bf16>
-!Sums = !tile.view<[M, 64], f32>
-!Tile = tensor<128x64xbf16>
-!Part = tensor<64x64xbf16>
+!View = !tile.view<[M, 16], bf16>
+!Sums = !tile.view<[M, 16], f32>
+!Tile = tensor<128x16xbf16>
+!Part = tensor<64x16xbf16>
 !S    = tensor<128x64xf32>
 !P    = tensor<128x64xbf16>
 #s = #tile.schedule<cluster = 2, placement = apart, exchange = 2>
@@ -152,20 +152,20 @@ tile.kernel @narrow(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>) g
   %rows = tile.dim "M"
   %first = arith.muli %m, %c128 : index
   %a = tile.load %x[%first, %c0] : !View -> !Tile
-  %zero = arith.constant dense<0.0> : tensor<128x64xf32>
-  %sum = scf.for %j = %c0 to %rows step %c64 iter_args(%old = %zero) -> (tensor<128x64xf32>) {
+  %zero = arith.constant dense<0.0> : tensor<128x16xf32>
+  %sum = scf.for %j = %c0 to %rows step %c64 iter_args(%old = %zero) -> (tensor<128x16xf32>) {
     %b = tile.load %x[%j, %c0] : !View -> !Part
-    %b_t = tile.transpose %b : !Part -> tensor<64x64xbf16>
-    %s = tile.dot %a, %b_t : !Tile, tensor<64x64xbf16> -> !S
+    %b_t = tile.transpose %b : !Part -> tensor<16x64xbf16>
+    %s = tile.dot %a, %b_t : !Tile, tensor<16x64xbf16> -> !S
     %p = arith.truncf %s : !S to !P
-    %new = tile.dot %p, %b, %old : !P, !Part -> tensor<128x64xf32>
+    %new = tile.dot %p, %b, %old : !P, !Part -> tensor<128x16xf32>
     %p_t = tile.transpose %p : !P -> tensor<64x128xbf16>
-    %c = tile.dot %p_t, %a : tensor<64x128xbf16>, !Tile -> tensor<64x64xf32>
-    // expected-error@+1 {{adds a dot whose second operand, of tensor<128x64xbf16>, cannot be halved in whole chunks of columns as it lies in shared memory; use exchange = 0}}
-    tile.store %c, %y[%j, %c0] add : tensor<64x64xf32>, !Sums
-    scf.yield %new : tensor<128x64xf32>
+    %c = tile.dot %p_t, %a : tensor<64x128xbf16>, !Tile -> tensor<64x16xf32>
+    // expected-error@+1 {{adds a dot whose second operand, of tensor<128x16xbf16>, cannot be halved in whole chunks of columns as it lies in shared memory; use exchange = 0}}
+    tile.store %c, %y[%j, %c0] add : tensor<64x16xf32>, !Sums
+    scf.yield %new : tensor<128x16xf32>
   }
-  %out = arith.truncf %sum : tensor<128x64xf32> to !Tile
+  %out = arith.truncf %sum : tensor<128x16xf32> to !Tile
   tile.store %out, %z[%first, %c0] : !Tile, !View
 }
 

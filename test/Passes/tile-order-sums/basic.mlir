@@ -29,6 +29,53 @@ tile.kernel @all(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64, %b = 
 
 // -----
 
+// Two blocks of a cluster make sums together: a ticket is between two pairs, whose second block may be past the end of the grid.
+// A tile has one for each thread that adds to it.
+!View = !tile.view<[M, 256], bf16>
+!Sums = !tile.view<[M, 256], f32>
+!Tile = tensor<128x256xbf16>
+!Part = tensor<64x256xbf16>
+!S    = tensor<128x64xf32>
+!P    = tensor<128x64xbf16>
+tile.kernel @pairs(%x: !View, %y: !Sums, %z: !View) grid(%m = M ceildiv 128)
+    schedule #tile.schedule<store = writer, persistent = dynamic, order = ascending, cluster = 2, placement = apart, sums = fixed, exchange = 1> {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %rows = tile.dim "M"
+  %first = arith.muli %m, %c128 : index
+  %a = tile.load %x[%first, %c0] : !View -> !Tile
+  %zero = arith.constant dense<0.0> : tensor<128x256xf32>
+  %sum = scf.for %j = %c0 to %rows step %c64 iter_args(%old = %zero) -> (tensor<128x256xf32>) {
+    %b = tile.load %x[%j, %c0] : !View -> !Part
+    %b_t = tile.transpose %b : !Part -> tensor<256x64xbf16>
+    %s = tile.dot %a, %b_t : !Tile, tensor<256x64xbf16> -> !S
+    %p = arith.truncf %s : !S to !P
+    %new = tile.dot %p, %b, %old : !P, !Part -> tensor<128x256xf32>
+    %p_t = tile.transpose %p : !P -> tensor<64x128xbf16>
+    %c = tile.dot %p_t, %a : tensor<64x128xbf16>, !Tile -> tensor<64x256xf32>
+    tile.store %c, %y[%j, %c0] add : tensor<64x256xf32>, !Sums
+    scf.yield %new : tensor<128x256xf32>
+  }
+  %out = arith.truncf %sum : tensor<128x256xf32> to !Tile
+  tile.store %out, %z[%first, %c0] : !Tile, !View
+}
+// CHECK-LABEL: @pairs
+// CHECK-DAG: %[[PAIR:.*]] = arith.divui %m, %c2
+// CHECK-DAG: %[[LEADER:.*]] = arith.muli %[[PAIR]], %c2
+// CHECK-DAG: %[[NEXT_LEADER:.*]] = arith.addi %[[LEADER]], %c2
+// CHECK-DAG: %[[COMES:.*]] = arith.cmpi slt, %[[NEXT_LEADER]], %{{.*}}
+// CHECK-DAG: %[[CAME:.*]] = arith.cmpi sgt, %[[LEADER]], %c0
+// CHECK: scf.for %[[J:[^ ]*]] =
+// CHECK-DAG: %[[NEXT:.*]] = arith.addi %{{.*}}, %c1
+// CHECK-DAG: %[[FROM:.*]] = arith.select %[[CAME]], %{{.*}}, %c0
+// CHECK-DAG: %[[TO:.*]] = arith.select %[[COMES]], %[[NEXT]], %c0
+// CHECK-DAG: %[[PLACE:.*]] = arith.divui %[[J]], %c64
+// CHECK-DAG: %[[TICKET:.*]] = arith.muli %[[PLACE]], %c4
+// CHECK: tile.store %{{.*}} add ticket %[[TICKET]] from %[[FROM]] to %[[TO]] : tensor<64x256xf32>
+
+// -----
+
 // Loops begin later for higher indices, and the highest goes first: the one before comes where its loop has begun, and
 // the one behind has begun before this one.
 !S = !tile.view<[H, M, 64], f32>

@@ -313,6 +313,21 @@ CASES = {
         "schedule": "placement=apart,sums=fixed,store=writer,consumers=2,stages=2",
         "buffers": {**TICKETS["buffers"], "tickets": {"type": "s32", "shape": [2 * KEYS // 64], "fill": "zero"}},
     },
+    # Of two pairs of blocks, which make the sums together: each block has two writers for its half of the columns.
+    "tickets-pairs": {
+        **TICKETS,
+        "blocks": 4,
+        "damages": {
+            **TICKETS["damages"],
+            "relaxed peek": (replaced(r"ld\.acquire(\.gpu\.global\.b32 %r)", r"ld.relaxed\1"), {"race"}),
+        },
+        "schedule": "placement=apart,cluster=2,exchange=1,sums=fixed,store=writer,consumers=2,stages=2",
+        "buffers": {**TICKETS["buffers"], "tickets": {"type": "s32", "shape": [4 * KEYS // 64], "fill": "zero"}},
+        "params": [
+            chunks("a", 512, 128), tensor("a", 128, 64, (128, 512)), chunks("b", KEYS, 64, parts=2), row("r", KEYS, 64),
+            tensor("columns", 64, 32, (128, KEYS), 4), *TICKETS["params"][4:],
+        ],
+    },
     # Results that a writer adds to memory, in a block with several tiles: 256x128, by two parts of K = 128.
     "writer": {
         "defines": ["-DBM=128", "-DBN=64", "-DBK=64", "-DSPLITS=2"],

@@ -256,23 +256,38 @@ def attention_bwd_clusters():
 
 def attention_bwd_exchange():
     """Pairs of blocks of keys that exchange dS and add half of the columns of dQ for both: odd numbers of blocks, groups of heads,
-    queries that see nothing, both ways out, and one slot of dS or two. Heads of 64 and 192 columns have no halves."""
+    queries that see nothing, all ways out, and one slot of dS or two. Of 64 and 192 columns a block loads its own half apart."""
     shapes = [
         attention_shape(2, 2, 203, 300), attention_shape(3, 1, 113, 203, batch=2), attention_shape(1, 1, 1, 1),
         attention_shape(2, 1, 300, 113), attention_shape(1, 1, 63, 256),
     ]  # fmt: skip
-    ways = (("none", "linear", "tma", 1), ("static", "ascending", "direct", 2), ("dynamic", "descending", "tma", 2), ("dynamic", "linear", "tma", 1))
-    for d, causal, (persistent, order, store, slots) in itertools.product((128, 256), ("false", "true"), ways):
+    ways = (("none", "linear", "tma", 1), ("static", "ascending", "direct", 2), ("dynamic", "descending", "tma", 2), ("dynamic", "linear", "writer", 1))
+    for d, causal, (persistent, order, store, slots) in itertools.product((64, 128, 192, 256), ("false", "true"), ways):
         arguments = ["attention_bwd.tile", f"-DD={d}", f"-DCAUSAL={causal}", "-DDLSE=true", "--set", "scale=0.1"]
-        # With 256 columns some gradients are too large for f16.
-        arguments += [f"-DT={'f16' if order == 'linear' and d < 256 else 'bf16'}", f"-DTOGETHER={2 if causal == 'true' else 1}"]
+        # With 192 columns some gradients are too large for f16.
+        arguments += [f"-DT={'f16' if order == 'linear' and d < 192 else 'bf16'}", f"-DTOGETHER={2 if causal == 'true' else 1}"]
         for shape in shapes:
             arguments += ["--shape", shape]
         fields = f"cluster=2,exchange={slots},persistent={persistent},order={order},store={store}"
         yield [*arguments, "--schedule", f"attention_bwd_gradients:{fields}", "--sim-blocks", "4", "--seeds", "2"], False
-    for d in (64, 192):
-        arguments = ["attention_bwd.tile", f"-DD={d}", "--set", "scale=0.1", "--shape", shapes[0]]
-        yield [*arguments, "--schedule", "attention_bwd_gradients:cluster=2,exchange=1"], True
+
+def attention_sums_of_pairs():
+    """The same in a fixed order, of up to five pairs of blocks, one of them without its second block, by one pair of thread
+    blocks, by two that take turns, and by one for each."""
+    shapes = [
+        attention_shape(2, 1, 130, 520), attention_shape(1, 1, 400, 203, batch=2), attention_shape(2, 2, 1, 300),
+        attention_shape(3, 1, 113, 64),
+    ]  # fmt: skip
+    for (d, dv), causal, blocks in itertools.product(((128, 128), (192, 128), (192, 192), (256, 256)), ("false", "true"), ("2", "4", "16")):
+        together = 2 if causal == "true" else 1
+        defines = [f"-DD={d}", f"-DDV={dv}", f"-DCAUSAL={causal}", "-DT=bf16", "-DFIXED=true", f"-DTOGETHER={together}"]
+        arguments = ["attention_bwd.tile", *defines, "--set", "scale=0.1"]
+        for shape in shapes:
+            arguments += ["--shape", shape]
+        store = "tma" if blocks == "4" and d == 256 else "writer"
+        fields = f"attention_bwd_gradients:cluster=2,exchange=1,store={store}"
+        fields += ",producer_registers=32" if d == 128 else ""
+        yield [*arguments, "--schedule", fields, "--sim-blocks", blocks, "--seeds", "2"], False
 
 
 def attention_sums():
@@ -327,5 +342,5 @@ def attention_gradients():
 GROUPS = (
     attention_schedules, attention_pipelines, attention_full_mask, attention_heads, attention_padded,
     attention_retries, attention_tiles, attention_variants, attention_variants_retries, attention_packed,
-    attention_bwd, attention_bwd_clusters, attention_bwd_exchange, attention_gradients, attention_sums,
+    attention_bwd, attention_bwd_clusters, attention_bwd_exchange, attention_gradients, attention_sums, attention_sums_of_pairs,
 )  # fmt: skip
