@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LaunchFile.h"
+#include "Element.h"
 #include "Npy.h"
-#include "lib/Simulator/Numeric.h"
 #include "lib/Support/Json.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
@@ -27,80 +27,6 @@ namespace {
 Error bad(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), "launch file: %s",
                                  message.str().c_str());
-}
-
-enum class Coding { Unknown, Unsigned, Signed, F16, BF16, F32, F64, E4M3, E5M2 };
-
-struct ElementType {
-  unsigned bytes;
-  const char *npy;
-  Coding coding;
-};
-ElementType elementType(StringRef t) {
-  return llvm::StringSwitch<ElementType>(t)
-      .Cases({"u8", "b8"}, {1, "u1", Coding::Unsigned})
-      .Case("e4m3", {1, "u1", Coding::E4M3})
-      .Case("e5m2", {1, "u1", Coding::E5M2})
-      .Case("s8", {1, "i1", Coding::Signed})
-      .Cases({"u16", "b16"}, {2, "u2", Coding::Unsigned})
-      .Case("bf16", {2, "u2", Coding::BF16})
-      .Case("s16", {2, "i2", Coding::Signed})
-      .Case("f16", {2, "f2", Coding::F16})
-      .Cases({"u32", "b32"}, {4, "u4", Coding::Unsigned})
-      .Case("s32", {4, "i4", Coding::Signed})
-      .Cases({"f32", "tf32"}, {4, "f4", Coding::F32})
-      .Cases({"u64", "b64"}, {8, "u8", Coding::Unsigned})
-      .Case("s64", {8, "i8", Coding::Signed})
-      .Case("f64", {8, "f8", Coding::F64})
-      .Default({0, "", Coding::Unknown});
-}
-bool isFloat(ElementType t) { return t.coding > Coding::Signed; }
-
-double elementValue(const uint8_t *p, ElementType t) {
-  uint64_t bits = 0;
-  memcpy(&bits, p, t.bytes);
-  using namespace detail;
-  switch (t.coding) {
-  case Coding::F32:
-    return bitCast<float>(uint32_t(bits));
-  case Coding::F64:
-    return bitCast<double>(bits);
-  case Coding::F16:
-    return f16ToFloat(bits);
-  case Coding::BF16:
-    return bf16ToFloat(bits);
-  case Coding::E4M3:
-    return decodeFloat(bits, kE4M3);
-  case Coding::E5M2:
-    return decodeFloat(bits, kE5M2);
-  case Coding::Signed:
-    return double(int64_t(bits << (64 - 8 * t.bytes)) >> (64 - 8 * t.bytes));
-  default:
-    return double(bits);
-  }
-}
-
-uint64_t encodeValue(double v, ElementType t) {
-  using namespace detail;
-  switch (t.coding) {
-  case Coding::F32:
-    return bitCast<uint32_t>(float(v));
-  case Coding::F64:
-    return bitCast<uint64_t>(v);
-  case Coding::F16:
-    return floatToF16(float(v));
-  case Coding::BF16:
-    return floatToBf16(float(v));
-  case Coding::E4M3:
-    return encodeFloat(v, kE4M3, Rounding::Nearest, true);
-  case Coding::E5M2:
-    return encodeFloat(v, kE5M2, Rounding::Nearest, true);
-  default:
-    // What 64 bits do not hold becomes the nearest that they do; the cast would be undefined.
-    if (v != v)
-      return 0;
-    return uint64_t(v >= 0x1p63 ? INT64_MAX : v < -0x1p63 ? INT64_MIN : int64_t(v));
-  }
 }
 
 /// The one way in for sizes and counts: a whole number from `least` to `most`.
@@ -210,11 +136,11 @@ Error Loader::dimensions(const json::Object &o, StringRef key, Dim3 &out) {
 }
 
 Error Loader::fill(const json::Object &o, FileBuffer &b) {
-  ElementType type = elementType(b.type);
+  ElementType type = findElementType(b.type);
   unsigned size = type.bytes;
   uint8_t *data = f.memory.find(b.address, b.bytes)->data;
   auto put = [&](uint64_t index, double v) {
-    uint64_t bits = encodeValue(v, type);
+    uint64_t bits = encodeElement(v, type);
     memcpy(data + index * size, &bits, size);
   };
   uint64_t n = b.bytes / size;
@@ -222,7 +148,7 @@ Error Loader::fill(const json::Object &o, FileBuffer &b) {
   if (how == "nan") {
     for (uint64_t k = 0; k < n; ++k)
       put(k, std::nan(""));
-    if (!isFloat(type))
+    if (!type.isFloat())
       std::fill_n(data, b.bytes, 0xff);
   } else if (how == "iota") {
     double scale = o.getNumber("scale").value_or(1);
@@ -269,7 +195,7 @@ Error Loader::buffer(const json::Object &o, StringRef name, FileBuffer &b) {
     data.assign((*raw)->getBuffer().bytes_begin(), (*raw)->getBuffer().bytes_end());
     hasData = true;
   }
-  unsigned size = elementType(b.type).bytes;
+  unsigned size = findElementType(b.type).bytes;
   if (!size)
     return bad("unknown element type '" + b.type + "'");
   if (o.get("shape")) {
@@ -393,18 +319,18 @@ Error Loader::param(const json::Object &o, const ParamInfo &info) {
     }
     return put(bytes.data(), bytes.size());
   }
-  ElementType type = elementType(o.getString("type").value_or(info.type));
+  ElementType type = findElementType(o.getString("type").value_or(info.type));
   unsigned n = type.bytes;
   if (!n || !o.get("value"))
     return bad("parameter " + info.name + " needs a value, a buffer, a tensor map or hex bytes");
   uint64_t bits;
   const json::Value &value = *o.get("value");
-  if (auto v = tessera::asInteger(value); v && !isFloat(type))
+  if (auto v = tessera::asInteger(value); v && !type.isFloat())
     bits = uint64_t(*v);
-  else if (auto v = value.getAsUINT64(); v && !isFloat(type))
+  else if (auto v = value.getAsUINT64(); v && !type.isFloat())
     bits = *v;
   else
-    bits = encodeValue(o.getNumber("value").value_or(0), type);
+    bits = encodeElement(o.getNumber("value").value_or(0), type);
   return put(&bits, n);
 }
 
@@ -527,7 +453,7 @@ tessera::sim::parseLaunchFile(const Module &module, StringRef text, StringRef di
 
 static Error writeOutput(const FileBuffer &b, llvm::ArrayRef<uint8_t> data) {
   if (StringRef(b.output).ends_with(".npy"))
-    return writeNpy(b.output, elementType(b.type).npy, b.shape, data);
+    return writeNpy(b.output, findElementType(b.type).npy, b.shape, data);
   std::error_code ec;
   llvm::raw_fd_ostream os(b.output, ec);
   if (ec)
@@ -555,17 +481,17 @@ static std::string compare(const FileBuffer &b, llvm::ArrayRef<uint8_t> data,
                            llvm::ArrayRef<uint8_t> expected) {
   if (expected.size() != data.size())
     return llvm::formatv("{0}: {1} bytes, expected {2}", b.name, data.size(), expected.size());
-  ElementType type = elementType(b.type);
+  ElementType type = findElementType(b.type);
   unsigned size = type.bytes;
   double largest = 0;
   for (size_t k = 0; k < data.size(); k += size)
-    if (double v = std::fabs(elementValue(&expected[k], type)); std::isfinite(v))
+    if (double v = std::fabs(decodeElement(&expected[k], type)); std::isfinite(v))
       largest = std::max(largest, v);
   uint64_t wrong = 0, first = 0;
   for (size_t k = 0; k < data.size(); k += size) {
     if (!memcmp(&data[k], &expected[k], size))
       continue;
-    double got = elementValue(&data[k], type), want = elementValue(&expected[k], type);
+    double got = decodeElement(&data[k], type), want = decodeElement(&expected[k], type);
     if (b.tolerance > 0 && ((got != got && want != want) ||
                             std::fabs(got - want) <= b.tolerance * std::max(largest, 1e-300)))
       continue;
@@ -576,8 +502,8 @@ static std::string compare(const FileBuffer &b, llvm::ArrayRef<uint8_t> data,
     return "";
   return llvm::formatv("{0}: {1} of {2} elements differ, the first at {3}: {4}, expected {5}",
                        b.name, wrong, data.size() / size, first,
-                       elementValue(&data[first * size], type),
-                       elementValue(&expected[first * size], type));
+                       decodeElement(&data[first * size], type),
+                       decodeElement(&expected[first * size], type));
 }
 
 Expected<std::vector<std::string>> tessera::sim::finishLaunchFile(const LaunchFile &file,
