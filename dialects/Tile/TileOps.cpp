@@ -3,7 +3,9 @@
 #include "dialects/Tile/Entries.h"
 #include "dialects/Tile/LoadedIndex.h"
 #include "dialects/Tile/TileBox.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
@@ -297,6 +299,19 @@ LogicalResult IotaOp::verify() {
     return emitOpError("repeats in periods that divide the extent of the axis, ")
            << result.getDimSize(getAxis()) << "; got " << *period;
   return success();
+}
+
+/// A pass that rotates a loop also works on later steps, of which its bounds say nothing here.
+LogicalResult WalkOp::verify() {
+  auto argument = dyn_cast<BlockArgument>(getStep());
+  auto loop = argument ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp()) : scf::ForOp();
+  if (!loop || argument != loop.getInductionVar() || matchPattern(loop.getStep(), m_One()))
+    return success();
+  InFlightDiagnostic error = emitOpError("is of a loop in steps of 1, so that it has the same "
+                                         "iterations from either end");
+  error.attachNote(loop.getLoc()) << "this loop has other steps; go through it in steps of 1, and "
+                                     "multiply";
+  return error;
 }
 
 //===----------------------------------------------------------------------===//

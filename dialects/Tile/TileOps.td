@@ -454,7 +454,7 @@ def Tile_WalkOp : Tile_Op<"walk", [Pure]> {
   let summary = "What an iteration of a loop works on, from either end";
   let description = [{
     Made by `tile-order-sums` for a loop over [lower, upper) in steps of 1: `step`, or with `down` the one that is as far
-    from the other end. `tile-split-loops`, which knows what of the loop needs a mask, writes it as arithmetic.
+    from the other end. In a loop of other steps that may be none of its iterations, and is refused. `tile-split-loops`, which knows what of the loop needs a mask, writes it as arithmetic.
 
     ```mlir
     scf.for %i = %first to %blocks step %c1 {
@@ -465,6 +465,7 @@ def Tile_WalkOp : Tile_Op<"walk", [Pure]> {
   let arguments = (ins Index:$step, Index:$lower, Index:$upper, I1:$down);
   let results = (outs Index:$result);
   let assemblyFormat = "$step `from` $lower `to` $upper `down` $down attr-dict";
+  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//

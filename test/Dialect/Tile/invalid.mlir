@@ -887,3 +887,29 @@ tile.kernel @gathers_of_too_few_indices(%x: !tile.view<[M, N], f32>) grid(%m = M
   // expected-error@+1 {{'tile.gather_elements' op takes one index per dimension of the view: expected 2, got 1}}
   %t = tile.gather_elements %x[%i] : !tile.view<[M, N], f32>, tensor<64xi32> -> tensor<64xf32>
 }
+
+// -----
+
+tile.kernel @walks_in_steps_of_two(%x: !tile.view<[M], f32>) grid(%m = M) {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %down = tile.walks_down
+  // expected-note@+1 {{this loop has other steps; go through it in steps of 1, and multiply}}
+  scf.for %i = %c0 to %m step %c2 {
+    // expected-error@+1 {{'tile.walk' op is of a loop in steps of 1, so that it has the same iterations from either end}}
+    %j = tile.walk %i from %c0 to %m down %down
+  }
+}
+
+// -----
+
+tile.kernel @walks_in_unknown_steps(%x: !tile.view<[M], f32>) grid(%m = M) {
+  %c0 = arith.constant 0 : index
+  %n = tile.dim "M"
+  %down = tile.walks_down
+  // expected-note@+1 {{this loop has other steps}}
+  scf.for %i = %c0 to %m step %n {
+    // expected-error@+1 {{'tile.walk' op is of a loop in steps of 1}}
+    %j = tile.walk %i from %c0 to %m down %down
+  }
+}
