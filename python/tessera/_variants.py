@@ -294,7 +294,7 @@ def describe_gradients(text, element_type, d, dv, lse=False, fixed=False):
         # Above that width its seven products take no longer than the five, whose sums go through memory, but from 192 columns of
         # Q on, where pairs of blocks make these together. Sums in a fixed order were measured ahead of them where both widths are
         # the same.
-        summed = widest <= WIDEST_OF_BOTH or (not fixed and widths["D"] >= 192)
+        summed = widest <= WIDEST_OF_BOTH or widths["D"] >= 192
         if not summed or (fixed and widths["D"] != widths["DV"]):
             return _library.find_source("attention_bwd_deterministic"), parameters, []
         return _library.find_source("attention_bwd"), {**parameters, "FIXED": fixed}, []
