@@ -14,8 +14,6 @@ from ._variant import keep_lists, keeps_lists, read_lists, takes_lists, to_gradi
 WIDTHS = (64, 96, 128, 192, 256)
 #: The widest tiles of which a warpgroup holds dK and dV.
 WIDEST_OF_BOTH = 128
-#: (D, DV) of attention_gradients.tile without a schedule: beside a reducer of 96 columns dV of 256 has too few registers.
-_TOO_WIDE_BESIDE = (96, 256)
 #: A window that does not end.
 UNLIMITED = -1
 
@@ -298,7 +296,6 @@ def describe_gradients(text, element_type, d, dv, lse=False, fixed=False):
         if not summed or (fixed and widths["D"] != widths["DV"]):
             return _library.find_source("attention_bwd_deterministic"), parameters, []
         return _library.find_source("attention_bwd"), {**parameters, "FIXED": fixed}, []
-    fixed |= (widths["D"], widths["DV"]) == _TOO_WIDE_BESIDE
     source = _library.find_source("attention_variants_bwd" + ("_fixed" if fixed else ""))
     return source, parameters, _list_extras(fields, ("MASK", "SOFTCAP", "ALIBI"))
 

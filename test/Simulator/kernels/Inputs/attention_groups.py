@@ -313,7 +313,7 @@ def attention_gradients():
         attention_shape(2, 2, 203, 113), attention_shape(3, 1, 113, 203, batch=2), attention_shape(1, 1, 1, 1),
         attention_shape(2, 1, 63, 256),
     ]  # fmt: skip
-    all_dims = ((64, 64), (96, 96), (128, 128), (128, 64), (192, 128), (192, 192), (256, 256))
+    all_dims = ((64, 64), (96, 96), (96, 256), (128, 128), (128, 64), (192, 128), (192, 192), (256, 256))
     forms = [("attention_variants_bwd", dims) for dims in all_dims]
     forms += [("attention_variants_bwd_fixed", dims) for dims in ((64, 64), (128, 64), (192, 128), (256, 256))]
     scores = (
