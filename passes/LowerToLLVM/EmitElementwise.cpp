@@ -90,8 +90,8 @@ LogicalResult Emitter::emitConstant(Operation *op) {
     return success();
   }
   if (tile.getElementType().isInteger(32) && dense.getSplatValue<APInt>().isSignedIntN(31)) {
-    affineTiles[constant] = {i32(dense.getSplatValue<APInt>().getSExtValue()),
-                             SmallVector<int64_t>(size, 0)};
+    affineTiles[constant] =
+        AffineTile::ofAll(i32(dense.getSplatValue<APInt>().getSExtValue()), size);
     return success();
   }
   Value element = LLVM::ConstantOp::create(builder, loc, tile.getElementType(),
@@ -267,6 +267,8 @@ LogicalResult Emitter::emitAffine(Operation *op, bool &done) {
         isSub ? Value(LLVM::SubOp::create(builder, loc, a.base, b.base)) : add(a.base, b.base);
     for (size_t i = 0; i < size; ++i)
       result.offsets.push_back(isSub ? a.offsets[i] - b.offsets[i] : a.offsets[i] + b.offsets[i]);
+    for (auto [x, y] : llvm::zip(a.lanes, b.lanes)) // nothing where one is not known
+      result.lanes.push_back(isSub ? x - y : x + y);
     affineTiles[op->getResult(0)] = std::move(result);
     done = true;
     return success();

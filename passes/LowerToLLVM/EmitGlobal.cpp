@@ -187,23 +187,6 @@ Value Emitter::inBounds(const Access &access, const Place &place) {
   return toI32(inside);
 }
 
-namespace {
-/// How elements of so many bytes are moved one at a time: the type of instructions, and the type,
-/// the constraint and the size in bits of their registers.
-struct ElementMove {
-  ElementMove(OpBuilder &builder, int64_t bytes)
-      : registerBits(std::max<int64_t>(8 * bytes, 16)), type(builder.getIntegerType(registerBits)),
-        suffix(llvm::formatv("b{0}", 8 * bytes)), constraint(bytes <= 2   ? "h"
-                                                             : bytes == 4 ? "r"
-                                                                          : "l") {}
-
-  int64_t registerBits;
-  Type type;
-  std::string suffix;
-  StringRef constraint;
-};
-} // namespace
-
 /// The element of `type` in the register of an ElementMove, and the register for an element.
 Value Emitter::fromRegister(Value bits, Type type) {
   if (type.getIntOrFloatBitWidth() < bits.getType().getIntOrFloatBitWidth())
@@ -252,17 +235,6 @@ LogicalResult Emitter::emitLoad(tile::LoadOp op) {
 
 LogicalResult Emitter::emitGather(tile::GatherOp op) { return emitTileLoad(op); }
 
-/// Where elements lie that indices name one by one.
-struct Emitter::ElementPlaces {
-  Value view;
-  /// An index that is the same for all elements, for each dimension; null where they differ.
-  Values ofAll;
-  /// Those that differ.
-  SmallVector<Values> ofElements;
-  /// i1: the indices of all elements lie inside the view; null where nothing has to be asked.
-  Value insideOfAll;
-};
-
 Emitter::ElementPlaces Emitter::placesOf(Value view, ValueRange indices) {
   ElementPlaces places{view, {}, {}, {}};
   for (auto [dim, index] : llvm::enumerate(indices)) {
@@ -281,13 +253,15 @@ Value Emitter::checkPlace(const ElementPlaces &places, Value inside, Value index
   return inside ? Value(LLVM::AndOp::create(builder, loc, inside, test)) : test;
 }
 
-/// The address of element `i`, and i1: it lies inside of the view.
-std::pair<Value, Value> Emitter::placeOf(const ElementPlaces &places, int64_t i) {
+/// The address of the element with these indices where they differ, by dimension, and i1: it lies
+/// inside of the view.
+std::pair<Value, Value> Emitter::placeOf(const ElementPlaces &places,
+                                         function_ref<Value(size_t)> indexOf) {
   Values place = places.ofAll;
   Value inside = places.insideOfAll;
   for (auto [dim, index] : llvm::enumerate(place))
     if (!index) {
-      index = places.ofElements[dim][i];
+      index = indexOf(dim);
       inside = checkPlace(places, inside, index, dim);
     }
   return {placeAddress(places.view, place), inside};
@@ -316,6 +290,8 @@ void Emitter::emitGatherElements(tile::GatherElementsOp op) {
   Type element = lowered(view.getElementType());
   ElementMove move(builder, view.getElementBytes());
   ElementPlaces places = placesOf(op.getView(), op.getIndices());
+  if (std::optional<Values> handedOn = emitWindows(op, places))
+    return bind(op, hop::isPacked(type) ? joinWords(*handedOn) : *handedOn);
   Values results;
   std::map<SmallVector<int64_t>, Value> loaded;
   for (int64_t i = 0, count = FragmentLayout(type).size(); i < count; ++i) {
@@ -324,7 +300,7 @@ void Emitter::emitGatherElements(tile::GatherElementsOp op) {
       results.push_back(known->second);
       continue;
     }
-    auto [address, inside] = placeOf(places, i);
+    auto [address, inside] = placeOf(places, [&](size_t dim) { return places.ofElements[dim][i]; });
     Value bits = loadGuarded(move.suffix, move.constraint, move.type, address, toI32(inside));
     results.push_back(fromRegister(bits, element));
     if (offsets)
@@ -354,7 +330,7 @@ void Emitter::emitScatterAdd(tile::ScatterAddOp op) {
       sum = sum ? combine(tile::ReduceKind::sum, sum, values[i]) : values[i];
       continue;
     }
-    auto [address, inside] = placeOf(places, i);
+    auto [address, inside] = placeOf(places, [&](size_t dim) { return places.ofElements[dim][i]; });
     if (isFirst)
       inside = LLVM::AndOp::create(builder, loc, inside, isFirst);
     addToMemory(address, values[i], inside);
@@ -366,7 +342,7 @@ void Emitter::emitScatterAdd(tile::ScatterAddOp op) {
   for (int64_t distance = 1; distance < hopper::warpThreads; distance *= 2)
     sum = combine(tile::ReduceKind::sum, sum, shuffle("bfly", sum, i32(distance)));
   Value adds = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, thread.lane, i32(0));
-  auto [address, inside] = placeOf(places, 0);
+  auto [address, inside] = placeOf(places, nullptr);
   addToMemory(address, sum, inside ? Value(LLVM::AndOp::create(builder, loc, adds, inside)) : adds);
 }
 

@@ -55,6 +55,20 @@ Value Emitter::firstPlace(LayoutAttr layout, int64_t axis) {
   return sumDigits({layout.getLanes(), layout.getWarps(), layout.getWarpgroups()}, axis);
 }
 
+/// The part of each lane in it.
+SmallVector<int64_t> Emitter::placesOfLanes(LayoutAttr layout, int64_t axis) {
+  SmallVector<int64_t> places;
+  for (int64_t lane = 0; lane < hopper::warpThreads; ++lane) {
+    int64_t rest = lane;
+    int64_t &place = places.emplace_back(0);
+    for (const LayoutDigit &digit : layout.getLanes()) {
+      place += rest % digit.extent * digit.steps[axis];
+      rest /= digit.extent;
+    }
+  }
+  return places;
+}
+
 /// The digits that move nothing, each with the step that numbers the threads of an element.
 static SmallVector<LayoutDigit> numberSharers(ArrayRef<LayoutDigit> digits, int64_t &count) {
   SmallVector<LayoutDigit> numbering;
@@ -365,7 +379,7 @@ LogicalResult Emitter::emitBroadcast(tile::BroadcastOp op) {
   FragmentLayout layout(type);
   auto indexOf = [&](int64_t i) { return layout.sliceIndex(i, 1 - op.getAxis()); };
   if (auto affine = affineTiles.find(op.getSource()); affine != affineTiles.end()) {
-    AffineTile result{affine->second.base, {}};
+    AffineTile result{affine->second.base, {}, affine->second.lanes};
     for (int64_t i = 0; i < layout.size(); ++i)
       result.offsets.push_back(affine->second.offsets[indexOf(i)]);
     affineTiles[op] = std::move(result);
@@ -385,7 +399,7 @@ LogicalResult Emitter::emitSplat(tile::SplatOp op) {
   Value source = scalar(op.getSource());
   // A number from memory is any of 32 bits, which affine tiles are not compared with.
   if (type.getElementType().isInteger(32) && !tile::comesFromMemory(op.getSource())) {
-    affineTiles[op] = {source, SmallVector<int64_t>(size, 0)};
+    affineTiles[op] = AffineTile::ofAll(source, size);
     return success();
   }
   if (hop::isPacked(type))
@@ -423,6 +437,8 @@ LogicalResult Emitter::emitIota(tile::IotaOp op) {
   tile.base = add(start, repeats ? LLVM::AndOp::create(builder, loc, first, i32(mask)) : first);
   for (int64_t i = 0; i < layout.size(); ++i)
     tile.offsets.push_back(offset(i) & mask);
+  if (!repeats)
+    tile.lanes = placesOfLanes(layout.getLayoutAttr(), axis);
   affineTiles[op] = std::move(tile);
   return success();
 }

@@ -25,6 +25,15 @@ namespace tessera {
 struct AffineTile {
   mlir::Value base;
   llvm::SmallVector<int64_t> offsets;
+  /// How much more `base` is in each lane of a warp than one number that all lanes have; empty
+  /// where this is not known.
+  llvm::SmallVector<int64_t> lanes = {};
+
+  /// One whose base is the same in all lanes.
+  static AffineTile ofAll(mlir::Value base, size_t size) {
+    return {base, llvm::SmallVector<int64_t>(size, 0),
+            llvm::SmallVector<int64_t>(hopper::warpThreads, 0)};
+  }
 };
 
 /// Elements of a mask, and which of them are true (EmitMasks.cpp).
@@ -146,6 +155,7 @@ private:
   mlir::Value sumDigits(const ThreadDigits &digits, int64_t axis);
   /// i32: the place of this thread's first element along `axis`.
   mlir::Value firstPlace(hop::LayoutAttr layout, int64_t axis);
+  static llvm::SmallVector<int64_t> placesOfLanes(hop::LayoutAttr layout, int64_t axis);
   /// i32: 0 in one of the threads that hold the same elements of a tile of rank 1.
   mlir::Value sharerOf(hop::LayoutAttr layout);
   mlir::LogicalResult emitReduce(tile::ReduceOp op);
@@ -188,7 +198,11 @@ private:
   ElementPlaces placesOf(mlir::Value view, mlir::ValueRange indices);
   mlir::Value checkPlace(const ElementPlaces &places, mlir::Value inside, mlir::Value index,
                          size_t dim);
-  std::pair<mlir::Value, mlir::Value> placeOf(const ElementPlaces &places, int64_t i);
+  std::pair<mlir::Value, mlir::Value> placeOf(const ElementPlaces &places,
+                                              llvm::function_ref<mlir::Value(size_t)> indexOf);
+  // Elements that the lanes of a warp hand on: EmitWindows.cpp.
+  std::optional<Values> emitWindows(tile::GatherElementsOp op, const ElementPlaces &places);
+  mlir::Value laneSum(llvm::ArrayRef<int64_t> lanes);
   template <typename LoadOp>
   mlir::LogicalResult emitTileLoad(LoadOp op);
   mlir::LogicalResult emitScalarLoad(tile::LoadOp op);

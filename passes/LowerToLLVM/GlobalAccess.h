@@ -1,7 +1,7 @@
 //===- GlobalAccess.h - Where a thread's elements lie in a view -----------===//
 //
 // What EmitGlobal.cpp finds out about an access, for EmitUnits.cpp to move several
-// neighbours at once.
+// neighbours at once, and EmitWindows.cpp what lanes hand on.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +20,32 @@ constexpr int64_t kQuadBytes = hopper::lanesPerRow * hopper::widestAccess;
 
 /// The instruction that writes `elements` of `bits` bits each, or adds them.
 std::string writeText(bool adds, int64_t elements, int64_t bits);
+
+/// How elements of so many bytes are moved one at a time: the type of instructions, and the type,
+/// the constraint and the size in bits of their registers.
+struct ElementMove {
+  ElementMove(mlir::OpBuilder &builder, int64_t bytes)
+      : registerBits(std::max<int64_t>(8 * bytes, 16)), type(builder.getIntegerType(registerBits)),
+        suffix("b" + std::to_string(8 * bytes)), constraint(bytes <= 2   ? "h"
+                                                            : bytes == 4 ? "r"
+                                                                         : "l") {}
+
+  int64_t registerBits;
+  mlir::Type type;
+  std::string suffix;
+  llvm::StringRef constraint;
+};
+
+/// Where elements lie that indices name one by one.
+struct Emitter::ElementPlaces {
+  mlir::Value view;
+  /// An index that is the same for all elements, for each dimension; null where they differ.
+  Values ofAll;
+  /// Those that differ.
+  llvm::SmallVector<Values> ofElements;
+  /// i1: the indices of all elements lie inside the view; null where nothing has to be asked.
+  mlir::Value insideOfAll;
+};
 
 /// Where a tile lies in a view.
 struct Emitter::Access {
