@@ -214,7 +214,9 @@ def ablation_configurations(point):
 
 def own_configurations(point, schedules):
     parameters = parameters_of(point)
-    found = [cases.configuration("attention_bwd", parameters, schedule, point.shape) for schedule in schedules]
+    # As PyTorch and JAX call it.
+    groups = {"GROUPED": "true"} if point.kv_heads != point.heads and point.mask == "causal" else {}
+    found = [cases.configuration("attention_bwd", {**parameters, **groups}, schedule, point.shape) for schedule in schedules]
     form = "attention_bwd_deterministic"
     found.append({**cases.configuration(form, parameters, shape=point.shape), "variant": "deterministic"})
     if point.d <= 128:

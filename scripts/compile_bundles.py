@@ -49,6 +49,9 @@ def list_requests():
         size = width - 8 if padded else width
         source, parameters, _ = _variants.describe_gradients(text, kind, size, size)
         yield source, _compile.make_request(parameters, alternatives=False)
+        _, of_groups, _ = _variants.describe_gradients(text, kind, size, size, grouped=True)
+        if not padded and of_groups != parameters:
+            yield source, _compile.make_request(of_groups, alternatives=False)
 
 
 def find_needed(source, wanted):

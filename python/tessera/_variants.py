@@ -276,12 +276,13 @@ def describe_widths(d, dv):
     return {"D": d_width, "DV": dv_width, "PADDED": (d_width, dv_width) != (d, dv)}
 
 
-def describe_gradients(text, element_type, d, dv, lse=False, fixed=False):
+def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, grouped=False):
     """(source, parameters, names of arguments after the scale) of the gradients of a variant, for tensors of head dimensions
     d and dv.
 
-    lse:   with the gradient of the LSE.
-    fixed: the same results in each run. Otherwise dQ is a sum over blocks in any order, but where registers forbid it.
+    lse:     with the gradient of the LSE.
+    fixed:   the same results in each run. Otherwise dQ is a sum over blocks in any order, but where registers forbid it.
+    grouped: for several query heads a key head; others are right for these too.
     """
     name, *fields = text.split()
     fields = dict(field.split("=", 1) for field in fields)
@@ -295,6 +296,9 @@ def describe_gradients(text, element_type, d, dv, lse=False, fixed=False):
         summed = widest <= WIDEST_OF_BOTH or widths["D"] >= 192
         if not summed or (fixed and widths["D"] != widths["DV"]):
             return _library.find_source("attention_bwd_deterministic"), parameters, []
+        # Where attention_bwd.tile does the same for groups, there is one kernel.
+        if grouped and not fixed and fields["CAUSAL"] == "true" and widest > WIDTHS[0]:
+            parameters["GROUPED"] = True
         return _library.find_source("attention_bwd"), {**parameters, "FIXED": fixed}, []
     source = _library.find_source("attention_variants_bwd" + ("_fixed" if fixed else ""))
     return source, parameters, _list_extras(fields, ("MASK", "SOFTCAP", "ALIBI"))
@@ -321,12 +325,14 @@ def read_gradients(text):
 
 
 @functools.lru_cache(maxsize=None)
-def find_gradients(kind, text, fixed, element_type, d, dv, lse, learned=()):
+def find_gradients(kind, text, fixed, element_type, sizes, lse, learned=()):
     """(kernels, or the interpreter's form, by `kind`; names of arguments after the scale) as `describe_gradients` has it,
-    of functions of scores and masks too, with the gradients of the views that `learned` names."""
+    of functions of scores and masks too, with the gradients of the views that `learned` names. `sizes` are (D, DV, whether
+    several query heads have a key head)."""
+    d, dv, grouped = sizes
     if is_source(text):
         return find_gradients_of_source(kind, text, learned, fixed, element_type, d, dv, lse), []
-    source, parameters, extras = describe_gradients(text, element_type, d, dv, lse, fixed)
+    source, parameters, extras = describe_gradients(text, element_type, d, dv, lse, fixed, grouped)
     return kind(source, **parameters), extras
 
 

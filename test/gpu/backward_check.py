@@ -177,6 +177,7 @@ def main():
     forms = [(sequence, d, masks) for sequence in ("attention_bwd", "attention_bwd_deterministic") for d in plain]
     fixed = tuple({**mask, "FIXED": "true"} for mask in masks)
     forms += [("attention_bwd", (d, d), fixed) for d in dims]
+    forms += [("attention_bwd", (128, 128), ({"CAUSAL": "true", "GROUPED": "true"},))]
     forms += [("attention_variants_bwd", d, VARIANTS) for d in plain]
     forms += [("attention_variants_bwd_fixed", (d, d), VARIANTS) for d in (64, 128, 256)]
     problems = [(sequence, d, variant) for sequence, d, variants in forms for variant in variants]

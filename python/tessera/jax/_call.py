@@ -30,11 +30,12 @@ def use_interpreter(enabled=True):
     return before
 
 
-def _find_gradients(kind, gradients, *key):
+def _find_gradients(kind, gradients, element_type, sizes, lse):
     text, fixed, learned = gradients
+    _, heads, _, d, kv_heads, _, dv = sizes
     # Devices ask at the same time, and the library keeps no kernel alive: there has to be one for all.
     with _lock:
-        return _variants.find_gradients(kind, text, fixed, *key, learned)
+        return _variants.find_gradients(kind, text, fixed, element_type, (d, dv, heads != kv_heads), lse, learned)
 
 
 def name_lister(source, lists):
@@ -57,7 +58,7 @@ def _find_kernel(text, element_type, sizes, lse):
         return lister, None, [], True
     gradients = _variants.read_gradients(text)
     if gradients is not None:
-        kernel, extras = _find_gradients(_compile.compile, gradients, element_type, sizes[3], sizes[6], lse)
+        kernel, extras = _find_gradients(_compile.compile, gradients, element_type, sizes, lse)
         return kernel, None, extras, True
     kernel, extras, is_final = _variants.find_kernel(text, element_type, sizes, lse)
     return kernel, None, extras, is_final
@@ -74,7 +75,7 @@ def _find_program(text, element_type, sizes, lse):
         return None, lister, [], False
     gradients = _variants.read_gradients(text)
     if gradients is not None:
-        program, extras = _find_gradients(_program.Program, gradients, element_type, sizes[3], sizes[6], lse)
+        program, extras = _find_gradients(_program.Program, gradients, element_type, sizes, lse)
         return None, program, extras, False
     found = _variants.find_variant(text, element_type, sizes[3], sizes[6], lse)
     return None, found.program, found.extras, False

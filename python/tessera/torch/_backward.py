@@ -50,7 +50,7 @@ def _run(kind, grad, grad_lse, q, k, v, out, lse, alibi, variant, scale, softcap
         return results
     fixed = torch.are_deterministic_algorithms_enabled()
     kernel, extras = _variants.find_gradients(
-        kind, variant, fixed, TYPES[q.dtype], q.shape[3], v.shape[3], grad_lse is not None
+        kind, variant, fixed, TYPES[q.dtype], (q.shape[3], v.shape[3], q.shape[1] != k.shape[1]), grad_lse is not None
     )
     values = {"softcap": softcap, "alibi": alibi, "left": left, "right": right}
     inputs = list_inputs(grad, grad_lse, q, k, v, out, lse)

@@ -224,6 +224,9 @@ def attention_bwd():
         dtype = "f16" if d == 96 or causal == "true" else "bf16"
         defines = [f"-DD={d}", f"-DDV={dv}", f"-DCAUSAL={causal}", f"-DT={dtype}", f"-DDLSE={causal}"]
         arguments = [f"{source}.tile", *defines, "--set", "scale=0.1"]
+        # Chunks of queries, shorter than the sequences.
+        if source == "attention_bwd" and (d == 128 or dv == 128):
+            arguments += [f"-DCHUNK={2 if causal == 'true' else 1}"]
         for shape in shapes:
             arguments += ["--shape", shape]
         yield [*arguments, *(bshd if d == 64 else []), "--sim-blocks", "2", "--seeds", "2"], False
@@ -235,16 +238,19 @@ def attention_bwd():
 
 def attention_bwd_clusters():
     """Pairs of blocks of keys that load Q and dO together: with a causal mask they begin at one block of queries. Odd numbers of
-    blocks, groups of heads, queries that see nothing. Other masks and clusters share nothing, or not all."""
+    blocks, groups of heads in chunks of queries and without, queries that see nothing. Other masks and clusters share nothing,
+    or not all."""
     shapes = [
         attention_shape(2, 2, 203, 300), attention_shape(3, 1, 113, 203, batch=2), attention_shape(1, 1, 1, 1),
         attention_shape(2, 1, 300, 113), attention_shape(1, 1, 63, 256),
     ]  # fmt: skip
     orders = {"none": "linear", "static": "ascending", "dynamic": "descending"}
+    chunks = {"none": 0, "static": 2, "dynamic": 1}
     for d, causal, persistent in itertools.product((64, 128, 256), ("false", "true"), orders):
         arguments = ["attention_bwd.tile", f"-DD={d}", f"-DCAUSAL={causal}", "-DDLSE=true", "--set", "scale=0.1"]
         # With 256 columns some gradients are too large for f16.
         arguments += [f"-DT={'f16' if persistent == 'none' and d < 256 else 'bf16'}", f"-DTOGETHER={2 if causal == 'true' else 1}"]
+        arguments += [f"-DCHUNK={chunks[persistent]}"]
         for shape in shapes:
             arguments += ["--shape", shape]
         schedule = f"attention_bwd_gradients:cluster=2,persistent={persistent},order={orders[persistent]}"
@@ -266,10 +272,13 @@ def attention_bwd_exchange():
         arguments = ["attention_bwd.tile", f"-DD={d}", f"-DCAUSAL={causal}", "-DDLSE=true", "--set", "scale=0.1"]
         # With 192 columns some gradients are too large for f16.
         arguments += [f"-DT={'f16' if order == 'linear' and d < 192 else 'bf16'}", f"-DTOGETHER={2 if causal == 'true' else 1}"]
+        arguments += [f"-DCHUNK={slots if persistent == 'dynamic' else 0}"]
         for shape in shapes:
             arguments += ["--shape", shape]
         fields = f"cluster=2,exchange={slots},persistent={persistent},order={order},store={store}"
         yield [*arguments, "--schedule", f"attention_bwd_gradients:{fields}", "--sim-blocks", "4", "--seeds", "2"], False
+    grouped = [part for shape in shapes for part in ("--shape", shape)]
+    yield ["attention_bwd.tile", "-DCAUSAL=true", "-DGROUPED=true", "-DCHUNK=1", "--set", "scale=0.1", *grouped, "--sim-blocks", "4", "--seeds", "2"], False
 
 def attention_sums_of_pairs():
     """The same in a fixed order, of up to five pairs of blocks, one of them without its second block, by one pair of thread
