@@ -178,7 +178,8 @@ defvar Tile_ScheduleFields = [
     "loads of the tile that is read last (V of attention) lend at the end of each tile of the grid, until the copy has "
     "read them (FlashAttention-3, section 3.1). `shared` takes `warp_specialize = true`">,
   ScheduleField<"persistent", CaseOf<Tile_PersistentKind>,
-    Chosen<"with a producer `dynamic` where tiles differ in work or dots depend on each other, else `static`">,
+    Chosen<"with a producer `dynamic` where tiles differ in work, or dots depend on each other and tiles are more than "
+           "multiprocessors (`tile.few_tiles`); else `static`">,
     "a thread block for each tile of the grid; one for each multiprocessor that takes every n-th tile; or that takes "
     "the next tile from a counter">,
   ScheduleField<"order", CaseOf<Tile_OrderKind>,

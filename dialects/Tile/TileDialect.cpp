@@ -57,16 +57,19 @@ static std::optional<llvm::StringRef> whatIsMissing(mlir::Operation *op,
       !(llvm::isa<mlir::UnitAttr>(value) &&
         op->hasAttr(TileDialect::PolynomialAttrHelper::getNameStr())))
     return "a unit beside tile.polynomial";
+  if (name == TileDialect::FewTilesAttrHelper::getNameStr() &&
+      !(llvm::isa<KernelOp>(op) && llvm::isa<mlir::UnitAttr>(value)))
+    return "a unit of a tile.kernel";
   return std::nullopt;
 }
 
 mlir::LogicalResult TileDialect::verifyOperationAttribute(mlir::Operation *op,
                                                           mlir::NamedAttribute attribute) {
   constexpr llvm::StringLiteral known[] = {
-      OverridableAttrHelper::getNameStr(),      GradientOfAttrHelper::getNameStr(),
-      WithRespectToAttrHelper::getNameStr(),    ParametersAttrHelper::getNameStr(),
-      BoundaryAttrHelper::getNameStr(),         PolynomialAttrHelper::getNameStr(),
-      PolynomialPreciseAttrHelper::getNameStr()};
+      OverridableAttrHelper::getNameStr(),       GradientOfAttrHelper::getNameStr(),
+      WithRespectToAttrHelper::getNameStr(),     ParametersAttrHelper::getNameStr(),
+      BoundaryAttrHelper::getNameStr(),          PolynomialAttrHelper::getNameStr(),
+      PolynomialPreciseAttrHelper::getNameStr(), FewTilesAttrHelper::getNameStr()};
   if (!llvm::is_contained(known, attribute.getName()))
     return op->emitOpError("has the attribute ")
            << attribute.getName() << ", which is none of tile; known are "

@@ -24,7 +24,8 @@ def Tile_Dialect : Dialect {
     approximations with `fastmath<afn>`. Exponentials that the schedule computes by polynomials are within 2^-21
     where results of f32 are made of them otherwise than through a rounding to 16 bits.
 
-    These attributes are on operations of other dialects; the verifier refuses them elsewhere and with other values:
+    These attributes are on operations of other dialects, and one is on kernels; the verifier refuses them elsewhere and with
+    other values:
 
     | attribute | on | value |
     |---|---|---|
@@ -34,6 +35,7 @@ def Tile_Dialect : Dialect {
     | `tile.parameters` | the module | a dictionary: the values of the source's parameters |
     | `tile.boundary` | `scf.for` | a unit: the loop runs only iterations at the boundary of a mask |
     | `tile.polynomial` | `math.exp2`, `math.exp` of f32 | an i64, 1 to 16: how many of 16 elements are polynomials |
+    | `tile.few_tiles` | `tile.kernel` | a unit: launches have hardly more tiles than the GPU has multiprocessors, as the class of shapes says |
     | `tile.polynomial_precise` | beside `tile.polynomial` | a unit: its polynomials are for results that stay f32 |
   }];
   let dependentDialects = [
@@ -41,7 +43,8 @@ def Tile_Dialect : Dialect {
   ];
   let discardableAttrs = (ins
     "::mlir::UnitAttr":$overridable, "::mlir::FlatSymbolRefAttr":$gradient_of, "::mlir::ArrayAttr":$with_respect_to,
-    "::mlir::DictionaryAttr":$parameters, "::mlir::UnitAttr":$boundary, "::mlir::IntegerAttr":$polynomial, "::mlir::UnitAttr":$polynomial_precise);
+    "::mlir::DictionaryAttr":$parameters, "::mlir::UnitAttr":$boundary, "::mlir::IntegerAttr":$polynomial, "::mlir::UnitAttr":$polynomial_precise,
+    "::mlir::UnitAttr":$few_tiles);
   let hasOperationAttrVerify = 1;
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;

@@ -55,6 +55,8 @@ public:
   bool hasSameProgram(ModuleOp form) const;
   /// Gives the kernel of `form` the schedule of the entry.
   void apply(ModuleOp form);
+  /// Tells the model what the class says of the grid, for a kernel of `form` without an entry.
+  void markClass(ModuleOp form) const;
   /// Leaves the entry out, with a remark.
   void leaveOut(const Twine &reason);
 
@@ -372,6 +374,12 @@ void Lookup::apply(ModuleOp form) {
   listMeasured(best->getMeasuredProgram());
 }
 
+void Lookup::markClass(ModuleOp form) const {
+  if (tuning::hasFewTiles(shapeClass))
+    tile::TileDialect::FewTilesAttrHelper(context).setAttr(form.lookupSymbol<KernelOp>(tuned.name),
+                                                           UnitAttr::get(context));
+}
+
 CompileStatus Lookup::find() {
   std::optional<std::string> found = findClass();
   if (!found)
@@ -497,5 +505,8 @@ CompileStatus tessera::findTuned(StringRef source, StringRef fileName, ModuleOp 
         tuned.module = std::move(together);
       lookup->apply(*tuned.module);
     }
+  for (const std::unique_ptr<Lookup> &lookup : lookups)
+    if (!lookup->getEntryFound())
+      lookup->markClass(tuned.module ? *tuned.module : form);
   return CompileStatus::Success;
 }

@@ -27,6 +27,10 @@ std::string tessera::tuning::getShapeClass(const ShapeMeasure &measure, unsigned
   return (kOccupancies[measure.tiles > multiprocessors] + "-" + kLengths[length]).str();
 }
 
+bool tessera::tuning::hasFewTiles(StringRef shapeClass) {
+  return shapeClass.starts_with(kOccupancies[0]);
+}
+
 SmallVector<std::string> tessera::tuning::getShapeClasses() {
   SmallVector<std::string> classes;
   for (StringRef occupancy : kOccupancies)

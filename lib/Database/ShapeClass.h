@@ -26,6 +26,9 @@ struct ShapeMeasure {
 /// (below 24 iterations), "medium" (below 96) or "long", as "many-long".
 std::string getShapeClass(const ShapeMeasure &measure, unsigned multiprocessors);
 
+/// Whether a class is of grids with no more tiles than multiprocessors.
+bool hasFewTiles(llvm::StringRef shapeClass);
+
 /// The class that a compilation without a shape is for: the one in which most time is spent.
 inline constexpr llvm::StringLiteral defaultShapeClass = "many-long";
 

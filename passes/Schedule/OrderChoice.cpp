@@ -13,22 +13,25 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::tile;
 
-/// Tiles of unequal work are handed out one by one, the longest first.
+/// Tiles of unequal work are handed out one by one, the longest first. Where there is work between
+/// dots those of equal work are too, but for a grid with hardly more tiles than multiprocessors:
+/// asking for another one takes longer than it gains there (docs/lab/tiles.md).
 void ScheduleSearch::chooseWalk(ScheduleFields &fields) const {
   if (ordersSums(fields))
     chooseOrderOfSums(fields);
+  KernelOp own = kernel; // accessors of operations are not const
   Trend trend = workTrend(kernel, 0);
   bool varies = trend != Trend::Constant;
   // Without work between dots all blocks keep step, and taking turns at the tiles keeps what they
   // share in the L2 cache.
   // An order that the author asks for needs blocks that walk over tiles, producer or not.
   bool ordered = fields.order && *fields.order != OrderKind::Linear;
+  bool isFew = TileDialect::FewTilesAttrHelper(own.getContext()).isAttrPresent(own),
+       handsOut = varies || (worksBetweenDots && !isFew);
   if (!fields.persistent)
-    fields.persistent = *fields.warpSpecialize && !gathers && (varies || worksBetweenDots)
-                            ? PersistentKind::Dynamic
-                        : *fields.warpSpecialize || ordered ? PersistentKind::Static
-                                                            : PersistentKind::None;
-  KernelOp own = kernel; // accessors of operations are not const
+    fields.persistent = *fields.warpSpecialize && !gathers && handsOut ? PersistentKind::Dynamic
+                        : *fields.warpSpecialize || ordered            ? PersistentKind::Static
+                                                                       : PersistentKind::None;
   bool walks = *fields.persistent != PersistentKind::None, ofTwo = own.getGrid().size() == 2;
   // Of a sliding window the first tiles are short, as nothing is before the sequence.
   bool shortFirst = walks && (trend == Trend::Increasing || trend == Trend::Sliding),

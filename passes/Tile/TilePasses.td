@@ -115,6 +115,9 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::tessera::tile::KernelOp
       the SM's registers evenly, and where registers of a role are asked for it is not considered.
     * Tiles whose loops run longer come first: from the last index of the first grid dimension on when trip counts grow
       with it, and also of a sliding window, whose first tiles are short.
+    * Tiles are handed out one by one where they differ in work, or where dots depend on each other. With `tile.few_tiles`,
+      which `tessera compile` sets for the classes of shapes that say so, tiles of equal work are not: asking for another one
+      takes longer than it gains.
     * A cluster takes a tile that neighbours in the first grid dimension load alike, or that `tile-even-loops` makes them
       load alike. That takes a producer and, for what is loaded in the loops that it changes, at least `overlap` stages.
 
