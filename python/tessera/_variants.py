@@ -144,9 +144,10 @@ def _find_width(name, size):
     return next(width for width in WIDTHS if size <= width)
 
 
-# Tiles of fewer rows and columns by the wider head dimension, for functions that take more registers than the usual ones leave.
-_SMALLER = {64: {"BM": 128, "BN": 96}, 96: {"BM": 128, "BN": 96}, 128: {"BM": 128, "BN": 80}, 192: {"BM": 128, "BN": 64},
-            256: {"BM": 128, "BN": 48}}  # fmt: skip
+# Tiles of fewer rows and columns by the wider head dimension, for functions that take more registers than the usual ones leave;
+# the first that compile are taken.
+_SMALLER = {64: ((192, 96), (128, 96)), 96: ((192, 80), (128, 96)), 128: ((192, 64), (128, 80)), 192: ((128, 64),),
+            256: ((128, 48),)}  # fmt: skip
 
 
 def _is_too_large(error):
@@ -217,15 +218,25 @@ class Variant:
             # Lists that are arguments are for the tiles that the source has.
             if not self._is_written or self._kernel is not None or not _is_too_large(error):
                 raise
-            smaller = _SMALLER[max(self.parameters["D"], self.parameters["DV"])]
-            parameters = {**self.parameters, **smaller}
+            return self._compile_smaller(named, error)
+
+    def _compile_smaller(self, named, reason):
+        """The kernel with the largest of the smaller tiles that compile; `reason` is what the usual ones were refused with."""
+        error = reason
+        for rows, columns in _SMALLER[max(self.parameters["D"], self.parameters["DV"])]:
+            parameters = {**self.parameters, "BM": rows, "BN": columns}
             if parameters == self.parameters:
-                raise
-            kernel = _compile.compile(self.source, **named, **parameters)
+                break
+            try:
+                kernel = _compile.compile(self.source, **named, **parameters)
+            except CompileError as refused:
+                error = refused
+                continue
             self.parameters = parameters
-            first = str(error).splitlines()[0]
-            warnings.warn(f"functions of scores take tiles of {smaller['BM']} x {smaller['BN']}: {first}", RuntimeWarning)
+            first = str(reason).splitlines()[0]
+            warnings.warn(f"functions of scores take tiles of {rows} x {columns}: {first}", RuntimeWarning)
             return kernel
+        raise error
 
     def find(self, shape):
         """(kernel, whether it is that of the shape's class). A class that is not there yet is compiled beside the
@@ -423,13 +434,16 @@ def keep_forward(source, element_type, sizes, is_compiled):
     kept = _keep(source, program, _FORWARD)
     if not is_compiled:
         return kept
-    try:
-        find_kernel(kept[0], element_type, sizes)
-    except CompileError as error:
-        smaller = _SMALLER[max(_find_width("q", d), _find_width("v", dv))]
-        if not _is_too_large(error) or kept == _keep(source, program, _FORWARD, **smaller):
-            raise
-        return _keep(source, program, _FORWARD, **smaller)
+    for rows, columns in _SMALLER[max(_find_width("q", d), _find_width("v", dv))]:
+        try:
+            find_kernel(kept[0], element_type, sizes)
+        except CompileError as error:
+            smaller = _keep(source, program, _FORWARD, BM=rows, BN=columns)
+            if not _is_too_large(error) or kept == smaller:
+                raise
+            kept = smaller
+            continue
+        break
     return kept
 
 
