@@ -457,6 +457,7 @@ def Tile_WalkOp : Tile_Op<"walk", [Pure]> {
     from the other end. In a loop of other steps that may be none of its iterations, and is refused. `tile-split-loops`, which knows what of the loop needs a mask, writes it as arithmetic.
 
     ```mlir
+    %c1 = arith.constant 1 : index
     scf.for %i = %first to %blocks step %c1 {
       %j = tile.walk %i from %first to %blocks down %down
     }

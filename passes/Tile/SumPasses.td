@@ -65,6 +65,7 @@ def TileOrderSums : Pass<"tile-order-sums", "::tessera::tile::KernelOp"> {
 
     ```mlir
     %down = tile.walks_down
+    %c1 = arith.constant 1 : index
     scf.for %i = %first to %blocks step %c1 {
       %j = tile.walk %i from %first to %blocks down %down
       %from = arith.select %down, %n, %x : index
