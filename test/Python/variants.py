@@ -15,7 +15,7 @@ import tempfile
 import unittest
 
 import tessera
-from tessera import _library, _places, _trace, masks
+from tessera import _library, _places, _trace, _variants, masks
 from tessera._program import Program
 
 T = tessera
@@ -369,6 +369,27 @@ class RefusalTest(unittest.TestCase):
         variant = T.Variant(score=lambda s, b, h, q, k, x: s + x[h, 7], x=("H", 4))
         with self.assertRaisesRegex(T.CompileError, "has the index 7 in dimension 1"):
             variant.program()
+
+
+class GradientsTest(unittest.TestCase):
+    """What the gradients of groups of heads are."""
+
+    def find(self, mask, d, **options):
+        text = _variants.name_variant(mask, 0.0, False)
+        source, parameters, _ = _variants.describe_gradients(text, "bf16", d, d, **options)
+        return Program(source, **parameters).parameters
+
+    def test_groups(self):
+        """Chunks of queries under a causal mask, and pairs of blocks at d = 128."""
+        for d, chunk, together in ((64, 0, 1), (96, 8, 1), (128, 8, 2), (192, 8, 2), (256, 8, 2)):
+            found = self.find("causal", d, grouped=True)
+            self.assertEqual((found["CHUNK"], found["TOGETHER"]), (chunk, together), d)
+
+    def test_others(self):
+        """One kernel for groups and others where the source does the same."""
+        for mask, d, options in (("none", 128, {}), ("causal", 64, {}), ("causal", 128, {"fixed": True})):
+            self.assertEqual(self.find(mask, d, grouped=True, **options), self.find(mask, d, **options))
+        self.assertEqual(self.find("causal", 128)["CHUNK"], 0)
 
 
 unittest.main()
