@@ -6,15 +6,15 @@
     wide    d = 256
     narrow  d = 192 with values of 128
 
-All have 16k tokens (batch = 16384 / seqlen) and hidden size 2048 (heads = 2048 / d). FLOPs are 2.5 times those of the
-forward pass, 2 q s (d + dv) h b, half of that with a causal mask. Peers: PyTorch's cuDNN and flash backends, and
-FlashAttention-3 when --fa3 names a directory with fa3_bwd_d<D>_c<0|1>_fp80.so, which takes as many key heads as query
-heads; fa3_det is its deterministic mode, of ..._fp80_det.so. Ours are attention_bwd and, with the same results in each run,
-variant "fixed", its sums in a fixed order up to d = 128, and "deterministic", attention_bwd_deterministic. Schedules other
-than the default are those of attention_bwd, as
+All have 16k tokens unless --tokens says otherwise (batch = tokens / seqlen) and hidden size 2048 (heads = 2048 / d). FLOPs
+are 2.5 times those of the forward pass, 2 q s (d + dv) h b, half of that with a causal mask. Peers: PyTorch's cuDNN and
+flash backends, and FlashAttention-3 when --fa3 names a directory with fa3_bwd_d<D>_c<0|1>_fp80.so, which takes as many key
+heads as query heads; fa3_det is its deterministic mode, of ..._fp80_det.so. Ours are attention_bwd and, with the same
+results in each run, variant "fixed", its sums in a fixed order where Q and V have one width, and "deterministic",
+attention_bwd_deterministic. Schedules other than the default are those of attention_bwd, as
 "attention_bwd_gradients:cluster=2". --ablation measures the variants of attention_bwd of bench/ablation_backward.json in
-place of all ours: where dots run, what products begin at, how sums leave, clusters, and orders of sums. --kernels also times each kernel of attention_bwd alone. Bundles: test/gpu/build_bundles.py --groups= --extra with what
---list writes.
+place of all ours: where dots run, what products begin at, how sums leave, clusters, and orders of sums. --kernels also
+times each kernel of attention_bwd alone. Bundles: test/gpu/build_bundles.py --groups= --extra with what --list writes.
 """
 
 import ctypes
@@ -66,7 +66,7 @@ def points(options):
             for mask in ("full", "causal"):
                 for seqlen in map(int, options.seqlens.split(",")):
                     heads = HIDDEN // d
-                    yield Point(name, d, mask, seqlen, max(1, TOKENS // seqlen), heads, heads // sharing)
+                    yield Point(name, d, mask, seqlen, max(1, options.tokens // seqlen), heads, heads // sharing)
 
 
 def parse_arguments():
@@ -74,6 +74,7 @@ def parse_arguments():
     parser.add_argument("--groups", default=",".join(GROUPS), help="of points (default: all)")
     parser.add_argument("--seqlens", default=",".join(map(str, SEQLENS)), help="these sequence lengths only")
     parser.add_argument("--fa3", metavar="DIR", help="directory of FlashAttention-3 as shared objects")
+    parser.add_argument("--tokens", type=int, default=TOKENS, help="of a batch (default: %(default)s)")
     common.add_list_option(parser)
     parser.add_argument("--templates", action="store_true", help="measure the kernels with functions of scores too")
     parser.add_argument("--kernels", action="store_true", help="time each kernel of ours alone")
@@ -219,7 +220,7 @@ def own_configurations(point, schedules):
     found = [cases.configuration("attention_bwd", {**parameters, **groups}, schedule, point.shape) for schedule in schedules]
     form = "attention_bwd_deterministic"
     found.append({**cases.configuration(form, parameters, shape=point.shape), "variant": "deterministic"})
-    if point.d <= 128:
+    if point.d == point.dv:
         fixed = cases.configuration("attention_bwd", {**parameters, "FIXED": "true"}, shape=point.shape)
         found.append({**fixed, "variant": "fixed"})
     return found
