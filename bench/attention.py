@@ -89,8 +89,8 @@ def points(groups, dims=None, seqlens=None, masks=MASKS):
 def parse_arguments(arguments=None):
     parser = peers.add_options(common.argument_parser(__doc__))
     parser.add_argument("--groups", default=tuple(GROUPS), type=names_of(GROUPS), help="of points (default: all)")
-    parser.add_argument("--d", type=numbers, help="these head dimensions of the groups only")
-    parser.add_argument("--seqlens", type=numbers, help="these sequence lengths of the groups only")
+    parser.add_argument("--d", type=common.numbers, help="these head dimensions of the groups only")
+    parser.add_argument("--seqlens", type=common.numbers, help="these sequence lengths of the groups only")
     parser.add_argument("--masks", default=MASKS, type=names_of(MASKS), help="these of full and causal only")
     parser.add_argument("--dtype", default="bf16", choices=cases.DTYPES)
     parser.add_argument("--exact", action="store_true", help="time the online softmax too")
@@ -133,10 +133,6 @@ def names_of(known):
         return names
 
     return parse
-
-
-def numbers(text):
-    return tuple(map(int, text.split(",")))
 
 
 class Problem:

@@ -5,6 +5,7 @@
     gqa     d = 128 with eight query heads for each head of K and V
     wide    d = 256
     narrow  d = 192 with values of 128
+    long    one sequence of 32k, d = 128
 
 All have 16k tokens unless --tokens says otherwise (batch = tokens / seqlen) and hidden size 2048 (heads = 2048 / d). FLOPs
 are 2.5 times those of the forward pass, 2 q s (d + dv) h b, half of that with a causal mask. Peers: PyTorch's cuDNN and
@@ -19,6 +20,7 @@ times each kernel of attention_bwd alone. Bundles: test/gpu/build_bundles.py --g
 
 import ctypes
 import dataclasses
+import itertools
 import json
 import os
 
@@ -28,9 +30,27 @@ from common import cases
 
 TOKENS, HIDDEN = 16384, 2048
 SEQLENS = (512, 1024, 2048, 4096, 8192, 16384)
-GROUPS = {"paper": ((64, 128), 1), "dims": ((96,), 1), "gqa": ((128,), 8), "wide": ((256,), 1), "narrow": ((192,), 1)}
-VALUES = {"narrow": 128}  # the head dimension of V, where it is another one
 PEERS = ("fa3", "fa3_det", "cudnn", "fa2")
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """Problems with these head dimensions of Q and K, and as many query heads for each head of K and V."""
+
+    dims: tuple
+    sharing: int = 1
+    dv: int | None = None  # that of V, where it is another one
+    seqlens: tuple = SEQLENS
+
+
+GROUPS = {
+    "paper": Group((64, 128)),
+    "dims": Group((96,)),
+    "gqa": Group((128,), sharing=8),
+    "wide": Group((256,)),
+    "narrow": Group((192,), dv=128),
+    "long": Group((128,), seqlens=(32768,)),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +67,7 @@ class Point:
 
     @property
     def dv(self):
-        return VALUES.get(self.group, self.d)
+        return GROUPS[self.group].dv or self.d
 
     @property
     def flops(self):
@@ -61,18 +81,17 @@ class Point:
 
 def points(options):
     for name in options.groups.split(","):
-        dims, sharing = GROUPS[name]
-        for d in dims:
-            for mask in ("full", "causal"):
-                for seqlen in map(int, options.seqlens.split(",")):
-                    heads = HIDDEN // d
-                    yield Point(name, d, mask, seqlen, max(1, options.tokens // seqlen), heads, heads // sharing)
+        group = GROUPS[name]
+        seqlens = options.seqlens or group.seqlens
+        for d, mask, seqlen in itertools.product(group.dims, ("full", "causal"), seqlens):
+            heads, batch = HIDDEN // d, max(1, options.tokens // seqlen)
+            yield Point(name, d, mask, seqlen, batch, heads, heads // group.sharing)
 
 
 def parse_arguments():
     parser = common.argument_parser(__doc__)
     parser.add_argument("--groups", default=",".join(GROUPS), help="of points (default: all)")
-    parser.add_argument("--seqlens", default=",".join(map(str, SEQLENS)), help="these sequence lengths only")
+    parser.add_argument("--seqlens", type=common.numbers, help="these sequence lengths in place of the groups' own")
     parser.add_argument("--fa3", metavar="DIR", help="directory of FlashAttention-3 as shared objects")
     parser.add_argument("--tokens", type=int, default=TOKENS, help="of a batch (default: %(default)s)")
     common.add_list_option(parser)

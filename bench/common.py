@@ -46,6 +46,11 @@ def argument_parser(description, gpu=True, schedules=True):
     return parser
 
 
+def numbers(text):
+    """The numbers of an option, separated by commas."""
+    return tuple(map(int, text.split(",")))
+
+
 def add_list_option(parser):
     """--list, after which a benchmark calls `write_list` and ends."""
     parser.add_argument("--list", metavar="FILE", help="write the kernels of all this for build_bundles.py, and end")

@@ -465,13 +465,22 @@ class Results(unittest.TestCase):
 
 class Gradients(unittest.TestCase):
     def test_ablation_of_gradients(self):
-        options = argparse.Namespace(groups="paper", seqlens="2048", ablation=True)
+        options = argparse.Namespace(groups="paper", seqlens=(2048,), tokens=backward.TOKENS, ablation=True)
         for point in backward.points(options):
             found = backward.configurations(point, options)
             self.assertEqual(found[0]["variant"], "default")
             self.assertEqual(found[0]["parameters"]["D"], point.d)
             for key in ("variant", "name"):
                 self.assertEqual(len({configuration[key] for configuration in found}), len(found))
+
+
+    def test_groups_have_lengths_of_their_own(self):
+        def find(groups, seqlens=None):
+            options = argparse.Namespace(groups=groups, seqlens=seqlens, tokens=backward.TOKENS)
+            return {(point.d, point.dv, point.seqlen, point.batch) for point in backward.points(options)}
+
+        self.assertEqual(find("long"), {(128, 128, 32768, 1)})
+        self.assertEqual(find("narrow,wide", (2048,)), {(192, 128, 2048, 8), (256, 256, 2048, 8)})
 
 
 class Extra(unittest.TestCase):
