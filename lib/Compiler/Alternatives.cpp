@@ -11,26 +11,44 @@ using namespace tessera;
 using tile::KernelOp;
 namespace json = llvm::json;
 
-std::vector<std::vector<source::Define>>
-tessera::listAlternatives(ArrayRef<source::Parameter> parameters, ArrayRef<source::Define> given) {
+/// Adds `defines` to `all`, once for each alternative of a parameter, which is read with them.
+static void addValues(const source::Parameter &parameter, ArrayRef<source::Define> given,
+                      ArrayRef<source::Define> defines,
+                      std::vector<std::vector<source::Define>> &all) {
+  bool isGiven = llvm::any_of(
+      given, [&](const source::Define &define) { return define.first == parameter.name; });
+  // Where the default is all there is, the database may have another value.
+  bool isDefault =
+      parameter.alternatives.size() == 1 && parameter.alternatives.front() == parameter.value.str();
+  if (isGiven || isDefault || parameter.alternatives.empty()) {
+    all.push_back(defines.vec());
+    return;
+  }
+  for (const std::string &value : parameter.alternatives) {
+    all.push_back(defines.vec());
+    all.back().emplace_back(parameter.name, value);
+  }
+}
+
+FailureOr<std::vector<std::vector<source::Define>>>
+tessera::listAlternatives(ArrayRef<source::Define> given, ReadParameters read) {
+  FailureOr<std::vector<source::Parameter>> parameters = read({});
+  if (failed(parameters))
+    return failure();
   std::vector<std::vector<source::Define>> all(1);
-  for (const source::Parameter &parameter : parameters) {
-    bool isGiven = llvm::any_of(
-        given, [&](const source::Define &define) { return define.first == parameter.name; });
-    // Where the default is all there is, each alternative has that of its own other parameters.
-    bool isDefault = parameter.alternatives.size() == 1 &&
-                     parameter.alternatives.front() == parameter.value.str();
-    if (isGiven || isDefault || parameter.alternatives.empty())
+  for (size_t i = 0; i < parameters->size(); ++i) {
+    if ((*parameters)[i].alternatives.empty())
       continue;
     std::vector<std::vector<source::Define>> next;
-    for (const std::vector<source::Define> &defines : all)
-      for (const std::string &value : parameter.alternatives) {
-        next.push_back(defines);
-        next.back().emplace_back(parameter.name, value);
-      }
+    for (const std::vector<source::Define> &defines : all) {
+      FailureOr<std::vector<source::Parameter>> own = read(defines);
+      if (failed(own))
+        return failure();
+      addValues((*own)[i], given, defines, next);
+    }
     all = std::move(next);
   }
-  if (all.front().empty())
+  if (all.size() == 1 && all.front().empty())
     all.clear();
   return all;
 }

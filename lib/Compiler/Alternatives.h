@@ -8,12 +8,16 @@
 
 namespace tessera {
 
+/// Gives the parameters of a source their values with definitions, or fails with a diagnostic.
+using ReadParameters = llvm::function_ref<mlir::FailureOr<std::vector<source::Parameter>>(
+    llvm::ArrayRef<source::Define>)>;
+
 /// What makes each further alternative of a source: values of the parameters that have alternatives
-/// and are not among `given`, in every combination. A parameter whose only one is its default is as
-/// one without.
-std::vector<std::vector<source::Define>>
-listAlternatives(llvm::ArrayRef<source::Parameter> parameters,
-                 llvm::ArrayRef<source::Define> given);
+/// and are not among `given`, in every combination. Those of a parameter are read with the values
+/// that the alternative has for the parameters before it. A parameter whose only one is its default
+/// is as one without.
+mlir::FailureOr<std::vector<std::vector<source::Define>>>
+listAlternatives(llvm::ArrayRef<source::Define> given, ReadParameters read);
 
 /// The forms of one kernel as one source of several, and the choice among them.
 class Alternatives {

@@ -412,19 +412,30 @@ CompileStatus Compilation::readTuned(const CompileOptions &given, OwningOpRef<Mo
 
 /// Puts the alternatives that the source declares beside `form`, where it declares some.
 CompileStatus Compilation::addAlternatives(OwningOpRef<ModuleOp> &form) {
-  ParameterResult declared =
-      tessera::readParameters(sourceText, fileName, options.defines, context, options.imports);
-  ArrayRef<source::Parameter> all = declared.table.getParameters();
-  std::vector<std::vector<source::Define>> further = listAlternatives(all, options.defines);
-  if (further.empty())
+  auto read = [&](ArrayRef<source::Define> defines) -> FailureOr<std::vector<source::Parameter>> {
+    std::vector<source::Define> all = options.defines;
+    llvm::append_range(all, defines);
+    ParameterResult bound =
+        tessera::readParameters(sourceText, fileName, all, context, options.imports);
+    if (bound.status != CompileStatus::Success)
+      return failure();
+    return bound.table.getParameters().vec();
+  };
+  FailureOr<std::vector<std::vector<source::Define>>> further =
+      listAlternatives(options.defines, read);
+  if (failed(further))
+    return CompileStatus::SourceError;
+  if (further->empty())
     return CompileStatus::Success;
   std::vector<std::string> varied;
-  for (const source::Define &define : further.front())
-    varied.push_back(define.first);
+  for (const std::vector<source::Define> &defines : *further)
+    for (const source::Define &define : defines)
+      if (!llvm::is_contained(varied, define.first))
+        varied.push_back(define.first);
   alternatives.emplace(varied);
   if (failed(alternatives->add(form->clone(), std::move(tuned))))
     return CompileStatus::SourceError;
-  for (const std::vector<source::Define> &defines : further) {
+  for (const std::vector<source::Define> &defines : *further) {
     CompileOptions given = options;
     llvm::append_range(given.defines, defines);
     OwningOpRef<ModuleOp> other;

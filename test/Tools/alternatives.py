@@ -108,7 +108,16 @@ class Alternatives(unittest.TestCase):
         self.assertEqual([entry["parameters"]["BN"] for entry in choice["alternatives"]], [64, 96])
         (choice,) = self.compile(source.replace("[$BN]", "[$BN, 32]"))["choices"]
         found = [(entry["parameters"]["BM"], entry["parameters"]["BN"]) for entry in choice["alternatives"]]
-        self.assertEqual(found, [(128, 64), (128, 32), (192, 64), (192, 32)])
+        self.assertEqual(found, [(128, 64), (128, 32), (192, 96), (192, 32)])
+
+    def test_alternatives_of_alternatives(self):
+        """Those of a parameter are of the values that the parameters before it have."""
+        source = scores().replace("96 : 64)", "96 : 64) alternatives [$(BM == 192 ? BN : 32)]")
+        bundle = self.compile(source)
+        found = {name: parameters["BN"] for name, (parameters, _) in self.models(bundle).items()}
+        self.assertEqual(found, {"scores_BM128_BN64": 64, "scores_BM128_BN32": 32, "scores_BM192_BN96": 96})
+        self.assertIn("expected a value of kind int, got true",
+                      self.compile(source.replace("? BN : 32", "? true : 32"), status=3))  # fmt: skip
 
     def test_packed_heads(self):
         """At d = 256 heads share a tile with a causal mask, and there are longer steps without one."""
