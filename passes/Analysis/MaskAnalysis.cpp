@@ -171,18 +171,33 @@ std::optional<AffineTile> MaskAnalyzer::leaf(Value value) {
                 "in the induction variable");
 }
 
+/// Whether numbers of indices may wrap in `op`: they fit in 32 bits and not in fewer.
+static bool mayWrap(Operation *op) {
+  Type element = getElementTypeOrSelf(op->getResult(0));
+  return isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::IndexCastOp, arith::TruncIOp,
+             IotaOp>(op) &&
+         !element.isIndex() && element.getIntOrFloatBitWidth() < 32;
+}
+
 std::optional<AffineTile> MaskAnalyzer::computeAffine(Value value) {
   // Scalars from outside are symbols as they are, however they were computed.
   Operation *op = value.getDefiningOp();
   bool isScalar = !isa<ShapedType>(value.getType());
   if (!op || (isScalar && isInvariant(value)))
     return leaf(value);
+  if (mayWrap(op))
+    return refuse("it compares integers of fewer than 32 bits, which wrap");
   return llvm::TypeSwitch<Operation *, std::optional<AffineTile>>(op)
       .Case([&](arith::AddIOp add) { return sum(add.getLhs(), add.getRhs(), 1); })
       .Case([&](arith::SubIOp sub) { return sum(sub.getLhs(), sub.getRhs(), -1); })
       .Case([&](arith::MulIOp mul) { return product(mul.getLhs(), mul.getRhs()); })
-      .Case<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp>(
-          [&](auto cast) { return affine(cast.getIn()); })
+      .Case<arith::IndexCastOp, arith::ExtSIOp>([&](auto cast) { return affine(cast.getIn()); })
+      .Case([&](arith::TruncIOp trunc) -> std::optional<AffineTile> {
+        std::optional<AffineTile> form = affine(trunc.getIn());
+        if (form && !form->loaded.empty())
+          return refuse("it takes the low bits of what is loaded");
+        return form;
+      })
       .Case([&](SplatOp splat) { return affine(splat.getSource()); })
       .Case([&](IotaOp iota) -> std::optional<AffineTile> {
         std::optional<AffineTile> form = affine(iota.getStart());

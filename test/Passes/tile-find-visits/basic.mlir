@@ -129,3 +129,32 @@ tile.kernel @parts(%y: !tile.view<[M, 32], f32>, %n: index, %few: i32, %near: i3
   %t = tile.splat %f : f32 -> tensor<64x32xf32>
   tile.store %t, %y[%row, %c0] : tensor<64x32xf32>, !tile.view<[M, 32], f32>
 }
+
+// -----
+
+!C = tensor<64x32xi32>
+!B = tensor<64x32xi8>
+!M = tensor<64x32xi1>
+
+// Indices of 8 bits wrap: no comparison of them bounds iterations.
+// CHECK-LABEL: @bytes
+tile.kernel @bytes(%y: !tile.view<[M, 32], f32>, %n: index) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  // expected-remark @+1 {{every iteration is visited: it compares integers of fewer than 32 bits, which wrap}}
+  %first, %past = tile.visits %j = %c0 to %n {
+    %col = arith.muli %j, %c32 : index
+    %k = tile.iota %col axis 1 : !C
+    %low = arith.trunci %k : !C to !B
+    %ten = arith.constant dense<10> : !B
+    %seen = arith.cmpi slt, %low, %ten : !B
+    tile.mask %seen : !M
+  }
+  %count = arith.subi %past, %first : index
+  %i = arith.index_cast %count : index to i32
+  %f = arith.sitofp %i : i32 to f32
+  %t = tile.splat %f : f32 -> tensor<64x32xf32>
+  tile.store %t, %y[%row, %c0] : tensor<64x32xf32>, !tile.view<[M, 32], f32>
+}

@@ -21,6 +21,7 @@ BLOCK, ROWS, COUNT, CONSTANTS, MOST_BLOCKS = 16, 64, 60, 12, 12
 # Grid points have constants, loaded rows, places and numbers of blocks of their own: each is another mask.
 SOURCE = """
 !C = tensor<{rows}x{block}xi32>
+!C8 = tensor<{rows}x{block}xi8>
 !M = tensor<{rows}x{block}xi1>
 !V = !tile.view<[G, {count}], f32>
 !P = !tile.view<[G, {constants}], i32>
@@ -80,7 +81,8 @@ class Mask:
         return self.emit(f"arith.constant dense<{value}> : !C")
 
     def number(self, depth):
-        kind = self.rng.choice(["q", "k", "c", "l", "sum", "difference", "scaled", "min", "max", "abs"][: 10 if depth else 4])
+        kinds = ["q", "k", "c", "l", "sum", "difference", "scaled", "min", "max", "abs", "divided", "byte"]
+        kind = self.rng.choice(kinds if depth else kinds[:4])
         if kind in "qkl":
             return f"%{kind}", kind
         if kind == "c":
@@ -92,6 +94,12 @@ class Mask:
         if kind == "scaled":
             factor = self.rng.choice([-2, -1, 2, 3])
             return self.emit(f"arith.muli {a}, {self.constant(factor)} : !C"), f"({factor} * {f})"
+        if kind == "divided":
+            divisor = self.rng.choice([-7, -1, 3, 16])
+            return self.emit(f"arith.floordivsi {a}, {self.constant(divisor)} : !C"), f"({f} // {divisor})"
+        if kind == "byte":
+            narrow = self.emit(f"arith.trunci {a} : !C to !C8")
+            return self.emit(f"arith.extsi {narrow} : !C8 to !C"), f"(({f} + 128) % 256 - 128)"
         b, g = self.number(depth - 1)
         op, combined = {
             "sum": ("addi", f"({f} + {g})"), "difference": ("subi", f"({f} - {g})"),
@@ -118,8 +126,8 @@ class Mask:
     def is_plain(self):
         """One comparison of one affine difference: no part of it hides another, and nothing is loaded, which may go with q."""
         text = "".join(self.lines)
-        return self.comparisons == 1 and "%l" not in text and "absi" not in text and "minsi" not in text and "maxsi" not in text and not (
-            "eq" in text or "ne," in text)  # fmt: skip
+        others = ("%l", "absi", "minsi", "maxsi", "floordivsi", "trunci", "eq", "ne,")
+        return self.comparisons == 1 and not any(part in text for part in others)
 
 
 def read(path):

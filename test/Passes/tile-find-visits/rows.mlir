@@ -135,3 +135,33 @@ tile.kernel @stored(%y: !tile.view<[M, 32], f32>, %starts: !N, %n: index) grid(%
   %t = tile.splat %f : f32 -> tensor<64x32xf32>
   tile.store %t, %y[%row, %c0] : tensor<64x32xf32>, !tile.view<[M, 32], f32>
 }
+
+// -----
+
+!C = tensor<64x32xi32>
+!M = tensor<64x32xi1>
+!N = !tile.view<[M], i64>
+
+// The low bits of what is loaded may be any number.
+// CHECK-LABEL: @low_bits
+tile.kernel @low_bits(%y: !tile.view<[M, 32], f32>, %starts: !N, %n: index) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %own = tile.load %starts[%row] : !N -> tensor<64xi64>
+  // expected-remark @+1 {{every iteration is visited: it takes the low bits of what is loaded}}
+  %first, %past = tile.visits %j = %c0 to %n {
+    %col = arith.muli %j, %c32 : index
+    %k = tile.iota %col axis 1 : !C
+    %low = arith.trunci %own : tensor<64xi64> to tensor<64xi32>
+    %start = tile.broadcast %low axis 1 : tensor<64xi32> -> !C
+    %seen = arith.cmpi sge, %k, %start : !C
+    tile.mask %seen : !M
+  }
+  %count = arith.subi %past, %first : index
+  %i = arith.index_cast %count : index to i32
+  %f = arith.sitofp %i : i32 to f32
+  %t = tile.splat %f : f32 -> tensor<64x32xf32>
+  tile.store %t, %y[%row, %c0] : tensor<64x32xf32>, !tile.view<[M, 32], f32>
+}
