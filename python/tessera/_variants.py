@@ -23,12 +23,23 @@ DEFAULT_CLASS = _own.DEFAULT_CLASS
 _CLASSES = tuple(f"{tiles}-{loop}" for tiles in ("few", "many") for loop in ("short", "medium", "long"))
 
 
+# No index comes near, and kernels add it to one.
+_FARTHEST = 2**30
+
+
+def _read_bound(bound):
+    if isinstance(bound, (float, str)):
+        raise TypeError(f"argument 'window' has a bound of {bound!r}; it is an integer, or None for all")
+    return None if bound is None or bound < 0 or bound >= _FARTHEST else bound
+
+
 def read_window(causal, window):
     """(left, right) of a mask with None for no bound."""
     if window is None:
         return None, 0 if causal else None
-    left, right = window
-    left, right = (None if bound is None or bound < 0 else bound for bound in (left, right))
+    if not isinstance(window, (tuple, list)) or len(window) != 2:
+        raise ValueError(f"argument 'window' is {window!r}; it is (left, right)")
+    left, right = map(_read_bound, window)
     return left, 0 if causal else right
 
 
@@ -483,6 +494,20 @@ def find_lister(kind, source, lists):
     return kind(text, "attention_gradients_block_lists", D=WIDTHS[0])
 
 
+def find_scale_problem(scale):
+    """What keeps kernels from taking a scale, or None. They multiply infinity with it, and find the largest score before."""
+    if 2.0**-149 <= scale < 2.0**128:
+        return None
+    hint = ": negate q" if scale < 0 else ""
+    return ValueError(f"argument 'scale' is {scale}; kernels take a number above 0, which float32 has{hint}")
+
+
+def check_scale(scale):
+    problem = find_scale_problem(scale)
+    if problem is not None:
+        raise problem
+
+
 def check_functions(variant, arguments, mods, scale, others):
     """Refuses arguments of an attention that do not go together with functions of scores and masks: those of a variant, or
     `mods`, (score_mod, score_args, mask_mod, mask_args). `others` are further arguments by name."""
@@ -493,8 +518,8 @@ def check_functions(variant, arguments, mods, scale, others):
     for name, value in others.items():
         if value is not None and value is not False and not (name == "softcap" and value == 0):
             raise ValueError(f"argument '{name}' is given with functions of scores and masks; let these say it")
-    if scale == 0:
-        raise ValueError("argument 'scale' is 0, and kernels multiply infinity with it")
+    if scale is not None:
+        check_scale(scale)
 
 
 def _background():

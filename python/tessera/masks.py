@@ -34,6 +34,8 @@ prefix = Mask(_prefix, prefix=int)
 
 def window(left, right=0):
     """A query sees the keys from `left` before its own to `right` after it."""
+    # No index comes near, and sums with one fit in 32 bits.
+    left, right = (min(bound, 2**30) if isinstance(bound, int) else bound for bound in (left, right))
 
     def window(b, h, q, k):
         own = _own(q)

@@ -33,6 +33,9 @@ class Meaning(unittest.TestCase):
             ({"window": (-1, 5)}, {"right": 5}),
             ({"window": (None, None)}, {}),
             ({"causal": True, "window": (16, 7)}, {"left": 16, "right": 0}),
+            ({"window": (2**31 - 1, 5)}, {"right": 5}),
+            ({"window": (5, 2**31 - 1)}, {"left": 5}),
+            ({"window": (2**40, 2**40)}, {}),
         ):
             self.check(tensors, exact(*tensors, band(70, 90, **bounds)), **options)
 
@@ -171,8 +174,16 @@ class Refusals(unittest.TestCase):
         self.refuse(ValueError, "argument 'fallback' is 'slow'", *tensors, fallback="slow")
         self.refuse(ValueError, "argument 'alibi' is torch.float32 of shape (3,)", *tensors, alibi=torch.ones(3))
         self.refuse(ValueError, "one float32 slope for each of the 2 heads", *tensors, alibi=torch.ones(2).half())
-        self.refuse(ValueError, "argument 'scale' is 0, and kernels divide by it", *tensors, scale=0.0)
-        self.assertTrue(attention(*tensors, scale=0.0, fallback="torch").isfinite().all())
+        self.refuse(ValueError, "argument 'alibi' is on meta and 'q' on cpu", *tensors, alibi=torch.ones(2, device="meta"))
+        self.refuse(ValueError, "argument 'scale' is -0.5; kernels take a number above 0, which float32 has: negate q, or pass",
+                    *tensors, scale=-0.5)  # fmt: skip
+        for scale in (0.0, 1e-50, torch.inf, torch.nan):
+            self.refuse(ValueError, f"argument 'scale' is {scale}; kernels take a number above 0", *tensors, scale=scale)
+        for scale in (0.0, -0.5, 1e-50):
+            problems.assert_close(self, attention(*tensors, scale=scale, fallback="torch"), exact(*tensors, scale=scale)[0])
+        self.refuse(ValueError, "argument 'window' is 3; it is (left, right)", *tensors, window=3)
+        self.refuse(ValueError, "argument 'window' is (1, 2, 3); it is", *tensors, window=(1, 2, 3))
+        self.refuse(TypeError, "argument 'window' has a bound of 3.5; it is an integer", *tensors, window=(3.5, 0))
         self.refuse(NotImplementedError, "'bias' is given beside softcap", *tensors, bias=torch.zeros(90), softcap=2.0)
         self.refuse(TypeError, "argument 'bias' is a mask", *tensors, bias=torch.zeros(90, dtype=torch.bool))
         self.refuse(ValueError, "argument 'bias' has rows of 90", *tensors, bias=torch.zeros(70, 90))

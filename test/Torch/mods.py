@@ -108,6 +108,8 @@ class Captured(Cases):
         want = attention(self.q, self.k, self.v, mask_mod=window)
         for mask in (masks.causal & masks.window(4), flex.and_masks(masks.causal, lambda b, h, q, k: k >= q + 5)):
             self.assertTrue(torch.equal(attention(self.q, self.k, self.v, mask_mod=mask), want))
+        self.assertTrue(torch.equal(attention(self.q, self.k, self.v, mask_mod=masks.window(2**31 - 1, 2**40)),
+                                    attention(self.q, self.k, self.v)))  # fmt: skip
 
     def test_arguments(self):
         self.check(lambda s, b, h, q, k, c, slopes: c * (s / c).tanh() - slopes[h], score_args=(1.5, TABLE))

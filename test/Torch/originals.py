@@ -79,6 +79,8 @@ class ScaledDotProduct(unittest.TestCase):
         ):
             with self.subTest(text), self.assertRaisesRegex(exception, text):
                 scaled_dot_product_attention(*tensors, attn_mask=mask)
+        q, k, v = make(heads=1, keys=0)
+        self.assertFalse(scaled_dot_product_attention(q, k, v, attn_mask=torch.ones(70, 0)).any())
         with self.assertRaisesRegex(ValueError, "'attn_mask' and 'is_causal' are both given"):
             scaled_dot_product_attention(*tensors, attn_mask=torch.ones(90), is_causal=True)
         with self.assertRaisesRegex(NotImplementedError, "argument 'dropout_p' is 0.1"):
@@ -116,7 +118,7 @@ class Use(unittest.TestCase):
             "2 calls left to torch: attn_mask is given",
             "1 calls left to torch: argument 'q' has head dimension 36",
             "1 calls left to torch: argument 'q' has type torch.float32",
-            "1 calls left to torch: scale is 0",
+            "1 calls left to torch: argument 'scale' is 0.0; kernels take a number above 0",
             "1 calls left to torch: argument 'k' has strides (6480, 6480, 72, 1) and begins at element 4 of its storage",
         ):
             self.assertIn(text, str(use))
@@ -176,6 +178,13 @@ class Flash(unittest.TestCase):
             flash_attn_func(*tensors, 0.5)
         with self.assertRaisesRegex(NotImplementedError, r"argument 'alibi_slopes' is of shape \(2, 2\)"):
             flash_attn_func(*tensors, alibi_slopes=torch.ones(2, 2))
+        packed = torch.ones(2, 50, 3, 2, 64, dtype=torch.bfloat16)
+        with self.assertRaisesRegex(ValueError, r"argument 'qkv' has shape \(2, 50, 2, 2, 64\); it is \[B, S, 3, heads"):
+            tessera.torch.flash_attn_qkvpacked_func(packed[:, :, :2])
+        with self.assertRaisesRegex(ValueError, r"argument 'qkv' has shape \(50, 3, 2, 64\)"):
+            tessera.torch.flash_attn_qkvpacked_func(packed[0])
+        with self.assertRaisesRegex(ValueError, r"argument 'kv' has shape \(2, 50, 3, 2, 64\); it is \[B, S, 2, heads"):
+            tessera.torch.flash_attn_kvpacked_func(tensors[0], packed)
 
 
 if __name__ == "__main__":

@@ -120,7 +120,7 @@ def attention(
               mask_mod(b, h, q, k, *mask_args) whether query q sees key k. Indices count from 0. Further arguments, and what
               the functions capture, are arrays and numbers; other ones need no new kernel.
     block_mask: a BlockMask of `create_block_mask`, a mask_mod with lists of blocks that are made once.
-    scale:    1 / sqrt(head dimension) when not given; not 0.
+    scale:    1 / sqrt(head dimension) when not given; above 0.
     deterministic: gradients are the same in each run. Otherwise dQ may be a sum in any order, which takes less time.
 
     Numbers are constants of the program. Gradients are those of q, k, v and slopes, and of what functions of scores capture.
@@ -143,9 +143,9 @@ def attention(
         others = {"causal": causal, "window": window, "softcap": softcap, "alibi": alibi}
         _variants.check_functions(variant, arguments, mods, scale, others)
         fields, views = _describe_functions(variant, arguments, mods, {"b": q.shape[0], "h": heads})
-    elif scale == 0:
-        raise ValueError("argument 'scale' is 0, and kernels divide by it and multiply infinity with it")
     else:
+        if scale is not None:
+            _variants.check_scale(scale)
         bounds = _variants.read_window(causal, window)
         fields, views = _describe_masks(q, v, *bounds, softcap, alibi)
         named = None if alibi is None else (*bounds, float(softcap))

@@ -63,7 +63,7 @@ def attention(
               the functions capture, are tensors and numbers; other ones need no new compilation.
     block_mask: a BlockMask of `create_block_mask`, a mask_mod with lists of blocks that are made once; or one of torch's
               flex_attention, whose function is the mask_mod and whose lists are not read.
-    scale:    1 / sqrt(head dimension) when not given; not 0.
+    scale:    1 / sqrt(head dimension) when not given; above 0.
     fallback: "torch" lets operations of torch compute what no kernel can; None refuses it.
 
     A row that sees no key gives zeros and an LSE of -inf. Raises TypeError, ValueError, NotImplementedError, and what
@@ -128,7 +128,7 @@ def _call_masks(q, k, v, causal, window, softcap, alibi, bias, scale, return_lse
     if bias is not None and _takes_bias(q, k, v, alibi, bias, softcap, scale, fallback):
         mods = *_bias.make_score(bias), _named.make_window(left, right), ()
         return _call_functions(q, k, v, None, None, mods, scale, {}, return_lse)
-    if fallback and (scale == 0 or _needs_fallback(q, k, v, alibi, bias)):
+    if fallback and (not _takes_scale(scale) or _needs_fallback(q, k, v, alibi, bias)):
         results = _fallback.attention(
             q, k, v, left=left, right=right, softcap=softcap, alibi=alibi, bias=bias,
             scale=q.shape[-1] ** -0.5 if scale is None else scale,
@@ -149,10 +149,14 @@ def _takes_bias(q, k, v, alibi, bias, softcap, scale, fallback):
     elif bias.dtype is torch.bool:
         problem = TypeError("argument 'bias' is a mask of torch.bool; a mask_mod of it hides scores")
     if problem is None and fallback:
-        return scale != 0 and not _needs_fallback(q, k, v, alibi, None)
+        return _takes_scale(scale) and not _needs_fallback(q, k, v, alibi, None)
     if problem is not None and not fallback:
         raise problem
     return problem is None
+
+
+def _takes_scale(scale):
+    return scale is None or _variants.find_scale_problem(scale) is None
 
 
 def _needs_fallback(q, k, v, alibi, bias):
@@ -169,10 +173,9 @@ def _read_bounds(left, right):
 
 
 def _read_scale(scale):
-    if scale == 0:
-        raise ValueError(
-            "argument 'scale' is 0, and kernels divide by it and multiply infinity with it; pass fallback=\"torch\""
-        )
+    problem = _variants.find_scale_problem(scale)
+    if problem is not None:
+        raise ValueError(f'{problem}, or pass fallback="torch"')
     return float(scale)
 
 

@@ -28,7 +28,7 @@ def _find_stride_problem(name, tensor):
                           "contiguous")  # fmt: skip
     rows = tensor.shape[-2] if tensor.dim() > 1 else 1
     steps = [stride for stride, size in zip(tensor.stride()[:-1], tensor.shape[:-1]) if size != 1]
-    if rows != 1 and any(step * tensor.element_size() % _ROW_BYTES for step in steps):
+    if rows != 1 and any(step * tensor.element_size() % _ROW_BYTES for step in steps) and tensor.numel():
         return ValueError(
             f"argument '{name}' has rows of {tensor.shape[-1]} {tensor.dtype}, which do not begin at multiples of {_ROW_BYTES} "
             f"bytes: make it wider and pass {name}[..., :{tensor.shape[-1]}], or pass fallback=\"torch\""

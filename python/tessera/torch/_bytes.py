@@ -55,7 +55,7 @@ def attention_fp8(
     k_scale, v_scale: numbers of which such k and v are multiples; 1 when not given.
     causal:   a row sees the keys up to its own. The last row is aligned with the last key.
     variant, arguments, score_mod, score_args, mask_mod, mask_args: functions of scores and masks, as of `attention`.
-    scale:    1 / sqrt(head dimension) when not given; not 0.
+    scale:    1 / sqrt(head dimension) when not given; above 0.
     rotate:   q and k are multiplied by random signs times a Hadamard matrix before they are rounded, so that outliers
               spread over their rows (section 3.3 of the FlashAttention-3 paper). When not given, it is done for head
               dimensions 64 and 128.
@@ -148,8 +148,8 @@ def _check(q, k, v, scale, rotate):
             f"arguments 'q' and 'v' have head dimensions {width} and {v.shape[3]}; attention of 8 bits takes one of "
             f"{', '.join(map(str, _BLOCKS))} for each"
         )
-    if scale == 0:
-        raise ValueError("argument 'scale' is 0, and kernels multiply infinity with it")
+    if scale is not None:
+        _variants.check_scale(scale)
     for name, tensor in (("q", q), ("k", k), ("v", v)):
         if tensor.requires_grad and torch.is_grad_enabled():
             _refuse_gradient(name)

@@ -48,6 +48,8 @@ def find_problem(q, k, v, alibi):
                 f"argument '{name}' has stride {tensor.stride(3)} in its last dimension; it must be 1: pass "
                 f"{name}.contiguous()"
             )
+    if alibi is not None and alibi.device != q.device:
+        return ValueError(f"argument 'alibi' is on {alibi.device} and 'q' on {q.device}; they must be equal")
     return _variants.find_mismatch(q.shape, k.shape, v.shape, alibi)
 
 

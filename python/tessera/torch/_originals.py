@@ -84,11 +84,17 @@ def flash_attn_func(
     return (*results, None) if return_attn_probs else results
 
 
+def _unpack(name, packed, count):
+    if packed.dim() != 5 or packed.shape[2] != count:
+        raise ValueError(f"argument '{name}' has shape {tuple(packed.shape)}; it is [B, S, {count}, heads, head dimension]")
+    return packed.unbind(2)
+
+
 def flash_attn_qkvpacked_func(qkv, *arguments, **named):
     """flash_attn.flash_attn_qkvpacked_func: `qkv` is [B, S, 3, H, D], the rest as in `flash_attn_func`."""
-    return flash_attn_func(*qkv.unbind(2), *arguments, **named)
+    return flash_attn_func(*_unpack("qkv", qkv, 3), *arguments, **named)
 
 
 def flash_attn_kvpacked_func(q, kv, *arguments, **named):
     """flash_attn.flash_attn_kvpacked_func: `kv` is [B, S, 2, HK, D], the rest as in `flash_attn_func`."""
-    return flash_attn_func(q, *kv.unbind(2), *arguments, **named)
+    return flash_attn_func(q, *_unpack("kv", kv, 2), *arguments, **named)

@@ -5,6 +5,7 @@ import collections
 import torch
 from torch.nn.attention import flex_attention as flex
 
+from .. import _variants
 from . import _captured, _flex, _op, _originals
 
 
@@ -35,8 +36,9 @@ def _find_flex_reason(query, key, value, score_mod, block_mask, scale, *rest):
 
 
 def _find_tensor_reason(query, key, value, scale):
-    if scale == 0:
-        return "scale is 0"
+    problem = None if scale is None else _variants.find_scale_problem(scale)
+    if problem is not None:
+        return str(problem)
     if not _op.runs_on(query.device):
         return f"the device is {query.device.type}, or not of compute capability 9.0"
     if query.dim() != 4:
