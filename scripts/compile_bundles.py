@@ -4,8 +4,8 @@
     TESSERA_LIBRARY=BUILD_TREE/lib scripts/compile_bundles.py OUTPUT_DIRECTORY [--only TEXT]
 
 Attention of both types, all widths of tiles, the usual masks, with and without the LSE and with head dimensions between the
-widths: for the class of most shapes, and without padding for each class that the database has. And their gradients. Needs
-ptxas.
+widths: for the class of most shapes, and without padding for each class that the database has. And their gradients, without
+padding those of grouped heads and of short calls too. Needs ptxas.
 """
 
 import argparse
@@ -47,11 +47,13 @@ def list_requests():
             yield variant.source, _compile.make_request(variant.parameters, shape_class=shape_class, alternatives=True)
     for text, kind, width, padded in itertools.product(MASKS[:2], ("bf16", "f16"), _variants.WIDTHS, flags):
         size = width - 8 if padded else width
-        source, parameters, _ = _variants.describe_gradients(text, kind, size, size)
-        yield source, _compile.make_request(parameters, alternatives=False)
-        _, of_groups, _ = _variants.describe_gradients(text, kind, size, size, grouped=True)
-        if not padded and of_groups != parameters:
-            yield source, _compile.make_request(of_groups, alternatives=False)
+        found = [_variants.describe_gradients(text, kind, size, size)]
+        if not padded:
+            found += [_variants.describe_gradients(text, kind, size, size, grouped=True)]
+            found += [_variants.describe_gradients(text, kind, size, size, span=span) for span in _variants.SPANS]
+        for at, (source, parameters, _) in enumerate(found):
+            if (source, parameters) not in [(other, of_other) for other, of_other, _ in found[:at]]:
+                yield source, _compile.make_request(parameters, alternatives=False)
 
 
 def find_needed(source, wanted):

@@ -1,6 +1,7 @@
 """Which kernel computes an attention: named by text, so that graphs of a framework mean the same in another process."""
 
 import functools
+import itertools
 import re
 import threading
 import warnings
@@ -298,13 +299,43 @@ def describe_widths(d, dv):
     return {"D": d_width, "DV": dv_width, "PADDED": (d_width, dv_width) != (d, dv)}
 
 
-def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, grouped=False):
+# Up to so many queries and keys the seven products of attention_bwd_deterministic.tile, which add nothing in memory, take less
+# time than the five of attention_bwd.tile, by the wider head dimension: without a mask, with a causal one. As measured where blocks
+# are many; where they are few, the two kernels of the seven follow each other, and neither fills the device.
+_SEVEN = {64: (0, 0), 96: (256, 256), 128: (256, 512), 192: (512, 1024), 256: (512, 1024)}
+# The same where the five add in a fixed order.
+_SEVEN_OF_FIXED = {64: (0, 0), 96: (512, 512), 128: (512, 512), 192: (1024, 1024), 256: (1024, 2048)}
+#: The lengths that `find_span` finds.
+SPANS = sorted({span for table in (_SEVEN, _SEVEN_OF_FIXED) for pair in table.values() for span in pair if span})
+# The keys of all batches and heads, where they make many blocks.
+_MANY_KEYS = 1 << 16
+
+
+def find_span(batch, heads, rows, keys):
+    """How long a call is, as far as the form of its gradients depends on it: a length that it does not exceed, None where it
+    exceeds them all or has few blocks."""
+    if batch * heads * keys < _MANY_KEYS:
+        return None
+    return next((span for span in SPANS if max(rows, keys) <= span), None)
+
+
+def _takes_seven(widths, causal, fixed, span):
+    """Whether the seven products are to make the gradients of attention without functions of scores."""
+    widest = max(widths["D"], widths["DV"])
+    # The five have no form for these, or none in a fixed order.
+    if (widest > WIDEST_OF_BOTH and widths["D"] < 192) or (fixed and widths["D"] != widths["DV"]):
+        return True
+    return span is not None and span <= (_SEVEN_OF_FIXED if fixed else _SEVEN)[widest][causal]
+
+
+def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, grouped=False, span=None):
     """(source, parameters, names of arguments after the scale) of the gradients of a variant, for tensors of head dimensions
     d and dv.
 
     lse:     with the gradient of the LSE.
     fixed:   the same results in each run. Otherwise dQ is a sum over blocks in any order, but where registers forbid it.
     grouped: for several query heads a key head; others are right for these too.
+    span:    for calls of this length, as `find_span` has it; others are right for these too.
     """
     name, *fields = text.split()
     fields = dict(field.split("=", 1) for field in fields)
@@ -312,11 +343,7 @@ def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, groupe
     parameters = {**fields, **widths, "T": element_type, "DLSE": lse}
     widest = max(widths["D"], widths["DV"])
     if name == "attention_fwd":
-        # Above that width its seven products take no longer than the five, whose sums go through memory, but from 192 columns of
-        # Q on, where pairs of blocks make these together. Sums in a fixed order were measured ahead of them where both widths are
-        # the same.
-        summed = widest <= WIDEST_OF_BOTH or widths["D"] >= 192
-        if not summed or (fixed and widths["D"] != widths["DV"]):
+        if _takes_seven(widths, fields["CAUSAL"] == "true", fixed, span):
             return _library.find_source("attention_bwd_deterministic"), parameters, []
         # Where attention_bwd.tile does the same for groups, there is one kernel.
         if grouped and not fixed and fields["CAUSAL"] == "true" and widest > WIDTHS[0]:
@@ -350,12 +377,18 @@ def read_gradients(text):
 def find_gradients(kind, text, fixed, element_type, sizes, lse, learned=()):
     """(kernels, or the interpreter's form, by `kind`; names of arguments after the scale) as `describe_gradients` has it,
     of functions of scores and masks too, with the gradients of the views that `learned` names. `sizes` are (D, DV, whether
-    several query heads have a key head)."""
-    d, dv, grouped = sizes
+    several query heads have a key head, length as `find_span` has it)."""
+    d, dv, grouped, span = sizes
     if is_source(text):
         return find_gradients_of_source(kind, text, learned, fixed, element_type, d, dv, lse), []
-    source, parameters, extras = describe_gradients(text, element_type, d, dv, lse, fixed, grouped)
-    return kind(source, **parameters), extras
+    source, parameters, extras = describe_gradients(text, element_type, d, dv, lse, fixed, grouped, span)
+    try:
+        return kind(source, **parameters), extras
+    except CompileError as error:
+        # Where nothing may be compiled, what is there does.
+        if span is None or error.status != "usage":
+            raise
+        return find_gradients(kind, text, fixed, element_type, (d, dv, grouped, None), lse)
 
 
 def _list_smaller(widest):
@@ -540,6 +573,14 @@ def find_variant(text, element_type, d, dv, lse=True):
     if variant is None:
         variant = _variants.setdefault(key, Variant(text, element_type, *widths, widths != (d, dv), lse))
     return variant
+
+
+def warm_up(text, element_type, d, dv, lse, gradients, fixed):
+    """Compiles the kernels of a named variant for all shapes; with `gradients` what makes the LSE, and its gradients, which are
+    the same in each run if `fixed`."""
+    find_variant(text, element_type, d, dv, lse or gradients).compile_all()
+    for grouped, span in itertools.product((False, True), (None, *SPANS)) if gradients else ():
+        find_gradients(_compile.compile, text, fixed, element_type, (d, dv, grouped, span), False)
 
 
 def find_kernel(text, element_type, sizes, lse=True):

@@ -391,5 +391,44 @@ class GradientsTest(unittest.TestCase):
             self.assertEqual(self.find(mask, d, grouped=True, **options), self.find(mask, d, **options))
         self.assertEqual(self.find("causal", 128)["CHUNK"], 0)
 
+    def find_form(self, mask, d, dv, shape, **options):
+        text = _variants.name_variant(mask, 0.0, False)
+        span = _variants.find_span(*shape)
+        source = _variants.describe_gradients(text, "bf16", d, dv, span=span, **options)[0]
+        return "seven" if pathlib.Path(source).name == "attention_bwd_deterministic.tile" else "five"
+
+    def test_short(self):
+        """The form by the length, for (mask, d, dv), up to so many keys: in any order, in a fixed one."""
+        for mask, d, dv, seven, seven_of_fixed in (
+            ("none", 64, 64, 0, 0), ("causal", 64, 64, 0, 0), ("causal", 96, 96, 256, 512), ("none", 128, 128, 256, 512),
+            ("causal", 128, 128, 512, 512), ("none", 192, 128, 512, None), ("causal", 192, 128, 1024, None),
+            ("none", 256, 256, 512, 1024), ("causal", 256, 256, 1024, 2048),
+        ):  # fmt: skip
+            for fixed, last in ((False, seven), (True, seven_of_fixed)):
+                for keys in (1, 256, 512, 1024, 2048, 4096):
+                    expected = "seven" if last is None or keys <= last else "five"
+                    shape = 1 << 16, 1, keys, keys
+                    self.assertEqual(self.find_form(mask, d, dv, shape, fixed=fixed), expected, (mask, d, dv, fixed, keys))
+
+    def test_few_blocks_and_long_queries(self):
+        for shape in ((1, 8, 512, 512), (64, 32, 4096, 512)):
+            self.assertEqual(self.find_form("none", 256, 256, shape), "five")
+
+    def test_nothing_may_be_compiled(self):
+        """Where there is no kernel of the form for short calls, the other one does."""
+
+        def kind(source, **parameters):
+            if pathlib.Path(source).name == "attention_bwd_deterministic.tile":
+                raise T.CompileError("TESSERA_JIT=0", status, [])
+            return pathlib.Path(source).name
+
+        text, find = _variants.name_variant("none", 0.0, False), _variants.find_gradients
+        status = "usage"
+        found, _ = find(kind, text, False, "bf16", (256, 256, False, 512), False)
+        self.assertEqual(found, "attention_bwd.tile")
+        status = "source"
+        with self.assertRaises(T.CompileError):
+            find(kind, text, False, "bf16", (256, 256, True, 512), False)
+
 
 unittest.main()

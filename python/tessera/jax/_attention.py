@@ -161,12 +161,16 @@ def attention(
 
 
 def warm_up(
-    dtype, head_dim, *, value_dim=None, causal=False, window=None, softcap=0.0, alibi=False, return_lse=False
-):
+    dtype, head_dim, *, value_dim=None, causal=False, window=None, softcap=0.0, alibi=False, return_lse=False, gradients=False,
+    deterministic=False
+):  # fmt: skip
     """Compiles the kernels of a variant for all classes of shapes, so that no call waits for the compiler. `window`
-    and `softcap` matter by being given, not by their values."""
+    and `softcap` matter by being given, not by their values.
+
+    gradients: those that jax.grad takes, with `deterministic` as `attention` has it.
+    """
     name = jnp.dtype(dtype).name
     if name not in _TYPES:
         raise TypeError(f"argument 'dtype' is {name}; attention takes float16 and bfloat16")
     text = _variants.name_variant(_variants.name_mask(*_variants.read_window(causal, window)), softcap, alibi)
-    _variants.find_variant(text, _TYPES[name], head_dim, value_dim or head_dim, return_lse).compile_all()
+    _variants.warm_up(text, _TYPES[name], head_dim, value_dim or head_dim, return_lse, gradients, deterministic)

@@ -32,10 +32,11 @@ def use_interpreter(enabled=True):
 
 def _find_gradients(kind, gradients, element_type, sizes, lse):
     text, fixed, learned = gradients
-    _, heads, _, d, kv_heads, _, dv = sizes
+    batch, heads, rows, d, kv_heads, keys, dv = sizes
+    own = d, dv, heads != kv_heads, _variants.find_span(batch, heads, rows, keys)
     # Devices ask at the same time, and the library keeps no kernel alive: there has to be one for all.
     with _lock:
-        return _variants.find_gradients(kind, text, fixed, element_type, (d, dv, heads != kv_heads), lse, learned)
+        return _variants.find_gradients(kind, text, fixed, element_type, own, lse, learned)
 
 
 def name_lister(source, lists):

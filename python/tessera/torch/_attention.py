@@ -199,12 +199,17 @@ def _attend(q, k, v, alibi, arguments, return_lse):
 
 
 def warm_up(
-    dtype, head_dim, *, value_dim=None, causal=False, window=None, softcap=0.0, alibi=False, return_lse=False
+    dtype, head_dim, *, value_dim=None, causal=False, window=None, softcap=0.0, alibi=False, return_lse=False, gradients=False
 ):
     """Compiles the kernels of a variant for all classes of shapes, so that no call waits for the compiler. `window`
-    and `softcap` matter by being given, not by their values."""
+    and `softcap` matter by being given, not by their values.
+
+    gradients: those for tensors that require a gradient, and for their backward pass, as
+               torch.are_deterministic_algorithms_enabled() says.
+    """
     if dtype not in TYPES:
         raise TypeError(f"argument 'dtype' is {dtype}; attention takes float16 and bfloat16")
     mask = _variants.name_mask(*_variants.read_window(causal, window))
     text = _variants.name_variant(mask, softcap, alibi)
-    _variants.find_variant(text, TYPES[dtype], head_dim, value_dim or head_dim, return_lse).compile_all()
+    fixed = torch.are_deterministic_algorithms_enabled()
+    _variants.warm_up(text, TYPES[dtype], head_dim, value_dim or head_dim, return_lse, gradients, fixed)

@@ -49,9 +49,9 @@ def _run(kind, grad, grad_lse, q, k, v, out, lse, alibi, variant, scale, softcap
             result.zero_()
         return results
     fixed = torch.are_deterministic_algorithms_enabled()
-    kernel, extras = _variants.find_gradients(
-        kind, variant, fixed, TYPES[q.dtype], (q.shape[3], v.shape[3], q.shape[1] != k.shape[1]), grad_lse is not None
-    )
+    (batch, heads, rows, d), (_, key_heads, keys, _) = q.shape, k.shape
+    sizes = d, v.shape[3], heads != key_heads, _variants.find_span(batch, heads, rows, keys)
+    kernel, extras = _variants.find_gradients(kind, variant, fixed, TYPES[q.dtype], sizes, grad_lse is not None)
     values = {"softcap": softcap, "alibi": alibi, "left": left, "right": right}
     inputs = list_inputs(grad, grad_lse, q, k, v, out, lse)
     launch(kernel, (*inputs, *results, scale, *(values[name] for name in extras)))
