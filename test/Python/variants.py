@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import tessera
 from tessera import _library, _places, _trace, _variants, masks
@@ -369,6 +370,47 @@ class RefusalTest(unittest.TestCase):
         variant = T.Variant(score=lambda s, b, h, q, k, x: s + x[h, 7], x=("H", 4))
         with self.assertRaisesRegex(T.CompileError, "has the index 7 in dimension 1"):
             variant.program()
+
+
+class SmallerTilesTest(unittest.TestCase):
+    """Which tiles are tried for functions that take more registers than the usual ones leave."""
+
+    SOURCE = T.Variant(mask=masks.causal).source
+    TOO_LARGE = "no schedule of this kernel fits"
+
+    def compile(self, size, fitting, reason=TOO_LARGE):
+        """(BM, BN) of all tries, the last of which compiles: number `fitting`, 0 with the usual tiles."""
+        tried = []
+
+        def compile_some(source, **options):
+            tried.append((options.get("BM"), options.get("BN")))
+            if len(tried) <= fitting:
+                raise T.CompileError(f"{reason} {len(tried)}", "source", [])
+            return "kernel"
+
+        variant = _variants.Variant(self.SOURCE, "bf16", size, size, False, True)
+        with unittest.mock.patch.object(_variants._compile, "compile", compile_some):
+            self.assertEqual(variant.compile("many-long"), "kernel")
+            # Another class begins with what has compiled.
+            self.assertEqual(variant.compile("many-short"), "kernel")
+        return tried
+
+    def test_each_in_order(self):
+        for size, tiles in _variants._SMALLER.items():
+            self.assertEqual(self.compile(size, 0), [(None, None)] * 2)
+            for number, (rows, columns) in enumerate(tiles, start=1):
+                with self.assertWarnsRegex(RuntimeWarning, f"take tiles of {rows} x {columns}: {self.TOO_LARGE} 1$"):
+                    tried = self.compile(size, number)
+                self.assertEqual(tried, [(None, None), *tiles[:number], tiles[number - 1]])
+
+    def test_none_fits(self):
+        """The last refusal is what the caller gets."""
+        with self.assertRaisesRegex(T.CompileError, f"{self.TOO_LARGE} 3$"):
+            self.compile(128, 9)
+
+    def test_other_refusals(self):
+        with self.assertRaisesRegex(T.CompileError, "^ptxas is missing 1$"):
+            self.compile(128, 1, "ptxas is missing")
 
 
 class GradientsTest(unittest.TestCase):
