@@ -31,8 +31,9 @@ def translate(barriers):
 class Launch:
     """A launch of the only kernel of a bundle, whose views are dense."""
 
-    def __init__(self, bundle, extents, blocks, scalars):
-        self.kernel, self.extents, self.blocks, self.scalars = bundle["kernels"][0], extents, blocks, scalars
+    def __init__(self, bundle, extents, blocks, scalars, fills):
+        self.kernel, self.extents, self.blocks = bundle["kernels"][0], extents, blocks
+        self.scalars, self.fills = scalars, fills
         self.views = {argument["name"]: argument for argument in self.kernel["arguments"] if argument["kind"] == "view"}
 
     def extent(self, dim):
@@ -48,6 +49,8 @@ class Launch:
     def buffer(self, view, seed):
         kind = self.views[view]["element"]
         fill = {"fill": "nan"} if self.views[view]["access"] == "write" else {"fill": "random", "seed": seed}
+        if view in self.fills:
+            fill = {"fill": self.fills[view]}
         return {"type": TYPES.get(kind, kind), "shape": [self.extent(dim) for dim in self.views[view]["dims"]], **fill}
 
     def parameter(self, of):
@@ -212,6 +215,32 @@ CASES = {
             "given back before it is read": (moved("consumer", "arrive {tiles.empty}", r"hop\.slot_load"), TAKEN, "tiles"),
         },
     },
+    # The bounds of four tiles, two for each, which one warp finds and all other roles take.
+    "bounds": {
+        "defines": ["-DD=64", "-DBM=128", "-DBN=64"],
+        "extents": {"B": 1, "H": 2, "HK": 1, "SQ": 256, "SK": 256},
+        "blocks": 1,
+        "scalars": {"scale": 0.125},
+        "fills": {"starts": "zero"},
+        "schedule": "persistent=static,consumers=2,stages=2,overlap=1,speculate=false,store=direct,pingpong=false",
+        "damages": {
+            "not waited for": (dropped("consumer", "wait {bounds.full}"), UNFILLED, "bounds"),
+            "not waited for by who loads": (dropped("producer", "wait {bounds.full}"), UNFILLED, "bounds"),
+            "written before the slot is free": (dropped("finder", "wait {bounds.empty}"), {"race"}, "bounds"),
+            "told of before it is written": (moved("finder", "arrive {bounds.full}", r"hop\.slot_store"), {"race"}, "bounds"),
+            "given back before it is read": (moved("consumer", "arrive {bounds.empty}", r"hop\.slot_load"), {"race"}, "bounds"),
+            "given back before who loads has read it": (
+                moved("producer", "arrive {bounds.empty}", r"hop\.slot_load"), {"race"}, "bounds",
+            ),
+            "the second one read from the slot of the first": (
+                changed("consumer", r"= hop\.slot_load {bounds}", r"\[%\w+\]", "[%arg13]", 1), {"race"}, "bounds",
+            ),
+            "not given back by who loads": (dropped("producer", "arrive {bounds.empty}"), {"deadlock"}, "bounds.empty"),
+            "given back by a thread of each warpgroup": (
+                changed("consumer", "arrive {bounds.empty}", " all ", " "), {"deadlock"}, "bounds.empty",
+            ),
+        },
+    },
     # Consumers of which one thread loads ahead.
     "prefetched": {
         **PRODUCT,
@@ -249,7 +278,7 @@ def main(source, name, directory):
     command = ["tessera", "compile", source, *case["defines"], "--schedule", case["schedule"], "--no-database"]
     run([*command, "--ptx", "-o", bundle])
     with open(bundle) as f:
-        Launch(json.load(f), case["extents"], case["blocks"], case.get("scalars", {})).write(directory)
+        Launch(json.load(f), case["extents"], case["blocks"], case.get("scalars", {}), case.get("fills", {})).write(directory)
     text = run([*command, "--emit", "barriers", "-o", "-"])
     failures = 0
     for damage, (change, kinds, label) in {"undamaged": (lambda program: None, set(), ""), **case["damages"]}.items():
