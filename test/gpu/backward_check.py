@@ -1,8 +1,9 @@
 """Checks the kernels of gradients on the GPU against gradients in f64: kernels/attention_bwd.tile, its deterministic and
 wide forms, and attention_variants_bwd.tile and its fixed form. Errors are at most twice those of PyTorch in the same type,
-plus two units of the last place at 0.3.
+plus two units of the last place at 0.3, or at 0.3 times what makes the inputs or the results larger than 1.
 
     backward_check.py [--bundles DIR] [--quick]
+    backward_check.py --list FILE          the kernels, for build_bundles.py --groups= --extra FILE
 
 Everything that must not be read or is written holds NaN before: padding between rows, results, the workspace that is
 lent. Calls are repeated, with memory of the sequence's own; dK and dV must have the same bits, and those of the
@@ -11,6 +12,7 @@ kernels with a fixed order dQ too. attention_bwd.tile with FIXED is launched a t
 
 import argparse
 import itertools
+import json
 import sys
 
 import cases
@@ -27,6 +29,8 @@ VARIANTS = (
     {"MASK": "window", "SOFTCAP": "exact", "ALIBI": "true"},
 )  # fmt: skip
 LEFT, RIGHT, CAP = 100, 17, 2.0
+# Query heads of the checks that launch a thousand times.
+HEADS = 6
 
 
 def slopes_of(heads):
@@ -111,10 +115,16 @@ def count_differences(kernel, arguments, results, launches=1000):
     return differ.item()
 
 
+def describe_order(d, causal, kv_heads):
+    """The kernel with sums in a fixed order, as PyTorch and JAX call it."""
+    groups = {"GROUPED": "true"} if causal == "true" and kv_heads != HEADS else {}
+    return cases.configuration("attention_bwd", {"T": "bf16", "D": d, "CAUSAL": causal, "FIXED": "true", **groups})
+
+
 def check_order(source, d, causal, kv_heads):
     """A thousand launches with sums in a fixed order, of several blocks of keys for each head."""
-    heads, rows, keys = 6, 1023, 1500
-    kernel = source.load(cases.configuration("attention_bwd", {"T": "bf16", "D": d, "CAUSAL": causal, "FIXED": "true"}))
+    heads, rows, keys = HEADS, 1023, 1500
+    kernel = source.load(describe_order(d, causal, kv_heads))
     torch.manual_seed(d)
     draw = lambda heads, rows: torch.randn(2, rows, heads, d, device="cuda").bfloat16().transpose(1, 2)  # noqa: E731
     q, k, v, do = draw(heads, rows), draw(kv_heads, keys), draw(kv_heads, keys), draw(heads, rows)
@@ -125,11 +135,17 @@ def check_order(source, d, causal, kv_heads):
     return not differ
 
 
+def describe(sequence, name, dims, variant, has_dlse):
+    """The kernels of a check."""
+    d, dv = dims
+    parameters = {"T": name, "D": d, **({} if dv == d else {"DV": dv}), **variant, "DLSE": str(has_dlse).lower()}
+    return cases.configuration(sequence, parameters)
+
+
 def check(source, sequence, name, dims, variant, has_dlse, shape, factor=1.0, bshd=True):
     d, dv = dims
     b, h, hk, sq, sk = shape
-    parameters = {"T": name, "D": d, **({} if dv == d else {"DV": dv}), **variant, "DLSE": str(has_dlse).lower()}
-    kernel = source.load(cases.configuration(sequence, parameters))
+    kernel = source.load(describe(sequence, name, dims, variant, has_dlse))
     dtype, scale = TYPES[name], d**-0.5
     torch.manual_seed(sq * 1000 + sk)
     draw = lambda heads, rows, d: (torch.randn(b, heads, rows, d, device="cuda") * factor).to(dtype)  # noqa: E731
@@ -154,7 +170,9 @@ def check(source, sequence, name, dims, variant, has_dlse, shape, factor=1.0, bs
     holds = True
     for label, got, again, want, peer in zip(("dq", "dk", "dv"), first, results, exact, rounded):
         error, allowed = ((x.double() - want).abs().max().item() for x in (got, peer))
-        limit = 2 * allowed + LAST_PLACES[name] * max(1.0, want.abs().max().item())
+        # The terms of dQ and dK grow with Q and K, also where they cancel, as those of a single key do.
+        size = max(1.0 if label == "dv" else factor, want.abs().max().item())
+        limit = 2 * allowed + LAST_PLACES[name] * size
         is_unordered = sequence in UNORDERED and "FIXED" not in variant
         same = torch.equal(got, again) or (label == "dq" and is_unordered)
         holds &= error <= limit and same
@@ -163,33 +181,61 @@ def check(source, sequence, name, dims, variant, has_dlse, shape, factor=1.0, bs
     return holds
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bundles", metavar="DIR")
-    parser.add_argument("--quick", action="store_true", help="a few cases")
-    options = parser.parse_args()
-    source = kernels.open_source(options.bundles)
-    lengths = [(1, 1), (63, 113), (203, 203), (203, 1023), (1023, 203), (4224, 1024)][: 3 if options.quick else None]
-    dims = (64, 128) if options.quick else (64, 96, 128)
-    wide = ((256, 256),) if options.quick else ((192, 192), (256, 256), (192, 128))
+def list_kernels(is_quick):
+    """(sequence, (D, DV), parameters of the mask and the form, type) of all checks."""
+    dims = (64, 128) if is_quick else (64, 96, 128)
+    wide = ((256, 256),) if is_quick else ((192, 192), (256, 256), (192, 128))
     masks = ({"CAUSAL": "false"}, {"CAUSAL": "true"})
     plain = (*((d, d) for d in dims), *wide)
+    square = [(d, dv) for d, dv in plain if d == dv]
     forms = [(sequence, d, masks) for sequence in ("attention_bwd", "attention_bwd_deterministic") for d in plain]
-    fixed = tuple({**mask, "FIXED": "true"} for mask in masks)
-    forms += [("attention_bwd", (d, d), fixed) for d in dims]
-    forms += [("attention_bwd", (128, 128), ({"CAUSAL": "true", "GROUPED": "true"},))]
+    groups = {"CAUSAL": "true", "GROUPED": "true"}
+    fixed = tuple({**mask, "FIXED": "true"} for mask in (*masks, groups))
+    forms += [("attention_bwd", d, fixed) for d in square]
+    forms += [("attention_bwd", d, (groups,)) for d in square if d != (64, 64)]
     forms += [("attention_variants_bwd", d, VARIANTS) for d in plain]
     forms += [("attention_variants_bwd_fixed", (d, d), VARIANTS) for d in (64, 128, 256)]
     problems = [(sequence, d, variant) for sequence, d, variants in forms for variant in variants]
+    return [(*problem, name) for problem, name in itertools.product(problems, TYPES)]
+
+
+def list_orders(is_quick):
+    """(D, whether there is a causal mask, heads of K and V) of the checks that launch a thousand times."""
+    return itertools.product((64, 128) if is_quick else (64, 96, 128, 192, 256), ("false", "true"), (HEADS, 2))
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bundles", metavar="DIR")
+    parser.add_argument("--quick", action="store_true", help="a few cases")
+    parser.add_argument("--list", metavar="FILE", help="write the kernels of all this for build_bundles.py, and end")
+    return parser.parse_args()
+
+
+def write_list(options):
+    wanted = [
+        describe(sequence, name, d, variant, has_dlse)
+        for (sequence, d, variant, name), has_dlse in itertools.product(list_kernels(options.quick), (False, True))
+    ]
+    wanted += [describe_order(*order) for order in list_orders(options.quick)]
+    with open(options.list, "w") as file:
+        json.dump(wanted, file)
+
+
+def main():
+    options = parse_arguments()
+    if options.list:
+        return write_list(options)
+    source = kernels.open_source(options.bundles)
+    lengths = [(1, 1), (63, 113), (203, 203), (203, 1023), (1023, 203), (4224, 1024)][: 3 if options.quick else None]
     failures = count = 0
-    for (sequence, d, variant), name in itertools.product(problems, TYPES):
-        for sq, sk in lengths:
-            for hk, has_dlse, factor, bshd in ((3, False, 1.0, True), (1, True, 4.0, False), (1, False, 16.0, True)):
-                # A contiguous LSE: its strides are those of an odd length.
-                failures += not check(source, sequence, name, d, variant, has_dlse, (2, 3, hk, sq, sk), factor, bshd)
-                count += 1
-    for d, causal, kv_heads in itertools.product(dims, ("false", "true"), (6, 2)):
-        failures += not check_order(source, d, causal, kv_heads)
+    for (sequence, d, variant, name), (sq, sk) in itertools.product(list_kernels(options.quick), lengths):
+        for hk, has_dlse, factor, bshd in ((3, False, 1.0, True), (1, True, 4.0, False), (1, False, 16.0, True)):
+            # A contiguous LSE: its strides are those of an odd length.
+            failures += not check(source, sequence, name, d, variant, has_dlse, (2, 3, hk, sq, sk), factor, bshd)
+            count += 1
+    for order in list_orders(options.quick):
+        failures += not check_order(source, *order)
         count += 1
     print(f"{count} cases, {failures} failed")
     return failures > 0
