@@ -74,15 +74,26 @@ static bool hasColumnParts(RankedTensorType tile, int64_t count) {
   return layout && layout->chunks() % count == 0;
 }
 
-SumParts tessera::partsOf(const ApartSum &sum, bool exchanged) {
+/// Blocks of a cluster that add to a tile of a sum.
+static int64_t addingBlocks(const tile::ScheduleFields &schedule) {
+  return exchangesSums(schedule) ? exchangingBlocks : 1;
+}
+
+/// Whether threads of their own wait for the tickets of sums.
+static bool writersWait(const tile::ScheduleFields &schedule) {
+  return schedule.sums == tile::SumsKind::fixed && schedule.store == tile::StoreKind::writer &&
+         schedule.placement != tile::PlacementKind::rows;
+}
+
+SumParts tessera::partsOf(const ApartSum &sum, const tile::ScheduleFields &schedule) {
   tile::DotOp dot = sum.dot;
   auto type = cast<RankedTensorType>(dot.getType());
-  int64_t blocks = exchanged ? 2 : 1;
+  int64_t blocks = addingBlocks(schedule);
   int64_t rows = type.getDimSize(0), columns = type.getDimSize(1) / blocks;
   auto part = [&](int64_t count, bool ofRows) -> SumParts {
     SmallVector<int64_t> shape = {ofRows ? rows / count : rows, ofRows ? columns : columns / count};
     auto tile = RankedTensorType::get(shape, type.getElementType());
-    if (exchanged && shape[1] % pieceColumns == 0)
+    if (exchangesSums(schedule) && shape[1] % pieceColumns == 0)
       shape[1] = pieceColumns;
     return {count, ofRows, tile, RankedTensorType::get(shape, type.getElementType())};
   };
@@ -104,13 +115,8 @@ SumParts tessera::partsOf(const ApartSum &sum, bool exchanged) {
   return part(1, true);
 }
 
-int64_t tessera::placesOfSums(int64_t count, bool exchanged) {
-  return count % 2 == 0 ? 2 : exchanged && count == 3 ? 3 : 1;
-}
-
-/// Blocks of a cluster that add to a tile of a sum.
-static int64_t addingBlocks(const tile::ScheduleFields &schedule) {
-  return schedule.exchange.value_or(0) > 0 ? 2 : 1;
+int64_t tessera::placesOfSums(int64_t count, bool ofPieces) {
+  return count % 2 == 0 ? 2 : ofPieces && count == 3 ? 3 : 1;
 }
 
 bool tessera::dividesTickets(const ApartSum &sum, int64_t tickets) {
@@ -122,12 +128,11 @@ bool tessera::dividesTickets(const ApartSum &sum, int64_t tickets) {
 }
 
 int64_t tessera::writersOf(const ApartSum &sum, const tile::ScheduleFields &schedule) {
-  if (schedule.sums != tile::SumsKind::fixed || schedule.store != tile::StoreKind::writer ||
-      schedule.placement == tile::PlacementKind::rows)
+  if (!writersWait(schedule))
     return 1;
-  int64_t blocks = addingBlocks(schedule);
-  int64_t writers = placesOfSums(partsOf(sum, blocks > 1).stores(), blocks > 1);
-  return dividesTickets(sum, blocks * writers) ? writers : 1;
+  SumParts parts = partsOf(sum, schedule);
+  int64_t writers = placesOfSums(parts.stores(), parts.pieces() > 1);
+  return dividesTickets(sum, addingBlocks(schedule) * writers) ? writers : 1;
 }
 
 int64_t tessera::ticketsOf(const ApartSum &sum, const tile::ScheduleFields &schedule) {

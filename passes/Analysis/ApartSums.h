@@ -15,6 +15,14 @@
 
 namespace tessera {
 
+/// The blocks of a cluster that exchange operands, and add half of the columns of a sum each.
+constexpr int64_t exchangingBlocks = 2;
+
+/// Whether a schedule of `fields` asks for such sums.
+inline bool exchangesSums(const tile::ScheduleFields &fields) {
+  return fields.exchange.value_or(0) > 0;
+}
+
 struct ApartSum {
   tile::StoreOp store;
   tile::DotOp dot;
@@ -31,7 +39,7 @@ struct ApartSum {
 };
 
 /// The parts of a sum that the role makes one after the other, so that it gets by with fewer
-/// registers: rows of the result, or columns. Where `exchanged`, it makes half of the columns, for
+/// registers: rows of the result, or columns. Of an exchanged sum it makes half of the columns, for
 /// both blocks of a cluster.
 struct SumParts {
   int64_t count;
@@ -49,11 +57,11 @@ struct SumParts {
   /// Parts of the columns that the role makes.
   int64_t ofColumns() const { return ofRows ? 1 : count; }
 };
-SumParts partsOf(const ApartSum &sum, bool exchanged = false);
+SumParts partsOf(const ApartSum &sum, const tile::ScheduleFields &schedule);
 
 /// The places in shared memory that `count` tiles of one type take in turns which a step adds to
-/// memory, so that a copy reads one while another is written. Those of exchanged sums are small.
-int64_t placesOfSums(int64_t count, bool exchanged);
+/// memory, so that a copy reads one while another is written. Those of pieces are small.
+int64_t placesOfSums(int64_t count, bool ofPieces);
 
 /// How many threads take what leaves of a sum in turn, each with a ticket of its own for every
 /// tile, where a writer waits for tickets: one copies while the other waits.

@@ -15,6 +15,13 @@ RankedTensorType tessera::theirHalf(const ApartSum &sum) {
                                whole.getElementType());
 }
 
+/// The parts of the columns that a block makes of `sum` for both.
+static int64_t columnParts(const ApartSum &sum) {
+  tile::ScheduleFields fields;
+  fields.exchange = 1;
+  return partsOf(sum, fields).ofColumns();
+}
+
 /// Whether a slot that holds half of the columns of the loaded operand has those of each part in
 /// whole chunks.
 static bool hasHalves(const ApartSum &sum) {
@@ -22,13 +29,13 @@ static bool hasHalves(const ApartSum &sum) {
   if (whole.getDimSize(1) % exchangingBlocks != 0)
     return false;
   std::optional<hop::SharedLayout> half = hop::getSharedLayout(theirHalf(sum));
-  return half && half->chunks() % partsOf(sum, /*exchanged=*/true).ofColumns() == 0;
+  return half && half->chunks() % columnParts(sum) == 0;
 }
 
 bool tessera::loadsOwnHalf(const ApartSum &sum) {
   auto whole = cast<RankedTensorType>(loadedOperand(tile::DotOp(sum.dot).getB()).getType());
   std::optional<hop::SharedLayout> layout = hop::getSharedLayout(whole);
-  int64_t parts = exchangingBlocks * partsOf(sum, /*exchanged=*/true).ofColumns();
+  int64_t parts = exchangingBlocks * columnParts(sum);
   return !layout || layout->chunks() % parts != 0;
 }
 

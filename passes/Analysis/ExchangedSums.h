@@ -15,20 +15,12 @@
 
 namespace tessera {
 
-/// The blocks of a cluster that exchange operands.
-constexpr int64_t exchangingBlocks = 2;
-
 struct ExchangedSums {
   llvm::SmallVector<ApartSum> sums;
   /// The first one that the blocks cannot make together, or the kernel, and why.
   mlir::Operation *refused = nullptr;
   std::string refusal;
 };
-
-/// Whether a schedule of `fields` asks for such sums.
-inline bool exchangesSums(const tile::ScheduleFields &fields) {
-  return fields.exchange.value_or(0) > 0;
-}
 
 /// All sums of `kernel` that a role of its own can make, if blocks can make each of them together.
 ExchangedSums findExchangedSums(tile::KernelOp kernel);

@@ -160,7 +160,7 @@ void ScheduleSearch::leaveForHelper(RegisterSplit &split, ScheduleFields &fields
   else if (!sumsApart)
     split.producer = fields.producerRegisters.value_or(leastOfProducer);
   fields.reducerRegisters = fields.reducerRegisters.value_or(
-      sumsApart    ? reducerRegisters(kernel, exchangesSums(fields), model) -
+      sumsApart    ? reducerRegisters(kernel, fields, model) -
                          (writes ? hopper::roleRegisterStep : 0)
       : transposes ? model.transposerRegisters
                    : model.converterRegisters);
@@ -174,7 +174,7 @@ void ScheduleSearch::leaveForHelper(RegisterSplit &split, ScheduleFields &fields
 /// Whether bulk copies can add all sums to memory.
 bool ScheduleSearch::sumsLeaveInBulk() const {
   return llvm::none_of(sums, [](const ApartSum &sum) {
-    return whyNoBulkStore(sum.store, partsOf(sum).tile).has_value();
+    return whyNoBulkStore(sum.store, partsOf(sum, {}).tile).has_value();
   });
 }
 

@@ -280,10 +280,11 @@ int64_t tessera::dividedRegisters(KernelOp kernel, const DotDivision &division,
   return model.fixedRegisters + most;
 }
 
-int64_t tessera::reducerRegisters(KernelOp kernel, bool exchanged, const CostModel &model) {
+int64_t tessera::reducerRegisters(KernelOp kernel, const ScheduleFields &fields,
+                                  const CostModel &model) {
   int64_t most = 0;
   for (const ApartSum &sum : findApartSums(kernel))
-    most = std::max(most, partsOf(sum, exchanged).tile.getNumElements() / hopper::warpgroupThreads);
+    most = std::max(most, partsOf(sum, fields).tile.getNumElements() / hopper::warpgroupThreads);
   return llvm::alignTo(most + model.besideSums, hopper::roleRegisterStep);
 }
 

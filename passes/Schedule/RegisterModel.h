@@ -10,6 +10,7 @@
 
 #include "dialects/Hop/Hop.h"
 #include "dialects/Hop/RegisterPool.h"
+#include "dialects/Tile/ScheduleFields.h"
 #include "dialects/Tile/Tile.h"
 #include "passes/Analysis/DotDivision.h"
 #include "passes/Analysis/VectorAxes.h"
@@ -45,9 +46,10 @@ int64_t consumerRegisters(tile::KernelOp kernel, int64_t consumers, bool warpSpe
 int64_t dividedRegisters(tile::KernelOp kernel, const DotDivision &division,
                          const CostModel &model);
 
-/// Registers of a thread of the role that makes the sums of `kernel` (placement = apart), with the
-/// other block of a cluster where `exchanged`, as setmaxnreg takes them.
-int64_t reducerRegisters(tile::KernelOp kernel, bool exchanged, const CostModel &model);
+/// Registers of a thread of the role that makes the sums of `kernel` (placement = apart), as
+/// setmaxnreg takes them.
+int64_t reducerRegisters(tile::KernelOp kernel, const tile::ScheduleFields &fields,
+                         const CostModel &model);
 
 /// Registers of a thread of a producer that gathers what dots of `kernel` read, as setmaxnreg takes
 /// them.

@@ -178,7 +178,7 @@ static void addSums(KernelOp kernel, const ScheduleFields &fields, SharedMemoryU
   int64_t ofWriters = slotsOfSumParts;
   for (ApartSum &sum : findApartSums(kernel)) {
     operands.insert({sum.store.getView(), sum.operand->getResult(0).getType()});
-    SumParts own = partsOf(sum, exchanged);
+    SumParts own = partsOf(sum, fields);
     parts[{sum.store.getView(), own.stored}][sum.store->getBlock()] += own.stores();
     ofWriters = std::max(ofWriters, writersOf(sum, fields));
   }

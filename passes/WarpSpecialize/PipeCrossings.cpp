@@ -402,7 +402,7 @@ SmallVector<Value> Slicer::placeOf(tile::StoreOp store, const ApartSum *sum, int
   };
   if (!sum)
     return indices;
-  SumParts parts = partsOf(*sum, plan.exchanges);
+  SumParts parts = plan.partsOf(*sum);
   if (plan.exchanges) {
     Value rank = hop::ClusterRankOp::create(builder, loc, builder.getIndexType());
     move(/*rows=*/false,
@@ -459,7 +459,7 @@ void Slicer::writeTicketPass(tile::StoreOp store, OpBuilder &builder) {
 Value Slicer::writeProduct(const ApartSum &sum, int64_t number, OpBuilder &builder) {
   tile::DotOp dot = sum.dot;
   Location loc = dot.getLoc();
-  SumParts parts = partsOf(sum, plan.exchanges);
+  SumParts parts = plan.partsOf(sum);
   Operand a = operands.find(dot.getA())->second, b = operands.find(dot.getB())->second;
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(builder, loc, value);
@@ -490,7 +490,7 @@ Value Slicer::writeProduct(const ApartSum &sum, int64_t number, OpBuilder &build
 void Slicer::writePieces(const ApartSum &sum, int64_t number, Value part, OpBuilder &builder) {
   tile::StoreOp store = sum.store;
   Location loc = store.getLoc();
-  SumParts parts = partsOf(sum, plan.exchanges);
+  SumParts parts = plan.partsOf(sum);
   int64_t first = number * parts.pieces();
   SmallVector<Value> place;
   if (!plan.isPiped(store))
@@ -512,7 +512,7 @@ void Slicer::writePieces(const ApartSum &sum, int64_t number, Value part, OpBuil
 void Slicer::writeSum(const ApartSum &sum, OpBuilder &builder) {
   tile::StoreOp store = sum.store;
   bool adds = !plan.isPiped(store);
-  for (int64_t i = 0, count = partsOf(sum, plan.exchanges).count; i < count; ++i) {
+  for (int64_t i = 0, count = plan.partsOf(sum).count; i < count; ++i) {
     Value part = writeProduct(sum, i, builder);
     if (i == 0 && adds)
       writeTicketWait(store, builder);
@@ -527,7 +527,7 @@ void Slicer::writeBulkStore(tile::StoreOp store, OpBuilder &builder) {
   Location loc = store.getLoc();
   const ApartSum *sum = plan.sumOf(store);
   bool isFirst = true;
-  for (int64_t i = 0, count = sum ? partsOf(*sum, plan.exchanges).stores() : 1; i < count; ++i) {
+  for (int64_t i = 0, count = sum ? plan.partsOf(*sum).stores() : 1; i < count; ++i) {
     PipeInfo &info = plan.pipeOf(store, i);
     if (info.writer != role)
       continue;

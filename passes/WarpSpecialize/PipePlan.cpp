@@ -387,9 +387,9 @@ static LogicalResult planExchange(const ApartSum &sum, PipePlan &plan) {
 
 LogicalResult tessera::planSums(tile::KernelOp kernel, PipePlan &plan) {
   plan.sums = findApartSums(kernel);
-  tile::ScheduleFields schedule = kernel.getScheduleFields();
-  plan.exchanges = exchangesSums(schedule);
-  int64_t slots = plan.exchanges ? *schedule.exchange : slotsOfSums;
+  plan.schedule = kernel.getScheduleFields();
+  plan.exchanges = exchangesSums(plan.schedule);
+  int64_t slots = plan.exchanges ? *plan.schedule.exchange : slotsOfSums;
   if (plan.sums.empty())
     return kernel.emitError("has no dot of a computed tile, beside other dots of a loop, whose "
                             "result only leaves by a store that adds it (placement = apart); use "
@@ -437,14 +437,14 @@ LogicalResult tessera::planSumStores(tile::KernelOp kernel, PipePlan &plan) {
   llvm::DenseMap<std::pair<Value, Type>, PipeKey> known;
   for (const ApartSum &sum : plan.sums) {
     tile::StoreOp store = sum.store;
-    RankedTensorType tile = partsOf(sum, plan.exchanges).stored;
+    RankedTensorType tile = plan.partsOf(sum).stored;
     if (std::optional<std::string> why = whyNoBulkStore(store, tile))
       return store.emitError(*why);
     PipeKey key = known.try_emplace({store.getView(), tile}, PipeKey(store, 0)).first->second;
     plan.accesses[store] = key;
     if (plan.pipes[key].tile)
       continue;
-    int64_t writers = store.getTicket() ? writersOf(sum, kernel.getScheduleFields()) : 1;
+    int64_t writers = store.getTicket() ? writersOf(sum, plan.schedule) : 1;
     for (int64_t i = 0; i < writers; ++i) {
       PipeInfo &info = plan.pipes[PipeKey(key.first, i)];
       info.tile = tile;

@@ -73,6 +73,8 @@ struct PipePlan {
   llvm::DenseMap<mlir::Operation *, PipeKey> accesses;
   /// What a role of its own multiplies and adds to memory.
   llvm::SmallVector<ApartSum> sums;
+  /// How they leave.
+  tile::ScheduleFields schedule;
   /// The blocks of a cluster make these together.
   bool exchanges = false;
   /// The operands of sums are handed over behind the other dots that read them, and under these.
@@ -104,6 +106,7 @@ struct PipePlan {
         llvm::find_if(sums, [&](const ApartSum &sum) { return op == sum.store || op == sum.dot; });
     return found == sums.end() ? nullptr : &*found;
   }
+  SumParts partsOf(const ApartSum &sum) const { return tessera::partsOf(sum, schedule); }
   /// A name for another pipe of tiles of `view`.
   std::string makeLabel(tile::KernelOp kernel, mlir::Value view);
   bool findsBounds() const {

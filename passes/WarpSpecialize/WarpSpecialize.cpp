@@ -225,7 +225,7 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     WalkResult walk = kernel.walk([&](tile::StoreOp store) -> WalkResult {
       bool isCopied = plan.isPiped(store) ||
                       (plan.sumOf(store) && schedule.store == tile::StoreKind::tma &&
-                       !whyNoBulkStore(store, partsOf(*plan.sumOf(store), plan.exchanges).stored));
+                       !whyNoBulkStore(store, plan.partsOf(*plan.sumOf(store)).stored));
       if (!store.getTicket() || isCopied)
         return success();
       return store.emitError("waits for its ticket (sums = fixed), which one thread does that "
