@@ -86,8 +86,8 @@ def PeekTickets : Pass<"hop-peek-tickets", "::tessera::hop::KernelOp"> {
     wait and pass, the ticket of the next step is asked for before the pass. Where it is there, which is so as long as grid
     points do not follow each other closely, the next step does not ask again.
 
-    In the last step the thread asks for the ticket of that step once more. With `order = turns` nothing is asked ahead, as
-    the thread has no register for it.
+    In the last step the thread asks for the ticket of that step once more. Where the scalars of the loop leave none of the
+    role's registers, as those of a loop that may go from its end (`order = turns`) do at 32, nothing is asked ahead.
 
     ```mlir
     scf.for %i = %first to %past step %c1 {

@@ -4,11 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/Hop/FutureValues.h"
 #include "passes/Hop/HopPasses.h"
+#include "passes/Hop/ScalarPressure.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_PEEKTICKETS
@@ -29,9 +29,6 @@ Op onlyOne(Block &block) {
 
 struct PeekTicketsPass : tessera::impl::PeekTicketsBase<PeekTicketsPass> {
   void runOnOperation() override {
-    // A loop that may go from its end has no register for it: ptxas spills 32 bytes at d = 128.
-    if (getOperation().getSchedule().getOrder() == tile::OrderKind::Turns)
-      return;
     SmallVector<scf::ForOp> loops;
     for (hop::RoleOp role : getOperation().getBody().getOps<hop::RoleOp>())
       if (role.isElected())
@@ -43,7 +40,8 @@ private:
   static void peek(scf::ForOp loop) {
     auto wait = onlyOne<hop::TicketWaitOp>(*loop.getBody());
     auto pass = onlyOne<hop::TicketPassOp>(*loop.getBody());
-    if (!wait || !pass || !wait->isBeforeInBlock(pass) || loop.getUnsignedCmp())
+    if (!wait || !pass || !wait->isBeforeInBlock(pass) || loop.getUnsignedCmp() ||
+        !hasRegistersForStep(loop))
       return;
     Location loc = pass.getLoc();
     IRRewriter rewriter(pass);

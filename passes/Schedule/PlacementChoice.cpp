@@ -160,8 +160,7 @@ void ScheduleSearch::leaveForHelper(RegisterSplit &split, ScheduleFields &fields
   else if (!sumsApart)
     split.producer = fields.producerRegisters.value_or(leastOfProducer);
   fields.reducerRegisters = fields.reducerRegisters.value_or(
-      sumsApart    ? reducerRegisters(kernel, fields, model) -
-                         (writes ? hopper::roleRegisterStep : 0)
+      sumsApart ? reducerRegisters(kernel, fields, model) - (writes ? hopper::roleRegisterStep : 0)
       : transposes ? model.transposerRegisters
                    : model.converterRegisters);
   int64_t warpgroups = *fields.consumers + 2, pool = warpgroups * hop::entryRegisters(warpgroups);

@@ -223,9 +223,9 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
   LogicalResult checkTickets(tile::KernelOp kernel, const tile::ScheduleFields &schedule,
                              const PipePlan &plan) {
     WalkResult walk = kernel.walk([&](tile::StoreOp store) -> WalkResult {
-      bool isCopied = plan.isPiped(store) ||
-                      (plan.sumOf(store) && schedule.store == tile::StoreKind::tma &&
-                       !whyNoBulkStore(store, plan.partsOf(*plan.sumOf(store)).stored));
+      bool isCopied =
+          plan.isPiped(store) || (plan.sumOf(store) && schedule.store == tile::StoreKind::tma &&
+                                  !whyNoBulkStore(store, plan.partsOf(*plan.sumOf(store)).stored));
       if (!store.getTicket() || isCopied)
         return success();
       return store.emitError("waits for its ticket (sums = fixed), which one thread does that "
