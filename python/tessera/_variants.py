@@ -529,7 +529,7 @@ def find_lister(kind, source, lists):
 
 def find_scale_problem(scale):
     """What keeps kernels from taking a scale, or None. They multiply infinity with it, and find the largest score before."""
-    if 2.0**-149 <= scale < 2.0**128:
+    if 2.0**-149 <= float(scale) < 2.0**128:
         return None
     hint = ": negate q" if scale < 0 else ""
     return ValueError(f"argument 'scale' is {scale}; kernels take a number above 0, which float32 has{hint}")

@@ -265,6 +265,8 @@ class Refusals(Cases):
             attention(q[..., :36], k[..., :36], v, score_mod=by_module)
         with self.assertRaisesRegex(TypeError, "argument 'scale' is traced by JAX, and numbers are constants of a program"):
             jax.jit(lambda scale: attention(q, k, v, scale=scale))(0.5)
+        with self.assertRaisesRegex(TypeError, "argument 'window' is traced by JAX"):
+            jax.jit(lambda left: attention(q, k, v, window=(left, 0)))(5)
         with self.assertRaisesRegex(ValueError, "argument 'scale' is 0.0; kernels take a number above 0"):
             attention(q, k, v, scale=0.0)
 

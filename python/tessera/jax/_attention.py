@@ -132,6 +132,8 @@ def attention(
     """
     _variants.check_layout(layout)
     _check_numbers(scale=scale, softcap=softcap)
+    for bound in window if isinstance(window, (tuple, list)) else ():
+        _check_numbers(window=bound)
     heads, key_heads = _check(q, k, v, alibi, layout)
     mods, keeper, named = (score_mod, score_args, mask_mod, mask_args), None, None
     if block_mask is not None:
