@@ -4,8 +4,8 @@
     TESSERA_LIBRARY=BUILD_TREE/lib scripts/compile_bundles.py OUTPUT_DIRECTORY [--only TEXT]
 
 Attention of both types, all widths of tiles, the usual masks, with and without the LSE and with head dimensions between the
-widths: for the class of most shapes, and without padding for each class that the database has. And their gradients, without
-padding those of grouped heads and of short calls too. Needs ptxas.
+widths: for the class of most shapes, and without padding for each class that the database has and those of few tiles. And
+their gradients, without padding also those of groups of heads and of short calls. Needs ptxas.
 """
 
 import argparse
@@ -19,8 +19,10 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
-from tessera import Bundle, CompileError, Program, _cache, _compile, _own, _variants  # noqa: E402
+from tessera import Bundle, CompileError, Program, _compile, _own, _variants  # noqa: E402
 
+#: The database has none of them: shapes are short or few, and the model chooses for these.
+FEW_TILES = {"few-short", "few-medium", "few-long"}
 MASKS = ("attention_fwd CAUSAL=false", "attention_fwd CAUSAL=true", "attention_variants MASK=window")
 
 
@@ -42,7 +44,8 @@ def list_requests():
         variant = _variants.Variant(text, kind, width, width, padded, lse)
         classes = {_variants.DEFAULT_CLASS}
         if not padded:
-            classes |= find_classes(_compile.to_texts(variant.parameters))
+            parameters = _compile.to_texts(variant.parameters)
+            classes |= find_classes(parameters) | (FEW_TILES if "CAUSAL" in parameters else set())
         for shape_class in sorted(classes):
             yield variant.source, _compile.make_request(variant.parameters, shape_class=shape_class, alternatives=True)
     for text, kind, width, padded in itertools.product(MASKS[:2], ("bf16", "f16"), _variants.WIDTHS, flags):
@@ -69,25 +72,36 @@ def find_needed(source, wanted):
     return [name for name in wanted if not follows(name)]
 
 
-def write_bundle(directory, source, request, names):
+def compile_bundle(source, request, names):
     """Compiles a bundle; `names` are the parameters that requests of its source give. Returns (digest of the source, entry
-    of the index, size)."""
+    of the index, text)."""
     text = pathlib.Path(source).read_bytes()
     assembler = {"ptxas": _compile.find_own_ptxas()}
     bundle = _compile.pack(_compile.compile_bundle(text, str(source), {**request, **assembler}, None))
     whole = text + _compile.read_imports(text, str(source))
-    key = _compile.make_own_key(whole, request)
-    _cache.write(directory, key, bundle)
     loaded = Bundle(bundle)
     values = _compile.to_texts({name: value for name, value in loaded.parameters.items() if name in names})
+    key = _compile.make_own_key(whole, request)
     entry = _own.make_entry(key, loaded.kernel().name, request, values, find_needed(source, values))
-    return _own.make_digest(whole), entry, len(bundle)
+    return _own.make_digest(whole), entry, bundle
+
+
+def write_archives(directory, found):
+    """Writes bundles, (digest, entry, text), to archives of those that are alike, and the places there to the entries."""
+    alike = lambda item: (item[1]["kernel"], item[1]["parameters"].get("T", ""), item[1]["parameters"].get("D", ""))  # noqa: E731
+    # The class of most shapes, which calls without a shape take, is the first to be read.
+    order = lambda item: (item[1]["shape_class"] != _variants.DEFAULT_CLASS, str(item[1]["parameters"]), item[1]["key"])  # noqa: E731
+    for _, items in itertools.groupby(sorted(found, key=alike), alike):
+        items = sorted(items, key=order)
+        places = _own.write_archive(directory, [(entry["key"], text) for _, entry, text in items])
+        for (_, entry, _), place in zip(items, places):
+            entry.update(place)
 
 
 def write_index(directory, found):
-    """Adds (digest, entry) of bundles to the index of a directory."""
+    """Adds (digest, entry, text) of bundles to the index of a directory."""
     index = dict(_own.read_index(directory))
-    for digest, entry in found:
+    for digest, entry, _ in found:
         others = [other for other in index.get(digest, ()) if other["key"] != entry["key"]]
         index[digest] = [*others, entry]
     pathlib.Path(directory, _own.INDEX).write_text(json.dumps(index, separators=(",", ":")))
@@ -105,9 +119,12 @@ def main():
             chosen.append((source, request))
     # The compiler leaves Python's lock alone while it works.
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = list(pool.map(lambda entry: write_bundle(options.output, *entry, names[entry[0]]), chosen))
-    write_index(options.output, [(digest, entry) for digest, entry, _ in found])
-    print(f"{options.output}: {len(found)} bundles, {sum(size for *_, size in found) / 1e6:.1f} MB")
+        found = list(pool.map(lambda entry: compile_bundle(*entry, names[entry[0]]), chosen))
+    os.makedirs(options.output, exist_ok=True)
+    write_archives(options.output, found)
+    write_index(options.output, found)
+    size = sum(path.stat().st_size for path in pathlib.Path(options.output).iterdir())
+    print(f"{options.output}: {len(found)} bundles, {size / 1e6:.1f} MB")
 
 
 if __name__ == "__main__":

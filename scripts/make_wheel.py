@@ -107,8 +107,7 @@ def make(tree, output, bundles=None):
     finally:
         shutil.rmtree(prefix)
     if bundles:
-        entries = sorted([*bundles.glob("*.entry"), bundles / "index.json"])
-        files.update((f"tessera/share/tessera/bundles/{path.name}", path.read_bytes()) for path in entries)
+        files.update((f"tessera/share/tessera/bundles/{path.name}", path.read_bytes()) for path in sorted(bundles.iterdir()))
     tag = find_tag([contents for name, contents in files.items() if ".so" in name])
     stem = name_files(project)
     info = f"{stem}.dist-info"

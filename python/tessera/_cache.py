@@ -89,7 +89,8 @@ def _encode(image):
     return binascii.b2a_base64(image, newline=False)
 
 
-def _make_entry(key, text):
+def make_entry(key, text):
+    """What is kept of a text under a key."""
     image, place, rest = _take_image(text)
     contents = image + rest
     return _header(key, contents, place, len(image)) + b"\n" + contents
@@ -109,9 +110,13 @@ def _read_file(path):
 def read(place, key):
     """The text kept under a key; None when there is none, or not the one that was written."""
     try:
-        contents = _read_file(_path(place, key))
+        return parse_entry(key, _read_file(_path(place, key)))
     except OSError:
         return None
+
+
+def parse_entry(key, contents):
+    """The text of which `make_entry` made these contents; None of any others."""
     header, _, contents = contents.partition(b"\n")
     try:
         place, length = map(int, header.split()[-2:])
@@ -132,7 +137,7 @@ def write(place, key, text, warns=True):
         os.makedirs(place, mode=0o700, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=place, prefix=".writing-")
         with os.fdopen(handle, "wb") as file:
-            file.write(_make_entry(key, text))
+            file.write(make_entry(key, text))
         os.replace(temporary, _path(place, key))
         temporary = None
     except OSError as error:

@@ -369,9 +369,8 @@ def read_imports(source, file_name):
     return b"\0".join(texts)
 
 
-def _load_cached(place, key):
-    """The bundle that is kept on disk under a key, None when there is none that can be used."""
-    text = _cache.read(place, key)
+def _load(text):
+    """The bundle of a text that was kept, None when there is none that can be used."""
     try:
         return text and Bundle(text)
     except BundleError:
@@ -382,7 +381,7 @@ def _find_bundle(places, key):
     """What was compiled before, None when nothing was."""
     found = _bundles.get(key)
     for place in places:
-        found = found or _load_cached(place, key)
+        found = found or _load(_cache.read(place, key))
     return found
 
 
@@ -408,10 +407,12 @@ def _find_own(path_or_source, source, file_name, request):
     if "TESSERA_LIBRARY" in os.environ or not _own.read_index(_cache.OWN_BUNDLES):
         return None
     digest = _own.make_digest(source + read_imports(source, file_name))
-    key = _own.find_key(_cache.OWN_BUNDLES, digest, request, lambda: _find_class(path_or_source, request))
-    bundle = key and _find_bundle([_cache.OWN_BUNDLES], key)
+    entry = _own.find_entry(_cache.OWN_BUNDLES, digest, request, lambda: _find_class(path_or_source, request))
+    if not entry:
+        return None
+    bundle = _bundles.get(entry["key"]) or _load(_own.read_bundle(_cache.OWN_BUNDLES, entry))
     if bundle:
-        _remember(key, bundle)
+        _remember(entry["key"], bundle)
     return bundle
 
 

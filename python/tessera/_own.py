@@ -1,18 +1,23 @@
 """The bundles that the package's wheel has, and which of them a request is for.
 
 `index.json` beside them (scripts/compile_bundles.py) has for each source, by the digest of its text and of what it imports,
-an entry for each bundle: what it was compiled with, and which of its parameters have to be given, for the others have these
-values anyway.
+an entry for each bundle: what it was compiled with, which of its parameters have to be given, for the others have these
+values anyway, and where it is: bytes of what an archive holds. Bundles of one source, type and width differ little, so that
+one archive of all of them takes a third of the bytes. They are as entries of the cache in it, by which damage is found.
 """
 
 import functools
 import hashlib
 import json
 import os
+import warnings
+
+from . import _cache
 
 #: The class that a compilation without a shape is for.
 DEFAULT_CLASS = "many-long"
 INDEX = "index.json"
+ARCHIVES = ".xz"
 
 
 def make_digest(text):
@@ -49,8 +54,48 @@ def _fits(entry, request):
     )
 
 
-def find_key(directory, digest, request, find_class):
-    """The key of the bundle for a request, None when there is none. `find_class()` is the class of the request's shape."""
+def write_archive(directory, texts):
+    """Writes bundles, (key, text), to an archive. Returns where each is, as entries have it."""
+    import lzma
+
+    parts = [_cache.make_entry(key, text) for key, text in texts]
+    contents = lzma.compress(b"".join(parts), preset=6 | lzma.PRESET_EXTREME)
+    name = hashlib.sha256(contents).hexdigest()[:16] + ARCHIVES
+    with open(os.path.join(directory, name), "wb") as file:
+        file.write(contents)
+    places, begin = [], 0
+    for part in parts:
+        places.append({"archive": name, "begin": begin, "end": begin + len(part)})
+        begin += len(part)
+    return places
+
+
+def read_bundle(directory, entry):
+    """The text of the bundle of an entry; None when it is not there, or not the one that was written."""
+    try:
+        import lzma
+    except ImportError:
+        _warn_of_lzma()
+        return None
+    try:
+        with open(os.path.join(directory, entry["archive"]), "rb") as file:
+            contents = lzma.LZMADecompressor().decompress(file.read(), max_length=entry["end"])
+    except (OSError, lzma.LZMAError):
+        return None
+    return _cache.parse_entry(entry["key"], contents[entry["begin"] :])
+
+
+@functools.lru_cache(maxsize=None)
+def _warn_of_lzma():
+    warnings.warn(
+        "this Python has no module lzma, without which bundles that the package has cannot be read; kernels are compiled",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+def find_entry(directory, digest, request, find_class):
+    """The entry of the bundle for a request, None when there is none. `find_class()` is the class of the request's shape."""
     # Another ptxas, database or schedule may make something else.
     others = ("schedule", "ptxas", "database", "gpu", "instrument")
     if request["image"] != "cubin" or any(request[name] is not None for name in others):
@@ -60,4 +105,4 @@ def find_key(directory, digest, request, find_class):
         return None
     wanted = find_class() if request["shape"] else request["shape_class"]
     classes = (wanted,) if wanted or request["shape"] else (None, DEFAULT_CLASS)
-    return next((entry["key"] for entry in found if entry["shape_class"] in classes), None)
+    return next((entry for entry in found if entry["shape_class"] in classes), None)

@@ -136,7 +136,7 @@ class Entries(CacheCase):
 
     def test_what_is_no_bundle(self):
         def forge(path):
-            path.write_bytes(_cache._make_entry(path.stem, b"{}"))
+            path.write_bytes(_cache.make_entry(path.stem, b"{}"))
 
         self.assertRepairs(forge)
 

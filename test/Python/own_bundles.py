@@ -18,7 +18,7 @@ from tessera import CompileError, _cache, _compile, _library, _own, _variants
 
 TEXT = "attention_fwd CAUSAL=true"
 MANY_LONG = (64, 64, 9000, 64, 64, 9000, 64)
-OTHER_CLASS = (1, 1, 100, 64, 1, 100, 64)
+FEW_SHORT = (1, 1, 100, 64, 1, 100, 64)
 _compile._compiler(), _library.runtime()
 
 
@@ -44,14 +44,24 @@ class OwnBundles(unittest.TestCase):
         self.assertEqual((kernel.description["name"], extras, is_final), ("attention_fwd", [], True))
         self.assertNotIn("lse", [argument["name"] for argument in kernel.description["arguments"]])
 
+    def test_each_class_ships(self):
+        kernel, _, is_final = self.find(FEW_SHORT)
+        self.assertTrue(is_final)
+        self.assertIsNot(kernel.bundle, self.find(MANY_LONG)[0].bundle)
+
     def test_class_that_does_not_ship(self):
         """The kernel for most shapes does, at once and, where nothing may be compiled, for good."""
-        with unittest.mock.patch.object(_compile, "_find_ptxas", return_value=None), warnings.catch_warnings():
+        index = {
+            digest: [entry for entry in entries if entry["shape_class"] != "few-short"]
+            for digest, entries in _own.read_index(DIRECTORY).items()
+        }
+        with unittest.mock.patch.object(_compile, "_find_ptxas", return_value=None), warnings.catch_warnings(), \
+                unittest.mock.patch.object(_own, "read_index", return_value=index):  # fmt: skip
             warnings.simplefilter("ignore")
-            kernel, _, is_final = self.find(OTHER_CLASS)
+            kernel, _, is_final = self.find(FEW_SHORT)
             self.assertFalse(is_final)
             _variants._background().submit(lambda: None).result()
-        again, _, is_final = self.find(OTHER_CLASS)
+            again, _, is_final = self.find(FEW_SHORT)
         self.assertTrue(is_final)
         self.assertIs(kernel, again)
 
@@ -80,11 +90,9 @@ class OwnBundles(unittest.TestCase):
     def test_plain_compilations_of_something_else(self):
         plain = {"CAUSAL": True, "D": 64, "LSE": False}
         tessera.kernel("attention_fwd", **plain)
-        shape = {"B": 1, "H": 1, "SQ": 100, "HK": 1, "SK": 100}
         others = (
             {"alternatives": False}, {"BM": 256}, {"HEADS": 1}, {"LSE": True}, {"D": 128}, {"T": "f16"}, {"CAUSAL": False},
-            {"PADDED": True}, {"shape": shape}, {"shape_class": "few-short"}, {"gpu": "NVIDIA H200"}, {"image": "ptx"},
-            {"instrument": "timeline"},
+            {"PADDED": True}, {"gpu": "NVIDIA H200"}, {"image": "ptx"}, {"instrument": "timeline"},
         )  # fmt: skip
         with unittest.mock.patch.object(_compile, "_find_ptxas", return_value=None):
             for other in others:
@@ -108,12 +116,24 @@ class OwnBundles(unittest.TestCase):
         found = _own.read_index(DIRECTORY)
         with tempfile.TemporaryDirectory() as directory, unittest.mock.patch.object(_cache, "OWN_BUNDLES", directory), \
                 unittest.mock.patch.object(_compile, "_find_ptxas", return_value=None):  # fmt: skip
+            index = pathlib.Path(directory, _own.INDEX)
             for text in ("{", json.dumps(found)):
-                pathlib.Path(directory, _own.INDEX).write_text(text)
+                index.write_text(text)
                 _own.read_index.cache_clear()
                 with self.subTest(text), self.assertRaises(CompileError):
                     self.find(MANY_LONG)
+            for damage in (lambda contents: contents[:1000], lambda contents: b"not an archive", lambda contents: b""):
+                for path in pathlib.Path(DIRECTORY).glob("*" + _own.ARCHIVES):
+                    pathlib.Path(directory, path.name).write_bytes(damage(path.read_bytes()))
+                with self.assertRaises(CompileError):
+                    self.find(MANY_LONG)
         _own.read_index.cache_clear()
+
+    def test_python_without_lzma(self):
+        _own._warn_of_lzma.cache_clear()
+        with unittest.mock.patch.dict(sys.modules, {"lzma": None}), unittest.mock.patch.object(_compile, "_find_ptxas", return_value=None):
+            with self.assertWarnsRegex(RuntimeWarning, "no module lzma"), self.assertRaises(CompileError):
+                self.find(MANY_LONG)
 
     def test_gradients(self):
         """Of a source with imports, whose texts count."""
