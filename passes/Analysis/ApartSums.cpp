@@ -93,7 +93,8 @@ SumParts tessera::partsOf(const ApartSum &sum, const tile::ScheduleFields &sched
   auto part = [&](int64_t count, bool ofRows) -> SumParts {
     SmallVector<int64_t> shape = {ofRows ? rows / count : rows, ofRows ? columns : columns / count};
     auto tile = RankedTensorType::get(shape, type.getElementType());
-    if (exchangesSums(schedule) && shape[1] % pieceColumns == 0)
+    bool isAlone = count == 1 && sum.isDotStored() && writersWait(schedule);
+    if ((exchangesSums(schedule) || isAlone) && shape[1] % pieceColumns == 0)
       shape[1] = pieceColumns;
     return {count, ofRows, tile, RankedTensorType::get(shape, type.getElementType())};
   };

@@ -45,8 +45,9 @@ struct SumParts {
   int64_t count;
   bool ofRows;
   mlir::RankedTensorType tile;
-  /// What leaves at a time: a part, or of an exchanged sum a piece of its columns. Their places in
-  /// shared memory leave room for the operands of two blocks.
+  /// What leaves at a time: a part, or a piece of its columns. Pieces of an exchanged sum leave
+  /// room in shared memory for the operands of two blocks, and those of a part without another one
+  /// that waits for tickets are taken by several writers.
   mlir::RankedTensorType stored;
 
   int64_t pieces() const { return tile.getDimSize(1) / stored.getDimSize(1); }

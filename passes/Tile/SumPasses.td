@@ -74,8 +74,8 @@ def TileOrderSums : Pass<"tile-order-sums", "::tessera::tile::KernelOp"> {
     }
     ```
 
-    Where a writer waits (`store = writer`) and makes a tile of an even number of parts, two writers take these in turn.
-    Then a tile has a ticket for each of them.
+    Where a writer waits (`store = writer`) and makes a tile of an even number of parts, two writers take these in turn. A
+    tile that has one part leaves in pieces of 32 columns, three of them by three writers. Then a tile has a ticket for each.
 
     With `exchange` two grid points make a sum together, and pairs follow each other. The tile has tickets for the writers of
     both, those of the second behind those of the first:
