@@ -17,7 +17,7 @@ Value tessera::makeUniform(Value scalar, RankedTensorType type, ImplicitLocOpBui
 }
 
 LinearForm::LinearForm(Value value) {
-  if (isa<ShapedType>(value.getType()))
+  if (value && isa<ShapedType>(value.getType()))
     terms.push_back({value, {}, false, {}});
   else
     scalar = value;
@@ -46,6 +46,64 @@ LinearForm LinearForm::multiply(const LinearForm &a, const LinearForm &b, Ranked
   return product;
 }
 
+/// Takes out of both lists what they have in common.
+template <typename T>
+static SmallVector<T> takeCommon(SmallVectorImpl<T> &a, SmallVectorImpl<T> &b) {
+  SmallVector<T> common;
+  for (auto *it = a.begin(); it != a.end();) {
+    auto *other = llvm::find(b, *it);
+    if (other == b.end()) {
+      ++it;
+      continue;
+    }
+    common.push_back(*it);
+    b.erase(other);
+    it = a.erase(it);
+  }
+  return common;
+}
+
+std::optional<LinearForm> LinearForm::choose(Value condition, const LinearForm &a,
+                                             const LinearForm &b, RankedTensorType type,
+                                             ImplicitLocOpBuilder &builder) {
+  LinearForm onTrue = a, onFalse = b, form(Value{});
+  form.terms.append(takeCommon(onTrue.terms, onFalse.terms));
+  form.choices.append(takeCommon(onTrue.choices, onFalse.choices));
+  if (onTrue.isScalar() && onFalse.isScalar()) {
+    if (isa<ShapedType>(condition.getType()))
+      form.choices.push_back({condition, onTrue.scalar, onFalse.scalar});
+    else
+      form.scalar = arith::SelectOp::create(builder, condition, onTrue.getScalar(builder),
+                                            onFalse.getScalar(builder));
+    return form;
+  }
+  if (!form.isScalar()) {
+    Value rest = arith::SelectOp::create(builder, condition, onTrue.materialize(type, builder),
+                                         onFalse.materialize(type, builder));
+    form.terms.push_back({rest, {}, false, {}});
+    return form;
+  }
+  // The same tile times one of two scalars.
+  if (!a.isSingle() || !b.isSingle() || a.terms.front().tile != b.terms.front().tile)
+    return std::nullopt;
+  auto getFactor = [&](const Term &term) {
+    LinearForm factor(term.factor);
+    if (!term.factor)
+      factor.scalar = arith::ConstantOp::create(builder, builder.getF32FloatAttr(1.0f));
+    if (term.isNegative)
+      factor.negate(builder);
+    return factor;
+  };
+  std::optional<LinearForm> factor =
+      choose(condition, getFactor(a.terms.front()), getFactor(b.terms.front()), type, builder);
+  form.terms.push_back({a.terms.front().tile, {}, false, {}});
+  if (factor->choices.empty())
+    form.scale(factor->scalar, builder);
+  else
+    form.terms.front().inner = std::make_shared<const LinearForm>(*factor);
+  return form;
+}
+
 /// Whether `inverse` is 1 / `value`.
 static bool isInverse(Value inverse, Value value) {
   auto quotient = inverse.getDefiningOp<arith::DivFOp>();
@@ -61,6 +119,9 @@ void LinearForm::scale(Value factor, ImplicitLocOpBuilder &builder) {
       term.factor = Value();
     else
       term.factor = arith::MulFOp::create(builder, term.factor, factor);
+  for (Choice &choice : choices)
+    for (Value *value : {&choice.first, &choice.second})
+      *value = *value ? Value(arith::MulFOp::create(builder, *value, factor)) : Value();
   if (scalar)
     scalar = arith::MulFOp::create(builder, scalar, factor);
 }
@@ -68,16 +129,54 @@ void LinearForm::scale(Value factor, ImplicitLocOpBuilder &builder) {
 void LinearForm::negate(ImplicitLocOpBuilder &builder) {
   for (Term &term : terms)
     term.isNegative = !term.isNegative;
+  for (Choice &choice : choices)
+    for (Value *value : {&choice.first, &choice.second})
+      *value = *value ? Value(arith::NegFOp::create(builder, *value)) : Value();
   if (scalar)
     scalar = arith::NegFOp::create(builder, scalar);
 }
 
 void LinearForm::add(const LinearForm &other, ImplicitLocOpBuilder &builder) {
   terms.append(other.terms.begin(), other.terms.end());
-  if (scalar && other.scalar)
-    scalar = arith::AddFOp::create(builder, scalar, other.scalar);
-  else if (other.scalar)
-    scalar = other.scalar;
+  choices.append(other.choices.begin(), other.choices.end());
+  addScalar(other.scalar, builder);
+}
+
+void LinearForm::addScalar(Value value, ImplicitLocOpBuilder &builder) {
+  if (scalar && value)
+    scalar = arith::AddFOp::create(builder, scalar, value);
+  else if (value)
+    scalar = value;
+}
+
+Value LinearForm::getScalar(ImplicitLocOpBuilder &builder) const {
+  return scalar ? scalar : Value(arith::ConstantOp::create(builder, builder.getF32FloatAttr(0.0f)));
+}
+
+bool LinearForm::Term::isOfRows() const {
+  auto repeated = tile.getDefiningOp<tile::BroadcastOp>();
+  return repeated && repeated.getAxis() == 1 && !inner;
+}
+
+/// The first choice is between sums with the scalar and what rows have a number of: where its
+/// condition does not change in a loop, neither does the sum, and else nothing is added to the
+/// choice.
+Value LinearForm::materializeChoices(RankedTensorType type, ImplicitLocOpBuilder &builder) const {
+  LinearForm early(scalar), rest(Value{});
+  for (const Term &term : terms)
+    (term.isOfRows() ? early : rest).terms.push_back(term);
+  for (const Choice &choice : choices) {
+    auto add = [&](Value value) {
+      LinearForm sum = early;
+      sum.addScalar(value, builder);
+      return sum.materialize(type, builder);
+    };
+    Value chosen =
+        arith::SelectOp::create(builder, choice.condition, add(choice.first), add(choice.second));
+    rest.terms.push_back({chosen, {}, false, {}});
+    early = LinearForm(Value{});
+  }
+  return rest.materialize(type, builder);
 }
 
 /// A term without its sign, unless it is a product.
@@ -102,8 +201,10 @@ Value LinearForm::materialize(const Term &term, RankedTensorType type,
 /// other products: each addition but those of two terms without a factor is contracted into a
 /// multiply-add.
 Value LinearForm::materialize(RankedTensorType type, ImplicitLocOpBuilder &builder) const {
+  if (!choices.empty())
+    return materializeChoices(type, builder);
   if (terms.empty())
-    return makeUniform(scalar, type, builder);
+    return makeUniform(getScalar(builder), type, builder);
   auto isPositive = [](const Term &term) { return !term.isProduct() && !term.isNegative; };
   const Term *first = llvm::find_if(terms, [](const Term &term) { return term.isProduct(); });
   if (first == terms.end())

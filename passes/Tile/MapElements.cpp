@@ -77,7 +77,7 @@ LinearForm ElementMapper::multiply(Value a, Value b) {
   return product;
 }
 
-/// The form of a sum, a product, or a quotient by a scalar.
+/// The form of a sum, a product, a quotient by a scalar, or a choice between such.
 std::optional<LinearForm> ElementMapper::combine(Operation &op) {
   if (op.getNumResults() != 1 || !op.getResult(0).getType().isF32())
     return std::nullopt;
@@ -97,6 +97,10 @@ std::optional<LinearForm> ElementMapper::combine(Operation &op) {
     sum.add(other, builder);
     return sum;
   }
+  if (auto select = dyn_cast<arith::SelectOp>(op))
+    return LinearForm::choose(get(select.getCondition()), getForm(select.getTrueValue()),
+                              getForm(select.getFalseValue()), getTileType(select.getType()),
+                              builder);
   if (isa<arith::DivFOp>(op) && !isTile(op.getOperand(1))) {
     Value one = arith::ConstantOp::create(builder, builder.getF32FloatAttr(1.0f));
     LinearForm quotient = getForm(op.getOperand(0));

@@ -165,6 +165,24 @@ class RunTest(unittest.TestCase):
                    score=lambda s, h, i, j: (s * 2 if (i + j) % 3 == 1 else min(s, 0.1)) + max(i // 4, 2) / 8,
                    mask=lambda h, i, j: (i // 8 == j // 8) != (h == 1))  # fmt: skip
 
+    def test_choices_of_sums(self):
+        def score(s, b, h, q, k, bonus):
+            near = T.where((q ^ k) % 2 == 0, s + bonus, s)
+            return T.where(near > 0, near, 0.25 * near) - T.where(k % 3 == 0, 0.5, bonus)
+
+        def expected(s, h, i, j):
+            near = s + 0.75 if (i ^ j) % 2 == 0 else s
+            return (near if near > 0 else near / 4) - (0.5 if j % 3 == 0 else 0.75)
+
+        self.check(T.Variant(score=score, bonus=float), score=expected, bonus=0.75)
+
+    def test_choices_of_factors(self):
+        def score(s, b, h, q, k):
+            return 2 * T.where(q < k, T.where(h == 1, s, s + 0.5), -0.5 * s + q / 16) + T.where(k % 2 == 0, s, 0.125)
+
+        self.check(T.Variant(score=score),
+                   score=lambda s, h, i, j: 2 * ((s + 0.5 * (h != 1)) if i < j else i / 16 - s / 2) + (0.125 if j % 2 else s))  # fmt: skip
+
 
 class TextTest(unittest.TestCase):
     def test_source(self):
