@@ -328,6 +328,16 @@ def _takes_seven(widths, causal, fixed, span):
     return span is not None and span <= (_SEVEN_OF_FIXED if fixed else _SEVEN)[widest][causal]
 
 
+def _differs_for_groups(source, parameters):
+    """Whether a source has another kernel for several query heads a key head. Where it has the same, there is one for all."""
+
+    def find():
+        one, other = (Program(source, **parameters, GROUPED=grouped).parameters for grouped in (False, True))
+        return "yes" if {**one, "GROUPED": None} != {**other, "GROUPED": None} else ""
+
+    return find_fact("differs for groups", source, _compile.to_texts(parameters), find) != ""
+
+
 def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, grouped=False, span=None):
     """(source, parameters, names of arguments after the scale) of the gradients of a variant, for tensors of head dimensions
     d and dv.
@@ -345,12 +355,15 @@ def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, groupe
     if name == "attention_fwd":
         if _takes_seven(widths, fields["CAUSAL"] == "true", fixed, span):
             return _library.find_source("attention_bwd_deterministic"), parameters, []
-        # Where attention_bwd.tile does the same for groups, there is one kernel.
-        if grouped and not fixed and fields["CAUSAL"] == "true" and widest > WIDTHS[0]:
-            parameters["GROUPED"] = True
-        return _library.find_source("attention_bwd"), {**parameters, "FIXED": fixed}, []
-    source = _library.find_source("attention_variants_bwd" + ("_fixed" if fixed else ""))
-    return source, parameters, _list_extras(fields, ("MASK", "SOFTCAP", "ALIBI"))
+        source, extras = _library.find_source("attention_bwd"), []
+        parameters["FIXED"] = fixed
+    else:
+        source = _library.find_source("attention_variants_bwd" + ("_fixed" if fixed else ""))
+        extras = _list_extras(fields, ("MASK", "SOFTCAP", "ALIBI"))
+    is_causal = "true" == fields.get("CAUSAL") or fields.get("MASK") == "causal"
+    if grouped and is_causal and not fixed and _differs_for_groups(source, parameters):
+        parameters["GROUPED"] = True
+    return source, parameters, extras
 
 
 # How texts name gradients, by whether they are the same in each run, and what is learned.

@@ -434,8 +434,8 @@ class SmallerTilesTest(unittest.TestCase):
 class GradientsTest(unittest.TestCase):
     """What the gradients of groups of heads are."""
 
-    def find(self, mask, d, **options):
-        text = _variants.name_variant(mask, 0.0, False)
+    def find(self, mask, d, softcap=0.0, alibi=False, **options):
+        text = _variants.name_variant(mask, softcap, alibi)
         source, parameters, _ = _variants.describe_gradients(text, "bf16", d, d, **options)
         return Program(source, **parameters).parameters
 
@@ -445,10 +445,20 @@ class GradientsTest(unittest.TestCase):
             found = self.find("causal", d, grouped=True)
             self.assertEqual((found["CHUNK"], found["TOGETHER"]), (chunk, together), d)
 
+    def test_groups_of_functions(self):
+        """Pairs of blocks under a causal mask at d = 96 and 128; wider ones are pairs anyway."""
+        for d, groups, others in ((64, 1, 1), (96, 2, 1), (128, 2, 1), (192, 2, 2), (256, 2, 2)):
+            for scores in ({"softcap": 3.0}, {"alibi": True}, {"softcap": 3.0, "alibi": True}):
+                self.assertEqual(self.find("causal", d, **scores, grouped=True)["TOGETHER"], groups, d)
+                self.assertEqual(self.find("causal", d, **scores)["TOGETHER"], others, d)
+
     def test_others(self):
         """One kernel for groups and others where the source does the same."""
         for mask, d, options in (("none", 128, {}), ("causal", 64, {}), ("causal", 128, {"fixed": True})):
             self.assertEqual(self.find(mask, d, grouped=True, **options), self.find(mask, d, **options))
+        for mask, options in (("none", {"softcap": 3.0}), ("window", {}), ("window", {"alibi": True}),
+                              ("causal", {"softcap": 3.0, "fixed": True})):  # fmt: skip
+            self.assertEqual(self.find(mask, 128, grouped=True, **options), self.find(mask, 128, **options))
         self.assertEqual(self.find("causal", 128)["CHUNK"], 0)
 
     def find_form(self, mask, d, dv, shape, **options):

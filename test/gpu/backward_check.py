@@ -194,6 +194,8 @@ def list_kernels(is_quick):
     forms += [("attention_bwd", d, fixed) for d in square]
     forms += [("attention_bwd", d, (groups,)) for d in square if d != (64, 64)]
     forms += [("attention_variants_bwd", d, VARIANTS) for d in plain]
+    groups = tuple({"MASK": "causal", **scores, "GROUPED": "true"} for scores in ({"SOFTCAP": "exact"}, {"ALIBI": "true"}))
+    forms += [("attention_variants_bwd", (d, d), groups) for d in dims if d > 64]
     forms += [("attention_variants_bwd_fixed", (d, d), VARIANTS) for d in (64, 128, 256)]
     problems = [(sequence, d, variant) for sequence, d, variants in forms for variant in variants]
     return [(*problem, name) for problem, name in itertools.product(problems, TYPES)]
