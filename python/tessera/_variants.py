@@ -348,12 +348,14 @@ def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, groupe
     span:    for calls of this length, as `find_span` has it; others are right for these too.
     """
     name, *fields = text.split()
+    if name not in ("attention_fwd", "attention_variants"):
+        raise ValueError(f"there are no gradients of '{name}'; there are of attention_fwd, attention_variants and sources")
     fields = dict(field.split("=", 1) for field in fields)
     widths = describe_widths(d, dv)
     parameters = {**fields, **widths, "T": element_type, "DLSE": lse}
     widest = max(widths["D"], widths["DV"])
     if name == "attention_fwd":
-        if _takes_seven(widths, fields["CAUSAL"] == "true", fixed, span):
+        if _takes_seven(widths, fields.get("CAUSAL") == "true", fixed, span):
             return _library.find_source("attention_bwd_deterministic"), parameters, []
         source, extras = _library.find_source("attention_bwd"), []
         parameters["FIXED"] = fixed
@@ -591,6 +593,12 @@ def find_variant(text, element_type, d, dv, lse=True):
 def warm_up(text, element_type, d, dv, lse, gradients, fixed):
     """Compiles the kernels of a named variant for all shapes; with `gradients` what makes the LSE, and its gradients, which are
     the same in each run if `fixed`."""
+    for name, size in (("head_dim", d), ("value_dim", dv)):
+        if not isinstance(size, int):
+            raise TypeError(f"argument '{name}' is {size!r}; it is an integer")
+        problem = find_head_problem(name, size)
+        if problem is not None:
+            raise problem
     find_variant(text, element_type, d, dv, lse or gradients).compile_all()
     for grouped, span in itertools.product((False, True), (None, *SPANS)) if gradients else ():
         find_gradients(_compile.compile, text, fixed, element_type, (d, dv, grouped, span), False)

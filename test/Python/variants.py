@@ -460,6 +460,8 @@ class GradientsTest(unittest.TestCase):
                               ("causal", {"softcap": 3.0, "fixed": True})):  # fmt: skip
             self.assertEqual(self.find(mask, 128, grouped=True, **options), self.find(mask, 128, **options))
         self.assertEqual(self.find("causal", 128)["CHUNK"], 0)
+        with self.assertRaisesRegex(ValueError, "there are no gradients of 'gemm'; there are of attention_fwd"):
+            _variants.describe_gradients("gemm BM=64", "bf16", 64, 64)
 
     def find_form(self, mask, d, dv, shape, **options):
         text = _variants.name_variant(mask, 0.0, False)

@@ -201,6 +201,13 @@ class Refusals(unittest.TestCase):
     def test_warm_up(self):
         with self.assertRaisesRegex(TypeError, "argument 'dtype' is torch.float32"):
             tessera.torch.warm_up(torch.float32, 64)
+        for error, text, sizes in (
+            (ValueError, "argument 'head_dim' has head dimension 36; attention takes multiples of 8", {"head_dim": 36}),
+            (ValueError, "argument 'value_dim' has head dimension 264", {"head_dim": 64, "value_dim": 264}),
+            (TypeError, "argument 'head_dim' is '64'; it is an integer", {"head_dim": "64"}),
+        ):
+            with self.subTest(text), self.assertRaisesRegex(error, text):
+                tessera.torch.warm_up(torch.bfloat16, **sizes)
 
 
 if __name__ == "__main__":

@@ -147,6 +147,28 @@ class Gradients(unittest.TestCase):
                         (torch.ones(2), "attention_variants MASK=window ALIBI=true", 0.125, 0.0, 4, 2)):  # fmt: skip
             torch.library.opcheck(torch.ops.tessera.attention_backward.default, (*given, *variant))
 
+    def test_refusals(self):
+        """What a launch refuses of the gradients and the statistics that it gets."""
+        q, k, v = make(batch=1, rows=16, keys=24)
+        out, lse = torch.ops.tessera.attention_forward(q, k, v, None, "attention_fwd CAUSAL=true", 0.125)
+        given = {
+            "grad": out, "grad_lse": lse, "q": q, "k": k, "v": v, "out": out, "lse": lse, "alibi": None,
+            "variant": "attention_fwd CAUSAL=true", "scale": 0.125,
+        }  # fmt: skip
+        for text, changed in (
+            ("argument 'lse' has another type than the elements of its view, 'f32'", {"lse": lse.bfloat16()}),
+            ("dimension 1 of the tensor for 'lse' is 1; an earlier argument has H = 2", {"lse": lse[:, :1]}),
+            ("argument 'lse' has 2 dimensions; its view has 3", {"lse": lse[0]}),
+            ("argument 'dlse' has another type", {"grad_lse": lse.half()}),
+            ("dimension 2 of the tensor for 'dlse' is 15; an earlier argument has SQ = 16", {"grad_lse": lse[:, :, 1:]}),
+            ("dimension 2 of the tensor for 'do' is 15; an earlier argument has SQ = 16", {"grad": out[:, :, 1:]}),
+            ("argument 'o' has another type than the elements of its view, 'bf16'", {"out": out.half()}),
+            ("requires that HK divides H, got HK = 3", {name: given[name].expand(-1, 3, -1, -1) for name in "kv"}),
+            ("there are no gradients of 'gemm'", {"variant": "gemm BM=64"}),
+        ):
+            with self.subTest(text), self.assertRaisesRegex(ValueError, text):
+                torch.ops.tessera.attention_backward(**{**given, **changed})
+
 
 if __name__ == "__main__":
     unittest.main()
