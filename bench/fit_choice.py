@@ -7,7 +7,8 @@
 An alternative takes the time of an iteration and that of a tile's ends (docs/bundle.md, "A choice"). In a record all
 alternatives of a shape took turns, at one clock, so what is fitted is how their times compare in each shape: the squares
 of the logarithms of measured over expected times, less their mean over the alternatives of the shape. The means count
-little; they set the scale. What every launch takes beside its tiles is fitted too and not written, as it is the same for
+little; they set the scale. Then the logarithms of what launches lose by their choices are added to what is minimized: times that
+fit nearly as well may choose better. What every launch takes beside its tiles is fitted too and not written, as it is the same for
 all. Records have to be of the entries that the database has, which hold for the programs that were measured. float16 gets what was measured with bfloat16.
 
 Needs libtessera; no GPU.
@@ -19,6 +20,7 @@ import functools
 import json
 import math
 import pathlib
+import re
 import subprocess
 
 import choice
@@ -36,6 +38,8 @@ GPU = "NVIDIA H200"
 RATIOS = [index / 8 for index in range(65)]
 #: How much the mean over the alternatives of a shape counts.
 SCALE_WEIGHT = 0.05
+#: How much it counts, once the times are near, what a launch loses by its choice.
+CHOICE_WEIGHT = 1
 
 
 def parse_arguments():
@@ -74,6 +78,12 @@ def load_with(d, mask, shape_class, ratio=None):
     return tessera.Bundle(json.dumps(bundle).encode()).kernel(cases.ATTENTION)
 
 
+def read_name(name):
+    """The parameters in the name of an alternative: of attention_fwd_BM128_BN64 {"BM": 128, "BN": 64}."""
+    parts = re.findall("_([A-Z]+)([0-9]+)", name.removeprefix(cases.ATTENTION))
+    return {key: int(value) for key, value in parts}
+
+
 class Shape:
     """A shape of a record: the measured microseconds of each alternative, by its parameters as text."""
 
@@ -83,8 +93,12 @@ class Shape:
         self.where = *self.key, classes.find(self.point)
         alternatives = compile_alternatives(*self.where)["choices"][0]["alternatives"]
         self.names = {name["kernel"]: json.dumps(name["parameters"], sort_keys=True) for name in alternatives}
-        times = entry["alternatives"]  # Not each takes the heads of each shape.
-        self.measured = {text: times[name] * 1000 for name, text in self.names.items() if name in times}
+        self.measured = {}  # Not each takes the heads of each shape, and records may be of fewer or of others.
+        for name, milliseconds in entry["alternatives"].items():
+            values = read_name(name).items()
+            found = [each for each in alternatives if all(each["parameters"][key] == value for key, value in values)]
+            if found:  # A name has the parameters that told alternatives apart then: the first has the defaults of others.
+                self.measured[self.names[found[0]["kernel"]]] = milliseconds * 1000
 
     def ask(self, ratio=None):
         return load_with(*self.where, ratio).choice(**self.point.shape())
@@ -97,7 +111,11 @@ class Shape:
 
     def to_fastest(self, fit=None):
         """The time of the alternative that a launch takes, by the database or a fit, over that of the fastest."""
-        chosen = min(self.measured, key=lambda name: fit.predict(self, name)) if fit else self.names[self.ask().name]
+        if fit:
+            chosen = min(self.measured, key=lambda text: fit.predict(self, text))
+        else:
+            times = {self.names[name]: time for name, time in self.ask().microseconds.items()}
+            chosen = min(self.measured, key=lambda text: times[text])
         return self.measured[chosen] / min(self.measured.values())
 
 
@@ -108,6 +126,9 @@ class Fit:
         self.shapes, self.launch = shapes, 5.0
         names = sorted({name for shape in shapes for name in shape.measured})
         self.times = {name: [1.0, RATIOS.index(2)] for name in names}
+        self.choice_weight = 0
+        self.search()
+        self.choice_weight = CHOICE_WEIGHT
         self.search()
 
     def predict(self, shape, name):
@@ -121,6 +142,7 @@ class Fit:
             errors = [math.log(time / (self.launch + self.predict(shape, name))) for name, time in shape.measured.items()]
             mean = sum(errors) / len(errors)
             total += sum((error - mean) ** 2 for error in errors) + SCALE_WEIGHT * mean**2
+            total += self.choice_weight and self.choice_weight * math.log(shape.to_fastest(self))
         return total
 
     def search(self):

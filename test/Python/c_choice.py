@@ -128,7 +128,7 @@ class CChoice(unittest.TestCase):
         extents = {"B": 1, "H": 3, "SQ": 64, "HK": 2, "SK": 64}
         status, message, _ = self.launch_c(extents)
         self.assertEqual((status, "must be a multiple of" in message), (2, True))
-        self.assertEqual(self.choose_c(extents), (0, [math.inf] * 3))
+        self.assertEqual(self.choose_c(extents), (0, [math.inf] * len(self.kernel.alternatives)))
         self.assertEqual(self.choose_c({**extents, "H": -1})[0], -1)
         self.assertEqual(self.choose_c({**extents, "H": 2**31})[0], -1)
 

@@ -120,18 +120,25 @@ class Alternatives(unittest.TestCase):
                       self.compile(source.replace("? BN : 32", "? true : 32"), status=3))  # fmt: skip
 
     def test_packed_heads(self):
-        """At d = 256 heads share a tile with a causal mask, and there are longer steps without one."""
-        for causal, names in (("true", ["HEADS1", "HEADS2"]), ("false", ["BN64", "BN80"])):
+        """At d = 256 heads share a tile with a causal mask, and there are longer steps without one. Tiles of 64 rows are for
+        grids of few."""
+        for causal, names in (
+            ("true", ["HEADS1_BM128", "HEADS1_BM64", "HEADS2_BM128"]),
+            ("false", ["BM128_BN64", "BM128_BN80", "BM64_BN64"]),
+        ):
             bundle = self.compile("attention_fwd", "-DD=256", f"-DCAUSAL={causal}")
             self.assertEqual([kernel["name"] for kernel in bundle["kernels"]], [f"attention_fwd_{name}" for name in names])
 
     def test_attention(self):
-        for d, kernels in ((64, (256, 192, 128)), (128, (128, 192))):
-            for causal in ("false", "true"):
-                models = self.models(self.compile("attention_fwd", f"-DD={d}", f"-DCAUSAL={causal}"))
-                self.assertEqual(list(models), [f"attention_fwd_BM{rows}" for rows in kernels])
-                parameters, model = models[f"attention_fwd_BM{kernels[0]}"]
-                self.assertEqual(model["from"], "measured")
+        of_64 = [f"attention_fwd_BM{rows}" for rows in (256, 192, 128, 64)]
+        of_128 = [f"attention_fwd_BM{tile}" for tile in ("128_BN128", "128_BN64", "192_BN64", "64_BN64")]
+        packed = [*(name.replace("_BM", "_HEADS1_BM") for name in of_128), "attention_fwd_HEADS2_BM128_BN64"]
+        for d, both in ((64, (of_64, of_64)), (128, (of_128, packed))):
+            for causal, names in zip(("false", "true"), both):
+                models = self.models(self.compile("attention_fwd", f"-DD={d}", f"-DCAUSAL={causal}", "--shape-class=many-short"))
+                self.assertEqual(list(models), names)
+                self.assertEqual({model["from"] for _, model in models.values()}, {"measured"})
+                _, model = models[names[0]]
                 self.assertEqual(model["order"], "descending" if causal == "true" else "linear")
                 # An iteration of 256 x 64 or of 128 x 128 elements takes about a microsecond.
                 self.assertGreater(model["iteration_us"], 0.8)
