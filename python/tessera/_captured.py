@@ -63,6 +63,8 @@ class Found:
 def describe(found, name, value, level=0):
     """A captured value as constants; `found` keeps tensors and numbers."""
     value = found.convert(value)
+    if not found.is_compiling() and _is_scalar_of_numpy(value):
+        value = value.item()
     if isinstance(value, found.tensors):
         return _describe_tensor(found, name, value)
     if value is None or isinstance(value, (bool, str)):
@@ -87,6 +89,10 @@ def describe(found, name, value, level=0):
         f"a {type(value).__name__}, whose parts may change: give what the function needs of it a name of its own, outside of "
         "the function",
     )
+
+
+def _is_scalar_of_numpy(value):
+    return type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0
 
 
 def _is_plain(found, value):

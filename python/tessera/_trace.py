@@ -231,7 +231,7 @@ class Value:
     def __float__(self):
         fail("a traced value as a Python float; functions of it are those of tessera or torch, as tessera.tanh(x)")
 
-    __int__ = __float__
+    __int__ = __round__ = __trunc__ = __floor__ = __ceil__ = __float__
 
     def __iter__(self):
         fail("a loop over a traced value, which is one number")

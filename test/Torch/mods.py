@@ -6,6 +6,7 @@ import math
 import unittest
 import unittest.mock
 
+import numpy
 import problems
 import torch
 from problems import make
@@ -114,6 +115,8 @@ class Captured(Cases):
     def test_arguments(self):
         self.check(lambda s, b, h, q, k, c, slopes: c * (s / c).tanh() - slopes[h], score_args=(1.5, TABLE))
         self.check(mask_mod=lambda b, h, q, k, n, m: (k < n) & (k >= m), mask_args=(9, torch.tensor(2)))
+        scalars = numpy.float32(0.5), numpy.int64(3), numpy.bool_(True)
+        self.check(lambda s, b, h, q, k: (s * scalars[0] + k) if scalars[2] else s, lambda b, h, q, k: k <= q + scalars[1])
 
     def test_other_values(self):
         """Other tensors and numbers need no new source; numbers that Python asks for do."""
@@ -371,6 +374,10 @@ class Refusals(Cases):
         self.refuse("too many positional arguments; the function is called", lambda s, b, h, q: s)
         self.refuse("missing a required argument: 'n'", mask_mod=lambda b, h, q, k, n: k < n)
         self.refuse("with \\(b, h, q, k\\) and 1 further", mask_mod=lambda b, h, q, k: k < q, mask_args=(3,))
+
+    def test_numbers_of_python(self):
+        for function in (float, int, round, math.floor, math.trunc):
+            self.refuse("a traced value as a Python float; functions of it are", lambda s, b, h, q, k: function(s))
 
     def test_arguments(self):
         score = {"score_mod": lambda s, b, h, q, k: s}
