@@ -8,10 +8,12 @@ alternatives, which are timed in turns with the peers of bench/attention.py. The
 alternative that `kernel.choice` names.
 
 Bundles: --list FILE with the options of the run, where the compiler is, then test/gpu/build_bundles.py --groups= --extra
-FILE. Results are written after each shape.
+FILE. Results are written after each shape. --former RECORD goes on with a run that was ended before its last shape, of the
+same commit and options on such a GPU: one record is of both.
 """
 
 import dataclasses
+import json
 import math
 import random
 import statistics
@@ -107,6 +109,7 @@ def parse_arguments(arguments=None):
     parser.add_argument("--seed", type=int, default=13, help="other shapes (default: %(default)s)")
     parser.add_argument("--gigabytes", type=float, default=4, help="the most memory of tensors (default: %(default)s)")
     parser.add_argument("--teraflop", type=float, default=10, help="the most arithmetic (default: %(default)s)")
+    parser.add_argument("--former", metavar="RECORD", help="the .json of a run whose shapes are not measured again")
     common.add_list_option(parser)
     parser.set_defaults(milliseconds=60, rounds=6)
     return parser.parse_args(arguments)
@@ -172,6 +175,21 @@ def summary_rows(records):
         }  # fmt: skip
 
 
+def read_former(path, header, points):
+    """{point: record} of a former run; SystemExit where it is of something else than this one."""
+    with open(path) as file:
+        former = json.load(file)
+    for name, value in header.items():
+        if name != "date" and former.get(name) != value:
+            raise SystemExit(f"{path} has {name} {former.get(name)}, and this run {value}")
+    fields = [field.name for field in dataclasses.fields(Point)]
+    found = {Point(*(record[name] for name in fields)): record for record in former["results"]}
+    strange = [point for point in found if point not in points]
+    if strange:
+        raise SystemExit(f"{path} has {strange[0]}, which is no shape of this run; give the options that it had")
+    return found
+
+
 def measure(kernel, point, options, stopwatch):
     """The record of a shape."""
     problem = attention.Problem(point.d, point.seqlen, point.mask == "causal", "bf16", point.batch, point.heads,
@@ -200,8 +218,13 @@ def main():
         f"Attention forward, bf16, {options.shapes} shapes of seed {options.seed}: the alternative that a launch takes "
         "against the fastest (medians of CUDA-event times, L2 flushed, contestants in turns) and against the peers."
     )
-    results, records, kernels = common.Results(options, "choice", common.describe_gpu(), method), [], {}
-    for point in draw_points(options):
+    results, kernels = common.Results(options, "choice", common.describe_gpu(), method), {}
+    points = draw_points(options)
+    former = read_former(options.former, results.header, points) if options.former else {}
+    records = list(former.values())
+    for point in points:
+        if point in former:
+            continue
         wanted = configuration(point.d, point.mask, classes.find(point))
         if wanted["name"] not in kernels:
             kernels[wanted["name"]] = common.load_kernel(source, wanted)

@@ -275,6 +275,20 @@ class Choices(unittest.TestCase):
         with self.assertRaisesRegex(SystemExit, "give the options that --list had"):
             classes.find(points[1])
 
+    def test_former_run(self):
+        """Goes on with a record of the same commit, GPU and shapes, and with no other."""
+        points, header = choice.draw_points(self.options()), {"date": "today", "commit": "abc", "gpu": "H"}
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "record.json")
+            results = [{**dataclasses.asdict(point), "ms": 1.0} for point in points[:2]]
+            with open(path, "w") as file:
+                json.dump({**header, "date": "yesterday", "results": results}, file)
+            self.assertEqual(choice.read_former(path, header, points), dict(zip(points, results)))
+            with self.assertRaisesRegex(SystemExit, "has commit abc, and this run def"):
+                choice.read_former(path, {**header, "commit": "def"}, points)
+            with self.assertRaisesRegex(SystemExit, "no shape of this run; give the options that it had"):
+                choice.read_former(path, header, points[1:])
+
     def test_summary(self):
         point = choice.Point(64, "causal", 1, 14, 2, 6144)
         made = argparse.Namespace(name="attention_fwd_BM192", index=1,
