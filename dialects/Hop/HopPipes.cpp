@@ -194,10 +194,11 @@ LogicalResult BulkStoreOp::verify() {
   Value source = getSource();
   while (auto slice = source.getDefiningOp<SliceOp>())
     source = slice.getSource();
-  if (inFlight && !source.getDefiningOp<StagingOp>())
-    return emitOpError(
-        "leaves copies in flight that read a slot, which is given back when they are "
-        "done; copy from hop.staging");
+  auto role = (*this)->getParentOfType<RoleOp>();
+  if (inFlight && !source.getDefiningOp<StagingOp>() && role && !role.isElected())
+    return emitOpError("leaves copies in flight that read a slot, which another thread than the "
+                       "one that copies gives back; copy from hop.staging, or in a role of one "
+                       "thread");
   return verifyCopy(*this, getSource().getType().getTile(), getView(), getIndices(), getBox());
 }
 
@@ -213,8 +214,18 @@ static LogicalResult verifyTicket(Op op) {
   return success();
 }
 
+LogicalResult BulkReadWaitOp::verify() {
+  auto role = (*this)->getParentOfType<RoleOp>();
+  return role && role.isElected() ? success() : verifyOnAllThreads(*this);
+}
+
 LogicalResult TicketWaitOp::verify() { return verifyTicket(*this); }
-LogicalResult TicketPassOp::verify() { return verifyTicket(*this); }
+
+LogicalResult TicketPassOp::verify() {
+  if (int64_t inFlight = getInFlight(); inFlight < 0 || inFlight > 7)
+    return emitOpError("leaves 0 to 7 copies in flight, got ") << inFlight;
+  return verifyTicket(*this);
+}
 
 LogicalResult TicketPeekOp::verify() {
   auto role = (*this)->getParentOfType<RoleOp>();
@@ -252,8 +263,16 @@ static MmaWaitOp waitOf(MmaIssueOp issue) {
   return {};
 }
 
-/// Reports a product that reads `tile` and may still be in flight at `release`, which hands its
-/// slot on, and a read or a write of it that comes later.
+/// Whether a wait for reads stands between `store` and `release`, in the block of both.
+static bool isReadBefore(BulkStoreOp store, Operation *release) {
+  for (Operation *op = store->getNextNode(); op && op != release; op = op->getNextNode())
+    if (isa<BulkReadWaitOp, BulkStoreWaitOp>(op))
+      return true;
+  return false;
+}
+
+/// Reports a product or a copy that reads `tile` and may still be in flight at `release`, which
+/// hands its slot on, and a read or a write of it that comes later.
 static LogicalResult verifyUsesDone(Operation *release, Value tile) {
   auto isBefore = [&](Operation *op) {
     Operation *ancestor = release->getBlock()->findAncestorOpInBlock(*op);
@@ -266,6 +285,10 @@ static LogicalResult verifyUsesDone(Operation *release, Value tile) {
   for (Operation *user : tile.getUsers()) {
     if (isa<SliceOp, OverlayOp>(user) && failed(verifyUsesDone(release, user->getResult(0))))
       return failure();
+    if (auto store = dyn_cast<BulkStoreOp>(user);
+        store && store.getInFlight() > 0 && !isReadBefore(store, release))
+      return release->emitOpError("gives a slot away that a copy in flight reads; put "
+                                  "hop.bulk_read_wait before it");
     if ((isa<StageOp, GatherOp, BulkStoreOp>(user) && !isBefore(user)) ||
         (isa<FetchOp, TransposeOp>(user) && isBehind(user))) {
       InFlightDiagnostic diag = release->emitOpError("gives a slot away that is used later");

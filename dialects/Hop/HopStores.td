@@ -123,8 +123,8 @@ def Hop_BulkStoreOp : Hop_Op<"bulk_store"> {
     to those of the view (cp.reduce.async.bulk.tensor, PTX ISA 9.7.9.27.1.3).
 
     With `in_flight` n the thread goes on while its last n copies may still read shared memory. Who writes to the source of
-    one of them has met the thread since a later copy that leaves fewer, or since `hop.bulk_read_wait`. From `hop.staging`
-    alone, at most 7: a slot is given back as soon as its copy is done. Before the role ends, a wait for the copies or a
+    one of them has met the thread since a later copy that leaves fewer, or since `hop.bulk_read_wait`. At most 7. From a slot
+    only in a role of one thread, which waits by `hop.bulk_read_wait` before it gives the slot back. Before the role ends, a wait for the copies or a
     copy without `in_flight` comes on every way; a role without is refused.
 
     With `exchanged` the source is this block's part of a sum over its cluster: a block past the end of the grid stores its part
@@ -158,7 +158,7 @@ def Hop_BulkStoreWaitOp : Hop_Op<"bulk_store_wait"> {
   let assemblyFormat = "attr-dict";
 }
 
-def Hop_BulkReadWaitOp : Hop_Op<"bulk_read_wait", [Hop_OnWarps]> {
+def Hop_BulkReadWaitOp : Hop_Op<"bulk_read_wait"> {
   let summary = "Waits until the bulk stores of this thread have read shared memory";
   let description = [{
     PTX ISA 9.7.9.27.2.3, `cp.async.bulk.wait_group.read`. Behind stores that leave copies `in_flight`.
@@ -168,6 +168,7 @@ def Hop_BulkReadWaitOp : Hop_Op<"bulk_read_wait", [Hop_OnWarps]> {
     ```
   }];
   let assemblyFormat = "attr-dict";
+  let hasVerifier = 1;
 }
 
 def Hop_TicketWaitOp : Hop_Op<"ticket.wait"> {
@@ -213,7 +214,8 @@ def Hop_TicketPassOp : Hop_Op<"ticket.pass"> {
   let description = [{
     The thread that starts the role's bulk stores waits until all of them have been written
     (`cp.async.bulk.wait_group`, PTX ISA 9.7.9.27.2.3), and makes ticket `number` `value` (`st.release.gpu`, 9.7.9.11).
-    With a condition nothing is done where it is false.
+    With a condition nothing is done where it is false. With `in_flight` n its last n copies may still be on their way: those
+    of other tiles. `late` lets `hop-pass-late` move it into the next step of a loop.
 
     ```mlir
     hop.ticket.pass %S[%number] tile [64, 64] to %next : !tile.view<[M, 64], f32>
@@ -221,9 +223,10 @@ def Hop_TicketPassOp : Hop_Op<"ticket.pass"> {
     ```
   }];
   let arguments = (ins Tile_ViewType:$view, Index:$number, DenseI64ArrayAttr:$tile, Index:$value,
-                       Optional<I1>:$condition);
+                       Optional<I1>:$condition, UnitAttr:$late,
+                       DefaultValuedAttr<I64Attr, "0">:$in_flight);
   let assemblyFormat =
-    "$view `[` $number `]` `tile` $tile `to` $value (`if` $condition^)? attr-dict `:` qualified(type($view))";
+    "$view `[` $number `]` `tile` $tile `to` $value (`if` $condition^)? (`late` $late^)? (`in_flight` $in_flight^)? attr-dict `:` qualified(type($view))";
   let hasVerifier = 1;
 }
 

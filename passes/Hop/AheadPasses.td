@@ -83,7 +83,7 @@ def PeekTickets : Pass<"hop-peek-tickets", "::tessera::hop::KernelOp"> {
   let description = [{
     A thread that waits for a ticket, copies, waits until that has been written and passes the ticket on does one after the
     other, and each takes as long as a way to the L2 cache and back. In a loop of a role of one thread with one such
-    wait and pass, the ticket of the next step is asked for before the pass. Where it is there, which is so as long as grid
+    wait and pass, the ticket of the next step is asked for before the pass, or at the end of a step that passes on late. Where it is there, which is so as long as grid
     points do not follow each other closely, the next step does not ask again.
 
     In the last step the thread asks for the ticket of that step once more. Where the scalars of the loop leave none of the
@@ -103,6 +103,42 @@ def PeekTickets : Pass<"hop-peek-tickets", "::tessera::hop::KernelOp"> {
       hop.ticket.pass %S[%i] tile [64, 64] to %y : !tile.view<[M, 64], f32>
       scf.yield %next : index
     }
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect", "::mlir::arith::ArithDialect"];
+}
+
+def PassLate : Pass<"hop-pass-late", "::tessera::hop::KernelOp"> {
+  let summary = "Pass a ticket on under the copy of the next step";
+  let description = [{
+    A thread that waits until its copy has been written and passes the ticket of that tile on takes longer for it than for the
+    copy. In a loop of a role of one thread with one such wait and pass, which may be `late`, the ticket of a step is passed
+    on in the next one, when the copy of that is on its way: the one before has been written by then, and only the release
+    takes time, under the copy. The last ticket is passed on behind the loop.
+
+    Grid points that follow each other do so in somewhat more than a step then. `tile-order-sums` marks the stores whose
+    grid points lie more than one tile apart. It is done where the scalars of the loop leave registers of the role.
+
+    ```mlir
+    scf.for %i = %first to %past step %c1 {
+      %part = hop.pipe.wait %parts : !hop.pipe<tensor<64x64xf32>, 1> -> !hop.shared<tensor<64x64xf32>, rows = 64>
+      hop.ticket.wait %S[%i] tile [64, 64] is %x : !tile.view<[M, 64], f32>
+      hop.bulk_store %part, %S[%row, %c0] add : !hop.shared<tensor<64x64xf32>, rows = 64>, !tile.view<[M, 64], f32>
+      hop.pipe.release %parts, %part : !hop.pipe<tensor<64x64xf32>, 1>, !hop.shared<tensor<64x64xf32>, rows = 64>
+      hop.ticket.pass %S[%i] tile [64, 64] to %y late : !tile.view<[M, 64], f32>
+    }
+    // becomes
+    scf.for %i = %first to %past step %c1 {
+      %part = hop.pipe.wait %parts : !hop.pipe<tensor<64x64xf32>, 1> -> !hop.shared<tensor<64x64xf32>, rows = 64>
+      hop.ticket.wait %S[%i] tile [64, 64] is %x : !tile.view<[M, 64], f32>
+      hop.bulk_store %part, %S[%row, %c0] add in_flight 1 : !hop.shared<tensor<64x64xf32>, rows = 64>, !tile.view<[M, 64], f32>
+      %before = arith.subi %i, %c1 : index
+      %any = arith.cmpi sgt, %i, %first : index
+      hop.ticket.pass %S[%before] tile [64, 64] to %y if %any in_flight 1 : !tile.view<[M, 64], f32>
+      hop.bulk_read_wait
+      hop.pipe.release %parts, %part : !hop.pipe<tensor<64x64xf32>, 1>, !hop.shared<tensor<64x64xf32>, rows = 64>
+    }
+    hop.ticket.pass %S[%last] tile [64, 64] to %y if %some : !tile.view<[M, 64], f32>
     ```
   }];
   let dependentDialects = ["::tessera::hop::HopDialect", "::mlir::arith::ArithDialect"];

@@ -40,11 +40,15 @@ private:
   static void peek(scf::ForOp loop) {
     auto wait = onlyOne<hop::TicketWaitOp>(*loop.getBody());
     auto pass = onlyOne<hop::TicketPassOp>(*loop.getBody());
-    if (!wait || !pass || !wait->isBeforeInBlock(pass) || loop.getUnsignedCmp() ||
-        !hasRegistersForStep(loop))
+    if (!wait || !pass || !wait->isBeforeInBlock(pass) || loop.getUnsignedCmp())
+      return;
+    // A ticket that is passed on late, where there are registers for it, is that of the step
+    // before.
+    bool isLate = pass.getCondition() != nullptr;
+    if (!isLate && !hasRegistersForStep(loop))
       return;
     Location loc = pass.getLoc();
-    IRRewriter rewriter(pass);
+    IRRewriter rewriter(isLate ? loop.getBody()->getTerminator() : pass.getOperation());
     // Behind the last step there is none.
     Value next = arith::AddIOp::create(rewriter, loc, loop.getInductionVar(), loop.getStep());
     Value isRun =

@@ -185,6 +185,12 @@ void TicketWriter::write(const OrderedSum &sum) {
   }
   Value number = numberOf(store, builder);
   store.setTicket(number, from, to);
+  // A ticket that is passed on late comes more than a step behind the copy. Where grid points lie
+  // one tile apart a step is as long as a ticket takes, and with a mask they begin a step apart.
+  if (kernel.getScheduleFields().store == StoreKind::writer &&
+      tilesApart(kernel, sum) * together > 1)
+    TileDialect::LateTicketAttrHelper(store.getContext())
+        .setAttr(store, UnitAttr::get(store.getContext()));
   auto tile = cast<RankedTensorType>(store.getValue().getType());
   int64_t tickets = ticketsOf(store);
   store.emitRemark("sums follow grid index ")

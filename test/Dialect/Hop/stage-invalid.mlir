@@ -175,7 +175,39 @@ hop.kernel @from_slot attributes {argument_names = ["y"], argument_types = [!Vie
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %s = hop.pipe.wait %p : !hop.pipe<tensor<64x64xf32>, 1> -> !Part
-    // expected-error@+1 {{leaves copies in flight that read a slot, which is given back when they are done; copy from hop.staging}}
+    // expected-error@+1 {{leaves copies in flight that read a slot, which another thread than the one that copies gives back; copy from hop.staging, or in a role of one thread}}
     hop.bulk_store %s, %y[%m, %c0] add in_flight 1 : !Part, !View
+  }
+}
+
+// -----
+
+!View = !tile.view<[M, 64], f32>
+!Part = !hop.shared<tensor<64x64xf32>, rows = 64>
+hop.kernel @unread attributes {argument_names = ["y"], argument_types = [!View],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%y: !View, %m: index):
+  %p = hop.pipe.create "k" : !hop.pipe<tensor<64x64xf32>, 1>
+  hop.role @writer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %s = hop.pipe.wait %p : !hop.pipe<tensor<64x64xf32>, 1> -> !Part
+    hop.bulk_store %s, %y[%m, %c0] add in_flight 1 : !Part, !View
+    // expected-error@+1 {{gives a slot away that a copy in flight reads; put hop.bulk_read_wait before it}}
+    hop.pipe.release %p, %s : !hop.pipe<tensor<64x64xf32>, 1>, !Part
+    hop.bulk_read_wait
+  }
+}
+
+// -----
+
+!View = !tile.view<[M, 64], f32>
+hop.kernel @many attributes {argument_names = ["y"], argument_types = [!View],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%y: !View, %m: index):
+  hop.role @writer elected {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{leaves 0 to 7 copies in flight, got 8}}
+    hop.ticket.pass %y[%m] tile [64, 64] to %m in_flight 8 : !View
   }
 }

@@ -129,6 +129,15 @@ TICKETS = {
         "read, not written": (replaced(r"bulk\.wait_group 0;", "bulk.wait_group.read 0;"), {"race"}),
     },
 }  # fmt: skip
+# What passes a ticket on under the next copy.
+LATE = {
+    **TICKETS["damages"],
+    "relaxed peek": (replaced(r"ld\.acquire(\.gpu\.global\.b32 %r)", r"ld.relaxed\1"), {"race"}),
+    "two in flight": (replaced(r"bulk\.wait_group 1;", "bulk.wait_group 2;"), {"race"}),
+    "late, read, not written": (replaced(r"bulk\.wait_group 1;", "bulk.wait_group.read 1;"), {"race"}),
+    "given back unread": (replaced(r"bulk\.wait_group\.read 0;", "bulk.wait_group.read 1;"), {"race", "slot-overwritten"}),
+    "last in flight": (replaced(r"bulk\.wait_group 0;", "bulk.wait_group 1;"), {"race"}),
+}
 CASES = {
     # A computed operand.
     "operand": {
@@ -306,10 +315,7 @@ CASES = {
     # Of two writers, who have a ticket each and ask for the next one ahead.
     "tickets-writer": {
         **TICKETS,
-        "damages": {
-            **TICKETS["damages"],
-            "relaxed peek": (replaced(r"ld\.acquire(\.gpu\.global\.b32 %r)", r"ld.relaxed\1"), {"race"}),
-        },
+        "damages": LATE,
         "schedule": "placement=apart,sums=fixed,store=writer,consumers=2,stages=2",
         "buffers": {**TICKETS["buffers"], "tickets": {"type": "s32", "shape": [2 * KEYS // 64], "fill": "zero"}},
     },
@@ -317,10 +323,7 @@ CASES = {
     "tickets-pairs": {
         **TICKETS,
         "blocks": 4,
-        "damages": {
-            **TICKETS["damages"],
-            "relaxed peek": (replaced(r"ld\.acquire(\.gpu\.global\.b32 %r)", r"ld.relaxed\1"), {"race"}),
-        },
+        "damages": LATE,
         "schedule": "placement=apart,cluster=2,exchange=1,sums=fixed,store=writer,consumers=2,stages=2",
         "buffers": {**TICKETS["buffers"], "tickets": {"type": "s32", "shape": [4 * KEYS // 64], "fill": "zero"}},
         "params": [
