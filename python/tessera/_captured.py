@@ -190,6 +190,8 @@ class _Maker:
         self._constants = constants
         #: Names of arguments by the indices of what was found: of views, and of numbers by their types.
         self.views, self.numbers = {}, {"f32": {}, "i32": {}}
+        #: The constants that are indices of views, as View has them.
+        self.reach = []
 
     def make(self, part):
         kind, *rest = part
@@ -223,7 +225,9 @@ class _Maker:
         self.views[index] = _make_name(name, index)
         dims = tuple(f"N{index}_{axis}" for axis in range(rank))
         if dims:
-            return _trace.View(function, self.views[index], dims, element, name)
+            view = _trace.View(function, self.views[index], dims, element, name)
+            self.reach.append((index, name, view.reach))
+            return view
         number = _trace.View(function, self.views[index], (1,), element, name)
         return _trace.Late(function, number.kind, lambda: number[0])
 
@@ -282,13 +286,19 @@ class _Written:
         ]
         self.views, self.numbers, self.integers = (tuple(part) for part in (asked, *numbers))
         self.names = "|".join(",".join(part.values()) for part in (asked, *numbers))
+        # (what was found, how much its dimension has to have, what is wrong otherwise), of indices that are constants.
+        self.reach = tuple(
+            (index, axis, constant + 1 if constant >= 0 else -constant,
+             f"{place}index {constant} of '{label}' lies outside, as dimension {axis} has an extent of")
+            for index, label, reach in maker.reach for place, axis, constant in reach
+        )  # fmt: skip
 
 
 class _NotWritten:
     """Why there is no source: a problem, or a number that Python needs while it traces."""
 
     def __init__(self, problem=None, needed=None):
-        self.problem, self.needed = problem, needed
+        self.problem, self.needed, self.reach = problem, needed, ()
 
 
 @functools.lru_cache(maxsize=256, typed=True)
@@ -319,4 +329,8 @@ def find(found, write, score_mod, score_args, mask_mod, mask_args):
         number = number if isinstance(number, float) else operator.index(number)
         constants = (*constants, written.needed, number)
         written = write(score, mask, constants)
+    for index, axis, least, problem in written.reach:
+        extent = found.values[index].shape[axis]
+        if extent < least:
+            return _NotWritten(f"{problem} {extent}")
     return written

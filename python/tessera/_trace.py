@@ -371,8 +371,10 @@ class Refused:
 class View:
     """An argument of the kernel whose elements a function takes by index."""
 
-    def __init__(self, function, name, dims, element="f32", label=None, places=()):
+    def __init__(self, function, name, dims, element="f32", label=None, places=(), reach=None):
         self.function, self.name, self.dims, self.element, self._places = function, name, dims, element, places
+        #: The constants that are indices, by their places: lines of Python, and numbers of dimensions.
+        self.reach = {} if reach is None else reach
         #: What the user calls it.
         self.label = label or name
 
@@ -399,20 +401,22 @@ class View:
         if len(indices) > rank:
             fail(f"'{self.label}' has {len(self.dims)} dimensions ({', '.join(map(str, self.dims))}), got "
                  f"{len(indices) + len(self._places)} indices")  # fmt: skip
-        places = (*self._places, *map(self._read_index, indices, self.dims[len(self._places) :]))
+        places = (*self._places, *map(self._read_index, indices, range(len(self._places), len(self.dims))))
         if len(indices) < rank:
-            return View(self.function, self.name, self.dims, self.element, self.label, places)
+            return View(self.function, self.name, self.dims, self.element, self.label, places, self.reach)
         return self._load(", ".join(places))
 
-    def _read_index(self, index, dim):
+    def _read_index(self, index, axis):
         """The name of an index of a dimension; a negative constant counts from the end."""
         if index is None or index is Ellipsis or isinstance(index, slice):
             fail(f"an index of '{self.label}' is a slice, None or ...; a function takes one element, by integers")
         function, value = self.function, self.function.lift(index)
         if value.kind not in ("i32", "i64"):
             fail(f"an index is an integer, got {value.kind}")
-        if isinstance(index, int) and index < 0:
-            value = self.extent(dim) + index
+        if isinstance(index, int):
+            self.reach[_place(), axis, index] = None
+            if index < 0:
+                value = self.extent(self.dims[axis]) + index
         return function.emit("index", f"arith.index_cast {value.name} : {value.kind} to index").name
 
     def extent(self, dim):

@@ -375,6 +375,16 @@ class Refusals(Cases):
         self.refuse("missing a required argument: 'n'", mask_mod=lambda b, h, q, k, n: k < n)
         self.refuse("with \\(b, h, q, k\\) and 1 further", mask_mod=lambda b, h, q, k: k < q, mask_args=(3,))
 
+    def test_constant_indices(self):
+        table, row = torch.randn(3, 4), torch.randn(2)
+        self.check(lambda s, b, h, q, k: s + table[2, -4] + table[-3][3] + row[1] + row[-2])
+        self.refuse("index 3 of 'table' lies outside, as dimension 0 has an extent of 3", lambda s, b, h, q, k: s + table[3, h])
+        self.refuse("index -5 of 'table' lies outside, as dimension 1 has", lambda s, b, h, q, k: s + table[h][-5])
+        given = {"score_mod": lambda s, b, h, q, k, x: s + x[1], "score_args": (torch.randn(1),)}
+        self.refuse("index 1 of 'x' lies outside", **given)
+        # The source is the same for a longer one.
+        self.check(given["score_mod"], score_args=(row,))
+
     def test_numbers_of_python(self):
         for function in (float, int, round, math.floor, math.trunc):
             self.refuse("a traced value as a Python float; functions of it are", lambda s, b, h, q, k: function(s))
