@@ -2,6 +2,9 @@
 
 #include "tools/tessera/CommandLine.h"
 #include "tools/tessera/Commands.h"
+#include "tools/tessera/KernelSource.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/CrashRecoveryContext.h"
 #include <CLI/CLI.hpp>
@@ -46,6 +49,14 @@ static std::vector<std::string> getArguments(int argc, char **argv) {
   return arguments;
 }
 
+/// Says that there is no subcommand of this name, and which there are.
+static int refuseSubcommand(const CLI::App &app, llvm::StringRef name) {
+  std::vector<const CLI::App *> all = app.get_subcommands([](const CLI::App *) { return true; });
+  return failUsage(
+      "there is no subcommand '" + name + "'; there are " +
+      llvm::join(llvm::map_range(all, [](auto *one) { return one->get_name(); }), ", "));
+}
+
 int tessera::runCommandLine(int argc, char **argv) {
   // An error that LLVM deems fatal then becomes one with a source location.
   llvm::CrashRecoveryContext::Enable();
@@ -66,6 +77,8 @@ int tessera::runCommandLine(int argc, char **argv) {
   } catch (const CLI::RuntimeError &error) {
     return error.get_exit_code();
   } catch (const CLI::ParseError &error) {
+    if (app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-')
+      return refuseSubcommand(app, argv[1]);
     return app.exit(error) == 0 ? ExitSuccess : ExitUsage;
   }
   return ExitSuccess;
