@@ -4,6 +4,7 @@
 #include "dialects/Tile/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -63,6 +64,14 @@ static SmallVector<T> takeCommon(SmallVectorImpl<T> &a, SmallVectorImpl<T> &b) {
   return common;
 }
 
+/// Whether a condition is a comparison of floating-point numbers, or made of one.
+static bool comparesFloats(Value condition) {
+  Operation *op = condition.getDefiningOp();
+  if (!op || !getElementTypeOrSelf(condition).isInteger(1))
+    return false;
+  return isa<arith::CmpFOp>(op) || llvm::any_of(op->getOperands(), comparesFloats);
+}
+
 std::optional<LinearForm> LinearForm::choose(Value condition, const LinearForm &a,
                                              const LinearForm &b, RankedTensorType type,
                                              ImplicitLocOpBuilder &builder) {
@@ -83,8 +92,10 @@ std::optional<LinearForm> LinearForm::choose(Value condition, const LinearForm &
     form.terms.push_back({rest, {}, false, {}});
     return form;
   }
-  // The same tile times one of two scalars.
-  if (!a.isSingle() || !b.isSingle() || a.terms.front().tile != b.terms.front().tile)
+  // The same tile times one of two scalars. By a comparison of scores it is known no earlier than
+  // they are, and the factors would take as many registers.
+  if (comparesFloats(condition) || !a.isSingle() || !b.isSingle() ||
+      a.terms.front().tile != b.terms.front().tile)
     return std::nullopt;
   auto getFactor = [&](const Term &term) {
     LinearForm factor(term.factor);

@@ -47,27 +47,50 @@ tile.kernel @bonuses(%x: !X, %bonus: f32, %scale: f32) grid(%m = M ceildiv 64) {
 }
 
 // One tile times one of two numbers; a third, by another condition, is added.
-func.func @leak(%s: f32, %slope: f32, %q: i32, %k: i32) -> f32 {
-  %zero = arith.constant 0.0 : f32
+func.func @stripe(%s: f32, %slope: f32, %q: i32, %k: i32) -> f32 {
   %one = arith.constant 1.0 : f32
   %two = arith.constant 2.0 : f32
   %c7 = arith.constant 7 : i32
-  %is_positive = arith.cmpf ogt, %s, %zero : f32
+  %is_before = arith.cmpi slt, %q, %k : i32
   %small = arith.mulf %s, %slope : f32
-  %y = arith.select %is_positive, %s, %small : f32
+  %y = arith.select %is_before, %s, %small : f32
   %is_near = arith.cmpi slt, %k, %c7 : i32
   %more = arith.select %is_near, %one, %two : f32
   %z = arith.addf %y, %more : f32
   func.return %z : f32
 }
-// CHECK-LABEL: tile.kernel @leaks
+// CHECK-LABEL: tile.kernel @stripes
 // CHECK-DAG:     %[[S:.*]] = tile.load
-// CHECK-DAG:     %[[POSITIVE:.*]] = arith.cmpf ogt, %[[S]]
+// CHECK-DAG:     %[[BEFORE:.*]] = arith.cmpi slt
 // CHECK-DAG:     %[[SLOPES:.*]] = tile.splat %slope
-// CHECK-DAG:     %[[FACTOR:.*]] = arith.select %[[POSITIVE]], %{{.*}}, %[[SLOPES]]
+// CHECK-DAG:     %[[FACTOR:.*]] = arith.select %[[BEFORE]], %{{.*}}, %[[SLOPES]]
 // CHECK-DAG:     %[[ADDED:.*]] = arith.select
 // CHECK:         %[[PRODUCT:.*]] = arith.mulf %[[S]], %[[FACTOR]]
 // CHECK-NEXT:    arith.addf %[[PRODUCT]], %[[ADDED]]
+tile.kernel @stripes(%x: !X, %slope: f32) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %s = tile.load %x[%row, %c0] : !X -> !T
+  %q = tile.iota %row axis 0 : !C
+  %k = tile.iota %c0 axis 1 : !C
+  %y = tile.map @stripe(%s, %slope, %q, %k) : (!T, f32, !C, !C) -> !T
+  tile.store %y, %x[%row, %c0] : !T, !X
+}
+
+// A comparison of scores chooses between the products: they, and not their factors, are in registers already.
+func.func @leak(%s: f32, %slope: f32, %q: i32, %k: i32) -> f32 {
+  %zero = arith.constant 0.0 : f32
+  %is_positive = arith.cmpf ogt, %s, %zero : f32
+  %is_before = arith.cmpi slt, %q, %k : i32
+  %keeps = arith.ori %is_positive, %is_before : i1
+  %small = arith.mulf %s, %slope : f32
+  %y = arith.select %keeps, %s, %small : f32
+  func.return %y : f32
+}
+// CHECK-LABEL: tile.kernel @leaks
+// CHECK:         %[[SMALL:.*]] = arith.mulf %[[S:.*]], %{{.*}} : tensor<64x32xf32>
+// CHECK-NEXT:    arith.select %{{.*}}, %[[S]], %[[SMALL]]
 tile.kernel @leaks(%x: !X, %slope: f32) grid(%m = M ceildiv 64) {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
