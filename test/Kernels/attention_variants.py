@@ -97,7 +97,7 @@ def main(kernel, folder):
     check(kernel, folder, (2, 1, 67, 50))
     check(kernel, folder, (2, 2, 67, 50), "causal")
     # Windows within a block, of several blocks, of everything, of the row's own key, and of one side.
-    for left, right in ((0, 0), (3, 5), (40, 0), (0, 20), (1000, 1000), (-1, 2), (7, -1), (-1, -1)):
+    for left, right in ((0, 0), (3, 5), (40, 0), (0, 20), (1000, 1000), (-1, 2), (7, -1), (-1, -1), (2**31 - 1, 5), (7, 2**31 - 1)):
         check(kernel, folder, (2, 1, 67, 90), "window", left, right)
     # More queries than keys: rows at the top see nothing.
     check(kernel, folder, (1, 1, 90, 33), "window", 10, 3)
