@@ -4,7 +4,8 @@ bf16, BSHD storage, batch and heads as in attention.py (16k tokens, hidden size 
 1024 keys; "packed" ones are given by where each begins, and not by number. FLOPs are counted on the pairs of a query and a
 key that the mask leaves, 4 d each. "to causal" is the rate of documents over that of the causal kernel on as many sequences of
 1024 tokens. Variants whose blocks are a list are timed with the kernels that write the list, and again ("kept") without: with
-a list that was made before, as FlexAttention's is. Bundles: --list FILE with the options of the run, then
+a list that was made before, as FlexAttention's is. "flex, listing" is FlexAttention that makes its list in each call too, and "to
+listing" our rate over that where we do. Bundles: --list FILE with the options of the run, then
 test/gpu/build_bundles.py --groups= --extra FILE. FlexAttention takes seconds to compile for each function and point.
 """
 
@@ -17,6 +18,8 @@ import peers
 from common import cases
 
 WINDOW, DOCUMENT, CAP = 1024, 1024, 50.0
+# FlexAttention with the list of blocks made in each call.
+LISTING = "flex, listing"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -226,8 +229,15 @@ def measure(case, problem, loaded, stopwatch, options):
         if options.no_peers:
             return {}
         peers.forget_compiled()
-        run = peers.attempt("flex", problem, lambda _: peers.flex(problem, *functions), lambda out: find_error(out, expected))
-        return {"flex": run} if run else {}
+        found = {}
+        for name, makes_list in (("flex", False), (LISTING, True)):
+            if makes_list and not case.has_list:
+                continue
+            make = lambda _, makes_list=makes_list: peers.flex(problem, *functions, makes_list=makes_list)  # noqa: E731
+            run = peers.attempt(name, problem, make, lambda out: find_error(out, expected))
+            if run:
+                found[name] = run
+        return found
 
     flops = 4 * problem.d * problem.heads * problem.batch * case.pairs(problem.seqlen)
     return common.measure_kernels(point, flops, kernels, prepare, find_peers, stopwatch)
@@ -243,7 +253,9 @@ def time_short(problem, kernel, stopwatch):
 
 def to_row(record):
     row = common.to_row(record, ("d", "seqlen", "batch", "heads", "case"), ("flex",))
-    causal = record.get("short_tflops")
+    causal, listing = record.get("short_tflops"), record.get("timings", {}).get(LISTING)
+    row[LISTING] = listing and listing["tflops"]
+    row["to listing"] = f"{row['tessera'] / row[LISTING]:.2f}" if listing and record["variant"] == "default" else None
     row["to causal"] = f"{row['tessera'] / causal:.2f}" if causal and "timings" in record else None
     return row
 

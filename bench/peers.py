@@ -150,15 +150,15 @@ def flex_plain(problem):
     return flex(problem, sees=(lambda b, h, r, c: c <= r) if problem.causal else None)
 
 
-def flex(problem, score=None, sees=None):
-    """FlexAttention, compiled: `score(s, b, h, r, c)` is of a score, `sees(b, h, r, c)` masks; both optional."""
+def flex(problem, score=None, sees=None, makes_list=False):
+    """FlexAttention, compiled: `score(s, b, h, r, c)` is of a score, `sees(b, h, r, c)` masks; both optional. With
+    `makes_list` each call makes the list of blocks, by a function that is compiled too; without it is made before."""
     import torch
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-    blocks = None if sees is None else create_block_mask(sees, None, None, problem.queries, problem.seqlen)
     scale, grouped = problem.scale, problem.kv_heads != problem.heads
 
-    def attend(q, k, v):
+    def attend(q, k, v, blocks):
         return flex_attention(q, k, v, score_mod=score, block_mask=blocks, scale=scale, enable_gqa=grouped)
 
     # PyTorch keeps what it compiled by the code object and gives up after eight for one: this one is not shared. With
@@ -167,10 +167,16 @@ def flex(problem, score=None, sees=None):
     function = torch.compile(
         types.FunctionType(code, globals(), code.co_name, None, attend.__closure__), dynamic=False, fullgraph=True
     )
+    make_list = torch.compile(create_block_mask) if makes_list else create_block_mask
     q, k, v = problem.transposed()
 
+    def find_blocks():
+        return None if sees is None else make_list(sees, None, None, problem.queries, problem.seqlen)
+
+    kept = None if makes_list else find_blocks()
+
     def run():
-        return function(q, k, v)
+        return function(q, k, v, find_blocks() if makes_list else kept)
 
     run()
     refuse_unfused(run, problem)
