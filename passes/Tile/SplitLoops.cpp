@@ -5,6 +5,7 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
+#include "passes/Analysis/IndexFacts.h"
 #include "passes/Analysis/MaskAnalysis.h"
 #include "passes/Analysis/RowBounds.h"
 #include "passes/Tile/TilePasses.h"
@@ -59,6 +60,7 @@ private:
     return evaluateBound(bound, sign, offset, builder);
   }
   void narrow(const InductionBound &bound);
+  Value none();
   Value toGrid(Value position);
   SmallVector<Term> findTerms(Value condition, bool arm);
   bool isKnown(const Term &term, Part part);
@@ -165,8 +167,15 @@ void LoopSplitter::narrow(const InductionBound &bound) {
   } else {
     Value holds = arith::CmpIOp::create(builder, arith::CmpIPredicate::sle, evaluate(bound, 1, 0),
                                         constant(0));
-    past = arith::SelectOp::create(builder, holds, past, lower);
+    past = arith::SelectOp::create(builder, holds, past, none());
   }
+}
+
+/// Behind no iteration, and not behind the loop's end, where what is masked at its start may begin.
+Value LoopSplitter::none() {
+  APInt least;
+  bool isRun = matchPattern(lower, m_ConstantInt(&least)) && least.isZero() && isNonNegative(upper);
+  return !maskedStart || isRun ? lower : arith::MinSIOp::create(builder, lower, upper).getResult();
 }
 
 /// The first induction value of the loop that is `position` or greater.
