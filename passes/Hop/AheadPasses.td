@@ -55,7 +55,8 @@ def JoinLoops : Pass<"hop-join-loops", "::tessera::hop::KernelOp"> {
   let description = [{
     `tile-split-loops` cuts a loop where its masks are needed. A role that has no masks has all pieces too, and they are
     alike. Two loops over [a, b) and [b, c) with the same body are one over [min(a, b), max(b, c)), also where one of them
-    has no iterations.
+    has no iterations. Of `max(b, c)` c is left where b is known to be at most c. And of `min(a, b)` a is left where b is at
+    least a, or `min(d, c)` for a d that is: if b is less than a then, neither loop has an iteration.
 
     That is done in roles that wait for tickets (`sums = fixed`): a thread that stores has few registers, and the bounds
     of its neighbours' loops take some of them. Other roles keep their pieces.

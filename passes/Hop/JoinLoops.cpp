@@ -52,6 +52,28 @@ private:
     return greater && llvm::is_contained(greater->getOperands(), least);
   }
 
+  /// Whether `value` is not above `limit`, whatever they are made of.
+  static bool isAtMost(Value value, Value limit) {
+    if (value == limit)
+      return true;
+    auto isBelow = [&](Value operand) { return isAtMost(operand, limit); };
+    if (auto least = value.getDefiningOp<arith::MinSIOp>())
+      return isBelow(least.getLhs()) || isBelow(least.getRhs());
+    if (auto greatest = value.getDefiningOp<arith::MaxSIOp>())
+      return isBelow(greatest.getLhs()) && isBelow(greatest.getRhs());
+    auto select = value.getDefiningOp<arith::SelectOp>();
+    return select && isBelow(select.getTrueValue()) && isBelow(select.getFalseValue());
+  }
+
+  /// Whether `between` is not below `first` unless `past` is. Then both loops are empty.
+  static bool isBehind(Value between, Value first, Value past) {
+    if (isAtLeast(between, first))
+      return true;
+    auto least = between.getDefiningOp<arith::MinSIOp>();
+    return least && ((least.getLhs() == past && isAtLeast(least.getRhs(), first)) ||
+                     (least.getRhs() == past && isAtLeast(least.getLhs(), first)));
+  }
+
   /// The loop behind `loop`, if only scalars are computed in between.
   static scf::ForOp nextLoop(scf::ForOp loop) {
     Operation *next = loop->getNextNode();
@@ -71,10 +93,13 @@ private:
       loop->getNextNode()->moveBefore(loop);
     OpBuilder builder(loop);
     Location loc = loop.getLoc();
-    if (!isAtLeast(between, first))
+    Value past = next.getUpperBound();
+    if (!isBehind(between, first, past))
       first = arith::MinSIOp::create(builder, loc, first, between);
+    if (!isAtMost(between, past))
+      past = arith::MaxSIOp::create(builder, loc, between, past);
     loop.setLowerBound(first);
-    loop.setUpperBound(arith::MaxSIOp::create(builder, loc, between, next.getUpperBound()));
+    loop.setUpperBound(past);
     next.erase();
   }
 };

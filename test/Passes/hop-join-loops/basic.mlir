@@ -77,6 +77,45 @@ hop.kernel @sums attributes {argument_names = ["s"], argument_types = [!S], grid
 
 // -----
 
+// The pieces of a loop that masks have cut are the whole loop, though nobody knows whether it begins before its end: where not,
+// all are empty.
+!S = !tile.view<[M, 64], f32>
+// CHECK-LABEL: hop.kernel @pieces
+// CHECK: hop.role @writer
+// CHECK: %[[TO:.*]] = tile.dim "M"
+// CHECK: %[[FROM:.*]] = arith.muli
+// CHECK: scf.for %{{.*}} = %[[FROM]] to %[[TO]] step
+// CHECK-NOT: scf.for
+hop.kernel @pieces attributes {argument_names = ["s"], argument_types = [!S], grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%s: !S, %m: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  hop.role @writer elected {
+  ^bb0(%wg: index):
+    %to = tile.dim "M"
+    %from = arith.muli %m, %c64 : index
+    %mask = arith.addi %m, %c64 : index
+    %all = arith.cmpi slt, %m, %c64 : index
+    %none = arith.minsi %from, %to : index
+    %most = arith.select %all, %to, %none : index
+    %masked = arith.maxsi %from, %mask : index
+    %first = arith.minsi %masked, %to : index
+    %past = arith.maxsi %most, %first : index
+    scf.for %j = %from to %first step %c1 {
+      hop.ticket.wait %s[%j] tile [64, 64] is %c0 : !S
+    }
+    scf.for %j = %first to %past step %c1 {
+      hop.ticket.wait %s[%j] tile [64, 64] is %c0 : !S
+    }
+    scf.for %j = %past to %to step %c1 {
+      hop.ticket.wait %s[%j] tile [64, 64] is %c0 : !S
+    }
+  }
+}
+
+// -----
+
 // Nobody waits for a ticket.
 !S = !tile.view<[M, 64], f32>
 !Pipe = !hop.pipe<tensor<64x64xf32>, 2>
