@@ -103,6 +103,52 @@ bool Multiples::derive(Value value) {
 
 bool tessera::isMultipleOf(Value index, int64_t factor) { return Multiples(factor).prove(index); }
 
+IndexTerms &IndexTerms::add(Value value, int64_t times) {
+  Operation *op = value.getDefiningOp();
+  if (std::optional<int64_t> number = getConstantIntValue(value)) {
+    constant += times * *number;
+  } else if (isa_and_nonnull<arith::AddIOp, arith::SubIOp>(op)) {
+    add(op->getOperand(0), times);
+    add(op->getOperand(1), isa<arith::AddIOp>(op) ? times : -times);
+  } else if (int64_t &sum = of[value]; (sum += times) == 0) {
+    of.erase(value);
+  }
+  return *this;
+}
+
+/// The loop of which `value` is the iteration, if it ends as signed numbers do.
+static scf::ForOp loopOf(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto loop =
+      argument ? dyn_cast_or_null<scf::ForOp>(argument.getOwner()->getParentOp()) : scf::ForOp();
+  return loop && !loop.getUnsignedCmp() && argument == loop.getInductionVar() ? loop : scf::ForOp();
+}
+
+/// Whether a sum is at least 0, though something is subtracted: an iteration is before the end of
+/// its loop, and the least or greatest of several is one of them.
+static bool isSumNonNegative(const IndexTerms &terms, unsigned depth) {
+  const auto *subtracted = llvm::find_if(terms.of, [](auto &term) { return term.second < 0; });
+  if (subtracted == terms.of.end())
+    return terms.constant >= 0 &&
+           llvm::all_of(terms.of, [&](auto &term) { return isNonNegative(term.first, depth); });
+  if (depth == 0)
+    return false;
+  auto [value, times] = *subtracted;
+  auto holdsWith = [&](Value most, int64_t offset = 0) {
+    IndexTerms others = terms;
+    others.add(value, -times).add(most, times).constant += times * offset;
+    return isSumNonNegative(others, depth - 1);
+  };
+  if (scf::ForOp loop = loopOf(value))
+    return holdsWith(loop.getUpperBound(), -1);
+  if (auto least = value.getDefiningOp<arith::MinSIOp>())
+    return holdsWith(least.getLhs()) || holdsWith(least.getRhs());
+  if (auto greatest = value.getDefiningOp<arith::MaxSIOp>())
+    return holdsWith(greatest.getLhs()) && holdsWith(greatest.getRhs());
+  auto select = value.getDefiningOp<arith::SelectOp>();
+  return select && holdsWith(select.getTrueValue()) && holdsWith(select.getFalseValue());
+}
+
 bool tessera::isNonNegative(Value index, unsigned depth) {
   if (std::optional<int64_t> constant = getConstantIntValue(index))
     return *constant >= 0;
@@ -130,6 +176,9 @@ bool tessera::isNonNegative(Value index, unsigned depth) {
           [&](Operation *op) { return llvm::all_of(op->getOperands(), holds); })
       .Case<arith::MaxSIOp, arith::MinUIOp>(
           [&](Operation *op) { return llvm::any_of(op->getOperands(), holds); })
+      .Case([&](arith::SubIOp difference) {
+        return isSumNonNegative(IndexTerms().add(difference, 1), depth - 1);
+      })
       .Case([&](arith::RemUIOp rem) { return holds(rem.getRhs()); })
       .Case([&](arith::RemSIOp rem) { return holds(rem.getLhs()); })
       .Case([&](arith::SelectOp select) {

@@ -9,6 +9,7 @@
 #define TESSERA_PASSES_ANALYSIS_INDEXFACTS_H
 
 #include "mlir/IR/Value.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace tessera {
 
@@ -17,6 +18,15 @@ bool isMultipleOf(mlir::Value index, int64_t factor);
 
 /// Whether `index` is at least 0. Indices have 32 bits, and sums and products stay within them.
 bool isNonNegative(mlir::Value index, unsigned depth = 16);
+
+/// A sum of indices, each so many times, and of a constant.
+struct IndexTerms {
+  llvm::SmallMapVector<mlir::Value, int64_t, 4> of;
+  int64_t constant = 0;
+
+  /// Adds `value`, so many times: what it is a sum or a difference of.
+  IndexTerms &add(mlir::Value value, int64_t times);
+};
 
 } // namespace tessera
 

@@ -3,6 +3,7 @@
 #include "passes/Analysis/OrderedSums.h"
 #include "dialects/Tile/Entries.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/Analysis/IndexDependence.h"
 #include "passes/Analysis/IndexFacts.h"
@@ -21,6 +22,10 @@ public:
 
   /// Whether different values of what `index` is made of make different indices.
   bool add(Value index);
+  /// Adds the loops that say over which iterations `loop` goes, where two of theirs leave it no
+  /// iteration in common: it goes over a part of s iterations, those from s c on, and what c is
+  /// made of follows from c.
+  void addPartOf(scf::ForOp loop, const IndexDependence &others);
   bool determines(Value variable) const { return variables.contains(variable); }
 
 private:
@@ -66,8 +71,10 @@ bool Place::add(Value index) {
     return add(op->getOperand(0));
   if (auto sum = dyn_cast_or_null<arith::AddIOp>(op))
     return addSum(sum.getLhs(), sum.getRhs());
-  if (auto difference = dyn_cast_or_null<arith::SubIOp>(op))
-    return isFixed(difference.getRhs()) && add(difference.getLhs());
+  if (auto difference = dyn_cast_or_null<arith::SubIOp>(op)) {
+    Value a = difference.getLhs(), b = difference.getRhs();
+    return isFixed(b) ? add(a) : isFixed(a) && add(b);
+  }
   if (auto product = dyn_cast_or_null<arith::MulIOp>(op))
     for (unsigned factor : {0, 1}) {
       APInt constant;
@@ -97,6 +104,69 @@ bool Place::addSum(Value a, Value b) {
   return false;
 }
 
+/// The values of which `bound` is the greatest, or the least.
+template <typename Op>
+static SmallVector<Value> listLimits(Value bound) {
+  SmallVector<Value> limits = {bound};
+  for (size_t i = 0; i < limits.size(); ++i) // which grow
+    if (auto op = limits[i].getDefiningOp<Op>())
+      limits.append({op.getLhs(), op.getRhs()});
+  return limits;
+}
+
+/// The c of which `value` is `factor` times.
+static Value divideBy(Value value, int64_t factor) {
+  if (factor == 1)
+    return value;
+  if (auto product = value.getDefiningOp<arith::MulIOp>())
+    for (unsigned i : {0, 1})
+      if (getConstantIntValue(product->getOperand(i)) == factor)
+        return product->getOperand(1 - i);
+  return Value();
+}
+
+/// Whether `value` is `dividend` divided by `divisor`, rounded down.
+static bool isQuotient(Value value, Value dividend, int64_t divisor) {
+  if (divisor == 1)
+    return value == dividend;
+  auto quotient = value.getDefiningOp<arith::DivUIOp>();
+  return quotient && quotient.getLhs() == dividend &&
+         getConstantIntValue(quotient.getRhs()) == divisor && isNonNegative(dividend);
+}
+
+namespace {
+/// The part of a loop's iterations that its bounds leave: `extent` of them, from `extent` times
+/// `number` on.
+struct LoopPart {
+  Value number;
+  int64_t extent;
+};
+} // namespace
+
+/// The parts within which `loop` stays, for all that its bounds say.
+static SmallVector<LoopPart> listParts(scf::ForOp loop) {
+  SmallVector<LoopPart> parts;
+  SmallVector<Value> begins = listLimits<arith::MaxSIOp>(loop.getLowerBound());
+  for (Value end : listLimits<arith::MinSIOp>(loop.getUpperBound()))
+    for (Value begin : begins) {
+      IndexTerms extent;
+      extent.add(end, 1).add(begin, -1);
+      Value number =
+          extent.of.empty() && extent.constant > 0 ? divideBy(begin, extent.constant) : Value();
+      if (number)
+        parts.push_back({number, extent.constant});
+    }
+  return parts;
+}
+
+void Place::addPartOf(scf::ForOp loop, const IndexDependence &others) {
+  for (const LoopPart &part : listParts(loop)) {
+    Place place(cast<tile::KernelOp>(kernel));
+    if (!others.contains(part.number) && place.add(part.number))
+      variables.insert_range(place.variables);
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Sums of a kernel
 //===----------------------------------------------------------------------===//
@@ -122,18 +192,32 @@ static std::optional<std::string> whyNoTiles(tile::StoreOp store) {
   return std::nullopt;
 }
 
-/// Whether a bound moves with `index` in one direction or not at all.
+/// Whether a bound moves with `index` in one direction or not at all, and can be computed for
+/// another one.
 static bool isMonotone(Value bound, Value index, const IndexDependence &dependence) {
   if (!dependence.contains(bound))
     return true;
+  if (!dependence.isArithmetic(bound))
+    return false;
   Trend trend = trendOf(bound, index);
   return trend == Trend::Increasing || trend == Trend::Decreasing;
 }
 
+/// Whether bounds of loops in `loop` follow from its iteration.
+static bool setsBounds(scf::ForOp loop) {
+  IndexDependence iteration(loop.getInductionVar());
+  return loop
+      .walk([&](scf::ForOp inner) {
+        bool follows = inner != loop && (iteration.contains(inner.getLowerBound()) ||
+                                         iteration.contains(inner.getUpperBound()));
+        return follows ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 /// Adds the loops around the sum that decide who adds; returns why they do not leave grid points
 /// without a gap between them.
-static std::optional<std::string> findLoops(tile::KernelOp kernel, const Place &place,
-                                            OrderedSum &sum) {
+static std::optional<std::string> findLoops(tile::KernelOp kernel, Place &place, OrderedSum &sum) {
   Value index = kernel.getGridIndex(sum.dim);
   IndexDependence dependence(index);
   for (Operation *op = sum.store->getParentOp(); op != kernel; op = op->getParentOp()) {
@@ -146,8 +230,14 @@ static std::optional<std::string> findLoops(tile::KernelOp kernel, const Place &
       continue;
     }
     if (!place.determines(loop.getInductionVar()))
-      return "adds to the same tile in each iteration of a loop around it; add up there, and store "
-             "the sum behind the loop";
+      return setsBounds(loop) ? "stands in a loop that sets the bounds of another one, and two of "
+                                "its iterations are not known to come to different tiles: bounds "
+                                "within s c and s c + s, for an s that is constant and a c that is "
+                                "another one for each iteration and the same one for all grid "
+                                "points"
+                              : "adds to the same tile in each iteration of a loop around it; add "
+                                "up there, and store the sum behind the loop";
+    place.addPartOf(loop, dependence);
     if (!dependence.contains(loop.getLowerBound()) && !dependence.contains(loop.getUpperBound()))
       continue;
     if (!isMonotone(loop.getLowerBound(), index, dependence) ||
@@ -204,12 +294,27 @@ OrderedSums tessera::findOrderedSums(tile::KernelOp kernel) {
   return found;
 }
 
+bool tessera::followsFromWithin(scf::ForOp loop, ArrayRef<scf::ForOp> within) {
+  auto end = loop.getUpperBound().getDefiningOp<arith::SubIOp>();
+  if (!end)
+    return false;
+  return llvm::any_of(within, [&](scf::ForOp inner) {
+    SmallVector<Value> begins = listLimits<arith::MaxSIOp>(inner.getLowerBound());
+    return llvm::any_of(listParts(inner), [&](const LoopPart &part) {
+      IndexTerms ahead;
+      ahead.add(end.getLhs(), 1).add(loop.getInductionVar(), -1).add(part.number, -1);
+      bool isLast = ahead.of.empty() && ahead.constant == 1;
+      return isLast && llvm::any_of(begins, [&](Value begin) {
+               return isQuotient(end.getRhs(), begin, part.extent);
+             });
+    });
+  });
+}
+
 Trend tessera::beginTrend(tile::KernelOp kernel, const OrderedSum &sum) {
-  for (scf::ForOp loop : sum.loops)
-    if (Trend trend = trendOf(loop.getLowerBound(), kernel.getGridIndex(sum.dim));
-        trend != Trend::Constant)
-      return trend;
-  return Trend::Constant;
+  scf::ForOp outermost = sum.loops.empty() ? scf::ForOp() : sum.loops.back();
+  return outermost ? trendOf(outermost.getLowerBound(), kernel.getGridIndex(sum.dim))
+                   : Trend::Constant;
 }
 
 int64_t tessera::tilesApart(tile::KernelOp kernel, const OrderedSum &sum) {

@@ -19,8 +19,9 @@ namespace tessera {
 struct OrderedSum {
   tile::StoreOp store;
   unsigned dim;
-  /// The loops around the store whose bounds depend on that index: a grid point adds to the tiles
-  /// within their bounds.
+  /// The loops around the store whose bounds depend on that index, from within: a grid point adds
+  /// to the tiles within their bounds. A tile says in which iteration of each it is reached, which
+  /// is the same one at all grid points.
   llvm::SmallVector<mlir::scf::ForOp> loops;
 };
 
@@ -34,6 +35,11 @@ struct OrderedSums {
 
 OrderedSums findOrderedSums(tile::KernelOp kernel);
 
+/// Whether the end of `loop` says nothing of who comes to a tile that loops `within` it do not say.
+/// `loop` ends at k - f / s, and in its iteration i one within goes over the part k - i - 1 of s
+/// iterations, from f on at least: behind the end of `loop` nothing of that is left.
+bool followsFromWithin(mlir::scf::ForOp loop, llvm::ArrayRef<mlir::scf::ForOp> within);
+
 /// What keeps sums from an order in which every second section of the grid goes through its loops
 /// from their ends, and why.
 struct TurnRefusal {
@@ -42,8 +48,8 @@ struct TurnRefusal {
 };
 std::optional<TurnRefusal> whyNoTurns(tile::KernelOp kernel, llvm::ArrayRef<OrderedSum> sums);
 
-/// The side on which a loop around `sum` begins later as the index grows: of two grid points the
-/// one that begins later is to add first, as it is where the other one comes.
+/// The side on which the outermost loop that decides begins later as the index grows: of two grid
+/// points the one that begins later is to add first, as it is where the other one comes.
 Trend beginTrend(tile::KernelOp kernel, const OrderedSum &sum);
 
 /// By how many tiles of `sum` neighbouring grid points lie apart, where both are of one sequence.

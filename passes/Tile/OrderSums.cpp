@@ -78,6 +78,19 @@ private:
   Value before;    ///< the tickets of the views before; null where there are none
 };
 
+/// Of what `bound` is the greatest or the least of, what varies: this grid point has passed the
+/// rest, which is the same for its neighbours.
+template <typename Op>
+static Value varyingLimit(Value bound, const IndexDependence &dependence) {
+  while (auto op = bound.getDefiningOp<Op>()) {
+    bool left = dependence.contains(op.getLhs());
+    if (left && dependence.contains(op.getRhs()))
+      break;
+    bound = left ? op.getLhs() : op.getRhs();
+  }
+  return bound;
+}
+
 /// Computed before the outermost of the loops, where all that their bounds are made of is known.
 TicketWriter::Neighbour TicketWriter::neighbour(const OrderedSum &sum, bool above) {
   Value index = kernel.getGridIndex(sum.dim);
@@ -92,7 +105,8 @@ TicketWriter::Neighbour TicketWriter::neighbour(const OrderedSum &sum, bool abov
   Neighbour result{above ? compare(arith::CmpIPredicate::slt, other, count, builder)
                          : compare(arith::CmpIPredicate::sgt, own, constant(0, builder), builder),
                    {}};
-  for (scf::ForOp loop : sum.loops) {
+  for (auto [i, op] : llvm::enumerate(sum.loops)) {
+    scf::ForOp loop = op;
     builder.setInsertionPoint(loop);
     IRMapping mapping;
     mapping.map(index, other);
@@ -102,9 +116,12 @@ TicketWriter::Neighbour TicketWriter::neighbour(const OrderedSum &sum, bool abov
                  ? Value()
                  : dependence.recompute(bound, mapping, builder);
     };
+    Value lower = varyingLimit<arith::MaxSIOp>(loop.getLowerBound(), dependence);
+    Value upper = varyingLimit<arith::MinSIOp>(loop.getUpperBound(), dependence);
+    bool follows = followsFromWithin(loop, ArrayRef(sum.loops).take_front(i));
     result.bounds.push_back(
-        {boundOf(loop.getLowerBound(), above ? Trend::Decreasing : Trend::Increasing),
-         boundOf(loop.getUpperBound(), above ? Trend::Increasing : Trend::Decreasing)});
+        {boundOf(lower, above ? Trend::Decreasing : Trend::Increasing),
+         follows ? Value() : boundOf(upper, above ? Trend::Increasing : Trend::Decreasing)});
   }
   return result;
 }
@@ -171,8 +188,12 @@ void TicketWriter::write(const OrderedSum &sum) {
   Value none = constant(0, builder),
         next = make<arith::AddIOp>(index, constant(1, builder), builder);
   auto whereComes = [&](bool above, Value label) -> Value {
-    Value comes = comesTo(neighbour(sum, above), sum, builder);
-    return arith::SelectOp::create(builder, comes, label, none);
+    Neighbour other = neighbour(sum, above);
+    // Where the one below comes to all that this one comes to, `index` is 0 where there is none.
+    if (!above &&
+        llvm::all_of(other.bounds, [](auto bounds) { return !bounds.first && !bounds.second; }))
+      return label;
+    return arith::SelectOp::create(builder, comesTo(other, sum, builder), label, none);
   };
   Value from = whereComes(/*above=*/false, index), to = whereComes(/*above=*/true, next);
   bool isDescending = order == OrderKind::Descending && sum.dim == 0;

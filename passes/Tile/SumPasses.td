@@ -58,6 +58,33 @@ def TileOrderSums : Pass<"tile-order-sums", "::tessera::tile::KernelOp"> {
     }
     ```
 
+    Nobody waits in a circle, in whatever order tiles are gone over: of the grid points that have not ended, the one with the
+    smallest number waits for smaller ones alone, and these have ended.
+
+    A tile says in which iteration of each loop around its store it is reached, which is the same one at all grid points. An
+    iteration that the place does not contain follows from the bounds of a loop within. One from `max(s c, ..)` up to
+    `min(s c + s, ..)`, for a constant s, has no iteration in common with that of another c. So all heads can be gone over for a
+    part of the tiles, before the next part comes. Where the outer loop ends at `k - f / s`, and the inner one begins at f or later,
+    the outer end needs no comparison: behind it f is not below the end of a part.
+
+    ```mlir
+    scf.for %i = %c0 to %seen step %c1 {             // %seen = %parts - %first / 4
+      %part = arith.subi %last, %i : index           // %last = %parts - 1
+      %begin = arith.muli %part, %c4 : index
+      %end = arith.addi %begin, %c4 : index
+      %from = arith.maxsi %begin, %first : index
+      scf.for %h = %c0 to %heads step %c1 {
+        scf.for %j = %from to %end step %c1 {
+          tile.store %t, %S[%h, %row, %c0] add : tensor<64x64xf32>, !tile.view<[H, M, 64], f32>
+        }
+      }
+    }
+    // becomes, with order = ascending
+    %comes = arith.cmpi sle, %first_of_next, %j : index
+    %x = arith.select %comes, %next, %c0 : index
+    tile.store %t, %S[%h, %row, %c0] add ticket %number from %n to %x : tensor<64x64xf32>, !tile.view<[H, M, 64], f32>
+    ```
+
     With `order = turns` sections of the grid are `descending` and `ascending` in turn. The loop of an `ascending` one goes
     from its end to its beginning: then the grid point that begins first, and has the most to do, is the first at each
     tile that it shares. Its ticket comes from the neighbour on the other side (`tile.walk`, `tile.walks_down`). The loop may

@@ -1,7 +1,8 @@
 // Tickets of tiles that grid points add to, along the one grid index on which the place does not depend.
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(tile.kernel(tile-order-sums),canonicalize,cse)' -split-input-file | FileCheck %s
 
-// All grid points come to all tiles. A ticket is between two grid points: the higher index, or 0 at the ends.
+// All grid points come to all tiles. A ticket is between two grid points: the higher index, or 0 at the ends. That of the one
+// below is the own index, which is 0 where there is none.
 !S = !tile.view<[B, M, 64], f32>
 tile.kernel @all(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64, %b = B)
     schedule #tile.schedule<persistent = dynamic, order = ascending, sums = fixed> {
@@ -18,14 +19,12 @@ tile.kernel @all(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64, %b = 
 // CHECK-DAG: %[[NEXT:.*]] = arith.addi %n, %c1
 // CHECK-DAG: %[[COUNT:.*]] = arith.ceildivui %{{.*}}, %c64
 // CHECK-DAG: %[[COMES:.*]] = arith.cmpi slt, %[[NEXT]], %[[COUNT]]
-// CHECK-DAG: %[[FIRST:.*]] = arith.cmpi sgt, %n, %c0
 // CHECK: scf.for %[[J:.*]] =
-// CHECK-DAG: %[[FROM:.*]] = arith.select %[[FIRST]], %n, %c0
 // CHECK-DAG: %[[TO:.*]] = arith.select %[[COMES]], %[[NEXT]], %c0
 // CHECK-DAG: %[[PLACE:.*]] = arith.divui %[[J]], %c64
 // CHECK-DAG: %[[OF_B:.*]] = arith.muli %b, %{{.*}}
 // CHECK-DAG: %[[TICKET:.*]] = arith.addi %[[OF_B]], %[[PLACE]]
-// CHECK: tile.store %{{.*}} add ticket %[[TICKET]] from %[[FROM]] to %[[TO]] : tensor<64x64xf32>
+// CHECK: tile.store %{{.*}} add ticket %[[TICKET]] from %n to %[[TO]] : tensor<64x64xf32>
 
 // -----
 
@@ -65,14 +64,12 @@ tile.kernel @pairs(%x: !View, %y: !Sums, %z: !View) grid(%m = M ceildiv 128)
 // CHECK-DAG: %[[LEADER:.*]] = arith.muli %[[PAIR]], %c2
 // CHECK-DAG: %[[NEXT_LEADER:.*]] = arith.addi %[[LEADER]], %c2
 // CHECK-DAG: %[[COMES:.*]] = arith.cmpi slt, %[[NEXT_LEADER]], %{{.*}}
-// CHECK-DAG: %[[CAME:.*]] = arith.cmpi sgt, %[[LEADER]], %c0
 // CHECK: scf.for %[[J:[^ ]*]] =
 // CHECK-DAG: %[[NEXT:.*]] = arith.addi %{{.*}}, %c1
-// CHECK-DAG: %[[FROM:.*]] = arith.select %[[CAME]], %{{.*}}, %c0
 // CHECK-DAG: %[[TO:.*]] = arith.select %[[COMES]], %[[NEXT]], %c0
 // CHECK-DAG: %[[PLACE:.*]] = arith.divui %[[J]], %c64
 // CHECK-DAG: %[[TICKET:.*]] = arith.muli %[[PLACE]], %c4
-// CHECK: tile.store %{{.*}} add ticket %[[TICKET]] from %[[FROM]] to %[[TO]] {tile.late_ticket} : tensor<64x256xf32>
+// CHECK: tile.store %{{.*}} add ticket %[[TICKET]] from %[[PAIR]] to %[[TO]] {tile.late_ticket} : tensor<64x256xf32>
 
 // -----
 
@@ -100,7 +97,6 @@ tile.kernel @triangle(%s: !S, %x: !tile.view<[HK], f32>) grid(%n = M ceildiv 64,
   }
 }
 // CHECK-LABEL: @triangle
-// CHECK: %[[IS_BEHIND:.*]] = arith.cmpi sgt, %n, %c0
 // CHECK: %[[NEXT:.*]] = arith.addi %n, %c1
 // CHECK: %[[EXISTS:.*]] = arith.cmpi slt, %[[NEXT]]
 // CHECK: scf.for
@@ -108,9 +104,8 @@ tile.kernel @triangle(%s: !S, %x: !tile.view<[HK], f32>) grid(%n = M ceildiv 64,
 // CHECK-DAG: %[[REACHED:.*]] = arith.cmpi sle, %[[NEXT]], %[[J]]
 // CHECK-DAG: %[[BEFORE:.*]] = arith.andi %[[EXISTS]], %[[REACHED]]
 // CHECK-DAG: %[[FROM:.*]] = arith.select %[[BEFORE]], %[[NEXT]], %c0
-// CHECK-DAG: %[[TO:.*]] = arith.select %[[IS_BEHIND]], %n, %c0
 // CHECK-NOT: arith.cmpi
-// CHECK: tile.store %{{.*}} add ticket %{{.*}} from %[[FROM]] to %[[TO]]
+// CHECK: tile.store %{{.*}} add ticket %{{.*}} from %[[FROM]] to %n :
 
 // -----
 
@@ -152,7 +147,6 @@ tile.kernel @turns(%s: !S, %y: !S, %x: !tile.view<[64, 64], bf16>) grid(%n = M c
 }
 // CHECK-LABEL: @turns
 // CHECK: %[[DOWN:.*]] = tile.walks_down
-// CHECK: %[[IS_BELOW:.*]] = arith.cmpi sgt, %n, %c0
 // CHECK: %[[NEXT:.*]] = arith.addi %n, %c1
 // CHECK: %[[IS_ABOVE:.*]] = arith.cmpi slt, %[[NEXT]]
 // CHECK: scf.for %[[I:.*]] = %n to %[[BLOCKS:.*]] step
@@ -161,7 +155,115 @@ tile.kernel @turns(%s: !S, %y: !S, %x: !tile.view<[64, 64], bf16>) grid(%n = M c
 // CHECK-DAG: %[[BEGINS:.*]] = arith.cmpi sle, %[[NEXT]], %[[J]]
 // CHECK-DAG: %[[COMES:.*]] = arith.andi %[[IS_ABOVE]], %[[BEGINS]]
 // CHECK-DAG: %[[ABOVE:.*]] = arith.select %[[COMES]], %[[NEXT]], %c0
-// CHECK-DAG: %[[BELOW:.*]] = arith.select %[[IS_BELOW]], %n, %c0
-// CHECK-DAG: %[[FROM:.*]] = arith.select %[[DOWN]], %[[BELOW]], %[[ABOVE]]
-// CHECK-DAG: %[[TO:.*]] = arith.select %[[DOWN]], %[[ABOVE]], %[[BELOW]]
+// CHECK-DAG: %[[FROM:.*]] = arith.select %[[DOWN]], %n, %[[ABOVE]]
+// CHECK-DAG: %[[TO:.*]] = arith.select %[[DOWN]], %[[ABOVE]], %n
 // CHECK: tile.store %{{.*}} add ticket %{{.*}} from %[[FROM]] to %[[TO]]
+
+// -----
+
+// Tiles are gone over by parts of four, from the last part on, all heads of a part before the next one. A tile says which part it
+// is in, so that no part comes to a tile of another one. Grid points begin together, and leave at their own first tile: what the
+// outer loop says follows from that.
+!S = !tile.view<[H, M, 64], f32>
+tile.kernel @parts(%s: !S) grid(%n = M ceildiv 64)
+    schedule #tile.schedule<persistent = dynamic, order = ascending, sums = fixed> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c64 = arith.constant 64 : index
+  %m = tile.dim "M"
+  %heads = tile.dim "H"
+  %blocks = arith.ceildivui %m, %c64 : index
+  %parts = arith.ceildivui %blocks, %c4 : index
+  %own = arith.divui %n, %c4 : index
+  %seen = arith.subi %parts, %own : index
+  %last = arith.subi %parts, %c1 : index
+  %t = arith.constant dense<1.0> : tensor<64x64xf32>
+  scf.for %i = %c0 to %seen step %c1 {
+    %part = arith.subi %last, %i : index
+    %begin = arith.muli %part, %c4 : index
+    %end = arith.addi %begin, %c4 : index
+    %from = arith.maxsi %begin, %n : index
+    %to = arith.minsi %end, %blocks : index
+    scf.for %h = %c0 to %heads step %c1 {
+      scf.for %j = %from to %to step %c1 {
+        %row = arith.muli %j, %c64 : index
+        tile.store %t, %s[%h, %row, %c0] add : tensor<64x64xf32>, !S
+      }
+    }
+  }
+}
+// CHECK-LABEL: @parts
+// CHECK: %[[NEXT:.*]] = arith.addi %n, %c1
+// CHECK: %[[EXISTS:.*]] = arith.cmpi slt, %[[NEXT]]
+// CHECK: scf.for
+// CHECK-NOT: arith.cmpi
+// CHECK: scf.for
+// CHECK-NOT: arith.cmpi
+// CHECK: scf.for %[[J:.*]] =
+// CHECK-DAG: %[[REACHED:.*]] = arith.cmpi sle, %[[NEXT]], %[[J]]
+// CHECK-DAG: %[[COMES:.*]] = arith.andi %[[EXISTS]], %[[REACHED]]
+// CHECK-DAG: %[[TO:.*]] = arith.select %[[COMES]], %[[NEXT]], %c0
+// CHECK: tile.store %{{.*}} add ticket %{{.*}} from %n to %[[TO]]
+
+// -----
+
+// An outer loop that ends earlier than the inner one says is asked too.
+!S = !tile.view<[M, 64], f32>
+tile.kernel @fewer_parts(%s: !S) grid(%n = M ceildiv 64)
+    schedule #tile.schedule<persistent = dynamic, order = ascending, sums = fixed> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c64 = arith.constant 64 : index
+  %m = tile.dim "M"
+  %blocks = arith.ceildivui %m, %c64 : index
+  %parts = arith.ceildivui %blocks, %c4 : index
+  %seen = arith.subi %parts, %n : index
+  %last = arith.subi %parts, %c1 : index
+  %t = arith.constant dense<1.0> : tensor<64x64xf32>
+  scf.for %i = %c0 to %seen step %c1 {
+    %part = arith.subi %last, %i : index
+    %begin = arith.muli %part, %c4 : index
+    %end = arith.addi %begin, %c4 : index
+    %from = arith.maxsi %begin, %n : index
+    scf.for %j = %from to %end step %c1 {
+      %row = arith.muli %j, %c64 : index
+      tile.store %t, %s[%row, %c0] add : tensor<64x64xf32>, !S
+    }
+  }
+}
+// CHECK-LABEL: @fewer_parts
+// CHECK: %[[NEXT:.*]] = arith.addi %n, %c1
+// CHECK: %[[SEEN:.*]] = arith.subi %{{.*}}, %[[NEXT]]
+// CHECK: scf.for %[[I:.*]] =
+// CHECK: scf.for %[[J:.*]] =
+// CHECK-DAG: arith.cmpi sle, %[[NEXT]], %[[J]]
+// CHECK-DAG: arith.cmpi slt, %[[I]], %[[SEEN]]
+
+// -----
+
+// From the last tile on: all begin together.
+!S = !tile.view<[M, 64], f32>
+tile.kernel @down(%s: !S) grid(%n = M ceildiv 64)
+    schedule #tile.schedule<persistent = dynamic, order = ascending, sums = fixed> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %m = tile.dim "M"
+  %blocks = arith.ceildivui %m, %c64 : index
+  %seen = arith.subi %blocks, %n : index
+  %last = arith.subi %blocks, %c1 : index
+  %t = arith.constant dense<1.0> : tensor<64x64xf32>
+  scf.for %i = %c0 to %seen step %c1 {
+    %j = arith.subi %last, %i : index
+    %row = arith.muli %j, %c64 : index
+    tile.store %t, %s[%row, %c0] add : tensor<64x64xf32>, !S
+  }
+}
+// CHECK-LABEL: @down
+// CHECK: %[[NEXT:.*]] = arith.addi %n, %c1
+// CHECK: %[[SEEN:.*]] = arith.subi %{{.*}}, %[[NEXT]]
+// CHECK: scf.for %[[I:.*]] =
+// CHECK-DAG: arith.cmpi slt, %[[I]], %[[SEEN]]
+// CHECK: tile.store %{{.*}} add ticket %{{.*}} from %n to

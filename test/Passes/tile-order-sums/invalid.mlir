@@ -228,3 +228,98 @@ tile.kernel @stores(%s: !S, %y: !S) grid(%n = M ceildiv 64) schedule #s {
     tile.store %t, %y[%c0, %c0] : tensor<64x64xf32>, !S
   }
 }
+
+// -----
+
+// Two iterations of the outer loop have 60 tiles in common.
+!S = !tile.view<[M, 64], f32>
+#s = #tile.schedule<persistent = dynamic, order = linear, sums = fixed>
+tile.kernel @overlapping_parts(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c64 = arith.constant 64 : index
+  %m = tile.dim "M"
+  %t = arith.constant dense<1.0> : tensor<64x64xf32>
+  scf.for %i = %c0 to %m step %c1 {
+    %part = arith.addi %i, %c0 : index
+    %begin = arith.muli %part, %c4 : index
+    %end = arith.addi %begin, %c64 : index
+    scf.for %j = %begin to %end step %c1 {
+      %row = arith.muli %j, %c64 : index
+      // expected-error@+1 {{stands in a loop that sets the bounds of another one, and two of its iterations are not known to come to different tiles: bounds within s c and s c + s, for an s that is constant and a c that is another one for each iteration and the same one for all grid points; use sums = any}}
+      tile.store %t, %s[%row, %c0] add : tensor<64x64xf32>, !S
+    }
+  }
+}
+
+// -----
+
+// Two iterations have one part.
+!S = !tile.view<[M, 64], f32>
+#s = #tile.schedule<persistent = dynamic, order = linear, sums = fixed>
+tile.kernel @same_part(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c64 = arith.constant 64 : index
+  %m = tile.dim "M"
+  %t = arith.constant dense<1.0> : tensor<64x64xf32>
+  scf.for %i = %c0 to %m step %c1 {
+    %part = arith.divui %i, %c4 : index
+    %begin = arith.muli %part, %c4 : index
+    %end = arith.addi %begin, %c4 : index
+    scf.for %j = %begin to %end step %c1 {
+      %row = arith.muli %j, %c64 : index
+      // expected-error@+1 {{stands in a loop that sets the bounds of another one, and two of its iterations are not known to come to different tiles: bounds within s c and s c + s, for an s that is constant and a c that is another one for each iteration and the same one for all grid points; use sums = any}}
+      tile.store %t, %s[%row, %c0] add : tensor<64x64xf32>, !S
+    }
+  }
+}
+
+// -----
+
+// Another grid point comes to the same tile in another iteration.
+!S = !tile.view<[M, 64], f32>
+#s = #tile.schedule<persistent = dynamic, order = linear, sums = fixed>
+tile.kernel @own_part(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c64 = arith.constant 64 : index
+  %m = tile.dim "M"
+  %t = arith.constant dense<1.0> : tensor<64x64xf32>
+  scf.for %i = %c0 to %m step %c1 {
+    %part = arith.addi %i, %n : index
+    %begin = arith.muli %part, %c4 : index
+    %end = arith.addi %begin, %c4 : index
+    scf.for %j = %begin to %end step %c1 {
+      %row = arith.muli %j, %c64 : index
+      // expected-error@+1 {{stands in a loop that sets the bounds of another one, and two of its iterations are not known to come to different tiles: bounds within s c and s c + s, for an s that is constant and a c that is another one for each iteration and the same one for all grid points; use sums = any}}
+      tile.store %t, %s[%row, %c0] add : tensor<64x64xf32>, !S
+    }
+  }
+}
+
+// -----
+
+// A bound that an iteration hands on cannot be computed for a neighbour.
+!S = !tile.view<[M, 64], f32>
+#s = #tile.schedule<persistent = dynamic, order = linear, sums = fixed>
+tile.kernel @handed_on(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %m = tile.dim "M"
+  %t = arith.constant dense<1.0> : tensor<64x64xf32>
+  %last = scf.for %i = %c0 to %m step %c1 iter_args(%old = %n) -> (index) {
+    %from = arith.maxsi %old, %n : index
+    scf.for %j = %from to %m step %c1 {
+      %row = arith.muli %j, %c64 : index
+      // expected-error@+1 {{stands in a loop whose bounds are not known to move in one direction as the grid index grows}}
+      tile.store %t, %s[%row, %c0] add : tensor<64x64xf32>, !S
+    }
+    %new = arith.addi %old, %c1 : index
+    scf.yield %new : index
+  }
+}
