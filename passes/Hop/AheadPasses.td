@@ -87,8 +87,7 @@ def PeekTickets : Pass<"hop-peek-tickets", "::tessera::hop::KernelOp"> {
     wait and pass, the ticket of the next step is asked for before the pass, or at the end of a step that passes on late. Where it is there, which is so as long as grid
     points do not follow each other closely, the next step does not ask again.
 
-    In the last step the thread asks for the ticket of that step once more. Where the scalars of the loop leave none of the
-    role's registers, as those of a loop that may go from its end (`order = turns`) do at 32, nothing is asked ahead.
+    In the last step the thread asks for the ticket of that step once more.
 
     ```mlir
     scf.for %i = %first to %past step %c1 {
@@ -118,7 +117,7 @@ def PassLate : Pass<"hop-pass-late", "::tessera::hop::KernelOp"> {
     takes time, under the copy. The last ticket is passed on behind the loop.
 
     Grid points that follow each other do so in somewhat more than a step then. `tile-order-sums` marks the stores whose
-    grid points lie more than one tile apart. It is done where the scalars of the loop leave registers of the role.
+    grid points lie more than one tile apart.
 
     ```mlir
     scf.for %i = %first to %past step %c1 {

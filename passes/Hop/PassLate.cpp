@@ -9,7 +9,6 @@
 #include "mlir/IR/Matchers.h"
 #include "passes/Hop/FutureValues.h"
 #include "passes/Hop/HopPasses.h"
-#include "passes/Hop/ScalarPressure.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_PASSLATE
@@ -106,7 +105,7 @@ struct PassLatePass : tessera::impl::PassLateBase<PassLatePass> {
       if (role.isElected())
         role.walk([&](scf::ForOp loop) { loops.push_back(loop); });
     for (scf::ForOp loop : loops)
-      if (std::optional<Step> step = findStep(loop); step && hasRegistersForStep(loop))
+      if (std::optional<Step> step = findStep(loop))
         passLate(*step);
   }
 };

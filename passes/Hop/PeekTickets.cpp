@@ -8,7 +8,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/Hop/FutureValues.h"
 #include "passes/Hop/HopPasses.h"
-#include "passes/Hop/ScalarPressure.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_PEEKTICKETS
@@ -42,11 +41,8 @@ private:
     auto pass = onlyOne<hop::TicketPassOp>(*loop.getBody());
     if (!wait || !pass || !wait->isBeforeInBlock(pass) || loop.getUnsignedCmp())
       return;
-    // A ticket that is passed on late, where there are registers for it, is that of the step
-    // before.
+    // A ticket that is passed on late is that of the step before.
     bool isLate = pass.getCondition() != nullptr;
-    if (!isLate && !hasRegistersForStep(loop))
-      return;
     Location loc = pass.getLoc();
     IRRewriter rewriter(isLate ? loop.getBody()->getTerminator() : pass.getOperation());
     // Behind the last step there is none.

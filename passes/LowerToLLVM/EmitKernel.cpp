@@ -139,8 +139,9 @@ LogicalResult Emitter::emitShared(const hop::RoleTeam &team, Value threadIndex, 
                                   Block *exit) {
   const ThreadValues ofWarpgroup = thread;
   Value inGroup = thread.inGroup;
-  // Roles of whole warps have barriers. From lane 0, so that ptxas knows that a warp goes one way.
-  if (llvm::any_of(team.roles, [](hop::RoleOp each) { return !each.isElected(); }))
+  // From lane 0, so that ptxas knows that a warp goes one way: roles of whole warps have barriers,
+  // and those of one thread take uniform registers.
+  if (team.roles.size() > 1)
     inGroup = shuffle("idx", inGroup, i32(0));
   int64_t warps = 0;
   for (hop::RoleOp each : team.roles) {

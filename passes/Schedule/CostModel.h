@@ -194,9 +194,6 @@ struct CostModel {
   /// Likewise of the warpgroup in which the producer and a writer of sums run: with 24 a writer
   /// that waits for tickets spills (kernels/attention_bwd.tile with sums = fixed).
   int64_t writerRegisters = 32;
-  /// And where two blocks make sums together in a fixed order: with 32 24 to 88 bytes spill at
-  /// d = 192 and 256.
-  int64_t pairWriterRegisters = 48;
   /// What a producer is given more, one after the other, where the schedule that is preferred does
   /// not compile: ptxas does not say whose registers spill, and without a producer loads wait. The
   /// model had been wrong by 8 to 32 (docs/lab/variants.md).

@@ -154,9 +154,7 @@ void ScheduleSearch::leaveForHelper(RegisterSplit &split, ScheduleFields &fields
   // What the fourth or fifth warpgroup leaves is scarce; the producer gets by with the least. With
   // a writer the reducer needs no addresses, and has as many less.
   if (writes)
-    split.producer = fields.producerRegisters.value_or(exchangesSums(fields) && ordersSums(fields)
-                                                           ? model.pairWriterRegisters
-                                                           : model.writerRegisters);
+    split.producer = fields.producerRegisters.value_or(model.writerRegisters);
   else if (!sumsApart)
     split.producer = fields.producerRegisters.value_or(leastOfProducer);
   fields.reducerRegisters = fields.reducerRegisters.value_or(
