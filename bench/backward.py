@@ -240,7 +240,7 @@ def own_configurations(point, schedules):
     form = "attention_bwd_deterministic"
     found.append({**cases.configuration(form, parameters, shape=point.shape), "variant": "deterministic"})
     if point.d == point.dv:
-        fixed = cases.configuration("attention_bwd", {**parameters, "FIXED": "true"}, shape=point.shape)
+        fixed = cases.configuration("attention_bwd", {**parameters, **groups, "FIXED": "true"}, shape=point.shape)
         found.append({**fixed, "variant": "fixed"})
     return found
 

@@ -363,7 +363,9 @@ def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, groupe
         source = _library.find_source("attention_variants_bwd" + ("_fixed" if fixed else ""))
         extras = _list_extras(fields, ("MASK", "SOFTCAP", "ALIBI"))
     is_causal = "true" == fields.get("CAUSAL") or fields.get("MASK") == "causal"
-    if grouped and is_causal and not fixed and _differs_for_groups(source, parameters):
+    # attention_gradients_fixed.tile adds nothing up over blocks.
+    sums = name == "attention_fwd" or not fixed
+    if grouped and is_causal and sums and _differs_for_groups(source, parameters):
         parameters["GROUPED"] = True
     return source, parameters, extras
 

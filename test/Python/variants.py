@@ -440,10 +440,13 @@ class GradientsTest(unittest.TestCase):
         return Program(source, **parameters).parameters
 
     def test_groups(self):
-        """Chunks of queries under a causal mask, and pairs of blocks at d = 128."""
+        """Chunks of queries under a causal mask, shorter ones in a fixed order, and pairs of blocks at d = 128."""
         for d, chunk, together in ((64, 0, 1), (96, 8, 1), (128, 8, 2), (192, 8, 2), (256, 8, 2)):
             found = self.find("causal", d, grouped=True)
             self.assertEqual((found["CHUNK"], found["TOGETHER"]), (chunk, together), d)
+        for d, together in ((64, 1), (96, 1), (128, 2), (192, 2), (256, 2)):
+            found = self.find("causal", d, grouped=True, fixed=True)
+            self.assertEqual((found["CHUNK"], found["TOGETHER"]), (4, together), d)
 
     def test_groups_of_functions(self):
         """Pairs of blocks under a causal mask at d = 96 and 128; wider ones are pairs anyway."""
@@ -454,7 +457,7 @@ class GradientsTest(unittest.TestCase):
 
     def test_others(self):
         """One kernel for groups and others where the source does the same."""
-        for mask, d, options in (("none", 128, {}), ("causal", 64, {}), ("causal", 128, {"fixed": True})):
+        for mask, d, options in (("none", 128, {}), ("causal", 64, {}), ("none", 128, {"fixed": True})):
             self.assertEqual(self.find(mask, d, grouped=True, **options), self.find(mask, d, **options))
         for mask, options in (("none", {"softcap": 3.0}), ("window", {}), ("window", {"alibi": True}),
                               ("causal", {"softcap": 3.0, "fixed": True})):  # fmt: skip

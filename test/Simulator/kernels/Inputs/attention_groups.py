@@ -290,6 +290,8 @@ def attention_sums_of_pairs():
     for (d, dv), causal, blocks in itertools.product(((128, 128), (192, 128), (192, 192), (256, 256)), ("false", "true"), ("2", "4", "16")):
         together = 2 if causal == "true" else 1
         defines = [f"-DD={d}", f"-DDV={dv}", f"-DCAUSAL={causal}", "-DT=bf16", "-DFIXED=true", f"-DTOGETHER={together}"]
+        # By chunks of queries, all heads of one before the next.
+        defines += ["-DGROUPED=true"] if d == dv and blocks != "4" else []
         arguments = ["attention_bwd.tile", *defines, "--set", "scale=0.1"]
         for shape in shapes:
             arguments += ["--shape", shape]
@@ -302,7 +304,7 @@ def attention_sums_of_pairs():
 def attention_sums():
     """Sums of dQ in a fixed order, of up to five blocks of keys, by one thread block, by two that take turns, and by one for
     each. Of queries that few keys see, of several query heads of a key head, and of queries that see nothing. With a causal
-    mask also by sections that walk up and down in turn."""
+    mask also by chunks of queries, and by sections that walk up and down in turn."""
     shapes = [attention_shape(2, 1, 130, 520), attention_shape(1, 1, 400, 203, batch=2), attention_shape(2, 2, 1, 300)]
     for d, causal, blocks in itertools.product((64, 96, 128), ("false", "true"), ("1", "2", "8")):
         defines = [f"-DD={d}", f"-DCAUSAL={causal}", f"-DT={'f16' if d == 96 else 'bf16'}", "-DFIXED=true"]
@@ -313,6 +315,9 @@ def attention_sums():
         if causal == "true":
             turns = ["--schedule", "attention_bwd_gradients:order=turns"]
             yield [*arguments, *turns, "--sim-blocks", blocks, "--seeds", "2"], False
+            # As long as a block of keys, and longer, so that a block leaves within one.
+            for chunk in (1, 4):
+                yield [*arguments, "-DGROUPED=true", f"-DCHUNK={chunk}", "--sim-blocks", blocks, "--seeds", "2"], False
 
 
 def attention_gradients():
