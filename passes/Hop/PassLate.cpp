@@ -69,9 +69,8 @@ bool passTicketOf(Value at, const Step &step, Value isRun, int64_t inFlight, OpB
   // What the loop carried to that iteration is not known.
   FutureValues values(step.loop, builder, at, {});
   hop::TicketPassOp pass = step.pass;
-  if (llvm::any_of(ValueRange{pass.getNumber(), pass.getValue()}, [&](Value value) {
-        return !values.get(value, 0);
-      }))
+  if (llvm::any_of(ValueRange{pass.getNumber(), pass.getValue()},
+                   [&](Value value) { return !values.get(value, 0); }))
     return false;
   hop::TicketPassOp::create(builder, pass.getLoc(), pass.getView(), values.get(pass.getNumber(), 0),
                             pass.getTile(), values.get(pass.getValue(), 0), isRun, /*late=*/false,
@@ -92,8 +91,8 @@ void passLate(const Step &step) {
   hop::BulkReadWaitOp::create(builder, loc);
   copy.setInFlight(1);
   builder.setInsertionPointAfter(loop);
-  Value hasAny = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, first,
-                                       loop.getUpperBound());
+  Value hasAny =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, first, loop.getUpperBound());
   passTicketOf(lastOf(loop, builder), step, hasAny, /*inFlight=*/0, builder);
   pass.erase();
 }
