@@ -208,9 +208,10 @@ void TicketWriter::write(const OrderedSum &sum) {
   store.setTicket(number, from, to);
   // A ticket that is passed on late comes more than a step behind the copy. Where grid points lie
   // one tile apart a step is as long as a ticket takes, and with a mask they begin a step apart.
-  // Loops over parts have few steps, and all grid points begin at the same part.
-  bool overParts = sum.loops.size() > 1;
-  if (kernel.getScheduleFields().store == StoreKind::writer && !overParts &&
+  // Loops over parts have few steps, and all grid points begin at the same part. In turn they begin
+  // at one tile where sections go down.
+  bool overParts = sum.loops.size() > 1, turns = order == OrderKind::Turns;
+  if (kernel.getScheduleFields().store == StoreKind::writer && !overParts && !turns &&
       tilesApart(kernel, sum) * together > 1)
     TileDialect::LateTicketAttrHelper(store.getContext())
         .setAttr(store, UnitAttr::get(store.getContext()));
