@@ -304,7 +304,7 @@ def describe_widths(d, dv):
 # are many; where they are few, the two kernels of the seven follow each other, and neither fills the device.
 _SEVEN = {64: (0, 0), 96: (256, 256), 128: (256, 512), 192: (512, 1024), 256: (512, 1024)}
 # The same where the five add in a fixed order.
-_SEVEN_OF_FIXED = {64: (0, 0), 96: (512, 512), 128: (512, 512), 192: (1024, 1024), 256: (1024, 2048)}
+_SEVEN_OF_FIXED = {64: (0, 0), 96: (512, 512), 128: (512, 512), 192: (1024, 2048), 256: (1024, 2048)}
 #: The lengths that `find_span` finds.
 SPANS = sorted({span for table in (_SEVEN, _SEVEN_OF_FIXED) for pair in table.values() for span in pair if span})
 # The keys of all batches and heads, where they make many blocks.
@@ -322,8 +322,9 @@ def find_span(batch, heads, rows, keys):
 def _takes_seven(widths, causal, fixed, span):
     """Whether the seven products are to make the gradients of attention without functions of scores."""
     widest = max(widths["D"], widths["DV"])
-    # The five have no form for these, or none in a fixed order.
-    if (widest > WIDEST_OF_BOTH and widths["D"] < 192) or (fixed and widths["D"] != widths["DV"]):
+    # From 192 columns of Q on pairs of blocks make the five. Below that none is faster for wide values, and sums in a fixed order
+    # were measured for Q and V of one width.
+    if widths["D"] < 192 and (widest > WIDEST_OF_BOTH or (fixed and widths["D"] != widths["DV"])):
         return True
     return span is not None and span <= (_SEVEN_OF_FIXED if fixed else _SEVEN)[widest][causal]
 

@@ -476,7 +476,7 @@ class GradientsTest(unittest.TestCase):
         """The form by the length, for (mask, d, dv), up to so many keys: in any order, in a fixed one."""
         for mask, d, dv, seven, seven_of_fixed in (
             ("none", 64, 64, 0, 0), ("causal", 64, 64, 0, 0), ("causal", 96, 96, 256, 512), ("none", 128, 128, 256, 512),
-            ("causal", 128, 128, 512, 512), ("none", 192, 128, 512, None), ("causal", 192, 128, 1024, None),
+            ("causal", 128, 128, 512, 512), ("none", 192, 128, 512, 1024), ("causal", 192, 128, 1024, 2048), ("none", 64, 128, 256, None),
             ("none", 256, 256, 512, 1024), ("causal", 256, 256, 1024, 2048),
         ):  # fmt: skip
             for fixed, last in ((False, seven), (True, seven_of_fixed)):

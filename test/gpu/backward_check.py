@@ -191,7 +191,7 @@ def list_kernels(is_quick):
     forms = [(sequence, d, masks) for sequence in ("attention_bwd", "attention_bwd_deterministic") for d in plain]
     groups = {"CAUSAL": "true", "GROUPED": "true"}
     fixed = tuple({**mask, "FIXED": "true"} for mask in (*masks, groups))
-    forms += [("attention_bwd", d, fixed) for d in square]
+    forms += [("attention_bwd", d, fixed) for d in square] + [("attention_bwd", (192, 128), fixed)] * (not is_quick)
     forms += [("attention_bwd", d, (groups,)) for d in square if d != (64, 64)]
     forms += [("attention_variants_bwd", d, VARIANTS) for d in plain]
     groups = tuple({"MASK": "causal", **scores, "GROUPED": "true"} for scores in ({"SOFTCAP": "exact"}, {"ALIBI": "true"}))
