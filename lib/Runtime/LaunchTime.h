@@ -54,10 +54,12 @@ static inline double limitTime(double value) {
   return value > -limit ? value : -limit;
 }
 
-/* Without the mathematical library, which programs would have to link. */
+/* Without the mathematical library, which programs would have to link, and by vectors: a sum with
+ * this has no bits left behind the point. */
 static inline double floorTime(double value) {
-  double whole = (double)(int64_t)value;
-  return whole - (whole > value ? 1 : 0);
+  const double shift = 6755399441055744.0; /* 1.5 * 2^52 */
+  double nearest = (value + shift) - shift;
+  return nearest - (nearest > value ? 1.0 : 0.0);
 }
 
 /* A quotient of numbers up to TIME_LIMIT is never rounded up to the next integer. */
@@ -81,40 +83,33 @@ static inline double applyTime(int op, double left, double right) {
   }
 }
 
-/* left[i] becomes its result with right[i * step]: a loop for each operation, as compilers make
- * vectors of, of a step that they know. */
-static inline void applyTimes(int op, double *left, const double *right, int step) {
-  int i;
-  switch (op) {
-  case TIME_ADD:
-    for (i = 0; i < TIME_SAMPLES; ++i)
-      left[i] = applyTime(TIME_ADD, left[i], right[i * step]);
+/* left[i] becomes its result with right[i]: a loop for each operation, as compilers make vectors
+ * of. */
+#define TIME_APPLY(OPERATION, RIGHT)                                                               \
+  case OPERATION:                                                                                  \
+    for (i = 0; i < TIME_SAMPLES; ++i)                                                             \
+      left[i] = applyTime(OPERATION, left[i], RIGHT);                                              \
     break;
-  case TIME_SUB:
-    for (i = 0; i < TIME_SAMPLES; ++i)
-      left[i] = applyTime(TIME_SUB, left[i], right[i * step]);
-    break;
-  case TIME_MUL:
-    for (i = 0; i < TIME_SAMPLES; ++i)
-      left[i] = applyTime(TIME_MUL, left[i], right[i * step]);
-    break;
-  case TIME_FLOOR_DIV:
-    for (i = 0; i < TIME_SAMPLES; ++i)
-      left[i] = applyTime(TIME_FLOOR_DIV, left[i], right[i * step]);
-    break;
-  case TIME_CEIL_DIV:
-    for (i = 0; i < TIME_SAMPLES; ++i)
-      left[i] = applyTime(TIME_CEIL_DIV, left[i], right[i * step]);
-    break;
-  case TIME_MIN:
-    for (i = 0; i < TIME_SAMPLES; ++i)
-      left[i] = applyTime(TIME_MIN, left[i], right[i * step]);
-    break;
-  default:
-    for (i = 0; i < TIME_SAMPLES; ++i)
-      left[i] = applyTime(TIME_MAX, left[i], right[i * step]);
+#define TIME_APPLY_EACH(RIGHT)                                                                     \
+  switch (op) {                                                                                    \
+    TIME_APPLY(TIME_ADD, RIGHT)                                                                    \
+    TIME_APPLY(TIME_SUB, RIGHT)                                                                    \
+    TIME_APPLY(TIME_MUL, RIGHT)                                                                    \
+    TIME_APPLY(TIME_FLOOR_DIV, RIGHT)                                                              \
+    TIME_APPLY(TIME_CEIL_DIV, RIGHT)                                                               \
+    TIME_APPLY(TIME_MIN, RIGHT)                                                                    \
+    TIME_APPLY(TIME_MAX, RIGHT)                                                                    \
   }
+static inline void applyTimes(int op, double *left, const double *right) {
+  int i;
+  TIME_APPLY_EACH(right[i])
 }
+static inline void applyCommonTime(int op, double *left, double right) {
+  int i;
+  TIME_APPLY_EACH(right)
+}
+#undef TIME_APPLY_EACH
+#undef TIME_APPLY
 
 /* A number of each of the samples, or one that all of them have. */
 typedef struct {
@@ -131,38 +126,49 @@ static inline void spreadTime(TimeNumber *number) {
   number->isCommon = 0;
 }
 
+static inline void operateCommonTime(int op, TimeNumber *left, double right) {
+  if (left->isCommon)
+    left->common = applyTime(op, left->common, right);
+  else
+    applyCommonTime(op, left->lanes, right);
+}
+
 static inline void operateTime(int op, TimeNumber *left, TimeNumber *right) {
-  if (left->isCommon && right->isCommon) {
-    left->common = applyTime(op, left->common, right->common);
+  if (right->isCommon) {
+    operateCommonTime(op, left, right->common);
     return;
   }
   spreadTime(left);
-  if (right->isCommon)
-    applyTimes(op, left->lanes, &right->common, 0);
-  else
-    applyTimes(op, left->lanes, right->lanes, 1);
+  applyTimes(op, left->lanes, right->lanes);
 }
 
 /* The iterations of TIME_SAMPLES tiles, the indices of tile i at index[0][i] to index[2][i]. */
 static inline void countIterations(const TimeModel *model, const int64_t *dims,
                                    double (*index)[TIME_SAMPLES], double *iterations) {
   TimeNumber stack[TIME_DEPTH];
-  int i, t, top = 0;
-  for (t = 0; t < model->termCount; ++t) {
+  int i, t, top = 0, count = model->termCount;
+  for (t = 0; t < count; ++t) {
     const TimeTerm *term = &model->terms[t];
-    TimeNumber *number = &stack[top];
+    double common;
     if (term->op > TIME_INDEX) {
       --top;
       operateTime(term->op, &stack[top - 1], &stack[top]);
       continue;
     }
-    ++top;
-    number->isCommon = term->op != TIME_INDEX;
-    if (number->isCommon)
-      number->common = limitTime((double)(term->op == TIME_DIM ? dims[term->value] : term->value));
-    else
+    if (term->op == TIME_INDEX) {
       for (i = 0; i < TIME_SAMPLES; ++i)
-        number->lanes[i] = index[term->value][i];
+        stack[top].lanes[i] = index[term->value][i];
+      stack[top++].isCommon = 0;
+      continue;
+    }
+    common = limitTime((double)(term->op == TIME_DIM ? dims[term->value] : term->value));
+    if (top && t + 1 < count && term[1].op > TIME_INDEX) { /* It is taken at once. */
+      operateCommonTime(term[1].op, &stack[top - 1], common);
+      ++t;
+    } else {
+      stack[top].common = common;
+      stack[top++].isCommon = 1;
+    }
   }
   spreadTime(&stack[0]);
   for (i = 0; i < TIME_SAMPLES; ++i)
@@ -386,12 +392,12 @@ static inline double findTime(const TimeExpected *expected, double least) {
 }
 
 /* The first of the launches that take the least time. What bounds tell apart is not simulated, and
- * of the others first that with the least work. */
+ * of the others first that whose bounds are the least, which leaves most others out soonest. */
 static inline int findFastestLaunch(const TimeExpected *launches, int count) {
   double least;
   int i, fastest = 0, isCertain = 1;
   for (i = 1; i < count; ++i)
-    if (launches[i].lower < launches[fastest].lower)
+    if (launches[i].lower + launches[i].upper < launches[fastest].lower + launches[fastest].upper)
       fastest = i;
   for (i = 0; i < count; ++i)
     isCertain &= i == fastest || launches[i].lower > launches[fastest].upper;
@@ -400,11 +406,11 @@ static inline int findFastestLaunch(const TimeExpected *launches, int count) {
   least = findTime(&launches[fastest], TIME_NEVER);
   for (i = 0; i < count; ++i) {
     /* Of equal times that of an earlier one counts, so that it has to be found. */
-    double limit = i < fastest ? least * (1 + 1e-9) + 1e-300 : least, time;
-    if (i == fastest)
+    double limit = least * (1 + 1e-9) + 1e-300, time;
+    if (i == fastest || launches[i].lower > limit)
       continue;
     time = findTime(&launches[i], limit);
-    if (i < fastest ? time <= least : time < least) {
+    if (time < least || (time == least && i < fastest)) {
       least = time;
       fastest = i;
     }

@@ -262,10 +262,10 @@ TEST(LaunchTimeTest, ComputesIterations) {
     double lefts[TIME_SAMPLES], rights[TIME_SAMPLES];
     std::fill_n(lefts, TIME_SAMPLES, left);
     std::fill_n(rights, TIME_SAMPLES, right);
-    applyTimes(op, lefts, rights, 1);
+    applyTimes(op, lefts, rights);
     double others[TIME_SAMPLES];
     std::fill_n(others, TIME_SAMPLES, left);
-    applyTimes(op, others, &right, 0);
+    applyCommonTime(op, others, right);
     EXPECT_TRUE(std::equal(lefts, lefts + TIME_SAMPLES, others));
     EXPECT_EQ(std::count(lefts, lefts + TIME_SAMPLES, applyTime(op, left, right)), TIME_SAMPLES);
     return lefts[0];
