@@ -84,8 +84,8 @@ def PeekTickets : Pass<"hop-peek-tickets", "::tessera::hop::KernelOp"> {
   let description = [{
     A thread that waits for a ticket, copies, waits until that has been written and passes the ticket on does one after the
     other, and each takes as long as a way to the L2 cache and back. In a loop of a role of one thread with one such
-    wait and pass, the ticket of the next step is asked for before the pass, or at the end of a step that passes on late. Where it is there, which is so as long as grid
-    points do not follow each other closely, the next step does not ask again.
+    wait and pass, the ticket of the next step is asked for before the pass, or at the end of a step that passes on late. Where
+    it is there, which is so as long as grid points do not follow each other closely, the next step does not ask again.
 
     In the last step the thread asks for the ticket of that step once more.
 

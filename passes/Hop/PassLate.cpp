@@ -42,7 +42,7 @@ std::optional<Step> findStep(scf::ForOp loop) {
         return std::nullopt;
       step.firstCopy = step.firstCopy ? step.firstCopy : copy;
     } else if (auto pass = dyn_cast<hop::TicketPassOp>(op)) {
-      if (!step.firstCopy || step.pass || !pass.getLate())
+      if (!step.firstCopy || step.pass || !pass.getLate() || pass.getCondition())
         return std::nullopt;
       step.pass = pass;
     }
@@ -63,37 +63,43 @@ Value lastOf(scf::ForOp loop, OpBuilder &builder) {
   return arith::SubIOp::create(builder, loc, last, beyond);
 }
 
-/// Passes the ticket of iteration `at` on where `isRun`, and leaves `inFlight` copies; whether its
-/// number and value take no more than index arithmetic.
-bool passTicketOf(Value at, const Step &step, Value isRun, int64_t inFlight, OpBuilder &builder) {
+/// The number and the value of a ticket.
+struct Ticket {
+  Value number, value;
+};
+
+/// What `step` passes on in iteration `at`; nothing where that takes more than index arithmetic.
+std::optional<Ticket> ticketOf(const Step &step, Value at, OpBuilder &builder) {
   // What the loop carried to that iteration is not known.
   FutureValues values(step.loop, builder, at, {});
   hop::TicketPassOp pass = step.pass;
-  if (llvm::any_of(ValueRange{pass.getNumber(), pass.getValue()},
-                   [&](Value value) { return !values.get(value, 0); }))
-    return false;
-  hop::TicketPassOp::create(builder, pass.getLoc(), pass.getView(), values.get(pass.getNumber(), 0),
-                            pass.getTile(), values.get(pass.getValue(), 0), isRun, /*late=*/false,
-                            inFlight);
-  return true;
+  Ticket ticket{values.get(pass.getNumber(), 0), values.get(pass.getValue(), 0)};
+  return ticket.number && ticket.value ? std::optional(ticket) : std::nullopt;
 }
 
 void passLate(const Step &step) {
   auto [loop, copy, pass] = step;
   Location loc = pass.getLoc();
-  OpBuilder builder(loop.getContext());
-  builder.setInsertionPointAfter(copy);
+  OpBuilder within(loop.getContext()), behind(loop.getContext());
+  within.setInsertionPointAfter(copy);
+  behind.setInsertionPointAfter(loop);
   Value first = loop.getLowerBound(), index = loop.getInductionVar();
-  Value before = arith::SubIOp::create(builder, loc, index, loop.getStep());
-  Value hasBefore = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, index, first);
-  if (!passTicketOf(before, step, hasBefore, /*inFlight=*/1, builder))
-    return;
-  hop::BulkReadWaitOp::create(builder, loc);
-  copy.setInFlight(1);
-  builder.setInsertionPointAfter(loop);
+  Value before = arith::SubIOp::create(within, loc, index, loop.getStep());
+  Value hasBefore = arith::CmpIOp::create(within, loc, arith::CmpIPredicate::sgt, index, first);
   Value hasAny =
-      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, first, loop.getUpperBound());
-  passTicketOf(lastOf(loop, builder), step, hasAny, /*inFlight=*/0, builder);
+      arith::CmpIOp::create(behind, loc, arith::CmpIPredicate::slt, first, loop.getUpperBound());
+  std::optional<Ticket> ofBefore = ticketOf(step, before, within);
+  std::optional<Ticket> ofLast = ticketOf(step, lastOf(loop, behind), behind);
+  if (!ofBefore || !ofLast)
+    return;
+  auto passOn = [&](Ticket ticket, Value isRun, int64_t inFlight, OpBuilder &builder) {
+    hop::TicketPassOp::create(builder, loc, pass.getView(), ticket.number, pass.getTile(),
+                              ticket.value, isRun, /*late=*/false, inFlight);
+  };
+  passOn(*ofBefore, hasBefore, /*inFlight=*/1, within);
+  hop::BulkReadWaitOp::create(within, loc);
+  copy.setInFlight(1);
+  passOn(*ofLast, hasAny, /*inFlight=*/0, behind);
   pass.erase();
 }
 

@@ -41,8 +41,8 @@ private:
     auto pass = onlyOne<hop::TicketPassOp>(*loop.getBody());
     if (!wait || !pass || !wait->isBeforeInBlock(pass) || loop.getUnsignedCmp())
       return;
-    // A ticket that is passed on late is that of the step before.
-    bool isLate = pass.getCondition() != nullptr;
+    // A ticket that leaves a copy in flight is that of the step before.
+    bool isLate = pass.getInFlight() > 0;
     Location loc = pass.getLoc();
     IRRewriter rewriter(isLate ? loop.getBody()->getTerminator() : pass.getOperation());
     // Behind the last step there is none.

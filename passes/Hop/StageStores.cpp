@@ -262,7 +262,7 @@ LogicalResult stageLent(hop::RoleOp role, tile::StoreOp store, hop::SharedType p
 /// Lets the ticket of each step of a loop be passed in the next one, behind the start of its first
 /// product: the copies have been written by then, for which the product would wait before it. The
 /// last one is passed behind the loop.
-void passLate(hop::TicketPassOp pass) {
+void passUnderNextProduct(hop::TicketPassOp pass) {
   auto loop = dyn_cast<scf::ForOp>(pass->getParentOp());
   auto waits = pass->getBlock()->getOps<hop::TicketWaitOp>();
   bool isPaired = loop && llvm::range_size(waits) == 1 && (*waits.begin())->isBeforeInBlock(pass) &&
@@ -316,7 +316,7 @@ struct StageStoresPass : tessera::impl::StageStoresBase<StageStoresPass> {
           return signalPassFailure();
       SmallVector<hop::TicketPassOp> passes;
       role.walk([&](hop::TicketPassOp pass) { passes.push_back(pass); });
-      llvm::for_each(passes, passLate);
+      llvm::for_each(passes, passUnderNextProduct);
       if (sumsAlone && !stores.empty()) {
         OpBuilder builder = OpBuilder::atBlockEnd(&role.getBody().front());
         hop::BulkReadWaitOp::create(builder, role.getLoc());

@@ -185,7 +185,8 @@ def _search_ptxas(requested):
     return found_now
 
 
-def _may_compile():
+def may_compile():
+    """Whether what is nowhere may be compiled."""
     return os.environ.get("TESSERA_JIT") != "0"
 
 
@@ -205,7 +206,7 @@ def read_known(*identity):
 def keep_known(text, *identity):
     """Keeps on disk what the compiler has said, so that another process need not ask it."""
     # A process that may not compile keeps nothing.
-    if _may_compile() and (place := _cache.directory()):
+    if may_compile() and (place := _cache.directory()):
         _cache.write(place, _make_known_key(*identity), text.encode(), warns=False)
 
 
@@ -417,7 +418,7 @@ def _find_own(path_or_source, source, file_name, request):
 
 
 def _check_may_compile(file_name, places):
-    if not _may_compile():
+    if not may_compile():
         raise CompileError(
             f"{file_name}: it was not compiled with these parameters before, by this compiler and ptxas, into "
             f"{' or '.join(places) or 'any directory'}, and TESSERA_JIT=0 forbids to compile; run the program once "

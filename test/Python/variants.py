@@ -490,20 +490,22 @@ class GradientsTest(unittest.TestCase):
             self.assertEqual(self.find_form("none", 256, 256, shape), "five")
 
     def test_nothing_may_be_compiled(self):
-        """Where there is no kernel of the form for short calls, the other one does."""
+        """Where there is no kernel of the form for short calls, the other one does; not where it might be compiled."""
 
         def kind(source, **parameters):
             if pathlib.Path(source).name == "attention_bwd_deterministic.tile":
-                raise T.CompileError("TESSERA_JIT=0", status, [])
+                raise T.CompileError("it is nowhere", "usage", [])
             return pathlib.Path(source).name
 
-        text, find = _variants.name_variant("none", 0.0, False), _variants.find_gradients
-        status = "usage"
-        found, _ = find(kind, text, False, "bf16", (256, 256, False, 512), False)
-        self.assertEqual(found, "attention_bwd.tile")
-        status = "source"
+        def find(**environment):
+            text, sizes = _variants.name_variant("none", 0.0, False), (256, 256, False, 512)
+            _variants.find_gradients.cache_clear()
+            with unittest.mock.patch.dict(os.environ, environment):
+                return _variants.find_gradients(kind, text, False, "bf16", sizes, False)[0]
+
+        self.assertEqual(find(TESSERA_JIT="0"), "attention_bwd.tile")
         with self.assertRaises(T.CompileError):
-            find(kind, text, False, "bf16", (256, 256, True, 512), False)
+            find(TESSERA_JIT="1")
 
 
 unittest.main()
