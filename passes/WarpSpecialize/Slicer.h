@@ -34,6 +34,12 @@
 
 namespace tessera {
 
+/// A slot of `pipe`, as a role sees it.
+inline hop::SharedType slotType(mlir::Value pipe) {
+  mlir::RankedTensorType tile = mlir::cast<hop::PipeType>(pipe.getType()).getTile();
+  return hop::SharedType::get(pipe.getContext(), tile, tile.getDimSize(0));
+}
+
 class Slicer {
 public:
   /// Of the role number `role`, whose warpgroups divide rows as `rows` says; `warpgroup` is its
