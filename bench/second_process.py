@@ -15,7 +15,7 @@ import common
 PROGRAM = """
 import json, resource, sys, time
 import tessera
-from tessera import _captured, _compile, _library, _variants, masks
+from tessera import _captured, _compile, _gradient_kernels, _library, _variants, masks
 
 class Numbers:  # a tensor [B, S], as functions capture it
     dtype, ndim = "int64", 2
@@ -35,7 +35,7 @@ marks.append(time.perf_counter())
 source = write(**eval(sys.argv[1]))
 marks.append(time.perf_counter())
 if sys.argv[2] == "gradients":
-    _variants.find_gradients(_compile.compile, source, False, "bf16", (128, 128, False, None), False)
+    _gradient_kernels.find_gradients(_compile.compile, source, False, "bf16", (128, 128, False, None), False)
 else:
     _variants.find_kernel(source, "bf16", (1, 16, 4096, 128, 16, 4096, 128))
 marks.append(time.perf_counter())

@@ -19,7 +19,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
-from tessera import Bundle, CompileError, Program, _compile, _own, _variants  # noqa: E402
+from tessera import Bundle, CompileError, Program, _compile, _gradient_kernels, _own, _variants  # noqa: E402
 
 #: The database has none of them: shapes are short or few, and the model chooses for these.
 FEW_TILES = {"few-short", "few-medium", "few-long"}
@@ -50,10 +50,10 @@ def list_requests():
             yield variant.source, _compile.make_request(variant.parameters, shape_class=shape_class, alternatives=True)
     for text, kind, width, padded in itertools.product(MASKS[:2], ("bf16", "f16"), _variants.WIDTHS, flags):
         size = width - 8 if padded else width
-        found = [_variants.describe_gradients(text, kind, size, size)]
+        found = [_gradient_kernels.describe_gradients(text, kind, size, size)]
         if not padded:
-            found += [_variants.describe_gradients(text, kind, size, size, grouped=True)]
-            found += [_variants.describe_gradients(text, kind, size, size, span=span) for span in _variants.SPANS]
+            found += [_gradient_kernels.describe_gradients(text, kind, size, size, grouped=True)]
+            found += [_gradient_kernels.describe_gradients(text, kind, size, size, span=span) for span in _gradient_kernels.SPANS]
         for at, (source, parameters, _) in enumerate(found):
             if (source, parameters) not in [(other, of_other) for other, of_other, _ in found[:at]]:
                 yield source, _compile.make_request(parameters, alternatives=False)

@@ -1,25 +1,21 @@
 """Which kernel computes an attention: named by text, so that graphs of a framework mean the same in another process."""
 
 import functools
-import itertools
-import re
 import threading
 import warnings
 
 from . import _compile, _library, _own
 from ._errors import CompileError
 from ._program import Program, find_fact
-from ._variant import keep_lists, keeps_lists, read_lists, takes_lists, to_gradients
+from ._variant import keeps_lists, read_lists, takes_lists
 
 #: Widths of tiles. Head dimensions between them take the next one, whose other columns no tensor has.
 WIDTHS = (64, 96, 128, 192, 256)
-#: The widest tiles of which a warpgroup holds dK and dV.
-WIDEST_OF_BOTH = 128
 #: A window that does not end.
 UNLIMITED = -1
 
 # Shapes whose kernel is remembered before remembering starts afresh.
-_MAX_SHAPES = 4096
+MAX_SHAPES = 4096
 DEFAULT_CLASS = _own.DEFAULT_CLASS
 _CLASSES = tuple(f"{tiles}-{loop}" for tiles in ("few", "many") for loop in ("short", "medium", "long"))
 
@@ -67,13 +63,13 @@ def name_variant(mask, softcap, alibi):
 _EXTRAS = {"SOFTCAP": ("exact", ["softcap"]), "ALIBI": ("true", ["alibi"]), "MASK": ("window", ["left", "right"])}
 
 
-def _list_extras(parameters, order):
+def list_extras_of(parameters, order):
     return [name for field in order if parameters.get(field) == _EXTRAS[field][0] for name in _EXTRAS[field][1]]
 
 
 def list_extras(text):
     """The names of what the kernel of a named variant takes after its scale."""
-    return _list_extras(dict(field.split("=", 1) for field in text.split()[1:]), ("SOFTCAP", "ALIBI", "MASK"))
+    return list_extras_of(dict(field.split("=", 1) for field in text.split()[1:]), ("SOFTCAP", "ALIBI", "MASK"))
 
 
 def is_source(text):
@@ -149,7 +145,7 @@ def find_mismatch(q, k, v, alibi, layout="BHSD"):
     return None
 
 
-def _find_width(name, size):
+def find_width(name, size):
     problem = find_head_problem(name, size)
     if problem is not None:
         raise problem
@@ -158,11 +154,11 @@ def _find_width(name, size):
 
 # Tiles of fewer rows and columns by the wider head dimension, for functions that take more registers than the usual ones leave;
 # the first that compile are taken.
-_SMALLER = {64: ((192, 96), (128, 96)), 96: ((192, 80), (128, 96)), 128: ((192, 64), (128, 80)), 192: ((128, 64),),
+SMALLER = {64: ((192, 96), (128, 96)), 96: ((192, 80), (128, 96)), 128: ((192, 64), (128, 80)), 192: ((128, 64),),
             256: ((128, 48),)}  # fmt: skip
 
 
-def _is_too_large(error):
+def is_too_large(error):
     return any(text in str(error) for text in ("no schedule of this kernel fits", "does not fit in its registers"))
 
 
@@ -228,14 +224,14 @@ class Variant:
             return _compile.compile(self.source, **named, **self.parameters)
         except CompileError as error:
             # Lists that are arguments are for the tiles that the source has.
-            if not self._is_written or self._kernel is not None or not _is_too_large(error):
+            if not self._is_written or self._kernel is not None or not is_too_large(error):
                 raise
             return self._compile_smaller(named, error)
 
     def _compile_smaller(self, named, reason):
         """The kernel with the largest of the smaller tiles that compile; `reason` is what the usual ones were refused with."""
         error = reason
-        for rows, columns in _SMALLER[max(self.parameters["D"], self.parameters["DV"])]:
+        for rows, columns in SMALLER[max(self.parameters["D"], self.parameters["DV"])]:
             parameters = {**self.parameters, "BM": rows, "BN": columns}
             if parameters == self.parameters:
                 break
@@ -299,252 +295,6 @@ def describe_widths(d, dv):
     return {"D": d_width, "DV": dv_width, "PADDED": (d_width, dv_width) != (d, dv)}
 
 
-# Up to so many queries and keys the seven products of attention_bwd_deterministic.tile, which add nothing in memory, take less
-# time than the five of attention_bwd.tile, by the wider head dimension: without a mask, with a causal one. As measured where blocks
-# are many; where they are few, the two kernels of the seven follow each other, and neither fills the device.
-_SEVEN = {64: (0, 0), 96: (256, 256), 128: (256, 512), 192: (512, 1024), 256: (512, 1024)}
-# The same where the five add in a fixed order.
-_SEVEN_OF_FIXED = {64: (0, 0), 96: (512, 512), 128: (512, 512), 192: (1024, 2048), 256: (1024, 2048)}
-#: The lengths that `find_span` finds.
-SPANS = sorted({span for table in (_SEVEN, _SEVEN_OF_FIXED) for pair in table.values() for span in pair if span})
-# The keys of all batches and heads, where they make many blocks.
-_MANY_KEYS = 1 << 16
-
-
-def find_span(batch, heads, rows, keys):
-    """How long a call is, as far as the form of its gradients depends on it: a length that it does not exceed, None where it
-    exceeds them all or has few blocks."""
-    if batch * heads * keys < _MANY_KEYS:
-        return None
-    return next((span for span in SPANS if max(rows, keys) <= span), None)
-
-
-def _takes_seven(widths, causal, fixed, span):
-    """Whether the seven products are to make the gradients of attention without functions of scores."""
-    widest = max(widths["D"], widths["DV"])
-    # From 192 columns of Q on pairs of blocks make the five. Below that none is faster for wide values, and sums in a fixed order
-    # were measured for Q and V of one width.
-    if widths["D"] < 192 and (widest > WIDEST_OF_BOTH or (fixed and widths["D"] != widths["DV"])):
-        return True
-    return span is not None and span <= (_SEVEN_OF_FIXED if fixed else _SEVEN)[widest][causal]
-
-
-def _differs_for_groups(source, parameters):
-    """Whether a source has another kernel for several query heads a key head. Where it has the same, there is one for all."""
-
-    def find():
-        one, other = (Program(source, **parameters, GROUPED=grouped).parameters for grouped in (False, True))
-        return "yes" if {**one, "GROUPED": None} != {**other, "GROUPED": None} else ""
-
-    return find_fact("differs for groups", source, _compile.to_texts(parameters), find) != ""
-
-
-def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, grouped=False, span=None):
-    """(source, parameters, names of arguments after the scale) of the gradients of a variant, for tensors of head dimensions
-    d and dv.
-
-    lse:     with the gradient of the LSE.
-    fixed:   the same results in each run. Otherwise dQ is a sum over blocks in any order, but where registers forbid it.
-    grouped: for several query heads a key head; others are right for these too.
-    span:    for calls of this length, as `find_span` has it; others are right for these too.
-    """
-    name, *fields = text.split()
-    if name not in ("attention_fwd", "attention_variants"):
-        raise ValueError(f"there are no gradients of '{name}'; there are of attention_fwd, attention_variants and sources")
-    fields = dict(field.split("=", 1) for field in fields)
-    widths = describe_widths(d, dv)
-    parameters = {**fields, **widths, "T": element_type, "DLSE": lse}
-    widest = max(widths["D"], widths["DV"])
-    if name == "attention_fwd":
-        if _takes_seven(widths, fields.get("CAUSAL") == "true", fixed, span):
-            return _library.find_source("attention_bwd_deterministic"), parameters, []
-        source, extras = _library.find_source("attention_bwd"), []
-        parameters["FIXED"] = fixed
-    else:
-        source = _library.find_source("attention_variants_bwd" + ("_fixed" if fixed else ""))
-        extras = _list_extras(fields, ("MASK", "SOFTCAP", "ALIBI"))
-    is_causal = "true" == fields.get("CAUSAL") or fields.get("MASK") == "causal"
-    # attention_gradients_fixed.tile adds nothing up over blocks.
-    sums = name == "attention_fwd" or not fixed
-    if grouped and is_causal and sums and _differs_for_groups(source, parameters):
-        parameters["GROUPED"] = True
-    return source, parameters, extras
-
-
-# How texts name gradients, by whether they are the same in each run, and what is learned.
-_GRADIENTS = {False: "gradients", True: "deterministic gradients"}
-_GRADIENTS_OF = re.compile(r"((?:deterministic )?gradients)(?: by (\S+))? of ")
-
-
-def name_gradients(text, fixed, learned=()):
-    """The text for the gradients of a variant, and of the views that are learned."""
-    by = f" by {','.join(learned)}" if learned else ""
-    return f"{_GRADIENTS[fixed]}{by} of {text}"
-
-
-def read_gradients(text):
-    """(text of the variant, `fixed`, `learned`) of what `name_gradients` gives, None for other texts."""
-    named = _GRADIENTS_OF.match(text)
-    if named is None:
-        return None
-    learned = tuple(named[2].split(",")) if named[2] else ()
-    return text[named.end() :], named[1] == _GRADIENTS[True], learned
-
-
-@functools.lru_cache(maxsize=None)
-def find_gradients(kind, text, fixed, element_type, sizes, lse, learned=()):
-    """(kernels, or the interpreter's form, by `kind`; names of arguments after the scale) as `describe_gradients` has it,
-    of functions of scores and masks too, with the gradients of the views that `learned` names. `sizes` are (D, DV, whether
-    several query heads have a key head, length as `find_span` has it)."""
-    d, dv, grouped, span = sizes
-    if is_source(text):
-        return find_gradients_of_source(kind, text, learned, fixed, element_type, d, dv, lse), []
-    source, parameters, extras = describe_gradients(text, element_type, d, dv, lse, fixed, grouped, span)
-    try:
-        return kind(source, **parameters), extras
-    except CompileError:
-        # Where nothing may be compiled, what is there does.
-        if span is None or _compile.may_compile():
-            raise
-        return find_gradients(kind, text, fixed, element_type, (d, dv, grouped, None), lse)
-
-
-def _list_smaller(widest):
-    """Sizes of the steps of attention_gradients_fixed.tile for scores that take more registers than usual, the largest first."""
-    fewer = 32 if widest <= WIDEST_OF_BOTH else 16
-    return {"GQN": fewer}, {"GQN": fewer, "GM": 32}, {"GQN": 16, "GM": 16}
-
-
-def _find_fixed(kind, source, learned, parameters):
-    """attention_gradients_fixed.tile; with smaller steps where a score takes more registers than usual."""
-    text, smaller = to_gradients(source, True, learned), _list_smaller(max(parameters["D"], parameters["DV"]))
-    reason = None
-    for sizes in ({}, *smaller):
-        try:
-            kernel = kind(text, **parameters, **sizes)
-        except CompileError as error:
-            if not _is_too_large(error) or sizes == smaller[-1]:
-                raise
-            reason = reason or str(error).splitlines()[0]
-            continue
-        if sizes:
-            queries = f" and {sizes['GM']} queries" if "GM" in sizes else ""
-            warnings.warn(f"gradients of functions of scores take {sizes['GQN']} keys{queries} a step: {reason}", RuntimeWarning)
-        return kernel
-
-
-def _find_summed(kind, source, learned, parameters, *entry):
-    """attention_gradients.tile. With what is learned the gradient of a score is needed too, and its derivative waits for that
-    anyway; where this does not fit, P times the derivative waits beside P."""
-    text, reason = to_gradients(source, False, learned), None
-    for form in ({"WEIGHTED": False}, {}) if learned else ({},):
-        try:
-            return kind(text, *entry, **parameters, **form)
-        except CompileError as error:
-            reason = reason or error
-    raise reason
-
-
-@functools.lru_cache(maxsize=None)
-def find_gradients_of_source(kind, source, learned, fixed, element_type, d, dv, lse):
-    """The kernels of the gradients of a variant's source, and of the views that `learned` names, or the interpreter's form:
-    where results are to be the same in each run, or the faster form does not compile, attention_gradients_fixed.tile."""
-    widths = describe_widths(d, dv)
-    parameters = {**widths, "T": element_type, "DLSE": lse}
-    if keeps_lists(source):
-        if not has_fixed_lists(source):
-            return _find_summed(kind, source, learned, parameters, "attention_gradients")
-        return kind(to_gradients(source, True, learned), "attention_gradients", **parameters)
-    if fixed:
-        return _find_fixed(kind, source, learned, parameters)
-    try:
-        return _find_summed(kind, source, learned, parameters)
-    except CompileError as error:
-        # What is wrong with the functions themselves, the other form refuses too.
-        kernel = _find_fixed(kind, source, learned, parameters)
-        warnings.warn(f"gradients take attention_gradients_fixed.tile, with more products: {error}", RuntimeWarning)
-        return kernel
-
-
-def has_fixed_lists(source):
-    """Whether the lists that a source of `keep_gradients` takes are those of attention_gradients_fixed.tile."""
-    return "param GQM :" in source
-
-
-# The sizes of tiles for which there are lists: as parameters, and whose lists they are.
-_FORWARD = {"visit": ("queries", "BM", "BN")}
-_BACKWARD = {"visit": ("keys", "GN", "GM"), "query": ("queries", "GQM", "GQN")}
-#: The arguments that are such lists; what functions capture has other names.
-LISTS = tuple(f"{name}_{kind}" for name in _BACKWARD for kind in ("lists", "counts"))
-
-
-def _keep(source, program, forms, **changed):
-    """(source that takes lists, which: names by what the kernel's arguments begin with) of tiles as a program has them."""
-    sizes = {**program.parameters, **changed}
-    forms = {name: form for name, form in forms.items() if form[1] in sizes}
-    tiles = {size: int(sizes[size]) for _, *names in forms.values() for size in names}
-    lists = tuple((name, f"{of} {tiles[rows]} {tiles[columns]}") for name, (of, rows, columns) in forms.items())
-    return keep_lists(source, **tiles), lists
-
-
-@functools.lru_cache(maxsize=_MAX_SHAPES)
-def keep_forward(source, element_type, sizes, is_compiled):
-    """The source of attention with lists that outlive a call, and which lists these are, as `_keep` has it; for sizes as those
-    of `find_kernel`."""
-    *_, d, _, _, dv = sizes
-    program = find_variant(source, element_type, d, dv).program
-    kept = _keep(source, program, _FORWARD)
-    if not is_compiled:
-        return kept
-    for rows, columns in _SMALLER[max(_find_width("q", d), _find_width("v", dv))]:
-        try:
-            find_kernel(kept[0], element_type, sizes)
-        except CompileError as error:
-            smaller = _keep(source, program, _FORWARD, BM=rows, BN=columns)
-            if not _is_too_large(error) or kept == smaller:
-                raise
-            kept = smaller
-            continue
-        break
-    return kept
-
-
-@functools.lru_cache(maxsize=None)
-def keep_gradients(kind, source, learned, fixed, element_type, d, dv):
-    """The same of the gradients; the form is that which `find_gradients_of_source` finds."""
-    widths = describe_widths(d, dv)
-    parameters, smaller = {**widths, "T": element_type}, _list_smaller(max(widths["D"], widths["DV"]))
-    candidates = [*([] if fixed else [(False, {})]), *((True, sizes) for sizes in ({}, *smaller))]
-    for is_fixed, changed in candidates:
-        program = Program(to_gradients(source, is_fixed), **parameters)
-        kept = _keep(source, program, _BACKWARD, **changed)
-        try:
-            find_gradients_of_source(kind, kept[0], learned, fixed, element_type, d, dv, False)
-        except CompileError as error:
-            if changed == smaller[-1] or (is_fixed and not _is_too_large(error)):
-                raise
-            reason = str(error).splitlines()[0]
-            warnings.warn(f"gradients of functions of scores take another form: {reason}", RuntimeWarning)
-            continue
-        return kept
-
-
-def count_lists(source, batch, heads):
-    """How many lists there are for the mask of a source, of batches and heads."""
-    of = read_lists(source)
-    return (1 if of == "one" else batch), (heads if of == "head" else 1)
-
-
-@functools.lru_cache(maxsize=None)
-def find_lister(kind, source, lists):
-    """What makes lists as `_keep` names them, of the mask of a source."""
-    of, rows, columns = lists.split()
-    if of == "queries":
-        return kind(keep_lists(source, BM=rows, BN=columns), "attention_block_lists", D=WIDTHS[0])
-    text = to_gradients(keep_lists(source, GN=rows, GM=columns), True)
-    return kind(text, "attention_gradients_block_lists", D=WIDTHS[0])
-
-
 def find_scale_problem(scale):
     """What keeps kernels from taking a scale, or None. They multiply infinity with it, and find the largest score before."""
     if 2.0**-149 <= float(scale) < 2.0**128:
@@ -585,26 +335,12 @@ def _background():
 
 def find_variant(text, element_type, d, dv, lse=True):
     """The variant for tensors of head dimensions d and dv; `lse`: with the LSE as a result."""
-    widths = _find_width("q", d), _find_width("v", dv)
+    widths = find_width("q", d), find_width("v", dv)
     key = (text, element_type, *widths, widths != (d, dv), lse)
     variant = _variants.get(key)
     if variant is None:
         variant = _variants.setdefault(key, Variant(text, element_type, *widths, widths != (d, dv), lse))
     return variant
-
-
-def warm_up(text, element_type, d, dv, lse, gradients, fixed):
-    """Compiles the kernels of a named variant for all shapes; with `gradients` what makes the LSE, and its gradients, which are
-    the same in each run if `fixed`."""
-    for name, size in (("head_dim", d), ("value_dim", dv)):
-        if not isinstance(size, int):
-            raise TypeError(f"argument '{name}' is {size!r}; it is an integer")
-        problem = find_head_problem(name, size)
-        if problem is not None:
-            raise problem
-    find_variant(text, element_type, d, dv, lse or gradients).compile_all()
-    for grouped, span in itertools.product((False, True), (None, *SPANS)) if gradients else ():
-        find_gradients(_compile.compile, text, fixed, element_type, (d, dv, grouped, span), False)
 
 
 def find_kernel(text, element_type, sizes, lse=True):
@@ -618,7 +354,7 @@ def find_kernel(text, element_type, sizes, lse=True):
     kernel, is_final = variant.find({**shape, "DQ": d, "DO": dv} if variant.is_padded else shape)
     found = kernel, variant.extras, is_final
     if is_final:
-        if len(_by_sizes) >= _MAX_SHAPES:
+        if len(_by_sizes) >= MAX_SHAPES:
             _by_sizes.clear()
         _by_sizes[(text, element_type, sizes, lse)] = found
     return found

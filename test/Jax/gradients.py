@@ -14,7 +14,7 @@ import problems
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import tessera.jax
-from tessera import Variant, _variants, tanh
+from tessera import Variant, _gradient_kernels, tanh
 from tessera.jax import _functions, attention
 
 SLOPES = jnp.asarray([0.5, 0.25, 0.125, 0.0625], jnp.float32)
@@ -140,14 +140,14 @@ class Masks(Cases):
                     self.assertTrue((one == other).all())
 
     def test_which_kernels(self):
-        find, found = _variants.find_gradients, []
+        find, found = _gradient_kernels.find_gradients, []
 
         def note(*arguments):
             found.append(arguments[1:3])
             return find(*arguments)
 
         q, k, v = problems.make(rows=5, keys=5)
-        with unittest.mock.patch.object(_variants, "find_gradients", note):
+        with unittest.mock.patch.object(_gradient_kernels, "find_gradients", note):
             for deterministic in (False, True):
                 jax.grad(lambda q: attention(q, k, v, deterministic=deterministic).astype(jnp.float32).sum())(q)
         self.assertEqual(found, [("attention_fwd CAUSAL=false", False), ("attention_fwd CAUSAL=false", True)])

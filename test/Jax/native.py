@@ -17,7 +17,7 @@ import problems
 import xla_frame
 
 import tessera.jax
-from tessera import _compile, _variants
+from tessera import _compile, _gradient_kernels, _variants
 from tessera.jax import _call, _functions
 
 TYPES = {"tensor_map": ctypes.c_char * 128, "i64": ctypes.c_int64, "i32": ctypes.c_int32, "f32": ctypes.c_float}
@@ -136,7 +136,7 @@ class Native(unittest.TestCase):
 
     def find_gradients(self, fixed):
         text = "attention_fwd CAUSAL=false"
-        return _variants.find_gradients(_compile.compile, text, fixed, "bf16", (64, 64, False, None), False)[0]
+        return _gradient_kernels.find_gradients(_compile.compile, text, fixed, "bf16", (64, 64, False, None), False)[0]
 
     def test_memory_of_sequences(self):
         """Gradients on a CUDA stream ask XLA for memory, and give it back."""

@@ -14,7 +14,7 @@ import unittest.mock
 import warnings
 
 import tessera
-from tessera import CompileError, _cache, _compile, _library, _own, _variants
+from tessera import CompileError, _cache, _compile, _gradient_kernels, _library, _own, _variants
 
 TEXT = "attention_fwd CAUSAL=true"
 MANY_LONG = (64, 64, 9000, 64, 64, 9000, 64)
@@ -137,9 +137,9 @@ class OwnBundles(unittest.TestCase):
 
     def test_gradients(self):
         """Of a source with imports, whose texts count."""
-        source, parameters, _ = _variants.describe_gradients(TEXT, "bf16", 64, 64)
+        source, parameters, _ = _gradient_kernels.describe_gradients(TEXT, "bf16", 64, 64)
         self.assertEqual(_compile.compile(source, **parameters).description["name"], "attention_bwd")
-        source, parameters, _ = _variants.describe_gradients(TEXT, "bf16", 64, 64, fixed=True)
+        source, parameters, _ = _gradient_kernels.describe_gradients(TEXT, "bf16", 64, 64, fixed=True)
         with unittest.mock.patch.object(_compile, "_find_ptxas", return_value=None):
             with self.assertRaisesRegex(CompileError, "TESSERA_JIT=0 forbids to compile"):
                 _compile.compile(source, **parameters)

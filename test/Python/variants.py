@@ -16,7 +16,7 @@ import unittest
 import unittest.mock
 
 import tessera
-from tessera import _library, _places, _trace, _variants, masks
+from tessera import _gradient_kernels, _library, _places, _trace, _variants, masks
 from tessera._program import Program
 
 T = tessera
@@ -253,7 +253,7 @@ class TextTest(unittest.TestCase):
     def test_another_process_asks_no_compiler(self):
         program = """if True:
             import tessera
-            from tessera import _compile, _variants, masks
+            from tessera import _compile, _gradient_kernels, _variants, masks
 
             variant = tessera.Variant(mask=lambda b, h, q, k, of: (of[b, q] == of[b, k]) & (q >= k), of=("B", "SK"))
             found = _variants.find_variant(variant.source, "bf16", 64, 64)
@@ -414,7 +414,7 @@ class SmallerTilesTest(unittest.TestCase):
         return tried
 
     def test_each_in_order(self):
-        for size, tiles in _variants._SMALLER.items():
+        for size, tiles in _variants.SMALLER.items():
             self.assertEqual(self.compile(size, 0), [(None, None)] * 2)
             for number, (rows, columns) in enumerate(tiles, start=1):
                 with self.assertWarnsRegex(RuntimeWarning, f"take tiles of {rows} x {columns}: {self.TOO_LARGE} 1$"):
@@ -436,7 +436,7 @@ class GradientsTest(unittest.TestCase):
 
     def find(self, mask, d, softcap=0.0, alibi=False, **options):
         text = _variants.name_variant(mask, softcap, alibi)
-        source, parameters, _ = _variants.describe_gradients(text, "bf16", d, d, **options)
+        source, parameters, _ = _gradient_kernels.describe_gradients(text, "bf16", d, d, **options)
         return Program(source, **parameters).parameters
 
     def test_groups(self):
@@ -464,12 +464,12 @@ class GradientsTest(unittest.TestCase):
             self.assertEqual(self.find(mask, 128, grouped=True, **options), self.find(mask, 128, **options))
         self.assertEqual(self.find("causal", 128)["CHUNK"], 0)
         with self.assertRaisesRegex(ValueError, "there are no gradients of 'gemm'; there are of attention_fwd"):
-            _variants.describe_gradients("gemm BM=64", "bf16", 64, 64)
+            _gradient_kernels.describe_gradients("gemm BM=64", "bf16", 64, 64)
 
     def find_form(self, mask, d, dv, shape, **options):
         text = _variants.name_variant(mask, 0.0, False)
-        span = _variants.find_span(*shape)
-        source = _variants.describe_gradients(text, "bf16", d, dv, span=span, **options)[0]
+        span = _gradient_kernels.find_span(*shape)
+        source = _gradient_kernels.describe_gradients(text, "bf16", d, dv, span=span, **options)[0]
         return "seven" if pathlib.Path(source).name == "attention_bwd_deterministic.tile" else "five"
 
     def test_short(self):
@@ -499,9 +499,9 @@ class GradientsTest(unittest.TestCase):
 
         def find(**environment):
             text, sizes = _variants.name_variant("none", 0.0, False), (256, 256, False, 512)
-            _variants.find_gradients.cache_clear()
+            _gradient_kernels.find_gradients.cache_clear()
             with unittest.mock.patch.dict(os.environ, environment):
-                return _variants.find_gradients(kind, text, False, "bf16", sizes, False)[0]
+                return _gradient_kernels.find_gradients(kind, text, False, "bf16", sizes, False)[0]
 
         self.assertEqual(find(TESSERA_JIT="0"), "attention_bwd.tile")
         with self.assertRaises(T.CompileError):

@@ -11,7 +11,7 @@ from torch._dynamo.testing import CompileCounterWithBackend
 from torch.nn.attention import flex_attention as flex
 
 import tessera
-from tessera import _variants
+from tessera import _block_lists
 from tessera.torch import BlockMask, attention, create_block_mask, flex_attention
 
 ROWS, KEYS = 150, 203
@@ -228,8 +228,8 @@ class Compiled(Cases):
         q, k, v = self.draw(batch=1)
         block_mask = self.create(lambda b, h, q, k: k % 3 == 0).prepare(64, gradients=True)
         source = block_mask._written.source
-        (forward, _), (backward, _) = _variants.keep_forward(source, "f16", (1, 2, ROWS, 64, 1, KEYS, 64), False), (
-            _variants.keep_gradients(tessera.Program, source, (), False, "f16", 64, 64)
+        (forward, _), (backward, _) = _block_lists.keep_forward(source, "f16", (1, 2, ROWS, 64, 1, KEYS, 64), False), (
+            _block_lists.keep_gradients(tessera.Program, source, (), False, "f16", 64, 64)
         )
         of_forward, of_backward = ([*block_mask.lists[f"{of} 128 64"]] for of in ("queries", "keys"))
         names = "visit_lists,visit_counts||"

@@ -18,7 +18,7 @@ import warnings
 import catalogue
 import torch
 
-from tessera import CompileError, _compile, _variants
+from tessera import CompileError, _compile, _gradient_kernels, _variants
 from tessera.torch import _captured
 
 FUNCTIONS = {function.__name__: (None, function) for function in catalogue.MASKS}
@@ -30,7 +30,7 @@ def compile_forward(source, width):
 
 
 def compile_backward(source, width):
-    return _variants.find_gradients_of_source(_compile.compile, source, (), False, "bf16", width, width, False)
+    return _gradient_kernels.find_gradients_of_source(_compile.compile, source, (), False, "bf16", width, width, False)
 
 
 def check(name, form, width, source):

@@ -10,7 +10,7 @@ from problems import make
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch.utils.checkpoint import checkpoint
 
-from tessera import _variants
+from tessera import _gradient_kernels
 from tessera.torch import attention
 
 
@@ -91,13 +91,13 @@ class Gradients(unittest.TestCase):
 
     def test_which_kernels(self):
         """Sums over blocks are in no order; where torch wants one, others are taken."""
-        find, found = _variants.find_gradients, []
+        find, found = _gradient_kernels.find_gradients, []
 
         def note(*arguments):
             found.append(arguments[2])
             return find(*arguments)
 
-        with unittest.mock.patch.object(_variants, "find_gradients", note):
+        with unittest.mock.patch.object(_gradient_kernels, "find_gradients", note):
             self.check(make(batch=1, rows=16, keys=16))
             torch.use_deterministic_algorithms(True)
             try:

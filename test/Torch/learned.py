@@ -14,7 +14,7 @@ from torch._dynamo.testing import CompileCounterWithBackend
 
 import tessera
 import tessera.torch
-from tessera import _variants
+from tessera import _gradient_kernels
 from tessera.torch import _captured, attention, flex_attention
 
 B, H, ROWS, KEYS = 2, 2, 19, 28
@@ -312,7 +312,7 @@ class Sources(unittest.TestCase):
         written, _ = _captured.find(torch.device("cpu"), lambda s, b, h, q, k: s * TABLE[h], (), None, ())
         source = written.source.replace("arith.mulf", "math.powf")
         with self.assertRaisesRegex(tessera.CompileError, "has no rule for its derivative"):
-            _variants.find_gradients_of_source(tessera.Program, source, ("TABLE_0",), True, "f16", 64, 64, False)
+            _gradient_kernels.find_gradients_of_source(tessera.Program, source, ("TABLE_0",), True, "f16", 64, 64, False)
 
 
     def test_smaller_tiles(self):
@@ -322,7 +322,7 @@ class Sources(unittest.TestCase):
         )
         kind = functools.partial(tessera.compile, image="ptx", cache=False)
         with self.assertWarns(RuntimeWarning) as caught:
-            kernel = _variants.find_gradients_of_source(kind, variant.source, ("slopes", "gate"), False, "bf16", 128, 128, False)
+            kernel = _gradient_kernels.find_gradients_of_source(kind, variant.source, ("slopes", "gate"), False, "bf16", 128, 128, False)
         self.assertRegex(str(caught.warnings[0].message), "take 32 keys a step: .* no schedule of this kernel fits")
         self.assertRegex(str(caught.warnings[1].message), "gradients take attention_gradients_fixed.tile, with more products")
         self.assertEqual(kernel.names[-4:], ("gate", "slopes", "dslopes", "dgate"))

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import _variants
+from .. import _gradient_kernels, _variants
 from . import _block_mask, _call, _functions, _gradients
 
 _TYPES = {"float16": "f16", "bfloat16": "bf16"}
@@ -35,7 +35,7 @@ def _describe_masks(q, v, left, right, softcap, alibi):
     text = _variants.name_variant(_variants.name_mask(left, right), softcap, alibi is not None)
     element_type, d, dv = _TYPES[q.dtype.name], q.shape[3], v.shape[3]
     extras = _variants.list_extras(text)
-    _, _, gradient_extras = _variants.describe_gradients(text, element_type, d, dv)
+    _, _, gradient_extras = _gradient_kernels.describe_gradients(text, element_type, d, dv)
     extras, gradient_extras = ("".join(_KINDS[name] for name in names) for names in (extras, gradient_extras))
     bounds = tuple(_variants.UNLIMITED if bound is None else int(bound) for bound in (left, right))
     fields = {
@@ -175,4 +175,4 @@ def warm_up(
     if name not in _TYPES:
         raise TypeError(f"argument 'dtype' is {name}; attention takes float16 and bfloat16")
     text = _variants.name_variant(_variants.name_mask(*_variants.read_window(causal, window)), softcap, alibi)
-    _variants.warm_up(text, _TYPES[name], head_dim, value_dim or head_dim, return_lse, gradients, deterministic)
+    _gradient_kernels.warm_up(text, _TYPES[name], head_dim, value_dim or head_dim, return_lse, gradients, deterministic)

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import _compile, _variants
+from .. import _block_lists, _compile, _variants
 from .._program import Program
 from .._variant import takes_lists
 from . import _call, _functions
@@ -74,7 +74,7 @@ class BlockMask:
         batch, heads, queries, keys = sizes = [1 if extent is None else extent for extent in self.shape]
         lengths = (queries, keys) if of == "queries" else (keys, queries)
         tiles, length = (-(-extent // int(size)) for extent, size in zip(lengths, (rows, columns)))
-        each = _variants.count_lists(self._source, batch, heads)
+        each = _block_lists.count_lists(self._source, batch, heads)
         results = [jax.ShapeDtypeStruct((*each, tiles, size), jnp.int32) for size in (length, 3)]
         order = [name for name in _functions.list_lister_extras(self._source, lists) if name in self._labels]
         fields, views = _functions.describe(
@@ -91,13 +91,13 @@ class BlockMask:
 
     def keep_forward(self, source, element_type, sizes):
         """(source of attention that takes the lists, {name: array} of these)."""
-        kept, wanted = _variants.keep_forward(source, element_type, sizes, _is_compiled())
+        kept, wanted = _block_lists.keep_forward(source, element_type, sizes, _is_compiled())
         return kept, self.find(wanted)
 
     def keep_gradients(self, source, learned, fixed, element_type, d, dv):
         """The same of its gradients."""
         kind = _compile.compile if _is_compiled() else Program
-        kept, wanted = _variants.keep_gradients(kind, source, learned, fixed, element_type, d, dv)
+        kept, wanted = _block_lists.keep_gradients(kind, source, learned, fixed, element_type, d, dv)
         return kept, self.find(wanted)
 
     def places(self):

@@ -13,7 +13,7 @@ import numpy as np
 from jax.custom_batching import custom_vmap
 from jax.experimental.custom_partitioning import custom_partitioning
 
-from .. import _choice, _compile, _library, _program, _variants
+from .. import _block_lists, _choice, _compile, _gradient_kernels, _library, _program, _variants
 from .._errors import LibraryError
 
 FORWARD, BACKWARD, LISTS = "tessera_attention", "tessera_attention_backward", "tessera_lists"
@@ -33,14 +33,14 @@ def use_interpreter(enabled=True):
 def _find_gradients(kind, gradients, element_type, sizes, lse):
     text, fixed, learned = gradients
     batch, heads, rows, d, kv_heads, keys, dv = sizes
-    own = d, dv, heads != kv_heads, _variants.find_span(batch, heads, rows, keys)
+    own = d, dv, heads != kv_heads, _gradient_kernels.find_span(batch, heads, rows, keys)
     # Devices ask at the same time, and the library keeps no kernel alive: there has to be one for all.
     with _lock:
-        return _variants.find_gradients(kind, text, fixed, element_type, own, lse, learned)
+        return _gradient_kernels.find_gradients(kind, text, fixed, element_type, own, lse, learned)
 
 
 def name_lister(source, lists):
-    """The text for what makes lists of blocks, as `_variants.keep_forward` names them."""
+    """The text for what makes lists of blocks, as `_block_lists.keep_forward` names them."""
     return f"lists of {lists}: {source}"
 
 
@@ -50,14 +50,14 @@ def _find_lister(kind, text):
         return None
     lists, _, source = text.removeprefix("lists of ").partition(": ")
     with _lock:
-        return _variants.find_lister(kind, source, lists)
+        return _block_lists.find_lister(kind, source, lists)
 
 
 def _find_kernel(text, element_type, sizes, lse):
     lister = _find_lister(_compile.compile, text)
     if lister is not None:
         return lister, None, [], True
-    gradients = _variants.read_gradients(text)
+    gradients = _gradient_kernels.read_gradients(text)
     if gradients is not None:
         kernel, extras = _find_gradients(_compile.compile, gradients, element_type, sizes, lse)
         return kernel, None, extras, True
@@ -74,7 +74,7 @@ def _find_program(text, element_type, sizes, lse):
     lister = _find_lister(_program.Program, text)
     if lister is not None:
         return None, lister, [], False
-    gradients = _variants.read_gradients(text)
+    gradients = _gradient_kernels.read_gradients(text)
     if gradients is not None:
         program, extras = _find_gradients(_program.Program, gradients, element_type, sizes, lse)
         return None, program, extras, False

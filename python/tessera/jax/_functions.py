@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import _captured, _kernel, _named, _places, _variants
+from .. import _block_lists, _captured, _gradient_kernels, _kernel, _named, _places
 from .._program import Program, find_fact
 from .._trace import TraceError
 from .._variant import keeps_lists
@@ -35,7 +35,7 @@ def _list_extras(source):
 @functools.lru_cache(maxsize=256)
 def list_gradient_extras(source, learned, fixed, lse):
     """The names of what the kernels of gradients take after dV, without the scale where it is the first."""
-    program = _variants.find_gradients_of_source(Program, source, learned, fixed, "bf16", 64, 64, lse)
+    program = _gradient_kernels.find_gradients_of_source(Program, source, learned, fixed, "bf16", 64, 64, lse)
     names = program.names[program.names.index("dv") + 1 :]
     return names[1:] if names[0] == "scale" else names
 
@@ -43,7 +43,7 @@ def list_gradient_extras(source, learned, fixed, lse):
 @functools.lru_cache(maxsize=256)
 def list_lister_extras(source, lists):
     """The names of what kernels that make lists take."""
-    return _variants.find_lister(Program, source, lists).names
+    return _block_lists.find_lister(Program, source, lists).names
 
 
 def trace(score_mod, score_args, mask_mod, mask_args):

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 
-from .. import _places, _variants
+from .. import _gradient_kernels, _places, _variants
 from . import _functions
 from ._call import BACKWARD, FORWARD, make_op
 
@@ -111,7 +111,7 @@ def _make(call, lse, deterministic, keeper, named):
             learned = tuple(name[1:] for name in extras if name not in own_call.order and name != "scale")
             own_call, places = own_call.reorder(extras)
             views = [views[place] for place in places]
-        variant = _variants.name_gradients(source, deterministic, learned)
+        variant = _gradient_kernels.name_gradients(source, deterministic, learned)
         run = _make_op(own_call, BACKWARD, variant, operands, ("dq", "dk", "dv"), learned)
         of_own = run(*tensors[:3], out, *of_results, *views)
         sums = dict(zip(learned, of_own[3:]))

@@ -2,7 +2,7 @@
 
 import torch
 
-from .. import _named, _variants
+from .. import _gradient_kernels, _named, _variants
 from . import _backward, _bias, _block_mask, _direct, _fallback, _functions, _op
 from ._types import TYPES
 
@@ -212,4 +212,4 @@ def warm_up(
     mask = _variants.name_mask(*_variants.read_window(causal, window))
     text = _variants.name_variant(mask, softcap, alibi)
     fixed = torch.are_deterministic_algorithms_enabled()
-    _variants.warm_up(text, TYPES[dtype], head_dim, value_dim or head_dim, return_lse, gradients, fixed)
+    _gradient_kernels.warm_up(text, TYPES[dtype], head_dim, value_dim or head_dim, return_lse, gradients, fixed)

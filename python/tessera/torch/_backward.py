@@ -6,7 +6,7 @@ import functools
 import torch
 from torch.utils.flop_counter import register_flop_formula
 
-from .. import _compile, _variants
+from .. import _compile, _gradient_kernels
 from .._program import Program
 from . import _direct, _op
 from ._types import TYPES
@@ -50,8 +50,8 @@ def _run(kind, grad, grad_lse, q, k, v, out, lse, alibi, variant, scale, softcap
         return results
     fixed = torch.are_deterministic_algorithms_enabled()
     (batch, heads, rows, d), (_, key_heads, keys, _) = q.shape, k.shape
-    sizes = d, v.shape[3], heads != key_heads, _variants.find_span(batch, heads, rows, keys)
-    kernel, extras = _variants.find_gradients(kind, variant, fixed, TYPES[q.dtype], sizes, grad_lse is not None)
+    sizes = d, v.shape[3], heads != key_heads, _gradient_kernels.find_span(batch, heads, rows, keys)
+    kernel, extras = _gradient_kernels.find_gradients(kind, variant, fixed, TYPES[q.dtype], sizes, grad_lse is not None)
     values = {"softcap": softcap, "alibi": alibi, "left": left, "right": right}
     inputs = list_inputs(grad, grad_lse, q, k, v, out, lse)
     launch(kernel, (*inputs, *results, scale, *(values[name] for name in extras)))

@@ -6,7 +6,7 @@ import warnings
 import torch
 import torch.nn.attention.flex_attention as flex
 
-from .. import _compile, _explain, _variants
+from .. import _block_lists, _compile, _explain, _variants
 from .._program import Program
 from .._trace import TraceError
 from .._variant import takes_lists
@@ -130,7 +130,7 @@ class BlockMask:
         of, rows, columns = name.split()
         batch, heads, queries, keys = (1 if extent is None else extent for extent in self.shape)
         lengths = (queries, keys) if of == "queries" else (keys, queries)
-        each = _variants.count_lists(self._written.source, batch, heads)
+        each = _block_lists.count_lists(self._written.source, batch, heads)
         return each, lengths, (int(rows), int(columns)), of == "queries"
 
     def _convert(self, name):
@@ -149,7 +149,7 @@ class BlockMask:
         if problem is not None:
             raise problem
         kind = Program if self.device.type == "cpu" else _compile.compile
-        lister = _variants.find_lister(kind, self._written.source, name)
+        lister = _block_lists.find_lister(kind, self._written.source, name)
         each, lengths, sizes, _ = self._describe(name)
         tiles, length = (-(-extent // size) for extent, size in zip(lengths, sizes))
         lists, counts = (

@@ -7,7 +7,7 @@ import warnings
 import torch
 from torch.utils.flop_counter import register_flop_formula
 
-from .. import _compile, _places, _variants
+from .. import _block_lists, _compile, _gradient_kernels, _places
 from .._program import Program
 from .._trace import TraceError
 from .._variant import keeps_lists, takes_lists
@@ -105,12 +105,12 @@ def _run_backward(
     learned, source = tuple(_split(learned)), _unfold(source)
     _check_order(learned, source, q)
     fixed = torch.are_deterministic_algorithms_enabled()
-    if fixed and keeps_lists(source) and not _variants.has_fixed_lists(source):
+    if fixed and keeps_lists(source) and not _gradient_kernels.has_fixed_lists(source):
         raise RuntimeError(
             "torch.use_deterministic_algorithms is on in the backward pass of attention with a block_mask, and was off in the "
             "forward pass, which has chosen the lists: turn it on before"
         )
-    kernel = _variants.find_gradients_of_source(
+    kernel = _gradient_kernels.find_gradients_of_source(
         kind, source, learned, fixed, TYPES[q.dtype], q.shape[3], v.shape[3], grad_lse is not None
     )
     # A view whose elements change no score has no gradient, which stays 0.
@@ -118,7 +118,7 @@ def _run_backward(
     given |= _captured.name_given(views, numbers, integers, names)
     # Lists are read number by number.
     for name in _split(names.partition("|")[0]):
-        if name not in _variants.LISTS:
+        if name not in _block_lists.LISTS:
             given[name] = _align(given[name])
     inputs = _backward.list_inputs(grad, grad_lse, q, k, v, out, lse)
     _backward.launch(kernel, (*inputs, *results), scale=scale, **given)
@@ -244,11 +244,11 @@ def keep(source, device, element_type, sizes, learned):
     """Of attention and of its gradients, (source, lists of blocks that its kernels take): names by what the arguments begin
     with. Sizes are those of `_op.get_sizes`; `learned` are the views that have gradients, None where nothing has."""
     is_cpu = device.type == "cpu"
-    forward = _variants.keep_forward(source, element_type, sizes, not is_cpu)
+    forward = _block_lists.keep_forward(source, element_type, sizes, not is_cpu)
     if learned is None:
         return forward, (source, ())
     fixed, kind = torch.are_deterministic_algorithms_enabled(), Program if is_cpu else _compile.compile
-    return forward, _variants.keep_gradients(kind, source, learned, fixed, element_type, sizes[3], sizes[6])
+    return forward, _block_lists.keep_gradients(kind, source, learned, fixed, element_type, sizes[3], sizes[6])
 
 
 @torch.compiler.assume_constant_result

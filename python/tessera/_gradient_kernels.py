@@ -1,0 +1,199 @@
+"""Which kernels compute the gradients of an attention: forms by widths, masks, groups of heads, order of sums and length."""
+
+import functools
+import itertools
+import re
+import warnings
+
+from . import _compile, _library, _variants
+from ._errors import CompileError
+from ._program import Program, find_fact
+from ._variant import keeps_lists, to_gradients
+
+#: The widest tiles of which a warpgroup holds dK and dV.
+WIDEST_OF_BOTH = 128
+
+# Up to so many queries and keys the seven products of attention_bwd_deterministic.tile, which add nothing in memory, take less
+# time than the five of attention_bwd.tile, by the wider head dimension: without a mask, with a causal one. As measured where blocks
+# are many; where they are few, the two kernels of the seven follow each other, and neither fills the device.
+_SEVEN = {64: (0, 0), 96: (256, 256), 128: (256, 512), 192: (512, 1024), 256: (512, 1024)}
+# The same where the five add in a fixed order.
+_SEVEN_OF_FIXED = {64: (0, 0), 96: (512, 512), 128: (512, 512), 192: (1024, 2048), 256: (1024, 2048)}
+#: The lengths that `find_span` finds.
+SPANS = sorted({span for table in (_SEVEN, _SEVEN_OF_FIXED) for pair in table.values() for span in pair if span})
+# The keys of all batches and heads, where they make many blocks.
+_MANY_KEYS = 1 << 16
+
+
+def find_span(batch, heads, rows, keys):
+    """How long a call is, as far as the form of its gradients depends on it: a length that it does not exceed, None where it
+    exceeds them all or has few blocks."""
+    if batch * heads * keys < _MANY_KEYS:
+        return None
+    return next((span for span in SPANS if max(rows, keys) <= span), None)
+
+
+def _takes_seven(widths, causal, fixed, span):
+    """Whether the seven products are to make the gradients of attention without functions of scores."""
+    widest = max(widths["D"], widths["DV"])
+    # From 192 columns of Q on pairs of blocks make the five. Below that none is faster for wide values, and sums in a fixed order
+    # were measured for Q and V of one width.
+    if widths["D"] < 192 and (widest > WIDEST_OF_BOTH or (fixed and widths["D"] != widths["DV"])):
+        return True
+    return span is not None and span <= (_SEVEN_OF_FIXED if fixed else _SEVEN)[widest][causal]
+
+
+def _differs_for_groups(source, parameters):
+    """Whether a source has another kernel for several query heads a key head. Where it has the same, there is one for all."""
+
+    def find():
+        one, other = (Program(source, **parameters, GROUPED=grouped).parameters for grouped in (False, True))
+        return "yes" if {**one, "GROUPED": None} != {**other, "GROUPED": None} else ""
+
+    return find_fact("differs for groups", source, _compile.to_texts(parameters), find) != ""
+
+
+def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, grouped=False, span=None):
+    """(source, parameters, names of arguments after the scale) of the gradients of a variant, for tensors of head dimensions
+    d and dv.
+
+    lse:     with the gradient of the LSE.
+    fixed:   the same results in each run. Otherwise dQ is a sum over blocks in any order, but where registers forbid it.
+    grouped: for several query heads a key head; others are right for these too.
+    span:    for calls of this length, as `find_span` has it; others are right for these too.
+    """
+    name, *fields = text.split()
+    if name not in ("attention_fwd", "attention_variants"):
+        raise ValueError(f"there are no gradients of '{name}'; there are of attention_fwd, attention_variants and sources")
+    fields = dict(field.split("=", 1) for field in fields)
+    widths = _variants.describe_widths(d, dv)
+    parameters = {**fields, **widths, "T": element_type, "DLSE": lse}
+    widest = max(widths["D"], widths["DV"])
+    if name == "attention_fwd":
+        if _takes_seven(widths, fields.get("CAUSAL") == "true", fixed, span):
+            return _library.find_source("attention_bwd_deterministic"), parameters, []
+        source, extras = _library.find_source("attention_bwd"), []
+        parameters["FIXED"] = fixed
+    else:
+        source = _library.find_source("attention_variants_bwd" + ("_fixed" if fixed else ""))
+        extras = _variants.list_extras_of(fields, ("MASK", "SOFTCAP", "ALIBI"))
+    is_causal = "true" == fields.get("CAUSAL") or fields.get("MASK") == "causal"
+    # attention_gradients_fixed.tile adds nothing up over blocks.
+    sums = name == "attention_fwd" or not fixed
+    if grouped and is_causal and sums and _differs_for_groups(source, parameters):
+        parameters["GROUPED"] = True
+    return source, parameters, extras
+
+
+# How texts name gradients, by whether they are the same in each run, and what is learned.
+_GRADIENTS = {False: "gradients", True: "deterministic gradients"}
+_GRADIENTS_OF = re.compile(r"((?:deterministic )?gradients)(?: by (\S+))? of ")
+
+
+def name_gradients(text, fixed, learned=()):
+    """The text for the gradients of a variant, and of the views that are learned."""
+    by = f" by {','.join(learned)}" if learned else ""
+    return f"{_GRADIENTS[fixed]}{by} of {text}"
+
+
+def read_gradients(text):
+    """(text of the variant, `fixed`, `learned`) of what `name_gradients` gives, None for other texts."""
+    named = _GRADIENTS_OF.match(text)
+    if named is None:
+        return None
+    learned = tuple(named[2].split(",")) if named[2] else ()
+    return text[named.end() :], named[1] == _GRADIENTS[True], learned
+
+
+@functools.lru_cache(maxsize=None)
+def find_gradients(kind, text, fixed, element_type, sizes, lse, learned=()):
+    """(kernels, or the interpreter's form, by `kind`; names of arguments after the scale) as `describe_gradients` has it,
+    of functions of scores and masks too, with the gradients of the views that `learned` names. `sizes` are (D, DV, whether
+    several query heads have a key head, length as `find_span` has it)."""
+    d, dv, grouped, span = sizes
+    if _variants.is_source(text):
+        return find_gradients_of_source(kind, text, learned, fixed, element_type, d, dv, lse), []
+    source, parameters, extras = describe_gradients(text, element_type, d, dv, lse, fixed, grouped, span)
+    try:
+        return kind(source, **parameters), extras
+    except CompileError:
+        # Where nothing may be compiled, what is there does.
+        if span is None or _compile.may_compile():
+            raise
+        return find_gradients(kind, text, fixed, element_type, (d, dv, grouped, None), lse)
+
+
+def list_smaller(widest):
+    """Sizes of the steps of attention_gradients_fixed.tile for scores that take more registers than usual, the largest first."""
+    fewer = 32 if widest <= WIDEST_OF_BOTH else 16
+    return {"GQN": fewer}, {"GQN": fewer, "GM": 32}, {"GQN": 16, "GM": 16}
+
+
+def _find_fixed(kind, source, learned, parameters):
+    """attention_gradients_fixed.tile; with smaller steps where a score takes more registers than usual."""
+    text, smaller = to_gradients(source, True, learned), list_smaller(max(parameters["D"], parameters["DV"]))
+    reason = None
+    for sizes in ({}, *smaller):
+        try:
+            kernel = kind(text, **parameters, **sizes)
+        except CompileError as error:
+            if not _variants.is_too_large(error) or sizes == smaller[-1]:
+                raise
+            reason = reason or str(error).splitlines()[0]
+            continue
+        if sizes:
+            queries = f" and {sizes['GM']} queries" if "GM" in sizes else ""
+            warnings.warn(f"gradients of functions of scores take {sizes['GQN']} keys{queries} a step: {reason}", RuntimeWarning)
+        return kernel
+
+
+def _find_summed(kind, source, learned, parameters, *entry):
+    """attention_gradients.tile. With what is learned the gradient of a score is needed too, and its derivative waits for that
+    anyway; where this does not fit, P times the derivative waits beside P."""
+    text, reason = to_gradients(source, False, learned), None
+    for form in ({"WEIGHTED": False}, {}) if learned else ({},):
+        try:
+            return kind(text, *entry, **parameters, **form)
+        except CompileError as error:
+            reason = reason or error
+    raise reason
+
+
+@functools.lru_cache(maxsize=None)
+def find_gradients_of_source(kind, source, learned, fixed, element_type, d, dv, lse):
+    """The kernels of the gradients of a variant's source, and of the views that `learned` names, or the interpreter's form:
+    where results are to be the same in each run, or the faster form does not compile, attention_gradients_fixed.tile."""
+    widths = _variants.describe_widths(d, dv)
+    parameters = {**widths, "T": element_type, "DLSE": lse}
+    if keeps_lists(source):
+        if not has_fixed_lists(source):
+            return _find_summed(kind, source, learned, parameters, "attention_gradients")
+        return kind(to_gradients(source, True, learned), "attention_gradients", **parameters)
+    if fixed:
+        return _find_fixed(kind, source, learned, parameters)
+    try:
+        return _find_summed(kind, source, learned, parameters)
+    except CompileError as error:
+        # What is wrong with the functions themselves, the other form refuses too.
+        kernel = _find_fixed(kind, source, learned, parameters)
+        warnings.warn(f"gradients take attention_gradients_fixed.tile, with more products: {error}", RuntimeWarning)
+        return kernel
+
+
+def has_fixed_lists(source):
+    """Whether the lists that a source of `keep_gradients` takes are those of attention_gradients_fixed.tile."""
+    return "param GQM :" in source
+
+
+def warm_up(text, element_type, d, dv, lse, gradients, fixed):
+    """Compiles the kernels of a named variant for all shapes; with `gradients` what makes the LSE, and its gradients, which are
+    the same in each run if `fixed`."""
+    for name, size in (("head_dim", d), ("value_dim", dv)):
+        if not isinstance(size, int):
+            raise TypeError(f"argument '{name}' is {size!r}; it is an integer")
+        problem = _variants.find_head_problem(name, size)
+        if problem is not None:
+            raise problem
+    _variants.find_variant(text, element_type, d, dv, lse or gradients).compile_all()
+    for grouped, span in itertools.product((False, True), (None, *SPANS)) if gradients else ():
+        find_gradients(_compile.compile, text, fixed, element_type, (d, dv, grouped, span), False)
