@@ -124,9 +124,9 @@ static scf::ForOp loopOf(Value value) {
   return loop && !loop.getUnsignedCmp() && argument == loop.getInductionVar() ? loop : scf::ForOp();
 }
 
-/// Whether a sum is at least 0, though something is subtracted: an iteration is before the end of
-/// its loop, and the least or greatest of several is one of them.
-static bool isSumNonNegative(const IndexTerms &terms, unsigned depth) {
+/// Where something is subtracted: an iteration is before the end of its loop, and the least or
+/// greatest of several is one of them.
+bool tessera::isNonNegative(const IndexTerms &terms, unsigned depth) {
   const auto *subtracted = llvm::find_if(terms.of, [](auto &term) { return term.second < 0; });
   if (subtracted == terms.of.end())
     return terms.constant >= 0 &&
@@ -137,7 +137,7 @@ static bool isSumNonNegative(const IndexTerms &terms, unsigned depth) {
   auto holdsWith = [&](Value most, int64_t offset = 0) {
     IndexTerms others = terms;
     others.add(value, -times).add(most, times).constant += times * offset;
-    return isSumNonNegative(others, depth - 1);
+    return isNonNegative(others, depth - 1);
   };
   if (scf::ForOp loop = loopOf(value))
     return holdsWith(loop.getUpperBound(), -1);
@@ -177,7 +177,7 @@ bool tessera::isNonNegative(Value index, unsigned depth) {
       .Case<arith::MaxSIOp, arith::MinUIOp>(
           [&](Operation *op) { return llvm::any_of(op->getOperands(), holds); })
       .Case([&](arith::SubIOp difference) {
-        return isSumNonNegative(IndexTerms().add(difference, 1), depth - 1);
+        return isNonNegative(IndexTerms().add(difference, 1), depth - 1);
       })
       .Case([&](arith::RemUIOp rem) { return holds(rem.getRhs()); })
       .Case([&](arith::RemSIOp rem) { return holds(rem.getLhs()); })

@@ -28,6 +28,9 @@ struct IndexTerms {
   IndexTerms &add(mlir::Value value, int64_t times);
 };
 
+/// The same of a sum.
+bool isNonNegative(const IndexTerms &terms, unsigned depth = 16);
+
 } // namespace tessera
 
 #endif // TESSERA_PASSES_ANALYSIS_INDEXFACTS_H

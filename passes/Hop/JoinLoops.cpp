@@ -8,6 +8,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "passes/Analysis/IndexFacts.h"
 #include "passes/Hop/HopPasses.h"
 
 namespace tessera {
@@ -52,19 +53,6 @@ private:
     return greater && llvm::is_contained(greater->getOperands(), least);
   }
 
-  /// Whether `value` is not above `limit`, whatever they are made of.
-  static bool isAtMost(Value value, Value limit) {
-    if (value == limit)
-      return true;
-    auto isBelow = [&](Value operand) { return isAtMost(operand, limit); };
-    if (auto least = value.getDefiningOp<arith::MinSIOp>())
-      return isBelow(least.getLhs()) || isBelow(least.getRhs());
-    if (auto greatest = value.getDefiningOp<arith::MaxSIOp>())
-      return isBelow(greatest.getLhs()) && isBelow(greatest.getRhs());
-    auto select = value.getDefiningOp<arith::SelectOp>();
-    return select && isBelow(select.getTrueValue()) && isBelow(select.getFalseValue());
-  }
-
   /// Whether `between` is not below `first` unless `past` is. Then both loops are empty.
   static bool isBehind(Value between, Value first, Value past) {
     if (isAtLeast(between, first))
@@ -96,7 +84,7 @@ private:
     Value past = next.getUpperBound();
     if (!isBehind(between, first, past))
       first = arith::MinSIOp::create(builder, loc, first, between);
-    if (!isAtMost(between, past))
+    if (!isNonNegative(IndexTerms().add(past, 1).add(between, -1)))
       past = arith::MaxSIOp::create(builder, loc, between, past);
     loop.setLowerBound(first);
     loop.setUpperBound(past);
