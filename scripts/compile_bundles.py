@@ -86,12 +86,24 @@ def compile_bundle(source, request, names):
     return _own.make_digest(whole), entry, bundle
 
 
+# Bundles that have these alike share an archive: the more of them there are in one the less they take in all, and the longer one
+# of them takes to be read.
+ALIKE = ("T", "D", "CAUSAL", "LSE")
+
+
 def write_archives(directory, found):
     """Writes bundles, (digest, entry, text), to archives of those that are alike, and the places there to the entries."""
-    alike = lambda item: (item[1]["kernel"], item[1]["parameters"].get("T", ""), item[1]["parameters"].get("D", ""))  # noqa: E731
-    # The class of most shapes, which calls without a shape take, is the first to be read.
-    order = lambda item: (item[1]["shape_class"] != _variants.DEFAULT_CLASS, str(item[1]["parameters"]), item[1]["key"])  # noqa: E731
-    for _, items in itertools.groupby(sorted(found, key=alike), alike):
+
+    def name(item):
+        entry = item[1]
+        return entry["kernel"], *(entry["parameters"].get(parameter, "") for parameter in ALIKE)
+
+    def order(item):
+        # The class of most shapes, which calls without a shape take, is the first to be read.
+        entry = item[1]
+        return entry["shape_class"] != _variants.DEFAULT_CLASS, str(entry["parameters"]), entry["key"]
+
+    for _, items in itertools.groupby(sorted(found, key=name), name):
         items = sorted(items, key=order)
         places = _own.write_archive(directory, [(entry["key"], text) for _, entry, text in items])
         for (_, entry, _), place in zip(items, places):

@@ -2,8 +2,8 @@
 
 `index.json` beside them (scripts/compile_bundles.py) has for each source, by the digest of its text and of what it imports,
 an entry for each bundle: what it was compiled with, which of its parameters have to be given, for the others have these
-values anyway, and where it is: bytes of what an archive holds. Bundles of one source, type and width differ little, so that
-one archive of all of them takes a third of the bytes. They are as entries of the cache in it, by which damage is found.
+values anyway, and where it is: bytes of what an archive holds. Bundles of one kernel, type, width and mask differ little, so
+that one archive of all of them takes fewer bytes. They are as entries of the cache in it, by which damage is found.
 """
 
 import functools
