@@ -187,7 +187,18 @@ class OfTorch(Cases):
     def test_refusals(self):
         of_torch = self.create_of_torch(lambda b, h, q, k: q >= k)
         lists = flex.BlockMask.from_kv_blocks(of_torch.kv_num_blocks, of_torch.kv_indices)
+
+        def change(counts, blocks):
+            mask_mod = of_torch.mask_mod
+            numbers = (torch.tensor(x, dtype=torch.int32) for x in ([[counts]], [[blocks]]))
+            return flex.BlockMask.from_kv_blocks(
+                *numbers, mask_mod=mask_mod, seq_lengths=(256, 256), compute_q_blocks=False
+            )
+
         for error, text, given in (
+            (ValueError, "counts 1 to 3 blocks in kv_num_blocks; its lists, kv_indices, have 0 to 2: give", change([1, 3], [[0, 1]] * 2)),
+            (ValueError, "counts -1 to 1 blocks in kv_num_blocks", change([1, -1], [[0, 1]] * 2)),
+            (ValueError, "lists blocks 0 to 2 in kv_indices; 256 keys in blocks of 128 have 0 to 1", change([1, 2], [[0, 9], [0, 2]])),
             (TypeError, "is a Tensor; it is a BlockMask of torch", torch.ones(2)),
             (NotImplementedError, "has lists of blocks and no function", lists),
         ):

@@ -30,6 +30,28 @@ def find_problem(block_mask):
     return None
 
 
+def _find_list_problem(block_mask):
+    """Which lists of a BlockMask of torch name more blocks than they have, or blocks that are none, as an exception; or None."""
+    for name, length, size in zip(("q", "kv"), block_mask.seq_lengths, block_mask.BLOCK_SIZE):
+        blocks_of_length = -(-length // size)
+        for prefix in (name, f"full_{name}"):
+            counts, blocks = (getattr(block_mask, f"{prefix}_{what}") for what in ("num_blocks", "indices"))
+            if counts is None:
+                continue
+            if bool(((counts < 0) | (counts > blocks.shape[-1])).any()):
+                return ValueError(
+                    f"argument 'block_mask' counts {counts.min()} to {counts.max()} blocks in {prefix}_num_blocks; its lists, "
+                    f"{prefix}_indices, have 0 to {blocks.shape[-1]}: give counts of the blocks that are listed"
+                )
+            is_listed = torch.arange(blocks.shape[-1], device=counts.device) < counts[..., None]
+            if bool(((blocks < 0) | (blocks >= blocks_of_length))[is_listed].any()):
+                return ValueError(
+                    f"argument 'block_mask' lists blocks {blocks[is_listed].min()} to {blocks[is_listed].max()} in "
+                    f"{prefix}_indices; {length} {'queries' if name == 'q' else 'keys'} in blocks of {size} have 0 to {blocks_of_length - 1}"
+                )
+    return None
+
+
 def _count(extent, what):
     return f"any number of {what}" if extent is None else f"{extent} {what}"
 
@@ -62,7 +84,7 @@ class BlockMask:
         tiles of all kernels of a call; where they are not, `mask_mod` says which blocks there are, with a warning."""
         if not isinstance(block_mask, flex.BlockMask):
             raise TypeError(f"argument 'block_mask' is a {type(block_mask).__name__}; it is a BlockMask of torch")
-        problem = find_problem(block_mask)
+        problem = find_problem(block_mask) or _find_list_problem(block_mask)
         if problem is not None:
             raise problem
         batch, heads, *lengths = block_mask.shape
