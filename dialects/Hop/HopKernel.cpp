@@ -121,8 +121,9 @@ LogicalResult KernelOp::verify() {
       return emitOpError("grid holds #tile.grid_dim, and its indices are of type index");
   if (std::optional<ArrayAttr> requirements = getRequirements();
       requirements &&
-      !llvm::all_of(*requirements, llvm::IsaPred<tile::DividesAttr, tile::AtMostAttr>))
-    return emitOpError("requirements hold #tile.divides and #tile.at_most");
+      !llvm::all_of(*requirements,
+                    llvm::IsaPred<tile::DividesAttr, tile::AtMostAttr, tile::AboveAttr>))
+    return emitOpError("requirements hold #tile.divides, #tile.at_most and #tile.above");
   if (getGrid().size() > 3)
     return emitOpError("has at most 3 grid dimensions, got ") << getGrid().size();
   return success(succeeded(verifyDeclared(*this)) && succeeded(tile::verifyTileSizes(*this)));

@@ -23,6 +23,13 @@ LogicalResult AtMostAttr::verify(function_ref<InFlightDiagnostic()> emitError, S
   return success();
 }
 
+LogicalResult AboveAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr,
+                                FloatAttr bound) {
+  if (!bound.getType().isF64() || !bound.getValue().isFinite())
+    return emitError() << "the bound of a scalar is a finite f64, got " << bound;
+  return success();
+}
+
 LogicalResult DividesAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr,
                                   StringAttr, int64_t factor) {
   // Extents are below 2^31, so that the product fits 64 bits.

@@ -62,6 +62,25 @@ def Tile_AtMostAttr : AttrDef<Tile_Dialect, "AtMost"> {
   let genVerifyDecl = 1;
 }
 
+def Tile_AboveAttr : AttrDef<Tile_Dialect, "Above"> {
+  let mnemonic = "above";
+  let summary = "A launch requirement: the scalar `argument` is finite and above `bound`";
+  let description = [{
+    `argument` names an f32 argument of the kernel. Checked at launch. A kernel that divides by a scalar, or whose
+    masks become NaN with a factor of 0, says so.
+
+    ```mlir
+    #tile.above<"scale", 1.000000e-30>
+    ```
+  }];
+  let parameters = (ins "::mlir::StringAttr":$argument, "::mlir::FloatAttr":$bound);
+  let builders = [AttrBuilder<(ins "::mlir::StringAttr":$argument, "double":$bound), [{
+    return $_get($_ctxt, argument, ::mlir::Builder($_ctxt).getF64FloatAttr(bound));
+  }]>];
+  let assemblyFormat = "`<` $argument `,` $bound `>`";
+  let genVerifyDecl = 1;
+}
+
 /// The fields of a schedule: a struct that ScheduleAttr itself declares.
 def Tile_ScheduleFieldsParameter : AttrParameter<"::tessera::tile::ScheduleAttr::Fields", "the fields"> {
   let cppAccessorType = "const ::tessera::tile::ScheduleAttr::Fields &";

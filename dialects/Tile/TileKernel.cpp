@@ -42,7 +42,18 @@ static ParseResult parseGridDim(OpAsmParser &parser, OpAsmParser::Argument &inde
   return success();
 }
 
-/// Parses `8 * HK divides H`, `HK divides H` or `DQ <= 128`.
+/// Parses what follows the name of a scalar and `>`.
+static ParseResult parseAbove(OpAsmParser &parser, SMLoc loc, StringAttr argument,
+                              Attribute &requirement) {
+  double bound = 0;
+  if (parser.parseFloat(bound))
+    return failure();
+  requirement = AboveAttr::getChecked([&] { return parser.emitError(loc); }, parser.getContext(),
+                                      argument, bound);
+  return success(requirement != nullptr);
+}
+
+/// Parses `8 * HK divides H`, `HK divides H`, `DQ <= 128` or `scale > 1.0e-30`.
 static ParseResult parseRequirement(OpAsmParser &parser, SmallVectorImpl<Attribute> &requirements) {
   std::string dim, dividend;
   int64_t factor = 1, bound = 0;
@@ -60,6 +71,9 @@ static ParseResult parseRequirement(OpAsmParser &parser, SmallVectorImpl<Attribu
       return failure();
     requirement =
         AtMostAttr::getChecked(emitError, parser.getContext(), builder.getStringAttr(dim), bound);
+  } else if (!hasFactor.has_value() && succeeded(parser.parseOptionalGreater())) {
+    if (parseAbove(parser, loc, builder.getStringAttr(dim), requirement))
+      return failure();
   } else {
     if (parser.parseKeyword("divides") || parser.parseKeywordOrString(&dividend))
       return failure();
@@ -126,6 +140,12 @@ static void printRequirement(OpAsmPrinter &printer, Attribute attr) {
   if (auto atMost = dyn_cast<AtMostAttr>(attr)) {
     printer.printKeywordOrString(atMost.getDim().getValue());
     printer << " <= " << atMost.getBound();
+    return;
+  }
+  if (auto above = dyn_cast<AboveAttr>(attr)) {
+    printer.printKeywordOrString(above.getArgument().getValue());
+    printer << " > ";
+    printer.printAttributeWithoutType(above.getBound());
     return;
   }
   auto divides = cast<DividesAttr>(attr);
@@ -242,6 +262,15 @@ static LogicalResult verifyGrid(KernelOp kernel) {
   return success();
 }
 
+static LogicalResult verifyAbove(KernelOp kernel, AboveAttr above) {
+  StringRef name = above.getArgument().getValue();
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+    if (kernel.getArgumentName(i) == name && kernel.getArgument(i).getType().isF32())
+      return success();
+  return kernel.emitOpError() << "requires names the scalar '" << name
+                              << "', which is no f32 argument of the kernel";
+}
+
 static LogicalResult verifyRequirements(KernelOp kernel) {
   std::optional<ArrayAttr> requirements = kernel.getRequirements();
   if (!requirements)
@@ -252,8 +281,13 @@ static LogicalResult verifyRequirements(KernelOp kernel) {
       required = {divides.getDivisor(), divides.getDividend()};
     else if (auto atMost = dyn_cast<AtMostAttr>(attr))
       required = {atMost.getDim()};
-    else
-      return kernel.emitOpError("requirements hold #tile.divides and #tile.at_most, got ") << attr;
+    else if (auto above = dyn_cast<AboveAttr>(attr)) {
+      if (failed(verifyAbove(kernel, above)))
+        return failure();
+    } else
+      return kernel.emitOpError(
+                 "requirements hold #tile.divides, #tile.at_most and #tile.above, got ")
+             << attr;
     for (StringAttr name : required)
       if (failed(verifyDimName(kernel, name, "requires names")))
         return failure();

@@ -16,7 +16,8 @@ def Tile_KernelOp : Tile_Op<"kernel", [
     Arguments are views of global tensors and scalars (i32, i64, f32; index is passed as i64). The grid
     names one index per dimension, 1 to 3 of them; its extents are run-time dimensions of the views, divided
     by a tile size and rounded up. `requires` lists what is checked of run-time dimensions at launch: divisibilities,
-    as `requires(HK divides H)` or with a factor `requires(8 * HK divides H)`, and bounds, as `requires(DQ <= 128)`.
+    as `requires(HK divides H)` or with a factor `requires(8 * HK divides H)`, and bounds, as `requires(DQ <= 128)`; and
+    of scalars, that they are finite and above a number, as `requires(scale > 1.0e-30)`.
     `schedule` may be partial or absent. Launches pass arguments by name, so that names survive in `argument_names` (and
     those of the grid indices in `grid_names`).
 

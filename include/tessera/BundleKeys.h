@@ -10,6 +10,7 @@
 
 namespace tessera::key {
 
+inline constexpr char above[] = "above";
 inline constexpr char access[] = "access";
 inline constexpr char alignment[] = "alignment";
 inline constexpr char alternatives[] = "alternatives";

@@ -292,7 +292,9 @@ void Writer::writeArguments(llvm::raw_ostream &os, const NumberedKernel &numbere
                         int(argument.isView), int(argument.access != Access::Read),
                         argument.type->bytes, argument.alignment, argument.dims.size());
     writeList(os, argument.dims, [&](Extent extent) { os << spell(extent); }, spell(Extent()));
-    os << ", " << numbered.firstMaps[i] << ", " << argument.tensorMaps.size() << "},\n";
+    os << ", " << numbered.firstMaps[i] << ", " << argument.tensorMaps.size()
+       << llvm::formatv(", {0}, {1:e17}},\n", int(argument.above.has_value()),
+                        argument.above.value_or(0));
   }
   os << "};\n";
 }
@@ -522,7 +524,7 @@ std::string Writer::writeSource() {
   llvm::raw_string_ostream os(text);
   os << "/* Written by tessera compile --emit c; do not edit. */\n"
      << "#define _POSIX_C_SOURCE 200112L\n#include \"" << name << ".h\"\n\n"
-     << "#include <dlfcn.h>\n#include <inttypes.h>\n"
+     << "#include <dlfcn.h>\n#include <float.h>\n#include <inttypes.h>\n"
      << (choice ? "#include <math.h>\n" : "") << "#include <pthread.h>\n#include <stdarg.h>\n"
      << "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n";
   writeCounts(os);

@@ -74,6 +74,18 @@ static int checkLayout(Call call, const ArgumentInfo *info, const tessera_tensor
   return 0;
 }
 
+static int checkScalar(Call call, const ArgumentInfo *info, const void *scalar) {
+  float value;
+  if (!info->isBounded)
+    return 0;
+  memcpy(&value, scalar, sizeof(value));
+  if (value > info->above && value <= FLT_MAX)
+    return 0;
+  return fail(call, TESSERA_INVALID_ARGUMENT,
+              ARGUMENT "is %g; the kernel takes finite numbers above %g", call.kernel->kind,
+              call.kernel->name, info->name, (double)value, info->above);
+}
+
 static int checkRequirements(Call call, const int64_t *dims) {
   int i;
   for (i = 0; i < call.kernel->boundCount; ++i)
@@ -222,8 +234,11 @@ static int checkArguments(Call call, const Value *values, int64_t *dims) {
     dims[i] = -1;
   for (i = 0; i < call.kernel->argumentCount; ++i) {
     const ArgumentInfo *info = &call.kernel->arguments[i];
-    if (!info->isView)
+    if (!info->isView) {
+      if ((status = checkScalar(call, info, values[i].scalar)) != 0)
+        return status;
       continue;
+    }
     if ((status = bindDims(call, info, values[i].view, dims)) != 0 ||
         (status = checkLayout(call, info, values[i].view)) != 0)
       return status;

@@ -12,6 +12,8 @@ typedef struct {
   int rank;
   Extent dims[5];
   int firstMap, mapCount;
+  int isBounded; /* a float that is finite and above this: */
+  double above;
 } ArgumentInfo;
 
 typedef struct {

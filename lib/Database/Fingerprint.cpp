@@ -10,6 +10,19 @@
 using namespace mlir;
 using namespace tessera;
 
+/// Nothing that runs depends on what a launch asks of scalars.
+static void removeScalarRequirements(tile::KernelOp kernel) {
+  std::optional<ArrayAttr> requirements = kernel.getRequirements();
+  if (!requirements)
+    return;
+  auto kept = llvm::to_vector(llvm::make_filter_range(
+      *requirements, [](Attribute attr) { return !isa<tile::AboveAttr>(attr); }));
+  if (kept.empty())
+    kernel.removeRequirementsAttr();
+  else
+    kernel.setRequirementsAttr(ArrayAttr::get(kernel.getContext(), kept));
+}
+
 std::string tessera::tuning::getFingerprint(tile::KernelOp kernel) {
   OwningOpRef<tile::KernelOp> copy = kernel.clone();
   Builder builder(kernel.getContext());
@@ -22,6 +35,7 @@ std::string tessera::tuning::getFingerprint(tile::KernelOp kernel) {
   copy->setArgumentNamesAttr(builder.getStrArrayAttr(names));
   copy->removeGridNamesAttr();
   copy->removeScheduleAttr();
+  removeScalarRequirements(*copy);
   std::string text;
   llvm::raw_string_ostream os(text);
   // The generic form numbers the values, and has no position and no alias.

@@ -62,7 +62,9 @@ void DefaultExtents::visitKernel(KernelOp kernel, llvm::function_ref<StringRef(S
       bounds[rename(atMost.getDim().getValue())] = atMost.getBound();
       continue;
     }
-    auto divides = cast<tile::DividesAttr>(requirement);
+    auto divides = dyn_cast<tile::DividesAttr>(requirement);
+    if (!divides)
+      continue;
     StringRef divisor = rename(divides.getDivisor().getValue()),
               dividend = rename(divides.getDividend().getValue());
     if (single.contains(divisor) || single.contains(dividend)) {

@@ -1,7 +1,11 @@
 //===- Launch.cpp - What concrete arguments fix ---------------------------===//
 
 #include "lib/Interpreter/Interpreter.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/MathExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace tessera;
@@ -78,17 +82,45 @@ static LogicalResult checkDivides(KernelOp kernel, tile::DividesAttr divides,
                             << " and " << dividendName << " = " << dividend;
 }
 
+/// With as many digits as tell small numbers from 0.
+static std::string describe(double value) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%g", value);
+  return text;
+}
+
+/// What is asked of scalars, in the precision in which a launch passes them.
+static LogicalResult checkScalars(KernelOp kernel, ArrayRef<KernelArgument> arguments) {
+  std::optional<ArrayAttr> requirements = kernel.getRequirements();
+  if (!requirements)
+    return success();
+  for (Attribute requirement : *requirements) {
+    auto above = dyn_cast<tile::AboveAttr>(requirement);
+    if (!above)
+      continue;
+    auto found = llvm::find(kernel.getArgumentNames(), above.getArgument());
+    unsigned index = found - kernel.getArgumentNames().begin();
+    double value =
+        roundToType(kernel.getArgument(index).getType(), std::get<double>(arguments[index]));
+    if (!(value > above.getBound().getValueAsDouble()) || !std::isfinite(value))
+      return kernel.emitError() << "argument '" << above.getArgument().getValue() << "' is "
+                                << describe(value) << "; the kernel takes finite numbers above "
+                                << describe(above.getBound().getValueAsDouble());
+  }
+  return success();
+}
+
 static LogicalResult checkRequirements(KernelOp kernel, const Launch &launch) {
   std::optional<ArrayAttr> requirements = kernel.getRequirements();
   if (!requirements)
     return success();
   for (Attribute requirement : *requirements) {
-    auto atMost = dyn_cast<tile::AtMostAttr>(requirement);
-    if (!atMost) {
-      if (failed(checkDivides(kernel, cast<tile::DividesAttr>(requirement), launch)))
+    if (auto divides = dyn_cast<tile::DividesAttr>(requirement))
+      if (failed(checkDivides(kernel, divides, launch)))
         return failure();
+    auto atMost = dyn_cast<tile::AtMostAttr>(requirement);
+    if (!atMost)
       continue;
-    }
     StringRef name = atMost.getDim().getValue();
     if (launch.dims.lookup(name) > atMost.getBound())
       return kernel.emitError() << "requires that " << name << " is at most " << atMost.getBound()
@@ -192,6 +224,8 @@ FailureOr<Launch> tessera::resolveLaunch(EntryOpInterface entry,
                                          ArrayRef<KernelArgument> arguments) {
   FailureOr<Launch> launch = bindArguments(entry, arguments);
   if (failed(launch))
+    return failure();
+  if (auto kernel = dyn_cast<KernelOp>(*entry); kernel && failed(checkScalars(kernel, arguments)))
     return failure();
   return completeLaunch(entry, std::move(*launch));
 }

@@ -9,8 +9,11 @@
 #include "lib/Runtime/Launch.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/MathExtras.h"
+#include "llvm/Support/raw_ostream.h"
 
+#include <cmath>
 #include <limits>
 
 using namespace tessera::runtime;
@@ -29,6 +32,7 @@ public:
       : callee(callee), info(callee.arguments[index]), argument(argument) {}
 
   llvm::Error checkType() const;
+  llvm::Error checkScalar() const;
   llvm::Error bindDims(DimValues &dims) const;
   llvm::Error checkLayout() const;
 
@@ -57,6 +61,24 @@ llvm::Error ArgumentChecker::checkType() const {
   return fail(TESSERA_RUNTIME_TYPE_MISMATCH, "is {0} of {1}; the kernel takes {2} of {3}",
               isView ? "a tensor" : "a scalar", getTypeName(argument.type),
               info.isView ? "a tensor" : "a scalar", info.type->name);
+}
+
+bool tessera::runtime::takesScalar(const ArgumentInfo &info, const Argument &argument) {
+  return !info.above || (argument.scalar.f32 > *info.above && std::isfinite(argument.scalar.f32));
+}
+
+/// With digits that tell small numbers from 0.
+static std::string describe(double value) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%g", value);
+  return text;
+}
+
+llvm::Error ArgumentChecker::checkScalar() const {
+  if (takesScalar(info, argument))
+    return llvm::Error::success();
+  return fail(TESSERA_RUNTIME_INVALID_ARGUMENT, "is {0}; the kernel takes finite numbers above {1}",
+              describe(argument.scalar.f32), describe(*info.above));
 }
 
 /// The dimensions of a view: as numbers where `dims` has them, else by name.
@@ -195,8 +217,11 @@ llvm::Error tessera::runtime::checkArguments(const Signature &callee,
     ArgumentChecker checker(callee, i, arguments[i]);
     if (llvm::Error error = checker.checkType())
       return error;
-    if (!callee.arguments[i].isView)
+    if (!callee.arguments[i].isView) {
+      if (llvm::Error error = checker.checkScalar())
+        return error;
       continue;
+    }
     if (llvm::Error error = checker.bindDims(dims))
       return error;
     if (llvm::Error error = checker.checkLayout())

@@ -56,6 +56,8 @@ struct ArgumentInfo {
   const TypeInfo *type = nullptr;
   llvm::SmallVector<Extent, 5> dims;
   Access access = Access::Read;
+  /// An f32 scalar with such a number is finite and above it.
+  std::optional<double> above;
   /// In bytes: of the address and of every stride except the innermost.
   unsigned alignment = 1;
   /// Positions in KernelInfo::tensorMaps of the maps over this argument.

@@ -116,6 +116,17 @@ bool SignatureReader::readGrid(const json::Array &array, json::Path path,
   });
 }
 
+bool SignatureReader::readScalarBound(const json::Object &object, json::Path path,
+                                      ArgumentInfo &argument) {
+  const json::Value *above = object.get(key::above);
+  if (!above)
+    return true;
+  argument.above = above->getAsNumber();
+  if (!argument.above || argument.type->type != TESSERA_TYPE_SCALAR_F32)
+    return fail(path.field(key::above), "expected a number, beside an f32 scalar");
+  return true;
+}
+
 bool SignatureReader::readArgument(const json::Object &object, json::Path path,
                                    ArgumentInfo &argument) {
   std::string kind, type;
@@ -129,7 +140,9 @@ bool SignatureReader::readArgument(const json::Object &object, json::Path path,
     if (!readString(object, key::type, path, type))
       return false;
     argument.type = getScalarType(type);
-    return argument.type || fail(path.field(key::type), "expected i32, i64 or f32");
+    if (!argument.type)
+      return fail(path.field(key::type), "expected i32, i64 or f32");
+    return readScalarBound(object, path, argument);
   }
 
   if (!readString(object, key::element, path, type))

@@ -56,6 +56,8 @@ protected:
   Signature &signature;
 
 private:
+  bool readScalarBound(const llvm::json::Object &object, llvm::json::Path path,
+                       ArgumentInfo &argument);
   bool readArgument(const llvm::json::Object &object, llvm::json::Path path,
                     ArgumentInfo &argument);
 };

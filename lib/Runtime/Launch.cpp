@@ -348,7 +348,7 @@ Kernel::findPlan(llvm::ArrayRef<Argument> arguments) {
   std::optional<uint64_t> hash = hashLayouts(getSignature(), arguments);
   if (hash)
     if (std::shared_ptr<const LaunchPlan> plan = plans->find(*hash, arguments);
-        plan && plan->areAligned(arguments))
+        plan && plan->areAligned(arguments) && plan->takesScalars(arguments))
       return plan;
   const Kernel &taken = chooser ? getAlternative(chooser->choose(arguments)) : *this;
   llvm::Expected<std::shared_ptr<const LaunchPlan>> plan =

@@ -31,6 +31,9 @@ namespace tessera::runtime {
 llvm::Error checkArguments(const Signature &callee, llvm::ArrayRef<Argument> arguments,
                            DimValues &dims);
 
+/// Whether a scalar, of the type of `info`, is what a launch takes.
+bool takesScalar(const ArgumentInfo &info, const Argument &argument);
+
 /// Refuses arguments, checked otherwise, of which one that is written shares an element with
 /// another or has one at two indices. Layouts whose dimensions do not nest are let through where a
 /// thousand steps do not show that they meet. Errors: INVALID_ARGUMENT.

@@ -71,6 +71,8 @@ LaunchPlan::make(const KernelInfo &kernel, unsigned index, llvm::ArrayRef<Argume
       plan->ofLaunch.push_back(&parameter);
   for (unsigned i = 0; i < arguments.size(); ++i) {
     const ArgumentInfo &info = kernel.arguments[i];
+    if (info.above)
+      plan->bounded.push_back(i);
     if (!info.isView)
       continue;
     bool isWritten = info.access != Access::Read;
@@ -99,6 +101,11 @@ bool LaunchPlan::areAligned(llvm::ArrayRef<Argument> arguments) const {
     if (uint64_t address = arguments[view.argument].pointer; !address || address & view.lowBits)
       return false;
   return true;
+}
+
+bool LaunchPlan::takesScalars(llvm::ArrayRef<Argument> arguments) const {
+  return llvm::all_of(bounded,
+                      [&](unsigned i) { return takesScalar(kernel.arguments[i], arguments[i]); });
 }
 
 bool LaunchPlan::areApart(llvm::ArrayRef<Argument> arguments) const {

@@ -52,6 +52,8 @@ public:
   bool hasLayout(llvm::ArrayRef<Argument> arguments) const;
   /// Whether the addresses of arguments with the layout of the plan are as the kernel takes them.
   bool areAligned(llvm::ArrayRef<Argument> arguments) const;
+  /// Whether scalars are as the kernel takes them.
+  bool takesScalars(llvm::ArrayRef<Argument> arguments) const;
   /// Whether they surely share nothing that is written. Where not, `checkOverlap` says whether they
   /// do.
   bool areApart(llvm::ArrayRef<Argument> arguments) const;
@@ -73,7 +75,8 @@ private:
   std::array<unsigned, 3> grid;
   uint64_t workspaceBytes = 0;
   llvm::SmallVector<View, 8> views;
-  llvm::SmallVector<int64_t, 0> layout; ///< extents and strides of each view
+  llvm::SmallVector<unsigned, 2> bounded; ///< scalars that are above a number
+  llvm::SmallVector<int64_t, 0> layout;   ///< extents and strides of each view
   bool isFolded = false; ///< a view that is written may have one element at two indices
   llvm::SmallVector<char, 0> parameters;
   llvm::SmallVector<const LaunchParameter *, 16> ofLaunch;

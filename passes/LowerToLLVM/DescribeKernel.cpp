@@ -26,6 +26,16 @@ static Attribute describeExtent(Builder &b, tile::ViewType view, int64_t dim) {
   return b.getStringAttr(view.getDimName(dim));
 }
 
+/// Above which a scalar is, or null.
+static FloatAttr findBound(hop::KernelOp kernel, StringRef scalar) {
+  if (std::optional<ArrayAttr> requirements = kernel.getRequirements())
+    for (Attribute requirement : *requirements)
+      if (auto above = dyn_cast<tile::AboveAttr>(requirement))
+        if (above.getArgument() == scalar)
+          return above.getBound();
+  return {};
+}
+
 DictionaryAttr LaunchParameters::describeArgument(hop::KernelOp kernel, unsigned argument) const {
   Builder b(kernel.getContext());
   NamedAttrList entry;
@@ -35,6 +45,8 @@ DictionaryAttr LaunchParameters::describeArgument(hop::KernelOp kernel, unsigned
     Type type = kernel.getArgument(argument).getType();
     entry.set(key::kind, b.getStringAttr(kinds::scalar));
     entry.set(key::type, b.getStringAttr(type.isIndex() ? "i64" : spell(type)));
+    if (FloatAttr bound = findBound(kernel, kernel.getArgumentName(argument)))
+      entry.set(key::above, bound);
     return entry.getDictionary(kernel.getContext());
   }
   SmallVector<Attribute> dims;
@@ -328,7 +340,8 @@ ArrayAttr LaunchParameters::describeRequirements(hop::KernelOp kernel) const {
   SmallVector<Attribute> requirements;
   if (auto list = kernel.getRequirements())
     for (Attribute requirement : *list)
-      requirements.push_back(describeRequirement(requirement));
+      if (!isa<tile::AboveAttr>(requirement)) // Its argument says it.
+        requirements.push_back(describeRequirement(requirement));
   for (auto [dim, unit] : storedRows)
     requirements.push_back(
         b.getDictionaryAttr({b.getNamedAttr(key::divisor, b.getI64IntegerAttr(unit)),

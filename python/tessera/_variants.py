@@ -11,6 +11,8 @@ from ._variant import keeps_lists, read_lists, takes_lists
 
 #: Widths of tiles. Head dimensions between them take the next one, whose other columns no tensor has.
 WIDTHS = (64, 96, 128, 192, 256)
+# Of the kernels, in the sources: requires(scale > 1.0e-30).
+LEAST_SCALE = 1e-30
 #: A window that does not end.
 UNLIMITED = -1
 
@@ -297,10 +299,10 @@ def describe_widths(d, dv):
 
 def find_scale_problem(scale):
     """What keeps kernels from taking a scale, or None. They multiply infinity with it, and find the largest score before."""
-    if 2.0**-149 <= float(scale) < 2.0**128:
+    if LEAST_SCALE < float(scale) < 2.0**128:
         return None
     hint = ": negate q" if scale < 0 else ""
-    return ValueError(f"argument 'scale' is {scale}; kernels take a number above 0, which float32 has{hint}")
+    return ValueError(f"argument 'scale' is {scale}; kernels take a number above {LEAST_SCALE}, which float32 has{hint}")
 
 
 def check_scale(scale):

@@ -246,7 +246,7 @@ class Refusals(Cases):
             ("'score_mod' and 'mask_mod' are given with a variant", ValueError, {"variant": variant, "score_mod": score}),
             ("'causal' is given with functions", ValueError, {"score_mod": score, "causal": True}),
             ("'alibi' is given with functions", ValueError, {"score_mod": score, "alibi": SLOPES}),
-            ("'scale' is 0; kernels take a number above 0", ValueError, {"score_mod": score, "scale": 0}),
+            ("'scale' is 0; kernels take a number above 1e-30", ValueError, {"score_mod": score, "scale": 0}),
             ("the variant takes cap, n, a in `arguments`; 'a' is missing", TypeError,
              {"variant": variant, "arguments": {"cap": 1.0, "n": 2}}),
             ("'a' of the variant is a view of dimensions \\('H',\\), got a list", TypeError,
@@ -267,7 +267,7 @@ class Refusals(Cases):
             jax.jit(lambda scale: attention(q, k, v, scale=scale))(0.5)
         with self.assertRaisesRegex(TypeError, "argument 'window' is traced by JAX"):
             jax.jit(lambda left: attention(q, k, v, window=(left, 0)))(5)
-        with self.assertRaisesRegex(ValueError, "argument 'scale' is 0.0; kernels take a number above 0"):
+        with self.assertRaisesRegex(ValueError, "argument 'scale' is 0.0; kernels take a number above 1e-30"):
             attention(q, k, v, scale=0.0)
 
     def test_no_interpreter(self):

@@ -175,10 +175,10 @@ class Refusals(unittest.TestCase):
         self.refuse(ValueError, "argument 'alibi' is torch.float32 of shape (3,)", *tensors, alibi=torch.ones(3))
         self.refuse(ValueError, "one float32 slope for each of the 2 heads", *tensors, alibi=torch.ones(2).half())
         self.refuse(ValueError, "argument 'alibi' is on meta and 'q' on cpu", *tensors, alibi=torch.ones(2, device="meta"))
-        self.refuse(ValueError, "argument 'scale' is -0.5; kernels take a number above 0, which float32 has: negate q, or pass",
+        self.refuse(ValueError, "argument 'scale' is -0.5; kernels take a number above 1e-30, which float32 has: negate q, or pass",
                     *tensors, scale=-0.5)  # fmt: skip
         for scale in (0.0, 1e-50, torch.inf, torch.nan):
-            self.refuse(ValueError, f"argument 'scale' is {scale}; kernels take a number above 0", *tensors, scale=scale)
+            self.refuse(ValueError, f"argument 'scale' is {scale}; kernels take a number above 1e-30", *tensors, scale=scale)
         for scale in (0.0, -0.5, 1e-50):
             problems.assert_close(self, attention(*tensors, scale=scale, fallback="torch"), exact(*tensors, scale=scale)[0])
         self.refuse(ValueError, "argument 'window' is 3; it is (left, right)", *tensors, window=3)

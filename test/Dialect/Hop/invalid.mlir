@@ -138,7 +138,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid =
 
 // -----
 
-// expected-error@+1 {{requirements hold #tile.divides and #tile.at_most}}
+// expected-error@+1 {{requirements hold #tile.divides, #tile.at_most and #tile.above}}
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [f32], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>, requirements = [4]} {
 ^bb0(%x: f32, %m: index):
 }

@@ -100,7 +100,24 @@ tile.kernel @divisor(%x: !tile.view<[M], f32>) grid(%m = M ceildiv 0) {
 
 // -----
 
-// expected-error@+1 {{'tile.kernel' op requirements hold #tile.divides and #tile.at_most, got "M"}}
+// expected-error@+1 {{'tile.kernel' op requires names the scalar 'm', which is no f32 argument of the kernel}}
+tile.kernel @integer(%x: !tile.view<[M], f32>, %m: i32) grid(%i = M) requires(m > 0.0) {
+}
+
+// -----
+
+// expected-error@+1 {{'tile.kernel' op requires names the scalar 'x', which is no f32 argument of the kernel}}
+tile.kernel @view(%x: !tile.view<[M], f32>) grid(%i = M) requires(x > 0.0) {
+}
+
+// -----
+
+// expected-error@+1 {{the bound of a scalar is a finite f64, got 1.000000e+00 : f32}}
+"test.op"() {a = #tile.above<"scale", 1.0 : f32>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{'tile.kernel' op requirements hold #tile.divides, #tile.at_most and #tile.above, got "M"}}
 "tile.kernel"() <{sym_name = "k", argument_types = [], argument_names = [], grid = [#tile.grid_dim<4, 1>], requirements = ["M"]}> ({
 ^bb0(%m: index):
   tile.return

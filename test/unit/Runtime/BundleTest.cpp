@@ -152,6 +152,24 @@ TEST(BundleTest, ReadsRequirementsOfANumber) {
                                     "bundle.kernels[0].requirements[0].divisor");
 }
 
+TEST(BundleTest, ReadsBoundsOfScalars) {
+  auto change = [](json::Value above, llvm::StringRef type) {
+    return [=](json::Object &kernel) {
+      json::Object &scale = *(*kernel.getArray("arguments"))[4].getAsObject();
+      scale["above"] = above;
+      scale["type"] = type;
+    };
+  };
+  json::Value bundle = makeBundle();
+  EXPECT_FALSE(llvm::cantFail(readBundle(toText(bundle))).kernels[0].arguments[4].above);
+  change(0.5, "f32")(getKernel(bundle));
+  EXPECT_EQ(llvm::cantFail(readBundle(toText(bundle))).kernels[0].arguments[4].above, 0.5);
+  std::string refusal = "damaged bundle: expected a number, beside an f32 scalar at "
+                        "bundle.kernels[0].arguments[4].above";
+  EXPECT_EQ(readChanged(change("0.5", "f32")), refusal);
+  EXPECT_EQ(readChanged(change(0.5, "i32")), refusal);
+}
+
 TEST(BundleTest, ReadsBounds) {
   auto change = [](json::Value dim, json::Value most) {
     return [=](json::Object &kernel) {
