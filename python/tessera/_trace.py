@@ -516,6 +516,15 @@ _KINDS = {float: "f32", int: "i32"}
 def trace(name, function, parameters, result, declared):
     """(lines of `func.func @name`, where Python asks for each): parameters are (name, kind), `declared` arguments name: float,
     int or dimensions."""
+    traced = _trace_once(name, function, parameters, result, declared)
+    # A kernel has what one run of the function says. What another run says otherwise is drawn, counted or read from a clock.
+    if _trace_once(name, function, parameters, result, declared) != traced:
+        raise TraceError(f"{_find_place(function)}the {name} says something else each time that it runs, as with random numbers; "
+                         "make these outside of it and give them as arguments or tensors")  # fmt: skip
+    return traced
+
+
+def _trace_once(name, function, parameters, result, declared):
     body = Function(declared)
     values = [Value(body, f"%{parameter}", kind) for parameter, kind in parameters]
     given = {

@@ -370,6 +370,8 @@ class RefusalTest(unittest.TestCase):
         self.refuse("a traced value as a Python float", lambda s, b, h, q, k: math.tanh(s))
         self.refuse("a traced value has no 'gamma'", lambda s, b, h, q, k: s.gamma())
         self.refuse("a list meets a traced value", lambda s, b, h, q, k: s + [1])
+        self.refuse("the score says something else each time", lambda s, b, h, q, k: s + random.random())
+        self.refuse("the mask says something else each time", mask=lambda b, h, q, k, n=itertools.count(): q > next(n))
         self.refuse("does not fit in 32 bits", lambda s, b, h, q, k: s + (q + 2**31))
         self.refuse("//, %, << and >> take integers", lambda s, b, h, q, k: s // 2)
         self.refuse("&, | and ^ combine conditions", lambda s, b, h, q, k: s & q)

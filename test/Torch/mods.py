@@ -359,6 +359,7 @@ class Refusals(Cases):
         return lambda b, h, q, k: prefix(b, h, q, k)
 
     def test_functions(self):
+        self.refuse("the score says something else each time", lambda s, b, h, q, k: s + torch.rand(()))
         self.refuse("a condition on a traced value", lambda s, b, h, q, k: s if q > k else 0)
         self.refuse("a traced value as a Python integer", lambda s, b, h, q, k: s + sum(range(q)))
         self.refuse("a traced value as a Python float", lambda s, b, h, q, k: math.tanh(s))
