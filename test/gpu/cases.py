@@ -27,6 +27,12 @@ INPUTS_SEQLENS = ((203, 1023), (1023, 1024), (2048, 2048))
 MEMCHECK_SEQLENS = ((113, 203), (256, 256), (239, 1))
 # Tiles with rows of several heads: (HEADS, rows of a tile), and few queries against many keys.
 PACKED_TILES = ((2, 128), (4, 128), (8, 128), (8, 64), (16, 64), (2, 256))
+# What launches choose among beside the default: (D, CAUSAL, HEADS, rows of Q, rows of K).
+CHOSEN_TILES = (
+    (64, False, 1, 192, 64), (64, True, 1, 128, 64), (64, True, 1, 64, 64), (128, False, 1, 192, 80), (128, True, 1, 192, 80),
+    (128, False, 1, 128, 64), (128, True, 1, 128, 64), (128, True, 1, 64, 64), (128, True, 2, 128, 64), (256, False, 1, 128, 80),
+    (256, True, 2, 128, 64), (256, False, 1, 64, 64),
+)  # fmt: skip
 PACKED_SEQLENS = ((1, 1), (1, 1023), (3, 113), (17, 799), (64, 2048), (113, 203), (300, 10), (1023, 1024))
 
 # Schedules that must compile to a correct kernel or be refused with a reason, on top of the default one.
@@ -137,6 +143,12 @@ def packed_configurations():
             yield configuration(ATTENTION, parameters, "store=tma")
 
 
+def chosen_configurations():
+    for d, causal, heads, rows, keys in CHOSEN_TILES:
+        parameters = {"T": "bf16", "D": d, "DV": d, "CAUSAL": causal, "HEADS": heads, "BM": rows, "BN": keys}
+        yield configuration(ATTENTION, parameters)
+
+
 def variant(dtype, d, scores, schedule="", shape=None):
     return configuration(VARIANTS, {"T": dtype, "D": d, **scores}, schedule, shape)
 
@@ -170,6 +182,7 @@ GROUPS = {
     "schedules": schedule_configurations,
     "clusters": cluster_configurations,
     "packed": packed_configurations,
+    "chosen": chosen_configurations,
     "variants": variant_configurations,
     "gemm": gemm_configurations,
 }
@@ -189,6 +202,10 @@ def attention_cases(mode, group):
         heads_of_inputs = (32, 2)
         seqlens = MEMCHECK_SEQLENS[:2] if mode == "memcheck" else PACKED_SEQLENS
         products = itertools.product(seqlens, ((16, 1), (32, 2)), ("BSHD",))
+    elif group == "chosen":
+        heads_of_inputs = (8, 2)
+        seqlens = MEMCHECK_SEQLENS if mode == "memcheck" else QUICK_SEQLENS if mode == "quick" else SEQLENS
+        products = itertools.product(seqlens, ((8, 2),), ("BSHD",))
     elif mode == "memcheck":
         products = itertools.product(MEMCHECK_SEQLENS, ((6, 2),), ("BSHD",))
     elif mode == "quick" or group in ("schedules", "clusters"):

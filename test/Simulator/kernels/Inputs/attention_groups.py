@@ -1,7 +1,11 @@
 """Configurations of attention and of its gradients."""
 
 import itertools
+import os
+import sys
 
+sys.path.append(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3, "gpu"))
+import cases
 from commands import attention, attention_shape, schedule_text, trip_counts, variant
 
 
@@ -138,6 +142,10 @@ def attention_tiles():
     for (d, dv), bn in itertools.product(((256, 256), (192, 128), (64, 256)), (16, 80)):
         defines = [f"-DD={d}", f"-DDV={dv}", "-DBM=128", f"-DBN={bn}", "-DCAUSAL=true"]
         yield attention(defines, [attention_shape(1, 1, 70, bn + 9)]), None
+    # What launches choose among beside the default.
+    for d, causal, heads, bm, bn in cases.CHOSEN_TILES:
+        defines = [f"-DD={d}", f"-DBM={bm}", f"-DBN={bn}", f"-DHEADS={heads}", f"-DCAUSAL={str(causal).lower()}"]
+        yield attention(defines, [attention_shape(2 * heads, 1, 203, 113), attention_shape(2, 1, 70, 3 * bn + 9)]), False
 
 
 def attention_variants():
