@@ -446,9 +446,9 @@ class GradientsTest(unittest.TestCase):
         for d, chunk, together in ((64, 0, 1), (96, 8, 1), (128, 8, 2), (192, 8, 2), (256, 8, 2)):
             found = self.find("causal", d, grouped=True)
             self.assertEqual((found["CHUNK"], found["TOGETHER"]), (chunk, together), d)
-        for d, together in ((64, 1), (96, 1), (128, 2), (192, 2), (256, 2)):
+        for d, chunk, together in ((64, 2, 1), (96, 4, 1), (128, 4, 2), (192, 4, 2), (256, 4, 2)):
             found = self.find("causal", d, grouped=True, fixed=True)
-            self.assertEqual((found["CHUNK"], found["TOGETHER"]), (4, together), d)
+            self.assertEqual((found["CHUNK"], found["TOGETHER"]), (chunk, together), d)
 
     def test_groups_of_functions(self):
         """Pairs of blocks under a causal mask at d = 96 and 128; wider ones are pairs anyway."""
