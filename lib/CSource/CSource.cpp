@@ -442,6 +442,16 @@ void Writer::writeSequence(llvm::raw_ostream &os) {
   os << "};\n\n";
 }
 
+/// With all digits, so that C computes with the same numbers.
+static std::string spell(double number) {
+  return llvm::formatv("{0}", llvm::format("%.17g", number)).str();
+}
+
+static std::string spell(const TimeSum &sum) {
+  return llvm::formatv("{{{0}, {{{1}, {2}}, {{{3}, {4}}}", spell(sum.number), spell(sum.factors[0]),
+                       spell(sum.factors[1]), sum.dims[0], sum.dims[1]);
+}
+
 /// What each kernel of the choice should take.
 void Writer::writeAlternatives(llvm::raw_ostream &os) {
   for (auto [i, alternative] : llvm::enumerate(choice->alternatives)) {
@@ -456,10 +466,13 @@ void Writer::writeAlternatives(llvm::raw_ostream &os) {
     const TimeModel &time = alternative.time;
     os << "    {";
     writeGrid(os, alternative.grid);
-    // All digits, so that C computes with the same numbers.
-    os << llvm::formatv(", {{terms{0}, {1}, {2}, {3}, {4}, ", i, alternative.iterations.size(),
-                        time.order, time.section, time.atATime)
-       << llvm::format("%.17g, %.17g}},\n", time.iterationTime, time.endsTime);
+    const TimeLine &line = time.line;
+    os << llvm::formatv(", {{terms{0}, {1}, {2}, {3}, {4}, {5}, {6},\n     ", i,
+                        alternative.iterations.size(), time.order, time.section, time.atATime,
+                        spell(time.iterationTime), spell(time.endsTime))
+       << llvm::formatv("{{{0}, {1}, {2}, {3}, {4}, {5}, {6}}}},\n", spell(line.factor),
+                        spell(line.divisor), spell(line.inverse), spell(line.offset),
+                        spell(line.least), spell(line.most), line.isWhole);
   }
   os << "};\nconst char *const " << name << "_alternatives[] = ";
   writeList(os, kernels,

@@ -26,17 +26,15 @@ static int takes(const KernelInfo *kernel, const int64_t *dims) {
 /* What a launch of a kernel should take. */
 static void expectLaunch(int index, const int64_t *dims, TimeExpected *expected) {
   const Alternative *alternative = &alternatives[index];
-  int64_t grid[3];
+  double grid[3];
   int i;
   if (!takes(&kernels[index], dims)) {
     expectExactly(expected, INFINITY);
     return;
   }
   for (i = 0; i < 3; ++i) {
-    int64_t divisor = alternative->gridDivisors[i];
-    grid[i] = evaluate(alternative->gridExtents[i], dims);
-    if (divisor != 1)
-      grid[i] = (grid[i] + divisor - 1) / divisor;
+    double divisor = (double)alternative->gridDivisors[i];
+    grid[i] = ceilTime((double)evaluate(alternative->gridExtents[i], dims), divisor, 1 / divisor);
   }
   expectTime(&alternative->time, dims, grid, expected);
 }

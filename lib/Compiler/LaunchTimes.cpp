@@ -222,7 +222,7 @@ double LaunchTimes::predict(const tuning::Extents &extents) const {
     auto found = extents.find(name);
     values.push_back(found == extents.end() ? 0 : found->second);
   }
-  int64_t tiles[3] = {1, 1, 1};
+  double tiles[3] = {1, 1, 1};
   for (auto [i, dim] : llvm::enumerate(grid)) {
     auto name = dyn_cast<StringAttr>(dim.getExtent());
     int64_t extent = name ? values[llvm::find(dims, name.getValue()) - dims.begin()]

@@ -4,7 +4,6 @@
 
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/MathExtras.h"
 
 #include <limits>
 
@@ -38,10 +37,9 @@ void Chooser::expect(unsigned index, llvm::ArrayRef<int64_t> dims, TimeExpected 
   const AlternativeInfo &alternative = choice.alternatives[index];
   if (!takes(bundle.kernels[alternative.kernel], dims))
     return expectExactly(&expected, std::numeric_limits<double>::infinity());
-  int64_t grid[3];
+  double grid[3];
   for (auto [tiles, dim] : llvm::zip_equal(grid, alternative.grid))
-    tiles = dim.divisor == 1 ? dim.extent.evaluate(dims)
-                             : llvm::divideCeil(dim.extent.evaluate(dims), dim.divisor);
+    tiles = ceilTime(dim.extent.evaluate(dims), dim.divisor, 1.0 / dim.divisor);
   expectTime(&models[index], dims.data(), grid, &expected);
 }
 
@@ -52,7 +50,7 @@ double Chooser::predict(unsigned index, llvm::ArrayRef<int64_t> dims) const {
 }
 
 unsigned Chooser::findFastest(llvm::ArrayRef<int64_t> dims) const {
-  llvm::SmallVector<TimeExpected, 4> launches;
+  llvm::SmallVector<TimeExpected, 8> launches;
   launches.resize_for_overwrite(models.size());
   for (unsigned i = 0; i < models.size(); ++i)
     expect(i, dims, launches[i]);

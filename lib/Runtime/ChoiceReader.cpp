@@ -1,6 +1,7 @@
 //===- ChoiceReader.cpp - Reading and checking a choice -------------------===//
 
 #include "lib/Runtime/BundleReader.h"
+#include "lib/Runtime/TimeLine.h"
 #include "tessera/BundleKeys.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -118,7 +119,10 @@ bool ChoiceReader::readModel(const json::Object &object, json::Path path,
   const json::Value *iterations = object.get(key::iterations);
   if (!iterations)
     return fail(path.field(key::iterations), "expected the iterations of a tile");
-  return readTerms(*iterations, path.field(key::iterations), 0, alternative.iterations);
+  if (!readTerms(*iterations, path.field(key::iterations), 0, alternative.iterations))
+    return false;
+  alternative.time.line = findTimeLine(alternative.iterations);
+  return true;
 }
 
 /// Whether the kernel takes the arguments of the choice.

@@ -34,6 +34,23 @@ typedef struct {
 /* In which order tiles run that differ in length. */
 enum { TIME_LINEAR, TIME_ASCENDING, TIME_DESCENDING };
 
+/* A number, and extents that count as often as their factors say. */
+typedef struct {
+  double number, factors[2];
+  int dims[2];
+} TimeSum;
+
+/* The same as terms, in the form that most kernels have:
+ *
+ *   ceil(min(max(factor * index + offset, least), most) / divisor)
+ *
+ * where the index is the first one of the tile. The divisor is 0 where terms have another form. */
+typedef struct {
+  double factor, divisor, inverse; /* of the divisor */
+  TimeSum offset, least, most;
+  int isWhole; /* The factor is a multiple of the divisor, and divided by it already. */
+} TimeLine;
+
 typedef struct {
   const TimeTerm *terms; /* the iterations of a tile */
   int termCount;
@@ -41,10 +58,11 @@ typedef struct {
   int64_t section; /* tiles of each place in a section, in an order that is not linear */
   int64_t atATime; /* tiles that the GPU runs at a time */
   double iterationTime, endsTime; /* in microseconds: an iteration, and a tile beside these */
+  TimeLine line;
 } TimeModel;
 
-/* So many tiles of different lengths are looked at, together: a compiler makes vectors of them. */
-enum { TIME_SAMPLES = 8 };
+/* So many tiles are looked at together: a compiler makes vectors of them. */
+enum { TIME_LANES = 8 };
 /* Far beyond what any grid or loop has, and numbers up to it are exact as doubles. */
 #define TIME_LIMIT (INT64_C(1) << 40)
 
@@ -54,17 +72,31 @@ static inline double limitTime(double value) {
   return value > -limit ? value : -limit;
 }
 
-/* Without the mathematical library, which programs would have to link, and by vectors: a sum with
- * this has no bits left behind the point. */
-static inline double floorTime(double value) {
+/* An integer next to the value, without the mathematical library, which programs would have to
+ * link, and by vectors: a sum with this has no bits left behind the point. */
+static inline double roundTime(double value) {
+#ifdef __FAST_MATH__ /* Compilers may leave the sum out then. */
+  return (double)(int64_t)(value < 0 ? value - 0.5 : value + 0.5);
+#else
   const double shift = 6755399441055744.0; /* 1.5 * 2^52 */
-  double nearest = (value + shift) - shift;
-  return nearest - (nearest > value ? 1.0 : 0.0);
+  return (value + shift) - shift;
+#endif
 }
 
-/* A quotient of numbers up to TIME_LIMIT is never rounded up to the next integer. */
+/* Quotients of numbers up to TIME_LIMIT by integers, whose inverses may be rounded: which side of
+ * the quotient an integer is on is exact. */
+static inline double floorTime(double value, double divisor, double inverse) {
+  double near = roundTime(value * inverse);
+  return near - (near * divisor > value ? 1.0 : 0.0);
+}
+static inline double ceilTime(double value, double divisor, double inverse) {
+  double near = roundTime(value * inverse);
+  return near + (near * divisor < value ? 1.0 : 0.0);
+}
+
 static inline double applyTime(int op, double left, double right) {
-  double divisor = right != 0 ? right : 1;
+  double divisor = right != 0 ? right : 1, magnitude = divisor < 0 ? -divisor : divisor;
+  double value = divisor < 0 ? -left : left;
   switch (op) {
   case TIME_ADD:
     return limitTime(left + right);
@@ -73,9 +105,9 @@ static inline double applyTime(int op, double left, double right) {
   case TIME_MUL:
     return limitTime(left * right);
   case TIME_FLOOR_DIV:
-    return right != 0 ? floorTime(left / divisor) : 0;
+    return right != 0 ? floorTime(value, magnitude, 1 / magnitude) : 0;
   case TIME_CEIL_DIV:
-    return right != 0 ? -floorTime(-left / divisor) : 0;
+    return right != 0 ? ceilTime(value, magnitude, 1 / magnitude) : 0;
   case TIME_MIN:
     return left < right ? left : right;
   default:
@@ -87,7 +119,7 @@ static inline double applyTime(int op, double left, double right) {
  * of. */
 #define TIME_APPLY(OPERATION, RIGHT)                                                               \
   case OPERATION:                                                                                  \
-    for (i = 0; i < TIME_SAMPLES; ++i)                                                             \
+    for (i = 0; i < TIME_LANES; ++i)                                                               \
       left[i] = applyTime(OPERATION, left[i], RIGHT);                                              \
     break;
 #define TIME_APPLY_EACH(RIGHT)                                                                     \
@@ -111,9 +143,9 @@ static inline void applyCommonTime(int op, double *left, double right) {
 #undef TIME_APPLY_EACH
 #undef TIME_APPLY
 
-/* A number of each of the samples, or one that all of them have. */
+/* A number of each of the tiles, or one that all of them have. */
 typedef struct {
-  double lanes[TIME_SAMPLES], common;
+  double lanes[TIME_LANES], common;
   int isCommon;
 } TimeNumber;
 
@@ -121,7 +153,7 @@ static inline void spreadTime(TimeNumber *number) {
   double common = number->common;
   int i;
   if (number->isCommon)
-    for (i = 0; i < TIME_SAMPLES; ++i)
+    for (i = 0; i < TIME_LANES; ++i)
       number->lanes[i] = common;
   number->isCommon = 0;
 }
@@ -142,9 +174,9 @@ static inline void operateTime(int op, TimeNumber *left, TimeNumber *right) {
   applyTimes(op, left->lanes, right->lanes);
 }
 
-/* The iterations of TIME_SAMPLES tiles, the indices of tile i at index[0][i] to index[2][i]. */
+/* The iterations of TIME_LANES tiles, the indices of tile i at index[0][i] to index[2][i]. */
 static inline void countIterations(const TimeModel *model, const int64_t *dims,
-                                   double (*index)[TIME_SAMPLES], double *iterations) {
+                                   double (*index)[TIME_LANES], double *iterations) {
   TimeNumber stack[TIME_DEPTH];
   int i, t, top = 0, count = model->termCount;
   for (t = 0; t < count; ++t) {
@@ -156,7 +188,7 @@ static inline void countIterations(const TimeModel *model, const int64_t *dims,
       continue;
     }
     if (term->op == TIME_INDEX) {
-      for (i = 0; i < TIME_SAMPLES; ++i)
+      for (i = 0; i < TIME_LANES; ++i)
         stack[top].lanes[i] = index[term->value][i];
       stack[top++].isCommon = 0;
       continue;
@@ -171,245 +203,339 @@ static inline void countIterations(const TimeModel *model, const int64_t *dims,
     }
   }
   spreadTime(&stack[0]);
-  for (i = 0; i < TIME_SAMPLES; ++i)
+  for (i = 0; i < TIME_LANES; ++i)
     iterations[i] = stack[0].lanes[i] > 0 ? stack[0].lanes[i] : 0;
 }
 
-/* Sections at the end of a launch in which each tile has its place. Before them no place waits. */
-enum { TIME_SECTIONS = 2 };
-/* Each sample of a section makes one level more at most. */
-enum { TIME_LEVELS = TIME_SECTIONS * TIME_SAMPLES + 1 };
-
-/* When places are free, the first of them first: from times[i] on, places[i] of them, for `first`
- * and all behind it. The last one is no level: no place is free then. */
+/* A number of each of several tiles. */
 typedef struct {
-  double times[TIME_LEVELS + 1];
-  int64_t places[TIME_LEVELS + 1];
-  int first;
-} TimeLevels;
+  double of[TIME_LANES];
+} TimeLanes;
+
+/* A launch, and what is known of its tiles. */
+typedef struct {
+  const TimeModel *model;
+  const int64_t *dims;
+  double grid[3], tiles;      /* along each dimension, and all */
+  double steps;               /* along the longest of those that lengths depend on, at least 1 */
+  double offset, least, most; /* of the line */
+  double ends[2];             /* the lengths at the first step and at the last one */
+  double lower;               /* No time is below it, and where it is certain it is the time. */
+  int isCertain;
+} TimeExpected;
 
 /* Later than any tile ends. */
 #define TIME_NEVER 1e300
 
-/* Gives `count` tiles of one length to whichever place is free first. There is one level more then
- * at most. */
-static inline void placeTiles(TimeLevels *levels, int64_t atATime, int64_t count, double length) {
-  double *times = levels->times;
-  int64_t *places = levels->places;
-  int i;
-  if (count >= 2 * atATime) {
-    int64_t rounds = count / atATime - 1; /* In these each place has one. */
-    for (i = levels->first; i < TIME_LEVELS; ++i)
-      times[i] += (double)rounds * length;
-    count -= rounds * atATime;
-  }
-  while (count > 0) {
-    int first = levels->first;
-    double time = times[first] + length;
-    int64_t taken = places[first];
-    if (taken > count) { /* The rest of the level stays, and the added one has a slot of its own. */
-      taken = count;
-      places[first--] -= count;
-      levels->first = first;
-    }
-    count -= taken;
-    for (i = first; times[i + 1] < time; ++i) {
-      times[i] = times[i + 1];
-      places[i] = places[i + 1];
-    }
-    times[i] = time;
-    places[i] = taken;
-  }
+static inline double latestTime(double a, double b) { return a > b ? a : b; }
+static inline double earliestTime(double a, double b) { return a < b ? a : b; }
+
+/* A sum of a line, rounded where it is counted in iterations. */
+static inline double sumExtents(const TimeLine *line, const TimeSum *sum, const int64_t *dims) {
+  double value = sum->number + sum->factors[0] * (double)dims[sum->dims[0]] +
+                 sum->factors[1] * (double)dims[sum->dims[1]];
+  return line->isWhole ? ceilTime(value, line->divisor, line->inverse) : value;
 }
 
-/* The lengths of a launch's tiles. */
-typedef struct {
-  double extents[3], total; /* of the grid */
-  double lengths[TIME_SAMPLES], mean, longest;
-  int samples, differ;
-} TimeTiles;
-
-/* Of `tiles`, those that each of `samples` stands for. */
-static inline void countSamples(double tiles, int samples, int64_t *counts) {
-  int64_t before = 0;
-  int i;
-  for (i = 0; i < samples; ++i) {
-    int64_t until = (int64_t)(tiles * (i + 1) / samples);
-    counts[i] = until - before;
-    before = until;
-  }
+/* How long a tile takes by the line. */
+static inline double measureStep(const TimeExpected *launch, double step) {
+  const TimeLine *line = &launch->model->line;
+  double count = latestTime(line->factor * step + launch->offset, launch->least);
+  count = earliestTime(count, launch->most);
+  if (!line->isWhole)
+    count = ceilTime(count, line->divisor, line->inverse);
+  return launch->model->endsTime + launch->model->iterationTime * count;
 }
 
-/* The time of tiles that differ, sorted by the first index in sections of the others. Where it is
- * not below `least`, at least that. */
-static inline double simulateSections(const TimeModel *model, const TimeTiles *tiles,
-                                      double least) {
-  const double *grid = tiles->extents, *lengths = tiles->lengths;
-  TimeLevels levels;
-  int64_t counts[TIME_SAMPLES];
-  double outer = grid[1] * grid[2], places = (double)model->atATime, number, left;
-  double running = outer * grid[0] < places ? outer * grid[0] : places;
-  double size = floorTime((double)model->section * running / grid[0]);
-  int i, section, samples = tiles->samples;
-  size = size < 1 ? 1 : size > outer ? outer : size;
-  number = -floorTime(-outer / size) - TIME_SECTIONS;
-  number = number > 0 ? number : 0;
-  levels.first = TIME_LEVELS - 1;
-  levels.times[levels.first] = number * size * grid[0] * tiles->mean / places;
-  levels.places[levels.first] = model->atATime;
-  levels.times[TIME_LEVELS] = TIME_NEVER;
-  left = outer - number * size;
-  /* Numbers beyond those that doubles hold exactly may leave more. */
-  for (section = 0; section < TIME_SECTIONS && left > 0; ++section, left -= size) {
-    double count = grid[0] * (left < size ? left : size);
-    if (samples == TIME_SAMPLES) /* The usual number, by which compilers divide fast. */
-      countSamples(count, TIME_SAMPLES, counts);
-    else
-      countSamples(count, samples, counts);
-    for (i = 0; i < samples; ++i) {
-      int next = model->order == TIME_DESCENDING ? samples - 1 - i : i;
-      placeTiles(&levels, model->atATime, counts[next], lengths[next]);
-      if (levels.times[TIME_LEVELS - 1] >= least)
-        return levels.times[TIME_LEVELS - 1];
-    }
-  }
-  return levels.times[TIME_LEVELS - 1];
-}
-
-/* Which of `extent` places sample `i` is at: the middle of its part or, between two of them, that
- * which is nearer to the end, so that samples are in the middle as a whole. */
-static inline double sampleTime(double extent, int samples, int i) {
-  double middle = extent * (2 * i + 1) / (2 * samples);
-  return 2 * i < samples ? -floorTime(-middle) - 1 : floorTime(middle);
-}
-
-/* What follows from the iterations of the samples, which `lengths` are at first. */
-static inline void measureTiles(const TimeModel *model, TimeTiles *tiles, int samples) {
-  int i;
-  for (i = 0; i < samples; ++i) {
-    double length = model->endsTime + model->iterationTime * tiles->lengths[i];
-    tiles->lengths[i] = length;
-    tiles->mean += length / samples;
-    tiles->longest = length > tiles->longest ? length : tiles->longest;
-    tiles->differ |= length != tiles->lengths[0];
-  }
-}
-
-/* Where the samples are in the dimensions of the grid that are used. */
-static inline void placeSamples(const int *used, const double *extents, int samples,
-                                double (*index)[TIME_SAMPLES]) {
-  int i, d;
+/* How long tiles at these steps take by terms. All indices are equally far along their dimensions.
+ * Steps come and lengths go as copies, so that those of a line need no memory. */
+static inline TimeLanes measureTerms(const TimeExpected *launch, TimeLanes steps) {
+  double index[3][TIME_LANES], divisor = 2 * launch->steps, inverse = 1 / divisor;
+  TimeLanes lengths;
+  int d, i;
   for (d = 0; d < 3; ++d)
-    for (i = 0; used[d] && i < TIME_SAMPLES; ++i)
-      index[d][i] = i < samples ? sampleTime(extents[d], samples, i) : 0;
+    for (i = 0; i < TIME_LANES; ++i)
+      index[d][i] = floorTime((2 * steps.of[i] + 1) * launch->grid[d], divisor, inverse);
+  countIterations(launch->model, launch->dims, index, lengths.of);
+  for (i = 0; i < TIME_LANES; ++i)
+    lengths.of[i] = launch->model->endsTime + launch->model->iterationTime * lengths.of[i];
+  return lengths;
 }
-
-/* Tiles of different lengths are told apart at TIME_SAMPLES places of the grid, which has so many
- * tiles in x, y and z. */
-static inline void findTiles(const TimeModel *model, const int64_t *dims, const int64_t *grid,
-                             TimeTiles *tiles) {
-  double index[3][TIME_SAMPLES], most = 1;
-  int i, d, used[3] = {0, 0, 0};
-  tiles->total = 1;
-  tiles->mean = tiles->longest = 0;
-  tiles->differ = 0;
-  for (d = 0; d < 3; ++d) {
-    tiles->extents[d] = limitTime((double)grid[d]);
-    tiles->total = limitTime(tiles->total * tiles->extents[d]);
-  }
-  for (i = 0; i < model->termCount; ++i)
-    if (model->terms[i].op == TIME_INDEX) {
-      used[model->terms[i].value] = 1;
-      if (tiles->extents[model->terms[i].value] > most)
-        most = tiles->extents[model->terms[i].value];
-    }
-  if (most >= TIME_SAMPLES) { /* As below; compilers make other code of a number that they know. */
-    tiles->samples = TIME_SAMPLES;
-    placeSamples(used, tiles->extents, TIME_SAMPLES, index);
-    countIterations(model, dims, index, tiles->lengths);
-    measureTiles(model, tiles, TIME_SAMPLES);
-    return;
-  }
-  tiles->samples = (int)most;
-  placeSamples(used, tiles->extents, tiles->samples, index);
-  countIterations(model, dims, index, tiles->lengths);
-  measureTiles(model, tiles, tiles->samples);
-}
-
-/* What a launch should take. */
-typedef struct {
-  const TimeModel *model;
-  TimeTiles tiles;
-  double lower, upper; /* bounds of the time; the same where it is known */
-} TimeExpected;
 
 static inline void expectExactly(TimeExpected *expected, double time) {
-  expected->lower = expected->upper = time;
+  expected->lower = time;
+  expected->isCertain = 1;
 }
 
-/* What follows from the tiles. */
-static inline void boundTime(TimeExpected *expected) {
-  const TimeModel *model = expected->model;
-  const TimeTiles *tiles = &expected->tiles;
-  double total = tiles->total, longest = tiles->longest, places = (double)model->atATime, work;
-  double slack = longest * (TIME_SECTIONS * TIME_SAMPLES) / places;
-  work = tiles->mean * total / places;
-  if (total <= 0)
-    expectExactly(expected, 0);
-  else if (!tiles->differ)
-    expectExactly(expected, -floorTime(-total / places) * longest);
-  else if (total <= places)
-    expectExactly(expected, longest);
-  else if (model->order == TIME_LINEAR) {
-    /* Long and short ones run in turns: at the end one that is as long as any may be half done. */
-    work += longest / 2;
-    expectExactly(expected, work < longest ? longest : work);
-  } else {
-    /* No place is done before the mean of all, and no tile begins after it. In each section a
-     * sample stands for a tile more or less than its part. */
-    expected->lower = work - slack;
-    expected->upper = work + slack + longest;
-    /* placeTiles does not look for the first place where a sample stands for two tiles of each. */
-    if ((double)model->section >= TIME_SAMPLES || tiles->extents[0] >= TIME_SAMPLES * places)
-      expected->upper = TIME_NEVER;
+/* What is known of tiles by their terms before their lengths are looked at. */
+static inline void expectTerms(TimeExpected *launch) {
+  const TimeModel *model = launch->model;
+  TimeLanes steps = {{0}}, lengths;
+  int i;
+  for (i = 0; i < model->termCount; ++i)
+    if (model->terms[i].op == TIME_INDEX)
+      launch->steps = latestTime(launch->steps, launch->grid[model->terms[i].value]);
+  steps.of[1] = launch->steps - 1;
+  lengths = measureTerms(launch, steps);
+  launch->ends[0] = lengths.of[0];
+  launch->ends[1] = lengths.of[1];
+  launch->lower = latestTime(lengths.of[0], lengths.of[1]);
+}
+
+/* The same by the line. Where it is only bounded from above, a tile in the middle takes no less
+ * than those at both ends do in the mean. */
+static inline void expectLine(TimeExpected *launch) {
+  const TimeModel *model = launch->model;
+  const TimeLine *line = &model->line;
+  double places = (double)model->atATime, sum = 0, longest;
+  int i;
+  launch->steps = latestTime(launch->grid[0], 1);
+  launch->offset = sumExtents(line, &line->offset, launch->dims);
+  launch->least = latestTime(sumExtents(line, &line->least, launch->dims), 0);
+  launch->most = latestTime(sumExtents(line, &line->most, launch->dims), 0);
+  for (i = 0; i < 2; ++i) {
+    double step = i * (launch->steps - 1);
+    launch->ends[i] = measureStep(launch, step);
+    sum += earliestTime(line->factor * step + launch->offset, launch->most);
   }
+  sum *= line->isWhole ? 1 : line->inverse;
+  longest = latestTime(launch->ends[0], launch->ends[1]);
+  if (launch->ends[0] == launch->ends[1])
+    expectExactly(launch, ceilTime(launch->tiles, places, 1 / places) * longest);
+  else if (launch->tiles <= places)
+    expectExactly(launch, longest);
+  else
+    launch->lower = latestTime(longest, (1 - 1e-9) * (launch->tiles / places) *
+                                            (model->endsTime + model->iterationTime * sum / 2));
 }
 
-/* What a launch should take whose grid has so many tiles in x, y and z. */
-static inline void expectTime(const TimeModel *model, const int64_t *dims, const int64_t *grid,
+/* What a launch should take whose grid has so many tiles in x, y and z. The extents are used again
+ * when its time is found. */
+static inline void expectTime(const TimeModel *model, const int64_t *dims, const double *grid,
                               TimeExpected *expected) {
+  int d;
   expected->model = model;
-  findTiles(model, dims, grid, &expected->tiles);
-  boundTime(expected);
+  expected->dims = dims;
+  expected->tiles = expected->steps = 1;
+  expected->isCertain = 0;
+  for (d = 0; d < 3; ++d) {
+    expected->grid[d] = limitTime(grid[d]);
+    expected->tiles = limitTime(expected->tiles * expected->grid[d]);
+  }
+  if (expected->tiles <= 0)
+    expectExactly(expected, 0);
+  else if (model->line.divisor != 0)
+    expectLine(expected);
+  else
+    expectTerms(expected);
 }
 
-/* The microseconds of a launch. Where they are surely not below `least`, at least that, which takes
- * less time to say. */
-static inline double findTime(const TimeExpected *expected, double least) {
-  if (expected->lower == expected->upper || expected->lower >= least)
-    return expected->lower;
-  return simulateSections(expected->model, &expected->tiles, least);
+/* The lengths of tiles. */
+typedef struct {
+  double mean, longest;
+  int differ;
+} TimeTiles;
+
+/* Looks at tiles in the middle of equal parts or, where steps are few, at each. */
+static inline TimeTiles sampleTiles(const TimeExpected *launch) {
+  double count = launch->steps;
+  TimeLanes steps, lengths;
+  TimeTiles tiles;
+  int i, half;
+  for (i = 0; i < TIME_LANES / 2; ++i) { /* As far from the one end as others from the other. */
+    double step = ceilTime(count * (2 * i + 1), 2 * TIME_LANES, 0.5 / TIME_LANES) - 1;
+    steps.of[i] = step;
+    steps.of[TIME_LANES - 1 - i] = count - 1 - step;
+  }
+  for (i = 0; i < TIME_LANES; ++i)
+    steps.of[i] = count < TIME_LANES ? earliestTime(i, count - 1) : steps.of[i];
+  tiles.longest = latestTime(launch->ends[0], launch->ends[1]);
+  tiles.differ = launch->ends[0] != launch->ends[1];
+  if (launch->model->line.divisor == 0) {
+    lengths = measureTerms(launch, steps);
+    for (i = 0; i < TIME_LANES; ++i) {
+      tiles.longest = latestTime(tiles.longest, lengths.of[i]);
+      tiles.differ |= lengths.of[i] != launch->ends[0];
+    }
+  } else
+    for (i = 0; i < TIME_LANES; ++i)
+      lengths.of[i] = measureStep(launch, steps.of[i]);
+  for (i = 0; i < TIME_LANES; ++i)
+    lengths.of[i] = i < count ? lengths.of[i] : 0;
+  for (half = TIME_LANES / 2; half; half /= 2)
+    for (i = 0; i < half; ++i)
+      lengths.of[i] += lengths.of[i + half];
+  tiles.mean = lengths.of[0] / earliestTime(count, TIME_LANES);
+  return tiles;
 }
 
-/* The first of the launches that take the least time. What bounds tell apart is not simulated, and
- * of the others first that whose bounds are the least, which leaves most others out soonest. */
+/* A section: tiles that are sorted, the longest first. Each place gets two of them in turn, a
+ * longer and a shorter one, so that all places are free at about the same time again. Of the rest
+ * either some places get one, or all get one and some a second one: the shorter the first one is,
+ * the longer is the second one, so that these pairs end together. */
+typedef struct {
+  double begin, copies, tiles; /* when places are free; tiles of each length, and all */
+  double start, last, others;  /* of the rest: its first tile; how many places get its last ones,
+                                * and how many do not */
+  int isLevel, hasPairs;       /* All places are free when it begins. The last ones make pairs. */
+  double next;                 /* copies in the section behind it, 0 where that is not looked at */
+} TimeSection;
+
+/* Tiles whose lengths say when places are free. */
+enum {
+  TIME_REST,   /* the first one of the rest */
+  TIME_MIDDLE, /* the one in the middle of the rest */
+  TIME_SECOND, /* the first one that is the second one of a pair */
+  TIME_SINGLE, /* the first one that gets a second one: those before it are longer */
+  TIME_SOON,   /* the one behind which the last copy of the next section's first tile begins */
+  TIME_BEHIND  /* of the next section, the first tile that begins behind a last one of this one;
+                * where there is none, the first one of a pair with a copy of TIME_SECOND */
+};
+
+static inline TimeLanes measureSection(const TimeExpected *launch, const TimeSection *section) {
+  double end = launch->steps - 1, copies = section->copies, inverse = 1 / copies;
+  double next = section->next, soon = earliestTime(next, section->others);
+  double base = launch->model->order == TIME_DESCENDING ? end : 0, sign = base > 0 ? -1 : 1;
+  double second = section->start + (double)launch->model->atATime;
+  double single = section->start + section->others;
+  TimeLanes at = {{0}}, lengths = {{0}};
+  int i;
+  at.of[TIME_REST] = section->start;
+  at.of[TIME_MIDDLE] = (section->start + section->tiles) / 2;
+  at.of[TIME_SECOND] = second;
+  at.of[TIME_SINGLE] = single;
+  at.of[TIME_SOON] = section->hasPairs ? single - soon : section->tiles - (next - soon);
+  for (i = 0; i < TIME_BEHIND; ++i)
+    at.of[i] = floorTime(at.of[i], copies, inverse);
+  if (next > 0)
+    at.of[TIME_BEHIND] = floorTime(section->others, next, 1 / next);
+  else
+    at.of[TIME_BEHIND] = floorTime(2 * second - (at.of[TIME_SECOND] + 1) * copies, copies, inverse);
+  for (i = 0; i <= TIME_BEHIND; ++i)
+    at.of[i] = base + sign * earliestTime(at.of[i], end);
+  if (launch->model->line.divisor == 0)
+    return measureTerms(launch, at);
+  for (i = 0; i <= TIME_BEHIND; ++i)
+    lengths.of[i] = measureStep(launch, at.of[i]);
+  return lengths;
+}
+
+/* When a launch ends as far as a section says, and no less than `end`. */
+static inline double endSection(const TimeExpected *launch, double mean, TimeSection *section,
+                                double end) {
+  TimeLanes lengths;
+  double places = (double)launch->model->atATime, rest, early, late;
+  double level = section->begin, first = latestTime(launch->ends[0], launch->ends[1]);
+  double last = earliestTime(launch->ends[0], launch->ends[1]);
+  section->tiles = section->copies * launch->steps;
+  section->start = 2 * places * floorTime(section->tiles, 2 * places, 0.5 / places);
+  rest = section->tiles - section->start;
+  section->hasPairs = rest > places;
+  section->last = section->hasPairs ? rest - places : rest;
+  section->others = places - section->last;
+  lengths = measureSection(launch, section);
+  if (section->start > 0)
+    level += (section->tiles * mean - rest * lengths.of[TIME_MIDDLE]) / places;
+  if (section->isLevel && rest > 0)
+    end = latestTime(end, level + lengths.of[TIME_REST]);
+  /* `early` is when places are free for the longest tiles of the next section, `late` when those of
+   * the last tiles are. */
+  if (section->hasPairs) {
+    double pair = level + 2 * lengths.of[TIME_SECOND], single = level + lengths.of[TIME_SINGLE];
+    early =
+        section->next > section->others ? pair : earliestTime(pair, level + lengths.of[TIME_SOON]);
+    late = earliestTime(pair, single + last);
+    end = latestTime(end, latestTime(pair, earliestTime(pair, single) + last));
+    if (section->next <= 0)
+      end = latestTime(end, level + lengths.of[TIME_SECOND] + lengths.of[TIME_BEHIND]);
+  } else {
+    early = section->next > section->others ? level + lengths.of[TIME_SOON] : level;
+    late = level + last;
+  }
+  if (section->next > 0)
+    end = latestTime(end, early + first);
+  if (section->last > 0 && section->next * launch->steps > section->others)
+    end = latestTime(end, late + lengths.of[TIME_BEHIND]);
+  return end;
+}
+
+/* Whether all places are free at about the same time behind so many sections of so many tiles. With
+ * little more than an odd number of tiles for each place, two sections in turn see to it: the
+ * longest tiles of one go where the other one ended soonest. */
+static inline int areLevel(double sections, double tiles, double places) {
+  double rounds = floorTime(tiles, places, 1 / places);
+  return floorTime(rounds, 2, 0.5) * 2 != rounds && tiles - rounds * places < places / 4 &&
+         floorTime(sections, 2, 0.5) * 2 == sections;
+}
+
+/* When a launch of sorted tiles ends, and no less than `end`; where that is more than `most`,
+ * perhaps not all of it. Before the last two sections no place waits. */
+static inline double endSections(const TimeExpected *launch, double mean, double end, double most) {
+  double places = (double)launch->model->atATime, steps = launch->steps;
+  double copies = launch->tiles / steps;
+  double size = (double)launch->model->section * earliestTime(launch->tiles, places);
+  double sections, whole;
+  TimeSection section;
+  size = floorTime(size, steps, 1 / steps);
+  size = size < 1 ? 1 : earliestTime(size, copies);
+  sections = ceilTime(copies, size, 1 / size);
+  whole = size * steps * mean / places;
+  section.copies = copies - (sections - 1) * size;
+  section.isLevel = sections <= 1 || areLevel(sections - 1, size * steps, places);
+  if (!section.isLevel) {
+    TimeSection before;
+    before.begin = (sections - 2) * whole;
+    before.copies = size;
+    before.isLevel = 1;
+    before.next = section.copies;
+    end = endSection(launch, mean, &before, end);
+  }
+  if (end <= most && (section.isLevel || section.copies * steps > places)) {
+    section.begin = (sections - 1) * whole;
+    section.next = 0;
+    end = endSection(launch, mean, &section, end);
+  }
+  return end;
+}
+
+/* The microseconds of a launch, or more than `most` where they are. */
+static inline double findTime(const TimeExpected *launch, double most) {
+  const TimeModel *model = launch->model;
+  double places, work, rounds;
+  TimeTiles tiles;
+  if (launch->isCertain)
+    return launch->lower;
+  tiles = sampleTiles(launch);
+  places = (double)model->atATime;
+  rounds = launch->tiles / places;
+  work = tiles.mean * rounds;
+  if (!tiles.differ)
+    return ceilTime(launch->tiles, places, 1 / places) * tiles.longest;
+  if (rounds <= 1)
+    return tiles.longest;
+  /* At the end one that is as long as any may be half done. */
+  if (model->order != (launch->ends[1] > launch->ends[0] ? TIME_DESCENDING : TIME_ASCENDING))
+    return latestTime(work + tiles.longest / 2, tiles.longest);
+  if (work > most)
+    return work;
+  return endSections(launch, tiles.mean, latestTime(work, tiles.longest), most);
+}
+
+/* The first of the launches that take the least time. Times are found first where they may be the
+ * least, which leaves most others out. */
 static inline int findFastestLaunch(const TimeExpected *launches, int count) {
   double least;
-  int i, fastest = 0, isCertain = 1;
+  int i, first = 0, fastest;
   for (i = 1; i < count; ++i)
-    if (launches[i].lower + launches[i].upper < launches[fastest].lower + launches[fastest].upper)
-      fastest = i;
-  for (i = 0; i < count; ++i)
-    isCertain &= i == fastest || launches[i].lower > launches[fastest].upper;
-  if (isCertain)
-    return fastest;
-  least = findTime(&launches[fastest], TIME_NEVER);
+    if (launches[i].lower < launches[first].lower)
+      first = i;
+  fastest = first;
+  least = findTime(&launches[first], TIME_NEVER);
   for (i = 0; i < count; ++i) {
-    /* Of equal times that of an earlier one counts, so that it has to be found. */
-    double limit = least * (1 + 1e-9) + 1e-300, time;
-    if (i == fastest || launches[i].lower > limit)
+    double time;
+    if (i == first || launches[i].lower > least)
       continue;
-    time = findTime(&launches[i], limit);
+    time = findTime(&launches[i], least);
     if (time < least || (time == least && i < fastest)) {
       least = time;
       fastest = i;

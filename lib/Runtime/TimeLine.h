@@ -1,0 +1,19 @@
+//===- TimeLine.h - Iterations as a line of the tile's index ----*- C++ -*-===//
+
+#ifndef TESSERA_LIB_RUNTIME_TIMELINE_H
+#define TESSERA_LIB_RUNTIME_TIMELINE_H
+
+#include "lib/Runtime/LaunchTime.h"
+
+#include "llvm/ADT/ArrayRef.h"
+
+namespace tessera::runtime {
+
+/// The iterations that terms compute as a line of the tile's first index with two bounds and a
+/// quotient, for indices and extents below 2^31. Its divisor is 0 where terms are not of that form,
+/// or might exceed TIME_LIMIT on the way.
+TimeLine findTimeLine(llvm::ArrayRef<TimeTerm> terms);
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_LIB_RUNTIME_TIMELINE_H
