@@ -470,9 +470,9 @@ void Writer::writeAlternatives(llvm::raw_ostream &os) {
     os << llvm::formatv(", {{terms{0}, {1}, {2}, {3}, {4}, {5}, {6},\n     ", i,
                         alternative.iterations.size(), time.order, time.section, time.atATime,
                         spell(time.iterationTime), spell(time.endsTime))
-       << llvm::formatv("{{{0}, {1}, {2}, {3}, {4}, {5}, {6}}}},\n", spell(line.factor),
-                        spell(line.divisor), spell(line.inverse), spell(line.offset),
-                        spell(line.least), spell(line.most), line.isWhole);
+       << llvm::formatv("{{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}}}},\n", spell(line.factor),
+                        spell(line.divisor), spell(line.least), spell(line.inverseFactor),
+                        spell(line.inverse), spell(line.offset), spell(line.most), line.isWhole);
   }
   os << "};\nconst char *const " << name << "_alternatives[] = ";
   writeList(os, kernels,

@@ -32,10 +32,8 @@ static void expectLaunch(int index, const int64_t *dims, TimeExpected *expected)
     expectExactly(expected, INFINITY);
     return;
   }
-  for (i = 0; i < 3; ++i) {
-    double divisor = (double)alternative->gridDivisors[i];
-    grid[i] = ceilTime((double)evaluate(alternative->gridExtents[i], dims), divisor, 1 / divisor);
-  }
+  for (i = 0; i < 3; ++i)
+    grid[i] = countTiles(evaluate(alternative->gridExtents[i], dims), alternative->gridDivisors[i]);
   expectTime(&alternative->time, dims, grid, expected);
 }
 

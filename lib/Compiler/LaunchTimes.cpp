@@ -2,6 +2,7 @@
 
 #include "lib/Compiler/LaunchTimes.h"
 #include "dialects/Hop/Machine.h"
+#include "lib/Runtime/TimeLine.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -227,11 +228,12 @@ double LaunchTimes::predict(const tuning::Extents &extents) const {
     auto name = dyn_cast<StringAttr>(dim.getExtent());
     int64_t extent = name ? values[llvm::find(dims, name.getValue()) - dims.begin()]
                           : cast<IntegerAttr>(dim.getExtent()).getValue().getSExtValue();
-    tiles[i] = llvm::divideCeil(extent, dim.getDivisor());
+    tiles[i] = runtime::countTiles(extent, dim.getDivisor());
   }
   runtime::TimeModel complete = model;
   complete.terms = terms.data();
   complete.termCount = terms.size();
+  complete.line = runtime::findTimeLine(terms);
   runtime::TimeExpected expected;
   runtime::expectTime(&complete, values.data(), tiles, &expected);
   return runtime::findTime(&expected, TIME_NEVER);

@@ -39,7 +39,7 @@ void Chooser::expect(unsigned index, llvm::ArrayRef<int64_t> dims, TimeExpected 
     return expectExactly(&expected, std::numeric_limits<double>::infinity());
   double grid[3];
   for (auto [tiles, dim] : llvm::zip_equal(grid, alternative.grid))
-    tiles = ceilTime(dim.extent.evaluate(dims), dim.divisor, 1.0 / dim.divisor);
+    tiles = countTiles(dim.extent.evaluate(dims), dim.divisor);
   expectTime(&models[index], dims.data(), grid, &expected);
 }
 

@@ -44,11 +44,13 @@ typedef struct {
  *
  *   ceil(min(max(factor * index + offset, least), most) / divisor)
  *
- * where the index is the first one of the tile. The divisor is 0 where terms have another form. */
+ * where the index is the first one of the tile. The divisor is 0 where terms have another form. If
+ * the factor is a multiple of the divisor, it and the lower bound are divided already. */
 typedef struct {
-  double factor, divisor, inverse; /* of the divisor */
-  TimeSum offset, least, most;
-  int isWhole; /* The factor is a multiple of the divisor, and divided by it already. */
+  double factor, divisor, least;
+  double inverseFactor, inverse; /* of the factor's magnitude, and of the divisor */
+  TimeSum offset, most;
+  int isWhole; /* The factor is a multiple of the divisor. */
 } TimeLine;
 
 typedef struct {
@@ -75,7 +77,7 @@ static inline double limitTime(double value) {
 /* An integer next to the value, without the mathematical library, which programs would have to
  * link, and by vectors: a sum with this has no bits left behind the point. */
 static inline double roundTime(double value) {
-#ifdef __FAST_MATH__ /* Compilers may leave the sum out then. */
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) /* The sum may be left out then. */
   return (double)(int64_t)(value < 0 ? value - 0.5 : value + 0.5);
 #else
   const double shift = 6755399441055744.0; /* 1.5 * 2^52 */
@@ -216,11 +218,11 @@ typedef struct {
 typedef struct {
   const TimeModel *model;
   const int64_t *dims;
-  double grid[3], tiles;      /* along each dimension, and all */
-  double steps;               /* along the longest of those that lengths depend on, at least 1 */
-  double offset, least, most; /* of the line */
-  double ends[2];             /* the lengths at the first step and at the last one */
-  double lower;               /* No time is below it, and where it is certain it is the time. */
+  double grid[3], tiles; /* along each dimension, and all */
+  double steps;          /* along the longest of those that lengths depend on, at least 1 */
+  double offset, most;   /* of the line */
+  double ends[2];        /* the lengths at the first step and at the last one */
+  double lower;          /* No time is below it, and where it is certain it is the time. */
   int isCertain;
 } TimeExpected;
 
@@ -240,7 +242,7 @@ static inline double sumExtents(const TimeLine *line, const TimeSum *sum, const 
 /* How long a tile takes by the line. */
 static inline double measureStep(const TimeExpected *launch, double step) {
   const TimeLine *line = &launch->model->line;
-  double count = latestTime(line->factor * step + launch->offset, launch->least);
+  double count = latestTime(line->factor * step + launch->offset, line->least);
   count = earliestTime(count, launch->most);
   if (!line->isWhole)
     count = ceilTime(count, line->divisor, line->inverse);
@@ -260,6 +262,12 @@ static inline TimeLanes measureTerms(const TimeExpected *launch, TimeLanes steps
   for (i = 0; i < TIME_LANES; ++i)
     lengths.of[i] = launch->model->endsTime + launch->model->iterationTime * lengths.of[i];
   return lengths;
+}
+
+/* The tiles along a dimension of the grid. */
+static inline double countTiles(int64_t extent, int64_t divisor) {
+  return divisor == 1 ? (double)extent
+                      : ceilTime((double)extent, (double)divisor, 1.0 / (double)divisor);
 }
 
 static inline void expectExactly(TimeExpected *expected, double time) {
@@ -282,8 +290,29 @@ static inline void expectTerms(TimeExpected *launch) {
   launch->lower = latestTime(lengths.of[0], lengths.of[1]);
 }
 
-/* The same by the line. Where it is only bounded from above, a tile in the middle takes no less
- * than those at both ends do in the mean. */
+/* The mean length of tiles by a line that is counted in iterations: those of the steps up to where
+ * it is above its lower bound, of those from where it is at its upper one, and between them of the
+ * line. One that falls is looked at from its other end. */
+static inline double averageLine(const TimeExpected *launch) {
+  const TimeModel *model = launch->model;
+  double steps = launch->steps, most = launch->most;
+  double least = earliestTime(model->line.least, most);
+  double slope = model->line.factor, offset = launch->offset, before, until, sum;
+  if (slope < 0) {
+    offset += slope * (steps - 1);
+    slope = -slope;
+  }
+  before = ceilTime(least - offset, slope, model->line.inverseFactor);
+  before = earliestTime(latestTime(before, 0), steps);
+  until = ceilTime(most - offset, slope, model->line.inverseFactor);
+  until = earliestTime(latestTime(until, before), steps);
+  sum = before * least + (steps - until) * most +
+        (until - before) * (offset + slope * (before + until - 1) / 2);
+  return model->endsTime + model->iterationTime * (sum / steps);
+}
+
+/* What is known by the line. As it has an upper bound, and is raised by a lower one only, a tile
+ * takes no less in the mean than those at both ends of the line. */
 static inline void expectLine(TimeExpected *launch) {
   const TimeModel *model = launch->model;
   const TimeLine *line = &model->line;
@@ -291,7 +320,6 @@ static inline void expectLine(TimeExpected *launch) {
   int i;
   launch->steps = latestTime(launch->grid[0], 1);
   launch->offset = sumExtents(line, &line->offset, launch->dims);
-  launch->least = latestTime(sumExtents(line, &line->least, launch->dims), 0);
   launch->most = latestTime(sumExtents(line, &line->most, launch->dims), 0);
   for (i = 0; i < 2; ++i) {
     double step = i * (launch->steps - 1);
@@ -316,12 +344,11 @@ static inline void expectTime(const TimeModel *model, const int64_t *dims, const
   int d;
   expected->model = model;
   expected->dims = dims;
-  expected->tiles = expected->steps = 1;
+  expected->steps = 1;
   expected->isCertain = 0;
-  for (d = 0; d < 3; ++d) {
-    expected->grid[d] = limitTime(grid[d]);
-    expected->tiles = limitTime(expected->tiles * expected->grid[d]);
-  }
+  for (d = 0; d < 3; ++d)
+    expected->grid[d] = grid[d];
+  expected->tiles = limitTime(grid[0] * grid[1] * grid[2]);
   if (expected->tiles <= 0)
     expectExactly(expected, 0);
   else if (model->line.divisor != 0)
@@ -383,15 +410,17 @@ typedef struct {
 
 /* Tiles whose lengths say when places are free. */
 enum {
-  TIME_REST,   /* the first one of the rest */
-  TIME_MIDDLE, /* the one in the middle of the rest */
   TIME_SECOND, /* the first one that is the second one of a pair */
   TIME_SINGLE, /* the first one that gets a second one: those before it are longer */
   TIME_SOON,   /* the one behind which the last copy of the next section's first tile begins */
-  TIME_BEHIND  /* of the next section, the first tile that begins behind a last one of this one;
+  TIME_BEHIND, /* of the next section, the first tile that begins behind a last one of this one;
                 * where there is none, the first one of a pair with a copy of TIME_SECOND */
+  TIME_REST,   /* the first one of the rest */
+  TIME_MIDDLE, /* the one in the middle of the rest */
+  TIME_TILES
 };
 
+/* Their lengths; those of the rest only if it is not all of the section. */
 static inline TimeLanes measureSection(const TimeExpected *launch, const TimeSection *section) {
   double end = launch->steps - 1, copies = section->copies, inverse = 1 / copies;
   double next = section->next, soon = earliestTime(next, section->others);
@@ -400,22 +429,26 @@ static inline TimeLanes measureSection(const TimeExpected *launch, const TimeSec
   double single = section->start + section->others;
   TimeLanes at = {{0}}, lengths = {{0}};
   int i;
-  at.of[TIME_REST] = section->start;
-  at.of[TIME_MIDDLE] = (section->start + section->tiles) / 2;
   at.of[TIME_SECOND] = second;
   at.of[TIME_SINGLE] = single;
   at.of[TIME_SOON] = section->hasPairs ? single - soon : section->tiles - (next - soon);
+  at.of[TIME_BEHIND] = next > 0 ? section->others
+                                : 2 * second - copies - copies * floorTime(second, copies, inverse);
   for (i = 0; i < TIME_BEHIND; ++i)
     at.of[i] = floorTime(at.of[i], copies, inverse);
-  if (next > 0)
-    at.of[TIME_BEHIND] = floorTime(section->others, next, 1 / next);
-  else
-    at.of[TIME_BEHIND] = floorTime(2 * second - (at.of[TIME_SECOND] + 1) * copies, copies, inverse);
-  for (i = 0; i <= TIME_BEHIND; ++i)
+  at.of[TIME_BEHIND] = next > 0 ? floorTime(at.of[TIME_BEHIND], next, 1 / next)
+                                : floorTime(at.of[TIME_BEHIND], copies, inverse);
+  if (section->start > 0) {
+    at.of[TIME_REST] = floorTime(section->start, copies, inverse);
+    at.of[TIME_MIDDLE] = floorTime((section->start + section->tiles) / 2, copies, inverse);
+  }
+  for (i = 0; i < TIME_TILES; ++i)
     at.of[i] = base + sign * earliestTime(at.of[i], end);
   if (launch->model->line.divisor == 0)
     return measureTerms(launch, at);
-  for (i = 0; i <= TIME_BEHIND; ++i)
+  for (i = 0; i < TIME_REST; ++i)
+    lengths.of[i] = measureStep(launch, at.of[i]);
+  for (i = TIME_REST; section->start > 0 && i < TIME_TILES; ++i)
     lengths.of[i] = measureStep(launch, at.of[i]);
   return lengths;
 }
@@ -423,7 +456,7 @@ static inline TimeLanes measureSection(const TimeExpected *launch, const TimeSec
 /* When a launch ends as far as a section says, and no less than `end`. */
 static inline double endSection(const TimeExpected *launch, double mean, TimeSection *section,
                                 double end) {
-  TimeLanes lengths;
+  TimeLanes lengths = {{0}};
   double places = (double)launch->model->atATime, rest, early, late;
   double level = section->begin, first = latestTime(launch->ends[0], launch->ends[1]);
   double last = earliestTime(launch->ends[0], launch->ends[1]);
@@ -433,11 +466,12 @@ static inline double endSection(const TimeExpected *launch, double mean, TimeSec
   section->hasPairs = rest > places;
   section->last = section->hasPairs ? rest - places : rest;
   section->others = places - section->last;
-  lengths = measureSection(launch, section);
+  if (section->last > 0 || section->next > section->others)
+    lengths = measureSection(launch, section);
   if (section->start > 0)
     level += (section->tiles * mean - rest * lengths.of[TIME_MIDDLE]) / places;
   if (section->isLevel && rest > 0)
-    end = latestTime(end, level + lengths.of[TIME_REST]);
+    end = latestTime(end, level + (section->start > 0 ? lengths.of[TIME_REST] : first));
   /* `early` is when places are free for the longest tiles of the next section, `late` when those of
    * the last tiles are. */
   if (section->hasPairs) {
@@ -463,20 +497,19 @@ static inline double endSection(const TimeExpected *launch, double mean, TimeSec
  * little more than an odd number of tiles for each place, two sections in turn see to it: the
  * longest tiles of one go where the other one ended soonest. */
 static inline int areLevel(double sections, double tiles, double places) {
-  double rounds = floorTime(tiles, places, 1 / places);
-  return floorTime(rounds, 2, 0.5) * 2 != rounds && tiles - rounds * places < places / 4 &&
-         floorTime(sections, 2, 0.5) * 2 == sections;
+  double rest = tiles - 2 * places * floorTime(tiles, 2 * places, 0.5 / places);
+  return rest >= places && rest < 1.25 * places && floorTime(sections, 2, 0.5) * 2 == sections;
 }
 
 /* When a launch of sorted tiles ends, and no less than `end`; where that is more than `most`,
  * perhaps not all of it. Before the last two sections no place waits. */
 static inline double endSections(const TimeExpected *launch, double mean, double end, double most) {
   double places = (double)launch->model->atATime, steps = launch->steps;
-  double copies = launch->tiles / steps;
+  double inverse = 1 / steps, copies = floorTime(launch->tiles, steps, inverse);
   double size = (double)launch->model->section * earliestTime(launch->tiles, places);
   double sections, whole;
   TimeSection section;
-  size = floorTime(size, steps, 1 / steps);
+  size = floorTime(size, steps, inverse);
   size = size < 1 ? 1 : earliestTime(size, copies);
   sections = ceilTime(copies, size, 1 / size);
   whole = size * steps * mean / places;
@@ -505,7 +538,12 @@ static inline double findTime(const TimeExpected *launch, double most) {
   TimeTiles tiles;
   if (launch->isCertain)
     return launch->lower;
-  tiles = sampleTiles(launch);
+  if (model->line.isWhole) {
+    tiles.mean = averageLine(launch);
+    tiles.longest = latestTime(launch->ends[0], launch->ends[1]);
+    tiles.differ = 1;
+  } else
+    tiles = sampleTiles(launch);
   places = (double)model->atATime;
   rounds = launch->tiles / places;
   work = tiles.mean * rounds;

@@ -15,7 +15,7 @@ namespace {
 struct Partial {
   double factor = 0; ///< of the index
   TimeSum sum = {};  ///< what is added to it
-  /// Bounds; such as no number reaches where there are none.
+  /// Bounds; such as no number reaches where there are none. The lower one is a number.
   TimeSum least = {-kBeyond, {}, {}}, most = {kBeyond, {}, {}};
   bool isBounded = false;
   double divisor = 0; ///< 0 where it is not divided
@@ -77,7 +77,8 @@ static std::optional<Partial> bound(const Partial &left, const Partial &right, b
   const Partial &limit = right.isCommon() ? right : left;
   Partial result = right.isCommon() ? left : right;
   TimeSum &taken = isLeast ? result.least : result.most;
-  if (!limit.isCommon() || result.divisor != 0 || std::fabs(taken.number) != Partial::kBeyond ||
+  if (!(isLeast ? limit.isNumber() : limit.isCommon()) || result.divisor != 0 ||
+      std::fabs(taken.number) != Partial::kBeyond ||
       (isLeast && result.most.number != Partial::kBeyond))
     return std::nullopt;
   taken = limit.sum;
@@ -149,6 +150,9 @@ TimeLine tessera::runtime::findTimeLine(llvm::ArrayRef<TimeTerm> terms) {
     return {};
   double divisor = all.divisor == 0 ? 1 : all.divisor, quotient = all.factor / divisor;
   bool isWhole = quotient == std::floor(quotient);
-  return {
-      isWhole ? quotient : all.factor, divisor, 1 / divisor, all.sum, all.least, all.most, isWhole};
+  double factor = isWhole ? quotient : all.factor;
+  // No tile has less than no iterations.
+  double least = std::fmax(isWhole ? std::ceil(all.least.number / divisor) : all.least.number, 0);
+  return {factor,      divisor, least,    factor == 0 ? 0 : 1 / std::fabs(factor),
+          1 / divisor, all.sum, all.most, isWhole};
 }

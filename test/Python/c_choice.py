@@ -36,8 +36,10 @@ class CChoice(unittest.TestCase):
         subprocess.run([*command, "--emit", "c", "-o", cls.stem + ".c"], check=True)
         flags = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
         subprocess.run([CC, *flags, cls.stem + ".c", "-o", cls.stem + ".so"], check=True)
+        fast = ["-std=c99", "-shared", "-fPIC", "-O2", "-ffast-math", "-w"]
+        subprocess.run([CC, *fast, cls.stem + ".c", "-o", cls.stem + "_fast.so"], check=True)
         subprocess.run([CC, "-x", "c++", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", cls.stem + ".h"], check=True)
-        cls.library = ctypes.CDLL(cls.stem + ".so")
+        cls.library, cls.fast = (ctypes.CDLL(cls.stem + end) for end in (".so", "_fast.so"))
         cls.kernel = tessera.load(cls.stem + ".bundle")
 
     def setUp(self):
@@ -84,10 +86,10 @@ class CChoice(unittest.TestCase):
         _library.check(launch(handle._handle, 0, 0x77, array, len(values)))
         return fake_cuda.last_launch()
 
-    def choose_c(self, extents):
+    def choose_c(self, extents, library=None):
         dims = c_source._to_array([extents[name] for name in self.kernel.description["dims"]])
         times = (ctypes.c_double * len(self.kernel.alternatives))()
-        return self.library.attend_choice(dims, times), list(times)
+        return (library or self.library).attend_choice(dims, times), list(times)
 
     def test_same_choice(self):
         rng, taken = random.Random(1), set()
@@ -99,6 +101,15 @@ class CChoice(unittest.TestCase):
                 self.assertEqual(choice.microseconds[choice.name], min(choice.microseconds.values()))
                 taken.add(choice.name)
         self.assertEqual(taken, set(self.kernel.alternatives))
+
+    def test_fast_math(self):
+        """Whatever a compiler does to sums of doubles, quotients are exact."""
+        rng = random.Random(4)
+        for _ in range(300):
+            extents = draw(rng)
+            with self.subTest(extents):
+                for time, fast in zip(self.choose_c(extents)[1], self.choose_c(extents, self.fast)[1]):
+                    self.assertAlmostEqual(fast / time, 1, delta=1e-12)
 
     def test_same_launch(self):
         rng, seen = random.Random(2), set()

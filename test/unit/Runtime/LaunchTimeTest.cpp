@@ -108,7 +108,17 @@ Model drawModel(std::mt19937 &random) {
   // Most as those of attention; also others.
   int64_t section = random() % 8 ? draw(random, 1, 3) : draw(random, 1, 40);
   if (random() % 2)
-    return Model(draw(random, -3, 9), draw(random, 0, 4), draw(random, 0, 2), section);
+    return Model(draw(random, 0, 9), draw(random, 0, 4), draw(random, 0, 2), section);
+  // One that falls.
+  if (random() % 4 == 0)
+    return Model({{TIME_DIM, 0},
+                  {TIME_INDEX, 0},
+                  {TIME_NUMBER, int64_t(draw(random, 1, 99))},
+                  {TIME_MUL, 0},
+                  {TIME_SUB, 0},
+                  {TIME_NUMBER, int64_t(draw(random, -9, 9))},
+                  {TIME_MAX, 0}},
+                 TIME_ASCENDING, section);
   // Causal attention, of as many keys as queries, of fewer and of more.
   int64_t rows = 64 * draw(random, 1, 4), columns = random() % 4 ? 64 : 80;
   Model model({{TIME_INDEX, 0},
@@ -326,7 +336,7 @@ TEST(LaunchTimeTest, FindsLines) {
   EXPECT_EQ(line.offset.factors[0] * kDims[line.offset.dims[0]] +
                 line.offset.factors[1] * kDims[line.offset.dims[1]],
             kDims[1] - kDims[0]);
-  EXPECT_EQ(line.least.number, 1);
+  EXPECT_EQ(line.least, 1);
   EXPECT_EQ(line.most.factors[0], 1);
   EXPECT_EQ(line.most.dims[0], 1);
   line = findTimeLine(causal(80));
@@ -365,20 +375,45 @@ TEST(LaunchTimeTest, FindsNoLinesInOtherTerms) {
   EXPECT_FALSE(isLine(operate(operate(index, number(512), TIME_MUL), dim, TIME_ADD)));
 }
 
-/// Times by lines are those by terms, to the last bit.
+/// By lines and by terms: the same lengths, and the same times where terms look at each length.
 TEST(LaunchTimeTest, TakesTheSameTimeByLines) {
   std::mt19937 random(11);
-  unsigned lines = 0, sections = 0;
+  unsigned equal = 0;
   for (int i = 0; i < 20000; ++i) {
     Model model = drawModel(random), other = model;
     int64_t dims[] = {int64_t(draw(random, 1, 20000)), int64_t(draw(random, 1, 20000))};
     Grid grid = drawGrid(random);
     other.model.line = findTimeLine(other.terms);
-    lines += other.model.line.divisor != 0;
-    TimeExpected expected = other.expect(grid, dims);
-    sections += !expected.isCertain;
-    ASSERT_EQ(model.predict(grid, dims), findTime(&expected, TIME_NEVER)) << i;
+    TimeExpected expected = other.expect(grid, dims), byTerms = model.expect(grid, dims);
+    if (other.model.line.divisor == 0 || expected.isCertain)
+      continue;
+    ASSERT_EQ(expected.ends[0], byTerms.ends[0]) << i;
+    ASSERT_EQ(expected.ends[1], byTerms.ends[1]) << i;
+    double time = findTime(&expected, TIME_NEVER), sampled = findTime(&byTerms, TIME_NEVER);
+    if (other.model.line.isWhole && grid[0] > TIME_LANES)
+      continue; // The mean is exact by lines only.
+    ASSERT_NEAR(time, sampled, 1e-9 * time) << i;
+    ++equal;
   }
-  EXPECT_GT(lines, 5000u);
-  EXPECT_GT(sections, 5000u);
+  EXPECT_GT(equal, 1000u);
+}
+
+/// The mean over a line that is whole is exact.
+TEST(LaunchTimeTest, AveragesLines) {
+  std::mt19937 random(13);
+  unsigned lines = 0;
+  for (int i = 0; i < 20000; ++i) {
+    Model model = drawModel(random);
+    int64_t dims[] = {int64_t(draw(random, 1, 20000)), int64_t(draw(random, 1, 20000))};
+    model.model.line = findTimeLine(model.terms);
+    TimeExpected expected = model.expect({draw(random, 2, 200), 64, 8}, dims);
+    if (!model.model.line.isWhole || expected.isCertain)
+      continue;
+    double sum = 0;
+    for (int step = 0; step < expected.steps; ++step)
+      sum += measureStep(&expected, step);
+    ASSERT_NEAR(averageLine(&expected), sum / expected.steps, 1e-9 * sum) << i;
+    ++lines;
+  }
+  EXPECT_GT(lines, 3000u);
 }
