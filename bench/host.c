@@ -1,7 +1,7 @@
 /* What a launch costs the host through the C interface: bench-host BUNDLE D BATCHES LAUNCHES
    What the driver takes of it: bench-host --driver BATCHES LAUNCHES
-   And what the choice among alternatives takes of it: bench-host --choice BUNDLE LENGTHS BATCHES
-   LAUNCHES
+   And what the choice among alternatives takes of it: bench-host --choice BUNDLE LENGTHS|drawn
+   BATCHES LAUNCHES
 
    BUNDLE is of attention_fwd.tile with bf16 and DV = D. For each batch prints the microseconds of a
    launch, as the mean of LAUNCHES launches one after another; the device is waited for between
@@ -9,13 +9,15 @@
    to be far less than the launches that a stream can hold. With --driver a kernel that does nothing
    is launched by cuLaunchKernelEx alone, with as many bytes of parameters. With --choice the kernel
    is chosen and nothing launched, for LENGTHS different lengths of sequences one after another: a
-   single one is remembered, of many each is computed anew. It needs no driver. */
+   single one is remembered, of many each is computed anew. Or for shapes that are drawn as those of
+   bench/choice.py. It needs no driver. */
 
 #define _POSIX_C_SOURCE 200112L
 
 #include "tessera-c/Runtime.h"
 
 #include <dlfcn.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,19 +186,57 @@ static void measure_bundle(const char *path, int64_t d, long batches, long launc
   tessera_bundle_destroy(bundle);
 }
 
-static void measure_choice(const char *path, long lengths, long batches, long launches) {
+/* A number from 0 on, below 1: of every program the same ones. */
+static double draw(void) {
+  static uint64_t state = UINT64_C(88172645463325252);
+  state ^= state << 13;
+  state ^= state >> 7;
+  state ^= state << 17;
+  return (double)(state >> 11) / 9007199254740992.0;
+}
+
+/* A whole number whose logarithm is as likely anywhere. */
+static double draw_between(double low, double high) {
+  return floor(low * pow(high / low, draw()) + 0.5);
+}
+
+#define SHAPES 4096
+typedef int64_t extents[5]; /* B, H, SQ, HK, SK */
+
+/* Shapes that are no more than 4 GB and 10 TFLOP at d = 128. */
+static void draw_shapes(extents *shapes) {
+  for (long i = 0; i < SHAPES;) {
+    const int64_t group = INT64_C(1) << (int)(draw() * 5), least = (4 + group - 1) / group;
+    const int64_t heads = least + (int64_t)(draw() * (double)(64 / group - least + 1));
+    const double batch = draw_between(1, 64), length = draw_between(64, 32768);
+    const double tiles = batch * (double)(heads * group);
+    const extents shape = {(int64_t)batch, heads * group, (int64_t)length, heads, (int64_t)length};
+    if (4 * 128 * length * (tiles + batch * (double)heads) <= 4e9 &&
+        2 * 128 * length * length * tiles <= 10e12)
+      memcpy(shapes[i++], shape, sizeof shape);
+  }
+}
+
+static void measure_choice(const char *path, const char *lengths, long batches, long launches) {
+  static extents shapes[SHAPES];
   tessera_bundle *bundle;
   tessera_kernel *kernel;
   expect(tessera_bundle_load_file(path, &bundle), path);
   expect(tessera_kernel_get(bundle, "attention_fwd", &kernel), path);
-  for (long batch = -1; batch < batches; ++batch) {
+  if (!strcmp(lengths, "drawn"))
+    draw_shapes(shapes);
+  else
+    for (long i = 0, count = parse(lengths, "LENGTHS"); i < SHAPES; ++i) {
+      const int64_t length = 6144 + i % count;
+      const extents shape = {1, 14, length, 2, length};
+      memcpy(shapes[i], shape, sizeof shape);
+    }
+  for (long batch = -1, next = 0; batch < batches; ++batch) {
     const long count = batch < 0 ? WARM_UP : launches;
     const double start = microseconds();
-    for (long i = 0; i < count; ++i) {
-      const int64_t length = 6144 + i % lengths;
-      const int64_t extents[5] = {1, 14, length, 2, length}; /* B, H, SQ, HK, SK */
+    for (long i = 0; i < count; ++i, next = (next + 1) % SHAPES) {
       size_t position;
-      expect(tessera_kernel_choice(kernel, extents, 5, &position, NULL), "choice");
+      expect(tessera_kernel_choice(kernel, shapes[next], 5, &position, NULL), "choice");
     }
     if (batch >= 0)
       printf("%.4f\n", (microseconds() - start) / (double)count);
@@ -210,7 +250,7 @@ int main(int argc, char **argv) {
   if (argc != (alone ? 4 : choice ? 6 : 5)) {
     fprintf(stderr, "usage: bench-host BUNDLE D BATCHES LAUNCHES\n"
                     "       bench-host --driver BATCHES LAUNCHES\n"
-                    "       bench-host --choice BUNDLE LENGTHS BATCHES LAUNCHES\n");
+                    "       bench-host --choice BUNDLE LENGTHS|drawn BATCHES LAUNCHES\n");
     return 2;
   }
   const long batches = parse(argv[argc - 2], "BATCHES"),
@@ -218,7 +258,7 @@ int main(int argc, char **argv) {
   if (alone)
     measure_driver(batches, launches);
   else if (choice)
-    measure_choice(argv[2], parse(argv[3], "LENGTHS"), batches, launches);
+    measure_choice(argv[2], argv[3], batches, launches);
   else
     measure_bundle(argv[1], parse(argv[2], "D"), batches, launches);
   return 0;

@@ -4,7 +4,8 @@ Attention forward with one query and one key, so that the host is what takes tim
 stream one after another, too few to fill it; the device is waited for between batches, outside of the timed part. The
 median over the batches counts. Both interfaces launch the same bundles; the C program is bench/host.c. Beside them
 stands what the driver alone takes for a kernel that does nothing, with as many bytes of parameters, what the choice among
-alternatives takes of a launch, remembered for its extents or computed anew, and what calls of attention take from PyTorch,
+alternatives takes of a launch with a causal mask, remembered for its extents or computed anew, of one sequence and of shapes
+that are drawn, and what calls of attention take from PyTorch,
 which allocate their results: tessera.torch, PyTorch's own, FlashAttention and FlexAttention, and the first two for tensors
 that require gradients. A process is faster or slower than another one by up to a half for as long as it runs, so the
 batches of the C program and of calls from PyTorch are those of several.
@@ -162,9 +163,10 @@ def measure_choice(source, configuration, options):
     if not common.load_kernel(source, configuration):
         return []
     path, found = source.path(configuration), []
-    for name, lengths in (("the choice, remembered", 1), ("the choice, computed", 1000)):
-        batches = through_c(options, "--choice", path, str(lengths))
-        found += [to_record(name, configuration["kernel"], batches)] if batches else []
+    kernel = f"{configuration['kernel']}, d = {configuration['parameters']['D']}"
+    for name, lengths in (("remembered", "1"), ("computed", "1000"), ("computed, drawn", "drawn")):
+        batches = through_c(options, "--choice", path, lengths)
+        found += [to_record(f"the choice, {name}", kernel, batches)] if batches else []
     return found
 
 
@@ -174,18 +176,21 @@ def main():
         print(json.dumps(through_torch(options.torch, options)))
         return
     wanted = {d: cases.attention("bf16", d, d, False) for d in map(int, options.d.split(","))}
-    chosen = cases.configuration(cases.ATTENTION, {"T": "bf16", "D": 64, "CAUSAL": True}, alternatives=True)
+    chosen = [
+        cases.configuration(cases.ATTENTION, {"T": "bf16", "D": d, "CAUSAL": True}, alternatives=True) for d in wanted
+    ]
     method = (
         "Host time of a launch of attention forward with one query and one key, microseconds: medians of "
         f"{options.batches} batches of {options.launches} launches, those of C, of PyTorch and of the driver "
         f"alone in {options.processes} processes."
     )
     with tempfile.TemporaryDirectory() as directory:
-        source = open_bundles(options, (*wanted.values(), chosen), directory)
+        source = open_bundles(options, (*wanted.values(), *chosen), directory)
         results = common.Results(options, "host", {**common.describe_gpu(), **common.describe_cpu()}, method)
         driver = through_c(options, "--driver")
         records = [to_record("the driver alone", "empty", driver)] if driver else []
-        records += measure_choice(source, chosen, options)
+        for configuration in chosen:
+            records += measure_choice(source, configuration, options)
         for record in records:
             common.print_row(record)
         for d, configuration in wanted.items():
