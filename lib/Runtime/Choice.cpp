@@ -2,7 +2,6 @@
 
 #include "lib/Runtime/Choice.h"
 
-#include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <limits>
@@ -58,7 +57,10 @@ unsigned Chooser::findFastest(llvm::ArrayRef<int64_t> dims) const {
 }
 
 unsigned Chooser::choose(llvm::ArrayRef<int64_t> dims) {
-  Slot &slot = slots[llvm::hash_combine_range(dims) % slots.size()];
+  uint64_t key = 0;
+  for (int64_t extent : dims)
+    key = (key ^ extent) * 0x9E3779B97F4A7C15; // which spreads it over the upper bits
+  Slot &slot = slots[(key >> 32) % slots.size()];
   std::lock_guard<std::mutex> lock(mutex);
   if (llvm::ArrayRef<int64_t>(slot.dims) != dims) {
     slot.alternative = findFastest(dims);
