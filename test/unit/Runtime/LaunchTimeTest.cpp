@@ -203,6 +203,26 @@ TEST(LaunchTimeTest, TakesTilesInTheOrderOfTheGridForLonger) {
     }
 }
 
+/// Of whatever a bundle may say and a caller may ask.
+TEST(LaunchTimeTest, HasATimeForEachGrid) {
+  std::mt19937 random(17);
+  auto drawExtent = [&] { return double(uint32_t(random()) >> (1 + random() % 31)) + 1; };
+  for (int i = 0; i < 20000; ++i) {
+    Model model = drawModel(random);
+    model.model.section = drawExtent();
+    model.model.atATime = drawExtent();
+    if (random() % 2)
+      model.model.line = findTimeLine(model.terms);
+    int64_t dims[] = {int64_t(drawExtent()), int64_t(drawExtent())};
+    Grid grid = {drawExtent(), drawExtent(), drawExtent()};
+    TimeExpected expected = model.expect(grid, dims);
+    double time = findTime(&expected, TIME_NEVER);
+    ASSERT_GE(time, expected.lower) << i;
+    ASSERT_GE(time, std::max(expected.ends[0], expected.ends[1])) << i;
+    ASSERT_LT(time, TIME_NEVER) << i;
+  }
+}
+
 /// A time is found, or more than what it has to be below, and never less than was known before.
 TEST(LaunchTimeTest, LeavesOutWhatIsNotTheLeast) {
   std::mt19937 random(5);
