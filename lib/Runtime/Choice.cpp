@@ -24,12 +24,15 @@ Chooser::Chooser(const BundleInfo &bundle, const ChoiceInfo &choice)
 
 /// Whether extents are within what a kernel asks of them.
 static bool takes(const KernelInfo &kernel, llvm::ArrayRef<int64_t> dims) {
-  auto isBelow = [&](const Bound &bound) { return dims[bound.dim] <= bound.most; };
-  auto divides = [&](const Requirement &needed) {
+  for (const Bound &bound : kernel.bounds)
+    if (dims[bound.dim] > bound.most)
+      return false;
+  for (const Requirement &needed : kernel.requirements) {
     int64_t divisor = needed.factor * (needed.divisor ? dims[*needed.divisor] : 1);
-    return !dims[needed.dividend] || (divisor && dims[needed.dividend] % divisor == 0);
-  };
-  return llvm::all_of(kernel.bounds, isBelow) && llvm::all_of(kernel.requirements, divides);
+    if (dims[needed.dividend] && (!divisor || dims[needed.dividend] % divisor))
+      return false;
+  }
+  return true;
 }
 
 void Chooser::expect(unsigned index, llvm::ArrayRef<int64_t> dims, TimeExpected &expected) const {
