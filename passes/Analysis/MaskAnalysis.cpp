@@ -239,9 +239,12 @@ std::optional<InductionBound> MaskAnalyzer::bound(const AffineTile &form, bool n
                             llvm::AddOverflow(worst.constant, reach, worst.constant)))
       return refuse("a coefficient exceeds 64 bits");
   }
+  // Of numbers that are cut off to be places a sum says nothing, unless an index says more.
+  worst.loaded.remove_if([](const auto &entry) { return entry.second == 0; });
+  if (worst.slope == 0 && worst.loaded.size() > 1)
+    return refuse("it compares a sum of several numbers that are loaded");
   for (auto [tile, coefficient] : worst.loaded)
-    if (coefficient != 0)
-      worst.symbols[rows->get(tile, /*largest=*/coefficient > 0)] += coefficient;
+    worst.symbols[rows->getPlace(tile, /*largest=*/coefficient > 0)] += coefficient;
   // Users of the bound negate it and add one of its coefficients to another.
   if (!llvm::isInt<62>(worst.constant) || !llvm::isInt<62>(worst.slope) ||
       llvm::any_of(worst.symbols, [](const auto &e) { return !llvm::isInt<62>(e.second); }))

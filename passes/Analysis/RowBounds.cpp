@@ -272,10 +272,10 @@ OpBuilder RowBounds::builderBehind(ArrayRef<Value> scalars) {
   return builder;
 }
 
-Value RowBounds::get(Value tile, bool largest) {
-  Value &bound = bounds[tile][largest];
-  if (bound)
-    return bound;
+Value RowBounds::getElement(Value tile, bool largest) {
+  Value &element = elements[tile][largest];
+  if (element)
+    return element;
   Found found;
   (void)look(tile, found, 0);
   auto type = cast<RankedTensorType>(tile.getType());
@@ -287,10 +287,20 @@ Value RowBounds::get(Value tile, bool largest) {
   Value number = body.addArgument(builder.getIndexType(), tile.getLoc());
   OpBuilder inside = OpBuilder::atBlockBegin(&body);
   YieldOp::create(inside, tile.getLoc(), slice(tile, number, inside));
+  return element = reduce;
+}
+
+Value RowBounds::getPlace(Value tile, bool largest) {
+  Value &place = places[tile][largest];
+  if (place)
+    return place;
+  Value element = getElement(tile, largest);
+  OpBuilder builder(element.getContext());
+  builder.setInsertionPointAfterValue(element);
   auto limit = [&](int64_t value) -> Value {
     return arith::ConstantOp::create(builder, tile.getLoc(),
-                                     builder.getIntegerAttr(type.getElementType(), value));
+                                     builder.getIntegerAttr(element.getType(), value));
   };
-  bound = arith::MinSIOp::create(builder, tile.getLoc(), reduce, limit(kFarthest));
-  return bound = arith::MaxSIOp::create(builder, tile.getLoc(), bound, limit(-kFarthest));
+  place = arith::MinSIOp::create(builder, tile.getLoc(), element, limit(kFarthest));
+  return place = arith::MaxSIOp::create(builder, tile.getLoc(), place, limit(-kFarthest));
 }

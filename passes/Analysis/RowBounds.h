@@ -29,13 +29,16 @@ public:
   /// same in all iterations of the loop, if it is one.
   bool covers(mlir::Value tile);
 
-  /// A scalar that no element of `tile`, which is covered, exceeds, or with `largest` false that is
-  /// at most each of them: a tile.reduce_range before the user. Rows past the end of the grid count
-  /// as the last one that is there, and numbers beyond 2^30 as that.
-  mlir::Value get(mlir::Value tile, bool largest);
+  /// The largest element of `tile`, which is covered, or with `largest` false the least: a
+  /// tile.reduce_range before the user. Rows past the end of the grid count as the last one that is
+  /// there.
+  mlir::Value getElement(mlir::Value tile, bool largest);
+
+  /// The same as a place, for sums with indices: numbers beyond 2^30 count as that.
+  mlir::Value getPlace(mlir::Value tile, bool largest);
 
   /// Whether any bound has been asked for.
-  bool areUsed() const { return !bounds.empty(); }
+  bool areUsed() const { return !elements.empty(); }
 
 private:
   struct Found {
@@ -53,9 +56,11 @@ private:
                      mlir::Value number, mlir::Type type, mlir::OpBuilder &builder);
   mlir::OpBuilder builderBehind(llvm::ArrayRef<mlir::Value> scalars);
 
+  using Bounds = llvm::DenseMap<mlir::Value, std::array<mlir::Value, 2>>; ///< least, largest
+
   mlir::Operation *user;
-  mlir::scf::ForOp loop;                                          ///< null where the user is none
-  llvm::DenseMap<mlir::Value, std::array<mlir::Value, 2>> bounds; ///< the least, the largest
+  mlir::scf::ForOp loop; ///< null where the user is none
+  Bounds elements, places;
 };
 
 } // namespace tessera

@@ -8,11 +8,14 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/Analysis/MaskAnalysis.h"
 #include "passes/Analysis/RowBounds.h"
 #include "passes/Tile/TilePasses.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_TILEFINDVISITS
@@ -53,6 +56,8 @@ private:
   }
   Hull compare(Predicate predicate, Value lhs, Value rhs);
   std::optional<Hull> compareParts(Predicate predicate, Value lhs, Value rhs);
+  std::optional<Hull> compareElements(Predicate predicate, Value lhs, Value rhs);
+  Value findElement(Value tile, bool largest);
   Hull bounded(const InductionBound &whereFalse);
   Hull onlyIf(Value condition, bool wanted);
   Hull intersect(Hull a, Hull b);
@@ -150,6 +155,30 @@ Hull HullFinder::bounded(const InductionBound &whereFalse) {
   return onlyIf(some, /*wanted=*/true);
 }
 
+/// The least or the largest element of `tile`, if it is the same in all iterations and differs
+/// along one axis at most.
+Value HullFinder::findElement(Value tile, bool largest) {
+  DenseIntElementsAttr elements;
+  if (matchPattern(tile, m_Constant(&elements)) && elements.isSplat())
+    return arith::ConstantOp::create(builder, elements.getSplatValue<IntegerAttr>());
+  if (auto splat = tile.getDefiningOp<SplatOp>())
+    return loop.isDefinedOutsideOfLoop(splat.getSource()) ? splat.getSource() : Value();
+  return rows.covers(tile) ? rows.getElement(tile, largest) : Value();
+}
+
+/// A comparison with what is loaded, alike in all iterations: the least and the largest of either
+/// side say whether it holds anywhere, whatever numbers these are.
+std::optional<Hull> HullFinder::compareElements(Predicate predicate, Value lhs, Value rhs) {
+  bool isLess = predicate == Predicate::slt || predicate == Predicate::sle;
+  if ((!isLess && predicate != Predicate::sgt && predicate != Predicate::sge) ||
+      (!rows.covers(lhs) && !rows.covers(rhs)))
+    return std::nullopt;
+  Value a = findElement(lhs, /*largest=*/!isLess), b = a ? findElement(rhs, isLess) : Value();
+  if (!b)
+    return std::nullopt;
+  return onlyIf(arith::CmpIOp::create(builder, predicate, a, b), /*wanted=*/true);
+}
+
 /// A comparison with a minimum, a maximum or an absolute value on the left, as two comparisons.
 std::optional<Hull> HullFinder::compareParts(Predicate predicate, Value lhs, Value rhs) {
   bool isLess = predicate == Predicate::slt || predicate == Predicate::sle;
@@ -179,6 +208,8 @@ Hull HullFinder::compare(Predicate predicate, Value lhs, Value rhs) {
     return intersect(compare(Predicate::sle, lhs, rhs), compare(Predicate::sge, lhs, rhs));
   if (predicate == Predicate::ne)
     return unite(compare(Predicate::slt, lhs, rhs), compare(Predicate::sgt, lhs, rhs));
+  if (std::optional<Hull> hull = compareElements(predicate, lhs, rhs))
+    return *hull;
   if (std::optional<Hull> hull = compareParts(predicate, lhs, rhs))
     return *hull;
   if (std::optional<Hull> hull = compareParts(mirrorPredicate(predicate), rhs, lhs))
@@ -304,11 +335,42 @@ std::string tessera::whyVisitsAreLoose(KernelOp kernel) {
   return why;
 }
 
+/// Loops of more iterations than this stay as they are.
+constexpr int64_t kMaxUnrolled = 16;
+
+/// The iterations of `loop` one behind the other, where they are few and their number is known.
+static void unrollShort(scf::ForOp loop) {
+  std::optional<int64_t> lower = getConstantIntValue(loop.getLowerBound()),
+                         upper = getConstantIntValue(loop.getUpperBound()),
+                         step = getConstantIntValue(loop.getStep());
+  if (!lower || !upper || !step || *upper - *lower > kMaxUnrolled * *step)
+    return;
+  OpBuilder builder(loop);
+  SmallVector<Value> carried(loop.getInitArgs());
+  for (int64_t i = *lower; i < *upper; i += *step) {
+    IRMapping mapping;
+    mapping.map(loop.getInductionVar(),
+                arith::ConstantIndexOp::create(builder, loop.getLoc(), i).getResult());
+    mapping.map(loop.getRegionIterArgs(), carried);
+    for (Operation &op : loop.getBody()->without_terminator())
+      builder.clone(op, mapping);
+    carried = llvm::map_to_vector(loop.getYieldedValues(),
+                                  [&](Value value) { return mapping.lookupOrDefault(value); });
+  }
+  loop.replaceAllUsesWith(carried);
+  loop.erase();
+}
+
 namespace {
 struct TileFindVisitsPass : tessera::impl::TileFindVisitsBase<TileFindVisitsPass> {
   void runOnOperation() override {
-    for (VisitsOp visits : visitsOf(getOperation()))
+    llvm::SetVector<scf::ForOp> around;
+    for (VisitsOp visits : visitsOf(getOperation())) {
+      if (auto loop = dyn_cast<scf::ForOp>(visits->getParentOp()))
+        around.insert(loop);
       resolveVisits(visits);
+    }
+    llvm::for_each(around, unrollShort);
   }
 };
 } // namespace

@@ -23,6 +23,11 @@ def TileFindVisits : Pass<"tile-find-visits", "::tessera::tile::KernelOp"> {
     grid point. `tile-split-loops` does the same. Where a view ends with the rows of the grid, rows past its end count as its
     last one, so that the last tile visits no more than others. Numbers beyond 2^30 count as that, which no index comes near.
 
+    A mask that is the same in all iterations leaves all of them or none. Where it compares what rows load with what columns
+    load, the least and the largest of either say whether it holds anywhere, whatever the numbers are. So a kernel asks of a block
+    whether its pairs have to be looked at. A loop of at most 16 iterations around such a `tile.visits` is written out, so that all
+    its loads are made together.
+
     ```mlir
     %first, %past = tile.visits %j = %c0 to %blocks {
       %col = arith.muli %j, %c64 : index
@@ -35,6 +40,17 @@ def TileFindVisits : Pass<"tile-find-visits", "::tessera::tile::KernelOp"> {
     %reach = arith.addi %row, %c127 : index
     %end = arith.floordivsi %reach, %c64 : index
     %past = arith.minsi %blocks, %end : index
+
+    // Of a block, with a row and a column from outside:
+    %first, %past = tile.visits %i = %c0 to %c1 {
+      %mine = tile.broadcast %of_rows axis 1 : tensor<64xi32> -> tensor<64x32xi32>
+      %other = tile.broadcast %of_columns axis 0 : tensor<32xi32> -> tensor<64x32xi32>
+      %same = arith.cmpi eq, %mine, %other : tensor<64x32xi32>
+      tile.mask %same : tensor<64x32xi1>
+    }
+    // %past becomes 1 where these hold, else 0
+    %begins = arith.cmpi sle, %least_of_rows, %largest_of_columns : i32
+    %ends = arith.cmpi sge, %largest_of_rows, %least_of_columns : i32
     ```
   }];
 }

@@ -165,3 +165,108 @@ tile.kernel @low_bits(%y: !tile.view<[M, 32], f32>, %starts: !N, %n: index) grid
   %t = tile.splat %f : f32 -> tensor<64x32xf32>
   tile.store %t, %y[%row, %c0] : tensor<64x32xf32>, !tile.view<[M, 32], f32>
 }
+
+// -----
+
+!M = tensor<64x32xi1>
+!C = tensor<64x32xi32>
+!N = !tile.view<[M], i32>
+
+// A block that is the same in all iterations: what rows and columns load shares a number only where neither least is above the other
+// largest. The numbers count as they are, also beyond 2^30.
+// CHECK-LABEL: @block
+// CHECK-DAG:     %[[MOST_OF_ROWS:.*]] = tile.reduce_range max %{{.*}} to 64 -> i32
+// CHECK-DAG:     %[[LEAST_OF_ROWS:.*]] = tile.reduce_range min %{{.*}} to 64 -> i32
+// CHECK-DAG:     %[[LEAST_OF_COLUMNS:.*]] = tile.reduce_range min %{{.*}} to 32 -> i32
+// CHECK-DAG:     %[[MOST_OF_COLUMNS:.*]] = tile.reduce_range max %{{.*}} to 32 -> i32
+// CHECK-NOT:     1073741824
+// CHECK-DAG:     arith.cmpi sle, %[[LEAST_OF_ROWS]], %[[MOST_OF_COLUMNS]] : i32
+// CHECK-DAG:     arith.cmpi sge, %[[MOST_OF_ROWS]], %[[LEAST_OF_COLUMNS]] : i32
+// CHECK:         tile.store
+tile.kernel @block(%y: !tile.view<[M], i32>, %numbers: !N) grid(%m = M ceildiv 64, %n = M ceildiv 32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %col = arith.muli %n, %c32 : index
+  // expected-remark @+1 {{the mask leaves out iterations at the end, as its comparisons with the least and the largest of what is loaded for each row say}}
+  %first, %past = tile.visits %i = %c0 to %c1 {
+    %of_rows = tile.load %numbers[%row] : !N -> tensor<64xi32>
+    %of_columns = tile.load %numbers[%col] : !N -> tensor<32xi32>
+    %mine = tile.broadcast %of_rows axis 1 : tensor<64xi32> -> !C
+    %other = tile.broadcast %of_columns axis 0 : tensor<32xi32> -> !C
+    %same = arith.cmpi eq, %mine, %other : !C
+    tile.mask %same : !M
+  }
+  %count = arith.index_cast %past : index to i32
+  tile.store %count, %y[%row] : i32, !tile.view<[M], i32>
+}
+
+// -----
+
+!M = tensor<64x32xi1>
+!C = tensor<64x32xi32>
+!N = !tile.view<[M], i32>
+
+// A sum of what both load may be any number: nothing is said of it.
+// CHECK-LABEL: @sum_of_both
+// CHECK-NOT:     arith.cmpi
+// CHECK:         tile.store
+tile.kernel @sum_of_both(%y: !tile.view<[M], i32>, %numbers: !N) grid(%m = M ceildiv 64, %n = M ceildiv 32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %col = arith.muli %n, %c32 : index
+  // expected-remark @+1 {{every iteration is visited: it compares a sum of several numbers that are loaded}}
+  %first, %past = tile.visits %i = %c0 to %c1 {
+    %zero = arith.constant dense<0> : !C
+    %of_rows = tile.load %numbers[%row] : !N -> tensor<64xi32>
+    %of_columns = tile.load %numbers[%col] : !N -> tensor<32xi32>
+    %mine = tile.broadcast %of_rows axis 1 : tensor<64xi32> -> !C
+    %other = tile.broadcast %of_columns axis 0 : tensor<32xi32> -> !C
+    %sum = arith.addi %mine, %other : !C
+    %none = arith.cmpi ne, %sum, %zero : !C
+    tile.mask %none : !M
+  }
+  %count = arith.index_cast %past : index to i32
+  tile.store %count, %y[%row] : i32, !tile.view<[M], i32>
+}
+
+// -----
+
+!M = tensor<64x32xi1>
+!C = tensor<64x32xi32>
+!N = !tile.view<[M], i32>
+
+// A short loop around such blocks: what all of them load comes first, and nothing waits for the block before.
+// CHECK-LABEL: @group
+// CHECK-NOT:     scf.for
+// CHECK-COUNT-4: tile.reduce_range max %{{.*}} to 32 -> i32
+// CHECK:         tile.store
+tile.kernel @group(%y: !tile.view<[M], i32>, %numbers: !N, %least: i32) grid(%m = M ceildiv 128) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c32 = arith.constant 32 : index
+  %c128 = arith.constant 128 : index
+  %begin = arith.muli %m, %c128 : index
+  %all = scf.for %n = %c0 to %c4 step %c1 iter_args(%before = %c0) -> (index) {
+    %ahead = arith.muli %n, %c32 : index
+    %col = arith.addi %begin, %ahead : index
+    // expected-remark @+1 {{the mask leaves out iterations at the end, as its comparisons with the least and the largest}}
+    %first, %past = tile.visits %i = %c0 to %c1 {
+      %leasts = tile.splat %least : i32 -> !C
+      %of_columns = tile.load %numbers[%col] : !N -> tensor<32xi32>
+      %other = tile.broadcast %of_columns axis 0 : tensor<32xi32> -> !C
+      %some = arith.cmpi sgt, %other, %leasts : !C
+      tile.mask %some : !M
+    }
+    %now = arith.addi %before, %past : index
+    scf.yield %now : index
+  }
+  %count = arith.index_cast %all : index to i32
+  tile.store %count, %y[%begin] : i32, !tile.view<[M], i32>
+}
