@@ -46,6 +46,10 @@ struct CostModel {
   /// function; and one whose results stay f32, of fifth degree.
   /// Counted in SASS of kernels/attention_variants.tile (docs/lab/exponentials.md).
   double polynomialInstructions = 6, precisePolynomialInstructions = 9;
+  /// Polynomials are taken where they are said to gain so much of an iteration. With 1% (scores
+  /// that decay with the distance) they lose 6%, with 3% (an approximate soft cap) they gain 7%
+  /// (docs/lab/exponentials.md).
+  double leastGainOfPolynomials = 0.02;
   /// Instructions of a thread that a warpgroup issues in an iteration beside the work on tiles:
   /// descriptors, products, waits and counters.
   /// Counted in SASS of kernels/attention_fwd.tile by `tessera inspect`.

@@ -46,9 +46,10 @@ static ElementCost costOf(Operation *op, const CostModel &model) {
       .Case<arith::NegFOp, math::AbsFOp>([](auto) -> ElementCost { return {}; })
       .Case<math::FmaOp, math::FloorOp, math::CeilOp>([](auto) -> ElementCost { return {0, 1}; })
       .Default([&](Operation *op) -> ElementCost {
-        if (isa<math::MathDialect>(op->getDialect()))
-          return model.singleFunction;
         bool isFloat = getElementTypeOrSelf(op->getResult(0).getType()).isF32();
+        // Of integers, as absi, there are none.
+        if (isFloat && isa<math::MathDialect>(op->getDialect()))
+          return model.singleFunction;
         bool isWork =
             op->hasTrait<OpTrait::Elementwise>() && !isa<arith::SelectOp, arith::ConstantOp>(op);
         return {0, isFloat && isWork ? 1.0 : 0.0};
@@ -118,9 +119,12 @@ int64_t tessera::fastestShare(const CycleBudget &budget, const CostModel &model)
   if (!budget.exponentials)
     return 0;
   int64_t best = 0;
+  double least = expectedCycles(budget, 0, model) * (1 - model.leastGainOfPolynomials);
   for (int64_t share : model.polynomialShares)
-    if (expectedCycles(budget, share, model) < expectedCycles(budget, best, model))
+    if (double cycles = expectedCycles(budget, share, model); cycles < least) {
+      least = cycles;
       best = share;
+    }
   return best;
 }
 
