@@ -8,8 +8,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "mlir/IR/IRMapping.h"
+#include "mlir/Dialect/SCF/Utils/Utils.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/Analysis/MaskAnalysis.h"
@@ -336,29 +335,13 @@ std::string tessera::whyVisitsAreLoose(KernelOp kernel) {
 }
 
 /// Loops of more iterations than this stay as they are.
-constexpr int64_t kMaxUnrolled = 16;
+constexpr uint64_t kMaxUnrolled = 16;
 
 /// The iterations of `loop` one behind the other, where they are few and their number is known.
 static void unrollShort(scf::ForOp loop) {
-  std::optional<int64_t> lower = getConstantIntValue(loop.getLowerBound()),
-                         upper = getConstantIntValue(loop.getUpperBound()),
-                         step = getConstantIntValue(loop.getStep());
-  if (!lower || !upper || !step || *upper - *lower > kMaxUnrolled * *step)
-    return;
-  OpBuilder builder(loop);
-  SmallVector<Value> carried(loop.getInitArgs());
-  for (int64_t i = *lower; i < *upper; i += *step) {
-    IRMapping mapping;
-    mapping.map(loop.getInductionVar(),
-                arith::ConstantIndexOp::create(builder, loop.getLoc(), i).getResult());
-    mapping.map(loop.getRegionIterArgs(), carried);
-    for (Operation &op : loop.getBody()->without_terminator())
-      builder.clone(op, mapping);
-    carried = llvm::map_to_vector(loop.getYieldedValues(),
-                                  [&](Value value) { return mapping.lookupOrDefault(value); });
-  }
-  loop.replaceAllUsesWith(carried);
-  loop.erase();
+  std::optional<llvm::APInt> trips = loop.getStaticTripCount();
+  if (trips && trips->ule(kMaxUnrolled))
+    (void)loopUnrollFull(loop);
 }
 
 namespace {
