@@ -40,12 +40,15 @@ def TileFindVisits : Pass<"tile-find-visits", "::tessera::tile::KernelOp"> {
     %reach = arith.addi %row, %c127 : index
     %end = arith.floordivsi %reach, %c64 : index
     %past = arith.minsi %blocks, %end : index
+    ```
 
-    // Of a block, with a row and a column from outside:
+    Of a block, with a row and a column from outside:
+
+    ```mlir
     %first, %past = tile.visits %i = %c0 to %c1 {
       %mine = tile.broadcast %of_rows axis 1 : tensor<64xi32> -> tensor<64x32xi32>
-      %other = tile.broadcast %of_columns axis 0 : tensor<32xi32> -> tensor<64x32xi32>
-      %same = arith.cmpi eq, %mine, %other : tensor<64x32xi32>
+      %theirs = tile.broadcast %of_columns axis 0 : tensor<32xi32> -> tensor<64x32xi32>
+      %same = arith.cmpi eq, %mine, %theirs : tensor<64x32xi32>
       tile.mask %same : tensor<64x32xi1>
     }
     // %past becomes 1 where these hold, else 0
