@@ -85,15 +85,13 @@ static inline double roundTime(double value) {
 #endif
 }
 
-/* Quotients of numbers up to TIME_LIMIT by integers, whose inverses may be rounded: which side of
- * the quotient an integer is on is exact. */
-static inline double floorTime(double value, double divisor, double inverse) {
-  double near = roundTime(value * inverse);
-  return near - (near * divisor > value ? 1.0 : 0.0);
+/* Quotients of numbers up to TIME_LIMIT, integers and halves, by integers whose inverses may be
+ * rounded: a quarter more or less keeps them further from an integer than that counts. */
+static inline double floorTime(double value, double inverse) {
+  return roundTime(value * inverse + (0.25 * inverse - 0.5));
 }
-static inline double ceilTime(double value, double divisor, double inverse) {
-  double near = roundTime(value * inverse);
-  return near + (near * divisor < value ? 1.0 : 0.0);
+static inline double ceilTime(double value, double inverse) {
+  return roundTime(value * inverse - (0.25 * inverse - 0.5));
 }
 
 static inline double applyTime(int op, double left, double right) {
@@ -107,9 +105,9 @@ static inline double applyTime(int op, double left, double right) {
   case TIME_MUL:
     return limitTime(left * right);
   case TIME_FLOOR_DIV:
-    return right != 0 ? floorTime(value, magnitude, 1 / magnitude) : 0;
+    return right != 0 ? floorTime(value, 1 / magnitude) : 0;
   case TIME_CEIL_DIV:
-    return right != 0 ? ceilTime(value, magnitude, 1 / magnitude) : 0;
+    return right != 0 ? ceilTime(value, 1 / magnitude) : 0;
   case TIME_MIN:
     return left < right ? left : right;
   default:
@@ -236,7 +234,7 @@ static inline double earliestTime(double a, double b) { return a < b ? a : b; }
 static inline double sumExtents(const TimeLine *line, const TimeSum *sum, const int64_t *dims) {
   double value = sum->number + sum->factors[0] * (double)dims[sum->dims[0]] +
                  sum->factors[1] * (double)dims[sum->dims[1]];
-  return line->isWhole ? ceilTime(value, line->divisor, line->inverse) : value;
+  return line->isWhole ? ceilTime(value, line->inverse) : value;
 }
 
 /* How long a tile takes by the line. */
@@ -245,19 +243,19 @@ static inline double measureStep(const TimeExpected *launch, double step) {
   double count = latestTime(line->factor * step + launch->offset, line->least);
   count = earliestTime(count, launch->most);
   if (!line->isWhole)
-    count = ceilTime(count, line->divisor, line->inverse);
+    count = ceilTime(count, line->inverse);
   return launch->model->endsTime + launch->model->iterationTime * count;
 }
 
 /* How long tiles at these steps take by terms. All indices are equally far along their dimensions.
  * Steps come and lengths go as copies, so that those of a line need no memory. */
 static inline TimeLanes measureTerms(const TimeExpected *launch, TimeLanes steps) {
-  double index[3][TIME_LANES], divisor = 2 * launch->steps, inverse = 1 / divisor;
+  double index[3][TIME_LANES], inverse = 0.5 / launch->steps;
   TimeLanes lengths;
   int d, i;
   for (d = 0; d < 3; ++d)
     for (i = 0; i < TIME_LANES; ++i)
-      index[d][i] = floorTime((2 * steps.of[i] + 1) * launch->grid[d], divisor, inverse);
+      index[d][i] = floorTime((2 * steps.of[i] + 1) * launch->grid[d], inverse);
   countIterations(launch->model, launch->dims, index, lengths.of);
   for (i = 0; i < TIME_LANES; ++i)
     lengths.of[i] = launch->model->endsTime + launch->model->iterationTime * lengths.of[i];
@@ -266,8 +264,7 @@ static inline TimeLanes measureTerms(const TimeExpected *launch, TimeLanes steps
 
 /* The tiles along a dimension of the grid. */
 static inline double countTiles(int64_t extent, int64_t divisor) {
-  return divisor == 1 ? (double)extent
-                      : ceilTime((double)extent, (double)divisor, 1.0 / (double)divisor);
+  return divisor == 1 ? (double)extent : ceilTime((double)extent, 1.0 / (double)divisor);
 }
 
 static inline void expectExactly(TimeExpected *expected, double time) {
@@ -302,9 +299,9 @@ static inline double averageLine(const TimeExpected *launch) {
     offset += slope * (steps - 1);
     slope = -slope;
   }
-  before = ceilTime(least - offset, slope, model->line.inverseFactor);
+  before = ceilTime(least - offset, model->line.inverseFactor);
   before = earliestTime(latestTime(before, 0), steps);
-  until = ceilTime(most - offset, slope, model->line.inverseFactor);
+  until = ceilTime(most - offset, model->line.inverseFactor);
   until = earliestTime(latestTime(until, before), steps);
   sum = before * least + (steps - until) * most +
         (until - before) * (offset + slope * (before + until - 1) / 2);
@@ -329,7 +326,7 @@ static inline void expectLine(TimeExpected *launch) {
   sum *= line->isWhole ? 1 : line->inverse;
   longest = latestTime(launch->ends[0], launch->ends[1]);
   if (launch->ends[0] == launch->ends[1])
-    expectExactly(launch, ceilTime(launch->tiles, places, 1 / places) * longest);
+    expectExactly(launch, ceilTime(launch->tiles, 1 / places) * longest);
   else if (launch->tiles <= places)
     expectExactly(launch, longest);
   else
@@ -370,7 +367,7 @@ static inline TimeTiles sampleTiles(const TimeExpected *launch) {
   TimeTiles tiles;
   int i, half;
   for (i = 0; i < TIME_LANES / 2; ++i) { /* As far from the one end as others from the other. */
-    double step = ceilTime(count * (2 * i + 1), 2 * TIME_LANES, 0.5 / TIME_LANES) - 1;
+    double step = ceilTime(count * (2 * i + 1), 0.5 / TIME_LANES) - 1;
     steps.of[i] = step;
     steps.of[TIME_LANES - 1 - i] = count - 1 - step;
   }
@@ -432,15 +429,15 @@ static inline TimeLanes measureSection(const TimeExpected *launch, const TimeSec
   at.of[TIME_SECOND] = second;
   at.of[TIME_SINGLE] = single;
   at.of[TIME_SOON] = section->hasPairs ? single - soon : section->tiles - (next - soon);
-  at.of[TIME_BEHIND] = next > 0 ? section->others
-                                : 2 * second - copies - copies * floorTime(second, copies, inverse);
+  at.of[TIME_BEHIND] =
+      next > 0 ? section->others : 2 * second - copies - copies * floorTime(second, inverse);
   for (i = 0; i < TIME_BEHIND; ++i)
-    at.of[i] = floorTime(at.of[i], copies, inverse);
-  at.of[TIME_BEHIND] = next > 0 ? floorTime(at.of[TIME_BEHIND], next, 1 / next)
-                                : floorTime(at.of[TIME_BEHIND], copies, inverse);
+    at.of[i] = floorTime(at.of[i], inverse);
+  at.of[TIME_BEHIND] =
+      next > 0 ? floorTime(at.of[TIME_BEHIND], 1 / next) : floorTime(at.of[TIME_BEHIND], inverse);
   if (section->start > 0) {
-    at.of[TIME_REST] = floorTime(section->start, copies, inverse);
-    at.of[TIME_MIDDLE] = floorTime((section->start + section->tiles) / 2, copies, inverse);
+    at.of[TIME_REST] = floorTime(section->start, inverse);
+    at.of[TIME_MIDDLE] = floorTime((section->start + section->tiles) / 2, inverse);
   }
   for (i = 0; i < TIME_TILES; ++i)
     at.of[i] = base + sign * earliestTime(at.of[i], end);
@@ -461,7 +458,7 @@ static inline double endSection(const TimeExpected *launch, double mean, TimeSec
   double level = section->begin, first = latestTime(launch->ends[0], launch->ends[1]);
   double last = earliestTime(launch->ends[0], launch->ends[1]);
   section->tiles = section->copies * launch->steps;
-  section->start = 2 * places * floorTime(section->tiles, 2 * places, 0.5 / places);
+  section->start = 2 * places * floorTime(section->tiles, 0.5 / places);
   rest = section->tiles - section->start;
   section->hasPairs = rest > places;
   section->last = section->hasPairs ? rest - places : rest;
@@ -497,21 +494,21 @@ static inline double endSection(const TimeExpected *launch, double mean, TimeSec
  * little more than an odd number of tiles for each place, two sections in turn see to it: the
  * longest tiles of one go where the other one ended soonest. */
 static inline int areLevel(double sections, double tiles, double places) {
-  double rest = tiles - 2 * places * floorTime(tiles, 2 * places, 0.5 / places);
-  return rest >= places && rest < 1.25 * places && floorTime(sections, 2, 0.5) * 2 == sections;
+  double rest = tiles - 2 * places * floorTime(tiles, 0.5 / places);
+  return rest >= places && rest < 1.25 * places && floorTime(sections, 0.5) * 2 == sections;
 }
 
 /* When a launch of sorted tiles ends, and no less than `end`; where that is more than `most`,
  * perhaps not all of it. Before the last two sections no place waits. */
 static inline double endSections(const TimeExpected *launch, double mean, double end, double most) {
   double places = (double)launch->model->atATime, steps = launch->steps;
-  double inverse = 1 / steps, copies = floorTime(launch->tiles, steps, inverse);
+  double inverse = 1 / steps, copies = floorTime(launch->tiles, inverse);
   double size = (double)launch->model->section * earliestTime(launch->tiles, places);
   double sections, whole;
   TimeSection section;
-  size = floorTime(size, steps, inverse);
+  size = floorTime(size, inverse);
   size = size < 1 ? 1 : earliestTime(size, copies);
-  sections = ceilTime(copies, size, 1 / size);
+  sections = ceilTime(copies, 1 / size);
   whole = size * steps * mean / places;
   section.copies = copies - (sections - 1) * size;
   section.isLevel = sections <= 1 || areLevel(sections - 1, size * steps, places);
@@ -548,7 +545,7 @@ static inline double findTime(const TimeExpected *launch, double most) {
   rounds = launch->tiles / places;
   work = tiles.mean * rounds;
   if (!tiles.differ)
-    return ceilTime(launch->tiles, places, 1 / places) * tiles.longest;
+    return ceilTime(launch->tiles, 1 / places) * tiles.longest;
   if (rounds <= 1)
     return tiles.longest;
   /* At the end one that is as long as any may be half done. */

@@ -341,8 +341,9 @@ TEST(LaunchTimeTest, DividesExactly) {
     int64_t floor = value / divisor - (value % divisor < 0), ceil = floor + (value % divisor != 0);
     double inverse = 1.0 / divisor;
     for (double near : {inverse, std::nextafter(inverse, 0.0), std::nextafter(inverse, 2.0)}) {
-      ASSERT_EQ(floorTime(value, divisor, near), floor) << value << " / " << divisor;
-      ASSERT_EQ(ceilTime(value, divisor, near), ceil) << value << " / " << divisor;
+      ASSERT_EQ(floorTime(value, near), floor) << value << " / " << divisor;
+      ASSERT_EQ(ceilTime(value, near), ceil) << value << " / " << divisor;
+      ASSERT_EQ(floorTime(value + 0.5, near), floor) << value << " / " << divisor;
     }
   }
 }
