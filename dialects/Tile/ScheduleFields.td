@@ -135,8 +135,10 @@ defvar Tile_ScheduleFields = [
   ScheduleField<"stages", SlotCounts<1, 8>, Chosen<"the most that fit, up to 3 or 4">,
     "slots of the pipes of tiles that are loaded in a loop: one number for all, or `[3, 2]` with one for each, in the "
     "order of the program">,
-  ScheduleField<"outer_stages", Range<1, 2>, Chosen<"2 where a thread block has several tiles and it fits">,
-    "slots of the pipes of tiles that are loaded once for each tile of the grid">,
+  ScheduleField<"outer_stages", SlotCounts<1, 2>,
+    Chosen<"2 where a thread block has several tiles and it fits">,
+    "slots of the pipes of tiles that are loaded once for each tile of the grid, likewise. What a `writer` stores then has "
+    "as many as the last of these tiles">,
   ScheduleField<"overlap", Range<1, 3>, Chosen<"2 where a loop can be overlapped and it fits, else 1">,
     "iterations that a step of the loop works on. 1: each dot waits before the work on its result (Algorithm 1); 2: the "
     "later dots of an iteration run under the elementwise work of the next (Algorithm 2); 3: and the first dots of "

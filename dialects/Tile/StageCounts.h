@@ -1,7 +1,7 @@
 //===- StageCounts.h - Slots of the pipes of a schedule -------------------===//
 //
-// The value of the schedule field `stages`: one number for all tiles that are
-// loaded in loops, or one for each.
+// The value of the schedule fields `stages` and `outer_stages`: one number for all
+// tiles that are loaded in loops, or outside of these, or one for each.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +24,8 @@ public:
   /// `count` slots for every tile.
   explicit StageCounts(int64_t count) : size(1) { counts[0] = count; }
 
-  /// As many slots for the n-th tile that is loaded in a loop, in the order of the
-  /// program, as the n-th of 1 to kMost numbers says. Equal numbers are one number.
+  /// As many slots for the n-th tile, in the order of the program, as the n-th of 1 to kMost
+  /// numbers says. Equal numbers are one number.
   static std::optional<StageCounts> get(llvm::ArrayRef<int64_t> counts);
 
   /// Reads "2" or "[2, 3]".
@@ -34,8 +34,11 @@ public:
   /// The numbers; a single one holds for all tiles.
   llvm::ArrayRef<int64_t> getCounts() const { return llvm::ArrayRef(counts).take_front(size); }
 
-  /// The slots of the `tile`-th tile that is loaded in a loop.
+  /// The slots of the `tile`-th tile.
   int64_t of(size_t tile) const { return size == 1 ? counts[0] : counts[tile]; }
+
+  /// The slots of the last one.
+  int64_t last() const { return counts[size - 1]; }
 
   /// Whether a kernel with `tiles` of them can have these slots.
   bool fits(size_t tiles) const { return size == 1 || size == tiles; }

@@ -32,7 +32,7 @@ static ScheduleFields fixedWithoutDots() {
   ScheduleFields fields;
   fields.warpSpecialize = false;
   fields.stages = StageCounts(1);
-  fields.outerStages = 1;
+  fields.outerStages = StageCounts(1);
   fields.overlap = 1;
   fields.lead = 0;
   fields.rescale = JoinKind::Before;

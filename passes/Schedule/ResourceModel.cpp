@@ -29,11 +29,6 @@ bool tessera::isKeptTile(LoadOpInterface load) {
          llvm::none_of(load.getView().getUsers(), llvm::IsaPred<StoreOp, ScatterAddOp>);
 }
 
-int64_t PipedTile::countSlots(const StageCounts &stages, size_t &loopTiles,
-                              int64_t outerStages) const {
-  return inLoop ? stages.of(loopTiles++) : isKept ? 1 : outerStages;
-}
-
 SmallVector<PipedTile> tessera::pipedTiles(KernelOp kernel) {
   llvm::SetVector<Operation *> loads;
   kernel.walk([&](DotOp dot) {
@@ -138,11 +133,10 @@ size_t tessera::countFetchedMatrices(KernelOp kernel) {
   return llvm::count_if(fetchedPipes(kernel), isMatrix);
 }
 
-/// Adds the slots of the pipes of what arithmetic reads, behind `loopTiles` others of loops.
-static void addFetched(KernelOp kernel, const StageCounts &stages, size_t loopTiles,
-                       SharedMemoryUse &use) {
+/// Adds the slots of the pipes of what arithmetic reads, behind those that `counter` has counted.
+static void addFetched(KernelOp kernel, SlotCounter counter, SharedMemoryUse &use) {
   for (LoadOp load : fetchedPipes(kernel)) {
-    int64_t slots = stages.of(isMatrix(load) ? loopTiles++ : 0);
+    int64_t slots = isMatrix(load) ? counter.nextInLoop() : counter.ofRows();
     use.tiles +=
         slots * llvm::alignTo(tileBytes(load.getType()),
                               isMatrix(load) ? hopper::tileAlignment : hopper::bulkAlignment);
@@ -213,15 +207,15 @@ static void addHalves(const PipedTile &tile, int64_t slots, ArrayRef<ApartSum> e
 }
 
 /// What stores take that leave in bulk: places of their own, or slots of a writer.
-static void addStores(KernelOp kernel, int64_t outerStages, const ScheduleFields &fields,
+static void addStores(KernelOp kernel, int64_t slots, const ScheduleFields &fields,
                       SharedMemoryUse &use) {
   auto bytesOf = [](Type tile) {
     return llvm::alignTo(tileBytes(cast<RankedTensorType>(tile)), hopper::tileAlignment);
   };
   if (fields.store == StoreKind::writer) {
     for (const StoredTile &tile : storedTiles(kernel)) {
-      use.staging += outerStages * bytesOf(tile.type);
-      use.barriers += outerStages * 2 * hopper::mbarrierBytes;
+      use.staging += slots * bytesOf(tile.type);
+      use.barriers += slots * 2 * hopper::mbarrierBytes;
     }
   } else if (fields.store == StoreKind::tma && fields.staging != StagingKind::shared) {
     kernel.walk([&](StoreOp store) {
@@ -248,24 +242,25 @@ static void addWalk(KernelOp kernel, const ScheduleFields &fields, SharedMemoryU
 }
 
 SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const StageCounts &stages,
-                                         int64_t outerStages, const ScheduleFields &fields) {
+                                         const StageCounts &outerStages,
+                                         const ScheduleFields &fields) {
   SharedMemoryUse use;
   SmallVector<ApartSum> exchanged;
   if (exchangesSums(fields) && fields.placement != PlacementKind::rows)
     exchanged = findExchangedSums(kernel).sums;
-  size_t loopTiles = 0;
+  SlotCounter counter(stages, outerStages);
   for (const PipedTile &tile : pipedTiles(kernel)) {
-    int64_t slots = tile.countSlots(stages, loopTiles, outerStages);
+    int64_t slots = counter.next(tile);
     use.tiles += slots * tile.bytes;
     use.barriers += slots * 2 * hopper::mbarrierBytes;
     addHalves(tile, slots, exchanged, use);
   }
   if (fields.loads == LoadKind::pipe)
-    addFetched(kernel, stages, loopTiles, use);
+    addFetched(kernel, counter, use);
   if (fields.placement != PlacementKind::rows)
     addSums(kernel, fields, use);
   else
-    addStores(kernel, outerStages, fields, use);
+    addStores(kernel, outerStages.last(), fields, use);
   addWalk(kernel, fields, use);
   return use;
 }
@@ -279,7 +274,8 @@ static int64_t slotsToLend(RankedTensorType tile, RankedTensorType part, int64_t
 }
 
 std::optional<std::string> tessera::whyNoSlotsToLend(KernelOp kernel, const StageCounts &stages,
-                                                     int64_t outerStages, int64_t consumers) {
+                                                     const StageCounts &outerStages,
+                                                     int64_t consumers) {
   std::optional<std::string> refusal;
   kernel.walk([&](StoreOp store) {
     if (!leavesInBulk(store.getValue().getType()))
@@ -287,10 +283,10 @@ std::optional<std::string> tessera::whyNoSlotsToLend(KernelOp kernel, const Stag
     auto tile = cast<RankedTensorType>(store.getValue().getType());
     auto part = RankedTensorType::get({tile.getDimSize(0) / consumers, tile.getDimSize(1)},
                                       tile.getElementType());
-    size_t loopTiles = 0;
+    SlotCounter counter(stages, outerStages);
     int64_t fewest = 0;
     for (const PipedTile &piped : pipedTiles(kernel)) {
-      int64_t slots = piped.countSlots(stages, loopTiles, outerStages);
+      int64_t slots = counter.next(piped);
       LoadOpInterface load = piped.loads.front();
       int64_t needed = slotsToLend(cast<RankedTensorType>(load.getType()), part, consumers);
       if (needed && needed <= slots)

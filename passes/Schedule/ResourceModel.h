@@ -31,9 +31,26 @@ struct PipedTile {
   /// One load outside of loops that is the same for all tiles of the grid: a thread block that
   /// walks over tiles keeps it (hop-load-once), in one slot.
   bool isKept = false;
+};
 
-  /// Its slots. `loopTiles` counts the tiles before it that are loaded in loops, and then this one.
-  int64_t countSlots(const tile::StageCounts &stages, size_t &loopTiles, int64_t outerStages) const;
+/// Slots of tiles that are gone over in the order of the program.
+class SlotCounter {
+public:
+  /// `stages` are those of tiles that are loaded in loops, and `outerStages` of each other one.
+  SlotCounter(const tile::StageCounts &stages, const tile::StageCounts &outerStages)
+      : stages(stages), outerStages(outerStages) {}
+
+  /// Slots of the next one.
+  int64_t next(const PipedTile &tile) {
+    return tile.inLoop ? nextInLoop() : tile.isKept ? 1 : outerStages.of(outerTiles++);
+  }
+  int64_t nextInLoop() { return stages.of(loopTiles++); }
+  /// Those of rows of values, which are not counted.
+  int64_t ofRows() const { return stages.of(0); }
+
+private:
+  tile::StageCounts stages, outerStages;
+  size_t loopTiles = 0, outerTiles = 0;
 };
 
 /// Whether the tile of `load` is one that a thread block keeps: see PipedTile.
@@ -128,15 +145,17 @@ ComputedOperands computedOperands(tile::KernelOp kernel, tile::OperandKind opera
                                   tile::PlacementKind placement);
 
 /// Shared memory of `kernel` without computed operands, with the slots that `stages` gives to the
-/// tiles that are loaded in loops, and `outerStages` for each other one.
+/// tiles that are loaded in loops, and `outerStages` to the others.
 /// Of `fields` those count that say what else lies in shared memory.
 SharedMemoryUse sharedMemoryUse(tile::KernelOp kernel, const tile::StageCounts &stages,
-                                int64_t outerStages, const tile::ScheduleFields &fields);
+                                const tile::StageCounts &outerStages,
+                                const tile::ScheduleFields &fields);
 
 /// Why the tiles of some bulk store of `kernel` have no room in the slots of any one pipe, a share
 /// of the rows for each of `consumers` warpgroups; nothing when they have. Slots as above.
 std::optional<std::string> whyNoSlotsToLend(tile::KernelOp kernel, const tile::StageCounts &stages,
-                                            int64_t outerStages, int64_t consumers);
+                                            const tile::StageCounts &outerStages,
+                                            int64_t consumers);
 
 } // namespace tessera
 

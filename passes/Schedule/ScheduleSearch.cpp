@@ -59,7 +59,11 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel, const CostModel &model)
       firstDot = dotCycles(*loop.getBody()->getOps<DotOp>().begin());
   leadPays = budget.functions + budget.instructions >= model.leastWorkForLead * budget.dots &&
              firstDot >= model.leastDotAhead;
-  tilesInLoops = llvm::count_if(pipedTiles(kernel), [](const PipedTile &t) { return t.inLoop; });
+  for (const PipedTile &tile : pipedTiles(kernel)) {
+    tilesInLoops += tile.inLoop;
+    loadsOutside |= !tile.inLoop;
+    outerTiles += !tile.inLoop && !tile.isKept;
+  }
   fetchedMatrices = countFetchedMatrices(kernel);
   sums = findApartSums(kernel);
   accumulators = DotDivision::countAccumulators(kernel);
@@ -118,7 +122,7 @@ int64_t ScheduleSearch::neededRegisters(const Candidate &candidate) {
 }
 
 SharedMemoryUse ScheduleSearch::sharedUse(const Candidate &candidate, const StageCounts &stages,
-                                          int64_t outerStages) const {
+                                          const StageCounts &outerStages) const {
   SharedMemoryUse use = sharedMemoryUse(kernel, stages, outerStages, candidate.fields);
   use.operands += candidate.operandBytes;
   return use;
@@ -194,122 +198,11 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
           sharing};
 }
 
-SmallVector<StageCounts> ScheduleSearch::stageChoices(const ScheduleFields &requested) const {
-  if (requested.stages)
-    return {*requested.stages};
-  SmallVector<StageCounts> stages;
-  size_t tiles = tilesInLoops + (requested.loads == LoadKind::pipe ? fetchedMatrices : 0);
-  int64_t most = !tilesInLoops      ? 1
-                 : findsBounds      ? model.mostStagesOfBounds
-                 : countsFromMemory ? model.mostStagesOfLists
-                 : severalDots      ? model.mostStagesBetweenDots
-                                    : model.mostStages;
-  for (int64_t i = most; i >= 1; --i) {
-    stages.push_back(StageCounts(i));
-    // Where one slot more for all is too much, those have it that come first.
-    if (requested.placement != PlacementKind::divided || i == 1 || tiles > StageCounts::kMost)
-      continue;
-    for (size_t ahead = tiles; ahead-- > 1;) {
-      SmallVector<int64_t> counts(tiles, i - 1);
-      std::fill_n(counts.begin(), ahead, i);
-      stages.push_back(*StageCounts::get(counts));
-    }
-  }
-  return stages;
-}
-
-static std::string describe(const SharedMemoryUse &shared) {
-  std::string retries =
-      shared.retries ? llvm::formatv(", grid points to run again {0}", shared.retries).str() : "";
-  std::string operands =
-      shared.operands ? llvm::formatv(", computed operands {0}", shared.operands).str() : "";
-  std::string numbers =
-      shared.numbers ? llvm::formatv(", numbers of tiles {0}", shared.numbers).str() : "";
-  std::string bounds = shared.bounds ? llvm::formatv(", bounds {0}", shared.bounds).str() : "";
-  return llvm::formatv("{0} bytes of shared memory (tiles {1}{2}, staging of stores {3}, "
-                       "mbarriers {4}{5}{6}{7})",
-                       shared.total(), shared.tiles, operands, shared.staging, shared.barriers,
-                       retries, numbers, bounds)
-      .str();
-}
-
-/// The most stages that fit. A third slot of a loop with several dots hides less than a second slot
-/// of what is loaded before the loop, so it is taken only beside that.
-std::optional<StageCounts> ScheduleSearch::findStages(const Candidate &candidate) {
-  const ScheduleFields &fields = candidate.fields;
-  int64_t overlap = candidate.shape.stages;
-  for (const StageCounts &stages : stageChoices(fields)) {
-    std::string text;
-    llvm::raw_string_ostream(text) << "stages = " << stages;
-    size_t tiles = tilesInLoops + (fields.loads == LoadKind::pipe ? fetchedMatrices : 0);
-    if (!stages.fits(tiles)) {
-      rejections.push_back({text, llvm::formatv("the kernel loads {0} tiles in loops, and the list "
-                                                "has {1} numbers",
-                                                tiles, stages.getCounts().size())
-                                      .str()});
-      continue;
-    }
-    if (candidate.shape.leadsAlone() && stages.of(0) < 2) {
-      rejections.push_back({text, "with overlap = 1, lead = 1 a tile is kept while the next one is "
-                                  "read, which takes stages = 2 or more; or use lead = 0"});
-      continue;
-    }
-    if (!candidate.sharing.runsAhead(stages, overlap)) {
-      rejections.push_back(
-          {text, llvm::formatv("in a cluster tiles are loaded up to {0} iterations "
-                               "ahead of a block whose loop is shorter, which "
-                               "takes stages = {0} or more; or use cluster = 1",
-                               overlap)
-                     .str()});
-      continue;
-    }
-    // Blocks that exchange operands wait for each other, for which the third slot makes up.
-    bool spare = !fields.stages && severalDots && stages.of(0) > 2 && !exchangesSums(fields);
-    int64_t outer = fields.outerStages.value_or(spare ? 2 : 1);
-    if (fields.staging == StagingKind::shared)
-      if (std::optional<std::string> reason =
-              whyNoSlotsToLend(kernel, stages, outer, candidate.consumers())) {
-        rejections.push_back({text, *reason});
-        continue;
-      }
-    SharedMemoryUse shared = sharedUse(candidate, stages, outer);
-    if (shared.total() <= hopper::sharedMemoryOfBlock)
-      return stages;
-    rejections.push_back({llvm::formatv("{0}, outer_stages = {1}, store = {2}", text, outer,
-                                        stringifyStoreKind(*fields.store))
-                              .str(),
-                          llvm::formatv("it takes {0}, and a CTA can have {1}", describe(shared),
-                                        hopper::sharedMemoryOfBlock)
-                              .str()});
-  }
-  return std::nullopt;
-}
-
-/// What the schedule that was found takes, for a remark.
 /// Registers of a consumer thread that tiles and what is beside them can have. Those of consumers
 /// with different dots have their places from the first step on: 198 fit into 200 at d = 256.
 int64_t ScheduleSearch::usableBy(const Candidate &candidate) const {
   int64_t budget = candidate.registers.consumer;
   return candidate.isDivided() ? budget : usableRegisters(budget, model);
-}
-
-std::string ScheduleSearch::describeUse(const Candidate &candidate) const {
-  return llvm::formatv("{0} of {1} registers per consumer thread and {2} of {3}",
-                       candidate.registersNeeded, usableBy(candidate),
-                       describe(sharedUse(candidate)), hopper::sharedMemoryOfBlock)
-      .str();
-}
-
-void ScheduleSearch::chooseOuterStages(Candidate &candidate) const {
-  ScheduleFields &fields = candidate.fields;
-  if (fields.outerStages)
-    return;
-  // A second slot lets the next tile's loads start before this tile's last reader is done.
-  bool loadsOutside =
-      llvm::any_of(pipedTiles(kernel), [](const PipedTile &t) { return !t.inLoop; });
-  bool pays = *fields.persistent != PersistentKind::None && loadsOutside;
-  bool fits = sharedUse(candidate, *fields.stages, 2).total() <= hopper::sharedMemoryOfBlock;
-  fields.outerStages = pays && fits ? 2 : 1;
 }
 
 /// Where no loop multiplies, a block does one thing after the other with a tile: it waits,
@@ -411,6 +304,8 @@ bool ScheduleSearch::admits(const ScheduleFields &requested) {
     rejections.push_back({llvm::formatv("exchange = {0}", *requested.exchange).str(), *reason});
     return false;
   }
+  if (!admitsOuterStages(requested))
+    return false;
   int64_t cluster = *requested.cluster;
   if (const std::optional<std::string> &refusal = shareInCluster(cluster).refusal) {
     rejections.push_back({llvm::formatv("cluster = {0}", cluster).str(), *refusal});

@@ -112,7 +112,7 @@ private:
   OverlapShape makeShape(const tile::ScheduleFields &requested, int64_t overlap) const;
   tile::KernelOp rotated(const Candidate &candidate);
   SharedMemoryUse sharedUse(const Candidate &candidate, const tile::StageCounts &stages,
-                            int64_t outerStages) const;
+                            const tile::StageCounts &outerStages) const;
   SharedMemoryUse sharedUse(const Candidate &candidate) const {
     return sharedUse(candidate, *candidate.fields.stages, *candidate.fields.outerStages);
   }
@@ -163,6 +163,7 @@ private:
   std::optional<std::string> rejectExchange(const tile::ScheduleFields &requested) const;
   bool exchangePays(const tile::ScheduleFields &exchanging);
   bool admits(const tile::ScheduleFields &requested);
+  bool admitsOuterStages(const tile::ScheduleFields &requested);
   void forEachCandidate(tile::ScheduleFields requested,
                         llvm::function_ref<bool(const Candidate &)> take);
   bool forEachPlaced(tile::ScheduleFields requested, tile::PlacementKind placement,
@@ -207,6 +208,9 @@ private:
   /// Cycles of the first dot of an iteration.
   double firstDot = 0;
   size_t tilesInLoops = 0;
+  /// Tiles that are loaded once for each tile of the grid, and whether any is outside of loops.
+  size_t outerTiles = 0;
+  bool loadsOutside = false;
   /// Pipes of tiles of rank 2 that arithmetic reads (loads = pipe).
   size_t fetchedMatrices = 0;
   /// By the blocks of a cluster.

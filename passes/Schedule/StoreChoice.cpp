@@ -20,7 +20,7 @@ bool ScheduleSearch::writerPays(const ScheduleFields &fields) const {
   withWriter.store = StoreKind::writer;
   withWriter.staging = StagingKind::own;
   SharedMemoryUse use = sharedMemoryUse(kernel, fields.stages.value_or(StageCounts(2)),
-                                        fields.outerStages.value_or(1), withWriter);
+                                        fields.outerStages.value_or(StageCounts(1)), withWriter);
   bool fits = use.total() <= hopper::sharedMemoryOfBlock;
   SmallVector<StoredTile> stored = storedTiles(kernel);
   auto isBulk = [](StoredTile &tile) {

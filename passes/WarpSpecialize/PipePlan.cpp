@@ -85,13 +85,15 @@ FailureOr<PipePlan> tessera::planPipes(tile::KernelOp kernel, tile::LoadKind loa
   if (walk.wasInterrupted())
     return failure();
   // Earlier passes may have changed the order of the loads, which the numbers remember.
-  SmallVector<std::pair<int64_t, PipeInfo *>> inLoops;
+  SmallVector<std::pair<int64_t, PipeInfo *>> inLoops, outer;
   for (auto &[key, info] : plan.pipes)
-    if (info.inLoop && info.tile.getRank() == 2)
-      inLoops.emplace_back(key.second, &info);
-  llvm::stable_sort(inLoops, llvm::less_first());
-  for (auto [i, entry] : llvm::enumerate(inLoops))
-    entry.second->loopIndex = i;
+    if (info.tile.getRank() == 2 && !info.slots)
+      (info.inLoop ? inLoops : outer).emplace_back(key.second, &info);
+  for (auto *pipes : {&inLoops, &outer}) {
+    llvm::stable_sort(*pipes, llvm::less_first());
+    for (auto [i, entry] : llvm::enumerate(*pipes))
+      entry.second->index = i;
+  }
   return plan;
 }
 

@@ -24,8 +24,8 @@ struct PipeInfo {
   std::string label;
   mlir::RankedTensorType tile;
   bool inLoop = false;
-  /// Which of the tiles that are loaded in loops it is, by number.
-  size_t loopIndex = 0;
+  /// Which of the tiles that are loaded in loops it is, or of those that are not, by number.
+  size_t index = 0;
   /// The role that fills it, by number.
   unsigned filler = 0;
   /// Results go through it, which a role of its own stores: that one, by number.

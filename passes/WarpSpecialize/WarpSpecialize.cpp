@@ -327,9 +327,10 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
                    OpBuilder &builder) {
     for (auto &[key, info] : plan.pipes) {
       auto type = hop::PipeType::get(builder.getContext(), info.tile,
-                                     info.slots    ? *info.slots
-                                     : info.inLoop ? schedule.stages->of(info.loopIndex)
-                                                   : *schedule.outerStages);
+                                     info.slots      ? *info.slots
+                                     : info.inLoop   ? schedule.stages->of(info.index)
+                                     : info.isStored ? schedule.outerStages->last()
+                                                     : schedule.outerStages->of(info.index));
       info.pipe = hop::PipeCreateOp::create(builder, loc, type, info.label);
       info.pipe.getDefiningOp<hop::PipeCreateOp>().setExchanged(info.isExchanged);
       auto createHalf = [&](RankedTensorType tile, const Twine &label) -> Value {
