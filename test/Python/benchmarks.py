@@ -26,6 +26,7 @@ import host
 import peers
 import plot
 import variants
+import window_gradients
 from common import cases
 
 
@@ -87,6 +88,30 @@ class Schedules(unittest.TestCase):
         wanted = [cases.attention("bf16", 64, 64, False, schedule) for schedule in ("", "overlap=1", "stages=2")]
         kernels = common.load_kernels(source, wanted)
         self.assertEqual({name: kernel.schedule for name, kernel in kernels.items()}, {"default": "a", "stages=2": "b"})
+
+
+class WindowGradients(unittest.TestCase):
+    def test_blocks(self):
+        def count(seqlen, left, keys, queries):
+            sees = [[0 <= q - k <= left for q in range(seqlen)] for k in range(seqlen)]
+            visited = [
+                any(sees[k][q] for k in range(first, first + keys) for q in range(block, block + queries))
+                for first in range(0, seqlen, keys)
+                for block in range(0, seqlen, queries)
+            ]
+            return sum(visited) / (seqlen // keys)
+
+        for left in (0, 1, 15, 16, 17, 63, 200):
+            for keys, queries in ((32, 16), (16, 16), (16, 32)):
+                expected = count(96, left, keys, queries)
+                self.assertEqual(window_gradients.visited_blocks(96, left, keys, queries), expected)
+
+    def test_ratios(self):
+        times = {"3 blocks": 4.0, "4 blocks": 6.0, "whole": 8.0}
+        times |= {window_gradients.MAIN: 5.0, window_gradients.STATISTICS: 2.0, window_gradients.CONVERT: 1.0}
+        ratios = window_gradients.compare(3.5, times)
+        self.assertEqual(ratios, {"main": 1.0, "whole": 1.0, "others": 0.375})
+        self.assertEqual(window_gradients.compare(3.0, times)["main"], 0.8)
 
 
 class Variants(unittest.TestCase):
