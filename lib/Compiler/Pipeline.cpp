@@ -76,8 +76,8 @@ void buildHopPhase(OpPassManager &pm, int64_t producers) {
   kernels.addPass(createCheckPipes());
   // Behind the check, which wants the same loops in all roles.
   kernels.addPass(createJoinLoops());
-  kernels.addPass(createPassLate());
   kernels.addPass(createPeekTickets());
+  kernels.addPass(createPassLate());
 }
 
 void buildBarriersPhase(OpPassManager &pm, const InstrumentTimelineOptions *timeline) {

@@ -6,9 +6,9 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/Matchers.h"
-#include "passes/Hop/FutureValues.h"
 #include "passes/Hop/HopPasses.h"
+#include "llvm/ADT/DenseSet.h"
+#include <array>
 
 namespace tessera {
 #define GEN_PASS_DEF_PASSLATE
@@ -47,71 +47,127 @@ std::optional<Step> findStep(scf::ForOp loop) {
       step.pass = pass;
     }
   }
-  return step.pass && !loop.getUnsignedCmp() ? std::optional(step) : std::nullopt;
+  return step.pass ? std::optional(step) : std::nullopt;
 }
 
-/// The last iteration of `loop`, if it has any.
-Value lastOf(scf::ForOp loop, OpBuilder &builder) {
-  Location loc = loop.getLoc();
-  Value step = loop.getStep(), end = loop.getUpperBound();
-  if (matchPattern(step, m_One()))
-    return arith::SubIOp::create(builder, loc, end, step);
-  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
-  Value last = arith::SubIOp::create(builder, loc, end, one);
-  Value way = arith::SubIOp::create(builder, loc, last, loop.getLowerBound());
-  Value beyond = arith::RemUIOp::create(builder, loc, way, step);
-  return arith::SubIOp::create(builder, loc, last, beyond);
-}
+/// A ticket that has not been passed on: its number, what it becomes, and whether there is one.
+using Pending = std::array<Value, 3>;
 
-/// The number and the value of a ticket.
-struct Ticket {
-  Value number, value;
+/// Lets each step of a nest of loops pass on what the step before it has left.
+class LateSteps {
+public:
+  explicit LateSteps(scf::ForOp nest);
+
+  /// Whether the tickets of all steps are of the same tiles, so that one is like the other.
+  bool areAlike() const { return alike && !steps.empty(); }
+  void write();
+
+private:
+  Pending carry(scf::ForOp loop, Pending pending);
+  Pending writeStep(const Step &step, Pending pending);
+  void passOn(Pending pending, int64_t inFlight);
+
+  scf::ForOp nest;
+  IRRewriter rewriter;
+  llvm::DenseSet<Operation *> around; ///< loops with steps in them
+  SmallVector<Step> steps;
+  bool alike = true;
+  Location loc;
+  Value view;
+  DenseI64ArrayAttr tile;
 };
 
-/// What `step` passes on in iteration `at`; nothing where that takes more than index arithmetic.
-std::optional<Ticket> ticketOf(const Step &step, Value at, OpBuilder &builder) {
-  // What the loop carried to that iteration is not known.
-  FutureValues values(step.loop, builder, at, {});
-  hop::TicketPassOp pass = step.pass;
-  Ticket ticket{values.get(pass.getNumber(), 0), values.get(pass.getValue(), 0)};
-  return ticket.number && ticket.value ? std::optional(ticket) : std::nullopt;
+} // namespace
+
+LateSteps::LateSteps(scf::ForOp nest)
+    : nest(nest), rewriter(nest.getContext()), loc(nest.getLoc()) {
+  nest.walk([&](scf::ForOp loop) {
+    std::optional<Step> step = findStep(loop);
+    if (!step)
+      return;
+    steps.push_back(*step);
+    hop::TicketPassOp pass = step->pass;
+    alike &= !view || (view == pass.getView() && tile == pass.getTileAttr());
+    view = pass.getView();
+    tile = pass.getTileAttr();
+    loc = pass.getLoc();
+    for (Operation *op = loop; op != nest; op = op->getParentOp()) {
+      alike &= isa<scf::ForOp>(op->getParentOp());
+      around.insert(op->getParentOp());
+    }
+  });
 }
 
-void passLate(const Step &step) {
-  auto [loop, copy, pass] = step;
-  Location loc = pass.getLoc();
-  OpBuilder within(loop.getContext()), behind(loop.getContext());
-  within.setInsertionPointAfter(copy);
-  behind.setInsertionPointAfter(loop);
-  Value first = loop.getLowerBound(), index = loop.getInductionVar();
-  Value before = arith::SubIOp::create(within, loc, index, loop.getStep());
-  Value hasBefore = arith::CmpIOp::create(within, loc, arith::CmpIPredicate::sgt, index, first);
-  Value hasAny =
-      arith::CmpIOp::create(behind, loc, arith::CmpIPredicate::slt, first, loop.getUpperBound());
-  std::optional<Ticket> ofBefore = ticketOf(step, before, within);
-  std::optional<Ticket> ofLast = ticketOf(step, lastOf(loop, behind), behind);
-  if (!ofBefore || !ofLast)
-    return;
-  auto passOn = [&](Ticket ticket, Value isRun, int64_t inFlight, OpBuilder &builder) {
-    hop::TicketPassOp::create(builder, loc, pass.getView(), ticket.number, pass.getTile(),
-                              ticket.value, isRun, /*late=*/false, inFlight);
-  };
-  passOn(*ofBefore, hasBefore, /*inFlight=*/1, within);
-  hop::BulkReadWaitOp::create(within, loc);
-  copy.setInFlight(1);
-  passOn(*ofLast, hasAny, /*inFlight=*/0, behind);
-  pass.erase();
+void LateSteps::passOn(Pending pending, int64_t inFlight) {
+  auto [number, value, isPending] = pending;
+  hop::TicketPassOp::create(rewriter, loc, view, number, tile, value, isPending, /*late=*/false,
+                            inFlight);
 }
+
+/// Passes on the ticket of the step before when the first copy of `step` is on its way; returns
+/// its own.
+Pending LateSteps::writeStep(const Step &step, Pending pending) {
+  auto [loop, copy, pass] = step;
+  rewriter.setInsertionPointAfter(copy);
+  passOn(pending, /*inFlight=*/1);
+  hop::BulkReadWaitOp::create(rewriter, loc);
+  copy.setInFlight(1);
+  rewriter.setInsertionPoint(pass);
+  Value yes = arith::ConstantOp::create(rewriter, loc, rewriter.getBoolAttr(true));
+  Pending own = {pass.getNumber(), pass.getValue(), yes};
+  rewriter.eraseOp(pass);
+  return own;
+}
+
+/// Hands `pending` through the steps of `loop`; returns what is left behind it.
+Pending LateSteps::carry(scf::ForOp loop, Pending pending) {
+  bool isAround = around.contains(loop);
+  auto last = [](ValueRange values) {
+    values = values.take_back(3);
+    return Pending{values[0], values[1], values[2]};
+  };
+  rewriter.setInsertionPoint(loop);
+  auto same = [](OpBuilder &, Location, ArrayRef<BlockArgument> arguments) {
+    return SmallVector<Value>(arguments);
+  };
+  auto replaced = loop.replaceWithAdditionalYields(rewriter, pending,
+                                                   /*replaceInitOperandUsesInLoop=*/false, same);
+  auto carrying = cast<scf::ForOp>(replaced->getOperation());
+  Pending now = last(carrying.getRegionIterArgs());
+  if (!isAround)
+    now = writeStep(*findStep(carrying), now);
+  else
+    for (scf::ForOp inner : llvm::to_vector(carrying.getBody()->getOps<scf::ForOp>()))
+      if (around.contains(inner) || findStep(inner))
+        now = carry(inner, now);
+  Operation *yield = carrying.getBody()->getTerminator();
+  yield->setOperands(yield->getNumOperands() - 3, 3, now);
+  return last(carrying.getResults());
+}
+
+void LateSteps::write() {
+  rewriter.setInsertionPoint(nest);
+  Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
+  Value no = arith::ConstantOp::create(rewriter, loc, rewriter.getBoolAttr(false));
+  Pending left = carry(nest, {zero, zero, no});
+  rewriter.setInsertionPointAfterValue(left[0]);
+  passOn(left, /*inFlight=*/0);
+}
+
+namespace {
 
 struct PassLatePass : tessera::impl::PassLateBase<PassLatePass> {
   void runOnOperation() override {
-    SmallVector<scf::ForOp> loops;
+    SmallVector<scf::ForOp> nests;
     for (hop::RoleOp role : getOperation().getBody().getOps<hop::RoleOp>())
       if (role.isElected())
-        role.walk([&](scf::ForOp loop) { loops.push_back(loop); });
-    for (scf::ForOp loop : loops)
-      if (std::optional<Step> step = findStep(loop))
-        passLate(*step);
+        role.walk([&](scf::ForOp loop) {
+          if (!isa<scf::ForOp>(loop->getParentOp()))
+            nests.push_back(loop);
+        });
+    for (scf::ForOp nest : nests)
+      if (LateSteps late(nest); late.areAlike())
+        late.write();
   }
 };
 

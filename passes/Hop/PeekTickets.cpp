@@ -41,10 +41,8 @@ private:
     auto pass = onlyOne<hop::TicketPassOp>(*loop.getBody());
     if (!wait || !pass || !wait->isBeforeInBlock(pass) || loop.getUnsignedCmp())
       return;
-    // A ticket that leaves a copy in flight is that of the step before.
-    bool isLate = pass.getInFlight() > 0;
     Location loc = pass.getLoc();
-    IRRewriter rewriter(isLate ? loop.getBody()->getTerminator() : pass.getOperation());
+    IRRewriter rewriter(pass);
     // Behind the last step there is none.
     Value next = arith::AddIOp::create(rewriter, loc, loop.getInductionVar(), loop.getStep());
     Value isRun =
