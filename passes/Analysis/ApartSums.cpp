@@ -6,6 +6,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/Analysis/OperandBuffers.h"
+#include "passes/Analysis/PipeSlots.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -133,7 +134,15 @@ int64_t tessera::writersOf(const ApartSum &sum, const tile::ScheduleFields &sche
     return 1;
   SumParts parts = partsOf(sum, schedule);
   int64_t writers = placesOfSums(parts.stores(), parts.pieces() > 1);
-  return dividesTickets(sum, addingBlocks(schedule) * writers) ? writers : 1;
+  bool takesAll = exchangesSums(schedule) && writers > 2;
+  return !takesAll && dividesTickets(sum, addingBlocks(schedule) * writers) ? writers : 1;
+}
+
+int64_t tessera::slotsForWriters(const ApartSum &sum, const tile::ScheduleFields &schedule) {
+  SumParts parts = partsOf(sum, schedule);
+  return writersWait(schedule)
+             ? std::max(slotsOfSumParts, placesOfSums(parts.stores(), parts.pieces() > 1))
+             : slotsOfSumParts;
 }
 
 int64_t tessera::ticketsOf(const ApartSum &sum, const tile::ScheduleFields &schedule) {

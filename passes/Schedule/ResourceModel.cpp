@@ -169,12 +169,12 @@ static void addSums(KernelOp kernel, const ScheduleFields &fields, SharedMemoryU
   llvm::SetVector<std::pair<Value, Type>> operands;
   // Parts of one type that a block adds to one view: an even number takes turns at two places.
   llvm::MapVector<std::pair<Value, Type>, llvm::SmallDenseMap<Block *, int64_t>> parts;
-  int64_t ofWriters = slotsOfSumParts;
+  int64_t ofWriters = 0;
   for (ApartSum &sum : findApartSums(kernel)) {
     operands.insert({sum.store.getView(), sum.operand->getResult(0).getType()});
     SumParts own = partsOf(sum, fields);
     parts[{sum.store.getView(), own.stored}][sum.store->getBlock()] += own.stores();
-    ofWriters = std::max(ofWriters, writersOf(sum, fields));
+    ofWriters = std::max(ofWriters, slotsForWriters(sum, fields));
   }
   for (auto &[place, counts] : parts) {
     int64_t places = store == StoreKind::writer ? ofWriters : 0;

@@ -447,20 +447,20 @@ LogicalResult tessera::planSumStores(tile::KernelOp kernel, PipePlan &plan) {
     if (plan.pipes[key].tile)
       continue;
     int64_t writers = store.getTicket() ? writersOf(sum, plan.schedule) : 1;
+    int64_t slots = slotsForWriters(sum, plan.schedule);
     for (int64_t i = 0; i < writers; ++i) {
       PipeInfo &info = plan.pipes[PipeKey(key.first, i)];
       info.tile = tile;
       info.label = plan.makeLabel(kernel, store.getView());
       info.isStored = info.isSum = true;
-      info.slots = std::max<int64_t>(slotsOfSumParts / writers, 1);
+      info.slots = slots / writers;
       info.writer = i;
       info.writers = writers;
     }
     store.emitRemark(writers == 1   ? "a writer adds it"
                      : writers == 2 ? "two writers add it in turn"
                                     : "three writers add it in turn")
-        << ", of which the reducer makes parts of " << tile << " in "
-        << std::max(slotsOfSumParts, writers) << " slots";
+        << ", of which the reducer makes parts of " << tile << " in " << slots << " slots";
   }
   return checkOrder(kernel, plan);
 }

@@ -1,6 +1,6 @@
 // At 192 columns half of the other block's second operand is no whole chunk of the own tile: a block loads half of its own once
-// more, which the reducer multiplies in place of the whole. What leaves are three pieces of 32 columns, each by a writer with a
-// ticket of its own: those of the second block are behind those of the first.
+// more, which the reducer multiplies in place of the whole. What leaves are three pieces of 32 columns, through as many
+// slots to one writer, which passes one ticket on: that of the second block is behind that of the first.
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(tile-warp-specialize,canonicalize,cse)' | FileCheck %s
 
 #s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = writer, staging = own, persistent = dynamic, order = linear, section = 1, cluster = 2, pdl = false, producer_registers = 24, consumer_registers = 208, placement = apart, reducer_registers = 72, loads = pipe, transpose = own, transposer_warps = 4, sums = fixed, exchange = 2>
@@ -41,14 +41,13 @@ tile.kernel @k(%x: !View, %y: !Sums, %z: !View) grid(%m = M ceildiv 128) schedul
 // CHECK: %[[HALF:.*]] = arith.muli %{{.*}}, %c96 : index
 // CHECK: hop.pipe.load %[[THEIRS]], %{{.*}}[%{{.*}}, %[[HALF]]]
 // CHECK: hop.pipe.load %[[OWN]], %{{.*}}[%[[ROW]], %[[HALF]]]
-// CHECK: hop.role @writer1 elected
-// CHECK: hop.pipe.wait
-// CHECK: %[[NUMBER:.*]] = arith.addi %{{.*}}, %c1 : index
-// CHECK: %[[OF_BLOCK:.*]] = arith.muli %{{.*}}, %c3 : index
-// CHECK: %[[TICKET:.*]] = arith.addi %[[NUMBER]], %[[OF_BLOCK]] : index
-// CHECK: hop.ticket.wait %{{.*}}[%[[TICKET]]] tile [64, 32] is
-// CHECK: hop.bulk_store {{.*}} add exchanged
-// CHECK: hop.ticket.pass
+// CHECK: hop.role @writer elected
+// CHECK: hop.pipe.wait %{{.*}} : !hop.pipe<tensor<64x32xf32>, 3>
+// CHECK: %[[RANK:.*]] = hop.cluster_rank
+// CHECK: %[[TICKET:.*]] = arith.addi %{{.*}}, %[[RANK]] : index
+// CHECK: hop.ticket.wait %{{.*}}[%[[TICKET]]] tile [64, 96] is
+// CHECK-COUNT-3: hop.bulk_store {{.*}} add exchanged
+// CHECK: hop.ticket.pass %{{.*}}[%[[TICKET]]]
 // CHECK: hop.role @reducer warpgroups(1)
 // CHECK-DAG: %[[OF_OTHER:.*]] = hop.pipe.wait %[[THEIRS]]
 // CHECK-DAG: %[[MINE:.*]] = hop.pipe.wait %[[OWN]]
