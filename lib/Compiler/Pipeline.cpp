@@ -77,6 +77,7 @@ void buildHopPhase(OpPassManager &pm, int64_t producers) {
   // Behind the check, which wants the same loops in all roles.
   kernels.addPass(createJoinLoops());
   kernels.addPass(createPeekTickets());
+  kernels.addPass(createPassApart());
   kernels.addPass(createPassLate());
 }
 

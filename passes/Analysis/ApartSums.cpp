@@ -134,8 +134,7 @@ int64_t tessera::writersOf(const ApartSum &sum, const tile::ScheduleFields &sche
     return 1;
   SumParts parts = partsOf(sum, schedule);
   int64_t writers = placesOfSums(parts.stores(), parts.pieces() > 1);
-  bool takesAll = exchangesSums(schedule) && writers > 2;
-  return !takesAll && dividesTickets(sum, addingBlocks(schedule) * writers) ? writers : 1;
+  return writers <= 2 && dividesTickets(sum, addingBlocks(schedule) * writers) ? writers : 1;
 }
 
 int64_t tessera::slotsForWriters(const ApartSum &sum, const tile::ScheduleFields &schedule) {
@@ -147,6 +146,11 @@ int64_t tessera::slotsForWriters(const ApartSum &sum, const tile::ScheduleFields
 
 int64_t tessera::ticketsOf(const ApartSum &sum, const tile::ScheduleFields &schedule) {
   return addingBlocks(schedule) * writersOf(sum, schedule);
+}
+
+bool tessera::passesTicketsApart(ArrayRef<ApartSum> sums, const tile::ScheduleFields &schedule) {
+  return writersWait(schedule) && sums.size() == 1 && writersOf(sums.front(), schedule) == 1 &&
+         tile::StoreOp(sums.front().store)->getParentOfType<scf::ForOp>();
 }
 
 /// Whether nothing but other such sums touches the view, whose elements would be another role's.

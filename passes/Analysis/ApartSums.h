@@ -65,12 +65,17 @@ SumParts partsOf(const ApartSum &sum, const tile::ScheduleFields &schedule);
 int64_t placesOfSums(int64_t count, bool ofPieces);
 
 /// How many threads take what leaves of a sum in turn, each with a ticket of its own for every
-/// tile, where a writer waits for tickets: one copies while the other waits. Three pieces of an
-/// exchanged sum are taken by one thread: passing a ticket on takes longer than copying a piece.
+/// tile, where a writer waits for tickets: one copies while the other waits. Three pieces are taken
+/// by one thread: passing a ticket on takes longer than copying a piece, and another thread does
+/// it.
 int64_t writersOf(const ApartSum &sum, const tile::ScheduleFields &schedule);
 
 /// Slots in which the role hands what leaves of a sum to all its writers.
 int64_t slotsForWriters(const ApartSum &sum, const tile::ScheduleFields &schedule);
+
+/// Whether another thread than the writer passes tickets on (`hop-pass-apart`): one has a warp of
+/// its own beside the producer and one writer.
+bool passesTicketsApart(llvm::ArrayRef<ApartSum> sums, const tile::ScheduleFields &schedule);
 
 /// Tickets of a tile of a sum in a fixed order: one for each thread that adds to it, in the blocks
 /// of a cluster that make it together.

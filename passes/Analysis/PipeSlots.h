@@ -27,6 +27,9 @@ constexpr int64_t slotsOfSums = 2;
 /// Slots of the pipe in which a role that makes sums hands parts of them to a writer: it fills one
 /// while a copy reads the other.
 constexpr int64_t slotsOfSumParts = 2;
+/// Slots of the pipe in which a writer hands tickets to the thread that passes them on: number and
+/// value of one, and of the next.
+constexpr int64_t slotsOfPasses = 4;
 /// And of those between consumers of different programs (placement = divided).
 constexpr int64_t slotsOfCrossings = 2;
 /// Slots of the pipes of a role that transposes (transpose = apart), likewise.

@@ -107,6 +107,60 @@ def PeekTickets : Pass<"hop-peek-tickets", "::tessera::hop::KernelOp"> {
   let dependentDialects = ["::tessera::hop::HopDialect", "::mlir::arith::ArithDialect"];
 }
 
+def PassApart : Pass<"hop-pass-apart", "::tessera::hop::KernelOp"> {
+  let summary = "Pass tickets on by a thread of its own";
+  let description = [{
+    A thread that passes a ticket on waits until all that it wrote can be seen by the whole device, also for the copy that it has
+    just begun and for the ticket that it asks for. Where one role of one thread adds in loops, beside a role that makes sums, and
+    a warp of its warpgroup is free, another thread passes its tickets on, a *passer*. The writer waits until its copies have been
+    written, hands the number and the value of the ticket over, and goes on.
+
+    The pipe orders the copies before the pass: they have been written when the writer arrives at its barrier, and what the
+    passer has seen by it, it passes on. The passer waits for the writer alone, and the writer for the passer until that has
+    taken what lies in the pipe. So nobody waits for ever for them. A number below 0 ends it.
+
+    All tickets are of the same tiles. Where two threads add, each passes its own on.
+
+    ```mlir
+    hop.role @writer elected {
+    ^bb0(%wg: index):
+      scf.for %i = %first to %past step %c1 {
+        hop.ticket.wait %S[%i] tile [64, 64] is %x : !tile.view<[M, 64], f32>
+        hop.bulk_store %part, %S[%row, %c0] add : !hop.shared<tensor<64x64xf32>, rows = 64>, !tile.view<[M, 64], f32>
+        hop.ticket.pass %S[%i] tile [64, 64] to %y : !tile.view<[M, 64], f32>
+      }
+    }
+    // becomes
+    hop.role @writer elected {
+    ^bb0(%wg: index):
+      scf.for %i = %first to %past step %c1 {
+        hop.ticket.wait %S[%i] tile [64, 64] is %x : !tile.view<[M, 64], f32>
+        hop.bulk_store %part, %S[%row, %c0] add : !hop.shared<tensor<64x64xf32>, rows = 64>, !tile.view<[M, 64], f32>
+        hop.bulk_store_wait
+        hop.pipe.put %passes, %number : !hop.pipe<tensor<1xi32>, 4>
+        hop.pipe.put %passes, %value : !hop.pipe<tensor<1xi32>, 4>
+      }
+      hop.pipe.put %passes, %none : !hop.pipe<tensor<1xi32>, 4>
+    }
+    hop.role @passer elected {
+    ^bb0(%wg: index):
+      %first_number = hop.pipe.get %passes : !hop.pipe<tensor<1xi32>, 4>
+      scf.while (%number = %first_number) : (i32) -> i32 {
+        %is_ticket = arith.cmpi sge, %number, %zero : i32
+        scf.condition(%is_ticket) %number : i32
+      } do {
+      ^bb0(%number: i32):
+        %value = hop.pipe.get %passes : !hop.pipe<tensor<1xi32>, 4>
+        hop.ticket.pass %S[%i] tile [64, 64] to %y : !tile.view<[M, 64], f32>
+        %next = hop.pipe.get %passes : !hop.pipe<tensor<1xi32>, 4>
+        scf.yield %next : i32
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 def PassLate : Pass<"hop-pass-late", "::tessera::hop::KernelOp"> {
   let summary = "Pass a ticket on under the copy of the next step";
   let description = [{

@@ -170,7 +170,10 @@ static void addSums(KernelOp kernel, const ScheduleFields &fields, SharedMemoryU
   // Parts of one type that a block adds to one view: an even number takes turns at two places.
   llvm::MapVector<std::pair<Value, Type>, llvm::SmallDenseMap<Block *, int64_t>> parts;
   int64_t ofWriters = 0;
-  for (ApartSum &sum : findApartSums(kernel)) {
+  SmallVector<ApartSum> sums = findApartSums(kernel);
+  if (passesTicketsApart(sums, fields))
+    use.barriers += slotsOfPasses * (sizeof(int32_t) + 2 * hopper::mbarrierBytes);
+  for (ApartSum &sum : sums) {
     operands.insert({sum.store.getView(), sum.operand->getResult(0).getType()});
     SumParts own = partsOf(sum, fields);
     parts[{sum.store.getView(), own.stored}][sum.store->getBlock()] += own.stores();

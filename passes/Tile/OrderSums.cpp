@@ -56,7 +56,6 @@ private:
   Neighbour neighbour(const OrderedSum &sum, bool above);
   Value comesTo(const Neighbour &neighbour, const OrderedSum &sum, ImplicitLocOpBuilder &builder);
   Value numberOf(StoreOp store, ImplicitLocOpBuilder &builder);
-  const ApartSum *apartOf(StoreOp store);
   int64_t ticketsOf(StoreOp store);
   bool mayPassLate(const OrderedSum &sum);
 
@@ -144,28 +143,21 @@ Value TicketWriter::comesTo(const Neighbour &neighbour, const OrderedSum &sum,
   return comes;
 }
 
-/// The sum of a role of its own that `store` adds; null where another role makes it.
-const ApartSum *TicketWriter::apartOf(StoreOp store) {
-  auto found = llvm::find_if(apart, [&](const ApartSum &sum) { return sum.store == store; });
-  return found == apart.end() ? nullptr : &*found;
-}
-
 /// Of a tile: one for each thread that adds parts of it.
 int64_t TicketWriter::ticketsOf(StoreOp store) {
-  const ApartSum *sum = apartOf(store);
-  return sum ? tessera::ticketsOf(*sum, kernel.getScheduleFields()) : 1;
+  for (const ApartSum &sum : apart)
+    if (sum.store == store)
+      return tessera::ticketsOf(sum, kernel.getScheduleFields());
+  return 1;
 }
 
 /// Whether a ticket may come more than a step behind the copy. Where grid points lie one tile apart
-/// a step is as long as a ticket takes, and with a mask they begin a step apart. In turn they begin
-/// at one tile where sections go down. And in loops over parts all begin at the same part: there it
-/// pays for one part in three pieces, whose steps are shorter than a ticket takes.
+/// a step is as long as a ticket takes, and with a mask they begin a step apart. Loops over parts
+/// have few steps, and all grid points begin at the same part. In turn they begin at one tile where
+/// sections go down.
 bool TicketWriter::mayPassLate(const OrderedSum &sum) {
-  ScheduleFields schedule = kernel.getScheduleFields();
-  const ApartSum *apart = apartOf(sum.store);
-  bool isShort = apart && partsOf(*apart, schedule).stores() == 3;
-  return schedule.store == StoreKind::writer && order != OrderKind::Turns &&
-         (sum.loops.size() <= 1 || isShort) && tilesApart(kernel, sum) * together > 1;
+  return kernel.getScheduleFields().store == StoreKind::writer && sum.loops.size() <= 1 &&
+         order != OrderKind::Turns && tilesApart(kernel, sum) * together > 1;
 }
 
 /// The number of the tile's first ticket among those of the view, behind those of the views before.

@@ -101,12 +101,12 @@ def TileOrderSums : Pass<"tile-order-sums", "::tessera::tile::KernelOp"> {
     }
     ```
 
-    Where a writer waits (`store = writer`) and makes a tile of an even number of parts, two writers take these in turn. A
-    tile that has one part leaves in pieces of 32 columns, three of them by three writers. Then a tile has a ticket for each.
-    Three pieces of a sum that two grid points make together (below) are added by one writer, which passes one ticket on.
+    Where a writer waits (`store = writer`) and makes a tile of an even number of parts, two writers take these in turn, and the
+    tile has a ticket for each. A tile that has one part leaves in pieces of 32 columns. One writer takes three of them, and
+    passes one ticket on.
 
-    Where a writer waits and grid points lie more than one tile apart, not in turns, the store is marked `tile.late_ticket`: its
-    ticket may be passed on when the next copy is on its way. In loops over parts that is so for three pieces of one part.
+    Where a writer waits and grid points lie more than one tile apart, not in turns and not in loops over parts, the store is
+    marked `tile.late_ticket`: its ticket may be passed on when the next copy is on its way.
 
     With `exchange` two grid points make a sum together, and pairs follow each other. The tile has tickets for the writers of
     both, those of the second behind those of the first:

@@ -457,9 +457,7 @@ LogicalResult tessera::planSumStores(tile::KernelOp kernel, PipePlan &plan) {
       info.writer = i;
       info.writers = writers;
     }
-    store.emitRemark(writers == 1   ? "a writer adds it"
-                     : writers == 2 ? "two writers add it in turn"
-                                    : "three writers add it in turn")
+    store.emitRemark(writers == 1 ? "a writer adds it" : "two writers add it in turn")
         << ", of which the reducer makes parts of " << tile << " in " << slots << " slots";
   }
   return checkOrder(kernel, plan);

@@ -142,6 +142,16 @@ def without_wait(before, number=1, skipped=0):
     return damage
 
 
+def without_wait_behind(after):
+    """Goes on without the first wait behind the first `after`."""
+
+    def damage(text):
+        place = text.index(after)
+        return text[:place] + text[place:].replace("@!done bra again;", "", 1)
+
+    return damage
+
+
 #: A copy to the other block of a cluster.
 SENT = r"cp\.async\.bulk\.shared::cluster\.shared::cta\.mbarrier::complete_tx::bytes[^;]*;"
 

@@ -14,7 +14,7 @@ import sys
 from damages import (
     SENT, arrive_before_copies, each_for_itself, early_to_one_block, give_back_early, give_back_unread,
     give_back_untransposed, half_of_role, lend_early, not_expected, read_late, release_early, replaced,
-    to_one_block, wait_less, without, without_last_wait, without_role_barrier, without_wait,
+    to_one_block, wait_less, without, without_last_wait, without_role_barrier, without_wait, without_wait_behind,
 )  # fmt: skip
 
 KEYS = 320  # 5 steps of the loop
@@ -138,6 +138,15 @@ LATE = {
     "given back unread": (replaced(r"bulk\.wait_group\.read 0;", "bulk.wait_group.read 1;"), {"race", "slot-overwritten"}),
     "last in flight": (replaced(r"bulk\.wait_group 0;", "bulk.wait_group 1;"), {"race"}),
 }
+# What the thread takes that passes tickets on for another one. The writer waits for the end of its copies.
+PASSER = {
+    **{name: TICKETS["damages"][name] for name in (
+        "wait", "early wait", "pass", "relaxed pass", "relaxed pass behind a fence", "relaxed wait", "narrow pass", "fence",
+        "read, not written",
+    )},
+    "copies in flight": (replaced(r"bulk\.wait_group 0;", "bulk.wait_group 1;"), {"race"}),
+    "not handed over": (without_wait_behind("st.release.gpu"), {"race", "over-arrival", "deadlock"}),
+}  # fmt: skip
 CASES = {
     # A computed operand.
     "operand": {
@@ -318,6 +327,13 @@ CASES = {
         "damages": LATE,
         "schedule": "placement=apart,sums=fixed,store=writer,consumers=2,stages=2",
         "buffers": {**TICKETS["buffers"], "tickets": {"type": "s32", "shape": [2 * KEYS // 64], "fill": "zero"}},
+    },
+    # Of one writer, for whom another thread passes tickets on.
+    "tickets-passer": {
+        **TICKETS,
+        "defines": ["-DFORM=2"],
+        "damages": PASSER,
+        "schedule": "placement=apart,sums=fixed,store=writer,consumers=2,stages=2",
     },
     # Of two pairs of blocks, which make the sums together: each block has two writers for its half of the columns.
     "tickets-pairs": {
