@@ -129,27 +129,17 @@ bool tessera::dividesTickets(const ApartSum &sum, int64_t tickets) {
   return columns != ShapedType::kDynamic && columns % ofTile == 0 && ofTile % tickets == 0;
 }
 
-int64_t tessera::writersOf(const ApartSum &sum, const tile::ScheduleFields &schedule) {
-  if (!writersWait(schedule))
-    return 1;
-  SumParts parts = partsOf(sum, schedule);
-  int64_t writers = placesOfSums(parts.stores(), parts.pieces() > 1);
-  return writers <= 2 && dividesTickets(sum, addingBlocks(schedule) * writers) ? writers : 1;
-}
-
-int64_t tessera::slotsForWriters(const ApartSum &sum, const tile::ScheduleFields &schedule) {
+int64_t tessera::slotsForWriter(const ApartSum &sum, const tile::ScheduleFields &schedule) {
   SumParts parts = partsOf(sum, schedule);
   return writersWait(schedule)
              ? std::max(slotsOfSumParts, placesOfSums(parts.stores(), parts.pieces() > 1))
              : slotsOfSumParts;
 }
 
-int64_t tessera::ticketsOf(const ApartSum &sum, const tile::ScheduleFields &schedule) {
-  return addingBlocks(schedule) * writersOf(sum, schedule);
-}
+int64_t tessera::ticketsOf(const tile::ScheduleFields &schedule) { return addingBlocks(schedule); }
 
 bool tessera::passesTicketsApart(ArrayRef<ApartSum> sums, const tile::ScheduleFields &schedule) {
-  return writersWait(schedule) && sums.size() == 1 && writersOf(sums.front(), schedule) == 1 &&
+  return writersWait(schedule) && sums.size() == 1 &&
          tile::StoreOp(sums.front().store)->getParentOfType<scf::ForOp>();
 }
 

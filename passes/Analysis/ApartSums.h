@@ -46,8 +46,8 @@ struct SumParts {
   bool ofRows;
   mlir::RankedTensorType tile;
   /// What leaves at a time: a part, or a piece of its columns. Pieces of an exchanged sum leave
-  /// room in shared memory for the operands of two blocks, and those of a part without another one
-  /// that waits for tickets are taken by several writers.
+  /// room in shared memory for the operands of two blocks, and of a part without another one that
+  /// waits for tickets a copy reads one while the next is written.
   mlir::RankedTensorType stored;
 
   int64_t pieces() const { return tile.getDimSize(1) / stored.getDimSize(1); }
@@ -64,22 +64,14 @@ SumParts partsOf(const ApartSum &sum, const tile::ScheduleFields &schedule);
 /// memory, so that a copy reads one while another is written. Those of pieces are small.
 int64_t placesOfSums(int64_t count, bool ofPieces);
 
-/// How many threads take what leaves of a sum in turn, each with a ticket of its own for every
-/// tile, where a writer waits for tickets: one copies while the other waits. Three pieces are taken
-/// by one thread: passing a ticket on takes longer than copying a piece, and another thread does
-/// it.
-int64_t writersOf(const ApartSum &sum, const tile::ScheduleFields &schedule);
+/// Slots in which the role hands what leaves of a sum to a writer.
+int64_t slotsForWriter(const ApartSum &sum, const tile::ScheduleFields &schedule);
 
-/// Slots in which the role hands what leaves of a sum to all its writers.
-int64_t slotsForWriters(const ApartSum &sum, const tile::ScheduleFields &schedule);
-
-/// Whether another thread than the writer passes tickets on (`hop-pass-apart`): one has a warp of
-/// its own beside the producer and one writer.
+/// Whether another thread than the writer passes tickets on (`hop-pass-apart`).
 bool passesTicketsApart(llvm::ArrayRef<ApartSum> sums, const tile::ScheduleFields &schedule);
 
-/// Tickets of a tile of a sum in a fixed order: one for each thread that adds to it, in the blocks
-/// of a cluster that make it together.
-int64_t ticketsOf(const ApartSum &sum, const tile::ScheduleFields &schedule);
+/// Tickets of a tile of a sum in a fixed order: one for each block that adds to it.
+int64_t ticketsOf(const tile::ScheduleFields &schedule);
 
 /// Whether a tile of the sum can have several: they are counted as tiles of fewer columns.
 bool dividesTickets(const ApartSum &sum, int64_t tickets);

@@ -119,11 +119,11 @@ def PassApart : Pass<"hop-pass-apart", "::tessera::hop::KernelOp"> {
     passer has seen by it, it passes on. The passer waits for the writer alone, and the writer for the passer until that has
     taken what lies in the pipe. So nobody waits for ever for them. A number below 0 ends it.
 
-    All tickets are of the same tiles. Where two threads add, each passes its own on.
+    All tickets are of the same tiles. Where two roles add, each passes its own on.
 
     ```mlir
     hop.role @writer elected {
-    ^bb0(%wg: index):
+    ^bb0(%w: index):
       scf.for %i = %first to %past step %c1 {
         hop.ticket.wait %S[%i] tile [64, 64] is %x : !tile.view<[M, 64], f32>
         hop.bulk_store %part, %S[%row, %c0] add : !hop.shared<tensor<64x64xf32>, rows = 64>, !tile.view<[M, 64], f32>
@@ -132,7 +132,7 @@ def PassApart : Pass<"hop-pass-apart", "::tessera::hop::KernelOp"> {
     }
     // becomes
     hop.role @writer elected {
-    ^bb0(%wg: index):
+    ^bb0(%w: index):
       scf.for %i = %first to %past step %c1 {
         hop.ticket.wait %S[%i] tile [64, 64] is %x : !tile.view<[M, 64], f32>
         hop.bulk_store %part, %S[%row, %c0] add : !hop.shared<tensor<64x64xf32>, rows = 64>, !tile.view<[M, 64], f32>
@@ -143,15 +143,17 @@ def PassApart : Pass<"hop-pass-apart", "::tessera::hop::KernelOp"> {
       hop.pipe.put %passes, %none : !hop.pipe<tensor<1xi32>, 4>
     }
     hop.role @passer elected {
-    ^bb0(%wg: index):
+    ^bb0(%p: index):
       %first_number = hop.pipe.get %passes : !hop.pipe<tensor<1xi32>, 4>
-      scf.while (%number = %first_number) : (i32) -> i32 {
-        %is_ticket = arith.cmpi sge, %number, %zero : i32
-        scf.condition(%is_ticket) %number : i32
+      scf.while (%now = %first_number) : (i32) -> i32 {
+        %is_ticket = arith.cmpi sge, %now, %zero : i32
+        scf.condition(%is_ticket) %now : i32
       } do {
-      ^bb0(%number: i32):
-        %value = hop.pipe.get %passes : !hop.pipe<tensor<1xi32>, 4>
-        hop.ticket.pass %S[%i] tile [64, 64] to %y : !tile.view<[M, 64], f32>
+      ^bb0(%ticket: i32):
+        %to = hop.pipe.get %passes : !hop.pipe<tensor<1xi32>, 4>
+        %at = arith.index_cast %ticket : i32 to index
+        %y = arith.index_cast %to : i32 to index
+        hop.ticket.pass %S[%at] tile [64, 64] to %y : !tile.view<[M, 64], f32>
         %next = hop.pipe.get %passes : !hop.pipe<tensor<1xi32>, 4>
         scf.yield %next : i32
       }

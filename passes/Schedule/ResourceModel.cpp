@@ -169,7 +169,7 @@ static void addSums(KernelOp kernel, const ScheduleFields &fields, SharedMemoryU
   llvm::SetVector<std::pair<Value, Type>> operands;
   // Parts of one type that a block adds to one view: an even number takes turns at two places.
   llvm::MapVector<std::pair<Value, Type>, llvm::SmallDenseMap<Block *, int64_t>> parts;
-  int64_t ofWriters = 0;
+  int64_t ofWriter = 0;
   SmallVector<ApartSum> sums = findApartSums(kernel);
   if (passesTicketsApart(sums, fields))
     use.barriers += slotsOfPasses * (sizeof(int32_t) + 2 * hopper::mbarrierBytes);
@@ -177,10 +177,10 @@ static void addSums(KernelOp kernel, const ScheduleFields &fields, SharedMemoryU
     operands.insert({sum.store.getView(), sum.operand->getResult(0).getType()});
     SumParts own = partsOf(sum, fields);
     parts[{sum.store.getView(), own.stored}][sum.store->getBlock()] += own.stores();
-    ofWriters = std::max(ofWriters, slotsForWriters(sum, fields));
+    ofWriter = std::max(ofWriter, slotsForWriter(sum, fields));
   }
   for (auto &[place, counts] : parts) {
-    int64_t places = store == StoreKind::writer ? ofWriters : 0;
+    int64_t places = store == StoreKind::writer ? ofWriter : 0;
     if (store == StoreKind::tma)
       for (auto &[block, count] : counts)
         places = std::max(places, placesOfSums(count, exchanged));

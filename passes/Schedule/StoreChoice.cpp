@@ -93,7 +93,7 @@ std::optional<std::string> ScheduleSearch::rejectSums(const Candidate &candidate
            "for each, or blocks that make them together; use cluster = 1, exchange = 1 or sums = "
            "any";
   if (exchanges && !llvm::all_of(sums, [&](const ApartSum &sum) {
-        return dividesTickets(sum, ticketsOf(sum, fields));
+        return dividesTickets(sum, ticketsOf(fields));
       }))
     return "sums in a fixed order that two blocks make together have tickets for parts of their "
            "columns, which takes a view of as many as whole tiles have; use exchange = 0 or sums = "

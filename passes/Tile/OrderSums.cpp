@@ -143,12 +143,10 @@ Value TicketWriter::comesTo(const Neighbour &neighbour, const OrderedSum &sum,
   return comes;
 }
 
-/// Of a tile: one for each thread that adds parts of it.
+/// Of a tile: one for each block that adds a part of it.
 int64_t TicketWriter::ticketsOf(StoreOp store) {
-  for (const ApartSum &sum : apart)
-    if (sum.store == store)
-      return tessera::ticketsOf(sum, kernel.getScheduleFields());
-  return 1;
+  bool isApart = llvm::any_of(apart, [&](const ApartSum &sum) { return sum.store == store; });
+  return isApart ? tessera::ticketsOf(kernel.getScheduleFields()) : 1;
 }
 
 /// Whether a ticket may come more than a step behind the copy. Where grid points lie one tile apart

@@ -101,15 +101,11 @@ def TileOrderSums : Pass<"tile-order-sums", "::tessera::tile::KernelOp"> {
     }
     ```
 
-    Where a writer waits (`store = writer`) and makes a tile of an even number of parts, two writers take these in turn, and the
-    tile has a ticket for each. A tile that has one part leaves in pieces of 32 columns. One writer takes three of them, and
-    passes one ticket on.
-
     Where a writer waits and grid points lie more than one tile apart, not in turns and not in loops over parts, the store is
     marked `tile.late_ticket`: its ticket may be passed on when the next copy is on its way.
 
-    With `exchange` two grid points make a sum together, and pairs follow each other. The tile has tickets for the writers of
-    both, those of the second behind those of the first:
+    With `exchange` two grid points make a sum together, and pairs follow each other. The tile has a ticket for
+    each, that of the second behind that of the first:
 
     ```mlir
     %pair = arith.divui %n, %c2 : index
@@ -117,7 +113,7 @@ def TileOrderSums : Pass<"tile-order-sums", "::tessera::tile::KernelOp"> {
     %leader_of_next = arith.muli %next, %c2 : index      // the bounds of loops are those of the pair's first grid point
     %comes = arith.cmpi slt, %leader_of_next, %count : index
     %y = arith.select %comes, %next, %c0 : index
-    %number = arith.muli %j, %c4 : index                 // of two writers each
+    %number = arith.muli %j, %c2 : index                 // one of each
     tile.store %t, %S[%row, %c0] add ticket %number from %x to %y : tensor<64x256xf32>, !tile.view<[M, 256], f32>
     ```
   }];

@@ -446,19 +446,13 @@ LogicalResult tessera::planSumStores(tile::KernelOp kernel, PipePlan &plan) {
     plan.accesses[store] = key;
     if (plan.pipes[key].tile)
       continue;
-    int64_t writers = store.getTicket() ? writersOf(sum, plan.schedule) : 1;
-    int64_t slots = slotsForWriters(sum, plan.schedule);
-    for (int64_t i = 0; i < writers; ++i) {
-      PipeInfo &info = plan.pipes[PipeKey(key.first, i)];
-      info.tile = tile;
-      info.label = plan.makeLabel(kernel, store.getView());
-      info.isStored = info.isSum = true;
-      info.slots = slots / writers;
-      info.writer = i;
-      info.writers = writers;
-    }
-    store.emitRemark(writers == 1 ? "a writer adds it" : "two writers add it in turn")
-        << ", of which the reducer makes parts of " << tile << " in " << slots << " slots";
+    PipeInfo &info = plan.pipes[key];
+    info.tile = tile;
+    info.label = plan.makeLabel(kernel, store.getView());
+    info.isStored = info.isSum = true;
+    info.slots = slotsForWriter(sum, plan.schedule);
+    store.emitRemark("a writer adds it, of which the reducer makes parts of ")
+        << tile << " in " << *info.slots << " slots";
   }
   return checkOrder(kernel, plan);
 }

@@ -33,8 +33,6 @@ struct PipeInfo {
   /// These results are sums, of which a reducer fills in the parts.
   bool isSum = false;
   unsigned writer = 0;
-  /// So many pipes take the parts of these sums in turn, each with a writer of its own.
-  int64_t writers = 1;
   /// Computed tiles go through it: to the role that makes sums of them, or from the role that
   /// converts what is loaded, or between consumers of different programs.
   bool isComputed = false, isConverted = false;
@@ -85,12 +83,6 @@ struct PipePlan {
   std::optional<DotDivision> division;
 
   PipeInfo &pipeOf(mlir::Operation *op) { return pipes.find(accesses.lookup(op))->second; }
-  /// The pipe of part `part` of the sum that `store` adds.
-  PipeInfo &pipeOf(tile::StoreOp store, int64_t part) {
-    PipeKey first = accesses.lookup(store);
-    int64_t writers = pipes.find(first)->second.writers;
-    return pipes.find(PipeKey(first.first, first.second + part % writers))->second;
-  }
   bool isPiped(mlir::Operation *op) const { return accesses.contains(op); }
   /// Whether `op` makes a tile that another role multiplies.
   bool isHandedOver(mlir::Operation *op) { return isPiped(op) && pipeOf(op).isComputed; }

@@ -19,13 +19,9 @@ FailureOr<RoleAssignment> RoleAssignment::get(tile::KernelOp kernel, PipePlan &p
       return success();
     // The indices, and the ticket or the numbers of gathered rows; not the tile.
     ValueRange place = op->getOperands().drop_front();
-    auto store = dyn_cast<tile::StoreOp>(op);
-    if (!store)
+    if (!isa<tile::StoreOp>(op))
       return assignment.assignCopy(op, place, plan.pipeOf(op).filler);
-    for (int64_t i = 0, writers = plan.pipeOf(op).writers; i < writers; ++i)
-      if (failed(assignment.assignCopy(op, place, plan.pipeOf(store, i).writer)))
-        return failure();
-    return success();
+    return assignment.assignCopy(op, place, plan.pipeOf(op).writer);
   });
   if (walk.wasInterrupted())
     return failure();

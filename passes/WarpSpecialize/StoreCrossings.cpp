@@ -39,24 +39,17 @@ SmallVector<Value> Slicer::placeOf(tile::StoreOp store, const ApartSum *sum, int
   return indices;
 }
 
-/// The number of the ticket of this role, and the extents of what has one: where several writers
-/// take the parts of a tile, in one block or in both of a cluster, each of these has as many
-/// columns of it.
+/// The number of the ticket of this block, and the extents of what has one: where both blocks of a
+/// cluster add to a tile, half of its columns.
 std::pair<Value, SmallVector<int64_t>> Slicer::ticketOf(tile::StoreOp store, OpBuilder &builder) {
   auto tile = cast<RankedTensorType>(store.getValue().getType());
   SmallVector<int64_t> extents(tile.getShape());
   Value number = whole.lookupOrDefault(store.getTicket());
   Location loc = store.getLoc();
-  int64_t writers = plan.isPiped(store) ? plan.pipeOf(store).writers : 1;
-  extents.back() /= writers * (plan.exchanges ? exchangingBlocks : 1);
-  auto move = [&](Value by) { number = arith::AddIOp::create(builder, loc, number, by); };
-  for (int64_t i = 1; i < writers; ++i)
-    if (plan.pipeOf(store, i).writer == role)
-      move(arith::ConstantIndexOp::create(builder, loc, i));
   if (plan.exchanges) {
+    extents.back() /= exchangingBlocks;
     Value rank = hop::ClusterRankOp::create(builder, loc, builder.getIndexType());
-    move(arith::MulIOp::create(builder, loc, rank,
-                               arith::ConstantIndexOp::create(builder, loc, writers)));
+    number = arith::AddIOp::create(builder, loc, number, rank);
   }
   return {number, extents};
 }
@@ -126,7 +119,7 @@ void Slicer::writePieces(const ApartSum &sum, int64_t number, Value part, OpBuil
     if (parts.pieces() > 1)
       piece = hop::ColumnsOp::create(builder, loc, parts.stored, part, i);
     if (plan.isPiped(store))
-      writeTile(loc, piece, plan.pipeOf(store, first + i), builder);
+      writeTile(loc, piece, plan.pipeOf(store), builder);
     else
       tile::StoreOp::create(builder, loc, piece, whole.lookup(store.getView()),
                             i == 0 ? place : placeOf(store, &sum, first + i, builder),
@@ -148,15 +141,13 @@ void Slicer::writeSum(const ApartSum &sum, OpBuilder &builder) {
     writeTicketPass(store, builder);
 }
 
-/// Copies a result, or those parts of a sum that come through a pipe of this role.
+/// Copies a result, or the parts of a sum.
 void Slicer::writeBulkStore(tile::StoreOp store, OpBuilder &builder) {
   Location loc = store.getLoc();
   const ApartSum *sum = plan.sumOf(store);
   bool isFirst = true;
   for (int64_t i = 0, count = sum ? plan.partsOf(*sum).stores() : 1; i < count; ++i) {
-    PipeInfo &info = plan.pipeOf(store, i);
-    if (info.writer != role)
-      continue;
+    PipeInfo &info = plan.pipeOf(store);
     auto wait = hop::PipeWaitOp::create(builder, loc, slotType(info.pipe), info.pipe);
     if (std::exchange(isFirst, false))
       writeTicketWait(store, builder);

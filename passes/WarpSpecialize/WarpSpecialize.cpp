@@ -260,13 +260,9 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
                        schedule.producerRegisters, /*loads=*/true});
     for (auto [i, pipe] : llvm::enumerate(llvm::make_filter_range(plan.pipes, isLoaded)))
       pipe.second.filler = i % count;
-    unsigned firstWriter = roles.size();
-    int64_t writers = 0;
-    for (auto &pipe : llvm::make_filter_range(plan.pipes, isStored))
-      writers = std::max(writers, pipe.second.writers);
-    for (int64_t i = 0; i < writers; ++i)
-      roles.push_back({writers == 1 ? "writer" : ("writer" + Twine(i)).str(), std::nullopt,
-                       schedule.producerRegisters});
+    unsigned writer = roles.size();
+    if (llvm::any_of(plan.pipes, isStored))
+      roles.push_back({"writer", std::nullopt, schedule.producerRegisters});
     unsigned finder = roles.size();
     if (plan.findsBounds()) {
       roles.push_back({"finder", std::nullopt, schedule.producerRegisters});
@@ -284,7 +280,7 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
                        /*transposes=*/false, /*converts=*/true});
     for (auto &[key, pipe] : plan.pipes) {
       pipe.transposer = transposer;
-      pipe.writer += firstWriter;
+      pipe.writer = writer;
       if (pipe.isStored || pipe.isComputed)
         pipe.filler = pipe.isConverted ? converter
                       : pipe.isBound   ? finder

@@ -39,34 +39,28 @@ tile.kernel @k(%x: !View, %y: !Sums, %z: !Sums) grid(%m = M ceildiv 128) schedul
 // CHECK: hop.role @consumer
 // CHECK-NOT: hop.ticket
 
-// Two writers wait, each for its ticket of the tile, and add the parts that the reducer hands them in turn.
-// WRITER: %[[ONE:.*]] = hop.pipe.create "y.1" : !hop.pipe<tensor<64x64xf32>, 1>
-// WRITER: %[[OTHER:.*]] = hop.pipe.create "y.2" : !hop.pipe<tensor<64x64xf32>, 1>
-// WRITER: hop.role @writer0 elected registers(24)
+// A writer waits for the ticket of the tile, and adds the parts that the reducer hands it one after the other.
+// WRITER: %[[PARTS:.*]] = hop.pipe.create "y.1" : !hop.pipe<tensor<64x64xf32>, 2>
+// WRITER: hop.role @writer elected registers(24)
 // WRITER: scf.for %[[J:.*]] =
-// WRITER: %[[FIRST:.*]] = hop.pipe.wait %[[ONE]]
-// WRITER-NEXT: hop.ticket.wait %{{.*}}[%[[J]]] tile [64, 64] is %{{.*}} : !tile.view
+// WRITER: %[[FIRST:.*]] = hop.pipe.wait %[[PARTS]]
+// WRITER-NEXT: hop.ticket.wait %{{.*}}[%[[J]]] tile [64, 128] is %{{.*}} : !tile.view
 // WRITER-NEXT: hop.bulk_store %[[FIRST]], %{{.*}}[%[[J]], %{{.*}}] add
-// WRITER-NEXT: hop.pipe.release %[[ONE]], %[[FIRST]]
-// WRITER-NEXT: hop.ticket.pass %{{.*}}[%[[J]]] tile [64, 64] to %
-// WRITER: hop.role @writer1 elected registers(24)
-// WRITER: scf.for %[[J:.*]] =
-// WRITER-NOT: hop.pipe.wait %[[ONE]]
-// WRITER: %[[SECOND:.*]] = hop.pipe.wait %[[OTHER]]
-// WRITER: %[[NEXT:.*]] = arith.addi %[[J]], %c1
-// WRITER-NEXT: hop.ticket.wait %{{.*}}[%[[NEXT]]] tile [64, 64] is %{{.*}} : !tile.view
+// WRITER: hop.pipe.release %[[PARTS]], %[[FIRST]]
+// WRITER: %[[SECOND:.*]] = hop.pipe.wait %[[PARTS]]
+// WRITER-NOT: hop.ticket.wait
 // WRITER: hop.bulk_store %[[SECOND]], %{{.*}}[%[[J]], %{{.*}}] add
-// WRITER-NEXT: hop.pipe.release %[[OTHER]], %[[SECOND]]
-// WRITER: hop.ticket.pass %{{.*}} tile [64, 64] to %
+// WRITER: hop.pipe.release %[[PARTS]], %[[SECOND]]
+// WRITER: hop.ticket.pass %{{.*}}[%[[J]]] tile [64, 128] to %
 // WRITER: hop.role @reducer
 // WRITER-NOT: hop.ticket
 // WRITER: %[[PART:.*]] = hop.mma
-// WRITER: %[[SLOT:.*]] = hop.pipe.acquire %[[ONE]]
+// WRITER: %[[SLOT:.*]] = hop.pipe.acquire %[[PARTS]]
 // WRITER-NEXT: hop.stage %[[PART]], %[[SLOT]]
 // WRITER-NEXT: hop.warpgroup_sync
-// WRITER-NEXT: hop.pipe.commit %[[ONE]], %[[SLOT]]
+// WRITER-NEXT: hop.pipe.commit %[[PARTS]], %[[SLOT]]
 // WRITER: hop.mma
-// WRITER: hop.pipe.commit %[[OTHER]]
+// WRITER: hop.pipe.commit %[[PARTS]]
 // WRITER: hop.role @consumer
 // WRITER-NOT: hop.ticket
-// WRITER-NOT: hop.pipe.acquire %[[ONE]]
+// WRITER-NOT: hop.pipe.acquire %[[PARTS]]

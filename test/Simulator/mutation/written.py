@@ -129,21 +129,13 @@ TICKETS = {
         "read, not written": (replaced(r"bulk\.wait_group 0;", "bulk.wait_group.read 0;"), {"race"}),
     },
 }  # fmt: skip
-# What passes a ticket on under the next copy.
-LATE = {
-    **TICKETS["damages"],
-    "relaxed peek": (replaced(r"ld\.acquire(\.gpu\.global\.b32 %r)", r"ld.relaxed\1"), {"race"}),
-    "two in flight": (replaced(r"bulk\.wait_group 1;", "bulk.wait_group 2;"), {"race"}),
-    "late, read, not written": (replaced(r"bulk\.wait_group 1;", "bulk.wait_group.read 1;"), {"race"}),
-    "given back unread": (replaced(r"bulk\.wait_group\.read 0;", "bulk.wait_group.read 1;"), {"race", "slot-overwritten"}),
-    "last in flight": (replaced(r"bulk\.wait_group 0;", "bulk.wait_group 1;"), {"race"}),
-}
 # What the thread takes that passes tickets on for another one. The writer waits for the end of its copies.
 PASSER = {
     **{name: TICKETS["damages"][name] for name in (
         "wait", "early wait", "pass", "relaxed pass", "relaxed pass behind a fence", "relaxed wait", "narrow pass", "fence",
         "read, not written",
     )},
+    "relaxed peek": (replaced(r"ld\.acquire(\.gpu\.global\.b32 %r)", r"ld.relaxed\1"), {"race"}),
     "copies in flight": (replaced(r"bulk\.wait_group 0;", "bulk.wait_group 1;"), {"race"}),
     "not handed over": (without_wait_behind("st.release.gpu"), {"race", "over-arrival", "deadlock"}),
 }  # fmt: skip
@@ -321,27 +313,19 @@ CASES = {
     },
     # The same sums in a fixed order: of four grid points, by two blocks.
     "tickets": {**TICKETS, "schedule": "placement=apart,sums=fixed,store=tma,consumers=2,stages=2"},
-    # Of two writers, who have a ticket each and ask for the next one ahead.
+    # Of a writer, who asks for the next ticket ahead, and for whom another thread passes tickets on.
     "tickets-writer": {
         **TICKETS,
-        "damages": LATE,
-        "schedule": "placement=apart,sums=fixed,store=writer,consumers=2,stages=2",
-        "buffers": {**TICKETS["buffers"], "tickets": {"type": "s32", "shape": [2 * KEYS // 64], "fill": "zero"}},
-    },
-    # Of one writer, for whom another thread passes tickets on.
-    "tickets-passer": {
-        **TICKETS,
-        "defines": ["-DFORM=2"],
         "damages": PASSER,
         "schedule": "placement=apart,sums=fixed,store=writer,consumers=2,stages=2",
     },
-    # Of two pairs of blocks, which make the sums together: each block has two writers for its half of the columns.
+    # Of two pairs of blocks, which make the sums together: each block has a writer for its half of the columns.
     "tickets-pairs": {
         **TICKETS,
         "blocks": 4,
-        "damages": LATE,
+        "damages": PASSER,
         "schedule": "placement=apart,cluster=2,exchange=1,sums=fixed,store=writer,consumers=2,stages=2",
-        "buffers": {**TICKETS["buffers"], "tickets": {"type": "s32", "shape": [4 * KEYS // 64], "fill": "zero"}},
+        "buffers": {**TICKETS["buffers"], "tickets": {"type": "s32", "shape": [2 * KEYS // 64], "fill": "zero"}},
         "params": [
             chunks("a", 512, 128), tensor("a", 128, 64, (128, 512)), chunks("b", KEYS, 64, parts=2), row("r", KEYS, 64),
             tensor("columns", 64, 32, (128, KEYS), 4), *TICKETS["params"][4:],
