@@ -214,8 +214,7 @@ def Hop_TicketPassOp : Hop_Op<"ticket.pass"> {
   let description = [{
     The thread that starts the role's bulk stores waits until all of them have been written
     (`cp.async.bulk.wait_group`, PTX ISA 9.7.9.27.2.3), and makes ticket `number` `value` (`st.release.gpu`, 9.7.9.11).
-    With a condition nothing is done where it is false. With `in_flight` n its last n copies may still be on their way: those
-    of other tiles. `late` lets `hop-pass-late` move it into the next step of a loop.
+    With a condition nothing is done where it is false.
 
     ```mlir
     hop.ticket.pass %S[%number] tile [64, 64] to %next : !tile.view<[M, 64], f32>
@@ -223,10 +222,9 @@ def Hop_TicketPassOp : Hop_Op<"ticket.pass"> {
     ```
   }];
   let arguments = (ins Tile_ViewType:$view, Index:$number, DenseI64ArrayAttr:$tile, Index:$value,
-                       Optional<I1>:$condition, UnitAttr:$late,
-                       DefaultValuedAttr<I64Attr, "0">:$in_flight);
+                       Optional<I1>:$condition);
   let assemblyFormat =
-    "$view `[` $number `]` `tile` $tile `to` $value (`if` $condition^)? (`late` $late^)? (`in_flight` $in_flight^)? attr-dict `:` qualified(type($view))";
+    "$view `[` $number `]` `tile` $tile `to` $value (`if` $condition^)? attr-dict `:` qualified(type($view))";
   let hasVerifier = 1;
 }
 

@@ -60,11 +60,6 @@ static std::optional<llvm::StringRef> whatIsMissing(mlir::Operation *op,
   if (name == TileDialect::FewTilesAttrHelper::getNameStr() &&
       !(llvm::isa<KernelOp>(op) && llvm::isa<mlir::UnitAttr>(value)))
     return "a unit of a tile.kernel";
-  if (name == TileDialect::LateTicketAttrHelper::getNameStr()) {
-    auto store = llvm::dyn_cast<StoreOp>(op);
-    if (!store || !store.getTicketed() || !llvm::isa<mlir::UnitAttr>(value))
-      return "a unit of a tile.store with a ticket";
-  }
   return std::nullopt;
 }
 
@@ -74,8 +69,7 @@ mlir::LogicalResult TileDialect::verifyOperationAttribute(mlir::Operation *op,
       OverridableAttrHelper::getNameStr(),       GradientOfAttrHelper::getNameStr(),
       WithRespectToAttrHelper::getNameStr(),     ParametersAttrHelper::getNameStr(),
       BoundaryAttrHelper::getNameStr(),          PolynomialAttrHelper::getNameStr(),
-      PolynomialPreciseAttrHelper::getNameStr(), FewTilesAttrHelper::getNameStr(),
-      LateTicketAttrHelper::getNameStr()};
+      PolynomialPreciseAttrHelper::getNameStr(), FewTilesAttrHelper::getNameStr()};
   if (!llvm::is_contained(known, attribute.getName()))
     return op->emitOpError("has the attribute ")
            << attribute.getName() << ", which is none of tile; known are "

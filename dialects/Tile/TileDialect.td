@@ -36,7 +36,6 @@ def Tile_Dialect : Dialect {
     | `tile.boundary` | `scf.for` | a unit: the loop runs only iterations at the boundary of a mask |
     | `tile.polynomial` | `math.exp2`, `math.exp` of f32 | an i64, 1 to 16: how many of 16 elements are polynomials |
     | `tile.few_tiles` | `tile.kernel` | a unit: launches have hardly more tiles than the GPU has multiprocessors, as the class of shapes says |
-    | `tile.late_ticket` | `tile.store` with a ticket | a unit: who passes the ticket on may first begin its next copy, see `hop-pass-late` |
     | `tile.polynomial_precise` | beside `tile.polynomial` | a unit: its polynomials are for results that stay f32 |
   }];
   let dependentDialects = [
@@ -45,7 +44,7 @@ def Tile_Dialect : Dialect {
   let discardableAttrs = (ins
     "::mlir::UnitAttr":$overridable, "::mlir::FlatSymbolRefAttr":$gradient_of, "::mlir::ArrayAttr":$with_respect_to,
     "::mlir::DictionaryAttr":$parameters, "::mlir::UnitAttr":$boundary, "::mlir::IntegerAttr":$polynomial, "::mlir::UnitAttr":$polynomial_precise,
-    "::mlir::UnitAttr":$few_tiles, "::mlir::UnitAttr":$late_ticket);
+    "::mlir::UnitAttr":$few_tiles);
   let hasOperationAttrVerify = 1;
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;

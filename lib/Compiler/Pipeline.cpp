@@ -78,7 +78,6 @@ void buildHopPhase(OpPassManager &pm, int64_t producers) {
   kernels.addPass(createJoinLoops());
   kernels.addPass(createPeekTickets());
   kernels.addPass(createPassApart());
-  kernels.addPass(createPassLate());
 }
 
 void buildBarriersPhase(OpPassManager &pm, const InstrumentTimelineOptions *timeline) {

@@ -163,44 +163,6 @@ def PassApart : Pass<"hop-pass-apart", "::tessera::hop::KernelOp"> {
   let dependentDialects = ["::tessera::hop::HopDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
-def PassLate : Pass<"hop-pass-late", "::tessera::hop::KernelOp"> {
-  let summary = "Pass a ticket on under the copy of the next step";
-  let description = [{
-    A thread that waits until its copy has been written and passes the ticket of that tile on takes longer for it than for the
-    copy. In the innermost loops of a role of one thread with one such wait and pass, which may be `late`, the ticket of a step is
-    passed on in the next one, when the copy of that is on its way: the one before has been written by then, and only the
-    release takes time, under the copy. Loops hand on which ticket is left, also from the end of one to the first step of the
-    next one of their nest. The last ticket is passed on behind the nest. All steps of a nest have tickets of the same tiles, or
-    all are left as they are.
-
-    Grid points that follow each other do so in somewhat more than a step then. `tile-order-sums` marks the stores whose
-    grid points lie more than one tile apart.
-
-    ```mlir
-    scf.for %i = %first to %past step %c1 {
-      %part = hop.pipe.wait %parts : !hop.pipe<tensor<64x64xf32>, 1> -> !hop.shared<tensor<64x64xf32>, rows = 64>
-      hop.ticket.wait %S[%i] tile [64, 64] is %x : !tile.view<[M, 64], f32>
-      hop.bulk_store %part, %S[%row, %c0] add : !hop.shared<tensor<64x64xf32>, rows = 64>, !tile.view<[M, 64], f32>
-      hop.pipe.release %parts, %part : !hop.pipe<tensor<64x64xf32>, 1>, !hop.shared<tensor<64x64xf32>, rows = 64>
-      hop.ticket.pass %S[%i] tile [64, 64] to %y late : !tile.view<[M, 64], f32>
-    }
-    // becomes
-    %left:3 = scf.for %i = %first to %past step %c1
-        iter_args(%before = %c0, %z = %c0, %any = %false) -> (index, index, i1) {
-      %part = hop.pipe.wait %parts : !hop.pipe<tensor<64x64xf32>, 1> -> !hop.shared<tensor<64x64xf32>, rows = 64>
-      hop.ticket.wait %S[%i] tile [64, 64] is %x : !tile.view<[M, 64], f32>
-      hop.bulk_store %part, %S[%row, %c0] add in_flight 1 : !hop.shared<tensor<64x64xf32>, rows = 64>, !tile.view<[M, 64], f32>
-      hop.ticket.pass %S[%before] tile [64, 64] to %z if %any in_flight 1 : !tile.view<[M, 64], f32>
-      hop.bulk_read_wait
-      hop.pipe.release %parts, %part : !hop.pipe<tensor<64x64xf32>, 1>, !hop.shared<tensor<64x64xf32>, rows = 64>
-      scf.yield %i, %y, %true : index, index, i1
-    }
-    hop.ticket.pass %S[%left#0] tile [64, 64] to %left#1 if %left#2 : !tile.view<[M, 64], f32>
-    ```
-  }];
-  let dependentDialects = ["::tessera::hop::HopDialect", "::mlir::arith::ArithDialect"];
-}
-
 def LoadOnce : Pass<"hop-load-once", "::tessera::hop::KernelOp"> {
   let summary = "Load what all tiles of the grid need once for each thread block";
   let description = [{

@@ -116,7 +116,7 @@ void Passer::createRole() {
   Block *after = builder.createBlock(&loop.getAfter(), {}, {i32}, {loc});
   Value value = cast(get(), index), number = cast(after->getArgument(0), index);
   hop::TicketPassOp::create(builder, loc, like.getView(), number, like.getTile(), value,
-                            /*condition=*/Value(), /*late=*/false, /*inFlight=*/0);
+                            /*condition=*/Value());
   scf::YieldOp::create(builder, loc, get());
 }
 

@@ -284,7 +284,7 @@ void passUnderNextProduct(hop::TicketPassOp pass) {
   auto carrying = cast<scf::ForOp>(replaced->getOperation());
   auto passPending = [&](ValueRange pending) {
     hop::TicketPassOp::create(rewriter, loc, pass.getView(), pending[0], pass.getTile(), pending[1],
-                              pending[2], /*late=*/false, /*inFlight=*/0);
+                              pending[2]);
   };
   rewriter.setInsertionPoint(wait);
   passPending(carrying.getRegionIterArgs().drop_front(results));

@@ -460,9 +460,8 @@ void Emitter::emitTicket(hop::TicketPeekOp op) {
 /// A copy has been written when its group is complete, not when it has read shared memory.
 void Emitter::emitTicket(hop::TicketPassOp op) {
   onCopyingThread(op.getCondition(), [&] {
-    assembly("cp.async.bulk.wait_group " + Twine(op.getInFlight()) +
-                 ";\nst.release.gpu.global.b32 [$0], $1;",
-             "l,r", {ticketAddress(op.getNumber()), scalar(op.getValue())}, {});
+    assembly("cp.async.bulk.wait_group 0;\nst.release.gpu.global.b32 [$0], $1;", "l,r",
+             {ticketAddress(op.getNumber()), scalar(op.getValue())}, {});
   });
 }
 

@@ -57,7 +57,6 @@ private:
   Value comesTo(const Neighbour &neighbour, const OrderedSum &sum, ImplicitLocOpBuilder &builder);
   Value numberOf(StoreOp store, ImplicitLocOpBuilder &builder);
   int64_t ticketsOf(StoreOp store);
-  bool mayPassLate(const OrderedSum &sum);
 
   Value constant(int64_t value, ImplicitLocOpBuilder &builder) {
     return arith::ConstantIndexOp::create(builder, value);
@@ -149,15 +148,6 @@ int64_t TicketWriter::ticketsOf(StoreOp store) {
   return isApart ? tessera::ticketsOf(kernel.getScheduleFields()) : 1;
 }
 
-/// Whether a ticket may come more than a step behind the copy. Where grid points lie one tile apart
-/// a step is as long as a ticket takes, and with a mask they begin a step apart. Loops over parts
-/// have few steps, and all grid points begin at the same part. In turn they begin at one tile where
-/// sections go down.
-bool TicketWriter::mayPassLate(const OrderedSum &sum) {
-  return kernel.getScheduleFields().store == StoreKind::writer && sum.loops.size() <= 1 &&
-         order != OrderKind::Turns && tilesApart(kernel, sum) * together > 1;
-}
-
 /// The number of the tile's first ticket among those of the view, behind those of the views before.
 Value TicketWriter::numberOf(StoreOp store, ImplicitLocOpBuilder &builder) {
   auto view = cast<ViewType>(store.getView().getType());
@@ -214,9 +204,6 @@ void TicketWriter::write(const OrderedSum &sum) {
   }
   Value number = numberOf(store, builder);
   store.setTicket(number, from, to);
-  if (mayPassLate(sum))
-    TileDialect::LateTicketAttrHelper(store.getContext())
-        .setAttr(store, UnitAttr::get(store.getContext()));
   auto tile = cast<RankedTensorType>(store.getValue().getType());
   int64_t tickets = ticketsOf(store);
   store.emitRemark("sums follow grid index ")

@@ -101,9 +101,6 @@ def TileOrderSums : Pass<"tile-order-sums", "::tessera::tile::KernelOp"> {
     }
     ```
 
-    Where a writer waits and grid points lie more than one tile apart, not in turns and not in loops over parts, the store is
-    marked `tile.late_ticket`: its ticket may be passed on when the next copy is on its way.
-
     With `exchange` two grid points make a sum together, and pairs follow each other. The tile has a ticket for
     each, that of the second behind that of the first:
 

@@ -66,11 +66,8 @@ void Slicer::writeTicketPass(tile::StoreOp store, OpBuilder &builder) {
   if (!store.getTicket())
     return;
   auto [number, extents] = ticketOf(store, builder);
-  hop::TicketPassOp::create(
-      builder, store.getLoc(), whole.lookup(store.getView()), number, extents,
-      whole.lookupOrDefault(store.getTo()), /*condition=*/Value(),
-      tile::TileDialect::LateTicketAttrHelper(store.getContext()).isAttrPresent(store),
-      /*inFlight=*/0);
+  hop::TicketPassOp::create(builder, store.getLoc(), whole.lookup(store.getView()), number, extents,
+                            whole.lookupOrDefault(store.getTo()), /*condition=*/Value());
 }
 
 /// The product of part `number` of a sum; where the blocks of a cluster make it together, with that

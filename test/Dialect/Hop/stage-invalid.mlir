@@ -198,16 +198,3 @@ hop.kernel @unread attributes {argument_names = ["y"], argument_types = [!View],
     hop.bulk_read_wait
   }
 }
-
-// -----
-
-!View = !tile.view<[M, 64], f32>
-hop.kernel @many attributes {argument_names = ["y"], argument_types = [!View],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%y: !View, %m: index):
-  hop.role @writer elected {
-  ^bb0(%wg: index):
-    // expected-error@+1 {{leaves 0 to 7 copies in flight, got 8}}
-    hop.ticket.pass %y[%m] tile [64, 64] to %m in_flight 8 : !View
-  }
-}

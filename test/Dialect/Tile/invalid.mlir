@@ -715,7 +715,7 @@ tile.kernel @skip(%x: !tile.view<[M, 64], f16>) grid(%m = M) {
 
 // Attributes of the dialect on operations of others.
 
-// expected-error@+1 {{has the attribute "tile.pipe", which is none of tile; known are tile.overridable, tile.gradient_of, tile.with_respect_to, tile.parameters, tile.boundary, tile.polynomial, tile.polynomial_precise, tile.few_tiles, tile.late_ticket}}
+// expected-error@+1 {{has the attribute "tile.pipe", which is none of tile; known are tile.overridable, tile.gradient_of, tile.with_respect_to, tile.parameters, tile.boundary, tile.polynomial, tile.polynomial_precise, tile.few_tiles}}
 "test.op"() {tile.pipe = 1 : i64} : () -> ()
 
 // -----
@@ -737,11 +737,6 @@ tile.kernel @skip(%x: !tile.view<[M, 64], f16>) grid(%m = M) {
 
 // expected-error@+1 {{has "tile.few_tiles" = unit; it is a unit of a tile.kernel}}
 "test.op"() {tile.few_tiles} : () -> ()
-
-// -----
-
-// expected-error@+1 {{has "tile.late_ticket" = unit; it is a unit of a tile.store with a ticket}}
-"test.op"() {tile.late_ticket} : () -> ()
 
 // -----
 

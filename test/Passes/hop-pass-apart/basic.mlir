@@ -48,7 +48,7 @@ hop.kernel @sums attributes {argument_names = ["s"], argument_types = [!S], grid
       scf.for %j = %i to %n step %c1 {
         hop.ticket.wait %s[%j] tile [64, 64] is %c0 : !S
         hop.bulk_store %part, %s[%j, %c0] add : !Part, !S
-        hop.ticket.pass %s[%j] tile [64, 64] to %m late : !S
+        hop.ticket.pass %s[%j] tile [64, 64] to %m : !S
       }
     }
   }

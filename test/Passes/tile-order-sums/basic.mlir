@@ -29,7 +29,7 @@ tile.kernel @all(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64, %b = 
 // -----
 
 // Two blocks of a cluster make sums together: a ticket is between two pairs, whose second block may be past the end of the grid.
-// A tile has one for each block that adds to it, whose writer may pass it on late: no pair begins a step behind another.
+// A tile has one for each block that adds to it.
 !View = !tile.view<[M, 256], bf16>
 !Sums = !tile.view<[M, 256], f32>
 !Tile = tensor<128x256xbf16>
@@ -69,7 +69,7 @@ tile.kernel @pairs(%x: !View, %y: !Sums, %z: !View) grid(%m = M ceildiv 128)
 // CHECK-DAG: %[[TO:.*]] = arith.select %[[COMES]], %[[NEXT]], %c0
 // CHECK-DAG: %[[PLACE:.*]] = arith.divui %[[J]], %c64
 // CHECK-DAG: %[[TICKET:.*]] = arith.muli %[[PLACE]], %c2
-// CHECK: tile.store %{{.*}} add ticket %[[TICKET]] from %[[PAIR]] to %[[TO]] {tile.late_ticket} : tensor<64x256xf32>
+// CHECK: tile.store %{{.*}} add ticket %[[TICKET]] from %[[PAIR]] to %[[TO]] : tensor<64x256xf32>
 
 // -----
 
