@@ -206,6 +206,7 @@ void LaunchTimes::setCompiled(const json::Object &kernel, int64_t multiprocessor
   switch (*schedule.getOrder()) {
   case tile::OrderKind::Linear:
   case tile::OrderKind::Narrow: // of tiles that take equally long
+  case tile::OrderKind::Turns:  // of sections that go both ways
     model.order = runtime::TIME_LINEAR;
     break;
   case tile::OrderKind::Ascending:
