@@ -56,6 +56,7 @@ private:
   Hull compare(Predicate predicate, Value lhs, Value rhs);
   std::optional<Hull> compareParts(Predicate predicate, Value lhs, Value rhs);
   std::optional<Hull> compareElements(Predicate predicate, Value lhs, Value rhs);
+  bool isAlike(Value tile);
   Value findElement(Value tile, bool largest);
   Hull bounded(const InductionBound &whereFalse);
   Hull onlyIf(Value condition, bool wanted);
@@ -154,15 +155,24 @@ Hull HullFinder::bounded(const InductionBound &whereFalse) {
   return onlyIf(some, /*wanted=*/true);
 }
 
-/// The least or the largest element of `tile`, if it is the same in all iterations and differs
-/// along one axis at most.
+/// Whether `tile` is the same in all iterations and differs along one axis at most.
+bool HullFinder::isAlike(Value tile) {
+  DenseIntElementsAttr elements;
+  if (matchPattern(tile, m_Constant(&elements)))
+    return elements.isSplat();
+  if (auto splat = tile.getDefiningOp<SplatOp>())
+    return loop.isDefinedOutsideOfLoop(splat.getSource());
+  return rows.covers(tile);
+}
+
+/// The least or the largest element of `tile`, which is alike.
 Value HullFinder::findElement(Value tile, bool largest) {
   DenseIntElementsAttr elements;
-  if (matchPattern(tile, m_Constant(&elements)) && elements.isSplat())
+  if (matchPattern(tile, m_Constant(&elements)))
     return arith::ConstantOp::create(builder, elements.getSplatValue<IntegerAttr>());
   if (auto splat = tile.getDefiningOp<SplatOp>())
-    return loop.isDefinedOutsideOfLoop(splat.getSource()) ? splat.getSource() : Value();
-  return rows.covers(tile) ? rows.getElement(tile, largest) : Value();
+    return splat.getSource();
+  return rows.getElement(tile, largest);
 }
 
 /// A comparison with what is loaded, alike in all iterations: the least and the largest of either
@@ -172,9 +182,10 @@ std::optional<Hull> HullFinder::compareElements(Predicate predicate, Value lhs, 
   if ((!isLess && predicate != Predicate::sgt && predicate != Predicate::sge) ||
       (!rows.covers(lhs) && !rows.covers(rhs)))
     return std::nullopt;
-  Value a = findElement(lhs, /*largest=*/!isLess), b = a ? findElement(rhs, isLess) : Value();
-  if (!b)
+  // Nothing is made of the one side where the other one is not alike in all iterations.
+  if (!isAlike(lhs) || !isAlike(rhs))
     return std::nullopt;
+  Value a = findElement(lhs, /*largest=*/!isLess), b = findElement(rhs, isLess);
   return onlyIf(arith::CmpIOp::create(builder, predicate, a, b), /*wanted=*/true);
 }
 
