@@ -198,7 +198,7 @@ defvar Tile_ScheduleFields = [
     Chosen<"1 with `sums = fixed` where the loops of grid points that add to one tile begin two or more steps apart; 4 where "
            "the order is so for tiles that loops share; else 2">,
     "in an order that is not linear, how many tiles a thread block has in a section: so many of the other grid indices "
-    "run together">,
+    "run together. Less than half a section at the end belongs to the one before">,
   ScheduleField<"cluster", OneOf<[1, 2, 4]>, Always<"1">,
     "thread blocks that work together on tiles that neighbour in the first grid dimension; a tile that all of them "
     "load comes from global memory once, each block loading its part for all (TMA multicast). 1: each block by itself">,

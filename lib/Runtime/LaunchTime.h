@@ -511,6 +511,10 @@ static inline double endSections(const TimeExpected *launch, double mean, double
   sections = ceilTime(copies, 1 / size);
   whole = size * steps * mean / places;
   section.copies = copies - (sections - 1) * size;
+  if (2 * section.copies < size) { /* It belongs to the section before. */
+    sections -= 1;
+    section.copies += size;
+  }
   section.isLevel = sections <= 1 || areLevel(sections - 1, size * steps, places);
   if (!section.isLevel) {
     TimeSection before;

@@ -103,19 +103,15 @@ public:
       first = b.rem(number, counts.front());
       rest = b.div(number, counts.front());
     } else {
-      // Section by section; the last one may be smaller.
-      Value section = sectionSize(builder, loc);
-      Value tilesOfSection = b.mul(counts.front(), section);
-      Value start = b.mul(b.div(number, tilesOfSection), section);
-      Value size = b.min(section, b.sub(outer, start));
-      Value inSection = b.rem(number, tilesOfSection);
-      first = b.div(inSection, size);
-      rest = b.add(start, b.rem(inSection, size));
+      Section section = findSection(number, builder, loc);
+      Value inSection = b.sub(number, b.mul(section.start, counts.front()));
+      first = b.div(inSection, section.size);
+      rest = b.add(section.start, b.rem(inSection, section.size));
       if (order != OrderKind::Ascending) {
         Value fromLast = b.sub(b.sub(counts.front(), b.constant(1)), first);
         first = order == OrderKind::Descending
                     ? fromLast
-                    : b.select(walksDown(number, builder, loc), first, fromLast);
+                    : b.select(walksDown(section, builder, loc), first, fromLast);
       }
     }
     if (cluster > 1) {
@@ -134,13 +130,36 @@ public:
 
   /// Whether the tile is of a section that goes the other way: of `order = turns` every second one.
   Value walksDown(Value number, OpBuilder &builder, Location loc) const {
-    IndexBuilder b(builder, loc);
-    Value section = b.div(number, b.mul(counts.front(), sectionSize(builder, loc)));
-    return b.isMore(b.rem(section, b.constant(2)), b.constant(0));
+    return walksDown(findSection(number, builder, loc), builder, loc);
   }
 
 private:
-  /// How many indices of the other dimensions run together.
+  /// Indices of the other dimensions that run together.
+  struct Section {
+    Value number, start, size;
+  };
+
+  static Value walksDown(const Section &section, OpBuilder &builder, Location loc) {
+    IndexBuilder b(builder, loc);
+    return b.isMore(b.rem(section.number, b.constant(2)), b.constant(0));
+  }
+
+  /// That of a tile. What is less than half a section at the end belongs to the one before: by
+  /// itself it would begin with its longest tiles when most blocks have nothing left to do.
+  Section findSection(Value number, OpBuilder &builder, Location loc) const {
+    IndexBuilder b(builder, loc);
+    Value full = sectionSize(builder, loc), zero = b.constant(0);
+    Value index = b.div(number, b.mul(counts.front(), full));
+    Value start = b.mul(index, full), left = b.sub(outer, start);
+    Value joins = b.isMore(full, b.add(left, left));
+    index = b.sub(index, b.select(joins, b.constant(1), zero));
+    start = b.sub(start, b.select(joins, full, zero));
+    left = b.sub(outer, start);
+    Value isLast = b.isMore(b.mul(full, b.constant(3)), b.add(left, left));
+    return {index, start, b.select(isLast, left, full)};
+  }
+
+  /// How many indices of the other dimensions a section has, but for the last one.
   Value sectionSize(OpBuilder &builder, Location loc) const {
     IndexBuilder b(builder, loc);
     Value one = b.constant(1);

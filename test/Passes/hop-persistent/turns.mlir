@@ -21,15 +21,27 @@ hop.kernel @k attributes {argument_names = ["y"], argument_types = [!Y], grid = 
 // CHECK: hop.role @writer
 // CHECK: scf.while
 // CHECK: ^bb0(%[[NUMBER:.*]]: index):
-// CHECK: %[[IN_SECTION:.*]] = arith.remui %[[NUMBER]]
-// CHECK: %[[UP:.*]] = arith.divui %[[IN_SECTION]]
+// CHECK: %[[INDEX:.*]] = arith.divui %[[NUMBER]]
+// CHECK: %[[START:.*]] = arith.muli %[[INDEX]], %[[FULL:.*]] : index
+// CHECK: %[[LEFT:.*]] = arith.subi %[[OUTER:.*]], %[[START]]
+// CHECK: %[[TWICE:.*]] = arith.addi %[[LEFT]], %[[LEFT]]
+// Less than half a section belongs to the one before.
+// CHECK: %[[JOINS:.*]] = arith.cmpi ugt, %[[FULL]], %[[TWICE]]
+// CHECK: %[[ONE:.*]] = arith.select %[[JOINS]], %c1{{.*}}, %c0
+// CHECK: %[[SECTION:.*]] = arith.subi %[[INDEX]], %[[ONE]]
+// CHECK: %[[BACK:.*]] = arith.select %[[JOINS]], %[[FULL]], %c0
+// CHECK: %[[BEGIN:.*]] = arith.subi %[[START]], %[[BACK]]
+// CHECK: %[[REST:.*]] = arith.subi %[[OUTER]], %[[BEGIN]]
+// CHECK: %[[SIZE:.*]] = arith.select %{{.*}}, %[[REST]], %[[FULL]]
+// CHECK: %[[BEFORE:.*]] = arith.muli %[[BEGIN]]
+// CHECK: %[[IN_SECTION:.*]] = arith.subi %[[NUMBER]], %[[BEFORE]]
+// CHECK: %[[UP:.*]] = arith.divui %[[IN_SECTION]], %[[SIZE]]
 // CHECK: %[[FROM_LAST:.*]] = arith.subi %{{.*}}, %[[UP]]
-// CHECK: %[[SECTION:.*]] = arith.divui %[[NUMBER]]
 // CHECK: %[[PARITY:.*]] = arith.remui %[[SECTION]], %c2
 // CHECK: %[[IS_ODD:.*]] = arith.cmpi ugt, %[[PARITY]], %c0
 // CHECK: %[[M:.*]] = arith.select %[[IS_ODD]], %[[UP]], %[[FROM_LAST]]
 // CHECK-NOT: tile.walks_down
 // CHECK: %[[OF_TILE:.*]] = arith.divui %[[NUMBER]]
-// CHECK: %[[REST:.*]] = arith.remui %[[OF_TILE]], %c2
-// CHECK: %[[DOWN:.*]] = arith.cmpi ugt, %[[REST]], %c0
+// CHECK: %[[PARITY_OF_TILE:.*]] = arith.remui %{{.*}}, %c2
+// CHECK: %[[DOWN:.*]] = arith.cmpi ugt, %[[PARITY_OF_TILE]], %c0
 // CHECK: arith.select %[[DOWN]], %[[M]]

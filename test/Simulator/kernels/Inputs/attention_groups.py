@@ -69,8 +69,9 @@ def attention_full_mask():
         yield attention(["-DD=64", rows, "-DBN=32"], shapes, schedule), False
     for persistent, order in itertools.product(("none", "static", "dynamic"), ("linear", "ascending", "descending")):
         schedule = schedule_text(persistent=persistent, order=order)
-        options = ["-DCAUSAL=true", "--sim-blocks", "3"]
-        shape = attention_shape(2, 1, 300, 300)
+        # Sections of three heads of three tiles, where there are any, and a head at the end that joins the second one.
+        options = ["-DCAUSAL=true", "--sim-blocks", "5"]
+        shape = attention_shape(7, 7, 300, 300)
         # The launch orders the blocks of a kernel that is not persistent.
         refused = persistent == "none" and order != "linear"
         yield attention(["-DD=64", "-DBM=128", "-DBN=32"], [shape], schedule, options), refused
@@ -312,8 +313,12 @@ def attention_sums_of_pairs():
 def attention_sums():
     """Sums of dQ in a fixed order, of up to five blocks of keys, by one thread block, by two that take turns, and by one for
     each. Of queries that few keys see, of several query heads of a key head, and of queries that see nothing. With a causal
-    mask also by chunks of queries, and by sections that walk up and down in turn."""
-    shapes = [attention_shape(2, 1, 130, 520), attention_shape(1, 1, 400, 203, batch=2), attention_shape(2, 2, 1, 300)]
+    mask also by chunks of queries, and by sections that walk up and down in turn. Of the last shape eight thread blocks take four
+    heads in a section, which the fifth one joins."""
+    shapes = [
+        attention_shape(2, 1, 130, 520), attention_shape(1, 1, 400, 203, batch=2), attention_shape(2, 2, 1, 300),
+        attention_shape(1, 1, 70, 203, batch=5),
+    ]  # fmt: skip
     for d, causal, blocks in itertools.product((64, 96, 128), ("false", "true"), ("1", "2", "8")):
         defines = [f"-DD={d}", f"-DCAUSAL={causal}", f"-DT={'f16' if d == 96 else 'bf16'}", "-DFIXED=true"]
         arguments = ["attention_bwd.tile", *defines, "--set", "scale=0.1"]
