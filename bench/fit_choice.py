@@ -9,7 +9,8 @@ alternatives of a shape took turns, at one clock, so what is fitted is how their
 of the logarithms of measured over expected times, less their mean over the alternatives of the shape. The means count
 little; they set the scale. Then the logarithms of what launches lose by their choices are added to what is minimized: times that
 fit nearly as well may choose better. What every launch takes beside its tiles is fitted too and not written, as it is the same for
-all. Records have to be of the entries that the database has, which hold for the programs that were measured. float16 gets what was measured with bfloat16.
+all. Records have to be of the entries that the database has, which hold for the programs that were measured. Those of an order
+of tiles that kernels had before SECTIONS count without a mask only. float16 gets what was measured with bfloat16.
 
 Needs libtessera; no GPU.
 """
@@ -34,6 +35,8 @@ ROOT = pathlib.Path(common.ROOT)
 SOURCE = f"kernels/{cases.ATTENTION}.tile"
 DATABASE = "kernels/schedules.json"
 GPU = "NVIDIA H200"
+#: The commit since which less than half a section of the grid joins the section before it.
+SECTIONS = "245cdb9"
 #: Ends of a tile, in iterations.
 RATIOS = [index / 8 for index in range(65)]
 #: How much the mean over the alternatives of a shape counts.
@@ -57,7 +60,9 @@ def read_record(path):
     before, now = (json.loads(text).get("entries") for text in texts)
     if before != now:
         raise SystemExit(f"{path} is of commit {record['commit']}, where {DATABASE} had other entries")
-    return [entry for entry in record["results"] if len(entry["alternatives"]) > 1]
+    known = subprocess.run(["git", "merge-base", "--is-ancestor", SECTIONS, record["commit"]], cwd=ROOT).returncode == 0
+    wanted = [entry for entry in record["results"] if len(entry["alternatives"]) > 1]
+    return [entry for entry in wanted if known or entry["mask"] == "full"]
 
 
 @functools.lru_cache(maxsize=None)
