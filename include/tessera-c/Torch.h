@@ -64,6 +64,40 @@ tessera_torch_direct_create(const tessera_torch_direct_options *options);
  *  - whatever fails: the op says why. */
 TESSERA_EXPORT void *tessera_torch_attention(void *self, void *const *arguments, intptr_t count);
 
+/** What the forward of a function of autograd around such calls needs. Objects of Python are
+ * addresses here, and live as long as the process. */
+typedef struct tessera_torch_forward_options {
+  tessera_torch_direct *direct;
+  /** A tuple of what the op takes from its variant on, as far as it is given. */
+  void *given;
+  /** Whether the LSE is a result. */
+  int32_t returns_lse;
+  /** The names of the context's attributes "to_save" and "materialize_grads". */
+  void *to_save, *materialize_grads;
+  /** False. */
+  void *never;
+  /** A forward that is called for whatever this one is not for. */
+  void *other;
+} tessera_torch_forward_options;
+
+typedef struct tessera_torch_forward tessera_torch_forward;
+
+/** Makes what `tessera_torch_apply_forward` computes with. It is never destroyed. Returns null
+ * where `given` is nothing that the op takes. The caller holds the GIL. */
+TESSERA_EXPORT tessera_torch_forward *
+tessera_torch_forward_create(const tessera_torch_forward_options *options);
+
+/** The forward of a torch.autograd.Function, which returns the output or a tuple of output and LSE.
+ * This is a function for a PyMethodDef with METH_FASTCALL; `self` is an int, the address of a
+ * tessera_torch_forward. Its `count` arguments are the context, q, k, v and, where there are some,
+ * slopes. For the backward pass the context keeps q, k, v, output, LSE and the slopes that are
+ * given; where the LSE is a result, gradients that are missing stay None.
+ *
+ * What `tessera_torch_attention` returns None for is done by the other forward, with the same
+ * arguments. Returns null with an error of Python, such as the other one raises. */
+TESSERA_EXPORT void *tessera_torch_apply_forward(void *self, void *const *arguments,
+                                                 intptr_t count);
+
 /** Forgets final choices. */
 TESSERA_EXPORT void tessera_torch_reset(void);
 

@@ -22,6 +22,7 @@ Interpreter::Interpreter() {
   find(decrementReferences, "Py_DecRef");
   find(call, "PyObject_Call");
   find(isTrue, "PyObject_IsTrue");
+  find(setAttribute, "PyObject_SetAttr");
   find(newTuple, "PyTuple_New");
   find(tupleSize, "PyTuple_Size");
   find(tupleItem, "PyTuple_GetItem");

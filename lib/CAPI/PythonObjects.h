@@ -33,6 +33,7 @@ struct Interpreter {
   void (*decrementReferences)(void *object);
   void *(*call)(void *callable, void *arguments, void *named);
   int (*isTrue)(void *object);
+  int (*setAttribute)(void *object, void *name, void *value);
   void *(*newTuple)(intptr_t size);
   intptr_t (*tupleSize)(void *tuple);
   void *(*tupleItem)(void *tuple, intptr_t index);

@@ -92,13 +92,20 @@ struct CallPlan {
   Object outArguments, lseArguments;
 };
 
-/// A call, as far as it has been read.
-struct Call {
-  View q, k, v, out, lse, slopes;
-  bool hasSlopes = false, storesLse = false;
+/// What is given beside tensors.
+struct Given {
+  bool storesLse = false;
   std::optional<double> scale;
   double softcap = 0;
   int64_t left = -1, right = -1;
+};
+
+/// A call, as far as it has been read.
+struct Call : Given {
+  explicit Call(const Given &given) : Given(given) {}
+
+  View q, k, v, out, lse, slopes;
+  bool hasSlopes = false;
 
   CallKey getKey() const {
     return {{q.extents[0], q.extents[1], q.extents[2], q.extents[3], k.extents[1], k.extents[2],
@@ -115,8 +122,12 @@ struct tessera_torch_direct {
   explicit tessera_torch_direct(const tessera_torch_direct_options &given)
       : options(given), variant(given.variant) {}
 
-  /// The results; none when the op is to be called.
-  Object run(llvm::ArrayRef<void *> arguments);
+  /// From a tuple of what the op takes from its variant on, as far as it is given; false where it
+  /// is nothing that the op takes.
+  static bool read(void *tuple, Given &given);
+  /// The output, and the LSE where it is stored, of q, k, v and slopes or None; none when the op is
+  /// to be called.
+  bool run(llvm::ArrayRef<void *> tensors, const Given &given, Object &out, Object &lse);
 
 private:
   struct Slot {
@@ -126,8 +137,7 @@ private:
   };
 
   bool readView(void *object, int32_t rank, View &view) const;
-  bool readTensors(llvm::ArrayRef<void *> arguments, Call &call) const;
-  bool readScalars(llvm::ArrayRef<void *> arguments, Call &call) const;
+  bool readTensors(llvm::ArrayRef<void *> tensors, Call &call) const;
   std::optional<CallPlan> find(const CallKey &key);
   std::optional<CallPlan> makePlan(const CallKey &key) const;
   Object makeTuple(llvm::ArrayRef<int64_t> numbers) const;
@@ -170,13 +180,13 @@ bool tessera_torch_direct::readView(void *object, int32_t rank, View &view) cons
   return true;
 }
 
-bool tessera_torch_direct::readTensors(llvm::ArrayRef<void *> arguments, Call &call) const {
-  if (!readView(arguments[0], 4, call.q) || !readView(arguments[1], 4, call.k) ||
-      !readView(arguments[2], 4, call.v))
+bool tessera_torch_direct::readTensors(llvm::ArrayRef<void *> tensors, Call &call) const {
+  if (!readView(tensors[0], 4, call.q) || !readView(tensors[1], 4, call.k) ||
+      !readView(tensors[2], 4, call.v))
     return false;
-  call.hasSlopes = arguments[3] != python.none;
+  call.hasSlopes = tensors[3] != python.none;
   if (call.hasSlopes &&
-      (!readView(arguments[3], 1, call.slopes) || call.slopes.extents[0] != call.q.extents[1] ||
+      (!readView(tensors[3], 1, call.slopes) || call.slopes.extents[0] != call.q.extents[1] ||
        call.slopes.device != call.q.device))
     return false;
   int32_t device = call.q.device, current = device;
@@ -187,22 +197,22 @@ bool tessera_torch_direct::readTensors(llvm::ArrayRef<void *> arguments, Call &c
          (!options.get_current_device(&current) && current == device);
 }
 
-bool tessera_torch_direct::readScalars(llvm::ArrayRef<void *> arguments, Call &call) const {
-  int storesLse = python.isTrue(arguments[4]);
-  if (storesLse < 0)
-    return clearError();
-  call.storesLse = storesLse;
-  intptr_t given = python.tupleSize(arguments[5]);
-  auto get = [&](intptr_t index) { return python.tupleItem(arguments[5], index); };
-  if (given > 1 && get(1) != python.none)
-    call.scale = python.floatAsDouble(get(1));
-  if (given > 2)
-    call.softcap = python.floatAsDouble(get(2));
-  if (given > 4) {
-    call.left = python.intAsLongLong(get(3));
-    call.right = python.intAsLongLong(get(4));
+bool tessera_torch_direct::read(void *tuple, Given &given) {
+  const Interpreter &python = Interpreter::get();
+  intptr_t size = python.tupleSize(tuple);
+  auto get = [&](intptr_t index) { return python.tupleItem(tuple, index); };
+  if (size > 1 && get(1) != python.none)
+    given.scale = python.floatAsDouble(get(1));
+  if (size > 2)
+    given.softcap = python.floatAsDouble(get(2));
+  if (size > 4) {
+    given.left = python.intAsLongLong(get(3));
+    given.right = python.intAsLongLong(get(4));
   }
-  return (!python.errorOccurred() || clearError()) && given != 4;
+  if (!python.errorOccurred())
+    return size != 4;
+  python.clearError();
+  return false;
 }
 
 //===----------------------------------------------------------------------===//
@@ -314,31 +324,37 @@ bool tessera_torch_direct::launch(const Call &call, const tessera_attention_choi
   return status == TESSERA_RUNTIME_SUCCESS;
 }
 
-Object tessera_torch_direct::run(llvm::ArrayRef<void *> arguments) {
-  Call call;
-  if (!readTensors(arguments, call) || !readScalars(arguments, call))
-    return Object();
+bool tessera_torch_direct::run(llvm::ArrayRef<void *> tensors, const Given &given, Object &out,
+                               Object &lse) {
+  Call call(given);
+  if (!readTensors(tensors, call))
+    return false;
   CallKey key = call.getKey();
   if (llvm::is_contained(key.sizes, 0))
-    return Object();
+    return false;
   std::optional<CallPlan> plan = find(key);
   if (!plan)
-    return Object();
-  Object out = makeEmpty(plan->outArguments, 4, call.out), lse;
+    return false;
+  out = makeEmpty(plan->outArguments, 4, call.out);
   if (out && call.storesLse)
     lse = makeEmpty(plan->lseArguments, 3, call.lse);
-  if (!out || bool(lse) != call.storesLse || !launch(call, plan->choice))
-    return Object();
-  if (!lse)
-    return out;
-  Object both(python.newTuple(2));
-  if (!both) {
-    clearError();
-    return both;
+  return out && bool(lse) == call.storesLse && launch(call, plan->choice);
+}
+
+/// A tuple of these objects; none, with an error of Python, where there is no memory for it.
+static Object makeTuple(llvm::ArrayRef<void *> items) {
+  const Interpreter &python = Interpreter::get();
+  Object tuple(python.newTuple(items.size()));
+  for (size_t i = 0; tuple && i < items.size(); ++i) {
+    python.incrementReferences(items[i]);
+    python.setTupleItem(tuple.get(), i, items[i]);
   }
-  python.setTupleItem(both.get(), 0, out.release());
-  python.setTupleItem(both.get(), 1, lse.release());
-  return both;
+  return tuple;
+}
+
+/// The output, or a tuple of it and an LSE.
+static Object joinResults(Object out, const Object &lse) {
+  return lse ? makeTuple({out.get(), lse.get()}) : out;
 }
 
 tessera_torch_direct *tessera_torch_direct_create(const tessera_torch_direct_options *options) {
@@ -348,11 +364,67 @@ tessera_torch_direct *tessera_torch_direct_create(const tessera_torch_direct_opt
 void *tessera_torch_attention(void *self, void *const *arguments, intptr_t count) {
   const Interpreter &python = Interpreter::get();
   void *direct;
-  Object results;
-  if (count == 6 && python.readAddress(self, direct) && direct)
-    results = static_cast<tessera_torch_direct *>(direct)->run(llvm::ArrayRef(arguments, count));
-  if (results)
-    return results.release();
+  Object out, lse;
+  Given given;
+  if (count == 6 && python.readAddress(self, direct) && direct &&
+      tessera_torch_direct::read(arguments[5], given)) {
+    int storesLse = python.isTrue(arguments[4]);
+    given.storesLse = storesLse > 0;
+    if (storesLse >= 0 && static_cast<tessera_torch_direct *>(direct)->run(
+                              llvm::ArrayRef(arguments, 4), given, out, lse))
+      if (Object results = joinResults(out, lse))
+        return results.release();
+    python.clearError();
+  }
   python.incrementReferences(python.none);
   return python.none;
+}
+
+//===----------------------------------------------------------------------===//
+// The forward of a function of autograd
+//===----------------------------------------------------------------------===//
+
+struct tessera_torch_forward {
+  tessera_torch_forward_options options;
+  Given given;
+
+  void *run(llvm::ArrayRef<void *> arguments) const;
+  void *runOther(llvm::ArrayRef<void *> arguments) const;
+};
+
+tessera_torch_forward *tessera_torch_forward_create(const tessera_torch_forward_options *options) {
+  Given given;
+  given.storesLse = true;
+  if (!tessera_torch_direct::read(options->given, given))
+    return nullptr;
+  return new tessera_torch_forward{*options, given};
+}
+
+void *tessera_torch_forward::runOther(llvm::ArrayRef<void *> arguments) const {
+  Object all = makeTuple(arguments);
+  return all ? Interpreter::get().call(options.other, all.get(), nullptr) : nullptr;
+}
+
+void *tessera_torch_forward::run(llvm::ArrayRef<void *> arguments) const {
+  if (arguments.size() != 4 && arguments.size() != 5)
+    return runOther(arguments); // which says what is missing
+  const Interpreter &python = Interpreter::get();
+  void *context = arguments[0], *q = arguments[1], *k = arguments[2], *v = arguments[3];
+  bool hasSlopes = arguments.size() > 4 && arguments[4] != python.none;
+  Object out, lse;
+  if (!options.direct->run({q, k, v, hasSlopes ? arguments[4] : python.none}, given, out, lse))
+    return runOther(arguments);
+  void *kept[] = {q, k, v, out.get(), lse.get(), hasSlopes ? arguments[4] : nullptr};
+  Object saved = makeTuple(llvm::ArrayRef(kept).drop_back(!hasSlopes));
+  if (!saved || python.setAttribute(context, options.to_save, saved.get()) ||
+      (options.returns_lse &&
+       python.setAttribute(context, options.materialize_grads, options.never)))
+    return nullptr;
+  return joinResults(std::move(out), options.returns_lse ? lse : Object()).release();
+}
+
+void *tessera_torch_apply_forward(void *self, void *const *arguments, intptr_t count) {
+  void *forward = Interpreter::get().intAsPointer(self);
+  return forward ? static_cast<tessera_torch_forward *>(forward)->run({arguments, size_t(count)})
+                 : nullptr;
 }

@@ -154,18 +154,66 @@ class Direct(unittest.TestCase):
                 saved = out.grad_fn.saved_tensors
                 for tensor, expected in zip(saved[:4], (q, k, v, out)):
                     self.assertEqual(tensor.data_ptr(), expected.data_ptr())
-                self.assertEqual((saved[4].shape, saved[5]), (out.shape[:3], None))
+                self.assertEqual((saved[4].shape, len(saved)), (out.shape[:3], 5))
         with torch.no_grad():
             self.assertFalse(attention(q, k, v).requires_grad)
         with SeesOps():
             self.assertEqual(self.count_ops(q, k, v), 2)
+
+    def test_what_the_backward_gets(self):
+        """The same from the library's forward as from the op's, in the order of the op for gradients."""
+        q, k, v = (tensor.requires_grad_() for tensor in problems.make())
+        slopes = torch.ones(2)
+
+        def differentiate(**options):
+            """What the op for gradients is called with, through the LSE alone where it is a result."""
+            results = attention(q, k, v, **options)
+            result = results[1] if options.get("return_lse") else results
+            with unittest.mock.patch.object(_backward, "backward", return_value=(q, k, v)) as backward:
+                torch.autograd.grad(result, (q, k, v), torch.ones_like(result))
+            return backward.call_args.args
+
+        for options in ({}, {"alibi": slopes}, {"return_lse": True}, {"causal": True, "alibi": slopes, "return_lse": True}):
+            with self.subTest(options):
+                self.assertEqual(self.count_ops(q, k, v, **options), 0)
+                grad, grad_lse, *inputs = differentiate(**options)
+                self.assertEqual(self.call_op.call_count, 0)
+                with SeesOps():
+                    other_grad, other_grad_lse, *others = differentiate(**options)
+                self.assertTrue(torch.equal(grad, other_grad))
+                self.assertEqual(grad_lse is None, other_grad_lse is None)
+                self.assertEqual(grad_lse is not None, "return_lse" in options)
+                for mine, other in zip(inputs, others, strict=True):
+                    if isinstance(mine, torch.Tensor):
+                        self.assertEqual((mine.shape, mine.dtype), (other.shape, other.dtype))
+                        self.assertEqual(mine.data_ptr() == other.data_ptr(), mine.data_ptr() in self.addresses(q, k, v, slopes))
+                    else:
+                        self.assertEqual(mine, other)
+
+    @staticmethod
+    def addresses(*tensors):
+        return [tensor.data_ptr() for tensor in tensors]
+
+    def test_what_the_forward_is_not_for(self):
+        """Errors are those of the op, and a forward that is called with too little says so."""
+        q, k, v = (tensor.requires_grad_() for tensor in problems.make())
+        attention(q, k, v)
+        with self.assertRaisesRegex(ValueError, "argument 'v'"):
+            attention(q, k, v[:, :, :80])
+        other = unittest.mock.Mock(return_value="other")
+        forward = _direct.make_forward(("attention_fwd CAUSAL=false",), False, other)
+        self.assertEqual(forward(None, q, k), "other")
+        other.assert_called_once_with(None, q, k)
+        with self.assertRaises(AttributeError):
+            forward(None, q, k, v)  # None keeps nothing
+        self.assertIs(_direct.make_forward(("attention_fwd CAUSAL=false", "x"), False, other), other)
 
     def test_gradients_of_many_scales(self):
         """Functions of autograd are made for so many sets of arguments; with other ones the op is called."""
         q, k, v = (tensor.requires_grad_() for tensor in problems.make())
         kernel, _, _ = _variants.find_kernel("attention_fwd CAUSAL=false", "bf16", _op.get_sizes(q, k, v))
         counts = {}
-        with unittest.mock.patch.object(_backward, "_applies", _backward._Applies()):
+        with unittest.mock.patch.object(_backward, "_applies", {}):
             for scale in (number / 64 for number in range(1, 70)):
                 counts[scale] = self.count_ops(q, k, v, scale=scale)
                 parameters = on_cpu.Parameters(kernel)

@@ -2,13 +2,14 @@
 instructions without a device. The process runs with the directory of the fake libcuda.so.1 in LD_LIBRARY_PATH."""
 
 import ctypes
+import functools
 import unittest.mock
 
 import fake_cuda
 import torch
 
 from tessera import _compile
-from tessera.torch import _direct, _native, _op
+from tessera.torch import _backward, _direct, _native, _op
 
 _library = torch.library.Library("tessera_test", "DEF")
 for _name, _results, _wrap in (
@@ -32,27 +33,15 @@ def compile_without_ptxas():
     return unittest.mock.patch.object(_compile, "compile", _compile_ptx)
 
 
-class DirectFunctions(dict):
-    """As those of `_direct`, for tensors of the CPU."""
-
-    def __missing__(self, variant):
-        self[variant] = _direct.make(variant, _direct._CPU)
-        return self[variant]
-
-
 def call_ops(direct=True):
     """Patches: `attention` calls these ops, or the direct functions where it may."""
-    functions = DirectFunctions() if direct else _NoFunctions()
+    make = functools.partial(_direct.make, device_type=_direct._CPU) if direct else lambda variant: None
     return (
-        unittest.mock.patch.multiple(_op, forward=forward, inference=inference),
-        unittest.mock.patch.object(_direct, "functions", functions),
+        unittest.mock.patch.multiple(_op, forward=forward, inference=inference, has_native=has_native),
+        unittest.mock.patch.multiple(_direct, functions={}, make=make),
+        unittest.mock.patch.multiple(_backward, _applies={}, _applies_with_lse={}),
         compile_without_ptxas(),
     )
-
-
-class _NoFunctions(dict):
-    def __missing__(self, variant):
-        return lambda *_: None
 
 
 class Parameters:

@@ -1,5 +1,7 @@
 """The function `attention`: from its arguments to an op."""
 
+import functools
+
 import torch
 
 from .. import _gradient_kernels, _named, _variants
@@ -7,8 +9,8 @@ from . import _backward, _bias, _block_mask, _direct, _fallback, _functions, _op
 from ._types import TYPES
 
 _NO_MODS = _variants.NO_MODS
-# The variants of most calls.
-_FULL, _CAUSAL = (_variants.name_variant(mask, 0.0, False) for mask in ("none", "causal"))
+# What the op takes from its variant on in most calls.
+_FULL, _CAUSAL = ((_variants.name_variant(mask, 0.0, False),) for mask in ("none", "causal"))
 # `torch.is_autocast_enabled` wants the type of a device, which takes the host longer to find than this answer.
 _is_autocast_enabled = torch._C._is_any_autocast_enabled
 _is_grad_enabled = torch.is_grad_enabled
@@ -23,7 +25,7 @@ def _cast_for_autocast(tensors):
     return tuple(tensor.to(dtype) if tensor.dtype == torch.float32 else tensor for tensor in tensors)
 
 
-def attention(
+def _attention(
     q,
     k,
     v,
@@ -84,15 +86,29 @@ def attention(
         lists = block_mask if isinstance(block_mask, _block_mask.BlockMask) else None
         results = _call_functions(q, k, v, variant, arguments, mods, scale, others, return_lse, lists)
     elif window is None and not softcap and alibi is None and bias is None and fallback is None:
-        variant = _CAUSAL if causal else _FULL
-        # What is passed beyond the defaults of the op costs time.
-        arguments = (variant,) if scale is None else (variant, _read_scale(scale))
-        results = _attend(q, k, v, None, arguments, return_lse)
+        results = attention(q, k, v, causal=causal, scale=scale, return_lse=return_lse)
     else:
         results = _call_masks(q, k, v, causal, window, softcap, alibi, bias, scale, return_lse, fallback)
     if layout == "BHSD":
         return results
     return (results[0].transpose(1, 2), results[1]) if return_lse else results.transpose(1, 2)
+
+
+_attention.__name__ = _attention.__qualname__ = "attention"
+
+
+# Each option that has a name here costs every call the time to find its default.
+@functools.wraps(_attention)
+def attention(q, k, v, *, causal=False, scale=None, return_lse=False, **others):
+    if others:
+        return _attention(q, k, v, causal=causal, scale=scale, return_lse=return_lse, **others)
+    if _is_autocast_enabled():
+        q, k, v = _cast_for_autocast((q, k, v))
+    # What is passed beyond the defaults of the op costs time too.
+    arguments = _CAUSAL if causal else _FULL
+    if scale is not None:
+        arguments = (*arguments, _read_scale(scale))
+    return _attend(q, k, v, None, arguments, return_lse)
 
 
 def _read_block_mask(block_mask, mask_mod, mask_args):

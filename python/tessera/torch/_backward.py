@@ -107,9 +107,10 @@ def mark_gradients(gradients, *inputs):
     return _FirstOrder.apply(len(gradients), *gradients, *inputs)
 
 
-def _save(ctx, q, k, v, out, lse, alibi, return_lse):
+def _forward(ctx, q, k, v, alibi, arguments, return_lse):
     """The results of a function of autograd, which the backward gets with its inputs."""
-    ctx.save_for_backward(q, k, v, out, lse, alibi)
+    out, lse = _direct.call_op(q, k, v, alibi, arguments, True)
+    ctx.save_for_backward(q, k, v, out, lse, *(() if alibi is None else (alibi,)))
     if not return_lse:
         return out
     ctx.set_materialize_grads(False)
@@ -117,7 +118,8 @@ def _save(ctx, q, k, v, out, lse, alibi, return_lse):
 
 
 def _run_backward(ctx, arguments, grad, grad_lse):
-    q, k, v, out, lse, alibi = ctx.saved_tensors
+    q, k, v, out, lse, *slopes = ctx.saved_tensors
+    alibi = slopes[0] if slopes else None
     variant, scale, *others = arguments if len(arguments) > 1 else (*arguments, None)
     if grad is None:
         grad = torch.zeros_like(out)
@@ -135,25 +137,22 @@ class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(ctx, q, k, v, alibi, given):
         ctx.arguments, return_lse = given
-        out, lse = _direct.call_op(q, k, v, alibi, ctx.arguments, True)
-        return _save(ctx, q, k, v, out, lse, alibi, return_lse)
+        return _forward(ctx, q, k, v, alibi, ctx.arguments, return_lse)
 
     @staticmethod
     def backward(ctx, grad, grad_lse=None):
         return _run_backward(ctx, ctx.arguments, grad, grad_lse)
 
 
-def _make_apply(given):
+def _make_apply(arguments, return_lse):
     """Attention with these further arguments where nothing sees ops: a function of tensors only, as PyTorch asks of every other
     argument in several ways whether it is one."""
 
-    arguments, return_lse = given
+    def call_op(ctx, q, k, v, alibi=None):
+        return _forward(ctx, q, k, v, alibi, arguments, return_lse)
 
     class Unwatched(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, q, k, v, alibi=None):
-            out, lse = _direct.attend_unwatched(q, k, v, alibi, arguments, True)
-            return _save(ctx, q, k, v, out, lse, alibi, return_lse)
+        forward = staticmethod(_direct.make_forward(arguments, return_lse, call_op))
 
         @staticmethod
         def backward(ctx, grad, grad_lse=None):
@@ -163,24 +162,18 @@ def _make_apply(given):
     return super(torch.autograd.Function, Unwatched).apply
 
 
-class _Applies(dict):
-    """Those that were made, None where there are too many to make another one."""
-
-    def __missing__(self, given):
-        if len(self) >= 64:
-            return None
-        self[given] = _make_apply(given)
-        return self[given]
+# Those that were made by their arguments, without the LSE and with it.
+_applies, _applies_with_lse = {}, {}
 
 
-_applies = _Applies()
-
-
-def attention(q, k, v, alibi, *given):
-    """Output, and LSE where the last of `given` is true, with gradients."""
-    if _direct.is_watched() or _are_transforms_active():
-        return _Attention.apply(q, k, v, alibi, given)
-    apply = _applies[given]
-    if apply is None:
-        return _Attention.apply(q, k, v, alibi, given)
-    return apply(q, k, v) if alibi is None else apply(q, k, v, alibi)
+def attention(q, k, v, alibi, arguments, return_lse):
+    """Output, and LSE where it is asked for, with gradients."""
+    if not (_direct.is_watched() or _are_transforms_active()):
+        applies = _applies_with_lse if return_lse else _applies
+        apply = applies.get(arguments)
+        # Where there are too many no other one is made.
+        if apply is None and len(applies) < 64:
+            apply = applies.setdefault(arguments, _make_apply(arguments, return_lse))
+        if apply is not None:
+            return apply(q, k, v) if alibi is None else apply(q, k, v, alibi)
+    return _Attention.apply(q, k, v, alibi, (arguments, return_lse))

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import sys
 from ctypes import POINTER, c_char_p, c_int32, c_void_p
 
 import torch
@@ -14,7 +15,7 @@ _CPU, _CUDA = 1, 2  # DLDeviceType
 _is_dynamo_compiling = torch.compiler.is_dynamo_compiling
 _count_dispatch_modes = torch._C._len_torch_dispatch_stack
 _is_function_mode_enabled = torch._C._is_torch_function_mode_enabled
-_get_tracing_state = torch._C._get_tracing_state
+_is_tracing = torch._C._is_tracing
 _profiler = torch.autograd.profiler
 
 
@@ -24,6 +25,15 @@ class _Options(ctypes.Structure):
     _fields_ = [
         ("framework", _exchange.Framework), ("make_empty", c_void_p), ("element_types", c_void_p * 3),
         ("get_current_device", c_void_p), ("device_type", c_int32), ("variant", c_char_p),
+    ]  # fmt: skip
+
+
+class _ForwardOptions(ctypes.Structure):
+    """tessera_torch_forward_options"""
+
+    _fields_ = [
+        ("direct", c_void_p), ("given", c_void_p), ("returns_lse", c_int32), ("to_save", c_void_p),
+        ("materialize_grads", c_void_p), ("never", c_void_p), ("other", c_void_p),
     ]  # fmt: skip
 
 
@@ -54,19 +64,46 @@ def make(variant, device_type=_CUDA):
     return _exchange.make_function("tessera_torch_attention", library.tessera_torch_attention, handle) if handle else None
 
 
+# What contexts of autograd keep is in these attributes, which their methods write.
+_TO_SAVE, _MATERIALIZE_GRADS = map(sys.intern, ("to_save", "materialize_grads"))
+_has_attributes = all(hasattr(torch._C._FunctionBase, name) for name in (_TO_SAVE, _MATERIALIZE_GRADS))
+
+
+def make_forward(arguments, return_lse, other):
+    """The forward of a function of autograd for calls with these arguments of the op, see tessera_torch_apply_forward; `other`
+    where there is none."""
+    # A function of `make` is called with the address of what it computes with.
+    variant = arguments[0]
+    handle = getattr(functions.get(variant) or add_function(variant), "__self__", None)
+    if handle is None or not _has_attributes:
+        return other
+    signatures = {
+        "tessera_torch_forward_create": (c_void_p, POINTER(_ForwardOptions)),
+        "tessera_torch_apply_forward": (c_void_p, c_void_p, c_void_p, ctypes.c_ssize_t),
+    }
+    library = _library.runtime()
+    # With the GIL, as it reads objects of Python.
+    library = _library.declare(ctypes.PyDLL(library._name, handle=library._handle), signatures)
+    objects = arguments, _TO_SAVE, _MATERIALIZE_GRADS, False, other
+    given, to_save, materialize_grads, never, other_address = map(id, objects)
+    options = _ForwardOptions(handle, given, bool(return_lse), to_save, materialize_grads, never, other_address)
+    address = library.tessera_torch_forward_create(options)
+    if not address:
+        return other
+    _kept.append(objects)
+    return _exchange.make_function("tessera_torch_apply_forward", library.tessera_torch_apply_forward, address)
+
+
 _kept = []
 
 
-class _Functions(dict):
-    """The functions of `make` by variant."""
-
-    def __missing__(self, variant):
-        function = (make(variant) if _op.has_native else None) or (lambda *_: None)
-        self[variant] = function
-        return function
+# Those of `make` by variant. Looking into a class of dictionaries that knows what to do with other keys takes four times as long.
+functions = {}
 
 
-functions = _Functions()
+def add_function(variant):
+    """The function of a variant, which gives None where there is none."""
+    return functions.setdefault(variant, (make(variant) if _op.has_native else None) or (lambda *_: None))
 
 
 def is_watched():
@@ -76,7 +113,7 @@ def is_watched():
         or _count_dispatch_modes()
         or _is_function_mode_enabled()
         or _profiler._is_profiler_enabled
-        or _get_tracing_state() is not None
+        or _is_tracing()
     )
 
 
@@ -90,16 +127,14 @@ def call_op(q, k, v, alibi, arguments, return_lse):
         raise _native.find_cause(error, q, k, v, alibi) from None
 
 
-def attend_unwatched(q, k, v, alibi, arguments, return_lse):
-    """The same, where nothing sees ops."""
-    results = functions[arguments[0]](q, k, v, alibi, return_lse, arguments)
-    return call_op(q, k, v, alibi, arguments, return_lse) if results is None else results
-
-
 def attend(q, k, v, alibi, arguments, return_lse):
     """The same, wherever it is."""
     if not is_watched():
-        results = functions[arguments[0]](q, k, v, alibi, return_lse, arguments)
+        try:
+            function = functions[arguments[0]]
+        except KeyError:
+            function = add_function(arguments[0])
+        results = function(q, k, v, alibi, return_lse, arguments)
         if results is not None:
             return results
     return call_op(q, k, v, alibi, arguments, return_lse)
