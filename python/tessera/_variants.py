@@ -299,10 +299,22 @@ def describe_widths(d, dv):
 
 def find_scale_problem(scale):
     """What keeps kernels from taking a scale, or None. They multiply infinity with it, and find the largest score before."""
-    if LEAST_SCALE < float(scale) < 2.0**128:
-        return None
+    try:
+        if not isinstance(scale, str) and LEAST_SCALE < float(scale) < 2.0**128:
+            return None
+    except (TypeError, ValueError):
+        pass
+    if isinstance(scale, str) or not hasattr(scale, "__float__"):
+        return TypeError(f"argument 'scale' is {scale!r}; it is a number above 0, or None")
     hint = ": negate q" if scale < 0 else ""
     return ValueError(f"argument 'scale' is {scale}; kernels take a number above {LEAST_SCALE}, which float32 has{hint}")
+
+
+def read_softcap(softcap):
+    """A bound of scores, 0 for none."""
+    if isinstance(softcap, str) or not hasattr(softcap, "__float__"):
+        raise TypeError(f"argument 'softcap' is {softcap!r}; it is a number, 0 for none")
+    return float(softcap)
 
 
 def check_scale(scale):

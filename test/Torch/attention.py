@@ -168,8 +168,31 @@ class Refusals(unittest.TestCase):
         self.refuse(ValueError, "argument 'k' has stride 90 in its last dimension", q, k.mT.contiguous().mT, v)
         self.refuse(ValueError, "argument 'v' is on meta and 'q' on cpu", q, k, v.to("meta"))
 
+    def test_what_is_no_tensor(self):
+        q, k, v = make()
+        for value, what in ((None, "None"), ([1.0], "of type list"), (3, "of type int"), (q.float().numpy(), "of type ndarray")):
+            for options in ({}, {"layout": "BSHD"}, {"window": (1, 1)}, {"bias": torch.zeros(90)}, {"mask_mod": problems.band},
+                            {"fallback": "torch"}, {"return_lse": True, "causal": True}):
+                with self.subTest(what, **options), torch.no_grad():
+                    self.refuse(TypeError, f"argument 'q' is {what}; it is a tensor of torch", value, k, v, **options)
+                with self.subTest(what, **options):
+                    self.refuse(TypeError, f"argument 'k' is {what}", q, value, v, **options)
+                    self.refuse(TypeError, f"argument 'v' is {what}", q, k, value, **options)
+            if value is not None:
+                self.refuse(TypeError, f"argument 'alibi' is {what}", q, k, v, alibi=value)
+                self.refuse(TypeError, f"argument 'bias' is {what}", q, k, v, bias=value)
+        # Nothing else is taken for that.
+        with self.assertRaisesRegex(AttributeError, "'int' object has no attribute 'missing'"):
+            attention(q, k, v, score_mod=lambda score, b, h, row, key: score + (3).missing)
+
     def test_options(self):
         tensors = make()
+        for options in ({}, {"window": (1, 1)}, {"fallback": "torch"}, {"mask_mod": problems.band}):
+            self.refuse(TypeError, "argument 'scale' is 'a'; it is a number above 0, or None", *tensors, scale="a", **options)
+        self.refuse(TypeError, "argument 'scale' is [1.0]; it is", *tensors, scale=[1.0])
+        self.refuse(TypeError, "argument 'softcap' is 'x'; it is a number, 0 for none", *tensors, softcap="x")
+        with self.assertRaisesRegex(TypeError, r"attention\(\) got an unexpected keyword argument 'casual'"):
+            attention(*tensors, casual=True)
         self.refuse(ValueError, "argument 'layout' is 'SBHD'", *tensors, layout="SBHD")
         self.refuse(ValueError, "argument 'fallback' is 'slow'", *tensors, fallback="slow")
         self.refuse(ValueError, "argument 'alibi' is torch.float32 of shape (3,)", *tensors, alibi=torch.ones(3))

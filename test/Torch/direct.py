@@ -246,7 +246,7 @@ class Direct(unittest.TestCase):
             ((q, k, v[:, :, :80]), ValueError, "argument 'v'"),
             ((q, k[..., 4:], v), ValueError, "argument 'k'"),
             ((q, moved, v), ValueError, "argument 'k': the address"),
-            ((q, None, v), AttributeError, "NoneType"),
+            ((q, None, v), TypeError, "argument 'k' is None"),
         ):
             with self.subTest(text), self.assertRaises(exception) as caught:
                 attention(*arguments)

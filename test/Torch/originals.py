@@ -70,6 +70,9 @@ class ScaledDotProduct(unittest.TestCase):
 
     def test_refusals(self):
         tensors = make(heads=1)
+        for given, name in (((None, *tensors[1:]), "query"), ((*tensors[:2], 3), "value"), ((*tensors, [1.0]), "attn_mask")):
+            with self.assertRaisesRegex(TypeError, f"argument '{name}' is .*; it is a tensor of torch"):
+                scaled_dot_product_attention(*given)
         for exception, text, mask in (
             (TypeError, "argument 'attn_mask' has type torch.int64", torch.ones(70, 90, dtype=torch.int64)),
             (ValueError, "argument 'attn_mask' has shape .70, 91., which is not repeated", torch.ones(70, 91)),
@@ -174,6 +177,16 @@ class Flash(unittest.TestCase):
 
     def test_refusals(self):
         tensors = make(layout="BSHD")
+        q, k, v = tensors
+        for call, name in (
+            (lambda: flash_attn_func(q, [1.0], v), "k"),
+            (lambda: flash_attn_func(q, k, v, alibi_slopes=2.0), "alibi_slopes"),
+            (lambda: tessera.torch.flash_attn_qkvpacked_func(None), "qkv"),
+            (lambda: tessera.torch.flash_attn_kvpacked_func(q, 1), "kv"),
+            (lambda: tessera.torch.flex_attention(q, None, v), "key"),
+        ):
+            with self.assertRaisesRegex(TypeError, f"argument '{name}' is .*; it is a tensor of torch"):
+                call()
         with self.assertRaisesRegex(NotImplementedError, "argument 'dropout_p' is 0.5"):
             flash_attn_func(*tensors, 0.5)
         with self.assertRaisesRegex(NotImplementedError, r"argument 'alibi_slopes' is of shape \(2, 2\)"):

@@ -100,15 +100,23 @@ _attention.__name__ = _attention.__qualname__ = "attention"
 # Each option that has a name here costs every call the time to find its default.
 @functools.wraps(_attention)
 def attention(q, k, v, *, causal=False, scale=None, return_lse=False, **others):
-    if others:
-        return _attention(q, k, v, causal=causal, scale=scale, return_lse=return_lse, **others)
-    if _is_autocast_enabled():
-        q, k, v = _cast_for_autocast((q, k, v))
-    # What is passed beyond the defaults of the op costs time too.
-    arguments = _CAUSAL if causal else _FULL
-    if scale is not None:
-        arguments = (*arguments, _read_scale(scale))
-    return _attend(q, k, v, None, arguments, return_lse)
+    try:
+        if others:
+            return _attention(q, k, v, causal=causal, scale=scale, return_lse=return_lse, **others)
+        if _is_autocast_enabled():
+            q, k, v = _cast_for_autocast((q, k, v))
+        # What is passed beyond the defaults of the op costs time too.
+        arguments = _CAUSAL if causal else _FULL
+        if scale is not None:
+            arguments = (*arguments, _read_scale(scale))
+        return _attend(q, k, v, None, arguments, return_lse)
+    except (AttributeError, TypeError, ValueError):
+        # Asking before would cost each call the time.
+        optional = {name: others.get(name) for name in ("alibi", "bias")}
+        problem = _op.find_type_problem({"q": q, "k": k, "v": v}, optional)
+        if problem is None:
+            raise
+        raise problem from None
 
 
 def _read_block_mask(block_mask, mask_mod, mask_args):
@@ -141,6 +149,7 @@ def _call_functions(q, k, v, variant, arguments, mods, scale, others, return_lse
 def _call_masks(q, k, v, causal, window, softcap, alibi, bias, scale, return_lse, fallback):
     """With any of the masks, soft caps, slopes and biases that have names."""
     left, right = _variants.read_window(causal, window)
+    softcap = _variants.read_softcap(softcap)
     if bias is not None and _takes_bias(q, k, v, alibi, bias, softcap, scale, fallback):
         mods = *_bias.make_score(bias), _named.make_window(left, right), ()
         return _call_functions(q, k, v, None, None, mods, scale, {}, return_lse)
@@ -151,7 +160,7 @@ def _call_masks(q, k, v, causal, window, softcap, alibi, bias, scale, return_lse
         )  # fmt: skip
         return results if return_lse else results[0]
     name = _variants.name_variant(_variants.name_mask(left, right), softcap, alibi is not None)
-    return _call_op(q, k, v, alibi, name, left, right, float(softcap), scale, return_lse)
+    return _call_op(q, k, v, alibi, name, left, right, softcap, scale, return_lse)
 
 
 def _takes_bias(q, k, v, alibi, bias, softcap, scale, fallback):
@@ -172,7 +181,10 @@ def _takes_bias(q, k, v, alibi, bias, softcap, scale, fallback):
 
 
 def _takes_scale(scale):
-    return scale is None or _variants.find_scale_problem(scale) is None
+    problem = None if scale is None else _variants.find_scale_problem(scale)
+    if isinstance(problem, TypeError):
+        raise problem
+    return problem is None
 
 
 def _needs_fallback(q, k, v, alibi, bias):
@@ -190,6 +202,8 @@ def _read_bounds(left, right):
 
 def _read_scale(scale):
     problem = _variants.find_scale_problem(scale)
+    if isinstance(problem, TypeError):
+        raise problem
     if problem is not None:
         raise ValueError(f'{problem}, or pass fallback="torch"')
     return float(scale)

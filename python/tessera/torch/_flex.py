@@ -2,7 +2,7 @@
 
 import torch.nn.attention.flex_attention as flex
 
-from . import _block_mask
+from . import _block_mask, _op
 from ._attention import attention
 
 
@@ -35,6 +35,7 @@ def flex_attention(
     """torch.nn.attention.flex_attention. Tensors and numbers that its functions capture are arguments of the kernel. Of a
     BlockMask of torch only the function counts: the compiler finds the blocks itself. One of `create_block_mask` here has
     lists for many calls. `kernel_options` are of torch's kernels and change no result: they are not looked at."""
+    _op.check_types({"query": query, "key": key, "value": value})
     problem = find_problem(query, key, block_mask, enable_gqa, return_lse, return_aux)
     if problem is not None:
         raise problem

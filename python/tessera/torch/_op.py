@@ -53,6 +53,24 @@ def find_problem(q, k, v, alibi):
     return _variants.find_mismatch(q.shape, k.shape, v.shape, alibi)
 
 
+def find_type_problem(given, optional=None):
+    """What is no tensor among arguments by their names, as an exception; None where all are. Those that are optional may be
+    None."""
+    for name, value in (*given.items(), *(optional or {}).items()):
+        if isinstance(value, torch.Tensor) or (value is None and name not in given):
+            continue
+        what = "None" if value is None else f"of type {type(value).__name__}"
+        return TypeError(f"argument '{name}' is {what}; it is a tensor of torch: torch.as_tensor makes one of numbers")
+    return None
+
+
+def check_types(given, optional=None):
+    """Refuses what is no tensor."""
+    problem = find_type_problem(given, optional)
+    if problem is not None:
+        raise problem
+
+
 def find_place_problem(q, k, v):
     """What keeps kernels from loading tensors where they lie: an exception, or None. Where it was not asked for, launches
     refuse the same."""

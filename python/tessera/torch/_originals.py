@@ -2,7 +2,7 @@
 
 import torch
 
-from . import _bias
+from . import _bias, _op
 from ._attention import attention
 
 
@@ -15,6 +15,7 @@ def scaled_dot_product_attention(
 ):
     """torch.nn.functional.scaled_dot_product_attention. Its causal mask is aligned at the first row and key. Rows of an
     `attn_mask` for each query and key begin at multiples of 16 bytes."""
+    _op.check_types({"query": query, "key": key, "value": value}, {"attn_mask": attn_mask})
     if dropout_p:
         _refuse("dropout_p", dropout_p, "no kernel drops weights: pass 0")
     if attn_mask is not None and is_causal:
@@ -65,6 +66,7 @@ def flash_attn_func(
 ):
     """flash_attn.flash_attn_func: tensors are [B, S, H, D], masks are aligned at the last row and key. With
     `return_attn_probs` returns (output, LSE, None). Results are deterministic in any case."""
+    _op.check_types({"q": q, "k": k, "v": v}, {"alibi_slopes": alibi_slopes})
     if dropout_p:
         _refuse("dropout_p", dropout_p, "no kernel drops weights: pass 0")
     if alibi_slopes is not None and alibi_slopes.dim() != 1:
@@ -85,6 +87,7 @@ def flash_attn_func(
 
 
 def _unpack(name, packed, count):
+    _op.check_types({name: packed})
     if packed.dim() != 5 or packed.shape[2] != count:
         raise ValueError(f"argument '{name}' has shape {tuple(packed.shape)}; it is [B, S, {count}, heads, head dimension]")
     return packed.unbind(2)
