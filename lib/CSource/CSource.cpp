@@ -19,6 +19,7 @@ extern const char tesseraCDriver[];
 extern const char tesseraCChecks[];
 extern const char tesseraCContext[];
 extern const char tesseraCLaunch[];
+extern const char tesseraCTimeTerms[];
 extern const char tesseraCLaunchTime[];
 extern const char tesseraCKernel[];
 extern const char tesseraCChoice[];
@@ -461,16 +462,18 @@ void Writer::writeAlternatives(llvm::raw_ostream &os) {
     });
     os << ";\n";
   }
-  os << "static const Alternative alternatives[KERNEL_COUNT] = {\n";
+  os << "static const TimeModel alternatives[KERNEL_COUNT] = {\n";
   for (auto [i, alternative] : llvm::enumerate(choice->alternatives)) {
     const TimeModel &time = alternative.time;
-    os << "    {";
-    writeGrid(os, alternative.grid);
     const TimeLine &line = time.line;
-    os << llvm::formatv(", {{terms{0}, {1}, {2}, {3}, {4}, {5}, {6},\n     ", i,
+    os << llvm::formatv("    {{terms{0}, {1}, {2}, {3}, {4}, {5}, {6},\n     ", i,
                         alternative.iterations.size(), time.order, time.section, time.atATime,
-                        spell(time.iterationTime), spell(time.endsTime))
-       << llvm::formatv("{{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}}}},\n", spell(line.factor),
+                        spell(time.iterationTime), spell(time.endsTime));
+    writeList(os, llvm::ArrayRef(time.grid), [&](const TimeGrid &grid) {
+      os << llvm::formatv("{{{0}, {1}, {2}, {3}}", grid.dim, grid.isDivided, spell(grid.number),
+                          spell(grid.inverse));
+    });
+    os << llvm::formatv(",\n     {{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}}},\n", spell(line.factor),
                         spell(line.divisor), spell(line.least), spell(line.inverseFactor),
                         spell(line.inverse), spell(line.offset), spell(line.most), line.isWhole);
   }
@@ -545,7 +548,7 @@ std::string Writer::writeSource() {
     os << part << "\n";
   os << (sequence ? tesseraCSequence : tesseraCKernel) << "\n";
   if (choice)
-    os << tesseraCLaunchTime << "\n" << tesseraCChoice << "\n";
+    os << tesseraCTimeTerms << "\n" << tesseraCLaunchTime << "\n" << tesseraCChoice << "\n";
   os << (kernels.size() > 1 ? "/* ---- These kernels ---- */\n\n"
                             : "/* ---- This kernel ---- */\n\n");
   for (const NumberedKernel &numbered : kernels)

@@ -1,12 +1,6 @@
 /* ---- Which kernel a launch takes ---- */
 
-typedef struct {
-  Extent gridExtents[3]; /* of tiles */
-  int64_t gridDivisors[3];
-  TimeModel time;
-} Alternative;
-
-static const Alternative alternatives[KERNEL_COUNT];
+static const TimeModel alternatives[KERNEL_COUNT];
 
 /* Whether extents are within what a kernel asks of them. */
 static int takes(const KernelInfo *kernel, const int64_t *dims) {
@@ -23,24 +17,27 @@ static int takes(const KernelInfo *kernel, const int64_t *dims) {
   return 1;
 }
 
-/* What a launch of a kernel should take. */
-static void expectLaunch(int index, const int64_t *dims, TimeExpected *expected) {
-  const Alternative *alternative = &alternatives[index];
-  double grid[3];
-  int i;
-  if (!takes(&kernels[index], dims)) {
+/* What a launch of a kernel should take. `extents` are `dims`. */
+static void expectLaunch(int index, const int64_t *dims, const double *extents,
+                         TimeExpected *expected) {
+  if (takes(&kernels[index], dims))
+    expectTime(&alternatives[index], extents, expected);
+  else
     expectExactly(expected, INFINITY);
-    return;
-  }
-  for (i = 0; i < 3; ++i)
-    grid[i] = countTiles(evaluate(alternative->gridExtents[i], dims), alternative->gridDivisors[i]);
-  expectTime(&alternative->time, dims, grid, expected);
+}
+
+static void readExtents(const int64_t *dims, double *extents) {
+  int i;
+  for (i = 0; i < MOST_DIMS; ++i)
+    extents[i] = (double)dims[i];
 }
 
 /* The microseconds that a kernel should take. */
 static double predict(int index, const int64_t *dims) {
+  double extents[MOST_DIMS];
   TimeExpected expected;
-  expectLaunch(index, dims, &expected);
+  readExtents(dims, extents);
+  expectLaunch(index, dims, extents, &expected);
   return findTime(&expected, TIME_NEVER);
 }
 
@@ -59,9 +56,11 @@ static int choose(const int64_t *dims) {
   slot = (int)((key >> 32) % CHOICES);
   pthread_mutex_lock(&lock);
   if (!choices[slot].isUsed || memcmp(choices[slot].dims, dims, MOST_DIMS * sizeof(*dims)) != 0) {
+    double extents[MOST_DIMS];
     TimeExpected launches[KERNEL_COUNT];
+    readExtents(dims, extents);
     for (i = 0; i < KERNEL_COUNT; ++i)
-      expectLaunch(i, dims, &launches[i]);
+      expectLaunch(i, dims, extents, &launches[i]);
     choices[slot].index = findFastestLaunch(launches, KERNEL_COUNT);
     memcpy(choices[slot].dims, dims, MOST_DIMS * sizeof(*dims));
     choices[slot].isUsed = 1;

@@ -172,6 +172,14 @@ static FailureOr<Terms> findIterations(tile::KernelOp kernel) {
 // Times
 //===----------------------------------------------------------------------===//
 
+static runtime::TimeGrid readGrid(tile::GridDimAttr dim, ArrayRef<std::string> dims) {
+  if (auto name = dyn_cast<StringAttr>(dim.getExtent()))
+    return runtime::makeTimeGrid(llvm::find(dims, name.getValue()) - dims.begin(), 0,
+                                 dim.getDivisor());
+  return runtime::makeTimeGrid(-1, cast<IntegerAttr>(dim.getExtent()).getValue().getSExtValue(),
+                               dim.getDivisor());
+}
+
 FailureOr<LaunchTimes> LaunchTimes::of(tile::KernelOp kernel) {
   FailureOr<Terms> terms = findIterations(kernel);
   if (failed(terms))
@@ -182,6 +190,9 @@ FailureOr<LaunchTimes> LaunchTimes::of(tile::KernelOp kernel) {
     times.dims.push_back(name.str());
   for (unsigned i = 0; i < kernel.getGridRank(); ++i)
     times.grid.push_back(kernel.getGridDim(i));
+  llvm::fill(times.model.grid, runtime::makeTimeGrid(-1, 1, 1));
+  for (auto [dim, tiles] : llvm::zip(times.grid, times.model.grid))
+    tiles = readGrid(dim, times.dims);
   CycleBudget budget = cycleBudget(firstLoopsWithDots(kernel), h200CostModel);
   times.estimated = expectedCycles(budget, fastestShare(budget, h200CostModel), h200CostModel) /
                     (h200CostModel.clockGHz * 1000);
@@ -219,24 +230,17 @@ void LaunchTimes::setCompiled(const json::Object &kernel, int64_t multiprocessor
 }
 
 double LaunchTimes::predict(const tuning::Extents &extents) const {
-  SmallVector<int64_t> values;
+  SmallVector<double> values;
   for (const std::string &name : dims) {
     auto found = extents.find(name);
     values.push_back(found == extents.end() ? 0 : found->second);
-  }
-  double tiles[3] = {1, 1, 1};
-  for (auto [i, dim] : llvm::enumerate(grid)) {
-    auto name = dyn_cast<StringAttr>(dim.getExtent());
-    int64_t extent = name ? values[llvm::find(dims, name.getValue()) - dims.begin()]
-                          : cast<IntegerAttr>(dim.getExtent()).getValue().getSExtValue();
-    tiles[i] = runtime::countTiles(extent, dim.getDivisor());
   }
   runtime::TimeModel complete = model;
   complete.terms = terms.data();
   complete.termCount = terms.size();
   complete.line = runtime::findTimeLine(terms);
   runtime::TimeExpected expected;
-  runtime::expectTime(&complete, values.data(), tiles, &expected);
+  runtime::expectTime(&complete, values.data(), &expected);
   return runtime::findTime(&expected, TIME_NEVER);
 }
 

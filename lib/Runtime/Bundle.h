@@ -189,8 +189,7 @@ struct SequenceInfo : Signature {
 
 /// A kernel of a choice, and what a launch of it is expected to take.
 struct AlternativeInfo {
-  unsigned kernel = 0;         ///< index into BundleInfo::kernels
-  std::array<GridDim, 3> grid; ///< of tiles
+  unsigned kernel = 0; ///< index into BundleInfo::kernels
   std::vector<TimeTerm> iterations;
   /// All but the terms, which are `iterations`.
   TimeModel time = {};

@@ -8,6 +8,17 @@
 
 using namespace tessera::runtime;
 
+/// Whether two kernels ask the same of extents.
+static bool takeTheSame(const KernelInfo &a, const KernelInfo &b) {
+  return llvm::equal(
+             a.bounds, b.bounds,
+             [](const Bound &x, const Bound &y) { return x.dim == y.dim && x.most == y.most; }) &&
+         llvm::equal(
+             a.requirements, b.requirements, [](const Requirement &x, const Requirement &y) {
+               return x.dividend == y.dividend && x.factor == y.factor && x.divisor == y.divisor;
+             });
+}
+
 Chooser::Chooser(const BundleInfo &bundle, const ChoiceInfo &choice)
     : bundle(bundle), choice(choice), sources(choice.dims.size()) {
   // The first place of each name is what counts, as in checks.
@@ -15,15 +26,20 @@ Chooser::Chooser(const BundleInfo &bundle, const ChoiceInfo &choice)
     for (unsigned j = 0; j < choice.arguments[i].dims.size(); ++j)
       if (int dim = choice.arguments[i].dims[j].dim; dim >= 0)
         sources[dim] = {i, j};
+  const KernelInfo *before = nullptr;
   for (const AlternativeInfo &alternative : choice.alternatives) {
     TimeModel &model = models.emplace_back(alternative.time);
     model.terms = alternative.iterations.data();
     model.termCount = alternative.iterations.size();
+    const KernelInfo &kernel = bundle.kernels[alternative.kernel];
+    isTakenAlike.push_back(before && takeTheSame(*before, kernel));
+    before = &kernel;
   }
 }
 
-/// Whether extents are within what a kernel asks of them.
-static bool takes(const KernelInfo &kernel, llvm::ArrayRef<int64_t> dims) {
+/// Whether extents are within what the kernel of an alternative asks of them.
+bool Chooser::takes(unsigned alternative, llvm::ArrayRef<int64_t> dims) const {
+  const KernelInfo &kernel = bundle.kernels[choice.alternatives[alternative].kernel];
   for (const Bound &bound : kernel.bounds)
     if (dims[bound.dim] > bound.most)
       return false;
@@ -35,27 +51,28 @@ static bool takes(const KernelInfo &kernel, llvm::ArrayRef<int64_t> dims) {
   return true;
 }
 
-void Chooser::expect(unsigned index, llvm::ArrayRef<int64_t> dims, TimeExpected &expected) const {
-  const AlternativeInfo &alternative = choice.alternatives[index];
-  if (!takes(bundle.kernels[alternative.kernel], dims))
-    return expectExactly(&expected, std::numeric_limits<double>::infinity());
-  double grid[3];
-  for (auto [tiles, dim] : llvm::zip_equal(grid, alternative.grid))
-    tiles = countTiles(dim.extent.evaluate(dims), dim.divisor);
-  expectTime(&models[index], dims.data(), grid, &expected);
-}
-
-double Chooser::predict(unsigned index, llvm::ArrayRef<int64_t> dims) const {
+double Chooser::predict(unsigned alternative, llvm::ArrayRef<int64_t> dims) const {
+  if (!takes(alternative, dims))
+    return std::numeric_limits<double>::infinity();
+  Extents extents(dims.begin(), dims.end());
   TimeExpected expected;
-  expect(index, dims, expected);
+  expectTime(&models[alternative], extents.data(), &expected);
   return findTime(&expected, TIME_NEVER);
 }
 
 unsigned Chooser::findFastest(llvm::ArrayRef<int64_t> dims) const {
+  Extents extents(dims.begin(), dims.end());
   llvm::SmallVector<TimeExpected, 8> launches;
   launches.resize_for_overwrite(models.size());
-  for (unsigned i = 0; i < models.size(); ++i)
-    expect(i, dims, launches[i]);
+  bool taken = false;
+  for (unsigned i = 0; i < models.size(); ++i) {
+    if (!isTakenAlike[i])
+      taken = takes(i, dims);
+    if (taken)
+      expectTime(&models[i], extents.data(), &launches[i]);
+    else
+      expectExactly(&launches[i], std::numeric_limits<double>::infinity());
+  }
   return findFastestLaunch(launches.data(), launches.size());
 }
 

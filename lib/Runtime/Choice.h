@@ -39,14 +39,18 @@ private:
     unsigned alternative = 0;
   };
 
-  void expect(unsigned alternative, llvm::ArrayRef<int64_t> dims, TimeExpected &expected) const;
+  using Extents = llvm::SmallVector<double, 16>;
+
+  bool takes(unsigned alternative, llvm::ArrayRef<int64_t> dims) const;
   unsigned findFastest(llvm::ArrayRef<int64_t> dims) const;
 
   const BundleInfo &bundle;
   const ChoiceInfo &choice;
   llvm::SmallVector<Source, 8> sources;   ///< of each of Signature::dims
   llvm::SmallVector<TimeModel, 4> models; ///< of the alternatives
-  std::mutex mutex;                       ///< guards `slots`
+  /// Whether the kernel of an alternative takes the same extents as that of the one before.
+  llvm::SmallVector<bool, 4> isTakenAlike;
+  std::mutex mutex; ///< guards `slots`
   std::array<Slot, 256> slots;
 };
 

@@ -98,9 +98,10 @@ bool ChoiceReader::readTerms(const json::Value &value, json::Path path, unsigned
 
 bool ChoiceReader::readModel(const json::Object &object, json::Path path,
                              AlternativeInfo &alternative) {
-  const json::Array *grid = readArray(object, key::grid, path);
+  const json::Array *written = readArray(object, key::grid, path);
+  std::array<GridDim, 3> grid;
   std::string order;
-  if (!grid || !readGrid(*grid, path.field(key::grid), alternative.grid) ||
+  if (!written || !readGrid(*written, path.field(key::grid), grid) ||
       !readTime(object, key::iterationUs, path, alternative.time.iterationTime) ||
       !readTime(object, key::endsUs, path, alternative.time.endsTime) ||
       !readInteger(object.get(key::tilesAtATime), path.field(key::tilesAtATime), 1, kMaxExtent,
@@ -122,6 +123,8 @@ bool ChoiceReader::readModel(const json::Object &object, json::Path path,
   if (!readTerms(*iterations, path.field(key::iterations), 0, alternative.iterations))
     return false;
   alternative.time.line = findTimeLine(alternative.iterations);
+  for (auto [dim, tiles] : llvm::zip_equal(grid, alternative.time.grid))
+    tiles = makeTimeGrid(dim.extent.dim, dim.extent.constant, dim.divisor);
   return true;
 }
 

@@ -118,6 +118,10 @@ static std::optional<Partial> operate(int op, const Partial &left, const Partial
   }
 }
 
+TimeGrid tessera::runtime::makeTimeGrid(int dim, int64_t number, int64_t divisor) {
+  return {dim, divisor != 1, double(number), 1.0 / divisor};
+}
+
 TimeLine tessera::runtime::findTimeLine(llvm::ArrayRef<TimeTerm> terms) {
   llvm::SmallVector<Partial, TIME_DEPTH> stack;
   bool hasExtents = false; // Without any there may be none to read, as sums do.

@@ -14,6 +14,9 @@ namespace tessera::runtime {
 /// or might exceed TIME_LIMIT on the way.
 TimeLine findTimeLine(llvm::ArrayRef<TimeTerm> terms);
 
+/// A dimension of the grid: the number where `dim` is below 0.
+TimeGrid makeTimeGrid(int dim, int64_t number, int64_t divisor);
+
 } // namespace tessera::runtime
 
 #endif // TESSERA_LIB_RUNTIME_TIMELINE_H
