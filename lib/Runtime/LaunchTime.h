@@ -161,7 +161,7 @@ static inline double averageLine(const TimeExpected *launch) {
 /* What is known by the line. As it has an upper bound, and is raised by a lower one only, a tile
  * takes no less in the mean than those at both ends of the line, and one as long as the longer one.
  */
-static inline void expectLine(TimeExpected *launch) {
+TIME_INLINE void expectLine(TimeExpected *launch) {
   const TimeModel *model = launch->model;
   const TimeLine *line = &model->line;
   double offset = sumExtents(line, &line->offset, launch->dims), scale;
@@ -178,7 +178,7 @@ static inline void expectLine(TimeExpected *launch) {
 }
 
 /* What a launch should take. The extents are used again when its time is found. */
-static inline void expectTime(const TimeModel *model, const double *dims, TimeExpected *expected) {
+TIME_INLINE void expectTime(const TimeModel *model, const double *dims, TimeExpected *expected) {
   int d;
   expected->model = model;
   expected->dims = dims;
