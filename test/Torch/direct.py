@@ -261,7 +261,11 @@ class Direct(unittest.TestCase):
             self.assertIsNone(function(*arguments))
 
     def test_references_are_given_back(self):
-        q, k, v = problems.make()
+        for tensors in (problems.make(), [tensor.requires_grad_() for tensor in problems.make()]):
+            with self.subTest(requires_grad=tensors[0].requires_grad):
+                self.check_references(*tensors)
+
+    def check_references(self, q, k, v):
         slopes = torch.ones(2)
         for options in ({}, {"return_lse": True}, {"alibi": slopes}):
             self.assertEqual(self.count_ops(q, k, v, **options), 0)
