@@ -259,11 +259,16 @@ static MmaWaitOp waitOf(MmaIssueOp issue) {
   return {};
 }
 
-/// Whether a wait for reads stands between `store` and `release`, in the block of both.
+/// Whether a wait for reads stands between `store` and `release`, in the block of both, or a later
+/// copy that leaves fewer in flight than there are since.
 static bool isReadBefore(BulkStoreOp store, Operation *release) {
-  for (Operation *op = store->getNextNode(); op && op != release; op = op->getNextNode())
-    if (isa<BulkReadWaitOp, BulkStoreWaitOp>(op))
+  int64_t since = 0;
+  for (Operation *op = store->getNextNode(); op && op != release; op = op->getNextNode()) {
+    auto later = dyn_cast<BulkStoreOp>(op);
+    since += later ? 1 : 0;
+    if (isa<BulkReadWaitOp, BulkStoreWaitOp>(op) || (later && later.getInFlight() <= since))
       return true;
+  }
   return false;
 }
 

@@ -124,8 +124,9 @@ def Hop_BulkStoreOp : Hop_Op<"bulk_store"> {
 
     With `in_flight` n the thread goes on while its last n copies may still read shared memory. Who writes to the source of
     one of them has met the thread since a later copy that leaves fewer, or since `hop.bulk_read_wait`. At most 7. From a slot
-    only in a role of one thread, which waits by `hop.bulk_read_wait` before it gives the slot back. Before the role ends, a
-    wait for the copies or a copy without `in_flight` comes on every way; a role without is refused.
+    only in a role of one thread, which waits by `hop.bulk_read_wait` before it gives the slot back, or by later copies of which the
+    last one leaves fewer in flight. Before the role ends, a wait for the copies or a copy without `in_flight` comes on every
+    way; a role without is refused.
 
     With `exchanged` the source is this block's part of a sum over its cluster: a block past the end of the grid stores its part
     too (`hop-guard-grid-end`).

@@ -73,6 +73,7 @@ void buildHopPhase(OpPassManager &pm, int64_t producers) {
   kernels.addPass(createPingpong());
   kernels.addPass(createPinWaits());
   kernels.addPass(createPinWork());
+  kernels.addPass(createReleaseLate());
   kernels.addPass(createCheckPipes());
   // Behind the check, which wants the same loops in all roles.
   kernels.addPass(createJoinLoops());

@@ -107,6 +107,37 @@ def PeekTickets : Pass<"hop-peek-tickets", "::tessera::hop::KernelOp"> {
   let dependentDialects = ["::tessera::hop::HopDialect", "::mlir::arith::ArithDialect"];
 }
 
+def ReleaseLate : Pass<"hop-release-late", "::tessera::hop::KernelOp"> {
+  let summary = "Give the slot of a copy back behind the next copy";
+  let description = [{
+    A thread that copies several slots of one pipe out, one after the other, and gives each back waits for each copy to read
+    shared memory before the next one begins. Where the pipe has three slots or more, the next copy begins first, and the thread then
+    waits for all but that one. Behind the last of them it waits for all.
+
+    Of two slots none would be left for who fills them, while one copy reads and the next one begins. That all roles still go on is
+    proved by `hop-check-pipes`, which runs behind this pass.
+
+    ```mlir
+    !Pipe = !hop.pipe<tensor<64x32xf32>, 3>
+    %a = hop.pipe.wait %p : !Pipe -> !Shared
+    hop.bulk_store %a, %S[%row, %c0] add : !Shared, !tile.view<[M, 64], f32>
+    hop.pipe.release %p, %a : !Pipe, !Shared
+    %b = hop.pipe.wait %p : !Pipe -> !Shared
+    hop.bulk_store %b, %S[%row, %c32] add : !Shared, !tile.view<[M, 64], f32>
+    hop.pipe.release %p, %b : !Pipe, !Shared
+    // becomes
+    %a = hop.pipe.wait %p : !Pipe -> !Shared
+    hop.bulk_store %a, %S[%row, %c0] add in_flight 1 : !Shared, !tile.view<[M, 64], f32>
+    %b = hop.pipe.wait %p : !Pipe -> !Shared
+    hop.bulk_store %b, %S[%row, %c32] add in_flight 1 : !Shared, !tile.view<[M, 64], f32>
+    hop.pipe.release %p, %a : !Pipe, !Shared
+    hop.bulk_read_wait
+    hop.pipe.release %p, %b : !Pipe, !Shared
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect"];
+}
+
 def PassApart : Pass<"hop-pass-apart", "::tessera::hop::KernelOp"> {
   let summary = "Pass tickets on by a thread of its own";
   let description = [{

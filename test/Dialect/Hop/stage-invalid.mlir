@@ -198,3 +198,26 @@ hop.kernel @unread attributes {argument_names = ["y"], argument_types = [!View],
     hop.bulk_read_wait
   }
 }
+
+// -----
+
+// The second copy leaves one in flight, which is itself: the first one has been read, and not the second.
+!View = !tile.view<[M, 64], f32>
+!Part = !hop.shared<tensor<64x64xf32>, rows = 64>
+hop.kernel @later attributes {argument_names = ["y"], argument_types = [!View],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%y: !View, %m: index):
+  %p = hop.pipe.create "k" : !hop.pipe<tensor<64x64xf32>, 2>
+  hop.role @writer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %s = hop.pipe.wait %p : !hop.pipe<tensor<64x64xf32>, 2> -> !Part
+    hop.bulk_store %s, %y[%m, %c0] add in_flight 1 : !Part, !View
+    %t = hop.pipe.wait %p : !hop.pipe<tensor<64x64xf32>, 2> -> !Part
+    hop.bulk_store %t, %y[%m, %c0] add in_flight 1 : !Part, !View
+    hop.pipe.release %p, %s : !hop.pipe<tensor<64x64xf32>, 2>, !Part
+    // expected-error@+1 {{gives a slot away that a copy in flight reads; put hop.bulk_read_wait before it}}
+    hop.pipe.release %p, %t : !hop.pipe<tensor<64x64xf32>, 2>, !Part
+    hop.bulk_read_wait
+  }
+}

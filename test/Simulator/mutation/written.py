@@ -319,6 +319,30 @@ CASES = {
         "damages": PASSER,
         "schedule": "placement=apart,sums=fixed,store=writer,consumers=2,stages=2",
     },
+    # Three pieces of a sum in a slot each, of which one is given back behind the copy of the next one.
+    "tickets-pieces": {
+        **TICKETS,
+        "defines": ["-DFORM=1", "-DD=96"],
+        "schedule": "placement=apart,sums=fixed,store=writer,consumers=2,stages=2",
+        "buffers": {
+            **TICKETS["buffers"],
+            "a": {"type": "bf16", "shape": [512, 96], "fill": "random", "seed": 1},
+            "b": {"type": "bf16", "shape": [KEYS, 96], "fill": "random", "seed": 2},
+            "columns": {"type": "f32", "shape": [KEYS, 96], "fill": "iota", "modulus": 7},
+            "o": {"type": "bf16", "shape": [512, 96], "fill": "nan"},
+        },
+        "params": [
+            *({"tensor_map": {"buffer": name, "dims": [32, rows, 3], "strides": [192, 64], "box": [32, box, 3], "swizzle": 64}}
+              for name, rows, box in (("a", 512, 128), ("b", KEYS, 64))),
+            row("r", KEYS, 64),
+            {"tensor_map": {"buffer": "columns", "dims": [32, KEYS, 3], "strides": [384, 128], "box": [32, 64, 1], "swizzle": 128}},
+            {"buffer": "counter"}, {"buffer": "tickets"}, {"buffer": "o"}, {"value": 512}, {"value": KEYS}, {"value": 96},
+        ],
+        "damages": {
+            "held slots": (replaced(r"bulk\.wait_group\.read 1;", "bulk.wait_group.read 3;"), {"slot-overwritten"}),
+            "last slot": (replaced(r"bulk\.wait_group\.read 0;", "bulk.wait_group.read 1;"), {"slot-overwritten"}),
+        },
+    },
     # Of two pairs of blocks, which make the sums together: each block has a writer for its half of the columns.
     "tickets-pairs": {
         **TICKETS,
