@@ -77,6 +77,7 @@ void buildHopPhase(OpPassManager &pm, int64_t producers) {
   kernels.addPass(createCheckPipes());
   // Behind the check, which wants the same loops in all roles.
   kernels.addPass(createJoinLoops());
+  kernels.addPass(createFlattenLoops());
   kernels.addPass(createPeekTickets());
   kernels.addPass(createPassApart());
 }

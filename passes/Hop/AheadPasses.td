@@ -79,6 +79,40 @@ def JoinLoops : Pass<"hop-join-loops", "::tessera::hop::KernelOp"> {
   let dependentDialects = ["::tessera::hop::HopDialect"];
 }
 
+def FlattenLoops : Pass<"hop-flatten-loops", "::tessera::hop::KernelOp"> {
+  let summary = "Make one loop of a loop over others, where a thread waits for tickets";
+  let description = [{
+    A loop that consists of another one, whose bounds are the same in each iteration, becomes one loop over all iterations of both.
+    It carries both indices: the inner one goes up, and at its end the outer one does. So nothing begins and ends where the
+    outer loop goes on, and what is asked for a step ahead is also asked for there (`hop-peek-tickets`).
+
+    That is done in kernels that wait for tickets (`sums = fixed`), in all roles, where each loop over others is of that form.
+    `tile-split-loops` cuts the outer loop where the masks do not depend on the inner one.
+
+    ```mlir
+    scf.for %i = %a to %b step %c1 {
+      %row = arith.muli %i, %c64 : index
+      scf.for %g = %c0 to %heads step %c1 {
+        hop.ticket.wait %S[%row] tile [64, 64] is %x : !tile.view<[M, 64], f32>
+      }
+    }
+    // becomes
+    %count = arith.muli %outer, %heads : index          // %outer = max(%b - %a, 0)
+    %last:2 = scf.for %t = %c0 to %count step %c1 iter_args(%i = %a, %g = %c0) -> (index, index) {
+      %row = arith.muli %i, %c64 : index
+      hop.ticket.wait %S[%row] tile [64, 64] is %x : !tile.view<[M, 64], f32>
+      %g_next = arith.addi %g, %c1 : index
+      %ends = arith.cmpi eq, %g_next, %heads : index
+      %i_next = arith.addi %i, %c1 : index
+      %i_later = arith.select %ends, %i_next, %i : index
+      %g_later = arith.select %ends, %c0, %g_next : index
+      scf.yield %i_later, %g_later : index, index
+    }
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 def PeekTickets : Pass<"hop-peek-tickets", "::tessera::hop::KernelOp"> {
   let summary = "Ask for the next ticket while the copies of this step are written";
   let description = [{

@@ -26,6 +26,21 @@ Op onlyOne(Block &block) {
   return llvm::range_size(found) == 1 ? *found.begin() : Op();
 }
 
+/// What `loop` carries in its next step, and in this one where it is the last; null for what takes
+/// more than index arithmetic.
+SmallVector<Value> carriedLater(scf::ForOp loop, Value isRun, OpBuilder &builder) {
+  FutureValues now(loop, builder, loop.getInductionVar(), loop.getRegionIterArgs());
+  SmallVector<Value> carried;
+  for (auto [argument, yielded] :
+       llvm::zip_equal(loop.getRegionIterArgs(), loop.getYieldedValues())) {
+    Value later = argument.getType().isIndex() ? now.get(yielded, 0) : Value();
+    if (later)
+      later = arith::SelectOp::create(builder, loop.getLoc(), isRun, later, argument);
+    carried.push_back(later);
+  }
+  return carried;
+}
+
 struct PeekTicketsPass : tessera::impl::PeekTicketsBase<PeekTicketsPass> {
   void runOnOperation() override {
     SmallVector<scf::ForOp> loops;
@@ -48,8 +63,8 @@ private:
     Value isRun =
         arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::slt, next, loop.getUpperBound());
     next = arith::SelectOp::create(rewriter, loc, isRun, next, loop.getInductionVar());
-    Value number =
-        FutureValues(loop, rewriter, next, loop.getRegionIterArgs()).get(wait.getNumber(), 0);
+    SmallVector<Value> carried = carriedLater(loop, isRun, rewriter);
+    Value number = FutureValues(loop, rewriter, next, carried).get(wait.getNumber(), 0);
     if (!number)
       return;
     Value ticket = hop::TicketPeekOp::create(rewriter, loc, rewriter.getIndexType(), pass.getView(),

@@ -5,6 +5,7 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
+#include "passes/Analysis/IndexDependence.h"
 #include "passes/Analysis/IndexFacts.h"
 #include "passes/Analysis/MaskAnalysis.h"
 #include "passes/Analysis/RowBounds.h"
@@ -86,13 +87,38 @@ private:
 };
 } // namespace
 
-/// The selects of the body of `loop` that are not in a loop nested in it.
+static SmallVector<arith::SelectOp> selectsOf(scf::ForOp loop);
+
+/// Whether the masks of `loop` are those of the loop around it, which consists of it: they are the
+/// same in all of its own iterations, and uniform in a range of those of the other one.
+static bool leavesMasks(scf::ForOp loop) {
+  auto outer = dyn_cast<scf::ForOp>(loop->getParentOp());
+  if (!outer || loop->getNextNode() != outer.getBody()->getTerminator() ||
+      !llvm::hasSingleElement(outer.getBody()->getOps<scf::ForOp>()))
+    return false;
+  IndexDependence own(loop.getInductionVar()), others(outer.getInductionVar());
+  bool varies = false;
+  for (arith::SelectOp select : selectsOf(loop)) {
+    Value condition = select.getCondition();
+    if (!isPositionMask(condition))
+      continue;
+    std::string reason;
+    if (own.contains(condition) || !analyzeMask(condition, outer, reason))
+      return false;
+    varies |= others.contains(condition);
+  }
+  return varies;
+}
+
+/// The selects of the body of `loop`, and those that a loop nested in it leaves to it.
 static SmallVector<arith::SelectOp> selectsOf(scf::ForOp loop) {
   SmallVector<arith::SelectOp> selects;
   loop.getBody()->walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (auto select = dyn_cast<arith::SelectOp>(op))
       selects.push_back(select);
-    return isa<LoopLikeOpInterface>(op) ? WalkResult::skip() : WalkResult::advance();
+    auto nested = dyn_cast<scf::ForOp>(op);
+    bool isOther = nested ? !leavesMasks(nested) : isa<LoopLikeOpInterface>(op);
+    return isOther ? WalkResult::skip() : WalkResult::advance();
   });
   return selects;
 }
@@ -393,7 +419,7 @@ private:
     bool hasMask = llvm::any_of(selectsOf(loop), [](arith::SelectOp select) {
       return isPositionMask(select.getCondition());
     });
-    if (!hasMask)
+    if (!hasMask || leavesMasks(loop))
       return;
     if (loop.getUnsignedCmp()) {
       loop.emitRemark("loop not split: it compares its bounds without sign");
