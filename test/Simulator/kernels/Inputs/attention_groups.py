@@ -326,11 +326,11 @@ def attention_sums():
             arguments += ["--shape", shape]
         yield [*arguments, "--sim-blocks", blocks, "--seeds", "2"], False
         if causal == "true":
-            # At d = 128 turns are the default.
-            other = ["--schedule", f"attention_bwd_gradients:order={'descending' if d == 128 else 'turns'}"]
+            # From d = 96 on turns are the default.
+            other = ["--schedule", f"attention_bwd_gradients:order={'turns' if d == 64 else 'descending'}"]
             yield [*arguments, *other, "--sim-blocks", blocks, "--seeds", "2"], False
-            # As long as a block of keys, and longer, so that a block leaves within one.
-            for chunk in (1, 4):
+            # All heads for one block of queries; as long as a block of keys, and longer, so that a block leaves within one.
+            for chunk in (1, 2, 4):
                 yield [*arguments, "-DGROUPED=true", f"-DCHUNK={chunk}", "--sim-blocks", blocks, "--seeds", "2"], False
 
 
