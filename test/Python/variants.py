@@ -446,9 +446,17 @@ class GradientsTest(unittest.TestCase):
         for d, chunk, together in ((64, 0, 1), (96, 8, 1), (128, 8, 2), (192, 8, 2), (256, 8, 2)):
             found = self.find("causal", d, grouped=True)
             self.assertEqual((found["CHUNK"], found["TOGETHER"]), (chunk, together), d)
-        for d, chunk, together in ((64, 2, 1), (96, 4, 1), (128, 4, 2), (192, 4, 2), (256, 4, 2)):
+        for d, chunk, together in ((64, 1, 1), (96, 4, 1), (128, 1, 2), (192, 4, 2), (256, 4, 2)):
             found = self.find("causal", d, grouped=True, fixed=True)
             self.assertEqual((found["CHUNK"], found["TOGETHER"]), (chunk, together), d)
+
+    def test_groups_of_two(self):
+        """Two query heads a key head are as single heads in a fixed order with 192 columns, padded ones too."""
+        for d, dv, fixed, heads, grouped in (
+            (192, 192, True, 1, False), (192, 192, True, 2, False), (160, 192, True, 2, False), (192, 192, True, 3, True),
+            (192, 192, False, 2, True), (192, 128, True, 2, True), (128, 128, True, 2, True), (128, 128, False, 1, False),
+        ):  # fmt: skip
+            self.assertEqual(_gradient_kernels.takes_groups(d, dv, fixed, 4 * heads, 4), grouped, (d, dv, fixed, heads))
 
     def test_groups_of_functions(self):
         """Pairs of blocks under a causal mask at d = 96 and 128; wider ones are pairs anyway."""
@@ -478,7 +486,7 @@ class GradientsTest(unittest.TestCase):
         """The form by the length, for (mask, d, dv), up to so many keys: in any order, in a fixed one."""
         for mask, d, dv, seven, seven_of_fixed in (
             ("none", 64, 64, 0, 0), ("causal", 64, 64, 0, 0), ("causal", 96, 96, 256, 512), ("none", 128, 128, 256, 512),
-            ("causal", 128, 128, 512, 512), ("none", 192, 128, 512, 1024), ("causal", 192, 128, 1024, 2048), ("none", 64, 128, 256, None),
+            ("causal", 128, 128, 512, 512), ("none", 192, 128, 512, 512), ("causal", 192, 128, 1024, 1024), ("none", 64, 128, 256, None),
             ("none", 256, 256, 512, 1024), ("causal", 256, 256, 1024, 2048),
         ):  # fmt: skip
             for fixed, last in ((False, seven), (True, seven_of_fixed)):

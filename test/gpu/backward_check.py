@@ -19,6 +19,7 @@ import sys
 import cases
 import kernels
 import torch
+from tessera import _gradient_kernels
 
 LAST_PLACES = {"bf16": 2 * 0.3 * 2**-8, "f16": 2 * 0.3 * 2**-11}
 TYPES = {"bf16": torch.bfloat16, "f16": torch.float16}
@@ -118,7 +119,7 @@ def count_differences(kernel, arguments, results, launches=1000):
 
 def describe_order(d, causal, kv_heads):
     """The kernel with sums in a fixed order, as PyTorch and JAX call it."""
-    groups = {"GROUPED": "true"} if causal == "true" and kv_heads != HEADS else {}
+    groups = {"GROUPED": "true"} if causal == "true" and _gradient_kernels.takes_groups(d, d, True, HEADS, kv_heads) else {}
     return cases.configuration("attention_bwd", {"T": "bf16", "D": d, "CAUSAL": causal, "FIXED": "true", **groups})
 
 
@@ -205,7 +206,7 @@ def list_kernels(is_quick):
 
 def list_orders(is_quick):
     """(D, whether there is a causal mask, heads of K and V) of the checks that launch a thousand times."""
-    return itertools.product((64, 128) if is_quick else (64, 96, 128, 192, 256), ("false", "true"), (HEADS, 2))
+    return itertools.product((64, 128) if is_quick else (64, 96, 128, 192, 256), ("false", "true"), (HEADS, 3, 2))
 
 
 def parse_arguments():
