@@ -174,6 +174,13 @@ def LowerToLLVM : Pass<"hop-lower-to-llvm", "::mlir::ModuleOp"> {
     elements that a thread has of a row each comparison changes once, at a place that is computed for the row. The bits cost
     little more than the selects then, whatever the number of comparisons.
 
+    The lanes of a warp have few different ones of an index that is a number plus or less those of row and column, as the
+    distance of query and key, and these lie one behind the other. So each lane loads one of 32 neighbours of such elements of
+    a view, a window, and shuffles hand them to the lanes that want them. In loops without another loop in them the same is done
+    with what special functions make of such an index alone: of `log(1 + |q - k|)` a thread with 32 elements has 18 and computes
+    3. A remark says so. A function that takes no special function is made where it is used, as is one of numbers that differ
+    between rows or columns, one that several operations take, and one in a loop whose tiles leave few registers.
+
     ```mlir
     hop.kernel @k attributes {argument_names = ["x"], argument_types = [i32], grid = [#tile.grid_dim<4, 1>],
         schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {

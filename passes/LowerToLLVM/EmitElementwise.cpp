@@ -42,6 +42,8 @@ LogicalResult Emitter::emitElementwise(Operation *op) {
     emitExponentials(op, share.getInt());
     return success();
   }
+  if (emitOfIndex(op))
+    return success();
 
   SmallVector<Values> operands;
   size_t count = 1;

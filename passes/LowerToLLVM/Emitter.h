@@ -17,6 +17,7 @@
 #include "passes/LowerToLLVM/LaunchParameters.h"
 #include "passes/LowerToLLVM/NamedBarriers.h"
 #include "llvm/ADT/Twine.h"
+#include <map>
 
 namespace tessera {
 
@@ -201,7 +202,21 @@ private:
   std::pair<mlir::Value, mlir::Value> placeOf(const ElementPlaces &places,
                                               llvm::function_ref<mlir::Value(size_t)> indexOf);
   // Elements that the lanes of a warp hand on: EmitWindows.cpp.
+  struct Windows {
+    AffineTile tile;
+    std::map<int64_t, int64_t> of;     ///< the first offset of its window, by offset
+    llvm::SmallVector<int64_t> starts; ///< of each window
+    mlir::Value behind;                ///< how far a lane's base is behind the first lane's
+    mlir::Value ahead;                 ///< how far its own element of a window is ahead of its base
+    llvm::DenseMap<int64_t, mlir::Value> lanes; ///< `behind` and a number, where known already
+  };
+  std::optional<Windows> findWindows(mlir::Value index);
+  bool placeLanes(Windows &windows);
+  bool placeLanesBefore(mlir::scf::ForOp loop, Windows &windows);
+  Values handOn(const Windows &windows, llvm::ArrayRef<mlir::Value> values,
+                llvm::function_ref<mlir::Value(mlir::Value)> convert);
   std::optional<Values> emitWindows(tile::GatherElementsOp op, const ElementPlaces &places);
+  bool emitOfIndex(mlir::Operation *op);
   mlir::Value laneSum(llvm::ArrayRef<int64_t> lanes);
   template <typename LoadOp>
   mlir::LogicalResult emitTileLoad(LoadOp op);

@@ -1,0 +1,29 @@
+//===- IndexFunctions.h - What is computed of an index alone --------------===//
+//
+// Index tiles have one number that changes by a constant from each row and from each column to the
+// next, as the distance of query and key. What is computed of such a number alone has few different
+// values in a tile.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_ANALYSIS_INDEXFUNCTIONS_H
+#define TESSERA_PASSES_ANALYSIS_INDEXFUNCTIONS_H
+
+#include "mlir/IR/Value.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace tessera {
+
+/// The index tile, of both rows and columns, of which each element of `tile` is a function by
+/// elementwise operations, whose other operands are uniform; null where there is none.
+mlir::Value findIndexOf(mlir::Value tile);
+
+/// The operations that make `tile` of its index, each behind those that it needs.
+llvm::SmallVector<mlir::Operation *> operationsOn(mlir::Value index, mlir::Value tile);
+
+/// Whether `op` takes the unit of special functions for each element.
+bool isSpecialFunction(mlir::Operation *op);
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_ANALYSIS_INDEXFUNCTIONS_H
