@@ -478,10 +478,11 @@ static LogicalResult runIota(Frame &frame, Operation *op) {
   uint64_t start = frame.scalar(iota.getStart());
   auto [rows, columns] = rowsAndColumns(shape);
   bool alongRows = shape.size() == 2 && iota.getAxis() == 0;
+  int64_t period = iota.getPeriodOrExtent();
   Ints out(rows * columns);
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j)
-      out[i * columns + j] = start + (alongRows ? i : j) % iota.getPeriodOrExtent();
+      out[i * columns + j] = start + (alongRows ? i : j) % period;
   frame.set(iota.getResult(), std::move(out));
   return success();
 }

@@ -79,16 +79,6 @@ float tessera::sim::detail::decodeFloat(uint32_t bits, const FloatFormat &f) {
   return negative ? -r : r;
 }
 
-float tessera::sim::detail::f16ToFloat(uint32_t h) {
-  uint32_t sign = (h & 0x8000) << 16, exponent = h >> 10 & 31, mantissa = h & 0x3ff;
-  if (exponent == 31)
-    return bitCast<float>(mantissa ? kCanonicalNaN : sign | 0x7f800000);
-  if (exponent)
-    return bitCast<float>(sign | (exponent + 112) << 23 | mantissa << 13);
-  float f = float(mantissa) * 0x1p-24f;
-  return bitCast<float>(bitCast<uint32_t>(f) | sign);
-}
-
 uint32_t tessera::sim::detail::floatToF16(float value) {
   uint32_t u = bitCast<uint32_t>(value);
   uint32_t sign = u >> 16 & 0x8000;

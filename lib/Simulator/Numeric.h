@@ -40,7 +40,6 @@ inline uint32_t floatToBf16(float f) {
     return 0x7fff;
   return (u + 0x7fff + (u >> 16 & 1)) >> 16;
 }
-float f16ToFloat(uint32_t bits);
 uint32_t floatToF16(float f); ///< round to nearest even
 
 inline bool isSubnormal(uint32_t bits) { return (bits & 0x7f800000) == 0; } ///< zero included
@@ -50,6 +49,16 @@ inline float flush(float f) {
 }
 constexpr uint32_t kCanonicalNaN = 0x7fffffff;
 inline float canonical(float f) { return f != f ? bitCast<float>(kCanonicalNaN) : f; }
+
+inline float f16ToFloat(uint32_t h) {
+  uint32_t sign = (h & 0x8000) << 16, exponent = h >> 10 & 31, mantissa = h & 0x3ff;
+  if (exponent == 31)
+    return bitCast<float>(mantissa ? kCanonicalNaN : sign | 0x7f800000);
+  if (exponent)
+    return bitCast<float>(sign | (exponent + 112) << 23 | mantissa << 13);
+  float f = float(mantissa) * 0x1p-24f;
+  return bitCast<float>(bitCast<uint32_t>(f) | sign);
+}
 
 /// a * b + c, rounded to odd in double precision: rounding that again to a format of at most 51
 /// bits is exact.

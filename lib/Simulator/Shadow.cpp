@@ -4,14 +4,46 @@
 using namespace tessera::sim::detail;
 
 void Shadow::reset(uint32_t bytes) {
-  cells.assign((bytes + 3) / 4, Cell());
+  units.assign((bytes + kUnitBytes - 1) / kUnitBytes, Unit());
+  others.clear();
+  freeOthers.clear();
   more.clear();
 }
 
+void Shadow::split(uint32_t number) {
+  Unit &unit = units[number];
+  if (freeOthers.empty()) {
+    others.emplace_back();
+    unit.others = others.size();
+  } else {
+    unit.others = freeOthers.back();
+    freeOthers.pop_back();
+  }
+  others[unit.others - 1].fill(unit.first);
+  if (!unit.first.overflow)
+    return;
+  const std::vector<Access> readers = more[number * kUnitWords];
+  for (unsigned k = 1; k < kUnitWords; ++k)
+    more[number * kUnitWords + k] = readers;
+}
+
+void Shadow::join(uint32_t number) {
+  Unit &unit = units[number];
+  bool hasBarrier = unit.first.barrier;
+  for (const Cell &cell : others[unit.others - 1])
+    hasBarrier |= cell.barrier;
+  if (hasBarrier)
+    return;
+  freeOthers.push_back(unit.others);
+  unit.others = 0;
+}
+
 void Shadow::markBarrier(uint32_t offset, bool on) {
-  for (uint32_t w = offset / 4; w < offset / 4 + 2 && w < cells.size(); ++w) {
-    cells[w] = Cell();
-    cells[w].barrier = on;
+  for (uint32_t w = offset / 4; w < offset / 4 + 2 && w / kUnitWords < units.size(); ++w) {
+    if (!units[w / kUnitWords].others)
+      split(w / kUnitWords);
+    cellOf(w) = Cell();
+    cellOf(w).barrier = on;
   }
 }
 
@@ -88,16 +120,27 @@ void Shadow::checkWrite(const Cell &c, uint32_t word, const Access &a, const Clo
 }
 
 template <typename Visit>
-void Shadow::forEachWord(uint32_t offset, uint32_t bytes, Access access, Visit visit) {
-  for (uint32_t w = offset / 4, e = (offset + bytes + 3) / 4; w < e; ++w) {
+void Shadow::forEachCell(uint32_t offset, uint32_t bytes, Access access, Visit visit) {
+  for (uint32_t w = offset / 4, e = (offset + bytes + 3) / 4; w < e;) {
+    uint32_t number = w / kUnitWords;
+    bool isWhole = w * 4 >= offset && w % kUnitWords == 0 && (w + kUnitWords) * 4 <= offset + bytes;
+    if (isWhole && !units[number].others) {
+      access.bytes = 15;
+      visit(units[number].first, w, access);
+      w += kUnitWords;
+      continue;
+    }
+    if (!units[number].others)
+      split(number);
     access.bytes = coverage(w, offset, bytes);
-    visit(cells[w], w, access);
+    visit(cellOf(w), w, access);
+    ++w;
   }
 }
 
 Conflict Shadow::write(uint32_t offset, uint32_t bytes, const Access &access, const Clock &order) {
   Conflict out;
-  forEachWord(offset, bytes, access, [&](Cell &c, uint32_t w, const Access &a) {
+  forEachCell(offset, bytes, access, [&](Cell &c, uint32_t w, const Access &a) {
     if (c.barrier && out.hazard == Hazard::None)
       out = {Hazard::Barrier, a, false, w * 4};
     c.init |= a.bytes;
@@ -111,12 +154,17 @@ Conflict Shadow::write(uint32_t offset, uint32_t bytes, const Access &access, co
     c.written = samePiece ? c.written | a.bytes : a.bytes;
     c.write = a;
   });
+  // The words of a unit have the same state behind a write of all of them.
+  uint32_t end = (offset + bytes) / kUnitBytes;
+  for (uint32_t u = (offset + kUnitBytes - 1) / kUnitBytes; checking && u < end; ++u)
+    if (units[u].others)
+      join(u);
   return out;
 }
 
 Conflict Shadow::read(uint32_t offset, uint32_t bytes, const Access &access, const Clock &order) {
   Conflict out;
-  forEachWord(offset, bytes, access, [&](Cell &c, uint32_t w, const Access &a) {
+  forEachCell(offset, bytes, access, [&](Cell &c, uint32_t w, const Access &a) {
     if (out.hazard == Hazard::None) {
       if (c.barrier)
         out = {Hazard::Barrier, a, false, w * 4};

@@ -7,7 +7,7 @@
 namespace tessera::sim::detail {
 
 enum class WgmmaType : uint8_t { F16, BF16, TF32, E4M3, E5M2 };
-inline unsigned wgmmaTypeBytes(WgmmaType t) {
+constexpr unsigned wgmmaTypeBytes(WgmmaType t) {
   return t == WgmmaType::TF32 ? 4 : t == WgmmaType::F16 || t == WgmmaType::BF16 ? 2 : 1;
 }
 

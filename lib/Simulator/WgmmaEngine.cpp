@@ -17,8 +17,12 @@ using namespace tessera::sim::detail;
 namespace {
 
 constexpr unsigned kRows = 64, kMaxN = 256, kMaxK = 32;
+/// Between rows of B. Not a power of two: a column of it would use few sets of the host's cache.
+constexpr unsigned kStepB = kMaxN + 8;
+/// Rows that are multiplied at a time, which share what is read of B. They are rows of one warp.
+constexpr unsigned kRowsAtOnce = 4, kColumnsAtOnce = 8;
 
-float elementValue(const uint8_t *p, WgmmaType t) {
+inline float elementValue(const uint8_t *p, WgmmaType t) {
   switch (t) {
   case WgmmaType::F16: {
     uint16_t h;
@@ -58,35 +62,54 @@ const float *fp8Table(WgmmaType t) {
   return t == WgmmaType::E4M3 ? tables.e4m3 : tables.e5m2;
 }
 
+template <WgmmaType type>
+void unpackElements(const uint8_t *p, double *out, size_t step) {
+  constexpr unsigned bytes = wgmmaTypeBytes(type);
+  for (unsigned k = 0; k < 16 / bytes; ++k)
+    out[k * step] = elementValue(p + k * bytes, type);
+}
+
 void unpackUnit(const uint8_t *p, WgmmaType t, double *out, size_t step) {
-  unsigned bytes = wgmmaTypeBytes(t);
-  if (bytes == 1) {
+  switch (t) {
+  case WgmmaType::F16:
+    return unpackElements<WgmmaType::F16>(p, out, step);
+  case WgmmaType::BF16:
+    return unpackElements<WgmmaType::BF16>(p, out, step);
+  case WgmmaType::TF32:
+    return unpackElements<WgmmaType::TF32>(p, out, step);
+  case WgmmaType::E4M3:
+  case WgmmaType::E5M2:
     const float *table = fp8Table(t);
     for (unsigned k = 0; k < 16; ++k)
       out[k * step] = table[p[k]];
-    return;
   }
-  for (unsigned k = 0; k < 16 / bytes; ++k)
-    out[k * step] = elementValue(p + k * bytes, t);
 }
 
-void multiplyPlain(double *acc, const double *a, const double *b, unsigned n, unsigned k) {
-  for (unsigned x = 0; x < k; ++x) {
-    double s = a[x];
-    const double *row = b + size_t(x) * kMaxN;
-    for (unsigned j = 0; j < n; ++j)
-      acc[j] += s * row[j];
+/// Adds the products of rows of A, kMaxK apart, and B to rows of `acc`, kMaxN apart. Each sum is of
+/// one order. Products of operands are exact in double precision.
+inline __attribute__((always_inline)) void multiplyRows(double *acc, const double *a,
+                                                        const double *b, unsigned n, unsigned k) {
+  for (unsigned column = 0; column < n; column += kColumnsAtOnce) {
+    double sums[kRowsAtOnce][kColumnsAtOnce];
+    for (unsigned row = 0; row < kRowsAtOnce; ++row)
+      for (unsigned j = 0; j < kColumnsAtOnce; ++j)
+        sums[row][j] = acc[row * kMaxN + column + j];
+    for (unsigned x = 0; x < k; ++x)
+      for (unsigned row = 0; row < kRowsAtOnce; ++row)
+        for (unsigned j = 0; j < kColumnsAtOnce; ++j)
+          sums[row][j] += a[row * kMaxK + x] * b[x * kStepB + column + j];
+    for (unsigned row = 0; row < kRowsAtOnce; ++row)
+      for (unsigned j = 0; j < kColumnsAtOnce; ++j)
+        acc[row * kMaxN + column + j] = sums[row][j];
   }
+}
+void multiplyPlain(double *acc, const double *a, const double *b, unsigned n, unsigned k) {
+  multiplyRows(acc, a, b, n, k);
 }
 #if defined(__x86_64__)
 __attribute__((target("avx2,fma"))) void multiplyAvx(double *acc, const double *a, const double *b,
                                                      unsigned n, unsigned k) {
-  for (unsigned x = 0; x < k; ++x) {
-    double s = a[x];
-    const double *row = b + size_t(x) * kMaxN;
-    for (unsigned j = 0; j < n; ++j)
-      acc[j] += s * row[j];
-  }
+  multiplyRows(acc, a, b, n, k);
 }
 #endif
 void multiply(double *acc, const double *a, const double *b, unsigned n, unsigned k) {
@@ -128,6 +151,10 @@ private:
   const uint8_t *unit(uint32_t address, const char *what);
   void loadShared(uint64_t desc, bool isA, double *out);
   void loadRegisters(double *out);
+  template <typename Visit>
+  void forFragments(unsigned row, double *acc, Visit visit);
+  void loadRows(unsigned row, double *acc);
+  void storeRows(unsigned row, double *acc);
 };
 
 const uint8_t *Engine::unit(uint32_t address, const char *what) {
@@ -151,7 +178,7 @@ const uint8_t *Engine::unit(uint32_t address, const char *what) {
   return cta.shared.data() + offset;
 }
 
-/// A goes to out[row][k] (row stride kMaxK), B to out[k][n] (row stride kMaxN).
+/// A goes to out[row][k] (row stride kMaxK), B to out[k][n] (row stride kStepB).
 void Engine::loadShared(uint64_t desc, bool isA, double *out) {
   MatrixDescriptor d(desc);
   WgmmaType t = WgmmaType(isA ? info.typeA : info.typeB);
@@ -169,7 +196,7 @@ void Engine::loadShared(uint64_t desc, bool isA, double *out) {
                          "offset says 0",
                          what, d.start % (128u << d.swizzle), 128u << d.swizzle, 16u << d.swizzle)
                .str());
-  size_t mnStep = isA ? kMaxK : 1, kStep = isA ? 1 : kMaxN;
+  size_t mnStep = isA ? kMaxK : 1, kStep = isA ? 1 : kStepB;
   if (!mnMajor) {
     for (unsigned mn = 0; mn < rows; ++mn)
       for (unsigned u = 0; u < 2; ++u)
@@ -202,9 +229,57 @@ void Engine::loadRegisters(double *out) {
     }
 }
 
+/// Calls `visit(words, acc)` with what the four lanes of each row from `row` on have of eight
+/// columns: their words, as many for a lane as there are registers, and the columns of `acc`.
+/// Register r of lane l is row l/4 + 8 (r / 2 % 2), columns 8 (r / 4) + 2 (l % 4) + r % 2 (PTX ISA
+/// 9.7.15.5.2); packed f16 has two columns a register.
+template <typename Visit>
+void Engine::forFragments(unsigned row, double *acc, Visit visit) {
+  const Op *ops = &cluster.run->program->ops[op.inst->opBegin];
+  uint32_t *regs = warp(row / 16).regs.data();
+  unsigned lane = row % 8 * 4, half = row / 8 % 2, each = info.accF16 ? 1 : 2;
+  for (unsigned r = half * each, column = 0; r < info.accRegs; r += 2 * each, column += 8) {
+    uint32_t *words[2] = {regs + ops[r].offset + lane, regs + ops[r + each - 1].offset + lane};
+    for (unsigned k = 0; k < kRowsAtOnce; ++k)
+      for (unsigned l = 0; l < 4; ++l)
+        visit(words[0][4 * k + l], words[1][4 * k + l], acc + k * kMaxN + column + 2 * l);
+  }
+}
+
+/// The accumulators of rows from `row` on.
+void Engine::loadRows(unsigned row, double *acc) {
+  if (!op.scaleD[0]) {
+    for (unsigned k = 0; k < kRowsAtOnce; ++k)
+      std::fill_n(acc + k * kMaxN, info.n, 0.0);
+  } else if (info.accF16) {
+    forFragments(row, acc, [](uint32_t &word, uint32_t &, double *c) {
+      c[0] = f16ToFloat(word & 0xffff);
+      c[1] = f16ToFloat(word >> 16);
+    });
+  } else {
+    forFragments(row, acc, [](uint32_t &even, uint32_t &odd, double *c) {
+      c[0] = bitCast<float>(even);
+      c[1] = bitCast<float>(odd);
+    });
+  }
+}
+
+void Engine::storeRows(unsigned row, double *acc) {
+  if (info.accF16)
+    forFragments(row, acc, [](uint32_t &word, uint32_t &, const double *c) {
+      word = encodeFloat(c[0], kF16, Rounding::Nearest, false) |
+             encodeFloat(c[1], kF16, Rounding::Nearest, false) << 16;
+    });
+  else
+    forFragments(row, acc, [](uint32_t &even, uint32_t &odd, const double *c) {
+      even = bitCast<uint32_t>(canonical(float(c[0])));
+      odd = bitCast<uint32_t>(canonical(float(c[1])));
+    });
+}
+
 void Engine::run() {
-  thread_local std::vector<double> storage(kRows * kMaxK + kMaxK * kMaxN + kRows * kMaxN);
-  double *a = storage.data(), *b = a + kRows * kMaxK, *acc = b + kMaxK * kMaxN;
+  thread_local std::vector<double> storage(kRows * kMaxK + kMaxK * kStepB + kRowsAtOnce * kMaxN);
+  double *a = storage.data(), *b = a + kRows * kMaxK, *acc = b + kMaxK * kStepB;
   for (unsigned w = 1; w < 4; ++w)
     if (op.descA[w] != op.descA[0] || op.descB[w] != op.descB[0] || op.scaleD[w] != op.scaleD[0]) {
       report(DiagKind::WarpgroupMismatch,
@@ -219,41 +294,11 @@ void Engine::run() {
   if (info.scaleA * info.scaleB < 0)
     for (unsigned k = 0; k < kRows * kMaxK; ++k)
       a[k] = -a[k];
-
-  const Program &p = *cluster.run->program;
-  // Accumulator fragment: register r of lane l is row l/4 + 8 (r / 2 % 2), columns 8 (r / 4) + 2 (l
-  // % 4) + r % 2; packed f16 has two columns a register.
-  auto forAccumulators = [&](auto fn) {
-    for (unsigned w = 0; w < 4; ++w)
-      for (unsigned r = 0; r < info.accRegs; ++r) {
-        const Op &o = p.ops[op.inst->opBegin + r];
-        uint32_t *v = &warp(w).regs[o.offset];
-        for (unsigned l = 0; l < kLanes; ++l) {
-          unsigned q = info.accF16 ? 2 * r : r;
-          unsigned row = 16 * w + l / 4 + 8 * (q / 2 % 2),
-                   column = 8 * (q / 4) + 2 * (l % 4) + q % 2;
-          fn(v[l], acc + row * kMaxN + column);
-        }
-      }
-  };
-  bool accumulate = op.scaleD[0];
-  forAccumulators([&](uint32_t &reg, double *c) {
-    if (info.accF16) {
-      c[0] = accumulate ? f16ToFloat(reg & 0xffff) : 0.0f;
-      c[1] = accumulate ? f16ToFloat(reg >> 16) : 0.0f;
-    } else {
-      c[0] = accumulate ? bitCast<float>(reg) : 0.0f;
-    }
-  });
-  for (unsigned row = 0; row < kRows; ++row)
-    multiply(acc + row * kMaxN, a + row * kMaxK, b, info.n, info.k);
-  forAccumulators([&](uint32_t &reg, double *c) {
-    if (info.accF16)
-      reg = encodeFloat(c[0], kF16, Rounding::Nearest, false) |
-            encodeFloat(c[1], kF16, Rounding::Nearest, false) << 16;
-    else
-      reg = bitCast<uint32_t>(canonical(float(c[0])));
-  });
+  for (unsigned row = 0; row < kRows; row += kRowsAtOnce) {
+    loadRows(row, acc);
+    multiply(acc, a + row * kMaxK, b, info.n, info.k);
+    storeRows(row, acc);
+  }
 }
 
 } // namespace

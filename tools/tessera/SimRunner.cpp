@@ -5,7 +5,11 @@
 #include "lib/Support/Json.h"
 #include "tessera/BundleKeys.h"
 #include "tools/tessera/DeviceArguments.h"
+#include <climits>
 #include <thread>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 using namespace mlir;
 using namespace tessera;
@@ -35,10 +39,21 @@ static Expected<std::pair<runtime::BundleInfo, sim::Module>> loadBundle(StringRe
   return std::make_pair(std::move(*bundle), std::move(*module));
 }
 
+/// Each launch takes and gives back the same megabytes for its registers and its shared memory.
+/// Given back to the system they would be new pages for the next one.
+static void keepFreedMemory() {
+#ifdef __GLIBC__
+  constexpr int kLargestThreshold = 32 << 20; // what glibc takes
+  mallopt(M_MMAP_THRESHOLD, kLargestThreshold);
+  mallopt(M_TRIM_THRESHOLD, INT_MAX);
+#endif
+}
+
 std::unique_ptr<SimRunner> SimRunner::create(const std::string &source, const std::string &fileName,
                                              CompileOptions options, const SimOptions &simOptions,
                                              const DiagnosticHandler &handler,
                                              CompileStatus &status) {
+  keepFreedMemory();
   options.emit = EmitKind::Bundle;
   options.bundlePtx = true;
   CompileResult compiled = compile(source, fileName, options, handler);
