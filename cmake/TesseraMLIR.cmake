@@ -71,12 +71,29 @@ if(TESSERA_PRECOMPILE)
   target_precompile_headers(TesseraPrecompiled PRIVATE "${PROJECT_SOURCE_DIR}/cmake/Precompiled.h")
 endif()
 
+option(TESSERA_UNITY "Compile several files of a library as one: a whole build takes half the time, one after a change more" OFF)
+
+# tessera_unity(TARGET)
+# What each file instantiates of templates is then optimized and instrumented once for eight of them. Therefore a name that
+# is static or in an anonymous namespace is the only one in its library. Files with COMPILE_OPTIONS of their own stay alone,
+# and with SKIP_UNITY_BUILD_INCLUSION those whose names are of LLVM where others' are of MLIR.
+function(tessera_unity target)
+  if(TESSERA_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    # A call would mean another file's function of the same name, in place of the static one.
+    target_compile_options(${target} PRIVATE -Werror=unused-function)
+  endif()
+endfunction()
+
 function(tessera_library name)
   cmake_parse_arguments(ARG "PRECOMPILED" "" "DEPENDS;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
-  if(ARG_PRECOMPILED AND TESSERA_PRECOMPILE)
-    target_precompile_headers(${name} REUSE_FROM TesseraPrecompiled)
-    target_link_libraries(${name} PRIVATE TesseraPrecompiledOptions)
+  if(ARG_PRECOMPILED)
+    tessera_unity(${name})
+    if(TESSERA_PRECOMPILE)
+      target_precompile_headers(${name} REUSE_FROM TesseraPrecompiled)
+      target_link_libraries(${name} PRIVATE TesseraPrecompiledOptions)
+    endif()
   endif()
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})

@@ -175,7 +175,7 @@ public:
 
 private:
   const ToolkitProgram &program;
-  StringSet<> seen;
+  llvm::StringSet<> seen;
   std::vector<std::string> rejected;
 };
 } // namespace

@@ -163,7 +163,7 @@ void Recorder::endCompilation() {
   if (!inTrial)
     trial = std::move(last.forms);
   if (last.parameters)
-    if (FailureOr<json::Value> values = toJSON(last.parameters, last.source->getLoc());
+    if (FailureOr<json::Value> values = tessera::toJSON(last.parameters, last.source->getLoc());
         succeeded(values))
       parameters = std::move(*values);
   if (auto drawn = drawPictures(*last.source, request))

@@ -201,8 +201,6 @@ Step setMaxNReg(Exec &exec, const Inst &inst) {
   return Step::Block;
 }
 
-Step nothing(Exec &, const Inst &) { return Step::Next; }
-
 bool decodeBar(Decoder &d, StringRef opcode) {
   const auto &o = d.s->operands;
   d.take("cta");

@@ -136,7 +136,6 @@ Step sleep(Exec &exec, const Inst &) {
   ++exec.split->pc;
   return Step::Stop;
 }
-Step nothing(Exec &, const Inst &) { return Step::Next; }
 
 } // namespace
 

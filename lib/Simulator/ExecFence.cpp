@@ -13,7 +13,6 @@ using namespace tessera::sim::detail;
 using llvm::StringRef;
 
 namespace {
-Step nothing(Exec &, const Inst &) { return Step::Next; }
 enum : uint32_t { FenceShared = 1, FenceGlobal = 2 };
 /// select: the state spaces.
 Step proxyFence(Exec &exec, const Inst &inst) {

@@ -130,7 +130,6 @@ Step prefetchTensor(Exec &exec, const Inst &inst) {
     }
   return Step::Next;
 }
-Step nothing(Exec &, const Inst &) { return Step::Next; }
 
 } // namespace
 

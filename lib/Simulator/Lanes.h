@@ -65,6 +65,9 @@ Step ternary(Exec &exec, const Inst &inst) {
   return Step::Next;
 }
 
+/// An instruction that changes nothing which the simulator keeps.
+inline Step nothing(Exec &, const Inst &) { return Step::Next; }
+
 /// Calls `fn` with a value of the C++ type of an integer instruction type; returns null for other
 /// types.
 template <class Fn>

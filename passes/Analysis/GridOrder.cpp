@@ -41,7 +41,7 @@ static Trend difference(Trend a, Trend b) {
 }
 
 /// Whether `value` is a constant of at least 0, or an extent.
-static bool isNonNegative(Value value) {
+static bool isCountOrExtent(Value value) {
   APInt constant;
   if (matchPattern(value, m_ConstantInt(&constant)))
     return constant.isNonNegative();
@@ -61,13 +61,13 @@ Trend tessera::trendOf(Value value, Value index) {
       .Case([&](arith::SubIOp) { return difference(of(0), of(1)); })
       .Case([&](arith::MulIOp) {
         for (unsigned factor : {0, 1})
-          if (isNonNegative(op->getOperand(factor)))
+          if (isCountOrExtent(op->getOperand(factor)))
             return of(1 - factor);
         return combine(of(0), of(1)) == Trend::Constant ? Trend::Constant : Trend::Unknown;
       })
       .Case<arith::CeilDivSIOp, arith::FloorDivSIOp, arith::DivSIOp, arith::CeilDivUIOp,
             arith::DivUIOp>(
-          [&](auto) { return isNonNegative(op->getOperand(1)) ? of(0) : Trend::Unknown; })
+          [&](auto) { return isCountOrExtent(op->getOperand(1)) ? of(0) : Trend::Unknown; })
       .Case([&](arith::SelectOp) {
         return of(0) == Trend::Constant ? combine(of(1), of(2)) : Trend::Unknown;
       })

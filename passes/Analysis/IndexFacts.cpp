@@ -133,7 +133,8 @@ bool tessera::isNonNegative(const IndexTerms &terms, unsigned depth) {
            llvm::all_of(terms.of, [&](auto &term) { return isNonNegative(term.first, depth); });
   if (depth == 0)
     return false;
-  auto [value, times] = *subtracted;
+  Value value = subtracted->first;
+  int64_t times = subtracted->second;
   auto holdsWith = [&](Value most, int64_t offset = 0) {
     IndexTerms others = terms;
     others.add(value, -times).add(most, times).constant += times * offset;

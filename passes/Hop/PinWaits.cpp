@@ -36,9 +36,9 @@ bool isUnder(Operation *op, hop::MmaWaitOp wait) {
 }
 
 /// The work between the wait before and `wait`, in order: what computes tiles from that one's.
-class Work {
+class WorkUnderProduct {
 public:
-  Work(hop::MmaWaitOp before, hop::MmaWaitOp wait) : wait(wait) {
+  WorkUnderProduct(hop::MmaWaitOp before, hop::MmaWaitOp wait) : wait(wait) {
     llvm::SmallPtrSet<Value, 16> computed(before->result_begin(), before->result_end());
     for (Operation *op = before->getNextNode(); op != wait; op = op->getNextNode()) {
       bool depends = llvm::any_of(op->getOperands(), [&](Value v) { return computed.contains(v); });
@@ -83,7 +83,7 @@ struct PinWaitsPass : tessera::impl::PinWaitsBase<PinWaitsPass> {
       hop::MmaWaitOp before;
       for (hop::MmaWaitOp wait : block->getOps<hop::MmaWaitOp>()) {
         if (before)
-          wait.getBehindMutable().assign(Work(before, wait).ends());
+          wait.getBehindMutable().assign(WorkUnderProduct(before, wait).ends());
         before = wait;
       }
     });

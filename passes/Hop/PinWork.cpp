@@ -32,10 +32,10 @@ int64_t registersOf(const llvm::SetVector<Value> &values) {
 
 /// The elementwise work of a block between the last wait for products and `issue`. A product of
 /// what the work yields, which ends before `issue`, is not between.
-class Work {
+class WorkBeforeProduct {
 public:
   /// With `fromStep` a step of a loop begins behind a wait for all products.
-  Work(hop::MmaIssueOp issue, bool fromStep) : issue(issue), place(issue) {
+  WorkBeforeProduct(hop::MmaIssueOp issue, bool fromStep) : issue(issue), place(issue) {
     for (Operation *op = issue->getPrevNode(); op; op = op->getPrevNode()) {
       wait = dyn_cast<hop::MmaWaitOp>(op);
       if (Operation *own = wait && ops.empty() ? findProductOf(wait) : nullptr) {
@@ -142,7 +142,7 @@ struct PinWorkPass : tessera::impl::PinWorkBase<PinWorkPass> {
   }
 
   static void pin(hop::MmaIssueOp issue, int64_t registers, bool leads) {
-    Work work(issue, leads);
+    WorkBeforeProduct work(issue, leads);
     Value acc = issue.getAcc();
     bool isNew = !acc || (acc.getDefiningOp() && !isa<hop::FlightType>(acc.getType()));
     if (!isNew || work.isNeeded() || !work.followsLastWait())

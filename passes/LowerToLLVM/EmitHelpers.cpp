@@ -1,6 +1,7 @@
 //===- EmitHelpers.cpp - Values and instructions --------------------------===//
 
 #include "passes/LowerToLLVM/Emitter.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -48,6 +49,15 @@ Value Emitter::shuffle(StringRef mode, Value value, Value lane) {
 
 Value Emitter::toI32(Value flag) {
   return LLVM::ZExtOp::create(builder, loc, builder.getI32Type(), flag);
+}
+
+std::string tessera::vectorOf(int64_t first, int64_t count) {
+  if (count == 1)
+    return llvm::formatv("${0}", first);
+  std::string text = "{";
+  for (int64_t i = 0; i < count; ++i)
+    text += llvm::formatv("{0}${1}", i ? ", " : "", first + i);
+  return text + "}";
 }
 
 Emitter::Values Emitter::assembly(const Twine &text, StringRef constraints, ValueRange operands,

@@ -245,14 +245,6 @@ void Emitter::forEachRun(RankedTensorType type, const SharedPlace &place, PlaceV
   }
 }
 
-/// "{$2, $3}" of the operands of inline assembly from number `first` on.
-static std::string vectorOf(int64_t words, int64_t first) {
-  std::string text;
-  for (int64_t i = 0; i < words; ++i)
-    text += (i ? ", $" : "{$") + std::to_string(first + i);
-  return text + "}";
-}
-
 void Emitter::fetchRuns(hop::FetchOp op, const SharedPlace &source) {
   auto type = cast<RankedTensorType>(op.getTile().getType());
   int64_t words = hop::wordsOfRun(type);
@@ -266,7 +258,7 @@ void Emitter::fetchRuns(hop::FetchOp op, const SharedPlace &source) {
     llvm::append_range(results,
                        assembly("{\n.reg .b32 from;\nxor.b32 from, $" + Twine(words) + ", " +
                                     Twine(flips) + ";\nld.shared.v" + Twine(words) + ".b32 " +
-                                    vectorOf(words, 0) + ", [from+" + Twine(offset) + "];\n}",
+                                    vectorOf(0, words) + ", [from+" + Twine(offset) + "];\n}",
                                 constraints + "r", {address}, SmallVector<Type>(words, word)));
   });
   bind(op, std::move(results));
@@ -284,7 +276,7 @@ void Emitter::stageRuns(hop::StageOp op, const SharedPlace &target) {
     for (Value word : ArrayRef(all).slice(first, words))
       operands.push_back(LLVM::BitcastOp::create(builder, loc, builder.getI32Type(), word));
     assembly("{\n.reg .b32 to;\nxor.b32 to, $0, " + Twine(flips) + ";\nst.shared.v" + Twine(words) +
-                 ".b32 [to+" + Twine(offset) + "], " + vectorOf(words, 1) + ";\n}",
+                 ".b32 [to+" + Twine(offset) + "], " + vectorOf(1, words) + ";\n}",
              constraints, operands, {});
   });
 }

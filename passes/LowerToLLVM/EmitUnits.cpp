@@ -119,16 +119,6 @@ static std::string declarePartial(int64_t bytes) {
                                                                         : "");
 }
 
-/// "$0", or "{$0, $1, $2, $3}": so many registers from `first` on as one operand.
-static std::string vectorOf(int64_t first, int64_t words) {
-  if (words == 1)
-    return llvm::formatv("${0}", first);
-  std::string text = "{";
-  for (int64_t i = 0; i < words; ++i)
-    text += llvm::formatv("{0}${1}", i ? ", " : "", first + i);
-  return text + "}";
-}
-
 /// "v4.b32", "v2.b32" or "b32"
 static std::string vectorType(int64_t words) {
   return words == 1 ? "b32" : llvm::formatv("v{0}.b32", words).str();

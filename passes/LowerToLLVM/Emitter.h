@@ -37,6 +37,9 @@ struct AffineTile {
   }
 };
 
+/// "$0", or "{$0, $1, $2, $3}": so many operands of inline assembly from number `first` on as one.
+std::string vectorOf(int64_t first, int64_t count);
+
 /// Elements of a mask, and which of them are true (EmitMasks.cpp).
 struct MaskWord;
 struct MaskBits;

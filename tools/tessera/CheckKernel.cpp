@@ -58,12 +58,12 @@ int KernelCheck::addCase(const Assignments &shape, uint64_t seed) {
   run.check = true;
   llvm::Expected<RunArguments> arguments = RunArguments::create(source.getKernel(), run);
   if (!arguments)
-    return failUsage(toString(arguments.takeError()));
+    return reportFailure(toString(arguments.takeError()));
   FailureOr<Launch> launch = resolveLaunch(source.getKernel(), arguments->getValues());
   if (failed(launch))
     return ExitUsage;
   if (llvm::Error error = checkIsPossible(source.getKernel(), *launch))
-    return failUsage(toString(std::move(error)));
+    return reportFailure(toString(std::move(error)));
   DataCase data;
   data.name = describeShape(shape) + (shape.empty() ? "" : " ") + "seed " + std::to_string(seed);
   data.arguments = std::make_unique<RunArguments>(std::move(*arguments));
@@ -177,7 +177,7 @@ static llvm::Error checkOptions(const CheckOptions &options) {
 
 int tessera::checkKernel(const CheckOptions &options) {
   if (llvm::Error error = checkOptions(options))
-    return failUsage(toString(std::move(error)));
+    return reportFailure(toString(std::move(error)));
   KernelSource source;
   if (int code = source.read(options.base))
     return code;

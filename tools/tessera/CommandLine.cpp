@@ -52,7 +52,7 @@ static std::vector<std::string> getArguments(int argc, char **argv) {
 /// Says that there is no subcommand of this name, and which there are.
 static int refuseSubcommand(const CLI::App &app, llvm::StringRef name) {
   std::vector<const CLI::App *> all = app.get_subcommands([](const CLI::App *) { return true; });
-  return failUsage(
+  return reportFailure(
       "there is no subcommand '" + name + "'; there are " +
       llvm::join(llvm::map_range(all, [](auto *one) { return one->get_name(); }), ", "));
 }

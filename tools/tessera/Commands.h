@@ -5,6 +5,7 @@
 
 #include "tessera/Compiler.h"
 #include "tools/tessera/RunKernel.h"
+#include "llvm/ADT/Twine.h"
 
 namespace CLI {
 class App;
@@ -14,6 +15,9 @@ namespace tessera {
 
 /// Exit codes of tessera: those of CompileStatus, and that of a run that went wrong.
 enum ExitCode { ExitSuccess = 0, ExitFailed = 1, ExitUsage = 2, ExitSource = 3, ExitToolchain = 4 };
+
+/// Prints `message` to stderr and returns `code`.
+int reportFailure(const llvm::Twine &message, ExitCode code = ExitUsage);
 
 /// Adds a subcommand to `app`. Its callback ends by throwing CLI::RuntimeError(exit code).
 void addCompileCommand(CLI::App &app);

@@ -1,11 +1,17 @@
 //===- DiagnosticPrinter.cpp - Diagnostics with the line they are about ---===//
 
 #include "tools/tessera/DiagnosticPrinter.h"
+#include "tools/tessera/Commands.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
 using namespace tessera;
+
+int tessera::reportFailure(const Twine &message, ExitCode code) {
+  errs() << "tessera: " << message << "\n";
+  return code;
+}
 
 static SourceMgr::DiagKind getKind(Severity severity) {
   switch (severity) {

@@ -19,11 +19,6 @@ struct ExplainCommand {
 };
 } // namespace
 
-static int fail(const llvm::Twine &message) {
-  llvm::errs() << "tessera: " << message << "\n";
-  return ExitUsage;
-}
-
 static ExplainedTimeline drawTimeline(const ExplainCommand &command) {
   CompileOptions compile = command.options.compile;
   compile.tuning.shape = command.options.pictures.shape;
@@ -42,7 +37,7 @@ static int runExplain(ExplainCommand &command) {
   command.options.pictures.shape = readExtents(command.shape);
   auto buffer = llvm::MemoryBuffer::getFile(command.file, /*IsText=*/true);
   if (!buffer)
-    return fail("cannot read '" + command.file + "': " + buffer.getError().message());
+    return reportFailure("cannot read '" + command.file + "': " + buffer.getError().message());
   DiagnosticPrinter printer;
   explain::Explanation explanation =
       explain::explain((*buffer)->getBuffer().str(), command.file, command.options,
@@ -63,7 +58,7 @@ static int runExplain(ExplainCommand &command) {
     return llvm::Error::success();
   };
   if (llvm::Error error = llvm::writeToOutput(command.output, write))
-    return fail("cannot write '" + command.output + "': " + toString(std::move(error)));
+    return reportFailure("cannot write '" + command.output + "': " + toString(std::move(error)));
   return code;
 }
 

@@ -22,7 +22,7 @@ static ExplainedTimeline fail(const llvm::Twine &problem, int code) {
 
 /// Says what is wrong with the options.
 static ExplainedTimeline refuse(const llvm::Twine &problem) {
-  return fail(problem, failUsage("--timeline: " + problem));
+  return fail(problem, reportFailure("--timeline: " + problem));
 }
 
 /// The timeline of a launch as people read it. Where there is no main loop to draw, what it did

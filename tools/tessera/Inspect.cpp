@@ -28,11 +28,6 @@ struct Code {
 };
 } // namespace
 
-static int fail(const llvm::Twine &message, int code = ExitUsage) {
-  llvm::errs() << "tessera: " << message << "\n";
-  return code;
-}
-
 /// Compiles a source, with line tables.
 static int compileSource(InspectCommand &command, const std::string &text, Code &code) {
   command.options.ptxasArguments.push_back("-lineinfo");
@@ -49,9 +44,10 @@ static int compileSource(InspectCommand &command, const std::string &text, Code 
 static int loadBundle(const InspectCommand &command, llvm::StringRef text, Code &code) {
   llvm::Expected<runtime::BundleInfo> bundle = runtime::readBundle(text);
   if (!bundle)
-    return fail(command.file + ": " + toString(bundle.takeError()));
+    return reportFailure(command.file + ": " + toString(bundle.takeError()));
   if (bundle->isPtx)
-    return fail(command.file + ": holds PTX and no machine code; compile it without --ptx");
+    return reportFailure(command.file +
+                         ": holds PTX and no machine code; compile it without --ptx");
   for (const std::vector<char> &image : bundle->images)
     code.cubins.emplace_back(image.begin(), image.end());
   for (const runtime::KernelInfo &kernel : bundle->kernels) {
@@ -65,7 +61,7 @@ static int load(InspectCommand &command, Code &code) {
   auto buffer = llvm::MemoryBuffer::getFile(command.file, /*IsText=*/false,
                                             /*RequiresNullTerminator=*/false);
   if (!buffer)
-    return fail("cannot read '" + command.file + "': " + buffer.getError().message());
+    return reportFailure("cannot read '" + command.file + "': " + buffer.getError().message());
   llvm::StringRef text = (*buffer)->getBuffer();
   bool isCubin = text.starts_with("\x7f"
                                   "ELF");
@@ -74,8 +70,8 @@ static int load(InspectCommand &command, Code &code) {
   bool hasOptions = !options.defines.empty() || !options.schedule.empty() ||
                     !options.ptxas.empty() || !options.ptxasArguments.empty();
   if ((isCubin || isBundle) && hasOptions)
-    return fail("-D, --schedule, --ptxas and --Xptxas are for sources; '" + command.file +
-                "' is compiled already");
+    return reportFailure("-D, --schedule, --ptxas and --Xptxas are for sources; '" + command.file +
+                         "' is compiled already");
   if (isCubin) {
     code.cubins.push_back(text.str());
     return ExitSuccess;
@@ -122,22 +118,23 @@ static int runInspect(InspectCommand &command) {
     return status;
   auto functions = disassemble(code, command.nvdisasm);
   if (!functions)
-    return fail(toString(functions.takeError()), ExitToolchain);
+    return reportFailure(toString(functions.takeError()), ExitToolchain);
   if (!command.function.empty())
     llvm::erase_if(*functions, [&](auto &f) { return f.name != command.function; });
   if (functions->empty())
-    return fail("no function " + (command.function.empty() ? std::string("is there")
-                                                           : "'" + command.function + "'"));
+    return reportFailure("no function " + (command.function.empty()
+                                               ? std::string("is there")
+                                               : "'" + command.function + "'"));
   std::optional<sass::Samples> samples;
   if (!command.ncu.empty()) {
     if (functions->size() != 1)
-      return fail("--ncu is of one function; give --function NAME");
+      return reportFailure("--ncu is of one function; give --function NAME");
     auto buffer = llvm::MemoryBuffer::getFile(command.ncu, /*IsText=*/true);
     if (!buffer)
-      return fail("cannot read '" + command.ncu + "': " + buffer.getError().message());
+      return reportFailure("cannot read '" + command.ncu + "': " + buffer.getError().message());
     auto read = sass::readNcuTable((*buffer)->getBuffer(), functions->front());
     if (!read)
-      return fail(command.ncu + ": " + toString(read.takeError()));
+      return reportFailure(command.ncu + ": " + toString(read.takeError()));
     samples = std::move(*read);
   }
   for (const sass::Function &function : *functions) {

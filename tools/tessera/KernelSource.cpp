@@ -11,11 +11,6 @@
 using namespace mlir;
 using namespace tessera;
 
-int tessera::failUsage(const llvm::Twine &message) {
-  llvm::errs() << "tessera: " << message << "\n";
-  return ExitUsage;
-}
-
 static DialectRegistry makeRegistry() {
   DialectRegistry registry;
   registerCompilerDialects(registry);
@@ -36,12 +31,12 @@ static tile::EntryOpInterface selectKernel(ModuleOp module, StringRef name) {
   for (tile::EntryOpInterface entry : tile::getEntries(module))
     names.push_back(entry.getSymName());
   if (names.empty())
-    failUsage("the source has no kernel");
+    reportFailure("the source has no kernel");
   else if (name.empty())
-    failUsage("the source has several kernels; give --kernel " + llvm::join(names, " or "));
+    reportFailure("the source has several kernels; give --kernel " + llvm::join(names, " or "));
   else
-    failUsage("--kernel: the source has no kernel '" + name + "'; it has " +
-              llvm::join(names, ", "));
+    reportFailure("--kernel: the source has no kernel '" + name + "'; it has " +
+                  llvm::join(names, ", "));
   return {};
 }
 
@@ -49,7 +44,7 @@ int KernelSource::read(const RunOptions &options) {
   llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer =
       llvm::MemoryBuffer::getFile(options.file);
   if (!buffer)
-    return failUsage("cannot read '" + options.file + "': " + buffer.getError().message());
+    return reportFailure("cannot read '" + options.file + "': " + buffer.getError().message());
   text = (*buffer)->getBuffer().str();
   ReadResult source = readSource(text, options.file, options.defines, context, options.imports);
   if (source.status != CompileStatus::Success)

@@ -12,9 +12,6 @@
 
 namespace tessera {
 
-/// Prints `message` to stderr and returns ExitUsage.
-int failUsage(const llvm::Twine &message);
-
 /// A source that is read, and one of its kernels or sequences. Diagnostics go to stderr while it
 /// lives.
 class KernelSource {

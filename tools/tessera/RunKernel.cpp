@@ -71,7 +71,7 @@ int KernelRun::save(const RunArguments &results) {
       if (kernel.getArgumentName(i) != name)
         continue;
       if (llvm::Error error = writeNpy(path, results.getTensor(i), getElementType(getView(i))))
-        return failUsage("--output: " + toString(std::move(error)));
+        return reportFailure("--output: " + toString(std::move(error)));
     }
   return ExitSuccess;
 }
@@ -81,12 +81,12 @@ int KernelRun::saveTrace(DeviceRunner &runner) {
     return ExitSuccess;
   llvm::Expected<timeline::Timeline> timeline = runner.readTimeline();
   if (!timeline)
-    return failUsage("--trace: " + toString(timeline.takeError()));
+    return reportFailure("--trace: " + toString(timeline.takeError()));
   llvm::Error error = llvm::writeToOutput(options.trace, [&](llvm::raw_ostream &os) {
     os << timeline::toJSON(*timeline) << "\n";
     return llvm::Error::success();
   });
-  return error ? failUsage("--trace: " + toString(std::move(error))) : ExitSuccess;
+  return error ? reportFailure("--trace: " + toString(std::move(error))) : ExitSuccess;
 }
 
 /// Prints "time: median 0.1234 ms of 204 runs, least 0.1210 ms, middle half within 0.8 %" and the
@@ -235,26 +235,28 @@ static int runOnSimulator(const RunOptions &options, KernelSource &source, const
 static int checkOptions(const RunOptions &options) {
   bool isInterpreter = options.device == "interp";
   if (!isInterpreter && (options.level != "bound" || options.precision != "kernel"))
-    return failUsage("--level and --precision are options of --device interp");
+    return reportFailure("--level and --precision are options of --device interp");
   if (isInterpreter && options.level == "bound" && !options.schedule.empty())
-    return failUsage("--schedule changes nothing at --level bound; give --level scheduled");
+    return reportFailure("--schedule changes nothing at --level bound; give --level scheduled");
   if (options.device != "cuda" && !options.ptxas.empty())
-    return failUsage("--ptxas is an option of --device cuda");
+    return reportFailure("--ptxas is an option of --device cuda");
   if (options.device != "cuda" && options.time)
-    return failUsage("--time is an option of --device cuda: only a GPU has times. Without one, "
-                     "--device sim counts instructions, and tessera tune --compile-only DIR makes "
-                     "what another machine times");
+    return reportFailure(
+        "--time is an option of --device cuda: only a GPU has times. Without one, "
+        "--device sim counts instructions, and tessera tune --compile-only DIR makes "
+        "what another machine times");
   if (options.time && !options.trace.empty())
-    return failUsage("--time and --trace exclude each other: recording takes time");
+    return reportFailure("--time and --trace exclude each other: recording takes time");
   if (isInterpreter && !options.trace.empty())
-    return failUsage("--trace is an option of --device sim and cuda");
+    return reportFailure("--trace is an option of --device sim and cuda");
   if (options.trace.empty() && !options.instrument.empty())
-    return failUsage("--instrument says what --trace records; give --trace FILE");
+    return reportFailure("--instrument says what --trace records; give --trace FILE");
   if (options.device != "sim" && options.sim != SimOptions())
-    return failUsage("--seeds, --sim-seed, --sim-blocks, --move-approximations and --threads are "
-                     "options of --device sim");
+    return reportFailure(
+        "--seeds, --sim-seed, --sim-blocks, --move-approximations and --threads are "
+        "options of --device sim");
   if (llvm::Error error = checkSeeds("--seeds", options.sim.seeds, "--sim-seed", options.sim.seed))
-    return failUsage(toString(std::move(error)));
+    return reportFailure(toString(std::move(error)));
   return ExitSuccess;
 }
 
@@ -267,14 +269,14 @@ int tessera::runKernel(const RunOptions &options) {
   tile::EntryOpInterface kernel = source.getKernel();
   llvm::Expected<RunArguments> arguments = RunArguments::create(kernel, options);
   if (!arguments)
-    return failUsage(toString(arguments.takeError()));
+    return reportFailure(toString(arguments.takeError()));
   // What the launch itself refuses is a matter of the options, not of the kernel.
   FailureOr<Launch> launch = resolveLaunch(kernel, arguments->getValues());
   if (failed(launch))
     return ExitUsage;
   if (options.check)
     if (llvm::Error error = checkIsPossible(kernel, *launch))
-      return failUsage(toString(std::move(error)));
+      return reportFailure(toString(std::move(error)));
   KernelRun run(options, kernel, std::move(*arguments));
   if (options.device == "interp")
     return runOnInterpreter(options, source, run);

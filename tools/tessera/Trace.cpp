@@ -18,11 +18,6 @@ struct TraceCommand {
 };
 } // namespace
 
-static int fail(const std::string &message) {
-  llvm::errs() << "tessera: " << message << "\n";
-  return ExitUsage;
-}
-
 /// Decodes memory by the description of a bundle's only kernel with a timeline.
 static llvm::Expected<timeline::Timeline> decode(llvm::StringRef memory,
                                                  const std::string &bundlePath) {
@@ -47,32 +42,32 @@ static int runTrace(TraceCommand &command) {
     command.options.block = command.block;
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(command.file);
   if (!buffer)
-    return fail("cannot read '" + command.file + "': " + buffer.getError().message());
+    return reportFailure("cannot read '" + command.file + "': " + buffer.getError().message());
   llvm::StringRef contents = (*buffer)->getBuffer();
   llvm::Expected<timeline::Timeline> timeline =
       command.bundle.empty() ? timeline::fromJSON(contents) : decode(contents, command.bundle);
   if (!timeline)
-    return fail(command.file + ": " + toString(timeline.takeError()));
+    return reportFailure(command.file + ": " + toString(timeline.takeError()));
   auto writeJson = [&](llvm::raw_ostream &os) {
     os << timeline::toJSON(*timeline) << "\n";
     return llvm::Error::success();
   };
   if (!command.json.empty())
     if (llvm::Error error = llvm::writeToOutput(command.json, writeJson))
-      return fail("--json: " + toString(std::move(error)));
+      return reportFailure("--json: " + toString(std::move(error)));
   auto writePerfetto = [&](llvm::raw_ostream &os) {
     timeline::writePerfetto(*timeline, os);
     return llvm::Error::success();
   };
   if (!command.perfetto.empty())
     if (llvm::Error error = llvm::writeToOutput(command.perfetto, writePerfetto))
-      return fail("--perfetto: " + toString(std::move(error)));
+      return reportFailure("--perfetto: " + toString(std::move(error)));
   auto writeSvg = [&](llvm::raw_ostream &os) {
     return timeline::writeSvg(*timeline, command.options, os);
   };
   if (!command.svg.empty())
     if (llvm::Error error = llvm::writeToOutput(command.svg, writeSvg))
-      return fail("--svg: " + toString(std::move(error)));
+      return reportFailure("--svg: " + toString(std::move(error)));
   if (command.perfetto != "-" && command.svg != "-" && command.json != "-")
     timeline::writeSummary(*timeline, llvm::outs());
   return ExitSuccess;

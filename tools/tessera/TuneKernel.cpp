@@ -49,7 +49,7 @@ static int compileStep(const TuneOptions &options, const std::string &directory,
   }
   session.compiler = options.compiler.empty() ? TESSERA_VERSION : options.compiler;
   DiagnosticPrinter printer;
-  auto handler = [&](const Diagnostic &diagnostic) { printer.print(diagnostic); };
+  auto handler = [&](const tessera::Diagnostic &diagnostic) { printer.print(diagnostic); };
   std::vector<std::string> sources;
   for (const TargetSpec &spec : specs) {
     CompileStatus status = prepareTargets(spec, handler, session, sources);
@@ -153,8 +153,8 @@ static int measureDirectory(const TuneOptions &options) {
     if (!earlier)
       return failWith(earlier.takeError(), ExitUsage);
     if (!earlier->hasSameContestants(*session))
-      return failUsage("'" + options.out + "' has results of other contestants than '" +
-                       options.measure + "'; give another --out");
+      return reportFailure("'" + options.out + "' has results of other contestants than '" +
+                           options.measure + "'; give another --out");
     session = std::move(earlier);
   }
   return measureStep(options, *driver, options.measure, *session);
@@ -166,7 +166,7 @@ static int mergeResults(const TuneOptions &options) {
     if (!session)
       return failWith(session.takeError(), ExitUsage);
     if (!session->device)
-      return failUsage("'" + path + "' has not been measured; run tessera tune --measure");
+      return reportFailure("'" + path + "' has not been measured; run tessera tune --measure");
     printResults(llvm::outs(), *session);
     if (int code = mergeStep(options, options.database, *session))
       return code;
@@ -193,8 +193,9 @@ static int adoptSources(const TuneOptions &options) {
   }
   for (const Entry &entry : database->getEntries())
     if (entry.program.empty())
-      return failUsage("the entry " + entry.describe() + " is of none of these sources, and '" +
-                       options.database + "' stays as it is; give the source of its kernel too");
+      return reportFailure("the entry " + entry.describe() + " is of none of these sources, and '" +
+                           options.database +
+                           "' stays as it is; give the source of its kernel too");
   if (Error error = writeFile(options.database, database->print()))
     return failWith(std::move(error), ExitUsage);
   llvm::outs() << report;
@@ -214,7 +215,7 @@ static int runAll(const TuneOptions &options) {
     return failWith(driver.takeError(), ExitToolchain);
   llvm::SmallString<128> directory;
   if (std::error_code error = llvm::sys::fs::createUniqueDirectory("tessera-tune", directory))
-    return failUsage("cannot make a temporary directory: " + error.message());
+    return reportFailure("cannot make a temporary directory: " + error.message());
   Session session;
   int code = compileStep(options, directory.str().str(), session);
   if (!code)
@@ -230,16 +231,17 @@ int tessera::tuneKernel(const TuneOptions &options) {
   bool hasTarget = !options.target.file.empty() || !options.list.empty();
   bool isOther = !options.measure.empty() || !options.merge.empty() || !options.adopt.empty();
   if (hasTarget == isOther)
-    return failUsage(
+    return reportFailure(
         "tune takes a source FILE, --list, --measure DIR, --merge RESULTS or --adopt FILE");
   if (!options.target.file.empty() && !options.list.empty())
-    return failUsage("tune takes a source FILE or --list, not both");
+    return reportFailure("tune takes a source FILE or --list, not both");
   if (!options.measure.empty() && options.out.empty())
-    return failUsage("--measure needs --out RESULTS, a file for what it measures");
+    return reportFailure("--measure needs --out RESULTS, a file for what it measures");
   if (!options.merge.empty() && options.database.empty())
-    return failUsage("--merge needs --database FILE, which receives the winners");
+    return reportFailure("--merge needs --database FILE, which receives the winners");
   if (!options.adopt.empty() && options.database.empty())
-    return failUsage("--adopt needs --database FILE, whose entries are for the programs of FILE");
+    return reportFailure(
+        "--adopt needs --database FILE, whose entries are for the programs of FILE");
   if (!options.adopt.empty())
     return adoptSources(options);
   if (!options.merge.empty())
