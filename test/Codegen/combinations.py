@@ -1,8 +1,11 @@
 # Attention under every combination of the schedule's switches: it compiles to PTX or is refused with exit code 3 and a reason.
+# Without TESSERA_THOROUGH=1 each kernel takes the half of them in which the numbers of the values have an even sum, or that with
+# an odd one: any values of all switches but one are still together in each kernel, and every combination is in two of four.
 #
 # RUN: %python %s %source/kernels/attention_fwd.tile
 
 import itertools
+import os
 import subprocess
 import sys
 
@@ -43,8 +46,16 @@ def check(kernel, values):
     return False, []
 
 
+def choose(number):
+    """The combinations that a kernel takes."""
+    for values in itertools.product(*SWITCHES.values()):
+        total = number // 2 + number + sum(SWITCHES[name].index(value) for name, value in zip(SWITCHES, values))
+        if total % 2 == 0 or os.environ.get("TESSERA_THOROUGH") == "1":
+            yield values
+
+
 compiled, refused, failures = 0, 0, []
-for kernel, values in itertools.product(KERNELS, itertools.product(*SWITCHES.values())):
+for kernel, values in [(kernel, values) for number, kernel in enumerate(KERNELS) for values in choose(number)]:
     fits, wrong = check(kernel, values)
     compiled, refused = compiled + fits, refused + (not fits)
     failures += wrong
