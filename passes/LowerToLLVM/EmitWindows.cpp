@@ -189,12 +189,19 @@ static int64_t countTileRegisters(scf::ForOp loop) {
   return registers;
 }
 
+/// Whether shared memory is busy in `loop`, which shuffles pass through too: tiles are staged
+/// there, as in gradients.
+static bool stagesTiles(scf::ForOp loop) {
+  return loop.walk([](hop::StageOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 /// A function of an index alone, of which a lane computes one element of each window where it is
 /// made by special functions. False where it is none, or where that would save little.
 bool Emitter::emitOfIndex(Operation *op) {
   Value result = op->getResult(0), index = findIndexOf(result);
   scf::ForOp loop = getInnermostLoop(op);
-  if (!index || !loop || !getElementTypeOrSelf(result.getType()).isF32() || !isTakenOnce(op, index))
+  if (!index || !loop || !getElementTypeOrSelf(result.getType()).isF32() ||
+      !isTakenOnce(op, index) || stagesTiles(loop))
     return false;
   SmallVector<Operation *> operations = operationsOn(index, result);
   std::optional<Windows> windows = findWindows(index);
