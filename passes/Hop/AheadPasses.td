@@ -153,6 +153,7 @@ def ReleaseLate : Pass<"hop-release-late", "::tessera::hop::KernelOp"> {
 
     ```mlir
     !Pipe = !hop.pipe<tensor<64x32xf32>, 3>
+    !Shared = !hop.shared<tensor<64x32xf32>, rows = 64>
     %a = hop.pipe.wait %p : !Pipe -> !Shared
     hop.bulk_store %a, %S[%row, %c0] add : !Shared, !tile.view<[M, 64], f32>
     hop.pipe.release %p, %a : !Pipe, !Shared
