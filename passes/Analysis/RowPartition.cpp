@@ -7,12 +7,11 @@
 #include "mlir/IR/Matchers.h"
 #include "passes/Analysis/OperandBuffers.h"
 #include "passes/Analysis/ScfFlow.h"
+#include "passes/Analysis/VectorAxes.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace tessera;
-
-static bool isTile(Value value) { return isa<RankedTensorType>(value.getType()); }
 
 FailureOr<RowPartition> RowPartition::get(tile::KernelOp kernel, int64_t parts,
                                           const DenseSet<Operation *> &elsewhere) {
