@@ -150,12 +150,12 @@ class Alternatives(unittest.TestCase):
         sys.path.insert(0, os.path.join(KERNELS, "..", "python"))
         import tessera
 
-        # 24 tiles of 256 rows for 14 heads: three heads begin with long tiles when the others are done.
+        # 24 tiles of 256 rows for 17 heads: six heads begin with long tiles when the others are done.
         self.compile("attention_fwd", "-DD=64", "-DCAUSAL=true")
-        choice = tessera.load(os.path.join(DIRECTORY, "out.bundle")).choice(B=1, H=14, HK=2, SQ=6144, SK=6144)
+        choice = tessera.load(os.path.join(DIRECTORY, "out.bundle")).choice(B=1, H=17, HK=1, SQ=6144, SK=6144)
         self.assertEqual(choice.name, "attention_fwd_BM192")
         slower = choice.microseconds["attention_fwd_BM256"] / choice.microseconds["attention_fwd_BM192"]
-        self.assertGreater(slower, 1.2)
+        self.assertGreater(slower, 1.15)
 
     def test_refusals(self):
         text = self.compile(scores("arith.index_cast %n : i32 to index"), status=3)
