@@ -157,7 +157,8 @@ static bool isTakenOnce(Operation *op, Value index) {
 /// The loop around `op` if no other one is in it. Elsewhere `op` runs once for a tile, and what
 /// lanes know of each other would take registers through the loop.
 static scf::ForOp getInnermostLoop(Operation *op) {
-  auto loop = dyn_cast_or_null<scf::ForOp>(op->getParentOfType<LoopLikeOpInterface>());
+  auto around = op->getParentOfType<LoopLikeOpInterface>();
+  auto loop = around ? dyn_cast<scf::ForOp>(around.getOperation()) : scf::ForOp();
   bool hasOther = loop && loop.getBody()
                               ->walk([](LoopLikeOpInterface) { return WalkResult::interrupt(); })
                               .wasInterrupted();
