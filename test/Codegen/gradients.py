@@ -1,4 +1,5 @@
-# Gradients of attention assemble for every pair of head dimensions: the gate refuses what spills and what ptxas serialises.
+# Gradients of attention assemble for every pair of head dimensions, and in every form that calls from PyTorch and JAX take where
+# that has schedules of its own: the gate refuses what spills and what ptxas serialises.
 #
 # REQUIRES: ptxas
 # RUN: %python %s %source/kernels/attention_bwd.tile %ptxas %t
@@ -9,12 +10,14 @@ import sys
 
 SOURCE, PTXAS, OUTPUT = sys.argv[1:]
 NARROW = (64, 96, 128)
-PAIRS = [*itertools.product(NARROW, NARROW), (192, 128), (192, 192), (256, 256)]
-FORMS = [(pair, "false") for pair in PAIRS] + [((d, d), "true") for d in NARROW]
+WIDE = (*((d, d) for d in (*NARROW, 192, 256)), (192, 128))
+MASKS = (["-DCAUSAL=false"], ["-DCAUSAL=true"], ["-DCAUSAL=true", "-DGROUPED=true"])
+PLAIN = [(pair, []) for pair in itertools.product(NARROW, NARROW) if pair not in WIDE]
+FORMS = [(pair, [*mask, f"-DFIXED={fixed}"]) for pair in WIDE for mask in MASKS for fixed in ("false", "true")]
 
 failures = []
-for (d, dv), fixed in FORMS:
-    defines = [f"-DD={d}", f"-DDV={dv}", f"-DFIXED={fixed}"]
+for (d, dv), form in PLAIN + FORMS:
+    defines = [f"-DD={d}", f"-DDV={dv}", *form]
     done = subprocess.run(["tessera", "compile", SOURCE, *defines, "--ptxas", PTXAS, "-o", OUTPUT], capture_output=True, text=True)
     if done.returncode:
         failures.append(f"{' '.join(defines)}: exit code {done.returncode}: {done.stderr[:500]}")

@@ -195,7 +195,7 @@ def list_kernels(is_quick):
     groups = {"CAUSAL": "true", "GROUPED": "true"}
     fixed = tuple({**mask, "FIXED": "true"} for mask in (*masks, groups))
     forms += [("attention_bwd", d, fixed) for d in (*square, *(() if is_quick else ((192, 128),)))]
-    forms += [("attention_bwd", d, (groups,)) for d in square if d != (64, 64)]
+    forms += [("attention_bwd", d, (groups,)) for d in plain if d != (64, 64)]
     forms += [("attention_variants_bwd", d, VARIANTS) for d in plain]
     groups = tuple({"MASK": "causal", **scores, "GROUPED": "true"} for scores in ({"SOFTCAP": "exact"}, {"ALIBI": "true"}))
     forms += [("attention_variants_bwd", (d, d), groups) for d in dims if d > 64]
