@@ -111,7 +111,9 @@ def Persistent : Pass<"hop-persistent", "::tessera::hop::KernelOp"> {
     tile a number means. With `ascending` and `descending` the first grid index changes slowest within a section of
     the other indices: as many of them as have `section` tiles for each thread block. Then blocks that load the same
     tensors run tiles of nearly the same length at the same time. What is less than half a section at the end belongs to
-    the one before: by itself it would begin with its longest tiles when most blocks have nothing left to do. With `turns` sections are `descending` and `ascending` in turn,
+    the one before: by itself it would begin with its longest tiles when most blocks have nothing left to do. Where blocks
+    wait for tickets of neighbours along the first index, a section has two of the other indices at least, but for `turns`: then
+    neighbours do not start together. With `turns` sections are `descending` and `ascending` in turn,
     and `tile.walks_down` is true in the latter. With `narrow`, of a grid of two dimensions, the one with
     the smaller extent is fastest, so that tiles that run at the same time are of few rows and few columns. In clusters a number stands for the tiles of a
     whole cluster, of which each block takes the one of its rank; with `dynamic` the first block of a cluster

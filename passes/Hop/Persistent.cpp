@@ -71,9 +71,11 @@ Value perCluster(hop::KernelOp kernel, OpBuilder &builder, Location loc) {
 /// where it is needed: registers that live through a tile are dearer than a few divisions.
 class TileOrder {
 public:
-  TileOrder(hop::KernelOp kernel, OpBuilder &builder)
+  /// With tickets blocks wait for those of neighbouring first indices.
+  TileOrder(hop::KernelOp kernel, OpBuilder &builder, bool hasTickets)
       : kernel(kernel), order(*kernel.getSchedule().getOrder()),
-        rounds(*kernel.getSchedule().getSection()), cluster(kernel.getClusterSize()) {
+        rounds(*kernel.getSchedule().getSection()),
+        least(hasTickets && order != OrderKind::Turns ? 2 : 1), cluster(kernel.getClusterSize()) {
     IndexBuilder b(builder, kernel.getLoc());
     for (auto dim : kernel.getGrid().getAsRange<tile::GridDimAttr>())
       counts.push_back(countTiles(dim, builder, kernel.getLoc()));
@@ -166,7 +168,7 @@ private:
     Value tilesOfRounds =
         b.mul(b.constant(rounds), perCluster<hop::BlockCountOp>(kernel, builder, loc));
     Value fitting = b.div(tilesOfRounds, b.max(one, counts.front()));
-    return b.min(outer, b.max(one, fitting));
+    return b.min(outer, b.max(b.constant(least), fitting));
   }
 
   static Attribute extentOf(hop::KernelOp kernel, unsigned dim) {
@@ -176,6 +178,8 @@ private:
   hop::KernelOp kernel;
   OrderKind order;
   int64_t rounds;            ///< of the thread blocks, that a section takes
+  int64_t least;             ///< other indices in a section: of two, blocks that wait for each
+                             ///< other do not start together
   int64_t cluster;           ///< blocks
   SmallVector<Value> counts; ///< tiles along each grid dimension, clusters' along the first
   Value outer;               ///< tiles of one index of the first dimension
@@ -246,7 +250,7 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
     Block *loopBody = loop.getAfterBody();
     Value number = loopBody->getArgument(0);
     builder.setInsertionPointToEnd(loopBody);
-    TileOrder order(kernel, builder);
+    TileOrder order(kernel, builder, drawsFirst);
     SmallVector<Value> indices = order.indicesOf(number, builder, loc);
     for (Operation *op : program)
       op->moveBefore(loopBody, loopBody->end());
@@ -278,7 +282,7 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
     return scf::WhileOp::create(
         builder, loc, TypeRange(builder.getIndexType()), ValueRange(first),
         [&](OpBuilder &b, Location l, ValueRange arguments) {
-          Value total = TileOrder(kernel, b).getTotal(b, l);
+          Value total = TileOrder(kernel, b, drawsFirst).getTotal(b, l);
           Value more = arith::CmpIOp::create(b, l, arith::CmpIPredicate::slt, arguments[0], total);
           scf::ConditionOp::create(b, l, more, arguments);
         },
