@@ -221,7 +221,7 @@ bool Emitter::emitOfIndex(Operation *op) {
     (*special)->emitRemark(
         "depends on an index alone, and is computed for each element: lanes that "
         "hand it on would take ")
-        << needed << " registers, of " << role.getRegisters().value_or(0);
+        << needed << " registers";
     return false;
   }
   if (!placeLanesBefore(loop, *windows))
