@@ -179,8 +179,8 @@ def LowerToLLVM : Pass<"hop-lower-to-llvm", "::mlir::ModuleOp"> {
     a view, a window, and shuffles hand them to the lanes that want them. In loops without another loop in them the same is done
     with what special functions make of such an index alone: of `log(1 + |q - k|)` a thread with 32 elements has 18 and computes
     3. A remark says so. A function that takes no special function is made where it is used, as is one of numbers that differ
-    between rows or columns, one that several operations take, and one in a loop whose tiles leave few registers or that
-    stages tiles in shared memory, which shuffles pass through too.
+    between rows or columns, one that several operations take, and one in a loop that stages tiles in shared memory,
+    which shuffles pass through too.
 
     ```mlir
     hop.kernel @k attributes {argument_names = ["x"], argument_types = [i32], grid = [#tile.grid_dim<4, 1>],

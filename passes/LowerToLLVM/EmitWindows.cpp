@@ -9,9 +9,7 @@
 
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "passes/Analysis/IndexFunctions.h"
-#include "passes/Hop/TileRegisters.h"
 #include "passes/LowerToLLVM/GlobalAccess.h"
-#include "passes/Schedule/CostModel.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -177,19 +175,6 @@ bool Emitter::placeLanesBefore(scf::ForOp loop, Windows &windows) {
   return true;
 }
 
-/// Registers of a thread that tiles take in `loop`: those that it carries, and accumulators that
-/// begin in it.
-static int64_t countTileRegisters(scf::ForOp loop) {
-  int64_t registers = 0;
-  for (Value carried : loop.getRegionIterArgs())
-    registers += hop::registersOf(carried.getType());
-  loop.walk([&](hop::MmaIssueOp issue) {
-    if (!issue.getAcc())
-      registers += hop::registersOf(issue.getFlight().getType());
-  });
-  return registers;
-}
-
 /// Whether shared memory is busy in `loop`, which shuffles pass through too: tiles are staged
 /// there, as in gradients.
 static bool stagesTiles(scf::ForOp loop) {
@@ -212,18 +197,6 @@ bool Emitter::emitOfIndex(Operation *op) {
   if (!windows || special == operations.end() ||
       windows->of.size() < leastShared * windows->starts.size())
     return false;
-  // Where lanes take from stays in registers.
-  llvm::SmallDenseSet<int64_t> distances;
-  for (auto [offset, start] : windows->of)
-    distances.insert(offset - start);
-  int64_t needed = countTileRegisters(loop) + h200CostModel.fixedRegisters + distances.size() + 1;
-  if (needed > static_cast<int64_t>(role.getRegisters().value_or(0))) {
-    (*special)->emitRemark(
-        "depends on an index alone, and is computed for each element: lanes that "
-        "hand it on would take ")
-        << needed << " registers";
-    return false;
-  }
   if (!placeLanesBefore(loop, *windows))
     return false;
   Values computed;
