@@ -4,13 +4,14 @@
    BATCHES LAUNCHES
 
    BUNDLE is of attention_fwd.tile with bf16 and DV = D. For each batch prints the microseconds of a
-   launch, as the mean of LAUNCHES launches one after another; the device is waited for between
-   batches only. One query sees one key, so that the host is what takes time, and LAUNCHES is meant
-   to be far less than the launches that a stream can hold. With --driver a kernel that does nothing
-   is launched by cuLaunchKernelEx alone, with as many bytes of parameters. With --choice the kernel
-   is chosen and nothing launched, for LENGTHS different lengths of sequences one after another: a
-   single one is remembered, of many each is computed anew. Or for shapes that are drawn as those of
-   bench/choice.py. It needs no driver. */
+   launch, as the mean of LAUNCHES launches one after another, and those of a loop of arithmetic
+   beside the batch, the slower one of before and behind it: what shares the core, or slows it down,
+   shows there. The device is waited for between batches only. One query sees one key, so that the
+   host is what takes time, and LAUNCHES is meant to be far less than the launches that a stream can
+   hold. With --driver a kernel that does nothing is launched by cuLaunchKernelEx alone, with as
+   many bytes of parameters. With --choice the kernel is chosen and nothing launched, for LENGTHS
+   different lengths of sequences one after another: a single one is remembered, of many each is
+   computed anew. Or for shapes that are drawn as those of bench/choice.py. It needs no driver. */
 
 #define _POSIX_C_SOURCE 200112L
 
@@ -113,6 +114,27 @@ static double microseconds(void) {
   return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
+/* The microseconds of a loop that is the same each time. Its streams do not wait for each other, so
+   that it is slower when another thread has its share of the core. */
+static double time_loop(void) {
+  static volatile uint64_t result;
+  uint64_t streams[4] = {1, 2, 3, 4};
+  const double start = microseconds();
+  for (int i = 0; i < 10000; ++i)
+    for (int j = 0; j < 4; ++j)
+      streams[j] = (streams[j] ^ streams[j] >> 12) * UINT64_C(2685821657736338717);
+  result = streams[0] ^ streams[1] ^ streams[2] ^ streams[3];
+  (void)result;
+  return microseconds() - start;
+}
+
+/* Prints a batch; `loop` is the time of the loop before it, and afterwards of that behind it. */
+static void print_batch(double taken, double *loop) {
+  const double before = *loop;
+  *loop = time_loop();
+  printf("%.4f %.4f\n", taken, before > *loop ? before : *loop);
+}
+
 /* A number above 0 from the command line. */
 static long parse(const char *text, const char *name) {
   char *end;
@@ -139,6 +161,7 @@ static void launch(const driver *cuda, work *work) {
 }
 
 static void measure(const driver *cuda, work *work, long batches, long launches) {
+  double loop = time_loop();
   for (long batch = -1; batch < batches; ++batch) {
     const long count = batch < 0 ? WARM_UP : launches;
     const double start = microseconds();
@@ -147,7 +170,7 @@ static void measure(const driver *cuda, work *work, long batches, long launches)
     const double taken = microseconds() - start;
     check(cuda->synchronize(), "cuCtxSynchronize");
     if (batch >= 0)
-      printf("%.4f\n", taken / (double)count);
+      print_batch(taken / (double)count, &loop);
   }
 }
 
@@ -231,6 +254,7 @@ static void measure_choice(const char *path, const char *lengths, long batches, 
       const extents shape = {1, 14, length, 2, length};
       memcpy(shapes[i], shape, sizeof shape);
     }
+  double loop = time_loop();
   for (long batch = -1, next = 0; batch < batches; ++batch) {
     const long count = batch < 0 ? WARM_UP : launches;
     const double start = microseconds();
@@ -238,8 +262,9 @@ static void measure_choice(const char *path, const char *lengths, long batches, 
       size_t position;
       expect(tessera_kernel_choice(kernel, shapes[next], 5, &position, NULL), "choice");
     }
+    const double taken = microseconds() - start;
     if (batch >= 0)
-      printf("%.4f\n", (microseconds() - start) / (double)count);
+      print_batch(taken / (double)count, &loop);
   }
   tessera_bundle_destroy(bundle);
 }

@@ -1,17 +1,19 @@
 """What a launch costs the host, in microseconds: through the Python package with tensors of PyTorch, and through C.
 
 Attention forward with one query and one key, so that the host is what takes time. The launches of a batch go to a
-stream one after another, too few to fill it; the device is waited for between batches, outside of the timed part. The
-median over the batches counts. Both interfaces launch the same bundles; the C program is bench/host.c. Beside them
+stream one after another, too few to fill it; the device is waited for between batches, outside of the timed part. Beside
+each batch a loop of arithmetic is timed: where other work has its share of a core, or the clock is low, the loop and the
+launches take up to twice as long. The median over the batches whose loop was nearly as fast as the fastest one counts, and
+the share of these batches stands beside it, as does the median over all. Both interfaces launch the same bundles; the C program is bench/host.c. Beside them
 stands what the driver alone takes for a kernel that does nothing, with as many bytes of parameters, what the choice among
 alternatives takes of a launch with a causal mask, remembered for its extents or computed anew, of one sequence and of shapes
 that are drawn, and what calls of attention take from PyTorch,
 which allocate their results: tessera.torch, PyTorch's own, FlashAttention and FlexAttention, and the first two for tensors
-that require gradients. A process is faster or slower than another one by up to a half for as long as it runs, so the
-batches of the C program and of calls from PyTorch are those of several.
+that require gradients. The batches of the C program and of calls from PyTorch are those of several processes.
 Bundles: those of test/gpu/build_bundles.py.
 """
 
+import functools
 import json
 import os
 import statistics
@@ -22,6 +24,14 @@ import time
 
 import common
 from common import cases
+
+DRIVER = "the driver alone"
+# The choice among alternatives, and what bench/host.c takes for the lengths.
+CHOICES = {"the choice, remembered": "1", "the choice, computed": "1000", "the choice, computed, drawn": "drawn"}
+# What the C program measures.
+IN_C = {DRIVER, *CHOICES, "C"}
+# A batch counts where the loop beside it took at most so many times what the fastest one did.
+QUIET = 1.25
 
 
 def parse_arguments():
@@ -37,19 +47,32 @@ def parse_arguments():
     return parser.parse_args()
 
 
-def time_batches(call, options):
-    """Microseconds of a call, for each batch."""
+def time_loop():
+    """Microseconds of a loop that is the same each time."""
+    start, total = time.perf_counter(), 0
+    for number in range(2000):
+        total += number
+    return (time.perf_counter() - start) * 1e6
+
+
+def time_batches(calls, options):
+    """(microseconds of a call, of the loop beside it) for each batch, by the name of the call: batches of the calls in turns.
+    Autograd is on where the name says that there are gradients."""
     import torch
 
-    found = []
+    found, before = {name: [] for name in calls}, time_loop()
     for _ in range(options.batches + 1):
-        start = time.perf_counter()
-        for _ in range(options.launches):
-            call()
-        taken = time.perf_counter() - start
-        torch.cuda.synchronize()
-        found.append(taken / options.launches * 1e6)
-    return found[1:]  # The first batch loads the kernel.
+        for name, call in calls.items():
+            with torch.set_grad_enabled("gradients" in name):
+                start = time.perf_counter()
+                for _ in range(options.launches):
+                    call()
+                taken = time.perf_counter() - start
+            torch.cuda.synchronize()
+            behind = time_loop()
+            found[name].append((taken / options.launches * 1e6, max(before, behind)))
+            before = behind
+    return {name: batches[1:] for name, batches in found.items()}  # The first batch loads the kernel.
 
 
 def through_python(kernel, d, options):
@@ -57,7 +80,7 @@ def through_python(kernel, d, options):
 
     q, k, v, o = (torch.zeros((1, 1, 1, d), device="cuda", dtype=torch.bfloat16) for _ in range(4))
     lse = torch.empty((1, 1, 1), device="cuda")
-    return time_batches(lambda: kernel(q, k, v, o, lse, 1.0), options)
+    return time_batches({"Python": lambda: kernel(q, k, v, o, lse, 1.0)}, options)["Python"]
 
 
 def list_peers():
@@ -102,27 +125,21 @@ def through_torch(d, options):
     from tessera.torch import attention
 
     q, k, v = (torch.zeros((1, 1, 1, d), device="cuda", dtype=torch.bfloat16) for _ in range(3))
+    # What autograd keeps of a call goes with its result.
+    leaves = [tensor.clone().requires_grad_() for tensor in (q, k, v)]
+
+    peers = list_peers()
     calls = {
         "tessera.torch": attention,
         "tessera.torch, return_lse": lambda *tensors: attention(*tensors, return_lse=True),
-        **list_peers(),
+        **peers,
     }
-    # Last what compiles: calls with gradients were slower behind it, those of PyTorch too.
+    calls = {name: functools.partial(call, q, k, v) for name, call in calls.items()}
+    for name, call in (("tessera.torch", attention), ("PyTorch's own", peers["PyTorch's own"])):
+        calls[f"{name}, with gradients"] = functools.partial(call, *leaves)
+    # By itself and last what compiles: calls with gradients were slower behind it, those of PyTorch too.
     compiled = {name: calls.pop(name) for name in ("FlexAttention",) if name in calls}
-    found = {}
-
-    def measure(calls):
-        for name, call in calls.items():
-            with torch.no_grad():
-                found[name] = time_batches(lambda call=call: call(q, k, v), options)
-
-    measure(calls)
-    # What autograd keeps of a call goes with its result.
-    leaves = [tensor.clone().requires_grad_() for tensor in (q, k, v)]
-    for name in ("tessera.torch", "PyTorch's own"):
-        found[f"{name}, with gradients"] = time_batches(lambda call=calls[name]: call(*leaves), options)
-    measure(compiled)
-    return found
+    return time_batches(calls, options) | time_batches(compiled, options)
 
 
 def through_c(options, *what):
@@ -139,19 +156,37 @@ def through_c(options, *what):
         if process.returncode:
             print(f"C: {process.stderr.strip() or f'exits with {process.returncode}'}", flush=True)
             return None
-        found += [float(line) for line in process.stdout.split()]
+        found += [tuple(map(float, line.split())) for line in process.stdout.splitlines()]
     return found
 
 
-def to_record(through, kernel, batches):
-    """A record of the microseconds of all batches."""
+def to_record(through, kernel, batches, fastest):
+    """A record of the microseconds of the batches whose loop is not much slower than the fastest one; of all where there are none."""
+    all_of_them = [taken for taken, _ in batches]
+    quiet = [taken for taken, loop in batches if loop <= QUIET * fastest]
+    counted = quiet or all_of_them
     return {
         "through": through,
         "kernel": kernel,
-        "microseconds": round(statistics.median(batches), 2),
-        "min": round(min(batches), 2),
-        "90%": round(statistics.quantiles(batches, n=10)[-1], 2),
+        "microseconds": round(statistics.median(counted), 2),
+        "min": round(min(counted), 2),
+        "90%": round(statistics.quantiles(counted, n=10)[-1], 2) if len(counted) > 1 else counted[0],
+        "quiet": f"{len(quiet) / len(batches):.0%}",
+        "of all": round(statistics.median(all_of_them), 2),
     }
+
+
+def to_records(found):
+    """The records of what was measured, each (through, kernel, batches). Loops in C and in Python differ."""
+    loops = {True: [], False: []}
+    for through, _, batches in found:
+        loops[through in IN_C] += [loop for _, loop in batches]
+    records = [to_record(through, kernel, batches, min(loops[through in IN_C])) for through, kernel, batches in found]
+    driver = next((record["microseconds"] for record in records if record["through"] == DRIVER), None)
+    for record in records:
+        if driver is not None and record["through"] not in (DRIVER, *CHOICES):
+            record["above the driver"] = round(record["microseconds"] - driver, 2)
+    return records
 
 
 def open_bundles(options, configurations, directory):
@@ -165,16 +200,34 @@ def open_bundles(options, configurations, directory):
     return common.kernels.open_source(directory)
 
 
+def measure_driver(options):
+    batches = through_c(options, "--driver")
+    return [(DRIVER, "empty", batches)] if batches else []
+
+
 def measure_choice(source, configuration, options):
-    """Records of the choice among alternatives, whose extents are known or come for the first time."""
+    """What the choice among alternatives takes, whose extents are known or come for the first time."""
     if not common.load_kernel(source, configuration):
         return []
     path, found = source.path(configuration), []
     kernel = f"{configuration['kernel']}, d = {configuration['parameters']['D']}"
-    for name, lengths in (("remembered", "1"), ("computed", "1000"), ("computed, drawn", "drawn")):
+    for through, lengths in CHOICES.items():
         batches = through_c(options, "--choice", path, lengths)
-        found += [to_record(f"the choice, {name}", kernel, batches)] if batches else []
+        found += [(through, kernel, batches)] if batches else []
     return found
+
+
+def measure_launches(source, configuration, d, options):
+    """What launches through each interface take."""
+    kernel = common.load_kernel(source, configuration)
+    if not kernel:
+        return []
+    found = {
+        "Python": through_python(kernel, d, options),
+        "C": through_c(options, source.path(configuration), str(d)),
+        **through_torch_processes(d, options),
+    }
+    return [(through, f"{configuration['kernel']}, d = {d}", batches) for through, batches in found.items() if batches]
 
 
 def main():
@@ -188,33 +241,20 @@ def main():
     ]
     method = (
         "Host time of a launch of attention forward with one query and one key, microseconds: medians of "
-        f"{options.batches} batches of {options.launches} launches, those of C, of PyTorch and of the driver "
-        f"alone in {options.processes} processes."
+        f"the quiet ones of {options.batches} batches of {options.launches} launches, those of C, of PyTorch and of the driver "
+        f"alone in {options.processes} processes. A batch is quiet if a loop of arithmetic beside it took at most {QUIET} times "
+        "what the fastest loop did."
     )
     with tempfile.TemporaryDirectory() as directory:
         source = open_bundles(options, (*wanted.values(), *chosen), directory)
         results = common.Results(options, "host", {**common.describe_gpu(), **common.describe_cpu()}, method)
-        driver = through_c(options, "--driver")
-        records = [to_record("the driver alone", "empty", driver)] if driver else []
+        found = measure_driver(options)
         for configuration in chosen:
-            records += measure_choice(source, configuration, options)
-        for record in records:
-            common.print_row(record)
+            found += measure_choice(source, configuration, options)
         for d, configuration in wanted.items():
-            kernel = common.load_kernel(source, configuration)
-            if not kernel:
-                continue
-            found = {
-                "Python": through_python(kernel, d, options),
-                "C": through_c(options, source.path(configuration), str(d)),
-                **through_torch_processes(d, options),
-            }
-            name = f"{configuration['kernel']}, d = {d}"
-            measured = [to_record(through, name, batches) for through, batches in found.items() if batches]
-            for record in measured:
-                common.print_row(record)
-            records += measured
-            results.write(records, records)
+            found += measure_launches(source, configuration, d, options)
+        if found:
+            results.add(to_records(found), lambda record: record)
         results.finish()
 
 
