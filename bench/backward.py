@@ -27,6 +27,7 @@ import os
 import common
 import peers
 from common import cases
+from tessera import _gradient_kernels  # which common puts on the path
 
 TOKENS, HIDDEN = 16384, 2048
 SEQLENS = (512, 1024, 2048, 4096, 8192, 16384)
@@ -235,7 +236,8 @@ def ablation_configurations(point):
 def own_configurations(point, schedules):
     parameters = parameters_of(point)
     # As PyTorch and JAX call it.
-    groups = {"GROUPED": "true"} if point.kv_heads != point.heads and point.mask == "causal" else {}
+    group = _gradient_kernels.find_group(point.heads, point.kv_heads)
+    groups = {"GROUP": group} if group > 1 and point.mask == "causal" else {}
     found = [cases.configuration("attention_bwd", {**parameters, **groups}, schedule, point.shape) for schedule in schedules]
     form = "attention_bwd_deterministic"
     found.append({**cases.configuration(form, parameters, shape=point.shape), "variant": "deterministic"})

@@ -114,16 +114,18 @@ static double microseconds(void) {
   return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
-/* The microseconds of a loop that is the same each time. Its streams do not wait for each other, so
-   that it is slower when another thread has its share of the core. */
+/* The microseconds of a loop that is the same each time. Its streams do not wait for each other and
+   keep all units of a core busy, so that another thread on the core shows. */
 static double time_loop(void) {
   static volatile uint64_t result;
-  uint64_t streams[4] = {1, 2, 3, 4};
+  uint64_t streams[8] = {1, 2, 3, 4, 5, 6, 7, 8}, sum = 0;
   const double start = microseconds();
-  for (int i = 0; i < 10000; ++i)
-    for (int j = 0; j < 4; ++j)
-      streams[j] = (streams[j] ^ streams[j] >> 12) * UINT64_C(2685821657736338717);
-  result = streams[0] ^ streams[1] ^ streams[2] ^ streams[3];
+  for (uint64_t i = 0; i < 10000; ++i)
+    for (int j = 0; j < 8; ++j)
+      streams[j] = (streams[j] << 7 | streams[j] >> 57) + (i ^ streams[j]);
+  for (int j = 0; j < 8; ++j)
+    sum ^= streams[j];
+  result = sum;
   (void)result;
   return microseconds() - start;
 }

@@ -52,7 +52,7 @@ def list_requests():
         size = width - 8 if padded else width
         found = [_gradient_kernels.describe_gradients(text, kind, size, size)]
         if not padded:
-            found += [_gradient_kernels.describe_gradients(text, kind, size, size, grouped=True)]
+            found += [_gradient_kernels.describe_gradients(text, kind, size, size, group=_gradient_kernels.GROUPS[-1])]
             found += [_gradient_kernels.describe_gradients(text, kind, size, size, span=span) for span in _gradient_kernels.SPANS]
         for at, (source, parameters, _) in enumerate(found):
             if (source, parameters) not in [(other, of_other) for other, of_other, _ in found[:at]]:

@@ -21,6 +21,8 @@ _SEVEN = {64: (0, 0), 96: (256, 256), 128: (256, 512), 192: (512, 1024), 256: (5
 _SEVEN_OF_FIXED = {64: (0, 0), 96: (512, 512), 128: (512, 512), 192: (512, 1024), 256: (1024, 2048)}
 #: The lengths that `find_span` finds.
 SPANS = sorted({span for table in (_SEVEN, _SEVEN_OF_FIXED) for pair in table.values() for span in pair if span})
+#: What `find_group` finds.
+GROUPS = (1, 2, 4, 8)
 # The keys of all batches and heads, where they make many blocks.
 _MANY_KEYS = 1 << 16
 
@@ -33,13 +35,11 @@ def find_span(batch, heads, rows, keys):
     return next((span for span in SPANS if max(rows, keys) <= span), None)
 
 
-def takes_groups(d, dv, fixed, heads, kv_heads):
-    """Whether query heads that share a key head have a kernel of their own. In a fixed order two of them with 192 columns take
-    less time one after the other, as single heads do."""
-    if heads == kv_heads or not fixed or heads != 2 * kv_heads:
-        return heads != kv_heads
-    widths = _variants.describe_widths(d, dv)
-    return (widths["D"], widths["DV"]) != (192, 192)
+def find_group(heads, kv_heads):
+    """How many query heads share a key head, as far as kernels depend on it: one of `GROUPS`, that which is not exceeded, the
+    last one for more."""
+    group = heads // kv_heads if kv_heads else 1
+    return next((size for size in GROUPS if group <= size), GROUPS[-1])
 
 
 def _takes_seven(widths, causal, fixed, span):
@@ -52,24 +52,24 @@ def _takes_seven(widths, causal, fixed, span):
     return span is not None and span <= (_SEVEN_OF_FIXED if fixed else _SEVEN)[widest][causal]
 
 
-def _differs_for_groups(source, parameters):
-    """Whether a source has another kernel for several query heads a key head. Where it has the same, there is one for all."""
+def _find_least_group(source, parameters, group):
+    """The smallest of `GROUPS` for which a source has the kernel that it has for `group`: of those that are the same there is one."""
 
     def find():
-        one, other = (Program(source, **parameters, GROUPED=grouped).parameters for grouped in (False, True))
-        return "yes" if {**one, "GROUPED": None} != {**other, "GROUPED": None} else ""
+        kernels = {size: {**Program(source, **parameters, GROUP=size).parameters, "GROUP": None} for size in GROUPS}
+        return str(next(size for size in GROUPS if kernels[size] == kernels[group]))
 
-    return find_fact("differs for groups", source, _compile.to_texts(parameters), find) != ""
+    return int(find_fact("least group", source, {**_compile.to_texts(parameters), "GROUP": str(group)}, find))
 
 
-def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, grouped=False, span=None):
+def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, group=1, span=None):
     """(source, parameters, names of arguments after the scale) of the gradients of a variant, for tensors of head dimensions
     d and dv.
 
-    lse:     with the gradient of the LSE.
-    fixed:   the same results in each run. Otherwise dQ is a sum over blocks in any order, but where registers forbid it.
-    grouped: for several query heads a key head, as `takes_groups` has it; others are right for these too.
-    span:    for calls of this length, as `find_span` has it; others are right for these too.
+    lse:   with the gradient of the LSE.
+    fixed: the same results in each run. Otherwise dQ is a sum over blocks in any order, but where registers forbid it.
+    group: for so many query heads a key head, as `find_group` has it; others are right for these too.
+    span:  for calls of this length, as `find_span` has it; others are right for these too.
     """
     name, *fields = text.split()
     if name not in ("attention_fwd", "attention_variants"):
@@ -89,8 +89,9 @@ def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, groupe
     is_causal = "true" == fields.get("CAUSAL") or fields.get("MASK") == "causal"
     # attention_gradients_fixed.tile adds nothing up over blocks.
     sums = name == "attention_fwd" or not fixed
-    if grouped and is_causal and sums and _differs_for_groups(source, parameters):
-        parameters["GROUPED"] = True
+    least = _find_least_group(source, parameters, group) if group > 1 and is_causal and sums else 1
+    if least > 1:
+        parameters["GROUP"] = least
     return source, parameters, extras
 
 
@@ -117,19 +118,19 @@ def read_gradients(text):
 @functools.lru_cache(maxsize=None)
 def find_gradients(kind, text, fixed, element_type, sizes, lse, learned=()):
     """(kernels, or the interpreter's form, by `kind`; names of arguments after the scale) as `describe_gradients` has it,
-    of functions of scores and masks too, with the gradients of the views that `learned` names. `sizes` are (D, DV, what
-    `takes_groups` says, length as `find_span` has it)."""
-    d, dv, grouped, span = sizes
+    of functions of scores and masks too, with the gradients of the views that `learned` names. `sizes` are (D, DV,
+    heads a key head as `find_group` has them, length as `find_span` has it)."""
+    d, dv, group, span = sizes
     if _variants.is_source(text):
         return find_gradients_of_source(kind, text, learned, fixed, element_type, d, dv, lse), []
-    source, parameters, extras = describe_gradients(text, element_type, d, dv, lse, fixed, grouped, span)
+    source, parameters, extras = describe_gradients(text, element_type, d, dv, lse, fixed, group, span)
     try:
         return kind(source, **parameters), extras
     except CompileError:
         # Where nothing may be compiled, what is there does.
         if span is None or _compile.may_compile():
             raise
-        return find_gradients(kind, text, fixed, element_type, (d, dv, grouped, None), lse)
+        return find_gradients(kind, text, fixed, element_type, (d, dv, group, None), lse)
 
 
 def list_smaller(widest):
@@ -204,5 +205,5 @@ def warm_up(text, element_type, d, dv, lse, gradients, fixed):
         if problem is not None:
             raise problem
     _variants.find_variant(text, element_type, d, dv, lse or gradients).compile_all()
-    for grouped, span in itertools.product((False, True), (None, *SPANS)) if gradients else ():
-        find_gradients(_compile.compile, text, fixed, element_type, (d, dv, grouped, span), False)
+    for group, span in itertools.product(GROUPS, (None, *SPANS)) if gradients else ():
+        find_gradients(_compile.compile, text, fixed, element_type, (d, dv, group, span), False)

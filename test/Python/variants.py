@@ -444,34 +444,43 @@ class GradientsTest(unittest.TestCase):
     def test_groups(self):
         """Chunks of queries under a causal mask, shorter ones in a fixed order, and pairs of blocks at d = 128."""
         for d, chunk, together in ((64, 0, 1), (96, 8, 1), (128, 8, 2), (192, 8, 2), (256, 8, 2)):
-            found = self.find("causal", d, grouped=True)
-            self.assertEqual((found["CHUNK"], found["TOGETHER"]), (chunk, together), d)
+            for group in (2, 4, 8):
+                found = self.find("causal", d, group=group)
+                self.assertEqual((found["CHUNK"], found["TOGETHER"]), (chunk, together), d)
+                self.assertEqual(found["GROUP"], 1 if d == 64 else 2, (d, group))
         for d, chunk, together in ((64, 1, 1), (96, 4, 1), (128, 1, 2), (192, 4, 2), (256, 4, 2)):
-            found = self.find("causal", d, grouped=True, fixed=True)
+            found = self.find("causal", d, group=8, fixed=True)
             self.assertEqual((found["CHUNK"], found["TOGETHER"]), (chunk, together), d)
 
-    def test_groups_of_two(self):
-        """Two query heads a key head are as single heads in a fixed order with 192 columns, padded ones too."""
-        for d, dv, fixed, heads, grouped in (
-            (192, 192, True, 1, False), (192, 192, True, 2, False), (160, 192, True, 2, False), (192, 192, True, 3, True),
-            (192, 192, False, 2, True), (192, 128, True, 2, True), (128, 128, True, 2, True), (128, 128, False, 1, False),
+    def test_group(self):
+        """How many query heads share a key head: one, two, up to four, and more."""
+        for heads, group in ((1, 1), (2, 2), (3, 4), (4, 4), (5, 8), (8, 8), (16, 8)):
+            self.assertEqual(_gradient_kernels.find_group(4 * heads, 4), group, heads)
+        self.assertEqual(_gradient_kernels.find_group(0, 0), 1)
+
+    def test_few_heads_in_a_fixed_order(self):
+        """With 192 columns two query heads a key head have the kernel of single heads, padded ones too, and up to four go with
+        each block of queries; others are alike."""
+        for d, group, least, chunk in (
+            (192, 2, 1, 0), (160, 2, 1, 0), (192, 4, 4, 1), (160, 4, 4, 1), (192, 8, 8, 4), (256, 4, 2, 4), (128, 4, 2, 1),
         ):  # fmt: skip
-            self.assertEqual(_gradient_kernels.takes_groups(d, dv, fixed, 4 * heads, 4), grouped, (d, dv, fixed, heads))
+            found = self.find("causal", d, group=group, fixed=True)
+            self.assertEqual((found["GROUP"], found["CHUNK"]), (least, chunk), (d, group))
 
     def test_groups_of_functions(self):
         """Pairs of blocks under a causal mask at d = 96 and 128; wider ones are pairs anyway."""
         for d, groups, others in ((64, 1, 1), (96, 2, 1), (128, 2, 1), (192, 2, 2), (256, 2, 2)):
             for scores in ({"softcap": 3.0}, {"alibi": True}, {"softcap": 3.0, "alibi": True}):
-                self.assertEqual(self.find("causal", d, **scores, grouped=True)["TOGETHER"], groups, d)
+                self.assertEqual(self.find("causal", d, **scores, group=8)["TOGETHER"], groups, d)
                 self.assertEqual(self.find("causal", d, **scores)["TOGETHER"], others, d)
 
     def test_others(self):
         """One kernel for groups and others where the source does the same."""
         for mask, d, options in (("none", 128, {}), ("causal", 64, {}), ("none", 128, {"fixed": True})):
-            self.assertEqual(self.find(mask, d, grouped=True, **options), self.find(mask, d, **options))
+            self.assertEqual(self.find(mask, d, group=8, **options), self.find(mask, d, **options))
         for mask, options in (("none", {"softcap": 3.0}), ("window", {}), ("window", {"alibi": True}),
                               ("causal", {"softcap": 3.0, "fixed": True})):  # fmt: skip
-            self.assertEqual(self.find(mask, 128, grouped=True, **options), self.find(mask, 128, **options))
+            self.assertEqual(self.find(mask, 128, group=8, **options), self.find(mask, 128, **options))
         self.assertEqual(self.find("causal", 128)["CHUNK"], 0)
         with self.assertRaisesRegex(ValueError, "there are no gradients of 'gemm'; there are of attention_fwd"):
             _gradient_kernels.describe_gradients("gemm BM=64", "bf16", 64, 64)
@@ -508,7 +517,7 @@ class GradientsTest(unittest.TestCase):
             return pathlib.Path(source).name
 
         def find(**environment):
-            text, sizes = _variants.name_variant("none", 0.0, False), (256, 256, False, 512)
+            text, sizes = _variants.name_variant("none", 0.0, False), (256, 256, 1, 512)
             _gradient_kernels.find_gradients.cache_clear()
             with unittest.mock.patch.dict(os.environ, environment):
                 return _gradient_kernels.find_gradients(kind, text, False, "bf16", sizes, False)[0]

@@ -119,7 +119,9 @@ def count_differences(kernel, arguments, results, launches=1000):
 
 def describe_order(d, causal, kv_heads):
     """The kernel with sums in a fixed order, as PyTorch and JAX call it."""
-    groups = {"GROUPED": "true"} if causal == "true" and _gradient_kernels.takes_groups(d, d, True, HEADS, kv_heads) else {}
+    group = _gradient_kernels.find_group(HEADS, kv_heads)
+    _, parameters, _ = _gradient_kernels.describe_gradients(f"attention_fwd CAUSAL={causal}", "bf16", d, d, fixed=True, group=group)
+    groups = {"GROUP": str(parameters["GROUP"])} if "GROUP" in parameters else {}
     return cases.configuration("attention_bwd", {"T": "bf16", "D": d, "CAUSAL": causal, "FIXED": "true", **groups})
 
 
@@ -192,12 +194,13 @@ def list_kernels(is_quick):
     plain = (*((d, d) for d in dims), *wide)
     square = [(d, dv) for d, dv in plain if d == dv]
     forms = [(sequence, d, masks) for sequence in ("attention_bwd", "attention_bwd_deterministic") for d in plain]
-    groups = {"CAUSAL": "true", "GROUPED": "true"}
+    groups, few = ({"CAUSAL": "true", "GROUP": size} for size in ("8", "4"))
     fixed = tuple({**mask, "FIXED": "true"} for mask in (*masks, groups))
     forms += [("attention_bwd", d, fixed) for d in (*square, *(() if is_quick else ((192, 128),)))]
+    forms += [("attention_bwd", (192, 192), ({**few, "FIXED": "true"},))] if not is_quick else []
     forms += [("attention_bwd", d, (groups,)) for d in plain if d != (64, 64)]
     forms += [("attention_variants_bwd", d, VARIANTS) for d in plain]
-    groups = tuple({"MASK": "causal", **scores, "GROUPED": "true"} for scores in ({"SOFTCAP": "exact"}, {"ALIBI": "true"}))
+    groups = tuple({"MASK": "causal", **scores, "GROUP": "8"} for scores in ({"SOFTCAP": "exact"}, {"ALIBI": "true"}))
     forms += [("attention_variants_bwd", (d, d), groups) for d in dims if d > 64]
     forms += [("attention_variants_bwd_fixed", (d, d), VARIANTS) for d in (64, 128, 256)]
     problems = [(sequence, d, variant) for sequence, d, variants in forms for variant in variants]
@@ -206,7 +209,7 @@ def list_kernels(is_quick):
 
 def list_orders(is_quick):
     """(D, whether there is a causal mask, heads of K and V) of the checks that launch a thousand times."""
-    return itertools.product((64, 128) if is_quick else (64, 96, 128, 192, 256), ("false", "true"), (HEADS, 3, 2))
+    return itertools.product((64, 128) if is_quick else (64, 96, 128, 192, 256), ("false", "true"), (HEADS, 3, 2, 1))
 
 
 def parse_arguments():

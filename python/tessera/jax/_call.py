@@ -33,8 +33,8 @@ def use_interpreter(enabled=True):
 def _find_gradients(kind, gradients, element_type, sizes, lse):
     text, fixed, learned = gradients
     batch, heads, rows, d, kv_heads, keys, dv = sizes
-    grouped = _gradient_kernels.takes_groups(d, dv, fixed, heads, kv_heads)
-    own = d, dv, grouped, _gradient_kernels.find_span(batch, heads, rows, keys)
+    group = _gradient_kernels.find_group(heads, kv_heads)
+    own = d, dv, group, _gradient_kernels.find_span(batch, heads, rows, keys)
     # Devices ask at the same time, and the library keeps no kernel alive: there has to be one for all.
     with _lock:
         return _gradient_kernels.find_gradients(kind, text, fixed, element_type, own, lse, learned)

@@ -50,8 +50,8 @@ def _run(kind, grad, grad_lse, q, k, v, out, lse, alibi, variant, scale, softcap
         return results
     fixed = torch.are_deterministic_algorithms_enabled()
     (batch, heads, rows, d), (_, key_heads, keys, _) = q.shape, k.shape
-    grouped = _gradient_kernels.takes_groups(d, v.shape[3], fixed, heads, key_heads)
-    sizes = d, v.shape[3], grouped, _gradient_kernels.find_span(batch, heads, rows, keys)
+    group = _gradient_kernels.find_group(heads, key_heads)
+    sizes = d, v.shape[3], group, _gradient_kernels.find_span(batch, heads, rows, keys)
     kernel, extras = _gradient_kernels.find_gradients(kind, variant, fixed, TYPES[q.dtype], sizes, grad_lse is not None)
     values = {"softcap": softcap, "alibi": alibi, "left": left, "right": right}
     inputs = list_inputs(grad, grad_lse, q, k, v, out, lse)

@@ -287,7 +287,7 @@ def attention_bwd_exchange():
         fields = f"cluster=2,exchange={slots},persistent={persistent},order={order},store={store}"
         yield [*arguments, "--schedule", f"attention_bwd_gradients:{fields}", "--sim-blocks", "4", "--seeds", "2"], False
     grouped = [part for shape in shapes for part in ("--shape", shape)]
-    yield ["attention_bwd.tile", "-DCAUSAL=true", "-DGROUPED=true", "-DCHUNK=1", "--set", "scale=0.1", *grouped, "--sim-blocks", "4", "--seeds", "2"], False
+    yield ["attention_bwd.tile", "-DCAUSAL=true", "-DGROUP=8", "-DCHUNK=1", "--set", "scale=0.1", *grouped, "--sim-blocks", "4", "--seeds", "2"], False
 
 def attention_sums_of_pairs():
     """The same in a fixed order, of up to five pairs of blocks, one of them without its second block, by one pair of thread
@@ -300,7 +300,7 @@ def attention_sums_of_pairs():
         together = 2 if causal == "true" else 1
         defines = [f"-DD={d}", f"-DDV={dv}", f"-DCAUSAL={causal}", "-DT=bf16", "-DFIXED=true", f"-DTOGETHER={together}"]
         # By chunks of queries, all heads of one before the next.
-        defines += ["-DGROUPED=true"] if d == dv and blocks != "4" else []
+        defines += ["-DGROUP=8"] if d == dv and blocks != "4" else []
         arguments = ["attention_bwd.tile", *defines, "--set", "scale=0.1"]
         for shape in shapes:
             arguments += ["--shape", shape]
@@ -331,7 +331,7 @@ def attention_sums():
             yield [*arguments, *other, "--sim-blocks", blocks, "--seeds", "2"], False
             # All heads for one block of queries; as long as a block of keys, and longer, so that a block leaves within one.
             for chunk in (1, 2, 4):
-                yield [*arguments, "-DGROUPED=true", f"-DCHUNK={chunk}", "--sim-blocks", blocks, "--seeds", "2"], False
+                yield [*arguments, "-DGROUP=8", f"-DCHUNK={chunk}", "--sim-blocks", blocks, "--seeds", "2"], False
 
 
 def attention_gradients():
@@ -353,12 +353,12 @@ def attention_gradients():
         (["-DMASK=window", "-DALIBI=true"], {"left": 1000, "right": 0}),
         (["-DSOFTCAP=exact"], {"cap": 1.5}),
         (["-DSOFTCAP=exact", "-DMASK=causal", "-DALIBI=true"], {"cap": 1.5}),
-        (["-DMASK=causal", "-DALIBI=true", "-DGROUPED=true"], {}),
-        (["-DSOFTCAP=exact", "-DMASK=causal", "-DGROUPED=true"], {"cap": 1.5}),
+        (["-DMASK=causal", "-DALIBI=true", "-DGROUP=8"], {}),
+        (["-DSOFTCAP=exact", "-DMASK=causal", "-DGROUP=8"], {"cap": 1.5}),
     )
     for (source, (d, dv)), (defines, settings) in itertools.product(forms, scores):
         # Slopes of random inputs raise scores beyond the range of f16, as no LSE of a forward pass would allow.
-        if "-DGROUPED=true" in defines and (source.endswith("fixed") or d not in (96, 128)):
+        if "-DGROUP=8" in defines and (source.endswith("fixed") or d not in (96, 128)):
             continue
         is_f16 = (d == 96 or "-DMASK=window" in defines) and "-DALIBI=true" not in defines
         dtype = "f16" if is_f16 else "bf16"
