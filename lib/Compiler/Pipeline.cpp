@@ -67,12 +67,14 @@ void buildHopPhase(OpPassManager &pm, int64_t producers) {
   kernels.addPass(createPersistent());
   kernels.addPass(createRetry());
   kernels.addPass(createLoadOnce());
+  kernels.addPass(createWaitLate());
   kernels.addPass(createAsyncMma());
   kernels.addPass(createSinkScalars());
   kernels.addPass(createTakeNumberEarly());
   kernels.addPass(createPingpong());
   kernels.addPass(createPinWaits());
   kernels.addPass(createPinWork());
+  kernels.addPass(createOrderLoads());
   kernels.addPass(createReleaseLate());
   kernels.addPass(createCheckPipes());
   // Behind the check, which wants the same loops in all roles.

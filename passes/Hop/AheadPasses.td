@@ -141,6 +141,66 @@ def PeekTickets : Pass<"hop-peek-tickets", "::tessera::hop::KernelOp"> {
   let dependentDialects = ["::tessera::hop::HopDialect", "::mlir::arith::ArithDialect"];
 }
 
+def WaitLate : Pass<"hop-wait-late", "::tessera::hop::KernelOp"> {
+  let summary = "Wait for a single slot behind the products that do not need it";
+  let description = [{
+    A source loads tiles where it likes, and a role waits for them there. A tile in a single slot is loaded when the step before is
+    done, and the products of the next step that do not need it could run meanwhile. So the wait for it goes behind the products
+    that stand between it and the first use of its tile. Tiles of pipes with more slots are there in time, and a wait for them costs
+    least before the first product.
+
+    Waits for one pipe keep their order, and none leaves its block or passes a loop. A wait behind no product stays where it is.
+
+    ```mlir
+    !K = !hop.pipe<tensor<64x64xbf16>, 1>
+    !T = !hop.shared<tensor<64x64xbf16>, rows = 64>
+    %a = hop.pipe.wait %k : !K -> !T
+    %b = hop.pipe.wait %v : !K -> !T
+    %s = hop.mma %q, %a {transpose_b} : !T, !T -> tensor<64x64xf32>
+    %p = arith.truncf %s : tensor<64x64xf32> to tensor<64x64xbf16>
+    %o = hop.mma %p, %b : tensor<64x64xbf16>, !T -> tensor<64x64xf32>
+    // becomes
+    %a = hop.pipe.wait %k : !K -> !T
+    %s = hop.mma %q, %a {transpose_b} : !T, !T -> tensor<64x64xf32>
+    %p = arith.truncf %s : tensor<64x64xf32> to tensor<64x64xbf16>
+    %b = hop.pipe.wait %v : !K -> !T
+    %o = hop.mma %p, %b : tensor<64x64xbf16>, !T -> tensor<64x64xf32>
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect"];
+}
+
+def OrderLoads : Pass<"hop-order-loads", "::tessera::hop::KernelOp"> {
+  let summary = "Load into single slots behind what has more slots";
+  let description = [{
+    A thread that loads waits until a slot is free, and all loads behind that one wait with it. A pipe of one slot is free when the
+    step before is done with its tile. Pipes of two slots and more were free earlier, and what they bring may be all that the next
+    step needs to begin. So in a loop of a role of one thread such loads go first, and those into a single slot behind them.
+
+    Only loads with nothing but arithmetic between them change places. A pipe that a step fills more often than it has slots waits
+    for its own step, and its loads stay where they are. That all roles still go on is proved by `hop-check-pipes`, which runs behind
+    this pass.
+
+    ```mlir
+    !Two = !hop.pipe<tensor<64x64xbf16>, 2>
+    !One = !hop.pipe<tensor<64x64xbf16>, 1>
+    !Row = !hop.pipe<tensor<64xf32>, 2>
+    scf.for %i = %c0 to %n step %c1 {
+      hop.pipe.load %q, %Q[%i, %c0] : !Two, !tile.view<[M, 64], bf16>
+      hop.pipe.load %do, %DO[%i, %c0] : !One, !tile.view<[M, 64], bf16>
+      hop.pipe.load %l, %L[%h, %i] : !Row, !tile.view<[H, M], f32>
+    }
+    // becomes
+    scf.for %i = %c0 to %n step %c1 {
+      hop.pipe.load %q, %Q[%i, %c0] : !Two, !tile.view<[M, 64], bf16>
+      hop.pipe.load %l, %L[%h, %i] : !Row, !tile.view<[H, M], f32>
+      hop.pipe.load %do, %DO[%i, %c0] : !One, !tile.view<[M, 64], bf16>
+    }
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect"];
+}
+
 def ReleaseLate : Pass<"hop-release-late", "::tessera::hop::KernelOp"> {
   let summary = "Give the slot of a copy back behind the next copy";
   let description = [{

@@ -1,0 +1,106 @@
+// A tile in a single slot is waited for behind the products that do not need it.
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-wait-late))' -split-input-file | FileCheck %s
+
+!X = !tile.view<[M, 64], bf16>
+!One = !hop.pipe<tensor<64x64xbf16>, 1>
+!Two = !hop.pipe<tensor<64x64xbf16>, 2>
+!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
+!S = tensor<64x64xf32, #hop.layout<accumulator>>
+!P = tensor<64x64xbf16, #hop.layout<accumulator>>
+
+// Those of one place keep their order; the tile of two slots is there in time.
+// CHECK-LABEL: hop.kernel @late
+// CHECK-DAG: %[[K:.*]] = hop.pipe.create "k"
+// CHECK-DAG: %[[V:.*]] = hop.pipe.create "v"
+// CHECK-DAG: %[[W:.*]] = hop.pipe.create "w"
+// CHECK-DAG: %[[U:.*]] = hop.pipe.create "u"
+// CHECK: scf.for
+// CHECK-NEXT: %[[KT:.*]] = hop.pipe.wait %[[K]]
+// CHECK-NEXT: %[[UT:.*]] = hop.pipe.wait %[[U]]
+// CHECK-NEXT: hop.mma %{{.*}}, %[[KT]] {transpose_b}
+// CHECK-NEXT: hop.pipe.release %[[K]]
+// CHECK-NEXT: arith.truncf
+// CHECK-NEXT: %[[VT:.*]] = hop.pipe.wait %[[V]]
+// CHECK-NEXT: %[[WT:.*]] = hop.pipe.wait %[[W]]
+// CHECK-NEXT: hop.mma %[[VT]], %[[WT]]
+// CHECK-NEXT: hop.mma %{{.*}}, %[[UT]] acc(
+hop.kernel @late attributes {argument_names = ["x"], argument_types = [!X], grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !X, %m: index):
+  %q = hop.staging "q" : !T
+  %k = hop.pipe.create "k" : !One
+  %v = hop.pipe.create "v" : !One
+  %w = hop.pipe.create "w" : !One
+  %u = hop.pipe.create "u" : !Two
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant dense<0.0> : !S
+    %sum = scf.for %i = %c0 to %m step %c1 iter_args(%acc = %zero) -> (!S) {
+      %kt = hop.pipe.wait %k : !One -> !T
+      %vt = hop.pipe.wait %v : !One -> !T
+      %wt = hop.pipe.wait %w : !One -> !T
+      %ut = hop.pipe.wait %u : !Two -> !T
+      %s = hop.mma %q, %kt {transpose_b} : !T, !T -> !S
+      hop.pipe.release %k, %kt : !One, !T
+      %p = arith.truncf %s : !S to !P
+      %a = hop.mma %vt, %wt : !T, !T -> !S
+      %d = hop.mma %p, %ut acc(%acc : !S) : !P, !T -> !S
+      hop.pipe.release %v, %vt : !One, !T
+      hop.pipe.release %w, %wt : !One, !T
+      hop.pipe.release %u, %ut : !Two, !T
+      scf.yield %d : !S
+    }
+  }
+}
+
+// -----
+
+!X = !tile.view<[M, 64], bf16>
+!One = !hop.pipe<tensor<64x64xbf16>, 1>
+!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
+!S = tensor<64x64xf32, #hop.layout<accumulator>>
+!P = tensor<64x64xbf16, #hop.layout<accumulator>>
+
+// No wait passes a loop or the next wait for its pipe; and one that would pass no product stays.
+// CHECK-LABEL: hop.kernel @kept
+// CHECK: hop.role
+// CHECK: %[[KT:.*]] = hop.pipe.wait
+// CHECK-NEXT: hop.mma %{{.*}}, %[[KT]]
+// CHECK-NEXT: %[[VT:.*]] = hop.pipe.wait
+// CHECK-NEXT: scf.for
+// CHECK: hop.mma %{{.*}}, %[[VT]]
+// CHECK: hop.pipe.release
+// CHECK-NEXT: hop.pipe.release
+// CHECK-NEXT: %[[A:.*]] = hop.pipe.wait %[[V:.*]] :
+// CHECK-NEXT: hop.mma
+// CHECK-NEXT: hop.pipe.release
+// CHECK-NEXT: %[[B:.*]] = hop.pipe.wait %[[V]]
+// CHECK-NEXT: hop.mma %{{.*}}, %[[B]]
+hop.kernel @kept attributes {argument_names = ["x"], argument_types = [!X], grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !X, %m: index):
+  %q = hop.staging "q" : !T
+  %k = hop.pipe.create "k" : !One
+  %v = hop.pipe.create "v" : !One
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %vt = hop.pipe.wait %v : !One -> !T
+    %kt = hop.pipe.wait %k : !One -> !T
+    %s = hop.mma %q, %kt {transpose_b} : !T, !T -> !S
+    %p = scf.for %i = %c0 to %m step %c1 iter_args(%old = %s) -> (!S) {
+      %w = arith.truncf %old : !S to !P
+      %n = hop.mma %w, %vt : !P, !T -> !S
+      scf.yield %n : !S
+    }
+    hop.pipe.release %k, %kt : !One, !T
+    hop.pipe.release %v, %vt : !One, !T
+    %a = hop.pipe.wait %v : !One -> !T
+    %t = hop.mma %q, %a {transpose_b} : !T, !T -> !S
+    hop.pipe.release %v, %a : !One, !T
+    %b = hop.pipe.wait %v : !One -> !T
+    %u = hop.mma %q, %b {transpose_b} : !T, !T -> !S
+    hop.pipe.release %v, %b : !One, !T
+  }
+}
