@@ -46,7 +46,7 @@ class Group:
 
 GROUPS = {
     "paper": Group((64, 128)),
-    "dims": Group((96,)),
+    "dims": Group((96, 192)),
     "gqa": Group((128,), sharing=8),
     "wide": Group((256,)),
     "narrow": Group((192,), dv=128),
@@ -241,7 +241,7 @@ def own_configurations(point, schedules):
     found = [cases.configuration("attention_bwd", {**parameters, **groups}, schedule, point.shape) for schedule in schedules]
     form = "attention_bwd_deterministic"
     found.append({**cases.configuration(form, parameters, shape=point.shape), "variant": "deterministic"})
-    if point.d == point.dv:
+    if point.d == point.dv or point.d >= 192:
         fixed = cases.configuration("attention_bwd", {**parameters, **groups, "FIXED": "true"}, shape=point.shape)
         found.append({**fixed, "variant": "fixed"})
     return found
