@@ -20,9 +20,8 @@ namespace {
 /// the same pipe, or the end.
 Operation *findPlace(hop::PipeWaitOp wait) {
   for (Operation *op = wait->getNextNode();; op = op->getNextNode()) {
-    bool uses = llvm::any_of(wait->getUsers(), [&](Operation *user) {
-      return op->isAncestor(user);
-    });
+    bool uses =
+        llvm::any_of(wait->getUsers(), [&](Operation *user) { return op->isAncestor(user); });
     bool takesNext = llvm::is_contained(op->getOperands(), wait.getPipe()) &&
                      isa<hop::PipeWaitOp, hop::PipePeekOp>(op);
     if (uses || takesNext || op->getNumRegions() || op->hasTrait<OpTrait::IsTerminator>())

@@ -14,7 +14,7 @@ WIDE = (*((d, d) for d in (*NARROW, 192, 256)), (192, 128))
 MASKS = (["-DCAUSAL=false"], ["-DCAUSAL=true"], ["-DCAUSAL=true", "-DGROUP=8"])
 PLAIN = [(pair, []) for pair in itertools.product(NARROW, NARROW) if pair not in WIDE]
 FORMS = [(pair, [*mask, f"-DFIXED={fixed}"]) for pair in WIDE for mask in MASKS for fixed in ("false", "true")]
-FORMS += [((192, 192), ["-DCAUSAL=true", "-DGROUP=4", "-DFIXED=true"])]
+FORMS += [((192, dv), ["-DCAUSAL=true", f"-DGROUP={group}", "-DFIXED=true"]) for dv, group in ((192, 4), (128, 2), (128, 4))]
 
 failures = []
 for (d, dv), form in PLAIN + FORMS:

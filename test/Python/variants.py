@@ -466,6 +466,10 @@ class GradientsTest(unittest.TestCase):
         ):  # fmt: skip
             found = self.find("causal", d, group=group, fixed=True)
             self.assertEqual((found["GROUP"], found["CHUNK"]), (least, chunk), (d, group))
+        for group, least, chunk, turns in ((1, 1, 0, 2), (2, 2, 0, 1), (4, 4, 1, 0), (8, 8, 4, 0)):
+            _, parameters, _ = _gradient_kernels.describe_gradients("attention_fwd CAUSAL=true", "bf16", 192, 128, fixed=True, group=group)
+            found = Program(_library.find_source("attention_bwd"), **parameters).parameters
+            self.assertEqual((found["GROUP"], found["CHUNK"], found["TURNS"]), (least, chunk, turns), group)
 
     def test_groups_of_functions(self):
         """Pairs of blocks under a causal mask at d = 96 and 128; wider ones are pairs anyway."""

@@ -197,7 +197,7 @@ def list_kernels(is_quick):
     groups, few = ({"CAUSAL": "true", "GROUP": size} for size in ("8", "4"))
     fixed = tuple({**mask, "FIXED": "true"} for mask in (*masks, groups))
     forms += [("attention_bwd", d, fixed) for d in (*square, *(() if is_quick else ((192, 128),)))]
-    forms += [("attention_bwd", (192, 192), ({**few, "FIXED": "true"},))] if not is_quick else []
+    forms += [("attention_bwd", (192, dv), ({**few, "FIXED": "true"},)) for dv in (128, 192) if not is_quick]
     forms += [("attention_bwd", d, (groups,)) for d in plain if d != (64, 64)]
     forms += [("attention_variants_bwd", d, VARIANTS) for d in plain]
     groups = tuple({"MASK": "causal", **scores, "GROUP": "8"} for scores in ({"SOFTCAP": "exact"}, {"ALIBI": "true"}))
