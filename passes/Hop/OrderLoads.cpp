@@ -21,10 +21,6 @@ namespace {
 
 int64_t slotsOf(hop::PipeLoadOp load) { return load.getPipe().getType().getSlots(); }
 
-StringRef labelOf(hop::PipeLoadOp load) {
-  return load.getPipe().getDefiningOp<hop::PipeCreateOp>().getLabel();
-}
-
 /// Loads that follow each other with nothing but arithmetic between them.
 using Run = SmallVector<hop::PipeLoadOp>;
 
@@ -75,8 +71,10 @@ private:
         break;
       if (slotsOf(load) > 1)
         continue;
-      load->emitRemark("has one slot, which the step before gives back: '")
-          << labelOf(early) << "' goes first";
+      load->emitRemark("has one slot, which the step before gives back: loads that need "
+                       "not wait for that go first")
+              .attachNote(early.getLoc())
+          << "the last of them";
       load->moveAfter(place);
       place = load;
     }

@@ -37,11 +37,12 @@ hop.kernel @ordered attributes {argument_names = ["x", "l"], argument_types = [!
     hop.pipe.load %q, %x[%c0, %c0] : !Two, !X
     scf.for %i = %c0 to %m step %c1 {
       hop.pipe.load %q, %x[%i, %c0] : !Two, !X
-      // expected-remark @below {{has one slot, which the step before gives back: 'l' goes first}}
+      // expected-remark @below {{has one slot, which the step before gives back: loads that need not wait for that go first}}
       hop.pipe.load %do, %x[%i, %c0] : !One, !X
-      // expected-remark @below {{has one slot, which the step before gives back: 'l' goes first}}
+      // expected-remark @below {{has one slot, which the step before gives back: loads that need not wait for that go first}}
       hop.pipe.load %v, %x[%i, %c0] : !One, !X
       %row = arith.muli %i, %c64 : index
+      // expected-note @below {{the last of them}}
       hop.pipe.load %l, %lse[%c0, %row] : !Row, !L
     }
   }
