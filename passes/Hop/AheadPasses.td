@@ -178,7 +178,7 @@ def OrderLoads : Pass<"hop-order-loads", "::tessera::hop::KernelOp"> {
     step needs to begin. So in a loop of a role of one thread such loads go first, and those into a single slot behind them.
 
     Only loads with nothing but arithmetic between them change places. A pipe that a step fills more often than it has slots waits
-    for its own step, and its loads stay where they are. That all roles still go on is proved by `hop-check-pipes`, which runs behind
+    for its own step, and no load passes those into it. That all roles still go on is proved by `hop-check-pipes`, which runs behind
     this pass.
 
     ```mlir

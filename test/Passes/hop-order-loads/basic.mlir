@@ -60,20 +60,28 @@ hop.kernel @ordered attributes {argument_names = ["x", "l"], argument_types = [!
 // CHECK-LABEL: hop.kernel @kept
 // CHECK-DAG: %[[Q:.*]] = hop.pipe.create "q"
 // CHECK-DAG: %[[DO:.*]] = hop.pipe.create "do"
+// CHECK-DAG: %[[R:.*]] = hop.pipe.create "r"
 // CHECK: scf.for
 // CHECK-NEXT: hop.pipe.load %[[DO]]
 // CHECK-NEXT: hop.pipe.load %[[Q]]
 // CHECK-NEXT: hop.pipe.load %[[Q]]
 // CHECK-NEXT: hop.pipe.load %[[Q]]
+// CHECK-NEXT: hop.pipe.load %[[R]]
 // CHECK: scf.for
 // CHECK-NEXT: hop.pipe.load %[[DO]]
 // CHECK-NEXT: hop.pipe.get
 // CHECK-NEXT: arith.index_cast
 // CHECK-NEXT: hop.pipe.load %[[Q]]
+// CHECK: scf.for
+// CHECK: scf.for
+// CHECK: hop.pipe.load %[[Q]]
+// CHECK: hop.pipe.load %[[DO]]
+// CHECK-NEXT: hop.pipe.load %[[Q]]
 hop.kernel @kept attributes {argument_names = ["x"], argument_types = [!X], grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !X, %m: index):
   %q = hop.pipe.create "q" : !Two
   %do = hop.pipe.create "do" : !One
+  %r = hop.pipe.create "r" : !Two
   %n = hop.pipe.create "n" : !Number
   hop.role @producer elected {
   ^bb0(%wg: index):
@@ -84,12 +92,21 @@ hop.kernel @kept attributes {argument_names = ["x"], argument_types = [!X], grid
       hop.pipe.load %q, %x[%i, %c0] : !Two, !X
       hop.pipe.load %q, %x[%i, %c0] : !Two, !X
       hop.pipe.load %q, %x[%i, %c0] : !Two, !X
+      hop.pipe.load %r, %x[%i, %c0] : !Two, !X
     }
     scf.for %i = %c0 to %m step %c1 {
       hop.pipe.load %do, %x[%i, %c0] : !One, !X
       %number = hop.pipe.get %n : !Number
       %row = arith.index_cast %number : i32 to index
       hop.pipe.load %q, %x[%row, %c0] : !Two, !X
+    }
+    // A loop of the step fills the pipe before.
+    scf.for %i = %c0 to %m step %c1 {
+      scf.for %j = %c0 to %i step %c1 {
+        hop.pipe.load %q, %x[%j, %c0] : !Two, !X
+      }
+      hop.pipe.load %do, %x[%i, %c0] : !One, !X
+      hop.pipe.load %q, %x[%i, %c0] : !Two, !X
     }
   }
 }
