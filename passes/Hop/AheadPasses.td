@@ -149,7 +149,8 @@ def WaitLate : Pass<"hop-wait-late", "::tessera::hop::KernelOp"> {
     that stand between it and the first use of its tile. Tiles of pipes with more slots are there in time, and a wait for them costs
     least before the first product.
 
-    Waits for one pipe keep their order, and none leaves its block or passes a loop. A wait behind no product stays where it is.
+    Waits for one pipe keep their order, and none leaves its block or passes a loop. A wait behind no product stays where it is, and
+    so does one for what the kernel stores too: the wait orders the store behind the load.
 
     ```mlir
     !K = !hop.pipe<tensor<64x64xbf16>, 1>

@@ -4,7 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/Analysis/MemoryOrder.h"
 #include "passes/Hop/HopPasses.h"
+#include "llvm/ADT/DenseSet.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_WAITLATE
@@ -31,10 +33,11 @@ Operation *findPlace(hop::PipeWaitOp wait) {
 
 struct WaitLatePass : tessera::impl::WaitLateBase<WaitLatePass> {
   void runOnOperation() override {
-    getOperation().walk([](hop::RoleOp role) {
+    llvm::SmallDenseSet<Value> ordered = findOrdered(getOperation());
+    getOperation().walk([&](hop::RoleOp role) {
       SmallVector<hop::PipeWaitOp> waits;
       role.walk([&](hop::PipeWaitOp wait) {
-        if (wait.getPipe().getType().getSlots() == 1)
+        if (wait.getPipe().getType().getSlots() == 1 && !ordered.contains(wait.getPipe()))
           waits.push_back(wait);
       });
       for (hop::PipeWaitOp wait : waits) {
@@ -46,6 +49,25 @@ struct WaitLatePass : tessera::impl::WaitLateBase<WaitLatePass> {
   }
 
 private:
+  /// Pipes whose loads read what the kernel stores: `hop-order-memory` has it that the store comes
+  /// behind the wait.
+  static llvm::SmallDenseSet<Value> findOrdered(hop::KernelOp kernel) {
+    llvm::SmallDenseSet<Value> stored, pipes;
+    kernel.walk([&](Operation *op) {
+      std::optional<MemoryAccess> access = MemoryAccess::get(op);
+      if (access && access->stores)
+        stored.insert(access->view);
+    });
+    kernel.walk([&](Operation *op) {
+      for (Value operand : op->getOperands())
+        if (stored.contains(operand))
+          for (Value pipe : op->getOperands())
+            if (isa<hop::PipeType>(pipe.getType()))
+              pipes.insert(pipe);
+    });
+    return pipes;
+  }
+
   static bool hasProduct(Operation *from, Operation *to) {
     for (Operation *op = from; op != to; op = op->getNextNode())
       if (isa<hop::MmaOp>(op))

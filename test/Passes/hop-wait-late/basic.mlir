@@ -104,3 +104,39 @@ hop.kernel @kept attributes {argument_names = ["x"], argument_types = [!X], grid
     hop.pipe.release %v, %b : !One, !T
   }
 }
+
+// -----
+
+!X = !tile.view<[M, 64], bf16>
+!One = !hop.pipe<tensor<64x64xbf16>, 1>
+!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
+!S = tensor<64x64xf32, #hop.layout<accumulator>>
+!P = tensor<64x64xbf16, #hop.layout<accumulator>>
+
+// What the kernel stores is loaded before: the wait orders the store behind the load.
+// CHECK-LABEL: hop.kernel @stored
+// CHECK: hop.role @consumer
+// CHECK: %[[X:.*]] = hop.pipe.wait
+// CHECK-NEXT: hop.mma
+// CHECK: tile.store
+// CHECK: hop.mma %{{.*}}, %[[X]]
+hop.kernel @stored attributes {argument_names = ["x"], argument_types = [!X], grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !X, %m: index):
+  %q = hop.staging "q" : !T
+  %p = hop.pipe.create "p" : !One
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    hop.pipe.load %p, %x[%m, %c0] : !One, !X
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %xt = hop.pipe.wait %p : !One -> !T
+    %s = hop.mma %q, %q {transpose_b} : !T, !T -> !S
+    %t = arith.truncf %s : !S to !P
+    tile.store %t, %x[%m, %c0] : !P, !X
+    %r = hop.mma %t, %xt : !P, !T -> !S
+    hop.pipe.release %p, %xt : !One, !T
+  }
+}
