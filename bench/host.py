@@ -170,7 +170,7 @@ def to_record(through, kernel, batches, fastest):
         "kernel": kernel,
         "microseconds": round(statistics.median(counted), 2),
         "min": round(min(counted), 2),
-        "90%": round(statistics.quantiles(counted, n=10)[-1], 2) if len(counted) > 1 else counted[0],
+        "90%": round(statistics.quantiles(counted, n=10, method="inclusive")[-1], 2) if len(counted) > 1 else counted[0],
         "quiet": f"{len(quiet) / len(batches):.0%}",
         "of all": round(statistics.median(all_of_them), 2),
     }

@@ -41,7 +41,7 @@ def collect(tree, prefix):
         check=True, stdout=subprocess.DEVNULL,
     )  # fmt: skip
     files = {}
-    for directory, pattern in ((ROOT / "python" / "tessera", "*.py*"), (prefix, "*")):
+    for directory, pattern in ((ROOT / "python" / "tessera", "*py*"), (prefix, "*")):
         for path in directory.rglob(pattern):
             if path.is_file() and "__pycache__" not in path.parts:
                 files[f"tessera/{path.relative_to(directory)}"] = path.read_bytes()

@@ -67,7 +67,10 @@ def describe(found, name, value, level=0):
         value = value.item()
     if isinstance(value, found.tensors):
         return _describe_tensor(found, name, value)
-    if value is None or isinstance(value, (bool, str)):
+    if isinstance(value, bool):
+        # What a compilation asks of a length is a bool of its own, and a constant only as one of Python's.
+        return "constant", True if value else False
+    if value is None or isinstance(value, str):
         return "constant", value
     if isinstance(value, (int, float)):
         return "number", found.add(value), name, "i32" if isinstance(value, int) else "f32"

@@ -6,6 +6,7 @@ import unittest
 
 import problems
 import torch
+import torch._dynamo.testing
 from problems import band, exact, make
 
 import tessera.torch
@@ -198,6 +199,30 @@ class Flash(unittest.TestCase):
             tessera.torch.flash_attn_qkvpacked_func(packed[0])
         with self.assertRaisesRegex(ValueError, r"argument 'kv' has shape \(2, 50, 3, 2, 64\); it is \[B, S, 2, heads"):
             tessera.torch.flash_attn_kvpacked_func(tensors[0], packed)
+
+
+class Compiled(unittest.TestCase):
+    """Masks of lengths that change, under torch.compile."""
+
+    def setUp(self):
+        problems.use_interpreter(self)
+
+    def test_masks_of_changing_lengths(self):
+        torch._dynamo.reset()
+        counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+        compiled = torch.compile(scaled_dot_product_attention, fullgraph=True, backend=counter)
+        for length in (8, 16, 24, 40):
+            q, k, v = make(rows=length, keys=length)
+            mask = torch.randn(length, length)
+            self.assertTrue(torch.equal(compiled(q, k, v, mask, enable_gqa=True), scaled_dot_product_attention(q, k, v, mask, enable_gqa=True)), length)
+        self.assertLessEqual(counter.frame_count, 2)
+
+    def test_shared_heads_of_three_dimensions(self):
+        q, k, v = (tensor[0] for tensor in make())
+        k, v = k[:1], v[:1]
+        want = torch.nn.functional.scaled_dot_product_attention(q[None].float(), k[None].float(), v[None].float(), enable_gqa=True)[0]
+        problems.assert_close(self, scaled_dot_product_attention(q, k, v, enable_gqa=True), want.double(), {})
+
 
 
 if __name__ == "__main__":

@@ -39,7 +39,8 @@ def _find_stride_problem(name, tensor):
 def _make_lookup(tensor):
     """A function of a tensor of rank 4 and a place, and the tensor with its missing dimensions."""
     tensor = tensor[(None,) * (4 - tensor.dim())]
-    by_batch, by_head, by_row, by_column = (size != 1 for size in tensor.shape)
+    # Bools of Python, also where a compilation asks.
+    by_batch, by_head, by_row, by_column = (True if size != 1 else False for size in tensor.shape)
 
     def look(values, b, h, q, k):
         return values[b if by_batch else 0, h if by_head else 0, q if by_row else 0, k if by_column else 0]

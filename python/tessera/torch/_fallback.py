@@ -2,6 +2,8 @@
 
 import torch
 
+from .. import _variants
+
 
 def _find_visible(rows, keys, left, right, device):
     """Which keys each row sees; None when all. Bounds of None do not bound."""
@@ -17,8 +19,24 @@ def _find_visible(rows, keys, left, right, device):
     return visible
 
 
+def _check(q, k, v, alibi, bias):
+    """Refuses what these operations would take for something else, or refuse without a name."""
+    for name, tensor in (("q", q), ("k", k), ("v", v)):
+        if tensor.dim() != 4:
+            raise ValueError(f"argument '{name}' has {tensor.dim()} dimensions; attention takes 4")
+        if not tensor.is_floating_point():
+            raise TypeError(f"argument '{name}' has type {tensor.dtype}; attention takes numbers of floating point")
+    for name, tensor in (("k", k), ("v", v), ("alibi", alibi), ("bias", bias)):
+        if tensor is not None and tensor.device != q.device:
+            raise ValueError(f"argument '{name}' is on {tensor.device} and 'q' on {q.device}; they must be equal")
+    problem = _variants.find_mismatch(q.shape, k.shape, v.shape, alibi)
+    if problem is not None:
+        raise problem
+
+
 def attention(q, k, v, *, left, right, softcap, alibi, bias, scale):
     """(output, LSE) of [B, H, S, D] tensors, computed in float32."""
+    _check(q, k, v, alibi, bias)
     groups = q.shape[1] // k.shape[1]
     keys, values = (tensor.repeat_interleave(groups, 1) if groups > 1 else tensor for tensor in (k, v))
     scores = torch.einsum("bhqd,bhkd->bhqk", q.float(), keys.float()) * scale

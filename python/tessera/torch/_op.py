@@ -31,6 +31,8 @@ inference = torch.ops.tessera.attention_inference.default
 def find_problem(q, k, v, alibi):
     """What keeps every kernel from taking these tensors: an exception, or None."""
     for name, tensor in (("q", q), ("k", k), ("v", v)):
+        if tensor.is_nested or tensor.layout is not torch.strided:
+            return TypeError(f"argument '{name}' is nested or sparse; attention takes strided tensors")
         if tensor.dim() != 4:
             return ValueError(f"argument '{name}' has {tensor.dim()} dimensions; attention takes 4")
         if tensor.dtype not in TYPES:
@@ -202,11 +204,12 @@ def _register_vmap(name, op):
         if dims[3] is not None:
             raise NotImplementedError("argument 'alibi' is mapped over by vmap; its slopes are the same for all")
         size = info.batch_size
+        batch = q.shape[0] if dims[0] is None else q.movedim(dims[0], 0).shape[1]
         folded = (_fold_batch(tensor, dim, size) for tensor, dim in zip((q, k, v), dims))
         results = op(*folded, alibi, *others, **named)
         if isinstance(results, torch.Tensor):
-            return results.unflatten(0, (size, -1)), 0
-        return tuple(result.unflatten(0, (size, -1)) for result in results), (0, 0)
+            return results.unflatten(0, (size, batch)), 0
+        return tuple(result.unflatten(0, (size, batch)) for result in results), (0, 0)
 
     torch.library.register_vmap(name, run, lib=_library)
 

@@ -21,10 +21,10 @@ def scaled_dot_product_attention(
     if attn_mask is not None and is_causal:
         raise ValueError("arguments 'attn_mask' and 'is_causal' are both given; let the mask say it")
     if query.dim() == 3:
-        query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
+        query, key, value = query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0)
         if attn_mask is not None and attn_mask.dim() == 3:
-            attn_mask = attn_mask.unsqueeze(1)
-        return _attend(query, key, value, attn_mask, is_causal, scale).squeeze(1)
+            attn_mask = attn_mask.unsqueeze(0)
+        return scaled_dot_product_attention(query, key, value, attn_mask, 0.0, is_causal, scale, enable_gqa).squeeze(0)
     if not enable_gqa and query.dim() == key.dim() == 4 and query.shape[1] != key.shape[1]:
         raise ValueError(
             f"argument 'key' has {key.shape[1]} heads and 'query' {query.shape[1]}; pass enable_gqa=True to share them"
