@@ -241,9 +241,8 @@ def own_configurations(point, schedules):
     found = [cases.configuration("attention_bwd", {**parameters, **groups}, schedule, point.shape) for schedule in schedules]
     form = "attention_bwd_deterministic"
     found.append({**cases.configuration(form, parameters, shape=point.shape), "variant": "deterministic"})
-    if point.d == point.dv or point.d >= 192:
-        fixed = cases.configuration("attention_bwd", {**parameters, **groups, "FIXED": "true"}, shape=point.shape)
-        found.append({**fixed, "variant": "fixed"})
+    fixed = cases.configuration("attention_bwd", {**parameters, **groups, "FIXED": "true"}, shape=point.shape)
+    found.append({**fixed, "variant": "fixed"})
     return found
 
 

@@ -1,19 +1,25 @@
 """What a launch costs the host, in microseconds: through the Python package with tensors of PyTorch, and through C.
 
 Attention forward with one query and one key, so that the host is what takes time. The launches of a batch go to a
-stream one after another, too few to fill it; the device is waited for between batches, outside of the timed part. Beside
-each batch a loop of arithmetic is timed: where other work has its share of a core, or the clock is low, the loop and the
-launches take up to twice as long. The median over the batches whose loop was nearly as fast as the fastest one counts, and
-the share of these batches stands beside it, as does the median over all. Both interfaces launch the same bundles; the C program is bench/host.c. Beside them
-stands what the driver alone takes for a kernel that does nothing, with as many bytes of parameters, what the choice among
-alternatives takes of a launch with a causal mask, remembered for its extents or computed anew, of one sequence and of shapes
-that are drawn, and what calls of attention take from PyTorch,
-which allocate their results: tessera.torch, PyTorch's own, FlashAttention and FlexAttention, and the first two for tensors
-that require gradients. The batches of the C program and of calls from PyTorch are those of several processes.
+stream one after another, too few to fill it; the device is waited for between batches, outside of the timed part.
+
+Beside each batch a loop of arithmetic is timed: where other work has its share of a core, or the clock is low, the loop
+and the launches take up to twice as long. The median over the batches counts whose loop was nearly as fast as the fastest
+one. The share of these batches stands beside it, and so does the median over all.
+
+Python and C launch the same bundles; the C program is bench/host.c. Measured too are
+- what the driver alone takes for a kernel that does nothing, with as many bytes of parameters;
+- what the choice among alternatives takes of a launch with a causal mask: remembered for its extents or computed anew, of
+  one sequence and of shapes that are drawn;
+- calls of attention from PyTorch, which allocate their results: tessera.torch, PyTorch's own, FlashAttention and
+  FlexAttention, and the first two for tensors that require gradients.
+The batches of the C program and of calls from PyTorch are those of several processes.
+
 Bundles: those of test/gpu/build_bundles.py.
 """
 
 import functools
+import importlib
 import json
 import os
 import statistics
@@ -88,12 +94,12 @@ def list_peers():
     import torch
 
     found = {"PyTorch's own": torch.nn.functional.scaled_dot_product_attention}
-    try:
-        from flash_attn import flash_attn_func
-    except ImportError:
-        pass
-    else:
-        found["FlashAttention"] = flash_attn_func
+    for package in ("flash_attn_interface", "flash_attn"):  # FlashAttention-3, and 2
+        try:
+            found["FlashAttention"] = importlib.import_module(package).flash_attn_func
+        except ImportError:
+            continue
+        break
     try:
         from torch.nn.attention.flex_attention import flex_attention
     except ImportError:
@@ -170,7 +176,7 @@ def to_record(through, kernel, batches, fastest):
         "kernel": kernel,
         "microseconds": round(statistics.median(counted), 2),
         "min": round(min(counted), 2),
-        "90%": round(statistics.quantiles(counted, n=10, method="inclusive")[-1], 2) if len(counted) > 1 else counted[0],
+        "90%": round(statistics.quantiles(counted, n=10, method="inclusive")[-1], 2) if len(counted) > 1 else round(counted[0], 2),
         "quiet": f"{len(quiet) / len(batches):.0%}",
         "of all": round(statistics.median(all_of_them), 2),
     }

@@ -68,7 +68,7 @@ def describe(found, name, value, level=0):
     if isinstance(value, found.tensors):
         return _describe_tensor(found, name, value)
     if isinstance(value, bool):
-        # What a compilation asks of a length is a bool of its own, and a constant only as one of Python's.
+        # Under torch.compile a comparison of lengths is a SymBool. The branch makes a constant of it.
         return "constant", True if value else False
     if value is None or isinstance(value, str):
         return "constant", value

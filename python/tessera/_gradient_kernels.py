@@ -53,11 +53,15 @@ def _takes_seven(widths, causal, fixed, span):
 
 
 def _find_least_group(source, parameters, group):
-    """The smallest of `GROUPS` for which a source has the kernel that it has for `group`: of those that are the same there is one."""
+    """The smallest of `GROUPS` for which a source has the kernel that it has for `group`: of those that are the same there is one.
+    Kernels are the same whose other parameters are."""
+
+    def describe(size):
+        return {**Program(source, **parameters, GROUP=size).parameters, "GROUP": None}
 
     def find():
-        kernels = {size: {**Program(source, **parameters, GROUP=size).parameters, "GROUP": None} for size in GROUPS}
-        return str(next(size for size in GROUPS if kernels[size] == kernels[group]))
+        wanted = describe(group)
+        return str(next(size for size in GROUPS if describe(size) == wanted))
 
     return int(find_fact("least group", source, {**_compile.to_texts(parameters), "GROUP": str(group)}, find))
 

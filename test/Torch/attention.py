@@ -140,6 +140,24 @@ class Meaning(unittest.TestCase):
         self.assertTrue(q.grad.abs().sum() > 0)
         problems.assert_close(self, out.detach().bfloat16(), exact(q, k, v)[0].detach())
 
+    def test_fallback_refuses(self):
+        """What PyTorch's operations would take for something else, or refuse without a name."""
+        q, k, v = (tensor.float() for tensor in make())
+        for exception, text, tensors, options in (
+            (ValueError, "argument 'k' is on meta and 'q' on cpu", (q, k.to("meta"), v), {}),
+            (ValueError, "argument 'k' has batch 1 and 'q' 2", (q, k[:1], v[:1]), {}),
+            (ValueError, "argument 'v' has length 80 and 'k' 90", (q, k, v[:, :, :80]), {}),
+            (ValueError, "argument 'k' has 3 dimensions", (q, k[0], v), {}),
+            (TypeError, "argument 'q' has type torch.int32", (q.int(), k.int(), v.int()), {}),
+            (TypeError, "argument 'k' is nested or sparse", (q, k.to_sparse(), v), {}),
+            (ValueError, "argument 'alibi' is on meta", (q, k, v), {"alibi": SLOPES.to("meta")}),
+            (ValueError, "argument 'bias' has shape (7, 90), which is not repeated to (2, 2, 70, 90)", (q, k, v),
+             {"bias": torch.zeros(7, 90)}),
+        ):  # fmt: skip
+            with self.subTest(text), self.assertRaises(exception) as caught:
+                attention(*tensors, fallback="torch", **options)
+            self.assertIn(text, str(caught.exception))
+
 
 class Refusals(unittest.TestCase):
     def setUp(self):

@@ -106,6 +106,8 @@ class Transformations(unittest.TestCase):
         q, k, v = stacked
         shared = torch.vmap(lambda q: attention(q, k[0], v[0]), in_dims=1, out_dims=1)(q.transpose(0, 1))
         self.assertTrue(torch.equal(shared[:, 1], attention(q[1], k[0], v[0])))
+        none = torch.vmap(attention)(*(tensor[:0] for tensor in stacked))
+        self.assertEqual(none.shape, (0, *out.shape[1:]))
         with self.assertRaisesRegex(NotImplementedError, "argument 'alibi' is mapped over"):
             torch.vmap(lambda slopes: attention(q[0], k[0], v[0], alibi=slopes))(torch.ones(3, 2))
 

@@ -110,18 +110,20 @@ class Use(unittest.TestCase):
             q, k, v = tensors
             moved = torch.zeros(2, 1, 90, 72, dtype=k.dtype)[..., 4:68]
             functional.scaled_dot_product_attention(q, moved, v)
+            functional.scaled_dot_product_attention(*(torch.nested.nested_tensor([tensor[0], tensor[1]]) for tensor in tensors))
             functional.scaled_dot_product_attention(tensors[0].requires_grad_(), *tensors[1:], is_causal=True).sum().backward()
         self.assertIs(functional.scaled_dot_product_attention, original)
         self.assertEqual(use.taken, 2)
         leaf = tensors[0].detach().float().requires_grad_()
         original(leaf, *(tensor.float() for tensor in tensors[1:]), is_causal=True).sum().backward()
         self.assertLess((tensors[0].grad.float() - leaf.grad).abs().max().item(), 0.02)
-        self.assertEqual(sum(use.left.values()), 6)
+        self.assertEqual(sum(use.left.values()), 7)
         for text in (
             "2 calls taken",
             "2 calls left to torch: attn_mask is given",
             "1 calls left to torch: argument 'q' has head dimension 36",
             "1 calls left to torch: argument 'q' has type torch.float32",
+            "1 calls left to torch: argument 'q' is nested or sparse",
             "1 calls left to torch: argument 'scale' is 0.0; kernels take a number above 1e-30",
             "1 calls left to torch: argument 'k' has strides (6480, 6480, 72, 1) and begins at element 4 of its storage",
         ):

@@ -2,22 +2,31 @@
 
 import torch
 
+from . import _op
+
 _NUMBERS = (torch.float32, torch.float16, torch.bfloat16)
 # Rows of a tile are loaded 16 bytes at a time.
 _ROW_BYTES = 16
 
 
-def find_problem(name, tensor, q, k):
-    """Why no kernel takes the tensor, as an exception; None when one does."""
+def find_shape_problem(name, tensor, q, k):
+    """That a tensor is not repeated to the scores, as an exception, or None."""
     shape = (*q.shape[:3], k.shape[2])
-    if tensor.dtype not in (*_NUMBERS, torch.bool):
-        return TypeError(f"argument '{name}' has type {tensor.dtype}; it is float32, float16 or bfloat16")
     sizes = zip(reversed(tensor.shape), reversed(shape))
     if tensor.dim() > 4 or any(size not in (1, extent) for size, extent in sizes):
         return ValueError(f"argument '{name}' has shape {tuple(tensor.shape)}, which is not repeated to {shape}")
-    if tensor.device != q.device:
-        return ValueError(f"argument '{name}' is on {tensor.device} and 'q' on {q.device}; they must be equal")
-    return _find_stride_problem(name, tensor)
+    return None
+
+
+def find_problem(name, tensor, q, k):
+    """Why no kernel takes the tensor, as an exception; None when one does."""
+    if tensor.dtype not in (*_NUMBERS, torch.bool):
+        return TypeError(f"argument '{name}' has type {tensor.dtype}; it is float32, float16 or bfloat16")
+    return (
+        find_shape_problem(name, tensor, q, k)
+        or _op.find_other_device(name, tensor, q)
+        or _find_stride_problem(name, tensor)
+    )
 
 
 def _find_stride_problem(name, tensor):
@@ -39,8 +48,7 @@ def _find_stride_problem(name, tensor):
 def _make_lookup(tensor):
     """A function of a tensor of rank 4 and a place, and the tensor with its missing dimensions."""
     tensor = tensor[(None,) * (4 - tensor.dim())]
-    # Bools of Python, also where a compilation asks.
-    by_batch, by_head, by_row, by_column = (True if size != 1 else False for size in tensor.shape)
+    by_batch, by_head, by_row, by_column = (size != 1 for size in tensor.shape)
 
     def look(values, b, h, q, k):
         return values[b if by_batch else 0, h if by_head else 0, q if by_row else 0, k if by_column else 0]

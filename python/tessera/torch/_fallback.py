@@ -3,6 +3,7 @@
 import torch
 
 from .. import _variants
+from . import _bias, _op
 
 
 def _find_visible(rows, keys, left, right, device):
@@ -19,24 +20,25 @@ def _find_visible(rows, keys, left, right, device):
     return visible
 
 
-def _check(q, k, v, alibi, bias):
-    """Refuses what these operations would take for something else, or refuse without a name."""
+def _find_problem(q, k, v, alibi, bias):
+    """What these operations would take for something else, or refuse without a name: an exception, or None."""
     for name, tensor in (("q", q), ("k", k), ("v", v)):
-        if tensor.dim() != 4:
-            raise ValueError(f"argument '{name}' has {tensor.dim()} dimensions; attention takes 4")
-        if not tensor.is_floating_point():
-            raise TypeError(f"argument '{name}' has type {tensor.dtype}; attention takes numbers of floating point")
-    for name, tensor in (("k", k), ("v", v), ("alibi", alibi), ("bias", bias)):
-        if tensor is not None and tensor.device != q.device:
-            raise ValueError(f"argument '{name}' is on {tensor.device} and 'q' on {q.device}; they must be equal")
-    problem = _variants.find_mismatch(q.shape, k.shape, v.shape, alibi)
-    if problem is not None:
-        raise problem
+        problem = _op.find_form_problem(name, tensor) or _op.find_other_device(name, tensor, q)
+        if problem is None and not tensor.is_floating_point():
+            problem = TypeError(f"argument '{name}' has type {tensor.dtype}; attention takes numbers of floating point")
+        if problem is not None:
+            return problem
+    problem = _op.find_other_device("alibi", alibi, q) or _variants.find_mismatch(q.shape, k.shape, v.shape, alibi)
+    if problem is None and bias is not None:
+        problem = _op.find_other_device("bias", bias, q) or _bias.find_shape_problem("bias", bias, q, k)
+    return problem
 
 
 def attention(q, k, v, *, left, right, softcap, alibi, bias, scale):
     """(output, LSE) of [B, H, S, D] tensors, computed in float32."""
-    _check(q, k, v, alibi, bias)
+    problem = _find_problem(q, k, v, alibi, bias)
+    if problem is not None:
+        raise problem
     groups = q.shape[1] // k.shape[1]
     keys, values = (tensor.repeat_interleave(groups, 1) if groups > 1 else tensor for tensor in (k, v))
     scores = torch.einsum("bhqd,bhkd->bhqk", q.float(), keys.float()) * scale

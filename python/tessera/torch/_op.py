@@ -28,20 +28,36 @@ forward = torch.ops.tessera.attention_forward.default
 inference = torch.ops.tessera.attention_inference.default
 
 
+def find_form_problem(name, tensor):
+    """What keeps anything from taking a tensor for attention, whatever its type: an exception, or None."""
+    if tensor.is_nested or tensor.layout is not torch.strided:
+        return TypeError(f"argument '{name}' is nested or sparse; attention takes strided tensors")
+    if tensor.dim() != 4:
+        return ValueError(f"argument '{name}' has {tensor.dim()} dimensions; attention takes 4")
+    return None
+
+
+def find_other_device(name, tensor, q):
+    """That a tensor is not where `q` is, as an exception, or None."""
+    if tensor is None or tensor.device == q.device:
+        return None
+    return ValueError(f"argument '{name}' is on {tensor.device} and 'q' on {q.device}; they must be equal")
+
+
 def find_problem(q, k, v, alibi):
     """What keeps every kernel from taking these tensors: an exception, or None."""
     for name, tensor in (("q", q), ("k", k), ("v", v)):
-        if tensor.is_nested or tensor.layout is not torch.strided:
-            return TypeError(f"argument '{name}' is nested or sparse; attention takes strided tensors")
-        if tensor.dim() != 4:
-            return ValueError(f"argument '{name}' has {tensor.dim()} dimensions; attention takes 4")
+        form_problem = find_form_problem(name, tensor)
+        if form_problem is not None:
+            return form_problem
         if tensor.dtype not in TYPES:
             other = ", and attention_fp8 e4m3 and e5m2" if tensor.dtype.is_floating_point and tensor.element_size() == 1 else ""
             return TypeError(f"argument '{name}' has type {tensor.dtype}; attention takes float16 and bfloat16{other}")
         if tensor.dtype != q.dtype:
             return TypeError(f"argument '{name}' has type {tensor.dtype} and 'q' {q.dtype}; they must be equal")
-        if tensor.device != q.device:
-            return ValueError(f"argument '{name}' is on {tensor.device} and 'q' on {q.device}; they must be equal")
+        device_problem = find_other_device(name, tensor, q)
+        if device_problem is not None:
+            return device_problem
         head_problem = _variants.find_head_problem(name, tensor.shape[3])
         if head_problem is not None:
             return head_problem
@@ -50,9 +66,7 @@ def find_problem(q, k, v, alibi):
                 f"argument '{name}' has stride {tensor.stride(3)} in its last dimension; it must be 1: pass "
                 f"{name}.contiguous()"
             )
-    if alibi is not None and alibi.device != q.device:
-        return ValueError(f"argument 'alibi' is on {alibi.device} and 'q' on {q.device}; they must be equal")
-    return _variants.find_mismatch(q.shape, k.shape, v.shape, alibi)
+    return find_other_device("alibi", alibi, q) or _variants.find_mismatch(q.shape, k.shape, v.shape, alibi)
 
 
 def find_type_problem(given, optional=None):

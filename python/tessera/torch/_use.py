@@ -41,8 +41,6 @@ def _find_tensor_reason(query, key, value, scale):
         return str(problem)
     if not _op.runs_on(query.device):
         return f"the device is {query.device.type}, or not of compute capability 9.0"
-    if query.is_nested or key.is_nested or value.is_nested:
-        return "tensors are nested"
     if query.dim() != 4:
         return f"query has {query.dim()} dimensions"
     problem = _op.find_problem(query, key, value, None)
