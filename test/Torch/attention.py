@@ -163,6 +163,19 @@ class Refusals(unittest.TestCase):
     def setUp(self):
         problems.use_interpreter(self)
 
+    def test_tangents(self):
+        """Forward-mode derivatives, which would be 0 otherwise."""
+        q, k, v = make()
+        for options in ({}, {"causal": True, "softcap": 2.0}, {"bias": torch.zeros(70, 96)[:, :90]}, {"return_lse": True}):
+            for name, call in (
+                ("q", lambda x: attention(x, k, v, **options)), ("v", lambda x: attention(q, k, x, **options)),
+            ):  # fmt: skip
+                x = {"q": q, "v": v}[name]
+                with self.subTest(options), self.assertRaisesRegex(NotImplementedError, f"argument '{name}' has a tangent"):
+                    torch.func.jvp(call, (x,), (torch.ones_like(x),))
+        with torch.autograd.forward_ad.dual_level():
+            attention(q, k, v)
+
     def refuse(self, exception, text, *tensors, **options):
         with self.assertRaises(exception) as caught:
             attention(*tensors, **options)

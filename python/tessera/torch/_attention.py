@@ -223,6 +223,7 @@ def _call_op(q, k, v, alibi, variant, left, right, softcap, scale, return_lse):
 
 def _attend(q, k, v, alibi, arguments, return_lse):
     """With gradients where they are needed. `arguments` are those of the op from the variant on."""
+    _op.check_tangents(("q", "k", "v", "alibi"), q, k, v, alibi)
     if _is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
         return _backward.attention(q, k, v, alibi, arguments, return_lse)
     return _direct.attend(q, k, v, alibi, arguments, return_lse)

@@ -261,6 +261,7 @@ def _name_lists(lists):
 
 
 def _call(q, k, v, source, learnable, views, numbers, integers, names, scale, block_mask=None):
+    _op.check_tangents(("q", "k", "v", *_split(names)), q, k, v, *views)
     learned = None
     if torch.is_grad_enabled():
         learned = _list_learned(names, views, learnable)

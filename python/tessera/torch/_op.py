@@ -6,6 +6,7 @@ scale is 1 / sqrt(head dimension) when it is None.
 """
 
 import torch
+import torch.autograd.forward_ad as forward_ad
 from torch.utils.flop_counter import register_flop_formula
 
 from .. import _variants
@@ -67,6 +68,15 @@ def find_problem(q, k, v, alibi):
                 f"{name}.contiguous()"
             )
     return find_other_device("alibi", alibi, q) or _variants.find_mismatch(q.shape, k.shape, v.shape, alibi)
+
+
+def check_tangents(names, *tensors):
+    """Refuses tensors with a tangent, which an op would drop silently."""
+    if forward_ad._current_level < 0:  # As in nearly every call, none has one.
+        return
+    for name, tensor in zip(names, tensors):
+        if tensor is not None and forward_ad.unpack_dual(tensor).tangent is not None:
+            raise NotImplementedError(f"argument '{name}' has a tangent, and attention has no forward-mode derivative: use backward")
 
 
 def find_type_problem(given, optional=None):
