@@ -1,11 +1,11 @@
 //===- CSource.cpp - Kernels as C -----------------------------------------===//
 
 #include "lib/CSource/CSource.h"
+#include "lib/CSource/Names.h"
 
 #include "lib/Runtime/Bundle.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
@@ -573,19 +573,12 @@ std::string Writer::writeSource() {
 // Interface
 //===----------------------------------------------------------------------===//
 
-static bool isIdentifier(StringRef text) {
-  return !text.empty() && !llvm::isDigit(text[0]) &&
-         llvm::all_of(text, [](char c) { return llvm::isAlnum(c) || c == '_'; });
-}
-
 llvm::Expected<CSource> tessera::writeCSource(StringRef bundle, StringRef name) {
   auto fail = [](const llvm::Twine &message) {
     return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
   };
-  if (!isIdentifier(name))
-    return fail("'" + name +
-                "' is to name a function of C: give -o a name of letters, digits and "
-                "underscores, with .c");
+  if (llvm::Error error = checkFunctionName(name))
+    return std::move(error);
   llvm::Expected<BundleInfo> info = readBundle(bundle);
   if (!info)
     return info.takeError();
@@ -599,5 +592,8 @@ llvm::Expected<CSource> tessera::writeCSource(StringRef bundle, StringRef name) 
   if (llvm::any_of(info->kernels, [](const KernelInfo &kernel) { return kernel.timelineBytes; }))
     return fail("a launch in C reads no timeline; compile without --instrument");
   Writer writer(*info, name);
-  return CSource{writer.writeHeader(), writer.writeSource()};
+  CSource result{writer.writeHeader(), writer.writeSource()};
+  if (llvm::Error error = checkFunctionName(name, result.source))
+    return std::move(error);
+  return result;
 }

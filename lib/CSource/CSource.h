@@ -21,8 +21,8 @@ struct CSource {
 };
 
 /// Writes the one kernel or sequence of a bundle as a function `name`, to be kept in files of that
-/// name with .h and .c. Fails for a name that is no identifier of C, a bundle of several kernels
-/// without a sequence or of several sequences, and kernels that record a timeline.
+/// name with .h and .c. Fails for a name that no function of C can have here, a bundle of several
+/// kernels without a sequence or of several sequences, and kernels that record a timeline.
 llvm::Expected<CSource> writeCSource(llvm::StringRef bundle, llvm::StringRef name);
 
 } // namespace tessera

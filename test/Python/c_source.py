@@ -419,6 +419,13 @@ class CSource(unittest.TestCase):
             file.write(ZEROED + ZEROED[ZEROED.index("tile.sequence") :].replace("@total", "@again"))
         for source, arguments, text in (
             ("gemm", ["-o", os.path.join(DIRECTORY, "a-b.c")], "'a-b' is to name a function of C"),
+            ("gemm", ["-o", os.path.join(DIRECTORY, "int.c")], "'int' is to name a function, and is a word of C or C++"),
+            ("gemm", ["-o", os.path.join(DIRECTORY, "class.c")], "'class' is to name a function, and is a word of C or C++"),
+            ("gemm", ["-o", os.path.join(DIRECTORY, "__a.c")], "'__a' is to name a function, and is reserved for compilers"),
+            ("gemm", ["-o", os.path.join(DIRECTORY, "launch.c")], "'launch' is to name a function, and the file has another one"),
+            ("gemm", ["-o", os.path.join(DIRECTORY, "puts.c")], "'puts' is to name a function, and the C library has one"),
+            ("gemm", ["-o", os.path.join(DIRECTORY, "LOOK_UP.c")], "'LOOK_UP' is to name a function, and the file has another one"),
+            ("gemm", ["-o", os.path.join(DIRECTORY, "Place.c")], "'Place' is to name a function, and the file has another one"),
             ("gemm", ["-o", os.path.join(DIRECTORY, "gemm.txt")], "-o names a file that ends in .c"),
             ("gemm", ["-o", os.path.join(DIRECTORY, "gemm.c"), "--instrument=timeline"], "compile without --instrument"),
             (
