@@ -37,6 +37,10 @@ TESSERA_EXPORT size_t tessera_program_argument_count(const tessera_program *prog
 TESSERA_EXPORT const char *tessera_program_argument_name(const tessera_program *program,
                                                          size_t index);
 
+/** 1 where the kernel writes an argument, a view; 0 for other ones, and where there is none. */
+TESSERA_EXPORT int tessera_program_argument_is_written(const tessera_program *program,
+                                                       size_t index);
+
 /** Runs all of the grid on the CPU, rounding each value to its type. `arguments` are those of
  *  tessera_kernel_launch, with addresses of this process' memory. A scalar may have any scalar type
  *  that can hold its value. Results are written when the whole grid has run. Errors: USAGE_ERROR

@@ -33,6 +33,7 @@ struct tessera_program {
   OwningOpRef<ModuleOp> module;
   tile::EntryOpInterface kernel;
   std::vector<std::string> argumentNames;
+  std::vector<bool> isWritten;
   std::string parameters = "{}";
   std::set<std::string> classes, reasons;
 };
@@ -207,8 +208,11 @@ tessera_compile_status tessera_program_read(const char *source, size_t length,
   result->kernel = findKernel(*result->module, text(kernel));
   if (!result->kernel)
     return TESSERA_COMPILE_USAGE_ERROR;
-  for (unsigned i = 0; i < result->kernel.getNumArguments(); ++i)
+  for (unsigned i = 0; i < result->kernel.getNumArguments(); ++i) {
     result->argumentNames.push_back(result->kernel.getArgumentName(i).str());
+    result->isWritten.push_back(isa<tile::ViewType>(result->kernel.getArgument(i).getType()) &&
+                                getViewUse(result->kernel, i).stored);
+  }
   if (failed(describeParameters(*result->module, result->parameters)))
     return TESSERA_COMPILE_SOURCE_ERROR;
   *program = result.release();
@@ -223,6 +227,10 @@ size_t tessera_program_argument_count(const tessera_program *program) {
 
 const char *tessera_program_argument_name(const tessera_program *program, size_t index) {
   return index < program->argumentNames.size() ? program->argumentNames[index].c_str() : nullptr;
+}
+
+int tessera_program_argument_is_written(const tessera_program *program, size_t index) {
+  return index < program->isWritten.size() && program->isWritten[index];
 }
 
 tessera_compile_status tessera_program_run(tessera_program *program,

@@ -19,6 +19,7 @@ def _interpreter():
         ),
         "tessera_program_argument_count": (c_size_t, c_void_p),
         "tessera_program_argument_name": (c_char_p, c_void_p, c_size_t),
+        "tessera_program_argument_is_written": (c_int, c_void_p, c_size_t),
         "tessera_program_run": (c_int, c_void_p, c_void_p, c_size_t, handler, c_void_p),
         "tessera_program_shape_class": (c_char_p, c_void_p, extent, c_size_t, handler, c_void_p),
         "tessera_program_parameters": (c_char_p, c_void_p),
@@ -28,21 +29,21 @@ def _interpreter():
     return _library.declare(_compile._compiler(), signatures)
 
 
-def _describe_torch(position, tensor):
+def _describe_torch(name, tensor):
     if tensor.device.type != "cpu":
-        raise ValueError(f"argument {position} is on {tensor.device}; the interpreter takes tensors of the CPU")
+        raise ValueError(f"argument {name} is on {tensor.device}; the interpreter takes tensors of the CPU")
     element = _library.TORCH_TYPES.get(str(tensor.dtype))
     if element is None:
-        raise TypeError(f"argument {position} has type {tensor.dtype}; kernels take {_library.TORCH_NAMES}")
+        raise TypeError(f"argument {name} has type {tensor.dtype}; kernels take {_library.TORCH_NAMES}")
     return tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), element
 
 
-def _describe_array(position, array):
+def _describe_array(name, array, is_written):
     interface = array.__array_interface__
     element = _library.TYPESTRS.get(interface["typestr"])
     if element is None:
         names = _library.list_names(_library.TYPESTRS)
-        raise TypeError(f"argument {position} has type '{interface['typestr']}'; kernels take {names}")
+        raise TypeError(f"argument {name} has type '{interface['typestr']}'; kernels take {names}")
     size = element.size
     shape, strides = interface["shape"], interface.get("strides")
     if strides is None:
@@ -50,7 +51,9 @@ def _describe_array(position, array):
         for dim in range(len(shape) - 1, 0, -1):
             strides[dim - 1] = strides[dim] * shape[dim]
     if any(stride % size for stride in strides):
-        raise ValueError(f"argument {position} has strides that are no multiples of its elements")
+        raise ValueError(f"argument {name} has strides that are no multiples of its elements")
+    if is_written and interface["data"][1]:
+        raise ValueError(f"argument {name} is read-only; the kernel writes it")
     return interface["data"][0], shape, [stride // size for stride in strides], element.name
 
 
@@ -119,16 +122,18 @@ class Program:
         else:
             argument.type, argument.scalar.i64 = _library.SCALAR_TYPES["i64"], operator.index(value)
 
-    @staticmethod
-    def _set_view(argument, position, value):
+    def _set_view(self, argument, position, value):
         """Fills in a view; returns what has to live as long as the argument."""
+        # Where there are too many arguments the run says so.
+        name = f"'{self.names[position]}'" if position < len(self.names) else position
         if hasattr(value, "data_ptr"):
-            pointer, shape, strides, element = _describe_torch(position, value)
+            pointer, shape, strides, element = _describe_torch(name, value)
         elif hasattr(value, "__array_interface__"):
-            pointer, shape, strides, element = _describe_array(position, value)
+            is_written = self._library.tessera_program_argument_is_written(self._handle, position)
+            pointer, shape, strides, element = _describe_array(name, value, is_written)
         else:
             raise TypeError(
-                f"argument {position} is a {type(value).__name__}; the interpreter takes numbers, tensors of torch "
+                f"argument {name} is a {type(value).__name__}; the interpreter takes numbers, tensors of torch "
                 "and objects with __array_interface__"
             )
         extents, steps = (c_int64 * len(shape))(*shape), (c_int64 * len(strides))(*strides)

@@ -81,12 +81,19 @@ class ProgramTest(unittest.TestCase):
             ((self.x, Array((19, 16), "e"), 1), ValueError, "dimension 0 of the tensor for 'y' is 19"),
             ((self.x, 1, 1), ValueError, "argument 'y' has another type"),
             ((self.x, self.y, self.x), ValueError, "argument 'a' is a scalar of type 'f32' and takes a number"),
-            ((self.x, self.y, "1"), TypeError, "argument 2 is a str"),
-            ((self.x, Array((20, 16), "d"), 1), TypeError, "argument 1 has type '<f8'"),
+            ((self.x, self.y, "1"), TypeError, "argument 'a' is a str"),
+            ((self.x, Array((20, 16), "d"), 1), TypeError, "argument 'y' has type '<f8'"),
         ):
             with self.subTest(text), self.assertRaises(exception) as caught:
                 self.program(*arguments)
             self.assertIn(text, str(caught.exception))
+
+    def test_arrays_that_are_read_only(self):
+        for array in (self.x, self.y):
+            array.__array_interface__["data"] = (ctypes.addressof(array.memory), True)
+        with self.assertRaisesRegex(ValueError, "argument 'y' is read-only; the kernel writes it"):
+            self.program(self.x, self.y, 2.0)
+        self.program(self.x, Array((20, 16), "e"), 2.0)
 
     def test_sources(self):
         with self.assertRaisesRegex(tessera.CompileError, "N=17") as caught:
