@@ -13,6 +13,8 @@ from ._variant import keeps_lists, read_lists, takes_lists
 WIDTHS = (64, 96, 128, 192, 256)
 # Of the kernels, in the sources: requires(scale > 1.0e-30).
 LEAST_SCALE = 1e-30
+# Scores divided by it are of float32, and so is what it is multiplied with.
+LEAST_CAP, LARGEST_CAP = 1e-30, 1e30
 #: A window that does not end.
 UNLIMITED = -1
 
@@ -26,19 +28,19 @@ _CLASSES = tuple(f"{tiles}-{loop}" for tiles in ("few", "many") for loop in ("sh
 _FARTHEST = 2**30
 
 
-def _read_bound(bound):
+def _read_bound(bound, name):
     if isinstance(bound, (float, str)):
-        raise TypeError(f"argument 'window' has a bound of {bound!r}; it is an integer, or None for all")
+        raise TypeError(f"argument '{name}' has a bound of {bound!r}; it is an integer, or None for all")
     return None if bound is None or bound < 0 or bound >= _FARTHEST else bound
 
 
-def read_window(causal, window):
-    """(left, right) of a mask with None for no bound."""
+def read_window(causal, window, name="window"):
+    """(left, right) of a mask with None for no bound. `name` is that of the argument."""
     if window is None:
         return None, 0 if causal else None
     if not isinstance(window, (tuple, list)) or len(window) != 2:
-        raise ValueError(f"argument 'window' is {window!r}; it is (left, right)")
-    left, right = map(_read_bound, window)
+        raise ValueError(f"argument '{name}' is {window!r}; it is (left, right)")
+    left, right = (_read_bound(bound, name) for bound in window)
     return left, 0 if causal else right
 
 
@@ -124,13 +126,18 @@ def find_head_problem(name, size):
     )
 
 
-def find_mismatch(q, k, v, alibi, layout="BHSD"):
+#: What `attention` calls its tensors, slopes and the scale.
+NAMES = "q", "k", "v", "alibi", "scale"
+
+
+def find_mismatch(q, k, v, alibi, layout="BHSD", names=NAMES):
     """What keeps every kernel from taking tensors of these shapes, four sizes each in the order of `layout`, together
-    with slopes, an array or None: an exception, or None."""
+    with slopes, an array or None: an exception, or None. `names` are those of the arguments."""
     of_head, of_row = (1, 2) if layout == "BHSD" else (2, 1)
+    of_q, of_k, of_v, of_alibi, *_ = names
     for name, shape, dim, of, other, what in (
-        ("k", k, 0, "q", q, "batch"), ("v", v, 0, "q", q, "batch"), ("k", k, 3, "q", q, "head dimension"),
-        ("v", v, of_head, "k", k, "number of heads"), ("v", v, of_row, "k", k, "length"),
+        (of_k, k, 0, of_q, q, "batch"), (of_v, v, 0, of_q, q, "batch"), (of_k, k, 3, of_q, q, "head dimension"),
+        (of_v, v, of_head, of_k, k, "number of heads"), (of_v, v, of_row, of_k, k, "length"),
     ):  # fmt: skip
         if shape[dim] != other[dim]:
             return ValueError(
@@ -138,10 +145,10 @@ def find_mismatch(q, k, v, alibi, layout="BHSD"):
             )
     heads, key_heads = q[of_head], k[of_head]
     if not key_heads or heads % key_heads:
-        return ValueError(f"argument 'q' has {heads} heads, which is no multiple of the {key_heads} heads of 'k'")
+        return ValueError(f"argument '{of_q}' has {heads} heads, which is no multiple of the {key_heads} heads of '{of_k}'")
     if alibi is not None and not (str(alibi.dtype).endswith("float32") and tuple(alibi.shape) == (heads,)):
         return ValueError(
-            f"argument 'alibi' is {alibi.dtype} of shape {tuple(alibi.shape)}; attention takes one float32 slope for "
+            f"argument '{of_alibi}' is {alibi.dtype} of shape {tuple(alibi.shape)}; attention takes one float32 slope for "
             f"each of the {heads} heads"
         )
     return None
@@ -297,24 +304,30 @@ def describe_widths(d, dv):
     return {"D": d_width, "DV": dv_width, "PADDED": (d_width, dv_width) != (d, dv)}
 
 
-def find_scale_problem(scale):
-    """What keeps kernels from taking a scale, or None. They multiply infinity with it, and find the largest score before."""
+def find_scale_problem(scale, name="scale"):
+    """What keeps kernels from taking a scale, or None. They multiply infinity with it, and find the largest score before.
+    `name` is that of the argument."""
     try:
         if not isinstance(scale, str) and LEAST_SCALE < float(scale) < 2.0**128:
             return None
     except (TypeError, ValueError):
         pass
     if isinstance(scale, str) or not hasattr(scale, "__float__"):
-        return TypeError(f"argument 'scale' is {scale!r}; it is a number above 0, or None")
+        return TypeError(f"argument '{name}' is {scale!r}; it is a number above 0, or None")
     hint = ": negate q" if scale < 0 else ""
-    return ValueError(f"argument 'scale' is {scale}; kernels take a number above {LEAST_SCALE}, which float32 has{hint}")
+    return ValueError(f"argument '{name}' is {scale}; kernels take a number above {LEAST_SCALE}, which float32 has{hint}")
 
 
 def read_softcap(softcap):
-    """A bound of scores, 0 for none."""
+    """A bound of scores, 0 for none. Kernels divide by it, and multiply with it what is at most 1 in float32."""
+    if softcap is None:
+        return 0.0
     if isinstance(softcap, str) or not hasattr(softcap, "__float__"):
         raise TypeError(f"argument 'softcap' is {softcap!r}; it is a number, 0 for none")
-    return float(softcap)
+    bound = float(softcap)
+    if bound and not LEAST_CAP <= bound <= LARGEST_CAP:
+        raise ValueError(f"argument 'softcap' is {bound}; it is 0 for none, or a number from {LEAST_CAP} to {LARGEST_CAP}")
+    return bound
 
 
 def check_scale(scale):

@@ -62,6 +62,10 @@ class Attention(unittest.TestCase):
             problems.assert_close(self, out, problems.exact(one, k, v)[0])
         twice = jax.vmap(jax.vmap(lambda v: attention(q, k, v)))(jnp.stack([v, -v])[None])
         self.assertEqual(twice.shape, (1, 2, *q.shape))
+        none = jax.vmap(lambda q: attention(q, k, v, return_lse=True))(many[:0])
+        self.assertEqual([x.shape for x in none], [(0, *q.shape), (0, 2, 4, 9)])
+        gradient = jax.vmap(jax.grad(lambda q: attention(q, k, v).sum().astype(jnp.float32)))(many[:0])
+        self.assertEqual(gradient.shape, (0, *q.shape))
         problems.assert_close(self, twice[0, 1], problems.exact(q, k, -v)[0])
         with self.assertRaisesRegex(NotImplementedError, "argument 'alibi' is mapped over"):
             jax.vmap(lambda slopes: attention(q, k, v, alibi=slopes))(jnp.ones((3, 4)))
@@ -143,6 +147,13 @@ class Attention(unittest.TestCase):
             ((q, k, v[:, :9]), {}, ValueError, "argument 'v' has length 9 and 'k' 53"),
             ((q[:, :, :3], k, v), {}, ValueError, "argument 'q' has 3 heads, which is no multiple of the 2 heads"),
             ((q, k, v), {"alibi": jnp.ones(3)}, ValueError, "one float32 slope for each of the 4 heads"),
+            ((None, k, v), {}, TypeError, "argument 'q' is None; it is an array: jax.numpy.asarray makes one"),
+            ((q, [1.0], v), {}, TypeError, "argument 'k' is of type list"),
+            ((q, k, v), {"alibi": [1.0] * 4}, TypeError, "argument 'alibi' is of type list"),
+            ((q, k, v), {"alibi": 1.0}, TypeError, "argument 'alibi' is of type float"),
+            ((q, k, v), {"softcap": "x"}, TypeError, "argument 'softcap' is 'x'; it is a number, 0 for none"),
+            ((q, k, v), {"softcap": -2.0}, ValueError, "argument 'softcap' is -2.0; it is 0 for none, or a number from 1e-30"),
+            ((q, k, v), {"softcap": jnp.inf}, ValueError, "argument 'softcap' is inf"),
             ((q, k, v), {"layout": "BTNH"}, ValueError, "argument 'layout' is 'BTNH'"),
         ):
             with self.subTest(text), self.assertRaises(exception) as caught:

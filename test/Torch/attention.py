@@ -188,6 +188,7 @@ class Refusals(unittest.TestCase):
         self.refuse(TypeError, "float8_e4m3fn; attention takes float16 and bfloat16, and attention_fp8 e4m3", *bytes)
         self.refuse(TypeError, "argument 'v' has type torch.float16 and 'q' torch.bfloat16", q, k, v.half())
         self.refuse(ValueError, "argument 'k' has 3 dimensions", q, k[0], v)
+        self.refuse(ValueError, "argument 'k' has 2 dimensions", q, k[0, 0], v, layout="BSHD")
         multiples = "argument 'q' has head dimension 36; attention takes multiples of 8 up to 256"
         self.refuse(ValueError, multiples, *make(d=36))
         self.refuse(ValueError, "argument 'v' has head dimension 264", *make(dv=264))
@@ -222,6 +223,10 @@ class Refusals(unittest.TestCase):
             self.refuse(TypeError, "argument 'scale' is 'a'; it is a number above 0, or None", *tensors, scale="a", **options)
         self.refuse(TypeError, "argument 'scale' is [1.0]; it is", *tensors, scale=[1.0])
         self.refuse(TypeError, "argument 'softcap' is 'x'; it is a number, 0 for none", *tensors, softcap="x")
+        for softcap in (-1.0, 1e-40, 1e60, torch.inf, torch.nan):
+            self.refuse(ValueError, f"argument 'softcap' is {softcap}; it is 0 for none, or a number from 1e-30 to 1e+30", *tensors,
+                        softcap=softcap)  # fmt: skip
+        self.assertTrue(torch.equal(attention(*tensors, softcap=None, window=(1, 1)), attention(*tensors, window=(1, 1))))
         with self.assertRaisesRegex(TypeError, r"attention\(\) got an unexpected keyword argument 'casual'"):
             attention(*tensors, casual=True)
         self.refuse(ValueError, "argument 'layout' is 'SBHD'", *tensors, layout="SBHD")

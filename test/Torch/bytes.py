@@ -127,6 +127,8 @@ class Meaning(unittest.TestCase):
         for arguments, options, error, text in (
             ((q, k, v), {"layout": "SBHD"}, ValueError, "argument 'layout'"),
             ((q.float(), k, v), {}, TypeError, "argument 'q' has type torch.float32"),
+            ((q, None, v), {}, TypeError, "argument 'k' is None; it is a tensor of torch"),
+            ((q, k, v[0, 0]), {"layout": "BSHD"}, ValueError, "argument 'v' has 2 dimensions; attention takes 4"),
             ((q, k, v), {"scale": 0}, ValueError, "argument 'scale' is 0"),
             ((q, k, v), {"k_scale": 2.0}, ValueError, "argument 'k_scale' is given with 'k' of 16 bits"),
             ((q, k8, v), {}, TypeError, "argument 'v' has type torch.bfloat16 and 'k' torch.float8_e4m3fn"),
@@ -143,6 +145,8 @@ class Meaning(unittest.TestCase):
         ):
             with self.assertRaisesRegex(error, text):
                 attention_fp8(*arguments, **options)
+        with self.assertRaisesRegex(NotImplementedError, "argument 'q' has a tangent"):
+            torch.func.jvp(lambda x: attention_fp8(x, k, v), (q,), (q,))
         problems.tessera.torch.use_interpreter(False)
         with self.assertRaisesRegex(ValueError, "argument 'q' is on the CPU"):
             attention_fp8(q, k, v)

@@ -6,6 +6,7 @@ import functools
 import os
 import random
 import unittest
+import unittest.mock
 
 import problems
 import torch
@@ -287,6 +288,23 @@ class Order(Cases):
         torch.use_deterministic_algorithms(True, warn_only=True)
         with self.assertWarnsRegex(UserWarning, "is a sum over blocks in any order"):
             self.differentiate(lambda s, b, h, q, k: s * slopes[h])
+
+    def test_asked_for(self):
+        """By a call, without PyTorch's own switch."""
+        torch.use_deterministic_algorithms(False)
+        slopes, bias = draw(H).requires_grad_(), draw(B, H, ROWS, KEYS).requires_grad_()
+        calls = (lambda s, b, h, q, k: s * slopes[h], "loose"), (lambda s, b, h, q, k: s + bias[b, h, q, k], "one order")
+        for score, kind in calls:
+            out = attention(*self.tensors, score_mod=score, deterministic=True).float().sum()
+            with self.subTest(kind), unittest.mock.patch.object(
+                _gradient_kernels, "find_gradients_of_source", wraps=_gradient_kernels.find_gradients_of_source
+            ) as find:
+                if kind == "loose":
+                    with self.assertRaisesRegex(RuntimeError, "in any order, and attention was called with deterministic=True"):
+                        out.backward()
+                else:
+                    out.backward()
+                    self.assertEqual([call.args[3] for call in find.call_args_list], [True])
 
     def test_one_order(self):
         bias, rows = draw(B, H, ROWS, KEYS), draw(B, H, ROWS)

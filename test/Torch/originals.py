@@ -3,13 +3,16 @@
 
 import inspect
 import unittest
+import unittest.mock
 
 import problems
 import torch
 import torch._dynamo.testing
+import torch.nn.attention.flex_attention as flex
 from problems import band, exact, make
 
 import tessera.torch
+from tessera import _gradient_kernels
 from tessera.torch import flash_attn_func, scaled_dot_product_attention
 
 FLASH_OPTIONS = (
@@ -83,6 +86,16 @@ class ScaledDotProduct(unittest.TestCase):
         ):
             with self.subTest(text), self.assertRaisesRegex(exception, text):
                 scaled_dot_product_attention(*tensors, attn_mask=mask)
+        q, k, v = tensors
+        for exception, text, given, options in (
+            (ValueError, "argument 'query' has head dimension 60", (q[..., :60], k[..., :60], v), {}),
+            (ValueError, "argument 'key' has 2 dimensions", (q, k[0, 0], v), {}),
+            (TypeError, "argument 'value' has type torch.float16 and 'query' torch.bfloat16", (q, k, v.half()), {}),
+            (ValueError, "argument 'scale' is -1.0; kernels take a number above 1e-30, which float32 has: negate q$", (q, k, v), {"scale": -1.0}),
+            (ValueError, "argument 'key' is on cpu and 'query' on meta", (q.to("meta"), k, v), {}),
+        ):
+            with self.subTest(text), self.assertRaisesRegex(exception, text):
+                scaled_dot_product_attention(*given, **options)
         q, k, v = make(heads=1, keys=0)
         self.assertFalse(scaled_dot_product_attention(q, k, v, attn_mask=torch.ones(70, 0)).any())
         with self.assertRaisesRegex(ValueError, "'attn_mask' and 'is_causal' are both given"):
@@ -111,23 +124,38 @@ class Use(unittest.TestCase):
             moved = torch.zeros(2, 1, 90, 72, dtype=k.dtype)[..., 4:68]
             functional.scaled_dot_product_attention(q, moved, v)
             functional.scaled_dot_product_attention(*(torch.nested.nested_tensor([tensor[0], tensor[1]]) for tensor in tensors))
+            with self.assertRaises(TypeError):
+                functional.scaled_dot_product_attention(None, *tensors[1:])
             functional.scaled_dot_product_attention(tensors[0].requires_grad_(), *tensors[1:], is_causal=True).sum().backward()
         self.assertIs(functional.scaled_dot_product_attention, original)
         self.assertEqual(use.taken, 2)
         leaf = tensors[0].detach().float().requires_grad_()
         original(leaf, *(tensor.float() for tensor in tensors[1:]), is_causal=True).sum().backward()
         self.assertLess((tensors[0].grad.float() - leaf.grad).abs().max().item(), 0.02)
-        self.assertEqual(sum(use.left.values()), 7)
+        self.assertEqual(sum(use.left.values()), 8)
         for text in (
             "2 calls taken",
             "2 calls left to torch: attn_mask is given",
-            "1 calls left to torch: argument 'q' has head dimension 36",
-            "1 calls left to torch: argument 'q' has type torch.float32",
-            "1 calls left to torch: argument 'q' is nested or sparse",
+            "1 calls left to torch: argument 'query' has head dimension 36",
+            "1 calls left to torch: argument 'query' has type torch.float32",
+            "1 calls left to torch: argument 'query' is nested or sparse",
+            "1 calls left to torch: argument 'query' is None; it is a tensor of torch",
             "1 calls left to torch: argument 'scale' is 0.0; kernels take a number above 1e-30",
-            "1 calls left to torch: argument 'k' has strides (6480, 6480, 72, 1) and begins at element 4 of its storage",
+            "1 calls left to torch: argument 'key' has strides (6480, 6480, 72, 1) and begins at element 4 of its storage",
         ):
             self.assertIn(text, str(use))
+
+    def test_stopped_in_any_order(self):
+        functional, tensors = torch.nn.functional, make(heads=1)
+        own = functional.scaled_dot_product_attention, flex.flex_attention
+        for order in ((0, 1, 2), (2, 1, 0), (1, 0, 2), (1, 2, 0)):
+            uses = [tessera.torch.use() for _ in order]
+            for left, index in enumerate(order, -2):
+                uses[index].stop()
+                uses[index].stop()
+                functional.scaled_dot_product_attention(*tensors)
+                self.assertEqual(sum(use.taken for use in uses), min(left + 3, 2), order)
+            self.assertEqual((functional.scaled_dot_product_attention, flex.flex_attention), own, order)
 
     def test_compiled(self):
         tensors = make(heads=1)
@@ -170,6 +198,23 @@ class Flash(unittest.TestCase):
         self.assertTrue(torch.allclose(lse.double(), expected_lse, atol=1e-4))
         self.assertIsNone(weights)
 
+    def test_softcap_below_0_is_none(self):
+        tensors = make(layout="BSHD")
+        self.assertTrue(torch.equal(flash_attn_func(*tensors, softcap=-1.0), flash_attn_func(*tensors)))
+
+    def test_deterministic_gradients(self):
+        """Which kernels are asked for; GPU tests compare the bits of runs."""
+        find, asked = _gradient_kernels.find_gradients, []
+        with unittest.mock.patch.object(
+            _gradient_kernels, "find_gradients", lambda kind, text, fixed, *rest: asked.append(fixed) or find(kind, text, fixed, *rest)
+        ):
+            for options in ({}, {"softcap": 2.0}, {"return_attn_probs": True}):
+                for deterministic in (True, False):
+                    tensors = [tensor.requires_grad_() for tensor in make(layout="BSHD")]
+                    results = flash_attn_func(*tensors, deterministic=deterministic, **options)
+                    (results[0] if options.get("return_attn_probs") else results).sum().backward()
+        self.assertEqual(asked, [True, False] * 3)
+
     def test_packed(self):
         q, k, v = make(layout="BSHD", kv_heads=2, rows=50, keys=50)
         out = flash_attn_func(q, k, v, causal=True)
@@ -190,6 +235,19 @@ class Flash(unittest.TestCase):
         ):
             with self.assertRaisesRegex(TypeError, f"argument '{name}' is .*; it is a tensor of torch"):
                 call()
+        ones = torch.ones
+        for exception, text, given, options in (
+            (ValueError, "argument 'window_size' is 5; it is", (q, k, v), {"window_size": 5}),
+            (TypeError, "argument 'window_size' has a bound of 0.5", (q, k, v), {"window_size": (0.5, 1)}),
+            (ValueError, "argument 'softmax_scale' is -1.0; kernels take a number above 1e-30.*negate q$", (q, k, v), {"softmax_scale": -1.0}),
+            (TypeError, "argument 'softmax_scale' is 'x'", (q, k, v), {"softmax_scale": "x"}),
+            (ValueError, "argument 'softcap' is nan", (q, k, v), {"softcap": float("nan")}),
+            (ValueError, "argument 'alibi_slopes' is torch.float32 of shape .3,.", (q, k, v), {"alibi_slopes": ones(3)}),
+            (ValueError, "argument 'k' has 2 dimensions; attention takes 4", (q, k[0, 0], v), {}),
+            (ValueError, "argument 'v' has length 89 and 'k' 90", (q, k, v[:, :-1]), {}),
+        ):
+            with self.subTest(text), self.assertRaisesRegex(exception, text):
+                flash_attn_func(*given, **options)
         with self.assertRaisesRegex(NotImplementedError, "argument 'dropout_p' is 0.5"):
             flash_attn_func(*tensors, 0.5)
         with self.assertRaisesRegex(NotImplementedError, r"argument 'alibi_slopes' is of shape \(2, 2\)"):

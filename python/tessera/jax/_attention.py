@@ -12,7 +12,16 @@ _TYPES = {"float16": "f16", "bfloat16": "bf16"}
 _KINDS = {"softcap": "f", "alibi": "v", "left": "i", "right": "i"}
 
 
+def _check_types(given):
+    """Refuses what is no array."""
+    for name, value in given.items():
+        if not isinstance(value, (jax.Array, np.ndarray)):
+            what = "None" if value is None else f"of type {type(value).__name__}"
+            raise TypeError(f"argument '{name}' is {what}; it is an array: jax.numpy.asarray makes one of numbers")
+
+
 def _check(q, k, v, alibi, layout):
+    _check_types({"q": q, "k": k, "v": v, **({} if alibi is None else {"alibi": alibi})})
     for name, tensor in (("q", q), ("k", k), ("v", v)):
         if tensor.ndim != 4:
             raise ValueError(f"argument '{name}' has {tensor.ndim} dimensions; attention takes 4")
@@ -40,7 +49,7 @@ def _describe_masks(q, v, left, right, softcap, alibi):
     bounds = tuple(_variants.UNLIMITED if bound is None else int(bound) for bound in (left, right))
     fields = {
         "variant": text, "extras": extras, "gradient_extras": gradient_extras,
-        "numbers": (float(softcap),) if "f" in extras else (), "integers": bounds if "i" in extras else (),
+        "numbers": (softcap,) if "f" in extras else (), "integers": bounds if "i" in extras else (),
     }  # fmt: skip
     return (fields, []) if alibi is None else ({**fields, "names": ("alibi",), "places": (("h",),)}, [alibi])
 
@@ -148,9 +157,9 @@ def attention(
     else:
         if scale is not None:
             _variants.check_scale(scale)
-        bounds = _variants.read_window(causal, window)
+        bounds, softcap = _variants.read_window(causal, window), _variants.read_softcap(softcap)
         fields, views = _describe_masks(q, v, *bounds, softcap, alibi)
-        named = None if alibi is None else (*bounds, float(softcap))
+        named = None if alibi is None else (*bounds, softcap)
     if 0 in (q.size, k.size):
         out = jnp.zeros((*q.shape[:3], v.shape[3]), q.dtype)
         lse = jnp.full((q.shape[0], heads, q.shape[layout.index("S")]), -jnp.inf, jnp.float32)

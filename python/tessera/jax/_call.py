@@ -273,6 +273,10 @@ class _Op:
                 "mapped dimension a part of the batch, or take what depends on b from an array, by [b]"
             )
         run, count = make_op(*self.key), len(self.results)
+        if not size:
+            of_one = (x.shape[1:] if is_one else x.shape for x, is_one in zip(tensors, is_mapped))
+            results = jax.eval_shape(run, *(jax.ShapeDtypeStruct(shape, x.dtype) for shape, x in zip(of_one, tensors)))
+            return tuple(jnp.zeros((0, *result.shape), result.dtype) for result in results), (True,) * count
         if any("b" not in self.operands[place] for place in self.learned):
             return self._map(run, is_mapped, tensors), (True,) * count
         folded = [self._fold_tensor(index, size, is_mapped[index], tensor) for index, tensor in enumerate(tensors)]

@@ -45,6 +45,7 @@ def _attention(
     scale=None,
     layout="BHSD",
     return_lse=False,
+    deterministic=False,
     fallback=None,
 ):
     """softmax(scale * q k^T) v, and with `return_lse` also the logarithm of the softmax' sums, [B, H, SQ] in float32.
@@ -66,6 +67,8 @@ def _attention(
     block_mask: a BlockMask of `create_block_mask`, a mask_mod with lists of blocks that are made once; or one of torch's
               flex_attention, whose function is the mask_mod and whose lists are not read.
     scale:    1 / sqrt(head dimension) when not given; above 0.
+    deterministic: gradients are the same in each run, as under torch.use_deterministic_algorithms(True). Otherwise dQ may be
+              a sum in any order, which takes less time.
     fallback: "torch" lets operations of torch compute what no kernel can; None refuses it.
 
     A row that sees no key gives zeros and an LSE of -inf. Raises TypeError, ValueError, NotImplementedError, and what
@@ -84,11 +87,11 @@ def _attention(
     if variant is not None or arguments is not None or mods != _NO_MODS:
         others = {"causal": causal, "window": window, "softcap": softcap, "alibi": alibi, "bias": bias, "fallback": fallback}
         lists = block_mask if isinstance(block_mask, _block_mask.BlockMask) else None
-        results = _call_functions(q, k, v, variant, arguments, mods, scale, others, return_lse, lists)
-    elif window is None and not softcap and alibi is None and bias is None and fallback is None:
+        results = _call_functions(q, k, v, variant, arguments, mods, scale, others, return_lse, deterministic, lists)
+    elif window is None and not softcap and alibi is None and bias is None and fallback is None and not deterministic:
         results = attention(q, k, v, causal=causal, scale=scale, return_lse=return_lse)
     else:
-        results = _call_masks(q, k, v, causal, window, softcap, alibi, bias, scale, return_lse, fallback)
+        results = _call_masks(q, k, v, causal, window, softcap, alibi, bias, scale, return_lse, deterministic, fallback)
     if layout == "BHSD":
         return results
     return (results[0].transpose(1, 2), results[1]) if return_lse else results.transpose(1, 2)
@@ -110,13 +113,42 @@ def attention(q, k, v, *, causal=False, scale=None, return_lse=False, **others):
         if scale is not None:
             arguments = (*arguments, _read_scale(scale))
         return _attend(q, k, v, None, arguments, return_lse)
-    except (AttributeError, TypeError, ValueError):
+    except (AttributeError, IndexError, TypeError, ValueError) as error:
         # Asking before would cost each call the time.
-        optional = {name: others.get(name) for name in ("alibi", "bias")}
-        problem = _op.find_type_problem({"q": q, "k": k, "v": v}, optional)
+        tensors, optional = {"q": q, "k": k, "v": v}, {name: others.get(name) for name in ("alibi", "bias")}
+        problem = _op.find_type_problem(tensors, optional)
+        if problem is not None:
+            raise problem from None
+        if isinstance(error, IndexError):
+            _op.check_forms(tensors)
+        raise
+
+
+#: What torch calls q, k, v, slopes, which it has none of, and the scale.
+TORCH_NAMES = "query", "key", "value", "alibi", "scale"
+
+
+def attend_as(names, q, k, v, *, alibi=None, scale=None, layout="BHSD", **options):
+    """`attention` for another function, whose `names` for q, k, v, alibi and scale stand in what is refused."""
+    try:
+        return attention(q, k, v, alibi=alibi, scale=scale, layout=layout, **options)
+    except (NotImplementedError, TypeError, ValueError):
+        if layout != "BHSD":
+            q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+        problem = _find_problem_as(names, q, k, v, alibi, scale)
         if problem is None:
             raise
         raise problem from None
+
+
+def _find_problem_as(names, q, k, v, alibi, scale):
+    problem = _op.find_problem(q, k, v, alibi, names)
+    if problem is None and scale is not None:
+        problem = _variants.find_scale_problem(scale, names[4])
+    if problem is not None:
+        return problem
+    _op.check_tangents(names, q, k, v, alibi)
+    return _op.find_device_problem(names[0], q.device) or _op.find_place_problem(q, k, v, names)
 
 
 def _read_block_mask(block_mask, mask_mod, mask_args):
@@ -135,24 +167,24 @@ def _read_block_mask(block_mask, mask_mod, mask_args):
     return block_mask.mask_mod, mask_args
 
 
-def _call_functions(q, k, v, variant, arguments, mods, scale, others, return_lse, block_mask=None):
+def _call_functions(q, k, v, variant, arguments, mods, scale, others, return_lse, deterministic, block_mask=None):
     """With functions of scores and masks: those of a variant, or `mods`, with the lists of a block mask."""
     _variants.check_functions(variant, arguments, mods, scale, others)
     scale = q.shape[-1] ** -0.5 if scale is None else float(scale)
     if variant is None:
-        results = _functions.attention_of_mods(q, k, v, mods, scale, block_mask)
+        results = _functions.attention_of_mods(q, k, v, mods, scale, block_mask, deterministic)
     else:
-        results = _functions.attention(q, k, v, variant, arguments or {}, scale)
+        results = _functions.attention(q, k, v, variant, arguments or {}, scale, deterministic)
     return results if return_lse else results[0]
 
 
-def _call_masks(q, k, v, causal, window, softcap, alibi, bias, scale, return_lse, fallback):
+def _call_masks(q, k, v, causal, window, softcap, alibi, bias, scale, return_lse, deterministic, fallback):
     """With any of the masks, soft caps, slopes and biases that have names."""
     left, right = _variants.read_window(causal, window)
     softcap = _variants.read_softcap(softcap)
     if bias is not None and _takes_bias(q, k, v, alibi, bias, softcap, scale, fallback):
         mods = *_bias.make_score(bias), _named.make_window(left, right), ()
-        return _call_functions(q, k, v, None, None, mods, scale, {}, return_lse)
+        return _call_functions(q, k, v, None, None, mods, scale, {}, return_lse, deterministic)
     if fallback and (not _takes_scale(scale) or _needs_fallback(q, k, v, alibi, bias)):
         results = _fallback.attention(
             q, k, v, left=left, right=right, softcap=softcap, alibi=alibi, bias=bias,
@@ -160,7 +192,7 @@ def _call_masks(q, k, v, causal, window, softcap, alibi, bias, scale, return_lse
         )  # fmt: skip
         return results if return_lse else results[0]
     name = _variants.name_variant(_variants.name_mask(left, right), softcap, alibi is not None)
-    return _call_op(q, k, v, alibi, name, left, right, softcap, scale, return_lse)
+    return _call_op(q, k, v, alibi, name, left, right, softcap, scale, return_lse, deterministic)
 
 
 def _takes_bias(q, k, v, alibi, bias, softcap, scale, fallback):
@@ -209,7 +241,7 @@ def _read_scale(scale):
     return float(scale)
 
 
-def _call_op(q, k, v, alibi, variant, left, right, softcap, scale, return_lse):
+def _call_op(q, k, v, alibi, variant, left, right, softcap, scale, return_lse, deterministic):
     """A kernel of a named variant."""
     if scale is not None:
         scale = _read_scale(scale)
@@ -217,30 +249,31 @@ def _call_op(q, k, v, alibi, variant, left, right, softcap, scale, return_lse):
         # The kernels of functions make the gradient of slopes too.
         _op.check(q, k, v, alibi)
         mods = *_named.make_slopes(alibi, softcap), _named.make_window(left, right), ()
-        return _call_functions(q, k, v, None, None, mods, scale, {}, return_lse)
-    return _attend(q, k, v, alibi, (variant, scale, softcap, *_read_bounds(left, right)), return_lse)
+        return _call_functions(q, k, v, None, None, mods, scale, {}, return_lse, deterministic)
+    return _attend(q, k, v, alibi, (variant, scale, softcap, *_read_bounds(left, right)), return_lse, deterministic)
 
 
-def _attend(q, k, v, alibi, arguments, return_lse):
+def _attend(q, k, v, alibi, arguments, return_lse, deterministic=False):
     """With gradients where they are needed. `arguments` are those of the op from the variant on."""
     _op.check_tangents(("q", "k", "v", "alibi"), q, k, v, alibi)
     if _is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
-        return _backward.attention(q, k, v, alibi, arguments, return_lse)
+        return _backward.attention(q, k, v, alibi, arguments, return_lse, deterministic)
     return _direct.attend(q, k, v, alibi, arguments, return_lse)
 
 
 def warm_up(
-    dtype, head_dim, *, value_dim=None, causal=False, window=None, softcap=0.0, alibi=False, return_lse=False, gradients=False
-):
+    dtype, head_dim, *, value_dim=None, causal=False, window=None, softcap=0.0, alibi=False, return_lse=False, gradients=False,
+    deterministic=False
+):  # fmt: skip
     """Compiles the kernels of a variant for all classes of shapes, so that no call waits for the compiler. `window`
     and `softcap` matter by being given, not by their values.
 
-    gradients: those for tensors that require a gradient, and for their backward pass, as
-               torch.are_deterministic_algorithms_enabled() says.
+    gradients: those for tensors that require a gradient, and for their backward pass, with `deterministic` as `attention`
+               has it.
     """
     if dtype not in TYPES:
         raise TypeError(f"argument 'dtype' is {dtype}; attention takes float16 and bfloat16")
     mask = _variants.name_mask(*_variants.read_window(causal, window))
     text = _variants.name_variant(mask, softcap, alibi)
-    fixed = torch.are_deterministic_algorithms_enabled()
+    fixed = _backward.is_fixed(deterministic)
     _gradient_kernels.warm_up(text, TYPES[dtype], head_dim, value_dim or head_dim, return_lse, gradients, fixed)

@@ -13,7 +13,7 @@ from ._types import TYPES
 
 _op._library.define(
     "attention_backward(Tensor grad, Tensor? grad_lse, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, "
-    "Tensor? alibi, str variant, float scale, float softcap=0., SymInt left=-1, SymInt right=-1) "
+    "Tensor? alibi, str variant, float scale, float softcap=0., SymInt left=-1, SymInt right=-1, bool deterministic=False) "
     "-> (Tensor, Tensor, Tensor)",
     tags=_op._tags,
 )
@@ -42,13 +42,20 @@ def launch(kernel, arguments, **named):
     kernel(*arguments, workspace=torch.empty(size, dtype=torch.uint8, device=arguments[0].device), **named)
 
 
-def _run(kind, grad, grad_lse, q, k, v, out, lse, alibi, variant, scale, softcap=0.0, left=-1, right=-1):
+def is_fixed(deterministic):
+    """Whether sums of gradients have one order: where a call asks for it, or PyTorch does of all."""
+    return deterministic or torch.are_deterministic_algorithms_enabled()
+
+
+def _run(
+    kind, grad, grad_lse, q, k, v, out, lse, alibi, variant, scale, softcap=0.0, left=-1, right=-1, deterministic=False
+):  # fmt: skip
     results = allocate(q, k, v)
     if not k.shape[2] or not q.numel():
         for result in results:
             result.zero_()
         return results
-    fixed = torch.are_deterministic_algorithms_enabled()
+    fixed = is_fixed(deterministic)
     (batch, heads, rows, d), (_, key_heads, keys, _) = q.shape, k.shape
     group = _gradient_kernels.find_group(heads, key_heads)
     sizes = d, v.shape[3], group, _gradient_kernels.find_span(batch, heads, rows, keys)
@@ -118,7 +125,7 @@ def _forward(ctx, q, k, v, alibi, arguments, return_lse):
     return out, lse
 
 
-def _run_backward(ctx, arguments, grad, grad_lse):
+def _run_backward(ctx, arguments, deterministic, grad, grad_lse):
     q, k, v, out, lse, *slopes = ctx.saved_tensors
     alibi = slopes[0] if slopes else None
     variant, scale, *others = arguments if len(arguments) > 1 else (*arguments, None)
@@ -126,26 +133,27 @@ def _run_backward(ctx, arguments, grad, grad_lse):
         grad = torch.zeros_like(out)
     if scale is None:
         scale = q.shape[3] ** -0.5
-    gradients = backward(grad, grad_lse, q, k, v, out, lse, alibi, variant, scale, *others)
+    named = {"deterministic": True} if deterministic else {}
+    gradients = backward(grad, grad_lse, q, k, v, out, lse, alibi, variant, scale, *others, **named)
     # PyTorch drops a None for an argument that is not there.
     return (*mark_gradients(gradients, grad, q, k, v), None, None)
 
 
 class _Attention(torch.autograd.Function):
-    """`given` has the further arguments of the op, as far as they are given, and whether the LSE is a result: each argument and
-    each result of its own takes the host time."""
+    """`given` has the further arguments of the op, as far as they are given, whether the LSE is a result, and whether gradients
+    are the same in each run: each argument and each result of its own takes the host time."""
 
     @staticmethod
     def forward(ctx, q, k, v, alibi, given):
-        ctx.arguments, return_lse = given
+        ctx.arguments, return_lse, ctx.deterministic = given
         return _forward(ctx, q, k, v, alibi, ctx.arguments, return_lse)
 
     @staticmethod
     def backward(ctx, grad, grad_lse=None):
-        return _run_backward(ctx, ctx.arguments, grad, grad_lse)
+        return _run_backward(ctx, ctx.arguments, ctx.deterministic, grad, grad_lse)
 
 
-def _make_apply(arguments, return_lse):
+def _make_apply(arguments, return_lse, deterministic):
     """Attention with these further arguments where nothing sees ops: a function of tensors only, as PyTorch asks of every other
     argument in several ways whether it is one."""
 
@@ -157,24 +165,27 @@ def _make_apply(arguments, return_lse):
 
         @staticmethod
         def backward(ctx, grad, grad_lse=None):
-            return _run_backward(ctx, arguments, grad, grad_lse)
+            return _run_backward(ctx, arguments, deterministic, grad, grad_lse)
 
     # The apply of torch's Function prepares in Python what functorch's transforms need, and calls this one.
     return super(torch.autograd.Function, Unwatched).apply
 
 
-# Those that were made by their arguments, without the LSE and with it.
+# Those that were made by their arguments: without the LSE and with it, and the same where gradients are the same in each run.
 _applies, _applies_with_lse = {}, {}
+_deterministic_applies, _deterministic_applies_with_lse = {}, {}
 
 
-def attention(q, k, v, alibi, arguments, return_lse):
+def attention(q, k, v, alibi, arguments, return_lse, deterministic=False):
     """Output, and LSE where it is asked for, with gradients."""
     if not (_direct.is_watched() or _are_transforms_active()):
         applies = _applies_with_lse if return_lse else _applies
+        if deterministic:
+            applies = _deterministic_applies_with_lse if return_lse else _deterministic_applies
         apply = applies.get(arguments)
         # Where there are too many no other one is made.
         if apply is None and len(applies) < 64:
-            apply = applies.setdefault(arguments, _make_apply(arguments, return_lse))
+            apply = applies.setdefault(arguments, _make_apply(arguments, return_lse, deterministic))
         if apply is not None:
             return apply(q, k, v) if alibi is None else apply(q, k, v, alibi)
-    return _Attention.apply(q, k, v, alibi, (arguments, return_lse))
+    return _Attention.apply(q, k, v, alibi, (arguments, return_lse, deterministic))

@@ -183,9 +183,10 @@ class BlockMask:
         _backward.launch(lister, (q, k, lists, counts), **given)
         return lists, counts
 
-    def prepare(self, head_dim, *, value_dim=None, dtype=torch.bfloat16, gradients=False):
-        """Makes the lists for head dimensions, and with `gradients` those of the backward pass, before the first call that
-        needs them: ahead of torch.compile and of captured graphs. Returns the mask."""
+    def prepare(self, head_dim, *, value_dim=None, dtype=torch.bfloat16, gradients=False, deterministic=False):
+        """Makes the lists for head dimensions, and with `gradients` those of the backward pass, with `deterministic` as
+        `attention` has it, before the first call that needs them: ahead of torch.compile and of captured graphs. Returns the
+        mask."""
         if dtype not in TYPES:
             raise TypeError(f"argument 'dtype' is {dtype}; attention takes float16 and bfloat16")
         if not takes_lists(self._written.source):
@@ -193,7 +194,7 @@ class BlockMask:
         batch, heads, rows, keys = (1 if extent is None else extent for extent in self.shape)
         sizes = batch, heads, rows, head_dim, heads, keys, value_dim or head_dim
         learned = () if gradients else None
-        for _, wanted in _functions.keep(self._written.source, self.device, TYPES[dtype], sizes, learned):
+        for _, wanted in _functions.keep(self._written.source, self.device, TYPES[dtype], sizes, learned, deterministic):
             self.find(name for _, name in wanted)
         return self
 

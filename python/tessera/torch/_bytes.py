@@ -64,8 +64,11 @@ def attention_fp8(
     Has no gradient. Raises what `attention` does.
     """
     _variants.check_layout(layout)
+    given = {"q": q, "k": k, "v": v}
+    _op.check_types(given), _op.check_forms(given)
     if layout == "BSHD":
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+    _op.check_tangents(("q", "k", "v"), q, k, v)
     functions, mods = None, (score_mod, score_args, mask_mod, mask_args)
     if variant is not None or arguments is not None or mods != _variants.NO_MODS:
         _variants.check_functions(variant, arguments, mods, scale, {"causal": causal})

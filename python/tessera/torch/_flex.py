@@ -3,7 +3,7 @@
 import torch.nn.attention.flex_attention as flex
 
 from . import _block_mask, _op
-from ._attention import attention
+from ._attention import TORCH_NAMES, attend_as
 
 
 def find_problem(query, key, block_mask, enable_gqa, return_lse, return_aux):
@@ -39,7 +39,9 @@ def flex_attention(
     problem = find_problem(query, key, block_mask, enable_gqa, return_lse, return_aux)
     if problem is not None:
         raise problem
-    out, lse = attention(query, key, value, score_mod=score_mod, block_mask=block_mask, scale=scale, return_lse=True)
+    out, lse = attend_as(
+        TORCH_NAMES, query, key, value, score_mod=score_mod, block_mask=block_mask, scale=scale, return_lse=True
+    )
     if return_aux is not None:
         return out, flex.AuxOutput(lse=lse if return_aux.lse else None)
     return (out, lse) if return_lse else out

@@ -23,7 +23,7 @@ _op._library.define(
 )
 _op._library.define(
     f"variant_backward(Tensor grad, Tensor? grad_lse, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, {_GIVEN}, "
-    "str learned, str source, float scale) -> (Tensor, Tensor, Tensor, Tensor[])",
+    "str learned, str source, float scale, bool deterministic=False) -> (Tensor, Tensor, Tensor, Tensor[])",
     tags=_op._tags,
 )
 forward = torch.ops.tessera.variant_forward.default
@@ -66,20 +66,20 @@ def _allocate_learned(views, names, learned):
     return [torch.zeros(given[name].shape, dtype=torch.float32, device=given[name].device) for name in _split(learned)]
 
 
-def _check_order(learned, source, q):
-    """Refuses sums in any order where PyTorch is to be deterministic."""
-    if not learned or not torch.are_deterministic_algorithms_enabled():
+def _check_order(learned, source, q, deterministic):
+    """Refuses sums in any order where gradients are to be the same in each run."""
+    if not learned or not _backward.is_fixed(deterministic):
         return
     letters = "".join(letter for letter, extent in zip("bh", q.shape) if extent > 1)
     loose = [name for name in learned if name not in _places.list_exact(source, letters)]
     if not loose:
         return
+    asked = "attention was called with deterministic=True" if deterministic else "torch.use_deterministic_algorithms is on"
     message = (
-        f"the gradient of '{loose[0]}' is a sum over blocks in any order, and torch.use_deterministic_algorithms is on: detach "
-        "the tensor, or turn it off for this backward pass; tensors with an element for each batch, head and query have "
-        "gradients in one order"
+        f"the gradient of '{loose[0]}' is a sum over blocks in any order, and {asked}: detach the tensor, or turn it off for "
+        "this backward pass; tensors with an element for each batch, head and query have gradients in one order"
     )
-    if not torch.is_deterministic_algorithms_warn_only_enabled():
+    if deterministic or not torch.is_deterministic_algorithms_warn_only_enabled():
         raise RuntimeError(message)
     warnings.warn(message, UserWarning)
 
@@ -95,7 +95,7 @@ def _align(view):
 
 
 def _run_backward(
-    kind, grad, grad_lse, q, k, v, out, lse, views, numbers, integers, names, learned, source, scale
+    kind, grad, grad_lse, q, k, v, out, lse, views, numbers, integers, names, learned, source, scale, deterministic=False
 ):  # fmt: skip
     results, sums = _backward.allocate(q, k, v), _allocate_learned(views, names, learned)
     if not k.shape[2] or not q.numel():
@@ -103,8 +103,8 @@ def _run_backward(
             result.zero_()
         return (*results, sums)
     learned, source = tuple(_split(learned)), _unfold(source)
-    _check_order(learned, source, q)
-    fixed = torch.are_deterministic_algorithms_enabled()
+    _check_order(learned, source, q, deterministic)
+    fixed = _backward.is_fixed(deterministic)
     if fixed and keeps_lists(source) and not _gradient_kernels.has_fixed_lists(source):
         raise RuntimeError(
             "torch.use_deterministic_algorithms is on in the backward pass of attention with a block_mask, and was off in the "
@@ -155,13 +155,14 @@ class _Attention(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx, q, k, v, source, listed, gradient_source, gradient_listed, scale, numbers, integers, names, learned, *views
+        ctx, q, k, v, source, listed, gradient_source, gradient_listed, scale, numbers, integers, names, learned, deterministic,
+        *views
     ):  # fmt: skip
         own = len(_split(names.partition("|")[0]))
         both = own + len(_split(listed))
         out, lse = forward(q, k, v, views[:both], numbers, integers, _add_views(names, listed), source, scale)
         ctx.save_for_backward(q, k, v, out, lse, *views[:own], *views[both:])
-        ctx.given = numbers, integers, _add_views(names, gradient_listed), learned, gradient_source, scale
+        ctx.given = numbers, integers, _add_views(names, gradient_listed), learned, gradient_source, scale, deterministic
         ctx.own_views, ctx.lists = own, len(views) - own
         ctx.set_materialize_grads(False)
         return out, lse
@@ -180,7 +181,7 @@ class _Attention(torch.autograd.Function):
             of_views[name].to(view.dtype) if name in of_views else None
             for name, view in zip(_split(names.partition("|")[0])[: ctx.own_views], views)
         ]
-        return (*gradients, *(None for _ in range(9)), *of_views, *(None for _ in range(ctx.lists)))
+        return (*gradients, *(None for _ in range(10)), *of_views, *(None for _ in range(ctx.lists)))
 
 
 def _add_views(names, more):
@@ -225,42 +226,43 @@ def read_mods(q, mods):
     return written, found
 
 
-def attention(q, k, v, variant, given, scale):
+def attention(q, k, v, variant, given, scale, deterministic=False):
     """Output and LSE with the functions of a tessera.Variant, whose arguments `given` has by name."""
-    return _call(q, k, v, variant.source, variant.learnable, *read_variant(q, variant, given), scale)
+    given = read_variant(q, variant, given)
+    return _call(q, k, v, variant.source, variant.learnable, *given, scale, deterministic=deterministic)
 
 
-def attention_of_mods(q, k, v, mods, scale, block_mask=None):
+def attention_of_mods(q, k, v, mods, scale, block_mask=None, deterministic=False):
     """Output and LSE with functions of Python. `block_mask` has the lists of the mask's blocks; None where calls make them."""
     written, found = read_mods(q, mods)
     if block_mask is not None:
         _op.check(q, k, v, None)
         block_mask.check(q, k, found)
     given = _captured.list_given(written, found)
-    return _call(q, k, v, written.source, written.learnable, *given, written.names, scale, block_mask)
+    return _call(q, k, v, written.source, written.learnable, *given, written.names, scale, block_mask, deterministic)
 
 
-def keep(source, device, element_type, sizes, learned):
+def keep(source, device, element_type, sizes, learned, deterministic=False):
     """Of attention and of its gradients, (source, lists of blocks that its kernels take): names by what the arguments begin
     with. Sizes are those of `_op.get_sizes`; `learned` are the views that have gradients, None where nothing has."""
     is_cpu = device.type == "cpu"
     forward = _block_lists.keep_forward(source, element_type, sizes, not is_cpu)
     if learned is None:
         return forward, (source, ())
-    fixed, kind = torch.are_deterministic_algorithms_enabled(), Program if is_cpu else _compile.compile
+    fixed, kind = _backward.is_fixed(deterministic), Program if is_cpu else _compile.compile
     return forward, _block_lists.keep_gradients(kind, source, learned, fixed, element_type, sizes[3], sizes[6])
 
 
 @torch.compiler.assume_constant_result
-def _keep(source, device, element_type, sizes, learned):
-    return keep(source, torch.device(device), element_type, sizes, learned)
+def _keep(source, device, element_type, sizes, learned, deterministic):
+    return keep(source, torch.device(device), element_type, sizes, learned, deterministic)
 
 
 def _name_lists(lists):
     return ",".join(f"{name}_lists,{name}_counts" for name, _ in lists)
 
 
-def _call(q, k, v, source, learnable, views, numbers, integers, names, scale, block_mask=None):
+def _call(q, k, v, source, learnable, views, numbers, integers, names, scale, block_mask=None, deterministic=False):
     _op.check_tangents(("q", "k", "v", *_split(names)), q, k, v, *views)
     learned = None
     if torch.is_grad_enabled():
@@ -270,7 +272,7 @@ def _call(q, k, v, source, learnable, views, numbers, integers, names, scale, bl
     gradient_source, lists, gradient_lists, tensors = source, (), (), []
     if block_mask is not None and takes_lists(source):
         of_views = None if learned is None else tuple(_split(learned))
-        forms = _keep(source, str(q.device), TYPES[q.dtype], _op.get_sizes(q, k, v), of_views)
+        forms = _keep(source, str(q.device), TYPES[q.dtype], _op.get_sizes(q, k, v), of_views, deterministic)
         (source, lists), (gradient_source, gradient_lists) = forms
         tensors = block_mask.find([name for _, name in (*lists, *gradient_lists)])
     listed = _name_lists(lists)
@@ -278,5 +280,5 @@ def _call(q, k, v, source, learnable, views, numbers, integers, names, scale, bl
         return forward(q, k, v, [*views, *tensors], numbers, integers, _add_views(names, listed), _fold(source), scale)
     return _Attention.apply(
         q, k, v, _fold(source), listed, _fold(gradient_source), _name_lists(gradient_lists), scale, numbers, integers, names,
-        learned, *views, *tensors,
+        learned, deterministic, *views, *tensors,
     )  # fmt: skip

@@ -38,16 +38,25 @@ def find_form_problem(name, tensor):
     return None
 
 
-def find_other_device(name, tensor, q):
+def check_forms(given):
+    """Refuses tensors by their names that nothing takes for attention, whatever their types are."""
+    for name, tensor in given.items():
+        problem = find_form_problem(name, tensor)
+        if problem is not None:
+            raise problem
+
+
+def find_other_device(name, tensor, q, of_q="q"):
     """That a tensor is not where `q` is, as an exception, or None."""
     if tensor is None or tensor.device == q.device:
         return None
-    return ValueError(f"argument '{name}' is on {tensor.device} and 'q' on {q.device}; they must be equal")
+    return ValueError(f"argument '{name}' is on {tensor.device} and '{of_q}' on {q.device}; they must be equal")
 
 
-def find_problem(q, k, v, alibi):
-    """What keeps every kernel from taking these tensors: an exception, or None."""
-    for name, tensor in (("q", q), ("k", k), ("v", v)):
+def find_problem(q, k, v, alibi, names=_variants.NAMES):
+    """What keeps every kernel from taking these tensors: an exception, or None. `names` are those of the arguments."""
+    of_q, of_alibi = names[0], names[3]
+    for name, tensor in zip(names, (q, k, v)):
         form_problem = find_form_problem(name, tensor)
         if form_problem is not None:
             return form_problem
@@ -55,8 +64,8 @@ def find_problem(q, k, v, alibi):
             other = ", and attention_fp8 e4m3 and e5m2" if tensor.dtype.is_floating_point and tensor.element_size() == 1 else ""
             return TypeError(f"argument '{name}' has type {tensor.dtype}; attention takes float16 and bfloat16{other}")
         if tensor.dtype != q.dtype:
-            return TypeError(f"argument '{name}' has type {tensor.dtype} and 'q' {q.dtype}; they must be equal")
-        device_problem = find_other_device(name, tensor, q)
+            return TypeError(f"argument '{name}' has type {tensor.dtype} and '{of_q}' {q.dtype}; they must be equal")
+        device_problem = find_other_device(name, tensor, q, of_q)
         if device_problem is not None:
             return device_problem
         head_problem = _variants.find_head_problem(name, tensor.shape[3])
@@ -67,7 +76,8 @@ def find_problem(q, k, v, alibi):
                 f"argument '{name}' has stride {tensor.stride(3)} in its last dimension; it must be 1: pass "
                 f"{name}.contiguous()"
             )
-    return find_other_device("alibi", alibi, q) or _variants.find_mismatch(q.shape, k.shape, v.shape, alibi)
+    mismatch = _variants.find_mismatch(q.shape, k.shape, v.shape, alibi, names=names)
+    return find_other_device(of_alibi, alibi, q, of_q) or mismatch
 
 
 def check_tangents(names, *tensors):
@@ -97,10 +107,10 @@ def check_types(given, optional=None):
         raise problem
 
 
-def find_place_problem(q, k, v):
+def find_place_problem(q, k, v, names=_variants.NAMES):
     """What keeps kernels from loading tensors where they lie: an exception, or None. Where it was not asked for, launches
-    refuse the same."""
-    for name, tensor in (("q", q), ("k", k), ("v", v)):
+    refuse the same. `names` are those of the arguments."""
+    for name, tensor in zip(names, (q, k, v)):
         unit = _ROW_BYTES // tensor.element_size()
         steps = [step for step, size in zip(tensor.stride()[:3], tensor.shape) if size > 1]
         if any(step % unit for step in (*steps, tensor.storage_offset())):

@@ -2,12 +2,16 @@
 
 import torch
 
+from .. import _variants
 from . import _bias, _op
-from ._attention import attention
+from ._attention import TORCH_NAMES, attend_as
 
 
 def _refuse(name, value, reason):
     raise NotImplementedError(f"argument '{name}' is {value}; {reason}")
+
+
+_FLASH_NAMES = "q", "k", "v", "alibi_slopes", "softmax_scale"
 
 
 def scaled_dot_product_attention(
@@ -33,22 +37,23 @@ def scaled_dot_product_attention(
 
 
 def _attend(query, key, value, attn_mask, is_causal, scale):
+    _op.check_forms({"query": query, "key": key, "value": value})
     if attn_mask is not None:
         problem = _bias.find_problem("attn_mask", attn_mask, query, key)
         if problem is not None:
             raise problem
         make, kind = (_bias.make_mask, "mask") if attn_mask.dtype is torch.bool else (_bias.make_score, "score")
         mod, arguments = make(attn_mask)
-        return attention(query, key, value, scale=scale, **{f"{kind}_mod": mod, f"{kind}_args": arguments})
+        return attend_as(TORCH_NAMES, query, key, value, scale=scale, **{f"{kind}_mod": mod, f"{kind}_args": arguments})
     if not is_causal:
-        return attention(query, key, value, scale=scale)
+        return attend_as(TORCH_NAMES, query, key, value, scale=scale)
     # Aligned at the first row: keys past the last row are seen by none, rows past the last key see all.
     rows, keys = query.shape[2], key.shape[2]
     if rows == keys:
-        return attention(query, key, value, causal=True, scale=scale)
+        return attend_as(TORCH_NAMES, query, key, value, causal=True, scale=scale)
     if rows < keys:
-        return attention(query, key[:, :, :rows], value[:, :, :rows], causal=True, scale=scale)
-    return attention(query, key, value, window=(None, rows - keys), scale=scale)
+        return attend_as(TORCH_NAMES, query, key[:, :, :rows], value[:, :, :rows], causal=True, scale=scale)
+    return attend_as(TORCH_NAMES, query, key, value, window=(None, rows - keys), scale=scale)
 
 
 def flash_attn_func(
@@ -65,25 +70,35 @@ def flash_attn_func(
     return_attn_probs=False,
 ):
     """flash_attn.flash_attn_func: tensors are [B, S, H, D], masks are aligned at the last row and key. With
-    `return_attn_probs` returns (output, LSE, None). Results are deterministic in any case."""
+    `return_attn_probs` returns (output, LSE, None). Outputs are the same in each run in any case, gradients where
+    `deterministic` asks for it."""
     _op.check_types({"q": q, "k": k, "v": v}, {"alibi_slopes": alibi_slopes})
     if dropout_p:
         _refuse("dropout_p", dropout_p, "no kernel drops weights: pass 0")
     if alibi_slopes is not None and alibi_slopes.dim() != 1:
         _refuse("alibi_slopes", f"of shape {tuple(alibi_slopes.shape)}", "kernels take one slope for each head")
-    results = attention(
+    _op.check_forms({"q": q, "k": k, "v": v})
+    _variants.read_window(causal, window_size, "window_size")
+    results = attend_as(
+        _FLASH_NAMES,
         q,
         k,
         v,
         causal=causal,
         window=window_size,
-        softcap=softcap,
+        softcap=_read_softcap(softcap),
         alibi=alibi_slopes,
         scale=softmax_scale,
         layout="BSHD",
         return_lse=return_attn_probs,
+        deterministic=deterministic,
     )
     return (*results, None) if return_attn_probs else results
+
+
+def _read_softcap(softcap):
+    """A bound of scores that is below 0 means none, as in flash_attn."""
+    return 0.0 if isinstance(softcap, (int, float)) and softcap < 0 else softcap
 
 
 def _unpack(name, packed, count):

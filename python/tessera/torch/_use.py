@@ -7,6 +7,7 @@ from torch.nn.attention import flex_attention as flex
 
 from .. import _variants
 from . import _captured, _flex, _op, _originals
+from ._attention import TORCH_NAMES
 
 
 def _find_reason(query, key, value, attn_mask, dropout_p, scale, enable_gqa):
@@ -23,7 +24,7 @@ def _find_reason(query, key, value, attn_mask, dropout_p, scale, enable_gqa):
 
 def _find_flex_reason(query, key, value, score_mod, block_mask, scale, *rest):
     """Why a call of flex_attention is left to torch; None when it is not."""
-    problem = _flex.find_problem(query, key, block_mask, *rest)
+    problem = _find_argument_problem(query, key, value, scale) or _flex.find_problem(query, key, block_mask, *rest)
     if problem is not None:
         return str(problem)
     reason = _find_tensor_reason(query, key, value, scale)
@@ -35,18 +36,29 @@ def _find_flex_reason(query, key, value, score_mod, block_mask, scale, *rest):
     return _captured.find(query.device, score_mod, (), mask_mod, ())[0].problem
 
 
+def _find_argument_problem(query, key, value, scale):
+    problem = _op.find_type_problem({"query": query, "key": key, "value": value})
+    if problem is not None or scale is None:
+        return problem
+    return _variants.find_scale_problem(scale)
+
+
 def _find_tensor_reason(query, key, value, scale):
-    problem = None if scale is None else _variants.find_scale_problem(scale)
+    problem = _find_argument_problem(query, key, value, scale)
     if problem is not None:
         return str(problem)
     if not _op.runs_on(query.device):
         return f"the device is {query.device.type}, or not of compute capability 9.0"
     if query.dim() != 4:
         return f"query has {query.dim()} dimensions"
-    problem = _op.find_problem(query, key, value, None)
+    problem = _op.find_problem(query, key, value, None, TORCH_NAMES)
     if problem is None and not torch.compiler.is_compiling():
-        problem = _op.find_place_problem(query, key, value)
+        problem = _op.find_place_problem(query, key, value, TORCH_NAMES)
     return None if problem is None else str(problem)
+
+
+# Those that have begun and were not stopped.
+_lasting = []
 
 
 class Use:
@@ -60,6 +72,7 @@ class Use:
         self.taken, self.left = 0, collections.Counter()
         torch.nn.functional.scaled_dot_product_attention = self._call
         flex.flex_attention = self._call_flex
+        _lasting.append(self)
 
     def _count(self, reason):
         if torch.compiler.is_compiling():
@@ -97,9 +110,19 @@ class Use:
         )
 
     def stop(self):
-        """Gives torch its functions back."""
-        torch.nn.functional.scaled_dot_product_attention = self._original
-        flex.flex_attention = self._original_flex
+        """Gives torch the functions back that it had before. Others of these that began since go on."""
+        if self not in _lasting:
+            return
+        _lasting.remove(self)
+        if torch.nn.functional.scaled_dot_product_attention == self._call:
+            torch.nn.functional.scaled_dot_product_attention = self._original
+        if flex.flex_attention == self._call_flex:
+            flex.flex_attention = self._original_flex
+        for other in _lasting:
+            if other._original == self._call:
+                other._original = self._original
+            if other._original_flex == self._call_flex:
+                other._original_flex = self._original_flex
 
     def __enter__(self):
         return self
