@@ -16,22 +16,30 @@ static llvm::Error refuse(StringRef name, const llvm::Twine &reason) {
 /// Words of C11 and C++20, and `main`, whose arguments are others.
 static bool isReserved(StringRef name) {
   static const llvm::StringSet<> words = {
-      "alignas",       "alignof",      "and",        "and_eq",    "asm",       "auto",
-      "bitand",        "bitor",        "bool",       "break",     "case",      "catch",
-      "char",          "char16_t",     "char32_t",   "char8_t",   "class",     "co_await",
-      "co_return",     "co_yield",     "compl",      "concept",   "const",     "const_cast",
-      "consteval",     "constexpr",    "constinit",  "continue",  "decltype",  "default",
-      "delete",        "do",           "double",     "dynamic_cast", "else",   "enum",
-      "explicit",      "export",       "extern",     "false",     "float",     "for",
-      "friend",        "goto",         "if",         "inline",    "int",       "long",
-      "main",          "mutable",      "namespace",  "new",       "noexcept",  "not",
-      "not_eq",        "nullptr",      "operator",   "or",        "or_eq",     "private",
-      "protected",     "public",       "register",   "reinterpret_cast", "requires", "restrict",
-      "return",        "short",        "signed",     "sizeof",    "static",    "static_assert",
-      "static_cast",   "struct",       "switch",     "template",  "this",      "thread_local",
-      "throw",         "true",         "try",        "typedef",   "typeid",    "typename",
-      "union",         "unsigned",     "using",      "virtual",   "void",      "volatile",
-      "wchar_t",       "while",        "xor",        "xor_eq"};
+      "alignas",     "alignof",      "and",       "and_eq",
+      "asm",         "auto",         "bitand",    "bitor",
+      "bool",        "break",        "case",      "catch",
+      "char",        "char16_t",     "char32_t",  "char8_t",
+      "class",       "co_await",     "co_return", "co_yield",
+      "compl",       "concept",      "const",     "const_cast",
+      "consteval",   "constexpr",    "constinit", "continue",
+      "decltype",    "default",      "delete",    "do",
+      "double",      "dynamic_cast", "else",      "enum",
+      "explicit",    "export",       "extern",    "false",
+      "float",       "for",          "friend",    "goto",
+      "if",          "inline",       "int",       "long",
+      "main",        "mutable",      "namespace", "new",
+      "noexcept",    "not",          "not_eq",    "nullptr",
+      "operator",    "or",           "or_eq",     "private",
+      "protected",   "public",       "register",  "reinterpret_cast",
+      "requires",    "restrict",     "return",    "short",
+      "signed",      "sizeof",       "static",    "static_assert",
+      "static_cast", "struct",       "switch",    "template",
+      "this",        "thread_local", "throw",     "true",
+      "try",         "typedef",      "typeid",    "typename",
+      "union",       "unsigned",     "using",     "virtual",
+      "void",        "volatile",     "wchar_t",   "while",
+      "xor",         "xor_eq"};
   return words.contains(name);
 }
 
@@ -45,17 +53,19 @@ static bool isInLibrary(StringRef name) {
 static bool isWordCharacter(char c) { return llvm::isAlnum(c) || c == '_'; }
 
 llvm::Error tessera::checkFunctionName(StringRef name) {
-  constexpr StringRef hint =
-      "give -o a name of letters, digits and underscores, with .c";
+  constexpr StringRef hint = "give -o a name of letters, digits and underscores, with .c";
   if (name.empty() || llvm::isDigit(name[0]) || !llvm::all_of(name, isWordCharacter))
     return refuse(name, "is to name a function of C: " + hint);
   if (isReserved(name))
     return refuse(name, "is to name a function, and is a word of C or C++: give -o another name");
   if (isInLibrary(name))
-    return refuse(name, "is to name a function, and the C library has one of that name: give -o another name");
+    return refuse(
+        name,
+        "is to name a function, and the C library has one of that name: give -o another name");
   // Of two underscores, or one and a capital, are names of compilers and their libraries.
   if (name.contains("__") || (name[0] == '_' && name.size() > 1 && llvm::isUpper(name[1])))
-    return refuse(name, "is to name a function, and is reserved for compilers: give -o another name");
+    return refuse(name,
+                  "is to name a function, and is reserved for compilers: give -o another name");
   return llvm::Error::success();
 }
 

@@ -244,12 +244,34 @@ static bool differInRegisters(ScheduleAttr a, ScheduleAttr b) {
   return fields.get(a.getContext()) == b;
 }
 
+/// Whether `other` differs in the registers of its producers and is else what spilled.
+static bool differInProducers(ScheduleAttr spilled, ScheduleAttr other) {
+  tile::ScheduleFields fields = spilled.getFields();
+  fields.producerRegisters = other.getProducerRegisters();
+  return fields.get(spilled.getContext()) == other;
+}
+
+/// Whether threads of `other` hold all that consumers of `spilled` do, and the sums that a role of
+/// its own makes there, in no more registers.
+static bool holdsMore(ScheduleAttr other, ScheduleAttr spilled) {
+  return spilled.getPlacement() == tile::PlacementKind::apart &&
+         other.getPlacement() == tile::PlacementKind::rows &&
+         other.getConsumers() == spilled.getConsumers() &&
+         *other.getConsumerRegisters() <= *spilled.getConsumerRegisters();
+}
+
 namespace {
 /// The schedules that are left to try, the most preferred first. A program that spills does so with
-/// fewer registers too; how much it spills says where to look.
+/// fewer registers too; how much it spills says where to look. One with a producer goes before all
+/// without, in which each load waits for its memory.
 class Remaining {
 public:
-  explicit Remaining(SmallVector<ScheduleAttr> all) : schedules(std::move(all)) {}
+  explicit Remaining(SmallVector<ScheduleAttr> all) : schedules(std::move(all)) {
+    if (!schedules.empty() && schedules.front() && schedules.front().getWarpSpecialize() == true)
+      llvm::stable_sort(schedules, [](ScheduleAttr a, ScheduleAttr b) {
+        return a.getWarpSpecialize() == true && b.getWarpSpecialize() != true;
+      });
+  }
 
   bool isEmpty() const { return schedules.empty(); }
   ScheduleAttr take();
@@ -290,9 +312,12 @@ ScheduleAttr Remaining::take() {
 void Remaining::refuse(ScheduleAttr tried, unsigned spilledBytes) {
   if (!spilledBytes || !tried)
     return;
+  // As many bytes with more registers for producers are not theirs.
+  bool isOfConsumers = spilled && bytes == spilledBytes && differInProducers(spilled, tried);
   llvm::erase_if(schedules, [&](ScheduleAttr other) {
-    return differInRegisters(tried, other) &&
-           *other.getConsumerRegisters() <= *tried.getConsumerRegisters();
+    return (differInRegisters(tried, other) &&
+            *other.getConsumerRegisters() <= *tried.getConsumerRegisters()) ||
+           (isOfConsumers && (differInProducers(tried, other) || holdsMore(other, tried)));
   });
   spilled = tried;
   bytes = spilledBytes;
