@@ -179,8 +179,8 @@ def OrderLoads : Pass<"hop-order-loads", "::tessera::hop::KernelOp"> {
     step needs to begin. So in a loop of a role of one thread such loads go first, and those into a single slot behind them.
 
     Only loads with nothing but arithmetic between them change places. A pipe that a step fills more often than it has slots waits
-    for its own step, and no load passes those into it. That all roles still go on is proved by `hop-check-pipes`, which runs behind
-    this pass.
+    for its own step, and no load passes those into it. The loads of a pipe keep their order, so that its protocol stays what it was;
+    whether the roles of a kernel all go on, the protocols of its pipes decide together.
 
     ```mlir
     !Two = !hop.pipe<tensor<64x64xbf16>, 2>
@@ -209,8 +209,8 @@ def ReleaseLate : Pass<"hop-release-late", "::tessera::hop::KernelOp"> {
     shared memory before the next one begins. Where the pipe has three slots or more, the next copy begins first, and the thread then
     waits for all but that one. Behind the last of them it waits for all.
 
-    Of two slots none would be left for who fills them, while one copy reads and the next one begins. That all roles still go on is
-    proved by `hop-check-pipes`, which runs behind this pass.
+    Of two slots none would be left for who fills them, while one copy reads and the next one begins. Each slot is still given back
+    once and in its turn; whether the roles of a kernel all go on, the protocols of its pipes decide together.
 
     ```mlir
     !Pipe = !hop.pipe<tensor<64x32xf32>, 3>
