@@ -9,8 +9,8 @@ found by the environment variable TESSERA_LIBRARY (a file or a directory), besid
 the build tree around it.
 """
 
-from ._compile import Diagnostic, compile, kernel
-from ._errors import BundleError, CompileError, DeviceError, DriverError, Error, LibraryError
+from ._compile import compile, kernel
+from ._errors import BundleError, CompileError, DeviceError, Diagnostic, DriverError, Error, LibraryError
 from ._explain import explain
 from ._kernel import Bundle, Choice, Kernel, load
 from ._program import Program
@@ -57,7 +57,7 @@ __all__ = [
 ]
 
 
-def load_ipython_extension(shell):
+def load_ipython_extension(shell: object) -> None:
     """What `%load_ext tessera` calls: cells that begin with `%%tile` are compiled then."""
     from . import _notebook
 

@@ -1,6 +1,7 @@
 """Compiling sources through libtessera (tessera-c/Compiler.h), with a cache in memory and on disk."""
 
-import collections
+from __future__ import annotations
+
 import ctypes
 import functools
 import hashlib
@@ -10,27 +11,18 @@ import os
 import re
 import sys
 import threading
+from collections.abc import Callable, Mapping
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_void_p
 
-from . import _cache, _library, _own
-from ._errors import BundleError, CompileError, LibraryError
-from ._kernel import Bundle
+from . import _cache, _library, _own, _typing
+from ._errors import BundleError, CompileError, Diagnostic, LibraryError
+from ._kernel import Bundle, Kernel
 
 # Bundles kept in memory; the oldest is dropped first.
 _MAX_BUNDLES = 256
 
 _STATUSES = {2: "usage", 3: "source", 4: "toolchain"}
 _SEVERITIES = ("error", "warning", "remark", "note")
-
-
-class Diagnostic(collections.namedtuple("Diagnostic", "severity file line column message notes")):
-    """A message of the compiler. `line` and `column` count from 1 and are 0 when unknown."""
-
-    __slots__ = ()
-
-    def __str__(self):
-        place = f"{self.file}:{self.line}:{self.column}: " if self.line else f"{self.file}: " if self.file else ""
-        return "\n".join([f"{place}{self.severity}: {self.message}", *map(str, self.notes)])
 
 
 class _Define(ctypes.Structure):
@@ -445,22 +437,22 @@ def to_texts(parameters):
 
 
 def compile(
-    path_or_source,
-    kernel=None,
-    schedule=None,
+    path_or_source: str | os.PathLike[str],
+    kernel: str | None = None,
+    schedule: str | dict[str, _typing.Any] | None = None,
     *,
-    image="cubin",
-    ptxas=None,
-    cache=True,
-    on_diagnostic=None,
-    database=None,
-    gpu=None,
-    shape=None,
-    shape_class=None,
-    instrument=None,
-    alternatives=None,
-    **parameters,
-):
+    image: _typing.Literal["cubin", "ptx"] = "cubin",
+    ptxas: str | os.PathLike[str] | None = None,
+    cache: bool = True,
+    on_diagnostic: Callable[[Diagnostic], object] | None = None,
+    database: str | os.PathLike[str] | _typing.Literal[False] | None = None,
+    gpu: str | None = None,
+    shape: Mapping[str, int] | None = None,
+    shape_class: str | None = None,
+    instrument: str | None = None,
+    alternatives: bool | None = None,
+    **parameters: object,
+) -> Kernel:
     """Compiles a `.tile` source to a Kernel.
 
     path_or_source: a path, or the text of a source (a string with a line break).
@@ -558,7 +550,7 @@ def _find_or_compile(source, file_name, request, cache, on_diagnostic):
     return bundle
 
 
-def kernel(name, **options):
+def kernel(name: str, **options: _typing.Any) -> Kernel:
     """Compiles a kernel that ships with the package, by name: kernel("attention_fwd", D=64, CAUSAL=True).
 
     Options and exceptions are those of `compile`; ValueError for a name that does not ship.

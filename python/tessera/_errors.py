@@ -1,8 +1,28 @@
-"""The exceptions of the package.
+"""The exceptions of the package, and the messages of the compiler that they hold.
 
 Arguments that do not fit a kernel raise Python's own TypeError (kind or element type) or ValueError
 (shape, strides, device, address).
 """
+
+from __future__ import annotations
+
+import collections
+
+
+class Diagnostic(collections.namedtuple("Diagnostic", "severity file line column message notes")):
+    """A message of the compiler. `line` and `column` count from 1 and are 0 when unknown."""
+
+    __slots__ = ()
+    severity: str
+    file: str
+    line: int
+    column: int
+    message: str
+    notes: tuple[Diagnostic, ...]
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}:{self.column}: " if self.line else f"{self.file}: " if self.file else ""
+        return "\n".join([f"{place}{self.severity}: {self.message}", *map(str, self.notes)])
 
 
 class Error(RuntimeError):
@@ -32,7 +52,7 @@ class CompileError(Error):
     missing or refused its input); `diagnostics` lists what was reported.
     """
 
-    def __init__(self, message, status, diagnostics):
+    def __init__(self, message: str, status: str, diagnostics: list[Diagnostic]) -> None:
         super().__init__(message)
         self.status = status
         self.diagnostics = diagnostics

@@ -1,13 +1,18 @@
 """Pages that show what the compiler made of a source (tessera_explain of tessera-c/Compiler.h)."""
 
+from __future__ import annotations
+
 import ctypes
 import functools
 import html
 import json
+import os
 import re
+from collections.abc import Callable, Mapping
 from ctypes import POINTER, c_char_p, c_int, c_size_t, c_void_p
 
-from . import _compile, _library
+from . import _compile, _library, _typing
+from ._errors import Diagnostic
 
 
 @functools.lru_cache(maxsize=None)
@@ -26,19 +31,19 @@ def _explainer():
 
 
 def explain(
-    path_or_source,
-    kernel=None,
-    schedule=None,
+    path_or_source: str | os.PathLike[str],
+    kernel: str | None = None,
+    schedule: str | dict[str, _typing.Any] | None = None,
     *,
-    scalars=None,
-    on_diagnostic=None,
-    ptxas=None,
-    database=None,
-    gpu=None,
-    shape=None,
-    shape_class=None,
-    **parameters,
-):
+    scalars: Mapping[str, float] | None = None,
+    on_diagnostic: Callable[[Diagnostic], object] | None = None,
+    ptxas: str | os.PathLike[str] | None = None,
+    database: str | os.PathLike[str] | _typing.Literal[False] | None = None,
+    gpu: str | None = None,
+    shape: Mapping[str, int] | None = None,
+    shape_class: str | None = None,
+    **parameters: object,
+) -> str:
     """The text of an HTML page that shows a source, its IR after each pass, its masks, schedule and machine code.
 
         pathlib.Path("page.html").write_text(tessera.explain("kernels/attention_fwd.tile", D=64, CAUSAL=True))

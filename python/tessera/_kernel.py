@@ -1,5 +1,7 @@
 """Bundles and kernels: launching compiled code."""
 
+from __future__ import annotations
+
 import collections
 import ctypes
 import json
@@ -11,7 +13,7 @@ import sys
 import threading
 from ctypes import c_int64, c_void_p
 
-from . import _exchange, _library, _tensor
+from . import _exchange, _library, _tensor, _typing
 from ._errors import BundleError
 
 _INTEGER_RANGES = {"i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1)}
@@ -21,8 +23,13 @@ _MAX_SIGNATURES = 1024
 _NOTHING_KNOWN = ((None,) * 5,)
 
 
-#: Which of its alternatives a kernel launches: name, position, and the microseconds that each is expected to take by name.
-Choice = collections.namedtuple("Choice", "name index microseconds")
+class Choice(collections.namedtuple("Choice", "name index microseconds")):
+    """Which of its alternatives a kernel launches: name, position, and the microseconds that each may take, by name."""
+
+    __slots__ = ()
+    name: str
+    index: int
+    microseconds: dict[str, float]
 
 
 class _Signature:
@@ -163,7 +170,7 @@ class Bundle:
     `source` is the path of a bundle, or its text as bytes. Raises BundleError.
     """
 
-    def __init__(self, source):
+    def __init__(self, source: str | os.PathLike[str] | bytes) -> None:
         library = _library.runtime()
         if not isinstance(source, bytes):
             try:
@@ -176,24 +183,24 @@ class Bundle:
         self._handle = _BundleHandle(handle.value)
         data = json.loads(source)
         #: The values of the source's parameters, by name.
-        self.parameters = data.get("parameters", {})
-        self.target = data["target"]
+        self.parameters: dict[str, _typing.Any] = data.get("parameters", {})
+        self.target: str = data["target"]
         #: Those of kernels that are alternatives, by name.
-        self.parameters_of = {
+        self.parameters_of: dict[str, dict[str, _typing.Any]] = {
             alternative["kernel"]: alternative["parameters"]
             for choice in data.get("choices", ())
             for alternative in choice["alternatives"]
             if "parameters" in alternative
         }
         #: Kernel objects by name, behind the kernels the sequences and choices.
-        self.kernels = {}
+        self.kernels: dict[str, Kernel] = {}
         for index in range(library.tessera_bundle_kernel_count(handle)):
             kernel = c_void_p()
             _library.check(library.tessera_bundle_kernel_at(handle, index, ctypes.byref(kernel)))
             loaded = Kernel(self, kernel)
             self.kernels[loaded.name] = loaded
 
-    def kernel(self, name=None):
+    def kernel(self, name: str | None = None) -> Kernel:
         """The kernel, sequence or choice of a name; otherwise the only sequence or choice, or where there is none the only
         kernel. Raises ValueError."""
         several = {"launches", "alternatives"}
@@ -234,15 +241,15 @@ class Kernel:
     overlap), DeviceError, DriverError.
     """
 
-    def __init__(self, bundle, handle):
+    def __init__(self, bundle: Bundle, handle: c_void_p) -> None:
         library = _library.runtime()
         self.bundle = bundle
         self._bundle_handle = bundle._handle  # The kernel is part of it.
         self._handle = handle.value
         self._library_launch = library.tessera_kernel_launch
         #: The entry of the bundle: arguments, launch parameters, grid and so on.
-        self.description = json.loads(library.tessera_kernel_description(handle))
-        self.name = self.description["name"]
+        self.description: dict[str, _typing.Any] = json.loads(library.tessera_kernel_description(handle))
+        self.name: str = self.description["name"]
         self._entries = self.description["arguments"]
         self._names = [entry["name"] for entry in self._entries]
         self._count = len(self._entries)
@@ -253,31 +260,31 @@ class Kernel:
         self._local = threading.local()
 
     @property
-    def names(self):
+    def names(self) -> tuple[str, ...]:
         """The names of the arguments, in their order."""
         return tuple(self._names)
 
     @property
-    def report(self):
+    def report(self) -> dict[str, _typing.Any]:
         """What the compiler reports: registers, shared memory, spills, instruction counts."""
         return self.description.get("report", {})
 
     @property
-    def schedule(self):
+    def schedule(self) -> str:
         """The schedule, as text."""
         return self.description.get("schedule", "")
 
     @property
-    def parameters(self):
+    def parameters(self) -> dict[str, _typing.Any]:
         """The values of the source's parameters, by name; of a choice those of its first alternative."""
         return self.bundle.parameters_of.get(self.name, self.bundle.parameters)
 
     @property
-    def alternatives(self):
+    def alternatives(self) -> tuple[str, ...]:
         """The names of the kernels among which a choice chooses; empty for others."""
         return tuple(entry["kernel"] for entry in self.description.get("alternatives", ()))
 
-    def alternative(self, which):
+    def alternative(self, which: str | int) -> Kernel:
         """The kernel of a choice with a name or at a position. Raises ValueError."""
         names = self.alternatives
         if isinstance(which, str) and which in names:
@@ -287,7 +294,7 @@ class Kernel:
             raise ValueError(f"{self.name} has no alternative {which!r}; {known}")
         return self.bundle.kernels[names[which]]
 
-    def choice(self, /, **extents):
+    def choice(self, /, **extents: int) -> Choice:
         """Which alternative a call with these extents launches, as a Choice. Expected times are those on the GPU for which
         the bundle was compiled; infinity stands for a kernel that does not take the extents.
 
@@ -306,7 +313,7 @@ class Kernel:
         _library.check(ask(self._handle, values, len(dims), ctypes.byref(index), times))
         return Choice(names[index.value], index.value, dict(zip(names, times)))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         arguments = ", ".join(
             (
                 f"{entry['name']}: {entry['type']}"
@@ -317,7 +324,7 @@ class Kernel:
         )
         return f"<tessera kernel {self.name}({arguments})>"
 
-    def grid(self, device=_library.CURRENT_DEVICE, /, **dims):
+    def grid(self, device: int = _library.CURRENT_DEVICE, /, **dims: int) -> tuple[int, int, int]:
         """The blocks of a launch, (x, y, z), for extents by name.
 
         The grid of a persistent kernel depends on the device. Raises TypeError, ValueError (a sequence), DeviceError,
@@ -347,11 +354,11 @@ class Kernel:
         _library.check(capacity(self._handle, _check_device(device), ctypes.byref(blocks)))
         return blocks.value
 
-    def prepare(self, device=_library.CURRENT_DEVICE):
+    def prepare(self, device: int = _library.CURRENT_DEVICE) -> None:
         """Loads the code on a device, so that the first launch does not."""
         _library.check(_library.runtime().tessera_kernel_prepare(self._handle, _check_device(device)))
 
-    def read_timeline(self, device=_library.CURRENT_DEVICE, stream=None):
+    def read_timeline(self, device: int = _library.CURRENT_DEVICE, stream: object = None) -> bytes:
         """What launches on a stream have recorded since the last call, as bytes for `tessera trace --bundle`.
 
         For kernels compiled with --instrument=timeline; ValueError for others. Waits for the device.
@@ -363,7 +370,7 @@ class Kernel:
         _library.check(read(self._handle, device, stream, memory, ctypes.byref(size)))
         return memory.raw
 
-    def workspace_bytes(self, *arguments, **named):
+    def workspace_bytes(self, *arguments: object, **named: object) -> int:
         """The bytes of memory that a call with these arguments needs for the workspaces of a sequence; 0 of a kernel."""
         arguments = self._bind(arguments, named)
         binding, size = _tensor.torch_binding(), ctypes.c_size_t()
@@ -376,7 +383,14 @@ class Kernel:
         _library.check(ask(self._handle, signature.address, self._count, ctypes.byref(size)))
         return size.value
 
-    def __call__(self, *arguments, stream=None, workspace=None, alternative=None, **named):
+    def __call__(
+        self,
+        *arguments: object,
+        stream: object = None,
+        workspace: object = None,
+        alternative: str | int | None = None,
+        **named: object,
+    ) -> None:
         if alternative is not None:
             return self.alternative(alternative)(*arguments, stream=stream, workspace=workspace, **named)
         if named or len(arguments) != self._count:
@@ -522,6 +536,6 @@ class Kernel:
         raise TypeError(f"{self.name}() misses {', '.join(missing)}; it takes {', '.join(names)}")
 
 
-def load(path, kernel=None):
+def load(path: str | os.PathLike[str] | bytes, kernel: str | None = None) -> Kernel:
     """The kernel of a bundle file, by name when there are several. Raises BundleError, ValueError."""
     return Bundle(path).kernel(kernel)

@@ -1,8 +1,12 @@
 """Functions of traced values, by their names in Python and in torch; those without a leading underscore take arrays of numpy
 too."""
 
-import operator
+from __future__ import annotations
 
+import operator
+from collections.abc import Callable
+
+from . import _typing
 from ._trace import FUNCTIONS, Value, binary, common, fail
 
 
@@ -11,8 +15,8 @@ def _find_function(*values):
     return next((value.function for value in values if isinstance(value, Value)), None)
 
 
-def _unary(name, operation):
-    def apply(x):
+def _unary(name: str, operation: str) -> Callable[[_typing.Any], _typing.Any]:
+    def apply(x: _typing.Any) -> _typing.Any:
         if isinstance(x, Value):
             value = x.function.cast(x, "f32")
             return x.function.emit("f32", f"{operation} {value.name} : f32")
@@ -33,7 +37,7 @@ exp, exp2, log, log2, sqrt, rsqrt, sin, cos, floor, ceil = (
 tanh = _unary("tanh", "math.tanh")
 
 
-def fast_tanh(x):
+def fast_tanh(x: _typing.Any) -> _typing.Any:
     """tanh to 2^-11 of itself, by one instruction."""
     if not isinstance(x, Value):
         return tanh(x)
@@ -41,7 +45,7 @@ def fast_tanh(x):
     return x.function.emit("f32", f"math.tanh {value.name} fastmath<afn> : f32")
 
 
-def where(condition, a, b):
+def where(condition: _typing.Any, a: _typing.Any, b: _typing.Any) -> _typing.Any:
     """`a` where the condition holds, else `b`."""
     function = _find_function(condition, a, b)
     if function is None:
@@ -55,8 +59,8 @@ def where(condition, a, b):
     return function.emit(kind, f"arith.select {condition.name}, {a.name}, {b.name} : {kind}")
 
 
-def _extreme(name, operation):
-    def apply(a, b):
+def _extreme(name: str, operation: str) -> Callable[[_typing.Any, _typing.Any], _typing.Any]:
+    def apply(a: _typing.Any, b: _typing.Any) -> _typing.Any:
         function = _find_function(a, b)
         if function is not None:
             return binary(function, operation, a, b)

@@ -1,12 +1,15 @@
 """Kernels as their source says them: run on the CPU, without compiling (tessera-c/Program.h)."""
 
+from __future__ import annotations
+
 import ctypes
 import functools
 import json
 import operator
+import os
 from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_void_p
 
-from . import _compile, _library
+from . import _compile, _library, _typing
 from ._errors import CompileError
 
 
@@ -69,7 +72,9 @@ class Program:
     the order of sums. Raises CompileError, TypeError, ValueError, LibraryError.
     """
 
-    def __init__(self, path_or_source, kernel=None, **parameters):
+    def __init__(
+        self, path_or_source: str | os.PathLike[str], kernel: str | None = None, **parameters: object
+    ) -> None:
         self._handle = c_void_p()
         self._library = _interpreter()
         source, self._file_name = _compile._read_source(path_or_source)
@@ -80,17 +85,17 @@ class Program:
         )  # fmt: skip
         collector.check(status, self._file_name)
 
-    def __del__(self):
+    def __del__(self) -> None:
         if getattr(self, "_handle", None):
             self._library.tessera_program_destroy(self._handle)
 
     @functools.cached_property
-    def names(self):
+    def names(self) -> tuple[str, ...]:
         """The names of the arguments, in their order."""
         name, count = self._library.tessera_program_argument_name, self._library.tessera_program_argument_count
         return tuple(name(self._handle, i).decode() for i in range(count(self._handle)))
 
-    def __call__(self, *arguments, **named):
+    def __call__(self, *arguments: object, **named: object) -> None:
         arguments = arguments + self._order(arguments, named) if named else arguments
         array, keep = (_library.Argument * len(arguments))(), []
         for position, (argument, value) in enumerate(zip(array, arguments)):
@@ -141,7 +146,7 @@ class Program:
         argument.type, argument.rank = _library.ELEMENT_TYPES[element], len(shape)
         return extents, steps
 
-    def shape_class(self, **extents):
+    def shape_class(self, **extents: int) -> str | None:
         """The class of shapes of a launch, for `compile(shape_class=)`; None when the extents do not decide it."""
         array = _compile._make_extents(extents)
         name = self._library.tessera_program_shape_class(
@@ -150,12 +155,12 @@ class Program:
         return name and name.decode()
 
     @functools.cached_property
-    def parameters(self):
+    def parameters(self) -> dict[str, _typing.Any]:
         """The values of the source's parameters, by name."""
         return json.loads(self._library.tessera_program_parameters(self._handle))
 
     @functools.cached_property
-    def loose_visits(self):
+    def loose_visits(self) -> str:
         """Why the interval of blocks that a mask's comparisons leave may have others; "" where it has none."""
         return self._library.tessera_program_loose_visits(self._handle).decode()
 

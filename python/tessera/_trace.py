@@ -1,11 +1,14 @@
 """Python functions of scores and indices as functions of a `.tile` source."""
 
+from __future__ import annotations
+
 import functools
 import math
 import operator
 import sys
 import threading
 
+from . import _typing
 from ._errors import Error
 
 
@@ -485,7 +488,7 @@ def length_of(function, dim):
     return function.emit("i32", f"arith.index_cast {extent.name} : index to i32")
 
 
-def length(name):
+def length(name: str) -> _typing.Any:
     """The extent of a dimension of the kernel: "SQ" queries, "SK" keys, "H" heads, "B" batches."""
     where = getattr(_state, "current", None)
     if not isinstance(where, Function):

@@ -1,10 +1,14 @@
 """Attention whose scores and masks are Python functions: sources that import `attention.tile`."""
 
+from __future__ import annotations
+
 import re
 import types
+from collections.abc import Callable, Mapping, Sequence
 
-from . import _compile, _explain, _mask_parts, _trace
+from . import _compile, _explain, _mask_parts, _trace, _typing
 from ._errors import CompileError
+from ._kernel import Kernel
 from ._program import Program, find_fact
 
 # What a source of a variant begins with: its template.
@@ -107,11 +111,15 @@ class Mask:
     view of float32, as ("H",).
     """
 
-    def __init__(self, function, **arguments):
+    def __init__(
+        self, function: Callable[..., _typing.Any], **arguments: type[float] | type[int] | tuple[str | int, ...]
+    ) -> None:
         self.function, self.arguments = function, arguments
-        self.__name__ = getattr(function, "__name__", "mask")
+        self.__name__: str = getattr(function, "__name__", "mask")
 
-    def __call__(self, b, h, q, k, **arguments):
+    def __call__(
+        self, b: _typing.Any, h: _typing.Any, q: _typing.Any, k: _typing.Any, **arguments: _typing.Any
+    ) -> _typing.Any:
         return self.function(b, h, q, k, **{name: arguments[name] for name in self.arguments})
 
     def _combine(self, other, name, operation):
@@ -123,13 +131,13 @@ class Mask:
         combined.__name__ = f"{self.__name__}_{name}_{other.__name__}"
         return Mask(combined, **_merge(self.arguments, other.arguments))
 
-    def __and__(self, other):
+    def __and__(self, other: Mask | Callable[..., _typing.Any]) -> Mask:
         return self._combine(other, "and", lambda a, b: a & b)
 
-    def __or__(self, other):
+    def __or__(self, other: Mask | Callable[..., _typing.Any]) -> Mask:
         return self._combine(other, "or", lambda a, b: a | b)
 
-    def __invert__(self):
+    def __invert__(self) -> Mask:
         def opposite(b, h, q, k, **arguments):
             return ~self(b, h, q, k, **arguments)
 
@@ -219,7 +227,14 @@ class Variant:
     TraceError, with the line, for anything else.
     """
 
-    def __init__(self, score=None, mask=None, visits=None, sink=None, **arguments):
+    def __init__(
+        self,
+        score: Callable[..., _typing.Any] | None = None,
+        mask: Mask | Callable[..., _typing.Any] | None = None,
+        visits: _typing.Literal["interval", "list"] | None = None,
+        sink: Callable[..., _typing.Any] | None = None,
+        **arguments: type[float] | type[int] | tuple[str | int, ...],
+    ) -> None:
         if score is None and mask is None and sink is None:
             raise ValueError("a variant has a score, a mask or a sink")
         if visits not in (None, "interval", "list"):
@@ -228,7 +243,7 @@ class Variant:
         self.arguments = _merge(arguments, mask.arguments if isinstance(mask, Mask) else {})
         _check_arguments(self.arguments)
         #: The names of views with whose elements the score or the sink computes, so that they may have gradients.
-        self.learnable = ()
+        self.learnable: tuple[str, ...] = ()
         parts = self._write_functions()
         functions, places = _join(parts)
         settings = ""
@@ -248,7 +263,7 @@ class Variant:
         if sink is not None:
             settings = _SINK + (settings or "\n")
         #: The text of the source, for `compile` and for a file.
-        self.source = _HEAD.format("attention") + settings + functions
+        self.source: str = _HEAD.format("attention") + settings + functions
         self._places = [""] * (2 + settings.count("\n")) + places
 
     def _arguments_of(self, function):
@@ -285,7 +300,7 @@ class Variant:
         body = "\n".join(self._of_mask[1:])
         return "head" if re.search(r"%h\b", body) else "batch" if re.search(r"%b\b", body) else "one"
 
-    def check(self):
+    def check(self) -> None:
         """Raises TraceError, with the line of Python, for what the compiler refuses whatever the parameters are."""
         def find():
             self.program()
@@ -299,7 +314,9 @@ class Variant:
                 raise
             raise _trace.TraceError(f"{self._places[first.line - 1]}{first.message}") from None
 
-    def sort_arguments(self, given):
+    def sort_arguments(
+        self, given: Mapping[str, _typing.Any]
+    ) -> tuple[dict[str, _typing.Any], dict[str, float], dict[str, int]]:
         """(views, numbers, integers) by name, of what is given for the further arguments. Raises TypeError."""
         for name in (*given, *self.arguments):
             if name not in given or name not in self.arguments:
@@ -310,19 +327,19 @@ class Variant:
             parts[kind if kind in (float, int) else None][name] = given[name]
         return parts[None], parts[float], parts[int]
 
-    def asks_for(self, name):
+    def asks_for(self, name: str) -> bool:
         """Whether the kernel takes an argument of a name."""
         return f'tile.argument "{name}"' in self.source
 
-    def compile(self, **options):
+    def compile(self, **options: _typing.Any) -> Kernel:
         """The kernel; options are those of `compile`: parameters of attention.tile, schedules and so on."""
         return _compile.compile(self.source, **options)
 
-    def program(self, **parameters):
+    def program(self, **parameters: object) -> Program:
         """The kernel on the CPU."""
         return Program(self.source, **parameters)
 
-    def write_gradients(self, fixed=False, learned=()):
+    def write_gradients(self, fixed: bool = False, learned: Sequence[str] = ()) -> str:
         """The text of the source of the gradients, whose derivative of the score the compiler finds.
 
         fixed:   the same results in each run, for head dimensions to 256. Otherwise dQ is a sum over blocks in any order, for
@@ -339,22 +356,22 @@ class Variant:
                 )
         return to_gradients(self.source, fixed, learned)
 
-    def compile_gradients(self, fixed=False, learned=(), **options):
+    def compile_gradients(self, fixed: bool = False, learned: Sequence[str] = (), **options: _typing.Any) -> Kernel:
         """The kernels of the gradients: of (q, k, v, o, do, lse, dq, dk, dv, scale) and the variant's arguments by name, with
         `DLSE=True` of (q, k, v, o, do, lse, dlse, dq, dk, dv, scale). Raises what `compile` raises."""
         return _compile.compile(self.write_gradients(fixed, learned), **options)
 
-    def gradients_program(self, fixed=False, learned=(), **parameters):
+    def gradients_program(self, fixed: bool = False, learned: Sequence[str] = (), **parameters: object) -> Program:
         """The kernels of the gradients on the CPU."""
         return Program(self.write_gradients(fixed, learned), **parameters)
 
-    def explain(self, **options):
+    def explain(self, **options: _typing.Any) -> str:
         """What the compiler found: how elements are loaded, which blocks are visited, which need the mask."""
         remarks = []
         _compile.compile(self.source, image="ptx", cache=False, on_diagnostic=remarks.append, **options)
         return "\n".join(str(remark) for remark in remarks if remark.severity == "remark")
 
-    def explain_html(self, **options):
+    def explain_html(self, **options: _typing.Any) -> str:
         """A page that shows it, with a picture of the blocks that are visited; options are those of `tessera.explain`."""
         return _explain.explain(self.source, **options)
 
@@ -369,7 +386,9 @@ class Variant:
             picture = self._picture
         return f"<pre>{html.escape(self.source)}</pre>{picture}"
 
-    def reference(self, q, k, v, scale, **given):
+    def reference(
+        self, q: _typing.Any, k: _typing.Any, v: _typing.Any, scale: float, **given: _typing.Any
+    ) -> tuple[_typing.Any, _typing.Any]:
         """(o, lse) by definition, in the precision of numpy's float64, of arrays [B, H, S, D]."""
         import numpy
 

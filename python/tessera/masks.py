@@ -32,7 +32,7 @@ causal = Mask(_causal)
 prefix = Mask(_prefix, prefix=int)
 
 
-def window(left, right=0):
+def window(left: int, right: int = 0) -> Mask:
     """A query sees the keys from `left` before its own to `right` after it."""
     # No index comes near, and sums with one fit in 32 bits.
     left, right = (min(bound, 2**30) if isinstance(bound, int) else bound for bound in (left, right))

@@ -17,6 +17,8 @@ import torch
 
 from .torch import _captured, attention
 
+__all__ = ["register"]
+
 # Elements of a mask that are looked at together.
 _MOST_ELEMENTS = 1 << 26
 
@@ -58,7 +60,7 @@ class _HolesError(NotImplementedError):
     """A mask has rows that see keys with others between them."""
 
 
-def register(name="tessera"):
+def register(name: str = "tessera") -> None:
     """Lets models take attn_implementation=`name`."""
     import transformers
 

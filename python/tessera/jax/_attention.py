@@ -1,10 +1,17 @@
 """The function `attention`: from its arguments to a call."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 
 from .. import _gradient_kernels, _variants
+from .._variant import Variant
 from . import _block_mask, _call, _functions, _gradients
 
 _TYPES = {"float16": "f16", "bfloat16": "bf16"}
@@ -95,26 +102,26 @@ def _check_numbers(**numbers):
 
 
 def attention(
-    q,
-    k,
-    v,
+    q: jax.Array | np.ndarray,
+    k: jax.Array | np.ndarray,
+    v: jax.Array | np.ndarray,
     *,
-    causal=False,
-    window=None,
-    softcap=0.0,
-    alibi=None,
-    variant=None,
-    arguments=None,
-    score_mod=None,
-    score_args=(),
-    mask_mod=None,
-    mask_args=(),
-    block_mask=None,
-    scale=None,
-    layout="BSHD",
-    return_lse=False,
-    deterministic=False,
-):
+    causal: bool = False,
+    window: tuple[int | None, int | None] | None = None,
+    softcap: float | None = 0.0,
+    alibi: jax.Array | np.ndarray | None = None,
+    variant: Variant | None = None,
+    arguments: Mapping[str, jax.Array | np.ndarray | float] | None = None,
+    score_mod: Callable[..., Any] | None = None,
+    score_args: tuple[jax.Array | np.ndarray | float, ...] = (),
+    mask_mod: Callable[..., Any] | None = None,
+    mask_args: tuple[jax.Array | np.ndarray | float, ...] = (),
+    block_mask: _block_mask.BlockMask | None = None,
+    scale: float | None = None,
+    layout: Literal["BSHD", "BHSD"] = "BSHD",
+    return_lse: bool = False,
+    deterministic: bool = False,
+) -> jax.Array | Any:
     """softmax(scale * q k^T) v, and with `return_lse` also the logarithm of the softmax' sums, [B, H, SQ] in float32.
 
     q, k, v:  arrays in the order of `layout`, "BSHD" as in jax.nn.dot_product_attention or "BHSD", float16 or bfloat16.
@@ -172,9 +179,18 @@ def attention(
 
 
 def warm_up(
-    dtype, head_dim, *, value_dim=None, causal=False, window=None, softcap=0.0, alibi=False, return_lse=False, gradients=False,
-    deterministic=False
-):  # fmt: skip
+    dtype: DTypeLike,
+    head_dim: int,
+    *,
+    value_dim: int | None = None,
+    causal: bool = False,
+    window: tuple[int | None, int | None] | None = None,
+    softcap: float | None = 0.0,
+    alibi: bool = False,
+    return_lse: bool = False,
+    gradients: bool = False,
+    deterministic: bool = False,
+) -> None:
     """Compiles the kernels of a variant for all classes of shapes, so that no call waits for the compiler. `window`
     and `softcap` matter by being given, not by their values.
 

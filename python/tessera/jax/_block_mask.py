@@ -1,6 +1,10 @@
 """Masks whose lists of visited blocks outlive a call."""
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +29,12 @@ class BlockMask:
     call. Lists are what the mask said then. What it captures is an array that is known, and none that JAX traces.
     """
 
-    def __init__(self, mask_mod, mask_args, shape):
+    def __init__(
+        self,
+        mask_mod: Callable[..., Any],
+        mask_args: tuple[jax.Array | np.ndarray | float, ...],
+        shape: tuple[int | None, int | None, int, int],
+    ) -> None:
         self.mask_mod, self.mask_args, self.shape = mask_mod, mask_args, shape
         self._source, self._views, self._numbers, self._integers, self._labels, _ = _functions.trace(None, (), mask_mod, mask_args)
         for name, view in self._views.items():
@@ -37,15 +46,15 @@ class BlockMask:
         _variants.check_batch_and_heads(self._source, *shape[:2])
         #: The lists and how many blocks each has, by what they are for: "queries 128 64" are lists of blocks of 64 keys for
         #: each tile of 128 queries.
-        self.lists = {}
+        self.lists: dict[str, tuple[jax.Array, jax.Array]] = {}
         #: Makes attention with these lists, once for each call that is another one: JAX knows functions by their identity.
         self.remember = functools.lru_cache(maxsize=256)(lambda make, *of: make(*of))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         batch, heads, rows, keys = self.shape
         return f"<BlockMask of B = {batch}, H = {heads}, {rows} queries and {keys} keys, lists: {', '.join(self.lists) or 'none yet'}>"
 
-    def check(self, extents, given):
+    def check(self, extents: tuple[int, int, int, int], given: Mapping[str, Any]) -> None:
         """Refuses tensors for which the lists are not, and other values of what the mask captures."""
         _variants.check_extents(self.shape, extents)
         own = {**self._views, **self._numbers, **self._integers}
@@ -57,7 +66,7 @@ class BlockMask:
                     "BlockMask"
                 )
 
-    def find(self, wanted):
+    def find(self, wanted: Iterable[tuple[str, str]]) -> dict[str, jax.Array]:
         """{name: array} of the lists that are wanted, pairs of what arguments begin with and of what lists are for."""
         found = {}
         for name, lists in wanted:
@@ -89,28 +98,38 @@ class BlockMask:
         )  # fmt: skip
         return tuple(made)
 
-    def keep_forward(self, source, element_type, sizes):
+    def keep_forward(self, source: str, element_type: str, sizes: tuple[int, ...]) -> tuple[str, dict[str, jax.Array]]:
         """(source of attention that takes the lists, {name: array} of these)."""
         kept, wanted = _block_lists.keep_forward(source, element_type, sizes, _is_compiled())
         return kept, self.find(wanted)
 
-    def keep_gradients(self, source, learned, fixed, element_type, d, dv):
+    def keep_gradients(
+        self, source: str, learned: tuple[str, ...], fixed: bool, element_type: str, d: int, dv: int
+    ) -> tuple[str, dict[str, jax.Array]]:
         """The same of its gradients."""
         kind = _compile.compile if _is_compiled() else Program
         kept, wanted = _block_lists.keep_gradients(kind, source, learned, fixed, element_type, d, dv)
         return kept, self.find(wanted)
 
-    def places(self):
+    def places(self) -> tuple[str | None, ...]:
         """What indexes the dimensions of lists."""
         return _PLACES[_variants.read_lists(self._source)]
 
     @property
-    def has_lists(self):
+    def has_lists(self) -> bool:
         """Whether the mask takes lists at all: comparisons may say which blocks there are."""
         return takes_lists(self._source)
 
 
-def create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, *, mask_args=()):
+def create_block_mask(
+    mask_mod: Callable[..., Any],
+    B: int | None,
+    H: int | None,
+    Q_LEN: int,
+    KV_LEN: int,
+    *,
+    mask_args: Iterable[jax.Array | np.ndarray | float] = (),
+) -> BlockMask:
     """The mask of mask_mod(b, h, q, k, *mask_args) with the lists of blocks that it leaves, for calls of `attention` with
     `block_mask=`: lists are made once, and not in each call.
 

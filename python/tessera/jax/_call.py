@@ -22,7 +22,7 @@ _DIMS = {"q": "bhsd", "k": "bntd", "v": "bnte", "o": "bhse", "lse": "bhs"}
 _interprets, _lock = False, threading.Lock()
 
 
-def use_interpreter(enabled=True):
+def use_interpreter(enabled: bool = True) -> bool:
     """Lets attention of arrays on the CPU run by the interpreter, which is exact and slow: for tests without a GPU.
     Returns what it was before."""
     global _interprets
@@ -87,7 +87,7 @@ _resolve, _resolve_cpu = _choice.make_resolver(_find_kernel), _choice.make_resol
 
 
 @functools.lru_cache(maxsize=None)
-def register():
+def register() -> ctypes.CDLL:
     """Makes the custom calls known to XLA, which `attention` does by itself; for a process that only runs programs of
     another one. Returns the library."""
     resolver = _choice.Resolver

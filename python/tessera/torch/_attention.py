@@ -1,10 +1,16 @@
 """The function `attention`: from its arguments to an op."""
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeVar
 
 import torch
+from torch.nn.attention import flex_attention as flex
 
 from .. import _gradient_kernels, _named, _variants
+from .._variant import Variant
 from . import _backward, _bias, _block_mask, _direct, _fallback, _functions, _op
 from ._types import TYPES
 
@@ -14,6 +20,7 @@ _FULL, _CAUSAL = ((_variants.name_variant(mask, 0.0, False),) for mask in ("none
 # `torch.is_autocast_enabled` wants the type of a device, which takes the host longer to find than this answer.
 _is_autocast_enabled = torch._C._is_any_autocast_enabled
 _is_grad_enabled = torch.is_grad_enabled
+_are_transforms_active = torch._C._are_functorch_transforms_active
 
 
 def _cast_for_autocast(tensors):
@@ -25,29 +32,30 @@ def _cast_for_autocast(tensors):
     return tuple(tensor.to(dtype) if tensor.dtype == torch.float32 else tensor for tensor in tensors)
 
 
+# What it gives depends on `return_lse`: with Any, type checkers take a tensor for one, and let a pair be unpacked.
 def _attention(
-    q,
-    k,
-    v,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
     *,
-    causal=False,
-    window=None,
-    softcap=0.0,
-    alibi=None,
-    bias=None,
-    variant=None,
-    arguments=None,
-    score_mod=None,
-    score_args=(),
-    mask_mod=None,
-    mask_args=(),
-    block_mask=None,
-    scale=None,
-    layout="BHSD",
-    return_lse=False,
-    deterministic=False,
-    fallback=None,
-):
+    causal: bool = False,
+    window: tuple[int | None, int | None] | None = None,
+    softcap: float | None = 0.0,
+    alibi: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    variant: Variant | None = None,
+    arguments: Mapping[str, torch.Tensor | float] | None = None,
+    score_mod: Callable[..., Any] | None = None,
+    score_args: tuple[torch.Tensor | float, ...] = (),
+    mask_mod: Callable[..., Any] | None = None,
+    mask_args: tuple[torch.Tensor | float, ...] = (),
+    block_mask: _block_mask.BlockMask | flex.BlockMask | None = None,
+    scale: float | None = None,
+    layout: Literal["BHSD", "BSHD"] = "BHSD",
+    return_lse: bool = False,
+    deterministic: bool = False,
+    fallback: Literal["torch"] | None = None,
+) -> torch.Tensor | Any:
     """softmax(scale * q k^T) v, and with `return_lse` also the logarithm of the softmax' sums, [B, H, SQ] in float32.
 
     q, k, v:  tensors in the order of `layout`, "BHSD" or "BSHD", float16 or bfloat16, in any strides but the innermost.
@@ -100,8 +108,16 @@ def _attention(
 _attention.__name__ = _attention.__qualname__ = "attention"
 
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _as(function: _Function) -> Callable[[Callable[..., Any]], _Function]:
+    """functools.wraps, for type checkers too: they see the options of `function`."""
+    return functools.wraps(function)
+
+
 # Each option that has a name here costs every call the time to find its default.
-@functools.wraps(_attention)
+@_as(_attention)
 def attention(q, k, v, *, causal=False, scale=None, return_lse=False, **others):
     try:
         if others:
@@ -245,7 +261,7 @@ def _call_op(q, k, v, alibi, variant, left, right, softcap, scale, return_lse, d
     """A kernel of a named variant."""
     if scale is not None:
         scale = _read_scale(scale)
-    if alibi is not None and torch.is_grad_enabled() and alibi.requires_grad:
+    if alibi is not None and torch.is_grad_enabled() and _op.require_grad(alibi):
         # The kernels of functions make the gradient of slopes too.
         _op.check(q, k, v, alibi)
         mods = *_named.make_slopes(alibi, softcap), _named.make_window(left, right), ()
@@ -256,15 +272,26 @@ def _call_op(q, k, v, alibi, variant, left, right, softcap, scale, return_lse, d
 def _attend(q, k, v, alibi, arguments, return_lse, deterministic=False):
     """With gradients where they are needed. `arguments` are those of the op from the variant on."""
     _op.check_tangents(("q", "k", "v", "alibi"), q, k, v, alibi)
-    if _is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
+    # In one line what _op.require_grad asks, as a call costs the time.
+    wanted = q.requires_grad or k.requires_grad or v.requires_grad or (_are_transforms_active() and _op.require_grad(q, k, v))
+    if wanted and _is_grad_enabled():
         return _backward.attention(q, k, v, alibi, arguments, return_lse, deterministic)
     return _direct.attend(q, k, v, alibi, arguments, return_lse)
 
 
 def warm_up(
-    dtype, head_dim, *, value_dim=None, causal=False, window=None, softcap=0.0, alibi=False, return_lse=False, gradients=False,
-    deterministic=False
-):  # fmt: skip
+    dtype: torch.dtype,
+    head_dim: int,
+    *,
+    value_dim: int | None = None,
+    causal: bool = False,
+    window: tuple[int | None, int | None] | None = None,
+    softcap: float | None = 0.0,
+    alibi: bool = False,
+    return_lse: bool = False,
+    gradients: bool = False,
+    deterministic: bool = False,
+) -> None:
     """Compiles the kernels of a variant for all classes of shapes, so that no call waits for the compiler. `window`
     and `softcap` matter by being given, not by their values.
 

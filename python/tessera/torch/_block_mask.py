@@ -1,7 +1,11 @@
 """Masks whose lists of visited blocks outlive a call, and those of torch.nn.attention.flex_attention, whose functions count."""
 
+from __future__ import annotations
+
 import html
 import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import torch
 import torch.nn.attention.flex_attention as flex
@@ -63,7 +67,14 @@ class BlockMask:
     what the mask said then: tensors that it captures are not to change afterwards.
     """
 
-    def __init__(self, mask_mod, mask_args, shape, device, of_torch=None):
+    def __init__(
+        self,
+        mask_mod: Callable[..., Any],
+        mask_args: tuple[torch.Tensor | float, ...],
+        shape: tuple[int | None, int | None, int, int],
+        device: torch.device,
+        of_torch: flex.BlockMask | None = None,
+    ) -> None:
         self.mask_mod, self.mask_args, self.shape, self._of_torch = mask_mod, mask_args, shape, of_torch
         # What kernels that make lists take for q and k, of which only the extents count.
         self._anchor = torch.empty((1, 1, 1, _variants.WIDTHS[0]), dtype=torch.bfloat16, device=device)
@@ -74,12 +85,12 @@ class BlockMask:
         _variants.check_batch_and_heads(self._written.source, *shape[:2])
         #: The lists and how many blocks each has, by what they are for: "queries 128 64" are lists of blocks of 64 keys for
         #: each tile of 128 queries.
-        self.lists = {}
+        self.lists: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
         # The same of the BlockMask of torch that this one was made of; None where its blocks do not fit.
         self._lists_of_torch = {}
 
     @classmethod
-    def from_torch(cls, block_mask):
+    def from_torch(cls, block_mask: flex.BlockMask) -> BlockMask:
         """That of a BlockMask of torch.nn.attention.flex_attention, whose lists are taken where its blocks are multiples of the
         tiles of all kernels of a call; where they are not, `mask_mod` says which blocks there are, with a warning."""
         if not isinstance(block_mask, flex.BlockMask):
@@ -91,7 +102,7 @@ class BlockMask:
         shape = *(None if extent == 1 else extent for extent in (batch, heads)), *lengths
         return cls(block_mask.mask_mod, (), shape, block_mask.kv_num_blocks.device, block_mask)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         batch, heads, rows, keys = self.shape
         of_torch = [f"{name} of torch" for name, lists in self._lists_of_torch.items() if lists is not None]
         lists = ", ".join([*self.lists, *of_torch]) or "none yet"
@@ -107,7 +118,7 @@ class BlockMask:
         shown = f"<p>{html.escape(repr(self))}</p>"
         return shown if found is None else shown + _draw(*found)
 
-    def check(self, q, k, values):
+    def check(self, q: torch.Tensor, k: torch.Tensor, values: Sequence[torch.Tensor | float]) -> None:
         """Refuses tensors for which the lists are not, and other values of what the mask captures."""
         if q.device != self.device:
             raise ValueError(f"argument 'block_mask' is on {self.device} and 'q' on {q.device}; they must be equal")
@@ -124,7 +135,7 @@ class BlockMask:
                     "BlockMask"
                 )
 
-    def find(self, wanted):
+    def find(self, wanted: Iterable[str]) -> list[torch.Tensor]:
         """The lists that are wanted, each with its counts, one after the other."""
         wanted = list(wanted)
         lists = self.lists
@@ -183,7 +194,15 @@ class BlockMask:
         _backward.launch(lister, (q, k, lists, counts), **given)
         return lists, counts
 
-    def prepare(self, head_dim, *, value_dim=None, dtype=torch.bfloat16, gradients=False, deterministic=False):
+    def prepare(
+        self,
+        head_dim: int,
+        *,
+        value_dim: int | None = None,
+        dtype: torch.dtype = torch.bfloat16,
+        gradients: bool = False,
+        deterministic: bool = False,
+    ) -> BlockMask:
         """Makes the lists for head dimensions, and with `gradients` those of the backward pass, with `deterministic` as
         `attention` has it, before the first call that needs them: ahead of torch.compile and of captured graphs. Returns the
         mask."""
@@ -247,7 +266,16 @@ def _is_capturing(device):
     return device.type == "cuda" and torch.cuda.is_current_stream_capturing()
 
 
-def create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, device="cuda", *, mask_args=()):
+def create_block_mask(
+    mask_mod: Callable[..., Any],
+    B: int | None,
+    H: int | None,
+    Q_LEN: int,
+    KV_LEN: int,
+    device: str | int | torch.device = "cuda",
+    *,
+    mask_args: Iterable[torch.Tensor | float] = (),
+) -> BlockMask:
     """The mask of mask_mod(b, h, q, k, *mask_args) with the lists of blocks that it leaves, for calls of `attention` and
     `flex_attention` with `block_mask=`: lists are made once, and not in each call.
 

@@ -1,13 +1,18 @@
 """Attention through numbers of 8 bits: quantize.tile rounds Q, K and V, unless K and V have 8 bits already, and
 attention_fp8.tile attends."""
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
 
 import torch
 
 from .. import _compile, _library, _variants
 from .._errors import CompileError
 from .._program import Program
+from .._variant import Variant
 from . import _backward, _captured, _functions, _op
 from ._types import TYPES
 
@@ -27,25 +32,25 @@ _CACHED = {torch.float8_e4m3fn: "f8E4M3FN", torch.float8_e5m2: "f8E5M2"}
 
 
 def attention_fp8(
-    q,
-    k,
-    v,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
     *,
-    causal=False,
-    variant=None,
-    arguments=None,
-    score_mod=None,
-    score_args=(),
-    mask_mod=None,
-    mask_args=(),
-    scale=None,
-    rotate=None,
-    seed=0,
-    k_scale=None,
-    v_scale=None,
-    layout="BHSD",
-    return_lse=False,
-):
+    causal: bool = False,
+    variant: Variant | None = None,
+    arguments: Mapping[str, torch.Tensor | float] | None = None,
+    score_mod: Callable[..., Any] | None = None,
+    score_args: tuple[torch.Tensor | float, ...] = (),
+    mask_mod: Callable[..., Any] | None = None,
+    mask_args: tuple[torch.Tensor | float, ...] = (),
+    scale: float | None = None,
+    rotate: bool | None = None,
+    seed: int = 0,
+    k_scale: float | None = None,
+    v_scale: float | None = None,
+    layout: Literal["BHSD", "BSHD"] = "BHSD",
+    return_lse: bool = False,
+) -> torch.Tensor | Any:
     """softmax(scale * q k^T) v with q, k and v rounded to 8 bits (e4m3), and with `return_lse` also the logarithm of the
     softmax' sums, [B, H, SQ] in float32. The output has the type of q.
 
@@ -113,7 +118,7 @@ def _read_functions(q, variant, arguments, mods):
         source, (views, *numbers, names) = variant.source, _functions.read_variant(q, variant, arguments or {})
     given = _captured.name_given(views, *numbers, names)
     for name, view in zip(given, views):
-        if view.requires_grad and torch.is_grad_enabled():
+        if torch.is_grad_enabled() and _op.require_grad(view):
             _refuse_gradient(name)
     return source, given
 
@@ -154,7 +159,7 @@ def _check(q, k, v, scale, rotate):
     if scale is not None:
         _variants.check_scale(scale)
     for name, tensor in (("q", q), ("k", k), ("v", v)):
-        if tensor.requires_grad and torch.is_grad_enabled():
+        if torch.is_grad_enabled() and _op.require_grad(tensor):
             _refuse_gradient(name)
 
 

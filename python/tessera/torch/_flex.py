@@ -1,5 +1,11 @@
 """torch.nn.attention.flex_attention by kernels that are compiled from its functions."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
 import torch.nn.attention.flex_attention as flex
 
 from . import _block_mask, _op
@@ -20,18 +26,18 @@ def find_problem(query, key, block_mask, enable_gqa, return_lse, return_aux):
 
 
 def flex_attention(
-    query,
-    key,
-    value,
-    score_mod=None,
-    block_mask=None,
-    scale=None,
-    enable_gqa=False,
-    return_lse=False,
-    kernel_options=None,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    score_mod: Callable[..., Any] | None = None,
+    block_mask: _block_mask.BlockMask | flex.BlockMask | None = None,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    return_lse: bool = False,
+    kernel_options: Any = None,
     *,
-    return_aux=None,
-):
+    return_aux: Any = None,
+) -> torch.Tensor | Any:
     """torch.nn.attention.flex_attention. Tensors and numbers that its functions capture are arguments of the kernel. Of a
     BlockMask of torch only the function counts: the compiler finds the blocks itself. One of `create_block_mask` here has
     lists for many calls. `kernel_options` are of torch's kernels and change no result: they are not looked at."""

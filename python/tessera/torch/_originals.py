@@ -1,5 +1,9 @@
 """Attention with the signatures and the meaning of functions that programs call already."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import torch
 
 from .. import _variants
@@ -15,8 +19,15 @@ _FLASH_NAMES = "q", "k", "v", "alibi_slopes", "softmax_scale"
 
 
 def scaled_dot_product_attention(
-    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
-):
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> torch.Tensor:
     """torch.nn.functional.scaled_dot_product_attention. Its causal mask is aligned at the first row and key. Rows of an
     `attn_mask` for each query and key begin at multiples of 16 bytes."""
     _op.check_types({"query": query, "key": key, "value": value}, {"attn_mask": attn_mask})
@@ -57,18 +68,18 @@ def _attend(query, key, value, attn_mask, is_causal, scale):
 
 
 def flash_attn_func(
-    q,
-    k,
-    v,
-    dropout_p=0.0,
-    softmax_scale=None,
-    causal=False,
-    window_size=(-1, -1),
-    softcap=0.0,
-    alibi_slopes=None,
-    deterministic=False,
-    return_attn_probs=False,
-):
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    dropout_p: float = 0.0,
+    softmax_scale: float | None = None,
+    causal: bool = False,
+    window_size: tuple[int | None, int | None] = (-1, -1),
+    softcap: float = 0.0,
+    alibi_slopes: torch.Tensor | None = None,
+    deterministic: bool = False,
+    return_attn_probs: bool = False,
+) -> torch.Tensor | Any:
     """flash_attn.flash_attn_func: tensors are [B, S, H, D], masks are aligned at the last row and key. With
     `return_attn_probs` returns (output, LSE, None). Outputs are the same in each run in any case, gradients where
     `deterministic` asks for it."""
@@ -108,11 +119,13 @@ def _unpack(name, packed, count):
     return packed.unbind(2)
 
 
-def flash_attn_qkvpacked_func(qkv, *arguments, **named):
+def flash_attn_qkvpacked_func(qkv: torch.Tensor, *arguments: Any, **named: Any) -> torch.Tensor | Any:
     """flash_attn.flash_attn_qkvpacked_func: `qkv` is [B, S, 3, H, D], the rest as in `flash_attn_func`."""
     return flash_attn_func(*_unpack("qkv", qkv, 3), *arguments, **named)
 
 
-def flash_attn_kvpacked_func(q, kv, *arguments, **named):
+def flash_attn_kvpacked_func(
+    q: torch.Tensor, kv: torch.Tensor, *arguments: Any, **named: Any
+) -> torch.Tensor | Any:
     """flash_attn.flash_attn_kvpacked_func: `kv` is [B, S, 2, HK, D], the rest as in `flash_attn_func`."""
     return flash_attn_func(q, *_unpack("kv", kv, 2), *arguments, **named)

@@ -18,7 +18,7 @@ def _list_placements(q, k, alibi, outputs):
     return placements
 
 
-def register_sharding():
+def register_sharding() -> None:
     """Lets DTensors go into the ops: sharded by batch or by heads they stay so, without communication. Call it once;
     it imports torch.distributed.tensor."""
     from torch.distributed.tensor.experimental import register_sharding as register

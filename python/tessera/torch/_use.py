@@ -1,5 +1,7 @@
 """Calls of torch's own attention, sent to the kernels."""
 
+from __future__ import annotations
+
 import collections
 
 import torch
@@ -65,11 +67,12 @@ class Use:
     """While it lasts, torch.nn.functional.scaled_dot_product_attention and torch.nn.attention.flex_attention.flex_attention
     call the kernels where they do what these do."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._original = torch.nn.functional.scaled_dot_product_attention
         self._original_flex = flex.flex_attention
         #: How many calls the kernels computed, and how many torch did, by reason. Compiled code does not count.
-        self.taken, self.left = 0, collections.Counter()
+        self.taken = 0
+        self.left: collections.Counter[str] = collections.Counter()
         torch.nn.functional.scaled_dot_product_attention = self._call
         flex.flex_attention = self._call_flex
         _lasting.append(self)
@@ -109,7 +112,7 @@ class Use:
             query, key, value, score_mod, block_mask, scale, enable_gqa, return_lse, kernel_options, return_aux=return_aux
         )
 
-    def stop(self):
+    def stop(self) -> None:
         """Gives torch the functions back that it had before. Others of these that began since go on."""
         if self not in _lasting:
             return
@@ -124,19 +127,19 @@ class Use:
             if other._original_flex == self._call_flex:
                 other._original_flex = self._original_flex
 
-    def __enter__(self):
+    def __enter__(self) -> Use:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def __str__(self):
+    def __str__(self) -> str:
         lines = [f"{self.taken} calls taken"]
         lines += [f"{count} calls left to torch: {reason}" for reason, count in self.left.most_common()]
         return "\n".join(lines)
 
 
-def use():
+def use() -> Use:
     """Sends calls of torch.nn.functional.scaled_dot_product_attention, and of flex_attention of its module, to the kernels
     from now on. What they do not compute stays with torch; the Use that is returned says, printed, how many calls that were,
     and why. Its `stop`, or the end of a `with`, ends it."""
