@@ -1,8 +1,10 @@
 # RUN: env TESSERA_LIBRARY=%build/lib %jax-python %s
 """tessera.jax.attention on the interpreter, compared with f64."""
 
+import os
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import jax
@@ -135,6 +137,25 @@ class Attention(unittest.TestCase):
         other = subprocess.run([sys.executable, "-c", script], input=program, capture_output=True, cwd=sys.path[0])
         self.assertEqual(other.stderr.decode(), "")
         self.assertEqual(other.stdout.decode().strip(), run(*tensors).tobytes().hex())
+
+    def test_persistent_cache(self):
+        """Another process finds the program in JAX's cache on disk, and runs it."""
+        script = (
+            "import sys, jax, problems, tessera.jax; tessera.jax.use_interpreter(); found = [];"
+            "jax.monitoring.register_event_listener(lambda event, **_: found.append(event.rpartition('_')[2]));"
+            "run = jax.jit(lambda *tensors: tessera.jax.attention(*tensors, causal=True));"
+            "print(run(*problems.make(rows=5, keys=7)).tobytes().hex(), 'hits' in found, 'misses' in found)"
+        )
+        with tempfile.TemporaryDirectory() as directory:
+            settings = {"JAX_COMPILATION_CACHE_DIR": directory, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+                        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}  # fmt: skip
+            runs = [
+                subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=sys.path[0], env={**os.environ, **settings})
+                for _ in range(2)
+            ]
+        self.assertEqual([run.stderr for run in runs], ["", ""])
+        own = attention(*problems.make(rows=5, keys=7), causal=True).tobytes().hex()
+        self.assertEqual([run.stdout.split() for run in runs], [[own, "False", "True"], [own, "True", "False"]])
 
     def test_refusals(self):
         q, k, v = problems.make()

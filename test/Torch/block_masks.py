@@ -235,6 +235,21 @@ class Compiled(Cases):
         with self.assertRaisesRegex(Exception, "no lists of queries 128 64 yet, and none are made while a graph"):
             compiled(*self.draw(), block_mask=self.create(documents))
 
+    def test_vmap(self):
+        """Lists are for a number of batches: each sample has a call."""
+        block_mask, samples = self.create(documents), [self.draw(seed=seed) for seed in (1, 2)]
+        stacked = [torch.stack(parts).requires_grad_() for parts in zip(*samples)]
+        run = lambda *tensors: attention(*tensors, block_mask=block_mask)  # noqa: E731
+        out = torch.vmap(run)(*stacked)
+        for index, tensors in enumerate(samples):
+            self.assertTrue(torch.equal(out[index], run(*tensors)))
+        for gradient, *of_each in zip(
+            torch.autograd.grad(out.float().sum(), stacked),
+            *(torch.autograd.grad(run(*leaves).float().sum(), leaves)
+              for leaves in ([tensor.detach().requires_grad_() for tensor in tensors] for tensors in samples)),
+        ):  # fmt: skip
+            self.assertTrue(torch.equal(gradient, torch.stack(of_each)))
+
     def test_opcheck(self):
         q, k, v = self.draw(batch=1)
         block_mask = self.create(lambda b, h, q, k: k % 3 == 0).prepare(64, gradients=True)

@@ -2,6 +2,7 @@
 """Attention with functions of scores and masks, and its gradients, by the interpreter on the CPU, against float64."""
 
 import unittest
+import unittest.mock
 
 import problems
 import torch
@@ -12,7 +13,7 @@ from torch._dynamo.testing import CompileCounterWithBackend
 
 import tessera
 from tessera import masks
-from tessera.torch import attention
+from tessera.torch import _op, attention
 
 SOFTCAP = tessera.Variant(score=lambda s, b, h, q, k, cap: cap * tessera.tanh(s / cap), cap=float)
 RISING = tessera.Variant(score=lambda s, b, h, q, k, slopes: s * s - slopes[h] * abs(q - k), mask=masks.window(9, 3), slopes=("H",))
@@ -114,6 +115,38 @@ class Functions(unittest.TestCase):
         for learned in ("", "slopes"):
             arguments = torch.randn_like(out), torch.randn_like(lse), q, k, v, out, lse, *given, learned, RISING.source, 0.125
             torch.library.opcheck(torch.ops.tessera.variant_backward.default, arguments)
+
+    def check_vmap(self, calls, *given, make_mod):
+        """Three samples at a time, forward and gradients, as one after the other; `calls` of kernels for each."""
+        q, k, v = make(batch=2, rows=16, keys=16)
+        tensors = torch.stack([q, -q, 2 * q]), torch.stack([k, 2 * k, -k]), torch.stack([v, v, -v])
+
+        def loss(q, k, v, *given):
+            out, lse = attention(q, k, v, **make_mod(*given), return_lse=True)
+            return out.float().square().sum() + lse.sum(), (out, lse)
+
+        run = torch.func.grad(loss, tuple(range(3 + len(given))), has_aux=True)
+        each = [run(*parts) for parts in zip(*tensors, *given)]
+        with unittest.mock.patch.object(_op, "_find_program", wraps=_op._find_program) as find:
+            gradients, results = torch.vmap(run)(*tensors, *given)
+            self.assertEqual(find.call_count, calls)
+        for index, (wanted, outputs) in enumerate(each):
+            for got, want in zip((*gradients, *results), (*wanted, *outputs)):
+                self.assertTrue(torch.equal(got[index], want))
+        gradients, results = torch.vmap(run)(*(tensor[:0] for tensor in (*tensors, *given)))
+        for got, want in zip((*gradients, *results), (*each[0][0], *each[0][1])):
+            self.assertEqual(got.shape, (0, *want.shape))
+
+    def test_vmap(self):
+        generator = torch.Generator().manual_seed(5)
+        draw = lambda *shape: torch.rand(shape, generator=generator) + 0.5  # noqa: E731
+        # What counts the batch, or is of it, goes with it; else there is a call for each.
+        self.check_vmap(1, make_mod=lambda: {"score_mod": lambda s, b, h, q, k: s * 0.5, "mask_mod": lambda b, h, q, k: q >= k})
+        self.check_vmap(1, draw(3, 2, 2), make_mod=lambda f: {"score_mod": lambda s, b, h, q, k: s * f[b, h]})
+        self.check_vmap(1, draw(3, 16, 2), make_mod=lambda f: {"score_mod": lambda s, b, h, q, k: s + f[q, b]})
+        self.check_vmap(3, draw(3, 2), make_mod=lambda f: {"score_mod": lambda s, b, h, q, k: s * f[h]})
+        self.check_vmap(3, make_mod=lambda: {"mask_mod": lambda b, h, q, k: q + 4 * b >= k})
+        self.check_vmap(1, draw(3, 2), make_mod=lambda f: {"score_mod": lambda s, b, h, q, k: s * f[b]})
 
     def test_refusals(self):
         q, k, v = make(batch=1, rows=8, keys=8)

@@ -139,6 +139,35 @@ class Gradients(unittest.TestCase):
             with self.assertRaisesRegex(NotImplementedError, "gradients of attention have no gradients themselves"):
                 gradient.sum().backward()
 
+    def test_torch_func(self):
+        """Transforms of torch.func are those of autograd, call by call."""
+        q, k, v = make(batch=1, rows=16, keys=16)
+        many = torch.stack([q, -q, 2 * q])
+        slopes = torch.tensor([0.5, 0.25])
+        for options in ({"causal": True}, {"alibi": slopes, "return_lse": True}, {"score_mod": lambda s, b, h, q, k: s * slopes[h]}):
+
+            def loss(q, k, v):
+                out = attention(q, k, v, **options)
+                return out[0].float().sum() + out[1].sum() if "return_lse" in options else out.float().sum()
+
+            def expect(q):
+                leaves = [tensor.detach().clone().requires_grad_() for tensor in (q, k, v)]
+                return torch.autograd.grad(loss(*leaves), leaves)
+
+            with self.subTest(options):
+                for got, want in zip(torch.func.grad(loss, (0, 1, 2))(q, k, v), expect(q)):
+                    self.assertTrue(torch.equal(got, want))
+                value, pull = torch.func.vjp(loss, q, k, v)
+                self.assertTrue(torch.equal(pull(torch.ones_like(value))[1], expect(q)[1]))
+                mapped = torch.vmap(torch.func.grad(loss, (0, 1, 2)), (0, None, None))(many, k, v)
+                for index in range(3):
+                    for got, want in zip(mapped, expect(many[index])):
+                        self.assertTrue(torch.equal(got[index], want))
+                of_all = torch.func.grad(lambda many: torch.vmap(loss, (0, None, None))(many, k, v).sum())(many)
+                self.assertTrue(torch.equal(of_all[2], expect(many[2])[0]))
+                with self.assertRaisesRegex(NotImplementedError, "gradients of attention have no gradients themselves"):
+                    torch.func.grad(lambda q: torch.func.grad(loss)(q, k, v).float().sum())(q)
+
     def test_opcheck(self):
         q, k, v = make(batch=1, rows=16, keys=24)
         out, lse = torch.ops.tessera.attention_forward(q, k, v, None, "attention_fwd CAUSAL=true", 0.125)

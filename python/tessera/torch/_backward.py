@@ -8,7 +8,7 @@ from torch.utils.flop_counter import register_flop_formula
 
 from .. import _compile, _gradient_kernels
 from .._program import Program
-from . import _direct, _op
+from . import _direct, _op, _vmap
 from ._types import TYPES
 
 _op._library.define(
@@ -89,6 +89,7 @@ def _count_flops(grad, grad_lse, q, k, v, *_, **__):
 _op._library.impl("attention_backward", functools.partial(_run, _compile.compile), "CUDA")
 _op._library.impl("attention_backward", _run_cpu, "CPU")
 torch.library.register_fake("tessera::attention_backward", _make_fake, lib=_op._library)
+_vmap.register(_op._library, backward, 7)
 register_flop_formula(backward.overloadpacket)(_count_flops)
 
 
@@ -96,9 +97,15 @@ _are_transforms_active = torch._C._are_functorch_transforms_active
 
 
 class _FirstOrder(torch.autograd.Function):
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx, count, *tensors):
+    def forward(count, *tensors):
         return tuple(tensor.view_as(tensor) for tensor in tensors[:count])
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
 
     @staticmethod
     def backward(ctx, *_):
@@ -140,17 +147,24 @@ def _run_backward(ctx, arguments, deterministic, grad, grad_lse):
 
 
 class _Attention(torch.autograd.Function):
-    """`given` has the further arguments of the op, as far as they are given, whether the LSE is a result, and whether gradients
-    are the same in each run: each argument and each result of its own takes the host time."""
+    """Output and LSE, also under transforms of torch.func. `given` has the further arguments of the op, as far as they are given,
+    and whether gradients are the same in each run."""
+
+    generate_vmap_rule = True
 
     @staticmethod
-    def forward(ctx, q, k, v, alibi, given):
-        ctx.arguments, return_lse, ctx.deterministic = given
-        return _forward(ctx, q, k, v, alibi, ctx.arguments, return_lse)
+    def forward(q, k, v, alibi, given):
+        return _direct.call_op(q, k, v, alibi, given[0], True)
 
     @staticmethod
-    def backward(ctx, grad, grad_lse=None):
-        return _run_backward(ctx, ctx.arguments, ctx.deterministic, grad, grad_lse)
+    def setup_context(ctx, inputs, output):
+        q, k, v, alibi, ctx.given = inputs
+        ctx.save_for_backward(q, k, v, *output, *(() if alibi is None else (alibi,)))
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx, grad, grad_lse):
+        return _run_backward(ctx, *ctx.given, grad, grad_lse)
 
 
 def _make_apply(arguments, return_lse, deterministic):
@@ -188,4 +202,5 @@ def attention(q, k, v, alibi, arguments, return_lse, deterministic=False):
             apply = applies.setdefault(arguments, _make_apply(arguments, return_lse, deterministic))
         if apply is not None:
             return apply(q, k, v) if alibi is None else apply(q, k, v, alibi)
-    return _Attention.apply(q, k, v, alibi, (arguments, return_lse, deterministic))
+    results = _Attention.apply(q, k, v, alibi, (arguments, deterministic))
+    return results if return_lse else results[0]

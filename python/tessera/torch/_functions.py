@@ -11,7 +11,7 @@ from .. import _block_lists, _compile, _gradient_kernels, _places
 from .._program import Program
 from .._trace import TraceError
 from .._variant import keeps_lists, takes_lists
-from . import _backward, _captured, _op
+from . import _backward, _captured, _op, _vmap
 from ._types import TYPES
 
 # What functions take besides a score and its place: views, numbers of f32, and integers, whose names `names` has in this
@@ -145,6 +145,8 @@ _op._library.impl("variant_backward", functools.partial(_run_backward, _compile.
 _op._library.impl("variant_backward", _run_backward_cpu, "CPU")
 torch.library.register_fake("tessera::variant_forward", _make_fake_forward, lib=_op._library)
 torch.library.register_fake("tessera::variant_backward", _make_fake_backward, lib=_op._library)
+_vmap.register_functions(_op._library, forward, 3, False, _unfold)
+_vmap.register_functions(_op._library, backward, 7, True, _unfold)
 register_flop_formula(forward.overloadpacket)(_op._count_flops)
 register_flop_formula(backward.overloadpacket)(_backward._count_flops)
 
@@ -153,19 +155,22 @@ class _Attention(torch.autograd.Function):
     """Views are those of the functions, then lists of blocks by the names `listed`, for attention, then those for the
     gradients."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(
-        ctx, q, k, v, source, listed, gradient_source, gradient_listed, scale, numbers, integers, names, learned, deterministic,
-        *views
-    ):  # fmt: skip
+    def forward(q, k, v, source, listed, _, __, scale, numbers, integers, names, ___, ____, *views):
+        both = len(_split(names.partition("|")[0])) + len(_split(listed))
+        return forward(q, k, v, views[:both], numbers, integers, _add_views(names, listed), source, scale)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        q, k, v, _, listed, gradient_source, gradient_listed, scale, numbers, integers, names, learned, deterministic, *views = inputs
         own = len(_split(names.partition("|")[0]))
         both = own + len(_split(listed))
-        out, lse = forward(q, k, v, views[:both], numbers, integers, _add_views(names, listed), source, scale)
-        ctx.save_for_backward(q, k, v, out, lse, *views[:own], *views[both:])
+        ctx.save_for_backward(q, k, v, *output, *views[:own], *views[both:])
         ctx.given = numbers, integers, _add_views(names, gradient_listed), learned, gradient_source, scale, deterministic
         ctx.own_views, ctx.lists = own, len(views) - own
         ctx.set_materialize_grads(False)
-        return out, lse
 
     @staticmethod
     def backward(ctx, grad, grad_lse):
@@ -193,7 +198,7 @@ def _add_views(names, more):
 def _list_learned(names, views, learnable):
     """The names of the views whose gradients are wanted and exist, separated by commas."""
     names = _split(names.partition("|")[0])
-    return ",".join(name for name, view in zip(names, views) if view.requires_grad and name in learnable)
+    return ",".join(name for name, view in zip(names, views) if name in learnable and _op.require_grad(view))
 
 
 def _check_view(name, dims, value, device):
@@ -267,7 +272,7 @@ def _call(q, k, v, source, learnable, views, numbers, integers, names, scale, bl
     learned = None
     if torch.is_grad_enabled():
         learned = _list_learned(names, views, learnable)
-        if not learned and not any(x.requires_grad for x in (q, k, v)):
+        if not learned and not _op.require_grad(q, k, v):
             learned = None
     gradient_source, lists, gradient_lists, tensors = source, (), (), []
     if block_mask is not None and takes_lists(source):

@@ -10,7 +10,7 @@ import torch.autograd.forward_ad as forward_ad
 from torch.utils.flop_counter import register_flop_formula
 
 from .. import _variants
-from . import _native
+from . import _native, _vmap
 from ._types import TYPES
 
 _SIGNATURE = (
@@ -87,6 +87,18 @@ def check_tangents(names, *tensors):
     for name, tensor in zip(names, tensors):
         if tensor is not None and forward_ad.unpack_dual(tensor).tangent is not None:
             raise NotImplementedError(f"argument '{name}' has a tangent, and attention has no forward-mode derivative: use backward")
+
+
+_are_transforms_active = torch._C._are_functorch_transforms_active
+_is_wrapped, _unwrap = torch._C._functorch.is_functorch_wrapped_tensor, torch._C._functorch.get_unwrapped
+
+
+def require_grad(*tensors):
+    """Whether a gradient of one of them is wanted. Under transforms of torch.func a tensor does not say so of the transforms
+    around it."""
+    if any(tensor.requires_grad for tensor in tensors):
+        return True
+    return _are_transforms_active() and any(_is_wrapped(tensor) and require_grad(_unwrap(tensor)) for tensor in tensors)
 
 
 def find_type_problem(given, optional=None):
@@ -196,7 +208,7 @@ def check_interpreter(name):
         raise problem
 
 
-def use_interpreter(enabled=True):
+def use_interpreter(enabled: bool = True) -> bool:
     """Lets attention of tensors on the CPU run by the interpreter, which is exact and slow: for tests without a GPU.
     Returns what it was before."""
     global _interprets
@@ -227,27 +239,6 @@ def _without_lse(function):
     return lambda *arguments, **named: function(False, *arguments, **named)[0]
 
 
-def _fold_batch(tensor, dim, size):
-    """A tensor of vmap with its dimension `dim` of `size` (None: it has none) folded into the batch."""
-    tensor = tensor.unsqueeze(0).expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
-    return tensor.flatten(0, 1)
-
-
-def _register_vmap(name, op):
-    def run(info, dims, q, k, v, alibi, *others, **named):
-        if dims[3] is not None:
-            raise NotImplementedError("argument 'alibi' is mapped over by vmap; its slopes are the same for all")
-        size = info.batch_size
-        batch = q.shape[0] if dims[0] is None else q.movedim(dims[0], 0).shape[1]
-        folded = (_fold_batch(tensor, dim, size) for tensor, dim in zip((q, k, v), dims))
-        results = op(*folded, alibi, *others, **named)
-        if isinstance(results, torch.Tensor):
-            return results.unflatten(0, (size, batch)), 0
-        return tuple(result.unflatten(0, (size, batch)) for result in results), (0, 0)
-
-    torch.library.register_vmap(name, run, lib=_library)
-
-
 def _count_flops(q, k, v, *_, **__):
     """As torch counts its own attention: of all scores, masked or not."""
     (batch, heads, rows, width), keys = q, k[2]
@@ -260,7 +251,7 @@ def _register(name, op, wrap):
     _library.impl(name, wrap(_run_cpu), "CPU")
     full_name = f"tessera::{name}"
     torch.library.register_fake(full_name, wrap(_make_fake), lib=_library)
-    _register_vmap(full_name, op)
+    _vmap.register(_library, op, 3)
     register_flop_formula(op.overloadpacket)(_count_flops)
 
 
