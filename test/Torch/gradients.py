@@ -168,6 +168,19 @@ class Gradients(unittest.TestCase):
                 with self.assertRaisesRegex(NotImplementedError, "gradients of attention have no gradients themselves"):
                     torch.func.grad(lambda q: torch.func.grad(loss)(q, k, v).float().sum())(q)
 
+    def test_compiled_map(self):
+        q, k, v = make(batch=1, rows=16, keys=16)
+        for options in ({"causal": True}, {"score_mod": lambda s, b, h, q, k: s * 2}):
+            torch._dynamo.reset()
+            run = torch.vmap(lambda q: attention(q, k, v, **options))
+            compiled = torch.compile(run, fullgraph=True, backend="aot_eager")
+            many = torch.stack([q, -q])
+            with torch.no_grad():
+                self.assertTrue(torch.equal(compiled(many), run(many)))
+            for wanted in (True, False):
+                with self.assertRaisesRegex(Exception, "mapped over by torch.vmap in compiled code, .* under torch.no_grad"):
+                    compiled(many.clone().requires_grad_(wanted))
+
     def test_opcheck(self):
         q, k, v = make(batch=1, rows=16, keys=24)
         out, lse = torch.ops.tessera.attention_forward(q, k, v, None, "attention_fwd CAUSAL=true", 0.125)

@@ -90,6 +90,7 @@ def check_tangents(names, *tensors):
 
 
 _are_transforms_active = torch._C._are_functorch_transforms_active
+_is_batched = torch._C._functorch.is_batchedtensor
 _is_wrapped, _unwrap = torch._C._functorch.is_functorch_wrapped_tensor, torch._C._functorch.get_unwrapped
 
 
@@ -98,6 +99,13 @@ def require_grad(*tensors):
     around it."""
     if any(tensor.requires_grad for tensor in tensors):
         return True
+    if torch.compiler.is_dynamo_compiling():
+        if torch.is_grad_enabled() and _are_transforms_active() and any(_is_batched(tensor) for tensor in tensors):
+            raise NotImplementedError(
+                "attention is mapped over by torch.vmap in compiled code, which does not say whether gradients are wanted, and would "
+                "drop them: call it under torch.no_grad(), or make the mapped dimension a part of the batch"
+            )
+        return False
     return _are_transforms_active() and any(_is_wrapped(tensor) and require_grad(_unwrap(tensor)) for tensor in tensors)
 
 
