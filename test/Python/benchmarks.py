@@ -22,6 +22,7 @@ import choice
 import common
 import explain
 import functions
+import padded
 import peers
 import plot
 import variants
@@ -111,6 +112,23 @@ class WindowGradients(unittest.TestCase):
         ratios = window_gradients.compare(3.5, times)
         self.assertEqual(ratios, {"main": 1.0, "whole": 1.0, "others": 0.375})
         self.assertEqual(window_gradients.compare(3.0, times)["main"], 0.8)
+
+
+class Padded(unittest.TestCase):
+    def test_configurations(self):
+        for d, width in ((8, 64), (64, 64), (72, 96), (120, 128), (136, 192), (200, 256)):
+            self.assertEqual(padded.find_width(d), width)
+        plain, narrow = padded.configurations(72, 2048, "causal")
+        self.assertEqual(plain["shape"], {"B": 8, "H": 21, "HK": 21, "SQ": 2048, "SK": 2048})
+        self.assertEqual(narrow["shape"], {**plain["shape"], "DQ": 72, "DO": 72})
+        self.assertEqual(narrow["parameters"], {**plain["parameters"], "PADDED": "true"})
+
+    def test_summary(self):
+        records = [{"d": 40, "to_width": 0.5}, {"d": 40, "to_width": 2.0}, {"d": 72, "to_width": 1.0}, {"d": 80, "wrong": True}]
+        self.assertEqual(
+            list(padded.summarize(records)),
+            ["d = 40 to width 64: 1.000 in the mean, 0.500 at least", "d = 72 to width 96: 1.000 in the mean, 1.000 at least"],
+        )
 
 
 class Variants(unittest.TestCase):
