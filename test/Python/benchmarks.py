@@ -25,6 +25,7 @@ import functions
 import padded
 import peers
 import plot
+import score_gradients
 import variants
 import window_gradients
 from common import cases
@@ -112,6 +113,31 @@ class WindowGradients(unittest.TestCase):
         ratios = window_gradients.compare(3.5, times)
         self.assertEqual(ratios, {"main": 1.0, "whole": 1.0, "others": 0.375})
         self.assertEqual(window_gradients.compare(3.0, times)["main"], 0.8)
+
+
+class ScoreGradients(unittest.TestCase):
+    LOOPS = [{"instructions": count, "MUFU": 8} for count in (100, 150, 50, 50)]
+    MORE = [{"instructions": count, "MUFU": 24} for count in (180, 260, 50, 50)]
+
+    def test_counts(self):
+        """Of both consumers, or of the one that makes the scores; without masks."""
+        schedules = "#tile.schedule<consumers = 2, placement = apart>", "#tile.schedule<consumers = 2, placement = divided>"
+        self.assertEqual(score_gradients.count_added(self.MORE, self.LOOPS, schedules[0]), (160, 72))
+        self.assertEqual(score_gradients.count_added(self.MORE, self.LOOPS, schedules[1]), (80, 48))
+        self.assertIsNone(score_gradients.count_added(self.MORE[:2], self.LOOPS, schedules[0]))
+        self.assertIsNone(score_gradients.count_added(None, None, schedules[0]))
+
+    def test_explanation(self):
+        records = [{"scores": "plain", "timing": {"ms": 1.0, "mhz": 1000.0}}, {"scores": "soft cap", "timing": {"ms": 1.25, "mhz": 1000.0}},
+                   {"scores": "ALiBi", "error": 1.0}]  # fmt: skip
+        # 10 multiprocessors take 1000 cycles for each of 10000 passes.
+        score_gradients.add_explanations(records, {"plain": (0, 8), "soft cap": (250, 24)}, 10000, 10)
+        self.assertEqual((records[1]["to_plain"], records[1]["explained"]), (0.8, 0.8))
+        self.assertEqual(records[0]["explained"], 1.0)
+        self.assertNotIn("explained", records[2])
+        # Special functions alone may take longer.
+        self.assertEqual(score_gradients.explain_time(1000, (10, 200)), 1600)
+        self.assertEqual(score_gradients.to_row({"d": 64, "seqlen": 128, **{"scores": "ALiBi", "error": 1.0}})["main, ms"], "wrong (1)")
 
 
 class Padded(unittest.TestCase):
