@@ -471,6 +471,23 @@ class GradientsTest(unittest.TestCase):
             found = Program(_library.find_source("attention_bwd"), **parameters).parameters
             self.assertEqual((found["GROUP"], found["CHUNK"], found["TURNS"]), (least, chunk, turns), group)
 
+    def test_groups_that_are_alike(self):
+        """Groups for which all other parameters are the same have one schedule in the source: they are taken for one kernel."""
+        schedule = re.compile(r"schedule #tile\.schedule<[^>]*>")
+        for name, options in (("attention_bwd", {"CAUSAL": "true"}), ("attention_bwd", {"CAUSAL": "true", "FIXED": "true"}),
+                              ("attention_gradients", {})):  # fmt: skip
+            source = _library.find_source(name)
+            for d, dv in itertools.product((96, 128, 192), (128, 192, 256)):
+                found = {}
+                for group in _gradient_kernels.GROUPS:
+                    parameters = {**options, "D": d, "DV": dv, "GROUP": group}
+                    others = {**Program(source, **parameters).parameters, "GROUP": None}
+                    command = ["tessera", "compile", source, "--emit", "tile", "-o", "-"]
+                    command += [f"-D{name}={value}" for name, value in parameters.items()]
+                    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+                    kept = found.setdefault(repr(others), schedule.findall(text))
+                    self.assertEqual(schedule.findall(text), kept, (name, parameters))
+
     def test_groups_of_functions(self):
         """Pairs of blocks under a causal mask at d = 96 and 128; wider ones are pairs anyway."""
         for d, groups, others in ((64, 1, 1), (96, 2, 1), (128, 2, 1), (192, 2, 2), (256, 2, 2)):
