@@ -138,21 +138,11 @@ static StringRef getScalarType(const ArgumentInfo &argument) {
 
 /// Names of arguments that C or C++ reserves, or that the function needs itself, get an underscore.
 static std::string getParameterName(const ArgumentInfo &argument) {
-  static constexpr StringRef kTaken[] = {
-      // of C
-      "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else",
-      "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register",
-      "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef",
-      "union", "unsigned", "void", "volatile", "while",
-      // of C++, which reads the header
-      "and", "asm", "bool", "catch", "class", "concept", "constexpr", "decltype", "delete",
-      "explicit", "export", "false", "friend", "mutable", "namespace", "new", "noexcept", "not",
-      "nullptr", "operator", "or", "private", "protected", "public", "requires", "template", "this",
-      "throw", "true", "try", "typeid", "typename", "using", "virtual", "xor",
-      // of the function
-      "NULL", "alternative", "device", "error", "error_size", "launch", "launchSequence", "stream",
-      "values"};
-  return argument.name + (llvm::is_contained(kTaken, argument.name) ? "_" : "");
+  static constexpr StringRef kTaken[] = {"NULL",           "alternative", "device",
+                                         "error",          "error_size",  "launch",
+                                         "launchSequence", "stream",      "values"};
+  bool isTaken = isReservedWord(argument.name) || llvm::is_contained(kTaken, argument.name);
+  return argument.name + (isTaken ? "_" : "");
 }
 
 //===----------------------------------------------------------------------===//

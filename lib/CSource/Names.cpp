@@ -1,6 +1,7 @@
 //===- Names.cpp - Names of functions that generated C defines ------------===//
 
 #include "lib/CSource/Names.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
@@ -13,33 +14,24 @@ static llvm::Error refuse(StringRef name, const llvm::Twine &reason) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), "'" + name + "' " + reason);
 }
 
-/// Words of C11 and C++20, and `main`, whose arguments are others.
-static bool isReserved(StringRef name) {
-  static const llvm::StringSet<> words = {
-      "alignas",     "alignof",      "and",       "and_eq",
-      "asm",         "auto",         "bitand",    "bitor",
-      "bool",        "break",        "case",      "catch",
-      "char",        "char16_t",     "char32_t",  "char8_t",
-      "class",       "co_await",     "co_return", "co_yield",
-      "compl",       "concept",      "const",     "const_cast",
-      "consteval",   "constexpr",    "constinit", "continue",
-      "decltype",    "default",      "delete",    "do",
-      "double",      "dynamic_cast", "else",      "enum",
-      "explicit",    "export",       "extern",    "false",
-      "float",       "for",          "friend",    "goto",
-      "if",          "inline",       "int",       "long",
-      "main",        "mutable",      "namespace", "new",
-      "noexcept",    "not",          "not_eq",    "nullptr",
-      "operator",    "or",           "or_eq",     "private",
-      "protected",   "public",       "register",  "reinterpret_cast",
-      "requires",    "restrict",     "return",    "short",
-      "signed",      "sizeof",       "static",    "static_assert",
-      "static_cast", "struct",       "switch",    "template",
-      "this",        "thread_local", "throw",     "true",
-      "try",         "typedef",      "typeid",    "typename",
-      "union",       "unsigned",     "using",     "virtual",
-      "void",        "volatile",     "wchar_t",   "while",
-      "xor",         "xor_eq"};
+bool tessera::isReservedWord(StringRef name) {
+  static constexpr llvm::StringLiteral text =
+      "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t "
+      "char32_t char8_t class co_await co_return co_yield compl concept const const_cast "
+      "consteval constexpr constinit continue decltype default delete do double "
+      "dynamic_cast else enum explicit export extern false float for friend goto if inline "
+      "int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private "
+      "protected public register reinterpret_cast requires restrict return short signed "
+      "sizeof static static_assert static_cast struct switch template this thread_local "
+      "throw true try typedef typeid typename union unsigned using virtual void volatile "
+      "wchar_t while xor xor_eq";
+  static const llvm::StringSet<> words = [] {
+    llvm::SmallVector<StringRef> list;
+    text.split(list, ' ');
+    llvm::StringSet<> all;
+    all.insert_range(list);
+    return all;
+  }();
   return words.contains(name);
 }
 
@@ -56,7 +48,8 @@ llvm::Error tessera::checkFunctionName(StringRef name) {
   constexpr StringRef hint = "give -o a name of letters, digits and underscores, with .c";
   if (name.empty() || llvm::isDigit(name[0]) || !llvm::all_of(name, isWordCharacter))
     return refuse(name, "is to name a function of C: " + hint);
-  if (isReserved(name))
+  // The arguments of main are others.
+  if (isReservedWord(name) || name == "main")
     return refuse(name, "is to name a function, and is a word of C or C++: give -o another name");
   if (isInLibrary(name))
     return refuse(

@@ -8,6 +8,9 @@
 
 namespace tessera {
 
+/// Whether a name is a word of C11 or of C++20.
+bool isReservedWord(llvm::StringRef name);
+
 /// Refuses what cannot name a function in C, nor in C++, which includes the header.
 llvm::Error checkFunctionName(llvm::StringRef name);
 
