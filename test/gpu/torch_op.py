@@ -83,6 +83,10 @@ def check_opcheck(quick):
     q, k, v = make(1, 4, 2, 128, 200, 64)
     for op in (torch.ops.tessera.attention_forward.default, torch.ops.tessera.attention_inference.default):
         torch.library.opcheck(op, (q, k, v, None), {"variant": "attention_fwd CAUSAL=true", "scale": 0.125})
+    out, lse = torch.ops.tessera.attention_forward(q, k, v, None, "attention_fwd CAUSAL=true", 0.125)
+    given = torch.randn_like(out), torch.randn_like(lse), q, k, v, out, lse, None, "attention_fwd CAUSAL=true", 0.125
+    # The bits of sums in any order differ from run to run.
+    torch.library.opcheck(torch.ops.tessera.attention_backward.default, given, {"deterministic": True})
 
 
 def check_originals(quick):
@@ -91,6 +95,37 @@ def check_originals(quick):
     assert_close(scaled_dot_product_attention(q, k, v, is_causal=True), expected, "scaled_dot_product_attention")
     out = flash_attn_func(*(tensor.transpose(1, 2) for tensor in (q, k, v)), causal=True)
     assert_close(out.transpose(1, 2), reference(q, k, v, right=0)[0], "flash_attn_func")
+
+
+def find_gradients(call, *tensors):
+    with torch.enable_grad():
+        leaves = [tensor.detach().clone().requires_grad_() for tensor in tensors]
+        return torch.autograd.grad(call(*leaves).float().square().sum(), leaves)
+
+
+def check_deterministic(quick):
+    """Gradients that a call wants to be the same in each run are."""
+    for d, options in ((64, {}), (128, {"causal": True}), (192, {"causal": True}), (64, {"softcap": 3.0}), (128, {"window_size": (200, 0)})):
+        tensors = [tensor.transpose(1, 2) for tensor in make(2, 8, 2, 2200, 2200, d)]
+        call = lambda *x: flash_attn_func(*x, deterministic=True, **options)  # noqa: E731, B023
+        first = find_gradients(call, *tensors)
+        for _ in range(3 if quick else 20):
+            if not all(map(torch.equal, find_gradients(call, *tensors), first)):
+                raise AssertionError(f"d = {d}, {options}: gradients differ")
+
+
+def check_transforms(quick):
+    """torch.func.grad and torch.vmap are autograd, call by call."""
+    q, k, v = make(2, 4, 2, 300, 300, 64)
+    many = torch.stack([q, -q, 2 * q])
+    for options in ({"causal": True}, {"score_mod": lambda s, b, h, q, k: s * 0.5}):
+        call = lambda q, k, v: attention(q, k, v, deterministic=True, **options)  # noqa: E731, B023
+        with torch.enable_grad():
+            of_one = torch.func.grad(lambda *x: call(*x).float().square().sum(), (0, 1, 2))  # noqa: B023
+            mapped = torch.vmap(of_one, (0, None, None))(many, k, v)
+        for index in range(3):
+            for got, want in zip(mapped, find_gradients(call, many[index], k, v)):
+                assert_close(got[index], want.float(), f"sample {index}")
 
 
 def check_compile(quick):
@@ -147,7 +182,10 @@ def check_host_time(quick):
         print(f"         {best * 1e6:6.1f} us  {name}", flush=True)
 
 
-CHECKS = [check_meaning, check_head_dimensions, check_opcheck, check_originals, check_compile, check_capture, check_host_time]
+CHECKS = [
+    check_meaning, check_head_dimensions, check_opcheck, check_originals, check_deterministic, check_transforms, check_compile,
+    check_capture, check_host_time,
+]  # fmt: skip
 
 
 def main():
