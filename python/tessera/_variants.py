@@ -4,7 +4,7 @@ import functools
 import threading
 import warnings
 
-from . import _compile, _library, _own
+from . import _compile, _library, _own, _variant
 from ._errors import CompileError
 from ._program import Program, find_fact
 from ._variant import keeps_lists, read_lists, takes_lists
@@ -339,6 +339,8 @@ def check_scale(scale):
 def check_functions(variant, arguments, mods, scale, others):
     """Refuses arguments of an attention that do not go together with functions of scores and masks: those of a variant, or
     `mods`, (score_mod, score_args, mask_mod, mask_args). `others` are further arguments by name."""
+    if variant is not None and not isinstance(variant, _variant.Variant):
+        raise TypeError(f"argument 'variant' is of type {type(variant).__name__}; it is a tessera.Variant")
     if variant is None and arguments is not None:
         raise ValueError("argument 'arguments' is given without a variant, whose functions would take them")
     if variant is not None and mods != (None, (), None, ()):

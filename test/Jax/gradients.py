@@ -139,6 +139,43 @@ class Masks(Cases):
                 for one, other in zip(run(*shards), run(*tensors)):
                     self.assertTrue((one == other).all())
 
+    def test_shard_map(self):
+        """Shards are calls of their own; what all devices have in common gets the sum of their gradients."""
+        mesh, slopes = Mesh(np.array(jax.devices()[:2]), ("x",)), SLOPES
+        q, k, v = problems.make(rows=8, keys=11)
+        batch, heads, rows, same = PartitionSpec("x"), PartitionSpec(None, None, "x"), PartitionSpec(None, "x"), PartitionSpec()
+        scaled = lambda q, k, v, f: attention(q, k, v, score_mod=lambda s, b, h, i, j: s * f[h])  # noqa: E731
+        for what, call, arrays, specs in (
+            ("batch", lambda q, k, v: attention(q, k, v, causal=True), (q, k, v), (batch, batch, batch)),
+            ("heads", lambda q, k, v, a: attention(q, k, v, alibi=a), (q, k, v, slopes), (heads, heads, heads, PartitionSpec("x"))),
+            ("rows", attention, (q, k, v), (rows, same, same)),
+            ("slopes of all", lambda q, k, v, a: attention(q, k, v, alibi=a), (q, k, v, slopes), (batch, batch, batch, same)),
+            ("scores", scaled, (q, k, v, slopes), (batch, batch, batch, same)),
+        ):
+            for checks in (True, False):
+                split = jax.shard_map(call, mesh=mesh, in_specs=specs, out_specs=specs[0], check_vma=checks)
+                everything = tuple(range(len(arrays)))
+                found, want = (
+                    jax.jit(jax.value_and_grad(lambda *x: run(*x).astype(jnp.float32).sum(), everything))(*arrays)  # noqa: B023
+                    for run in (split, call)
+                )
+                with self.subTest(what, checks=checks):
+                    np.testing.assert_allclose(found[0], want[0], rtol=1e-5)
+                    for one, other in zip(found[1], want[1]):
+                        self.assertEqual(one.dtype, other.dtype)
+                        np.testing.assert_allclose(*(np.asarray(x, np.float32) for x in (one, other)), rtol=0.01, atol=0.03)
+        within = jax.shard_map(
+            lambda *x: jax.grad(lambda *x: attention(*x).astype(jnp.float32).sum(), (0, 1, 2))(*x), mesh=mesh,
+            in_specs=batch, out_specs=batch,
+        )  # fmt: skip
+        for one, other in zip(within(q, k, v), jax.grad(lambda *x: attention(*x).astype(jnp.float32).sum(), (0, 1, 2))(q, k, v)):
+            self.assertTrue((one == other).all())
+        with self.assertRaisesRegex(NotImplementedError, "'f' is a sum over blocks in any order, .* jax.shard_map does not say"):
+            jax.grad(lambda *x: jax.shard_map(
+                lambda q, k, v, f: attention(q, k, v, score_mod=lambda s, b, h, i, j: s * f[h], deterministic=True), mesh=mesh,
+                in_specs=(batch, batch, batch, same), out_specs=batch,
+            )(*x).astype(jnp.float32).sum())(q, k, v, slopes)  # fmt: skip
+
     def test_which_kernels(self):
         find, found = _gradient_kernels.find_gradients, []
 

@@ -9,9 +9,9 @@ import unittest.mock
 
 
 class Old(unittest.TestCase):
-    def refuse(self, name, version, module, text):
+    def refuse(self, name, version, module, text, **more):
         old = types.ModuleType(name)
-        old.__version__ = version
+        vars(old).update(__version__=version, **more)
         with unittest.mock.patch.dict(sys.modules, {name: old}):
             sys.modules.pop(module, None)
             with self.assertRaises(ImportError) as caught:
@@ -21,7 +21,8 @@ class Old(unittest.TestCase):
     def test_versions(self):
         self.refuse("torch", "2.5.1+cu124", "tessera.torch", "tessera.torch needs torch 2.6 or newer; this is 2.5.1+cu124")
         self.refuse("torch", "1.13.1", "tessera.transformers", "tessera.torch needs torch 2.6 or newer; this is 1.13.1")
-        self.refuse("jax", "0.6.2", "tessera.jax", "tessera.jax needs jax 0.7 or newer; this is 0.6.2")
+        text = "tessera.jax needs jax 0.7.2 or newer; this is 0.7.1"
+        self.refuse("jax", "0.7.1", "tessera.jax", text, __version_info__=(0, 7, 1))
 
 
 if __name__ == "__main__":

@@ -155,6 +155,7 @@ class Functions(unittest.TestCase):
             with self.assertRaisesRegex(error, text):
                 attention(q, k, v, **named)
 
+        refuse(TypeError, "argument 'variant' is of type int; it is a tessera.Variant", variant=3)
         refuse(TypeError, "the variant takes cap in `arguments`; 'cap' is missing", variant=SOFTCAP)
         refuse(TypeError, "'slope' is missing or unknown", variant=SOFTCAP, arguments={"cap": 1.0, "slope": 1.0})
         refuse(ValueError, "argument 'arguments' is given without a variant", arguments={"cap": 1.0})

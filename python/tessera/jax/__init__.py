@@ -7,8 +7,8 @@
 
 import jax
 
-if tuple(map(int, jax.__version__.split(".")[:2])) < (0, 7):
-    raise ImportError(f"tessera.jax needs jax 0.7 or newer; this is {jax.__version__}")
+if jax.__version_info__ < (0, 7, 2):
+    raise ImportError(f"tessera.jax needs jax 0.7.2 or newer; this is {jax.__version__}")
 
 from ._attention import attention, warm_up
 from ._block_mask import BlockMask, create_block_mask

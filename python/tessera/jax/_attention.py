@@ -12,7 +12,7 @@ from jax.typing import DTypeLike
 
 from .. import _gradient_kernels, _variants
 from .._variant import Variant
-from . import _block_mask, _call, _functions, _gradients
+from . import _block_mask, _call, _functions, _gradients, _varying
 
 _TYPES = {"float16": "f16", "bfloat16": "bf16"}
 # Letters of tessera-c/Xla.h for what kernels take after the scale.
@@ -174,7 +174,9 @@ def attention(
     _call.register()
     scale = np.float32(q.shape[3] ** -0.5 if scale is None else scale)
     call = _call.Call(layout=layout, heads=heads, key_heads=key_heads, scale=scale, **fields)
-    results = _gradients.make(call, return_lse, deterministic, keeper, named)(q, k, v, *views)
+    axes = _varying.list_axes(q, k, v, *views)
+    tensors = (_varying.vary(tensor, axes) for tensor in (q, k, v, *views))
+    results = _gradients.make(call, return_lse, deterministic, keeper, named)(*tensors)
     return results if return_lse else results[0]
 
 

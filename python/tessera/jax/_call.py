@@ -15,6 +15,7 @@ from jax.experimental.custom_partitioning import custom_partitioning
 
 from .. import _block_lists, _choice, _compile, _gradient_kernels, _library, _program, _variants
 from .._errors import LibraryError
+from . import _varying
 
 FORWARD, BACKWARD, LISTS = "tessera_attention", "tessera_attention_backward", "tessera_lists"
 # Dimensions of attention's own tensors in sharding rules, [B, H, S, D]. There are n key heads; h: heads of queries.
@@ -331,7 +332,8 @@ def make_op(call, target, variant, operands, results, learned=()):
 
     @custom_vmap
     def mapped(*tensors):
-        return partitioned(*tensors)
+        axes = _varying.list_axes(*tensors)
+        return tuple(_varying.vary(result, axes) for result in partitioned(*tensors))
 
     mapped.def_vmap(op.fold)
     return mapped

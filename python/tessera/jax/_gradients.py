@@ -30,18 +30,23 @@ def _make_op(*key):
     return run
 
 
-def _list_learned(call, tensors, deterministic):
+def _is_in_shard_map():
+    """Whether code is of each device, within jax.shard_map, which does not say for which arrays gradients are wanted."""
+    return bool(getattr(jax.sharding.get_abstract_mesh(), "manual_axes", ()))
+
+
+def _list_learned(call, query, wanted, deterministic, is_known):
     """Of each view () where its gradient is wanted and there is one, else None: JAX keeps what holds no array as it is."""
-    query, *views = tensors[0], *tensors[3:]
-    letters = "".join(letter for letter in "bh" if query.value.shape[call.layout.lower().index(letter)] > 1)
+    letters = "".join(letter for letter in "bh" if query.shape[call.layout.lower().index(letter)] > 1)
     learned = []
     # Slopes that have no gradient are the only view of kernels that name none.
-    for name, label, view in zip(call.list_views() or [None], call.names, views):
-        is_learned = view.perturbed and name in call.learnable
+    for name, label, is_wanted in zip(call.list_views() or [None], call.names, wanted):
+        is_learned = is_wanted and name in call.learnable
         if is_learned and deterministic and name not in _places.list_exact(call.variant, letters):
+            hint = "put it behind jax.lax.stop_gradient" if is_known else "turn it off, as jax.shard_map does not say what is wanted"
             raise NotImplementedError(
-                f"the gradient of '{label}' is a sum over blocks in any order, and `deterministic` is on: put it behind "
-                "jax.lax.stop_gradient; arrays with an element for each batch, head and query have gradients in one order"
+                f"the gradient of '{label}' is a sum over blocks in any order, and `deterministic` is on: {hint}; arrays with an "
+                "element for each batch, head and query have gradients in one order"
             )
         learned.append(() if is_learned else None)
     return tuple(learned)
@@ -56,13 +61,15 @@ def _take_slopes(call, named, tensors):
 def make(call, lse, deterministic, keeper=None, named=None):
     """Attention of q, k, v and views, which gives (output,) or (output, LSE). `keeper` is (a BlockMask, the source that has not
     its lists, element type), where kernels take these; `named` is (left, right, softcap) where the view has slopes."""
+    is_known = not _is_in_shard_map()
     if keeper is None:
-        return _make_cached(call, lse, deterministic, None, named)
+        return _make_cached(call, lse, deterministic, None, named, is_known)
     # What keeps lists keeps them alive, so that the BlockMask itself has its functions.
-    return keeper[0].remember(_make, call, lse, deterministic, keeper, named)
+    return keeper[0].remember(_make, call, lse, deterministic, keeper, named, is_known)
 
 
-def _make(call, lse, deterministic, keeper, named):
+def _make(call, lse, deterministic, keeper, named, is_known):
+    """`is_known`: JAX says for which arrays gradients are wanted; otherwise all are."""
     own = ("q", "k", "v")
     # The template of functions has no form without the LSE.
     names = ("o", "lse") if lse or _variants.is_source(call.variant) else ("o",)
@@ -82,10 +89,10 @@ def _make(call, lse, deterministic, keeper, named):
         return results if lse else results[:1]
 
     def forward(*primals):
-        tensors = tuple(primal.value for primal in primals)
-        takes_slopes = named is not None and primals[3].perturbed
-        own_call = take_slopes(tensors) if takes_slopes else call
-        learned = _list_learned(own_call, primals, deterministic)
+        tensors = tuple(primal.value for primal in primals) if is_known else primals
+        wanted = [primal.perturbed for primal in primals[3:]] if is_known else [True] * len(primals[3:])
+        own_call = take_slopes(tensors) if named is not None and wanted[0] else call
+        learned = _list_learned(own_call, tensors[0], wanted, deterministic, is_known)
         results = _make_op(own_call, FORWARD, own_call.variant, own, ("o", "lse"))(*tensors)
         return results if lse else results[:1], (tensors, results, learned)
 
@@ -122,7 +129,7 @@ def _make(call, lse, deterministic, keeper, named):
         ]
         return *of_own[:3], *of_views
 
-    differentiated.defvjp(forward, backward, symbolic_zeros=True)
+    differentiated.defvjp(forward, backward, symbolic_zeros=is_known)
     return differentiated
 
 
