@@ -98,6 +98,22 @@ class Results(Cases):
         shards = [jax.device_put(tensor, spec) for tensor in self.tensors]
         self.assertTrue((run(*shards) == run(*self.tensors)).all())
 
+    def test_shard_map(self):
+        """Lists that are not there are made by each call, and kept by none."""
+        block_mask = create_block_mask(documents, None, None, ROWS, KEYS)
+        batch, mesh = PartitionSpec("x"), Mesh(np.array(jax.devices()[:2]), ("x",))
+        run = lambda q, k, v: attention(q, k, v, block_mask=block_mask)  # noqa: E731
+        split = jax.shard_map(run, mesh=mesh, in_specs=batch, out_specs=batch)
+        for kept in (False, True):
+            results = [
+                jax.value_and_grad(lambda *x: one(*x).astype(jnp.float32).sum(), (0, 1, 2))(*self.tensors)  # noqa: B023
+                for one in (split, run)
+            ]
+            np.testing.assert_allclose(results[0][0], results[1][0], rtol=1e-5)
+            for got, want in zip(results[0][1], results[1][1]):
+                self.assertTrue((got == want).all(), kept)
+        self.assertEqual(len(block_mask.lists), 2)
+
     def test_functions_are_made_once(self):
         """JAX knows them by their identity: other ones are traced and compiled again."""
         block_mask = create_block_mask(documents, None, None, ROWS, KEYS)

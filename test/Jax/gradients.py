@@ -170,6 +170,11 @@ class Masks(Cases):
         )  # fmt: skip
         for one, other in zip(within(q, k, v), jax.grad(lambda *x: attention(*x).astype(jnp.float32).sum(), (0, 1, 2))(q, k, v)):
             self.assertTrue((one == other).all())
+        square = Mesh(np.array(jax.devices()).reshape(2, 2), ("x", "y"))
+        part = jax.shard_map(attention, mesh=square, in_specs=batch, out_specs=batch, axis_names={"x"})
+        gradient = lambda run: jax.jit(jax.grad(lambda *x: run(*x).astype(jnp.float32).sum()))  # noqa: E731
+        for run, plain in ((jax.jit(part), attention), (gradient(part), gradient(attention))):
+            self.assertTrue((run(q, k, v) == plain(q, k, v)).all())
         with self.assertRaisesRegex(NotImplementedError, "'f' is a sum over blocks in any order, .* jax.shard_map does not say"):
             jax.grad(lambda *x: jax.shard_map(
                 lambda q, k, v, f: attention(q, k, v, score_mod=lambda s, b, h, i, j: s * f[h], deterministic=True), mesh=mesh,

@@ -68,14 +68,21 @@ class BlockMask:
 
     def find(self, wanted: Iterable[tuple[str, str]]) -> dict[str, jax.Array]:
         """{name: array} of the lists that are wanted, pairs of what arguments begin with and of what lists are for."""
-        found = {}
-        for name, lists in wanted:
-            if lists not in self.lists:
-                # While JAX traces a call, what it makes is known nevertheless.
-                with jax.ensure_compile_time_eval():
-                    self.lists[lists] = self._make(lists)
-            found.update(zip((f"{name}_lists", f"{name}_counts"), self.lists[lists]))
-        return found
+        return {
+            argument: array
+            for name, lists in wanted
+            for argument, array in zip((f"{name}_lists", f"{name}_counts"), self._find(lists))
+        }
+
+    def _find(self, lists):
+        if lists not in self.lists:
+            # While JAX traces a call, what it makes is known nevertheless.
+            with jax.ensure_compile_time_eval():
+                made = self._make(lists)
+            if any(isinstance(array, jax.core.Tracer) for array in made):
+                return made  # Within jax.shard_map each call makes its own.
+            self.lists[lists] = made
+        return self.lists[lists]
 
     def _make(self, lists):
         _call.register()

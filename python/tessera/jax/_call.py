@@ -333,7 +333,9 @@ def make_op(call, target, variant, operands, results, learned=()):
     @custom_vmap
     def mapped(*tensors):
         axes = _varying.list_axes(*tensors)
-        return tuple(_varying.vary(result, axes) for result in partitioned(*tensors))
+        # There tensors are split already.
+        run = op.run if _varying.is_in_shard_map() else partitioned
+        return tuple(_varying.vary(result, axes) for result in run(*tensors))
 
     mapped.def_vmap(op.fold)
     return mapped

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 
 from .. import _gradient_kernels, _places, _variants
-from . import _functions
+from . import _functions, _varying
 from ._call import BACKWARD, FORWARD, make_op
 
 
@@ -28,11 +28,6 @@ def _make_op(*key):
 
     run.defvjp(refuse, lambda residuals, gradients: None)
     return run
-
-
-def _is_in_shard_map():
-    """Whether code is of each device, within jax.shard_map, which does not say for which arrays gradients are wanted."""
-    return bool(getattr(jax.sharding.get_abstract_mesh(), "manual_axes", ()))
 
 
 def _list_learned(call, query, wanted, deterministic, is_known):
@@ -61,7 +56,7 @@ def _take_slopes(call, named, tensors):
 def make(call, lse, deterministic, keeper=None, named=None):
     """Attention of q, k, v and views, which gives (output,) or (output, LSE). `keeper` is (a BlockMask, the source that has not
     its lists, element type), where kernels take these; `named` is (left, right, softcap) where the view has slopes."""
-    is_known = not _is_in_shard_map()
+    is_known = not _varying.is_in_shard_map()
     if keeper is None:
         return _make_cached(call, lse, deterministic, None, named, is_known)
     # What keeps lists keeps them alive, so that the BlockMask itself has its functions.

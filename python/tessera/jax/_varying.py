@@ -3,6 +3,11 @@
 import jax
 
 
+def is_in_shard_map():
+    """Whether code is that of each device."""
+    return bool(getattr(jax.sharding.get_abstract_mesh(), "manual_axes", ()))
+
+
 def list_axes(*arrays):
     """The axes of the mesh over which one of the arrays differs."""
     axes = set()
