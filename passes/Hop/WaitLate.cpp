@@ -49,8 +49,8 @@ struct WaitLatePass : tessera::impl::WaitLateBase<WaitLatePass> {
   }
 
 private:
-  /// Pipes whose loads read what the kernel stores: `hop-order-memory` has it that the store comes
-  /// behind the wait.
+  /// Pipes whose loads read what the kernel stores: a store behind a wait for one comes after the
+  /// load, which holds only as long as the wait stays before it.
   static llvm::SmallDenseSet<Value> findOrdered(hop::KernelOp kernel) {
     llvm::SmallDenseSet<Value> stored, pipes;
     kernel.walk([&](Operation *op) {

@@ -265,6 +265,10 @@ def _refuse(**arguments):
             )
 
 
+# What some models pass on, that changes results: sinks, biases, and the keys that a sparse attention has chosen.
+_OF_RESULTS = "s_aux", "sinks", "learnable_sink", "position_bias", "attn_bias", "indices", "block_indices"
+
+
 def _attend(
     module,
     query,
@@ -276,24 +280,24 @@ def _attend(
     sliding_window=None,
     softcap=None,
     is_causal=None,
-    s_aux=None,
-    position_bias=None,
     output_attentions=None,
-    **_,
+    deterministic=None,
+    **others,
 ):
     """What transformers.AttentionInterface calls for each layer: tensors are [B, H, S, D], the output [B, S, H, D]."""
     _refuse(dropout=dropout, output_attentions=output_attentions)
-    if s_aux is not None or position_bias is not None:
-        _refuse(**{"s_aux" if s_aux is not None else "position_bias": True})
+    for name in _OF_RESULTS:
+        if others.get(name) is not None:
+            _refuse(**{name: True})
     mask = _find_mask(module, query, key, attention_mask, is_causal, sliding_window)
     if isinstance(mask, FunctionMask):
         score_mod = _cap if softcap else None
         out = attention(
             query, key, value, score_mod=score_mod, score_args=(float(softcap),) if softcap else (), mask_mod=mask.function,
-            scale=scaling,
+            scale=scaling, deterministic=bool(deterministic),
         )  # fmt: skip
         return out.transpose(1, 2), None
-    options = {"scale": scaling, "softcap": softcap or 0.0}
+    options = {"scale": scaling, "softcap": softcap or 0.0, "deterministic": bool(deterministic)}
     whole = (0, query.shape[0]), (0, query.shape[2])
     if len(mask) == 1 and (mask[0].batch, mask[0].rows) == whole:
         return _call(mask[0], query, key, value, options).transpose(1, 2), None

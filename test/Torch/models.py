@@ -213,6 +213,8 @@ class Masks(unittest.TestCase):
             ("argument 'dropout' is given", None, {"dropout": 0.1}),
             ("argument 'output_attentions' is given", None, {"output_attentions": True}),
             ("argument 's_aux' is given", None, {"s_aux": q}),
+            ("argument 'sinks' is given", None, {"sinks": q}),
+            ("argument 'block_indices' is given", None, {"block_indices": q}),
         ):
             with self.subTest(text), self.assertRaisesRegex(NotImplementedError, text):
                 ours._attend(None, q, q, q, mask, **options)
