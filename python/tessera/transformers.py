@@ -227,7 +227,13 @@ def _read_tensor(mask, query, key):
             f"argument 'attention_mask' has shape {tuple(mask.shape)}; attn_implementation=\"tessera\" takes one mask for "
             "all heads, [batch, 1, rows, keys]"
         )
-    keys = key.shape[2]
+    batch, rows, keys = query.shape[0], query.shape[2], key.shape[2]
+    if mask.shape[0] not in (1, batch) or mask.shape[2] not in (1, rows) or 1 != mask.shape[3] < keys:
+        raise ValueError(
+            f"argument 'attention_mask' has shape {tuple(mask.shape)}, which does not repeat to {(batch, 1, rows, keys)}"
+        )
+    if mask.dtype != torch.bool and not mask.is_floating_point():
+        raise TypeError(f"argument 'attention_mask' has type {mask.dtype}; it is of torch.bool or a floating-point type")
     visible = mask[:, 0, :, :keys]
     if visible.dtype != torch.bool:
         is_bias = (visible != 0) & (visible > torch.finfo(visible.dtype).min / 2)
@@ -237,8 +243,8 @@ def _read_tensor(mask, query, key):
                 'less than any score: use attn_implementation="sdpa"'
             )
         visible = visible == 0
-    visible = visible.expand(query.shape[0], -1, -1)
-    return _read_mask(query.shape[0], query.shape[2], keys, lambda begin, end: visible[:, begin:end])
+    visible = visible.expand(batch, rows, keys)
+    return _read_mask(batch, rows, keys, lambda begin, end: visible[:, begin:end])
 
 
 # ---- Calls

@@ -218,6 +218,25 @@ class Masks(unittest.TestCase):
         ):
             with self.subTest(text), self.assertRaisesRegex(NotImplementedError, text):
                 ours._attend(None, q, q, q, mask, **options)
+        for exception, text, mask in (
+            (ValueError, "has shape .3, 1, 4, 4., which does not repeat", torch.ones(3, 1, 4, 4).bool()),
+            (ValueError, "has shape .1, 1, 4, 3., which does not repeat", torch.ones(1, 1, 4, 3).bool()),
+            (TypeError, "has type torch.int64; it is of torch.bool", torch.ones(1, 1, 4, 4, dtype=torch.int64)),
+        ):
+            with self.subTest(text), self.assertRaisesRegex(exception, text):
+                ours._attend(None, q, q, q, mask)
+
+    def test_masks_that_repeat(self):
+        from tessera import transformers as ours
+
+        problems.use_interpreter(self)
+        generator = torch.Generator().manual_seed(3)
+        q, k, v = (torch.randn(2, 2, 4, 64, generator=generator).bfloat16() for _ in range(3))
+        seen = torch.tensor([True, True, False, False]), torch.tensor([False, True, True, True])
+        for mask in (seen[0].view(1, 1, 1, 4), torch.stack(seen).view(2, 1, 1, 4), torch.tensor([[True], [False], [True], [True]]).view(1, 1, 4, 1)):
+            for given in (mask, torch.zeros(mask.shape).masked_fill(~mask, torch.finfo(torch.float32).min)):
+                whole = mask.expand(2, 1, 4, 4)
+                self.assertTrue(torch.equal(ours._attend(None, q, k, v, given)[0], ours._attend(None, q, k, v, whole)[0]))
 
 
 if __name__ == "__main__":
