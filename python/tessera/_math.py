@@ -189,7 +189,8 @@ FUNCTIONS.update(
     {
         "min": minimum, "max": maximum, "clamp": _clamp, "clip": _clamp, "log1p": _log1p, "softplus": _softplus,
         "div": _divide, "divide": _divide, "square": lambda x: x * x, "reciprocal": lambda x: 1 / x,
-        "sigmoid": lambda x: 1 / (1 + exp(-x)), "relu": lambda x: maximum(x, 0.0),
+        # Of 1 / (1 + exp(-x)) the derivative is no number where exp is infinite.
+        "sigmoid": lambda x: 0.5 * tanh(0.5 * x) + 0.5, "relu": lambda x: maximum(x, 0.0),
         "log_sigmoid": lambda x: -_softplus(-x), "masked_fill": lambda x, mask, value: where(mask, value, x),
         "logical_and": _logical("and"), "logical_or": _logical("or"), "logical_xor": _logical("xor"),
         "logical_not": _logical_not, "to": _to, "type": _to, "float": _cast("f32"), "int": _cast("i32"),

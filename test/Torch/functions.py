@@ -116,6 +116,12 @@ class Functions(unittest.TestCase):
             arguments = torch.randn_like(out), torch.randn_like(lse), q, k, v, out, lse, *given, learned, RISING.source, 0.125
             torch.library.opcheck(torch.ops.tessera.variant_backward.default, arguments)
 
+    def test_steep_sigmoid(self):
+        """The derivative is 0 where the function is flat."""
+        leaves = [tensor.requires_grad_() for tensor in make(batch=1, rows=16, keys=16)]
+        attention(*leaves, score_mod=lambda s, b, h, q, k: torch.sigmoid(s * 200)).float().sum().backward()
+        self.assertTrue(all(torch.isfinite(leaf.grad).all() for leaf in leaves))
+
     def check_vmap(self, calls, *given, make_mod):
         """Three samples at a time, forward and gradients, as one after the other; `calls` of kernels for each."""
         q, k, v = make(batch=2, rows=16, keys=16)
