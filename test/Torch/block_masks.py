@@ -235,6 +235,16 @@ class Compiled(Cases):
         with self.assertRaisesRegex(Exception, "no lists of queries 128 64 yet, and none are made while a graph"):
             compiled(*self.draw(), block_mask=self.create(documents))
 
+    def test_another_mask(self):
+        """What the function is made of may change behind its lists."""
+        whole = True
+        block_mask = self.create(lambda b, h, q, k: documents(b, h, q, k) if whole else k >= 0)
+        tensors = self.draw(batch=1)
+        self.check(tensors, block_mask, documents)
+        whole = False
+        with self.assertRaisesRegex(ValueError, "is another one than when its lists were made"):
+            attention(*tensors, block_mask=block_mask)
+
     def test_vmap(self):
         """Lists are for a number of batches: each sample has a call."""
         block_mask, samples = self.create(documents), [self.draw(seed=seed) for seed in (1, 2)]

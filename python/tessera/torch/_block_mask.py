@@ -123,6 +123,13 @@ class BlockMask:
         if q.device != self.device:
             raise ValueError(f"argument 'block_mask' is on {self.device} and 'q' on {q.device}; they must be equal")
         _variants.check_extents(self.shape, (q.shape[0], q.shape[1], q.shape[2], k.shape[2]))
+        # What else a function is made of, as constants and other functions, is in what is written for it.
+        if not torch.compiler.is_compiling():
+            written, _ = _captured.find(self.device, None, (), self.mask_mod, self.mask_args)
+            if written.source != self._written.source:
+                raise ValueError(
+                    "the mask of argument 'block_mask' is another one than when its lists were made: create another BlockMask"
+                )
         for own, value in zip(self._values, values):
             if isinstance(own, torch.Tensor):
                 # A graph has other tensors for what is captured.
