@@ -98,6 +98,15 @@ class Results(Cases):
         shards = [jax.device_put(tensor, spec) for tensor in self.tensors]
         self.assertTrue((run(*shards) == run(*self.tensors)).all())
 
+    def test_another_mask(self):
+        """What the function is made of may change behind its lists."""
+        whole = True
+        block_mask = create_block_mask(lambda b, h, q, k: documents(b, h, q, k) if whole else k >= 0, None, None, ROWS, KEYS)
+        attention(*self.tensors, block_mask=block_mask)
+        whole = False
+        with self.assertRaisesRegex(ValueError, "is another one than when its lists were made"):
+            attention(*self.tensors, block_mask=block_mask)
+
     def test_shard_map(self):
         """Lists that are not there are made by each call, and kept by none."""
         block_mask = create_block_mask(documents, None, None, ROWS, KEYS)

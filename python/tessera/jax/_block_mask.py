@@ -57,6 +57,11 @@ class BlockMask:
     def check(self, extents: tuple[int, int, int, int], given: Mapping[str, Any]) -> None:
         """Refuses tensors for which the lists are not, and other values of what the mask captures."""
         _variants.check_extents(self.shape, extents)
+        # What else a function is made of, as constants and other functions, is in what is written for it.
+        if _functions.trace(None, (), self.mask_mod, self.mask_args)[0] != self._source:
+            raise ValueError(
+                "the mask of argument 'block_mask' is another one than when its lists were made: create another BlockMask"
+            )
         own = {**self._views, **self._numbers, **self._integers}
         for name, value in own.items():
             other = given.get(name)
