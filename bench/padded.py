@@ -3,7 +3,8 @@
 Batch and heads as in attention.py for the width W (16k tokens, hidden size 2048). A head dimension D below it has the
 kernel of W whose tensors have D columns: the copy engine fills the others with zeros, and drops them from the output. Both
 do the products of W columns, so "to width" is the time with W columns over that with D, of the same batch and heads, in
-turns. The padded kernel loads and stores less. Bundles: --list FILE with the options of the run, then
+turns, each with the alternative that a launch takes. The padded kernel loads and stores less, and its rows may begin and
+end amid sectors of memory, which takes longer. Bundles: --list FILE with the options of the run, then
 test/gpu/build_bundles.py --groups= --extra FILE.
 """
 
@@ -15,7 +16,7 @@ import common
 import peers
 from common import cases
 
-WIDTHS = (64, 96, 128, 192, 256)
+from tessera import _variants  # which common puts on the path
 
 
 def parse_arguments():
@@ -28,7 +29,7 @@ def parse_arguments():
 
 
 def find_width(d):
-    return next(width for width in WIDTHS if d <= width)
+    return next(width for width in _variants.WIDTHS if d <= width)
 
 
 def configurations(d, seqlen, mask):
@@ -39,8 +40,8 @@ def configurations(d, seqlen, mask):
     parameters = {"T": "bf16", "D": width, "CAUSAL": mask == "causal"}
     padded = {**parameters, "PADDED": True}
     return (
-        cases.configuration(cases.ATTENTION, parameters, shape=shape),
-        cases.configuration(cases.ATTENTION, padded, shape={**shape, "DQ": d, "DO": d}),
+        cases.configuration(cases.ATTENTION, parameters, shape=shape, alternatives=True),
+        cases.configuration(cases.ATTENTION, padded, shape={**shape, "DQ": d, "DO": d}, alternatives=True),
     )
 
 
@@ -48,12 +49,14 @@ def measure(d, seqlen, mask, loaded, stopwatch):
     """The record of a point."""
     width = find_width(d)
     record, contestants = {"d": d, "width": width, "mask": mask, "seqlen": seqlen}, {}
-    for name, columns, kernel in zip(("width", "padded"), (width, d), loaded):
+    names, shapes = ("width", "padded"), (entry["shape"] for entry in configurations(d, seqlen, mask))
+    for name, columns, kernel, shape in zip(names, (width, d), loaded, shapes):
         problem = attention.Problem(columns, seqlen, mask == "causal", "bf16", heads=attention.HIDDEN // width)
         run, out = attention.tessera_contestant(kernel, problem)
         run()
         record[f"{name}_error"] = peers.relative_error(out, problem.expected())
         contestants[name] = run
+        record[f"{name}_choice"] = kernel.choice(**shape).name if kernel.alternatives else ""
     if max(record["width_error"], record["padded_error"]) >= common.MAX_ERROR:
         return {**record, "wrong": True}
     timings = stopwatch.compare(contestants)

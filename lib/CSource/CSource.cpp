@@ -463,9 +463,12 @@ void Writer::writeAlternatives(llvm::raw_ostream &os) {
       os << llvm::formatv("{{{0}, {1}, {2}, {3}}", grid.dim, grid.isDivided, spell(grid.number),
                           spell(grid.inverse));
     });
-    os << llvm::formatv(",\n     {{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}}},\n", spell(line.factor),
+    os << llvm::formatv(",\n     {{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}},\n", spell(line.factor),
                         spell(line.divisor), spell(line.least), spell(line.inverseFactor),
                         spell(line.inverse), spell(line.offset), spell(line.most), line.isWhole);
+    os << llvm::formatv("     {{{{{0}, {1}}, {2}, {3}}, {4}, {5}},\n", time.rows.dims[0],
+                        time.rows.dims[1], spell(time.rows.perSector), spell(time.rows.time),
+                        spell(time.cluster), spell(time.perCluster));
   }
   os << "};\nconst char *const " << name << "_alternatives[] = ";
   writeList(os, kernels,

@@ -185,7 +185,7 @@ FailureOr<json::Object> Alternatives::describe(const json::Array &kernels,
   json::Array described;
   for (auto [alternative, own, fitted] : llvm::zip(alternatives, times, isMeasured)) {
     if (!fitted)
-      own.estimate(measured, /*isPreferred=*/described.empty());
+      own.estimate(measured, own.hasTileOf(times.front()));
     FailureOr<json::Value> parameters =
         toJSON(alternative.parameters, UnknownLoc::get(alternative.parameters.getContext()));
     if (failed(parameters))

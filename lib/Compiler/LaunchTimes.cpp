@@ -180,6 +180,31 @@ static runtime::TimeGrid readGrid(tile::GridDimAttr dim, ArrayRef<std::string> d
                                dim.getDivisor());
 }
 
+/// Of what the loops with dots load of views whose innermost extent a launch knows. Copies are rows
+/// of boxes, which are 128 bytes wide at most.
+void LaunchTimes::readRows(tile::KernelOp kernel) {
+  SmallVector<int64_t> found;
+  int64_t bytes = 0;
+  for (scf::ForOp loop : firstLoopsWithDots(kernel))
+    for (auto load : loop.getOps<tile::LoadOp>()) {
+      auto view = cast<tile::ViewType>(load.getView().getType());
+      auto tile = dyn_cast<RankedTensorType>(load.getType());
+      StringRef name = view.getDimName(view.getRank() - 1);
+      if (!tile || tile.getRank() != 2 || name.empty())
+        continue;
+      bytes = llvm::divideCeil(view.getElementType().getIntOrFloatBitWidth(), 8);
+      loadedRows += tile.getDimSize(0) * llvm::divideCeil(tile.getDimSize(1) * bytes, 128);
+      int64_t dim = llvm::find(dims, name) - dims.begin();
+      if (!llvm::is_contained(found, dim))
+        found.push_back(dim);
+    }
+  if (found.empty() || found.size() > std::size(model.rows.dims))
+    return;
+  found.resize(std::size(model.rows.dims), found.front());
+  llvm::copy(found, model.rows.dims);
+  model.rows.perSector = static_cast<double>(bytes) / hopper::sectorBytes; // a power of two
+}
+
 FailureOr<LaunchTimes> LaunchTimes::of(tile::KernelOp kernel) {
   FailureOr<Terms> terms = findIterations(kernel);
   if (failed(terms))
@@ -193,6 +218,7 @@ FailureOr<LaunchTimes> LaunchTimes::of(tile::KernelOp kernel) {
   llvm::fill(times.model.grid, runtime::makeTimeGrid(-1, 1, 1));
   for (auto [dim, tiles] : llvm::zip(times.grid, times.model.grid))
     tiles = readGrid(dim, times.dims);
+  times.readRows(kernel);
   CycleBudget budget = cycleBudget(firstLoopsWithDots(kernel), h200CostModel);
   times.estimated = expectedCycles(budget, fastestShare(budget, h200CostModel), h200CostModel) /
                     (h200CostModel.clockGHz * 1000);
@@ -214,6 +240,9 @@ void LaunchTimes::setCompiled(const json::Object &kernel, int64_t multiprocessor
   auto schedule =
       cast<tile::ScheduleAttr>(parseAttribute(*kernel.getString(key::schedule), context));
   model.section = *schedule.getSection();
+  runtime::setTimeCluster(model, *schedule.getCluster());
+  model.rows.time = h200CostModel.unalignedRowCycles * loadedRows / model.cluster /
+                    (h200CostModel.clockGHz * 1000);
   switch (*schedule.getOrder()) {
   case tile::OrderKind::Linear:
   case tile::OrderKind::Narrow: // of tiles that take equally long
@@ -338,12 +367,23 @@ json::Object LaunchTimes::describe() const {
     tiles.push_back(
         json::Object{{key::extent, std::move(extent)}, {key::divisor, dim.getDivisor()}});
   }
-  return json::Object{{key::from, isMeasured ? "measured" : "estimated"},
-                      {key::iterationUs, model.iterationTime},
-                      {key::endsUs, model.endsTime},
-                      {key::tilesAtATime, model.atATime},
-                      {key::order, kOrders[model.order]},
-                      {key::section, model.section},
-                      {key::iterations, describeTerms(terms, dims)},
-                      {key::grid, std::move(tiles)}};
+  json::Object described{{key::from, isMeasured ? "measured" : "estimated"},
+                         {key::iterationUs, model.iterationTime},
+                         {key::endsUs, model.endsTime},
+                         {key::tilesAtATime, model.atATime},
+                         {key::order, kOrders[model.order]},
+                         {key::section, model.section},
+                         {key::iterations, describeTerms(terms, dims)},
+                         {key::grid, std::move(tiles)}};
+  if (model.rows.perSector != 0) {
+    json::Array names;
+    for (int64_t dim : model.rows.dims)
+      if (!llvm::is_contained(names, json::Value(dims[dim])))
+        names.push_back(dims[dim]);
+    described[key::unaligned] =
+        json::Object{{key::dims, std::move(names)},
+                     {key::multiple, static_cast<int64_t>(1 / model.rows.perSector)},
+                     {key::iterationUs, model.rows.time}};
+  }
+  return described;
 }

@@ -39,6 +39,10 @@ public:
   /// Takes the times of the model of the machine; `like` is a kernel that was measured, of which
   /// the model's errors are taken over, or null. What the source does not prefer counts as slower.
   void estimate(const LaunchTimes *like, bool isPreferred);
+  /// Whether iterations are of tiles as large as those of another alternative.
+  bool hasTileOf(const LaunchTimes &other) const {
+    return estimated == other.estimated && llvm::equal(grid, other.grid);
+  }
 
   /// What a launch with these extents should take, in microseconds.
   double predict(const tuning::Extents &extents) const;
@@ -49,10 +53,15 @@ private:
   std::vector<runtime::TimeTerm> terms;
   std::vector<std::string> dims;
   llvm::SmallVector<tile::GridDimAttr, 3> grid;
+
+  void readRows(tile::KernelOp kernel);
+
   runtime::TimeModel model = {};
   bool isMeasured = false;
   /// An iteration by the model of the machine, in microseconds; 0 for a kernel without dots.
   double estimated = 0;
+  /// Rows of at most 128 bytes that an iteration loads of views whose rows have an extent.
+  int64_t loadedRows = 0;
 };
 
 } // namespace tessera

@@ -6,6 +6,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace tessera::runtime;
 using llvm::StringRef;
@@ -25,6 +26,7 @@ private:
   bool readAlternative(const json::Object &object, json::Path path);
   bool takesTheSame(const KernelInfo &kernel) const;
   bool readModel(const json::Object &object, json::Path path, AlternativeInfo &alternative);
+  bool readRows(const json::Object &object, json::Path path, TimeRows &rows);
   bool readTerms(const json::Value &value, json::Path path, unsigned depth,
                  std::vector<TimeTerm> &terms);
   bool readOperation(const json::Array &array, json::Path path, unsigned depth,
@@ -96,6 +98,28 @@ bool ChoiceReader::readTerms(const json::Value &value, json::Path path, unsigned
                      term.value);
 }
 
+/// What an iteration takes at least where rows are no multiple of a number of elements.
+bool ChoiceReader::readRows(const json::Object &object, json::Path path, TimeRows &rows) {
+  const json::Array *names = readArray(object, key::dims, path);
+  int64_t multiple;
+  if (!names || !readTime(object, key::iterationUs, path, rows.time) ||
+      !readInteger(object.get(key::multiple), path.field(key::multiple), 1, 32,
+                   "expected an integer from 1 to 32", multiple))
+    return false;
+  json::Path within = path.field(key::dims);
+  if (names->empty() || names->size() > std::size(rows.dims) || !llvm::isPowerOf2_64(multiple))
+    return fail(within, "expected one or two dimensions, and a power of two as \"multiple\"");
+  for (size_t i = 0; i < std::size(rows.dims); ++i) {
+    size_t at = std::min(i, names->size() - 1);
+    Extent extent;
+    if (!readExtentValue((*names)[at], within.index(at), extent) || extent.dim < 0)
+      return fail(within.index(at), "expected the name of a dimension");
+    rows.dims[i] = extent.dim;
+  }
+  rows.perSector = 1.0 / multiple;
+  return true;
+}
+
 bool ChoiceReader::readModel(const json::Object &object, json::Path path,
                              AlternativeInfo &alternative) {
   const json::Array *written = readArray(object, key::grid, path);
@@ -123,6 +147,10 @@ bool ChoiceReader::readModel(const json::Object &object, json::Path path,
   if (!readTerms(*iterations, path.field(key::iterations), 0, alternative.iterations))
     return false;
   alternative.time.line = findTimeLine(alternative.iterations);
+  setTimeCluster(alternative.time, bundle.kernels[alternative.kernel].cluster[0]);
+  if (const json::Object *rows = object.getObject(key::unaligned))
+    if (!readRows(*rows, path.field(key::unaligned), alternative.time.rows))
+      return false;
   for (auto [dim, tiles] : llvm::zip_equal(grid, alternative.time.grid))
     tiles = makeTimeGrid(dim.extent.dim, dim.extent.constant, dim.divisor);
   return true;

@@ -50,6 +50,14 @@ typedef struct {
   double number, inverse; /* and of what it is divided by the inverse */
 } TimeGrid;
 
+/* An iteration takes `time` at least where an extent of `dims` is no whole number of sectors: rows
+ * that begin and end amid sectors of memory take longer to come. */
+typedef struct {
+  int64_t dims[2];
+  double perSector; /* the inverse of a sector's elements, 0 where rows are always whole */
+  double time;
+} TimeRows;
+
 typedef struct {
   const TimeTerm *terms; /* the iterations of a tile */
   int termCount;
@@ -59,6 +67,8 @@ typedef struct {
   double iterationTime, endsTime; /* in microseconds: an iteration, and a tile beside these */
   TimeGrid grid[3];
   TimeLine line;
+  TimeRows rows;
+  double cluster, perCluster; /* tiles along the first dimension that run together, the inverse */
 } TimeModel;
 
 /* A number of each of several tiles. */
@@ -74,6 +84,7 @@ typedef struct {
   double rounds;         /* tiles of each place */
   double steps;          /* along the longest of those that lengths depend on, at least 1 */
   double offset, most;   /* of the line */
+  double iterationTime;  /* with these rows */
   double lower;          /* No time is below it, and where it is certain it is the time. */
   int isCertain;
 } TimeExpected;
@@ -98,7 +109,7 @@ static inline double measureStep(const TimeExpected *launch, double step, int is
   count = earliestTime(count, launch->most);
   if (!isWhole)
     count = ceilTime(count, line->inverse);
-  return launch->model->endsTime + launch->model->iterationTime * count;
+  return launch->model->endsTime + launch->iterationTime * count;
 }
 
 /* How long tiles at these steps take by terms. All indices are equally far along their dimensions.
@@ -112,8 +123,22 @@ static inline TimeLanes measureTerms(const TimeExpected *launch, TimeLanes steps
       index[d][i] = floorTime((2 * steps.of[i] + 1) * launch->grid[d], inverse);
   countIterations(launch->model->terms, launch->model->termCount, launch->dims, index, lengths.of);
   for (i = 0; i < TIME_LANES; ++i)
-    lengths.of[i] = launch->model->endsTime + launch->model->iterationTime * lengths.of[i];
+    lengths.of[i] = launch->model->endsTime + launch->iterationTime * lengths.of[i];
   return lengths;
+}
+
+static inline double findIterationTime(const TimeModel *model, const double *dims) {
+  const TimeRows *rows = &model->rows;
+  double time = model->iterationTime;
+  int i;
+  if (rows->perSector == 0)
+    return time;
+  for (i = 0; i < 2; ++i) {
+    double sectors = dims[rows->dims[i]] * rows->perSector;
+    if (roundTime(sectors) != sectors)
+      time = latestTime(time, rows->time);
+  }
+  return time;
 }
 
 static inline double countTiles(const TimeGrid *grid, const double *dims) {
@@ -155,7 +180,7 @@ static inline double averageLine(const TimeExpected *launch) {
   until = earliestTime(latestTime(until, before), steps);
   sum = before * least + (steps - until) * most +
         (until - before) * (offset + slope * (before + until - 1) / 2);
-  return model->endsTime + model->iterationTime * (sum * (1 / steps));
+  return model->endsTime + launch->iterationTime * (sum * (1 / steps));
 }
 
 /* What is known by the line. As it has an upper bound, and is raised by a lower one only, a tile
@@ -171,7 +196,7 @@ TIME_INLINE void expectLine(TimeExpected *launch) {
   launch->most = most;
   first = earliestTime(offset, most);
   last = earliestTime(line->factor * (launch->steps - 1) + offset, most);
-  scale = model->iterationTime * (line->isWhole ? 1 : line->inverse);
+  scale = launch->iterationTime * (line->isWhole ? 1 : line->inverse);
   launch->lower =
       (1 - 1e-9) * latestTime(launch->rounds * (model->endsTime + 0.5 * scale * (first + last)),
                               model->endsTime + scale * latestTime(first, last));
@@ -185,6 +210,9 @@ TIME_INLINE void expectTime(const TimeModel *model, const double *dims, TimeExpe
   expected->isCertain = 0;
   for (d = 0; d < 3; ++d)
     expected->grid[d] = countTiles(&model->grid[d], dims);
+  if (model->cluster > 1)
+    expected->grid[0] = ceilTime(expected->grid[0], model->perCluster) * model->cluster;
+  expected->iterationTime = findIterationTime(model, dims);
   expected->tiles = limitTime(expected->grid[0] * expected->grid[1] * expected->grid[2]);
   expected->rounds = expected->tiles / (double)model->atATime;
   if (expected->tiles <= 0)

@@ -118,6 +118,11 @@ static std::optional<Partial> operate(int op, const Partial &left, const Partial
   }
 }
 
+void tessera::runtime::setTimeCluster(TimeModel &model, int64_t tiles) {
+  model.cluster = tiles;
+  model.perCluster = 1.0 / tiles;
+}
+
 TimeGrid tessera::runtime::makeTimeGrid(int dim, int64_t number, int64_t divisor) {
   return {dim, divisor != 1, double(number), 1.0 / divisor};
 }

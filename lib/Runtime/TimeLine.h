@@ -14,6 +14,9 @@ namespace tessera::runtime {
 /// or might exceed TIME_LIMIT on the way.
 TimeLine findTimeLine(llvm::ArrayRef<TimeTerm> terms);
 
+/// Says that so many tiles along the first dimension run together.
+void setTimeCluster(TimeModel &model, int64_t tiles);
+
 /// A dimension of the grid: the number where `dim` is below 0.
 TimeGrid makeTimeGrid(int dim, int64_t number, int64_t divisor);
 

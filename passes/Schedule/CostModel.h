@@ -50,6 +50,9 @@ struct CostModel {
   /// that decay with the distance) they lose 6%, with 3% (an approximate soft cap) they gain 7%
   /// (docs/lab/exponentials.md).
   double leastGainOfPolynomials = 0.02;
+  /// Cycles that a multiprocessor waits for a row of at most 128 bytes that begins or ends amid a
+  /// sector of memory, where all of them load such rows (docs/lab/tiles.md, "Rows amid sectors").
+  double unalignedRowCycles = 6.5;
   /// Instructions of a thread that a warpgroup issues in an iteration beside the work on tiles:
   /// descriptors, products, waits and counters.
   /// Counted in SASS of kernels/attention_fwd.tile by `tessera inspect`.

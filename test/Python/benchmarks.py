@@ -148,6 +148,7 @@ class Padded(unittest.TestCase):
         self.assertEqual(plain["shape"], {"B": 8, "H": 21, "HK": 21, "SQ": 2048, "SK": 2048})
         self.assertEqual(narrow["shape"], {**plain["shape"], "DQ": 72, "DO": 72})
         self.assertEqual(narrow["parameters"], {**plain["parameters"], "PADDED": "true"})
+        self.assertTrue(plain["alternatives"] and narrow["alternatives"])
 
     def test_summary(self):
         records = [{"d": 40, "to_width": 0.5}, {"d": 40, "to_width": 2.0}, {"d": 72, "to_width": 1.0}, {"d": 80, "wrong": True}]

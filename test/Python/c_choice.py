@@ -19,19 +19,24 @@ import tessera
 from tessera import _library
 
 
-def draw(rng):
-    """Extents of attention."""
+def draw(rng, widest):
+    """Extents of attention, those of tensors with padding among them, whose rows have up to `widest` elements."""
     group = rng.choice((1, 2, 8))
     heads = rng.choice((1, 2, 4)) * group
-    return {"B": rng.randint(1, 64), "H": heads, "SQ": rng.randint(1, 32768), "HK": heads // group, "SK": rng.randint(1, 32768)}
+    columns = 8 * rng.randint(1, widest // 8)
+    lengths = {"SQ": rng.randint(1, 32768), "SK": rng.randint(1, 32768)}
+    return {"B": rng.randint(1, 64), "H": heads, "HK": heads // group, **lengths, "DQ": columns, "DO": columns}
 
 
 class CChoice(unittest.TestCase):
+    DEFINES, WIDTH = ("-DD=64", "-DCAUSAL=true"), 64
+
     @classmethod
     def setUpClass(cls):
-        cls.stem = os.path.join(DIRECTORY, "attend")
+        os.mkdir(os.path.join(DIRECTORY, cls.__name__))
+        cls.stem = os.path.join(DIRECTORY, cls.__name__, "attend")
         command = ["tessera", "compile", os.path.join(KERNELS, "attention_fwd.tile"), "--ptx", "--alternatives"]
-        command += ["-DD=64", "-DCAUSAL=true"]
+        command += cls.DEFINES
         subprocess.run([*command, "-o", cls.stem + ".bundle"], check=True)
         subprocess.run([*command, "--emit", "c", "-o", cls.stem + ".c"], check=True)
         flags = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
@@ -86,6 +91,9 @@ class CChoice(unittest.TestCase):
         _library.check(launch(handle._handle, 0, 0x77, array, len(values)))
         return fake_cuda.last_launch()
 
+    def choose(self, extents):
+        return self.kernel.choice(**{name: extents[name] for name in self.kernel.description["dims"]})
+
     def choose_c(self, extents, library=None):
         dims = c_source._to_array([extents[name] for name in self.kernel.description["dims"]])
         times = (ctypes.c_double * len(self.kernel.alternatives))()
@@ -94,9 +102,9 @@ class CChoice(unittest.TestCase):
     def test_same_choice(self):
         rng, taken = random.Random(1), set()
         for _ in range(500):
-            extents = draw(rng)
+            extents = draw(rng, self.WIDTH)
             with self.subTest(extents):
-                choice = self.kernel.choice(**extents)
+                choice = self.choose(extents)
                 self.assertEqual(self.choose_c(extents), (choice.index, list(choice.microseconds.values())))
                 self.assertEqual(choice.microseconds[choice.name], min(choice.microseconds.values()))
                 taken.add(choice.name)
@@ -106,7 +114,7 @@ class CChoice(unittest.TestCase):
         """Whatever a compiler does to sums of doubles, quotients are exact."""
         rng = random.Random(4)
         for _ in range(300):
-            extents = draw(rng)
+            extents = draw(rng, self.WIDTH)
             with self.subTest(extents):
                 for time, fast in zip(self.choose_c(extents)[1], self.choose_c(extents, self.fast)[1]):
                     self.assertAlmostEqual(fast / time, 1, delta=1e-12)
@@ -114,7 +122,7 @@ class CChoice(unittest.TestCase):
     def test_same_launch(self):
         rng, seen = random.Random(2), set()
         for _ in range(40):
-            extents = draw(rng)
+            extents = draw(rng, self.WIDTH)
             with self.subTest(extents):
                 own, (status, _, found) = self.launch_own(extents), self.launch_c(extents)
                 self.assertEqual((status, found), (0, own))
@@ -122,26 +130,40 @@ class CChoice(unittest.TestCase):
         self.assertGreater(len(seen), 1)
 
     def test_forced(self):
-        extents = draw(random.Random(3))
+        extents = draw(random.Random(3), self.WIDTH)
         seen = set()
         for index, name in enumerate(self.kernel.alternatives):
             own = self.launch_own(extents, alternative=name)
             self.assertEqual(self.launch_c(extents, alternative=index), (0, "", own))
             seen.add(own[1])
-        self.assertEqual(len(seen), len(self.kernel.alternatives))
-        names = (ctypes.c_char_p * len(seen)).in_dll(self.library, "attend_alternatives")
+        # Two tiles with clusters and without have the same parameters.
+        self.assertGreater(len(seen), 1)
+        count = len(self.kernel.alternatives)
+        names = (ctypes.c_char_p * count).in_dll(self.library, "attend_alternatives")
         self.assertEqual([name.decode() for name in names], list(self.kernel.alternatives))
-        for index in (-1, len(seen)):
+        for index in (-1, count):
             status, message, _ = self.launch_c(extents, alternative=index)
-            self.assertEqual((status, message), (2, f"there are {len(seen)} alternatives, and none at position {index}"))
+            self.assertEqual((status, message), (2, f"there are {count} alternatives, and none at position {index}"))
 
     def test_refuses(self):
-        extents = {"B": 1, "H": 3, "SQ": 64, "HK": 2, "SK": 64}
+        extents = {"B": 1, "H": 3, "SQ": 64, "HK": 2, "SK": 64, "DQ": 64, "DO": 64}
         status, message, _ = self.launch_c(extents)
         self.assertEqual((status, "must be a multiple of" in message), (2, True))
         self.assertEqual(self.choose_c(extents), (0, [math.inf] * len(self.kernel.alternatives)))
         self.assertEqual(self.choose_c({**extents, "H": -1})[0], -1)
         self.assertEqual(self.choose_c({**extents, "H": 2**31})[0], -1)
+
+
+class PaddedCChoice(CChoice):
+    DEFINES, WIDTH = ("-DD=96", "-DPADDED=true"), 96
+
+    def test_rows_amid_sectors(self):
+        """Two blocks of queries share keys where rows begin amid sectors of memory, and only there."""
+        extents = {"B": 4, "H": 21, "HK": 21, "SQ": 4096, "SK": 4096}
+        for columns, shares in ((96, False), (88, True), (80, False), (72, True), (8, True), (16, False)):
+            name = self.choose({**extents, "DQ": columns, "DO": columns}).name
+            self.assertEqual("SHAREDtrue" in name, shares, (columns, name))
+        self.assertIn("SHAREDtrue", self.choose({**extents, "DQ": 96, "DO": 88}).name)
 
 
 if __name__ == "__main__":

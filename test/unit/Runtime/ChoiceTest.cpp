@@ -221,6 +221,25 @@ TEST_F(ChoiceTest, RefusesDamagedChoices) {
         "names no entry of \"dims\"" + at + "iterations[2]");
   check([&] { model(0)["iterations"] = json::Object{{"grid", 3}}; },
         "expected the number of a dimension of the grid" + at + "iterations.grid");
+  auto rows = [](json::Value dims, json::Value multiple, json::Value time) {
+    return json::Object{{"dims", std::move(dims)},
+                        {"multiple", std::move(multiple)},
+                        {"iteration_us", std::move(time)}};
+  };
+  check([&] { model(0)["unaligned"] = rows(json::Array{"D"}, 16, 1.0); },
+        "expected the name of a dimension" + at + "unaligned.dims[0]");
+  check([&] { model(0)["unaligned"] = rows(json::Array{"SQ", 5}, 16, 1.0); },
+        "expected the name of a dimension" + at + "unaligned.dims[1]");
+  check([&] { model(0)["unaligned"] = rows(json::Array(), 16, 1.0); },
+        "expected one or two dimensions, and a power of two as \"multiple\"" + at +
+            "unaligned.dims");
+  check([&] { model(0)["unaligned"] = rows(json::Array{"SQ"}, 12, 1.0); },
+        "expected one or two dimensions, and a power of two as \"multiple\"" + at +
+            "unaligned.dims");
+  check([&] { model(0)["unaligned"] = rows(json::Array{"SQ"}, 0, 1.0); },
+        "expected an integer from 1 to 32" + at + "unaligned.multiple");
+  check([&] { model(0)["unaligned"] = rows(json::Array{"SQ"}, 16, "long"); },
+        "expected a number of microseconds" + at + "unaligned.iteration_us");
   json::Value deep = 1;
   for (int i = 0; i < 20; ++i)
     deep = json::Array{"add", 1, std::move(deep)};

@@ -326,7 +326,8 @@ FAKE(cuEventElapsedTime, float *ms, Event start, Event end)
 return 0;
 }
 FAKE(cuMemAlloc, DevicePointer *pointer, size_t bytes)
-*pointer = reinterpret_cast<DevicePointer>(malloc(bytes));
+// As the driver does, on boundaries of 256 bytes. Sizes of aligned_alloc are multiples of these.
+*pointer = reinterpret_cast<DevicePointer>(aligned_alloc(256, (bytes + 255) / 256 * 256));
 getState().memory[*pointer] = bytes;
 return 0;
 }

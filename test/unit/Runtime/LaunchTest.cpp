@@ -65,6 +65,21 @@ TEST_F(LaunchTest, StridesOfExtentOneAreIgnored) {
   EXPECT_EQ(fake::getState().encodes[0].strides[3], 128u);
 }
 
+TEST_F(LaunchTest, PromotesByWhereRowsBegin) {
+  auto promotion = [&] {
+    fake::getState().encodes.clear();
+    EXPECT_EQ(launch(*load(makeBundle()), arguments), "");
+    return fake::getState().encodes[0].l2Promotion;
+  };
+  EXPECT_EQ(promotion(), 3); // CU_TENSOR_MAP_L2_PROMOTION_L2_256B
+  arguments.arguments[TestArguments::Q].pointer += 64;
+  EXPECT_EQ(promotion(), 2);
+  arguments.arguments[TestArguments::Q].pointer += 64;
+  EXPECT_EQ(promotion(), 3);
+  arguments.strides[TestArguments::Q][2] += 8;
+  EXPECT_EQ(promotion(), 2);
+}
+
 TEST_F(LaunchTest, LetsOnlyKernelsThatWaitBeginEarly) {
   json::Value description = makeBundle();
   ASSERT_EQ(launch(*load(description), arguments), "");

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <queue>
 #include <random>
+#include <tuple>
 #include <vector>
 
 using namespace tessera::runtime;
@@ -155,6 +156,32 @@ TEST(LaunchTimeTest, CountsWavesOfTilesOfOneLength) {
   EXPECT_DOUBLE_EQ(model.predict({133, 1, 1}), 2 * tile);
   EXPECT_DOUBLE_EQ(model.predict({1 << 20, 132, 64}), tile * (1 << 20) * 64);
   EXPECT_DOUBLE_EQ(model.predict({0, 14, 1}), 0);
+}
+
+TEST(LaunchTimeTest, CountsWholeClusters) {
+  Model model(0, 96, TIME_LINEAR);
+  setTimeCluster(model.model, 2);
+  double tile = 2.7 + 96 * 0.9;
+  EXPECT_DOUBLE_EQ(model.predict({132, 1, 1}), tile);
+  EXPECT_DOUBLE_EQ(model.predict({3, 33, 1}), tile);
+  EXPECT_DOUBLE_EQ(model.predict({3, 34, 1}), 2 * tile);
+  EXPECT_DOUBLE_EQ(model.predict({1, 132, 1}), 2 * tile);
+}
+
+TEST(LaunchTimeTest, WaitsForRowsAmidSectors) {
+  Model model(0, 96, TIME_LINEAR);
+  model.model.rows = {{0, 1}, 1.0 / 16, 1.5};
+  double whole = 2.7 + 96 * 0.9, amid = 2.7 + 96 * 1.5;
+  for (auto [first, second, expected] : {std::tuple(80.0, 112.0, whole),
+                                         {72.0, 112.0, amid},
+                                         {80.0, 120.0, amid},
+                                         {8.0, 8.0, amid}}) {
+    double dims[] = {first, second};
+    EXPECT_DOUBLE_EQ(model.predict({1, 1, 1}, dims), expected);
+  }
+  model.model.rows.time = 0.5; // They come beside the products.
+  double dims[] = {72, 72};
+  EXPECT_DOUBLE_EQ(model.predict({1, 1, 1}, dims), whole);
 }
 
 /// All tiles in one section.
