@@ -1,6 +1,8 @@
 # RUN: env TESSERA_LIBRARY=%build/lib TESSERA_CACHE_DIR= %torch-python %s
 """The ops: what torch's transformations make of them, and which kernels they choose."""
 
+import subprocess
+import sys
 import threading
 import unittest
 import unittest.mock
@@ -27,6 +29,16 @@ def module(function):
             return function(*tensors)
 
     return Module()
+
+
+class Import(unittest.TestCase):
+    def test_loads_no_compiler_of_torch(self):
+        """Which takes a second, and several from a cold disk. Some versions of torch load parts of it themselves."""
+        code = "import sys, torch; before = {*sys.modules}; import tessera.torch; print(*{*sys.modules} - before)"
+        loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+        self.assertIn("tessera.torch._op", loaded)
+        slow = ("torch._dynamo", "torch._inductor", "torch.fx", "torch.distributed", "torch.nn.attention.flex_attention", "sympy")
+        self.assertEqual([name for name in loaded if name.startswith(slow)], [])
 
 
 class Transformations(unittest.TestCase):

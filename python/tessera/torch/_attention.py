@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import torch
-from torch.nn.attention import flex_attention as flex
 
 from .. import _gradient_kernels, _named, _variants
 from .._variant import Variant
 from . import _backward, _bias, _block_mask, _direct, _fallback, _functions, _op
 from ._types import TYPES
+
+if TYPE_CHECKING:  # Where nobody has a mask of torch it takes a third of a second for nothing.
+    import torch.nn.attention.flex_attention
 
 _NO_MODS = _variants.NO_MODS
 # What the op takes from its variant on in most calls.
@@ -49,7 +51,7 @@ def _attention(
     score_args: tuple[torch.Tensor | float, ...] = (),
     mask_mod: Callable[..., Any] | None = None,
     mask_args: tuple[torch.Tensor | float, ...] = (),
-    block_mask: _block_mask.BlockMask | flex.BlockMask | None = None,
+    block_mask: _block_mask.BlockMask | torch.nn.attention.flex_attention.BlockMask | None = None,
     scale: float | None = None,
     layout: Literal["BHSD", "BSHD"] = "BHSD",
     return_lse: bool = False,

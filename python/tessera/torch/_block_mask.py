@@ -5,10 +5,9 @@ from __future__ import annotations
 import html
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.nn.attention.flex_attention as flex
 
 from .. import _block_lists, _compile, _explain, _variants
 from .._program import Program
@@ -17,11 +16,16 @@ from .._variant import takes_lists
 from . import _backward, _captured, _functions, _op
 from ._types import TYPES
 
+if TYPE_CHECKING:  # Where nobody has a mask of torch it takes a third of a second for nothing.
+    import torch.nn.attention.flex_attention
+
 
 def find_problem(block_mask):
     """Why kernels cannot be compiled from a mask, as an exception; None when they can."""
     if block_mask is None:
         return None
+    import torch.nn.attention.flex_attention as flex
+
     if block_mask.mask_mod is flex.noop_mask:
         return NotImplementedError(
             "argument 'block_mask' has lists of blocks and no function, from which kernels are compiled: give the function of "
@@ -73,7 +77,7 @@ class BlockMask:
         mask_args: tuple[torch.Tensor | float, ...],
         shape: tuple[int | None, int | None, int, int],
         device: torch.device,
-        of_torch: flex.BlockMask | None = None,
+        of_torch: torch.nn.attention.flex_attention.BlockMask | None = None,
     ) -> None:
         self.mask_mod, self.mask_args, self.shape, self._of_torch = mask_mod, mask_args, shape, of_torch
         # What kernels that make lists take for q and k, of which only the extents count.
@@ -90,10 +94,12 @@ class BlockMask:
         self._lists_of_torch = {}
 
     @classmethod
-    def from_torch(cls, block_mask: flex.BlockMask) -> BlockMask:
+    def from_torch(cls, block_mask: torch.nn.attention.flex_attention.BlockMask) -> BlockMask:
         """That of a BlockMask of torch.nn.attention.flex_attention, whose lists are taken where its blocks are multiples of the
         tiles of all kernels of a call; where they are not, `mask_mod` says which blocks there are, with a warning."""
-        if not isinstance(block_mask, flex.BlockMask):
+        from torch.nn.attention.flex_attention import BlockMask as OfTorch
+
+        if not isinstance(block_mask, OfTorch):
             raise TypeError(f"argument 'block_mask' is a {type(block_mask).__name__}; it is a BlockMask of torch")
         problem = find_problem(block_mask) or _find_list_problem(block_mask)
         if problem is not None:

@@ -3,6 +3,7 @@
 import torch
 
 from .. import _captured
+from . import _op
 
 
 class _Found(_captured.Found):
@@ -27,12 +28,12 @@ class _Found(_captured.Found):
         return _list_globals(code)
 
 
-@torch.compiler.assume_constant_result
+@_op.mark_constant
 def _list_globals(code):
     return " ".join(_captured.find_globals(code))
 
 
-@torch.compiler.assume_constant_result
+@_op.mark_constant
 def _write(score, mask, constants):
     return _captured.write(score, mask, constants)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.nn.attention.flex_attention as flex
 
 from . import _block_mask, _op
 from ._attention import TORCH_NAMES, attend_as
+
+if TYPE_CHECKING:  # Where nobody has a mask of torch it takes a third of a second for nothing.
+    import torch.nn.attention.flex_attention
 
 
 def find_problem(query, key, block_mask, enable_gqa, return_lse, return_aux):
@@ -30,7 +32,7 @@ def flex_attention(
     key: torch.Tensor,
     value: torch.Tensor,
     score_mod: Callable[..., Any] | None = None,
-    block_mask: _block_mask.BlockMask | flex.BlockMask | None = None,
+    block_mask: _block_mask.BlockMask | torch.nn.attention.flex_attention.BlockMask | None = None,
     scale: float | None = None,
     enable_gqa: bool = False,
     return_lse: bool = False,
@@ -49,5 +51,7 @@ def flex_attention(
         TORCH_NAMES, query, key, value, score_mod=score_mod, block_mask=block_mask, scale=scale, return_lse=True
     )
     if return_aux is not None:
-        return out, flex.AuxOutput(lse=lse if return_aux.lse else None)
+        from torch.nn.attention.flex_attention import AuxOutput
+
+        return out, AuxOutput(lse=lse if return_aux.lse else None)
     return (out, lse) if return_lse else out

@@ -258,7 +258,7 @@ def keep(source, device, element_type, sizes, learned, deterministic=False):
     return forward, _block_lists.keep_gradients(kind, source, learned, fixed, element_type, sizes[3], sizes[6])
 
 
-@torch.compiler.assume_constant_result
+@_op.mark_constant
 def _keep(source, device, element_type, sizes, learned, deterministic):
     return keep(source, torch.device(device), element_type, sizes, learned, deterministic)
 

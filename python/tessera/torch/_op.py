@@ -29,6 +29,12 @@ forward = torch.ops.tessera.attention_forward.default
 inference = torch.ops.tessera.attention_inference.default
 
 
+def mark_constant(function):
+    """torch.compiler.assume_constant_result, which imports torch's compiler: that takes a second, and several from a cold disk."""
+    function._dynamo_marked_constant = True
+    return function
+
+
 def find_form_problem(name, tensor):
     """What keeps anything from taking a tensor for attention, whatever its type: an exception, or None."""
     if tensor.is_nested or tensor.layout is not torch.strided:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 
 import torch
-from torch.nn.attention import flex_attention as flex
 
 from .. import _variants
 from . import _captured, _flex, _op, _originals
@@ -69,7 +68,9 @@ class Use:
 
     def __init__(self) -> None:
         self._original = torch.nn.functional.scaled_dot_product_attention
-        self._original_flex = flex.flex_attention
+        from torch.nn.attention import flex_attention as flex
+
+        self._flex, self._original_flex = flex, flex.flex_attention
         #: How many calls the kernels computed, and how many torch did, by reason. Compiled code does not count.
         self.taken = 0
         self.left: collections.Counter[str] = collections.Counter()
@@ -119,8 +120,8 @@ class Use:
         _lasting.remove(self)
         if torch.nn.functional.scaled_dot_product_attention == self._call:
             torch.nn.functional.scaled_dot_product_attention = self._original
-        if flex.flex_attention == self._call_flex:
-            flex.flex_attention = self._original_flex
+        if self._flex.flex_attention == self._call_flex:
+            self._flex.flex_attention = self._original_flex
         for other in _lasting:
             if other._original == self._call:
                 other._original = self._original
