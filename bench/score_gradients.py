@@ -1,10 +1,10 @@
 """Gradients of attention with soft caps and ALiBi, beside what their arithmetic explains, bf16, without a mask.
 
 Batch and heads as in attention.py (16k tokens, hidden size 2048). The main kernel is timed in turns with the one of plain
-scores. What its loops have more of issue slots of its own: "added" is that in instructions of a thread for each of its
-passes, over all roles. A multiprocessor issues an instruction of 128 threads a cycle, so that each adds a cycle for each
-warpgroup that runs it; and a kernel is never faster than its special functions, 16 a cycle. "to explained" is the rate
-over the one that this gives, of the main kernel. Bundles: --list FILE with the options of the run, then
+scores. What its loops have more of takes time of its own: "added" is that in cycles of a pass, over all
+roles. A multiprocessor issues an instruction of 128 threads a cycle and computes 16 special functions, so that a warpgroup
+takes a cycle for each instruction or 8 for each special function, whichever is more; and a kernel is never faster than
+its special functions. "to explained" is the rate over the one that this gives, of the main kernel. Bundles: --list FILE with the options of the run, then
 test/gpu/build_bundles.py --groups= --inspect --extra FILE.
 """
 
@@ -52,20 +52,25 @@ def count_warpgroups(loops, schedule):
     return [consumers if index < 2 else 1 for index in range(len(loops))]
 
 
+def count_cycles(loop):
+    """What a warpgroup takes for a pass by its instructions or its special functions."""
+    return max(loop["instructions"], loop.get("MUFU", 0) * explain.ISSUED // explain.SPECIAL)
+
+
 def count_added(loops, plain_loops, schedule):
-    """(instructions, special functions) of 128 threads, of which those are added to the plain ones and these are all, for a
+    """(cycles, special functions of 128 threads), of which those are added to the plain ones and these are all, for a
     pass without masks. Each role has a loop without, and then one with them. None where the loops are not alike."""
     if not loops or not plain_loops or len(loops) != len(plain_loops):
         return None
     counts = list(zip(loops, plain_loops, count_warpgroups(loops, schedule)))[::2]
-    added = sum((mine["instructions"] - theirs["instructions"]) * groups for mine, theirs, groups in counts)
+    added = sum((count_cycles(mine) - count_cycles(theirs)) * groups for mine, theirs, groups in counts)
     return added, sum(mine.get("MUFU", 0) * groups for mine, _, groups in counts)
 
 
 def explain_time(plain_cycles, counted):
     """Cycles of a multiprocessor for a pass, of which the plain kernel takes `plain_cycles`."""
     added, special = counted
-    return max(plain_cycles + max(0, added) * 128 / explain.ISSUED, special * 128 / explain.SPECIAL)
+    return max(plain_cycles + max(0, added), special * 128 / explain.SPECIAL)
 
 
 class Call(window_gradients.Call):
