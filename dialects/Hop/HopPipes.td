@@ -105,7 +105,7 @@ def Hop_PipePeekOp : Hop_Op<"pipe.peek", [Hop_ReadsPipe, Hop_OnAllThreads]> {
   let description = [{
     As `hop.pipe.wait`, but the next `hop.pipe.wait` of the role on this pipe takes the same slot, and its
     `hop.pipe.release` gives it back. So the result is to be read in this block alone, by products that the block waits
-    for: others are refused. Where the role keeps the slot before, the pipe has two slots or more (`hop-check-pipes`).
+    for: others are refused. Where the role keeps the slot before, the pipe has two slots or more.
 
     ```mlir
     %t = hop.pipe.peek %k : !hop.pipe<tensor<128x64xbf16>, 2> -> !hop.shared<tensor<128x64xbf16>, rows = 128>

@@ -108,12 +108,17 @@ static std::string describe(ScheduleAttr schedule) {
   tile::ScheduleFields varied;
   varied.warpSpecialize = all.warpSpecialize;
   varied.consumers = all.consumers;
+  varied.stages = all.stages;
+  varied.outerStages = all.outerStages;
   varied.overlap = all.overlap;
+  varied.lead = all.lead;
   varied.polynomialExp = all.polynomialExp;
   varied.pingpong = all.pingpong;
+  varied.cluster = all.cluster;
   varied.placement = all.placement;
   varied.producerRegisters = all.producerRegisters;
   varied.consumerRegisters = all.consumerRegisters;
+  varied.exchange = all.exchange;
   return tile::printScheduleFields(varied.get(schedule.getContext()));
 }
 

@@ -53,7 +53,7 @@ static std::string describeRecipe(const TensorMapRecipe &recipe, const TensorMap
 }
 
 /// How much L2 fetches for what is read. Where rows begin amid its lines of 128 bytes, 256 bytes
-/// are lines of neighbours, and tiles take up to a third longer to come (docs/lab/tiles.md).
+/// are lines of neighbours, and tiles take up to a third longer to come (docs/lab/memory.md).
 static int findPromotion(const TensorMapExtents &encoded, size_t rank, uint64_t address) {
   uint64_t places = address;
   for (size_t i = 1; i < rank; ++i)

@@ -84,7 +84,7 @@ def FlattenLoops : Pass<"hop-flatten-loops", "::tessera::hop::KernelOp"> {
   let description = [{
     A loop that consists of another one, whose bounds are the same in each iteration, becomes one loop over all iterations of both.
     It carries both indices: the inner one goes up, and at its end the outer one does. So nothing begins and ends where the
-    outer loop goes on, and what is asked for a step ahead is also asked for there (`hop-peek-tickets`).
+    outer loop goes on, and what is asked for a step ahead can also be asked for there.
 
     That is done in kernels that wait for tickets (`sums = fixed`), in all roles, where each loop over others is of that form.
     `tile-split-loops` cuts the outer loop where the masks do not depend on the inner one.

@@ -51,7 +51,7 @@ struct CostModel {
   /// (docs/lab/exponentials.md).
   double leastGainOfPolynomials = 0.02;
   /// Cycles that a multiprocessor waits for a row of at most 128 bytes that begins or ends amid a
-  /// sector of memory, where all of them load such rows (docs/lab/tiles.md, "Rows amid sectors").
+  /// sector of memory, where all of them load such rows (docs/lab/memory.md).
   double unalignedRowCycles = 6.5;
   /// Instructions of a thread that a warpgroup issues in an iteration beside the work on tiles:
   /// descriptors, products, waits and counters.

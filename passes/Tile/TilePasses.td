@@ -66,8 +66,8 @@ def TileOrderMemory : Pass<"tile-order-memory", "::tessera::tile::KernelOp"> {
     scalars on which their places and numbers depend. Nothing holds such a load back until a store has been made. So a
     kernel is refused in which one may touch an element that the same grid point stores before, in program order or in
     an earlier iteration of a loop; or, for a scalar, stores later. A store after the load of a tile for a dot needs no
-    care, as the consumers have waited for the tile by then. All other accesses are the consumers' own, and
-    `hop-order-memory` orders them.
+    care, as the consumers have waited for the tile by then. All other accesses are the consumers' own, which run in the
+    order of the program.
 
     Whether two accesses may touch one element is decided from their boxes, by linear arithmetic on grid indices,
     induction variables and extents (`passes/Analysis/MemoryOrder.h`). Views of different arguments are different

@@ -14,7 +14,7 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
     tile-overlap and tile-split-loops made of it (one `pipe` number) share a pipe, with `stages` slots
     when one of them is in a loop. As both roles keep
     the order of the program, a pipe's fills and reads match one to one, and a slot is released after its
-    last reader. Whether the pipes have the slots that the roles then need is proved as by `hop-check-pipes`.
+    last reader. Whether the pipes have the slots that the roles then need is proved (`passes/Analysis/PipeProtocol.h`).
 
     Loads of one pipe that earlier passes found equal are one load, whose tile may now be in use across a loop that
     loads into the same pipe. There the tile is loaded again, as the program did before; a remark says so.

@@ -173,6 +173,18 @@ class Refusals(Cases):
         with self.assertRaisesRegex(ValueError, "captures another value than when its lists were made"):
             attention(*self.tensors, block_mask=block_mask)
 
+    def test_numbers_of_numpy(self):
+        """They become an array of JAX each time; what counts is whether these are the same numbers."""
+        numbers = np.array(DOCUMENTS[0])
+        block_mask = create_block_mask(lambda b, h, q, k: numbers[q] == numbers[k], None, None, ROWS, KEYS)
+        known = attention(*self.tensors, block_mask=block_mask)
+        expected = attention(*self.tensors, mask_mod=lambda b, h, q, k: numbers[q] == numbers[k])
+        np.testing.assert_array_equal(known, expected)
+        np.testing.assert_array_equal(jax.jit(lambda *qkv: attention(*qkv, block_mask=block_mask))(*self.tensors), expected)
+        numbers[3] += 1
+        with self.assertRaisesRegex(ValueError, "captures another value than when its lists were made"):
+            attention(*self.tensors, block_mask=block_mask)
+
     def test_create(self):
         for error, text, arguments in (
             (ValueError, "argument 'Q_LEN' is 0; it is a number from 1 on", (documents, None, None, 0, KEYS)),

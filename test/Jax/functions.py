@@ -53,6 +53,20 @@ class Captured(Cases):
         seen, flag = np.arange(28) % 3 != 1, jnp.asarray(True)
         self.check(mask=lambda b, h, q, k: (jnp.asarray(seen)[k] & flag), mask_mod=lambda b, h, q, k: seen[k] & flag)
 
+    def test_integers_of_64_bits(self):
+        """JAX keeps 32 bits of numbers of numpy, unless it is told to."""
+        for last, dtype, fits in (
+            (2**31 - 1, np.int64, True), (2**31, np.int64, False), (-(2**31) - 1, np.int64, False), (2**32 + 5, np.uint64, False)
+        ):  # fmt: skip
+            of = np.array([*range(27), last], dtype)
+            mask = lambda b, h, q, k: of[q] == of[k]
+            with self.subTest(last), jax.enable_x64(False):
+                if fits:
+                    attention(*self.tensors, mask_mod=mask)
+                    continue
+                with self.assertRaisesRegex(TraceError, f"an array of {np.dtype(dtype)} has {last}, and JAX keeps u?int32, which ends"):
+                    attention(*self.tensors, mask_mod=mask)
+
     def test_places(self):
         """Closures, globals, arguments, partial functions, and numbers of Python and of numpy."""
         width, factor, document = 4, np.float32(0.5), np.arange(28) // 6
@@ -267,6 +281,9 @@ class Refusals(Cases):
             jax.jit(lambda scale: attention(q, k, v, scale=scale))(0.5)
         with self.assertRaisesRegex(TypeError, "argument 'window' is traced by JAX"):
             jax.jit(lambda left: attention(q, k, v, window=(left, 0)))(5)
+        for name in ("causal", "return_lse", "deterministic"):
+            with self.assertRaisesRegex(TypeError, f"argument '{name}' is traced by JAX, .*: make it a static argument of jax.jit$"):
+                jax.jit(lambda value, name=name: attention(q, k, v, **{name: value}))(True)
         with self.assertRaisesRegex(ValueError, "argument 'scale' is 0.0; kernels take a number above 1e-30"):
             attention(q, k, v, scale=0.0)
 

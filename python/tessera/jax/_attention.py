@@ -95,9 +95,10 @@ def _describe_block_mask(block_mask, q, k, v, mods, extents, layout):
 def _check_numbers(**numbers):
     for name, number in numbers.items():
         if isinstance(number, jax.core.Tracer):
+            otherwise = "" if name in ("causal", "return_lse", "deterministic") else ", or give an array in `score_args`"
             raise TypeError(
                 f"argument '{name}' is traced by JAX, and numbers are constants of a program: make it a static argument of "
-                "jax.jit, or give an array in `score_args`"
+                f"jax.jit{otherwise}"
             )
 
 
@@ -147,7 +148,7 @@ def attention(
     says why.
     """
     _variants.check_layout(layout)
-    _check_numbers(scale=scale, softcap=softcap)
+    _check_numbers(scale=scale, softcap=softcap, causal=causal, return_lse=return_lse, deterministic=deterministic)
     for bound in window if isinstance(window, (tuple, list)) else ():
         _check_numbers(window=bound)
     heads, key_heads = _check(q, k, v, alibi, layout)

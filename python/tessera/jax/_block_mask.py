@@ -22,6 +22,15 @@ def _is_compiled():
     return jax.default_backend() != "cpu"
 
 
+def _is_same(array, known):
+    """Whether an array is the one that was known, or another one of the same numbers, as one of numpy becomes each time."""
+    if array is known:
+        return True
+    if not isinstance(array, jax.Array) or isinstance(array, jax.core.Tracer):
+        return False
+    return array.dtype == known.dtype and array.shape == known.shape and bool(np.array_equal(array, known))
+
+
 class BlockMask:
     """A mask with the lists of the blocks in which it leaves something; `create_block_mask` makes it.
 
@@ -65,7 +74,7 @@ class BlockMask:
         own = {**self._views, **self._numbers, **self._integers}
         for name, value in own.items():
             other = given.get(name)
-            if not (other is value if isinstance(value, jax.Array) else other == value):
+            if not (_is_same(other, value) if isinstance(value, jax.Array) else other == value):
                 raise ValueError(
                     "the mask of argument 'block_mask' captures another value than when its lists were made: create another "
                     "BlockMask"

@@ -13,6 +13,24 @@ from .._variant import keeps_lists
 from . import _numpy
 
 
+def to_array(value):
+    """An array of JAX with the values of one of numpy. Without jax_enable_x64 JAX has 32 bits of integers of 64."""
+    with jax.ensure_compile_time_eval():  # Its numbers are known, also while JAX traces.
+        array = jnp.asarray(value)
+    if value.dtype.kind in "iu" and array.dtype != value.dtype and value.size:
+        lost = next((end for end in (value.min(), value.max()) if not _fits(end, array.dtype)), None)
+        if lost is not None:
+            raise TraceError(
+                f"an array of {value.dtype} has {lost}, and JAX keeps {array.dtype}, which ends before: set jax_enable_x64, or "
+                "give numbers that fit"
+            )
+    return array
+
+
+def _fits(number, dtype):
+    return np.iinfo(dtype).min <= int(number) <= np.iinfo(dtype).max
+
+
 class _Found(_captured.Found):
     tensors, constants = jax.Array, (np.dtype, *_numpy.TYPES)
     elements = {jnp.dtype(name): element for name, element in _captured.ELEMENTS.items()}
@@ -20,7 +38,7 @@ class _Found(_captured.Found):
     def convert(self, value):
         if isinstance(value, np.generic):
             return value.item()
-        return jnp.asarray(value) if isinstance(value, np.ndarray) else _numpy.convert(value)
+        return to_array(value) if isinstance(value, np.ndarray) else _numpy.convert(value)
 
 
 @functools.lru_cache(maxsize=256)
@@ -65,7 +83,7 @@ def trace(score_mod, score_args, mask_mod, mask_args):
 def read_variant(variant, given):
     """The same of a tessera.Variant, whose arguments `given` has by name."""
     views, numbers, integers = variant.sort_arguments(given)
-    views = {name: jnp.asarray(value) if isinstance(value, np.ndarray) else value for name, value in views.items()}
+    views = {name: to_array(value) if isinstance(value, np.ndarray) else value for name, value in views.items()}
     for name, value in views.items():
         _check_view(name, variant.arguments[name], value)
     for name, value in {**numbers, **integers}.items():
