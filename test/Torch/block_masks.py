@@ -245,6 +245,45 @@ class Compiled(Cases):
         with self.assertRaisesRegex(ValueError, "is another one than when its lists were made"):
             attention(*tensors, block_mask=block_mask)
 
+    def test_another_capture(self):
+        """A tensor, of a closure or of the module, and a number that are others behind the lists, in compiled code."""
+        global DOCUMENTS_OF_256
+        numbers, width, before = DOCUMENTS, 90, DOCUMENTS_OF_256
+        tensors = self.draw(batch=1)
+
+        def change_closure():
+            nonlocal numbers
+            numbers = DOCUMENTS.clone()
+
+        def change_width():
+            nonlocal width
+            width = 91
+
+        def change_module():
+            global DOCUMENTS_OF_256
+            DOCUMENTS_OF_256 = before.clone()
+
+        def of_module(b, h, q, k):
+            return DOCUMENTS_OF_256[q] == DOCUMENTS_OF_256[k]
+
+        for mask_mod, change in (
+            (lambda b, h, q, k: numbers[q] == numbers[k], change_closure),
+            (lambda b, h, q, k: (DOCUMENTS[q] == DOCUMENTS[k]) & (q - k < width), change_width), (of_module, change_module),
+        ):  # fmt: skip
+            for is_changed_first in (False, True):
+                with self.subTest(change, first=is_changed_first):
+                    numbers, width, DOCUMENTS_OF_256 = DOCUMENTS, 90, before
+                    torch._dynamo.reset()
+                    block_mask = self.create(mask_mod).prepare(64)
+                    compiled = torch.compile(lambda q, k, v, mask: attention(q, k, v, block_mask=mask), fullgraph=True,
+                                             backend="aot_eager")  # fmt: skip
+                    if not is_changed_first:
+                        compiled(*tensors, block_mask)
+                    change()
+                    with self.assertRaisesRegex(Exception, "captures another value than when its lists were made"):
+                        compiled(*tensors, block_mask)
+        DOCUMENTS_OF_256 = before
+
     def test_vmap(self):
         """Lists are for a number of batches: each sample has a call."""
         block_mask, samples = self.create(documents), [self.draw(seed=seed) for seed in (1, 2)]

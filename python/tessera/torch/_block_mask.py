@@ -87,6 +87,7 @@ class BlockMask:
         if self._written.problem is not None:
             raise TraceError(self._written.problem)
         _variants.check_batch_and_heads(self._written.source, *shape[:2])
+        self._globals = _captured.find_global_tensors(self.device, mask_mod, mask_args)
         #: The lists and how many blocks each has, by what they are for: "queries 128 64" are lists of blocks of 64 keys for
         #: each tile of 128 queries.
         self.lists: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
@@ -130,23 +131,19 @@ class BlockMask:
             raise ValueError(f"argument 'block_mask' is on {self.device} and 'q' on {q.device}; they must be equal")
         _variants.check_extents(self.shape, (q.shape[0], q.shape[1], q.shape[2], k.shape[2]))
         # What else a function is made of, as constants and other functions, is in what is written for it.
-        if not torch.compiler.is_compiling():
-            written, _ = _captured.find(self.device, None, (), self.mask_mod, self.mask_args)
-            if written.source != self._written.source:
-                raise ValueError(
-                    "the mask of argument 'block_mask' is another one than when its lists were made: create another BlockMask"
-                )
+        written, _ = _captured.find(self.device, None, (), self.mask_mod, self.mask_args)
+        if written.source != self._written.source:
+            raise ValueError(
+                "the mask of argument 'block_mask' is another one than when its lists were made: create another BlockMask"
+            )
         for own, value in zip(self._values, values):
-            if isinstance(own, torch.Tensor):
-                # A graph has other tensors for what is captured.
-                is_same = torch.compiler.is_compiling() or value is own
-            else:
-                is_same = value == own
-            if not is_same:
-                raise ValueError(
-                    "the mask of argument 'block_mask' captures another value than when its lists were made: create another "
-                    "BlockMask"
-                )
+            _check_value(own, value)
+
+    def check_globals(self) -> None:
+        """Refuses other tensors of modules than when the lists were made. In compiled code this goes before anything that reads
+        them by the names of the modules: torch.compile guards that two names are of one tensor if both are of locals."""
+        for module, name, index in self._globals:
+            _check_value(self._values[index], getattr(module, name))
 
     def find(self, wanted: Iterable[str]) -> list[torch.Tensor]:
         """The lists that are wanted, each with its counts, one after the other."""
@@ -273,6 +270,14 @@ def _draw(lists, counts):
     text = "".join(rows)
     full, partial, skipped = map(text.count, "fps")
     return _explain.describe_counts(full, partial, skipped, 100 * (full + partial) / len(text)) + _explain.draw_rows(rows)
+
+
+def _check_value(own, value):
+    is_same = value is own if isinstance(own, torch.Tensor) else value == own
+    if not is_same:
+        raise ValueError(
+            "the mask of argument 'block_mask' captures another value than when its lists were made: create another BlockMask"
+        )
 
 
 def _is_capturing(device):

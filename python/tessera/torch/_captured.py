@@ -1,5 +1,7 @@
 """Captured tensors and numbers of torch, also under torch.compile."""
 
+import sys
+
 import torch
 
 from .. import _captured
@@ -43,6 +45,24 @@ def find(device, score_mod, score_args, mask_mod, mask_args):
     found = _Found(device)
     written = _captured.find(found, _write, score_mod, score_args, mask_mod, mask_args)
     return written, found.values
+
+
+def find_global_tensors(device, mask_mod, mask_args):
+    """(module, name, index) of the captured tensors of a mask that are attributes of modules; `find` has them at the index."""
+    return list(_walk_globals(_captured.describe_mod(_Found(device), "mask_mod", mask_mod, mask_args, 4)))
+
+
+def _walk_globals(part):
+    """`part` is a description of a function, or a tuple with some."""
+    if not isinstance(part, tuple):
+        return
+    if part[:1] == ("function",):
+        _, _, module, *_, outer = part
+        for name, value in outer:
+            if value[0] == "view":
+                yield sys.modules[module], name, value[1]
+    for inner in part:
+        yield from _walk_globals(inner)
 
 
 def to_view(tensor):

@@ -239,6 +239,8 @@ def attention(q, k, v, variant, given, scale, deterministic=False):
 
 def attention_of_mods(q, k, v, mods, scale, block_mask=None, deterministic=False):
     """Output and LSE with functions of Python. `block_mask` has the lists of the mask's blocks; None where calls make them."""
+    if block_mask is not None and torch.compiler.is_compiling():
+        block_mask.check_globals()
     written, found = read_mods(q, mods)
     if block_mask is not None:
         _op.check(q, k, v, None)
