@@ -1,6 +1,7 @@
 """Which kernel computes an attention: named by text, so that graphs of a framework mean the same in another process."""
 
 import functools
+import operator
 import threading
 import warnings
 
@@ -29,8 +30,12 @@ _FARTHEST = 2**30
 
 
 def _read_bound(bound, name):
-    if isinstance(bound, (float, str)):
-        raise TypeError(f"argument '{name}' has a bound of {bound!r}; it is an integer, or None for all")
+    # Of a SymInt of torch `operator.index` would make a constant.
+    if not (bound is None or isinstance(bound, int) or type(bound).__name__ == "SymInt"):
+        try:
+            bound = operator.index(bound)
+        except TypeError:
+            raise TypeError(f"argument '{name}' has a bound of {bound!r}; it is an integer, or None for all") from None
     return None if bound is None or bound < 0 or bound >= _FARTHEST else bound
 
 
