@@ -4,6 +4,7 @@
 import unittest
 import unittest.mock
 
+import numpy
 import problems
 import torch
 from problems import band, exact, make
@@ -140,6 +141,38 @@ class Meaning(unittest.TestCase):
         self.assertTrue(q.grad.abs().sum() > 0)
         problems.assert_close(self, out.detach().bfloat16(), exact(q, k, v)[0].detach())
 
+    def test_fallback_of_wide_numbers(self):
+        """float64 is computed in itself, and under autocast no score is rounded to 16 bits."""
+        tensors = make()
+        bias = torch.randn(70, 90, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+        want = exact(*tensors)[0]
+        out, lse = attention(*(tensor.double() for tensor in tensors), return_lse=True, fallback="torch")
+        self.assertLess((out - want).abs().max().item(), 1e-12)
+        self.assertEqual((out.dtype, lse.dtype), (torch.float64, torch.float32))
+        options = {"bias": bias, "fallback": "torch", "return_lse": True}
+        plain = attention(*tensors, **options)
+        with torch.autocast("cpu", torch.bfloat16):
+            cast = attention(*tensors, **options)
+        for got, expected in zip(cast, plain):
+            self.assertTrue(torch.equal(got, expected))
+
+    def test_fallback_of_hidden_rows(self):
+        """Rows that a bias of -inf hides have gradients of 0."""
+        leaves = [tensor.double().requires_grad_() for tensor in make(rows=6, keys=9)]
+        bias = torch.randn(6, 9, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+        bias[2], bias[4, :5] = -torch.inf, -torch.inf
+        bias.requires_grad_()
+        out, lse = attention(*leaves, bias=bias, return_lse=True, fallback="torch")
+        self.assertFalse(out[:, :, 2].any())
+        shown = torch.arange(6) != 2
+        (out.square().sum() + lse[:, :, shown].sum()).backward()
+        others = [leaf.detach()[:, :, shown].requires_grad_() if leaf is leaves[0] else leaf.detach().requires_grad_() for leaf in leaves]
+        out, lse = attention(*others, bias=bias.detach()[shown], return_lse=True, fallback="torch")
+        (out.square().sum() + lse.sum()).backward()
+        self.assertFalse(leaves[0].grad[:, :, 2].any() or bias.grad[2].any())
+        for got, want in zip((leaves[0].grad[:, :, shown], leaves[1].grad, leaves[2].grad), (other.grad for other in others)):
+            self.assertTrue(torch.allclose(got, want))
+
     def test_fallback_refuses(self):
         """What PyTorch's operations would take for something else, or refuse without a name."""
         q, k, v = (tensor.float() for tensor in make())
@@ -240,11 +273,17 @@ class Refusals(unittest.TestCase):
             self.refuse(ValueError, f"argument 'scale' is {scale}; kernels take a number above 1e-30", *tensors, scale=scale)
         for scale in (0.0, -0.5, 1e-50):
             problems.assert_close(self, attention(*tensors, scale=scale, fallback="torch"), exact(*tensors, scale=scale)[0])
+        self.refuse(TypeError, "argument 'scale' is a tensor of shape (2,); it is a number", *tensors, scale=torch.ones(2))
         self.refuse(ValueError, "argument 'window' is 3; it is (left, right)", *tensors, window=3)
         self.refuse(ValueError, "argument 'window' is (1, 2, 3); it is", *tensors, window=(1, 2, 3))
         self.refuse(TypeError, "argument 'window' has a bound of 3.5; it is an integer", *tensors, window=(3.5, 0))
+        for bound in (numpy.float32(3.5), torch.tensor(3.5), numpy.array(3.5), "3"):
+            self.refuse(TypeError, f"argument 'window' has a bound of {bound!r}; it is an integer", *tensors, window=(bound, 0))
+        for bound in (numpy.int32(3), torch.tensor(3)):
+            self.assertTrue(torch.equal(attention(*tensors, window=(bound, 0)), attention(*tensors, window=(3, 0))))
         self.refuse(NotImplementedError, "'bias' is given beside softcap", *tensors, bias=torch.zeros(90), softcap=2.0)
-        self.refuse(TypeError, "argument 'bias' is a mask", *tensors, bias=torch.zeros(90, dtype=torch.bool))
+        for fallback in (None, "torch"):
+            self.refuse(TypeError, "argument 'bias' is a mask", *tensors, bias=torch.zeros(90, dtype=torch.bool), fallback=fallback)
         self.refuse(ValueError, "argument 'bias' has rows of 90", *tensors, bias=torch.zeros(70, 90))
 
     def test_gradients(self):
@@ -252,6 +291,26 @@ class Refusals(unittest.TestCase):
         self.refuse(ValueError, "one float32 slope for each of the 2 heads", *make(), alibi=slopes.half())
         with torch.no_grad():
             self.assertFalse(attention(*make(), alibi=slopes).requires_grad)
+
+    def test_gradients_of_numbers(self):
+        """Kernels have none of the scale and the soft cap, the fallback has."""
+        tensors = make(rows=9, keys=11)
+        for name, number in (("scale", 0.3), ("softcap", 1.5)):
+            for options in ({}, {"window": (2, 1)}, {"bias": torch.zeros(11)} if name == "scale" else {"causal": True}):
+                leaf = torch.tensor(number, requires_grad=True)
+                self.refuse(NotImplementedError, f"argument '{name}' requires a gradient", *tensors, **options, **{name: leaf})
+                with torch.no_grad():
+                    out = attention(*tensors, **options, **{name: leaf})
+                self.assertTrue(torch.equal(out, attention(*tensors, **options, **{name: number})))
+                out = attention(*tensors, **options, fallback="torch", **{name: leaf})
+                double = leaf.detach().double().requires_grad_()
+                visible = {"window": problems.band(9, 11, 2, 1), "causal": problems.band(9, 11, right=0)}
+                want, _ = exact(*tensors, next((visible[key] for key in options if key in visible), None), **{name: double})
+                found, expected = (torch.autograd.grad(x.double().sum(), y)[0] for x, y in ((out, leaf), (want, double)))
+                self.assertLess((found - expected).abs().item(), 0.02 * expected.abs().item() + 0.01)
+        leaf = torch.tensor(0.3, requires_grad=True)
+        self.refuse(NotImplementedError, "'scale' requires a gradient, and kernels compute none of a number: detach it, or multiply",
+                    *tensors, scale=leaf, mask_mod=lambda b, h, q, k: q >= k)  # fmt: skip
 
     def test_cpu(self):
         tessera.torch.use_interpreter(False)

@@ -63,6 +63,27 @@ class Functions(unittest.TestCase):
         factors = torch.linspace(0.5, 1.5, 66).view(2, 33)
         self.check(make(batch=1, rows=33, keys=50, d=96), ROWS, {"rows": factors}, lambda s: s * factors[..., None])
 
+    def test_numbers(self):
+        tensors = make(batch=1, rows=9, keys=11)
+        for error, text, variant, arguments in (
+            (NotImplementedError, "'cap' requires a gradient.*a view of one element, `cap=.1,.`", SOFTCAP,
+             {"cap": torch.tensor(2.0, requires_grad=True)}),
+            (TypeError, "'cap' of the variant is 'a'; it is a number", SOFTCAP, {"cap": "a"}),
+            (TypeError, "'cap' is a tensor of shape .2,.; it is a number", SOFTCAP, {"cap": torch.ones(2)}),
+            (TypeError, "'prefix' of the variant is 9.7; it is an integer", PREFIX, {"prefix": 9.7}),
+            (TypeError, "'prefix' of the variant is 'a'; it is an integer", PREFIX, {"prefix": "a"}),
+            (TypeError, "'prefix' of the variant is tensor.9.7.*; it is an integer", PREFIX, {"prefix": torch.tensor(9.7)}),
+        ):  # fmt: skip
+            with self.subTest(text), self.assertRaisesRegex(error, text):
+                attention(*tensors, variant=variant, arguments=arguments)
+        out = attention(*tensors, variant=PREFIX, arguments={"prefix": torch.tensor(7)})
+        self.assertTrue(torch.equal(out, attention(*tensors, variant=PREFIX, arguments={"prefix": 7})))
+        cap, view = torch.tensor([2.0], requires_grad=True), tessera.Variant(
+            score=lambda s, b, h, q, k, cap: cap[0] * tessera.tanh(s / cap[0]), cap=(1,)
+        )
+        attention(*tensors, variant=view, arguments={"cap": cap}).float().square().sum().backward()
+        self.assertGreater(cap.grad.abs().item(), 0)
+
     def test_integers_layouts_and_widths(self):
         visible = problems.band(20, 24, right=0) | (torch.arange(24) < 7)
         self.check(make(batch=2, rows=20, keys=24, layout="BSHD"), PREFIX, {"prefix": 7}, visible=visible, layout="BSHD")

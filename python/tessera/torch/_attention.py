@@ -151,6 +151,8 @@ def attend_as(names, q, k, v, *, alibi=None, scale=None, layout="BHSD", **option
     try:
         return attention(q, k, v, alibi=alibi, scale=scale, layout=layout, **options)
     except (NotImplementedError, TypeError, ValueError):
+        if _is_autocast_enabled():
+            q, k, v = _cast_for_autocast((q, k, v))
         if layout != "BHSD":
             q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
         problem = _find_problem_as(names, q, k, v, alibi, scale)
@@ -162,7 +164,7 @@ def attend_as(names, q, k, v, *, alibi=None, scale=None, layout="BHSD", **option
 def _find_problem_as(names, q, k, v, alibi, scale):
     problem = _op.find_problem(q, k, v, alibi, names)
     if problem is None and scale is not None:
-        problem = _variants.find_scale_problem(scale, names[4])
+        problem = _op.find_scale_problem(scale, names[4])
     if problem is not None:
         return problem
     _op.check_tangents(names, q, k, v, alibi)
@@ -187,6 +189,9 @@ def _read_block_mask(block_mask, mask_mod, mask_args):
 
 def _call_functions(q, k, v, variant, arguments, mods, scale, others, return_lse, deterministic, block_mask=None):
     """With functions of scores and masks: those of a variant, or `mods`, with the lists of a block mask."""
+    problem = _op.find_number_problem("scale", scale, "multiply the queries by it")
+    if problem is not None:
+        raise problem
     _variants.check_functions(variant, arguments, mods, scale, others)
     scale = q.shape[-1] ** -0.5 if scale is None else float(scale)
     if variant is None:
@@ -199,13 +204,16 @@ def _call_functions(q, k, v, variant, arguments, mods, scale, others, return_lse
 def _call_masks(q, k, v, causal, window, softcap, alibi, bias, scale, return_lse, deterministic, fallback):
     """With any of the masks, soft caps, slopes and biases that have names."""
     left, right = _variants.read_window(causal, window)
-    softcap = _variants.read_softcap(softcap)
-    if bias is not None and _takes_bias(q, k, v, alibi, bias, softcap, scale, fallback):
+    learned = _find_learned_number(scale, softcap)
+    if learned is not None and not fallback:
+        raise learned
+    cap, softcap = softcap, _variants.read_softcap(softcap.detach() if isinstance(softcap, torch.Tensor) else softcap)
+    if bias is not None and _takes_bias(q, k, v, alibi, bias, softcap, scale, fallback, learned):
         mods = *_bias.make_score(bias), _named.make_window(left, right), ()
         return _call_functions(q, k, v, None, None, mods, scale, {}, return_lse, deterministic)
-    if fallback and (not _takes_scale(scale) or _needs_fallback(q, k, v, alibi, bias)):
+    if fallback and (learned or not _takes_scale(scale) or _needs_fallback(q, k, v, alibi, bias)):
         results = _fallback.attention(
-            q, k, v, left=left, right=right, softcap=softcap, alibi=alibi, bias=bias,
+            q, k, v, left=left, right=right, softcap=cap if softcap else 0.0, alibi=alibi, bias=bias,
             scale=q.shape[-1] ** -0.5 if scale is None else scale,
         )  # fmt: skip
         return results if return_lse else results[0]
@@ -213,16 +221,26 @@ def _call_masks(q, k, v, causal, window, softcap, alibi, bias, scale, return_lse
     return _call_op(q, k, v, alibi, name, left, right, softcap, scale, return_lse, deterministic)
 
 
-def _takes_bias(q, k, v, alibi, bias, softcap, scale, fallback):
-    """Whether kernels add the bias. Raises why not where no fallback does."""
-    problem = _bias.find_problem("bias", bias, q, k)
+def _find_learned_number(scale, softcap):
+    """That the scale or the soft cap has a gradient, which no kernel computes, as an exception, or None."""
+    problem = _op.find_number_problem("softcap", softcap, 'write a score_mod that captures it, or pass fallback="torch"')
+    scale_problem = None if scale is None else _op.find_scale_problem(scale)
+    for found in (problem, scale_problem):
+        if isinstance(found, TypeError):
+            raise found
+    return problem or (scale_problem if isinstance(scale_problem, NotImplementedError) else None)
+
+
+def _takes_bias(q, k, v, alibi, bias, softcap, scale, fallback, learned):
+    """Whether kernels add the bias. Raises why not where no fallback does. `learned` is not None where it has to."""
+    if bias.dtype is torch.bool:
+        raise TypeError("argument 'bias' is a mask of torch.bool; a mask_mod of it hides scores")
+    problem = _bias.find_problem("bias", bias, q, k) or learned
     if softcap or alibi is not None:
         problem = NotImplementedError(
             "argument 'bias' is given beside softcap or alibi, and no kernel has both: write a score_mod, or pass "
             'fallback="torch"'
         )
-    elif bias.dtype is torch.bool:
-        problem = TypeError("argument 'bias' is a mask of torch.bool; a mask_mod of it hides scores")
     if problem is None and fallback:
         return _takes_scale(scale) and not _needs_fallback(q, k, v, alibi, None)
     if problem is not None and not fallback:
@@ -231,10 +249,7 @@ def _takes_bias(q, k, v, alibi, bias, softcap, scale, fallback):
 
 
 def _takes_scale(scale):
-    problem = None if scale is None else _variants.find_scale_problem(scale)
-    if isinstance(problem, TypeError):
-        raise problem
-    return problem is None
+    return scale is None or _op.find_scale_problem(scale) is None
 
 
 def _needs_fallback(q, k, v, alibi, bias):
@@ -251,11 +266,11 @@ def _read_bounds(left, right):
 
 
 def _read_scale(scale):
-    problem = _variants.find_scale_problem(scale)
-    if isinstance(problem, TypeError):
-        raise problem
-    if problem is not None:
+    problem = _op.find_scale_problem(scale)
+    if isinstance(problem, ValueError):
         raise ValueError(f'{problem}, or pass fallback="torch"')
+    if problem is not None:
+        raise problem
     return float(scale)
 
 

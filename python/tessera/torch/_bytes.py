@@ -157,7 +157,9 @@ def _check(q, k, v, scale, rotate):
             f"{', '.join(map(str, _BLOCKS))} for each"
         )
     if scale is not None:
-        _variants.check_scale(scale)
+        problem = _op.find_scale_problem(scale)
+        if problem is not None:
+            raise problem
     for name, tensor in (("q", q), ("k", k), ("v", v)):
         if torch.is_grad_enabled() and _op.require_grad(tensor):
             _refuse_gradient(name)

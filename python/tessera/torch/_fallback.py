@@ -34,14 +34,26 @@ def _find_problem(q, k, v, alibi, bias):
     return problem
 
 
+def _to(number, dtype):
+    """A number, or a tensor of one, for scores of a type."""
+    return number.to(dtype).reshape(()) if isinstance(number, torch.Tensor) else number
+
+
 def attention(q, k, v, *, left, right, softcap, alibi, bias, scale):
-    """(output, LSE) of [B, H, S, D] tensors, computed in float32."""
+    """(output, LSE) of [B, H, S, D] tensors, computed in float32, or in float64 where they are of it."""
     problem = _find_problem(q, k, v, alibi, bias)
     if problem is not None:
         raise problem
+    # Autocast would round the scores.
+    with torch.autocast(q.device.type, enabled=False):
+        return _attend(q, k, v, left, right, softcap, alibi, bias, scale, torch.promote_types(q.dtype, torch.float32))
+
+
+def _attend(q, k, v, left, right, softcap, alibi, bias, scale, dtype):
     groups = q.shape[1] // k.shape[1]
     keys, values = (tensor.repeat_interleave(groups, 1) if groups > 1 else tensor for tensor in (k, v))
-    scores = torch.einsum("bhqd,bhkd->bhqk", q.float(), keys.float()) * scale
+    scores = torch.einsum("bhqd,bhkd->bhqk", q.to(dtype), keys.to(dtype)) * _to(scale, dtype)
+    softcap = _to(softcap, dtype)
     if softcap:
         scores = softcap * torch.tanh(scores / softcap)
     if alibi is not None:
@@ -49,11 +61,13 @@ def attention(q, k, v, *, left, right, softcap, alibi, bias, scale):
         distance = (row - torch.arange(k.shape[2], device=q.device)).abs()
         scores = scores - alibi.view(1, -1, 1, 1) * distance
     if bias is not None:
-        scores = scores + bias
+        scores = scores + bias.to(dtype)
     visible = _find_visible(q.shape[2], k.shape[2], left, right, q.device)
     if visible is not None:
         scores = scores.masked_fill(~visible, -torch.inf)
+    # What is hidden has no gradient: that of logsumexp is no number where all of a row is -inf.
+    scores = scores.masked_fill(scores == -torch.inf, -torch.inf)
     lse = torch.logsumexp(scores, -1)
     # A row that sees nothing has an LSE of -inf and an output of zeros.
     weights = torch.exp(scores - lse.masked_fill(lse == -torch.inf, 0).unsqueeze(-1))
-    return torch.einsum("bhqk,bhkd->bhqd", weights, values.float()).to(q.dtype), lse
+    return torch.einsum("bhqk,bhkd->bhqd", weights, values.to(dtype)).to(q.dtype), lse.float()

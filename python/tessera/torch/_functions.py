@@ -2,6 +2,7 @@
 functions travel as the text of a source, so that graphs mean the same in another process. Tensors are [B, H, S, D] views."""
 
 import functools
+import operator
 import warnings
 
 import torch
@@ -213,12 +214,32 @@ def _check_view(name, dims, value, device):
         raise ValueError(f"argument '{name}' of the variant is on {value.device} and 'q' on {device}; they must be equal")
 
 
+def _read_number(name, value):
+    problem = _op.find_number_problem(name, value, f"give the variant a view of one element, `{name}=(1,)`")
+    if problem is not None:
+        raise problem
+    if isinstance(value, str) or not hasattr(value, "__float__"):
+        raise TypeError(f"argument '{name}' of the variant is {value!r}; it is a number")
+    return float(value)
+
+
+def _read_integer(name, value):
+    # Of a SymInt `operator.index` would make a constant.
+    if isinstance(value, (int, torch.SymInt)):
+        return value
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"argument '{name}' of the variant is {value!r}; it is an integer") from None
+
+
 def read_variant(q, variant, given):
     """(views, numbers, integers, their names) of what the functions of a tessera.Variant take, which `given` has by name."""
     views, numbers, integers = variant.sort_arguments(given)
     for name, value in views.items():
         _check_view(name, variant.arguments[name], value, q.device)
-    numbers = {name: float(value) for name, value in numbers.items()}
+    numbers = {name: _read_number(name, value) for name, value in numbers.items()}
+    integers = {name: _read_integer(name, value) for name, value in integers.items()}
     names = "|".join(",".join(part) for part in (views, numbers, integers))
     return *(list(part.values()) for part in (views, numbers, integers)), names
 

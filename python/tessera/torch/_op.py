@@ -115,6 +115,27 @@ def require_grad(*tensors):
     return _are_transforms_active() and any(_is_wrapped(tensor) and require_grad(_unwrap(tensor)) for tensor in tensors)
 
 
+def find_number_problem(name, number, instead):
+    """That an argument is no single number, or a tensor of one whose gradient would be dropped, as an exception, or None.
+    `instead` is what has the gradient."""
+    # Most are of these types, and isinstance asks Tensor's metaclass.
+    if type(number) in (float, int) or not isinstance(number, torch.Tensor):
+        return None
+    if number.numel() != 1:
+        return TypeError(f"argument '{name}' is a tensor of shape {tuple(number.shape)}; it is a number")
+    if torch.is_grad_enabled() and require_grad(number):
+        return NotImplementedError(
+            f"argument '{name}' requires a gradient, and kernels compute none of a number: detach it, or {instead}"
+        )
+    return None
+
+
+def find_scale_problem(scale, name="scale"):
+    """What keeps kernels from taking a scale, as an exception, or None."""
+    problem = find_number_problem(name, scale, 'multiply the queries by it, or call `attention` with fallback="torch"')
+    return problem or _variants.find_scale_problem(scale, name)
+
+
 def find_type_problem(given, optional=None):
     """What is no tensor among arguments by their names, as an exception; None where all are. Those that are optional may be
     None."""

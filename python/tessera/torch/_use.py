@@ -6,7 +6,6 @@ import collections
 
 import torch
 
-from .. import _variants
 from . import _captured, _flex, _op, _originals
 from ._attention import TORCH_NAMES
 
@@ -41,7 +40,7 @@ def _find_argument_problem(query, key, value, scale):
     problem = _op.find_type_problem({"query": query, "key": key, "value": value})
     if problem is not None or scale is None:
         return problem
-    return _variants.find_scale_problem(scale)
+    return _op.find_scale_problem(scale)
 
 
 def _find_tensor_reason(query, key, value, scale):
