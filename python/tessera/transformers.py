@@ -34,26 +34,40 @@ class Part:
     window: tuple
 
 
-class Mask(tuple):
-    """The parts of a mask; rows that are in none see no key. Generation with a static cache makes masks ahead and hands
-    them to the model, where they are to look like tensors with a head dimension."""
+_NO_TENSOR = (
+    '{} a mask of attn_implementation="tessera", which is no tensor: attention that chooses its keys or changes its mask takes '
+    'attn_implementation="eager"'
+)
+
+
+class _NoTensor:
+    """What stands for a mask. Generation with a static cache makes masks ahead and hands them to the model, where they are to
+    look like tensors with a head dimension."""
 
     ndim = 4
 
     def contiguous(self):
         return self
 
+    def __getitem__(self, _):
+        raise NotImplementedError(_NO_TENSOR.format("the model takes elements of"))
 
-class FunctionMask:
-    """A mask with holes in a row: its function, which a kernel is compiled from. It is to look like a tensor as well."""
+    def __getattr__(self, name):
+        raise AttributeError(_NO_TENSOR.format(f"the model asks for '{name}' of"))
 
-    ndim = 4
+
+class Mask(_NoTensor):
+    """A mask by its parts; rows that are in none see no key."""
+
+    def __init__(self, parts):
+        self.parts = tuple(parts)
+
+
+class FunctionMask(_NoTensor):
+    """A mask with holes in a row: its function, which a kernel is compiled from."""
 
     def __init__(self, function):
         self.function = function
-
-    def contiguous(self):
-        return self
 
 
 class _HolesError(NotImplementedError):
@@ -305,10 +319,10 @@ def _attend(
         return out.transpose(1, 2), None
     options = {"scale": scaling, "softcap": softcap or 0.0, "deterministic": bool(deterministic)}
     whole = (0, query.shape[0]), (0, query.shape[2])
-    if len(mask) == 1 and (mask[0].batch, mask[0].rows) == whole:
-        return _call(mask[0], query, key, value, options).transpose(1, 2), None
+    if [(part.batch, part.rows) for part in mask.parts] == [whole]:
+        return _call(mask.parts[0], query, key, value, options).transpose(1, 2), None
     out = value.new_zeros(query.shape[0], query.shape[2], query.shape[1], value.shape[3])
-    for part in mask:
+    for part in mask.parts:
         (begin, end), (row, last_row) = part.batch, part.rows
         out[begin:end, row:last_row] = _call(part, query, key, value, options).transpose(1, 2)
     return out, None

@@ -364,6 +364,9 @@ class Refusals(Cases):
             (ValueError, "argument 'B' is None, and the mask takes the batch", {"mask_mod": dilated, "heads": 2}),
             (ValueError, "argument 'H' is None, and the mask takes the head", {"mask_mod": dilated, "batch": 2}),
             (TypeError, "argument 'mask_mod' is None; it is a function", {"mask_mod": None}),
+            (TypeError, "argument 'mask_args' is a int; it is a tuple of arguments", {"mask_args": 3}),
+            (TypeError, "argument 'mask_args' is a str; it is a tuple of arguments", {"mask_args": "ab"}),
+            (TypeError, "argument 'mask_args' is a Tensor; it is a tuple of arguments", {"mask_args": torch.ones(2)}),
             (tessera.TraceError, "block_masks.py:[0-9]+: a condition on a traced value", {"mask_mod": lambda b, h, q, k: q if q > k else k}),
         ):
             with self.subTest(text), self.assertRaisesRegex(error, text):

@@ -166,7 +166,7 @@ class Masks(unittest.TestCase):
     def draw(self, mask, shape):
         """What the parts of a mask show."""
         visible = torch.zeros(shape, dtype=torch.bool)
-        for part in mask:
+        for part in mask.parts:
             rows, keys = (end - begin for begin, end in (part.rows, part.keys))
             visible[slice(*part.batch), slice(*part.rows), slice(*part.keys)] = problems.band(rows, keys, *part.window)
         return visible
@@ -187,7 +187,7 @@ class Masks(unittest.TestCase):
                 visible = problems.band(rows, keys, **bounds).expand(3, -1, -1)
                 mask = self.read(visible)
                 self.assertTrue(torch.equal(self.draw(mask, visible.shape), visible))
-                self.assertLessEqual(len(mask), 1)
+                self.assertLessEqual(len(mask.parts), 1)
 
     def test_too_old(self):
         from tessera import transformers as ours
@@ -225,6 +225,24 @@ class Masks(unittest.TestCase):
         ):
             with self.subTest(text), self.assertRaisesRegex(exception, text):
                 ours._attend(None, q, q, q, mask)
+
+    def test_no_tensors(self):
+        """Models that choose keys take elements of their mask, or change it."""
+        from tessera import transformers as ours
+
+        causal = ours._make_mask(1, 4, 4, mask_function=transformers.masking_utils.causal_mask_function)
+        with_holes = ours._make_mask(1, 4, 4, mask_function=lambda b, h, q, k: k % 2 == 0)
+        self.assertIsInstance(with_holes, ours.FunctionMask)
+        for mask in (causal, with_holes):
+            for change in (lambda mask: mask[:, :, :, :2], lambda mask: mask[0], lambda mask: list(mask)):
+                with self.assertRaisesRegex(NotImplementedError, 'elements of a mask of attn_implementation="tessera", which is no tensor'):
+                    change(mask)
+            with self.assertRaisesRegex(AttributeError, "asks for 'shape' of a mask of"):
+                mask.shape
+            self.assertFalse(hasattr(mask, "dtype"))
+            for change in (lambda mask: mask + torch.zeros(4, 4), lambda mask: 2 * mask, lambda mask: mask & torch.ones(4, 4).bool()):
+                with self.assertRaises(TypeError):
+                    change(mask)
 
     def test_masks_that_repeat(self):
         from tessera import transformers as ours

@@ -208,6 +208,7 @@ class Flex(Cases):
             (ValueError, "pass enable_gqa=True", (q, k, v), {}),
             (ValueError, "'return_lse' and 'return_aux' are both given", (q, *wide),
              {"return_lse": True, "return_aux": flex.AuxRequest(lse=True)}),
+            (TypeError, "'return_aux' is a bool; it is an AuxRequest of", (q, *wide), {"return_aux": True}),
             (NotImplementedError, "asks for max_scores", (q, *wide), {"return_aux": flex.AuxRequest(max_scores=True)}),
             (NotImplementedError, "has lists of blocks and no function", (q, *wide), {"block_mask": lists}),
             (NotImplementedError, "is a part of another one", (q, *wide), {"block_mask": block_mask[:, :, 1:]}),

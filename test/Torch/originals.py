@@ -254,6 +254,14 @@ class Flash(unittest.TestCase):
         ):
             with self.subTest(text), self.assertRaisesRegex(exception, text):
                 flash_attn_func(*given, **options)
+        # Autocast would cast these.
+        for call, names, scale in (
+            (flash_attn_func, "'softmax_scale' is -1.0; kernels take", "softmax_scale"),
+            (scaled_dot_product_attention, "'scale' is -1.0; kernels take", "scale"),
+            (tessera.torch.flex_attention, "'scale' is -1.0; kernels take", "scale"),
+        ):
+            with torch.autocast("cpu", torch.bfloat16), self.assertRaisesRegex(ValueError, names):
+                call(*(tensor.float() for tensor in (k, k, v)), **{scale: -1.0})
         with self.assertRaisesRegex(NotImplementedError, "argument 'dropout_p' is 0.5"):
             flash_attn_func(*tensors, 0.5)
         with self.assertRaisesRegex(NotImplementedError, r"argument 'alibi_slopes' is of shape \(2, 2\)"):

@@ -292,7 +292,7 @@ def create_block_mask(
     KV_LEN: int,
     device: str | int | torch.device = "cuda",
     *,
-    mask_args: Iterable[torch.Tensor | float] = (),
+    mask_args: tuple[torch.Tensor | float, ...] = (),
 ) -> BlockMask:
     """The mask of mask_mod(b, h, q, k, *mask_args) with the lists of blocks that it leaves, for calls of `attention` and
     `flex_attention` with `block_mask=`: lists are made once, and not in each call.
@@ -304,4 +304,4 @@ def create_block_mask(
     none. Raises TraceError and ValueError.
     """
     _variants.check_block_mask(mask_mod, B, H, Q_LEN, KV_LEN)
-    return BlockMask(mask_mod, tuple(mask_args), (B, H, Q_LEN, KV_LEN), torch.device(device))
+    return BlockMask(mask_mod, mask_args, (B, H, Q_LEN, KV_LEN), torch.device(device))

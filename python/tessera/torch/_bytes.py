@@ -4,6 +4,7 @@ attention_fp8.tile attends."""
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
@@ -69,6 +70,7 @@ def attention_fp8(
     Has no gradient. Raises what `attention` does.
     """
     _variants.check_layout(layout)
+    seed = _read_seed(seed)
     given = {"q": q, "k": k, "v": v}
     _op.check_types(given), _op.check_forms(given)
     if layout == "BSHD":
@@ -100,6 +102,17 @@ def attention_fp8(
     if layout == "BSHD":
         out = out.transpose(1, 2)
     return (out, lse) if return_lse else out
+
+
+def _read_seed(seed):
+    """An integer that generators of torch take."""
+    try:
+        seed = operator.index(seed)
+    except TypeError:
+        raise TypeError(f"argument 'seed' is {seed!r}; it is an integer") from None
+    if not -(2**63) <= seed < 2**64:
+        raise ValueError(f"argument 'seed' is {seed}; it is an integer of 64 bits")
+    return seed
 
 
 def _refuse_gradient(name):

@@ -20,6 +20,10 @@ def find_problem(query, key, block_mask, enable_gqa, return_lse, return_aux):
         return ValueError(
             f"argument 'key' has {key.shape[1]} heads and 'query' {query.shape[1]}; pass enable_gqa=True to share them"
         )
+    if return_aux is not None and not hasattr(return_aux, "max_scores"):
+        return TypeError(
+            f"argument 'return_aux' is a {type(return_aux).__name__}; it is an AuxRequest of torch.nn.attention.flex_attention"
+        )
     if return_aux is not None and return_lse:
         return ValueError("arguments 'return_lse' and 'return_aux' are both given; the second has the first")
     if return_aux is not None and return_aux.max_scores:
