@@ -219,9 +219,13 @@ class _Maker:
     def _make_number(self, index, name, kind):
         if index in self._constants:
             return self._constants[index]
-        function, name = _trace.current(), _make_name(name, index)
-        self.numbers[kind][index] = name
-        return _trace.Number(function, kind, index, lambda: function.argument(name, kind))
+        return self._make_argument(kind, index, _make_name(name, index))
+
+    def _make_argument(self, kind, number, name=None):
+        """A number that a kernel takes; one that the host computes has a name that no other one has."""
+        named = self.numbers["i32" if kind == "i1" else kind]
+        name = named.setdefault(number, name or f"computed_{len(named)}_{kind}")
+        return _trace.Number(_trace.current(), kind, number, name, self._make_argument)
 
     def _make_view(self, index, name, element, rank):
         function = _trace.current()

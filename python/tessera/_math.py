@@ -188,7 +188,7 @@ FUNCTIONS.update(
 FUNCTIONS.update(
     {
         "min": minimum, "max": maximum, "clamp": _clamp, "clip": _clamp, "log1p": _log1p, "softplus": _softplus,
-        "div": _divide, "divide": _divide, "square": lambda x: x * x, "reciprocal": lambda x: 1 / x,
+        "div": _divide, "divide": _divide, "square": lambda x: x**2, "reciprocal": lambda x: 1 / x,
         # Of 1 / (1 + exp(-x)) the derivative is no number where exp is infinite.
         "sigmoid": lambda x: 0.5 * tanh(0.5 * x) + 0.5, "relu": lambda x: maximum(x, 0.0),
         "log_sigmoid": lambda x: -_softplus(-x), "masked_fill": lambda x, mask, value: where(mask, value, x),

@@ -8,7 +8,7 @@ import operator
 import sys
 import threading
 
-from . import _typing
+from . import _computed, _typing
 from ._errors import Error
 
 
@@ -16,8 +16,8 @@ class TraceError(Error, TypeError):
     """A function does with a traced value what a kernel cannot; the message names the line."""
 
 
-class ConstantNeeded(Exception):
-    """A function needs a captured number, by its index, while it is traced."""
+class ConstantNeeded(BaseException):
+    """A function needs a captured number, by its index, while it is traced; none that catches exceptions catches it."""
 
     def __init__(self, index):
         self.index = index
@@ -36,8 +36,16 @@ def _place():
     return f"{frame.f_code.co_filename}:{frame.f_lineno}: " if frame else ""
 
 
+def _stop(error):
+    """Raises what ends a trace, also where the function catches it: what it does then is no answer."""
+    traced = getattr(_state, "current", None)
+    if isinstance(traced, Function):
+        traced.stopped = error
+    raise error
+
+
 def fail(message):
-    raise TraceError(_place() + message)
+    _stop(TraceError(_place() + message))
 
 
 # The first number that rounds to infinity.
@@ -46,7 +54,7 @@ _WIDER = {
     ("i1", "i32"): "arith.extui", ("i1", "i64"): "arith.extui", ("i32", "i64"): "arith.extsi",
     ("i1", "f32"): "arith.uitofp", ("i32", "f32"): "arith.sitofp", ("i64", "f32"): "arith.sitofp",
 }  # fmt: skip
-_NARROWER = {("i64", "i32"): "arith.trunci", ("f32", "i32"): "arith.fptosi"}
+_NARROWER = {("i64", "i32"): "arith.trunci", ("f32", "i32"): "arith.fptosi", ("f32", "i64"): "arith.fptosi"}
 
 
 class Function:
@@ -54,6 +62,8 @@ class Function:
 
     def __init__(self, arguments):
         self.lines, self.known, self.arguments, self._count = [], {}, arguments, 0
+        #: The last exception that ends the trace.
+        self.stopped = None
         #: Where Python asks for each line.
         self.places = []
 
@@ -115,8 +125,6 @@ class Function:
         """The value as torch's `to` makes it."""
         if kind == "i1" and value.kind != "i1":
             return value != 0
-        if (value.kind, kind) == ("f32", "i64"):
-            value = self.convert(value, "i32")
         operation = _NARROWER.get((value.kind, kind))
         if operation is None:
             return self.cast(value, kind)
@@ -133,8 +141,10 @@ def common(a, b, function):
 
 _ARITHMETIC = {
     "add": ("arith.addf", "arith.addi"), "sub": ("arith.subf", "arith.subi"), "mul": ("arith.mulf", "arith.muli"),
-    "min": ("arith.minnumf", "arith.minsi"), "max": ("arith.maxnumf", "arith.maxsi"),
+    "min": ("arith.minimumf", "arith.minsi"), "max": ("arith.maximumf", "arith.maxsi"),
 }  # fmt: skip
+# Of two conditions, as torch and JAX have it.
+_OF_CONDITIONS = {"add": "or", "max": "or", "mul": "and", "min": "and"}
 _COMPARISONS = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
 _LOGIC = {"and": "arith.andi", "or": "arith.ori", "xor": "arith.xori"}
 _SHIFTS = {"lshift": "arith.shli", "rshift": "arith.shrsi"}
@@ -142,8 +152,12 @@ _SHIFTS = {"lshift": "arith.shli", "rshift": "arith.shrsi"}
 
 def binary(function, operation, a, b):
     """The value of a binary operator of Python, of `min` or `max`; one of `a` and `b` is traced."""
-    if operation in ("floordiv", "mod", "pow", *_SHIFTS) and isinstance(b, Number):
+    if operation == "pow" and isinstance(a, Number):
+        a.need()  # Whether a power is an integer depends on its value.
+    if operation in ("floordiv", "mod", "pow", *_SHIFTS) and isinstance(b, Number) and not isinstance(a, Number):
         b.need()  # By a constant these take a few instructions.
+    if all(isinstance(value, (Number, int, float)) for value in (a, b)):
+        return _combine(operation, a, b)
     if operation == "pow":
         return _power(function, a, b)
     a, b, kind = common(a, b, function)
@@ -158,14 +172,27 @@ def binary(function, operation, a, b):
         if kind == "i1" and operation not in ("eq", "ne"):
             a, b, kind = function.cast(a, "i32"), function.cast(b, "i32"), "i32"
         return function.emit("i1", f"arith.cmpi {_COMPARISONS[operation]}, {a.name}, {b.name} : {kind}")
-    if kind == "i1":
-        a, b, kind = function.cast(a, "i32"), function.cast(b, "i32"), "i32"
     if operation == "div":
         a, b = function.cast(a, "f32"), function.cast(b, "f32")
         return function.emit("f32", f"arith.divf {a.name}, {b.name} : f32")
+    if kind == "i1":
+        if operation not in _OF_CONDITIONS:
+            fail(f"{operation} of two conditions; combine them by &, | and ^, or make integers of them by where(condition, 1, 0)")
+        return function.emit("i1", f"{_LOGIC[_OF_CONDITIONS[operation]]} {a.name}, {b.name} : i1")
     if operation in ("floordiv", "mod", *_SHIFTS):
         return _divide_integers(function, operation, a, b, kind)
     return function.emit(kind, f"{_ARITHMETIC[operation][kind != 'f32']} {a.name}, {b.name} : {kind}")
+
+
+def _combine(operation, a, b):
+    """What the host computes of captured numbers and constants."""
+    number = a if isinstance(a, Number) else b
+    parts = [value.number if isinstance(value, Number) else ("constant", value) for value in (a, b)]
+    kinds = [
+        value.kind if isinstance(value, Number) else "i1" if isinstance(value, bool) else "i32" if isinstance(value, int) else "f32"
+        for value in (a, b)
+    ]
+    return number.make(_computed.find_kind(operation, kinds), (operation, *parts))
 
 
 def _divide_integers(function, operation, a, b, kind):
@@ -179,20 +206,37 @@ def _divide_integers(function, operation, a, b, kind):
 
 def _power(function, base, exponent):
     if isinstance(exponent, Value):
+        if isinstance(base, int) and exponent.kind != "f32":
+            return _power_of_integers(function, base, exponent)
         if isinstance(base, (int, float)) and base > 0:
             return FUNCTIONS["exp2"](exponent * math.log2(base))
     elif exponent == 0.5:
         return FUNCTIONS["sqrt"](base)
     elif isinstance(exponent, (int, float)) and exponent in range(1, 9):
+        # Powers of conditions are integers, those by a float are floats.
+        least = "f32" if isinstance(exponent, float) else "i32"
+        base = function.cast(base, least) if base.kind == "i1" or least == "f32" and base.kind != "f32" else base
         return functools.reduce(operator.mul, [base] * int(exponent))
     fail("** takes an exponent from 1 to 8 or 0.5, or a base that is a positive number; write exp2(y * log2(x))")
 
 
-def _lift_tensor(value):
+def _power_of_integers(function, base, exponent):
+    """2, 4, ... to an integer, by a shift in 64 bits: 0 where the exponent is negative or too large, as in torch."""
+    places = base.bit_length() - 1
+    if base < 2 or base != 1 << places:
+        fail(f"{base} ** an integer is exact for 2, 4, 8, ... alone; index a captured table, or write {float(base)} ** x, which is a "
+             "float")  # fmt: skip
+    places = function.cast(exponent, "i64") * places
+    # A shift by 64 or more has no value.
+    shifted = function.constant(1, wide=True) << (places & 63)
+    return FUNCTIONS["where"]((places >= 0) & (places < 64), shifted, 0)
+
+
+def _read_tensor(value):
     """A tensor that a function made itself is a constant; torch would ask for the same function again."""
     if isinstance(value, (Value, View, Refused)) or not hasattr(value, "item"):
         return value
-    return _state.current.lift(value)
+    return value.item() if value.ndim == 0 else _state.current.lift(value)
 
 
 def call(label, name, arguments, named):
@@ -201,7 +245,7 @@ def call(label, name, arguments, named):
     if name not in FUNCTIONS:
         fail(f"{label} of a traced value is unknown; there are {_list_functions()}")
     try:
-        return FUNCTIONS[name](*map(_lift_tensor, arguments), **named)
+        return FUNCTIONS[name](*map(_read_tensor, arguments), **named)
     except TypeError as error:
         if isinstance(error, Error):
             raise
@@ -268,6 +312,8 @@ class Value:
     def __neg__(self):
         if self.kind == "f32":
             return self.function.emit("f32", f"arith.negf {self.name} : f32")
+        if self.kind == "i1":
+            fail("- of a condition; its opposite is ~")
         return 0 - self
 
     def __pos__(self):
@@ -279,6 +325,8 @@ class Value:
         return self ^ (True if self.kind == "i1" else -1)
 
     def __abs__(self):
+        if self.kind == "i1":
+            return self
         operation = "math.absf" if self.kind == "f32" else "math.absi"
         return self.function.emit(self.kind, f"{operation} {self.name} : {self.kind}")
 
@@ -327,18 +375,29 @@ class Late(Value):
 
 
 class Number(Late):
-    """A captured number: an argument of the kernel, unless Python itself asks what it is."""
+    """A captured number, or one computed of such: an argument of the kernel, unless Python itself asks what it is."""
 
-    __slots__ = ("_index",)
+    __slots__ = ("number", "make")
 
-    def __init__(self, function, kind, index, emit):
-        super().__init__(function, kind, emit)
-        self._index = index
+    def __init__(self, function, kind, number, name, make):
+        super().__init__(function, kind, lambda: self._ask(name))
+        #: What it is computed of, as _computed.py has it, and what makes others, of a kind and a number.
+        self.number, self.make = number, make
+
+    def _ask(self, name):
+        if self.kind == "i1":
+            return self.function.argument(name, "i32") != 0
+        return self.function.argument(name, self.kind)
 
     def need(self, *_):
-        raise ConstantNeeded(self._index)
+        _stop(ConstantNeeded(_computed.find_index(self.number)))
 
-    __bool__ = __index__ = __int__ = __float__ = need
+    __bool__ = __index__ = __int__ = __float__ = __round__ = __trunc__ = __floor__ = __ceil__ = need
+    __hash__ = __str__ = __repr__ = __format__ = need
+
+    @property
+    def __class__(self):
+        return {"f32": float, "i32": int, "i1": bool}[self.kind]
 
 
 def _refuse_among(values):
@@ -416,7 +475,7 @@ class View:
         function, value = self.function, self.function.lift(index)
         if value.kind not in ("i32", "i64"):
             fail(f"an index is an integer, got {value.kind}")
-        if isinstance(index, int):
+        if isinstance(index, int) and not isinstance(index, Value):
             self.reach[_place(), axis, index] = None
             if index < 0:
                 value = self.extent(self.dims[axis]) + index
@@ -538,15 +597,14 @@ def _trace_once(name, function, parameters, result, declared):
     try:
         value = body.lift(function(*values, **given))
         value.name  # A value that is emitted late is one of this function.
-    except TypeError as error:
+    except Exception:
         # JAX says in words of its own that a traced value refused what it did.
-        while error is not None and not isinstance(error, TraceError):
-            error = error.__context__
-        if error is None:
+        if body.stopped is None:
             raise
-        raise error from None
     finally:
         _state.current = None
+    if body.stopped is not None:
+        raise body.stopped from None
     if result == "i1" and value.kind != "i1":
         raise TraceError(f"{_find_place(function)}the mask gives a {value.kind}; a mask is a condition, as a comparison gives "
                          "it")  # fmt: skip

@@ -162,6 +162,55 @@ class Captured(Cases):
         ):
             self.check(function)
 
+    def test_powers_of_integers(self):
+        """Exact in 64 bits, as in torch."""
+        wide = torch.tensor([40, 63])
+        self.check(mask_mod=lambda b, h, q, k: 2 ** (q + 20) + k > 2 ** (q + 20) + 3)
+        self.check(mask_mod=lambda b, h, q, k: (2 ** wide[h] < k) | (4 ** (q - k) == 0) | (2 ** (h + 64) != 0))
+        self.check(lambda s, b, h, q, k: s * 2.0 ** (-h) + 8**h + (k > 3) ** 2 + q**2.0)
+
+    def test_conditions_as_numbers(self):
+        """Sums and products of conditions are conditions, as in torch."""
+        self.check(mask_mod=lambda b, h, q, k: (q >= k) + (k < 3))
+        self.check(mask_mod=lambda b, h, q, k: (q >= k) * (k > 3) + True * (q == 2))
+        self.check(mask_mod=lambda b, h, q, k: torch.maximum(q >= k, k < 3) & ~torch.minimum(q >= k, k < 3))
+        self.check(lambda s, b, h, q, k: s + ((q >= k) + (k < 30)) + 2 * (q > k) + (q > k) / 4)
+
+    def test_arithmetic_of_numbers(self):
+        """Numbers are those of Python, which wrap nowhere."""
+        width, third = 100000, 1 / 3
+        self.check(mask_mod=lambda b, h, q, k: k * width < q + width * width // width)
+        self.check(mask_mod=lambda b, h, q, k: k - q < (width << 20) % 7 + (-width // 3 & 3) + (third * 9 > 2.5))
+        self.check(lambda s, b, h, q, k: s * (width * width / 1e10) + (third * 3 - 1) * 1e9 + torch.where((third < 0.3) & (q >= 0), q, k))
+        self.check(lambda s, b, h, q, k: s + torch.tensor(7) * width * (1 - third) / width)
+        before = _captured.write.cache_info().misses
+        for width in (3, 5):
+            mask = lambda b, h, q, k: k - q < 2 * width - 1  # noqa: E731
+            self.check(mask_mod=mask)
+        self.assertEqual(_captured.write.cache_info().misses, before + 1)
+
+    def test_numbers_that_python_asks_for(self):
+        """A branch on a captured number is that of its value."""
+
+        def score(s, b, h, q, k):
+            factor = {1: 2.0, 2: 0.5}.get(number, 1.0)
+            branch = isinstance(number, int) and number in {1, 3} and number + 1 in (2, 5)
+            return s * factor + branch * 4 + len(f"{number}") + (3 if str(number * 2) == "4" else 0) + (number < 2 or number > 7)
+
+        for number in (1, 2, 3, 10, 2.0, 1.5):
+            self.check(score)
+
+    def test_not_a_number(self):
+        """Of torch.minimum and the like a NaN comes out."""
+        row = torch.tensor([math.nan, 0.5] * 14)
+        for function in (torch.minimum, torch.maximum):
+            self.check(mask_mod=lambda b, h, q, k: function(row[k], q * 1.0) == function(row[k], q * 1.0))
+        self.check(mask_mod=lambda b, h, q, k: torch.relu(row[k]) == row[k].clamp(min=0))
+
+    def test_wide_conversions(self):
+        large = torch.tensor([3e9, -5e9])
+        self.check(mask_mod=lambda b, h, q, k: large[h].long() + k - q > 3 * 10**9)
+
     def test_gradients(self):
         slopes, width = torch.tensor([0.5, 0.125]), torch.tensor(11)
 
@@ -276,6 +325,12 @@ class Compiled(Cases):
         torch._dynamo.reset()
         self.run_compiled(run, [(*tensors, n) for n in (2, 9, 4, 5)], graphs=2)
 
+        def run_computed(q, k, v, width):
+            return attention(q, k, v, mask_mod=lambda b, h, i, j: i - j < (width * width - 1) // 2)
+
+        torch._dynamo.reset()
+        self.run_compiled(run_computed, [(*tensors, n) for n in (2, 9, 4, 5)], graphs=2)
+
         def run_constant(q, k, v, width):
             return attention(q, k, v, mask_mod=lambda b, h, i, j: i // width == j // width)
 
@@ -372,10 +427,33 @@ class Refusals(Cases):
         self.refuse("a tensor of shape \\(2,\\)", lambda s, b, h, q, k: s.new_ones((2,)))
         self.refuse("rounds towards zero is unknown", lambda s, b, h, q, k: s + torch.div(q, 2, rounding_mode="trunc"))
         self.refuse("an exponent from 1 to 8", lambda s, b, h, q, k: s**1.5)
+        self.refuse("3 \\*\\* an integer is exact for 2, 4, 8", lambda s, b, h, q, k: s + 3**h)
+        self.refuse("sub of two conditions", lambda s, b, h, q, k: s + ((q > k) - (k > 3)))
+        self.refuse("- of a condition", lambda s, b, h, q, k: s + -(q > k))
         self.refuse("the mask gives a i32", mask_mod=lambda b, h, q, k: q - k)
         self.refuse("too many positional arguments; the function is called", lambda s, b, h, q: s)
         self.refuse("missing a required argument: 'n'", mask_mod=lambda b, h, q, k, n: k < n)
         self.refuse("with \\(b, h, q, k\\) and 1 further", mask_mod=lambda b, h, q, k: k < q, mask_args=(3,))
+
+    def test_caught(self):
+        """What a function does after it caught a refusal is no answer."""
+
+        def catch(s, b, h, q, k):
+            try:
+                return s if q > k else s * 2
+            except Exception:
+                return s * 3
+
+        self.refuse("a condition on a traced value", catch)
+        number = 2
+
+        def catch_all(s, b, h, q, k):
+            try:
+                return s * range(number)[-1]
+            except:  # noqa: E722
+                return s * 5
+
+        self.check(catch_all)
 
     def test_constant_indices(self):
         table, row = torch.randn(3, 4), torch.randn(2)
@@ -386,6 +464,10 @@ class Refusals(Cases):
         self.refuse("index 1 of 'x' lies outside", **given)
         # The source is the same for a longer one.
         self.check(given["score_mod"], score_args=(row,))
+
+    def test_large_numbers(self):
+        width = 100000
+        self.refuse("computed_1_i32", mask_mod=lambda b, h, q, k: k < width * width, error=Exception)
 
     def test_numbers_of_python(self):
         for function in (float, int, round, math.floor, math.trunc):

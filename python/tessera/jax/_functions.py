@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import _block_lists, _captured, _gradient_kernels, _kernel, _named, _places
+from .. import _block_lists, _captured, _computed, _gradient_kernels, _kernel, _named, _places
 from .._program import Program, find_fact
 from .._trace import TraceError
 from .._variant import keeps_lists
@@ -72,8 +72,8 @@ def trace(score_mod, score_args, mask_mod, mask_args):
         raise TraceError(written.problem)
     names = [part.split(",") if part else () for part in written.names.split("|")]
     given = [
-        {name: found.values[index] for name, index in zip(part, indices)}
-        for part, indices in zip(names, (written.views, written.numbers, written.integers))
+        {name: _computed.give(number, found.values) for name, number in zip(part, numbers)}
+        for part, numbers in zip(names, (written.views, written.numbers, written.integers))
     ]
     # Without the index that makes it differ from others.
     labels = {name: name.rpartition("_")[0] for part in names for name in part}

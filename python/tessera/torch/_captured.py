@@ -4,7 +4,7 @@ import sys
 
 import torch
 
-from .. import _captured
+from .. import _captured, _computed
 from . import _op
 
 
@@ -75,7 +75,8 @@ def to_view(tensor):
 def list_given(written, found):
     """(views, numbers, integers) that the kernels of a source take, of what was found."""
     views = [to_view(found[index]) for index in written.views]
-    return views, [found[index] for index in written.numbers], [found[index] for index in written.integers]
+    numbers, integers = ([_computed.give(number, found) for number in part] for part in (written.numbers, written.integers))
+    return views, numbers, integers
 
 
 def name_given(views, numbers, integers, names):
