@@ -21,10 +21,15 @@ from ._variant import Mask, Variant
 ELEMENTS = {
     "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32", "int8": "i8", "bool": "i1",
 }  # fmt: skip
-# Functions within functions.
-_MOST_LEVELS = 24
+# Functions within functions, and functions in all.
+_MOST_LEVELS, _MOST_FUNCTIONS = 24, 512
 # Modules that stay as they are, with their functions and classes.
 _LIBRARIES = ("tessera", "torch", "jax", "jaxlib", "ml_dtypes", "math", "numpy", "builtins", "operator", "functools")
+# What a function may import where it runs.
+_IMPORTED = (*_LIBRARIES, "__future__", "itertools", "typing", "warnings")
+# Names behind which a function would find values that nothing here sees, and `type`, for which traced values are none.
+_HIDING = {"globals", "locals", "vars", "eval", "exec", "__import__", "type"}
+_HIDING_ATTRIBUTES = {"__globals__", "__dict__", "__closure__"}
 
 
 class Found:
@@ -35,6 +40,8 @@ class Found:
 
     def __init__(self):
         self.values = []
+        #: The functions of one mod, in the order in which they are met.
+        self.functions = []
 
     def add(self, value):
         self.values.append(value)
@@ -74,6 +81,8 @@ def describe(found, name, value, level=0):
         return "constant", value
     if isinstance(value, (int, float)):
         return "number", found.add(value), name, "i32" if isinstance(value, int) else "f32"
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return _describe_named(found, name, value, level)
     if isinstance(value, (tuple, list)):
         parts = [describe(found, f"{name}_{i}", part, level + 1) for i, part in enumerate(value)]
         return ("list" if isinstance(value, list) else "tuple"), tuple(parts)
@@ -87,11 +96,24 @@ def describe(found, name, value, level=0):
         return _describe_partial(found, name, value, level)
     if _is_plain(found, value):
         return "constant", value
+    return _refuse_parts(name, value)
+
+
+def _refuse_parts(name, value):
     return _refuse(
         name,
         f"a {type(value).__name__}, whose parts may change: give what the function needs of it a name of its own, outside of "
         "the function",
     )
+
+
+def _describe_named(found, name, value, level):
+    """A namedtuple. Methods of one might see what nothing here does."""
+    kind = type(value)
+    if any(key not in kind._fields for key in vars(kind) if not key.startswith("_")):
+        return _refuse_parts(name, value)
+    parts = [describe(found, f"{name}_{field}", part, level + 1) for field, part in zip(kind._fields, value)]
+    return "named", kind, tuple(parts)
 
 
 def _is_scalar_of_numpy(value):
@@ -131,14 +153,20 @@ def _describe_function(found, name, function, level):
     closure = function.__closure__ or ()
     if module == _math.__name__ or (not closure and module is not None and module.partition(".")[0] in _LIBRARIES):
         return "constant", function
-    if level > _MOST_LEVELS:
+    if not found.is_compiling():
+        for number, other in enumerate(found.functions):
+            if other is function:
+                return "again", number
+    number = len(found.functions)
+    if level > _MOST_LEVELS or number > _MOST_FUNCTIONS:
         return _refuse(name, "a function that calls itself, or one within too many others")
     if module not in sys.modules:
         return _refuse(name, f"a function of '{module}', which is no module that is imported")
     code, names = function.__code__, vars(sys.modules[module])
     if not found.is_compiling() and function.__globals__ is not names:
         return _refuse(name, f"a function that says to be of '{module}' and is of another module")
-    cells = [describe(found, cell_name, cell.cell_contents, level + 1) for cell_name, cell in zip(code.co_freevars, closure)]
+    found.functions.append(function)
+    cells = [_describe_cell(found, cell_name, cell, level + 1) for cell_name, cell in zip(code.co_freevars, closure)]
     defaults = [describe(found, f"{name}_default", value, level + 1) for value in function.__defaults__ or ()]
     keyword_defaults = [
         (key, describe(found, key, value, level + 1)) for key, value in (function.__kwdefaults__ or {}).items()
@@ -148,13 +176,26 @@ def _describe_function(found, name, function, level):
         for global_name in found.list_globals(code).split()
         if global_name in names and not _stays(found, names[global_name])
     ]
-    return "function", code, module, tuple(cells), tuple(defaults), tuple(keyword_defaults), tuple(outer)
+    attributes = [] if found.is_compiling() else [
+        (key, describe(found, key, value, level + 1)) for key, value in vars(function).items() if not key.startswith("__")
+    ]
+    parts = (tuple(part) for part in (cells, defaults, keyword_defaults, outer, attributes))
+    return "function", code, module, number, *parts
+
+
+def _describe_cell(found, name, cell, level):
+    try:
+        value = cell.cell_contents
+    except ValueError:
+        return _refuse(name, "a variable that has no value yet")
+    return describe(found, name, value, level)
 
 
 def _describe_partial(found, name, value, level):
+    function = describe(found, name, value.func, level + 1)
     positional = tuple(describe(found, name, part, level + 1) for part in value.args)
     named = tuple((key, describe(found, key, part, level + 1)) for key, part in value.keywords.items())
-    return "partial", describe(found, name, value.func, level + 1), positional, named
+    return "partial", function, positional, named
 
 
 def describe_mod(found, name, function, arguments, own):
@@ -167,6 +208,7 @@ def describe_mod(found, name, function, arguments, own):
         return None
     if not callable(function):
         raise TypeError(f"argument '{name}' is a {type(function).__name__}; it is a function")
+    found.functions = []
     described = describe(found, name, function)
     names = function.__code__.co_varnames[own:] if isinstance(function, types.FunctionType) else ()
     names = (*names, *(f"{name}_argument" for _ in arguments))
@@ -183,7 +225,38 @@ def find_globals(code):
     return tuple(names)
 
 
+@functools.lru_cache(maxsize=1024)
+def find_hidden(code):
+    """What of a function's code finds or changes values that are not captured, in words; None where nothing does."""
+    for op in dis.get_instructions(code):
+        name = str(op.argval)
+        if op.opname == "IMPORT_NAME" and name.partition(".")[0] not in _IMPORTED:
+            return f"imports '{name}' where it runs, whose values would stay as they are now: import it outside of the function"
+        if op.opname in ("LOAD_GLOBAL", "LOAD_NAME") and name in _HIDING:
+            way = "use isinstance" if name == "type" else "name the values that it needs"
+            return f"asks for '{name}', which does not see what a kernel takes: {way}"
+        if op.opname in ("LOAD_ATTR", "LOAD_METHOD") and name in _HIDING_ATTRIBUTES:
+            return f"asks for '{name}', which does not see what a kernel takes: name the values that it needs"
+        if op.opname == "STORE_GLOBAL" or (op.opname == "STORE_DEREF" and name in code.co_freevars):
+            return f"assigns '{name}' outside of itself, and runs once for all calls: return what it computes"
+    return next(filter(None, (find_hidden(part) for part in code.co_consts if isinstance(part, types.CodeType))), None)
+
+
 # ---- Making functions that are traced
+
+
+def _is_instance(value, kinds):
+    """isinstance as functions see it, which does not say whether a traced value is an array: a framework's function has one
+    there."""
+    if isinstance(value, _trace.TRACED) and not isinstance(value, _trace.Number):
+        pending = [kinds]
+        while pending:
+            kind = pending.pop()
+            if isinstance(kind, tuple):
+                pending += kind
+            elif getattr(kind, "__module__", None) != "builtins":
+                _trace.fail(f"isinstance of a traced value and {getattr(kind, '__name__', kind)}; what it is in the kernel is a number")
+    return isinstance(value, kinds)
 
 
 class _Maker:
@@ -195,6 +268,7 @@ class _Maker:
         self.views, self.numbers = {}, {"f32": {}, "i32": {}}
         #: The constants that are indices of views, as View has them.
         self.reach = []
+        self._functions = {}
 
     def make(self, part):
         kind, *rest = part
@@ -213,8 +287,8 @@ class _Maker:
         return list(map(self.make, parts))
 
     def _make_partial(self, function, positional, named):
-        made = {key: self.make(part) for key, part in named}
-        return functools.partial(self.make(function), *map(self.make, positional), **made)
+        made = self.make(function)
+        return functools.partial(made, *map(self.make, positional), **{key: self.make(part) for key, part in named})
 
     def _make_number(self, index, name, kind):
         if index in self._constants:
@@ -238,12 +312,27 @@ class _Maker:
         number = _trace.View(function, self.views[index], (1,), element, name)
         return _trace.Late(function, number.kind, lambda: number[0])
 
-    def _make_function(self, code, module, cells, defaults, keyword_defaults, outer):
-        names = {**vars(sys.modules[module]), **{name: self.make(part) for name, part in outer}}
-        closure = tuple(types.CellType(self.make(part)) for part in cells)
-        function = types.FunctionType(code, names, code.co_name, tuple(map(self.make, defaults)), closure)
+    def _make_named(self, kind, parts):
+        return kind(*map(self.make, parts))
+
+    def _make_again(self, number):
+        return self._functions[number]
+
+    def _make_function(self, code, module, number, cells, defaults, keyword_defaults, outer, attributes):
+        names = {"isinstance": _is_instance, **vars(sys.modules[module])}
+        closure = tuple(types.CellType() for _ in cells)
+        function = types.FunctionType(code, names, code.co_name, None, closure)
+        hidden = find_hidden(code)
+        place = f"function '{code.co_name}' ({code.co_filename}:{code.co_firstlineno})"
+        # What is behind may call it.
+        made = self._functions[number] = function if hidden is None else _trace.Refused(f"{place} {hidden}")
+        for cell, part in zip(closure, cells):
+            cell.cell_contents = self.make(part)
+        function.__defaults__ = tuple(map(self.make, defaults))
         function.__kwdefaults__ = {name: self.make(part) for name, part in keyword_defaults}
-        return function
+        names.update({name: self.make(part) for name, part in outer})
+        vars(function).update({name: self.make(part) for name, part in attributes})
+        return made
 
     def make_mod(self, mod):
         """The function that a Variant traces."""
@@ -252,6 +341,7 @@ class _Maker:
         part, arguments = mod
 
         def run(*values):
+            self._functions = {}
             function = self.make(part)
             given = (*values, *map(self.make, arguments))
             _check_count(function, given, len(values))

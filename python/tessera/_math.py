@@ -3,6 +3,8 @@ too."""
 
 from __future__ import annotations
 
+import functools
+import math
 import operator
 from collections.abc import Callable
 
@@ -74,6 +76,37 @@ def _extreme(name: str, operation: str) -> Callable[[_typing.Any, _typing.Any], 
 
 
 minimum, maximum = _extreme("minimum", "min"), _extreme("maximum", "max")
+
+
+# ---- Powers
+
+
+def power(function, base, exponent):
+    if isinstance(exponent, Value):
+        if isinstance(base, int) and exponent.kind != "f32":
+            return _power_of_integers(function, base, exponent)
+        if isinstance(base, (int, float)) and base > 0:
+            return exp2(exponent * math.log2(base))
+    elif exponent == 0.5:
+        return sqrt(base)
+    elif isinstance(exponent, (int, float)) and exponent in range(1, 9):
+        # Powers of conditions are integers, those by a float are floats.
+        least = "f32" if isinstance(exponent, float) else "i32"
+        base = function.cast(base, least) if base.kind == "i1" or least == "f32" and base.kind != "f32" else base
+        return functools.reduce(operator.mul, [base] * int(exponent))
+    fail("** takes an exponent from 1 to 8 or 0.5, or a base that is a positive number; write exp2(y * log2(x))")
+
+
+def _power_of_integers(function, base, exponent):
+    """2, 4, ... to an integer, by a shift in 64 bits: 0 where the exponent is negative or too large, as in torch."""
+    places = base.bit_length() - 1
+    if base < 2 or base != 1 << places:
+        fail(f"{base} ** an integer is exact for 2, 4, 8, ... alone; index a captured table, or write {float(base)} ** x, which is a "
+             "float")  # fmt: skip
+    places = function.cast(exponent, "i64") * places
+    # A shift by 64 or more has no value.
+    shifted = function.constant(1, wide=True) << (places & 63)
+    return where((places >= 0) & (places < 64), shifted, 0)
 
 
 # ---- What torch has beside them. One argument at least is traced.

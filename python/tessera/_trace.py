@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 import sys
 import threading
 
@@ -159,7 +158,9 @@ def binary(function, operation, a, b):
     if all(isinstance(value, (Number, int, float)) for value in (a, b)):
         return _combine(operation, a, b)
     if operation == "pow":
-        return _power(function, a, b)
+        from ._math import power
+
+        return power(function, a, b)
     a, b, kind = common(a, b, function)
     if operation in _LOGIC:
         if kind == "f32":
@@ -202,34 +203,6 @@ def _divide_integers(function, operation, a, b, kind):
         return function.emit(kind, f"{_SHIFTS[operation]} {a.name}, {b.name} : {kind}")
     quotient = function.emit(kind, f"arith.floordivsi {a.name}, {b.name} : {kind}")
     return quotient if operation == "floordiv" else a - quotient * b
-
-
-def _power(function, base, exponent):
-    if isinstance(exponent, Value):
-        if isinstance(base, int) and exponent.kind != "f32":
-            return _power_of_integers(function, base, exponent)
-        if isinstance(base, (int, float)) and base > 0:
-            return FUNCTIONS["exp2"](exponent * math.log2(base))
-    elif exponent == 0.5:
-        return FUNCTIONS["sqrt"](base)
-    elif isinstance(exponent, (int, float)) and exponent in range(1, 9):
-        # Powers of conditions are integers, those by a float are floats.
-        least = "f32" if isinstance(exponent, float) else "i32"
-        base = function.cast(base, least) if base.kind == "i1" or least == "f32" and base.kind != "f32" else base
-        return functools.reduce(operator.mul, [base] * int(exponent))
-    fail("** takes an exponent from 1 to 8 or 0.5, or a base that is a positive number; write exp2(y * log2(x))")
-
-
-def _power_of_integers(function, base, exponent):
-    """2, 4, ... to an integer, by a shift in 64 bits: 0 where the exponent is negative or too large, as in torch."""
-    places = base.bit_length() - 1
-    if base < 2 or base != 1 << places:
-        fail(f"{base} ** an integer is exact for 2, 4, 8, ... alone; index a captured table, or write {float(base)} ** x, which is a "
-             "float")  # fmt: skip
-    places = function.cast(exponent, "i64") * places
-    # A shift by 64 or more has no value.
-    shifted = function.constant(1, wide=True) << (places & 63)
-    return FUNCTIONS["where"]((places >= 0) & (places < 64), shifted, 0)
 
 
 def _read_tensor(value):
@@ -597,6 +570,8 @@ def _trace_once(name, function, parameters, result, declared):
     try:
         value = body.lift(function(*values, **given))
         value.name  # A value that is emitted late is one of this function.
+    except RecursionError:
+        raise TraceError(f"{_find_place(function)}the {name} calls a function that calls itself without end") from None
     except Exception:
         # JAX says in words of its own that a traced value refused what it did.
         if body.stopped is None:

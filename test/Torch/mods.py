@@ -5,6 +5,7 @@ import functools
 import math
 import unittest
 import unittest.mock
+from typing import NamedTuple
 
 import numpy
 import problems
@@ -34,6 +35,26 @@ def flex_of_module(q, k, v):
 
 def recursive(x):
     return recursive(x)
+
+
+def halve(x, times):
+    return shrink(x, times - 1) + 0 * halve(x, 0) if times else x
+
+
+def shrink(x, times):
+    return halve(x / 2, times) + 0 * shrink(x, 0) if times else x / 2
+
+
+def tuned(s, b, h, q, k):
+    return s * tuned.factor
+
+
+class Named(NamedTuple):
+    factor: float
+    table: torch.Tensor
+
+
+NAMED = Named(0.25, TABLE)
 
 
 class Config:
@@ -101,6 +122,25 @@ class Captured(Cases):
         self.check(score)
         self.check(functools.partial(lambda factor, s, b, h, q, k, more: s * factor + more[h], 0.5, more=TABLE))
         self.check(mask_mod=flex.and_masks(lambda b, h, q, k: q >= k - width, flex.or_masks(lambda b, h, q, k: k % 3 > 0)))
+
+    def test_other_places(self):
+        """Functions that call each other, attributes of functions, namedtuples, imports of libraries."""
+        named, shape = Named(0.5, TABLE), TABLE.shape
+
+        def imports(s, b, h, q, k):
+            import math
+            from torch import tanh
+
+            return tanh(s) * math.pi
+
+        self.check(lambda s, b, h, q, k: halve(s, 3))
+        self.check(functools.partial(lambda times, s, b, h, q, k: shrink(halve(s, times), 1), 2))
+        self.check(functools.partial(lambda f, times, s, b, h, q, k: f(halve(s, times), 1), shrink, 2))
+        self.check(lambda s, b, h, q, k: s * named.factor + named.table[h])
+        self.check(lambda s, b, h, q, k: s * shape[0] + len(shape))
+        self.check(imports)
+        for tuned.factor in (0.5, 2.0):
+            self.check(tuned)
 
     def test_masks_of_tessera(self):
         def window(b, h, q, k):
@@ -378,6 +418,14 @@ class Compiled(Cases):
         for got, want in zip(*(torch.autograd.grad(f(*leaves, slopes), leaves) for f in (compiled, loss))):
             self.assertTrue(torch.equal(got, want))
 
+    def test_namedtuples(self):
+        tensors = self.draw(24)
+
+        def run(q, k, v, named):
+            return attention(q, k, v, score_mod=lambda s, b, h, i, j: s * NAMED.factor + NAMED.table[h] - TABLE.shape[0])
+
+        self.run_compiled(run, [(*tensors, None)], graphs=1)
+
     def test_refusal(self):
         def run(q, k, v):
             return attention(q, k, v, mask_mod=lambda b, h, i, j: True if i > j else j > 3)
@@ -407,8 +455,35 @@ class Refusals(Cases):
         self.refuse("'Config' is a type, whose parts", mask_mod=lambda b, h, q, k: q < Config.width)
         self.refuse("'problems' is a module, whose parts", mask_mod=lambda b, h, q, k: q < problems.D)
         self.refuse("'score_mod' is a method, whose parts", CONFIG.bend)
-        self.refuse("'recursive' is a function that calls itself", lambda s, b, h, q, k: recursive(s))
+        self.refuse("the score calls a function that calls itself without end", lambda s, b, h, q, k: recursive(s))
         self.refuse("'prefix' is a Mask with arguments", mask_mod=self.make_prefix())
+
+        if far is None:
+            late = 1
+        self.refuse("'late' is a variable that has no value yet", lambda s, b, h, q, k: s + late)
+
+    def test_hidden(self):
+        """Values that a function would find where nothing sees them."""
+        count = 0
+
+        def imports(s, b, h, q, k):
+            import problems
+
+            return s * problems.D
+
+        def count_calls(s, b, h, q, k):
+            nonlocal count
+            count += 1
+            return s * count
+
+        self.refuse("'imports' .* imports 'problems' where it runs", imports)
+        self.refuse("assigns 'count' outside of itself", count_calls)
+        self.refuse("asks for 'globals'", lambda s, b, h, q, k: s * globals()["CAP"])
+        self.refuse("asks for 'eval'", lambda s, b, h, q, k: s * eval("CAP"))
+        self.refuse("asks for '__globals__'", lambda s, b, h, q, k: s * cap.__globals__["CAP"])
+        self.refuse("asks for 'type'.*use isinstance", lambda s, b, h, q, k: s if type(CAP) is float else s * 2)
+        self.refuse("isinstance of a traced value and Tensor", lambda s, b, h, q, k: s if isinstance(s, torch.Tensor) else 0)
+        self.check(lambda s, b, h, q, k: s if isinstance(s, (int, float)) else s * 2)
 
     def make_prefix(self):
         prefix = masks.prefix
