@@ -41,6 +41,12 @@ def read_lists(source):
     return found and found[1]
 
 
+def takes_batch(source):
+    """Whether the mask of a source takes the batch. One that takes the head alone has lists for each batch nevertheless."""
+    bodies = (_read_function(source, name).partition("{\n")[2] for name in ("mask", "mask_by_data"))
+    return any(re.search(r"%b\b", body) for body in bodies)
+
+
 def keeps_lists(source):
     """Whether the lists of a source are arguments, as `keep_lists` writes it."""
     return _KEPT in source

@@ -8,7 +8,7 @@ import warnings
 from . import _compile, _library, _own, _variant
 from ._errors import CompileError
 from ._program import Program, find_fact
-from ._variant import keeps_lists, read_lists, takes_lists
+from ._variant import keeps_lists, read_lists, takes_batch, takes_lists
 
 #: Widths of tiles. Head dimensions between them take the next one, whose other columns no tensor has.
 WIDTHS = (64, 96, 128, 192, 256)
@@ -103,9 +103,9 @@ def check_block_mask(mask_mod, B, H, Q_LEN, KV_LEN):
 
 def check_batch_and_heads(source, batch, heads):
     """Refuses lists for any number of batches or heads where the mask of a source takes these."""
-    of = read_lists(source)
-    for name, what, extent, needs in (("B", "batch", batch, ("batch", "head")), ("H", "head", heads, ("head",))):
-        if of in needs and extent is None:
+    needs_batch, needs_head = takes_lists(source) and takes_batch(source), read_lists(source) == "head"
+    for name, what, extent, needed in (("B", "batch", batch, needs_batch), ("H", "head", heads, needs_head)):
+        if needed and extent is None:
             raise ValueError(f"argument '{name}' is None, and the mask takes the {what}: there are lists for each; give it")
 
 

@@ -47,7 +47,7 @@ class Cases(unittest.TestCase):
 class Results(Cases):
     def test_against_f64(self):
         slopes = jnp.asarray([0.5, 0.25], jnp.float32)
-        for mask, sizes in ((documents, (None, None)), (of_batches, (B, None)), (of_heads, (B, H))):
+        for mask, sizes in ((documents, (None, None)), (of_batches, (B, None)), (of_heads, (B, H)), (of_heads, (None, H))):
             score = (lambda s, b, h, q, k: s - slopes[h] * abs(q - k)) if mask is documents else None
             block_mask = create_block_mask(mask, *sizes, ROWS, KEYS)
             for layout in ("BSHD", "BHSD"):
@@ -59,7 +59,7 @@ class Results(Cases):
                     problems.assert_close(self, out, np.asarray(exact))
                     np.testing.assert_allclose(np.asarray(lse), np.asarray(exact_lse), atol=2e-3)
         # Once for each mask.
-        self.assertEqual(len(self.made), 3)
+        self.assertEqual(len(self.made), 4)
 
     def test_gradients(self):
         """Of both forms, and of what the score captures."""
@@ -84,6 +84,15 @@ class Results(Cases):
                     self.assertLess(error, 4 * float(jnp.finfo(jnp.float16).eps) * np.linalg.norm(want))
         self.assertEqual(len(self.made), len(set(self.made)))
         self.assertEqual({lists.split()[0] for lists in self.made}, {"queries", "keys"})
+
+    def test_gradients_of_heads(self):
+        """Lists that are one for all batches, for each of which there are gradients."""
+        found, want = (
+            problems.pull(lambda *tensors: attention(*tensors, return_lse=True, block_mask=mask), self.tensors, True)
+            for mask in (create_block_mask(of_heads, batch, H, ROWS, KEYS) for batch in (None, B))
+        )
+        for one, other in zip(found, want):
+            self.assertTrue((one == other).all())
 
     def test_transformations(self):
         block_mask = create_block_mask(documents, None, None, ROWS, KEYS)

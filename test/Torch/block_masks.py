@@ -67,6 +67,23 @@ class Results(Cases):
                 out = self.check(tensors, self.create(mask_mod, *sizes), mask_mod)
                 problems.assert_close(self, out, problems.exact_mods(*tensors, None, mask_mod)[0])
 
+    def test_of_heads(self):
+        """A mask that takes the head alone is one for all batches, as in flex_attention."""
+
+        def strided(b, h, q, k):
+            return (k % (h + 2) == 0) & (q >= k)
+
+        block_mask = self.create(strided, None, 2)
+        for batch in (2, 3):
+            tensors = self.draw(batch=batch)
+            out = self.check(tensors, block_mask, strided)
+            problems.assert_close(self, out, problems.exact_mods(*tensors, None, strided)[0])
+        self.assertTrue(all(lists.shape[:2] == (1, 2) for lists, _ in block_mask.lists.values()))
+        of_torch = flex.create_block_mask(strided, None, 2, 256, 256, device="cpu")
+        tensors = self.draw(rows=256, keys=256)
+        found = attention(*tensors, block_mask=BlockMask.from_torch(of_torch))
+        self.assertTrue(torch.equal(found, attention(*tensors, mask_mod=strided)))
+
     def test_forms(self):
         """Head dimensions with other tiles, scores, and gradients that are the same in each run."""
         block_mask, slopes = self.create(documents), torch.tensor([0.5, 0.25])

@@ -80,10 +80,13 @@ class BlockMask:
                     "BlockMask"
                 )
 
-    def find(self, wanted: Iterable[tuple[str, str]]) -> dict[str, jax.Array]:
-        """{name: array} of the lists that are wanted, pairs of what arguments begin with and of what lists are for."""
+    def find(self, wanted: Iterable[tuple[str, str]], batch: int) -> dict[str, jax.Array]:
+        """{name: array} of the lists that are wanted for calls of a batch, pairs of what arguments begin with and of what lists
+        are for."""
+        # Those for any number of batches, of a mask that takes the head.
+        is_one = self.shape[0] is None and _variants.read_lists(self._source) == "head"
         return {
-            argument: array
+            argument: jnp.broadcast_to(array, (batch, *array.shape[1:])) if is_one else array
             for name, lists in wanted
             for argument, array in zip((f"{name}_lists", f"{name}_counts"), self._find(lists))
         }
@@ -122,15 +125,15 @@ class BlockMask:
     def keep_forward(self, source: str, element_type: str, sizes: tuple[int, ...]) -> tuple[str, dict[str, jax.Array]]:
         """(source of attention that takes the lists, {name: array} of these)."""
         kept, wanted = _block_lists.keep_forward(source, element_type, sizes, _is_compiled())
-        return kept, self.find(wanted)
+        return kept, self.find(wanted, sizes[0])
 
     def keep_gradients(
-        self, source: str, learned: tuple[str, ...], fixed: bool, element_type: str, d: int, dv: int
+        self, source: str, learned: tuple[str, ...], fixed: bool, element_type: str, batch: int, d: int, dv: int
     ) -> tuple[str, dict[str, jax.Array]]:
         """The same of its gradients."""
         kind = _compile.compile if _is_compiled() else Program
         kept, wanted = _block_lists.keep_gradients(kind, source, learned, fixed, element_type, d, dv)
-        return kept, self.find(wanted)
+        return kept, self.find(wanted, batch)
 
     def places(self) -> tuple[str | None, ...]:
         """What indexes the dimensions of lists."""

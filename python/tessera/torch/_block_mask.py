@@ -12,7 +12,7 @@ import torch
 from .. import _block_lists, _compile, _explain, _variants
 from .._program import Program
 from .._trace import TraceError
-from .._variant import takes_lists
+from .._variant import read_lists, takes_lists
 from . import _backward, _captured, _functions, _op
 from ._types import TYPES
 
@@ -145,8 +145,8 @@ class BlockMask:
         for module, name, index in self._globals:
             _check_value(self._values[index], getattr(module, name))
 
-    def find(self, wanted: Iterable[str]) -> list[torch.Tensor]:
-        """The lists that are wanted, each with its counts, one after the other."""
+    def find(self, wanted: Iterable[str], batch: int) -> list[torch.Tensor]:
+        """The lists that are wanted for calls of a batch, each with its counts, one after the other."""
         wanted = list(wanted)
         lists = self.lists
         if self._of_torch is not None:
@@ -155,7 +155,10 @@ class BlockMask:
             if all(self._lists_of_torch[name] is not None for name in wanted):
                 lists = self._lists_of_torch
         self._add(lists, wanted, self._make)
-        return [tensor for name in wanted for tensor in lists[name]]
+        found = [tensor for name in wanted for tensor in lists[name]]
+        # Those for any number of batches, of a mask that takes the head.
+        is_one = self.shape[0] is None and read_lists(self._written.source) == "head"
+        return [tensor.expand(batch, -1, -1, -1) for tensor in found] if is_one else found
 
     def _add(self, lists, wanted, make):
         for name in wanted:
@@ -224,7 +227,7 @@ class BlockMask:
         sizes = batch, heads, rows, head_dim, heads, keys, value_dim or head_dim
         learned = () if gradients else None
         for _, wanted in _functions.keep(self._written.source, self.device, TYPES[dtype], sizes, learned, deterministic):
-            self.find(name for _, name in wanted)
+            self.find((name for _, name in wanted), batch)
         return self
 
 

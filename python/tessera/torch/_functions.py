@@ -302,7 +302,7 @@ def _call(q, k, v, source, learnable, views, numbers, integers, names, scale, bl
         of_views = None if learned is None else tuple(_split(learned))
         forms = _keep(source, str(q.device), TYPES[q.dtype], _op.get_sizes(q, k, v), of_views, deterministic)
         (source, lists), (gradient_source, gradient_lists) = forms
-        tensors = block_mask.find([name for _, name in (*lists, *gradient_lists)])
+        tensors = block_mask.find([name for _, name in (*lists, *gradient_lists)], q.shape[0])
     listed = _name_lists(lists)
     if learned is None:
         return forward(q, k, v, [*views, *tensors], numbers, integers, _add_views(names, listed), _fold(source), scale)
