@@ -262,6 +262,15 @@ class Compiled(Cases):
         with self.assertRaisesRegex(ValueError, "is another one than when its lists were made"):
             attention(*tensors, block_mask=block_mask)
 
+    def test_global(self):
+        """A mask that compiled code finds in its module."""
+        global of_module
+        of_module = self.create(documents).prepare(64)
+        self.addCleanup(globals().pop, "of_module")
+        tensors = self.draw(batch=1)
+        compiled = torch.compile(lambda q, k, v: attention(q, k, v, block_mask=of_module), fullgraph=True, backend="aot_eager")
+        self.assertTrue(torch.equal(compiled(*tensors), attention(*tensors, mask_mod=documents)))
+
     def test_another_capture(self):
         """A tensor, of a closure or of the module, and a number that are others behind the lists, in compiled code."""
         global DOCUMENTS_OF_256

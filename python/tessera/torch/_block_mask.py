@@ -86,7 +86,9 @@ class BlockMask:
         self._written, self._values = _captured.find(self.device, None, (), mask_mod, mask_args)
         if self._written.problem is not None:
             raise TraceError(self._written.problem)
-        _variants.check_batch_and_heads(self._written.source, *shape[:2])
+        # Compiled code that reads `_written` would have a guard of it and of what `find` gives again, which no name leads to.
+        self._source = self._written.source
+        _variants.check_batch_and_heads(self._source, *shape[:2])
         self._globals = _captured.find_global_tensors(self.device, mask_mod, mask_args)
         #: The lists and how many blocks each has, by what they are for: "queries 128 64" are lists of blocks of 64 keys for
         #: each tile of 128 queries.
@@ -132,7 +134,7 @@ class BlockMask:
         _variants.check_extents(self.shape, (q.shape[0], q.shape[1], q.shape[2], k.shape[2]))
         # What else a function is made of, as constants and other functions, is in what is written for it.
         written, _ = _captured.find(self.device, None, (), self.mask_mod, self.mask_args)
-        if written.source != self._written.source:
+        if written.source != self._source:
             raise ValueError(
                 "the mask of argument 'block_mask' is another one than when its lists were made: create another BlockMask"
             )
@@ -157,7 +159,7 @@ class BlockMask:
         self._add(lists, wanted, self._make)
         found = [tensor for name in wanted for tensor in lists[name]]
         # Those for any number of batches, of a mask that takes the head.
-        is_one = self.shape[0] is None and read_lists(self._written.source) == "head"
+        is_one = self.shape[0] is None and read_lists(self._source) == "head"
         return [tensor.expand(batch, -1, -1, -1) for tensor in found] if is_one else found
 
     def _add(self, lists, wanted, make):
@@ -176,7 +178,7 @@ class BlockMask:
         of, rows, columns = name.split()
         batch, heads, queries, keys = (1 if extent is None else extent for extent in self.shape)
         lengths = (queries, keys) if of == "queries" else (keys, queries)
-        each = _block_lists.count_lists(self._written.source, batch, heads)
+        each = _block_lists.count_lists(self._source, batch, heads)
         return each, lengths, (int(rows), int(columns)), of == "queries"
 
     def _convert(self, name):
@@ -195,7 +197,7 @@ class BlockMask:
         if problem is not None:
             raise problem
         kind = Program if self.device.type == "cpu" else _compile.compile
-        lister = _block_lists.find_lister(kind, self._written.source, name)
+        lister = _block_lists.find_lister(kind, self._source, name)
         each, lengths, sizes, _ = self._describe(name)
         tiles, length = (-(-extent // size) for extent, size in zip(lengths, sizes))
         lists, counts = (
@@ -221,12 +223,12 @@ class BlockMask:
         mask."""
         if dtype not in TYPES:
             raise TypeError(f"argument 'dtype' is {dtype}; attention takes float16 and bfloat16")
-        if not takes_lists(self._written.source):
+        if not takes_lists(self._source):
             return self
         batch, heads, rows, keys = (1 if extent is None else extent for extent in self.shape)
         sizes = batch, heads, rows, head_dim, heads, keys, value_dim or head_dim
         learned = () if gradients else None
-        for _, wanted in _functions.keep(self._written.source, self.device, TYPES[dtype], sizes, learned, deterministic):
+        for _, wanted in _functions.keep(self._source, self.device, TYPES[dtype], sizes, learned, deterministic):
             self.find((name for _, name in wanted), batch)
         return self
 

@@ -57,7 +57,7 @@ def _walk_globals(part):
     if not isinstance(part, tuple):
         return
     if part[:1] == ("function",):
-        _, _, module, *_, outer = part
+        _, _, module, _, _, _, _, outer, _ = part
         for name, value in outer:
             if value[0] == "view":
                 yield sys.modules[module], name, value[1]
