@@ -103,10 +103,7 @@ def _power_of_integers(function, base, exponent):
     if base < 2 or base != 1 << places:
         fail(f"{base} ** an integer is exact for 2, 4, 8, ... alone; index a captured table, or write {float(base)} ** x, which is a "
              "float")  # fmt: skip
-    places = function.cast(exponent, "i64") * places
-    # A shift by 64 or more has no value.
-    shifted = function.constant(1, wide=True) << (places & 63)
-    return where((places >= 0) & (places < 64), shifted, 0)
+    return function.constant(1) << function.cast(exponent, "i64") * places
 
 
 # ---- What torch has beside them. One argument at least is traced.

@@ -161,6 +161,7 @@ def binary(function, operation, a, b):
         from ._math import power
 
         return power(function, a, b)
+    right = b
     a, b, kind = common(a, b, function)
     if operation in _LOGIC:
         if kind == "f32":
@@ -180,7 +181,13 @@ def binary(function, operation, a, b):
         if operation not in _OF_CONDITIONS:
             fail(f"{operation} of two conditions; combine them by &, | and ^, or make integers of them by where(condition, 1, 0)")
         return function.emit("i1", f"{_LOGIC[_OF_CONDITIONS[operation]]} {a.name}, {b.name} : i1")
-    if operation in ("floordiv", "mod", *_SHIFTS):
+    if kind == "f32" and operation in ("floordiv", "mod", *_SHIFTS):
+        fail("//, %, << and >> take integers; of numbers of f32 write the quotient by / ")
+    if operation in _SHIFTS:
+        return _shift(function, operation, a, b, kind, right)
+    if operation in ("floordiv", "mod"):
+        if not isinstance(right, Value) and right == 0:
+            fail("a division of integers by 0")
         return _divide_integers(function, operation, a, b, kind)
     return function.emit(kind, f"{_ARITHMETIC[operation][kind != 'f32']} {a.name}, {b.name} : {kind}")
 
@@ -196,11 +203,19 @@ def _combine(operation, a, b):
     return number.make(_computed.find_kind(operation, kinds), (operation, *parts))
 
 
+def _shift(function, operation, a, b, kind, amount):
+    """A shift by as many places as there are or more leaves nothing but signs, and so does one backwards, as in torch."""
+    if isinstance(amount, Value):
+        a, b = function.cast(a, "i64"), function.cast(b, "i64")
+        inside, far = (b >= 0) & (b < 64), a >> 63 if operation == "rshift" else 0
+        near = function.emit("i64", f"{_SHIFTS[operation]} {a.name}, {(b & 63).name} : i64")
+        return FUNCTIONS["where"](inside, near, far)
+    if not 0 <= amount < int(kind[1:]):
+        fail(f"a shift of an integer of {kind[1:]} bits by {amount} places")
+    return function.emit(kind, f"{_SHIFTS[operation]} {a.name}, {b.name} : {kind}")
+
+
 def _divide_integers(function, operation, a, b, kind):
-    if kind == "f32":
-        fail("//, %, << and >> take integers; of numbers of f32 write the quotient by / ")
-    if operation in _SHIFTS:
-        return function.emit(kind, f"{_SHIFTS[operation]} {a.name}, {b.name} : {kind}")
     quotient = function.emit(kind, f"arith.floordivsi {a.name}, {b.name} : {kind}")
     return quotient if operation == "floordiv" else a - quotient * b
 

@@ -191,6 +191,7 @@ class Captured(Cases):
             lambda s, b, h, q, k: s + numbers[h] // 4 + numbers[h] % 4 + (q - k) // 3 + (q - k) % 3,
             lambda s, b, h, q, k: s + torch.remainder(k - q, -5) + torch.div(k - q, 4, rounding_mode="floor"),
             lambda s, b, h, q, k: s + ((q - k) >> 1) + ((q & 6) << 2) - (q | k) + (q ^ k) + ~q,
+            lambda s, b, h, q, k: s + ((1 << (k + 20)) >> (k + 18)) + ((q - 40) >> (k * 3)) + (k << (q - 2)) % 7,
             lambda s, b, h, q, k: s**3 + reals[h] ** 2 + 2.0**s + s.abs() ** 0.5,
             lambda s, b, h, q, k: reals[h].int() + reals[-1] * s + numbers[-2].float() / 8,
             lambda s, b, h, q, k: torch.where(torch.logical_xor(q > k, h == 1), s.exp(), -s.clamp(max=0.25)),
@@ -503,6 +504,8 @@ class Refusals(Cases):
         self.refuse("rounds towards zero is unknown", lambda s, b, h, q, k: s + torch.div(q, 2, rounding_mode="trunc"))
         self.refuse("an exponent from 1 to 8", lambda s, b, h, q, k: s**1.5)
         self.refuse("3 \\*\\* an integer is exact for 2, 4, 8", lambda s, b, h, q, k: s + 3**h)
+        self.refuse("a shift of an integer of 32 bits by 32 places", lambda s, b, h, q, k: s + (q << 32))
+        self.refuse("a division of integers by 0", lambda s, b, h, q, k: s + q % 0)
         self.refuse("sub of two conditions", lambda s, b, h, q, k: s + ((q > k) - (k > 3)))
         self.refuse("- of a condition", lambda s, b, h, q, k: s + -(q > k))
         self.refuse("the mask gives a i32", mask_mod=lambda b, h, q, k: q - k)
