@@ -24,12 +24,14 @@ ELEMENTS = {
 # Functions within functions, and functions in all.
 _MOST_LEVELS, _MOST_FUNCTIONS = 24, 512
 # Modules that stay as they are, with their functions and classes.
-_LIBRARIES = ("tessera", "torch", "jax", "jaxlib", "ml_dtypes", "math", "numpy", "builtins", "operator", "functools")
+_LIBRARIES = ("tessera", "torch", "jax", "jaxlib", "ml_dtypes", "math", "numpy", "builtins", "operator", "functools", "collections",
+              "numbers")
 # What a function may import where it runs.
 _IMPORTED = (*_LIBRARIES, "__future__", "itertools", "typing", "warnings")
 # Names behind which a function would find values that nothing here sees, and `type`, for which traced values are none.
-_HIDING = {"globals", "locals", "vars", "eval", "exec", "__import__", "type"}
-_HIDING_ATTRIBUTES = {"__globals__", "__dict__", "__closure__"}
+_HIDING = {"globals", "locals", "vars", "eval", "exec", "__import__", "type", "is_tensor"}
+_HIDING_ATTRIBUTES = {"__globals__", "__dict__", "__closure__", "is_tensor"}
+_WAYS = {"type": "use isinstance", "is_tensor": "what a kernel computes with are numbers"}
 
 
 class Found:
@@ -232,11 +234,10 @@ def find_hidden(code):
         name = str(op.argval)
         if op.opname == "IMPORT_NAME" and name.partition(".")[0] not in _IMPORTED:
             return f"imports '{name}' where it runs, whose values would stay as they are now: import it outside of the function"
-        if op.opname in ("LOAD_GLOBAL", "LOAD_NAME") and name in _HIDING:
-            way = "use isinstance" if name == "type" else "name the values that it needs"
+        hiding = {"LOAD_GLOBAL": _HIDING, "LOAD_NAME": _HIDING, "LOAD_ATTR": _HIDING_ATTRIBUTES, "LOAD_METHOD": _HIDING_ATTRIBUTES}
+        if name in hiding.get(op.opname, ()):
+            way = _WAYS.get(name, "name the values that it needs")
             return f"asks for '{name}', which does not see what a kernel takes: {way}"
-        if op.opname in ("LOAD_ATTR", "LOAD_METHOD") and name in _HIDING_ATTRIBUTES:
-            return f"asks for '{name}', which does not see what a kernel takes: name the values that it needs"
         if op.opname == "STORE_GLOBAL" or (op.opname == "STORE_DEREF" and name in code.co_freevars):
             return f"assigns '{name}' outside of itself, and runs once for all calls: return what it computes"
     return next(filter(None, (find_hidden(part) for part in code.co_consts if isinstance(part, types.CodeType))), None)
@@ -248,7 +249,11 @@ def find_hidden(code):
 def _is_instance(value, kinds):
     """isinstance as functions see it, which does not say whether a traced value is an array: a framework's function has one
     there."""
-    if isinstance(value, _trace.TRACED) and not isinstance(value, _trace.Number):
+    if isinstance(kinds, _trace.Refused):
+        kinds.refuse()
+    if isinstance(value, _trace.Number):
+        return issubclass(value.__class__, kinds)
+    if isinstance(value, _trace.TRACED):
         pending = [kinds]
         while pending:
             kind = pending.pop()

@@ -25,7 +25,8 @@ def find_kind(operation, kinds):
 def find_index(number):
     """The index of a captured number that a number is computed of."""
     while isinstance(number, tuple):
-        number = number[1] if number[1][:1] != ("constant",) else number[2]
+        _, a, b = number
+        number = b if isinstance(a, tuple) and a[0] == "constant" else a
     return number
 
 

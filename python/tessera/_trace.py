@@ -381,7 +381,10 @@ class Number(Late):
         _stop(ConstantNeeded(_computed.find_index(self.number)))
 
     __bool__ = __index__ = __int__ = __float__ = __round__ = __trunc__ = __floor__ = __ceil__ = need
-    __hash__ = __str__ = __repr__ = __format__ = need
+    __hash__ = __str__ = __repr__ = __format__ = __divmod__ = __rdivmod__ = need
+
+    def __getattr__(self, name):
+        return self.need() if hasattr(self.__class__, name) else super().__getattr__(name)
 
     @property
     def __class__(self):

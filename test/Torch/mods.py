@@ -5,6 +5,7 @@ import functools
 import math
 import unittest
 import unittest.mock
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy
@@ -238,8 +239,16 @@ class Captured(Cases):
             branch = isinstance(number, int) and number in {1, 3} and number + 1 in (2, 5)
             return s * factor + branch * 4 + len(f"{number}") + (3 if str(number * 2) == "4" else 0) + (number < 2 or number > 7)
 
+        def compare(s, b, h, q, k):
+            factor = max(number, 1.5) if number in (1, 2) and not number > 4 else divmod(number, 2)[1]
+            return s * factor + sorted([number, 2, 7])[1] + (number.is_integer() if isinstance(number, float) else 3)
+
+        def iterate(s, b, h, q, k):
+            return s * 2 if isinstance(number, Iterable) else s + min(number, 2)
+
         for number in (1, 2, 3, 10, 2.0, 1.5):
-            self.check(score)
+            for function in (score, compare, iterate):
+                self.check(function)
 
     def test_not_a_number(self):
         """Of torch.minimum and the like a NaN comes out."""
@@ -482,6 +491,8 @@ class Refusals(Cases):
         self.refuse("asks for 'globals'", lambda s, b, h, q, k: s * globals()["CAP"])
         self.refuse("asks for 'eval'", lambda s, b, h, q, k: s * eval("CAP"))
         self.refuse("asks for '__globals__'", lambda s, b, h, q, k: s * cap.__globals__["CAP"])
+        self.refuse("'Config' is a type, whose parts", lambda s, b, h, q, k: s if isinstance(s, Config) else s * 2)
+        self.refuse("asks for 'is_tensor'", lambda s, b, h, q, k: s if torch.is_tensor(s) else s * 2)
         self.refuse("asks for 'type'.*use isinstance", lambda s, b, h, q, k: s if type(CAP) is float else s * 2)
         self.refuse("isinstance of a traced value and Tensor", lambda s, b, h, q, k: s if isinstance(s, torch.Tensor) else 0)
         self.check(lambda s, b, h, q, k: s if isinstance(s, (int, float)) else s * 2)
