@@ -2,6 +2,7 @@
 """Functions of scores and masks in JAX, with what they capture, on the interpreter, compared with f64."""
 
 import functools
+import math
 import subprocess
 import sys
 import unittest
@@ -91,6 +92,16 @@ class Captured(Cases):
             lambda s, b, h, q, k: jnp.where(q > k, jnp.tanh(s), jnp.clip(s, -1, 1.5)) + jax.numpy.power(s, 2) + exp(-abs(s)),
             lambda b, h, q, k: logical_or(jnp.equal(q % 3, k % 3), k < jnp.minimum(q, jnp.asarray([5, 9]).max())),
         )  # fmt: skip
+
+    def test_arithmetic(self):
+        """Of conditions, powers, numbers of Python and NaN, as jax.numpy has it."""
+        width, row = 100000, jnp.asarray([math.nan, 0.5] * 14, jnp.float32)
+        self.check(
+            lambda s, b, h, q, k: s * jnp.power(2, h) + jnp.left_shift(1, q % 30) / 2**28 + width * width / 1e10,
+            lambda b, h, q, k: jnp.maximum(q >= k, k < 3) + (q * 0 + k < 5) * (k < width * width // 10**9),
+        )
+        self.check(mask=lambda b, h, q, k: jnp.minimum(row[k], q * 1.0) == jnp.maximum(row[k], q * 1.0) + 0 * (k < q))
+        self.check(mask=lambda b, h, q, k: jnp.minimum(row[k], q * 1.0) == jnp.minimum(row[k], q * 1.0))
 
     def test_variant(self):
         variant = Variant(score=lambda s, b, h, q, k, cap, slopes: s * cap + slopes[h], mask=masks.causal & masks.prefix,
@@ -242,6 +253,9 @@ class Refusals(Cases):
         self.refuse("jax.numpy.max of a traced value is unknown", lambda s, b, h, q, k: jnp.max(s, 0))
         self.refuse("jax.numpy.tanh of a traced value with these arguments", lambda s, b, h, q, k: jnp.tanh(s, 2))
         self.refuse("a condition on a traced value", lambda s, b, h, q, k: s if q > k else -s)
+        self.refuse("3 \\*\\* an integer is exact for 2, 4, 8", lambda s, b, h, q, k: s + jnp.power(3, h))
+        self.refuse("sub of two conditions", lambda s, b, h, q, k: s + jnp.subtract(q > k, k > 3))
+        self.refuse("isinstance of a traced value and .*Array", lambda s, b, h, q, k: s if isinstance(s, jax.Array) else -s)
         self.refuse("the mask gives a i32", mask=lambda b, h, q, k: k - q)
 
     def test_arguments(self):
