@@ -64,7 +64,7 @@ def draw_points(options):
         group = rng.choice(GROUPS)
         kv_heads = rng.randint(-(-4 // group), 64 // group)
         batch, seqlen = draw_between(rng, 1, 64), draw_between(rng, 64, 32768)
-        point = Point(rng.choice(WIDTHS), rng.choice(attention.MASKS), batch, kv_heads * group, kv_heads, seqlen)
+        point = Point(rng.choice(options.widths), rng.choice(attention.MASKS), batch, kv_heads * group, kv_heads, seqlen)
         if point.bytes() <= options.gigabytes * 1e9 and point.flops() <= options.teraflop * 1e12:
             found[point] = None
     return list(found)
@@ -106,6 +106,7 @@ class ListedClasses:
 def parse_arguments(arguments=None):
     parser = peers.add_options(common.argument_parser(__doc__, schedules=False))
     parser.add_argument("--shapes", type=int, default=200, help="how many (default: %(default)s)")
+    parser.add_argument("--widths", type=common.numbers, default=WIDTHS, help="head dimensions (default: 64,128,256)")
     parser.add_argument("--seed", type=int, default=13, help="other shapes (default: %(default)s)")
     parser.add_argument("--gigabytes", type=float, default=4, help="the most memory of tensors (default: %(default)s)")
     parser.add_argument("--teraflop", type=float, default=10, help="the most arithmetic (default: %(default)s)")
