@@ -12,7 +12,10 @@
 #include "lib/Source/Source.h"
 #include "mlir/IR/MLIRContext.h"
 #include "passes/Tile/FindVisits.h"
+#include <cmath>
+#include <limits>
 #include <mutex>
+#include <optional>
 #include <set>
 
 using namespace mlir;
@@ -52,11 +55,23 @@ public:
         tensor(HostTensor::contiguous({argument.shape, argument.shape + argument.rank})) {}
 
   HostTensor *getTensor() { return &tensor; }
-  void load() {
-    forEach([&](char *at, double &value) { value = decodeElement(element, at); });
+  /// Converts the elements; gives one of those that no double holds, which become NaN.
+  std::optional<int64_t> load() {
+    std::optional<int64_t> lost;
+    forEach([&](char *at, double &value) {
+      bool holds = isExact(element, at);
+      value = holds ? decodeElement(element, at) : std::numeric_limits<double>::quiet_NaN();
+      if (!holds)
+        lost = llvm::SignExtend64(readBits(at, element.bytes), 8 * element.bytes);
+    });
+    return lost;
   }
+  /// Integers that are NaN yet are left as the caller has them.
   void store() {
-    forEach([&](char *at, double &value) { encodeElement(element, value, at); });
+    forEach([&](char *at, double &value) {
+      if (element.semantics || !std::isnan(value))
+        encodeElement(element, value, at);
+    });
   }
 
 private:
@@ -114,7 +129,11 @@ LogicalResult HostArguments::readView(unsigned index, tile::ViewType view,
     if (argument.shape[i] < 0 || argument.strides[i] < 0)
       return refuse(index) << "has a negative extent or stride in dimension " << i;
   auto host = std::make_unique<HostView>(element, argument);
-  host->load();
+  std::optional<int64_t> lost = host->load();
+  if (lost && getViewUse(kernel, index).loaded)
+    return refuse(index) << "has the element " << *lost
+                         << "; the interpreter keeps elements as doubles, which hold integers up "
+                            "to 2^53";
   values.push_back(host->getTensor());
   views.push_back(std::move(host));
   return success();

@@ -189,7 +189,7 @@ Expected<HostTensor> parseNpy(StringRef bytes, StringRef name) {
   const char *at = bytes.data() + header.dataStart;
   for (double &element : tensor.data) {
     element = type ? decodeElement(*type, at) : bit_cast<double>(readBits(at, size));
-    if (type && !type->semantics && std::abs(element) > mostExactInteger)
+    if (type && !isExact(*type, at))
       return createStringError(inconvertibleErrorCode(), name + ": byte " +
                                                              Twine(at - bytes.data()) +
                                                              ": integers beyond 2^53 are not read");

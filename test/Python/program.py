@@ -25,6 +25,15 @@ tile.kernel @double(%x: !tile.view<[S, $N], f32>, %y: !tile.view<[S, $N], f16>, 
 }
 """
 
+# Copies the left half of 16 rows.
+INTEGERS = """
+tile.kernel @copy(%x: !tile.view<[S, 32], i64>, %y: !tile.view<[S, 32], i64>) grid(%i = S ceildiv 16) {
+  %c0 = arith.constant 0 : index
+  %t = tile.load %x[%c0, %c0] : !tile.view<[S, 32], i64> -> tensor<16x16xi64>
+  tile.store %t, %y[%c0, %c0] : tensor<16x16xi64>, !tile.view<[S, 32], i64>
+}
+"""
+
 
 class Array:
     """An array of numbers with the interface of numpy's; rows are `stride` elements apart."""
@@ -35,7 +44,7 @@ class Array:
         self.memory = ctypes.create_string_buffer(shape[0] * self.stride * self.size)
         self.__array_interface__ = {
             "shape": shape,
-            "typestr": "<f" + str(self.size),
+            "typestr": ("<i" if code in "iq" else "<f") + str(self.size),
             "strides": (self.stride * self.size, self.size),
             "data": (ctypes.addressof(self.memory), False),
             "version": 3,
@@ -87,6 +96,17 @@ class ProgramTest(unittest.TestCase):
             with self.subTest(text), self.assertRaises(exception) as caught:
                 self.program(*arguments)
             self.assertIn(text, str(caught.exception))
+
+    def test_integers_that_no_double_holds(self):
+        program, x, y = tessera.Program(INTEGERS), Array((16, 32), "q"), Array((16, 32), "q")
+        x[3, 4], y[3, 4], y[3, 20] = -(2**53), 2**63 - 1, 2**53 + 1
+        program(x, y)
+        # What the kernel does not write stays.
+        self.assertEqual([y[3, 4], y[3, 20]], [-(2**53), 2**53 + 1])
+        for number in (2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63)):
+            x[3, 4] = number
+            with self.assertRaisesRegex(ValueError, f"argument 'x' has the element {number}; .* hold integers up to 2\\^53"):
+                program(x, y)
 
     def test_arrays_that_are_read_only(self):
         for array in (self.x, self.y):

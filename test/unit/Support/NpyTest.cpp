@@ -88,6 +88,8 @@ TEST(Npy, ExplainsWhatItRefuses) {
   EXPECT_EQ(readError(makeFile(header("<f4", "(4611686018427387904, 4)"), "")),
             "x.npy: byte 88: a '<f4' array of shape (4611686018427387904, 4) does not fill the 0 "
             "bytes that follow");
+  EXPECT_EQ(readError(makeFile(header("<i8", "(1,)"), std::string("\1\0\0\0\0\0\x20\0", 8))),
+            "x.npy: byte 68: integers beyond 2^53 are not read");
   EXPECT_EQ(readError(makeFile("{'shape': (1", "")),
             "x.npy: byte 22: expected ',' or ')' in 'shape'");
   EXPECT_EQ(readError(makeFile("{'descr': [('x', '<f4')]}", "")),
