@@ -194,6 +194,15 @@ class Refusals(Cases):
         with self.assertRaisesRegex(ValueError, "captures another value than when its lists were made"):
             attention(*self.tensors, block_mask=block_mask)
 
+    def test_nan_of_numpy(self):
+        numbers = np.where(np.array(DOCUMENTS[0]) == 2, np.nan, DOCUMENTS[0]).astype(np.float32)
+        block_mask = create_block_mask(lambda b, h, q, k: numbers[q] == numbers[k], None, None, ROWS, KEYS)
+        expected = attention(*self.tensors, mask_mod=lambda b, h, q, k: numbers[q] == numbers[k])
+        np.testing.assert_array_equal(attention(*self.tensors, block_mask=block_mask), expected)
+        numbers[3] = np.nan
+        with self.assertRaisesRegex(ValueError, "captures another value than when its lists were made"):
+            attention(*self.tensors, block_mask=block_mask)
+
     def test_create(self):
         for error, text, arguments in (
             (ValueError, "argument 'Q_LEN' is 0; it is a number from 1 on", (documents, None, None, 0, KEYS)),

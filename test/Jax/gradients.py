@@ -207,6 +207,11 @@ class Masks(Cases):
         self.assertTrue(jax.grad(lambda q, slopes: loss(q, jax.lax.stop_gradient(slopes)), (0, 1))(q, SLOPES)[0].any())
         with self.assertRaisesRegex(NotImplementedError, "gradients of attention have no gradients themselves"):
             jax.grad(lambda q: jax.grad(loss)(q, SLOPES).astype(jnp.float32).sum())(q)
+        with self.assertRaisesRegex(NotImplementedError, "gradients of attention have no gradients themselves"):
+            jax.hessian(loss)(q, SLOPES)
+        for run in (lambda f: jax.jvp(f, (q,), (q,)), lambda f: jax.linearize(f, q)[1](q), lambda f: jax.jacfwd(f)(q)):
+            with self.assertRaisesRegex(TypeError, "can't apply forward-mode autodiff"):
+                run(lambda q: loss(q, SLOPES))
 
 
 class Functions(Cases):

@@ -148,7 +148,7 @@ def attention(
     says why.
     """
     _variants.check_layout(layout)
-    _check_numbers(scale=scale, softcap=softcap, causal=causal, return_lse=return_lse, deterministic=deterministic)
+    _check_numbers(scale=scale, softcap=softcap, window=window, causal=causal, return_lse=return_lse, deterministic=deterministic)
     for bound in window if isinstance(window, (tuple, list)) else ():
         _check_numbers(window=bound)
     heads, key_heads = _check(q, k, v, alibi, layout)

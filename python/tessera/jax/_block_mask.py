@@ -28,7 +28,7 @@ def _is_same(array, known):
         return True
     if not isinstance(array, jax.Array) or isinstance(array, jax.core.Tracer):
         return False
-    return array.dtype == known.dtype and array.shape == known.shape and bool(np.array_equal(array, known))
+    return array.dtype == known.dtype and array.shape == known.shape and bool(np.array_equal(array, known, equal_nan=True))
 
 
 class BlockMask:

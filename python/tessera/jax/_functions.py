@@ -14,21 +14,22 @@ from . import _numpy
 
 
 def to_array(value):
-    """An array of JAX with the values of one of numpy. Without jax_enable_x64 JAX has 32 bits of integers of 64."""
+    """An array of JAX with the values of one of numpy. Without jax_enable_x64 JAX has 32 bits of numbers of 64."""
     with jax.ensure_compile_time_eval():  # Its numbers are known, also while JAX traces.
         array = jnp.asarray(value)
-    if value.dtype.kind in "iu" and array.dtype != value.dtype and value.size:
-        lost = next((end for end in (value.min(), value.max()) if not _fits(end, array.dtype)), None)
-        if lost is not None:
-            raise TraceError(
-                f"an array of {value.dtype} has {lost}, and JAX keeps {array.dtype}, which ends before: set jax_enable_x64, or "
-                "give numbers that fit"
-            )
+    if array.dtype != value.dtype and value.dtype.kind in "iuf":
+        _check_range(value[np.isfinite(value)], array.dtype)
     return array
 
 
-def _fits(number, dtype):
-    return np.iinfo(dtype).min <= int(number) <= np.iinfo(dtype).max
+def _check_range(numbers, dtype):
+    limits = (np.finfo if numbers.dtype.kind == "f" else np.iinfo)(dtype)
+    for number in (numbers.min(), numbers.max()) if numbers.size else ():
+        if not limits.min <= number <= limits.max:
+            raise TraceError(
+                f"an array of {numbers.dtype} has {number}, and JAX keeps {dtype}, which ends before: set jax_enable_x64, or "
+                "give numbers that fit"
+            )
 
 
 class _Found(_captured.Found):
