@@ -194,6 +194,25 @@ class Refusals(Cases):
         with self.assertRaisesRegex(ValueError, "captures another value than when its lists were made"):
             attention(*self.tensors, block_mask=block_mask)
 
+    def test_traced_arrays(self):
+        """Without jax.jit, jax.shard_map traces arrays of numpy too."""
+        numbers = np.array(DOCUMENTS[0])
+        block_mask = create_block_mask(lambda b, h, q, k: numbers[q] == numbers[k], None, None, ROWS, KEYS)
+        batch, mesh = PartitionSpec("x"), Mesh(np.array(jax.devices()[:2]), ("x",))
+        split = jax.shard_map(lambda *qkv: attention(*qkv, block_mask=block_mask), mesh=mesh, in_specs=batch, out_specs=batch)
+        with self.assertRaisesRegex(ValueError, "captures 'numbers', which JAX traces, .* by jax.jit"):
+            split(*self.tensors)
+        expected = attention(*self.tensors, block_mask=block_mask)
+        np.testing.assert_array_equal(jax.jit(split)(*self.tensors), expected)
+
+        def run(of):
+            nonlocal numbers
+            numbers = of
+            return attention(*self.tensors, block_mask=block_mask)
+
+        with self.assertRaisesRegex(ValueError, "captures 'numbers', which JAX traces"):
+            jax.jit(run)(DOCUMENTS[0])
+
     def test_nan_of_numpy(self):
         numbers = np.where(np.array(DOCUMENTS[0]) == 2, np.nan, DOCUMENTS[0]).astype(np.float32)
         block_mask = create_block_mask(lambda b, h, q, k: numbers[q] == numbers[k], None, None, ROWS, KEYS)

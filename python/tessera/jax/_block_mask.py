@@ -26,7 +26,7 @@ def _is_same(array, known):
     """Whether an array is the one that was known, or another one of the same numbers, as one of numpy becomes each time."""
     if array is known:
         return True
-    if not isinstance(array, jax.Array) or isinstance(array, jax.core.Tracer):
+    if not isinstance(array, jax.Array):
         return False
     return array.dtype == known.dtype and array.shape == known.shape and bool(np.array_equal(array, known, equal_nan=True))
 
@@ -74,6 +74,11 @@ class BlockMask:
         own = {**self._views, **self._numbers, **self._integers}
         for name, value in own.items():
             other = given.get(name)
+            if isinstance(other, jax.core.Tracer):
+                raise ValueError(
+                    f"the mask of argument 'block_mask' captures '{self._labels[name]}', which JAX traces, and its lists are of one "
+                    "that is known: within jax.shard_map capture an array of JAX in place of numpy's, or call it by jax.jit"
+                )
             if not (_is_same(other, value) if isinstance(value, jax.Array) else other == value):
                 raise ValueError(
                     "the mask of argument 'block_mask' captures another value than when its lists were made: create another "
