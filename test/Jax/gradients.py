@@ -194,6 +194,19 @@ class Masks(Cases):
                 jax.grad(lambda q: attention(q, k, v, deterministic=deterministic).astype(jnp.float32).sum())(q)
         self.assertEqual(found, [("attention_fwd CAUSAL=false", False), ("attention_fwd CAUSAL=false", True)])
 
+    def test_exported_for_any_batch(self):
+        tensors = problems.make(rows=5, keys=7)
+        batch, = jax.export.symbolic_shape("batch")
+        shapes = [jax.ShapeDtypeStruct((batch, *tensor.shape[1:]), tensor.dtype) for tensor in tensors]
+        run = jax.jit(jax.grad(lambda *x: attention(*x, alibi=SLOPES).astype(jnp.float32).sum(), (0, 1, 2)))
+        names = ("tessera_attention", "tessera_attention_backward")
+        allowed = [jax.export.DisabledSafetyCheck.custom_call(name) for name in names]
+        program = jax.export.export(run, disabled_checks=allowed)(*shapes)
+        for count in (1, 2):
+            given = [tensor[:count] for tensor in tensors]
+            for one, other in zip(program.call(*given), run(*given)):
+                self.assertTrue((one == other).all())
+
     def test_nothing_to_see(self):
         q, k, v = problems.make(rows=5, keys=0)
         self.assertFalse(jax.grad(lambda q: attention(q, k, v).astype(jnp.float32).sum())(q).any())

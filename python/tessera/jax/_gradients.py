@@ -32,7 +32,8 @@ def _make_op(*key):
 
 def _list_learned(call, query, wanted, deterministic, is_known):
     """Of each view () where its gradient is wanted and there is one, else None: JAX keeps what holds no array as it is."""
-    letters = "".join(letter for letter in "bh" if query.shape[call.layout.lower().index(letter)] > 1)
+    # An extent of a program that jax.export makes for any batch is not 1.
+    letters = "".join(letter for letter in "bh" if query.shape[call.layout.lower().index(letter)] != 1)
     learned = []
     # Slopes that have no gradient are the only view of kernels that name none.
     for name, label, is_wanted in zip(call.list_views() or [None], call.names, wanted):
