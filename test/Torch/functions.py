@@ -191,6 +191,13 @@ class Functions(unittest.TestCase):
         refuse(TypeError, "a view of dimensions .*, got a float", variant=RISING, arguments={"slopes": 1.0})
         refuse(TypeError, "it is a float32 view of dimensions", variant=RISING, arguments={"slopes": torch.ones(2, 2)})
 
+    def test_tangent_of_what_is_captured(self):
+        q, k, v = make(batch=1, rows=20, keys=20)
+        table = torch.ones(4)
+        with torch.autograd.forward_ad.dual_level():
+            table = torch.autograd.forward_ad.make_dual(table, torch.ones(4))
+            with self.assertRaisesRegex(NotImplementedError, "argument 'table' has a tangent"):
+                attention(q, k, v, score_mod=lambda s, b, h, q, k: s + table[k % 4])
 
 if __name__ == "__main__":
     unittest.main()

@@ -61,6 +61,11 @@ def _split(names):
     return names.split(",") if names else []
 
 
+def _list_labels(names):
+    """What users call the views, without the index that makes each name differ from others."""
+    return [name.rpartition("_")[0] or name for name in _split(names.partition("|")[0])]
+
+
 def _allocate_learned(views, names, learned):
     """The gradients of the views that are learned, of float32, in their order."""
     given = _captured.name_given(views, (), (), names)
@@ -291,7 +296,7 @@ def _name_lists(lists):
 
 
 def _call(q, k, v, source, learnable, views, numbers, integers, names, scale, block_mask=None, deterministic=False):
-    _op.check_tangents(("q", "k", "v", *_split(names)), q, k, v, *views)
+    _op.check_tangents(("q", "k", "v", *_list_labels(names)), q, k, v, *views)
     learned = None
     if torch.is_grad_enabled():
         learned = _list_learned(names, views, learnable)
