@@ -263,9 +263,7 @@ def _evaluate(kind, function, scores):
     body = written.source[written.source.index("func.func") :]
     if kind == "mask":
         body += "".join(ABSENT.format(name) for name in ("mask", "mask_by_data") if f"@{name}(" not in body)
-    views = [_captured.to_view(found[index]) for index in written.views]
-    numbers, integers = ([found[index] for index in part] for part in (written.numbers, written.integers))
-    given = _captured.name_given(views, numbers, integers, written.names)
+    given = _captured.name_given(*_captured.list_given(written, found), written.names)
     out = torch.empty_like(scores)
     Program(body + EVALUATE.replace("CALL", CALL_SCORE if kind == "score" else CALL_MASKS))(scores=scores, out=out, **given)
     return out
