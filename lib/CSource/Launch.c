@@ -19,8 +19,8 @@ static int checkAddress(Call call, const ArgumentInfo *info, uint64_t address, i
               call.kernel->kind, call.kernel->name, info->name, owner, device);
 }
 
-/* How much L2 fetches for what is read (CUtensorMapL2promotion): rows that begin amid its lines of
- * 128 bytes come faster without the lines of their neighbours. */
+/* How much L2 fetches for what is read (CUtensorMapL2promotion): rows that begin amid sectors of 32
+ * bytes come faster with less. */
 enum { PROMOTE_128_BYTES = 2, PROMOTE_256_BYTES = 3 };
 
 static int encodeMap(Call call, const MapInfo *map, int64_t elementBytes,
@@ -48,7 +48,7 @@ static int encodeMap(Call call, const MapInfo *map, int64_t elementBytes,
   return check(call,
                cuda.cuTensorMapEncodeTiled(encoded, map->type, map->rank, address, extents, strides,
                                            map->box, ones, 0, map->swizzle,
-                                           places % 128 ? PROMOTE_128_BYTES : PROMOTE_256_BYTES, 0),
+                                           places % 32 ? PROMOTE_128_BYTES : PROMOTE_256_BYTES, 0),
                "cuTensorMapEncodeTiled");
 }
 

@@ -192,7 +192,9 @@ void LaunchTimes::readRows(tile::KernelOp kernel) {
       StringRef name = view.getDimName(view.getRank() - 1);
       if (!tile || tile.getRank() != 2 || name.empty())
         continue;
-      bytes = llvm::divideCeil(view.getElementType().getIntOrFloatBitWidth(), 8);
+      if (bytes && bytes != view.getElementBytes())
+        return; // The extents would have to be multiples of different numbers.
+      bytes = view.getElementBytes();
       loadedRows += tile.getDimSize(0) * llvm::divideCeil(tile.getDimSize(1) * bytes, 128);
       int64_t dim = llvm::find(dims, name) - dims.begin();
       if (!llvm::is_contained(found, dim))
@@ -241,6 +243,7 @@ void LaunchTimes::setCompiled(const json::Object &kernel, int64_t multiprocessor
       cast<tile::ScheduleAttr>(parseAttribute(*kernel.getString(key::schedule), context));
   model.section = *schedule.getSection();
   runtime::setTimeCluster(model, *schedule.getCluster());
+  // Blocks of a cluster share what they load in these loops, where they load alike.
   model.rows.time = h200CostModel.unalignedRowCycles * loadedRows / model.cluster /
                     (h200CostModel.clockGHz * 1000);
   switch (*schedule.getOrder()) {

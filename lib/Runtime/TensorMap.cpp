@@ -52,14 +52,14 @@ static std::string describeRecipe(const TensorMapRecipe &recipe, const TensorMap
   return text;
 }
 
-/// How much L2 fetches for what is read. Where rows begin amid its lines of 128 bytes, 256 bytes
-/// are lines of neighbours, and tiles take up to a third longer to come (docs/lab/memory.md).
+/// How much L2 fetches for what is read. Where rows begin amid sectors of 32 bytes, tiles take up
+/// to a third longer to come with 256 bytes than with 128 (docs/lab/memory.md).
 static int findPromotion(const TensorMapExtents &encoded, size_t rank, uint64_t address) {
   uint64_t places = address;
   for (size_t i = 1; i < rank; ++i)
     if (encoded.dims[i] > 1)
       places |= encoded.strides[i - 1];
-  return places % 128 ? cuda::kTensorMapL2Promotion128B : cuda::kTensorMapL2Promotion256B;
+  return places % 32 ? cuda::kTensorMapL2Promotion128B : cuda::kTensorMapL2Promotion256B;
 }
 
 llvm::Error tessera::runtime::encodeTensorMap(const cuda::Driver &driver, const KernelInfo &kernel,

@@ -72,9 +72,9 @@ TEST_F(LaunchTest, PromotesByWhereRowsBegin) {
     return fake::getState().encodes[0].l2Promotion;
   };
   EXPECT_EQ(promotion(), 3); // CU_TENSOR_MAP_L2_PROMOTION_L2_256B
-  arguments.arguments[TestArguments::Q].pointer += 64;
-  EXPECT_EQ(promotion(), 2);
-  arguments.arguments[TestArguments::Q].pointer += 64;
+  arguments.arguments[TestArguments::Q].pointer += 16;
+  EXPECT_EQ(promotion(), 2); // CU_TENSOR_MAP_L2_PROMOTION_L2_128B
+  arguments.arguments[TestArguments::Q].pointer += 16;
   EXPECT_EQ(promotion(), 3);
   arguments.strides[TestArguments::Q][2] += 8;
   EXPECT_EQ(promotion(), 2);
