@@ -63,6 +63,29 @@ class Functions(unittest.TestCase):
         factors = torch.linspace(0.5, 1.5, 66).view(2, 33)
         self.check(make(batch=1, rows=33, keys=50, d=96), ROWS, {"rows": factors}, lambda s: s * factors[..., None])
 
+    def test_rows_of_captured_tensors(self):
+        """Kernels get tensors of queries and keys whose rows begin at multiples of 16 bytes."""
+        q, k, v = (x.requires_grad_() for x in make(batch=1, rows=9, keys=11))
+        bias, seen = torch.randn(9, 11, generator=torch.Generator().manual_seed(3)), torch.ones(9, 11, dtype=torch.bool).tril(2)
+        launched = []
+
+        def launch(kernel, arguments, **named):
+            launched.append([named[name] for name in named if name.startswith(("bias", "seen"))])
+            return real(kernel, arguments, **named)
+
+        real = tessera.torch._backward.launch
+        with unittest.mock.patch.object(tessera.torch._backward, "launch", launch):
+            mods = {"score_mod": lambda s, b, h, i, j: s + bias[i, j], "mask_mod": lambda b, h, i, j: seen[i, j]}
+            out = attention(q, k, v, **mods)
+            out.sum().backward()
+        self.assertEqual(len(launched), 2)
+        for views in launched:
+            self.assertEqual({view.dtype for view in views}, {torch.float32, torch.int8})
+            for view in views:
+                self.assertEqual((view.shape, view.stride(0) * view.element_size() % 16), ((9, 11), 0))
+                self.assertTrue(torch.equal(view, bias if view.is_floating_point() else seen.to(torch.int8)))
+        problems.assert_close(self, out.detach(), exact(q.detach(), k.detach(), v.detach(), lambda s: s + bias, seen)[0])
+
     def test_numbers(self):
         tensors = make(batch=1, rows=9, keys=11)
         for error, text, variant, arguments in (

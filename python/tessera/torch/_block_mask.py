@@ -205,7 +205,7 @@ class BlockMask:
         )
         batch, heads, queries, keys = (1 if extent is None else extent for extent in self.shape)
         q, k = self._anchor.expand(batch, heads, queries, -1), self._anchor.expand(batch, 1, keys, -1)
-        given = _captured.name_given(*_captured.list_given(self._written, self._values), self._written.names)
+        given = _captured.lend(*_captured.list_given(self._written, self._values), self._written.names)
         _backward.launch(lister, (q, k, lists, counts), **given)
         return lists, counts
 

@@ -4,7 +4,7 @@ import sys
 
 import torch
 
-from .. import _captured, _computed
+from .. import _block_lists, _captured, _computed
 from . import _op
 
 
@@ -84,4 +84,23 @@ def name_given(views, numbers, integers, names):
     given = {}
     for part, values in zip(names.split("|"), (views, numbers, integers)):
         given.update(zip(part.split(","), values) if part else ())
+    return given
+
+
+def _align(view):
+    """A view whose rows begin at multiples of 16 bytes, as kernels load them that take tiles of it."""
+    unit = 16 // view.element_size()
+    if view.ndim < 2 or (view.data_ptr() % 16 == 0 and all(step % unit == 0 for step in view.stride()[:-1])):
+        return view
+    width = view.shape[-1]
+    padded = view.new_empty((*view.shape[:-1], -(-width // unit) * unit))[..., :width]
+    return padded.copy_(view)
+
+
+def lend(views, numbers, integers, names):
+    """The same for a launch. Lists of blocks are read number by number."""
+    given = name_given(views, numbers, integers, names)
+    for name in names.partition("|")[0].split(",") if views else ():
+        if name not in _block_lists.LISTS:
+            given[name] = _align(given[name])
     return given

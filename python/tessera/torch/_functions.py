@@ -48,7 +48,7 @@ def _run_forward(find, q, k, v, views, numbers, integers, names, source, scale):
             result.fill_(value)
     elif results[0].numel():
         kernel, *_ = find(_unfold(source), q, k, v, True)
-        _backward.launch(kernel, (q, k, v, *results), scale=scale, **_captured.name_given(views, numbers, integers, names))
+        _backward.launch(kernel, (q, k, v, *results), scale=scale, **_captured.lend(views, numbers, integers, names))
     return tuple(results)
 
 
@@ -90,16 +90,6 @@ def _check_order(learned, source, q, deterministic):
     warnings.warn(message, UserWarning)
 
 
-def _align(view):
-    """A view whose rows begin at multiples of 16 bytes: kernels of gradients may load rows of queries by bulk copies."""
-    unit = 16 // view.element_size()
-    if all(step % unit == 0 for step in view.stride()[:-1]):
-        return view
-    width = view.shape[-1]
-    padded = view.new_empty((*view.shape[:-1], -(-width // unit) * unit))[..., :width]
-    return padded.copy_(view)
-
-
 def _run_backward(
     kind, grad, grad_lse, q, k, v, out, lse, views, numbers, integers, names, learned, source, scale, deterministic=False
 ):  # fmt: skip
@@ -121,11 +111,7 @@ def _run_backward(
     )
     # A view whose elements change no score has no gradient, which stays 0.
     given = {f"d{name}": sum for name, sum in zip(learned, sums) if f"d{name}" in kernel.names}
-    given |= _captured.name_given(views, numbers, integers, names)
-    # Lists are read number by number.
-    for name in _split(names.partition("|")[0]):
-        if name not in _block_lists.LISTS:
-            given[name] = _align(given[name])
+    given |= _captured.lend(views, numbers, integers, names)
     inputs = _backward.list_inputs(grad, grad_lse, q, k, v, out, lse)
     _backward.launch(kernel, (*inputs, *results), scale=scale, **given)
     return (*results, sums)
