@@ -236,6 +236,12 @@ static bool done(Decoder &d, Handler h) {
   return true;
 }
 
+/// Marks an operation on 32 bits that a literal makes one on half of them: a mask, or a shift.
+static void markHalf(Decoder &d, Ty ty, bool isLow, bool isHigh) {
+  if (tyBits(ty) == 32)
+    d.inst.flags |= (isLow ? FlagReadsLow : 0) | (isHigh ? FlagReadsHigh : 0);
+}
+
 static bool decodeLogic(Decoder &d, StringRef opcode) {
   Ty ty = d.takeType();
   const auto &o = d.s->operands;
@@ -253,8 +259,12 @@ static bool decodeLogic(Decoder &d, StringRef opcode) {
   }
   if (!d.dst(o[0], ty) || !d.src(o[1], ty) || (n == 2 && !d.src(o[2], ty)))
     return false;
-  if (opcode == "and")
+  if (opcode == "and") {
+    const Operand &mask = o[2];
+    if (mask.kind == Operand::Int && uint32_t(mask.bits))
+      markHalf(d, ty, !(uint32_t(mask.bits) >> 16), !uint16_t(mask.bits));
     return done(d, pickBinary<And>(ty));
+  }
   if (opcode == "or")
     return done(d, pickBinary<Or>(ty));
   if (opcode == "xor")
@@ -307,7 +317,10 @@ bool tessera::sim::detail::decodeBits(Decoder &d, StringRef opcode) {
     Ty ty = d.takeType();
     if (!d.count(3) || !d.dst(o[0], ty) || !d.src(o[1], ty) || !d.src(o[2], Ty::U32))
       return false;
-    return done(d, opcode == "shl" ? pickShift<Shl>(ty) : pickShift<Shr>(ty));
+    bool isLeft = opcode == "shl";
+    if (o[2].kind == Operand::Int && o[2].bits >= 16)
+      markHalf(d, ty, isLeft, !isLeft);
+    return done(d, isLeft ? pickShift<Shl>(ty) : pickShift<Shr>(ty));
   }
   if (opcode == "popc" || opcode == "clz" || opcode == "brev") {
     Ty ty = d.takeType();

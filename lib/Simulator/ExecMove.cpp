@@ -215,6 +215,8 @@ static bool decodeMov(Decoder &d) {
     if (partTy == Ty::None || part * n != bits)
       return d.refuse("a vector of the wrong size");
     d.inst.select = bits;
+    if (bits == 32 && part == 16)
+      d.inst.flags |= packing ? FlagPacksHalves : FlagUnpacksHalves;
     if (packing)
       return d.dst(o[0], ty) && d.vectorOf(o[1], n, partTy, false) &&
              finish(bits == 128 ? &pack128 : &pack);

@@ -100,7 +100,10 @@ struct Warpgroup {
 //===----------------------------------------------------------------------===//
 
 struct RegMeta {
-  uint32_t init = 0;      ///< lanes in which it was written
+  uint32_t init = 0; ///< lanes in which it was written
+  /// Lanes in which the low and the high half were, of 32 bits that are not written as a whole:
+  /// LLVM packs pairs of which it uses one.
+  std::array<uint32_t, 2> halves = {};
   uint32_t fence = 0;     ///< value of Warp::wgmmaFences when last written
   uint32_t flightAcc = 0; ///< 1 + sequence number of the last wgmma that accumulates into it
   uint32_t flightA = 0;   ///< 1 + sequence number of the last wgmma that reads it as A

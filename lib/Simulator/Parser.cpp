@@ -222,6 +222,8 @@ Error Parser::directives(bool &isPrototype) {
         return e;
       if (d == ".maxnreg")
         f->info.maxnreg = v;
+      if (d == ".minnctapersm")
+        f->info.minBlocks = v;
     } else if (d == ".pragma") {
       skipStatement();
     } else if (d != ".explicitcluster" && d != ".noreturn" && d != ".blocksareclusters") {

@@ -33,10 +33,14 @@ enum InstFlags : uint16_t {
   FlagCopies = 2,  ///< moves bits: undefined bits stay undefined and are no error
   FlagRename =
       16, ///< a plain mov: ptxas gives both names one register, also while a wgmma is in flight
-  FlagOwnCheck = 4,     ///< the handler checks registers itself
-  FlagCounted = 8,      ///< executions are counted per warp, for reports
-  FlagLeaves = 1 << 14, ///< ret, exit, trap
-  FlagTable = 1 << 15,  ///< brx: `aux` is its branch table
+  FlagOwnCheck = 4,       ///< the handler checks registers itself
+  FlagCounted = 8,        ///< executions are counted per warp, for reports
+  FlagPacksHalves = 32,   ///< a mov of two registers of 16 bits into one of 32
+  FlagUnpacksHalves = 64, ///< and back
+  FlagReadsLow = 128,     ///< the result depends on the low half of its 32-bit operand alone
+  FlagReadsHigh = 256,    ///< or on the high half
+  FlagLeaves = 1 << 14,   ///< ret, exit, trap
+  FlagTable = 1 << 15,    ///< brx: `aux` is its branch table
 };
 
 /// A part of a word that holds several, such as Inst::select: `width` bits from bit `first` on.

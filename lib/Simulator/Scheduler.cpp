@@ -199,10 +199,17 @@ void tessera::sim::detail::initCluster(Run &run, Cluster &c, uint64_t number) {
 // Instructions
 //===----------------------------------------------------------------------===//
 
+/// Lanes in which all that `inst` uses of a source was written.
+static uint32_t writtenOf(const Inst &inst, const RegMeta &source) {
+  return source.init | (inst.flags & FlagReadsLow ? source.halves[0] : 0) |
+         (inst.flags & FlagReadsHigh ? source.halves[1] : 0);
+}
+
 /// Uninitialised and in-flight registers. Returns false when the split must wait for a value.
 static bool checkRegisters(Exec &exec, const Inst &inst) {
   Warp &w = *exec.warp;
   uint32_t copiedInit = kAllLanes, copiedFence = 0, copiedFlight = 0;
+  std::array<uint32_t, 2> copiedHalves = {kAllLanes, kAllLanes};
   bool hasRegisterSource = false;
   for (unsigned n = inst.dstCount; n < inst.opCount; ++n) {
     int reg = exec.p->ops[inst.opBegin + n].reg;
@@ -210,14 +217,19 @@ static bool checkRegisters(Exec &exec, const Inst &inst) {
       continue;
     hasRegisterSource = true;
     RegMeta &m = w.meta[reg];
-    if ((m.init & exec.active) != exec.active) {
+    if (uint32_t written = writtenOf(inst, m); (written & exec.active) != exec.active) {
       if (!(inst.flags & FlagCopies))
         exec.report(DiagKind::UninitialisedRegister, inst,
                     exec.p->regName(reg) + " is used but has not been written",
-                    llvm::countr_zero(exec.active & ~m.init));
+                    llvm::countr_zero(exec.active & ~written));
       m.init |= inst.flags & FlagCopies ? 0 : exec.active; // once is enough
     }
     copiedInit &= m.init;
+    if (inst.flags & FlagPacksHalves)
+      copiedHalves[n - inst.dstCount] = m.init;
+    else
+      for (unsigned half : {0, 1})
+        copiedHalves[half] &= m.init | m.halves[half];
     copiedFence = std::max(copiedFence, m.fence);
     copiedFlight = std::max(copiedFlight, m.flightAcc);
     if (m.flightAcc && !(inst.flags & FlagRename))
@@ -245,10 +257,17 @@ static bool checkRegisters(Exec &exec, const Inst &inst) {
                   exec.p->regName(reg) + " is written while it is " +
                       (m.flightAcc ? "an accumulator" : "the A operand") +
                       " of a wgmma that has not been waited for");
-    if (inst.flags & FlagCopies)
-      m.init = (m.init & ~exec.active) | (copiedInit & exec.active);
-    else
+    if (inst.flags & FlagCopies) {
+      // What is unpacked has 16 bits, and no halves that anything asks for.
+      bool unpacks = inst.flags & FlagUnpacksHalves;
+      uint32_t written = unpacks ? copiedHalves[n] : copiedInit;
+      m.init = (m.init & ~exec.active) | (written & exec.active);
+      for (unsigned half : {0, 1})
+        m.halves[half] =
+            (m.halves[half] & ~exec.active) | (unpacks ? 0 : copiedHalves[half] & exec.active);
+    } else {
       m.init |= exec.active;
+    }
     if ((inst.flags & FlagRename) && hasRegisterSource) {
       m.fence = copiedFence;
       if (copiedFlight) {

@@ -42,13 +42,15 @@ static Error launchError(const char *format, Args... args) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), format, args...);
 }
 
-/// What ptxas (13.0) gives each thread at entry of a kernel that uses setmaxnreg: what the block
-/// size allows, but no more than the kernel asks for later.
+/// What ptxas (13.0) gives each thread at entry of a kernel that uses setmaxnreg: what the blocks
+/// of a multiprocessor allow, but no more than the kernel asks for later.
 static uint32_t defaultRegisters(const PtxKernel &k, const Program &program, uint32_t threads) {
   if (k.maxnreg)
     return k.maxnreg;
-  uint32_t allowed = llvm::alignDown(
-      std::min<uint64_t>(kMaxAssignedRegisters, kMultiprocessorRegisters / threads), kRegisterStep);
+  uint64_t share = kMultiprocessorRegisters / (uint64_t(threads) * k.minBlocks);
+  uint32_t allowed =
+      llvm::alignDown(std::min<uint64_t>(kMaxAssignedRegisters, share), kRegisterStep);
+  allowed = std::max(allowed, kRegisterStep);
   return program.largestIncrease ? std::min(allowed, program.largestIncrease) : allowed;
 }
 

@@ -53,6 +53,7 @@ struct PtxKernel {
   Dim3 reqntid{0, 0, 0};    ///< zero when the directive is absent
   Dim3 reqCluster{0, 0, 0}; ///< zero when the directive is absent
   uint32_t maxnreg = 0;
+  uint32_t minBlocks = 1; ///< .minnctapersm: blocks that a multiprocessor holds at least
 };
 
 namespace detail {
@@ -163,9 +164,10 @@ struct Launch {
   uint32_t dynamicSharedBytes = 0;
   std::vector<uint8_t> params; ///< PtxKernel::paramBytes bytes, at ParamInfo::offset
   GlobalMemory *memory = nullptr;
-  /// Registers per thread at entry, as ptxas reports them. 0: the most that the block size allows,
-  /// rounded down to a multiple of 8, and no more than the largest setmaxnreg.inc asks for, which
-  /// is what ptxas chooses for a kernel that uses setmaxnreg.
+  /// Registers per thread at entry, as ptxas reports them. 0: the most that the block size and the
+  /// number of blocks of a multiprocessor allow, rounded down to a multiple of 8, and no more than
+  /// the largest setmaxnreg.inc asks for, which is what ptxas chooses for a kernel that uses
+  /// setmaxnreg.
   uint32_t registersPerThread = 0;
 };
 

@@ -58,6 +58,21 @@ TEST(Hazard, UninitialisedReads) {
                     DiagKind::UninitialisedRegister));
 }
 
+/// One half of a pair may be undefined where the other alone is used.
+TEST(Hazard, UninitialisedHalves) {
+  auto use = [](const char *operation) {
+    return std::string("cvt.u16.u32 %h1, %r0; mov.b32 %r4, {%h1, %h2}; mov.b32 %r6, %r4; ") +
+           operation + " st.global.u32 [%d0], %r5;";
+  };
+  for (const char *ofLow : {"shl.b32 %r5, %r6, 16;", "and.b32 %r5, %r6, 0xff00;",
+                            "mov.b32 {%h3, %h4}, %r6; cvt.u32.u16 %r5, %h3;"})
+    EXPECT_EQ(reports(use(ofLow)), "") << ofLow;
+  for (const char *ofHigh : {"shl.b32 %r5, %r6, 15;", "shr.u32 %r5, %r6, 16;",
+                             "and.b32 %r5, %r6, -65536;", "and.b32 %r5, %r6, 0x1ffff;",
+                             "mov.b32 {%h3, %h4}, %r6; cvt.u32.u16 %r5, %h4;", "mov.b32 %r5, %r6;"})
+    EXPECT_TRUE(finds(use(ofHigh), DiagKind::UninitialisedRegister)) << ofHigh;
+}
+
 TEST(Hazard, BoundsAndAlignment) {
   EXPECT_TRUE(finds("ld.global.u32 %r1, [%d0+256];", DiagKind::OutOfBounds));
   EXPECT_TRUE(finds("mov.u32 %r1, smem; st.shared.u32 [%r1+1024], %r0;", DiagKind::OutOfBounds));

@@ -11,12 +11,13 @@ static std::string parseError(llvm::StringRef text) {
 }
 
 TEST(Parser, PtxKernel) {
-  auto m = parseModule(".version 8.3\n.target sm_90a\n.address_size 64\n"
-                       ".shared .align 8 .b64 bar[2];\n.extern .shared .align 1024 .b8 dyn[];\n"
-                       ".visible .entry k(.param .u32 a, .param .align 64 .b8 map[128], .param "
-                       ".u64 .ptr .global .align 16 p)\n"
-                       ".reqntid 128, 1, 1\n.maxnreg 96\n.reqnctapercluster 2, 1, 1\n"
-                       "{ .reg .b32 %r<3>; mov.u32 %r1, bar; mov.u32 %r2, dyn; ret; }\n");
+  auto m =
+      parseModule(".version 8.3\n.target sm_90a\n.address_size 64\n"
+                  ".shared .align 8 .b64 bar[2];\n.extern .shared .align 1024 .b8 dyn[];\n"
+                  ".visible .entry k(.param .u32 a, .param .align 64 .b8 map[128], .param "
+                  ".u64 .ptr .global .align 16 p)\n"
+                  ".reqntid 128, 1, 1\n.maxnreg 96\n.minnctapersm 2\n.reqnctapercluster 2, 1, 1\n"
+                  "{ .reg .b32 %r<3>; mov.u32 %r1, bar; mov.u32 %r2, dyn; ret; }\n");
   ASSERT_TRUE(bool(m)) << llvm::toString(m.takeError());
   const PtxKernel *k = m->kernel("k");
   ASSERT_NE(k, nullptr);
@@ -29,6 +30,7 @@ TEST(Parser, PtxKernel) {
   EXPECT_EQ(k->reqntid.x, 128u);
   EXPECT_EQ(k->reqCluster.x, 2u);
   EXPECT_EQ(k->maxnreg, 96u);
+  EXPECT_EQ(k->minBlocks, 2u);
 }
 
 TEST(Parser, BlocksHaveTheirOwnNames) {
