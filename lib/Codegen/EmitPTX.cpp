@@ -1,6 +1,7 @@
 //===- EmitPTX.cpp - LLVM dialect to PTX ----------------------------------===//
 
 #include "lib/Codegen/EmitPTX.h"
+#include "lib/Codegen/OperandsInFlight.h"
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
 #include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
 #include "mlir/Dialect/LLVMIR/Transforms/Passes.h"
@@ -218,6 +219,7 @@ FailureOr<std::string> emitPTX(ModuleOp module, const EmitPTXOptions &options,
   keepTogether(*ir);
   optimize(*ir, *machine);
   widenComparisons(*ir);
+  keepOperandsApart(*ir);
   optimization.stop();
   if (options.llvmIR) {
     llvm::raw_string_ostream stream(*options.llvmIR);
