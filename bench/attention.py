@@ -1,7 +1,7 @@
 """Attention forward against its peers, bf16, BSHD storage, in groups of points.
 
     paper   the grid of the FlashAttention-3 paper: d = 64, 128, 256
-    dims    the same for d = 96, d = 192, and d = 192 with values of 128
+    dims    the same for d = 96, 160, 192, and d = 192 with values of 128
     gqa     d = 128 with eight query heads for each head of K and V
     long    a single sequence of 32k tokens, d = 128
     decode  one query against the keys of 128k tokens, d = 128, 32 query heads on 4; also with the eight query heads of
@@ -51,7 +51,7 @@ class Group:
 
 GROUPS = {
     "paper": Group(((64, 64), (128, 128), (256, 256))),
-    "dims": Group(((96, 96), (192, 192), (192, 128))),
+    "dims": Group(((96, 96), (160, 160), (192, 192), (192, 128))),
     "gqa": Group(((128, 128),), sharing=8),
     "long": Group(((128, 128),), seqlens=(32768,)),
     "decode": Group(((128, 128),), (2048, 8192, 32768), 8, hidden=4096, tokens=131072, queries=1, masks=("full",)),

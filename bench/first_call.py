@@ -2,8 +2,9 @@
 leaves it, whose bundles compile nothing.
 
 Each process imports PyTorch, makes tensors on the GPU, multiplies two of them and asks for gradients, so that neither the
-context nor PyTorch's own libraries are waited for later: its first backward pass alone may import for two seconds. Then it imports tessera.torch, calls attention and waits for the result, calls it
-again with other lengths, and at last once more as before. Nothing may be compiled: TESSERA_JIT is 0.
+context nor PyTorch's own libraries are waited for later: its first backward pass alone may import for two seconds. Then it
+imports tessera.torch, calls attention and waits for the result, calls it again with other lengths, and at last once more as
+before. Nothing may be compiled: TESSERA_JIT is 0.
 """
 
 import itertools

@@ -32,8 +32,12 @@ import common
 from common import cases
 
 DRIVER = "the driver alone"
+# Packages whose flash_attn_func takes (B, S, H, D): FlashAttention-3, 4, and 2. The first one that is here is measured.
+FLASH_ATTENTION = ("flash_attn_interface", "flash_attn.cute", "flash_attn")
 # The choice among alternatives, and what bench/host.c takes for the lengths.
 CHOICES = {"the choice, remembered": "1", "the choice, computed": "1000", "the choice, computed, drawn": "drawn"}
+# What compiles in its process. Each comes by itself and last: calls with gradients were slower behind it, those of PyTorch too.
+COMPILED = ("FlashAttention (flash_attn.cute)", "FlexAttention")
 # What the C program measures.
 IN_C = {DRIVER, *CHOICES, "C"}
 # A batch counts where the loop beside it took at most so many times what the fastest one did.
@@ -89,17 +93,21 @@ def through_python(kernel, d, options):
     return time_batches({"Python": lambda: kernel(q, k, v, o, lse, 1.0)}, options)["Python"]
 
 
+def find_flash_attention():
+    """FlashAttention's function by a name that says which package it is of; nothing where there is none."""
+    for package in FLASH_ATTENTION:
+        try:
+            return {f"FlashAttention ({package})": importlib.import_module(package).flash_attn_func}
+        except (ImportError, AttributeError):  # FlashAttention-4 alone makes flash_attn a namespace without the function.
+            continue
+    return {}
+
+
 def list_peers():
     """Functions of others that compute attention from PyTorch and are here, by name."""
     import torch
 
-    found = {"PyTorch's own": torch.nn.functional.scaled_dot_product_attention}
-    for package in ("flash_attn_interface", "flash_attn"):  # FlashAttention-3, and 2
-        try:
-            found["FlashAttention"] = importlib.import_module(package).flash_attn_func
-        except ImportError:
-            continue
-        break
+    found = {"PyTorch's own": torch.nn.functional.scaled_dot_product_attention, **find_flash_attention()}
     try:
         from torch.nn.attention.flex_attention import flex_attention
     except ImportError:
@@ -109,9 +117,23 @@ def list_peers():
     return found
 
 
+def keep_working(peers, *tensors):
+    """The peers that take the tensors, each after a first call, which may compile. A line says why another one does not."""
+    found = {}
+    for name, peer in peers.items():
+        try:
+            peer(*tensors)
+        except Exception as error:  # Packages of others refuse by errors of any kind.
+            lines = str(error).strip().splitlines() or [""]
+            print(f"{name} is left out: {type(error).__name__}: {lines[0]}", flush=True)
+        else:
+            found[name] = peer
+    return found
+
+
 def through_torch_processes(d, options):
     """Of each function that computes attention from PyTorch and is here, by its name, in several processes."""
-    found = {}
+    found, told = {}, set()
     for _ in range(options.processes):
         batches = -(-options.batches // options.processes)
         command = [sys.executable, __file__, "--torch", str(d), "--batches", str(batches), "--launches", str(options.launches)]
@@ -119,7 +141,12 @@ def through_torch_processes(d, options):
         if process.returncode:
             print(f"PyTorch: {process.stderr.strip().splitlines()[-1:] or process.returncode}", flush=True)
             continue
-        for name, times in json.loads(process.stdout.splitlines()[-1]).items():
+        *lines, batches_of_process = process.stdout.splitlines()
+        for line in lines:
+            if line not in told:
+                print(line, flush=True)
+                told.add(line)
+        for name, times in json.loads(batches_of_process).items():
             found.setdefault(name, []).extend(times)
     return found
 
@@ -135,6 +162,8 @@ def through_torch(d, options):
     leaves = [tensor.clone().requires_grad_() for tensor in (q, k, v)]
 
     peers = list_peers()
+    compiled = {name: peers.pop(name) for name in COMPILED if name in peers}
+    peers = keep_working(peers, q, k, v)
     calls = {
         "tessera.torch": attention,
         "tessera.torch, return_lse": lambda *tensors: attention(*tensors, return_lse=True),
@@ -143,9 +172,12 @@ def through_torch(d, options):
     calls = {name: functools.partial(call, q, k, v) for name, call in calls.items()}
     for name, call in (("tessera.torch", attention), ("PyTorch's own", peers["PyTorch's own"])):
         calls[f"{name}, with gradients"] = functools.partial(call, *leaves)
-    # By itself and last what compiles: calls with gradients were slower behind it, those of PyTorch too.
-    compiled = {name: calls.pop(name) for name in ("FlexAttention",) if name in calls}
-    return time_batches(calls, options) | time_batches(compiled, options)
+    found = time_batches(calls, options)
+    for name, call in compiled.items():
+        with torch.no_grad():  # As in the batches: the mode is part of what FlexAttention compiles for.
+            working = keep_working({name: call}, q, k, v)
+        found |= time_batches({name: functools.partial(call, q, k, v) for name, call in working.items()}, options)
+    return found
 
 
 def through_c(options, *what):

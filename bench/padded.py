@@ -21,7 +21,7 @@ from tessera import _variants  # which common puts on the path
 
 def parse_arguments():
     parser = common.argument_parser(__doc__, schedules=False)
-    parser.add_argument("--d", type=common.numbers, default=(40, 72, 80, 120, 200), help="head dimensions")
+    parser.add_argument("--d", type=common.numbers, default=(40, 72, 80, 120, 144, 200), help="head dimensions")
     parser.add_argument("--seqlens", type=common.numbers, default=(512, 2048, 8192, 16384))
     parser.add_argument("--masks", default=attention.MASKS, type=attention.names_of(attention.MASKS))
     common.add_list_option(parser)
@@ -29,7 +29,7 @@ def parse_arguments():
 
 
 def find_width(d):
-    return next(width for width in _variants.WIDTHS if d <= width)
+    return next(width for width in _variants.FORWARD_WIDTHS if d <= width)
 
 
 def configurations(d, seqlen, mask):

@@ -8,9 +8,9 @@ parentheses, the ratio to the faster of FlashAttention-3 and cuDNN in the same r
 one of them is left blank.
 """
 
+import argparse
 import json
 import os
-import sys
 
 README = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "README.md")
 BEGIN, END = "<!-- attention: bench/summary.py -->", "<!-- end -->"
@@ -51,14 +51,14 @@ def table(path):
 
 
 def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("result", help="a .json that bench/attention.py wrote")
+    shown = table(parser.parse_args().result)
     with open(README) as file:
-        text = file.read()
-    before, rest = text.split(BEGIN)
+        before, rest = file.read().split(BEGIN)
     after = rest.split(END, 1)[1]
     with open(README, "w") as file:
-        file.write(f"{before}{BEGIN}\n{table(sys.argv[1])}\n{END}{after}")
+        file.write(f"{before}{BEGIN}\n{shown}\n{END}{after}")
 
 
 if __name__ == "__main__":

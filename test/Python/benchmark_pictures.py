@@ -1,12 +1,15 @@
 # RUN: %python %s
 """The plots of results of benchmarks, and the table of README.md."""
 
+import contextlib
 import importlib.util
+import io
 import json
 import os
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 sys.path.insert(0, os.path.join(ROOT, "bench"))
@@ -36,6 +39,24 @@ class Pictures(unittest.TestCase):
             lines = summary.table(self.write(directory, [*others, self.record(), alone])).splitlines()
         self.assertEqual(lines[0], "| forward, bf16 | 512 | 1024 |")
         self.assertEqual(lines[2:4], ["| d = 64, full | 200 (2.00) |  |", ""])
+
+    def test_summary_of_nothing(self):
+        """README.md stays as it is where there is no result, and where its help is asked for."""
+        with tempfile.TemporaryDirectory() as directory:
+            readme = os.path.join(directory, "README.md")
+            with open(readme, "w") as file:
+                file.write(f"before {summary.BEGIN}\nold\n{summary.END} after")
+            for argument, error in (("--help", SystemExit), (os.path.join(directory, "none.json"), OSError)):
+                with unittest.mock.patch.object(summary, "README", readme), unittest.mock.patch.object(sys, "argv", ["", argument]):
+                    with contextlib.redirect_stdout(io.StringIO()), self.assertRaises(error):
+                        summary.main()
+                with open(readme) as file:
+                    self.assertIn("old", file.read())
+            with unittest.mock.patch.object(summary, "README", readme):
+                with unittest.mock.patch.object(sys, "argv", ["", self.write(directory, [self.record()])]):
+                    summary.main()
+            with open(readme) as file:
+                self.assertRegex(file.read(), r"(?s)\Abefore .*\| 200 \(2.00\) \|.* after\Z")
 
     def test_panels(self):
         gqa = self.record(group="gqa", d=192, dv=128)

@@ -92,7 +92,7 @@ class Schedules(unittest.TestCase):
 
 class Padded(unittest.TestCase):
     def test_configurations(self):
-        for d, width in ((8, 64), (64, 64), (72, 96), (120, 128), (136, 192), (200, 256)):
+        for d, width in ((8, 64), (64, 64), (72, 96), (120, 128), (136, 160), (168, 192), (200, 256)):
             self.assertEqual(padded.find_width(d), width)
         plain, narrow = padded.configurations(72, 2048, "causal")
         self.assertEqual(plain["shape"], {"B": 8, "H": 21, "HK": 21, "SQ": 2048, "SK": 2048})
@@ -212,7 +212,7 @@ class Points(unittest.TestCase):
         self.assertEqual({p.batch * p.seqlen for p in paper}, {16384})
         self.assertEqual({p.heads * p.d for p in paper}, {2048})
         self.assertTrue(all(p.heads == p.kv_heads and p.d == p.dv for p in paper))
-        self.assertEqual({(p.d, p.dv) for p in attention.points(["dims"])}, {(96, 96), (192, 192), (192, 128)})
+        self.assertEqual({(p.d, p.dv) for p in attention.points(["dims"])}, {(96, 96), (160, 160), (192, 192), (192, 128)})
         self.assertEqual({(p.heads, p.kv_heads) for p in attention.points(["gqa"])}, {(16, 2)})
         self.assertEqual([(p.batch, p.seqlen) for p in attention.points(["long"])], [(1, 32768)] * 2)
         decode = list(attention.points(["decode"]))

@@ -7,7 +7,9 @@ import io
 import os
 import sys
 import tempfile
+import types
 import unittest
+from unittest import mock
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 sys.path.insert(0, os.path.join(ROOT, "bench"))
@@ -59,6 +61,42 @@ class Host(unittest.TestCase):
         self.assertEqual((alone["microseconds"], alone["quiet"], alone["of all"]), (2.1, "67%", 2.2))
         self.assertEqual((call["microseconds"], call["quiet"], call["above the driver"]), (7.2, "67%", 5.1))
         self.assertEqual((noisy["microseconds"], noisy["quiet"]), (29.0, "0%"))
+
+    def test_flash_attention(self):
+        """The first package that has the function is measured, and named."""
+
+        def function(*tensors):
+            return tensors
+
+        def find(**packages):
+            absent = dict.fromkeys(("flash_attn", *host.FLASH_ATTENTION))
+            found = {name.replace("__", "."): types.SimpleNamespace(**has) for name, has in packages.items()}
+            with mock.patch.dict(sys.modules, {**absent, **found}):
+                return host.find_flash_attention()
+
+        here = {"flash_attn_func": function}
+        self.assertEqual(find(), {})
+        self.assertEqual(find(flash_attn={}), {})
+        self.assertEqual(find(flash_attn=here), {"FlashAttention (flash_attn)": function})
+        self.assertEqual(find(flash_attn={}, flash_attn__cute=here), {"FlashAttention (flash_attn.cute)": function})
+        every = {"flash_attn_interface": here, "flash_attn": here, "flash_attn__cute": here}
+        self.assertEqual(find(**every), {"FlashAttention (flash_attn_interface)": function})
+
+    def test_refusal(self):
+        """A peer that refuses the tensors is left out by a line, which the first process alone tells."""
+
+        def refuse(*tensors):
+            raise AssertionError("no head dimension of 512\nbut 256")
+
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            self.assertEqual(host.keep_working({"A": refuse, "B": max}, 1, 2), {"B": max})
+        self.assertEqual(output.getvalue(), "A is left out: AssertionError: no head dimension of 512\n")
+        process = argparse.Namespace(returncode=0, stdout='A is left out: why\n{"B": [[2.0, 30.0]]}\n')
+        options, output = argparse.Namespace(batches=2, launches=9, processes=2), io.StringIO()
+        with mock.patch("subprocess.run", return_value=process), contextlib.redirect_stdout(output):
+            self.assertEqual(host.through_torch_processes(64, options), {"B": [[2.0, 30.0]] * 2})
+        self.assertEqual(output.getvalue(), "A is left out: why\n")
 
 
 if __name__ == "__main__":
