@@ -40,7 +40,7 @@ def find_classes(parameters):
 def list_requests():
     """(source, request) of each bundle."""
     flags = (False, True)
-    for text, kind, width, padded, lse in itertools.product(MASKS, ("bf16", "f16"), _variants.WIDTHS, flags, flags):
+    for text, kind, width, padded, lse in itertools.product(MASKS, ("bf16", "f16"), _variants.FORWARD_WIDTHS, flags, flags):
         variant = _variants.Variant(text, kind, width, width, padded, lse)
         classes = {_variants.DEFAULT_CLASS}
         if not padded:

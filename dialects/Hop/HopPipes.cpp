@@ -188,6 +188,9 @@ LogicalResult BulkStoreOp::verify() {
   Type element = getSource().getType().getTile().getElementType();
   if (getAdd() && !element.isF32())
     return emitOpError("adds elements of f32, got ") << element;
+  if (getSource().getType().getTile().getEncoding())
+    return emitOpError("stores the columns of a tile alone, and chunks of ")
+           << getSource().getType().getTile() << " may have others";
   int64_t inFlight = getInFlight();
   if (inFlight < 0 || inFlight > 7)
     return emitOpError("leaves 0 to 7 copies in flight, got ") << inFlight;
@@ -262,7 +265,7 @@ static MmaWaitOp waitOf(MmaIssueOp issue) {
 /// Whether a wait for reads stands between `store` and `release`, in the block of both, or a later
 /// copy that leaves fewer in flight than there are since.
 static bool isReadBefore(BulkStoreOp store, Operation *release) {
-  int64_t since = 0;
+  uint64_t since = 0;
   for (Operation *op = store->getNextNode(); op && op != release; op = op->getNextNode()) {
     auto later = dyn_cast<BulkStoreOp>(op);
     since += later ? 1 : 0;
@@ -423,6 +426,8 @@ LogicalResult SliceOp::verify() {
   if (source.getStoredRows() != result.getStoredRows() ||
       source.getTile().getDimSize(0) % rows != 0 || source.getTile().getDimSize(1) % columns != 0)
     return emitOpError("takes equal parts of its source");
+  if (source.getTile().getEncoding() != result.getTile().getEncoding())
+    return emitOpError("takes parts in the chunks of ") << source.getTile();
   if (isOfColumns()) {
     if (source.getTile().getDimSize(0) != rows)
       return emitOpError("takes parts of rows or of columns, not of both");

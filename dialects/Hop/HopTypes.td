@@ -131,8 +131,9 @@ def Hop_SharedType : TypeDef<Hop_Dialect, "Shared"> {
     for a swizzle of `s` = 128, 64 or 32 bytes, where a chunk is `s` bytes of a row, `unit` counts its 16-byte
     units and R0 is the number of rows of the whole buffer (PTX ISA 5.5.7, "Swizzling modes"). `storedRows`
     is R0: a slice of rows keeps the buffer's chunk stride. Elements have 1, 2 or 4 bytes, a row a multiple of 32 bytes,
-    and R0 is a multiple of 8. Of a tile of rank 1 the elements lie side by side: 32 to 256 of 4 bytes, a multiple of 32,
-    which a bulk copy fills and `hop.fetch` reads. Other tiles are refused.
+    and R0 is a multiple of 8. A tile with `#tile.wide` has chunks of 128 bytes in any case. Of a tile of rank 1 the
+    elements lie side by side: 32 to 256 of 4 bytes, a multiple of 32, which a bulk copy fills and `hop.fetch` reads.
+    Other tiles are refused.
 
     ```mlir
     !hop.shared<tensor<64x64xbf16>, rows = 128>

@@ -1,6 +1,7 @@
 //===- SharedLayout.cpp - How a tile lies in shared memory ----------------===//
 
 #include "dialects/Hop/SharedLayout.h"
+#include "dialects/Tile/Tile.h"
 #include "llvm/Support/MathExtras.h"
 #include <numeric>
 
@@ -23,6 +24,11 @@ std::optional<SharedLayout> tessera::hop::getSharedLayout(RankedTensorType tile,
   if (elementBytes != 1 && elementBytes != 2 && elementBytes != 4)
     return std::nullopt;
   int64_t rowBytes = tile.getDimSize(1) * elementBytes;
+  if (isa_and_nonnull<tile::WideAttr>(tile.getEncoding()) &&
+      rowBytes % hopper::narrowestSwizzle == 0) {
+    int64_t filled = llvm::alignTo(rowBytes, hopper::widestSwizzle) / elementBytes;
+    return SharedLayout{rows, filled, elementBytes, hopper::widestSwizzle};
+  }
   // The widest swizzle has the fewest bank conflicts.
   for (int64_t swizzle = hopper::widestSwizzle; swizzle >= hopper::narrowestSwizzle; swizzle /= 2)
     if (rowBytes % swizzle == 0)

@@ -23,7 +23,7 @@ constexpr int64_t bulkStartBytes = hopper::bulkUnit;
 /// Of a tile of rank 1 the elements lie side by side, as one row.
 struct SharedLayout {
   int64_t rows;         ///< rows of the buffer
-  int64_t columns;      ///< columns of the buffer
+  int64_t columns;      ///< columns of the buffer, with those that only fill the last chunk
   int64_t elementBytes; ///< 1, 2 or 4
   int64_t swizzle;      ///< bytes of a row in a chunk: 128, 64 or 32; 0 of a tile of rank 1
 

@@ -13,18 +13,18 @@
 using namespace mlir;
 using namespace tessera::tile;
 
-std::optional<StageCounts> StageCounts::get(ArrayRef<int64_t> counts) {
-  if (counts.empty() || counts.size() > kMost)
+std::optional<NumberList> NumberList::get(ArrayRef<int64_t> numbers) {
+  if (numbers.empty() || numbers.size() > kMost)
     return std::nullopt;
-  if (llvm::all_equal(counts))
-    return StageCounts(counts.front());
-  StageCounts stages;
-  stages.size = counts.size();
-  llvm::copy(counts, stages.counts.begin());
-  return stages;
+  if (llvm::all_equal(numbers))
+    return NumberList(numbers.front());
+  NumberList list;
+  list.size = numbers.size();
+  llvm::copy(numbers, list.numbers.begin());
+  return list;
 }
 
-std::optional<StageCounts> StageCounts::parse(StringRef text) {
+std::optional<NumberList> NumberList::parse(StringRef text) {
   SmallVector<StringRef> items;
   if (text.consume_front("[")) {
     if (!text.consume_back("]"))
@@ -33,19 +33,19 @@ std::optional<StageCounts> StageCounts::parse(StringRef text) {
   } else {
     items.push_back(text);
   }
-  SmallVector<int64_t> counts;
+  SmallVector<int64_t> numbers;
   for (StringRef item : items)
-    if (item.trim().getAsInteger(10, counts.emplace_back()))
+    if (item.trim().getAsInteger(10, numbers.emplace_back()))
       return std::nullopt;
-  return get(counts);
+  return get(numbers);
 }
 
-raw_ostream &tessera::tile::operator<<(raw_ostream &os, const StageCounts &stages) {
-  ArrayRef<int64_t> counts = stages.getCounts();
-  if (counts.size() == 1)
-    return os << counts.front();
+raw_ostream &tessera::tile::operator<<(raw_ostream &os, const NumberList &list) {
+  ArrayRef<int64_t> numbers = list.getNumbers();
+  if (numbers.size() == 1)
+    return os << numbers.front();
   os << "[";
-  llvm::interleaveComma(counts, os);
+  llvm::interleaveComma(numbers, os);
   return os << "]";
 }
 
@@ -62,8 +62,8 @@ static std::optional<int64_t> readValue(StringRef text, std::optional<int64_t>) 
   int64_t value;
   return text.getAsInteger(10, value) ? std::nullopt : std::optional(value);
 }
-static std::optional<StageCounts> readValue(StringRef text, std::optional<StageCounts>) {
-  return StageCounts::parse(text);
+static std::optional<NumberList> readValue(StringRef text, std::optional<NumberList>) {
+  return NumberList::parse(text);
 }
 template <typename Enum>
 static std::optional<Enum> readValue(StringRef text, std::optional<Enum>) {
@@ -72,7 +72,7 @@ static std::optional<Enum> readValue(StringRef text, std::optional<Enum>) {
 
 static std::string printValue(bool value) { return value ? "true" : "false"; }
 static std::string printValue(int64_t value) { return std::to_string(value); }
-static std::string printValue(const StageCounts &value) { return llvm::formatv("{0}", value); }
+static std::string printValue(const NumberList &value) { return llvm::formatv("{0}", value); }
 template <typename Enum>
 static std::string printValue(Enum value) {
   return stringifyEnum(value).str();
@@ -86,9 +86,9 @@ static std::optional<std::string> findOutside(const ScheduleFieldInfo &info, con
   return llvm::is_contained(info.values, text) ? std::nullopt : std::optional(text);
 }
 static std::optional<std::string> findOutside(const ScheduleFieldInfo &info,
-                                              const StageCounts &value) {
-  for (int64_t count : value.getCounts())
-    if (std::optional<std::string> outside = findOutside(info, count))
+                                              const NumberList &value) {
+  for (int64_t number : value.getNumbers())
+    if (std::optional<std::string> outside = findOutside(info, number))
       return outside;
   return std::nullopt;
 }
@@ -185,7 +185,7 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
     int64_t integer;
     if (parser.parseKeyword(&name) || parser.parseEqual())
       return failure();
-    auto parseCount = [&]() -> ParseResult {
+    auto parseNumber = [&]() -> ParseResult {
       if (parser.parseInteger(integer))
         return failure();
       value += (value.empty() ? "[" : ",") + std::to_string(integer);
@@ -195,7 +195,7 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
     if (succeeded(parser.parseOptionalKeyword(&keyword)))
       value = keyword.str();
     else if (succeeded(parser.parseOptionalLSquare())) {
-      if (parser.parseCommaSeparatedList(parseCount) || parser.parseRSquare())
+      if (parser.parseCommaSeparatedList(parseNumber) || parser.parseRSquare())
         return failure();
       value += "]";
     } else if (succeeded(parser.parseInteger(integer)))

@@ -100,10 +100,9 @@ class Multiples<int step, int low, int high>
 class CaseOf<EnumAttrInfo enum>
     : FieldDomain<enum.cppNamespace # "::" # enum.className, !foreach(c, enum.enumerants, c.str),
                   Alternatives<!foreach(c, enum.enumerants, c.str)>.text>;
-/// One number for all pipes or a list with one for each; the domain is that of each number.
-class SlotCounts<int low, int high>
-    : FieldDomain<"::tessera::tile::StageCounts", !foreach(n, !range(low, !add(high, 1)), !cast<string>(n)),
-                  !cast<string>(low) # " to " # !cast<string>(high) # ", or a list of at most 8 such numbers">;
+/// One number for all or a list with one for each; the domain is that of each number.
+class OneOrEach<OneOf each>
+    : FieldDomain<"::tessera::tile::NumberList", each.values, each.text # ", or a list of at most 8 such numbers">;
 
 //===----------------------------------------------------------------------===//
 // Fields
@@ -132,10 +131,10 @@ defvar Tile_ScheduleFields = [
     "loads run in a warpgroup of their own (FlashAttention-3, section 3.1)">,
   ScheduleField<"consumers", Range<1, 4>, Chosen<"the most that fit">,
     "warpgroups that compute; the rows of the tile are divided among them">,
-  ScheduleField<"stages", SlotCounts<1, 8>, Chosen<"the most that fit, up to 3 or 4">,
+  ScheduleField<"stages", OneOrEach<Range<1, 8>>, Chosen<"the most that fit, up to 3 or 4">,
     "slots of the pipes of tiles that are loaded in a loop: one number for all, or `[3, 2]` with one for each, in the "
     "order of the program">,
-  ScheduleField<"outer_stages", SlotCounts<1, 2>,
+  ScheduleField<"outer_stages", OneOrEach<Range<1, 2>>,
     Chosen<"2 where a thread block has several tiles and it fits">,
     "slots of the pipes of tiles that are loaded once for each tile of the grid, likewise. What a `writer` stores then has "
     "as many as the last of these tiles">,
@@ -209,12 +208,13 @@ defvar Tile_ScheduleFields = [
     "registers per thread of the producer (PTX `setmaxnreg`). `setmaxnreg` divides what the launch gives the block: a "
     "thread of the producer and one of each consumer have at most 496, 504, 512 and 480 together, with 1 to 4 "
     "consumers, and the producer no more than a thread starts with (248, 168, 128 and 96)">,
-  ScheduleField<"consumer_registers", Multiples<8, 24, 256>,
+  ScheduleField<"consumer_registers", OneOrEach<Multiples<8, 24, 256>>,
     Chosen<"240, 240, 160 and 112 with 1 to 4 consumers; beside a reducer, transposer or converter what it leaves; without dots "
            "those with which enough thread blocks run side by side to keep memory busy; with dots outside of loops those with which as "
-           "many do as shared memory holds">,
-    "registers per thread of each consumer. Without a producer those of all threads of the block. A multiprocessor holds "
-    "as many blocks at a time as the registers of all roles leave room for">,
+           "many do as shared memory holds; with `placement = divided`, where one consumer spills, more for it than for others">,
+    "registers per thread of each consumer, or with `placement = divided` a list with those of each in turn. Without a producer "
+    "those of all threads of the block. A multiprocessor holds as many blocks at a time as the registers of all roles leave "
+    "room for">,
   ScheduleField<"placement", CaseOf<Tile_PlacementKind>,
     Chosen<"`apart` where a sum leaves a loop with other dots and it fits, else `rows`, or `divided` where neither fits">,
     "in which role each dot runs. `rows`: the rows of all are divided among the consumers. `apart`: a dot of a computed "

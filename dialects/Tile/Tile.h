@@ -8,7 +8,7 @@
 #ifndef TESSERA_DIALECTS_TILE_TILE_H
 #define TESSERA_DIALECTS_TILE_TILE_H
 
-#include "dialects/Tile/StageCounts.h"
+#include "dialects/Tile/NumberList.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"

@@ -46,6 +46,22 @@ def Tile_DividesAttr : AttrDef<Tile_Dialect, "Divides"> {
   let genVerifyDecl = 1;
 }
 
+def Tile_WideAttr : AttrDef<Tile_Dialect, "Wide"> {
+  let mnemonic = "wide";
+  let summary = "A tile lies in shared memory in chunks of 128 bytes of its rows";
+  let description = [{
+    The encoding of a tile in a pipe, a buffer or shared memory, which loads with `wide` ask for. Without it chunks are as
+    wide as divides the rows, so that a tile of 96 columns of 16 bits has three of 64 bytes. With it they are of 128 bytes,
+    the last of which has room for columns that the tile has not: two, of 64 columns. A bulk copy fills that room with what
+    the view has there, or with 0, and products do not read it. It is for tiles that are loaded: a store would write these
+    columns too.
+
+    ```mlir
+    !hop.pipe<tensor<80x96xbf16, #tile.wide>, 2>
+    ```
+  }];
+}
+
 def Tile_AtMostAttr : AttrDef<Tile_Dialect, "AtMost"> {
   let mnemonic = "at_most";
   let summary = "A launch requirement: the extent `dim` is at most `bound`";

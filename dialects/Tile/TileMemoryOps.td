@@ -32,6 +32,8 @@ def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>, Tile_LoadOpInterfac
     * `ahead`: its tile is the one that the next load of its pipe without `ahead` loads, or a `tile.skip_loads` of the pipe
       lets pass (`tile-overlap`). The tile is loaded once, where this load stands, and the pipe keeps it until then. A load
       without a pipe cannot have it.
+    * `wide`: its tile lies in shared memory in chunks of 128 bytes of its rows, whatever their length
+      (`tile-choose-schedule`). All loads of a pipe are wide, or none is. A load without a pipe cannot have it.
 
     ```mlir
     %k = tile.load %K[%b, %h, %row, %c0] : !tile.view<[B, H, SK, 64], bf16> -> tensor<128x64xbf16>
@@ -51,11 +53,11 @@ def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>, Tile_LoadOpInterfac
   let arguments = (ins Tile_ViewType:$view, Variadic<Index>:$indices, OptionalAttr<DenseI64ArrayAttr>:$box,
                        OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$site,
                        OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$pipe, UnitAttr:$alike,
-                       UnitAttr:$ahead);
+                       UnitAttr:$ahead, UnitAttr:$wide);
   let results = (outs AnyTypeOf<[Tile_MemoryTile] # memoryElements>:$result);
   let assemblyFormat =
     "$view `[` $indices `]` (`box` $box^)? (`site` $site^)? (`pipe` $pipe^)? (`alike` $alike^)? (`ahead` $ahead^)? "
-    "attr-dict `:` qualified(type($view)) `->` type($result)";
+    "(`wide` $wide^)? attr-dict `:` qualified(type($view)) `->` type($result)";
   let hasVerifier = 1;
 }
 

@@ -119,6 +119,8 @@ LogicalResult LoadOp::verify() {
     return emitOpError("is alike in all blocks of a cluster in a pipe, and has none");
   if (getAhead() && !getPipe())
     return emitOpError("is kept for the next load of its pipe, and has none");
+  if (getWide() && !getPipe())
+    return emitOpError("says how the tiles of its pipe lie in shared memory, and has none");
   return verifyAccess(*this, getType(), getView(), getIndices(), getBox());
 }
 

@@ -249,11 +249,24 @@ static bool differInRegisters(ScheduleAttr a, ScheduleAttr b) {
   return fields.get(a.getContext()) == b;
 }
 
-/// Whether `other` differs in the registers of its producers and is else what spilled.
-static bool differInProducers(ScheduleAttr spilled, ScheduleAttr other) {
+/// Whether no consumer of `other` has more registers than that of `spilled`, which has as many
+/// consumers.
+static bool hasNoMoreRegisters(ScheduleAttr other, ScheduleAttr spilled) {
+  return llvm::all_of(llvm::seq<int64_t>(0, *spilled.getConsumers()), [&](int64_t consumer) {
+    return other.getConsumerRegisters()->of(consumer) <=
+           spilled.getConsumerRegisters()->of(consumer);
+  });
+}
+
+/// Whether `other` is what spilled with more registers for its producers, and none more for its
+/// consumers.
+static bool givesProducersMore(ScheduleAttr other, ScheduleAttr spilled) {
   tile::ScheduleFields fields = spilled.getFields();
   fields.producerRegisters = other.getProducerRegisters();
-  return fields.get(spilled.getContext()) == other;
+  fields.consumerRegisters = other.getConsumerRegisters();
+  return fields.get(spilled.getContext()) == other &&
+         *other.getProducerRegisters() > *spilled.getProducerRegisters() &&
+         hasNoMoreRegisters(other, spilled);
 }
 
 /// Whether threads of `other` hold all that consumers of `spilled` do, and the sums that a role of
@@ -261,8 +274,7 @@ static bool differInProducers(ScheduleAttr spilled, ScheduleAttr other) {
 static bool holdsMore(ScheduleAttr other, ScheduleAttr spilled) {
   return spilled.getPlacement() == tile::PlacementKind::apart &&
          other.getPlacement() == tile::PlacementKind::rows &&
-         other.getConsumers() == spilled.getConsumers() &&
-         *other.getConsumerRegisters() <= *spilled.getConsumerRegisters();
+         other.getConsumers() == spilled.getConsumers() && hasNoMoreRegisters(other, spilled);
 }
 
 namespace {
@@ -300,12 +312,12 @@ private:
 ScheduleAttr Remaining::take() {
   taken = 0;
   if (spilled && differInRegisters(spilled, schedules.front())) {
-    int64_t enough = *spilled.getConsumerRegisters() + bytes / 8;
+    int64_t enough = spilled.getConsumerRegisters()->most() + bytes / 8;
     for (auto [i, schedule] : llvm::enumerate(schedules)) {
       if (!differInRegisters(spilled, schedule))
         continue;
       taken = i;
-      if (*schedule.getConsumerRegisters() >= enough)
+      if (schedule.getConsumerRegisters()->most() >= enough)
         break;
     }
   }
@@ -317,12 +329,11 @@ ScheduleAttr Remaining::take() {
 void Remaining::refuse(ScheduleAttr tried, unsigned spilledBytes) {
   if (!spilledBytes || !tried)
     return;
-  // As many bytes with more registers for producers are not theirs.
-  bool isOfConsumers = spilled && bytes == spilledBytes && differInProducers(spilled, tried);
+  // What is no less with more registers for producers is not theirs.
+  bool isOfConsumers = spilled && spilledBytes >= bytes && givesProducersMore(tried, spilled);
   llvm::erase_if(schedules, [&](ScheduleAttr other) {
-    return (differInRegisters(tried, other) &&
-            *other.getConsumerRegisters() <= *tried.getConsumerRegisters()) ||
-           (isOfConsumers && (differInProducers(tried, other) || holdsMore(other, tried)));
+    return (differInRegisters(tried, other) && hasNoMoreRegisters(other, tried)) ||
+           (isOfConsumers && (givesProducersMore(other, tried) || holdsMore(other, tried)));
   });
   spilled = tried;
   bytes = spilledBytes;

@@ -12,6 +12,15 @@ tile::LoadOpInterface tessera::loadedOperand(Value operand) {
   return operand.getDefiningOp<tile::LoadOpInterface>();
 }
 
+RankedTensorType tessera::pipedType(tile::LoadOpInterface load) {
+  auto tile = cast<RankedTensorType>(load.getType());
+  auto own = dyn_cast<tile::LoadOp>(load.getOperation());
+  if (!own || !own.getWide())
+    return tile;
+  return RankedTensorType::get(tile.getShape(), tile.getElementType(),
+                               tile::WideAttr::get(tile.getContext()));
+}
+
 bool tessera::feedsDot(Value tile) {
   return llvm::any_of(tile.getUses(), [](OpOperand &use) {
     if (isa<tile::DotOp>(use.getOwner()))

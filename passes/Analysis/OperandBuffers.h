@@ -19,6 +19,9 @@ namespace tessera {
 /// loaded operand lives in shared memory.
 tile::LoadOpInterface loadedOperand(mlir::Value operand);
 
+/// The type with which a pipe has the tile of `load`: with its chunks, where the load says so.
+mlir::RankedTensorType pipedType(tile::LoadOpInterface load);
+
 /// Whether a loaded tile is an operand of a dot, directly or transposed.
 bool feedsDot(mlir::Value tile);
 

@@ -115,8 +115,9 @@ static Ring createRing(hop::KernelOp kernel, hop::PipeCreateOp pipe) {
   ring.isTile = !hop::holdsValue(tile);
   ring.multicast = pipe.getMulticast();
   ring.exchanged = pipe.getExchanged();
-  ring.bytes = tile.getNumElements() * tile.getElementTypeBitWidth() / 8;
-  ring.buffer = hop::BufferOp::create(builder, loc, bufferType, label, IntegerAttr());
+  auto buffer = hop::BufferOp::create(builder, loc, bufferType, label, IntegerAttr());
+  ring.bytes = buffer.getSharedBytes() / slots;
+  ring.buffer = buffer;
   ring.leader = pipe.getLeader();
   if (ring.leader)
     return ring;

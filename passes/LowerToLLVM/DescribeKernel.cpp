@@ -315,9 +315,9 @@ static ArrayAttr describeBuffers(hop::KernelOp kernel) {
   Builder b(kernel.getContext());
   SmallVector<Attribute> buffers;
   for (auto buffer : kernel.getBody().getOps<hop::BufferOp>()) {
-    RankedTensorType tile = buffer.getBuffer().getType().getTile();
-    int64_t bytes = hop::holdsValue(tile) ? 4 : hop::getSharedLayout(tile)->bytes();
-    for (int64_t i = 0; i < buffer.getBuffer().getType().getSlots(); ++i)
+    int64_t slots = buffer.getBuffer().getType().getSlots(),
+            bytes = buffer.getSharedBytes() / slots;
+    for (int64_t i = 0; i < slots; ++i)
       buffers.push_back(describeRange(b, buffer.getLabel() + "[" + Twine(i) + "]",
                                       *buffer.getOffset() + i * bytes, bytes));
   }

@@ -161,6 +161,16 @@ int64_t Emitter::mostColumns() {
   return std::clamp<int64_t>(fitting, hopper::mmaColumns, hopper::mostMmaColumns);
 }
 
+/// Columns of one instruction of a product of `n` columns: equal parts that start where chunks of
+/// `b` do, or whole chunks but for the last part.
+int64_t Emitter::columnsAtOnce(int64_t n, const Operand &b) {
+  int64_t chunk = b.kMajor ? hopper::mmaColumns : b.layout.chunkColumns(), most = mostColumns();
+  for (int64_t parts = llvm::divideCeil(n, most); parts * hopper::mmaColumns <= n; ++parts)
+    if (n % (parts * hopper::mmaColumns) == 0 && (parts == 1 || n / parts % chunk == 0))
+      return n / parts;
+  return std::max(chunk, most / chunk * chunk);
+}
+
 LogicalResult Emitter::emitIssue(hop::MmaIssueOp op) {
   RankedTensorType tile = op.getFlight().getType().getTile();
   int64_t m = tile.getDimSize(0), n = tile.getDimSize(1);
@@ -178,29 +188,24 @@ LogicalResult Emitter::emitIssue(hop::MmaIssueOp op) {
 
   int64_t k = typeB.getTile().getDimSize(op.getTransposeB() ? 1 : 0);
   int64_t kSteps = k / hopper::mmaDepth(typeB.getTile().getElementTypeBitWidth());
-  // Parts of a chunk, or of the fewest columns of a wgmma, always serve.
-  int64_t parts = llvm::divideCeil(n, mostColumns());
-  while (n % parts != 0 || (n / parts) % hopper::mmaColumns != 0 ||
-         (!b.kMajor && (n / parts) % b.layout.chunkColumns() != 0))
-    ++parts;
-  int64_t width = n / parts;
+  int64_t width = columnsAtOnce(n, b), parts = llvm::divideCeil(n, width);
   int64_t blocks = m / hopper::mmaRows;
   Values result(blocks * (n / 2));
   for (int64_t block = 0; block < blocks; ++block)
     for (int64_t part = 0; part < parts; ++part) {
       Product product;
-      product.n = width;
+      product.column = width * part;
+      product.n = std::min(width, n - product.column);
       product.kSteps = kSteps;
       product.elementType = typeB.getTile().getElementType();
       product.a = a ? &*a : nullptr;
       product.b = &b;
       product.copiesA = op.getCopiesA();
       product.row = hopper::mmaRows * block;
-      product.column = width * part;
-      size_t first = block * (n / 2) + part * (width / 2);
+      size_t first = block * (n / 2) + product.column / 2;
       if (!accumulator.empty())
         product.accumulator.assign(accumulator.begin() + first,
-                                   accumulator.begin() + first + width / 2);
+                                   accumulator.begin() + first + product.n / 2);
       if (!a) // 4 registers for each step
         product.registersA.assign(registersA.begin() + block * 4 * kSteps,
                                   registersA.begin() + (block + 1) * 4 * kSteps);

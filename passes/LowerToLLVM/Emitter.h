@@ -275,6 +275,7 @@ private:
   mlir::LogicalResult emitWait(hop::MmaWaitOp op);
   void emitBlockEnd(mlir::ValueRange tiles);
   struct Operand;
+  int64_t columnsAtOnce(int64_t n, const Operand &b);
   Operand sharedOperand(mlir::Value value, bool kMajor);
   struct Product;
   static void printSteps(llvm::raw_ostream &os, const Product &product, int64_t firstA,

@@ -11,6 +11,7 @@
 #include "passes/Schedule/DotOrder.h"
 #include "passes/Schedule/PipeNumbers.h"
 #include "passes/Schedule/ScheduleSearch.h"
+#include "passes/Schedule/WideTiles.h"
 #include "passes/Tile/TilePasses.h"
 #include <list>
 
@@ -199,20 +200,19 @@ static ScheduleChoice chooseOne(ScheduleSearch &search, ScheduleAttr fields) {
 
 namespace {
 /// A search for each form of a kernel: one that speculates has two, of which the fields decide, and
-/// one whose dots can have another order.
+/// one whose dots can have another order. Each of these is there with wide tiles and without, if it
+/// has such.
 class Forms {
 public:
-  Forms(KernelOp kernel, const CostModel &model) : whole(kernel.clone()) {
-    numberPipes(*whole);
-    searches.emplace_back(*whole, model);
-    other = whole->clone();
-    isExact = static_cast<bool>(findSpeculation(*whole));
+  Forms(KernelOp kernel, const CostModel &model) : model(model) {
+    isExact = static_cast<bool>(findSpeculation(kernel));
+    add(kernel.clone(), /*speculates=*/isExact);
+    OwningOpRef<KernelOp> other = kernel.clone();
     if (isExact)
       takeExactRegion(*other);
     else if (issueSumsEarly(*other).empty())
       return;
-    numberPipes(*other);
-    searches.emplace_back(*other, model);
+    add(std::move(other), /*speculates=*/false);
   }
 
   bool speculates() const { return isExact; }
@@ -222,16 +222,32 @@ public:
   SmallVector<ScheduleSearch *, 2> of(ScheduleAttr fields) {
     SmallVector<ScheduleSearch *, 2> open;
     std::optional<bool> speculate = fields.getSpeculate();
-    for (auto [i, search] : llvm::enumerate(searches))
-      if (!speculates() || !speculate || *speculate == (i == 0))
-        open.push_back(&search);
+    for (Form &form : forms)
+      if (!isExact || !speculate || *speculate == form.speculates)
+        open.push_back(&form.search);
     return open;
   }
 
 private:
-  OwningOpRef<KernelOp> whole, other;
-  bool isExact = false; ///< the other form is the exact region
-  std::list<ScheduleSearch> searches;
+  struct Form {
+    Form(OwningOpRef<KernelOp> owned, bool speculates, const CostModel &model)
+        : kernel(std::move(owned)), speculates(speculates), search(*kernel, model) {}
+    OwningOpRef<KernelOp> kernel;
+    bool speculates;
+    ScheduleSearch search;
+  };
+
+  void add(OwningOpRef<KernelOp> kernel, bool speculates) {
+    numberPipes(*kernel);
+    OwningOpRef<KernelOp> wide = kernel->clone();
+    if (widenTiles(*wide))
+      forms.emplace_back(std::move(wide), speculates, model);
+    forms.emplace_back(std::move(kernel), speculates, model);
+  }
+
+  const CostModel &model;
+  bool isExact; ///< one form is the exact region
+  std::list<Form> forms;
 };
 } // namespace
 
@@ -344,6 +360,30 @@ private:
     return search.emplace(kernel, h200CostModel).run(requested);
   }
 
+  /// The schedule of `kernel`, with wide tiles where one fits. `search` is that which found it, or
+  /// the last.
+  std::optional<ScheduleAttr> find(KernelOp kernel, ScheduleAttr requested,
+                                   std::optional<ScheduleSearch> &search) {
+    numberPipes(kernel);
+    search.reset();
+    if (widenTiles(kernel)) {
+      if (std::optional<ScheduleAttr> found = search.emplace(kernel, h200CostModel).run(requested))
+        return found;
+      search.reset();
+      narrowTiles(kernel);
+    }
+    return search.emplace(kernel, h200CostModel).run(requested);
+  }
+
+  static void remarkOnWideTiles(KernelOp kernel) {
+    for (PipedTile tile : pipedTiles(kernel)) {
+      auto load = dyn_cast<LoadOp>(tile.loads.front().getOperation());
+      if (load && load.getWide())
+        load.emitRemark("rows of this view may begin amid sectors of memory: its tiles lie in "
+                        "shared memory in chunks of 128 bytes, which are the fewest");
+    }
+  }
+
   LogicalResult choose(KernelOp kernel) {
     if (failed(checkDots(kernel)))
       return failure();
@@ -361,15 +401,13 @@ private:
                               "speculate = false would work");
     if (speculation && speculate == false)
       takeExactRegion(kernel);
-    numberPipes(kernel);
-    std::optional<ScheduleSearch> search(std::in_place, kernel, h200CostModel);
-    std::optional<ScheduleAttr> found = search->run(requested);
+    std::optional<ScheduleSearch> search;
+    std::optional<ScheduleAttr> found = find(kernel, requested, search);
     if (!found && speculation && !speculate) {
       speculation.emitRemark("exact region alone: no schedule fits both regions");
       search.reset();
       takeExactRegion(kernel);
-      numberPipes(kernel);
-      found = search.emplace(kernel, h200CostModel).run(requested);
+      found = find(kernel, requested, search);
     }
     if (!found)
       found = chooseWithSumsEarly(kernel, requested, search);
@@ -384,6 +422,7 @@ private:
          {search->explainExponentials(*found->getPolynomialExp()), search->explainLead(*found)})
       if (why)
         kernel.emitRemark(*why);
+    remarkOnWideTiles(kernel);
     kernel.setScheduleAttr(*found);
     return success();
   }

@@ -92,6 +92,6 @@ bool ScheduleSearch::exchangePays(const ScheduleFields &exchanging) {
          !shareInCluster(*exchanging.cluster).refusal;
 }
 
-bool ScheduleSearch::ClusterSharing::runsAhead(const StageCounts &stages, int64_t overlap) const {
+bool ScheduleSearch::ClusterSharing::runsAhead(const NumberList &stages, int64_t overlap) const {
   return llvm::all_of(evened, [&](size_t tile) { return stages.of(tile) >= overlap; });
 }

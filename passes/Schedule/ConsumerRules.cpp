@@ -75,26 +75,43 @@ const std::optional<std::string> &ScheduleSearch::rejectDivision(int64_t consume
   return reason;
 }
 
+SmallVector<hop::RegisterRequest> ScheduleSearch::Candidate::registerRequests() const {
+  const NumberList &ofConsumers = *fields.consumerRegisters;
+  SmallVector<hop::RegisterRequest> requests = {
+      {sharesTransposer(fields) ? "the producer and the transposer" : "the producer", 1,
+       fields.producerRegisters}};
+  if (ofConsumers.isUniform())
+    requests.push_back({"the consumers", consumers(), ofConsumers.most()});
+  else
+    for (auto [i, number] : llvm::enumerate(ofConsumers.getNumbers()))
+      requests.push_back({("consumer" + Twine(i)).str(), 1, number});
+  if (hasHelperWarpgroup())
+    requests.push_back({hasReducer        ? "the reducer"
+                        : hasTransposer() ? "the transposer"
+                                          : "the converter",
+                        1, fields.reducerRegisters});
+  return requests;
+}
+
 int64_t ScheduleSearch::Candidate::entryRegisters() const {
-  return isSpecialized() ? hop::entryRegisters(warpgroups(), registers.consumer)
+  return isSpecialized() ? hop::entryRegisters(registerRequests())
                          : hop::entryRegisters(consumers());
 }
 
 /// Why the roles of `candidate` cannot have the registers that they ask for.
 static std::optional<std::string> rejectRegisters(const ScheduleSearch::Candidate &candidate) {
-  const RegisterSplit &split = candidate.registers;
-  SmallVector<hop::RegisterRequest> requests = {
-      {sharesTransposer(candidate.fields) ? "the producer and the transposer" : "the producer", 1,
-       split.producer},
-      {"the consumers", candidate.consumers(), split.consumer}};
-  if (candidate.hasHelperWarpgroup())
-    requests.push_back({candidate.hasReducer        ? "the reducer"
-                        : candidate.hasTransposer() ? "the transposer"
-                                                    : "the converter",
-                        1, candidate.fields.reducerRegisters});
+  const NumberList &ofConsumers = *candidate.fields.consumerRegisters;
+  if (!ofConsumers.isUniform() && !candidate.isDivided())
+    return "a list of registers is for consumers of different programs; use one number for "
+           "consumer_registers, or placement = divided";
+  if (!ofConsumers.fits(candidate.consumers()))
+    return llvm::formatv("the list of consumer_registers has {0} numbers, and there are {1} "
+                         "consumers",
+                         ofConsumers.getNumbers().size(), candidate.consumers())
+        .str();
   if (candidate.isSpecialized())
-    return hop::whyPoolTooSmall(requests);
-  if (split.consumer <= candidate.entryRegisters())
+    return hop::whyPoolTooSmall(candidate.registerRequests());
+  if (ofConsumers.most() <= candidate.entryRegisters())
     return std::nullopt;
   return llvm::formatv("without a producer the warpgroups take what the launch gives each of {0} "
                        "threads, {1} registers; use at most so many per consumer thread",
@@ -130,6 +147,27 @@ std::optional<std::string> ScheduleSearch::rejectTurns(const Candidate &candidat
     return worksBetweenDots
                ? "ping-pong needs work between dependent dots in a loop that holds no other loop"
                : "ping-pong needs a loop with work between dependent dots, and the kernel has none";
+  return std::nullopt;
+}
+
+/// Why a consumer of `candidate` cannot hold its tiles.
+std::optional<std::string> ScheduleSearch::rejectNeeds(const Candidate &candidate) const {
+  const NumberList &budget = *candidate.fields.consumerRegisters;
+  const NumberList &needed = candidate.registersNeeded;
+  NumberList usable = usableBy(candidate);
+  // With one number for all, the one that needs the most decides.
+  if (budget.isUniform()) {
+    if (needed.most() <= usable.most())
+      return std::nullopt;
+    return llvm::formatv("a consumer thread needs {0} registers and can use {1} of its {2}",
+                         needed.most(), usable.most(), budget.most())
+        .str();
+  }
+  for (int64_t i = 0; i < candidate.consumers(); ++i)
+    if (needed.of(i) > usable.of(i))
+      return llvm::formatv("a thread of consumer{0} needs {1} registers and has {2}", i,
+                           needed.of(i), budget.of(i))
+          .str();
   return std::nullopt;
 }
 
@@ -171,11 +209,8 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
       return *reason + "; use operands = registers";
   if (std::optional<std::string> reason = rejectRegisters(candidate))
     return reason;
-  int64_t budget = candidate.registers.consumer, needed = candidate.registersNeeded;
-  if (int64_t usable = usableBy(candidate); needed > usable)
-    return llvm::formatv("a consumer thread needs {0} registers and can use {1} of its {2}", needed,
-                         usable, budget)
-        .str();
+  if (std::optional<std::string> reason = rejectNeeds(candidate))
+    return reason;
   // Products of consumers with different dots are cut into columns that fit.
   int64_t entry = candidate.entryRegisters();
   if (int64_t widest = widestDotRegisters(kernel, model); widest > entry && !candidate.isDivided())

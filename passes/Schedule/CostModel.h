@@ -205,6 +205,11 @@ struct CostModel {
   /// not compile: ptxas does not say whose registers spill, and without a producer loads wait. The
   /// model had been wrong by 8 to 32 (docs/lab/variants.md).
   std::array<int64_t, 2> moreForProducer = {16, 32};
+
+  /// The same for one of the consumers that have different dots, from the others. Gradients of soft
+  /// caps with slopes spill 20 bytes without, and nothing with them: 16 are enough for ptxas 13, 24
+  /// for 12.9 (docs/lab/backward.md).
+  std::array<int64_t, 2> moreForConsumer = {16, 24};
 };
 
 /// What the passes ask when nobody gives them another one.

@@ -31,8 +31,8 @@ static ScheduleAttr onlyField(ScheduleFields fields, const ScheduleFieldInfo &fi
 static ScheduleFields fixedWithoutDots() {
   ScheduleFields fields;
   fields.warpSpecialize = false;
-  fields.stages = StageCounts(1);
-  fields.outerStages = StageCounts(1);
+  fields.stages = NumberList(1);
+  fields.outerStages = NumberList(1);
   fields.overlap = 1;
   fields.lead = 0;
   fields.rescale = JoinKind::Before;
@@ -74,6 +74,10 @@ bool ScheduleSearch::fixFields(ScheduleFields &requested) {
            "tile.dot; leave it out, or use " +
                printScheduleFields(fixed)});
   }
+  if (requested.consumerRegisters && !requested.consumerRegisters->isUniform())
+    rejections.push_back({llvm::formatv("consumer_registers = {0}", *requested.consumerRegisters),
+                          "a list of registers is for consumers of different programs, and those "
+                          "of a kernel without a tile.dot run one; use one number"});
   fields.consumers = requested.consumers;
   fields.consumerRegisters = requested.consumerRegisters;
   fields.split = requested.split;
@@ -127,12 +131,12 @@ static void addResident(ScheduleSearch::Candidate candidate, const ScheduleField
                         int64_t loaded, const CostModel &model, std::vector<Share> &shares) {
   int64_t threads = candidate.consumers() * hopper::warpgroupThreads;
   int64_t enough = llvm::divideCeil(model.bytesInFlight, std::max<int64_t>(loaded, 1));
-  int64_t blocks = std::min(mostResident(threads, candidate.registersNeeded, model), enough);
+  int64_t blocks = std::min(mostResident(threads, candidate.registersNeeded.most(), model), enough);
   for (; blocks > 0; --blocks) {
     int64_t registers =
         std::min(candidate.entryRegisters(), hop::registersOfResident(threads, blocks));
-    registers = requested.consumerRegisters.value_or(registers);
-    candidate.fields.consumerRegisters = candidate.registers.consumer = registers;
+    candidate.fields.consumerRegisters =
+        requested.consumerRegisters.value_or(NumberList(registers));
     shares.push_back({candidate, std::min(blocks * loaded, model.bytesInFlight)});
     if (requested.consumerRegisters)
       return;
@@ -162,9 +166,10 @@ ScheduleSearch::directCandidates(const ScheduleFields &requested) {
     }
     OverlapShape shape = makeShape(requested, /*overlap=*/1);
     Candidate candidate = makeCandidate(requested, /*warpSpecialize=*/false, shape, consumers);
-    int64_t most = candidate.entryRegisters(), given = requested.consumerRegisters.value_or(most),
+    int64_t most = candidate.entryRegisters(),
+            given = requested.consumerRegisters.value_or(NumberList(most)).most(),
             needed = directRegisters(kernel, layout, axes, model);
-    candidate.registersNeeded = needed;
+    candidate.registersNeeded = NumberList(needed);
     if (given > most)
       reject(llvm::formatv("the launch gives a thread {0} registers, and {1} are asked for; use at "
                            "most so many",

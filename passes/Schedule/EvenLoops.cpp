@@ -69,6 +69,6 @@ SharedTile tessera::shareTile(KernelOp kernel, const IndexDependence &dependence
     shared.refusal = "its rows are gathered by the threads of each block";
     return shared;
   }
-  shared.refusal = whyIndivisible(loads, cast<RankedTensorType>(first.getType()), blocks);
+  shared.refusal = whyIndivisible(loads, pipedType(first), blocks);
   return shared;
 }

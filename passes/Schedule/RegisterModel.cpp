@@ -252,9 +252,9 @@ int64_t tessera::consumerRegisters(KernelOp kernel, int64_t consumers, bool warp
   return model.fixedRegisters + loading + pressure.peak(kernel.getBody().front(), {});
 }
 
-int64_t tessera::dividedRegisters(KernelOp kernel, const DotDivision &division,
-                                  const CostModel &model) {
-  int64_t most = 0;
+NumberList tessera::dividedRegisters(KernelOp kernel, const DotDivision &division,
+                                     const CostModel &model) {
+  SmallVector<int64_t> needed;
   for (unsigned consumer = 0; consumer < division.getConsumers(); ++consumer) {
     DenseSet<Value> notInRegisters;
     DenseSet<Operation *> elsewhere;
@@ -275,9 +275,9 @@ int64_t tessera::dividedRegisters(KernelOp kernel, const DotDivision &division,
         llvm::for_each(region.getArguments(), add);
     });
     RegisterPressure pressure(/*consumers=*/1, std::move(notInRegisters), std::move(elsewhere));
-    most = std::max(most, pressure.peak(kernel.getBody().front(), {}));
+    needed.push_back(model.fixedRegisters + pressure.peak(kernel.getBody().front(), {}));
   }
-  return model.fixedRegisters + most;
+  return *NumberList::get(needed);
 }
 
 int64_t tessera::reducerRegisters(KernelOp kernel, const ScheduleFields &fields,

@@ -42,9 +42,9 @@ int64_t consumerRegisters(tile::KernelOp kernel, int64_t consumers, bool warpSpe
                           tile::OperandKind operands, tile::PlacementKind placement,
                           const CostModel &model);
 
-/// The same for the consumer that needs the most, where they have different dots.
-int64_t dividedRegisters(tile::KernelOp kernel, const DotDivision &division,
-                         const CostModel &model);
+/// The same for each of the consumers, which have different dots.
+tile::NumberList dividedRegisters(tile::KernelOp kernel, const DotDivision &division,
+                                  const CostModel &model);
 
 /// Registers of a thread of the role that makes the sums of `kernel` (placement = apart), as
 /// setmaxnreg takes them.

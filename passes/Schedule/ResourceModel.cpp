@@ -20,6 +20,9 @@ using namespace tessera::tile;
 
 int64_t tessera::tileBytes(Type type) {
   auto tile = cast<RankedTensorType>(type);
+  if (tile.getEncoding())
+    if (std::optional<hop::SharedLayout> layout = hop::getSharedLayout(tile))
+      return layout->bytes();
   return llvm::divideCeil(tile.getNumElements() * tile.getElementTypeBitWidth(), 8);
 }
 
@@ -51,7 +54,7 @@ SmallVector<PipedTile> tessera::pipedTiles(KernelOp kernel) {
     }
     PipedTile &tile = tiles[entry->second];
     tile.loads.push_back(load);
-    tile.bytes = llvm::alignTo(tileBytes(load.getType()), hopper::tileAlignment);
+    tile.bytes = llvm::alignTo(tileBytes(pipedType(load)), hopper::tileAlignment);
     tile.inLoop |= load->getParentOfType<scf::ForOp>() != nullptr;
   });
   for (PipedTile &tile : tiles)
@@ -244,8 +247,8 @@ static void addWalk(KernelOp kernel, const ScheduleFields &fields, SharedMemoryU
     use.tiles += hopper::bulkAlignment - hopper::mbarrierBytes;
 }
 
-SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const StageCounts &stages,
-                                         const StageCounts &outerStages,
+SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const NumberList &stages,
+                                         const NumberList &outerStages,
                                          const ScheduleFields &fields) {
   SharedMemoryUse use;
   SmallVector<ApartSum> exchanged;
@@ -276,8 +279,8 @@ static int64_t slotsToLend(RankedTensorType tile, RankedTensorType part, int64_t
   return slot && layout ? hop::slotsForTiles(*slot, *layout, consumers) : 0;
 }
 
-std::optional<std::string> tessera::whyNoSlotsToLend(KernelOp kernel, const StageCounts &stages,
-                                                     const StageCounts &outerStages,
+std::optional<std::string> tessera::whyNoSlotsToLend(KernelOp kernel, const NumberList &stages,
+                                                     const NumberList &outerStages,
                                                      int64_t consumers) {
   std::optional<std::string> refusal;
   kernel.walk([&](StoreOp store) {
@@ -291,7 +294,7 @@ std::optional<std::string> tessera::whyNoSlotsToLend(KernelOp kernel, const Stag
     for (const PipedTile &piped : pipedTiles(kernel)) {
       int64_t slots = counter.next(piped);
       LoadOpInterface load = piped.loads.front();
-      int64_t needed = slotsToLend(cast<RankedTensorType>(load.getType()), part, consumers);
+      int64_t needed = slotsToLend(pipedType(load), part, consumers);
       if (needed && needed <= slots)
         return;
       fewest = needed && fewest ? std::min(needed, fewest) : std::max(needed, fewest);

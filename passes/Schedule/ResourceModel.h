@@ -17,7 +17,7 @@
 
 namespace tessera {
 
-/// Bytes of a tile, elements packed.
+/// Bytes of a tile, elements packed; with what fills its chunks, where it has an encoding.
 int64_t tileBytes(mlir::Type type);
 
 /// A load whose tile lives in shared memory because a dot reads it there, with
@@ -37,7 +37,7 @@ struct PipedTile {
 class SlotCounter {
 public:
   /// `stages` are those of tiles that are loaded in loops, and `outerStages` of each other one.
-  SlotCounter(const tile::StageCounts &stages, const tile::StageCounts &outerStages)
+  SlotCounter(const tile::NumberList &stages, const tile::NumberList &outerStages)
       : stages(stages), outerStages(outerStages) {}
 
   /// Slots of the next one.
@@ -49,7 +49,7 @@ public:
   int64_t ofRows() const { return stages.of(0); }
 
 private:
-  tile::StageCounts stages, outerStages;
+  tile::NumberList stages, outerStages;
   size_t loopTiles = 0, outerTiles = 0;
 };
 
@@ -147,15 +147,14 @@ ComputedOperands computedOperands(tile::KernelOp kernel, tile::OperandKind opera
 /// Shared memory of `kernel` without computed operands, with the slots that `stages` gives to the
 /// tiles that are loaded in loops, and `outerStages` to the others.
 /// Of `fields` those count that say what else lies in shared memory.
-SharedMemoryUse sharedMemoryUse(tile::KernelOp kernel, const tile::StageCounts &stages,
-                                const tile::StageCounts &outerStages,
+SharedMemoryUse sharedMemoryUse(tile::KernelOp kernel, const tile::NumberList &stages,
+                                const tile::NumberList &outerStages,
                                 const tile::ScheduleFields &fields);
 
 /// Why the tiles of some bulk store of `kernel` have no room in the slots of any one pipe, a share
 /// of the rows for each of `consumers` warpgroups; nothing when they have. Slots as above.
-std::optional<std::string> whyNoSlotsToLend(tile::KernelOp kernel, const tile::StageCounts &stages,
-                                            const tile::StageCounts &outerStages,
-                                            int64_t consumers);
+std::optional<std::string> whyNoSlotsToLend(tile::KernelOp kernel, const tile::NumberList &stages,
+                                            const tile::NumberList &outerStages, int64_t consumers);
 
 } // namespace tessera
 

@@ -18,6 +18,10 @@ namespace tessera {
 /// A schedule that was preferred and cannot hold, and why, in numbers.
 struct ScheduleRejection {
   std::string candidate, reason;
+
+  bool operator==(const ScheduleRejection &other) const {
+    return candidate == other.candidate && reason == other.reason;
+  }
 };
 
 /// What the search makes of some requested fields.

@@ -112,17 +112,18 @@ KernelOp ScheduleSearch::rotated(const Candidate &candidate) {
   return candidate.shape.changesLoops() ? overlapped(candidate.shape).kernel : kernel;
 }
 
-int64_t ScheduleSearch::neededRegisters(const Candidate &candidate) {
+NumberList ScheduleSearch::neededRegisters(const Candidate &candidate) {
   if (candidate.isDivided()) {
     const std::optional<DotDivision> &division = divide(candidate.consumers());
-    return division ? dividedRegisters(kernel, *division, model) : 0;
+    return division ? dividedRegisters(kernel, *division, model) : NumberList(0);
   }
-  return consumerRegisters(rotated(candidate), candidate.consumers(), candidate.isSpecialized(),
-                           *candidate.fields.operands, *candidate.fields.placement, model);
+  return NumberList(consumerRegisters(rotated(candidate), candidate.consumers(),
+                                      candidate.isSpecialized(), *candidate.fields.operands,
+                                      *candidate.fields.placement, model));
 }
 
-SharedMemoryUse ScheduleSearch::sharedUse(const Candidate &candidate, const StageCounts &stages,
-                                          const StageCounts &outerStages) const {
+SharedMemoryUse ScheduleSearch::sharedUse(const Candidate &candidate, const NumberList &stages,
+                                          const NumberList &outerStages) const {
   SharedMemoryUse use = sharedMemoryUse(kernel, stages, outerStages, candidate.fields);
   use.operands += candidate.operandBytes;
   return use;
@@ -162,7 +163,7 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
   fields.consumers = consumers;
   fields.warpSpecialize = warpSpecialize;
   leaveForHelper(split, fields);
-  split.consumer = requested.consumerRegisters.value_or(split.consumer);
+  fields.consumerRegisters = requested.consumerRegisters.value_or(NumberList(split.consumer));
   bool choosesLoads = !fields.loads && fields.placement == PlacementKind::rows;
   if (!fields.loads)
     fields.loads = sharing.evened.empty() && (!choosesLoads || (warpSpecialize && fetchedMatrices))
@@ -187,10 +188,8 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
                                                               : StoreKind::direct;
   fields.speculate = findSpeculation(kernel) != nullptr;
   fields.producerRegisters = std::max(split.producer, hopper::leastRoleRegisters);
-  fields.consumerRegisters = split.consumer;
   return {fields,
           shape,
-          split,
           choosesLoads,
           /*choosesRegisters=*/!requested.consumerRegisters,
           /*hasConverter=*/converts,
@@ -198,11 +197,12 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
           sharing};
 }
 
-/// Registers of a consumer thread that tiles and what is beside them can have. Those of consumers
-/// with different dots have their places from the first step on: 198 fit into 200 at d = 256.
-int64_t ScheduleSearch::usableBy(const Candidate &candidate) const {
-  int64_t budget = candidate.registers.consumer;
-  return candidate.isDivided() ? budget : usableRegisters(budget, model);
+/// Registers of a thread of each consumer that tiles and what is beside them can have. Those of
+/// consumers with different dots have their places from the first step on: 198 fit into 200 at
+/// d = 256.
+NumberList ScheduleSearch::usableBy(const Candidate &candidate) const {
+  const NumberList &budget = *candidate.fields.consumerRegisters;
+  return candidate.isDivided() ? budget : NumberList(usableRegisters(budget.most(), model));
 }
 
 /// Where no loop multiplies, a block does one thing after the other with a tile: it waits,
@@ -225,10 +225,10 @@ int64_t ScheduleSearch::makeRoomForOthers(Candidate &candidate) const {
                        ? (warpgroups * given - *fields.producerRegisters) / candidate.consumers()
                        : given;
     int64_t registers = std::min<int64_t>(llvm::alignDown(left, hopper::roleRegisterStep),
-                                          *fields.consumerRegisters);
+                                          fields.consumerRegisters->most());
     if (widestDotRegisters(kernel, model) <= given &&
-        candidate.registersNeeded <= usableRegisters(registers, model)) {
-      fields.consumerRegisters = registers;
+        candidate.registersNeeded.most() <= usableRegisters(registers, model)) {
+      fields.consumerRegisters = NumberList(registers);
       return blocks;
     }
   }
@@ -240,7 +240,7 @@ std::optional<ScheduleAttr> ScheduleSearch::complete(Candidate candidate) {
   ScheduleFields &fields = candidate.fields;
   chooseWalk(fields);
   candidate.operandBytes = operandBytes(candidate);
-  std::optional<StageCounts> stagesAsked = fields.stages;
+  std::optional<NumberList> stagesAsked = fields.stages;
   fields.stages = findStages(candidate);
   // With one slot no load runs ahead of the dots.
   if (candidate.choosesLoads && fields.loads == LoadKind::pipe &&
@@ -248,7 +248,7 @@ std::optional<ScheduleAttr> ScheduleSearch::complete(Candidate candidate) {
     Candidate direct = candidate;
     direct.fields.stages = stagesAsked;
     direct.fields.loads = LoadKind::direct;
-    std::optional<StageCounts> stages = findStages(direct);
+    std::optional<NumberList> stages = findStages(direct);
     if (!fields.stages || (stages && stages->of(0) > 1)) {
       fields.loads = LoadKind::direct;
       fields.stages = stages;
@@ -415,16 +415,19 @@ bool ScheduleSearch::forEachCount(const ScheduleFields &requested, bool warpSpec
     std::optional<std::string> reason = rejectConsumers(candidate);
     if (!reason && !take(candidate))
       return false;
-    if (reason)
-      rejections.push_back(
-          {llvm::formatv("warp_specialize = {0}, {1}{2}{3}, consumers = {4}",
-                         warpSpecialize ? "true" : "false",
-                         candidate.isDivided()  ? "placement = divided, "
-                         : candidate.hasReducer ? "placement = apart, "
-                                                : "",
-                         nameTransposer(candidate.fields), nameShape(shape), consumers)
-               .str(),
-           *reason});
+    if (!reason)
+      continue;
+    ScheduleRejection rejection{llvm::formatv("warp_specialize = {0}, {1}{2}{3}, consumers = {4}",
+                                              warpSpecialize ? "true" : "false",
+                                              candidate.isDivided()  ? "placement = divided, "
+                                              : candidate.hasReducer ? "placement = apart, "
+                                                                     : "",
+                                              nameTransposer(candidate.fields), nameShape(shape),
+                                              consumers),
+                                *reason};
+    // With blocks that exchange sums and without it is the same.
+    if (!llvm::is_contained(rejections, rejection))
+      rejections.push_back(std::move(rejection));
   }
   return true;
 }
@@ -462,6 +465,8 @@ SmallVector<ScheduleAttr> ScheduleSearch::list(ScheduleAttr requested, size_t mo
     if (isFirst)
       for (const Candidate &more : withMoreForProducer(candidate, requested.getFields()))
         add(more, true, true);
+    for (const Candidate &uneven : withUnevenConsumers(candidate, requested.getFields()))
+      add(uneven, true, true);
     return found.size() < most;
   });
   return found;
@@ -485,5 +490,33 @@ ScheduleSearch::withMoreForProducer(const Candidate &candidate, const ScheduleFi
     if (!rejectConsumers(given))
       found.push_back(given);
   }
+  return found;
+}
+
+/// `candidate` with more registers for one of the consumers that have different dots, the one that
+/// needs the most first, where those are a choice and the others can do with what is left.
+std::vector<ScheduleSearch::Candidate>
+ScheduleSearch::withUnevenConsumers(const Candidate &candidate, const ScheduleFields &requested) {
+  std::vector<Candidate> found;
+  if (!candidate.isDivided() || requested.consumerRegisters)
+    return found;
+  int64_t consumers = candidate.consumers(), given = candidate.fields.consumerRegisters->most();
+  auto order = llvm::to_vector(llvm::seq<int64_t>(0, consumers));
+  llvm::stable_sort(order, [&](int64_t a, int64_t b) {
+    return candidate.registersNeeded.of(a) > candidate.registersNeeded.of(b);
+  });
+  for (int64_t favoured : order)
+    for (int64_t more : model.moreForConsumer) {
+      int64_t less = llvm::alignTo(llvm::divideCeil(more, consumers - 1), hopper::roleRegisterStep);
+      SmallVector<int64_t> registers(consumers, given - less);
+      registers[favoured] = given + less * (consumers - 1);
+      if (given - less < hopper::leastRoleRegisters ||
+          registers[favoured] > hopper::mostThreadRegisters)
+        continue;
+      Candidate uneven = candidate;
+      uneven.fields.consumerRegisters = NumberList::get(registers);
+      if (!rejectConsumers(uneven))
+        found.push_back(uneven);
+    }
   return found;
 }

@@ -57,7 +57,7 @@ public:
 
     /// Whether the producer can go on while a block that has left its loop still waits for tiles of
     /// up to `overlap` iterations before.
-    bool runsAhead(const tile::StageCounts &stages, int64_t overlap) const;
+    bool runsAhead(const tile::NumberList &stages, int64_t overlap) const;
   };
 
   /// What is decided before shared memory is looked at.
@@ -65,14 +65,13 @@ public:
     /// What is requested, and all fields but those of the grid and the slots of pipes.
     tile::ScheduleFields fields;
     OverlapShape shape;
-    RegisterSplit registers;
     /// How tiles are loaded for arithmetic is a choice, and what registers consumers have.
     bool choosesLoads = false, choosesRegisters = false;
     /// A role of its own converts operands, or makes sums.
     bool hasConverter = false, hasReducer = false;
     ClusterSharing sharing;
-    /// Of a thread that computes.
-    int64_t registersNeeded = 0;
+    /// Of a thread that computes, or of one of each consumer.
+    tile::NumberList registersNeeded = tile::NumberList(0);
     /// Shared memory of tiles that the kernel computes, transposes or converts for its dots.
     int64_t operandBytes = 0;
 
@@ -87,6 +86,8 @@ public:
     /// Those that compute, load, and make sums, transpose or convert.
     int64_t warpgroups() const { return consumers() + isSpecialized() + hasHelperWarpgroup(); }
     int64_t consumers() const { return *fields.consumers; }
+    /// What each role asks for, where the roles are warpgroups of their own.
+    llvm::SmallVector<hop::RegisterRequest> registerRequests() const;
     /// What a thread has when the kernel starts.
     int64_t entryRegisters() const;
   };
@@ -111,8 +112,8 @@ private:
                                          const OverlapShape &shape);
   OverlapShape makeShape(const tile::ScheduleFields &requested, int64_t overlap) const;
   tile::KernelOp rotated(const Candidate &candidate);
-  SharedMemoryUse sharedUse(const Candidate &candidate, const tile::StageCounts &stages,
-                            const tile::StageCounts &outerStages) const;
+  SharedMemoryUse sharedUse(const Candidate &candidate, const tile::NumberList &stages,
+                            const tile::NumberList &outerStages) const;
   SharedMemoryUse sharedUse(const Candidate &candidate) const {
     return sharedUse(candidate, *candidate.fields.stages, *candidate.fields.outerStages);
   }
@@ -145,12 +146,14 @@ private:
   std::optional<std::string> rejectGathers(const Candidate &candidate) const;
   bool writerPays(const tile::ScheduleFields &fields) const;
   const std::optional<DotDivision> &divide(int64_t consumers);
-  int64_t neededRegisters(const Candidate &candidate);
+  tile::NumberList neededRegisters(const Candidate &candidate);
   bool fixFields(tile::ScheduleFields &requested);
   std::vector<Candidate> directCandidates(const tile::ScheduleFields &requested);
   Candidate makeCandidate(const tile::ScheduleFields &requested, bool warpSpecialize,
                           const OverlapShape &shape, int64_t consumers);
   std::vector<Candidate> withMoreForProducer(const Candidate &candidate,
+                                             const tile::ScheduleFields &requested);
+  std::vector<Candidate> withUnevenConsumers(const Candidate &candidate,
                                              const tile::ScheduleFields &requested);
   int64_t indivisibleRows(int64_t consumers, tile::PlacementKind placement) const;
   bool cutsBox(int64_t consumers, tile::PlacementKind placement) const;
@@ -158,6 +161,7 @@ private:
                                                    tile::PlacementKind placement);
   std::optional<std::string> rejectConsumers(const Candidate &candidate);
   std::optional<std::string> rejectTurns(const Candidate &candidate) const;
+  std::optional<std::string> rejectNeeds(const Candidate &candidate) const;
   std::optional<std::string> rejectWriter(const Candidate &candidate) const;
   std::optional<std::string> rejectStaging(const Candidate &candidate) const;
   std::optional<std::string> rejectExchange(const tile::ScheduleFields &requested) const;
@@ -170,9 +174,9 @@ private:
                      bool warpSpecialize, llvm::function_ref<bool(const Candidate &)> take);
   bool forEachCount(const tile::ScheduleFields &requested, bool warpSpecialize, int64_t overlap,
                     llvm::function_ref<bool(const Candidate &)> take);
-  llvm::SmallVector<tile::StageCounts> stageChoices(const tile::ScheduleFields &requested) const;
-  std::optional<tile::StageCounts> findStages(const Candidate &candidate);
-  int64_t usableBy(const Candidate &candidate) const;
+  llvm::SmallVector<tile::NumberList> stageChoices(const tile::ScheduleFields &requested) const;
+  std::optional<tile::NumberList> findStages(const Candidate &candidate);
+  tile::NumberList usableBy(const Candidate &candidate) const;
   std::string describeUse(const Candidate &candidate) const;
   void chooseWalk(tile::ScheduleFields &fields) const;
   void chooseOuterStages(Candidate &candidate) const;

@@ -12,10 +12,10 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::tile;
 
-SmallVector<StageCounts> ScheduleSearch::stageChoices(const ScheduleFields &requested) const {
+SmallVector<NumberList> ScheduleSearch::stageChoices(const ScheduleFields &requested) const {
   if (requested.stages)
     return {*requested.stages};
-  SmallVector<StageCounts> stages;
+  SmallVector<NumberList> stages;
   size_t tiles = tilesInLoops + (requested.loads == LoadKind::pipe ? fetchedMatrices : 0);
   int64_t most = !tilesInLoops      ? 1
                  : findsBounds      ? model.mostStagesOfBounds
@@ -23,14 +23,14 @@ SmallVector<StageCounts> ScheduleSearch::stageChoices(const ScheduleFields &requ
                  : severalDots      ? model.mostStagesBetweenDots
                                     : model.mostStages;
   for (int64_t i = most; i >= 1; --i) {
-    stages.push_back(StageCounts(i));
+    stages.push_back(NumberList(i));
     // Where one slot more for all is too much, those have it that come first.
-    if (requested.placement != PlacementKind::divided || i == 1 || tiles > StageCounts::kMost)
+    if (requested.placement != PlacementKind::divided || i == 1 || tiles > NumberList::kMost)
       continue;
     for (size_t ahead = tiles; ahead-- > 1;) {
       SmallVector<int64_t> counts(tiles, i - 1);
       std::fill_n(counts.begin(), ahead, i);
-      stages.push_back(*StageCounts::get(counts));
+      stages.push_back(*NumberList::get(counts));
     }
   }
   return stages;
@@ -52,16 +52,18 @@ static std::string describe(const SharedMemoryUse &shared) {
 }
 
 std::string ScheduleSearch::describeUse(const Candidate &candidate) const {
-  return llvm::formatv("{0} of {1} registers per consumer thread and {2} of {3}",
-                       candidate.registersNeeded, usableBy(candidate),
+  NumberList usable = usableBy(candidate), needed = candidate.registersNeeded;
+  if (usable.isUniform())
+    needed = NumberList(needed.most());
+  return llvm::formatv("{0} of {1} registers per consumer thread and {2} of {3}", needed, usable,
                        describe(sharedUse(candidate)), hopper::sharedMemoryOfBlock)
       .str();
 }
 
 /// Why a list of `slots` is not for a kernel that loads so many `tiles`, in loops or elsewhere.
-static std::string describeMisfit(const StageCounts &slots, size_t tiles, StringRef where) {
+static std::string describeMisfit(const NumberList &slots, size_t tiles, StringRef where) {
   return llvm::formatv("the kernel loads {0} tiles {1}, and the list has {2} numbers", tiles, where,
-                       slots.getCounts().size());
+                       slots.getNumbers().size());
 }
 
 /// Whether a list of slots for tiles outside of loops has one number for each of them.
@@ -76,10 +78,10 @@ bool ScheduleSearch::admitsOuterStages(const ScheduleFields &requested) {
 
 /// The most stages that fit. A third slot of a loop with several dots hides less than a second slot
 /// of what is loaded before the loop, so it is taken only beside that.
-std::optional<StageCounts> ScheduleSearch::findStages(const Candidate &candidate) {
+std::optional<NumberList> ScheduleSearch::findStages(const Candidate &candidate) {
   const ScheduleFields &fields = candidate.fields;
   int64_t overlap = candidate.shape.stages;
-  for (const StageCounts &stages : stageChoices(fields)) {
+  for (const NumberList &stages : stageChoices(fields)) {
     std::string text;
     llvm::raw_string_ostream(text) << "stages = " << stages;
     size_t tiles = tilesInLoops + (fields.loads == LoadKind::pipe ? fetchedMatrices : 0);
@@ -103,7 +105,7 @@ std::optional<StageCounts> ScheduleSearch::findStages(const Candidate &candidate
     }
     // Blocks that exchange operands wait for each other, for which the third slot makes up.
     bool spare = !fields.stages && severalDots && stages.of(0) > 2 && !exchangesSums(fields);
-    StageCounts outer = fields.outerStages.value_or(StageCounts(spare ? 2 : 1));
+    NumberList outer = fields.outerStages.value_or(NumberList(spare ? 2 : 1));
     if (fields.staging == StagingKind::shared)
       if (std::optional<std::string> reason =
               whyNoSlotsToLend(kernel, stages, outer, candidate.consumers())) {
@@ -130,6 +132,6 @@ void ScheduleSearch::chooseOuterStages(Candidate &candidate) const {
   // A second slot lets the next tile's loads start before this tile's last reader is done.
   bool pays = *fields.persistent != PersistentKind::None && loadsOutside;
   bool fits =
-      sharedUse(candidate, *fields.stages, StageCounts(2)).total() <= hopper::sharedMemoryOfBlock;
-  fields.outerStages = StageCounts(pays && fits ? 2 : 1);
+      sharedUse(candidate, *fields.stages, NumberList(2)).total() <= hopper::sharedMemoryOfBlock;
+  fields.outerStages = NumberList(pays && fits ? 2 : 1);
 }

@@ -19,8 +19,8 @@ bool ScheduleSearch::writerPays(const ScheduleFields &fields) const {
   ScheduleFields withWriter = fields;
   withWriter.store = StoreKind::writer;
   withWriter.staging = StagingKind::own;
-  SharedMemoryUse use = sharedMemoryUse(kernel, fields.stages.value_or(StageCounts(2)),
-                                        fields.outerStages.value_or(StageCounts(1)), withWriter);
+  SharedMemoryUse use = sharedMemoryUse(kernel, fields.stages.value_or(NumberList(2)),
+                                        fields.outerStages.value_or(NumberList(1)), withWriter);
   bool fits = use.total() <= hopper::sharedMemoryOfBlock;
   SmallVector<StoredTile> stored = storedTiles(kernel);
   auto isBulk = [](StoredTile &tile) {

@@ -180,6 +180,18 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::tessera::tile::KernelOp
     different blocks, such as the two regions of a `tile.speculate` or a loop and what stands before it,
     when no tile of one is in use while the other's is.
 
+    A load is `wide` where its tile has whole rows of the view and launches say how long these are, up to the columns of the
+    tile. Such rows may begin and end amid sectors of memory, where bulk copies take several times as long for each chunk: wide
+    tiles have the fewest. Tiles of 8 bits stay as they are, and those that a reducer multiplies or a converter takes. So do
+    all where there would be no room for two slots, or where nothing fits that way.
+
+    ```mlir
+    // In a kernel that requires K <= 96.
+    %q = tile.load %Q[%row, %c0] : !tile.view<[M, K], bf16> -> tensor<128x96xbf16>
+    // becomes
+    %q = tile.load %Q[%row, %c0] pipe 0 wide : !tile.view<[M, K], bf16> -> tensor<128x96xbf16>
+    ```
+
     A `tile.speculate` is kept, unless `speculate = false` asks for its exact region alone or no schedule
     fits both.
 

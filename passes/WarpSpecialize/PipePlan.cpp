@@ -55,7 +55,7 @@ FailureOr<PipePlan> tessera::planPipes(tile::KernelOp kernel, tile::LoadKind loa
       return success();
     if (!isKnown && failed(checkPipedUses(load, load.getResult())))
       return failure();
-    auto tile = cast<RankedTensorType>(load.getType());
+    RankedTensorType tile = pipedType(load);
     if (!hop::getSharedLayout(tile))
       return load.emitError(
                  "feeds a dot, so its rows are a multiple of 32 bytes and their number one of 8; "

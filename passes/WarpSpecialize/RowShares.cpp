@@ -57,7 +57,8 @@ void Slicer::cloneDirectLoad(tile::LoadOp load, OpBuilder &builder) {
   auto [indices, box] = shareOf(builder, load, load.getType());
   auto clone = tile::LoadOp::create(builder, load.getLoc(), rows.shareOf(load.getType()),
                                     whole.lookup(load.getView()), indices, box, load.getSiteAttr(),
-                                    load.getPipeAttr(), load.getAlikeAttr(), load.getAheadAttr());
+                                    load.getPipeAttr(), load.getAlikeAttr(), load.getAheadAttr(),
+                                    load.getWideAttr());
   clone->setDiscardableAttrs(load->getDiscardableAttrDictionary());
   whole.map(load.getResult(), clone.getResult());
 }
@@ -150,9 +151,8 @@ Value Slicer::partOf(Value shared, bool ofColumns, int64_t parts, Value number, 
   auto type = cast<hop::SharedType>(shared.getType());
   SmallVector<int64_t> shape(type.getTile().getShape());
   shape[ofColumns] /= parts;
-  auto part = hop::SharedType::get(type.getContext(),
-                                   RankedTensorType::get(shape, type.getTile().getElementType()),
-                                   type.getStoredRows());
+  auto part = hop::SharedType::get(
+      type.getContext(), cast<RankedTensorType>(type.getTile().clone(shape)), type.getStoredRows());
   return hop::SliceOp::create(builder, loc, part, shared, number);
 }
 

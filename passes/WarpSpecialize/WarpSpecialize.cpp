@@ -50,7 +50,7 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
       return failure();
     reloadTiles(kernel, *plan);
     plan->handsOverLate = schedule.keepsOperands();
-    if (failed(checkGathers(kernel, schedule)))
+    if (failed(checkRegisters(kernel, schedule)) || failed(checkGathers(kernel, schedule)))
       return failure();
     if (failed(planResults(kernel, schedule, *plan)))
       return failure();
@@ -108,6 +108,20 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     if (schedule.store != tile::StoreKind::writer)
       return success();
     return success(succeeded(checkWriter(kernel, schedule)) && succeeded(planStores(kernel, plan)));
+  }
+
+  /// Refuses registers of each consumer where all run one program, or of other numbers of
+  /// consumers.
+  LogicalResult checkRegisters(tile::KernelOp kernel, const tile::ScheduleFields &schedule) {
+    const tile::NumberList &registers = *schedule.consumerRegisters;
+    bool isDivided = schedule.placement == tile::PlacementKind::divided;
+    if (registers.isUniform() || (isDivided && registers.fits(*schedule.consumers)))
+      return success();
+    return kernel.emitError("has registers for ")
+           << registers.getNumbers().size() << " consumers of different programs, and "
+           << (isDivided ? std::to_string(*schedule.consumers) + " of these; use as many numbers"
+                         : "consumers of one program; use one number")
+           << " for consumer_registers";
   }
 
   /// Refuses gathers into pipes where no threads of a producer make them, and roles of one thread
@@ -241,11 +255,12 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
   SmallVector<RoleSpec> planRoles(const tile::ScheduleFields &schedule, PipePlan &plan) {
     RoleSpec consumer{"consumer", schedule.consumers, std::nullopt};
     if (!*schedule.warpSpecialize) {
-      if (*schedule.consumerRegisters < hop::entryRegisters(*schedule.consumers))
-        consumer.registers = schedule.consumerRegisters;
+      if (int64_t registers = schedule.consumerRegisters->most();
+          registers < hop::entryRegisters(*schedule.consumers))
+        consumer.registers = registers;
       return {consumer};
     }
-    consumer.registers = schedule.consumerRegisters;
+    consumer.registers = schedule.consumerRegisters->most();
     auto isStored = [](auto &pipe) { return pipe.second.isStored; };
     auto isLoaded = [](auto &pipe) { return !pipe.second.isStored && !pipe.second.isComputed; };
     size_t loaded = llvm::count_if(plan.pipes, isLoaded);
@@ -291,7 +306,8 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
       roles.push_back(consumer);
     else
       for (unsigned part = 0; part < plan.division->getConsumers(); ++part) {
-        roles.push_back({("consumer" + Twine(part)).str(), 1, schedule.consumerRegisters});
+        roles.push_back(
+            {("consumer" + Twine(part)).str(), 1, schedule.consumerRegisters->of(part)});
         roles.back().part = part;
       }
     return roles;

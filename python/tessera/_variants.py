@@ -12,6 +12,8 @@ from ._variant import keeps_lists, read_lists, takes_batch, takes_lists
 
 #: Widths of tiles. Head dimensions between them take the next one, whose other columns no tensor has.
 WIDTHS = (64, 96, 128, 192, 256)
+#: Those of the sources of the forward pass that a name says.
+FORWARD_WIDTHS = (64, 96, 128, 160, 192, 256)
 # Of the kernels, in the sources: requires(scale > 1.0e-30).
 LEAST_SCALE = 1e-30
 # Scores divided by it are of float32, and so is what it is multiplied with.
@@ -159,11 +161,11 @@ def find_mismatch(q, k, v, alibi, layout="BHSD", names=NAMES):
     return None
 
 
-def find_width(name, size):
+def find_width(name, size, widths=WIDTHS):
     problem = find_head_problem(name, size)
     if problem is not None:
         raise problem
-    return next(width for width in WIDTHS if size <= width)
+    return next(width for width in widths if size <= width)
 
 
 # Tiles of fewer rows and columns by the wider head dimension, for functions that take more registers than the usual ones leave;
@@ -369,7 +371,8 @@ def _background():
 
 def find_variant(text, element_type, d, dv, lse=True):
     """The variant for tensors of head dimensions d and dv; `lse`: with the LSE as a result."""
-    widths = find_width("q", d), find_width("v", dv)
+    known = WIDTHS if is_source(text) else FORWARD_WIDTHS
+    widths = find_width("q", d, known), find_width("v", dv, known)
     key = (text, element_type, *widths, widths != (d, dv), lse)
     variant = _variants.get(key)
     if variant is None:

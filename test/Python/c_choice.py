@@ -156,14 +156,29 @@ class CChoice(unittest.TestCase):
 
 class PaddedCChoice(CChoice):
     DEFINES, WIDTH = ("-DD=96", "-DPADDED=true"), 96
+    #: What the name of the alternative for rows amid sectors has.
+    MARK = "BN64"
 
     def test_rows_amid_sectors(self):
-        """Two blocks of queries share keys where rows begin amid sectors of memory, and only there."""
+        """Blocks of keys are small, or two blocks of queries share them, where rows begin amid sectors, and only there."""
         extents = {"B": 4, "H": 21, "HK": 21, "SQ": 4096, "SK": 4096}
-        for columns, shares in ((96, False), (88, True), (80, False), (72, True), (8, True), (16, False)):
+        for past, is_amid in ((0, False), (8, True), (16, False), (24, True), (self.WIDTH - 8, True), (self.WIDTH - 16, False)):
+            columns = self.WIDTH - past
             name = self.choose({**extents, "DQ": columns, "DO": columns}).name
-            self.assertEqual("SHAREDtrue" in name, shares, (columns, name))
-        self.assertIn("SHAREDtrue", self.choose({**extents, "DQ": 96, "DO": 88}).name)
+            self.assertEqual(self.MARK in name, is_amid, (columns, name))
+        self.assertIn(self.MARK, self.choose({**extents, "DQ": self.WIDTH, "DO": self.WIDTH - 8}).name)
+
+
+class SharedChoice(unittest.TestCase):
+    """Two alternatives, of which shapes that are drawn seldom take one: what rows amid sectors take alone."""
+
+    DEFINES, WIDTH = ("-DD=160", "-DPADDED=true"), 160
+    MARK = "SHAREDtrue"
+    choose, test_rows_amid_sectors = CChoice.choose, PaddedCChoice.test_rows_amid_sectors
+
+    @classmethod
+    def setUpClass(cls):
+        CChoice.setUpClass.__func__(cls)
 
 
 if __name__ == "__main__":

@@ -4,12 +4,14 @@
     run.py --count 200 --seed 0                 programs 0 to 199
     run.py --seed 137 --count 1 --reduce        one program, made small if it fails
     run.py --print 137                          its source and the command that runs it
+    run.py --schedule cluster=2                 schedules that all have this field
 """
 
 import argparse
 import collections
 import multiprocessing
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -28,9 +30,10 @@ from schedules import draw_schedule, read_domains  # noqa: E402
 OTHER_SEEDS = (1001, 1002, 1003)
 
 
-def make_program(seed, domains):
+def make_program(seed, domains, given):
+    """The program of a seed, with what the schedule has in any case."""
     program = draw_program(seed)
-    program.schedule = draw_schedule(seed, domains, print_source(program))
+    program.schedule = draw_schedule(seed, domains, print_source(program)) | given
     return program
 
 
@@ -47,16 +50,16 @@ def confirm(runner, program, name, outcome):
     return outcome
 
 
-_runner = _domains = None
+_runner = _domains = _given = None
 
 
-def _start(runner, domains):
-    global _runner, _domains
-    _runner, _domains = runner, domains
+def _start(runner, domains, given):
+    global _runner, _domains, _given
+    _runner, _domains, _given = runner, domains, given
 
 
 def _run(seed):
-    program = make_program(seed, _domains)
+    program = make_program(seed, _domains, _given)
     name = f"{seed}.tile"
     outcome = confirm(_runner, program, name, _runner.run(program, name))
     if not outcome.failed:
@@ -96,7 +99,7 @@ def run_all(args, runner, domains):
     start = time.monotonic()
     summary = Summary()
     seeds = iter(range(args.seed, args.seed + args.count))
-    with multiprocessing.Pool(args.jobs, _start, (runner, domains)) as pool:
+    with multiprocessing.Pool(args.jobs, _start, (runner, domains, args.schedule)) as pool:
         for seed, _, outcome in pool.imap_unordered(_run, seeds):
             summary.add(seed, outcome)
             if outcome.failed and outcome.kind != "rounding":
@@ -117,12 +120,20 @@ def record(folder, seed, outcome):
 
 def reduce_failures(args, runner, domains, failures):
     for seed, outcome in failures:
-        program = make_program(seed, domains)
+        program = make_program(seed, domains, args.schedule)
         say = lambda text: print(f"\r{seed}: {text}   ", end="", file=sys.stderr, flush=True)
         small = Reducer(runner, outcome, args.reduce_runs, say).reduce(program)
         end = runner.run(small, f"{seed}-reduced.tile")
         record(args.out, f"{seed}-reduced", end)
         print(f"\n{seed}: {end.kind}: {end.reason}\n    {end.command}")
+
+
+def read_fields(text):
+    """{"consumers": "2"} of "consumers=2"."""
+    field = r"(\w+)=(\[[^]]*\]|[^,[]+)"
+    if not re.fullmatch(rf"{field}(,{field})*", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not FIELD=VALUE,...")
+    return dict(re.findall(field, text))
 
 
 def parse():
@@ -136,6 +147,8 @@ def parse():
     parser.add_argument("--device", choices=("sim", "cuda"), default="sim", help="what runs PTX (default: %(default)s)")
     parser.add_argument("--event-seeds", type=int, default=1, help="orders of events (default: %(default)s)")
     parser.add_argument("--out", help="folder that keeps failing sources (default: a temporary one)")
+    parser.add_argument("--schedule", type=read_fields, default={}, metavar="FIELD=VALUE,...",
+                        help="fields that every schedule has, beside those that are drawn")
     parser.add_argument("--reduce", action="store_true", help="make what fails small")
     parser.add_argument("--reduce-runs", type=int, default=600, help="runs for that, for each (default: %(default)s)")
     parser.add_argument("--expect-ran", type=int, default=0, help="fail when fewer programs ran")
@@ -152,7 +165,7 @@ def main():
     os.makedirs(args.out, exist_ok=True)
     runner = Runner(args.tessera, args.out, args.device, args.timeout, args.event_seeds)
     if args.print is not None:
-        program = make_program(args.print, domains)
+        program = make_program(args.print, domains, args.schedule)
         print(f"// {' '.join(runner.command(program, 'FILE'))}\n{print_source(program)}", end="")
         return 0
     summary = run_all(args, runner, domains)

@@ -25,8 +25,9 @@ def draw_schedule(seed, domains, kernel):
     drawn = {}
     for field in rng.sample(fields, min(count, len(fields))):
         drawn[field] = rng.choice(domains[field])
-    if "stages" in drawn and rng.random() < 0.15:
-        drawn["stages"] = f"[{drawn['stages']}, {rng.choice(domains['stages'])}]"
+    for field in ("stages", "consumer_registers"):
+        if field in drawn and rng.random() < 0.15:
+            drawn[field] = f"[{drawn[field]}, {rng.choice(domains[field])}]"
     # Most tiles have the rows of one or two warpgroups.
     if "consumers" in drawn and rng.random() < 0.7:
         drawn["consumers"] = rng.choice(("1", "1", "2"))

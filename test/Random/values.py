@@ -5,6 +5,8 @@ in range; with integer inputs it keeps every sum below 2^24, so that any order o
 bits and a difference of one bit is an error of the compiler.
 """
 
+import random
+
 from program import Op, View
 
 # What a tile's magnitude may be before it is added up, and what a loop may carry: with integers any
@@ -59,6 +61,7 @@ class Values:
         self.speculates = False  # such a kernel may not load what it stores
         self.used = set()
         self.constants = set()
+        self.summing = random.Random(f"sums {program.seed}")  # of its own: programs without sums stay what they are
 
     # Small helpers.
 
@@ -479,6 +482,9 @@ class Values:
         declared = [dim for dim, _ in self.grid_leads] + [str(max(1, self.range[c][1] + 1)) for c in scope.counters]
         indices = [index for _, index in self.grid_leads] + list(scope.counters)
         boxed = self.chance(0.08)
+        adds = not boxed and not self.speculates and self.summing.random() < 0.12
+        if adds:
+            self.drop_some(declared, indices)
         if boxed:
             declared += ["2", "M2"]
             indices += [self.index(scope, 0), self.index_op(scope, "muli", self.block, self.index(
@@ -491,13 +497,23 @@ class Values:
         if len(declared) > 4:
             return
         box = self.box(declared[:-len(dims)], dims) if boxed else ""
-        view = self.new_view(declared, self.rng.choice(("f32", "$T")))
+        view = self.new_view(declared, "f32" if adds else self.rng.choice(("f32", "$T")))
         self.outputs.add(view)
+        if adds:
+            # No more than a thousand grid points and iterations add to one place.
+            self.store_at(scope, self.bounded(scope, name, dims, 2.0**14), dims, view, indices, " add")
+            return
         self.store_at(scope, name, dims, view, indices, box)
         if not self.speculates and self.chance(0.04):
             self.load_again(scope, dims, view, indices, box)
         if self.chance(0.04):
             self.store_at(scope, self.pick(scope, *dims), dims, view, indices, box)
+
+    def drop_some(self, declared, indices):
+        """Leaves indices out, over which grid points or iterations add to one place."""
+        for at in reversed(range(len(declared))):
+            if self.summing.random() < 0.6:
+                del declared[at], indices[at]
 
     def store_columns(self, scope, column, declared, indices):
         """The last dimension and index of a store."""

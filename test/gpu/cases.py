@@ -8,7 +8,7 @@ GEMM = "gemm"
 
 DTYPES = ("bf16", "f16")
 # (D, DV)
-HEAD_DIMS = ((64, 64), (96, 96), (128, 128), (192, 192), (256, 256), (192, 128))
+HEAD_DIMS = ((64, 64), (96, 96), (128, 128), (160, 160), (192, 192), (256, 256), (192, 128))
 # (heads, heads of K and V): multi-head, multi-query, grouped-query attention
 HEADS = ((6, 6), (6, 1), (6, 2))
 LAYOUTS = ("BSHD", "BHSD")

@@ -684,6 +684,32 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 
 // -----
 
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 96], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 96], bf16>, %m: index):
+  %st = hop.staging "o" : !hop.shared<tensor<64x96xbf16, #tile.wide>, rows = 64>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{takes parts in the chunks of 'tensor<64x96xbf16, #tile.wide>'}}
+    %h = hop.slice %st[%wg] : !hop.shared<tensor<64x96xbf16, #tile.wide>, rows = 64> -> !hop.shared<tensor<32x96xbf16>, rows = 64>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 96], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 96], bf16>, %m: index):
+  %st = hop.staging "o" : !hop.shared<tensor<64x96xbf16, #tile.wide>, rows = 64>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error@+1 {{stores the columns of a tile alone, and chunks of 'tensor<64x96xbf16, #tile.wide>' may have others}}
+    hop.bulk_store %st, %x[%m, %m] : !hop.shared<tensor<64x96xbf16, #tile.wide>, rows = 64>, !tile.view<[M, 96], bf16>
+  }
+}
+
+// -----
+
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):

@@ -18,6 +18,8 @@ tile.kernel @copy(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[M, 64], f16>) gr
   %marked = tile.load %x[%row, %c0] site 1 pipe 2 alike : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
   // CHECK: tile.load %{{.*}}[%{{.*}}, %{{.*}}] pipe 2 ahead : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
   %kept = tile.load %x[%row, %c0] pipe 2 ahead : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  // CHECK: tile.load %{{.*}}[%{{.*}}, %{{.*}}] pipe 3 alike wide : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  %chunks = tile.load %x[%row, %c0] pipe 3 alike wide : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
   // CHECK: math.exp2 %{{.*}} {tile.polynomial = 16 : i64, tile.polynomial_precise} : f32
   %f = arith.constant 1.0 : f32
   %p = math.exp2 %f {tile.polynomial = 16 : i64, tile.polynomial_precise} : f32

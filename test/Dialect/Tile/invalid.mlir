@@ -275,7 +275,7 @@ tile.kernel @wide(%x: !tile.view<[P, 16, 64], f32>, %l: !tile.view<[N], i32>) gr
 
 // -----
 
-// expected-error@+1 {{schedule field 'consumer_registers' is a multiple of 8 from 24 to 256, got 100}}
+// expected-error@+1 {{schedule field 'consumer_registers' is a multiple of 8 from 24 to 256, or a list of at most 8 such numbers, got 100}}
 #s = #tile.schedule<consumer_registers = 100, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
 
 // -----
@@ -688,6 +688,13 @@ tile.kernel @alike(%x: !tile.view<[M, 64], f16>) grid(%m = M) {
 tile.kernel @ahead(%x: !tile.view<[M, 64], f16>) grid(%m = M) {
   // expected-error@+1 {{is kept for the next load of its pipe, and has none}}
   %t = tile.load %x[%m, %m] ahead : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+}
+
+// -----
+
+tile.kernel @wide(%x: !tile.view<[M, 64], f16>) grid(%m = M) {
+  // expected-error@+1 {{says how the tiles of its pipe lie in shared memory, and has none}}
+  %t = tile.load %x[%m, %m] wide : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
 }
 
 // -----

@@ -182,3 +182,32 @@ tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 6
   tile.store %t1, %z[%first, %c0] : !Tile, !View
   tile.store %t2, %z[%first, %c0] : !Tile, !View
 }
+
+// -----
+
+// Registers of three consumers, and registers of each of two that run one program.
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = [224, 192, 24], placement = divided, reducer_registers = 24, loads = pipe, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+!View = !tile.view<[M, 64], bf16>
+!Tile = tensor<64x64xbf16>
+// expected-error@+1 {{has registers for 3 consumers of different programs, and 2 of these; use as many numbers for consumer_registers}}
+tile.kernel @k(%x: !View, %z: !View) grid(%m = M ceildiv 64) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %first = arith.muli %m, %c64 : index
+  %a = tile.load %x[%first, %c0] : !View -> !Tile
+  tile.store %a, %z[%first, %c0] : !Tile, !View
+}
+
+// -----
+
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = [224, 192], placement = rows, reducer_registers = 24, loads = pipe, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+!View = !tile.view<[M, 64], bf16>
+!Tile = tensor<64x64xbf16>
+// expected-error@+1 {{has registers for 2 consumers of different programs, and consumers of one program; use one number for consumer_registers}}
+tile.kernel @k(%x: !View, %z: !View) grid(%m = M ceildiv 64) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %first = arith.muli %m, %c64 : index
+  %a = tile.load %x[%first, %c0] : !View -> !Tile
+  tile.store %a, %z[%first, %c0] : !Tile, !View
+}

@@ -1,9 +1,9 @@
 // With placement = divided each consumer is a role of one warpgroup with one of the accumulators and the dots that lead to it.
 // What the first makes and the second computes with crosses into registers, right before its first use: behind the dot that
-// does not need it. What the second only multiplies, it reads from the slot, transposed here.
+// does not need it. What the second only multiplies, it reads from the slot, transposed here. Each has registers of its own.
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(tile-warp-specialize,canonicalize,cse)' | FileCheck %s
 
-#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 240, placement = divided, reducer_registers = 24, loads = pipe, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = [240, 216], placement = divided, reducer_registers = 24, loads = pipe, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
 !View = !tile.view<[M, 64], bf16>
 !Tile = tensor<64x64xbf16>
 !S    = tensor<64x64xf32>
@@ -50,7 +50,7 @@ tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 6
 // CHECK: hop.mma %[[OWN]], %{{.*}} acc(
 // CHECK: tile.store
 // CHECK-NOT: tile.store
-// CHECK: hop.role @consumer1 warpgroups(1) registers(240)
+// CHECK: hop.role @consumer1 warpgroups(1) registers(216)
 // CHECK-NOT: hop.pipe.wait %[[B]]
 // CHECK: scf.for
 // CHECK: hop.pipe.wait %[[C]]

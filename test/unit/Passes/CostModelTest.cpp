@@ -84,9 +84,9 @@ TEST_F(CostModelTest, OrderOfPreference) {
 }
 
 TEST_F(CostModelTest, MostStages) {
-  EXPECT_EQ(chosen("gemm").stages, tile::StageCounts(4));
+  EXPECT_EQ(chosen("gemm").stages, tile::NumberList(4));
   model.mostStages = 2;
-  EXPECT_EQ(chosen("gemm").stages, tile::StageCounts(2));
+  EXPECT_EQ(chosen("gemm").stages, tile::NumberList(2));
 }
 
 TEST_F(CostModelTest, WideAccumulatorsAreScaledBefore) {
@@ -99,7 +99,7 @@ TEST_F(CostModelTest, RegistersOfTheRoles) {
   EXPECT_EQ(chosen("gemm").producerRegisters, 24);
   model.registers[1] = {40, 232};
   EXPECT_EQ(chosen("gemm").producerRegisters, 40);
-  EXPECT_EQ(chosen("gemm").consumerRegisters, 232);
+  EXPECT_EQ(chosen("gemm").consumerRegisters, tile::NumberList(232));
 }
 
 TEST_F(CostModelTest, RegistersBesideTiles) {

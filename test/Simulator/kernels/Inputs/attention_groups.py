@@ -97,13 +97,13 @@ def attention_heads(dtypes=("bf16", "f16")):
 def attention_padded():
     """Head dimensions between the widths of tiles, all schedules of stores; without the LSE as well."""
     shapes = [(2, 1, 203, 113), (3, 1, 1, 1), (1, 1, 113, 256)]
-    head_dims = ((64, 40, 64, 8), (96, 72, 96, 80), (128, 120, 128, 104), (256, 200, 256, 200))
+    head_dims = ((64, 40, 64, 8), (96, 72, 96, 80), (128, 120, 128, 104), (160, 136, 160, 152), (256, 200, 256, 200))
     for (d, dq, dv, do), causal, store in itertools.product(head_dims, ("false", "true"), ("direct", "tma")):
         defines = [f"-DD={d}", f"-DDV={dv}", f"-DCAUSAL={causal}", "-DPADDED=true", f"-DLSE={causal}"]
         lengths = [f"{attention_shape(*shape)},DQ={dq},DO={do}" for shape in shapes]
         yield attention(defines, lengths, schedule_text(store=store)), False
     settings = {"left": 40, "right": 8}
-    for d, dq in ((64, 56), (128, 104)):
+    for d, dq in ((64, 56), (96, 88), (128, 104), (160, 136)):
         defines = [f"-DD={d}", "-DMASK=window", "-DPADDED=true", "-DLSE=false"]
         lengths = [f"{attention_shape(*shape)},DQ={dq},DO={dq}" for shape in shapes]
         yield variant(defines, settings, lengths), False
@@ -169,7 +169,7 @@ def attention_variants():
         defines = [*small, f"-DSOFTCAP={cap}", f"-DMASK={mask}", f"-DALIBI={alibi}"]
         yield variant(defines, {} if cap == "none" else {"cap": 1.5}, shapes), False
     everything = {"cap": 2, "left": 100, "right": 9}
-    for d, dtype in itertools.product((64, 96, 128, 192, 256), ("bf16", "f16")):
+    for d, dtype in itertools.product((64, 96, 128, 160, 192, 256), ("bf16", "f16")):
         defines = [f"-DD={d}", f"-DT={dtype}", "-DSOFTCAP=exact", "-DMASK=window", "-DALIBI=true"]
         yield variant(defines, everything, shapes[:2]), False
 
