@@ -4,6 +4,7 @@
 
 import copy
 import ctypes
+import gc
 import json
 import os
 import subprocess
@@ -145,6 +146,8 @@ class Kernel:
         following = iter(self.launches)
 
         def take():
+            # Bundles that are garbage unload their modules here each time, not sometimes.
+            gc.collect()
             seen.append(self._see_launch(*self.current))
             if watch:
                 watch(seen[-1][3])
@@ -156,8 +159,10 @@ class Kernel:
         fake_cuda.set_parameters(self.current[1])
         callback = ctypes.CFUNCTYPE(None)(take)
         fake_cuda.set_on_launch(callback)
-        failure = launch(**options)
-        fake_cuda.set_on_launch(None)
+        try:
+            failure = launch(**options)
+        finally:
+            fake_cuda.set_on_launch(None)
         if failure:
             raise AssertionError(failure)
         maps = [self._get_map(index) for index in range(first, fake_cuda.encode_count())]
