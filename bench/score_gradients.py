@@ -4,7 +4,8 @@ Batch and heads as in attention.py (16k tokens, hidden size 2048). The main kern
 scores. What its loops have more of takes time of its own: "added" is that in cycles of a pass, over all
 roles. A multiprocessor issues an instruction of 128 threads a cycle and computes 16 special functions, so that a warpgroup
 takes a cycle for each instruction or 8 for each special function, whichever is more; and a kernel is never faster than
-its special functions. "to explained" is the rate over the one that this gives, of the main kernel. Bundles: --list FILE with the options of the run, then
+its special functions. Instructions are counted where both kernels have one form (DIVIDED=false), also if another is timed.
+"to explained" is the rate over the one that this gives, of the main kernel. Bundles: --list FILE with the options of the run, then
 test/gpu/build_bundles.py --groups= --inspect --extra FILE.
 """
 
@@ -37,11 +38,11 @@ def parse_arguments():
 
 
 def configurations(d, scores):
-    """The gradients, their main kernel alone, whose instructions are counted, and attention."""
+    """The gradients, their main kernel alone in the form of plain scores, whose instructions are counted, and attention."""
     parameters = {"T": "bf16", "D": d, "MASK": "none", **SCORES[scores]}
     return (
         cases.configuration("attention_variants_bwd", parameters),
-        cases.configuration("attention_variants_bwd", parameters, entry=MAIN),
+        cases.configuration("attention_variants_bwd", {**parameters, "DIVIDED": False}, entry=MAIN),
         cases.configuration("attention_variants", parameters),
     )
 
