@@ -44,6 +44,13 @@ LogicalResult Emitter::emitElementwise(Operation *op) {
   }
   if (emitOfIndex(op))
     return success();
+  if (std::optional<double> scale = exponentialScale(op)) {
+    Values results = scaledOperand(op, *scale);
+    for (Value &value : results)
+      value = emitExponential(op, value);
+    bind(op->getResult(0), std::move(results));
+    return success();
+  }
 
   SmallVector<Values> operands;
   size_t count = 1;
@@ -447,16 +454,6 @@ Value Emitter::reduceAngle(Value x) {
   return fma(turns, f32(-rest), fma(turns, f32(-turn), x));
 }
 
-/// 1 - 2 / (exp(2x) + 1): exact at both ends, absolute error of a few 2^-24 between.
-Value Emitter::emitExactTanh(Value exponential, LLVM::FastmathFlagsAttr contract) {
-  Type type = exponential.getType();
-  Value denominator = LLVM::FAddOp::create(builder, loc, type, exponential, f32(1.0), contract);
-  // A reciprocal of infinity or of what is close to it is 0; a division takes care of more.
-  Value reciprocal = intrinsic("llvm.nvvm.rcp.approx.ftz.f", type, denominator);
-  Value twice = LLVM::FMulOp::create(builder, loc, type, reciprocal, f32(2.0), contract);
-  return LLVM::FSubOp::create(builder, loc, type, f32(1.0), twice, contract);
-}
-
 /// Fused with the product that it is, a value less itself would be that product's rounding error.
 /// An addition with a rounding mode is not fused (PTX ISA 9.7.3.3).
 Value Emitter::emitDifference(Value a, Value b, LLVM::FastmathFlagsAttr contract) {
@@ -487,13 +484,12 @@ Value Emitter::emitScalarFloat(Operation *op, ValueRange v) {
   auto times = [&](Value a, double b) -> Value {
     return LLVM::FMulOp::create(builder, loc, a.getType(), a, f32(b), contract);
   };
-  auto exp2 = [&](Value a) -> Value {
-    return LLVM::Exp2Op::create(builder, loc, a.getType(), a, approximate);
-  };
   auto log2 = [&](Value a) -> Value {
     return intrinsic("llvm.nvvm.lg2.approx.ftz.f", a.getType(), a);
   };
-  constexpr double log2e = 1.4426950408889634, ln2 = 0.6931471805599453;
+  if (std::optional<double> scale = exponentialScale(op))
+    return emitExponential(op, times(v[0], *scale));
+  constexpr double ln2 = 0.6931471805599453;
   return TypeSwitch<Operation *, Value>(op)
       .Case([&](arith::AddFOp) { return binary(LLVM::FAddOp()); })
       .Case([&](arith::SubFOp) { return emitDifference(v[0], v[1], contract); })
@@ -507,8 +503,7 @@ Value Emitter::emitScalarFloat(Operation *op, ValueRange v) {
       .Case([&](math::FmaOp) -> Value {
         return LLVM::FMAOp::create(builder, loc, v[0].getType(), v[0], v[1], v[2], contract);
       })
-      .Case([&](math::Exp2Op) { return exp2(v[0]); })
-      .Case([&](math::ExpOp) { return exp2(times(v[0], log2e)); })
+      .Case([&](math::Exp2Op) { return unary(LLVM::Exp2Op()); })
       .Case([&](math::Log2Op) { return log2(v[0]); })
       .Case([&](math::LogOp) { return times(log2(v[0]), ln2); })
       .Case([&](math::SqrtOp) { return unary(LLVM::SqrtOp()); })
@@ -520,10 +515,7 @@ Value Emitter::emitScalarFloat(Operation *op, ValueRange v) {
       .Case([&](math::CeilOp) { return unary(LLVM::FCeilOp()); })
       .Case([&](math::SinOp sin) { return onAngle(LLVM::SinOp(), sin); })
       .Case([&](math::CosOp cos) { return onAngle(LLVM::CosOp(), cos); })
-      .Case([&](math::TanhOp tanh) -> Value {
-        if (arith::bitEnumContainsAll(tanh.getFastmath(), arith::FastMathFlags::afn))
-          return unary(LLVM::TanhOp()); // tanh.approx.f32, relative error 2^-11
-        return emitExactTanh(exp2(times(v[0], 2 * log2e)), contract);
-      })
+      // tanh.approx.f32, relative error 2^-11.
+      .Case([&](math::TanhOp) { return unary(LLVM::TanhOp()); })
       .Default([](Operation *) { return Value(); });
 }

@@ -1,4 +1,4 @@
-//===- EmitExponentials.cpp - Exponentials on the FMA pipes ---------------===//
+//===- EmitExponentials.cpp - Exponentials, also on the FMA pipes ---------===//
 
 #include "dialects/Tile/PolynomialExp.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -128,12 +128,60 @@ Value Emitter::precisePolynomialExp2(Value exponent) {
   return LLVM::BitcastOp::create(builder, loc, f32Type, bits);
 }
 
+/// What the machine's exponential, of base 2, takes of the operand of `op`, which is made of one.
+std::optional<double> Emitter::exponentialScale(Operation *op) {
+  constexpr double log2e = 1.4426950408889634;
+  if (!getElementTypeOrSelf(op->getResult(0)).isF32())
+    return std::nullopt;
+  if (isa<math::ExpOp>(op))
+    return log2e;
+  auto tanh = dyn_cast<math::TanhOp>(op);
+  if (tanh && !arith::bitEnumContainsAll(tanh.getFastmath(), arith::FastMathFlags::afn))
+    return 2 * log2e;
+  return std::nullopt;
+}
+
+/// The result of `op`, whose operand is `exponent` over its exponentialScale.
+Value Emitter::emitExponential(Operation *op, Value exponent) {
+  Type type = exponent.getType();
+  auto flags = [&](LLVM::FastmathFlags flags) {
+    return LLVM::FastmathFlagsAttr::get(op->getContext(), flags | LLVM::FastmathFlags::contract);
+  };
+  auto contract = flags(LLVM::FastmathFlags::none);
+  Value power =
+      LLVM::Exp2Op::create(builder, loc, type, exponent, flags(LLVM::FastmathFlags::afn));
+  if (isa<math::ExpOp>(op))
+    return power;
+  // tanh is 1 - 2 / (exp(2x) + 1): exact at both ends, absolute error of a few 2^-24 between.
+  Value denominator = LLVM::FAddOp::create(builder, loc, type, power, f32(1.0), contract);
+  // A reciprocal of infinity or of what is close to it is 0; a division takes care of more.
+  Value reciprocal = intrinsic("llvm.nvvm.rcp.approx.ftz.f", type, denominator);
+  Value twice = LLVM::FMulOp::create(builder, loc, type, reciprocal, f32(2.0), contract);
+  return LLVM::FSubOp::create(builder, loc, type, f32(1.0), twice, contract);
+}
+
+/// The elements of the operand of `op` times `scale`, which uniform factors take in.
+Emitter::Values Emitter::scaledOperand(Operation *op, double scale) {
+  Value operand = op->getOperand(0);
+  size_t size = elements(operand).size();
+  LinearForm form(builder, loc, operand, f32(scale), f32(0.0), size);
+  while (form.tile.getDefiningOp<arith::MulFOp>() &&
+         form.takeIn([&](Value tile) { return elements(tile); }))
+    ;
+  auto contract =
+      LLVM::FastmathFlagsAttr::get(op->getContext(), LLVM::FastmathFlags::contract);
+  Values scaled = elements(form.tile);
+  for (auto [value, factor] : llvm::zip_equal(scaled, form.factors))
+    value = LLVM::FMulOp::create(builder, loc, value.getType(), value, factor, contract);
+  return scaled;
+}
+
 /// `sixteenths` of 16 elements by polynomials, evenly among the others, so that both pipes have
 /// work all the time. For one of third degree, the position of an exponent is how many octaves it
 /// is below the largest, as a part of all of them, saturated to 0 to 1, which costs nothing. What
 /// the exponent is multiplied with and what is added to it is part of the same instruction.
 void Emitter::emitExponentials(Operation *op, int64_t sixteenths) {
-  double scale = isa<math::ExpOp>(op) ? 1.4426950408889634 : 1.0;
+  double scale = exponentialScale(op).value_or(1.0);
   bool isPrecise =
       tile::TileDialect::PolynomialPreciseAttrHelper(op->getContext()).isAttrPresent(op);
   Type f32Type = builder.getF32Type();

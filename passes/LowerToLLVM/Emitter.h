@@ -130,7 +130,6 @@ private:
   mlir::Value emitScalarInteger(mlir::Operation *op, mlir::ValueRange operands);
   mlir::Value emitScalarFloat(mlir::Operation *op, mlir::ValueRange operands);
   mlir::Value emitCast(mlir::Operation *op, mlir::Value operand);
-  mlir::Value emitExactTanh(mlir::Value exponential, mlir::LLVM::FastmathFlagsAttr contract);
   mlir::Value emitDifference(mlir::Value a, mlir::Value b, mlir::LLVM::FastmathFlagsAttr contract);
   mlir::Value emitDivision(mlir::arith::DivFOp op, mlir::Value a, mlir::Value b);
   mlir::Value reduceAngle(mlir::Value x);
@@ -146,7 +145,10 @@ private:
   std::optional<MaskBits> packMask(mlir::Value mask, const MaskWord &word);
   bool emitMasked(mlir::arith::SelectOp select);
 
-  // Exponentials on the FMA pipes: EmitExponentials.cpp.
+  // Exponentials, also on the FMA pipes: EmitExponentials.cpp.
+  static std::optional<double> exponentialScale(mlir::Operation *op);
+  mlir::Value emitExponential(mlir::Operation *op, mlir::Value exponent);
+  Values scaledOperand(mlir::Operation *op, double scale);
   void emitExponentials(mlir::Operation *op, int64_t sixteenths);
   mlir::Value polynomialExp2(mlir::Value position);
   mlir::Value precisePolynomialExp2(mlir::Value exponent);

@@ -209,6 +209,11 @@ bool RegisterPressure::step(Operation &op, ValueSet &live, int64_t &peakSoFar) {
     peakSoFar = std::max(peakSoFar, registersOf(after));
     return false;
   }
+  // What has to do with scalars alone, as a load of a slope, may stand anywhere.
+  auto isTile = [](Type type) { return isa<RankedTensorType>(type); };
+  if (op.getNumRegions() == 0 && llvm::none_of(op.getOperandTypes(), isTile) &&
+      llvm::none_of(op.getResultTypes(), isTile))
+    return false;
   // Without a producer a thread loads elements where it works on them.
   bool isLoadedAsUsed = layout && loadsFromView(&op);
   return dot || (!op.hasTrait<OpTrait::Elementwise>() && !isa<BroadcastOp>(op) && !isLoadedAsUsed &&

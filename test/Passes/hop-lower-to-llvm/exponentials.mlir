@@ -1,0 +1,38 @@
+// RUN: tessera compile %s --kernel product --no-database --emit llvm -o - | FileCheck %s --check-prefix=PRODUCT
+// RUN: tessera compile %s --kernel shared --no-database --emit llvm -o - | FileCheck %s --check-prefix=SHARED
+
+// The machine's exponential has base 2. What its operand is multiplied with for that goes into the number that all elements are
+// multiplied with: one product each, also for tanh.
+// PRODUCT: %[[BASE:.*]] = llvm.mlir.constant(2.88539{{.*}} : f32)
+// PRODUCT: %[[FACTOR:.*]] = llvm.fmul %arg{{[0-9]+}}, %[[BASE]]
+// PRODUCT: %[[EXPONENT:.*]] = llvm.fmul %{{.*}}, %[[FACTOR]] {{.*}}<contract>
+// PRODUCT: llvm.intr.exp2(%[[EXPONENT]])
+// PRODUCT: rcp.approx.ftz.f
+tile.kernel @product(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[M, 64], f32>, %scale: f32) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %t = tile.load %x[%row, %c0] : !tile.view<[M, 64], f32> -> tensor<64x64xf32>
+  %f = tile.splat %scale : f32 -> tensor<64x64xf32>
+  %s = arith.mulf %t, %f : tensor<64x64xf32>
+  %e = math.tanh %s : tensor<64x64xf32>
+  tile.store %e, %y[%row, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}
+
+// A product that is wanted for itself is what the exponential takes.
+// SHARED: %[[SCALED:.*]] = llvm.fmul %{{.*}}, %arg{{[0-9]+}} {{.*}}<contract>
+// SHARED: %[[BASE:.*]] = llvm.mlir.constant(1.44269{{.*}} : f32)
+// SHARED: %[[EXPONENT:.*]] = llvm.fmul %[[SCALED]], %[[BASE]] {{.*}}<contract>
+// SHARED: %[[POWER:.*]] = llvm.intr.exp2(%[[EXPONENT]])
+// SHARED: llvm.fadd %[[SCALED]], %[[POWER]]
+tile.kernel @shared(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[M, 64], f32>, %scale: f32) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %t = tile.load %x[%row, %c0] : !tile.view<[M, 64], f32> -> tensor<64x64xf32>
+  %f = tile.splat %scale : f32 -> tensor<64x64xf32>
+  %s = arith.mulf %t, %f : tensor<64x64xf32>
+  %e = math.exp %s : tensor<64x64xf32>
+  %sum = arith.addf %s, %e : tensor<64x64xf32>
+  tile.store %sum, %y[%row, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}
