@@ -462,11 +462,11 @@ SmallVector<ScheduleAttr> ScheduleSearch::list(ScheduleAttr requested, size_t mo
       add(candidate, true, false);
     }
     add(candidate, false, false);
+    for (const Candidate &uneven : withUnevenConsumers(candidate, requested.getFields()))
+      add(uneven, true, true);
     if (isFirst)
       for (const Candidate &more : withMoreForProducer(candidate, requested.getFields()))
         add(more, true, true);
-    for (const Candidate &uneven : withUnevenConsumers(candidate, requested.getFields()))
-      add(uneven, true, true);
     return found.size() < most;
   });
   return found;
