@@ -148,8 +148,7 @@ Value Emitter::emitExponential(Operation *op, Value exponent) {
     return LLVM::FastmathFlagsAttr::get(op->getContext(), flags | LLVM::FastmathFlags::contract);
   };
   auto contract = flags(LLVM::FastmathFlags::none);
-  Value power =
-      LLVM::Exp2Op::create(builder, loc, type, exponent, flags(LLVM::FastmathFlags::afn));
+  Value power = LLVM::Exp2Op::create(builder, loc, type, exponent, flags(LLVM::FastmathFlags::afn));
   if (isa<math::ExpOp>(op))
     return power;
   // tanh is 1 - 2 / (exp(2x) + 1): exact at both ends, absolute error of a few 2^-24 between.
@@ -168,8 +167,7 @@ Emitter::Values Emitter::scaledOperand(Operation *op, double scale) {
   while (form.tile.getDefiningOp<arith::MulFOp>() &&
          form.takeIn([&](Value tile) { return elements(tile); }))
     ;
-  auto contract =
-      LLVM::FastmathFlagsAttr::get(op->getContext(), LLVM::FastmathFlags::contract);
+  auto contract = LLVM::FastmathFlagsAttr::get(op->getContext(), LLVM::FastmathFlags::contract);
   Values scaled = elements(form.tile);
   for (auto [value, factor] : llvm::zip_equal(scaled, form.factors))
     value = LLVM::FMulOp::create(builder, loc, value.getType(), value, factor, contract);
