@@ -42,15 +42,8 @@ LogicalResult Emitter::emitElementwise(Operation *op) {
     emitExponentials(op, share.getInt());
     return success();
   }
-  if (emitOfIndex(op))
+  if (emitOfIndex(op) || emitExponentialOfProduct(op))
     return success();
-  if (std::optional<double> scale = exponentialScale(op)) {
-    Values results = scaledOperand(op, *scale);
-    for (Value &value : results)
-      value = emitExponential(op, value);
-    bind(op->getResult(0), std::move(results));
-    return success();
-  }
 
   SmallVector<Values> operands;
   size_t count = 1;

@@ -159,19 +159,27 @@ Value Emitter::emitExponential(Operation *op, Value exponent) {
   return LLVM::FSubOp::create(builder, loc, type, f32(1.0), twice, contract);
 }
 
-/// The elements of the operand of `op` times `scale`, which uniform factors take in.
-Emitter::Values Emitter::scaledOperand(Operation *op, double scale) {
+/// Emits `op`, made of an exponential, where its operand is a product with uniform factors: these
+/// take in the scale. False where there is none.
+bool Emitter::emitExponentialOfProduct(Operation *op) {
+  std::optional<double> scale = exponentialScale(op);
+  if (!scale)
+    return false;
   Value operand = op->getOperand(0);
-  size_t size = elements(operand).size();
-  LinearForm form(builder, loc, operand, f32(scale), f32(0.0), size);
+  LinearForm form(builder, loc, operand, f32(*scale), f32(0.0), elements(operand).size());
   while (form.tile.getDefiningOp<arith::MulFOp>() &&
          form.takeIn([&](Value tile) { return elements(tile); }))
     ;
+  if (form.tile == operand)
+    return false;
   auto contract = LLVM::FastmathFlagsAttr::get(op->getContext(), LLVM::FastmathFlags::contract);
-  Values scaled = elements(form.tile);
-  for (auto [value, factor] : llvm::zip_equal(scaled, form.factors))
+  Values results = elements(form.tile);
+  for (auto [value, factor] : llvm::zip_equal(results, form.factors))
     value = LLVM::FMulOp::create(builder, loc, value.getType(), value, factor, contract);
-  return scaled;
+  for (Value &value : results)
+    value = emitExponential(op, value);
+  bind(op->getResult(0), std::move(results));
+  return true;
 }
 
 /// `sixteenths` of 16 elements by polynomials, evenly among the others, so that both pipes have

@@ -148,7 +148,7 @@ private:
   // Exponentials, also on the FMA pipes: EmitExponentials.cpp.
   static std::optional<double> exponentialScale(mlir::Operation *op);
   mlir::Value emitExponential(mlir::Operation *op, mlir::Value exponent);
-  Values scaledOperand(mlir::Operation *op, double scale);
+  bool emitExponentialOfProduct(mlir::Operation *op);
   void emitExponentials(mlir::Operation *op, int64_t sixteenths);
   mlir::Value polynomialExp2(mlir::Value position);
   mlir::Value precisePolynomialExp2(mlir::Value exponent);
