@@ -19,7 +19,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
-from tessera import Bundle, CompileError, Program, _compile, _gradient_kernels, _own, _variants  # noqa: E402
+from tessera import Bundle, CompileError, Program, _compile, _gradient_kernels, _imports, _own, _variants  # noqa: E402
 
 #: The database has none of them: shapes are short or few, and the model chooses for these.
 FEW_TILES = {"few-short", "few-medium", "few-long"}
@@ -78,7 +78,7 @@ def compile_bundle(source, request, names):
     text = pathlib.Path(source).read_bytes()
     assembler = {"ptxas": _compile.find_own_ptxas()}
     bundle = _compile.pack(_compile.compile_bundle(text, str(source), {**request, **assembler}, None))
-    whole = text + _compile.read_imports(text, str(source))
+    whole = _imports.read_whole(text, str(source))
     loaded = Bundle(bundle)
     values = _compile.to_texts({name: value for name, value in loaded.parameters.items() if name in names})
     key = _compile.make_own_key(whole, request)

@@ -8,13 +8,12 @@ import hashlib
 import json
 import operator
 import os
-import re
 import sys
 import threading
 from collections.abc import Callable, Mapping
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_void_p
 
-from . import _cache, _library, _own, _typing
+from . import _cache, _imports, _library, _own, _typing
 from ._errors import BundleError, CompileError, Diagnostic, LibraryError
 from ._kernel import Bundle, Kernel
 
@@ -340,28 +339,6 @@ def pack(text):
     return json.dumps(bundle, separators=(",", ":")).encode()
 
 
-# Strings, which may have what looks like a comment in them, and comments.
-_STRING_OR_COMMENT = re.compile(rb'("[^"\n]*")|//[^\n]*')
-_IMPORT = re.compile(rb'\$\s*import\s*"([^"\n]+)"')
-
-
-def read_imports(source, file_name):
-    """The texts of the files that a source imports from beside it, which decide what is compiled as much as its own. Those that
-    ship are in the compiler, and so its identity stands for them."""
-    texts, seen, ahead = [], set(), [(source, file_name)]
-    while ahead:
-        text, importer = ahead.pop()
-        for name in _IMPORT.findall(_STRING_OR_COMMENT.sub(rb"\1", text)):
-            path = os.path.realpath(os.path.join(os.path.dirname(importer), os.fsdecode(name)))
-            if path in seen or not os.path.isfile(path):
-                continue
-            seen.add(path)
-            with open(path, "rb") as file:
-                texts.append(file.read())
-            ahead.append((texts[-1], path))
-    return b"\0".join(texts)
-
-
 def _load(text):
     """The bundle of a text that was kept, None when there is none that can be used."""
     try:
@@ -378,14 +355,14 @@ def _find_bundle(places, key):
     return found
 
 
-def _make_key(identity, source):
-    return hashlib.sha256(json.dumps(identity).encode() + b"\0" + source).hexdigest()
+def _make_key(identity, whole):
+    return hashlib.sha256(json.dumps(identity).encode() + b"\0" + whole).hexdigest()
 
 
-def make_own_key(source, request):
+def make_own_key(whole, request):
     """The key of a bundle of the package itself, of a source with its imports: its compiler made it, with a ptxas that need
     not be here."""
-    return _make_key(["own", request], source)
+    return _make_key(["own", request], whole)
 
 
 def _find_class(path_or_source, request):
@@ -399,7 +376,7 @@ def _find_own(path_or_source, source, file_name, request):
     # Another compiler may make something else.
     if "TESSERA_LIBRARY" in os.environ or not _own.read_index(_cache.OWN_BUNDLES):
         return None
-    digest = _own.make_digest(source + read_imports(source, file_name))
+    digest = _own.make_digest(_imports.read_whole(source, file_name))
     entry = _own.find_entry(_cache.OWN_BUNDLES, digest, request, lambda: _find_class(path_or_source, request))
     if not entry:
         return None
@@ -536,18 +513,25 @@ def _find_or_compile(source, file_name, request, cache, on_diagnostic):
     request["alternatives"] = bool(request["alternatives"])
     # Neither the places of the compiler and ptxas nor their times: an image of a disk keeps its cache.
     tools = {"ptxas": assembler and assembler[1:3], "compiler": _compiler_identity()}
-    imported = read_imports(source, file_name)
-    key = _make_key([{**request, **tools}, _read_database(request["database"])], source + imported)
+    key = _make_compiled_key(source, file_name, request, tools)
     places = [*_cache.shipped_directories(), *([place] if place else [])]
     bundle = _find_bundle(places, key) if cache else None
     if bundle is None:
         _check_may_compile(file_name, places)
         text = pack(compile_bundle(source, file_name, request, on_diagnostic))
         bundle = Bundle(text)
+        # The compiler has read files that may have become others meanwhile.
+        if key != _make_compiled_key(source, file_name, request, tools):
+            return bundle
         if place:
             _cache.write(place, key, text)
     _remember(key, bundle)
     return bundle
+
+
+def _make_compiled_key(source, file_name, request, tools):
+    """The key of what is compiled now."""
+    return _make_key([{**request, **tools}, _read_database(request["database"])], _imports.read_whole(source, file_name))
 
 
 def kernel(name: str, **options: _typing.Any) -> Kernel:

@@ -9,7 +9,7 @@ import operator
 import os
 from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_void_p
 
-from . import _compile, _library, _typing
+from . import _compile, _imports, _library, _typing
 from ._errors import CompileError
 
 
@@ -169,10 +169,15 @@ def find_fact(name, path_or_source, details, find):
     """`find()`, a text that the compiler finds of a source and of `details`, data for JSON. Where another process has kept it
     this one need not open the compiler, which takes longer than all else that a kernel on disk takes."""
     source, file_name = _compile._read_source(path_or_source)
-    text = source + _compile.read_imports(source, file_name)
-    identity = name, details, text.decode(errors="surrogateescape")
+
+    def identify():
+        return name, details, _imports.read_whole(source, file_name).decode(errors="surrogateescape")
+
+    identity = identify()
     known = _compile.read_known(*identity)
     if known is None:
         known = find()
-        _compile.keep_known(known, *identity)
+        # The compiler has read files that may have become others meanwhile.
+        if identify() == identity:
+            _compile.keep_known(known, *identity)
     return known

@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.dirname(__file__))
 import fake_cuda
 
 import tessera
-from tessera import _cache, _compile, _library
+from tessera import _cache, _compile, _library, _program
 
 compiler = ctypes.CDLL(_library.find("libtessera.so"))
 SOURCE = fake_cuda.bundle().decode() + "\n"
@@ -249,6 +249,94 @@ class Keys(CacheCase):
         self.assertTrue(self.compiles(image="ptx"))
         compiler.fake_tessera_install_ptxas(b"/x/ptxas", b"12.9")
         self.assertFalse(self.compiles(image="ptx"))
+
+
+class Known(CacheCase):
+    """Whatever of what a kernel is known by becomes another one, the kernel is compiled again, and each is kept."""
+
+    def setUp(self):
+        super().setUp()
+        self.count, self.before_it_compiles = 0, lambda: None
+
+        def compile_bundle(*_):
+            self.count += 1
+            self.before_it_compiles()
+            return SOURCE.encode()
+
+        patch = unittest.mock.patch.object(_compile, "compile_bundle", compile_bundle)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def compiles(self, source=SOURCE, **options):
+        _compile._bundles.clear()
+        before = self.count
+        tessera.compile(source, **options)
+        return self.count > before
+
+    def compiles_once(self, source=SOURCE, **options):
+        self.assertTrue(self.compiles(source, **options), options)
+        self.assertFalse(self.compiles(source, **options), options)
+
+    def test_requests(self):
+        database = self.root / "database"
+        database.write_text("one")
+        requests = [
+            {}, {"N": 1}, {"N": 2}, {"M": 1}, {"N": True}, {"N": 1, "M": 1}, {"schedule": "stages=2"}, {"schedule": "stages=3"},
+            {"image": "ptx"}, {"gpu": "NVIDIA H200"}, {"shape": {"SQ": 64}}, {"shape": {"SQ": 65}}, {"shape": {"SK": 64}},
+            {"shape_class": "few-short"}, {"instrument": "timeline"}, {"alternatives": True}, {"database": False},
+            {"database": database}, {"kernel": "scale"},
+        ]  # fmt: skip
+        for request in requests:
+            self.compiles_once(**request)
+        for request in requests:
+            self.assertFalse(self.compiles(**request), request)
+        database.write_text("two")
+        self.compiles_once(database=database)
+        self.compiles_once(shape={"SQ": 64, "SK": 3})
+        self.assertFalse(self.compiles(shape={"SK": 3, "SQ": 64}))
+
+    def test_sources(self):
+        for source in ("a\n", "a\n\n", " a\n", "a\n\0"):
+            self.compiles_once(source)
+        # Texts of several files are not those of one.
+        path = self.root / "a.tile"
+        (self.root / "b").mkdir()
+        for name in ("c.tile", "d.tile", "b/c.tile", "attention.tile"):
+            path.write_text(f'// $import "none.tile"\n$import "{name}"')
+            self.compiles_once(path)
+            for text in ("", "x", "xx", f'$import "{name}"'):
+                (self.root / name).write_text(text)
+                self.compiles_once(path)
+            (self.root / name).unlink()
+            self.assertFalse(self.compiles(path))
+
+    def test_tools(self):
+        self.compiles_once()
+        with unittest.mock.patch.object(_compile, "_compiler_identity", lambda: "another"):
+            self.compiles_once()
+
+    def test_file_that_changes_meanwhile(self):
+        """What the compiler has read is not known then."""
+        path, imported = self.root / "a.tile", self.root / "b.tile"
+        path.write_text('$import "b.tile"')
+        imported.write_text("one")
+        self.before_it_compiles = lambda: imported.write_text(imported.read_text() + "x")
+        self.assertTrue(self.compiles(path))
+        self.before_it_compiles = lambda: None
+        imported.write_text("one")
+        self.compiles_once(path)
+
+    def test_facts(self):
+        """What the compiler has said of a source, without a bundle."""
+        found = []
+
+        def find(*identity):
+            return _program.find_fact(*identity, lambda: found.append(identity) or "said")
+
+        for identity in (("name", SOURCE, []), ("other", SOURCE, []), ("name", SOURCE + "\n", []), ("name", SOURCE, [{"D": 64}])):
+            self.assertEqual([find(*identity) for _ in range(2)], ["said", "said"])
+            self.assertEqual(found.pop(), identity)
+            self.assertEqual(found, [])
 
 
 class Places(CacheCase):

@@ -235,21 +235,6 @@ class TextTest(unittest.TestCase):
         text = T.Variant(mask=masks.window(64)).explain(D=64)
         self.assertIn("the mask leaves out iterations at both ends", text)
 
-    def test_imports_are_in_the_key(self):
-        with tempfile.TemporaryDirectory() as directory:
-            root = pathlib.Path(directory)
-            (root / "b").mkdir()
-            (root / "a.tile").write_text('$import "b/c.tile"  // "$import "d.tile"')
-            (root / "b" / "c.tile").write_text('$ import "../a.tile" $import "attention.tile"')
-            (root / "d.tile").write_text("other")
-            importer = str(root / "importer.tile")
-            texts = [(root / name).read_bytes() for name in ("a.tile", "b/c.tile")]
-            self.assertEqual(T._compile.read_imports(b'$import "a.tile"', importer), b"\0".join(texts))
-            # A file beside the source goes before one that ships.
-            self.assertEqual(T._compile.read_imports(b'$import "attention.tile"', importer), b"")
-            (root / "attention.tile").write_text("mine")
-            self.assertEqual(T._compile.read_imports(b'$import "attention.tile"', importer), b"mine")
-
     def test_another_process_asks_no_compiler(self):
         program = """if True:
             import tessera
