@@ -11,7 +11,7 @@
 # Environment    TESSERA_CHECK_ROUNDTRIP=1   tessera-opt also checks that its input survives printing and bytecode
 #                TESSERA_PTXAS=PATH          the assembler to try first
 #                TESSERA_NVDISASM=PATH       the disassembler to try first
-#                TESSERA_THOROUGH=1          all of Simulator/kernels, Codegen/tiles.py and combinations.py (docs/testing.md)
+#                TESSERA_THOROUGH=1          all of Simulator/kernels, Codegen/tiles.py, combinations.py, Torch/known.py (docs/testing.md)
 #                TESSERA_TORCH=PATH          the Python to try first for PyTorch
 #                TESSERA_JAX=PATH            the Python to try first for JAX
 #                TESSERA_PYGMENTS=PATH       the Python to try first for Pygments

@@ -14,7 +14,8 @@ from ._errors import BundleError, CompileError, DeviceError, Diagnostic, DriverE
 from ._explain import explain
 from ._kernel import Bundle, Choice, Kernel, load
 from ._program import Program
-from ._trace import TraceError, length
+from ._trace import TraceError
+from ._tracing import length
 from ._math import cos, exp, exp2, fast_tanh, floor, log, log2, maximum, minimum, rsqrt, sin, sqrt, tanh, where
 from ._variant import Mask, Variant
 from . import masks

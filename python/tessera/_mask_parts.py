@@ -1,6 +1,6 @@
 """A mask as two functions of a source: the part by places, and the part by what is loaded (@mask_by_data).
 
-Reads and writes the lines that `_trace` writes.
+Reads and writes the lines that `_tracing` writes.
 """
 
 import re

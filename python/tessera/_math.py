@@ -9,7 +9,8 @@ import operator
 from collections.abc import Callable
 
 from . import _typing
-from ._trace import FUNCTIONS, Value, binary, common, fail
+from ._operations import binary, common
+from ._trace import FUNCTIONS, Value, fail
 
 
 def _find_function(*values):

@@ -2,7 +2,7 @@
 
 from . import _variants
 from ._math import tanh
-from ._trace import length
+from ._tracing import length
 
 
 def make_slopes(slopes, softcap):

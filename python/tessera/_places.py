@@ -1,7 +1,7 @@
 """Where functions of scores and masks look at the batch and the head: what may be split over devices, or mapped over; and
 whose gradients are single sums.
 
-Reads the lines that `_trace` writes.
+Reads the lines that `_tracing` writes.
 """
 
 import functools

@@ -15,11 +15,22 @@ class TraceError(Error, TypeError):
     """A function does with a traced value what a kernel cannot; the message names the line."""
 
 
-class ConstantNeeded(BaseException):
-    """A function needs a captured number, by its index, while it is traced; none that catches exceptions catches it."""
+class Needed(BaseException):
+    """A function needs something while it is traced that is not known yet; none that catches exceptions catches it."""
+
+
+class ConstantNeeded(Needed):
+    """A captured number, by its index."""
 
     def __init__(self, index):
         self.index = index
+
+
+class AttributeNeeded(Needed):
+    """An attribute of a module, by their names."""
+
+    def __init__(self, module, name):
+        self.module, self.name = module, name
 
 
 _state = threading.local()
@@ -27,15 +38,22 @@ _state = threading.local()
 FUNCTIONS = {}
 
 
-def _place():
-    """File and line of the caller outside of this package, of torch and of JAX."""
+def is_own(module):
+    """Whether messages name no line of a module, by its name."""
+    return module.partition(".")[0] in ("tessera", "torch", "jax")
+
+
+def place():
+    """File and line of the caller outside of this package, of torch and of JAX; of the function where it has returned."""
     frame = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("tessera", "torch", "jax"):
+    while frame is not None and is_own(name := frame.f_globals.get("__name__", "")):
+        if name == "tessera._tracing" and getattr(_state.current, "here", ""):
+            return _state.current.here
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}: " if frame else ""
 
 
-def _stop(error):
+def stop(error):
     """Raises what ends a trace, also where the function catches it: what it does then is no answer."""
     traced = getattr(_state, "current", None)
     if isinstance(traced, Function):
@@ -44,7 +62,11 @@ def _stop(error):
 
 
 def fail(message):
-    _stop(TraceError(_place() + message))
+    stop(TraceError(place() + message))
+
+
+def _refuse_foreign():
+    fail("a traced value of another run, as a cache or a variable outside of the function keeps it: compute it in each run")
 
 
 # The first number that rounds to infinity.
@@ -57,10 +79,10 @@ _NARROWER = {("i64", "i32"): "arith.trunci", ("f32", "i32"): "arith.fptosi", ("f
 
 
 class Function:
-    """Collects the lines of one function of a source."""
+    """Collects the lines of one function of a source, in one run of that of Python; `here` is where it is defined."""
 
-    def __init__(self, arguments):
-        self.lines, self.known, self.arguments, self._count = [], {}, arguments, 0
+    def __init__(self, arguments, here):
+        self.lines, self.known, self.arguments, self.here, self._count = [], {}, arguments, here, 0
         #: The last exception that ends the trace.
         self.stopped = None
         #: Where Python asks for each line.
@@ -72,10 +94,12 @@ class Function:
 
     def emit(self, kind, text):
         """The value of an operation; equal operations are one."""
+        if getattr(_state, "current", None) is not self:
+            _refuse_foreign()
         if text not in self.known:
             value = Value(self, self.name(), kind)
             self.lines.append(f"  {value.name} = {text}")
-            self.places.append(_place())
+            self.places.append(place())
             self.known[text] = value
         return self.known[text]
 
@@ -99,10 +123,15 @@ class Function:
     def argument(self, name, kind):
         return self.emit(kind, f'tile.argument "{name}" : {kind}')
 
+    def length(self, dim):
+        """The extent of a dimension of the kernel."""
+        extent = self.emit("index", f'tile.dim "{dim}"')
+        return self.emit("i32", f"arith.index_cast {extent.name} : index to i32")
+
     def lift(self, value, wide=False):
         if isinstance(value, Value):
-            return value
-        if isinstance(value, (View, Refused)):
+            return value if value.function is self else _refuse_foreign()
+        if isinstance(value, Unusable):
             value.refuse()
         if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
             value = value.item()
@@ -130,99 +159,9 @@ class Function:
         return self.emit(kind, f"{operation} {value.name} : {value.kind} to {kind}")
 
 
-def common(a, b, function):
-    """Two values of one kind, that of the wider one."""
-    wide = any(isinstance(value, Value) and value.kind == "i64" for value in (a, b))
-    a, b = function.lift(a, wide), function.lift(b, wide)
-    kind = next(kind for kind in ("f32", "i64", "i32", "i1") if kind in (a.kind, b.kind))
-    return function.cast(a, kind), function.cast(b, kind), kind
-
-
-_ARITHMETIC = {
-    "add": ("arith.addf", "arith.addi"), "sub": ("arith.subf", "arith.subi"), "mul": ("arith.mulf", "arith.muli"),
-    "min": ("arith.minimumf", "arith.minsi"), "max": ("arith.maximumf", "arith.maxsi"),
-}  # fmt: skip
-# Of two conditions, as torch and JAX have it.
-_OF_CONDITIONS = {"add": "or", "max": "or", "mul": "and", "min": "and"}
-_COMPARISONS = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
-_LOGIC = {"and": "arith.andi", "or": "arith.ori", "xor": "arith.xori"}
-_SHIFTS = {"lshift": "arith.shli", "rshift": "arith.shrsi"}
-
-
-def binary(function, operation, a, b):
-    """The value of a binary operator of Python, of `min` or `max`; one of `a` and `b` is traced."""
-    if operation == "pow" and isinstance(a, Number):
-        a.need()  # Whether a power is an integer depends on its value.
-    if operation in ("floordiv", "mod", "pow", *_SHIFTS) and isinstance(b, Number) and not isinstance(a, Number):
-        b.need()  # By a constant these take a few instructions.
-    if all(isinstance(value, (Number, int, float)) for value in (a, b)):
-        return _combine(operation, a, b)
-    if operation == "pow":
-        from ._math import power
-
-        return power(function, a, b)
-    right = b
-    a, b, kind = common(a, b, function)
-    if operation in _LOGIC:
-        if kind == "f32":
-            fail("&, | and ^ combine conditions or integers; numbers are compared first, in parentheses")
-        return function.emit(kind, f"{_LOGIC[operation]} {a.name}, {b.name} : {kind}")
-    if operation in _COMPARISONS:
-        if kind == "f32":
-            predicate = "une" if operation == "ne" else "o" + operation
-            return function.emit("i1", f"arith.cmpf {predicate}, {a.name}, {b.name} : f32")
-        if kind == "i1" and operation not in ("eq", "ne"):
-            a, b, kind = function.cast(a, "i32"), function.cast(b, "i32"), "i32"
-        return function.emit("i1", f"arith.cmpi {_COMPARISONS[operation]}, {a.name}, {b.name} : {kind}")
-    if operation == "div":
-        a, b = function.cast(a, "f32"), function.cast(b, "f32")
-        return function.emit("f32", f"arith.divf {a.name}, {b.name} : f32")
-    if kind == "i1":
-        if operation not in _OF_CONDITIONS:
-            fail(f"{operation} of two conditions; combine them by &, | and ^, or make integers of them by where(condition, 1, 0)")
-        return function.emit("i1", f"{_LOGIC[_OF_CONDITIONS[operation]]} {a.name}, {b.name} : i1")
-    if kind == "f32" and operation in ("floordiv", "mod", *_SHIFTS):
-        fail("//, %, << and >> take integers; of numbers of f32 write the quotient by / ")
-    if operation in _SHIFTS:
-        return _shift(function, operation, a, b, kind, right)
-    if operation in ("floordiv", "mod"):
-        if not isinstance(right, Value) and right == 0:
-            fail("a division of integers by 0")
-        return _divide_integers(function, operation, a, b, kind)
-    return function.emit(kind, f"{_ARITHMETIC[operation][kind != 'f32']} {a.name}, {b.name} : {kind}")
-
-
-def _combine(operation, a, b):
-    """What the host computes of captured numbers and constants."""
-    number = a if isinstance(a, Number) else b
-    parts = [value.number if isinstance(value, Number) else ("constant", value) for value in (a, b)]
-    kinds = [
-        value.kind if isinstance(value, Number) else "i1" if isinstance(value, bool) else "i32" if isinstance(value, int) else "f32"
-        for value in (a, b)
-    ]
-    return number.make(_computed.find_kind(operation, kinds), (operation, *parts))
-
-
-def _shift(function, operation, a, b, kind, amount):
-    """A shift by as many places as there are or more leaves nothing but signs, and so does one backwards, as in torch."""
-    if isinstance(amount, Value):
-        a, b = function.cast(a, "i64"), function.cast(b, "i64")
-        inside, far = (b >= 0) & (b < 64), a >> 63 if operation == "rshift" else 0
-        near = function.emit("i64", f"{_SHIFTS[operation]} {a.name}, {(b & 63).name} : i64")
-        return FUNCTIONS["where"](inside, near, far)
-    if not 0 <= amount < int(kind[1:]):
-        fail(f"a shift of an integer of {kind[1:]} bits by {amount} places")
-    return function.emit(kind, f"{_SHIFTS[operation]} {a.name}, {b.name} : {kind}")
-
-
-def _divide_integers(function, operation, a, b, kind):
-    quotient = function.emit(kind, f"arith.floordivsi {a.name}, {b.name} : {kind}")
-    return quotient if operation == "floordiv" else a - quotient * b
-
-
 def _read_tensor(value):
     """A tensor that a function made itself is a constant; torch would ask for the same function again."""
-    if isinstance(value, (Value, View, Refused)) or not hasattr(value, "item"):
+    if isinstance(value, TRACED) or not hasattr(value, "item"):
         return value
     return value.item() if value.ndim == 0 else _state.current.lift(value)
 
@@ -238,6 +177,15 @@ def call(label, name, arguments, named):
         if isinstance(error, Error):
             raise
         fail(f"{label} of a traced value with these arguments: {error}")
+
+
+def _refuse_among(values):
+    """Refuses what a function of a framework got."""
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            _refuse_among(value)
+        if isinstance(value, Unusable):
+            value.refuse()
 
 
 def _list_functions():
@@ -318,6 +266,11 @@ class Value:
         operation = "math.absf" if self.kind == "f32" else "math.absi"
         return self.function.emit(self.kind, f"{operation} {self.name} : {self.kind}")
 
+    def __matmul__(self, _):
+        fail("@ of traced values, which are numbers: their product is *")
+
+    __rmatmul__ = __matmul__
+
     @property
     def device(self):
         return DEVICE
@@ -327,26 +280,6 @@ class Value:
         import torch  # which made the function that asks
 
         return {"f32": torch.float32, "i64": torch.int64, "i32": torch.int32, "i1": torch.bool}[self.kind]
-
-
-def _install(python, operation, reflected):
-    def forward(self, other):
-        return binary(self.function, operation, self, other)
-
-    def backward(self, other):
-        return binary(self.function, operation, other, self)
-
-    setattr(Value, f"__{python}__", forward)
-    if reflected:
-        setattr(Value, f"__r{python}__", backward)
-
-
-_OPERATORS = {"truediv": "div"}
-_OPERATORS |= {name: name for name in ("add", "sub", "mul", "floordiv", "mod", "pow", *_SHIFTS, *_LOGIC)}
-for _python, _operation in _OPERATORS.items():
-    _install(_python, _operation, True)
-for _operation in _COMPARISONS:
-    _install(_operation, _operation, False)
 
 
 class Late(Value):
@@ -378,7 +311,7 @@ class Number(Late):
         return self.function.argument(name, self.kind)
 
     def need(self, *_):
-        _stop(ConstantNeeded(_computed.find_index(self.number)))
+        stop(ConstantNeeded(_computed.find_index(self.number)))
 
     __bool__ = __index__ = __int__ = __float__ = __round__ = __trunc__ = __floor__ = __ceil__ = need
     __hash__ = __str__ = __repr__ = __format__ = __divmod__ = __rdivmod__ = need
@@ -391,139 +324,25 @@ class Number(Late):
         return {"f32": float, "i32": int, "i1": bool}[self.kind]
 
 
-def _refuse_among(values):
-    """Refuses what a function of torch got."""
-    for value in values:
-        if isinstance(value, (list, tuple)):
-            _refuse_among(value)
-        if isinstance(value, (View, Refused)):
-            value.refuse()
-
-
-class Refused:
-    """A captured object that no kernel takes; any use of it says why."""
-
-    def __init__(self, message):
-        self._message = message
+class Unusable:
+    """What no function computes with as it is."""
 
     def refuse(self, *_, **__):
-        fail(self._message)
-
-    __call__ = __iter__ = __len__ = __bool__ = __contains__ = refuse
+        """Says why."""
+        raise NotImplementedError
 
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        fail(self._message)
+        self.refuse()
 
     @classmethod
     def __torch_function__(cls, function, types, args=(), kwargs=None):
         _refuse_among((*args, *(kwargs or {}).values()))
-
-
-class View:
-    """An argument of the kernel whose elements a function takes by index."""
-
-    def __init__(self, function, name, dims, element="f32", label=None, places=(), reach=None):
-        self.function, self.name, self.dims, self.element, self._places = function, name, dims, element, places
-        #: The constants that are indices, by their places: lines of Python, and numbers of dimensions.
-        self.reach = {} if reach is None else reach
-        #: What the user calls it.
-        self.label = label or name
-
-    def refuse(self, *_, **__):
-        if self._places:
-            fail(f"the view '{self.label}' has {len(self.dims)} dimensions and is used with {len(self._places)} indices; a "
-                 "function computes with elements")  # fmt: skip
-        fail(f"the view '{self.label}' is used without an index; write {self.label}[...]")
-
-    __iter__ = __bool__ = __len__ = refuse
-
-    def __getattr__(self, name):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        fail(f"'{name}' of the view '{self.label}', of which a kernel takes elements: index it first")
-
-    @classmethod
-    def __torch_function__(cls, function, types, args=(), kwargs=None):
-        _refuse_among((*args, *(kwargs or {}).values()))
-
-    def __getitem__(self, indices):
-        indices = indices if isinstance(indices, tuple) else (indices,)
-        rank = len(self.dims) - len(self._places)
-        if len(indices) > rank:
-            fail(f"'{self.label}' has {len(self.dims)} dimensions ({', '.join(map(str, self.dims))}), got "
-                 f"{len(indices) + len(self._places)} indices")  # fmt: skip
-        places = (*self._places, *map(self._read_index, indices, range(len(self._places), len(self.dims))))
-        if len(indices) < rank:
-            return View(self.function, self.name, self.dims, self.element, self.label, places, self.reach)
-        return self._load(", ".join(places))
-
-    def _read_index(self, index, axis):
-        """The name of an index of a dimension; a negative constant counts from the end."""
-        if index is None or index is Ellipsis or isinstance(index, slice):
-            fail(f"an index of '{self.label}' is a slice, None or ...; a function takes one element, by integers")
-        function, value = self.function, self.function.lift(index)
-        if value.kind not in ("i32", "i64"):
-            fail(f"an index is an integer, got {value.kind}")
-        if isinstance(index, int) and not isinstance(index, Value):
-            self.reach[_place(), axis, index] = None
-            if index < 0:
-                value = self.extent(self.dims[axis]) + index
-        return function.emit("index", f"arith.index_cast {value.name} : {value.kind} to index").name
-
-    def extent(self, dim):
-        """The extent of a dimension."""
-        if isinstance(dim, int):
-            return self.function.constant(dim)
-        self._ask()  # The kernel has a dimension by the view.
-        return length_of(self.function, dim)
-
-    def _ask(self):
-        """(the view as an argument of the kernel, the type of its elements, its own)."""
-        element = _STORED.get(self.element, self.element)
-        kind = f"!tile.view<[{', '.join(map(str, self.dims))}], {element}>"
-        return self.function.argument(self.name, kind), element, kind
-
-    @property
-    def kind(self):
-        """The kind of an element as a value."""
-        return {"f16": "f32", "bf16": "f32", "i8": "i32"}.get(self.element, self.element)
-
-    @property
-    def shape(self):
-        return tuple(self.extent(dim) for dim in self.dims[len(self._places) :])
-
-    def size(self, dim=None):
-        return self.shape if dim is None else self.shape[dim]
-
-    def _load(self, places):
-        """An element as a value that is computed with."""
-        function, (view, stored, kind) = self.function, self._ask()
-        value = function.emit(stored, f"tile.load {view.name}[{places}] : {kind} -> {stored}")
-        if self.element in ("f16", "bf16"):
-            return function.emit("f32", f"arith.extf {value.name} : {stored} to f32")
-        if stored == "i8":
-            value = function.emit("i32", f"arith.extsi {value.name} : i8 to i32")
-        return value != 0 if self.element == "i1" else value
 
 
 #: What functions compute with in place of numbers and arrays.
-TRACED = (Value, View, Refused)
-
-
-def _install_refusals():
-    for python in (*_OPERATORS, *(f"r{name}" for name in _OPERATORS), *_COMPARISONS, "neg", "pos", "abs", "invert"):
-        for kind in (View, Refused):
-            setattr(kind, f"__{python}__", kind.refuse)
-    for kind in (View, Refused):
-        kind.__jax_array__ = property(kind.refuse)
-    Refused.__getitem__ = Refused.refuse
-
-
-_install_refusals()
-#: What a condition is in memory.
-_STORED = {"i1": "i8"}
+TRACED = (Value, Unusable)
 #: What values say as their device, which `to` takes.
 DEVICE = "traced"
 
@@ -531,78 +350,3 @@ DEVICE = "traced"
 def current():
     """The Function that is being traced."""
     return _state.current
-
-
-def length_of(function, dim):
-    extent = function.emit("index", f'tile.dim "{dim}"')
-    return function.emit("i32", f"arith.index_cast {extent.name} : index to i32")
-
-
-def length(name: str) -> _typing.Any:
-    """The extent of a dimension of the kernel: "SQ" queries, "SK" keys, "H" heads, "B" batches."""
-    where = getattr(_state, "current", None)
-    if not isinstance(where, Function):
-        if where is None:
-            raise TraceError("length() is for functions of scores and masks, while they are traced or evaluated")
-        return where[name]
-    return length_of(where, name)
-
-
-def evaluate(function, values, arguments, extents):
-    """The function on numbers or arrays, with the extents of the kernel's dimensions."""
-    _state.current = extents
-    try:
-        return function(*values, **arguments)
-    finally:
-        _state.current = None
-
-
-def _find_place(function):
-    """File and line where a function is defined."""
-    code = getattr(function, "__code_of__", None) or getattr(getattr(function, "function", function), "__code__", None)
-    return f"{code.co_filename}:{code.co_firstlineno}: " if code else ""
-
-
-_KINDS = {float: "f32", int: "i32"}
-
-
-def trace(name, function, parameters, result, declared):
-    """(lines of `func.func @name`, where Python asks for each): parameters are (name, kind), `declared` arguments name: float,
-    int or dimensions."""
-    traced = _trace_once(name, function, parameters, result, declared)
-    # A kernel has what one run of the function says. What another run says otherwise is drawn, counted or read from a clock.
-    if _trace_once(name, function, parameters, result, declared) != traced:
-        raise TraceError(f"{_find_place(function)}the {name} says something else each time that it runs, as with random numbers; "
-                         "make these outside of it and give them as arguments or tensors")  # fmt: skip
-    return traced
-
-
-def _trace_once(name, function, parameters, result, declared):
-    body = Function(declared)
-    values = [Value(body, f"%{parameter}", kind) for parameter, kind in parameters]
-    given = {
-        argument: body.argument(argument, _KINDS[kind]) if kind in (float, int) else View(body, argument, kind)
-        for argument, kind in declared.items()
-    }
-    _state.current = body
-    try:
-        value = body.lift(function(*values, **given))
-        value.name  # A value that is emitted late is one of this function.
-    except RecursionError:
-        raise TraceError(f"{_find_place(function)}the {name} calls a function that calls itself without end") from None
-    except Exception:
-        # JAX says in words of its own that a traced value refused what it did.
-        if body.stopped is None:
-            raise
-    finally:
-        _state.current = None
-    if body.stopped is not None:
-        raise body.stopped from None
-    if result == "i1" and value.kind != "i1":
-        raise TraceError(f"{_find_place(function)}the mask gives a {value.kind}; a mask is a condition, as a comparison gives "
-                         "it")  # fmt: skip
-    value = body.cast(value, result)
-    signature = ", ".join(f"%{parameter}: {kind}" for parameter, kind in parameters)
-    lines = [f"func.func @{name}({signature}) -> {result} {{", *body.lines, f"  func.return {value.name} : {result}", "}"]
-    here = _find_place(function)
-    return lines, [here, *body.places, *[here] * (len(lines) - len(body.places) - 1)]

@@ -6,7 +6,7 @@ import re
 import types
 from collections.abc import Callable, Mapping, Sequence
 
-from . import _compile, _explain, _mask_parts, _trace, _typing
+from . import _compile, _explain, _mask_parts, _trace, _tracing, _typing
 from ._errors import CompileError
 from ._kernel import Kernel
 from ._program import Program, find_fact
@@ -248,9 +248,12 @@ class Variant:
         self.score, self.mask, self.sink, self._picture = score, mask, sink, None
         self.arguments = _merge(arguments, mask.arguments if isinstance(mask, Mask) else {})
         _check_arguments(self.arguments)
+        parts = self._trace_functions()
+        self._traced = [lines for lines, _ in parts]
+        learned = "\n".join(line for lines, _ in parts[self.mask is not None :] for line in lines)
         #: The names of views with whose elements the score or the sink computes, so that they may have gradients.
-        self.learnable: tuple[str, ...] = ()
-        parts = self._write_functions()
+        self.learnable: tuple[str, ...] = tuple(dict.fromkeys(_FLOAT_VIEW.findall(learned)))
+        self._of_mask = parts[0][0] if self.mask is not None else []
         functions, places = _join(parts)
         settings = ""
         if self._takes_list(visits, functions):
@@ -277,19 +280,16 @@ class Variant:
             return function.arguments
         return {name: kind for name, kind in self.arguments.items() if _takes(function, name)}
 
-    def _write_functions(self):
+    def _trace_functions(self):
         """(lines, where Python asks for each) of each function, the mask first."""
         parts = []
         if self.mask is not None:
-            parts.append(_trace.trace("mask", self.mask, _PLACE, "i1", self._arguments_of(self.mask)))
+            parts.append(_tracing.trace("mask", self.mask, _PLACE, "i1", self._arguments_of(self.mask)))
         if self.score is not None:
             parameters = (("s", "f32"), *_PLACE)
-            parts.append(_trace.trace("score", self.score, parameters, "f32", self._arguments_of(self.score)))
+            parts.append(_tracing.trace("score", self.score, parameters, "f32", self._arguments_of(self.score)))
         if self.sink is not None:
-            parts.append(_trace.trace("sink", self.sink, _PLACE[:2], "f32", self._arguments_of(self.sink)))
-        learned = "\n".join(line for lines, _ in parts[self.mask is not None :] for line in lines)
-        self.learnable = tuple(dict.fromkeys(_FLOAT_VIEW.findall(learned)))
-        self._of_mask = parts[0][0] if self.mask is not None else []
+            parts.append(_tracing.trace("sink", self.sink, _PLACE[:2], "f32", self._arguments_of(self.sink)))
         return parts
 
     def _takes_list(self, visits, functions):
@@ -395,8 +395,12 @@ class Variant:
     def reference(
         self, q: _typing.Any, k: _typing.Any, v: _typing.Any, scale: float, **given: _typing.Any
     ) -> tuple[_typing.Any, _typing.Any]:
-        """(o, lse) by definition, in the precision of numpy's float64, of arrays [B, H, S, D]."""
+        """(o, lse) by definition, in the precision of numpy's float64, of arrays [B, H, S, D]. Raises TraceError where the functions
+        say something else than when the variant was made, of which its source is."""
         import numpy
+
+        if [lines for lines, _ in self._trace_functions()] != self._traced:
+            raise _trace.TraceError("the functions say something else than when the variant was made: make another one")
 
         q, k, v = (numpy.asarray(x, dtype=numpy.float64) for x in (q, k, v))
         group = q.shape[1] // k.shape[1]
@@ -408,7 +412,7 @@ class Variant:
 
         def apply(function, *values):
             arguments = {name: given[name] for name in self._arguments_of(function)}
-            return _trace.evaluate(function, values, arguments, extents)
+            return _tracing.evaluate(function, values, arguments, extents)
 
         if self.score is not None:
             scores = apply(self.score, scores, *place)

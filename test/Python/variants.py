@@ -2,6 +2,7 @@
 """Functions of scores and masks in Python: traced, as a source, and as the interpreter runs it."""
 
 import ctypes
+import functools
 import itertools
 import math
 import os
@@ -16,7 +17,7 @@ import unittest
 import unittest.mock
 
 import tessera
-from tessera import _gradient_kernels, _library, _places, _trace, _variants, masks
+from tessera import _gradient_kernels, _library, _places, _trace, _variants, _views, masks
 from tessera._program import Program
 
 T = tessera
@@ -303,7 +304,7 @@ class VisitsTest(unittest.TestCase):
         """Comparisons with integers that are loaded for each query bound the blocks, and tiles leave registers for them."""
 
         def packed(b, h, q, k):
-            starts = _trace.View(_trace.current(), "starts", ("SK",), "i32")
+            starts = _views.View(_trace.current(), "starts", ("SK",), "i32")
             return (starts[q] <= k) & (k <= q)
 
         self.assertEqual(self.form(packed), "interval")
@@ -316,7 +317,7 @@ class VisitsTest(unittest.TestCase):
 
         def biased(element):
             def score(s, b, h, q, k):
-                return s + _trace.View(_trace.current(), "bias", ("H", "SQ", "SK"), element)[h, q, k]
+                return s + _views.View(_trace.current(), "bias", ("H", "SQ", "SK"), element)[h, q, k]
 
             return T.Variant(score=score, mask=masks.causal)
 
@@ -361,6 +362,43 @@ class RefusalTest(unittest.TestCase):
         self.refuse("//, %, << and >> take integers", lambda s, b, h, q, k: s // 2)
         self.refuse("&, | and ^ combine conditions", lambda s, b, h, q, k: s & q)
         self.refuse("gives a i32; a mask is a condition", mask=lambda b, h, q, k: q - k)
+
+    def test_runs(self):
+        """A traced value belongs to one run of one function; each run says the same."""
+        kept, signs = [], itertools.cycle([1, -1])
+
+        @functools.lru_cache(maxsize=None)
+        def ahead():
+            return T.length("SK") - T.length("SQ")
+
+        def keep(s, b, h, q, k):
+            kept.append(T.exp(s))
+            return s
+
+        def nested(s, b, h, q, k):
+            return s + len(T.Variant(lambda s, b, h, q, k: s * 2).learnable) + T.length("SK")
+
+        another = "a traced value of another run"
+        for _ in range(2):
+            self.refuse(another, lambda s, b, h, q, k: s + ahead())
+        self.refuse(another, lambda s, b, h, q, k: s - (abs((q - k) * (q - k) * 3) + ahead()) * 0.001)
+        self.refuse(another, mask=lambda b, h, q, k: k <= q + ahead())
+        T.Variant(keep)
+        self.refuse(another, lambda s, b, h, q, k: kept[0])
+        self.refuse(another, lambda s, b, h, q, k: T.tanh(kept[0]))
+        self.refuse(another, lambda s, b, h, q, k: T.where(q > k, s, kept[0]))
+        with self.assertRaisesRegex(T.TraceError, f"variants.py:[0-9]+: {another}"):
+            kept[0] + 1
+        self.refuse("the score says something else each time", lambda s, b, h, q, k: s * next(signs))
+        T.Variant(nested)
+
+    def test_exceptions(self):
+        """What Python refuses has the line too."""
+        self.refuse("@ of traced values, which are numbers", lambda s, b, h, q, k: s + q @ k)
+        self.refuse("a NoneType meets a traced value", lambda s, b, h, q, k: None + s)
+        self.refuse("TypeError: unsupported operand type(s) for divmod()", lambda s, b, h, q, k: divmod(s, 2)[0])
+        self.refuse("IndexError: list index out of range", lambda s, b, h, q, k: s + [1][q is not None])
+        self.refuse("KeyError: 'a'", lambda s, b, h, q, k: s + {}["a"])
 
     def test_arguments(self):
         self.refuse("is used without an index", lambda s, b, h, q, k, x: s + x, x=("H",))

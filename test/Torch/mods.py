@@ -3,6 +3,7 @@
 
 import functools
 import math
+import time
 import unittest
 import unittest.mock
 from collections.abc import Iterable
@@ -125,14 +126,16 @@ class Captured(Cases):
         self.check(mask_mod=flex.and_masks(lambda b, h, q, k: q >= k - width, flex.or_masks(lambda b, h, q, k: k % 3 > 0)))
 
     def test_other_places(self):
-        """Functions that call each other, attributes of functions, namedtuples, imports of libraries."""
+        """Functions that call each other, attributes of functions and modules, namedtuples, imports."""
         named, shape = Named(0.5, TABLE), TABLE.shape
 
         def imports(s, b, h, q, k):
             import math
+
+            from problems import D as width
             from torch import tanh
 
-            return tanh(s) * math.pi
+            return tanh(s) * math.pi + k / width
 
         self.check(lambda s, b, h, q, k: halve(s, 3))
         self.check(functools.partial(lambda times, s, b, h, q, k: shrink(halve(s, times), 1), 2))
@@ -140,6 +143,10 @@ class Captured(Cases):
         self.check(lambda s, b, h, q, k: s * named.factor + named.table[h])
         self.check(lambda s, b, h, q, k: s * shape[0] + len(shape))
         self.check(imports)
+        self.check(mask_mod=lambda b, h, q, k: q < problems.D - 50)
+        with unittest.mock.patch.object(problems, "D", torch.tensor(13)):
+            self.check(mask_mod=lambda b, h, q, k: (q < problems.D) & hasattr(problems, "D"))
+        self.check(lambda s, b, h, q, k: (lambda xp, x: getattr(xp, "tanh")(x) + hasattr(xp, "none"))(torch, s))
         for tuned.factor in (0.5, 2.0):
             self.check(tuned)
 
@@ -463,7 +470,6 @@ class Refusals(Cases):
         self.refuse("'sum' of the view 'plain'", lambda s, b, h, q, k: s + plain.sum())
         self.refuse("'CONFIG' is a Config, whose parts may change", mask_mod=lambda b, h, q, k: q < CONFIG.width)
         self.refuse("'Config' is a type, whose parts", mask_mod=lambda b, h, q, k: q < Config.width)
-        self.refuse("'problems' is a module, whose parts", mask_mod=lambda b, h, q, k: q < problems.D)
         self.refuse("'score_mod' is a method, whose parts", CONFIG.bend)
         self.refuse("the score calls a function that calls itself without end", lambda s, b, h, q, k: recursive(s))
         self.refuse("'prefix' is a Mask with arguments", mask_mod=self.make_prefix())
@@ -474,28 +480,68 @@ class Refusals(Cases):
 
     def test_hidden(self):
         """Values that a function would find where nothing sees them."""
-        count = 0
+        get, Sum = {"a": 2}.get, type("Sum", (Named,), {"__mul__": lambda self, x: x * CAP})
+        sum_of_two = Sum(0.5, TABLE)
 
         def imports(s, b, h, q, k):
-            import problems
+            import no_module_of_this_name
 
-            return s * problems.D
+            return s * no_module_of_this_name.x
+
+        self.refuse("imports 'no_module_of_this_name' where it runs, which is no module", imports)
+        self.refuse("asks for 'globals'", lambda s, b, h, q, k: s * globals()["CAP"])
+        self.refuse("asks for 'eval'", lambda s, b, h, q, k: s * eval("CAP"))
+        self.refuse("asks for 'open'", lambda s, b, h, q, k: s * len(open(__file__).read()))
+        self.refuse("asks for '__globals__'", lambda s, b, h, q, k: s * cap.__globals__["CAP"])
+        self.refuse("'Config' is a type, whose parts", lambda s, b, h, q, k: s if isinstance(s, Config) else s * 2)
+        self.refuse("asks for 'is_tensor'", lambda s, b, h, q, k: s if torch.is_tensor(s) else s * 2)
+        self.refuse("asks for 'type'.*use isinstance", lambda s, b, h, q, k: s if type(CAP) is float else s * 2)
+        self.refuse("isinstance of a traced value and Tensor", lambda s, b, h, q, k: s if isinstance(s, torch.Tensor) else 0)
+        self.refuse("'get' is a method of a dict, whose parts may change", lambda s, b, h, q, k: s * get("a"))
+        self.refuse("'sum_of_two' is a Sum, whose parts may change", lambda s, b, h, q, k: sum_of_two * s)
+        self.refuse("'time' is a function of 'time', whose results may change", lambda s, b, h, q, k: s * (time.time() // 1e6))
+        self.check(lambda s, b, h, q, k: s if isinstance(s, (int, float)) else s * 2)
+
+    def test_changes(self):
+        """A function runs once for all calls: what it changes outside of itself would stay as it is then."""
+        count, factors = 0, [1.0, 2.0]
 
         def count_calls(s, b, h, q, k):
             nonlocal count
             count += 1
             return s * count
 
-        self.refuse("'imports' .* imports 'problems' where it runs", imports)
-        self.refuse("assigns 'count' outside of itself", count_calls)
-        self.refuse("asks for 'globals'", lambda s, b, h, q, k: s * globals()["CAP"])
-        self.refuse("asks for 'eval'", lambda s, b, h, q, k: s * eval("CAP"))
-        self.refuse("asks for '__globals__'", lambda s, b, h, q, k: s * cap.__globals__["CAP"])
-        self.refuse("'Config' is a type, whose parts", lambda s, b, h, q, k: s if isinstance(s, Config) else s * 2)
-        self.refuse("asks for 'is_tensor'", lambda s, b, h, q, k: s if torch.is_tensor(s) else s * 2)
-        self.refuse("asks for 'type'.*use isinstance", lambda s, b, h, q, k: s if type(CAP) is float else s * 2)
-        self.refuse("isinstance of a traced value and Tensor", lambda s, b, h, q, k: s if isinstance(s, torch.Tensor) else 0)
-        self.check(lambda s, b, h, q, k: s if isinstance(s, (int, float)) else s * 2)
+        def flip(s, b, h, q, k):
+            factors[0] = -factors[0]
+            return s * factors[0]
+
+        def assign(s, b, h, q, k):
+            global CAP
+            CAP = 3
+            return s * CAP
+
+        def count_in_attribute(s, b, h, q, k):
+            tuned.factor = 3
+            return s * tuned.factor
+
+        tuned.factor = 2
+        self.refuse("'count_calls' .* assigns 'count' outside of itself", count_calls)
+        self.refuse("changes a list outside of itself", flip)
+        self.refuse("changes a list outside of itself", lambda s, b, h, q, k: s + (factors.append(1.0) or len(factors)))
+        self.refuse("assigns 'CAP' outside of itself", assign)
+        self.refuse("assigns 'factor' outside of itself", count_in_attribute)
+
+        def count_within(s, b, h, q, k):
+            n = 0
+
+            def add():
+                nonlocal n
+                n += 1
+                return n
+
+            return s * add() * add()
+
+        self.check(count_within)
 
     def make_prefix(self):
         prefix = masks.prefix

@@ -56,7 +56,7 @@ def _describe_masks(q, v, left, right, softcap, alibi):
     bounds = tuple(_variants.UNLIMITED if bound is None else int(bound) for bound in (left, right))
     fields = {
         "variant": text, "extras": extras, "gradient_extras": gradient_extras,
-        "numbers": (softcap,) if "f" in extras else (), "integers": bounds if "i" in extras else (),
+        "numbers": _call.pack((softcap,) if "f" in extras else ()), "integers": bounds if "i" in extras else (),
     }  # fmt: skip
     return (fields, []) if alibi is None else ({**fields, "names": ("alibi",), "places": (("h",),)}, [alibi])
 

@@ -118,8 +118,7 @@ class BlockMask:
         fields, views = _functions.describe(
             self._source, self._views, self._numbers, self._integers, self._labels, (), {"b": batch, "h": heads}, order
         )
-        arrays = {"numbers": np.array(fields["numbers"], np.float32), "integers": np.array(fields["integers"], np.int32)}
-        arrays = {name: array for name, array in arrays.items() if array.size}
+        arrays = _call.make_arrays(fields["numbers"], fields["integers"])
         anchor = jnp.zeros((1, 1, 1, _variants.WIDTHS[0]), jnp.bfloat16)
         made = jax.ffi.ffi_call(_call.LISTS, results)(
             anchor, *views, variant=_call.name_lister(self._source, lists), layout="BHSD", extras=fields["extras"],

@@ -108,6 +108,17 @@ def register() -> ctypes.CDLL:
     return library
 
 
+def pack(numbers):
+    """Numbers as a Call has them."""
+    return tuple(np.float32(number).tobytes() for number in numbers)
+
+
+def make_arrays(numbers, integers):
+    """The attributes of a custom call that has numbers and integers. XLA has no arrays of nothing."""
+    arrays = {"numbers": np.frombuffer(b"".join(numbers), np.float32), "integers": np.array(integers, np.int32)}
+    return {name: array for name, array in arrays.items() if array.size}
+
+
 class Call(NamedTuple):
     """What a call computes, besides its tensors: constants of a program."""
 
@@ -120,8 +131,9 @@ class Call(NamedTuple):
     #: What kernels take after the scale, forward and of gradients, as tessera-c/Xla.h says.
     extras: str
     gradient_extras: str
-    numbers: tuple = ()
-    integers: tuple = ()
+    #: The bits of each, by which zeros of either sign are two.
+    numbers: tuple[bytes, ...] = ()
+    integers: tuple[int, ...] = ()
     #: Names of views, for messages, and what indexes their dimensions: "b", "h" or None.
     names: tuple = ()
     places: tuple = ()
@@ -191,9 +203,7 @@ class _Op:
         sums = [jnp.zeros(tensors[place].shape, jnp.float32) for place in self.learned]
         aliases = {len(tensors) + i: len(results) + i for i in range(len(sums))}
         results += [jax.ShapeDtypeStruct(sum.shape, sum.dtype) for sum in sums]
-        # XLA has no arrays of nothing.
-        arrays = {"numbers": np.array(self.call.numbers, np.float32), "integers": np.array(self.call.integers, np.int32)}
-        arrays = {name: array for name, array in arrays.items() if array.size}
+        arrays = make_arrays(self.call.numbers, self.call.integers)
         return tuple(
             jax.ffi.ffi_call(self.target, results, input_output_aliases=aliases)(
                 *tensors, *sums, variant=self.variant, layout=self.call.layout, scale=self.call.scale, extras=self.extras, **arrays

@@ -10,7 +10,7 @@ from .. import _block_lists, _captured, _computed, _gradient_kernels, _kernel, _
 from .._program import Program, find_fact
 from .._trace import TraceError
 from .._variant import keeps_lists
-from . import _numpy
+from . import _call, _numpy
 
 
 def to_array(value):
@@ -127,7 +127,7 @@ def describe(source, views, numbers, integers, labels, learnable, extents, order
         for kind, given in (("f32", numbers), ("i32", integers))
     }
     fields = {
-        "variant": source, "extras": extras, "gradient_extras": extras, "numbers": scalars["f32"], "integers": scalars["i32"],
+        "variant": source, "extras": extras, "gradient_extras": extras, "numbers": _call.pack(scalars["f32"]), "integers": scalars["i32"],
         "names": tuple(labels[name] for name in asked), "places": tuple(places), "free": frozenset(free),
         "order": tuple(order), "learnable": tuple(learnable),
     }  # fmt: skip

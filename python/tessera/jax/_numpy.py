@@ -1,6 +1,7 @@
 """jax.numpy as functions of scores and masks see it: of traced values its functions are those of kernels."""
 
-import jax
+import functools
+
 import jax.numpy as jnp
 
 from .. import _trace
@@ -22,34 +23,14 @@ class _Function:
         return _trace.call(f"jax.numpy.{self._name}", _NAMES.get(self._name, self._name), arguments, named)
 
 
-class _Numpy:
-    def __getattr__(self, name):
-        value = getattr(jnp, name)
-        if callable(value) and not isinstance(value, type):
-            value = _Function(name, value)
-        setattr(self, name, value)
-        return value
-
-
-class _Jax:
-    numpy = _Numpy()
-
-    def __getattr__(self, name):
-        return getattr(jax, name)
-
-
-_JAX = _Jax()
 #: The types of what `convert` gives.
-TYPES = (_Function, _Numpy, _Jax)
+TYPES = (_Function,)
+_make_function = functools.lru_cache(maxsize=None)(_Function)
 
 
 def convert(value):
-    """What takes the place of jax, of jax.numpy and of its functions; other values stay."""
-    if value is jax:
-        return _JAX
-    if value is jnp:
-        return _JAX.numpy
+    """What takes the place of a function of jax.numpy; other values stay."""
     name = getattr(value, "__name__", None) if callable(value) and not isinstance(value, type) else None
     if isinstance(name, str) and getattr(jnp, name, None) is value:
-        return getattr(_JAX.numpy, name)
+        return _make_function(name, value)
     return value

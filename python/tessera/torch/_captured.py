@@ -9,7 +9,7 @@ from . import _op
 
 
 class _Found(_captured.Found):
-    tensors, constants = torch.Tensor, (torch.dtype, torch.device)
+    tensors, constants, sequences = torch.Tensor, (torch.dtype, torch.device), (tuple, list, torch.Size)
     elements = {getattr(torch, name): element for name, element in _captured.ELEMENTS.items()}
 
     def __init__(self, device):
@@ -26,13 +26,13 @@ class _Found(_captured.Found):
     def is_compiling(self):
         return torch.compiler.is_compiling()
 
-    def list_globals(self, code):
-        return _list_globals(code)
+    def compute(self, function, *values):
+        return _compute(function, *values)
 
 
 @_op.mark_constant
-def _list_globals(code):
-    return " ".join(_captured.find_globals(code))
+def _compute(function, *values):
+    return function(*values)
 
 
 @_op.mark_constant
@@ -53,14 +53,18 @@ def find_global_tensors(device, mask_mod, mask_args):
 
 
 def _walk_globals(part):
-    """`part` is a description of a function, or a tuple with some."""
+    """`part` is a description of a function or a module, or a tuple with some."""
     if not isinstance(part, tuple):
         return
+    own, attributes = None, ()
     if part[:1] == ("function",):
-        _, _, module, _, _, _, _, outer, _ = part
-        for name, value in outer:
-            if value[0] == "view":
-                yield sys.modules[module], name, value[1]
+        attributes = part[7]
+        own = next((value[1] for name, value in attributes if name == "__name__"), None)
+    if part[:1] == ("module",):
+        _, own, attributes = part
+    for name, value in attributes if own in sys.modules else ():
+        if value is not None and value[0] == "view":
+            yield sys.modules[own], name, value[1]
     for inner in part:
         yield from _walk_globals(inner)
 
