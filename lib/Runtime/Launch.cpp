@@ -3,7 +3,6 @@
 #include "lib/Runtime/Launch.h"
 
 #include "lib/Runtime/Error.h"
-#include "lib/Runtime/Sequence.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -163,19 +162,21 @@ public:
       : plan(std::move(plan)), kernel(this->plan->getKernel()), block(kernel) {}
 
   bool isEmpty() const { return plan->isEmpty(); }
-  llvm::Error prepare(const Place &place, Stream stream, llvm::ArrayRef<Argument> arguments) {
+  /// `graph` is what the stream captures, or null.
+  llvm::Error prepare(const Place &place, Stream stream, Graph graph,
+                      llvm::ArrayRef<Argument> arguments) {
     block.setBytes(plan->getParameters());
     for (const LaunchParameter *parameter : plan->getParametersOfLaunch())
       block.fillValue(*parameter, arguments);
     if (llvm::Error error = fillTensorMaps(place, arguments))
       return error;
-    return fillWorkspaces(place, stream);
+    return fillWorkspaces(place, stream, graph);
   }
   llvm::Error queue(const Place &place, Stream stream);
 
 private:
   llvm::Error fillTensorMaps(const Place &place, llvm::ArrayRef<Argument> arguments);
-  llvm::Error fillWorkspaces(const Place &place, Stream stream);
+  llvm::Error fillWorkspaces(const Place &place, Stream stream, Graph graph);
 
   std::shared_ptr<const LaunchPlan> plan;
   const KernelInfo &kernel;
@@ -200,26 +201,23 @@ llvm::Error Kernel::KernelLaunch::fillTensorMaps(const Place &place,
   return llvm::Error::success();
 }
 
-llvm::Error Kernel::KernelLaunch::fillWorkspaces(const Place &place, Stream stream) {
-  llvm::Expected<Graph> graph = findCapturedGraph(place.driver, stream);
-  if (!graph)
-    return graph.takeError();
+llvm::Error Kernel::KernelLaunch::fillWorkspaces(const Place &place, Stream stream, Graph graph) {
   LoadedKernel &loaded = place.module.getKernel(plan->getIndex());
   WorkspaceRequest request{kernel, plan->getWorkspaceBytes(), /*zeroed=*/true};
   DevicePointer ofGraph = 0, ofStream = 0;
-  if (*graph)
+  if (graph)
     if (llvm::Error error =
-            place.module.retainInGraph(*graph, request, loaded.workspaces).moveInto(ofGraph))
+            place.module.retainInGraph(graph, request, loaded.workspaces).moveInto(ofGraph))
       return error;
   // Timelines are read by stream, so captured launches record where others of their stream do.
-  if (*graph ? kernel.timelineBytes : request.bytes) {
+  if (graph ? kernel.timelineBytes : request.bytes) {
     std::lock_guard<std::mutex> lock(loaded.mutex);
     if (llvm::Error error =
             loaded.workspaces.resolve(place.driver, request, stream).moveInto(ofStream))
       return error;
   }
   for (const LaunchParameter *parameter : plan->getParametersOfLaunch())
-    block.setWorkspace(*parameter, *graph ? ofGraph : ofStream, ofStream);
+    block.setWorkspace(*parameter, graph ? ofGraph : ofStream, ofStream);
   return llvm::Error::success();
 }
 
@@ -327,66 +325,56 @@ llvm::Expected<unsigned> Kernel::getCapacity(int device) {
 }
 
 llvm::Expected<uint64_t> Kernel::getWorkspaceBytes(llvm::ArrayRef<Argument> arguments) const {
-  if (chooser)
-    return getAlternative(chooser->choose(arguments)).getWorkspaceBytes(arguments);
-  if (const SequenceInfo *sequence = getSequenceInfo()) {
-    SequencePlan plan(*sequence);
-    if (llvm::Error error = plan.resolve(arguments))
-      return error;
-    return plan.getBytes();
-  }
-  DimValues dims;
-  if (llvm::Error error = checkArguments(*getKernelInfo(), arguments, dims))
-    return error;
-  return 0;
+  llvm::Expected<std::shared_ptr<const CallPlan>> found = plan(arguments);
+  if (!found)
+    return found.takeError();
+  return (*found)->getLentBytes();
 }
 
-/// The plan of a launch of a kernel, or of that which a choice takes. Addresses are checked but for
-/// what they share.
-llvm::Expected<std::shared_ptr<const LaunchPlan>>
-Kernel::findPlan(llvm::ArrayRef<Argument> arguments) {
+llvm::Expected<std::shared_ptr<const CallPlan>>
+Kernel::plan(llvm::ArrayRef<Argument> arguments) const {
   std::optional<uint64_t> hash = hashLayouts(getSignature(), arguments);
   if (hash)
-    if (std::shared_ptr<const LaunchPlan> plan = plans->find(*hash, arguments);
+    if (std::shared_ptr<const CallPlan> plan = plans->find(*hash, arguments);
         plan && plan->areAligned(arguments) && plan->takesScalars(arguments))
       return plan;
-  const Kernel &taken = chooser ? getAlternative(chooser->choose(arguments)) : *this;
-  llvm::Expected<std::shared_ptr<const LaunchPlan>> plan =
-      LaunchPlan::make(*taken.getKernelInfo(), taken.index, arguments);
+  llvm::Expected<std::shared_ptr<const CallPlan>> plan = makePlan(arguments);
   // Addresses of nothing need no checks, which those of a plan that is found have.
   if (hash && plan && !(*plan)->isEmpty())
     plans->insert(*hash, *plan);
   return plan;
 }
 
-llvm::Error Kernel::launchKernel(int device, Stream stream, llvm::ArrayRef<Argument> arguments) {
-  llvm::Expected<std::shared_ptr<const LaunchPlan>> plan = findPlan(arguments);
-  if (!plan)
-    return plan.takeError();
-  if ((*plan)->isEmpty())
-    return llvm::Error::success();
-  if (!(*plan)->areApart(arguments))
-    if (llvm::Error error = checkOverlap((*plan)->getKernel(), arguments))
-      return error;
-  KernelLaunch launch(std::move(*plan));
+llvm::Expected<std::shared_ptr<const CallPlan>>
+Kernel::makePlan(llvm::ArrayRef<Argument> arguments) const {
+  if (const SequenceInfo *sequence = getSequenceInfo())
+    return SequencePlan::make(*sequence, bundle.getInfo(), arguments);
+  const Kernel &taken = chooser ? getAlternative(chooser->choose(arguments)) : *this;
+  return LaunchPlan::make(*taken.getKernelInfo(), taken.index, arguments);
+}
+
+llvm::Error Kernel::launchKernel(std::shared_ptr<const LaunchPlan> plan, int device, Stream stream,
+                                 llvm::ArrayRef<Argument> arguments) {
+  KernelLaunch launch(std::move(plan));
   llvm::Expected<Place> place = enter(device);
   if (!place)
     return place.takeError();
-  if (llvm::Error error = launch.prepare(*place, stream, arguments))
+  llvm::Expected<Graph> graph = findCapturedGraph(place->driver, stream);
+  if (!graph)
+    return graph.takeError();
+  if (llvm::Error error = launch.prepare(*place, stream, *graph, arguments))
     return error;
   return launch.queue(*place, stream);
 }
 
 /// The memory of a call that its caller gives none: that of the stream, or of the graph that
 /// captures it.
-llvm::Expected<uint64_t> Kernel::findMemory(const Place &place, Stream stream, uint64_t bytes) {
-  llvm::Expected<Graph> graph = findCapturedGraph(place.driver, stream);
-  if (!graph)
-    return graph.takeError();
+llvm::Expected<uint64_t> Kernel::findMemory(const Place &place, Stream stream, Graph graph,
+                                            uint64_t bytes) {
   LoadedSequence &loaded = place.module.getSequence(index - bundle.getInfo().kernels.size());
   WorkspaceRequest request{*getSequenceInfo(), bytes, /*zeroed=*/false};
-  if (*graph)
-    return place.module.retainInGraph(*graph, request, loaded.workspaces);
+  if (graph)
+    return place.module.retainInGraph(graph, request, loaded.workspaces);
   std::lock_guard<std::mutex> lock(loaded.mutex);
   return loaded.workspaces.resolve(place.driver, request, stream);
 }
@@ -404,57 +392,86 @@ static llvm::Error checkLent(const SequenceInfo &sequence, LentMemory lent, uint
   return llvm::Error::success();
 }
 
-llvm::Error Kernel::launchSequence(const SequenceInfo &sequence, int device, Stream stream,
-                                   llvm::ArrayRef<Argument> arguments,
-                                   std::optional<LentMemory> lent) {
-  SequencePlan plan(sequence);
-  if (llvm::Error error = plan.resolve(arguments))
-    return error;
-  if (lent)
-    if (llvm::Error error = checkLent(sequence, *lent, plan.getBytes()))
-      return error;
-  // Each launch is checked and prepared before the first is queued, so that all run or none.
-  std::vector<std::unique_ptr<KernelLaunch>> launches;
-  for (const StepInfo &step : sequence.steps) {
-    // Where the memory lies does not matter yet.
-    llvm::Expected<std::shared_ptr<const LaunchPlan>> ofStep = bundle.kernels[step.kernel].findPlan(
-        plan.getArguments(step, plan.place(SequencePlan::kAlignment)));
-    if (!ofStep)
-      return ofStep.takeError();
-    launches.push_back(std::make_unique<KernelLaunch>(std::move(*ofStep)));
-  }
-  llvm::Expected<Place> place = enter(device);
-  if (!place)
-    return place.takeError();
-  uint64_t memory = lent ? lent->address : 0;
-  if (!lent && plan.getBytes())
-    if (llvm::Error error = findMemory(*place, stream, plan.getBytes()).moveInto(memory))
-      return error;
-  for (auto [step, launch] : llvm::zip_equal(sequence.steps, launches))
-    if (!launch->isEmpty())
-      if (llvm::Error error =
-              launch->prepare(*place, stream, plan.getArguments(step, plan.place(memory))))
-        return error;
+/// Sets workspaces to zero that are to be.
+static llvm::Error zeroParts(const Driver &driver, const SequencePlan &plan, uint64_t memory,
+                             Stream stream) {
   for (const SequencePlan::Part &part : plan.getParts())
     if (part.workspace->zeroed && part.bytes)
-      if (llvm::Error error = place->driver.check(
-              place->driver.memsetD8Async(memory + part.offset, 0, part.bytes, stream),
-              "sequence '" + sequence.name + "': cuMemsetD8Async of the workspace '" +
+      if (llvm::Error error = driver.check(
+              driver.memsetD8Async(memory + part.offset, 0, part.bytes, stream),
+              "sequence '" + plan.getCallee().name + "': cuMemsetD8Async of the workspace '" +
                   part.workspace->name + "'"))
-        return error;
-  for (const std::unique_ptr<KernelLaunch> &launch : launches)
-    if (!launch->isEmpty())
-      if (llvm::Error error = launch->queue(*place, stream))
         return error;
   return llvm::Error::success();
 }
 
-llvm::Error Kernel::launch(int device, void *streamHandle, llvm::ArrayRef<Argument> arguments,
+llvm::Error Kernel::launchSequence(const SequencePlan &plan, int device, Stream stream,
+                                   llvm::ArrayRef<Argument> arguments,
+                                   std::optional<LentMemory> lent) {
+  if (lent)
+    if (llvm::Error error = checkLent(*getSequenceInfo(), *lent, plan.getLentBytes()))
+      return error;
+  llvm::Expected<Place> place = enter(device);
+  if (!place)
+    return place.takeError();
+  llvm::Expected<Graph> graph = findCapturedGraph(place->driver, stream);
+  if (!graph)
+    return graph.takeError();
+  uint64_t memory = lent ? lent->address : 0;
+  if (!lent && plan.getLentBytes())
+    if (llvm::Error error =
+            findMemory(*place, stream, *graph, plan.getLentBytes()).moveInto(memory))
+      return error;
+  llvm::SmallVector<uint64_t, 8> addresses = plan.place(memory);
+  // Each launch is prepared before the first is queued, so that all run or none.
+  llvm::SmallVector<std::unique_ptr<KernelLaunch>, 4> launches;
+  for (auto [step, ofStep] : llvm::zip_equal(getSequenceInfo()->steps, plan.getLaunches())) {
+    if (ofStep->isEmpty())
+      continue;
+    launches.push_back(std::make_unique<KernelLaunch>(ofStep));
+    if (llvm::Error error = launches.back()->prepare(*place, stream, *graph,
+                                                     plan.getArguments(step, arguments, addresses)))
+      return error;
+  }
+  if (llvm::Error error = zeroParts(place->driver, plan, memory, stream))
+    return error;
+  for (const std::unique_ptr<KernelLaunch> &launch : launches)
+    if (llvm::Error error = launch->queue(*place, stream))
+      return error;
+  return llvm::Error::success();
+}
+
+llvm::Error Kernel::launch(int device, void *stream, llvm::ArrayRef<Argument> arguments,
                            std::optional<LentMemory> lent) {
+  llvm::Expected<std::shared_ptr<const CallPlan>> found = plan(arguments);
+  if (!found)
+    return found.takeError();
+  return launchPlanned(std::move(*found), device, stream, arguments, lent);
+}
+
+llvm::Error Kernel::launch(std::shared_ptr<const CallPlan> plan, int device, void *stream,
+                           llvm::ArrayRef<Argument> arguments, std::optional<LentMemory> lent) {
+  // What of these arguments is refused the other way says.
+  if (!plan->areAligned(arguments) || !plan->takesScalars(arguments))
+    return launch(device, stream, arguments, lent);
+  return launchPlanned(std::move(plan), device, stream, arguments, lent);
+}
+
+/// Addresses and scalars are checked, but not what is shared.
+llvm::Error Kernel::launchPlanned(std::shared_ptr<const CallPlan> plan, int device,
+                                  void *streamHandle, llvm::ArrayRef<Argument> arguments,
+                                  std::optional<LentMemory> lent) {
+  if (plan->isEmpty())
+    return llvm::Error::success();
+  if (!plan->areApart(arguments))
+    if (llvm::Error error = checkOverlap(plan->getCallee(), arguments))
+      return error;
   auto stream = static_cast<Stream>(streamHandle);
-  if (const SequenceInfo *sequence = getSequenceInfo())
-    return launchSequence(*sequence, device, stream, arguments, lent);
-  return launchKernel(device, stream, arguments);
+  if (getSequenceInfo())
+    return launchSequence(static_cast<const SequencePlan &>(*plan), device, stream, arguments,
+                          lent);
+  return launchKernel(std::static_pointer_cast<const LaunchPlan>(std::move(plan)), device, stream,
+                      arguments);
 }
 
 llvm::Expected<std::vector<char>> Kernel::readTimeline(int device, void *streamHandle) {

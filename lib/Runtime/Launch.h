@@ -12,6 +12,7 @@
 #include "lib/Runtime/Driver.h"
 #include "lib/Runtime/LaunchPlan.h"
 #include "lib/Runtime/LoadedModule.h"
+#include "lib/Runtime/Sequence.h"
 #include "lib/Runtime/TensorMap.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -116,7 +117,7 @@ class Kernel {
 public:
   Kernel(Bundle &bundle, unsigned index, std::unique_ptr<Chooser> chooser = nullptr)
       : bundle(bundle), index(index), chooser(std::move(chooser)),
-        plans(std::make_unique<LaunchPlans>()) {}
+        plans(std::make_unique<CallPlans>()) {}
 
   const Signature &getSignature() const;
   /// Null but for a kernel, a sequence and a choice.
@@ -131,8 +132,15 @@ public:
   llvm::Expected<unsigned> getCapacity(int device);
   /// See tessera_kernel_workspace_bytes.
   llvm::Expected<uint64_t> getWorkspaceBytes(llvm::ArrayRef<Argument> arguments) const;
+  /// What calls with arguments of this layout share. Everything is checked but what they share.
+  /// Errors: INVALID_ARGUMENT, TYPE_MISMATCH.
+  llvm::Expected<std::shared_ptr<const CallPlan>> plan(llvm::ArrayRef<Argument> arguments) const;
   /// See tessera_kernel_launch and, with `lent` memory, tessera_kernel_launch_with_workspace.
   llvm::Error launch(int device, void *stream, llvm::ArrayRef<Argument> arguments,
+                     std::optional<LentMemory> lent = std::nullopt);
+  /// The same by the plan of arguments with this layout.
+  llvm::Error launch(std::shared_ptr<const CallPlan> plan, int device, void *stream,
+                     llvm::ArrayRef<Argument> arguments,
                      std::optional<LentMemory> lent = std::nullopt);
   /// Waits for the device and returns what launches on the stream have recorded since the last
   /// call, KernelInfo::timelineBytes (docs/bundle.md); then clears it. All zero before the first
@@ -149,16 +157,21 @@ private:
     LoadedModule &module;
   };
   llvm::Expected<Place> enter(int device);
-  llvm::Expected<std::shared_ptr<const LaunchPlan>> findPlan(llvm::ArrayRef<Argument> arguments);
-  llvm::Error launchKernel(int device, cuda::Stream stream, llvm::ArrayRef<Argument> arguments);
-  llvm::Error launchSequence(const SequenceInfo &sequence, int device, cuda::Stream stream,
+  llvm::Expected<std::shared_ptr<const CallPlan>>
+  makePlan(llvm::ArrayRef<Argument> arguments) const;
+  llvm::Error launchKernel(std::shared_ptr<const LaunchPlan> plan, int device, cuda::Stream stream,
+                           llvm::ArrayRef<Argument> arguments);
+  llvm::Error launchSequence(const SequencePlan &plan, int device, cuda::Stream stream,
                              llvm::ArrayRef<Argument> arguments, std::optional<LentMemory> lent);
-  llvm::Expected<uint64_t> findMemory(const Place &place, cuda::Stream stream, uint64_t bytes);
+  llvm::Error launchPlanned(std::shared_ptr<const CallPlan> plan, int device, void *stream,
+                            llvm::ArrayRef<Argument> arguments, std::optional<LentMemory> lent);
+  llvm::Expected<uint64_t> findMemory(const Place &place, cuda::Stream stream, cuda::Graph graph,
+                                      uint64_t bytes);
 
   Bundle &bundle;
   unsigned index;                   ///< of the bundle's kernels, sequences and choices
   std::unique_ptr<Chooser> chooser; ///< null but for a choice
-  std::unique_ptr<LaunchPlans> plans;
+  std::unique_ptr<CallPlans> plans;
 };
 
 /// A bundle, with its modules in the contexts where kernels were launched.

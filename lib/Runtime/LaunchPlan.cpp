@@ -1,4 +1,4 @@
-//===- LaunchPlan.cpp - What launches of one layout share -----------------===//
+//===- LaunchPlan.cpp - What calls of one layout share --------------------===//
 
 #include "lib/Runtime/LaunchPlan.h"
 
@@ -69,22 +69,26 @@ LaunchPlan::make(const KernelInfo &kernel, unsigned index, llvm::ArrayRef<Argume
   for (const LaunchParameter &parameter : kernel.parameters)
     if (isOfLaunch(parameter))
       plan->ofLaunch.push_back(&parameter);
-  for (unsigned i = 0; i < arguments.size(); ++i) {
-    const ArgumentInfo &info = kernel.arguments[i];
-    if (info.above)
-      plan->bounded.push_back(i);
-    if (!info.isView)
-      continue;
-    bool isWritten = info.access != Access::Read;
-    plan->views.push_back({i, info.alignment - 1, countSpan(info, arguments[i]), isWritten});
-    plan->isFolded |= isWritten && sharesWithItself(info, arguments[i]);
-    for (const int64_t *numbers : {arguments[i].shape, arguments[i].strides})
-      plan->layout.append(numbers, numbers + info.dims.size());
-  }
+  plan->setLayout(arguments);
   return plan;
 }
 
-bool LaunchPlan::hasLayout(llvm::ArrayRef<Argument> arguments) const {
+void CallPlan::setLayout(llvm::ArrayRef<Argument> arguments) {
+  for (unsigned i = 0; i < arguments.size(); ++i) {
+    const ArgumentInfo &info = callee.arguments[i];
+    if (info.above)
+      bounded.push_back(i);
+    if (!info.isView)
+      continue;
+    bool isWritten = info.access != Access::Read;
+    views.push_back({i, info.alignment - 1, countSpan(info, arguments[i]), isWritten});
+    isFolded |= isWritten && sharesWithItself(info, arguments[i]);
+    for (const int64_t *numbers : {arguments[i].shape, arguments[i].strides})
+      layout.append(numbers, numbers + info.dims.size());
+  }
+}
+
+bool CallPlan::hasLayout(llvm::ArrayRef<Argument> arguments) const {
   const int64_t *expected = layout.data();
   for (const View &view : views) {
     const Argument &argument = arguments[view.argument];
@@ -96,19 +100,19 @@ bool LaunchPlan::hasLayout(llvm::ArrayRef<Argument> arguments) const {
   return true;
 }
 
-bool LaunchPlan::areAligned(llvm::ArrayRef<Argument> arguments) const {
+bool CallPlan::areAligned(llvm::ArrayRef<Argument> arguments) const {
   for (const View &view : views)
     if (uint64_t address = arguments[view.argument].pointer; !address || address & view.lowBits)
       return false;
   return true;
 }
 
-bool LaunchPlan::takesScalars(llvm::ArrayRef<Argument> arguments) const {
+bool CallPlan::takesScalars(llvm::ArrayRef<Argument> arguments) const {
   return llvm::all_of(bounded,
-                      [&](unsigned i) { return takesScalar(kernel.arguments[i], arguments[i]); });
+                      [&](unsigned i) { return takesScalar(callee.arguments[i], arguments[i]); });
 }
 
-bool LaunchPlan::areApart(llvm::ArrayRef<Argument> arguments) const {
+bool CallPlan::areApart(llvm::ArrayRef<Argument> arguments) const {
   if (isFolded)
     return false;
   for (const View &written : views) {
@@ -124,14 +128,13 @@ bool LaunchPlan::areApart(llvm::ArrayRef<Argument> arguments) const {
   return true;
 }
 
-std::shared_ptr<const LaunchPlan> LaunchPlans::find(uint64_t hash,
-                                                    llvm::ArrayRef<Argument> arguments) {
+std::shared_ptr<const CallPlan> CallPlans::find(uint64_t hash, llvm::ArrayRef<Argument> arguments) {
   std::lock_guard<std::mutex> lock(mutex);
-  const std::shared_ptr<const LaunchPlan> &plan = slots[hash % slots.size()];
+  const std::shared_ptr<const CallPlan> &plan = slots[hash % slots.size()];
   return plan && plan->hasLayout(arguments) ? plan : nullptr;
 }
 
-void LaunchPlans::insert(uint64_t hash, std::shared_ptr<const LaunchPlan> plan) {
+void CallPlans::insert(uint64_t hash, std::shared_ptr<const CallPlan> plan) {
   std::lock_guard<std::mutex> lock(mutex);
   std::swap(slots[hash % slots.size()], plan);
 }

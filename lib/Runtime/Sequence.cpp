@@ -1,4 +1,4 @@
-//===- Sequence.cpp - What a call of a sequence comes to ------------------===//
+//===- Sequence.cpp - What calls of a sequence come to --------------------===//
 
 #include "lib/Runtime/Sequence.h"
 
@@ -60,23 +60,48 @@ llvm::Error SequencePlan::addPart(const WorkspaceInfo &workspace, llvm::ArrayRef
   return llvm::Error::success();
 }
 
-llvm::Error SequencePlan::resolve(llvm::ArrayRef<Argument> given) {
-  arguments = given;
+llvm::Error SequencePlan::resolve(llvm::ArrayRef<Argument> arguments) {
   DimValues dims;
   if (llvm::Error error = checkArguments(sequence, arguments, dims))
-    return error;
-  if (llvm::Error error = checkOverlap(sequence, arguments))
     return error;
   if (llvm::Error error = deriveDims(sequence, dims))
     return error;
   for (const WorkspaceInfo &workspace : sequence.workspaces)
     if (llvm::Error error = addPart(workspace, dims))
       return error;
+  setLayout(arguments);
   return llvm::Error::success();
 }
 
+llvm::Expected<std::shared_ptr<const SequencePlan>>
+SequencePlan::make(const SequenceInfo &sequence, llvm::ArrayRef<Argument> arguments) {
+  std::shared_ptr<SequencePlan> plan(new SequencePlan(sequence));
+  if (llvm::Error error = plan->resolve(arguments))
+    return error;
+  return plan;
+}
+
+llvm::Expected<std::shared_ptr<const SequencePlan>>
+SequencePlan::make(const SequenceInfo &sequence, const BundleInfo &bundle,
+                   llvm::ArrayRef<Argument> arguments) {
+  std::shared_ptr<SequencePlan> plan(new SequencePlan(sequence));
+  if (llvm::Error error = plan->resolve(arguments))
+    return error;
+  for (const StepInfo &step : sequence.steps) {
+    // Where the memory lies does not matter yet.
+    llvm::Expected<std::shared_ptr<const LaunchPlan>> launch =
+        LaunchPlan::make(bundle.kernels[step.kernel], step.kernel,
+                         plan->getArguments(step, arguments, plan->place(kAlignment)));
+    if (!launch)
+      return launch.takeError();
+    plan->launches.push_back(std::move(*launch));
+  }
+  return plan;
+}
+
 llvm::SmallVector<Argument, 16>
-SequencePlan::getArguments(const StepInfo &step, llvm::ArrayRef<uint64_t> addresses) const {
+SequencePlan::getArguments(const StepInfo &step, llvm::ArrayRef<Argument> arguments,
+                           llvm::ArrayRef<uint64_t> addresses) const {
   llvm::SmallVector<Argument, 16> passed;
   for (unsigned operand : step.operands) {
     if (operand < arguments.size()) {

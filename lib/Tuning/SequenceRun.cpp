@@ -18,13 +18,15 @@ SequenceRun::create(runtime::Bundle &form, StringRef name,
                                 [&](const auto &other) { return other.name == name; });
   if (sequence == form.getInfo().sequences.end())
     return fail("the bundle has no sequence '" + name + "'");
-  std::unique_ptr<SequenceRun> run(new SequenceRun(*sequence));
+  std::unique_ptr<SequenceRun> run(new SequenceRun(*sequence, arguments));
   for (const runtime::StepInfo &step : sequence->steps) {
     runtime::Kernel *own = &form.getKernels()[step.kernel];
     auto other = replaced.find(own->getSignature().name);
     run->kernels.push_back(other == replaced.end() ? own : other->second);
   }
-  if (Error error = run->plan.resolve(arguments))
+  if (Error error = runtime::SequencePlan::make(*sequence, arguments).moveInto(run->plan))
+    return std::move(error);
+  if (Error error = runtime::checkOverlap(*sequence, arguments))
     return std::move(error);
   return run;
 }
@@ -40,13 +42,13 @@ llvm::SmallVector<runtime::Argument, 16> SequenceRun::getArguments(StringRef ker
                                                                    uint64_t memory) const {
   for (auto [number, step] : llvm::enumerate(info.steps))
     if (getName(number) == kernel)
-      return plan.getArguments(step, plan.place(memory));
+      return plan->getArguments(step, arguments, plan->place(memory));
   return {};
 }
 
 Error SequenceRun::launch(const cuda::Driver &driver, int device, uint64_t memory,
                           StringRef kernel) const {
-  for (const runtime::SequencePlan::Part &part : plan.getParts())
+  for (const runtime::SequencePlan::Part &part : plan->getParts())
     if (kernel.empty() && part.workspace->zeroed && part.bytes)
       if (Error error =
               driver.check(driver.memsetD8Async(memory + part.offset, 0, part.bytes, nullptr),
@@ -54,8 +56,8 @@ Error SequenceRun::launch(const cuda::Driver &driver, int device, uint64_t memor
         return error;
   for (auto [number, step] : llvm::enumerate(info.steps))
     if (kernel.empty() || getName(number) == kernel)
-      if (Error error = kernels[number]->launch(device, /*stream=*/nullptr,
-                                                plan.getArguments(step, plan.place(memory))))
+      if (Error error = kernels[number]->launch(
+              device, /*stream=*/nullptr, plan->getArguments(step, arguments, plan->place(memory))))
         return error;
   return Error::success();
 }

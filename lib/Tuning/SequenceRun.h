@@ -28,7 +28,7 @@ public:
 
   const runtime::SequenceInfo &getInfo() const { return info; }
   /// The bytes of memory that it needs.
-  uint64_t getBytes() const { return plan.getBytes(); }
+  uint64_t getBytes() const { return plan->getLentBytes(); }
   /// The kernel of this name, and what the first launch of it passes to it, in memory at `memory`.
   runtime::Kernel *getKernel(llvm::StringRef kernel) const;
   llvm::SmallVector<runtime::Argument, 16> getArguments(llvm::StringRef kernel,
@@ -39,11 +39,13 @@ public:
                      llvm::StringRef kernel = "") const;
 
 private:
-  explicit SequenceRun(const runtime::SequenceInfo &info) : info(info), plan(info) {}
+  SequenceRun(const runtime::SequenceInfo &info, llvm::ArrayRef<runtime::Argument> arguments)
+      : info(info), arguments(arguments) {}
   const std::string &getName(size_t step) const { return kernels[step]->getSignature().name; }
 
   const runtime::SequenceInfo &info;
-  runtime::SequencePlan plan;
+  llvm::ArrayRef<runtime::Argument> arguments;
+  std::shared_ptr<const runtime::SequencePlan> plan;
   std::vector<runtime::Kernel *> kernels; ///< of each step
 };
 

@@ -296,13 +296,16 @@ Error SimRunner::executeKernel(unsigned index, ArrayRef<runtime::Argument> argum
 }
 
 Error SimRunner::executeSequence(const runtime::SequenceInfo &sequence, Trial &trial) const {
-  runtime::SequencePlan plan(sequence);
-  if (Error error = plan.resolve(trial.arguments))
+  Expected<std::shared_ptr<const runtime::SequencePlan>> plan =
+      runtime::SequencePlan::make(sequence, trial.arguments);
+  if (!plan)
+    return plan.takeError();
+  if (Error error = runtime::checkOverlap(sequence, trial.arguments))
     return error;
   // What nothing stored is NaN in each type. Each workspace has memory of its own, so that an
   // access beyond it shows.
   SmallVector<uint64_t> addresses;
-  for (const runtime::SequencePlan::Part &part : plan.getParts()) {
+  for (const runtime::SequencePlan::Part &part : (*plan)->getParts()) {
     Expected<uint64_t> address =
         trial.memory.allocate(std::max<uint64_t>(part.bytes, 1), part.workspace->name);
     if (!address)
@@ -313,7 +316,8 @@ Error SimRunner::executeSequence(const runtime::SequenceInfo &sequence, Trial &t
       return error;
   }
   for (const runtime::StepInfo &step : sequence.steps)
-    if (Error error = executeKernel(step.kernel, plan.getArguments(step, addresses), trial))
+    if (Error error = executeKernel(step.kernel,
+                                    (*plan)->getArguments(step, trial.arguments, addresses), trial))
       return makeError("kernel '" + bundle.kernels[step.kernel].name +
                        "': " + toString(std::move(error)));
   return Error::success();
