@@ -10,66 +10,97 @@
 #ifndef TESSERA_C_TORCH_H
 #define TESSERA_C_TORCH_H
 
-#include "tessera-c/Attention.h"
+#include "tessera-c/Calls.h"
 #include "tessera-c/Python.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/** Registers the kernels of `name_space::attention_forward` and `name_space::attention_inference`,
- * which are defined, for a dispatch key ("CUDA"). `libtorch` and `libtorch_cuda` are paths of
- * libraries that are loaded; without the second, launches go to the default stream. `version` is
- * PyTorch's, major << 56 | minor << 48. `resolver` lives as long as the process; where it finds
- * nothing, the caller of the op gets a RuntimeError that says so. Returns 1, or 0 where PyTorch has
- * not all functions (before 2.10), with nothing registered. */
+/** What PyTorch asks of sums whose order differs from run to run. */
+typedef enum tessera_torch_determinism_mode {
+  TESSERA_TORCH_TAKES_ANY_ORDER = 0,
+  TESSERA_TORCH_WARNS_OF_ANY_ORDER = 1,
+  TESSERA_TORCH_DETERMINISTIC = 2
+} tessera_torch_determinism_mode;
+
+/** Says which tessera_torch_determinism_mode there is. */
+typedef int (*tessera_torch_determinism)(void);
+
+/** Registers the kernels of the ops of `name_space`, which are defined, for a dispatch key
+ * ("CUDA"): attention_forward, attention_inference, attention_backward, variant_forward and
+ * variant_backward. `libtorch` and `libtorch_cuda` are paths of libraries that are loaded; without
+ * the second, launches go to the default stream. `version` is PyTorch's, major << 56 | minor << 48.
+ * `resolver` and `determinism` live as long as the process.
+ *
+ * A text for the resolver has three lines: what is computed; the names of views, numbers and
+ * integers, separated by commas and the three by bars; and the variant of the op. Computed are
+ * "output", "output and LSE" and, by who asks for sums in one order, "gradients", "deterministic
+ * gradients", "gradients of deterministic algorithms" and "gradients of deterministic algorithms or
+ * a warning", followed by " by " and the names of what is learned. Tensors are q, k, v, of
+ * gradients also the output, its gradient, the LSE and its gradient or none, then the views. The
+ * first number is the scale. Where nothing is found, the caller of the op gets a RuntimeError
+ * that says so.
+ *
+ * Returns 1, or 0 where PyTorch has not all functions (before 2.10), with nothing registered. */
 TESSERA_EXPORT int tessera_torch_register(const char *name_space, const char *key,
                                           const char *libtorch, const char *libtorch_cuda,
-                                          uint64_t version, tessera_attention_resolver resolver);
+                                          uint64_t version, tessera_call_resolver resolver,
+                                          tessera_torch_determinism determinism);
 
-/** What calls of a variant past PyTorch's dispatcher need. Objects of Python are addresses here,
- * and live as long as the process. */
+/** What calls of one text past PyTorch's dispatcher need. Objects of Python are addresses here, and
+ * live as long as the process. */
 typedef struct tessera_torch_direct_options {
   tessera_python_framework framework;
   /** make_empty(sizes, strides, element type): a tensor on the current device. */
   void *make_empty;
-  /** torch.float16, torch.bfloat16 and torch.float32. */
-  void *element_types[3];
+  /** PyTorch's element types by tessera_type, null where there is none. */
+  void *element_types[TESSERA_TYPE_F8E5M2 + 1];
+  /** torch.uint8. */
+  void *byte_type;
   /** Gives the current device; returns 0. Null where there is one device. */
   int32_t (*get_current_device)(int32_t *device);
   /** DLDeviceType of the tensors. */
   int32_t device_type;
-  /** The text of the variant. */
-  const char *variant;
+  /** As a resolver gets it. */
+  const char *text;
+  /** How many tensors there are, with those that are left out. */
+  int32_t tensor_count;
+  /** What the tuple of a call's numbers has, in its order: 's' for the scale, or None for 1 /
+   * sqrt(head dimension), 'f' for other numbers, 'i' for integers and '-' for what is not looked
+   * at. What a shorter tuple has not is None, 0 and -1. */
+  const char *numbers;
 } tessera_torch_direct_options;
 
 typedef struct tessera_torch_direct tessera_torch_direct;
 
-/** Makes what `tessera_torch_attention` computes a variant with. It is never destroyed. Returns
+/** Makes what `tessera_torch_call` computes calls of a text with. It is never destroyed. Returns
  * null when the process has no functions of Python. */
 TESSERA_EXPORT tessera_torch_direct *
 tessera_torch_direct_create(const tessera_torch_direct_options *options);
 
-/** Attention past PyTorch's dispatcher. This is a function for a PyMethodDef with METH_FASTCALL;
- * `self` is an int, the address of a tessera_torch_direct. Its `count` arguments are six: q, k, v,
- * slopes or None, whether the LSE is a result, and a tuple of what the op takes from its variant
- * on, as far as it is given: the variant, which is that of `self`, scale or None, softcap, left and
- * right. The caller holds the GIL, which is released for the time of the launch itself.
+/** A call past PyTorch's dispatcher. This is a function for a PyMethodDef with METH_FASTCALL;
+ * `self` is an int, the address of a tessera_torch_direct. Its `count` arguments are the tensors,
+ * None for those that are left out, and a tuple of numbers. The caller holds the GIL, which is
+ * released for the time of the launch itself.
  *
- * Returns what the op returns: the output, or a tuple of output and LSE. Returns None, with nothing
- * launched and no error set, for whatever the op is to be called for:
+ * Returns the result, or a tuple of several. Returns None, with nothing launched and no error set,
+ * for whatever the op is to be called for:
  *  - tensors of other types than those of the framework, of another kind of device or another
- *    device than the current one, and sizes without elements;
- *  - a call whose kernel is not known yet: calls of the op make it known;
+ *    device than the current one, and calls that launch nothing or take a copy of a tensor;
+ *  - a call that was not prepared yet: calls of the op prepare it;
  *  - whatever fails: the op says why. */
-TESSERA_EXPORT void *tessera_torch_attention(void *self, void *const *arguments, intptr_t count);
+TESSERA_EXPORT void *tessera_torch_call(void *self, void *const *arguments, intptr_t count);
 
 /** What the forward of a function of autograd around such calls needs. Objects of Python are
  * addresses here, and live as long as the process. */
 typedef struct tessera_torch_forward_options {
+  /** Gives output and LSE. */
   tessera_torch_direct *direct;
-  /** A tuple of what the op takes from its variant on, as far as it is given. */
-  void *given;
+  /** A tuple of numbers. */
+  void *numbers;
+  /** Of the inputs, how many the call has, and how many of these are kept for the backward pass. */
+  int32_t call_count, kept_count;
   /** Whether the LSE is a result. */
   int32_t returns_lse;
   /** The names of the context's attributes "to_save" and "materialize_grads". */
@@ -83,22 +114,55 @@ typedef struct tessera_torch_forward_options {
 typedef struct tessera_torch_forward tessera_torch_forward;
 
 /** Makes what `tessera_torch_apply_forward` computes with. It is never destroyed. Returns null
- * where `given` is nothing that the op takes. The caller holds the GIL. */
+ * where `numbers` are none that the call takes. The caller holds the GIL. */
 TESSERA_EXPORT tessera_torch_forward *
 tessera_torch_forward_create(const tessera_torch_forward_options *options);
 
 /** The forward of a torch.autograd.Function, which returns the output or a tuple of output and LSE.
  * This is a function for a PyMethodDef with METH_FASTCALL; `self` is an int, the address of a
- * tessera_torch_forward. Its `count` arguments are the context, q, k, v and, where there are some,
- * slopes. For the backward pass the context keeps q, k, v, output, LSE and the slopes that are
- * given; where the LSE is a result, gradients that are missing stay None.
+ * tessera_torch_forward. Its `count` arguments are the context and the inputs, of which the last
+ * ones may be missing: q, k, v, further ones of the call, and ones that are kept alone. For the
+ * backward pass the context keeps q, k, v, output, LSE, and the inputs that are kept; where the LSE
+ * is a result, gradients that are missing stay None.
  *
- * What `tessera_torch_attention` returns None for is done by the other forward, with the same
- * arguments. Returns null with an error of Python, such as the other one raises. */
+ * What `tessera_torch_call` returns None for is done by the other forward, with the same arguments.
+ * Returns null with an error of Python, such as the other one raises. */
 TESSERA_EXPORT void *tessera_torch_apply_forward(void *self, void *const *arguments,
                                                  intptr_t count);
 
-/** Forgets final choices. */
+/** What the backward of such a function needs. Objects of Python are addresses here, and live as
+ * long as the process. */
+typedef struct tessera_torch_backward_options {
+  /** Gives the gradients of q, k and v, and of what is learned. */
+  tessera_torch_direct *direct;
+  /** A tuple of numbers. */
+  void *numbers;
+  /** How many inputs the forward has. */
+  int32_t input_count;
+  /** Which inputs the results after the first three are gradients of. */
+  const int32_t *learned;
+  size_t learned_count;
+} tessera_torch_backward_options;
+
+typedef struct tessera_torch_backward tessera_torch_backward;
+
+/** Makes what `tessera_torch_apply_backward` computes with. It is never destroyed. Returns null
+ * where `numbers` are none that the call takes. The caller holds the GIL. */
+TESSERA_EXPORT tessera_torch_backward *
+tessera_torch_backward_create(const tessera_torch_backward_options *options);
+
+/** The gradients of the inputs of a torch.autograd.Function whose forward is
+ * `tessera_torch_apply_forward`: a tuple with None for inputs that have none. This is a function
+ * for a PyMethodDef with METH_FASTCALL; `self` is an int, the address of a tessera_torch_backward.
+ * Its three arguments are a tuple of what the forward has kept, and the gradients of the output and
+ * of the LSE or None.
+ *
+ * Returns None, with nothing launched and no error set, for what `tessera_torch_call` returns None
+ * for, and without a gradient of the output. */
+TESSERA_EXPORT void *tessera_torch_apply_backward(void *self, void *const *arguments,
+                                                  intptr_t count);
+
+/** Forgets what was prepared. */
 TESSERA_EXPORT void tessera_torch_reset(void);
 
 /** The tessera_runtime_status of the last call of an op that failed on this thread; then SUCCESS.

@@ -48,9 +48,6 @@ struct AttentionExtras {
   int64_t left, right;
 };
 
-/// The choices of the ops of PyTorch.
-AttentionChoices &getTorchChoices();
-
 tessera_argument makeFloat(double value);
 tessera_argument makeInteger(int64_t value);
 

@@ -60,6 +60,28 @@ bool Interpreter::readAddress(void *object, void *&address) const {
   return false;
 }
 
+Object tessera::makeTuple(llvm::ArrayRef<void *> items) {
+  const Interpreter &python = Interpreter::get();
+  Object tuple(python.newTuple(items.size()));
+  for (size_t i = 0; tuple && i < items.size(); ++i) {
+    python.incrementReferences(items[i]);
+    python.setTupleItem(tuple.get(), i, items[i]);
+  }
+  return tuple;
+}
+
+Object tessera::makeTuple(llvm::ArrayRef<int64_t> numbers) {
+  const Interpreter &python = Interpreter::get();
+  Object tuple(python.newTuple(numbers.size()));
+  for (size_t i = 0; tuple && i < numbers.size(); ++i) {
+    void *number = python.intFromLongLong(numbers[i]);
+    if (!number)
+      return Object();
+    python.setTupleItem(tuple.get(), i, number);
+  }
+  return tuple;
+}
+
 int32_t DLTensor::getElementType() const {
   if (lanes != 1)
     return 0;

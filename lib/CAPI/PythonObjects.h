@@ -11,6 +11,7 @@
 #include "llvm/ADT/ArrayRef.h"
 
 #include <cstdint>
+#include <utility>
 
 namespace tessera {
 
@@ -53,6 +54,39 @@ private:
   template <typename T>
   void find(T &member, const char *name);
 };
+
+/// A reference to an object of Python, or to none.
+class Object {
+public:
+  Object() = default;
+  /// Takes a new reference over.
+  explicit Object(void *object) : object(object) {}
+  Object(const Object &other) : object(other.object) {
+    if (object)
+      Interpreter::get().incrementReferences(object);
+  }
+  Object(Object &&other) : object(other.release()) {}
+  Object &operator=(Object other) {
+    std::swap(object, other.object);
+    return *this;
+  }
+  ~Object() {
+    if (object)
+      Interpreter::get().decrementReferences(object);
+  }
+
+  explicit operator bool() const { return object; }
+  void *get() const { return object; }
+  void *release() { return std::exchange(object, nullptr); }
+
+private:
+  void *object = nullptr;
+};
+
+/// A tuple of these objects; none, with an error of Python, where there is no memory for it.
+Object makeTuple(llvm::ArrayRef<void *> items);
+/// The same of integers.
+Object makeTuple(llvm::ArrayRef<int64_t> numbers);
 
 /// DLTensor of dlpack.h, of any version 1.
 struct DLTensor {

@@ -6,9 +6,11 @@
 
 #include "llvm/ADT/Twine.h"
 
+#include <atomic>
 #include <dlfcn.h>
 #include <memory>
 #include <mutex>
+#include <pthread.h>
 
 using namespace tessera::runtime;
 using namespace tessera::runtime::cuda;
@@ -78,6 +80,16 @@ static llvm::Error loadDriver(Driver &driver) {
   return llvm::Error::success();
 }
 
+static std::atomic<bool> wasForked = false;
+
+llvm::Error tessera::runtime::cuda::checkNotForked() {
+  if (!wasForked)
+    return llvm::Error::success();
+  return makeError(TESSERA_RUNTIME_NO_DEVICE,
+                   "this process was forked from one that had used CUDA, which does not work in "
+                   "its children: start processes by the method 'spawn'");
+}
+
 llvm::Expected<const Driver &> tessera::runtime::cuda::getDriver() {
   struct State {
     Driver driver;
@@ -85,6 +97,7 @@ llvm::Expected<const Driver &> tessera::runtime::cuda::getDriver() {
     State() {
       llvm::handleAllErrors(loadDriver(driver),
                             [&](const RuntimeError &error) { failure = error.getText(); });
+      pthread_atfork(nullptr, nullptr, [] { wasForked = true; });
     }
   };
   // Never destroyed: bundles of static storage may be unloaded after this file's objects are gone.

@@ -179,6 +179,10 @@ struct Driver {
 /// device; the failure is remembered.
 llvm::Expected<const Driver &> getDriver();
 
+/// Refuses whatever needs the driver in a process that was forked after `getDriver` had found one:
+/// CUDA works in the process alone that began with it. Errors: NO_DEVICE.
+llvm::Error checkNotForked();
+
 /// Calls `act` with calls of the driver allowed that the capture of a CUDA graph, on any stream of
 /// any thread, forbids otherwise: allocations, loading, synchronization of streams outside the
 /// capture.

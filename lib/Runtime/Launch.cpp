@@ -271,6 +271,8 @@ const Signature &Kernel::getSignature() const {
 }
 
 llvm::Expected<Kernel::Place> Kernel::enter(int device) {
+  if (llvm::Error error = checkNotForked())
+    return error;
   llvm::Expected<const Driver &> driver = bundle.resolveDriver();
   if (!driver)
     return driver.takeError();
@@ -333,6 +335,9 @@ llvm::Expected<uint64_t> Kernel::getWorkspaceBytes(llvm::ArrayRef<Argument> argu
 
 llvm::Expected<std::shared_ptr<const CallPlan>>
 Kernel::plan(llvm::ArrayRef<Argument> arguments) const {
+  // Before anything that another thread may have locked when the process was forked.
+  if (llvm::Error error = checkNotForked())
+    return error;
   std::optional<uint64_t> hash = hashLayouts(getSignature(), arguments);
   if (hash)
     if (std::shared_ptr<const CallPlan> plan = plans->find(*hash, arguments);
@@ -451,6 +456,8 @@ llvm::Error Kernel::launch(int device, void *stream, llvm::ArrayRef<Argument> ar
 
 llvm::Error Kernel::launch(std::shared_ptr<const CallPlan> plan, int device, void *stream,
                            llvm::ArrayRef<Argument> arguments, std::optional<LentMemory> lent) {
+  if (llvm::Error error = checkNotForked())
+    return error;
   // What of these arguments is refused the other way says.
   if (!plan->areAligned(arguments) || !plan->takesScalars(arguments))
     return launch(device, stream, arguments, lent);
@@ -472,6 +479,15 @@ llvm::Error Kernel::launchPlanned(std::shared_ptr<const CallPlan> plan, int devi
                           lent);
   return launchKernel(std::static_pointer_cast<const LaunchPlan>(std::move(plan)), device, stream,
                       arguments);
+}
+
+llvm::Error Kernel::zero(int device, void *stream, uint64_t address, uint64_t bytes) {
+  llvm::Expected<Place> place = enter(device);
+  if (!place)
+    return place.takeError();
+  return place->driver.check(
+      place->driver.memsetD8Async(address, 0, bytes, static_cast<Stream>(stream)),
+      "cuMemsetD8Async of a result");
 }
 
 llvm::Expected<std::vector<char>> Kernel::readTimeline(int device, void *streamHandle) {

@@ -142,6 +142,9 @@ public:
   llvm::Error launch(std::shared_ptr<const CallPlan> plan, int device, void *stream,
                      llvm::ArrayRef<Argument> arguments,
                      std::optional<LentMemory> lent = std::nullopt);
+  /// Sets memory of a call to zero, on the stream before what is launched next. Errors: NO_DEVICE,
+  /// DRIVER_ERROR.
+  llvm::Error zero(int device, void *stream, uint64_t address, uint64_t bytes);
   /// Waits for the device and returns what launches on the stream have recorded since the last
   /// call, KernelInfo::timelineBytes (docs/bundle.md); then clears it. All zero before the first
   /// launch. Errors: INVALID_ARGUMENT when the kernel records no timeline, NO_DEVICE, DRIVER_ERROR.

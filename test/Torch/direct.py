@@ -2,6 +2,8 @@
 # RUN:   %source/test/Python
 """Attention past the dispatcher, where nobody sees ops: real PyTorch, tensors of the CPU, and a fake driver."""
 
+import functools
+import gc
 import sys
 import threading
 import unittest
@@ -9,6 +11,7 @@ import unittest.mock
 import weakref
 
 import torch
+import torch.utils.checkpoint
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -18,7 +21,7 @@ import fake_cuda
 import on_cpu
 import problems
 
-from tessera import _variants
+from tessera import _recipes, _variants
 from tessera.torch import _backward, _direct, _native, _op, attention
 
 OPTIONS = (
@@ -194,6 +197,84 @@ class Direct(unittest.TestCase):
     def addresses(*tensors):
         return [tensor.data_ptr() for tensor in tensors]
 
+    def count_backward_ops(self, *tensors, inputs=None, grad=None, create_graph=False, **options):
+        """How many backward passes of two go to the op. The first prepares it. And the gradients of the second."""
+        results = attention(*tensors, **options)
+        out = results[0] if options.get("return_lse") else results
+        grad = torch.ones_like(out) if grad is None else grad(out)
+        run = functools.partial(torch.autograd.grad, out, inputs or tensors, grad, retain_graph=True, create_graph=create_graph)
+        run()
+        with unittest.mock.patch.object(_backward, "_run_backward", wraps=_backward._run_backward) as run_op:
+            gradients = run(), run()
+        return run_op.call_count, gradients[1]
+
+    def test_backward(self):
+        """Gradients have the shapes, strides and types of those of the op, and kernels are launched as by it."""
+        q, k, v = (tensor.requires_grad_() for tensor in problems.make(heads=2, d=128, dv=64))
+        turned = [tensor.detach().transpose(1, 2).contiguous().transpose(1, 2).requires_grad_() for tensor in (q, k, v)]
+        for tensors in ((q, k, v), turned):
+            for options in (*OPTIONS, {"deterministic": True}):
+                with self.subTest(options, strides=tensors[0].stride()):
+                    count, gradients = self.count_backward_ops(*tensors, **options)
+                    self.assertEqual(count, 0)
+                    launch = fake_cuda.last_launch()
+                    with SeesOps():
+                        count, expected = self.count_backward_ops(*tensors, **options)
+                    self.assertEqual((count, fake_cuda.last_launch()), (2, launch))
+                    for got, like in zip(gradients, expected, strict=True):
+                        self.assertEqual((got.shape, got.stride(), got.dtype), (like.shape, like.stride(), like.dtype))
+                        self.assertFalse(got.requires_grad)
+
+    def test_gradients_of_some(self):
+        q, k, v = problems.make()
+        self.assertEqual(self.count_backward_ops(q.requires_grad_(), k, v, inputs=[q])[0], 0)
+        self.assertEqual(self.count_backward_ops(q.detach(), k, v.requires_grad_(), inputs=[v])[0], 0)
+
+    def test_what_the_backward_is_not_for(self):
+        """Gradients that no kernel takes as they lie are copied by the op; those of gradients are refused."""
+        tensors = [tensor.requires_grad_() for tensor in problems.make()]
+        self.assertEqual(self.count_backward_ops(*tensors)[0], 0)
+        for grad in (lambda out: out.detach().new_ones(()).expand(out.shape), lambda out: torch.ones(2, 2, 64, 70).bfloat16().mT):
+            count, gradients = self.count_backward_ops(*tensors, grad=grad)
+            self.assertEqual((count, gradients[0].shape), (2, tensors[0].shape))
+        count, gradients = self.count_backward_ops(*tensors, create_graph=True)
+        self.assertEqual(count, 2)
+        with self.assertRaisesRegex(NotImplementedError, "gradients of attention have no gradients themselves"):
+            gradients[0].sum().backward()
+
+    def test_backward_by_the_lse(self):
+        """With no gradient of the output, and with both."""
+        tensors = [tensor.requires_grad_() for tensor in problems.make()]
+        out, lse = attention(*tensors, return_lse=True)
+        for results in ((lse,), (out, lse), (out, lse)):
+            with unittest.mock.patch.object(_backward, "_run_backward", wraps=_backward._run_backward) as run_op:
+                grads = list(map(torch.ones_like, results))
+                gradients = torch.autograd.grad(results, tensors, grads, retain_graph=True)
+            self.assertEqual([gradient.shape for gradient in gradients], [tensor.shape for tensor in tensors])
+        self.assertEqual(run_op.call_count, 0)
+
+    def test_order_of_sums(self):
+        """What PyTorch asks for when the backward pass runs decides, whatever it asked for before."""
+        tensors = [tensor.requires_grad_() for tensor in problems.make()]
+        out = attention(*tensors)
+        asked = []
+        find = _backward.find_order
+        with unittest.mock.patch.object(_backward, "find_order", lambda _: asked.append(find(False)) or asked[-1]):
+            for mode in (0, 2, 1, 0):
+                torch.set_deterministic_debug_mode(mode)
+                self.addCleanup(torch.set_deterministic_debug_mode, 0)
+                torch.autograd.grad(out, tensors, torch.ones_like(out), retain_graph=True)
+        self.assertEqual(asked, [_recipes.ANY_ORDER, _recipes.ALGORITHMS, _recipes.WARNED, _recipes.ANY_ORDER])
+
+    def test_hooks_of_saved_tensors(self):
+        """Checkpoints let each tensor be unpacked once."""
+        tensors = [tensor.requires_grad_() for tensor in problems.make()]
+        for _ in range(2):
+            out = torch.utils.checkpoint.checkpoint(attention, *tensors, use_reentrant=False)
+            self.assertEqual(torch.autograd.grad(out.sum(), tensors)[0].shape, tensors[0].shape)
+        with torch.autograd.graph.save_on_cpu():
+            self.assertEqual(self.count_backward_ops(*tensors)[0], 0)
+
     def test_what_the_forward_is_not_for(self):
         """Errors are those of the op, and a forward that is called with too little says so."""
         q, k, v = (tensor.requires_grad_() for tensor in problems.make())
@@ -201,12 +282,14 @@ class Direct(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "argument 'v'"):
             attention(q, k, v[:, :, :80])
         other = unittest.mock.Mock(return_value="other")
-        forward = _direct.make_forward(("attention_fwd CAUSAL=false",), False, other)
+        function, given = _direct.functions_with_lse["attention_fwd CAUSAL=false"], ("attention_fwd CAUSAL=false",)
+        forward = _direct.make_forward(function, given, 4, 4, False, other)
         self.assertEqual(forward(None, q, k), "other")
         other.assert_called_once_with(None, q, k)
         with self.assertRaises(AttributeError):
             forward(None, q, k, v)  # None keeps nothing
-        self.assertIs(_direct.make_forward(("attention_fwd CAUSAL=false", "x"), False, other), other)
+        self.assertIs(_direct.make_forward(function, (*given, "x"), 4, 4, False, other), other)
+        self.assertIs(_direct.make_forward(lambda *_: None, given, 4, 4, False, other), other)
 
     def test_gradients_of_many_scales(self):
         """Functions of autograd are made for so many sets of arguments; with other ones the op is called."""
@@ -256,8 +339,8 @@ class Direct(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "argument 'scale' is 0"):
             attention(q, k, v, scale=0)
         function = _direct.functions["attention_fwd CAUSAL=false"]
-        for arguments in ((), (q, k, v, None, False, None), (q, k, v, None, False, ("", "x")), (q, k, v, 1, 0, ("",)),
-                          (q, k, v, None, False, ("", None, 0.0, 1))):
+        for arguments in ((), (q, k, v, None, None), (q, k, v, None, ("", "x")), (q, k, v, 1, ("",)), (None, k, v, None, ("",)),
+                          (q, k, v, None, None, ("",)), (q, k, v, None, ("", None, 0.0, 1, 1, 1))):
             self.assertIsNone(function(*arguments))
 
     def test_references_are_given_back(self):
@@ -267,13 +350,22 @@ class Direct(unittest.TestCase):
 
     def check_references(self, q, k, v):
         slopes = torch.ones(2)
+
+        def call():
+            results = attention(q, k, v, **options)
+            out = results[0] if options.get("return_lse") else results
+            if q.requires_grad:
+                torch.autograd.grad(out, (q, k, v), out.detach())
+
         for options in ({}, {"return_lse": True}, {"alibi": slopes}):
             self.assertEqual(self.count_ops(q, k, v, **options), 0)
             results = attention(q, k, v, **options)
             kept = [weakref.ref(result) for result in (results if options.get("return_lse") else [results])]
+            call()
+            gc.collect()  # What else of the tests goes away while the calls are made.
             counts = [sys.getrefcount(each) for each in (q, k, v, slopes, None, torch.bfloat16)]
             for _ in range(100):
-                attention(q, k, v, **options)
+                call()
             for before, each in zip(counts, (q, k, v, slopes, None, torch.bfloat16)):
                 self.assertLess(abs(sys.getrefcount(each) - before), 50)
             del results

@@ -13,7 +13,7 @@ from torch._dynamo.testing import CompileCounterWithBackend
 
 import tessera
 from tessera import masks
-from tessera.torch import _op, attention
+from tessera.torch import _compute, _functions, attention
 
 SOFTCAP = tessera.Variant(score=lambda s, b, h, q, k, cap: cap * tessera.tanh(s / cap), cap=float)
 RISING = tessera.Variant(score=lambda s, b, h, q, k, slopes: s * s - slopes[h] * abs(q - k), mask=masks.window(9, 3), slopes=("H",))
@@ -69,12 +69,12 @@ class Functions(unittest.TestCase):
         bias, seen = torch.randn(9, 11, generator=torch.Generator().manual_seed(3)), torch.ones(9, 11, dtype=torch.bool).tril(2)
         launched = []
 
-        def launch(kernel, arguments, **named):
-            launched.append([named[name] for name in named if name.startswith(("bias", "seen"))])
-            return real(kernel, arguments, **named)
+        def launch(kernel, *arguments):
+            launched.append([given for name, given in zip(kernel.names, arguments) if name.startswith(("bias", "seen"))])
+            return real(kernel, *arguments)
 
-        real = tessera.torch._backward.launch
-        with unittest.mock.patch.object(tessera.torch._backward, "launch", launch):
+        real = _compute.launch
+        with unittest.mock.patch.object(_compute, "launch", launch):
             mods = {"score_mod": lambda s, b, h, i, j: s + bias[i, j], "mask_mod": lambda b, h, i, j: seen[i, j]}
             out = attention(q, k, v, **mods)
             out.sum().backward()
@@ -177,7 +177,7 @@ class Functions(unittest.TestCase):
 
         run = torch.func.grad(loss, tuple(range(3 + len(given))), has_aux=True)
         each = [run(*parts) for parts in zip(*tensors, *given)]
-        with unittest.mock.patch.object(_op, "_find_program", wraps=_op._find_program) as find:
+        with unittest.mock.patch.object(_functions, "_run_forward", wraps=_functions._run_forward) as find:
             gradients, results = torch.vmap(run)(*tensors, *given)
             self.assertEqual(find.call_count, calls)
         for index, (wanted, outputs) in enumerate(each):

@@ -9,18 +9,23 @@ import fake_cuda
 import torch
 
 from tessera import _compile
-from tessera.torch import _backward, _direct, _native, _op
+from tessera.torch import _backward, _direct, _functions, _native, _op
 
 _library = torch.library.Library("tessera_test", "DEF")
-for _name, _results, _wrap in (
-    ("attention_forward", "(Tensor, Tensor)", _op._with_lse), ("attention_inference", "Tensor", _op._without_lse)
-):  # fmt: skip
-    _library.define(f"{_name}{_op._SIGNATURE} -> {_results}")
-    torch.library.register_fake(f"tessera_test::{_name}", _wrap(_op._make_fake), lib=_library)
+_FAKES = {
+    "attention_forward": _op._with_lse(_op._make_fake), "attention_inference": _op._without_lse(_op._make_fake),
+    "attention_backward": _backward._make_fake, "variant_forward": _functions._make_fake_forward,
+    "variant_backward": _functions._make_fake_backward,
+}  # fmt: skip
+for _name, _fake in _FAKES.items():
+    _schema = str(getattr(torch.ops.tessera, _name).default._schema)
+    _library.define(_schema.removeprefix("tessera::"))
+    torch.library.register_fake(f"tessera_test::{_name}", _fake, lib=_library)
 #: False where PyTorch is older than 2.10.
 has_native = _native.register("tessera_test", "CPU")
-forward = torch.ops.tessera_test.attention_forward.default
-inference = torch.ops.tessera_test.attention_inference.default
+forward, inference, backward, variant_forward, variant_backward = (
+    getattr(torch.ops.tessera_test, name).default for name in _FAKES
+)
 _compile_real = _compile.compile
 
 
@@ -35,11 +40,13 @@ def compile_without_ptxas():
 
 def call_ops(direct=True):
     """Patches: `attention` calls these ops, or the direct functions where it may."""
-    make = functools.partial(_direct.make, device_type=_direct._CPU) if direct else lambda variant: None
+    make = functools.partial(_direct.make, device_type=_direct._CPU) if direct else lambda *_: None
+    applies = {name: {} for name in vars(_backward) if name.endswith(("_applies", "_applies_with_lse"))}
     return (
         unittest.mock.patch.multiple(_op, forward=forward, inference=inference, has_native=has_native),
-        unittest.mock.patch.multiple(_direct, functions={}, make=make),
-        unittest.mock.patch.multiple(_backward, _applies={}, _applies_with_lse={}),
+        unittest.mock.patch.multiple(_direct, functions={}, functions_with_lse={}, make=make),
+        unittest.mock.patch.multiple(_backward, backward=backward, **applies),
+        unittest.mock.patch.multiple(_functions, forward=variant_forward, backward=variant_backward),
         compile_without_ptxas(),
     )
 

@@ -1,15 +1,11 @@
 """The op `tessera::attention_backward`, and attention with gradients: a function of autograd around it and the forward
 op. Tensors are [B, H, S, D] views."""
 
-import functools
-
 import torch
 from torch.utils.flop_counter import register_flop_formula
 
-from .. import _compile, _gradient_kernels
-from .._program import Program
-from . import _direct, _op, _vmap
-from ._types import TYPES
+from .. import _recipes
+from . import _compute, _direct, _native, _op, _vmap
 
 _op._library.define(
     "attention_backward(Tensor grad, Tensor? grad_lse, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, "
@@ -20,50 +16,28 @@ _op._library.define(
 backward = torch.ops.tessera.attention_backward.default
 
 
-def _is_taken(x):
-    """Whether a tensor lies as kernels take it: with dense rows at multiples of 16 bytes."""
-    return (
-        x.stride(3) == 1 and all(step > 0 and step % 8 == 0 for step in x.stride()[:3]) and x.data_ptr() % 16 == 0
-    )
+def find_order(deterministic):
+    """Who asks for sums of gradients in one order, as recipes have it."""
+    if deterministic:
+        return _recipes.ASKED
+    return _ORDERS[torch.get_deterministic_debug_mode()] if _are_deterministic() else _recipes.ANY_ORDER
 
 
-def list_inputs(grad, grad_lse, q, k, v, out, lse):
-    """The tensors that kernels take, as they take them."""
-    if not _is_taken(grad):
-        grad = torch.empty_like(out).copy_(grad)
-    return (q, k, v, out, grad, lse, *([] if grad_lse is None else [grad_lse.contiguous()]))
-
-
-def launch(kernel, arguments, **named):
-    if isinstance(kernel, Program) or "launches" not in kernel.description:
-        kernel(*arguments, **named)
-        return
-    size = kernel.workspace_bytes(*arguments, **named)
-    kernel(*arguments, workspace=torch.empty(size, dtype=torch.uint8, device=arguments[0].device), **named)
+# By tessera_torch_determinism_mode.
+_ORDERS = _recipes.ANY_ORDER, _recipes.WARNED, _recipes.ALGORITHMS
+_are_deterministic = torch.are_deterministic_algorithms_enabled
 
 
 def is_fixed(deterministic):
-    """Whether sums of gradients have one order: where a call asks for it, or PyTorch does of all."""
-    return deterministic or torch.are_deterministic_algorithms_enabled()
+    """Whether sums of gradients have one order."""
+    return find_order(deterministic) != _recipes.ANY_ORDER
 
 
 def _run(
-    kind, grad, grad_lse, q, k, v, out, lse, alibi, variant, scale, softcap=0.0, left=-1, right=-1, deterministic=False
+    grad, grad_lse, q, k, v, out, lse, alibi, variant, scale, softcap=0.0, left=-1, right=-1, deterministic=False
 ):  # fmt: skip
-    results = allocate(q, k, v)
-    if not k.shape[2] or not q.numel():
-        for result in results:
-            result.zero_()
-        return results
-    fixed = is_fixed(deterministic)
-    (batch, heads, rows, d), (_, key_heads, keys, _) = q.shape, k.shape
-    group = _gradient_kernels.find_group(heads, key_heads)
-    sizes = d, v.shape[3], group, _gradient_kernels.find_span(batch, heads, rows, keys)
-    kernel, extras = _gradient_kernels.find_gradients(kind, variant, fixed, TYPES[q.dtype], sizes, grad_lse is not None)
-    values = {"softcap": softcap, "alibi": alibi, "left": left, "right": right}
-    inputs = list_inputs(grad, grad_lse, q, k, v, out, lse)
-    launch(kernel, (*inputs, *results, scale, *(values[name] for name in extras)))
-    return results
+    text = _recipes.write(find_order(deterministic), _recipes.NAMED, variant)
+    return tuple(_compute.compute(text, (q, k, v, out, grad, lse, grad_lse, alibi), (scale, softcap), (left, right)))
 
 
 def allocate(q, k, v):
@@ -73,7 +47,7 @@ def allocate(q, k, v):
 
 def _run_cpu(*arguments, **named):
     _op.check_interpreter("grad")
-    return _run(Program, *arguments, **named)
+    return _run(*arguments, **named)
 
 
 def _make_fake(grad, grad_lse, q, k, v, *_, **__):
@@ -86,7 +60,8 @@ def _count_flops(grad, grad_lse, q, k, v, *_, **__):
     return 2 * batch * heads * rows * keys * (3 * width + 2 * v[3])
 
 
-_op._library.impl("attention_backward", functools.partial(_run, _compile.compile), "CUDA")
+if not _op.has_native:
+    _op._library.impl("attention_backward", _run, "CUDA")
 _op._library.impl("attention_backward", _run_cpu, "CPU")
 torch.library.register_fake("tessera::attention_backward", _make_fake, lib=_op._library)
 _vmap.register(_op._library, backward, 7)
@@ -94,6 +69,7 @@ register_flop_formula(backward.overloadpacket)(_count_flops)
 
 
 _are_transforms_active = torch._C._are_functorch_transforms_active
+_is_watched, _is_grad_enabled = _direct.is_watched, torch.is_grad_enabled
 
 
 class _FirstOrder(torch.autograd.Function):
@@ -132,8 +108,8 @@ def _forward(ctx, q, k, v, alibi, arguments, return_lse):
     return out, lse
 
 
-def _run_backward(ctx, arguments, deterministic, grad, grad_lse):
-    q, k, v, out, lse, *slopes = ctx.saved_tensors
+def _run_backward(saved, arguments, deterministic, grad, grad_lse):
+    q, k, v, out, lse, *slopes = saved
     alibi = slopes[0] if slopes else None
     variant, scale, *others = arguments if len(arguments) > 1 else (*arguments, None)
     if grad is None:
@@ -141,7 +117,8 @@ def _run_backward(ctx, arguments, deterministic, grad, grad_lse):
     if scale is None:
         scale = q.shape[3] ** -0.5
     named = {"deterministic": True} if deterministic else {}
-    gradients = backward(grad, grad_lse, q, k, v, out, lse, alibi, variant, scale, *others, **named)
+    given = grad, grad_lse, q, k, v, out, lse, alibi, variant, scale, *others
+    gradients = _native.call(backward, q, k, v, alibi, *given, **named)
     # PyTorch drops a None for an argument that is not there.
     return (*mark_gradients(gradients, grad, q, k, v), None, None)
 
@@ -164,22 +141,37 @@ class _Attention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad, grad_lse):
-        return _run_backward(ctx, *ctx.given, grad, grad_lse)
+        return _run_backward(ctx.saved_tensors, *ctx.given, grad, grad_lse)
 
 
 def _make_apply(arguments, return_lse, deterministic):
     """Attention with these further arguments where nothing sees ops: a function of tensors only, as PyTorch asks of every other
     argument in several ways whether it is one."""
+    variant = arguments[0]
 
     def call_op(ctx, q, k, v, alibi=None):
         return _forward(ctx, q, k, v, alibi, arguments, return_lse)
 
+    direct = _direct.functions_with_lse.get(variant) or _direct.add_function(variant, True)
+    backwards = {}
+
+    def add_backward(order):
+        text = _recipes.write(order, _recipes.NAMED, variant)
+        function = _direct.make(text, 8, _direct.NUMBERS) if _op.has_native else None
+        return backwards.setdefault(order, _direct.make_backward(function, arguments, 4))
+
     class Unwatched(torch.autograd.Function):
-        forward = staticmethod(_direct.make_forward(arguments, return_lse, call_op))
+        forward = staticmethod(_direct.make_forward(direct, arguments, 4, 4, return_lse, call_op))
 
         @staticmethod
         def backward(ctx, grad, grad_lse=None):
-            return _run_backward(ctx, arguments, deterministic, grad, grad_lse)
+            saved = ctx.saved_tensors  # Hooks let this be asked for once.
+            if not (_is_watched() or _is_grad_enabled()):
+                order = find_order(deterministic)
+                gradients = (backwards.get(order) or add_backward(order))(saved, grad, grad_lse)
+                if gradients is not None:
+                    return gradients
+            return _run_backward(saved, arguments, deterministic, grad, grad_lse)
 
     # The apply of torch's Function prepares in Python what functorch's transforms need, and calls this one.
     return super(torch.autograd.Function, Unwatched).apply

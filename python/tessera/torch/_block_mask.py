@@ -13,7 +13,7 @@ from .. import _block_lists, _compile, _explain, _variants
 from .._program import Program
 from .._trace import TraceError
 from .._variant import read_lists, takes_lists
-from . import _backward, _captured, _functions, _op
+from . import _captured, _compute, _functions, _op
 from ._types import TYPES
 
 if TYPE_CHECKING:  # Where nobody has a mask of torch it takes a third of a second for nothing.
@@ -206,7 +206,7 @@ class BlockMask:
         batch, heads, queries, keys = (1 if extent is None else extent for extent in self.shape)
         q, k = self._anchor.expand(batch, heads, queries, -1), self._anchor.expand(batch, 1, keys, -1)
         given = _captured.lend(*_captured.list_given(self._written, self._values), self._written.names)
-        _backward.launch(lister, (q, k, lists, counts), **given)
+        _compute.launch(lister, q, k, lists, counts, **given)
         return lists, counts
 
     def prepare(

@@ -14,7 +14,7 @@ from .. import _compile, _library, _variants
 from .._errors import CompileError
 from .._program import Program
 from .._variant import Variant
-from . import _backward, _captured, _functions, _op
+from . import _captured, _compute, _functions, _op
 from ._types import TYPES
 
 #: The keys of a block that has one scale, for the larger of the head dimensions, of which a step of the kernel takes all.
@@ -196,7 +196,7 @@ def _attend(q, k, v, out, lse, causal, functions, scale, rotate, seed):
     k8, k_scale = _quantize(k, rotation, BLOCKS=True, BM=block)
     v8, v_scale = _quantize(v, None, BLOCKS=True, BM=block, POWERS=True)
     scale = scale / (width if rotate else 1)
-    _backward.launch(kernel, (q8, k8, v8, out, lse, scale, q_scale, k_scale, v_scale), **given)
+    _compute.launch(kernel, q8, k8, v8, out, lse, scale, q_scale, k_scale, v_scale, **given)
 
 
 def _attend_cached(q, k, v, out, lse, causal, functions, scale, v_scale):
@@ -212,7 +212,7 @@ def _attend_cached(q, k, v, out, lse, causal, functions, scale, v_scale):
         # A converted tile takes the shared memory of two, which at 256 columns leaves room for one warpgroup.
         rows = 64 if wider > 192 else 128
         kernel, _ = _find_fitting(source, device, _FUNCTION_BLOCKS[wider], BM=rows, **parameters)
-    _backward.launch(kernel, (q, k, v, out, lse, scale, v_scale), **given)
+    _compute.launch(kernel, q, k, v, out, lse, scale, v_scale, **given)
 
 
 def _find_fitting(source, device, steps, **parameters):

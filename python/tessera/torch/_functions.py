@@ -1,18 +1,16 @@
 """The ops `tessera::variant_forward` and `tessera::variant_backward`: attention with functions of scores and masks. The
 functions travel as the text of a source, so that graphs mean the same in another process. Tensors are [B, H, S, D] views."""
 
-import functools
 import operator
-import warnings
 
 import torch
 from torch.utils.flop_counter import register_flop_formula
 
-from .. import _block_lists, _compile, _gradient_kernels, _places
+from .. import _block_lists, _compile, _recipes
 from .._program import Program
 from .._trace import TraceError
-from .._variant import keeps_lists, takes_lists
-from . import _backward, _captured, _op, _vmap
+from .._variant import takes_lists
+from . import _backward, _captured, _compute, _native, _op, _vmap
 from ._types import TYPES
 
 # What functions take besides a score and its place: views, numbers of f32, and integers, whose names `names` has in this
@@ -31,30 +29,15 @@ forward = torch.ops.tessera.variant_forward.default
 backward = torch.ops.tessera.variant_backward.default
 
 
-def _fold(source):
-    """A source as graphs hold it, in one line: Inductor writes the arguments of an op into comments of one line."""
-    return source.replace("\n", "\\n")
-
-
-def _unfold(source):
-    return source.replace("\\n", "\n")
-
-
-def _run_forward(find, q, k, v, views, numbers, integers, names, source, scale):
+def _run_forward(q, k, v, views, numbers, integers, names, source, scale):
     _op.check(q, k, v, None)
-    results = _op.allocate_results(q, v)
-    if k.shape[2] == 0:
-        for result, value in zip(results, (0, -torch.inf)):
-            result.fill_(value)
-    elif results[0].numel():
-        kernel, *_ = find(_unfold(source), q, k, v, True)
-        _backward.launch(kernel, (q, k, v, *results), scale=scale, **_captured.lend(views, numbers, integers, names))
-    return tuple(results)
+    text = _recipes.write(_recipes.OUTPUT_AND_LSE, names, source)
+    return tuple(_compute.compute(text, (q, k, v, *views), (scale, *numbers), integers))
 
 
 def _run_forward_cpu(*arguments):
     _op.check_interpreter("q")
-    return _run_forward(_op._find_program, *arguments)
+    return _run_forward(*arguments)
 
 
 def _split(names):
@@ -72,54 +55,17 @@ def _allocate_learned(views, names, learned):
     return [torch.zeros(given[name].shape, dtype=torch.float32, device=given[name].device) for name in _split(learned)]
 
 
-def _check_order(learned, source, q, deterministic):
-    """Refuses sums in any order where gradients are to be the same in each run."""
-    if not learned or not _backward.is_fixed(deterministic):
-        return
-    letters = "".join(letter for letter, extent in zip("bh", q.shape) if extent > 1)
-    loose = [name for name in learned if name not in _places.list_exact(source, letters)]
-    if not loose:
-        return
-    asked = "attention was called with deterministic=True" if deterministic else "torch.use_deterministic_algorithms is on"
-    message = (
-        f"the gradient of '{loose[0]}' is a sum over blocks in any order, and {asked}: detach the tensor, or turn it off for "
-        "this backward pass; tensors with an element for each batch, head and query have gradients in one order"
-    )
-    if deterministic or not torch.is_deterministic_algorithms_warn_only_enabled():
-        raise RuntimeError(message)
-    warnings.warn(message, UserWarning)
-
-
 def _run_backward(
-    kind, grad, grad_lse, q, k, v, out, lse, views, numbers, integers, names, learned, source, scale, deterministic=False
+    grad, grad_lse, q, k, v, out, lse, views, numbers, integers, names, learned, source, scale, deterministic=False
 ):  # fmt: skip
-    results, sums = _backward.allocate(q, k, v), _allocate_learned(views, names, learned)
-    if not k.shape[2] or not q.numel():
-        for result in results:
-            result.zero_()
-        return (*results, sums)
-    learned, source = tuple(_split(learned)), _unfold(source)
-    _check_order(learned, source, q, deterministic)
-    fixed = _backward.is_fixed(deterministic)
-    if fixed and keeps_lists(source) and not _gradient_kernels.has_fixed_lists(source):
-        raise RuntimeError(
-            "torch.use_deterministic_algorithms is on in the backward pass of attention with a block_mask, and was off in the "
-            "forward pass, which has chosen the lists: turn it on before"
-        )
-    kernel = _gradient_kernels.find_gradients_of_source(
-        kind, source, learned, fixed, TYPES[q.dtype], q.shape[3], v.shape[3], grad_lse is not None
-    )
-    # A view whose elements change no score has no gradient, which stays 0.
-    given = {f"d{name}": sum for name, sum in zip(learned, sums) if f"d{name}" in kernel.names}
-    given |= _captured.lend(views, numbers, integers, names)
-    inputs = _backward.list_inputs(grad, grad_lse, q, k, v, out, lse)
-    _backward.launch(kernel, (*inputs, *results), scale=scale, **given)
-    return (*results, sums)
+    text = _recipes.write(_recipes.name_gradients(_backward.find_order(deterministic), _split(learned)), names, source)
+    results = _compute.compute(text, (q, k, v, out, grad, lse, grad_lse, *views), (scale, *numbers), integers)
+    return (*results[:3], results[3:])
 
 
 def _run_backward_cpu(*arguments):
     _op.check_interpreter("grad")
-    return _run_backward(Program, *arguments)
+    return _run_backward(*arguments)
 
 
 def _make_fake_forward(q, k, v, *_):
@@ -131,16 +77,21 @@ def _make_fake_backward(grad, grad_lse, q, k, v, out, lse, views, numbers, integ
     return (*_backward.allocate(q, k, v), _allocate_learned(views, names, learned))
 
 
-_op._library.impl("variant_forward", functools.partial(_run_forward, _op._find_kernel), "CUDA")
+if not _op.has_native:
+    _op._library.impl("variant_forward", _run_forward, "CUDA")
+    _op._library.impl("variant_backward", _run_backward, "CUDA")
 _op._library.impl("variant_forward", _run_forward_cpu, "CPU")
-_op._library.impl("variant_backward", functools.partial(_run_backward, _compile.compile), "CUDA")
 _op._library.impl("variant_backward", _run_backward_cpu, "CPU")
 torch.library.register_fake("tessera::variant_forward", _make_fake_forward, lib=_op._library)
 torch.library.register_fake("tessera::variant_backward", _make_fake_backward, lib=_op._library)
-_vmap.register_functions(_op._library, forward, 3, False, _unfold)
-_vmap.register_functions(_op._library, backward, 7, True, _unfold)
+_vmap.register_functions(_op._library, forward, 3, False, _recipes.unfold)
+_vmap.register_functions(_op._library, backward, 7, True, _recipes.unfold)
 register_flop_formula(forward.overloadpacket)(_op._count_flops)
 register_flop_formula(backward.overloadpacket)(_backward._count_flops)
+
+
+def _forward(q, k, v, *arguments):
+    return _native.call(forward, q, k, v, None, q, k, v, *arguments)
 
 
 class _Attention(torch.autograd.Function):
@@ -152,7 +103,7 @@ class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(q, k, v, source, listed, _, __, scale, numbers, integers, names, ___, ____, *views):
         both = len(_split(names.partition("|")[0])) + len(_split(listed))
-        return forward(q, k, v, views[:both], numbers, integers, _add_views(names, listed), source, scale)
+        return _forward(q, k, v, views[:both], numbers, integers, _add_views(names, listed), source, scale)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -169,7 +120,7 @@ class _Attention(torch.autograd.Function):
         q, k, v, out, lse, *views = ctx.saved_tensors
         if grad is None:
             grad = torch.zeros_like(out)
-        *gradients, sums = backward(grad, grad_lse, q, k, v, out, lse, views, *ctx.given)
+        *gradients, sums = _native.call(backward, q, k, v, None, grad, grad_lse, q, k, v, out, lse, views, *ctx.given)
         gradients = _backward.mark_gradients((*gradients, *sums), grad, q, k, v, *views)
         gradients, sums = gradients[:3], gradients[3:]
         _, _, names, learned, *_ = ctx.given
@@ -296,8 +247,8 @@ def _call(q, k, v, source, learnable, views, numbers, integers, names, scale, bl
         tensors = block_mask.find([name for _, name in (*lists, *gradient_lists)], q.shape[0])
     listed = _name_lists(lists)
     if learned is None:
-        return forward(q, k, v, [*views, *tensors], numbers, integers, _add_views(names, listed), _fold(source), scale)
+        return _forward(q, k, v, [*views, *tensors], numbers, integers, _add_views(names, listed), _recipes.fold(source), scale)
     return _Attention.apply(
-        q, k, v, _fold(source), listed, _fold(gradient_source), _name_lists(gradient_lists), scale, numbers, integers, names,
+        q, k, v, _recipes.fold(source), listed, _recipes.fold(gradient_source), _name_lists(gradient_lists), scale, numbers, integers, names,
         learned, deterministic, *views, *tensors,
     )  # fmt: skip

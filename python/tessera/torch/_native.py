@@ -1,29 +1,33 @@
 """The kernels of the ops in the library (tessera-c/Torch.h), and the errors that they cannot raise themselves."""
 
+import ctypes
 import functools
 import os
 from ctypes import c_char_p, c_int, c_uint64
 
 import torch
 
-from .. import _choice, _library, _variants
+from .. import _calls, _compile, _library
+
+_Determinism = ctypes.CFUNCTYPE(c_int)
+_resolve = _calls.make_resolver(lambda: _compile.compile)
 
 
-def _find(variant, element_type, sizes, lse):
-    kernel, extras, is_final = _variants.find_kernel(variant, element_type, sizes, lse)
-    return kernel, None, extras, is_final
-
-
-_resolve = _choice.make_resolver(_find)
+@_Determinism
+def _find_determinism():
+    """tessera_torch_determinism_mode"""
+    return torch.get_deterministic_debug_mode()
 
 
 @functools.lru_cache(maxsize=None)
 def _functions():
     signatures = {
-        "tessera_torch_register": (c_int, c_char_p, c_char_p, c_char_p, c_char_p, c_uint64, _choice.Resolver),
+        "tessera_torch_register": (
+            c_int, c_char_p, c_char_p, c_char_p, c_char_p, c_uint64, _calls.Resolver, _Determinism,
+        ),
         "tessera_torch_reset": (None,),
         "tessera_torch_take_status": (c_int,),
-    }
+    }  # fmt: skip
     return _library.declare(_library.runtime(), signatures)
 
 
@@ -35,7 +39,7 @@ def register(name_space, key):
     return bool(
         _functions().tessera_torch_register(
             name_space.encode(), key.encode(), os.path.join(directory, "libtorch_cpu.so").encode(),
-            cuda and cuda.encode(), major << 56 | minor << 48, _resolve,
+            cuda and cuda.encode(), major << 56 | minor << 48, _resolve, _find_determinism,
         )
     )  # fmt: skip
 
@@ -50,13 +54,21 @@ def find_cause(error, q, k, v, alibi):
     if problem is not None:
         return problem
     text = str(error).partition("\n")[0]
-    cause = _choice.take_failure()
+    cause = _calls.take_failure()
     status = _functions().tessera_torch_take_status()
     if cause is not None and text.startswith("there is no kernel for"):
         return cause
     return _library.EXCEPTIONS[status](text) if status else error
 
 
+def call(op, q, k, v, alibi, *arguments, **named):
+    """Calls an op of these tensors with its arguments."""
+    try:
+        return op(*arguments, **named)
+    except RuntimeError as error:
+        raise find_cause(error, q, k, v, alibi) from None
+
+
 def reset():
-    """Forgets the kernels that were chosen."""
+    """Forgets what was prepared."""
     _functions().tessera_torch_reset()

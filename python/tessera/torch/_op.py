@@ -9,8 +9,8 @@ import torch
 import torch.autograd.forward_ad as forward_ad
 from torch.utils.flop_counter import register_flop_formula
 
-from .. import _variants
-from . import _native, _vmap
+from .. import _recipes, _variants
+from . import _compute, _native, _vmap
 from ._types import TYPES
 
 _SIGNATURE = (
@@ -187,30 +187,15 @@ def allocate_results(q, v, lse=True):
     return results
 
 
-def _run(q, k, v, alibi, variant, scale, softcap, left, right, lse, find):
+def _run(what, q, k, v, alibi, variant, scale=None, softcap=0.0, left=-1, right=-1):
     check(q, k, v, alibi)
     scale = q.shape[3] ** -0.5 if scale is None else scale
-    results = allocate_results(q, v, lse)
-    if k.shape[2] == 0:
-        for result, value in zip(results, (0, -torch.inf)):
-            result.fill_(value)
-    elif results[0].numel():
-        run, extras = find(variant, q, k, v, lse)
-        values = {"softcap": softcap, "alibi": alibi, "left": left, "right": right}
-        run(q, k, v, *results, scale, *(values[name] for name in extras))
-    return results
-
-
-def _run_cuda(lse, q, k, v, alibi, variant, scale=None, softcap=0.0, left=-1, right=-1):
-    return _run(q, k, v, alibi, variant, scale, softcap, left, right, lse, _find_kernel)
+    text = _recipes.write(what, _recipes.NAMED, variant)
+    return _compute.compute(text, (q, k, v, alibi), (scale, softcap), (left, right))
 
 
 def get_sizes(q, k, v):
     return tuple(map(int, (*q.shape, k.shape[1], k.shape[2], v.shape[3])))
-
-
-def _find_kernel(text, q, k, v, lse):
-    return _variants.find_kernel(text, TYPES[q.dtype], get_sizes(q, k, v), lse)[:2]
 
 
 _interprets = False
@@ -251,27 +236,22 @@ def use_interpreter(enabled: bool = True) -> bool:
     return before
 
 
-def _find_program(text, q, k, v, lse):
-    variant = _variants.find_variant(text, TYPES[q.dtype], q.shape[3], v.shape[3], lse)
-    return variant.program, variant.extras
-
-
-def _run_cpu(lse, q, k, v, alibi, variant, scale=None, softcap=0.0, left=-1, right=-1):
+def _run_cpu(what, *arguments, **named):
     check_interpreter("q")
-    return _run(q, k, v, alibi, variant, scale, softcap, left, right, lse, _find_program)
+    return _run(what, *arguments, **named)
 
 
-def _make_fake(lse, q, k, v, alibi, *_, **__):
+def _make_fake(what, q, k, v, alibi, *_, **__):
     check(q, k, v, alibi)
-    return allocate_results(q, v, lse)
+    return allocate_results(q, v, what == _recipes.OUTPUT_AND_LSE)
 
 
 def _with_lse(function):
-    return lambda *arguments, **named: tuple(function(True, *arguments, **named))
+    return lambda *arguments, **named: tuple(function(_recipes.OUTPUT_AND_LSE, *arguments, **named))
 
 
 def _without_lse(function):
-    return lambda *arguments, **named: function(False, *arguments, **named)[0]
+    return lambda *arguments, **named: function(_recipes.OUTPUT, *arguments, **named)[0]
 
 
 def _count_flops(q, k, v, *_, **__):
@@ -282,7 +262,7 @@ def _count_flops(q, k, v, *_, **__):
 
 def _register(name, op, wrap):
     if not has_native:
-        _library.impl(name, wrap(_run_cuda), "CUDA")
+        _library.impl(name, wrap(_run), "CUDA")
     _library.impl(name, wrap(_run_cpu), "CPU")
     full_name = f"tessera::{name}"
     torch.library.register_fake(full_name, wrap(_make_fake), lib=_library)
@@ -290,7 +270,7 @@ def _register(name, op, wrap):
     register_flop_formula(op.overloadpacket)(_count_flops)
 
 
-# From PyTorch 2.10 on the library has kernels for CUDA, which take half the host's time for a call.
+# From PyTorch 2.10 on the library has kernels for CUDA, of these ops and of those for gradients and functions of scores.
 has_native = torch.version.cuda is not None and _native.register("tessera", "CUDA")
 _register("attention_forward", forward, _with_lse)
 _register("attention_inference", inference, _without_lse)

@@ -1,0 +1,115 @@
+/*===- tessera-c/Calls.h - What a call of a framework launches --*- C -*-===*\
+|*                                                                          *|
+|* A call of a framework is a text, tensors and numbers. What it launches   *|
+|* follows from the text and from the types, shapes and strides of the      *|
+|* tensors: a resolver says it once, in a recipe, and it is kept. The text  *|
+|* names everything else, so that graphs mean the same in another process.  *|
+|*                                                                          *|
+\*===--------------------------------------------------------------------===*/
+
+#ifndef TESSERA_C_CALLS_H
+#define TESSERA_C_CALLS_H
+
+#include "tessera-c/Program.h"
+#include "tessera-c/Runtime.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** The most dimensions of a tensor of a call. */
+#define TESSERA_CALL_MOST_DIMS 5
+
+/** What is known of a tensor of a call, and of memory that a call makes. One that is left out has
+ * type 0. */
+typedef struct tessera_call_layout {
+  /** A tessera_type. */
+  int32_t type;
+  int32_t rank;
+  int64_t extents[TESSERA_CALL_MOST_DIMS];
+  /** In elements. */
+  int64_t strides[TESSERA_CALL_MOST_DIMS];
+  /** Of a tensor: other than 0 where its address is a multiple of 16. */
+  int32_t is_aligned;
+  /** Of memory: a tessera_call_fill. */
+  int32_t fill;
+} tessera_call_layout;
+
+/** What memory holds before the first launch. */
+typedef enum tessera_call_fill {
+  TESSERA_CALL_FILL_NOTHING = 0,
+  TESSERA_CALL_FILL_ZERO = 1,
+  /** Of f32, where nothing is launched. */
+  TESSERA_CALL_FILL_MINUS_INFINITY = 2
+} tessera_call_fill;
+
+/** Where an argument of a kernel comes from. */
+typedef enum tessera_call_source {
+  TESSERA_CALL_TENSOR = 0,
+  TESSERA_CALL_RESULT = 1,
+  /** Memory for the time of the call. */
+  TESSERA_CALL_TEMPORARY = 2,
+  /** A tensor in another layout. */
+  TESSERA_CALL_COPY = 3,
+  TESSERA_CALL_NUMBER = 4,
+  TESSERA_CALL_INTEGER = 5
+} tessera_call_source;
+
+typedef struct tessera_call_operand {
+  /** A tessera_call_source. */
+  int32_t source;
+  /** Which one of them. */
+  int32_t index;
+} tessera_call_operand;
+
+/** A launch of a kernel, a sequence or a choice. */
+typedef struct tessera_call_step {
+  /** It is never destroyed. */
+  tessera_kernel *kernel;
+  /** The interpreter's form, where `kernel` is null. It is never destroyed. */
+  tessera_program *program;
+  /** One for each argument of the source, in its order. */
+  const tessera_call_operand *operands;
+  size_t operand_count;
+} tessera_call_step;
+
+typedef struct tessera_call_copy {
+  /** Which of the tensors. */
+  int32_t tensor;
+  tessera_call_layout layout;
+} tessera_call_copy;
+
+/** What calls of a text with tensors of these layouts launch, one step after another. Arrays live
+ * until the resolver is called again on the thread. */
+typedef struct tessera_call_recipe {
+  const tessera_call_step *steps;
+  size_t step_count;
+  const tessera_call_layout *results;
+  size_t result_count;
+  const tessera_call_layout *temporaries;
+  size_t temporary_count;
+  const tessera_call_copy *copies;
+  size_t copy_count;
+  /** Other than 0: calls like this one need not ask again. */
+  int32_t is_final;
+  /** Why there is none, or null. */
+  const char *error;
+} tessera_call_recipe;
+
+/** Says what calls launch. Returns 0, or another number where there is nothing to launch. It may
+ * compile. */
+typedef int (*tessera_call_resolver)(const char *text, const tessera_call_layout *tensors,
+                                     size_t count, tessera_call_recipe *recipe);
+
+/** tessera_program_run of libtessera, which has the interpreter. */
+typedef tessera_compile_status (*tessera_call_interpreter)(tessera_program *program,
+                                                           const tessera_argument *arguments,
+                                                           size_t count,
+                                                           tessera_diagnostic_handler handler,
+                                                           void *user_data);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TESSERA_C_CALLS_H */

@@ -1,0 +1,296 @@
+//===- PreparedCalls.cpp - What calls of frameworks launch ----------------===//
+
+#include "PreparedCalls.h"
+
+#include "lib/Runtime/Error.h"
+
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cmath>
+#include <limits>
+#include <mutex>
+
+#include <pthread.h>
+
+using namespace tessera;
+using runtime::ArgumentInfo;
+
+/// Calls that are kept before keeping starts afresh.
+static constexpr unsigned kMostCalls = 4096;
+
+static CallProblem toProblem(llvm::Error error) {
+  CallProblem problem;
+  llvm::handleAllErrors(std::move(error), [&](const runtime::RuntimeError &failure) {
+    problem = {failure.getStatus(), failure.getText()};
+  });
+  return problem;
+}
+
+bool CallTensor::setShape(int32_t rank, const int64_t *extents, const int64_t *strides) {
+  if (rank < 0 || rank > TESSERA_CALL_MOST_DIMS)
+    return false;
+  layout.rank = rank;
+  std::copy_n(extents, rank, layout.extents);
+  std::copy_n(strides, rank, layout.strides);
+  return true;
+}
+
+uint64_t tessera::countBytes(const CallLayout &layout) {
+  uint64_t last = 0;
+  for (int32_t i = 0; i < layout.rank; ++i) {
+    if (layout.extents[i] == 0)
+      return 0;
+    last += (layout.extents[i] - 1) * layout.strides[i];
+  }
+  const ElementType *type =
+      findElementType([&](const ElementType &candidate) { return candidate.type == layout.type; });
+  return (last + 1) * type->bytes;
+}
+
+//===----------------------------------------------------------------------===//
+// Arguments of a step
+//===----------------------------------------------------------------------===//
+
+static runtime::Argument describe(const CallLayout &layout, uint64_t address) {
+  runtime::Argument argument = {};
+  argument.pointer = address;
+  argument.shape = layout.extents;
+  argument.strides = layout.strides;
+  argument.type = layout.type;
+  argument.rank = layout.rank;
+  return argument;
+}
+
+static std::string describe(double number) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%g", number);
+  return text;
+}
+
+static CallProblem refuseScalar(const ArgumentInfo &info, const llvm::Twine &value) {
+  return {TESSERA_RUNTIME_INVALID_ARGUMENT,
+          llvm::formatv("argument '{0}' is {1}, which does not fit in {2}", info.name, value.str(),
+                        info.type->name)};
+}
+
+CallProblem PreparedCall::bindScalar(const Step &step, unsigned position,
+                                     const CallArguments &arguments,
+                                     runtime::Argument &argument) const {
+  auto [source, index] = step.operands[position];
+  if (!step.kernel) { // The interpreter takes any type that holds the value.
+    argument.type =
+        source == TESSERA_CALL_NUMBER ? TESSERA_TYPE_SCALAR_F32 : TESSERA_TYPE_SCALAR_I64;
+    if (source == TESSERA_CALL_NUMBER)
+      argument.scalar.f32 = static_cast<float>(arguments.numbers[index]);
+    else
+      argument.scalar.i64 = arguments.integers[index];
+    return {};
+  }
+  const ArgumentInfo &info = step.kernel->getSignature().arguments[position];
+  argument.type = source == TESSERA_CALL_NUMBER ? TESSERA_TYPE_SCALAR_F32 : info.type->type;
+  if (source == TESSERA_CALL_NUMBER) {
+    double number = arguments.numbers[index];
+    if (std::isfinite(number) && std::fabs(number) > std::numeric_limits<float>::max())
+      return refuseScalar(info, describe(number));
+    argument.scalar.f32 = static_cast<float>(number);
+    return {};
+  }
+  int64_t number = arguments.integers[index];
+  if (argument.type == TESSERA_TYPE_SCALAR_I64) {
+    argument.scalar.i64 = number;
+    return {};
+  }
+  if (!llvm::isInt<32>(number))
+    return refuseScalar(info, llvm::Twine(number));
+  argument.scalar.i32 = static_cast<int32_t>(number);
+  return {};
+}
+
+CallProblem PreparedCall::bind(const Step &step, const CallArguments &arguments,
+                               const CallMemory &memory, Arguments &bound) const {
+  for (auto [position, operand] : llvm::enumerate(step.operands)) {
+    int32_t index = operand.index;
+    switch (operand.source) {
+    case TESSERA_CALL_TENSOR:
+      bound.push_back(describe(arguments.tensors[index].layout, arguments.tensors[index].address));
+      break;
+    case TESSERA_CALL_RESULT:
+      bound.push_back(describe(results[index], memory.results[index]));
+      break;
+    case TESSERA_CALL_TEMPORARY:
+      bound.push_back(describe(temporaries[index], memory.workspace + temporaryOffsets[index]));
+      break;
+    case TESSERA_CALL_COPY:
+      bound.push_back(describe(copies[index].layout, memory.copies[index]));
+      break;
+    default:
+      if (CallProblem problem =
+              bindScalar(step, position, arguments, bound.emplace_back(runtime::Argument{})))
+        return problem;
+    }
+  }
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Preparing
+//===----------------------------------------------------------------------===//
+
+CallProblem PreparedCall::plan(Step &step, const CallArguments &arguments) {
+  if (!step.kernel)
+    return {};
+  // Where memory lies does not matter yet.
+  llvm::SmallVector<uint64_t, 8> anywhere(std::max(results.size(), copies.size()), kAlignment);
+  Arguments bound;
+  if (CallProblem problem = bind(step, arguments, {anywhere, anywhere, kAlignment}, bound))
+    return problem;
+  llvm::Expected<std::shared_ptr<const runtime::CallPlan>> found = step.kernel->plan(bound);
+  if (!found)
+    return toProblem(found.takeError());
+  step.plan = std::move(*found);
+  step.offset = llvm::alignTo(workspaceBytes, kAlignment);
+  workspaceBytes = step.offset + step.plan->getLentBytes();
+  return {};
+}
+
+std::shared_ptr<const PreparedCall> PreparedCall::make(const tessera_call_recipe &recipe,
+                                                       const CallArguments &arguments,
+                                                       CallProblem &problem) {
+  auto call = std::make_shared<PreparedCall>();
+  call->results.append(recipe.results, recipe.results + recipe.result_count);
+  call->copies.append(recipe.copies, recipe.copies + recipe.copy_count);
+  for (const CallLayout &layout : llvm::ArrayRef(recipe.temporaries, recipe.temporary_count)) {
+    call->temporaries.push_back(layout);
+    call->temporaryOffsets.push_back(llvm::alignTo(call->workspaceBytes, kAlignment));
+    call->workspaceBytes = call->temporaryOffsets.back() + countBytes(layout);
+  }
+  for (const tessera_call_step &given : llvm::ArrayRef(recipe.steps, recipe.step_count)) {
+    Step &step = call->steps.emplace_back();
+    // A tessera_kernel is a pointer to a Kernel.
+    step.kernel = reinterpret_cast<runtime::Kernel *>(given.kernel);
+    step.program = given.program;
+    step.operands.append(given.operands, given.operands + given.operand_count);
+    problem = call->plan(step, arguments);
+    if (problem)
+      return nullptr;
+  }
+  return call;
+}
+
+//===----------------------------------------------------------------------===//
+// Launching
+//===----------------------------------------------------------------------===//
+
+CallProblem PreparedCall::launch(const CallArguments &arguments, const CallMemory &memory,
+                                 int device, void *stream) const {
+  for (auto [layout, address] : llvm::zip(results, memory.results))
+    if (layout.fill == TESSERA_CALL_FILL_ZERO)
+      if (llvm::Error error =
+              steps.front().kernel->zero(device, stream, address, countBytes(layout)))
+        return toProblem(std::move(error));
+  for (const Step &step : steps) {
+    Arguments bound;
+    if (CallProblem problem = bind(step, arguments, memory, bound))
+      return problem;
+    std::optional<runtime::LentMemory> lent;
+    if (uint64_t bytes = step.plan->getLentBytes())
+      lent = {memory.workspace + step.offset, bytes};
+    if (llvm::Error error = step.kernel->launch(step.plan, device, stream, bound, lent))
+      return toProblem(std::move(error));
+  }
+  return {};
+}
+
+CallProblem PreparedCall::interpret(const CallArguments &arguments, const CallMemory &memory,
+                                    tessera_call_interpreter interpreter) const {
+  if (!interpreter)
+    return {TESSERA_RUNTIME_INVALID_ARGUMENT, "there is no interpreter for tensors of the CPU"};
+  auto note = [](const tessera_diagnostic *diagnostic, void *text) {
+    if (diagnostic->severity == TESSERA_SEVERITY_ERROR)
+      *static_cast<std::string *>(text) = diagnostic->message;
+  };
+  for (const Step &step : steps) {
+    Arguments bound;
+    if (CallProblem problem = bind(step, arguments, memory, bound))
+      return problem;
+    CallProblem problem{TESSERA_RUNTIME_INVALID_ARGUMENT, ""};
+    if (interpreter(step.program, bound.data(), bound.size(), note, &problem.text))
+      return problem;
+  }
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Finding
+//===----------------------------------------------------------------------===//
+
+CallKey tessera::makeCallKey(llvm::StringRef text, llvm::ArrayRef<CallTensor> tensors) {
+  CallKey key(text);
+  key.push_back('\0');
+  auto append = [&](const int64_t *numbers, int32_t count) {
+    key.append(llvm::StringRef(reinterpret_cast<const char *>(numbers), count * sizeof(int64_t)));
+  };
+  for (const CallTensor &tensor : tensors) {
+    const CallLayout &layout = tensor.layout;
+    key.push_back(static_cast<char>(layout.type));
+    if (!tensor.isGiven())
+      continue;
+    key.push_back(static_cast<char>(layout.rank * 2 + (layout.is_aligned != 0)));
+    append(layout.extents, layout.rank);
+    append(layout.strides, layout.rank);
+  }
+  return key;
+}
+
+/// Guards what all PreparedCalls keep, also while the process forks: the child has no other thread
+/// that would unlock it.
+static std::mutex &getMutex() {
+  static std::mutex &mutex = []() -> std::mutex & {
+    auto *made = new std::mutex;
+    pthread_atfork([] { getMutex().lock(); }, [] { getMutex().unlock(); },
+                   [] { getMutex().unlock(); });
+    return *made;
+  }();
+  return mutex;
+}
+
+std::shared_ptr<const PreparedCall> PreparedCalls::findKnown(const CallKey &key) const {
+  std::lock_guard<std::mutex> lock(getMutex());
+  return calls.lookup(key);
+}
+
+std::shared_ptr<const PreparedCall>
+PreparedCalls::find(llvm::StringRef text, const CallArguments &arguments, CallProblem &problem) {
+  CallKey key = makeCallKey(text, arguments.tensors);
+  if (auto known = findKnown(key))
+    return known;
+  unsigned before = generation;
+  llvm::SmallVector<CallLayout, 8> layouts;
+  for (const CallTensor &tensor : arguments.tensors)
+    layouts.push_back(tensor.layout);
+  // The resolver may wait for the compiler, and for Python's lock.
+  tessera_call_recipe recipe = {};
+  if (!resolver || resolver(text.str().c_str(), layouts.data(), layouts.size(), &recipe)) {
+    problem.text = recipe.error ? recipe.error : "there is nothing that computes the call";
+    return nullptr;
+  }
+  std::shared_ptr<const PreparedCall> call = PreparedCall::make(recipe, arguments, problem);
+  if (!call || !recipe.is_final)
+    return call;
+  std::lock_guard<std::mutex> lock(getMutex());
+  if (generation != before)
+    return call;
+  if (calls.size() >= kMostCalls)
+    calls.clear();
+  calls[key] = call;
+  return call;
+}
+
+void PreparedCalls::clear() {
+  std::lock_guard<std::mutex> lock(getMutex());
+  calls.clear();
+  ++generation;
+}

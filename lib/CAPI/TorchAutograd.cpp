@@ -1,0 +1,119 @@
+//===- TorchAutograd.cpp - Functions of autograd around calls -------------===//
+//
+// The forward and the backward of a torch.autograd.Function, past PyTorch's dispatcher. PyTorch has
+// no interface for functions of autograd that are built apart from it: Python has the function, and
+// calls these.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TorchDirect.h"
+
+using namespace tessera;
+
+//===----------------------------------------------------------------------===//
+// Forward
+//===----------------------------------------------------------------------===//
+
+struct tessera_torch_forward {
+  tessera_torch_forward_options options;
+  CallNumbers numbers;
+
+  void *run(llvm::ArrayRef<void *> arguments) const;
+  void *runOther(llvm::ArrayRef<void *> arguments) const;
+};
+
+tessera_torch_forward *tessera_torch_forward_create(const tessera_torch_forward_options *options) {
+  CallNumbers numbers;
+  if (!options->direct->readNumbers(options->numbers, numbers))
+    return nullptr;
+  return new tessera_torch_forward{*options, numbers};
+}
+
+void *tessera_torch_forward::runOther(llvm::ArrayRef<void *> arguments) const {
+  Object all = makeTuple(arguments);
+  return all ? Interpreter::get().call(options.other, all.get(), nullptr) : nullptr;
+}
+
+void *tessera_torch_forward::run(llvm::ArrayRef<void *> arguments) const {
+  if (arguments.size() < 4)
+    return runOther(arguments); // which says what is missing
+  const Interpreter &python = Interpreter::get();
+  void *context = arguments[0];
+  llvm::ArrayRef<void *> inputs = arguments.drop_front();
+  llvm::SmallVector<Object, 4> results =
+      options.direct->run(inputs.take_front(options.call_count), numbers);
+  if (results.size() != 2)
+    return runOther(arguments);
+  const Object &out = results[0], &lse = results[1];
+  llvm::SmallVector<void *, 12> kept = {inputs[0], inputs[1], inputs[2], out.get(), lse.get()};
+  for (auto [i, input] : llvm::enumerate(inputs.drop_front(3)))
+    if (int32_t place = i + 3; place < options.kept_count || place >= options.call_count)
+      if (input != python.none)
+        kept.push_back(input);
+  Object saved = makeTuple(kept);
+  if (!saved || python.setAttribute(context, options.to_save, saved.get()) ||
+      (options.returns_lse &&
+       python.setAttribute(context, options.materialize_grads, options.never)))
+    return nullptr;
+  return options.returns_lse ? makeTuple({out.get(), lse.get()}).release() : Object(out).release();
+}
+
+void *tessera_torch_apply_forward(void *self, void *const *arguments, intptr_t count) {
+  void *forward = Interpreter::get().intAsPointer(self);
+  return forward ? static_cast<tessera_torch_forward *>(forward)->run({arguments, size_t(count)})
+                 : nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Backward
+//===----------------------------------------------------------------------===//
+
+struct tessera_torch_backward {
+  tessera_torch_backward_options options;
+  CallNumbers numbers;
+  std::vector<int32_t> learned;
+
+  /// Null where the op is to be called.
+  void *run(void *saved, void *gradient, void *ofLse) const;
+};
+
+tessera_torch_backward *
+tessera_torch_backward_create(const tessera_torch_backward_options *options) {
+  CallNumbers numbers;
+  if (!options->direct->readNumbers(options->numbers, numbers))
+    return nullptr;
+  return new tessera_torch_backward{
+      *options, numbers, {options->learned, options->learned + options->learned_count}};
+}
+
+void *tessera_torch_backward::run(void *saved, void *gradient, void *ofLse) const {
+  const Interpreter &python = Interpreter::get();
+  intptr_t count = python.tupleSize(saved);
+  if (count < 5 || gradient == python.none)
+    return nullptr;
+  auto get = [&](intptr_t index) { return python.tupleItem(saved, index); };
+  llvm::SmallVector<void *, 12> tensors = {get(0), get(1), get(2), get(3), gradient, get(4), ofLse};
+  for (intptr_t i = 5; i < count; ++i)
+    tensors.push_back(get(i));
+  llvm::SmallVector<Object, 4> results = options.direct->run(tensors, numbers);
+  if (results.size() != 3 + learned.size())
+    return nullptr;
+  llvm::SmallVector<void *, 12> gradients(options.input_count, python.none);
+  for (int i = 0; i < 3; ++i)
+    gradients[i] = results[i].get();
+  for (auto [i, place] : llvm::enumerate(learned))
+    gradients[place] = results[3 + i].get();
+  return makeTuple(gradients).release();
+}
+
+void *tessera_torch_apply_backward(void *self, void *const *arguments, intptr_t count) {
+  const Interpreter &python = Interpreter::get();
+  void *backward;
+  if (count == 3 && python.readAddress(self, backward) && backward)
+    if (void *gradients = static_cast<tessera_torch_backward *>(backward)->run(
+            arguments[0], arguments[1], arguments[2]))
+      return gradients;
+  python.clearError();
+  python.incrementReferences(python.none);
+  return python.none;
+}

@@ -1,0 +1,121 @@
+"""How the library asks for what a call launches (tessera-c/Calls.h)."""
+
+import ctypes
+import threading
+from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
+
+from . import _library, _recipes, _variants
+from ._program import Program
+
+_MOST_DIMS = 5
+_NAMES = {element.code: element.name for element in _library.ELEMENTS}
+
+
+class _Layout(ctypes.Structure):
+    """tessera_call_layout"""
+
+    _fields_ = [
+        ("type", c_int32), ("rank", c_int32), ("extents", c_int64 * _MOST_DIMS), ("strides", c_int64 * _MOST_DIMS),
+        ("is_aligned", c_int32), ("fill", c_int32),
+    ]  # fmt: skip
+
+
+class _Operand(ctypes.Structure):
+    """tessera_call_operand"""
+
+    _fields_ = [("source", c_int32), ("index", c_int32)]
+
+
+class _Step(ctypes.Structure):
+    """tessera_call_step"""
+
+    _fields_ = [("kernel", c_void_p), ("program", c_void_p), ("operands", POINTER(_Operand)), ("operand_count", c_size_t)]
+
+
+class _Copy(ctypes.Structure):
+    """tessera_call_copy"""
+
+    _fields_ = [("tensor", c_int32), ("layout", _Layout)]
+
+
+class _Recipe(ctypes.Structure):
+    """tessera_call_recipe"""
+
+    _fields_ = [
+        ("steps", POINTER(_Step)), ("step_count", c_size_t), ("results", POINTER(_Layout)), ("result_count", c_size_t),
+        ("temporaries", POINTER(_Layout)), ("temporary_count", c_size_t), ("copies", POINTER(_Copy)), ("copy_count", c_size_t),
+        ("is_final", c_int32), ("error", c_char_p),
+    ]  # fmt: skip
+
+
+Resolver = ctypes.CFUNCTYPE(c_int, c_char_p, POINTER(_Layout), c_size_t, POINTER(_Recipe))
+# What a thread's last recipe is made of, and its last failure.
+_last = threading.local()
+# Kernels of recipes, which the library takes to be there for ever.
+_kept = set()
+
+
+def _read_layout(layout):
+    if not layout.type:
+        return None
+    rank = layout.rank
+    return _recipes.Layout(
+        tuple(layout.extents[:rank]), tuple(layout.strides[:rank]), _NAMES[layout.type], bool(layout.is_aligned)
+    )
+
+
+def _write_layout(layout):
+    shape, strides = ((c_int64 * _MOST_DIMS)(*numbers) for numbers in (layout.shape, layout.strides))
+    return _Layout(_library.ELEMENT_TYPES[layout.element], len(layout.shape), shape, strides, 1, layout.fill)
+
+
+def _write_step(step):
+    kernel, operands = step
+    array = (_Operand * len(operands))(*operands)
+    _kept.add(kernel)
+    is_program = isinstance(kernel, Program)
+    return _Step(None if is_program else kernel._handle, kernel._handle if is_program else None, array, len(array))
+
+
+def _write(recipe):
+    """A _Recipe, whose arrays live as long as it."""
+    arrays = []
+    for kind, write, values in (
+        (_Step, _write_step, recipe.steps), (_Layout, _write_layout, recipe.results),
+        (_Layout, _write_layout, recipe.temporaries),
+        (_Copy, lambda copy: _Copy(copy[0], _write_layout(copy[1])), recipe.copies),
+    ):  # fmt: skip
+        array = (kind * len(values))(*map(write, values))
+        arrays += [array, len(array)]
+    return _Recipe(*arrays, recipe.is_final)
+
+
+def _describe(text, error):
+    """Why there is nothing to launch. The text of a source would bury the reason."""
+    variant = text.rpartition("\n")[2]
+    name = "these functions of scores and masks" if "\\n" in variant else f"'{variant}'"
+    return f"there is no kernel for {name}: {str(error).partition(chr(10))[0]}"
+
+
+def make_resolver(find_kind):
+    """A Resolver, with kernels by `find_kind()`. What goes wrong is kept for `take_failure`."""
+
+    @Resolver
+    def resolve(text, tensors, count, recipe):
+        text = text.decode()
+        try:
+            _last.recipe = _write(_recipes.make(find_kind(), text, [_read_layout(tensors[i]) for i in range(count)]))
+        except Exception as error:
+            _last.error, _last.text = error, _describe(text, error).encode()
+            recipe.contents.error = _last.text
+            return 1
+        ctypes.memmove(recipe, ctypes.byref(_last.recipe), ctypes.sizeof(_Recipe))
+        return 0
+
+    return resolve
+
+
+def take_failure():
+    """The exception of the thread's last failure, once; None without one."""
+    error, _last.error = getattr(_last, "error", None), None
+    return error

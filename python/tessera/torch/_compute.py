@@ -1,0 +1,63 @@
+"""What calls compute where the library does not launch: by the interpreter on the CPU, and with a PyTorch before 2.10."""
+
+import torch
+
+from .. import _compile, _library, _recipes, _variants
+from .._program import Program
+
+_ELEMENTS = {getattr(torch, element.torch): element.name for element in _library.ELEMENTS}
+_TYPES = {name: dtype for dtype, name in _ELEMENTS.items()}
+_FILLS = {_recipes.ZERO: 0.0, _recipes.MINUS_INFINITY: float("-inf")}
+# Recipes of CUDA devices by (text, layouts).
+_recipes_of = {}
+
+
+def read_layout(x):
+    """The Layout of a tensor, or None."""
+    if x is None:
+        return None
+    element = _ELEMENTS.get(x.dtype)
+    if element is None:
+        raise TypeError(f"a tensor has type {x.dtype}; kernels take {_library.TORCH_NAMES}")
+    return _recipes.Layout(tuple(x.shape), x.stride(), element, x.data_ptr() % 16 == 0)
+
+
+def _find_recipe(device, text, layouts):
+    if device.type == "cpu":
+        return _recipes.make(Program, text, layouts)
+    recipe = _recipes_of.get((text, layouts))
+    if recipe is None:
+        recipe = _recipes.make(_compile.compile, text, layouts)
+        if len(_recipes_of) >= _variants.MAX_SHAPES:
+            _recipes_of.clear()
+        if recipe.is_final:
+            _recipes_of[text, layouts] = recipe
+    return recipe
+
+
+def _make_empty(layout, device):
+    made = torch.empty_strided(layout.shape, layout.strides, dtype=_TYPES[layout.element], device=device)
+    return made if layout.fill == _recipes.NOTHING else made.fill_(_FILLS[layout.fill])
+
+
+def launch(kernel, *arguments, **named):
+    """Launches a kernel, a sequence with memory of torch."""
+    size = 0
+    if not isinstance(kernel, Program) and "launches" in kernel.description:
+        size = kernel.workspace_bytes(*arguments, **named)
+    if not size:
+        return kernel(*arguments, **named)
+    return kernel(*arguments, workspace=torch.empty(size, dtype=torch.uint8, device=arguments[0].device), **named)
+
+
+def compute(text, tensors, numbers, integers=()):
+    """The results of a call, as the ops of the library compute them."""
+    device = tensors[0].device
+    recipe = _find_recipe(device, text, tuple(map(read_layout, tensors)))
+    results, temporaries = ([_make_empty(layout, device) for layout in part] for part in (recipe.results, recipe.temporaries))
+    copies = [_make_empty(layout, device).copy_(tensors[index]) for index, layout in recipe.copies]
+    # In the order of tessera_call_source.
+    sources = tensors, results, temporaries, copies, numbers, integers
+    for kernel, operands in recipe.steps:
+        launch(kernel, *(sources[source][index] for source, index in operands))
+    return results
