@@ -37,21 +37,28 @@ public:
   }
 
 private:
+  /// Of several reasons the first is told, but for a dot, which no other way to write the rest
+  /// would do away with.
   bool refuse(Value value, const Twine &reason) {
     Operation *op = value.getDefiningOp();
-    refusal = {op ? op : value.getParentBlock()->getParentOp(), reason.str()};
+    if (refusal.reason.empty() || isa_and_nonnull<tile::DotOp>(op))
+      refusal = {op ? op : value.getParentBlock()->getParentOp(), reason.str()};
     return false;
   }
 
-  /// Collects what makes `value`, sources first.
+  /// Collects what makes `value`, sources first. Goes on behind what it refuses.
   bool follow(Value value) {
     if (isMadeOfNumbers(value))
       return true;
     Operation *op = value.getDefiningOp();
     if (!op)
       return refuse(value, "is handed on by a loop");
-    if (operations.contains(op))
-      return true;
+    if (followed.try_emplace(op, false).second)
+      followed[op] = followOperation(op, value);
+    return followed[op];
+  }
+
+  bool followOperation(Operation *op, Value value) {
     if (auto from = dyn_cast<tile::LoadOp>(op)) {
       if (load && load != from)
         return refuse(value, "is the second loaded tile");
@@ -64,10 +71,12 @@ private:
       return refuse(value, "is transposed before it is converted; transpose what is converted");
     if (!OpTrait::hasElementwiseMappableTraits(op) || op->getNumResults() != 1)
       return refuse(value, "is not computed element by element");
-    if (!llvm::all_of(op->getOperands(), [&](Value operand) { return follow(operand); }))
-      return false;
-    operations.insert(op);
-    return true;
+    bool isFollowed = true;
+    for (Value operand : op->getOperands())
+      isFollowed &= follow(operand);
+    if (isFollowed)
+      operations.insert(op);
+    return isFollowed;
   }
 
   /// Consumers have none of the tiles on the way, and the last one in shared memory alone.
@@ -110,6 +119,8 @@ private:
   ConversionRefusal &refusal;
   tile::LoadOp load;
   llvm::SetVector<Operation *> operations;
+  /// Whether what makes an operation was collected.
+  llvm::DenseMap<Operation *, bool> followed;
 };
 } // namespace
 

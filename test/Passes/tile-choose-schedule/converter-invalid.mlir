@@ -11,9 +11,13 @@ tile.kernel @of_a_dot(%x: !X, %y: !B, %z: !tile.view<[M, 64], f32>) grid(%m = M 
   %a = tile.load %x[%m, %c0] : !X -> !T
   %b8 = tile.load %y[%c0, %c0] : !B -> !T8
   %b32 = arith.extf %b8 : !T8 to !S
+  // Of several obstacles the dot is told.
+  %i = tile.iota %c0 axis 0 : tensor<64x64xi32>
+  %j = tile.iota %c0 axis 1 : tensor<64x64xi32>
+  %below = arith.cmpi slt, %j, %i : tensor<64x64xi32>
   // expected-note@+1 {{is the result of a dot, for which no converter waits}}
   %s = tile.dot %a, %a : !T, !T -> !S
-  %sum = arith.addf %b32, %s : !S
+  %sum = arith.select %below, %b32, %s : tensor<64x64xi1>, !S
   %b = arith.truncf %sum : !S to !T
   // expected-error@+1 {{this one is computed, and not of one loaded tile and numbers, element by element}}
   %d = tile.dot %a, %b : !T, !T -> !S
