@@ -7,6 +7,7 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/Tile/ElementMapper.h"
+#include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -181,26 +182,19 @@ LogicalResult ElementMapper::mapOperation(Operation &op) {
   return mapElementwise(op);
 }
 
-/// Whether a load of `view` sees the same wherever in the kernel it stands.
-static bool isNeverStored(Value view, KernelOp kernel) {
-  // An argument of the kernel or a request for one, by name.
-  auto nameOf = [&](Value value) {
-    if (auto request = value.getDefiningOp<ArgumentOp>())
-      return request.getName();
-    return kernel.getArgumentName(cast<BlockArgument>(value).getArgNumber());
-  };
-  WalkResult walk = kernel.walk([&](StoreOp store) {
-    return nameOf(store.getView()) == nameOf(view) ? WalkResult::interrupt()
-                                                   : WalkResult::advance();
-  });
-  return !walk.wasInterrupted();
+/// The name of a view: of an argument of `kernel`, or of a request for one.
+static StringRef getViewName(Value view, KernelOp kernel) {
+  if (auto request = view.getDefiningOp<ArgumentOp>())
+    return request.getName();
+  return kernel.getArgumentName(cast<BlockArgument>(view).getArgNumber());
 }
 
-/// Whether `op` gives the same wherever in `kernel` its operands are known, and costs few registers
-/// to keep.
-static bool canStandEarlier(Operation *op, KernelOp kernel) {
+/// Whether `op` gives the same wherever in `kernel`, which stores the views `stored`, its operands
+/// are known, and costs few registers to keep.
+static bool canStandEarlier(Operation *op, KernelOp kernel,
+                            const llvm::DenseSet<StringRef> &stored) {
   if (auto load = dyn_cast<LoadOp>(op))
-    return kernel && isNeverStored(load.getView(), kernel);
+    return kernel && !stored.contains(getViewName(load.getView(), kernel));
   bool isSmall = llvm::all_of(op->getResultTypes(), [](Type type) {
     auto tile = dyn_cast<ShapedType>(type);
     return !tile || tile.getRank() < 2;
@@ -213,9 +207,12 @@ static bool canStandEarlier(Operation *op, KernelOp kernel) {
 void ElementMapper::hoist(Operation *before) {
   Operation *op = before ? before->getNextNode() : &map->getBlock()->front();
   auto kernel = map->getParentOfType<KernelOp>();
+  llvm::DenseSet<StringRef> stored;
+  if (kernel)
+    kernel.walk([&](StoreOp store) { stored.insert(getViewName(store.getView(), kernel)); });
   while (op != map) {
     Operation *next = op->getNextNode();
-    bool canMove = canStandEarlier(op, kernel);
+    bool canMove = canStandEarlier(op, kernel, stored);
     while (canMove && isa<scf::ForOp, VisitsOp>(op->getParentOp())) {
       Region &body = *op->getParentRegion();
       if (llvm::any_of(op->getOperands(),
