@@ -12,8 +12,7 @@
 #include "lib/Source/Source.h"
 #include "mlir/IR/MLIRContext.h"
 #include "passes/Tile/FindVisits.h"
-#include <cmath>
-#include <limits>
+#include "llvm/ADT/bit.h"
 #include <mutex>
 #include <optional>
 #include <set>
@@ -47,29 +46,25 @@ struct tessera_program {
 
 namespace {
 
-/// A view argument of a caller, and the tensor of doubles that the interpreter works on.
+/// A view argument of a caller, and the tensor that the interpreter works on.
 class HostView {
 public:
   HostView(const ElementType &element, const tessera_argument &argument)
       : element(element), argument(argument),
-        tensor(HostTensor::contiguous({argument.shape, argument.shape + argument.rank})) {}
+        tensor(HostTensor::contiguous({argument.shape, argument.shape + argument.rank})) {
+    tensor.holdsIntegers = element.type == TESSERA_TYPE_I64;
+    forEach([&](char *at, double &value) {
+      value = tensor.holdsIntegers ? llvm::bit_cast<double>(readBits(at, element.bytes))
+                                   : decodeElement(element, at);
+    });
+  }
 
   HostTensor *getTensor() { return &tensor; }
-  /// Converts the elements; gives one of those that no double holds, which become NaN.
-  std::optional<int64_t> load() {
-    std::optional<int64_t> lost;
-    forEach([&](char *at, double &value) {
-      bool holds = isExact(element, at);
-      value = holds ? decodeElement(element, at) : std::numeric_limits<double>::quiet_NaN();
-      if (!holds)
-        lost = llvm::SignExtend64(readBits(at, element.bytes), 8 * element.bytes);
-    });
-    return lost;
-  }
-  /// Integers that are NaN yet are left as the caller has them.
   void store() {
     forEach([&](char *at, double &value) {
-      if (element.semantics || !std::isnan(value))
+      if (tensor.holdsIntegers)
+        writeBits(at, element.bytes, llvm::bit_cast<uint64_t>(value));
+      else
         encodeElement(element, value, at);
     });
   }
@@ -129,11 +124,6 @@ LogicalResult HostArguments::readView(unsigned index, tile::ViewType view,
     if (argument.shape[i] < 0 || argument.strides[i] < 0)
       return refuse(index) << "has a negative extent or stride in dimension " << i;
   auto host = std::make_unique<HostView>(element, argument);
-  std::optional<int64_t> lost = host->load();
-  if (lost && getViewUse(kernel, index).loaded)
-    return refuse(index) << "has the element " << *lost
-                         << "; the interpreter keeps elements as doubles, which hold integers up "
-                            "to 2^53";
   values.push_back(host->getTensor());
   views.push_back(std::move(host));
   return success();

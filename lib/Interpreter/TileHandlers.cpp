@@ -4,6 +4,7 @@
 #include "dialects/Tile/TileBox.h"
 #include "lib/Interpreter/Engine.h"
 #include "lib/Interpreter/MatrixProduct.h"
+#include "llvm/ADT/bit.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <numeric>
 
@@ -129,12 +130,15 @@ static SmallVector<int64_t> extentsOf(tile::ViewType view, RankedTensorType tile
               : SmallVector<int64_t>(view.getRank(), 1);
 }
 
-/// Gives `result`, of either kind, elements of a view.
-static void setLoaded(Frame &frame, Value result, Floats elements) {
+/// Gives `result`, of either kind, elements of `view` as its tensor has them.
+static void setLoaded(Frame &frame, Value result, Value view, Floats elements) {
   if (isa<FloatType>(getElementTypeOrSelf(result.getType())))
-    frame.set(result, std::move(elements));
-  else
-    frame.set(result, Ints(elements.begin(), elements.end()));
+    return frame.set(result, std::move(elements));
+  if (!frame.view(view).getTensor().holdsIntegers)
+    return frame.set(result, Ints(elements.begin(), elements.end()));
+  Ints integers(elements.size());
+  llvm::transform(elements, integers.begin(), llvm::bit_cast<int64_t, double>);
+  frame.set(result, std::move(integers));
 }
 
 static LogicalResult runLoad(Frame &frame, Operation *op) {
@@ -148,7 +152,7 @@ static LogicalResult runLoad(Frame &frame, Operation *op) {
     return failure();
   Floats out(elementCount(load.getType()));
   if (!isInside) {
-    setLoaded(frame, load.getResult(), std::move(out));
+    setLoaded(frame, load.getResult(), load.getView(), std::move(out));
     return success();
   }
   auto [rows, columns] = rowsAndColumns(ArrayRef(extents).take_back(tileRank));
@@ -160,7 +164,7 @@ static LogicalResult runLoad(Frame &frame, Operation *op) {
       });
   if (conflict)
     return failConflict(frame, op, load.getView(), *conflict);
-  setLoaded(frame, load.getResult(), std::move(out));
+  setLoaded(frame, load.getResult(), load.getView(), std::move(out));
   return success();
 }
 
@@ -185,7 +189,7 @@ static LogicalResult runGather(Frame &frame, Operation *op) {
                                     out.data() + i * columns))
       return failConflict(frame, op, gather.getView(), *conflict);
   }
-  setLoaded(frame, gather.getResult(), std::move(out));
+  setLoaded(frame, gather.getResult(), gather.getView(), std::move(out));
   return success();
 }
 
@@ -227,7 +231,7 @@ static LogicalResult runGatherElements(Frame &frame, Operation *op) {
   };
   if (failed(forEachElement(frame, op, gather.getView(), gather.getIndices(), out.size(), load)))
     return failure();
-  setLoaded(frame, gather.getResult(), std::move(out));
+  setLoaded(frame, gather.getResult(), gather.getView(), std::move(out));
   return success();
 }
 
@@ -242,11 +246,17 @@ static LogicalResult runScatterAdd(Frame &frame, Operation *op) {
   return forEachElement(frame, op, scatter.getView(), scatter.getIndices(), in.size(), add);
 }
 
-/// The elements of a tile to store, as doubles; a failure where one is no double.
+/// The elements of a tile to store as the tensor of the view has them; a failure where one is no
+/// double.
 static LogicalResult readStored(Frame &frame, tile::StoreOp store, Floats &elements) {
   const Datum &datum = frame.get(store.getValue());
   if (datum.floats) {
     elements = *datum.floats;
+    return success();
+  }
+  if (frame.view(store.getView()).getTensor().holdsIntegers) {
+    elements.resize(datum.ints->size());
+    llvm::transform(*datum.ints, elements.begin(), llvm::bit_cast<double, int64_t>);
     return success();
   }
   elements.assign(datum.ints->begin(), datum.ints->end());

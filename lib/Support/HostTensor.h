@@ -1,7 +1,8 @@
 //===- HostTensor.h - A strided tensor of doubles in host memory ----------===//
 //
 // What the interpreter reads and writes and what `.npy` files become: every
-// element is a double whatever the element type of the view it stands for.
+// element is a double whatever the element type of the view it stands for,
+// but for integers of 64 bits where all of their bits count.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,6 +22,8 @@ struct HostTensor {
   std::vector<int64_t> strides;
   /// Storage: element (i0, i1, ...) is at sum(i * stride).
   std::vector<double> data;
+  /// Elements are 64-bit integers, which are in `data` by their bits.
+  bool holdsIntegers = false;
 
   /// A tensor in C order, every element `fill`.
   static HostTensor contiguous(std::vector<int64_t> shape, double fill = 0);

@@ -99,14 +99,12 @@ class ProgramTest(unittest.TestCase):
 
     def test_integers_that_no_double_holds(self):
         program, x, y = tessera.Program(INTEGERS), Array((16, 32), "q"), Array((16, 32), "q")
-        x[3, 4], y[3, 4], y[3, 20] = -(2**53), 2**63 - 1, 2**53 + 1
-        program(x, y)
-        # What the kernel does not write stays.
-        self.assertEqual([y[3, 4], y[3, 20]], [-(2**53), 2**53 + 1])
-        for number in (2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63)):
+        y[3, 20] = 2**53 + 1
+        for number in (-(2**53), 2**53 + 1, -(2**53) - 1, 0x7FF8 << 48, 2**63 - 1, -(2**63), -1):
             x[3, 4] = number
-            with self.assertRaisesRegex(ValueError, f"argument 'x' has the element {number}; .* hold integers up to 2\\^53"):
-                program(x, y)
+            program(x, y)
+            # What the kernel does not write stays.
+            self.assertEqual([y[3, 4], y[3, 20]], [number, 2**53 + 1])
 
     def test_arrays_that_are_read_only(self):
         for array in (self.x, self.y):
