@@ -17,9 +17,9 @@ import sys
 import types
 import weakref
 
-from . import _math, _trace
+from . import _listed, _math, _trace
 from ._rebinding import Maker, is_library
-from ._variant import Mask, Variant
+from ._variant import ListedVariant, Mask, Variant
 
 #: The element types of captured tensors, by their names. A condition is a byte in memory.
 ELEMENTS = {
@@ -259,7 +259,12 @@ def find_code(function):
 
 
 def describe_mod(found, name, function, arguments, own):
-    """(function, its arguments after `own` ones) as constants; None without a function."""
+    """(function, its arguments after `own` ones) as constants; None without a function. Of a mask whose blocks are listed,
+    (what its table is, the same of its function)."""
+    if isinstance(function, _listed.Listed):
+        table = describe(found, "blocks", function.states) if function.needs_table else None
+        described = describe_mod(found, name, function.function, function.arguments, own)
+        return ("listed", function.indices, function.block, table), described
     if not isinstance(arguments, (tuple, list)):
         raise TypeError(f"argument '{name[:-3]}args' is a {type(arguments).__name__}; it is a tuple of arguments")
     if function is None:
@@ -349,7 +354,9 @@ def write(score, mask, constants):
     text, which differs where numbers that are equal do."""
     maker = Maker({index: number for index, number, _ in constants})
     try:
-        variant = Variant(score=maker.make_mod(score), mask=maker.make_mod(mask))
+        functions = {"score": maker.make_mod(score), "mask": maker.make_mod(mask)}
+        is_listed = mask is not None and mask[0][0] == "listed"
+        variant = ListedVariant(mask[0][1], functions) if is_listed else Variant(**functions)
         variant.check()
     except _trace.ConstantNeeded as error:
         return _NotWritten(needed=error.index)

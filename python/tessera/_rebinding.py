@@ -10,7 +10,7 @@ import inspect
 import re
 import types
 
-from . import _trace, _views
+from . import _listed, _trace, _views
 
 # Modules whose functions and classes stay as they are, and whose numbers are constants.
 _LIBRARIES = ("tessera", "torch", "jax", "jaxlib", "ml_dtypes", "math", "numpy", "builtins", "operator", "functools", "collections",
@@ -243,6 +243,8 @@ class Maker:
         if mod is None:
             return None
         part, arguments = mod
+        if part[0] == "listed":
+            return self._make_listed(part, arguments)
 
         def run(*values):
             self._begin()
@@ -256,6 +258,19 @@ class Maker:
             return result
 
         run.__code_of__ = part[1] if part[0] == "function" else None
+        return run
+
+    def _make_listed(self, part, mod):
+        """A mask whose blocks are listed, as far as lists do not say it."""
+        _, indices, block, table = part
+        function = self.make_mod(mod)
+        if table is None:
+            return function
+
+        def run(*place):
+            return _listed.make_mask(self.make(table), block, indices, function)(*place)
+
+        run.__code_of__ = getattr(function, "__code_of__", None)
         return run
 
 

@@ -104,7 +104,7 @@ def _loads_by(lines, index):
 
 def _join(parts):
     """(text, where Python asks for each line) of functions."""
-    lines, places = parts[0]
+    lines, places = parts[0] if parts else ([], [])
     for more, more_places in parts[1:]:
         lines, places = [*lines, "", *more], [*places, "", *more_places]
     return "".join(f"{line}\n" for line in lines), places
@@ -241,7 +241,7 @@ class Variant:
         sink: Callable[..., _typing.Any] | None = None,
         **arguments: type[float] | type[int] | tuple[str | int, ...],
     ) -> None:
-        if score is None and mask is None and sink is None:
+        if score is None and mask is None and sink is None and visits != "list":
             raise ValueError("a variant has a score, a mask or a sink")
         if visits not in (None, "interval", "list"):
             raise ValueError(f"visits is {visits!r}; it is 'interval', 'list' or None")
@@ -258,9 +258,9 @@ class Variant:
         settings = ""
         if self._takes_list(visits, functions):
             settings = f'{_LISTED}param LISTS : name = "{self._name_lists()}"\n'
-            if any(re.search(r"= arith\.\w*(div|rem)[su]i ", line) for line in parts[0][0]):
+            if any(re.search(r"= arith\.\w*(div|rem)[su]i ", line) for line in self._of_mask):
                 settings += _PIECES
-            masks = _mask_parts.split(*parts[0])
+            masks = None if mask is None else _mask_parts.split(*parts[0])
             if masks is not None:
                 settings += _BY_DATA
                 functions, places = _join([*masks, *parts[1:]])
@@ -428,3 +428,18 @@ class Variant:
         with numpy.errstate(divide="ignore"):
             lse = (shift + numpy.log(total))[..., 0]
         return numpy.einsum("bhqk,bhkd->bhqd", weights / numpy.where(total == 0, 1, total), v), lse
+
+
+class ListedVariant(Variant):
+    """One that takes lists of blocks whatever its mask, or without one: `indices` has those of "b" and "h" that they depend on,
+    beside what the mask takes."""
+
+    def __init__(self, indices: str, functions: Mapping[str, _typing.Any]) -> None:
+        self._indices = indices
+        super().__init__(visits="list", **functions)
+
+    def _name_lists(self):
+        if "h" in self._indices:
+            return "head"
+        of_mask = super()._name_lists()
+        return "batch" if "b" in self._indices and of_mask == "one" else of_mask

@@ -7,7 +7,7 @@
 A mask is read once for each forward pass, whatever functions it is made of: for each sequence, the first and the last key
 that a row sees. Runs of rows whose keys move with them, or stay, are one call of the kernel each: so a batch with
 padding has a call for each length of padding, and packed sequences one each. A kernel is compiled from the function of a mask
-with holes in a row. docs/pytorch.md says more.
+with holes in a row, and a BlockMask is taken as it is. docs/pytorch.md says more.
 """
 
 import bisect
@@ -64,10 +64,10 @@ class Mask(_NoTensor):
 
 
 class FunctionMask(_NoTensor):
-    """A mask with holes in a row: its function, which a kernel is compiled from."""
+    """A mask that a kernel is compiled from: what `attention` takes of it, a function with holes in a row or a BlockMask."""
 
-    def __init__(self, function):
-        self.function = function
+    def __init__(self, **named):
+        self.named = named
 
 
 class _HolesError(NotImplementedError):
@@ -231,7 +231,7 @@ def _take_function(mask_function, q_offset, kv_offset, seen, device):
             "argument 'attention_mask' has rows that see keys with others between them, and no kernel can be compiled from its "
             f'function: use attn_implementation="sdpa"; {problem}'
         )
-    return FunctionMask(function)
+    return FunctionMask(mask_mod=function)
 
 
 def _read_tensor(mask, query, key):
@@ -267,6 +267,8 @@ def _read_tensor(mask, query, key):
 def _find_mask(module, query, key, attention_mask, is_causal, sliding_window):
     if isinstance(attention_mask, (Mask, FunctionMask)):
         return attention_mask
+    if hasattr(attention_mask, "mask_mod"):
+        return FunctionMask(block_mask=attention_mask)
     if attention_mask is not None:
         return _read_tensor(attention_mask, query, key)
     causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
@@ -313,8 +315,8 @@ def _attend(
     if isinstance(mask, FunctionMask):
         score_mod = _cap if softcap else None
         out = attention(
-            query, key, value, score_mod=score_mod, score_args=(float(softcap),) if softcap else (), mask_mod=mask.function,
-            scale=scaling, deterministic=bool(deterministic),
+            query, key, value, score_mod=score_mod, score_args=(float(softcap),) if softcap else (), scale=scaling,
+            deterministic=bool(deterministic), **mask.named,
         )  # fmt: skip
         return out.transpose(1, 2), None
     options = {"scale": scaling, "softcap": softcap or 0.0, "deterministic": bool(deterministic)}

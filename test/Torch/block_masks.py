@@ -147,82 +147,6 @@ class Results(Cases):
         self.check(self.draw(), self.create(within, mask_args=arguments), within, arguments)
 
 
-class OfTorch(Cases):
-    """Conversions of BlockMasks of flex_attention."""
-
-    def create_of_torch(self, mask_mod, batch=None, heads=None, length=256, **named):
-        return flex.create_block_mask(mask_mod, batch, heads, length, length, device="cpu", **named)
-
-    def check_of_torch(self, of_torch, mask_mod, names, batch=2, length=256, **named):
-        block_mask = BlockMask.from_torch(of_torch)
-        tensors = self.draw(batch=batch, rows=length, keys=length, **named)
-        found = self.differentiate(tensors, block_mask=block_mask)
-        for got, want in zip(found, self.differentiate(tensors, mask_mod=mask_mod)):
-            self.assertTrue(torch.equal(got.isinf(), want.isinf()))
-            got, want = (x.double().nan_to_num(0, 0, 0) for x in (got, want))
-            self.assertLess((got - want).norm() / want.norm(), 2e-3)
-        self.assertIn(f"lists: {names}>", repr(block_mask))
-        return block_mask
-
-    def test_taken(self):
-        """Blocks of 128, of which tiles have halves, for all, for each batch and for each head."""
-        of_torch = "queries 128 64 of torch, keys 128 64 of torch"
-
-        def packed(b, h, q, k):
-            return (DOCUMENTS_OF_256[q] == DOCUMENTS_OF_256[k]) & (q >= k)
-
-        def of_heads(b, h, q, k):
-            return (q // 128 >= k // 128 - h) & ((k + b) % 3 > 0)
-
-        self.check_of_torch(self.create_of_torch(packed), packed, of_torch)
-        self.check_of_torch(self.create_of_torch(of_heads, 2, 2), of_heads, of_torch)
-
-    def test_read(self):
-        """Fewer blocks than the mask leaves."""
-
-        def mask_mod(b, h, q, k):
-            return (k * 7 + q) % 3 > 0
-
-        counts, blocks = torch.tensor([[[1, 1]]], dtype=torch.int32), torch.tensor([[[[1, 0], [0, 1]]]], dtype=torch.int32)
-        of_torch = flex.BlockMask.from_kv_blocks(counts, blocks, mask_mod=mask_mod, seq_lengths=(256, 256))
-        self.check_of_torch(
-            of_torch, lambda b, h, q, k: mask_mod(b, h, q, k) & (q // 128 + k // 128 == 1),
-            "queries 128 64 of torch, keys 128 64 of torch",
-        )  # fmt: skip
-
-    def test_not_taken(self):
-        """Other blocks, ends within a block, and tiles without blocks: from the function, with a warning."""
-        computed = "queries 128 64, keys 128 64"
-        for mask_mod, named in (
-            (documents, {"length": KEYS}),
-            (lambda b, h, q, k: (k % 3 == 0) & (q >= k), {"BLOCK_SIZE": 96, "length": 192}),
-            (lambda b, h, q, k: (k % 3 == 0) & (q >= k) & (q < 100), {}),
-        ):
-            with self.assertWarnsRegex(UserWarning, "do not serve as queries 128 64: its mask_mod says"):
-                self.check_of_torch(self.create_of_torch(mask_mod, **named), mask_mod, computed, length=named.get("length", 256))
-
-    def test_refusals(self):
-        of_torch = self.create_of_torch(lambda b, h, q, k: q >= k)
-        lists = flex.BlockMask.from_kv_blocks(of_torch.kv_num_blocks, of_torch.kv_indices)
-
-        def change(counts, blocks):
-            mask_mod = of_torch.mask_mod
-            numbers = (torch.tensor(x, dtype=torch.int32) for x in ([[counts]], [[blocks]]))
-            return flex.BlockMask.from_kv_blocks(
-                *numbers, mask_mod=mask_mod, seq_lengths=(256, 256), compute_q_blocks=False
-            )
-
-        for error, text, given in (
-            (ValueError, "counts 1 to 3 blocks in kv_num_blocks; its lists, kv_indices, have 0 to 2: give", change([1, 3], [[0, 1]] * 2)),
-            (ValueError, "counts -1 to 1 blocks in kv_num_blocks", change([1, -1], [[0, 1]] * 2)),
-            (ValueError, "lists blocks 0 to 2 in kv_indices; 256 keys in blocks of 128 have 0 to 1", change([1, 2], [[0, 9], [0, 2]])),
-            (TypeError, "is a Tensor; it is a BlockMask of torch", torch.ones(2)),
-            (NotImplementedError, "has lists of blocks and no function", lists),
-        ):
-            with self.assertRaisesRegex(error, text):
-                BlockMask.from_torch(given)
-
-
 class Compiled(Cases):
     def test_compile(self):
         """One graph for other tensors and masks of the same shape, with gradients and without."""
@@ -372,6 +296,9 @@ class Refusals(Cases):
         self.refuse("'mask_mod' and 'block_mask' are both given", tensors, block_mask=block_mask, mask_mod=within)
         self.refuse("'mask_args' is given with a block_mask, which has", tensors, block_mask=block_mask, mask_args=(3,))
         self.refuse("argument 'causal' is given with functions", tensors, block_mask=block_mask, causal=True)
+        numbers[3] += 1
+        self.addCleanup(numbers.sub_, torch.arange(KEYS).eq(3).int())
+        self.refuse("captures another value than when its lists were made", tensors, block_mask=block_mask)
 
     def test_other_order(self):
         """The form of the gradients is chosen in the forward pass."""

@@ -117,6 +117,28 @@ class Models(unittest.TestCase):
                 self.compare(f"holes {list(inputs)}", rows, ("llama", "gemma2"), input_ids=tokens, **inputs)
             self.assertEqual(takes.call_count, 3)
 
+    def test_blocks(self):
+        """A BlockMask of torch in place of a mask: what it lists, and what its function leaves of that."""
+        from torch.nn.attention import flex_attention as flex
+
+        counts, blocks = torch.tensor([[[1, 1, 2]]]), torch.tensor([[[[0, 0], [1, 0], [0, 2]]]])
+        sees = torch.tensor([[1, 0, 0], [0, 1, 0], [1, 0, 1]]).repeat_interleave(16, 0).repeat_interleave(16, 1)
+        visible = (torch.ones(48, 48).tril() > 0) & (sees > 0)
+        tensor = torch.zeros(1, 1, 48, 48).masked_fill(~visible, torch.finfo(torch.float16).min).half()
+        given = flex.BlockMask.from_kv_blocks(
+            counts, blocks, BLOCK_SIZE=16, mask_mod=lambda b, h, q, k: q >= k, seq_lengths=(48, 48)
+        )
+        tokens = torch.randint(3, 96, (2, 48))
+        for name in ("llama", "gemma2"):
+            found = []
+            for implementation, mask in (("eager", tensor), ("tessera", given)):
+                # Gemma 2 takes a mask for each kind of layer.
+                masks = {"full_attention": mask, "sliding_attention": mask} if name == "gemma2" else mask
+                with torch.no_grad():
+                    found.append(self.make(make_models()[name], implementation)(tokens, attention_mask=masks).logits)
+            eager, ours = found
+            self.assertLess((eager - ours).abs().max(), 0.02 * eager.abs().max())
+
     def test_training(self):
         """Gradients of a loss, through windows, soft caps and padding."""
         tokens = torch.randint(3, 96, (2, 40))

@@ -309,14 +309,13 @@ class Flex(Cases):
         q, k, v = self.q, self.k, self.v
         wide = k.expand(2, 2, 28, 64), v.expand(2, 2, 28, 64)
         block_mask = flex.create_block_mask(lambda b, h, q, k: q >= k, None, None, 256, 256, device="cpu")
-        lists = flex.BlockMask.from_kv_blocks(block_mask.kv_num_blocks, block_mask.kv_indices)
         for error, text, tensors, named in (
             (ValueError, "pass enable_gqa=True", (q, k, v), {}),
             (ValueError, "'return_lse' and 'return_aux' are both given", (q, *wide),
              {"return_lse": True, "return_aux": flex.AuxRequest(lse=True)}),
             (TypeError, "'return_aux' is a bool; it is an AuxRequest of", (q, *wide), {"return_aux": True}),
             (NotImplementedError, "asks for max_scores", (q, *wide), {"return_aux": flex.AuxRequest(max_scores=True)}),
-            (NotImplementedError, "has lists of blocks and no function", (q, *wide), {"block_mask": lists}),
+            (ValueError, "has lists for 256 queries, and the call has 19", (q, *wide), {"block_mask": block_mask}),
             (NotImplementedError, "is a part of another one", (q, *wide), {"block_mask": block_mask[:, :, 1:]}),
         ):  # fmt: skip
             with self.subTest(text), self.assertRaisesRegex(error, text):
@@ -324,7 +323,6 @@ class Flex(Cases):
         for error, text, named in (
             (ValueError, "'mask_mod' and 'block_mask' are both given", {"block_mask": block_mask, "mask_mod": min}),
             (TypeError, "'block_mask' is a Tensor; it is a BlockMask", {"block_mask": torch.ones(2, 2)}),
-            (NotImplementedError, "has lists of blocks and no function", {"block_mask": lists}),
         ):
             with self.subTest(text), self.assertRaisesRegex(error, text):
                 attention(q, k, v, **named)

@@ -10,7 +10,7 @@ import torch
 
 from .. import _gradient_kernels, _named, _variants
 from .._variant import Variant
-from . import _backward, _bias, _block_mask, _direct, _fallback, _functions, _op
+from . import _backward, _bias, _block_mask, _direct, _fallback, _functions, _listed, _op
 from ._types import TYPES
 
 if TYPE_CHECKING:  # Where nobody has a mask of torch it takes a third of a second for nothing.
@@ -74,8 +74,8 @@ def _attention(
     score_mod, mask_mod: functions in place of these: score_mod(score, b, h, q, k, *score_args) gives a score, and
               mask_mod(b, h, q, k, *mask_args) whether query q sees key k. Indices count from 0. Further arguments, and what
               the functions capture, are tensors and numbers; other ones need no new compilation.
-    block_mask: a BlockMask of `create_block_mask`, a mask_mod with lists of blocks that are made once; or one of torch's
-              flex_attention, whose function is the mask_mod and whose lists are not read.
+    block_mask: a BlockMask of `create_block_mask`, a mask_mod with lists of blocks that are made once, or of
+              `BlockMask.from_kv_blocks`; or one of torch's flex_attention, whose lists and function count.
     scale:    1 / sqrt(head dimension) when not given; above 0.
     deterministic: gradients are the same in each run, as under torch.use_deterministic_algorithms(True). Otherwise dQ may be
               a sum in any order, which takes less time.
@@ -92,12 +92,13 @@ def _attention(
         _variants.check_layout(layout)
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
     if block_mask is not None:
-        mask_mod, mask_args = _read_block_mask(block_mask, mask_mod, mask_args)
+        block_mask = _read_block_mask(block_mask, mask_mod, mask_args)
+    if block_mask is not None:
+        mask_mod, mask_args = block_mask.mods
     mods = score_mod, score_args, mask_mod, mask_args
     if variant is not None or arguments is not None or mods != _NO_MODS:
         others = {"causal": causal, "window": window, "softcap": softcap, "alibi": alibi, "bias": bias, "fallback": fallback}
-        lists = block_mask if isinstance(block_mask, _block_mask.BlockMask) else None
-        results = _call_functions(q, k, v, variant, arguments, mods, scale, others, return_lse, deterministic, lists)
+        results = _call_functions(q, k, v, variant, arguments, mods, scale, others, return_lse, deterministic, block_mask)
     elif window is None and not softcap and alibi is None and bias is None and fallback is None and not deterministic:
         results = attention(q, k, v, causal=causal, scale=scale, return_lse=return_lse)
     else:
@@ -172,19 +173,17 @@ def _find_problem_as(names, q, k, v, alibi, scale):
 
 
 def _read_block_mask(block_mask, mask_mod, mask_args):
-    """(mask_mod, its further arguments)"""
+    """The BlockMask of an argument, None where it leaves all."""
     if mask_mod is not None:
         raise ValueError("arguments 'mask_mod' and 'block_mask' are both given; the second has the first")
     if not hasattr(block_mask, "mask_mod"):
         raise TypeError(f"argument 'block_mask' is a {type(block_mask).__name__}; it is a BlockMask")
-    if isinstance(block_mask, _block_mask.BlockMask):
-        if mask_args:
-            raise ValueError("argument 'mask_args' is given with a block_mask, which has its own: give them to create_block_mask")
-        return block_mask.mask_mod, block_mask.mask_args
-    problem = _block_mask.find_problem(block_mask)
-    if problem is not None:
-        raise problem
-    return block_mask.mask_mod, mask_args
+    if mask_args:
+        raise ValueError("argument 'mask_args' is given with a block_mask, which has its own: give them to create_block_mask")
+    if not isinstance(block_mask, _block_mask.BlockMask):
+        return None if _listed.leaves_all(block_mask) else _block_mask.take(block_mask)
+    block_mask.check_change()
+    return block_mask
 
 
 def _call_functions(q, k, v, variant, arguments, mods, scale, others, return_lse, deterministic, block_mask=None):

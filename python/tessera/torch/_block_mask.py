@@ -1,63 +1,24 @@
-"""Masks whose lists of visited blocks outlive a call, and those of torch.nn.attention.flex_attention, whose functions count."""
+"""Masks by blocks: with lists of visited blocks that outlive a call, and those of torch.nn.attention.flex_attention."""
 
 from __future__ import annotations
 
 import html
-import warnings
-from collections.abc import Callable, Iterable, Sequence
+import operator
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from .. import _block_lists, _compile, _explain, _variants
+from .. import _listed as _tables
 from .._program import Program
 from .._trace import TraceError
-from .._variant import read_lists, takes_lists
-from . import _captured, _compute, _functions, _op
+from .._variant import read_lists, takes_batch, takes_lists
+from . import _captured, _compute, _functions, _listed, _op
 from ._types import TYPES
 
 if TYPE_CHECKING:  # Where nobody has a mask of torch it takes a third of a second for nothing.
     import torch.nn.attention.flex_attention
-
-
-def find_problem(block_mask):
-    """Why kernels cannot be compiled from a mask, as an exception; None when they can."""
-    if block_mask is None:
-        return None
-    import torch.nn.attention.flex_attention as flex
-
-    if block_mask.mask_mod is flex.noop_mask:
-        return NotImplementedError(
-            "argument 'block_mask' has lists of blocks and no function, from which kernels are compiled: give the function of "
-            "the mask to create_block_mask, or None where all keys are seen"
-        )
-    if block_mask.mask_mod is getattr(flex, "_sliced_mask_mod_error", None):
-        return NotImplementedError(
-            "argument 'block_mask' is a part of another one and has lost its function: give it one that counts from this part"
-        )
-    return None
-
-
-def _find_list_problem(block_mask):
-    """Which lists of a BlockMask of torch name more blocks than they have, or blocks that are none, as an exception; or None."""
-    for name, length, size in zip(("q", "kv"), block_mask.seq_lengths, block_mask.BLOCK_SIZE):
-        blocks_of_length = -(-length // size)
-        for prefix in (name, f"full_{name}"):
-            counts, blocks = (getattr(block_mask, f"{prefix}_{what}") for what in ("num_blocks", "indices"))
-            if counts is None:
-                continue
-            if bool(((counts < 0) | (counts > blocks.shape[-1])).any()):
-                return ValueError(
-                    f"argument 'block_mask' counts {counts.min()} to {counts.max()} blocks in {prefix}_num_blocks; its lists, "
-                    f"{prefix}_indices, have 0 to {blocks.shape[-1]}: give counts of the blocks that are listed"
-                )
-            is_listed = torch.arange(blocks.shape[-1], device=counts.device) < counts[..., None]
-            if bool(((blocks < 0) | (blocks >= blocks_of_length))[is_listed].any()):
-                return ValueError(
-                    f"argument 'block_mask' lists blocks {blocks[is_listed].min()} to {blocks[is_listed].max()} in "
-                    f"{prefix}_indices; {length} {'queries' if name == 'q' else 'keys'} in blocks of {size} have 0 to {blocks_of_length - 1}"
-                )
-    return None
 
 
 def _count(extent, what):
@@ -65,7 +26,8 @@ def _count(extent, what):
 
 
 class BlockMask:
-    """A mask with the lists of the blocks in which it leaves something; `create_block_mask` makes it.
+    """A mask with the lists of the blocks in which it leaves something: `create_block_mask` makes it of a function, and
+    `from_kv_blocks` of the blocks themselves.
 
     Kernels have tiles of several sizes, and lists are made for each when a call first needs it, or by `prepare`. Lists are
     what the mask said then: tensors that it captures are not to change afterwards.
@@ -73,141 +35,219 @@ class BlockMask:
 
     def __init__(
         self,
-        mask_mod: Callable[..., Any],
+        mask_mod: Callable[..., Any] | None,
         mask_args: tuple[torch.Tensor | float, ...],
         shape: tuple[int | None, int | None, int, int],
         device: torch.device,
-        of_torch: torch.nn.attention.flex_attention.BlockMask | None = None,
+        listed: _tables.Listed | None = None,
     ) -> None:
-        self.mask_mod, self.mask_args, self.shape, self._of_torch = mask_mod, mask_args, shape, of_torch
+        self.mask_mod, self.mask_args, self.shape, self._listed = mask_mod, mask_args, shape, listed
+        #: What kernels are compiled from, as `attention` takes its mask_mod and mask_args.
+        self.mods = (mask_mod, mask_args) if listed is None else (listed, ())
         # What kernels that make lists take for q and k, of which only the extents count.
         self._anchor = torch.empty((1, 1, 1, _variants.WIDTHS[0]), dtype=torch.bfloat16, device=device)
         self.device = self._anchor.device
-        self._written, self._values = _captured.find(self.device, None, (), mask_mod, mask_args)
+        self._written, self._values = _captured.find(self.device, None, (), *self.mods)
         if self._written.problem is not None:
             raise TraceError(self._written.problem)
         # Compiled code that reads `_written` would have a guard of it and of what `find` gives again, which no name leads to.
         self._source = self._written.source
-        _variants.check_batch_and_heads(self._source, *shape[:2])
-        self._globals = _captured.find_global_tensors(self.device, mask_mod, mask_args)
         #: The lists and how many blocks each has, by what they are for: "queries 128 64" are lists of blocks of 64 keys for
         #: each tile of 128 queries.
         self.lists: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
-        # The same of the BlockMask of torch that this one was made of; None where its blocks do not fit.
-        self._lists_of_torch = {}
+        if listed is not None:
+            return
+        _variants.check_batch_and_heads(self._source, *shape[:2])
+        self._globals = _captured.find_global_tensors(self.device, mask_mod, mask_args)
+        self._versions = [_get_version(value) for value in self._values]
+
+    @classmethod
+    def from_kv_blocks(
+        cls,
+        kv_num_blocks: torch.Tensor | None,
+        kv_indices: torch.Tensor,
+        full_kv_num_blocks: torch.Tensor | None = None,
+        full_kv_indices: torch.Tensor | None = None,
+        BLOCK_SIZE: int | tuple[int, int] = 128,
+        mask_mod: Callable[..., Any] | None = None,
+        seq_lengths: tuple[int, int] | None = None,
+        *,
+        mask_args: tuple[torch.Tensor | float, ...] = (),
+    ) -> BlockMask:
+        """That of blocks, as BlockMask.from_kv_blocks of torch takes them: a query sees what it sees of the blocks of keys that
+        are listed for its tile.
+
+        kv_indices:    the numbers of blocks of keys, [batch or 1, heads or 1, tiles of queries, most] of int32 or int64.
+        kv_num_blocks: how many of them each tile has, [batch or 1, heads or 1, tiles of queries]; None where it has all but -1.
+        full_kv_num_blocks, full_kv_indices: the same of blocks that are seen in full, which `mask_mod` does not mask.
+        BLOCK_SIZE:    of how many queries and keys a block is; one number for both. Multiples of 64 are fast.
+        mask_mod:      what is seen of blocks that are not full; None for all. `mask_args` are its further arguments.
+        seq_lengths:   the numbers of queries and keys; those of whole blocks, as many as `most`, where they are not given.
+
+        No mask is computed for each pair of query and key to find the blocks. Raises TraceError, TypeError and ValueError.
+        """
+        block = _tables.read_block_size(BLOCK_SIZE)
+        if kv_num_blocks is None:
+            kv_num_blocks, kv_indices = _listed.sort_listed(kv_indices)
+        if seq_lengths is None:
+            seq_lengths = tuple(extent * size for extent, size in zip(kv_indices.shape[-2:], block))
+        if (full_kv_num_blocks is None) != (full_kv_indices is None):
+            raise ValueError("arguments 'full_kv_num_blocks' and 'full_kv_indices' are given together, or none of them")
+        full = None if full_kv_indices is None else (full_kv_num_blocks, full_kv_indices)
+        return cls._of_listed(_listed.read((kv_num_blocks, kv_indices), full, mask_mod, mask_args, block, seq_lengths))
 
     @classmethod
     def from_torch(cls, block_mask: torch.nn.attention.flex_attention.BlockMask) -> BlockMask:
-        """That of a BlockMask of torch.nn.attention.flex_attention, whose lists are taken where its blocks are multiples of the
-        tiles of all kernels of a call; where they are not, `mask_mod` says which blocks there are, with a warning."""
+        """That of a BlockMask of torch.nn.attention.flex_attention, its lists and its function: a query sees what the function
+        leaves of the blocks that are listed, and all of those that are listed as full. Where the lists are just those of the
+        function, kernels are compiled from that alone."""
         from torch.nn.attention.flex_attention import BlockMask as OfTorch
 
         if not isinstance(block_mask, OfTorch):
             raise TypeError(f"argument 'block_mask' is a {type(block_mask).__name__}; it is a BlockMask of torch")
-        problem = find_problem(block_mask) or _find_list_problem(block_mask)
+        problem = _listed.find_problem(block_mask)
         if problem is not None:
             raise problem
-        batch, heads, *lengths = block_mask.shape
-        shape = *(None if extent == 1 else extent for extent in (batch, heads)), *lengths
-        return cls(block_mask.mask_mod, (), shape, block_mask.kv_num_blocks.device, block_mask)
+        own = cls._of_listed(_listed.read_torch(block_mask))
+        return cls(own.mask_mod, own.mask_args, own.shape, own.device) if own._is_of_function() else own
+
+    @classmethod
+    def _of_listed(cls, listed):
+        return cls(listed.function, listed.arguments, listed.shape, listed.states.device, listed)
+
+    def _is_of_function(self):
+        """Whether the lists leave just what the function leaves. Where that takes more than a kernel for lists the answer is no."""
+        listed = self._listed
+        if listed.function is None or listed.needs_table or _listed.is_recording(self.device) or not _op.runs_on(self.device):
+            return False
+        if (read_lists(self._source) == "head" and "h" not in listed.indices) or (
+            takes_batch(self._source) and "b" not in listed.indices
+        ):
+            return False
+        looker, sizes = _block_lists.find_looker(self._get_kind(), self._source, listed.block)
+        flags = self._launch(looker, *reversed(tuple(zip(listed.lengths, sizes))))[0].mT
+        seen = torch.where(flags == 3, _tables.PARTIAL, flags)
+        tiles = _tables.Listed(None, (), seen, sizes, listed.lengths, False)
+        least, most = _tables.find_tiles(_listed.make_arrays(self.device), tiles, listed.block)
+        is_left_out, is_full = listed.states == _tables.SKIPPED, listed.states == _tables.FULL
+        return not bool((is_left_out & (most != _tables.SKIPPED) | is_full & (least != _tables.FULL)).any())
 
     def __repr__(self) -> str:
         batch, heads, rows, keys = self.shape
-        of_torch = [f"{name} of torch" for name, lists in self._lists_of_torch.items() if lists is not None]
-        lists = ", ".join([*self.lists, *of_torch]) or "none yet"
+        of = "" if self._listed is None else " in blocks of {} x {}".format(*self._listed.block)
         return (
-            f"<BlockMask of {_count(batch, 'batches')}, {_count(heads, 'heads')}, {rows} queries and {keys} keys on "
-            f"{self.device}, lists: {lists}>"
+            f"<BlockMask of {_count(batch, 'batches')}, {_count(heads, 'heads')}, {rows} queries and {keys} keys{of} on "
+            f"{self.device}, lists: {', '.join(self.lists) or 'none yet'}>"
         )
 
     def _repr_html_(self):
         """For notebooks: which blocks of keys the first head's tiles of queries visit, if a list says so."""
-        found = next((lists for name, lists in [*self._lists_of_torch.items(), *self.lists.items()]
-                      if lists is not None and name.startswith("queries")), None)  # fmt: skip
+        found = next((lists for name, lists in self.lists.items() if name.startswith("queries")), None)
         shown = f"<p>{html.escape(repr(self))}</p>"
         return shown if found is None else shown + _draw(*found)
 
-    def check(self, q: torch.Tensor, k: torch.Tensor, values: Sequence[torch.Tensor | float]) -> None:
-        """Refuses tensors for which the lists are not, and other values of what the mask captures."""
+    def check(self, q: torch.Tensor, k: torch.Tensor) -> None:
+        """Refuses tensors for which the lists are not."""
         if q.device != self.device:
             raise ValueError(f"argument 'block_mask' is on {self.device} and 'q' on {q.device}; they must be equal")
         _variants.check_extents(self.shape, (q.shape[0], q.shape[1], q.shape[2], k.shape[2]))
-        # What else a function is made of, as constants and other functions, is in what is written for it.
-        written, _ = _captured.find(self.device, None, (), self.mask_mod, self.mask_args)
-        if written.source != self._source:
-            raise ValueError(
-                "the mask of argument 'block_mask' is another one than when its lists were made: create another BlockMask"
-            )
-        for own, value in zip(self._values, values):
-            _check_value(own, value)
 
-    def check_globals(self) -> None:
+    def find_change(self) -> str | None:
+        """What of the function is another than when its lists were made, in words. Lists of a user have no function."""
+        if self._listed is not None:
+            return None
+        if torch.compiler.is_compiling():
+            self._check_globals()
+        # What else a function is made of, as constants and other functions, is in what is written for it.
+        written, values = _captured.find(self.device, None, (), *self.mods)
+        if written.source != self._source:
+            return "the mask of argument 'block_mask' is another one than when its lists were made: create another BlockMask"
+        if all(map(_is_same, self._values, values)) and self._are_versions_same():
+            return None
+        return _CHANGED
+
+    def _are_versions_same(self):
+        if torch.compiler.is_compiling():
+            return True  # It does not see them.
+        return all(_get_version(value) == version for value, version in zip(self._values, self._versions))
+
+    def _check_globals(self):
         """Refuses other tensors of modules than when the lists were made. In compiled code this goes before anything that reads
         them by the names of the modules: torch.compile guards that two names are of one tensor if both are of locals."""
         for module, name, index in self._globals:
-            _check_value(self._values[index], getattr(module, name))
+            if not _is_same(self._values[index], getattr(module, name)):
+                raise ValueError(_CHANGED)
 
-    def find(self, wanted: Iterable[str], batch: int) -> list[torch.Tensor]:
-        """The lists that are wanted for calls of a batch, each with its counts, one after the other."""
-        wanted = list(wanted)
-        lists = self.lists
-        if self._of_torch is not None:
-            self._add(self._lists_of_torch, wanted, self._convert)
-            # Kernels of one call visit the same blocks.
-            if all(self._lists_of_torch[name] is not None for name in wanted):
-                lists = self._lists_of_torch
-        self._add(lists, wanted, self._make)
-        found = [tensor for name in wanted for tensor in lists[name]]
-        # Those for any number of batches, of a mask that takes the head.
-        is_one = self.shape[0] is None and read_lists(self._source) == "head"
-        return [tensor.expand(batch, -1, -1, -1) for tensor in found] if is_one else found
+    def check_change(self) -> None:
+        """Refuses a function that is another one than when its lists were made."""
+        change = self.find_change()
+        if change is not None:
+            raise ValueError(change)
 
-    def _add(self, lists, wanted, make):
-        for name in wanted:
-            if name in lists:
-                continue
-            if torch.compiler.is_compiling() or _is_capturing(self.device):
-                raise RuntimeError(
-                    f"argument 'block_mask' has no lists of {name} yet, and none are made while a graph is compiled or captured: "
-                    "call attention or its `prepare` before"
-                )
-            lists[name] = make(name)
+    @property
+    def block(self) -> tuple[int, int] | None:
+        """The numbers of queries and keys of a block, where the lists are those of a user."""
+        return None if self._listed is None else self._listed.block
 
-    def _describe(self, name):
-        """What lists of a name are: (how many, of which lengths, the sizes of tiles and blocks, whether tiles are of queries)."""
-        of, rows, columns = name.split()
-        batch, heads, queries, keys = (1 if extent is None else extent for extent in self.shape)
-        lengths = (queries, keys) if of == "queries" else (keys, queries)
-        each = _block_lists.count_lists(self._source, batch, heads)
-        return each, lengths, (int(rows), int(columns)), of == "queries"
+    @property
+    def has_lists(self) -> bool:
+        """Whether kernels take lists at all: comparisons may say which blocks there are."""
+        return takes_lists(self._source)
 
-    def _convert(self, name):
-        each, lengths, sizes, of_queries = self._describe(name)
-        found = _convert(self._of_torch, each, lengths, sizes, of_queries)
-        if found is None:
-            rows, columns = self._of_torch.BLOCK_SIZE
-            warnings.warn(
-                f"the lists of a BlockMask of torch, of {rows} queries and {columns} keys, do not serve as {name}: its mask_mod says "
-                "which blocks are visited", UserWarning, stacklevel=2,
-            )  # fmt: skip
-        return found
+    def find(self, wanted: Iterable[str], batch: int, heads: int) -> list[torch.Tensor]:
+        """The lists that are wanted for calls of so many batches and heads, each with its counts, one after the other."""
+        extents = _block_lists.count_lists(self._source, batch, heads)
+        return [
+            tensor if tuple(tensor.shape[:2]) == extents else tensor.expand(*extents, -1, -1)
+            for name in wanted
+            for tensor in self._find(name)
+        ]
+
+    def _find(self, name):
+        if name in self.lists:
+            return self.lists[name]
+        is_recording = _listed.is_recording(self.device)
+        if is_recording and self._listed is None:
+            raise RuntimeError(
+                f"argument 'block_mask' has no lists of {name} yet, and none are made while a graph is compiled or captured: "
+                "call attention or its `prepare` before"
+            )
+        made = self._make(name)
+        # Those of a graph are its own.
+        if not is_recording:
+            self.lists[name] = made
+        return made
 
     def _make(self, name):
+        if self._listed is not None:
+            return _tables.make_lists(_listed.make_arrays(self.device), self._listed, name)
+        return self._list(name)
+
+    def _list(self, name):
+        """Lists of the function's blocks."""
+        lister = _block_lists.find_lister(self._get_kind(), self._source, name)
+        of, *sizes = name.split()
+        lengths = self.shape[2:] if of == "queries" else self.shape[:1:-1]
+        return self._launch(lister, *zip(lengths, map(int, sizes)), 3)
+
+    def _get_kind(self):
         problem = _op.find_device_problem("block_mask", self.device)
         if problem is not None:
             raise problem
-        kind = Program if self.device.type == "cpu" else _compile.compile
-        lister = _block_lists.find_lister(kind, self._source, name)
-        each, lengths, sizes, _ = self._describe(name)
-        tiles, length = (-(-extent // size) for extent, size in zip(lengths, sizes))
-        lists, counts = (
-            torch.empty((*each, tiles, size), dtype=torch.int32, device=self.device) for size in (length, 3)
-        )
+        return Program if self.device.type == "cpu" else _compile.compile
+
+    def _launch(self, kernel, rows, columns, *more):
+        """What a kernel says of tiles, of pairs (length, size): a number for each block of columns, and some more."""
         batch, heads, queries, keys = (1 if extent is None else extent for extent in self.shape)
+        each = _block_lists.count_lists(self._source, batch, heads)
+        tiles, blocks = (-(-length // size) for length, size in (rows, columns))
+        results = tuple(
+            torch.empty((*each, tiles, count), dtype=torch.int32, device=self.device) for count in (blocks, *more)
+        )
         q, k = self._anchor.expand(batch, heads, queries, -1), self._anchor.expand(batch, 1, keys, -1)
         given = _captured.lend(*_captured.list_given(self._written, self._values), self._written.names)
-        _compute.launch(lister, q, k, lists, counts, **given)
-        return lists, counts
+        _compute.launch(kernel, q, k, *results, **given)
+        return results
 
     def prepare(
         self,
@@ -223,44 +263,15 @@ class BlockMask:
         mask."""
         if dtype not in TYPES:
             raise TypeError(f"argument 'dtype' is {dtype}; attention takes float16 and bfloat16")
-        if not takes_lists(self._source):
+        if not self.has_lists:
             return self
         batch, heads, rows, keys = (1 if extent is None else extent for extent in self.shape)
         sizes = batch, heads, rows, head_dim, heads, keys, value_dim or head_dim
         learned = () if gradients else None
-        for _, wanted in _functions.keep(self._source, self.device, TYPES[dtype], sizes, learned, deterministic):
-            self.find((name for _, name in wanted), batch)
+        forms = _functions.keep(self._source, self.device, TYPES[dtype], sizes, learned, deterministic, self.block)
+        for _, wanted in forms:
+            self.find((name for _, name in wanted), batch, heads)
         return self
-
-
-def _convert(block_mask, each, lengths, sizes, of_queries):
-    """(lists, counts) for kernels of the lists of a BlockMask of torch, `each` for so many batches and heads; None where these are
-    for other blocks, or for none of a tile, or make blocks at the end whole."""
-    rows, columns = block_mask.BLOCK_SIZE if of_queries else block_mask.BLOCK_SIZE[::-1]
-    names = ("kv_num_blocks", "kv_indices") if of_queries else ("q_num_blocks", "q_indices")
-    counts, blocks = (getattr(block_mask, name) for name in names)
-    if counts is None or any(own % size for own, size in zip((rows, columns, *lengths), (*sizes, rows, columns))):
-        return None
-    if any(own not in (1, extent) for own, extent in zip(counts.shape, each)):
-        return None
-    whole_counts, whole_blocks = (getattr(block_mask, f"full_{name}") for name in names)
-    if whole_counts is None:
-        whole_counts, whole_blocks = torch.zeros_like(counts), blocks
-    if not bool((counts + whole_counts > 0).all()):
-        return None
-    parts, places = columns // sizes[1], torch.arange(lengths[1] // sizes[1], device=counts.device)
-
-    def look(blocks, places):
-        """The numbers of the kernels' blocks at places of the lists."""
-        return blocks[..., (places // parts).clamp(max=blocks.shape[-1] - 1)] * parts + places % parts
-
-    # Blocks that need no mask stand from the end on backwards.
-    lists = torch.where(places < counts[..., None] * parts, look(blocks, places), look(whole_blocks, places.flip(0)))
-    # Where a mask hides something, torch does not say which part of it does.
-    numbers = torch.stack([counts, whole_counts, counts], -1) * parts
-    return tuple(
-        x.int().repeat_interleave(rows // sizes[0], 2).expand(*each, -1, -1).contiguous() for x in (lists, numbers)
-    )
 
 
 def _draw(lists, counts):
@@ -270,23 +281,66 @@ def _draw(lists, counts):
         row = ["s"] * length
         for of, letter in ((blocks[:partial], "p"), (blocks[length - full :], "f")):
             for block in of:
-                row[block] = letter
+                if block < length:  # Else a tile sees nothing.
+                    row[block] = letter
         rows.append("".join(row))
     text = "".join(rows)
     full, partial, skipped = map(text.count, "fps")
     return _explain.describe_counts(full, partial, skipped, 100 * (full + partial) / len(text)) + _explain.draw_rows(rows)
 
 
-def _check_value(own, value):
-    is_same = value is own if isinstance(own, torch.Tensor) else value == own
-    if not is_same:
-        raise ValueError(
-            "the mask of argument 'block_mask' captures another value than when its lists were made: create another BlockMask"
+_CHANGED = "the mask of argument 'block_mask' captures another value than when its lists were made: create another BlockMask"
+
+
+def _is_same(own, value):
+    return value is own if isinstance(own, torch.Tensor) else value == own
+
+
+def _get_version(value):
+    """How often a tensor was changed, where PyTorch counts it."""
+    return value._version if isinstance(value, torch.Tensor) and not value.is_inference() else None
+
+
+def _forget():
+    return None
+
+
+class _Kept:
+    """What was read of a BlockMask of torch, which keeps it; its copies do not."""
+
+    def __reduce__(self):
+        return _forget, ()
+
+    def __init__(self, block_mask):
+        self.own = BlockMask.from_torch(block_mask)
+        self.mask_mod, self.sizes = block_mask.mask_mod, _listed.list_sizes(block_mask)
+        self.lists = _listed.list_tensors(block_mask)
+        self.versions = [_get_version(tensor) for tensor in self.lists]
+
+    def is_current(self, block_mask):
+        lists = _listed.list_tensors(block_mask)
+        return (
+            all(map(operator.is_, lists, self.lists))
+            and [_get_version(tensor) for tensor in lists] == self.versions
+            and (block_mask.mask_mod is self.mask_mod and _listed.list_sizes(block_mask) == self.sizes)
+            and self.own.find_change() is None
         )
 
 
-def _is_capturing(device):
-    return device.type == "cuda" and torch.cuda.is_current_stream_capturing()
+def take(block_mask: torch.nn.attention.flex_attention.BlockMask) -> BlockMask:
+    """The BlockMask of one of torch as it is now. Compiled code reads the lists in each call, unless a call before found that
+    they are those of a function whose comparisons say which blocks there are."""
+    kept = getattr(block_mask, "_tessera_kept", None)
+    if torch.compiler.is_compiling():
+        if kept is None or kept.own.block is not None or kept.own.has_lists:
+            return BlockMask.from_torch(block_mask)
+        kept.own.check_change()
+        return kept.own
+    if kept is None or not kept.is_current(block_mask):
+        kept = _Kept(block_mask)
+        if not _listed.is_recording(kept.own.device):
+            block_mask._tessera_kept = kept
+    return kept.own
 
 
 def create_block_mask(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from . import _block_mask, _op
+from . import _block_mask, _listed, _op
 from ._attention import TORCH_NAMES, attend_as
 
 if TYPE_CHECKING:  # Where nobody has a mask of torch it takes a third of a second for nothing.
@@ -28,7 +28,7 @@ def find_problem(query, key, block_mask, enable_gqa, return_lse, return_aux):
         return ValueError("arguments 'return_lse' and 'return_aux' are both given; the second has the first")
     if return_aux is not None and return_aux.max_scores:
         return NotImplementedError("argument 'return_aux' asks for max_scores, which no kernel stores: ask for lse")
-    return _block_mask.find_problem(block_mask)
+    return _listed.find_problem(block_mask)
 
 
 def flex_attention(
@@ -45,8 +45,8 @@ def flex_attention(
     return_aux: Any = None,
 ) -> torch.Tensor | Any:
     """torch.nn.attention.flex_attention. Tensors and numbers that its functions capture are arguments of the kernel. Of a
-    BlockMask of torch only the function counts: the compiler finds the blocks itself. One of `create_block_mask` here has
-    lists for many calls. `kernel_options` are of torch's kernels and change no result: they are not looked at."""
+    BlockMask of torch the lists count, and the function in blocks that are not listed as full. One of `create_block_mask` here
+    has lists for many calls. `kernel_options` are of torch's kernels and change no result: they are not looked at."""
     _op.check_types({"query": query, "key": key, "value": value})
     problem = find_problem(query, key, block_mask, enable_gqa, return_lse, return_aux)
     if problem is not None:

@@ -202,30 +202,29 @@ def attention(q, k, v, variant, given, scale, deterministic=False):
 
 def attention_of_mods(q, k, v, mods, scale, block_mask=None, deterministic=False):
     """Output and LSE with functions of Python. `block_mask` has the lists of the mask's blocks; None where calls make them."""
-    if block_mask is not None and torch.compiler.is_compiling():
-        block_mask.check_globals()
     written, found = read_mods(q, mods)
     if block_mask is not None:
         _op.check(q, k, v, None)
-        block_mask.check(q, k, found)
+        block_mask.check(q, k)
     given = _captured.list_given(written, found)
     return _call(q, k, v, written.source, written.learnable, *given, written.names, scale, block_mask, deterministic)
 
 
-def keep(source, device, element_type, sizes, learned, deterministic=False):
+def keep(source, device, element_type, sizes, learned, deterministic=False, block=None):
     """Of attention and of its gradients, (source, lists of blocks that its kernels take): names by what the arguments begin
-    with. Sizes are those of `_op.get_sizes`; `learned` are the views that have gradients, None where nothing has."""
+    with. Sizes are those of `_op.get_sizes`; `learned` are the views that have gradients, None where nothing has; `block` is that
+    of a BlockMask."""
     is_cpu = device.type == "cpu"
-    forward = _block_lists.keep_forward(source, element_type, sizes, not is_cpu)
+    forward = _block_lists.keep_forward(source, element_type, sizes, not is_cpu, block)
     if learned is None:
         return forward, (source, ())
     fixed, kind = _backward.is_fixed(deterministic), Program if is_cpu else _compile.compile
-    return forward, _block_lists.keep_gradients(kind, source, learned, fixed, element_type, sizes[3], sizes[6])
+    return forward, _block_lists.keep_gradients(kind, source, learned, fixed, element_type, sizes[3], sizes[6], block)
 
 
 @_op.mark_constant
-def _keep(source, device, element_type, sizes, learned, deterministic):
-    return keep(source, torch.device(device), element_type, sizes, learned, deterministic)
+def _keep(source, device, *others):
+    return keep(source, torch.device(device), *others)
 
 
 def _name_lists(lists):
@@ -242,9 +241,10 @@ def _call(q, k, v, source, learnable, views, numbers, integers, names, scale, bl
     gradient_source, lists, gradient_lists, tensors = source, (), (), []
     if block_mask is not None and takes_lists(source):
         of_views = None if learned is None else tuple(_split(learned))
-        forms = _keep(source, str(q.device), TYPES[q.dtype], _op.get_sizes(q, k, v), of_views, deterministic)
+        sizes = _op.get_sizes(q, k, v)
+        forms = _keep(source, str(q.device), TYPES[q.dtype], sizes, of_views, deterministic, block_mask.block)
         (source, lists), (gradient_source, gradient_lists) = forms
-        tensors = block_mask.find([name for _, name in (*lists, *gradient_lists)], q.shape[0])
+        tensors = block_mask.find([name for _, name in (*lists, *gradient_lists)], *q.shape[:2])
     listed = _name_lists(lists)
     if learned is None:
         return _forward(q, k, v, [*views, *tensors], numbers, integers, _add_views(names, listed), _recipes.fold(source), scale)

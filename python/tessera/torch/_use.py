@@ -6,7 +6,7 @@ import collections
 
 import torch
 
-from . import _captured, _flex, _op, _originals
+from . import _captured, _flex, _listed, _op, _originals
 from ._attention import TORCH_NAMES
 
 
@@ -30,7 +30,7 @@ def _find_flex_reason(query, key, value, score_mod, block_mask, scale, *rest):
     reason = _find_tensor_reason(query, key, value, scale)
     if reason is not None:
         return reason
-    mask_mod = None if block_mask is None else block_mask.mask_mod
+    mask_mod = None if block_mask is None else _listed.find_function(block_mask)
     if score_mod is None and mask_mod is None:
         return None
     return _captured.find(query.device, score_mod, (), mask_mod, ())[0].problem
