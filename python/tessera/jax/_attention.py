@@ -74,7 +74,7 @@ def _describe_block_mask(block_mask, q, k, v, mods, extents, layout):
         raise ValueError("arguments 'mask_mod' and 'block_mask' are both given; the second has the first")
     if not isinstance(block_mask, _block_mask.BlockMask):
         raise TypeError(f"argument 'block_mask' is a {type(block_mask).__name__}; it is a BlockMask of create_block_mask")
-    source, *given, labels, learnable = _functions.trace(score_mod, score_args, block_mask.mask_mod, block_mask.mask_args)
+    source, *given, labels, learnable = _functions.trace(score_mod, score_args, *block_mask.mods)
     of_row = layout.index("S")
     block_mask.check((extents["b"], extents["h"], q.shape[of_row], k.shape[of_row]), {**given[0], **given[1], **given[2]})
     if not block_mask.has_lists:
@@ -136,7 +136,8 @@ def attention(
     score_mod, mask_mod: functions in place of these: score_mod(score, b, h, q, k, *score_args) gives a score, and
               mask_mod(b, h, q, k, *mask_args) whether query q sees key k. Indices count from 0. Further arguments, and what
               the functions capture, are arrays and numbers; other ones need no new kernel.
-    block_mask: a BlockMask of `create_block_mask`, a mask_mod with lists of blocks that are made once.
+    block_mask: a BlockMask of `create_block_mask`, a mask_mod with lists of blocks that are made once, or of
+              `BlockMask.from_kv_blocks`.
     scale:    1 / sqrt(head dimension) when not given; above 0.
     deterministic: gradients are the same in each run. Otherwise dQ may be a sum in any order, which takes less time.
 

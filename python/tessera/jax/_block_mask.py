@@ -10,12 +10,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import _block_lists, _compile, _variants
+from .. import _block_lists, _compile, _listed, _variants
 from .._program import Program
 from .._variant import takes_lists
 from . import _call, _functions
 
 _PLACES = {"head": ("b", "h", None, None), "batch": ("b", None, None, None), "one": (None, None, None, None)}
+
+
+_ARRAYS = _listed.Arrays(
+    jnp, jnp.arange, lambda shape: jnp.zeros(shape, jnp.int8),
+    lambda states, places, state: jnp.put_along_axis(states, places, state, axis=-1, inplace=False),
+    lambda numbers: numbers.astype(jnp.int32),
+)  # fmt: skip
 
 
 def _is_compiled():
@@ -31,8 +38,24 @@ def _is_same(array, known):
     return array.dtype == known.dtype and array.shape == known.shape and bool(np.array_equal(array, known, equal_nan=True))
 
 
+def _read_lists(label, counts, blocks):
+    """(counts, blocks) as arrays of JAX; counts of all but -1 where they are None."""
+    for name, array in ((f"{label}num_blocks", counts), (f"{label}indices", blocks)):
+        if isinstance(array, jax.core.Tracer):
+            raise TypeError(
+                f"argument '{name}' is traced by JAX, and a BlockMask has lists that are known: create it outside of jax.jit"
+            )
+        if not isinstance(array, (jax.Array, np.ndarray)) and not (array is None and name.endswith("blocks")):
+            raise TypeError(f"argument '{name}' is a {type(array).__name__}; it is an array")
+    if counts is None:
+        is_listed = blocks != -1
+        counts, blocks = is_listed.sum(-1, dtype=jnp.int32), jnp.take_along_axis(blocks, jnp.argsort(~is_listed, stable=True), -1)
+    return _functions.to_array(counts), _functions.to_array(blocks)
+
+
 class BlockMask:
-    """A mask with the lists of the blocks in which it leaves something; `create_block_mask` makes it.
+    """A mask with the lists of the blocks in which it leaves something: `create_block_mask` makes it of a function, and
+    `from_kv_blocks` of the blocks themselves.
 
     Kernels have tiles of several sizes, and lists are made for each when a call first needs it, also while JAX traces that
     call. Lists are what the mask said then. What it captures is an array that is known, and none that JAX traces.
@@ -40,24 +63,63 @@ class BlockMask:
 
     def __init__(
         self,
-        mask_mod: Callable[..., Any],
+        mask_mod: Callable[..., Any] | None,
         mask_args: tuple[jax.Array | np.ndarray | float, ...],
         shape: tuple[int | None, int | None, int, int],
+        listed: _listed.Listed | None = None,
     ) -> None:
-        self.mask_mod, self.mask_args, self.shape = mask_mod, mask_args, shape
-        self._source, self._views, self._numbers, self._integers, self._labels, _ = _functions.trace(None, (), mask_mod, mask_args)
+        self.mask_mod, self.mask_args, self.shape, self._listed = mask_mod, mask_args, shape, listed
+        #: What kernels are compiled from, as `attention` takes its mask_mod and mask_args.
+        self.mods = (mask_mod, mask_args) if listed is None else (listed, ())
+        self._source, self._views, self._numbers, self._integers, self._labels, _ = _functions.trace(None, (), *self.mods)
         for name, view in self._views.items():
             if isinstance(view, jax.core.Tracer):
                 raise TypeError(
                     f"the mask of a BlockMask captures '{self._labels[name]}', which JAX traces, and its lists are made once: create "
                     "it outside of jax.jit, or give attention the function itself as `mask_mod`"
                 )
-        _variants.check_batch_and_heads(self._source, *shape[:2])
+        if listed is None:
+            _variants.check_batch_and_heads(self._source, *shape[:2])
         #: The lists and how many blocks each has, by what they are for: "queries 128 64" are lists of blocks of 64 keys for
         #: each tile of 128 queries.
         self.lists: dict[str, tuple[jax.Array, jax.Array]] = {}
         #: Makes attention with these lists, once for each call that is another one: JAX knows functions by their identity.
         self.remember = functools.lru_cache(maxsize=256)(lambda make, *of: make(*of))
+
+    @classmethod
+    def from_kv_blocks(
+        cls,
+        kv_num_blocks: jax.Array | np.ndarray | None,
+        kv_indices: jax.Array | np.ndarray,
+        full_kv_num_blocks: jax.Array | np.ndarray | None = None,
+        full_kv_indices: jax.Array | np.ndarray | None = None,
+        BLOCK_SIZE: int | tuple[int, int] = 128,
+        mask_mod: Callable[..., Any] | None = None,
+        seq_lengths: tuple[int, int] | None = None,
+        *,
+        mask_args: Iterable[jax.Array | np.ndarray | float] = (),
+    ) -> BlockMask:
+        """That of blocks: a query sees what it sees of the blocks of keys that are listed for its tile.
+
+        kv_indices:    the numbers of blocks of keys, [batch or 1, heads or 1, tiles of queries, most] of int32 or int64.
+        kv_num_blocks: how many of them each tile has, [batch or 1, heads or 1, tiles of queries]; None where it has all but -1.
+        full_kv_num_blocks, full_kv_indices: the same of blocks that are seen in full, which `mask_mod` does not mask.
+        BLOCK_SIZE:    of how many queries and keys a block is; one number for both. Multiples of 64 are fast.
+        mask_mod:      what is seen of blocks that are not full; None for all. `mask_args` are its further arguments.
+        seq_lengths:   the numbers of queries and keys; those of whole blocks, as many as `most`, where they are not given.
+
+        No mask is computed for each pair of query and key to find the blocks, and no list is an array that JAX traces. Raises
+        TraceError, TypeError and ValueError.
+        """
+        block = _listed.read_block_size(BLOCK_SIZE)
+        lists, full = _read_lists("kv_", kv_num_blocks, kv_indices), None
+        if full_kv_indices is not None or full_kv_num_blocks is not None:
+            full = _read_lists("full_kv_", full_kv_num_blocks, full_kv_indices)
+        if seq_lengths is None:
+            seq_lengths = tuple(extent * size for extent, size in zip(kv_indices.shape[-2:], block))
+        with jax.ensure_compile_time_eval():
+            listed = _listed.read(_ARRAYS, lists, full, mask_mod, tuple(mask_args), block, seq_lengths)
+        return cls(listed.function, listed.arguments, listed.shape, listed)
 
     def __repr__(self) -> str:
         batch, heads, rows, keys = self.shape
@@ -66,8 +128,10 @@ class BlockMask:
     def check(self, extents: tuple[int, int, int, int], given: Mapping[str, Any]) -> None:
         """Refuses tensors for which the lists are not, and other values of what the mask captures."""
         _variants.check_extents(self.shape, extents)
+        if self._listed is not None:
+            return
         # What else a function is made of, as constants and other functions, is in what is written for it.
-        if _functions.trace(None, (), self.mask_mod, self.mask_args)[0] != self._source:
+        if _functions.trace(None, (), *self.mods)[0] != self._source:
             raise ValueError(
                 "the mask of argument 'block_mask' is another one than when its lists were made: create another BlockMask"
             )
@@ -85,13 +149,12 @@ class BlockMask:
                     "BlockMask"
                 )
 
-    def find(self, wanted: Iterable[tuple[str, str]], batch: int) -> dict[str, jax.Array]:
-        """{name: array} of the lists that are wanted for calls of a batch, pairs of what arguments begin with and of what lists
-        are for."""
-        # Those for any number of batches, of a mask that takes the head.
-        is_one = self.shape[0] is None and _variants.read_lists(self._source) == "head"
+    def find(self, wanted: Iterable[tuple[str, str]], batch: int, heads: int) -> dict[str, jax.Array]:
+        """{name: array} of the lists that are wanted for calls of so many batches and heads, pairs of what arguments begin with
+        and of what lists are for."""
+        extents = _block_lists.count_lists(self._source, batch, heads)
         return {
-            argument: jnp.broadcast_to(array, (batch, *array.shape[1:])) if is_one else array
+            argument: array if array.shape[:2] == extents else jnp.broadcast_to(array, (*extents, *array.shape[2:]))
             for name, lists in wanted
             for argument, array in zip((f"{name}_lists", f"{name}_counts"), self._find(lists))
         }
@@ -107,6 +170,8 @@ class BlockMask:
         return self.lists[lists]
 
     def _make(self, lists):
+        if self._listed is not None:
+            return _listed.make_lists(_ARRAYS, self._listed, lists)
         _call.register()
         of, rows, columns = lists.split()
         batch, heads, queries, keys = sizes = [1 if extent is None else extent for extent in self.shape]
@@ -128,16 +193,20 @@ class BlockMask:
 
     def keep_forward(self, source: str, element_type: str, sizes: tuple[int, ...]) -> tuple[str, dict[str, jax.Array]]:
         """(source of attention that takes the lists, {name: array} of these)."""
-        kept, wanted = _block_lists.keep_forward(source, element_type, sizes, _is_compiled())
-        return kept, self.find(wanted, sizes[0])
+        kept, wanted = _block_lists.keep_forward(source, element_type, sizes, _is_compiled(), self._block)
+        return kept, self.find(wanted, *sizes[:2])
 
     def keep_gradients(
-        self, source: str, learned: tuple[str, ...], fixed: bool, element_type: str, batch: int, d: int, dv: int
+        self, source: str, learned: tuple[str, ...], fixed: bool, element_type: str, sizes: tuple[int, ...]
     ) -> tuple[str, dict[str, jax.Array]]:
-        """The same of its gradients."""
-        kind = _compile.compile if _is_compiled() else Program
-        kept, wanted = _block_lists.keep_gradients(kind, source, learned, fixed, element_type, d, dv)
-        return kept, self.find(wanted, batch)
+        """The same of its gradients, for batches, heads and two head dimensions."""
+        kind, (batch, heads, d, dv) = _compile.compile if _is_compiled() else Program, sizes
+        kept, wanted = _block_lists.keep_gradients(kind, source, learned, fixed, element_type, d, dv, self._block)
+        return kept, self.find(wanted, batch, heads)
+
+    @property
+    def _block(self):
+        return None if self._listed is None else self._listed.block
 
     def places(self) -> tuple[str | None, ...]:
         """What indexes the dimensions of lists."""

@@ -135,6 +135,7 @@ _make_cached = functools.lru_cache(maxsize=256)(_make)
 def _keep_gradients(call, keeper, wanted, deterministic, tensors):
     """(call, source, lists by name) of gradients that take the lists of a BlockMask."""
     block_mask, source, element_type = keeper
-    (batch, *_, d), dv = tensors[0].shape, tensors[2].shape[3]
-    source, lists = block_mask.keep_gradients(source, wanted, deterministic, element_type, batch, d, dv)
+    (batch, *rows, d), dv = tensors[0].shape, tensors[2].shape[3]
+    sizes = batch, rows[call.layout.index("H") - 1], d, dv
+    source, lists = block_mask.keep_gradients(source, wanted, deterministic, element_type, sizes)
     return call.add_lists([name for name in lists if name not in call.order], block_mask.places()), source, lists
