@@ -11,7 +11,7 @@ from torch._dynamo.testing import CompileCounterWithBackend
 from torch.utils.checkpoint import checkpoint
 
 from tessera import _gradient_kernels
-from tessera.torch import attention
+from tessera.torch import attention, scaled_dot_product_attention
 
 
 def expected_gradients(tensors, grad, grad_lse, visible=None, softcap=0.0, alibi=None):
@@ -125,6 +125,35 @@ class Gradients(unittest.TestCase):
             for got, want in zip(gradients(function), expected):
                 self.assertTrue(torch.equal(got, want))
         self.assertEqual(counter.frame_count, 1)
+
+    def test_one_tensor_twice(self):
+        """Keys that are values, or queries too, and a table that is given twice, in compiled code."""
+        x, y = make(batch=1, heads=2, kv_heads=2, rows=70, keys=70)[:2]
+        table = torch.rand(2, generator=torch.Generator().manual_seed(1))
+
+        def scaled(s, b, h, q, k, gains, biases):
+            return s * gains[h] + biases[h]
+
+        cases = {
+            "keys are values": (lambda q, k: attention(q, k, k), (x, y)),
+            "one for all": (lambda q: attention(q, q, q, causal=True), (x,)),
+            "one is given twice": (lambda q, k: attention(q, k, k, window=(9, 3)), (x, x)),
+            "the original's": (lambda q: scaled_dot_product_attention(q, q, q), (x,)),
+            "a score": (lambda q, k: attention(q, k, k, score_mod=lambda s, b, h, q, k: s * 0.5), (x, y)),
+            "a table": (
+                lambda q, k, table: attention(q, k, k.clone(), score_mod=scaled, score_args=(table, table)), (x, y, table),
+            ),
+        }  # fmt: skip
+        for name, (run, given) in cases.items():
+            with self.subTest(name):
+                torch._dynamo.reset()
+                found = []
+                for call in (torch.compile(run, fullgraph=True, backend="aot_eager"), run):
+                    leaves = [tensor.clone().requires_grad_() for tensor in dict.fromkeys(given)]
+                    own = leaves * (len(given) // len(leaves))
+                    found.append(torch.autograd.grad(call(*own).float().square().sum(), leaves))
+                for got, want in zip(*found):
+                    self.assertLess((got - want).norm(), 2 * torch.finfo(x.dtype).eps * want.norm())
 
     def test_gradients_of_gradients(self):
         """They may be asked for, and are refused where they are needed."""

@@ -194,5 +194,5 @@ def attention(q, k, v, alibi, arguments, return_lse, deterministic=False):
             apply = applies.setdefault(arguments, _make_apply(arguments, return_lse, deterministic))
         if apply is not None:
             return apply(q, k, v) if alibi is None else apply(q, k, v, alibi)
-    results = _Attention.apply(q, k, v, alibi, (arguments, deterministic))
+    results = _Attention.apply(*_op.separate(q, k, v, alibi), (arguments, deterministic))
     return results if return_lse else results[0]

@@ -248,7 +248,8 @@ def _call(q, k, v, source, learnable, views, numbers, integers, names, scale, bl
     listed = _name_lists(lists)
     if learned is None:
         return _forward(q, k, v, [*views, *tensors], numbers, integers, _add_views(names, listed), _recipes.fold(source), scale)
+    q, k, v, *views = _op.separate(q, k, v, *views, *tensors)
     return _Attention.apply(
         q, k, v, _recipes.fold(source), listed, _recipes.fold(gradient_source), _name_lists(gradient_lists), scale, numbers, integers, names,
-        learned, deterministic, *views, *tensors,
+        learned, deterministic, *views,
     )  # fmt: skip

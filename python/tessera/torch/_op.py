@@ -115,6 +115,17 @@ def require_grad(*tensors):
     return _are_transforms_active() and any(_is_wrapped(tensor) and require_grad(_unwrap(tensor)) for tensor in tensors)
 
 
+def separate(*tensors):
+    """The tensors for a function of autograd, which takes each once in compiled code: another view of one that is given again."""
+    if not torch.compiler.is_dynamo_compiling():
+        return tensors
+    separated = []
+    for index, tensor in enumerate(tensors):
+        is_again = tensor is not None and any(tensor is other for other in tensors[:index])
+        separated.append(tensor.view_as(tensor) if is_again else tensor)
+    return separated
+
+
 def find_number_problem(name, number, instead):
     """That an argument is no single number, or a tensor of one whose gradient would be dropped, as an exception, or None.
     `instead` is what has the gradient."""
