@@ -82,9 +82,12 @@ void GlobalShadow::forWords(const GlobalMemory::Buffer &buffer, uint64_t offset,
 void GlobalShadow::addRead(Cell &cell, const GlobalAccess &a, const Clock &order) {
   for (unsigned k = 0; k < cell.readers; ++k) {
     GlobalAccess &r = cell.reads[k];
-    bool same = r.cluster == a.cluster && r.agent == a.agent && !(r.bytes & ~a.bytes);
+    // A weak read and a strong one that has found a write each say something of their own.
+    if ((r.bytes & ~a.bytes) || r.strength != a.strength)
+      continue;
+    bool same = r.cluster == a.cluster && r.agent == a.agent;
     // Who is ordered after this read is then ordered after that one.
-    if (same || (!(r.bytes & ~a.bytes) && ordered(r, a, order))) {
+    if (same || ordered(r, a, order)) {
       r = a;
       return;
     }
@@ -96,6 +99,18 @@ void GlobalShadow::addRead(Cell &cell, const GlobalAccess &a, const Clock &order
   // Of many readers that nothing orders some are forgotten: a race may be missed, none invented.
   cell.reads[cell.victim] = a;
   cell.victim = (cell.victim + 1) % kReaders;
+  cell.forgot = 1;
+}
+
+/// Whether the last write comes before an access since a strong read before that has found it
+/// (PTX ISA 8.9.6, causality order: observation, and then base causality order). What its thread
+/// did before the write does not: that takes a release and an acquire.
+bool GlobalShadow::isObserved(const Cell &cell, const GlobalAccess &a, const Clock &order) {
+  if (Strength(cell.write.strength) == Strength::Weak)
+    return false;
+  return cell.forgot || std::any_of(cell.reads, cell.reads + cell.readers, [&](const auto &r) {
+           return morallyStrong(cell.write, r) && ordered(r, a, order);
+         });
 }
 
 /// Whether the async proxy may not see a write that comes before. What one block hands on to
@@ -113,7 +128,7 @@ GlobalConflict GlobalShadow::read(const GlobalMemory::Buffer &buffer, uint64_t o
     a.bytes = mask;
     if ((cell.written & mask) && out.kind == GlobalConflict::None &&
         !morallyStrong(cell.write, a)) {
-      if (!ordered(cell.write, a, order))
+      if (!ordered(cell.write, a, order) && !isObserved(cell, a, order))
         out = {GlobalConflict::Unordered, true, cell.write, at};
       else if (a.async && !cell.write.async && !fenced(cell.write, a, order))
         out = {GlobalConflict::Unfenced, true, cell.write, at};
@@ -132,7 +147,7 @@ GlobalConflict GlobalShadow::write(const GlobalMemory::Buffer &buffer, uint64_t 
     a.bytes = mask;
     bool none = out.kind == GlobalConflict::None;
     if ((cell.written & mask) && none && !morallyStrong(cell.write, a)) {
-      if (!ordered(cell.write, a, order)) {
+      if (!ordered(cell.write, a, order) && !isObserved(cell, a, order)) {
         if (!unchanged && !leftAlone(cell.write, order))
           out = {GlobalConflict::Unordered, true, cell.write, at};
       } else if (lacksFence(cell.write, a, order)) {
@@ -145,6 +160,7 @@ GlobalConflict GlobalShadow::write(const GlobalMemory::Buffer &buffer, uint64_t 
         out = {GlobalConflict::Unordered, false, r, at};
     }
     cell.readers = 0;
+    cell.forgot = 0;
     bool samePiece = cell.written && cell.write.cluster == a.cluster &&
                      cell.write.agent == a.agent && cell.write.epoch == a.epoch;
     cell.written = samePiece ? cell.written | mask : mask;

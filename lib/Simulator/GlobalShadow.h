@@ -62,7 +62,9 @@ private:
     GlobalAccess reads[kReaders];
     uint8_t written = 0; ///< bytes of the last write; 0: none
     uint8_t readers = 0;
-    uint8_t victim = 0; ///< the next reader to be forgotten
+    uint8_t victim : 7; ///< the next reader to be forgotten
+    uint8_t forgot : 1; ///< some are
+    Cell() : victim(0), forgot(0) {}
   };
   using Page = std::array<Cell, kPageWords>;
   struct Pages {
@@ -72,6 +74,7 @@ private:
   template <class Fn>
   void forWords(const GlobalMemory::Buffer &buffer, uint64_t offset, uint32_t bytes, Fn fn);
   static void addRead(Cell &cell, const GlobalAccess &a, const Clock &order);
+  static bool isObserved(const Cell &cell, const GlobalAccess &a, const Clock &order);
 
   std::unordered_map<const GlobalMemory::Buffer *, std::unique_ptr<Pages>> pages;
   std::atomic<unsigned> numPages{0};
