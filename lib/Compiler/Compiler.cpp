@@ -9,6 +9,7 @@
 #include "lib/Compiler/Observer.h"
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Compiler/Sequences.h"
+#include "lib/Compiler/SmallerTiles.h"
 #include "lib/Compiler/Trials.h"
 #include "lib/Compiler/Tuned.h"
 #include "lib/Source/Diagnostics.h"
@@ -54,6 +55,9 @@ private:
   bool isKept(StringRef kernel) const override { return kept.count(kernel); }
   bool canJoin(ModuleOp source) const override;
   CompileStatus join(ModuleOp source) override;
+  std::string findSmaller(StringRef kernel) override {
+    return findSmallerTiles(sourceText, fileName, options, kernel, context);
+  }
   CompileStatus runPhase(ModuleOp form, StringRef name,
                          llvm::function_ref<void(OpPassManager &)> build);
   CompileStatus lower();

@@ -136,8 +136,11 @@ void Trials::reportLostProducer(KernelOp kernel, const Trial &preferred) {
                          "one each load waits for its memory");
   if (const mlir::Diagnostic *error = preferred.findError())
     warning.attachNote(error->getLocation()) << "preferred, and refused: " << error->str();
-  warning.attachNote() << "smaller tiles may leave more registers; warp_specialize = false in the "
-                          "schedule takes this one without a warning";
+  std::string smaller = compiler.findSmaller(kernel.getSymName());
+  warning.attachNote() << (smaller.empty() ? "smaller tiles may leave more registers"
+                                           : "with " + smaller + " one compiles")
+                       << "; warp_specialize = false in the schedule takes this one without a "
+                          "warning";
 }
 
 CompileStatus Trials::reportFailure(KernelOp kernel, std::vector<Attempt> &attempts) {

@@ -39,6 +39,9 @@ public:
   virtual bool canJoin(mlir::ModuleOp source) const = 0;
   /// Makes the result of what is kept of the kernels of `source`.
   virtual CompileStatus join(mlir::ModuleOp source) = 0;
+  /// A smaller value of a parameter with which `kernel` compiles with a producer, as of
+  /// findSmallerTiles.
+  virtual std::string findSmaller(llvm::StringRef kernel) = 0;
 };
 
 /// Compiles one source that is cleaned up, whose kernels have the fields that are set, with one

@@ -7,6 +7,21 @@
 using namespace llvm;
 using namespace tessera::source;
 
+std::vector<std::string> tessera::source::expandAllowed(StringRef allowed, size_t most) {
+  auto [low, rest] = allowed.split("..");
+  if (rest.empty())
+    return {allowed.str()};
+  auto [high, step] = rest.split(" step ");
+  int64_t first = 0, last = -1, stride = 1;
+  if (low.getAsInteger(10, first) || high.getAsInteger(10, last) ||
+      (!step.empty() && step.getAsInteger(10, stride)))
+    return {};
+  std::vector<std::string> values;
+  for (int64_t value = first; value <= last && values.size() < most; value += stride)
+    values.push_back(std::to_string(value));
+  return values;
+}
+
 bool tessera::source::isParameterName(StringRef text) {
   return !text.empty() && !isDigit(text.front()) &&
          all_of(text, [](char c) { return (c >= 'A' && c <= 'Z') || isDigit(c) || c == '_'; });

@@ -65,6 +65,10 @@ struct Parameter {
   std::vector<std::string> alternatives;
 };
 
+/// The values that "128", "16..256" or "16..256 step 16" of Parameter::allowed stands for, of
+/// integers at most `most`.
+std::vector<std::string> expandAllowed(llvm::StringRef allowed, size_t most = 256);
+
 /// True for upper-case letters, digits and underscores, not starting with a digit.
 bool isParameterName(llvm::StringRef text);
 

@@ -144,22 +144,6 @@ CompileStatus Enumerator::readFields(const SourceInfo &info) {
   return CompileStatus::Success;
 }
 
-/// The values that "128", "16..256" or "16..256 step 16" stands for.
-static std::vector<std::string> expandAllowed(StringRef allowed) {
-  auto [low, rest] = allowed.split("..");
-  if (rest.empty())
-    return {allowed.str()};
-  auto [high, step] = rest.split(" step ");
-  int64_t first = 0, last = -1, stride = 1;
-  if (low.getAsInteger(10, first) || high.getAsInteger(10, last) ||
-      (!step.empty() && step.getAsInteger(10, stride)))
-    return {};
-  std::vector<std::string> values;
-  for (int64_t value = first; value <= last && values.size() <= kMostTiles; value += stride)
-    values.push_back(std::to_string(value));
-  return values;
-}
-
 /// The varied parameters, with all their values.
 CompileStatus Enumerator::readParameters(const SourceInfo &info) {
   for (const ParameterInfo &parameter : info.parameters)
@@ -175,7 +159,7 @@ CompileStatus Enumerator::readParameters(const SourceInfo &info) {
       return fail("--vary: parameter '" + parameter.name + "' has a value already, by -D");
     if (parameter.values.empty())
       for (const std::string &allowed : found->allowed)
-        llvm::append_range(parameter.values, expandAllowed(allowed));
+        llvm::append_range(parameter.values, source::expandAllowed(allowed, kMostTiles + 1));
     if (parameter.values.empty())
       return fail("--vary: the source allows '" + parameter.name +
                   "' any value; name those to try, as --vary " + parameter.name + "=64:128");

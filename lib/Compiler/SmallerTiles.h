@@ -1,0 +1,21 @@
+//===- SmallerTiles.h - Values of parameters that need fewer registers ----===//
+
+#ifndef TESSERA_LIB_COMPILER_SMALLERTILES_H
+#define TESSERA_LIB_COMPILER_SMALLERTILES_H
+
+#include "mlir/IR/MLIRContext.h"
+#include "tessera/Compiler.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace tessera {
+
+/// The next smaller value of a parameter that `options` leave to its default, "BN = 48 in place of
+/// 64", with which a kernel has smaller tiles and the same arguments, and compiles with a schedule
+/// that has a producer; empty where none is found among the next ones. Reports nothing.
+std::string findSmallerTiles(llvm::StringRef text, llvm::StringRef fileName,
+                             const CompileOptions &options, llvm::StringRef kernel,
+                             mlir::MLIRContext &context);
+
+} // namespace tessera
+
+#endif // TESSERA_LIB_COMPILER_SMALLERTILES_H
