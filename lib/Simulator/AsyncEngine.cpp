@@ -181,6 +181,7 @@ void completeOnBarrier(Cluster &cluster, const AsyncOp &op, Cta &cta) {
   Mbarrier *b = cta.mbarrier(op.mbarOffset);
   if (!b)
     return;
+  b->causedBy(op.order);
   mbarrierCompleteTx(cluster, cta, *b, op.bytes, op.warp, op.inst);
 }
 
@@ -421,6 +422,7 @@ bool cpAsyncArrive(Cluster &cluster, AsyncOp &op) {
     Mbarrier *b = cta.mbarrier(op.pieces[k][0]);
     if (!b)
       continue;
+    b->causedBy(op.order);
     b->arriving.join(op.order);
     b->arriving.see(op.groups->agent, op.groupIndex);
     mbarrierArrive(cluster, cta, *b, 1, 0, false, nullptr, op.inst, op.pieces[k][3]);

@@ -6,7 +6,7 @@ using namespace tessera::sim::detail;
 
 using Epochs = ClusterView::Epochs;
 
-static void joinInto(Epochs &a, const Epochs &b) {
+void tessera::sim::detail::joinEpochs(Epochs &a, const Epochs &b) {
   if (a.size() < b.size())
     a.resize(b.size());
   for (size_t i = 0; i < b.size(); ++i)
@@ -32,11 +32,11 @@ static bool coversAll(const Epochs &a, const Epochs &b) {
 //===----------------------------------------------------------------------===//
 
 void ClusterView::join(const ClusterView &o) {
-  joinInto(seen, o.seen);
+  joinEpochs(seen, o.seen);
   for (unsigned k = 0; k < 2; ++k)
-    joinInto(fenced[k], o.fenced[k]);
+    joinEpochs(fenced[k], o.fenced[k]);
   for (unsigned k = 0; k < kScopes; ++k)
-    joinInto(released[k], o.released[k]);
+    joinEpochs(released[k], o.released[k]);
 }
 
 bool ClusterView::covers(const ClusterView &o) const {
@@ -109,7 +109,7 @@ static void changeViews(ClusterView &own, SharedViews &others, Fn fn) {
 
 void Clock::fence(FenceSpace space) {
   changeViews(own, others,
-              [&](ClusterView &view) { joinInto(view.fenced[unsigned(space)], view.seen); });
+              [&](ClusterView &view) { joinEpochs(view.fenced[unsigned(space)], view.seen); });
 }
 
 void Clock::fenceMemory(uint32_t cluster, MemScope scope) {
@@ -126,7 +126,7 @@ void Clock::fenceMemory(uint32_t cluster, MemScope scope) {
   }
   changeViews(own, others, [&](ClusterView &view) {
     for (unsigned k = 0; k <= unsigned(scope); ++k)
-      joinInto(view.released[k], view.seen);
+      joinEpochs(view.released[k], view.seen);
   });
 }
 

@@ -38,6 +38,9 @@ struct ClusterView {
   bool covers(const ClusterView &other) const;
 };
 
+/// Gives each agent of `b` its epoch there in `a` too, unless that has a later one.
+void joinEpochs(ClusterView::Epochs &a, const ClusterView::Epochs &b);
+
 /// What is known of several clusters, by their number. Shared, and so never changed.
 using Views = std::map<uint32_t, ClusterView>;
 using SharedViews = std::shared_ptr<const Views>;

@@ -48,9 +48,18 @@ struct Rng {
 // Synchronisation objects
 //===----------------------------------------------------------------------===//
 
+/// The last time that a warp found a phase of an mbarrier complete.
+struct PhaseWait {
+  uint32_t agent = 0, epoch = 0, site = 0;
+  /// The first wgmma of its warpgroup that the warp issues after it, and the agent of that engine.
+  uint32_t group = 0;
+  uint64_t wgmma = 0;
+};
+
 /// PTX ISA "mbarrier object": phase, pending arrivals, expected arrivals, tx-count.
 struct Mbarrier {
   bool valid = false;
+  bool countsBytes = false;
   uint32_t offset = 0; ///< in the CTA's shared memory
   uint32_t expected = 0, pending = 0;
   int64_t tx = 0;
@@ -60,6 +69,11 @@ struct Mbarrier {
   const Inst *lastArrival = nullptr;
   Clock arriving; ///< of the arrivals of the current phase
   Clock done;     ///< of the arrivals of the completed phases
+  /// What cannot come after the end of the current phase: it is before an arrival or a copy of it.
+  ClusterView::Epochs causes;
+  llvm::SmallVector<PhaseWait, 8> waits; ///< for the phase before the current one
+
+  void causedBy(const Clock &order) { joinEpochs(causes, order.local().seen); }
 };
 
 /// A warp at a barrier.

@@ -13,8 +13,9 @@ using llvm::StringRef;
 //===----------------------------------------------------------------------===//
 
 /// A waiter whose phase is over, but who has not looked yet, misses it when the next phase ends
-/// too: its parity then reads "not yet" again.
-static void checkAliasing(Cluster &cluster, Cta &cta, const Mbarrier &b) {
+/// too: its parity then reads "not yet" again. Says whether there is one.
+static bool checkAliasing(Cluster &cluster, Cta &cta, const Mbarrier &b) {
+  bool found = false;
   for (auto &other : cluster.ctas)
     for (auto &w : other->warps)
       for (Split &s : w->splits) {
@@ -25,7 +26,7 @@ static void checkAliasing(Cluster &cluster, Cta &cta, const Mbarrier &b) {
              now = (b.phase & 1) != s.wait.mbar.state;
         if (!before || now)
           continue;
-        s.wait.aliased = true;
+        s.wait.aliased = found = true;
         addDiagnostic(
             cluster, DiagKind::ParityAliasing, w.get(), &cluster.run->program->insts[s.pc], -1,
             llvm::formatv(
@@ -33,6 +34,42 @@ static void checkAliasing(Cluster &cluster, Cta &cta, const Mbarrier &b) {
                 describeShared(*cluster.run, b.offset), b.phase - 1, s.wait.mbar.state, b.phase - 2)
                 .str());
       }
+  return found;
+}
+
+/// Whether the current phase cannot end before this wait was over. Warps that have waited for a
+/// wgmma know that all warps of the warpgroup have come to it, whoever of them arrives then.
+static bool isBeforeEnd(const PhaseWait &wait, const ClusterView::Epochs &causes) {
+  auto at = [&](uint32_t agent) { return agent < causes.size() ? causes[agent] : 0; };
+  return at(wait.agent) >= wait.epoch || at(wait.group) >= wait.wgmma;
+}
+
+/// Each phase that ends is the next one for those who wait for the phase before: they must have
+/// seen that one, in this run and in every other.
+static void checkWaits(Cluster &cluster, Cta &cta, const Mbarrier &b, const Inst *inst) {
+  const Run &run = *cluster.run;
+  bool isMissed = checkAliasing(cluster, cta, b);
+  std::string name = describeShared(run, b.offset);
+  uint64_t ended = b.phase - 1;
+  std::vector<std::string> notes;
+  if (inst)
+    notes.push_back("it completes at " + describeSite(run, inst - run.program->insts.data()));
+  for (const PhaseWait &wait : b.waits)
+    if (!isBeforeEnd(wait, b.causes))
+      addDiagnostic(cluster, DiagKind::ParityAliasing, cluster.agentWarps[wait.agent],
+                    &run.program->insts[wait.site], -1,
+                    llvm::formatv("{0} may complete phase {1} before this wait sees phase {2} "
+                                  "complete: nothing orders the two",
+                                  name, ended, int64_t(ended) - 1)
+                        .str(),
+                    notes);
+  if (ended > 0 && b.waits.empty() && !isMissed)
+    addDiagnostic(
+        cluster, DiagKind::ParityAliasing, nullptr, inst, -1,
+        llvm::formatv("{0} completes phase {1} though nobody has waited for phase {2}: an arrival "
+                      "too many, or a wait too few",
+                      name, ended, ended - 1)
+            .str());
 }
 
 static void maybeComplete(Cluster &cluster, Cta &cta, Mbarrier &b, const Warp *warp,
@@ -53,13 +90,16 @@ static void maybeComplete(Cluster &cluster, Cta &cta, Mbarrier &b, const Warp *w
   b.done.join(b.arriving);
   b.arriving.clear();
   cluster.event();
-  checkAliasing(cluster, cta, b);
+  checkWaits(cluster, cta, b, inst);
+  b.waits.clear();
+  b.causes.clear();
 }
 
 void tessera::sim::detail::mbarrierArrive(Cluster &cluster, Cta &cta, Mbarrier &b, uint32_t count,
                                           int64_t tx, bool drop, Warp *warp, const Inst *inst,
                                           int lane) {
   b.tx += tx;
+  b.countsBytes |= tx != 0;
   if (count > b.pending) {
     addDiagnostic(
         cluster, DiagKind::OverArrival, warp, inst, lane,
@@ -88,11 +128,6 @@ void tessera::sim::detail::mbarrierCompleteTx(Cluster &cluster, Cta &cta, Mbarri
   maybeComplete(cluster, cta, b, warp, inst);
 }
 
-void tessera::sim::detail::observeMbarrier(Warp &w, const Mbarrier &b) {
-  w.clock.join(b.done);
-  w.clock.see(b.agent, uint32_t(b.phase));
-}
-
 //===----------------------------------------------------------------------===//
 // Instructions
 //===----------------------------------------------------------------------===//
@@ -114,6 +149,23 @@ enum MbarOp : uint32_t {
 };
 // select: operation; aux: flags.
 enum : uint32_t { FlParity = 1, FlRelaxed = 2, FlCluster = 4, FlGeneric = 8 };
+
+} // namespace
+
+void tessera::sim::detail::observeMbarrier(const Run &run, Warp &w, Mbarrier &b, const Inst &inst) {
+  if (!(inst.aux & FlRelaxed)) {
+    w.clock.join(b.done);
+    w.clock.see(b.agent, uint32_t(b.phase));
+  }
+  // An epoch of its own: what the warp has done so far is not after the wait.
+  w.release();
+  auto known = llvm::find_if(b.waits, [&](const PhaseWait &o) { return o.agent == w.agent; });
+  PhaseWait &wait = known == b.waits.end() ? b.waits.emplace_back() : *known;
+  wait = {w.agent, w.epoch, uint32_t(&inst - run.program->insts.data()),
+          w.cta->groups[w.index / 4].agent, w.wgmmaIssued + 1};
+}
+
+namespace {
 
 bool place(Exec &exec, const Inst &inst, unsigned operand, unsigned lane, Place &out) {
   uint64_t address = addressAt(exec, inst, operand, lane);
@@ -205,6 +257,7 @@ Step update(Exec &exec, const Inst &inst) {
     if (!b)
       continue;
     states[lane] = stateToken(*b);
+    b->causedBy(exec.warp->clock);
     Warp *releasing = inst.aux & FlRelaxed ? nullptr : exec.warp;
     switch (op) {
     case Inval:
@@ -213,6 +266,7 @@ Step update(Exec &exec, const Inst &inst) {
       break;
     case ExpectTx:
       b->tx += value;
+      b->countsBytes |= value != 0;
       b->lastArrival = &inst;
       break;
     case CompleteTx:
@@ -270,8 +324,8 @@ void look(Exec &exec, const Inst &inst, unsigned lane, WaitingLanes &found) {
   // wrong.
   bool passes = !b || mbarrierPassed(*b, w.state, w.byState);
   found.passed |= uint32_t(passes) << lane;
-  if (b && passes && !(inst.aux & FlRelaxed))
-    observeMbarrier(*exec.warp, *b);
+  if (b && passes)
+    observeMbarrier(*exec.run, *exec.warp, *b, inst);
 }
 
 WaitingLanes lookAtAll(Exec &exec, const Inst &inst) {

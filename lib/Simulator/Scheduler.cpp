@@ -363,22 +363,31 @@ static uint64_t runSplit(Cluster &c, Warp &w, std::list<Split>::iterator it, uin
 // Scheduling
 //===----------------------------------------------------------------------===//
 
-/// A phase that has begun and cannot end any more: an arrival too many or too few.
-static void reportOpenPhases(Cluster &c, const Cta &cta) {
+/// A phase that has begun and cannot end any more: an arrival too many or too few. And one that
+/// nobody has waited for, of a barrier that counts bytes: what arrived there, nobody can read.
+static void reportPhases(Cluster &c, const Cta &cta) {
   for (const auto &[offset, b] : cta.mbarriers) {
-    if (!b.valid || (b.pending == b.expected && b.tx == 0))
+    bool isOpen = b.pending != b.expected || b.tx != 0,
+         isIgnored = b.countsBytes && b.phase > 0 && b.waits.empty();
+    if (!b.valid || (!isOpen && !isIgnored))
       continue;
-    addDiagnostic(c, DiagKind::PendingAtExit, nullptr, b.lastArrival, -1,
-                  llvm::formatv("CTA ({0},{1},{2}) exits while phase {3} of {4} lacks {5} of {6} "
-                                "arrivals and {7} bytes",
-                                cta.id.x, cta.id.y, cta.id.z, b.phase,
-                                describeShared(*c.run, offset), b.pending, b.expected, b.tx)
-                      .str());
+    std::string exit =
+                    llvm::formatv("CTA ({0},{1},{2}) exits while ", cta.id.x, cta.id.y, cta.id.z),
+                name = describeShared(*c.run, offset);
+    if (isOpen)
+      addDiagnostic(c, DiagKind::PendingAtExit, nullptr, b.lastArrival, -1,
+                    exit + llvm::formatv("phase {0} of {1} lacks {2} of {3} arrivals and {4} bytes",
+                                         b.phase, name, b.pending, b.expected, b.tx)
+                               .str());
+    if (isIgnored)
+      addDiagnostic(
+          c, DiagKind::PendingAtExit, nullptr, b.lastArrival, -1,
+          exit + llvm::formatv("nobody has waited for phase {0} of {1}", b.phase - 1, name).str());
   }
 }
 
 static void reportPending(Cluster &c, Cta &cta) {
-  reportOpenPhases(c, cta);
+  reportPhases(c, cta);
   for (auto &w : cta.warps)
     for (auto &[lane, g] : w->bulk)
       if (g.waitedRead < g.issued)

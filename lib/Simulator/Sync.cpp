@@ -19,13 +19,12 @@ static void writePredicate(Cluster &cluster, Warp &w, const Inst &i, uint32_t ac
 
 static bool wakeMbarrier(Cluster &cluster, Warp &w, Split &s, const Inst &i) {
   uint32_t active = uint32_t(s.wait.value);
-  bool relaxed = i.aux & 2;
   if (s.wait.kind == Wait::MbarrierTry) {
     Mbarrier *b = s.wait.mbar.cta->mbarrier(s.wait.mbar.offset);
     if (b && !mbarrierPassed(*b, s.wait.mbar.state, s.wait.mbar.byState))
       return false;
-    if (b && !relaxed)
-      observeMbarrier(w, *b);
+    if (b)
+      observeMbarrier(*cluster.run, w, *b, i);
     writePredicate(cluster, w, i, active, active);
     return true;
   }
@@ -38,8 +37,8 @@ static bool wakeMbarrier(Cluster &cluster, Warp &w, Split &s, const Inst &i) {
     if (b && !mbarrierPassed(*b, m.state, m.byState))
       continue;
     passed |= 1u << l;
-    if (b && !relaxed)
-      observeMbarrier(w, *b);
+    if (b)
+      observeMbarrier(*cluster.run, w, *b, i);
   }
   if (!passed)
     return false;

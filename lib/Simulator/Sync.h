@@ -6,8 +6,8 @@
 
 namespace tessera::sim::detail {
 
-/// Counts `count` arrivals after adding `tx` expected bytes. `warp` arrives (its clock is released
-/// when `release`).
+/// Counts `count` arrivals after adding `tx` expected bytes. `warp`, which releases what it has
+/// done, may be null. Who calls this and the next one has told the barrier what causes it.
 void mbarrierArrive(Cluster &cluster, Cta &cta, Mbarrier &b, uint32_t count, int64_t tx, bool drop,
                     Warp *warp, const Inst *inst, int lane);
 /// `bytes` have arrived by an asynchronous operation.
@@ -17,7 +17,8 @@ void mbarrierCompleteTx(Cluster &cluster, Cta &cta, Mbarrier &b, int64_t bytes, 
 inline bool mbarrierPassed(const Mbarrier &b, uint64_t state, bool byState) {
   return byState ? b.phase > state : (b.phase & 1) != (state & 1);
 }
-void observeMbarrier(Warp &warp, const Mbarrier &b);
+/// `warp` finds in a wait, `inst`, that a phase is complete.
+void observeMbarrier(const Run &run, Warp &warp, Mbarrier &b, const Inst &inst);
 
 /// If the split's wait is over, completes the instruction it waits in and returns true.
 bool tryWake(Cluster &cluster, Warp &warp, Split &split);

@@ -146,6 +146,20 @@ def moved(role, what, before, number=0, to_number=0):
     return damage
 
 
+def repeated(role, what, old, new, behind, number=0):
+    """One operation is there once more, changed, behind another one, whose result {next} stands for."""
+
+    def damage(program):
+        line = program.lines[program.find(role, what, number)]
+        to = program.find(role, behind, number)
+        result = program.lines[to].split("=")[0].strip()
+        program.lines.insert(to + 1, re.sub(old, new.replace("{next}", result), line, count=1))
+
+    return damage
+
+
+# The index of the next one of two slots.
+NEXT = r"arith\.xori %\w+, %c1_i32"
 OVERWRITTEN = {"slot-overwritten", "race"}
 TAKEN = OVERWRITTEN | {"over-arrival", "parity-aliasing", "transaction-underflow"}
 UNFILLED = {"stale-data", "race", "uninitialised-shared"}
@@ -172,6 +186,16 @@ CASES = {
             "loaded into the first slot": (changed("producer", r"= hop\.slot {r}", r"\[%\w+\]", "[%c0_i32]"), OVERWRITTEN, "r"),
             "read from the first slot": (changed("consumer", r"= hop\.slot {r}", r"\[%\w+\]", "[%c0_i32]"), OVERWRITTEN | UNFILLED, "r"),
             "given back before it is read": (moved("consumer", "arrive {b.empty}", r"= hop\.fetch"), OVERWRITTEN, "r"),
+            # It can wait for ever where the consumers are ahead.
+            "the other slot waited for too": (
+                repeated("producer", "wait {b.empty}", r"\[%\w+\]", "[{next}]", rf"= {NEXT}"), {"parity-aliasing"}, "b.empty",
+            ),
+            "the other slot waited for too by who reads": (
+                repeated("consumer", "wait {b.full}", r"\[%\w+\]", "[{next}]", rf"= {NEXT}"), {"deadlock"}, "b.full",
+            ),
+            "given back once more at the end": (
+                repeated("consumer", "arrive {b.empty}", r"\[%\w+\]", "[%c0_i32]", "wait {a.full}"), {"over-arrival", "parity-aliasing"}, "b.empty",
+            ),
         },
     },
     # The next slot, which a product reads beside those of this one. The wait that takes it then finds it filled.

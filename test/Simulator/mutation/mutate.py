@@ -127,6 +127,10 @@ def after(name, extra):
     return lambda text: edit(text, name, lambda line: line + "\n" + extra)
 
 
+def before(name, extra):
+    return lambda text: edit(text, name, lambda line: extra + "\n" + line)
+
+
 def edit(text, name, change):
     out, n = [], 0
     for line in text.split("\n"):
@@ -149,6 +153,7 @@ def move(name, to):
     return apply
 
 
+OTHER_SLOT = "xor.b32 %r24, %r5, 1; mad.lo.u32 %r24, %r24, 8, %r1; "
 # Each damage, and the kinds of which at least one must be reported.
 MUTATIONS = {
     "drop-arrive": (drop("release"), {"deadlock"}),
@@ -184,6 +189,8 @@ MUTATIONS = {
     "drop-epilogue-barrier": (drop("epilogue"), {"race", "missing-proxy-fence", "stale-data", "uninitialised-shared", "slot-overwritten"}),
     "drop-store-wait": (drop("wait-store"), {"pending-at-exit"}),
     "drop-store-commit": (drop("commit-store"), {"pending-at-exit"}),
+    "wait-for-both-slots": (before("expect", OTHER_SLOT + "OTHER: mbarrier.try_wait.parity.shared::cta.b64 %p13, [%r24+65552], %r7; "
+                                   "@!%p13 bra OTHER;"), {"deadlock", "parity-aliasing"}),
     "load-out-of-shared-memory": (replace("load-a", "[%r12]", "[%r12+229376]"), {"out-of-bounds"}),
     "misaligned-tiles": (replace("base", "smem;", "smem; add.u32 %r1, %r1, 512;"), {"bad-descriptor"}),
     "relaxed-release": (replace("release", "release.cta", "relaxed.cta"), {"slot-overwritten", "race"}),
