@@ -173,12 +173,16 @@ bool isTensor(const AsyncOp &op) {
   return op.kind == AsyncOp::TensorLoad || op.kind == AsyncOp::TensorStore;
 }
 
-/// The shared memory at `address` that a copy reads, of the CTA itself, or writes.
+/// The shared memory at `address` that a copy reads, of the CTA itself, or writes. A copy within
+/// shared memory has two of them.
 bool findShared(Exec &exec, const Inst &inst, uint64_t address, unsigned lane, bool ownOnly,
-                const AsyncOp &op, Place &place) {
-  return !misaligned(exec, inst, "shared memory address", address, isTensor(op) ? 128 : 16, lane) &&
-         resolveShared(exec, inst, address, isTensor(op) ? op.footprint : op.bytes, lane, ownOnly,
-                       place);
+                const AsyncOp &op, Place &place, unsigned number = 0) {
+  uint32_t bytes = isTensor(op) ? op.footprint : op.bytes;
+  if (misaligned(exec, inst, "shared memory address", address, isTensor(op) ? 128 : 16, lane) ||
+      !resolveShared(exec, inst, address, bytes, lane, ownOnly, place))
+    return false;
+  checkArray(*exec.cluster, inst, number, place.offset, bytes, exec.warp, lane);
+  return true;
 }
 
 /// [destination] [source] and the coordinates or the size, [mbarrier], the multicast mask.
@@ -205,7 +209,7 @@ bool issueLoad(Exec &exec, const Inst &inst, unsigned lane, AsyncOp &op) {
   op.remote = to.cta;
   op.remoteOffset = to.offset;
   if (op.kind == AsyncOp::SharedCopy) {
-    if (!resolveShared(exec, inst, src, op.bytes, lane, /*ownOnly=*/true, from))
+    if (!findShared(exec, inst, src, lane, /*ownOnly=*/true, op, from, /*number=*/1))
       return false;
     op.shared = from.cta;
     op.sharedOffset = from.offset;
@@ -265,6 +269,7 @@ Step storeAsync(Exec &exec, const Inst &inst) {
     if (misaligned(exec, inst, "shared memory address", address, op->bytes, lane) ||
         !resolveShared(exec, inst, address, op->bytes, lane, false, p))
       continue;
+    checkArray(*exec.cluster, inst, 0, p.offset, op->bytes, exec.warp, lane);
     op->remote = p.cta;
     op->remoteOffset = p.offset;
     if (!attachBarrier(exec, inst, addressOfPair(exec, inst, 3, lane), lane, *op))

@@ -51,6 +51,7 @@ Step copy(Exec &exec, const Inst &inst) {
         (sourceBytes &&
          !resolve(exec, inst, Space::Global, src, sourceBytes, lane, AccessKind::Read, from)))
       continue;
+    checkArray(*exec.cluster, inst, 0, to.offset, bytes, exec.warp, lane);
     op->pieces.push_back({to.offset, bytes, sourceBytes, lane});
     op->sources.push_back(src);
   }

@@ -13,6 +13,7 @@
 #include "lib/Simulator/Limits.h"
 #include "lib/Simulator/Program.h"
 #include "lib/Simulator/Shadow.h"
+#include "lib/Simulator/SharedArrays.h"
 #include "llvm/ADT/SmallVector.h"
 #include <array>
 #include <atomic>
@@ -358,6 +359,7 @@ struct Run {
   std::unordered_map<uint64_t, size_t> seen; ///< kind and site of a diagnostic to its index
   std::mutex atomicMutex;
   GlobalShadow globalShadow;
+  SharedArrays sharedArrays;
   std::mutex syncMutex;
   std::unordered_map<uint64_t, SyncWord> syncWords; ///< by global address
   std::atomic<uint64_t> instructions{0};

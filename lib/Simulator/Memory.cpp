@@ -268,6 +268,19 @@ void tessera::sim::detail::reportConflict(Cluster &cluster, const Conflict &c, c
                  describeSite(run, c.other.site)});
 }
 
+void tessera::sim::detail::checkArray(Cluster &cluster, const Inst &inst, unsigned operand,
+                                      uint32_t offset, uint32_t bytes, const Warp *warp, int lane) {
+  Run &run = *cluster.run;
+  uint32_t site = &inst - run.program->insts.data();
+  if (!run.sharedArrays.note(site, operand, offset, bytes))
+    addDiagnostic(cluster, DiagKind::OutOfBounds, warp, &inst, lane,
+                  llvm::formatv("{0} bytes at {1} are outside of {2}, which this instruction "
+                                "accesses",
+                                bytes, describeShared(run, offset),
+                                run.sharedArrays.describe(site, operand))
+                      .str());
+}
+
 void tessera::sim::detail::noteShared(Exec &exec, const Inst &inst, const Place &place,
                                       uint32_t bytes, unsigned lane, AccessKind kind, bool strong) {
   Access a;
@@ -275,6 +288,7 @@ void tessera::sim::detail::noteShared(Exec &exec, const Inst &inst, const Place 
   a.agent = exec.warp->agent;
   a.site = &inst - exec.p->insts.data();
   a.strong = strong;
+  checkArray(*exec.cluster, inst, 0, place.offset, bytes, exec.warp, lane);
   if (kind != AccessKind::Write) {
     Conflict c = place.cta->shadow.read(place.offset, bytes, a, exec.warp->clock);
     if (c.hazard != Hazard::None)

@@ -27,6 +27,9 @@ bool resolveShared(Exec &exec, const Inst &inst, uint64_t address, uint32_t byte
 /// Checks and remembers a generic-proxy access of the executing warp to shared memory.
 void noteShared(Exec &exec, const Inst &inst, const Place &place, uint32_t bytes, unsigned lane,
                 AccessKind kind, bool strong);
+/// Reports an access of an instruction's operand that is not in the operand's array.
+void checkArray(Cluster &cluster, const Inst &inst, unsigned operand, uint32_t offset,
+                uint32_t bytes, const Warp *warp, int lane);
 /// Reports what the shadow found.
 void reportConflict(Cluster &cluster, const Conflict &conflict, const Access &access, bool isWrite,
                     const Warp *warp, const Inst *inst, int lane);

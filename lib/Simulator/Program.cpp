@@ -9,6 +9,25 @@ using namespace tessera::sim::detail;
 using llvm::Error;
 using llvm::StringRef;
 
+SourceLoc Program::sourceOf(const Inst &inst) const {
+  SourceLoc loc;
+  if (!inst.loc)
+    return loc;
+  const LocEntry &entry = module->locs[inst.loc];
+  auto it = module->files.find(entry.file);
+  loc.file = it == module->files.end() ? "<unknown>" : it->second;
+  loc.line = entry.line;
+  loc.column = entry.column;
+  return loc;
+}
+
+std::string Program::placeOf(const Inst &inst) const {
+  SourceLoc loc = sourceOf(inst);
+  if (!loc)
+    return "";
+  return loc.file + ":" + std::to_string(loc.line) + ":" + std::to_string(loc.column);
+}
+
 std::string Program::regName(int reg) const {
   if (reg < 0 || size_t(reg) >= function->regNames.size())
     return "a special register";

@@ -160,6 +160,10 @@ struct Program {
   llvm::StringMap<uint64_t> globalAddress;
 
   std::string regName(int reg) const;
+  /// Where an instruction is in the source, from .loc; line 0 when unknown.
+  SourceLoc sourceOf(const Inst &inst) const;
+  /// The same as FILE:LINE:COLUMN; empty when unknown.
+  std::string placeOf(const Inst &inst) const;
 };
 
 /// Places module variables in `memory` and decodes the kernel.

@@ -88,23 +88,11 @@ std::string tessera::sim::detail::describeAgent(const Cluster &c, uint32_t agent
   return agent < c.agentNames.size() ? c.agentNames[agent] : "nobody";
 }
 
-static SourceLoc sourceOf(const Program &p, const Inst &i) {
-  SourceLoc loc;
-  if (!i.loc)
-    return loc;
-  const LocEntry &entry = p.module->locs[i.loc];
-  auto it = p.module->files.find(entry.file);
-  loc.file = it == p.module->files.end() ? "<unknown>" : it->second;
-  loc.line = entry.line;
-  loc.column = entry.column;
-  return loc;
-}
-
 std::string tessera::sim::detail::describeSite(const Run &run, uint32_t site) {
   const Inst &i = run.program->insts[site];
   std::string text = "PTX line " + std::to_string(i.line);
-  if (SourceLoc loc = sourceOf(*run.program, i))
-    text += llvm::formatv(" ({0}:{1}:{2})", loc.file, loc.line, loc.column).str();
+  if (std::string place = run.program->placeOf(i); !place.empty())
+    text += " (" + place + ")";
   return text;
 }
 
@@ -158,7 +146,7 @@ void tessera::sim::detail::addDiagnostic(Cluster &c, DiagKind kind, const Warp *
   d.notes = std::move(notes);
   if (inst) {
     d.ptxLine = inst->line;
-    d.source = sourceOf(*run.program, *inst);
+    d.source = run.program->sourceOf(*inst);
   }
   if (warp) {
     d.warp = int(warp->index);

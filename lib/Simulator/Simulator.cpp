@@ -151,6 +151,7 @@ Expected<Report> tessera::sim::run(const Module &module, const Launch &launch,
   run.report.seed = options.seed;
   run.report.completed = true;
   run.globalShadow.reset(*l.memory, options.threads > 1);
+  run.sharedArrays.reset(*run.program, options.sharedNames, run.sharedBytes);
   auto start = std::chrono::steady_clock::now();
   runGrid(run, resident);
   run.report.seconds =

@@ -175,14 +175,18 @@ struct Launch {
 // Options and report
 //===----------------------------------------------------------------------===//
 
-/// Names `count` objects of `stride` bytes from `offset` in the CTA's dynamic shared memory (or in
-/// the static part with `isStatic`), so that reports say K.full[1].
+/// Names an array of `count` objects of `stride` bytes from `offset` in the CTA's dynamic shared
+/// memory (or in the static part with `isStatic`), so that reports say K.full[1], and an access
+/// past its end is found.
 struct SharedName {
   uint32_t offset = 0;
   uint32_t stride = 8;
   uint32_t count = 1;
   std::string name;
   bool isStatic = false;
+  /// FILE:LINE:COLUMN of the source, from .loc: instructions of a place that some arrays have
+  /// access no others.
+  std::vector<std::string> places;
 };
 
 /// Names the warps [firstWarp, firstWarp + warps) of every CTA.

@@ -170,6 +170,7 @@ const uint8_t *Engine::unit(uint32_t address, const char *what) {
     return zeros;
   }
   uint32_t offset = address - kSharedBase;
+  checkArray(cluster, *op.inst, *what == 'A' ? 0 : 1, offset, 16, &warp(0), -1);
   Conflict c = cta.shadow.read(offset, 16, access, op.order);
   if (c.hazard != Hazard::None && !reported) {
     reported = true;

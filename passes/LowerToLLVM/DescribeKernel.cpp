@@ -304,22 +304,72 @@ static ArrayAttr describeGrid(hop::KernelOp kernel) {
   return b.getArrayAttr(grid);
 }
 
-/// A range of shared memory.
-static Attribute describeRange(Builder &b, const Twine &name, int64_t offset, int64_t bytes) {
-  return b.getDictionaryAttr({b.getNamedAttr(key::name, b.getStringAttr(name)),
-                              b.getNamedAttr(key::offset, b.getI64IntegerAttr(offset)),
-                              b.getNamedAttr(key::bytes, b.getI64IntegerAttr(bytes))});
+/// An array of slots in shared memory.
+static NamedAttrList describeArray(hop::SharedMemoryOpInterface array, StringRef name,
+                                   int64_t slots) {
+  Builder b(array.getContext());
+  NamedAttrList entry;
+  entry.set(key::name, b.getStringAttr(name));
+  entry.set(key::offset, b.getI64IntegerAttr(*array.getOffset()));
+  entry.set(key::bytes, b.getI64IntegerAttr(array.getSharedBytes()));
+  if (slots > 1)
+    entry.set(key::slots, b.getI64IntegerAttr(slots));
+  return entry;
+}
+
+/// The declaration of the shared memory in which a value lies; null where several may be it.
+static Operation *findArray(Value value) {
+  Operation *op = value.getDefiningOp();
+  while (isa_and_nonnull<hop::SlotOp, hop::SliceOp, hop::OverlayOp>(op))
+    op = op->getOperand(0).getDefiningOp();
+  return isa_and_nonnull<hop::SharedMemoryOpInterface>(op) ? op : nullptr;
+}
+
+/// FILE:LINE:COLUMN of the source.
+using Places = llvm::SetVector<Attribute>;
+
+static void addPlaces(Operation *op, Places &places) {
+  op->getLoc()->walk([&](Location loc) {
+    if (auto place = dyn_cast<FileLineColLoc>(loc))
+      places.insert(StringAttr::get(op->getContext(), place.getFilename().getValue() + ":" +
+                                                          Twine(place.getLine()) + ":" +
+                                                          Twine(place.getColumn())));
+    return WalkResult::advance();
+  });
+}
+
+/// Where the source accesses each array, if it accesses nothing else there that is not known.
+static llvm::MapVector<Operation *, Places> findAccesses(hop::KernelOp kernel) {
+  llvm::MapVector<Operation *, Places> accesses;
+  Places unknown;
+  kernel.walk([&](Operation *op) {
+    // What it declares may be set to zero there.
+    if (isa<hop::SharedMemoryOpInterface>(op))
+      addPlaces(op, accesses[op]);
+    for (Value operand : op->getOperands())
+      if (isa<hop::BufferType, hop::SharedType>(operand.getType())) {
+        Operation *array = findArray(operand);
+        addPlaces(op, array ? accesses[array] : unknown);
+      }
+  });
+  for (auto &[array, places] : accesses)
+    places.remove_if([&](Attribute place) { return unknown.contains(place); });
+  return accesses;
 }
 
 static ArrayAttr describeBuffers(hop::KernelOp kernel) {
   Builder b(kernel.getContext());
+  llvm::MapVector<Operation *, Places> accesses = findAccesses(kernel);
   SmallVector<Attribute> buffers;
-  for (auto buffer : kernel.getBody().getOps<hop::BufferOp>()) {
-    int64_t slots = buffer.getBuffer().getType().getSlots(),
-            bytes = buffer.getSharedBytes() / slots;
-    for (int64_t i = 0; i < slots; ++i)
-      buffers.push_back(describeRange(b, buffer.getLabel() + "[" + Twine(i) + "]",
-                                      *buffer.getOffset() + i * bytes, bytes));
+  for (auto array : kernel.getBody().getOps<hop::SharedMemoryOpInterface>()) {
+    if (isa<hop::BarriersOp>(array))
+      continue;
+    auto buffer = dyn_cast<hop::BufferOp>(*array);
+    NamedAttrList entry =
+        buffer ? describeArray(array, buffer.getLabel(), buffer.getBuffer().getType().getSlots())
+               : describeArray(array, cast<hop::StagingOp>(*array).getLabel(), 1);
+    entry.set(key::places, b.getArrayAttr(accesses[array].getArrayRef()));
+    buffers.push_back(entry.getDictionary(b.getContext()));
   }
   return b.getArrayAttr(buffers);
 }
@@ -328,10 +378,9 @@ static ArrayAttr describeMbarriers(hop::KernelOp kernel) {
   Builder b(kernel.getContext());
   SmallVector<Attribute> mbarriers;
   for (auto group : kernel.getBody().getOps<hop::BarriersOp>())
-    for (int64_t i = 0; i < group.getBarriers().getType().getSlots(); ++i)
-      mbarriers.push_back(describeRange(b, group.getLabel() + "[" + Twine(i) + "]",
-                                        *group.getOffset() + hopper::mbarrierBytes * i,
-                                        hopper::mbarrierBytes));
+    mbarriers.push_back(
+        describeArray(group, group.getLabel(), group.getBarriers().getType().getSlots())
+            .getDictionary(b.getContext()));
   return b.getArrayAttr(mbarriers);
 }
 

@@ -345,6 +345,9 @@ Error Loader::names(const json::Object &root) {
           if (Error e = readNumber(*o, key, *field))
             return e;
         n.isStatic = o->getBoolean("static").value_or(false);
+        if (const json::Array *places = o->getArray("places"))
+          for (const json::Value &place : *places)
+            n.places.push_back(place.getAsString().value_or("").str());
         f.options.sharedNames.push_back(n);
       }
   if (const json::Array *a = root.getArray("roles"))

@@ -113,8 +113,14 @@ void SimRunner::readDescriptions() {
     const json::Object &kernel = *description.getAsObject();
     for (StringRef list : {StringRef(key::barriers), StringRef(key::sharedMap)})
       forEachObject(kernel, list, [&](const json::Object &entry, std::string name) {
-        own.shared.push_back(
-            {getUnsigned(entry, key::offset), getUnsigned(entry, key::bytes), 1, name, false});
+        sim::SharedName &array = own.shared.emplace_back();
+        array.name = name;
+        array.offset = getUnsigned(entry, key::offset);
+        array.count = std::max(1u, getUnsigned(entry, key::slots));
+        array.stride = getUnsigned(entry, key::bytes) / array.count;
+        if (const json::Array *places = entry.getArray(key::places))
+          for (const json::Value &place : *places)
+            array.places.push_back(place.getAsString().value_or("").str());
       });
     forEachObject(kernel, key::roles, [&](const json::Object &entry, std::string name) {
       own.roles.push_back(

@@ -24,7 +24,7 @@ def run(command, text=None):
 
 
 def translate(barriers):
-    llvm = run(["tessera-opt", "--pass-pipeline=builtin.module(tessera-llvm)"], barriers)
+    llvm = run(["tessera-opt", "--mlir-print-debuginfo", "--pass-pipeline=builtin.module(tessera-llvm)"], barriers)
     return run(["tessera-translate", "--mlir-to-ptx"], llvm)
 
 
@@ -79,6 +79,10 @@ class Launch:
         }
         return {"tensor_map": view}
 
+    def name(self, of):
+        slots = of.get("slots", 1)
+        return {**of, "stride": of["bytes"] // slots, "count": slots}
+
     def write(self, directory):
         kernel = self.kernel
         places = [*kernel["shared_map"], *kernel["barriers"]]
@@ -92,7 +96,7 @@ class Launch:
             "shared": kernel["shared_memory"],
             "buffers": buffers,
             "params": [self.parameter(of) for of in kernel["launch_parameters"]],
-            "shared_names": [{"name": of["name"], "offset": of["offset"], "stride": of["bytes"]} for of in places],
+            "shared_names": [self.name(of) for of in places],
             "roles": [{"name": of["name"], "first_warp": of["first_warp"]} for of in kernel["roles"]],
         }
         with open(os.path.join(directory, "launch.json"), "w") as f:
@@ -158,6 +162,16 @@ def repeated(role, what, old, new, behind, number=0):
     return damage
 
 
+def past(role, what, slots, number=0):
+    """The slot behind the last one."""
+
+    def damage(program):
+        changed(role, what, r"\[%\w+\]", "[%past]", number)(program)
+        program.lines.insert(program.find(role, what, number), f"%past = arith.constant {slots} : i32")
+
+    return damage
+
+
 # The index of the next one of two slots.
 NEXT = r"arith\.xori %\w+, %c1_i32"
 OVERWRITTEN = {"slot-overwritten", "race"}
@@ -196,6 +210,9 @@ CASES = {
             "given back once more at the end": (
                 repeated("consumer", "arrive {b.empty}", r"\[%\w+\]", "[%c0_i32]", "wait {a.full}"), {"over-arrival", "parity-aliasing"}, "b.empty",
             ),
+            "loaded past the last slot": (past("producer", r"= hop\.slot {b}", 2), {"out-of-bounds"}, "b"),
+            "read past the last slot": (past("consumer", r"= hop\.slot {b}", 2), {"out-of-bounds"}, "b"),
+            "written past the last slot": (past("consumer", r"= hop\.slot {columns.operand}", 2), {"out-of-bounds"}, "columns.operand"),
         },
     },
     # The next slot, which a product reads beside those of this one. The wait that takes it then finds it filled.
@@ -303,7 +320,8 @@ def main(source, name, directory):
     run([*command, "--ptx", "-o", bundle])
     with open(bundle) as f:
         Launch(json.load(f), case["extents"], case["blocks"], case.get("scalars", {}), case.get("fills", {})).write(directory)
-    text = run([*command, "--emit", "barriers", "-o", "-"])
+    # With places in the source, which instructions keep: arrays are known by them.
+    text = run([*command, "--emit", "barriers", "--mllvm=--mlir-print-debuginfo", "-o", "-"])
     failures = 0
     for damage, (change, kinds, label) in {"undamaged": (lambda program: None, set(), ""), **case["damages"]}.items():
         program = Program(text)
@@ -312,7 +330,7 @@ def main(source, name, directory):
         with open(ptx, "w") as f:
             f.write(translate("\n".join(program.lines)))
         code, found, output = simulate(ptx, directory, [])
-        report = rf"error: \[({'|'.join(kinds)})\](?:(?!error:).)*\b{re.escape(label)}\["
+        report = rf"error: \[({'|'.join(kinds)})\](?:(?!error:).)*\b{re.escape(label)}(\[|, which this)"
         ok = code == 1 and re.search(report, output, re.S) if kinds else code == 0
         failures += not ok
         print(f"{'ok  ' if ok else 'FAIL'} {damage}: {', '.join(sorted(found)) or 'nothing'}")

@@ -191,6 +191,8 @@ MUTATIONS = {
     "drop-store-commit": (drop("commit-store"), {"pending-at-exit"}),
     "wait-for-both-slots": (before("expect", OTHER_SLOT + "OTHER: mbarrier.try_wait.parity.shared::cta.b64 %p13, [%r24+65552], %r7; "
                                    "@!%p13 bra OTHER;"), {"deadlock", "parity-aliasing"}),
+    "stage-past-the-array": (replace("stage-c", "[%r33]", "[%r33+8192]"), {"out-of-bounds"}),
+    "stage-past-everything": (replace("stage-c", "[%r33]", "[%r33+8704]"), {"out-of-bounds"}),
     "load-out-of-shared-memory": (replace("load-a", "[%r12]", "[%r12+229376]"), {"out-of-bounds"}),
     "misaligned-tiles": (replace("base", "smem;", "smem; add.u32 %r1, %r1, 512;"), {"bad-descriptor"}),
     "relaxed-release": (replace("release", "release.cta", "relaxed.cta"), {"slot-overwritten", "race"}),
