@@ -28,19 +28,19 @@ typedef enum tessera_torch_determinism_mode {
 typedef int (*tessera_torch_determinism)(void);
 
 /** Registers the kernels of the ops of `name_space`, which are defined, for a dispatch key
- * ("CUDA"): attention_forward, attention_inference, attention_backward, variant_forward and
- * variant_backward. `libtorch` and `libtorch_cuda` are paths of libraries that are loaded; without
- * the second, launches go to the default stream. `version` is PyTorch's, major << 56 | minor << 48.
- * `resolver` and `determinism` live as long as the process.
+ * ("CUDA"): attention_forward, attention_inference, attention_backward, variant_forward,
+ * variant_backward and attention_fp8_forward. `libtorch` and `libtorch_cuda` are paths of libraries
+ * that are loaded; without the second, launches go to the default stream. `version` is PyTorch's,
+ * major << 56 | minor << 48. `resolver` and `determinism` live as long as the process.
  *
  * A text for the resolver has three lines: what is computed; the names of views, numbers and
  * integers, separated by commas and the three by bars; and the variant of the op. Computed are
- * "output", "output and LSE" and, by who asks for sums in one order, "gradients", "deterministic
- * gradients", "gradients of deterministic algorithms" and "gradients of deterministic algorithms or
- * a warning", followed by " by " and the names of what is learned. Tensors are q, k, v, of
- * gradients also the output, its gradient, the LSE and its gradient or none, then the views. The
- * first number is the scale. Where nothing is found, the caller of the op gets a RuntimeError
- * that says so.
+ * "output", "output and LSE", "8 bits" (the same by numbers of 8 bits) and, by who asks for sums in
+ * one order, "gradients", "deterministic gradients", "gradients of deterministic algorithms" and
+ * "gradients of deterministic algorithms or a warning", followed by " by " and the names of what is
+ * learned. Tensors are q, k, v, of gradients also the output, its gradient, the LSE and its
+ * gradient or none, of 8 bits also a rotation or none, then the views. The first number is the
+ * scale. Where nothing is found, the caller of the op gets a RuntimeError that says so.
  *
  * Returns 1, or 0 where PyTorch has not all functions (before 2.10), with nothing registered. */
 TESSERA_EXPORT int tessera_torch_register(const char *name_space, const char *key,
@@ -97,14 +97,15 @@ TESSERA_EXPORT void *tessera_torch_call(void *self, void *const *arguments, intp
 typedef struct tessera_torch_forward_options {
   /** Gives output and LSE. */
   tessera_torch_direct *direct;
-  /** A tuple of numbers. */
+  /** A tuple of numbers; null where the first input is one. */
   void *numbers;
-  /** Of the inputs, how many the call has, and how many of these are kept for the backward pass. */
+  /** Of the tensors, how many the call has, and how many of these are kept for the backward pass.
+   */
   int32_t call_count, kept_count;
   /** Whether the LSE is a result. */
   int32_t returns_lse;
-  /** The names of the context's attributes "to_save" and "materialize_grads". */
-  void *to_save, *materialize_grads;
+  /** The names of the context's attributes "to_save", "materialize_grads" and "numbers". */
+  void *to_save, *materialize_grads, *kept_numbers;
   /** False. */
   void *never;
   /** A forward that is called for whatever this one is not for. */
@@ -120,10 +121,11 @@ tessera_torch_forward_create(const tessera_torch_forward_options *options);
 
 /** The forward of a torch.autograd.Function, which returns the output or a tuple of output and LSE.
  * This is a function for a PyMethodDef with METH_FASTCALL; `self` is an int, the address of a
- * tessera_torch_forward. Its `count` arguments are the context and the inputs, of which the last
- * ones may be missing: q, k, v, further ones of the call, and ones that are kept alone. For the
- * backward pass the context keeps q, k, v, output, LSE, and the inputs that are kept; where the LSE
- * is a result, gradients that are missing stay None.
+ * tessera_torch_forward. Its `count` arguments are the context, the numbers where they are an
+ * input, and the tensors, of which the last ones may be missing: q, k, v, further ones of the call,
+ * and ones that are kept alone. For the backward pass the context keeps q, k, v, output, LSE, and
+ * the tensors that are kept, and has the numbers that are an input as its attribute "numbers";
+ * where the LSE is a result, gradients that are missing stay None.
  *
  * What `tessera_torch_call` returns None for is done by the other forward, with the same arguments.
  * Returns null with an error of Python, such as the other one raises. */
@@ -135,10 +137,8 @@ TESSERA_EXPORT void *tessera_torch_apply_forward(void *self, void *const *argume
 typedef struct tessera_torch_backward_options {
   /** Gives the gradients of q, k and v, and of what is learned. */
   tessera_torch_direct *direct;
-  /** A tuple of numbers. */
-  void *numbers;
-  /** How many inputs the forward has. */
-  int32_t input_count;
+  /** How many inputs the forward has, and which of them is q. */
+  int32_t input_count, first;
   /** Which inputs the results after the first three are gradients of. */
   const int32_t *learned;
   size_t learned_count;
@@ -146,16 +146,15 @@ typedef struct tessera_torch_backward_options {
 
 typedef struct tessera_torch_backward tessera_torch_backward;
 
-/** Makes what `tessera_torch_apply_backward` computes with. It is never destroyed. Returns null
- * where `numbers` are none that the call takes. The caller holds the GIL. */
+/** Makes what `tessera_torch_apply_backward` computes with. It is never destroyed. */
 TESSERA_EXPORT tessera_torch_backward *
 tessera_torch_backward_create(const tessera_torch_backward_options *options);
 
 /** The gradients of the inputs of a torch.autograd.Function whose forward is
  * `tessera_torch_apply_forward`: a tuple with None for inputs that have none. This is a function
  * for a PyMethodDef with METH_FASTCALL; `self` is an int, the address of a tessera_torch_backward.
- * Its three arguments are a tuple of what the forward has kept, and the gradients of the output and
- * of the LSE or None.
+ * Its four arguments are a tuple of what the forward has kept, the gradients of the output and of
+ * the LSE or None, and a tuple of numbers.
  *
  * Returns None, with nothing launched and no error set, for what `tessera_torch_call` returns None
  * for, and without a gradient of the output. */

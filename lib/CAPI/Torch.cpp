@@ -526,6 +526,18 @@ static void runVariantBackward(Value *values, uint64_t, uint64_t) {
   values[3] = reinterpret_cast<Value>(sums);
 }
 
+/// attention_fp8_forward.
+static void runFp8(Value *values, uint64_t, uint64_t) {
+  getLastStatus() = TESSERA_RUNTIME_SUCCESS;
+  Stack stack(values);
+  Call call;
+  call.takeThree(stack);
+  call.tensors.push_back(stack.takeOptionalTensor());
+  std::string names = call.takeGiven(stack), variant = stack.takeText();
+  call.scale = stack.takeNumber();
+  give(compute(call, "8 bits", names, variant), values);
+}
+
 int tessera_torch_register(const char *name_space, const char *key, const char *libtorch,
                            const char *libtorch_cuda, uint64_t version,
                            tessera_call_resolver resolver, tessera_torch_determinism determinism) {
@@ -538,11 +550,10 @@ int tessera_torch_register(const char *name_space, const char *key, const char *
   Handle library = nullptr;
   if (state.torch.initImplementations(name_space, key, __FILE_NAME__, __LINE__, &library))
     return 0;
-  std::pair<const char *, BoxedKernel *> kernels[] = {{"attention_forward", runForward},
-                                                      {"attention_inference", runInference},
-                                                      {"attention_backward", runBackward},
-                                                      {"variant_forward", runVariantForward},
-                                                      {"variant_backward", runVariantBackward}};
+  std::pair<const char *, BoxedKernel *> kernels[] = {
+      {"attention_forward", runForward},        {"attention_inference", runInference},
+      {"attention_backward", runBackward},      {"variant_forward", runVariantForward},
+      {"variant_backward", runVariantBackward}, {"attention_fp8_forward", runFp8}};
   return llvm::none_of(kernels, [&](auto kernel) {
     return state.torch.implement(library, kernel.first, kernel.second, version);
   });

@@ -258,8 +258,8 @@ class Direct(unittest.TestCase):
         tensors = [tensor.requires_grad_() for tensor in problems.make()]
         out = attention(*tensors)
         asked = []
-        find = _backward.find_order
-        with unittest.mock.patch.object(_backward, "find_order", lambda _: asked.append(find(False)) or asked[-1]):
+        find = _direct.find_order
+        with unittest.mock.patch.object(_direct, "find_order", lambda _: asked.append(find(False)) or asked[-1]):
             for mode in (0, 2, 1, 0):
                 torch.set_deterministic_debug_mode(mode)
                 self.addCleanup(torch.set_deterministic_debug_mode, 0)

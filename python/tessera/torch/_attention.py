@@ -194,10 +194,8 @@ def _call_functions(q, k, v, variant, arguments, mods, scale, others, return_lse
     _variants.check_functions(variant, arguments, mods, scale, others)
     scale = q.shape[-1] ** -0.5 if scale is None else float(scale)
     if variant is None:
-        results = _functions.attention_of_mods(q, k, v, mods, scale, block_mask, deterministic)
-    else:
-        results = _functions.attention(q, k, v, variant, arguments or {}, scale, deterministic)
-    return results if return_lse else results[0]
+        return _functions.attention_of_mods(q, k, v, mods, scale, return_lse, deterministic, block_mask)
+    return _functions.attention(q, k, v, variant, arguments or {}, scale, return_lse, deterministic)
 
 
 def _call_masks(q, k, v, causal, window, softcap, alibi, bias, scale, return_lse, deterministic, fallback):

@@ -16,27 +16,15 @@ _op._library.define(
 backward = torch.ops.tessera.attention_backward.default
 
 
-def find_order(deterministic):
-    """Who asks for sums of gradients in one order, as recipes have it."""
-    if deterministic:
-        return _recipes.ASKED
-    return _ORDERS[torch.get_deterministic_debug_mode()] if _are_deterministic() else _recipes.ANY_ORDER
-
-
-# By tessera_torch_determinism_mode.
-_ORDERS = _recipes.ANY_ORDER, _recipes.WARNED, _recipes.ALGORITHMS
-_are_deterministic = torch.are_deterministic_algorithms_enabled
-
-
 def is_fixed(deterministic):
     """Whether sums of gradients have one order."""
-    return find_order(deterministic) != _recipes.ANY_ORDER
+    return _direct.find_order(deterministic) != _recipes.ANY_ORDER
 
 
 def _run(
     grad, grad_lse, q, k, v, out, lse, alibi, variant, scale, softcap=0.0, left=-1, right=-1, deterministic=False
 ):  # fmt: skip
-    text = _recipes.write(find_order(deterministic), _recipes.NAMED, variant)
+    text = _recipes.write(_direct.find_order(deterministic), _recipes.NAMED, variant)
     return tuple(_compute.compute(text, (q, k, v, out, grad, lse, grad_lse, alibi), (scale, softcap), (left, right)))
 
 
@@ -69,7 +57,6 @@ register_flop_formula(backward.overloadpacket)(_count_flops)
 
 
 _are_transforms_active = torch._C._are_functorch_transforms_active
-_is_watched, _is_grad_enabled = _direct.is_watched, torch.is_grad_enabled
 
 
 class _FirstOrder(torch.autograd.Function):
@@ -145,36 +132,18 @@ class _Attention(torch.autograd.Function):
 
 
 def _make_apply(arguments, return_lse, deterministic):
-    """Attention with these further arguments where nothing sees ops: a function of tensors only, as PyTorch asks of every other
-    argument in several ways whether it is one."""
+    """Attention with these further arguments where nothing sees ops."""
     variant = arguments[0]
+    function = _direct.functions_with_lse.get(variant) or _direct.add_function(variant, True)
+    calls = _direct.Calls(function, _direct.NUMBERS, 4, 4, 4, lambda order: _recipes.write(order, _recipes.NAMED, variant))
 
-    def call_op(ctx, q, k, v, alibi=None):
+    def call_forward(ctx, q, k, v, alibi=None):
         return _forward(ctx, q, k, v, alibi, arguments, return_lse)
 
-    direct = _direct.functions_with_lse.get(variant) or _direct.add_function(variant, True)
-    backwards = {}
+    def call_backward(saved, _, grad, grad_lse):
+        return _run_backward(saved, arguments, deterministic, grad, grad_lse)
 
-    def add_backward(order):
-        text = _recipes.write(order, _recipes.NAMED, variant)
-        function = _direct.make(text, 8, _direct.NUMBERS) if _op.has_native else None
-        return backwards.setdefault(order, _direct.make_backward(function, arguments, 4))
-
-    class Unwatched(torch.autograd.Function):
-        forward = staticmethod(_direct.make_forward(direct, arguments, 4, 4, return_lse, call_op))
-
-        @staticmethod
-        def backward(ctx, grad, grad_lse=None):
-            saved = ctx.saved_tensors  # Hooks let this be asked for once.
-            if not (_is_watched() or _is_grad_enabled()):
-                order = find_order(deterministic)
-                gradients = (backwards.get(order) or add_backward(order))(saved, grad, grad_lse)
-                if gradients is not None:
-                    return gradients
-            return _run_backward(saved, arguments, deterministic, grad, grad_lse)
-
-    # The apply of torch's Function prepares in Python what functorch's transforms need, and calls this one.
-    return super(torch.autograd.Function, Unwatched).apply
+    return _direct.make_apply(calls, arguments, return_lse, deterministic, call_forward, call_backward)
 
 
 # Those that were made by their arguments: without the LSE and with it, and the same where gradients are the same in each run.

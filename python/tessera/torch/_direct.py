@@ -4,7 +4,9 @@ import ctypes
 import functools
 import os
 import sys
+from collections.abc import Callable
 from ctypes import POINTER, c_char_p, c_int32, c_size_t, c_ssize_t, c_void_p
+from typing import NamedTuple
 
 import torch
 
@@ -35,7 +37,8 @@ class _ForwardOptions(ctypes.Structure):
 
     _fields_ = [
         ("direct", c_void_p), ("numbers", c_void_p), ("call_count", c_int32), ("kept_count", c_int32), ("returns_lse", c_int32),
-        ("to_save", c_void_p), ("materialize_grads", c_void_p), ("never", c_void_p), ("other", c_void_p),
+        ("to_save", c_void_p), ("materialize_grads", c_void_p), ("kept_numbers", c_void_p), ("never", c_void_p),
+        ("other", c_void_p),
     ]  # fmt: skip
 
 
@@ -43,7 +46,7 @@ class _BackwardOptions(ctypes.Structure):
     """tessera_torch_backward_options"""
 
     _fields_ = [
-        ("direct", c_void_p), ("numbers", c_void_p), ("input_count", c_int32), ("learned", POINTER(c_int32)),
+        ("direct", c_void_p), ("input_count", c_int32), ("first", c_int32), ("learned", POINTER(c_int32)),
         ("learned_count", c_size_t),
     ]  # fmt: skip
 
@@ -93,7 +96,7 @@ for _element in _library.ELEMENTS:
     _ELEMENT_TYPES[_element.code] = getattr(torch, _element.torch)
 
 # What contexts of autograd keep is in these attributes, which their methods write.
-_TO_SAVE, _MATERIALIZE_GRADS = map(sys.intern, ("to_save", "materialize_grads"))
+_TO_SAVE, _MATERIALIZE_GRADS, _NUMBERS = map(sys.intern, ("to_save", "materialize_grads", "numbers"))
 _has_attributes = all(hasattr(torch._C._FunctionBase, name) for name in (_TO_SAVE, _MATERIALIZE_GRADS))
 
 
@@ -108,29 +111,86 @@ def make_forward(function, numbers, call_count, kept_count, return_lse, other):
     handle = _get_handle(function)
     if handle is None:
         return other
-    objects = numbers, _TO_SAVE, _MATERIALIZE_GRADS, False, other
-    of_numbers, *addresses = map(id, objects)
-    options = _ForwardOptions(handle, of_numbers, call_count, kept_count, bool(return_lse), *addresses)
+    objects = _TO_SAVE, _MATERIALIZE_GRADS, _NUMBERS, False, other
+    options = _ForwardOptions(
+        handle, None if numbers is None else id(numbers), call_count, kept_count, bool(return_lse), *map(id, objects)
+    )
     address = _functions().tessera_torch_forward_create(options)
     if not address:
         return other
-    _kept.append(objects)
+    _kept.append((numbers, *objects))
     return _exchange.make_function("tessera_torch_apply_forward", _functions().tessera_torch_apply_forward, address)
 
 
-def make_backward(function, numbers, input_count, learned=()):
+def make_backward(function, input_count, first=0, learned=()):
     """The backward of a function of autograd around a function of `make`, see tessera_torch_apply_backward, which gives None where
-    the op is to be called. `learned` are the inputs that have gradients beside q, k and v."""
+    the op is to be called. `first` is the input that is q, and `learned` are those that have gradients beside q, k and v."""
     handle = _get_handle(function)
     if handle is None:
         return _do_nothing
     places = (c_int32 * len(learned))(*learned)
-    options = _BackwardOptions(handle, id(numbers), input_count, places, len(learned))
-    address = _functions().tessera_torch_backward_create(options)
-    if not address:
-        return _do_nothing
-    _kept.append(numbers)
+    address = _functions().tessera_torch_backward_create(_BackwardOptions(handle, input_count, first, places, len(learned)))
     return _exchange.make_function("tessera_torch_apply_backward", _functions().tessera_torch_apply_backward, address)
+
+
+class Calls(NamedTuple):
+    """What functions of autograd are made around."""
+
+    #: Gives output and LSE, of `make`.
+    function: Callable
+    #: What the tuples of numbers of calls have, as `make` has it.
+    numbers: str
+    #: The tensors of a call, those of them that are kept for the backward pass, and all: further ones are kept alone.
+    call_count: int
+    kept_count: int
+    count: int
+    #: The text of the gradients, of an order of sums.
+    write_gradients: Callable
+    #: Which inputs have gradients beside q, k and v.
+    learned: tuple = ()
+
+
+def make_apply(calls, numbers, return_lse, deterministic, call_forward, call_backward):
+    """The apply of a function of autograd where nothing sees ops. Its inputs are tensors, as PyTorch asks of every other one in
+    several ways whether it is one, behind a tuple of numbers where `numbers` is None. What the library does not do
+    `call_forward(context, *inputs)` and `call_backward(kept tensors, numbers, gradient, that of the LSE or None)` do by ops."""
+    first, backwards = int(numbers is None), {}
+
+    def add_backward(order):
+        tensor_count = 7 + calls.kept_count - 3 + calls.count - calls.call_count
+        function = make(calls.write_gradients(order), tensor_count, calls.numbers) if _op.has_native else None
+        return backwards.setdefault(order, make_backward(function, first + calls.count, first, calls.learned))
+
+    class Unwatched(torch.autograd.Function):
+        forward = staticmethod(
+            make_forward(calls.function, numbers, calls.call_count, calls.kept_count, return_lse, call_forward)
+        )
+
+        @staticmethod
+        def backward(ctx, grad, grad_lse=None):
+            saved = ctx.saved_tensors  # Hooks let this be asked for once.
+            given = ctx.numbers if numbers is None else numbers
+            if not (is_watched() or _is_grad_enabled()):
+                order = find_order(deterministic)
+                gradients = (backwards.get(order) or add_backward(order))(saved, grad, grad_lse, given)
+                if gradients is not None:
+                    return gradients
+            return call_backward(saved, given, grad, grad_lse)
+
+    # The apply of torch's Function prepares in Python what functorch's transforms need, and calls this one.
+    return super(torch.autograd.Function, Unwatched).apply
+
+
+# By tessera_torch_determinism_mode.
+_ORDERS = _recipes.ANY_ORDER, _recipes.WARNED, _recipes.ALGORITHMS
+_are_deterministic, _is_grad_enabled = torch.are_deterministic_algorithms_enabled, torch.is_grad_enabled
+
+
+def find_order(deterministic):
+    """Who asks for sums of gradients in one order, as recipes have it."""
+    if deterministic:
+        return _recipes.ASKED
+    return _ORDERS[torch.get_deterministic_debug_mode()] if _are_deterministic() else _recipes.ANY_ORDER
 
 
 def _do_nothing(*_):

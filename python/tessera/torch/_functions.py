@@ -1,7 +1,10 @@
 """The ops `tessera::variant_forward` and `tessera::variant_backward`: attention with functions of scores and masks. The
 functions travel as the text of a source, so that graphs mean the same in another process. Tensors are [B, H, S, D] views."""
 
+import functools
+import itertools
 import operator
+from typing import NamedTuple
 
 import torch
 from torch.utils.flop_counter import register_flop_formula
@@ -10,7 +13,7 @@ from .. import _block_lists, _compile, _recipes
 from .._program import Program
 from .._trace import TraceError
 from .._variant import takes_lists
-from . import _backward, _captured, _compute, _native, _op, _vmap
+from . import _backward, _captured, _compute, _direct, _native, _op, _vmap
 from ._types import TYPES
 
 # What functions take besides a score and its place: views, numbers of f32, and integers, whose names `names` has in this
@@ -27,6 +30,9 @@ _op._library.define(
 )
 forward = torch.ops.tessera.variant_forward.default
 backward = torch.ops.tessera.variant_backward.default
+
+
+_are_transforms_active = torch._C._are_functorch_transforms_active
 
 
 def _run_forward(q, k, v, views, numbers, integers, names, source, scale):
@@ -58,7 +64,7 @@ def _allocate_learned(views, names, learned):
 def _run_backward(
     grad, grad_lse, q, k, v, out, lse, views, numbers, integers, names, learned, source, scale, deterministic=False
 ):  # fmt: skip
-    text = _recipes.write(_recipes.name_gradients(_backward.find_order(deterministic), _split(learned)), names, source)
+    text = _recipes.write(_recipes.name_gradients(_direct.find_order(deterministic), _split(learned)), names, source)
     results = _compute.compute(text, (q, k, v, out, grad, lse, grad_lse, *views), (scale, *numbers), integers)
     return (*results[:3], results[3:])
 
@@ -94,42 +100,131 @@ def _forward(q, k, v, *arguments):
     return _native.call(forward, q, k, v, None, q, k, v, *arguments)
 
 
+class _Asked(NamedTuple):
+    """What calls have in common that differ in tensors and numbers alone."""
+
+    source: str
+    #: Of the lists of blocks that kernels take behind the views of functions.
+    listed: str
+    gradient_source: str
+    gradient_listed: str
+    #: Of the views, numbers and integers of functions.
+    names: str
+    #: The views that have gradients.
+    learned: str
+    deterministic: bool
+
+    def count_views(self):
+        """Views of functions, the same with the lists of attention, and with those of the gradients too."""
+        counts = [len(_split(names)) for names in (self.names.partition("|")[0], self.listed, self.gradient_listed)]
+        return tuple(itertools.accumulate(counts))
+
+    def sort(self, numbers):
+        """(scale, numbers, integers) of what a call gives in one tuple."""
+        count = 1 + len(_split(self.names.split("|")[1]))
+        return numbers[0], list(numbers[1:count]), list(numbers[count:])
+
+
+def _run_forward_op(asked, numbers, q, k, v, *views):
+    _, count, _ = asked.count_views()
+    scale, *others = asked.sort(numbers)
+    return _forward(q, k, v, list(views[:count]), *others, _add_views(asked.names, asked.listed), asked.source, scale)
+
+
+def _keep_tensors(asked, q, k, v, out, lse, *views):
+    """What the backward pass gets."""
+    own, both, _ = asked.count_views()
+    return q, k, v, out, lse, *views[:own], *views[both:]
+
+
+def _run_backward_op(asked, saved, numbers, grad, grad_lse):
+    """The gradients of the inputs of a function of autograd: numbers, q, k, v, views and lists."""
+    q, k, v, out, lse, *views = saved
+    own, _, count = asked.count_views()
+    if grad is None:
+        grad = torch.zeros_like(out)
+    scale, *others = asked.sort(numbers)
+    names = _add_views(asked.names, asked.gradient_listed)
+    given = views, *others, names, asked.learned, asked.gradient_source, scale, asked.deterministic
+    *gradients, sums = _native.call(backward, q, k, v, None, grad, grad_lse, q, k, v, out, lse, *given)
+    gradients = _backward.mark_gradients((*gradients, *sums), grad, q, k, v, *views)
+    of_views = dict(zip(_split(asked.learned), gradients[3:]))
+    of_views = [
+        of_views[name].to(view.dtype) if name in of_views else None
+        for name, view in zip(_split(asked.names.partition("|")[0]), views)
+    ]
+    return None, *gradients[:3], *of_views, *(None for _ in range(count - own))
+
+
 class _Attention(torch.autograd.Function):
-    """Views are those of the functions, then lists of blocks by the names `listed`, for attention, then those for the
-    gradients."""
+    """Output and LSE, also under transforms of torch.func. Views are those of the functions, then lists of blocks for attention,
+    then those for the gradients."""
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(q, k, v, source, listed, _, __, scale, numbers, integers, names, ___, ____, *views):
-        both = len(_split(names.partition("|")[0])) + len(_split(listed))
-        return _forward(q, k, v, views[:both], numbers, integers, _add_views(names, listed), source, scale)
+    def forward(asked, numbers, q, k, v, *views):
+        return _run_forward_op(_Asked(*asked), numbers, q, k, v, *views)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        q, k, v, _, listed, gradient_source, gradient_listed, scale, numbers, integers, names, learned, deterministic, *views = inputs
-        own = len(_split(names.partition("|")[0]))
-        both = own + len(_split(listed))
-        ctx.save_for_backward(q, k, v, *output, *views[:own], *views[both:])
-        ctx.given = numbers, integers, _add_views(names, gradient_listed), learned, gradient_source, scale, deterministic
-        ctx.own_views, ctx.lists = own, len(views) - own
+        asked, ctx.numbers, q, k, v, *views = inputs
+        ctx.asked = _Asked(*asked)
+        ctx.save_for_backward(*_keep_tensors(ctx.asked, q, k, v, *output, *views))
         ctx.set_materialize_grads(False)
 
     @staticmethod
     def backward(ctx, grad, grad_lse):
-        q, k, v, out, lse, *views = ctx.saved_tensors
-        if grad is None:
-            grad = torch.zeros_like(out)
-        *gradients, sums = _native.call(backward, q, k, v, None, grad, grad_lse, q, k, v, out, lse, views, *ctx.given)
-        gradients = _backward.mark_gradients((*gradients, *sums), grad, q, k, v, *views)
-        gradients, sums = gradients[:3], gradients[3:]
-        _, _, names, learned, *_ = ctx.given
-        of_views = dict(zip(_split(learned), sums))
-        of_views = [
-            of_views[name].to(view.dtype) if name in of_views else None
-            for name, view in zip(_split(names.partition("|")[0])[: ctx.own_views], views)
-        ]
-        return (*gradients, *(None for _ in range(10)), *of_views, *(None for _ in range(ctx.lists)))
+        return None, *_run_backward_op(ctx.asked, ctx.saved_tensors, ctx.numbers, grad, grad_lse)
+
+
+@functools.lru_cache(maxsize=None)
+def _find_function(source, names):
+    """(the function of calls past the dispatcher, None where there is none; what their tuples of numbers have)."""
+    views, numbers, integers = _recipes.split(names)
+    kinds = "s" + "f" * len(numbers) + "i" * len(integers)
+    text = _recipes.write(_recipes.OUTPUT_AND_LSE, names, source)
+    return (_direct.make(text, 3 + len(views), kinds) if _op.has_native else None), kinds
+
+
+def _make_apply(asked, return_lse):
+    """Attention that differs in tensors and numbers alone, where nothing sees ops."""
+    own, both, count = (3 + views for views in asked.count_views())
+    function, kinds = _find_function(asked.source, _add_views(asked.names, asked.listed))
+    names, learned = _add_views(asked.names, asked.gradient_listed), _split(asked.learned)
+    views = _split(asked.names.partition("|")[0])
+    calls = _direct.Calls(
+        function, kinds, both, own, count,
+        lambda order: _recipes.write(_recipes.name_gradients(order, learned), names, asked.gradient_source),
+        tuple(4 + views.index(name) for name in learned),
+    )  # fmt: skip
+
+    def call_forward(ctx, numbers, q, k, v, *views):
+        out, lse = _run_forward_op(asked, numbers, q, k, v, *views)
+        ctx.save_for_backward(*_keep_tensors(asked, q, k, v, out, lse, *views))
+        ctx.numbers = numbers
+        if not return_lse:
+            return out
+        ctx.set_materialize_grads(False)
+        return out, lse
+
+    def call_backward(saved, numbers, grad, grad_lse):
+        return _run_backward_op(asked, saved, numbers, grad, grad_lse)
+
+    return _direct.make_apply(calls, None, return_lse, asked.deterministic, call_forward, call_backward)
+
+
+# Those that were made, without the LSE and with it.
+_applies = {}
+# Where there are too many no other one is made.
+_MOST_APPLIES = 256
+
+
+def _find_apply(asked, return_lse):
+    apply = _applies.get((asked, return_lse))
+    if apply is None and len(_applies) < _MOST_APPLIES:
+        apply = _applies.setdefault((asked, return_lse), _make_apply(asked, return_lse))
+    return apply
 
 
 def _add_views(names, more):
@@ -194,20 +289,22 @@ def read_mods(q, mods):
     return written, found
 
 
-def attention(q, k, v, variant, given, scale, deterministic=False):
-    """Output and LSE with the functions of a tessera.Variant, whose arguments `given` has by name."""
+def attention(q, k, v, variant, given, scale, return_lse, deterministic=False):
+    """Output, and LSE where it is asked for, with the functions of a tessera.Variant, whose arguments `given` has by name."""
     given = read_variant(q, variant, given)
-    return _call(q, k, v, variant.source, variant.learnable, *given, scale, deterministic=deterministic)
+    return _call(q, k, v, variant.source, variant.learnable, *given, scale, return_lse, deterministic)
 
 
-def attention_of_mods(q, k, v, mods, scale, block_mask=None, deterministic=False):
-    """Output and LSE with functions of Python. `block_mask` has the lists of the mask's blocks; None where calls make them."""
+def attention_of_mods(q, k, v, mods, scale, return_lse, deterministic=False, block_mask=None):
+    """The same with functions of Python. `block_mask` has the lists of the mask's blocks; None where calls make them."""
     written, found = read_mods(q, mods)
     if block_mask is not None:
         _op.check(q, k, v, None)
         block_mask.check(q, k)
     given = _captured.list_given(written, found)
-    return _call(q, k, v, written.source, written.learnable, *given, written.names, scale, block_mask, deterministic)
+    return _call(
+        q, k, v, written.source, written.learnable, *given, written.names, scale, return_lse, deterministic, block_mask
+    )  # fmt: skip
 
 
 def keep(source, device, element_type, sizes, learned, deterministic=False, block=None):
@@ -231,25 +328,39 @@ def _name_lists(lists):
     return ",".join(f"{name}_lists,{name}_counts" for name, _ in lists)
 
 
-def _call(q, k, v, source, learnable, views, numbers, integers, names, scale, block_mask=None, deterministic=False):
-    _op.check_tangents(("q", "k", "v", *_list_labels(names)), q, k, v, *views)
-    learned = None
-    if torch.is_grad_enabled():
-        learned = _list_learned(names, views, learnable)
-        if not learned and not _op.require_grad(q, k, v):
-            learned = None
-    gradient_source, lists, gradient_lists, tensors = source, (), (), []
+def _find_learned(q, k, v, views, names, learnable):
+    """The names of the views that get gradients, None where nothing does."""
+    if not torch.is_grad_enabled():
+        return None
+    learned = _list_learned(names, views, learnable) if views else ""
+    return learned if learned or _op.require_grad(q, k, v) else None
+
+
+def _call(q, k, v, source, learnable, views, numbers, integers, names, scale, return_lse, deterministic, block_mask=None):
+    if _op.may_have_tangents():
+        _op.check_tangents(("q", "k", "v", *_list_labels(names)), q, k, v, *views)
+    learned = _find_learned(q, k, v, views, names, learnable)
+    gradient_source, lists, gradient_lists, tensors = source, (), (), ()
     if block_mask is not None and takes_lists(source):
         of_views = None if learned is None else tuple(_split(learned))
         sizes = _op.get_sizes(q, k, v)
         forms = _keep(source, str(q.device), TYPES[q.dtype], sizes, of_views, deterministic, block_mask.block)
         (source, lists), (gradient_source, gradient_lists) = forms
         tensors = block_mask.find([name for _, name in (*lists, *gradient_lists)], *q.shape[:2])
-    listed = _name_lists(lists)
-    if learned is None:
-        return _forward(q, k, v, [*views, *tensors], numbers, integers, _add_views(names, listed), _recipes.fold(source), scale)
-    q, k, v, *views = _op.separate(q, k, v, *views, *tensors)
-    return _Attention.apply(
-        q, k, v, _recipes.fold(source), listed, _recipes.fold(gradient_source), _name_lists(gradient_lists), scale, numbers, integers, names,
-        learned, deterministic, *views,
+    asked = _Asked(
+        _recipes.fold(source), _name_lists(lists), _recipes.fold(gradient_source), _name_lists(gradient_lists), names,
+        learned or "", deterministic,
     )  # fmt: skip
+    inputs = (scale, *numbers, *integers), q, k, v, *views, *tensors
+    is_seen = _direct.is_watched() or _are_transforms_active()
+    if learned is None:
+        function = None if is_seen else _find_function(asked.source, _add_views(names, asked.listed))[0]
+        results = None if function is None else function(*inputs[1:], inputs[0])
+        if results is None:
+            results = _run_forward_op(asked, *inputs)
+        return results if return_lse else results[0]
+    apply = None if is_seen else _find_apply(asked, return_lse)
+    if apply is not None:
+        return apply(*inputs)
+    results = _Attention.apply(tuple(asked), inputs[0], *_op.separate(*inputs[1:]))
+    return results if return_lse else results[0]

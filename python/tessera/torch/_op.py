@@ -86,9 +86,14 @@ def find_problem(q, k, v, alibi, names=_variants.NAMES):
     return find_other_device(of_alibi, alibi, q, of_q) or mismatch
 
 
+def may_have_tangents():
+    """Whether tensors may have tangents, as in hardly any call."""
+    return forward_ad._current_level >= 0
+
+
 def check_tangents(names, *tensors):
     """Refuses tensors with a tangent, which an op would drop silently."""
-    if forward_ad._current_level < 0:  # As in nearly every call, none has one.
+    if not may_have_tangents():
         return
     for name, tensor in zip(names, tensors):
         if tensor is not None and forward_ad.unpack_dual(tensor).tangent is not None:
