@@ -15,7 +15,6 @@ import importlib.util
 import operator
 import sys
 import types
-import weakref
 
 from . import _listed, _math, _trace
 from ._rebinding import Maker, is_library
@@ -28,7 +27,7 @@ ELEMENTS = {
 # Functions within functions, and functions in all.
 _MOST_LEVELS, _MOST_FUNCTIONS = 24, 512
 # What is the same wherever it is found.
-_SINGLE = (type(None), type(Ellipsis), type(NotImplemented), str, types.BuiltinFunctionType)
+_SINGLE = {type(None), type(Ellipsis), type(NotImplemented), str, types.BuiltinFunctionType}
 # Names of a namedtuple's class that change nothing of what its elements say.
 _NAMES_OF_NAMEDTUPLES = {
     *vars(collections.namedtuple("_Empty", ())), "__annotations__", "__annotate__", "__annotate_func__", "__annotations_cache__",
@@ -50,15 +49,11 @@ class Found:
     def begin(self):
         """Forgets what was found."""
         self.values = []
-        self.begin_mod("")
 
     def begin_mod(self, asked):
         """Forgets what belongs to one mod: the numbers of its functions, its modules by their names, and the attributes that it
-        asks of modules, which `asked` has as text."""
-        self.functions, self.modules, self.asked = {}, {}, {}
-        for pair in asked.split():
-            module, _, name = pair.partition(":")
-            self.asked[module] = (*self.asked.get(module, ()), name)
+        asks of modules, which are `asked`."""
+        self.functions, self.modules, self.asked = {}, {}, dict(asked)
 
     def add(self, value):
         self.values.append(value)
@@ -91,14 +86,14 @@ def describe(found, name, value, level=0):
         # Under torch.compile a comparison of lengths is a SymBool. The branch makes a constant of it.
         return "constant", True if value else False
     kind = type(value)
-    if kind in (int, float):
+    if kind is float or kind is int:
         return "number", found.add(value), name, "i32" if kind is int else "f32"
-    if isinstance(value, found.tensors):
-        return _describe_tensor(found, name, value)
     if kind in _SINGLE:
         return "constant", value
     if kind is types.FunctionType:
         return _describe_function(found, name, value, level)
+    if isinstance(value, found.tensors):
+        return _describe_tensor(found, name, value)
     if isinstance(value, types.ModuleType):
         return _describe_module(found, value, level)
     if kind in found.sequences:
@@ -180,9 +175,9 @@ def _describe_attribute(found, module, name, level):
 
 
 def _describe_function(found, name, function, level):
-    names, closure = _get_globals(found, function), function.__closure__ or ()
+    names, closure = _get_globals(found, function), function.__closure__
     module = names["__name__"] if "__name__" in names else ""
-    if module == _math.__name__ or (not closure and is_library(module)):
+    if module == _math.__name__ or (closure is None and is_library(module)):
         return "constant", function
     if function in found.functions:
         return "same_function", found.functions[function]
@@ -191,16 +186,17 @@ def _describe_function(found, name, function, level):
         return _refuse(name, "a function that calls itself, or one within too many others")
     found.functions[function] = number
     code, level = function.__code__, level + 1
-    asked, _, imported = found.compute(list_globals, code).partition("|")
-    parts = (
-        [_describe_cell(found, cell_name, cell, level) for cell_name, cell in zip(code.co_freevars, closure)],
-        [describe(found, f"{name}_default", value, level) for value in function.__defaults__ or ()],
-        _describe_items(found, (function.__kwdefaults__ or {}).items(), level),
-        _describe_items(found, _find_globals(names, asked.split()), level),
-        _describe_items(found, _find_imports(found, imported.split()), level),
-        _describe_items(found, vars(function).items(), level),
-    )
-    return "function", code, function.__name__, number, *[tuple(part) for part in parts]
+    asked, imported = found.compute(list_globals, code)
+    defaults, named, attributes = function.__defaults__, function.__kwdefaults__, vars(function)
+    return (
+        "function", code, function.__name__, module, number,
+        tuple([_describe_cell(found, *cell, level) for cell in zip(code.co_freevars, closure)]) if closure else (),
+        tuple([describe(found, f"{name}_default", value, level) for value in defaults]) if defaults else (),
+        _describe_items(found, named.items(), level) if named else (),
+        _describe_items(found, _find_globals(names, asked), level),
+        _describe_items(found, _find_imports(found, imported), level) if imported else (),
+        _describe_items(found, attributes.items(), level) if attributes else (),
+    )  # fmt: skip
 
 
 def _get_globals(found, function):
@@ -211,16 +207,16 @@ def _get_globals(found, function):
 
 
 def _describe_items(found, items, level):
-    return [(name, describe(found, name, value, level)) for name, value in items]
+    return tuple([(name, describe(found, name, value, level)) for name, value in items])
+
+
+_OF_PYTHON = vars(builtins)
 
 
 def _find_globals(names, asked):
     """(name, value) of the globals that a function asks for; where its module has none of a name, those of Python."""
-    of_python = vars(builtins)
     return [
-        (name, names[name] if name in names else of_python[name])
-        for name in ("__name__", *asked)
-        if name in names or name in of_python
+        (name, names[name] if name in names else _OF_PYTHON[name]) for name in asked if name in names or name in _OF_PYTHON
     ]
 
 
@@ -245,9 +241,9 @@ def _describe_cell(found, name, cell, level):
 def _describe_partial(found, name, value, level):
     function = describe(found, name, value.func, level + 1)
     positional = tuple([describe(found, name, part, level + 1) for part in value.args])
-    named = tuple(_describe_items(found, value.keywords.items(), level + 1))
+    named = _describe_items(found, value.keywords.items(), level + 1)
     # A compiler knows no attributes of one. A function that asks for some is refused then.
-    attributes = () if found.is_compiling() else tuple(_describe_items(found, vars(value).items(), level + 1))
+    attributes = () if found.is_compiling() else _describe_items(found, vars(value).items(), level + 1)
     return "partial", function, positional, named, attributes
 
 
@@ -274,7 +270,7 @@ def describe_mod(found, name, function, arguments, own):
     if not callable(function):
         raise TypeError(f"argument '{name}' is a {type(function).__name__}; it is a function")
     code = find_code(function)
-    found.begin_mod("" if code is None else found.compute(list_asked, code))
+    found.begin_mod(() if code is None else found.compute(list_asked, code))
     described = describe(found, name, function)
     names = function.__code__.co_varnames[own:] if isinstance(function, types.FunctionType) else ()
     names = (*names, *(f"{name}_argument" for _ in arguments))
@@ -289,7 +285,7 @@ def _list_instructions(code):
 
 
 def list_globals(code):
-    """The names of globals that a function asks for, and those within it, and behind a bar what they import."""
+    """(the names of globals that a function asks for, and those within it, and the names of modules that they import)."""
     return _list_globals(code)  # Compilers do not take what has a cache for a function.
 
 
@@ -298,25 +294,29 @@ def _list_globals(code):
     instructions = list(_list_instructions(code))
     names = dict.fromkeys(op.argval for op in instructions if op.opname in ("LOAD_GLOBAL", "LOAD_NAME"))
     imports = dict.fromkeys(op.argval for op in instructions if op.opname == "IMPORT_NAME")
-    return f"{' '.join(names)}|{' '.join(imports)}"
+    return tuple(names), tuple(imports)
 
 
-# What traces have asked of modules, by the code of the functions.
-_asked = weakref.WeakKeyDictionary()
+# What traces have asked of modules, by the code of the functions: names of attributes by those of modules. Forgotten, it is
+# asked again.
+_asked, _MOST_CODES = {}, 1024
 
 
 def list_asked(code):
-    return " ".join(_asked.get(code, ()))
+    """(module, names of attributes) that traces of a function have asked for."""
+    return tuple(_asked.get(code, {}).items())
 
 
 def ask(codes, module, name):
-    pair, new = f"{module}:{name}", False
-    for code in filter(None, codes):
-        known = _asked.setdefault(code, {})
-        new |= pair not in known
-        known[pair] = None
-    if not new:
+    """Adds to what `list_asked` says of functions. Raises TraceError where it says so already."""
+    codes = [code for code in codes if code is not None and name not in _asked.get(code, {}).get(module, ())]
+    if not codes:
         raise _trace.TraceError(f"a function asks for '{name}' of '{module}' by a way that is not seen: name the module in it")
+    if len(_asked) > _MOST_CODES:
+        _asked.clear()
+    for code in codes:
+        known = _asked.setdefault(code, {})
+        known[module] = (*known.get(module, ()), name)
 
 
 class _Written:
@@ -341,25 +341,43 @@ class _Written:
 
 
 class _NotWritten:
-    """Why there is no source: a problem, a number that Python needs while it traces, or an attribute that it asks of a
-    module."""
+    """Why there is no source: a problem, numbers that Python needs while it traces, or an attribute that it asks of a module."""
 
     def __init__(self, problem=None, needed=None, asked=None):
         self.problem, self.needed, self.asked, self.reach = problem, needed, asked, ()
 
 
+class _Question:
+    """What `write` is asked: two descriptions, and constants. Values that are known help to answer, and are no part of it."""
+
+    def __init__(self, parts, values):
+        self.parts, self.values = parts, values
+
+    def __hash__(self):
+        return hash(self.parts)
+
+    def __eq__(self, other):
+        return self.parts == other.parts
+
+
+def write(score, mask, constants, values=None):
+    """The source of functions as `describe_mod` says them; `constants` has indices of numbers, each with the integer or the bits
+    of a float. `values` are what was found, where it is known."""
+    return answer(_Question((score, mask, constants), values))
+
+
 @functools.lru_cache(maxsize=256)
-def write(score, mask, constants):
-    """The source of functions as `describe_mod` says them; `constants` has indices of numbers, each with the number and its
-    text, which differs where numbers that are equal do."""
-    maker = Maker({index: number for index, number, _ in constants})
+def answer(question):
+    (score, mask, constants), values = question.parts, question.values
+    question.values = None  # The question is kept, and with it tensors would be.
+    maker = Maker({index: float.fromhex(number) if isinstance(number, str) else number for index, number in constants}, values)
     try:
         functions = {"score": maker.make_mod(score), "mask": maker.make_mod(mask)}
         is_listed = mask is not None and mask[0][0] == "listed"
         variant = ListedVariant(mask[0][1], functions) if is_listed else Variant(**functions)
         variant.check()
     except _trace.ConstantNeeded as error:
-        return _NotWritten(needed=error.index)
+        return _NotWritten(needed=error.indices)
     except _trace.AttributeNeeded as error:
         return _NotWritten(asked=(error.module, error.name))
     except _trace.TraceError as error:
@@ -388,12 +406,12 @@ def find(found, write, score_mod, score_args, mask_mod, mask_args):
 
 def _write_with_constants(found, write, score, mask):
     """What `write` gives with the numbers that Python needs while it traces."""
-    constants = ()
-    written = write(score, mask, constants)
+    constants, values = (), None if found.is_compiling() else found.values
+    written = write(score, mask, constants, values)
     while written.needed is not None:
-        number = found.values[written.needed]
-        # An integer of a graph becomes a constant of it.
-        number = number if isinstance(number, float) else operator.index(number)
-        constants = (*constants, (written.needed, number, repr(number)))
-        written = write(score, mask, constants)
+        for index in written.needed:
+            number = found.values[index]
+            # A number of a graph becomes a constant of it. Floats that are equal may differ in their bits.
+            constants = (*constants, (index, number.hex() if isinstance(number, float) else operator.index(number)))
+        written = write(score, mask, constants, values)
     return written

@@ -22,12 +22,11 @@ def find_kind(operation, kinds):
     return "f32" if operation == "div" or "f32" in kinds else "i32"
 
 
-def find_index(number):
-    """The index of a captured number that a number is computed of."""
-    while isinstance(number, tuple):
-        _, a, b = number
-        number = b if isinstance(a, tuple) and a[0] == "constant" else a
-    return number
+def list_indices(number):
+    """The indices of the captured numbers that a number is computed of."""
+    if not isinstance(number, tuple):
+        return (number,)
+    return () if number[0] == "constant" else (*list_indices(number[1]), *list_indices(number[2]))
 
 
 def compute(number, values):

@@ -26,9 +26,9 @@ _SHIFTS = {"lshift": "arith.shli", "rshift": "arith.shrsi"}
 def binary(function, operation, a, b):
     """The value of a binary operator of Python, of `min` or `max`; one of `a` and `b` is traced."""
     if operation == "pow" and isinstance(a, Number):
-        a.need()  # Whether a power is an integer depends on its value.
+        a = a.need()  # Whether a power is an integer depends on its value.
     if operation in ("floordiv", "mod", "pow", *_SHIFTS) and isinstance(b, Number) and not isinstance(a, Number):
-        b.need()  # By a constant these take a few instructions.
+        b = b.need()  # By a constant these take a few instructions.
     if all(isinstance(value, (Number, int, float)) for value in (a, b)):
         return _combine(operation, a, b)
     if operation == "pow":
@@ -74,7 +74,7 @@ def _combine(operation, a, b):
         value.kind if isinstance(value, Number) else "i1" if isinstance(value, bool) else "i32" if isinstance(value, int) else "f32"
         for value in (a, b)
     ]
-    return number.make(_computed.find_kind(operation, kinds), (operation, *parts))
+    return number.maker.make_argument(_computed.find_kind(operation, kinds), (operation, *parts))
 
 
 def _shift(function, operation, a, b, kind, amount):

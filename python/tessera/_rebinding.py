@@ -10,7 +10,7 @@ import inspect
 import re
 import types
 
-from . import _listed, _trace, _views
+from . import _computed, _listed, _trace, _views
 
 # Modules whose functions and classes stay as they are, and whose numbers are constants.
 _LIBRARIES = ("tessera", "torch", "jax", "jaxlib", "ml_dtypes", "math", "numpy", "builtins", "operator", "functools", "collections",
@@ -99,7 +99,10 @@ class _Module:
 def _make_importer(modules):
     """What `import` calls in a function whose imports are `modules`, by the first of their names."""
 
-    def find(name, _=None, __=None, attributes=(), level=0):
+    def find(name, of_caller=None, of_function=None, attributes=(), level=0):
+        # What libraries import in C while they are called, who give a list where a statement of Python has a tuple or None.
+        if isinstance(attributes, list):
+            return builtins.__import__(name, of_caller, of_function, attributes, level)
         first, *rest = name.split(".")
         if level or modules.get(first) is None:
             _trace.fail(f"imports '{'.' * level}{name}' where it runs, which is no module that is imported: import it outside of the "
@@ -129,8 +132,9 @@ def _make_name(name, index):
 class Maker:
     """Makes functions of descriptions; each kind of these has a method."""
 
-    def __init__(self, constants):
-        self._constants = constants
+    def __init__(self, constants, values):
+        #: Numbers that are constants by their indices, those that became some since, and what was found, where it is known.
+        self._constants, self._needed, self._values = constants, {}, values
         #: Names of arguments by the indices of what was found: of views, and of numbers by their types.
         self.views, self.numbers = {}, {"f32": {}, "i32": {}}
         #: The constants that are indices of views, as View has them.
@@ -174,13 +178,21 @@ class Maker:
     def _make_number(self, index, name, kind):
         if index in self._constants:
             return self._constants[index]
-        return self._make_argument(kind, index, _make_name(name, index))
+        return self.make_argument(kind, index, _make_name(name, index))
 
-    def _make_argument(self, kind, number, name=None):
+    def read(self, number):
+        """What Python needs a number for. The run goes on where it is known: it may need more."""
+        indices = _computed.list_indices(number)
+        if self._values is None:
+            _trace.stop(_trace.ConstantNeeded(indices))
+        self._needed.update(dict.fromkeys(indices))
+        return _computed.compute(number, self._values)
+
+    def make_argument(self, kind, number, name=None):
         """A number that a kernel takes; one that the host computes has a name that no other one has."""
         named = self.numbers["i32" if kind == "i1" else kind]
         name = named.setdefault(number, name or f"computed_{len(named)}_{kind}")
-        return _trace.Number(_trace.current(), kind, number, name, self._make_argument)
+        return _trace.Number(_trace.current(), kind, number, name, self)
 
     def _make_view(self, index, name, element, rank):
         function = _trace.current()
@@ -208,9 +220,9 @@ class Maker:
     def _make_same_function(self, number):
         return self._functions[number]
 
-    def _make_function(self, code, name, number, cells, defaults, keyword_defaults, outer, imports, attributes):
+    def _make_function(self, code, name, module, number, cells, defaults, keyword_defaults, outer, imports, attributes):
         builtin = {"__build_class__": builtins.__build_class__}
-        names = {"__builtins__": builtin}
+        names = {"__builtins__": builtin, "__name__": module}
         closure = tuple(types.CellType() for _ in cells)
         function = types.FunctionType(code, names, name, None, closure)
         hidden = _find_hiding_attribute(code)
@@ -252,10 +264,15 @@ class Maker:
             given = (*values, *map(self.make, arguments))
             _check_count(function, given, len(values))
             before = [dict(read()) for _, read in self._watched]
-            result = function(*given)
-            for (what, read), old in zip(self._watched, before):
-                _check_unchanged(what, old, read())
-            return result
+            try:
+                result = function(*given)
+                for (what, read), old in zip(self._watched, before):
+                    _check_unchanged(what, old, read())
+                return result
+            finally:
+                # With these as constants it may say something else.
+                if self._needed:
+                    _trace.stop(_trace.ConstantNeeded(tuple(self._needed)))
 
         run.__code_of__ = part[1] if part[0] == "function" else None
         return run

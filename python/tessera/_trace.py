@@ -7,7 +7,6 @@ import math
 import sys
 import threading
 
-from . import _computed, _typing
 from ._errors import Error
 
 
@@ -20,10 +19,10 @@ class Needed(BaseException):
 
 
 class ConstantNeeded(Needed):
-    """A captured number, by its index."""
+    """Captured numbers, by their indices."""
 
-    def __init__(self, index):
-        self.index = index
+    def __init__(self, indices):
+        self.indices = indices
 
 
 class AttributeNeeded(Needed):
@@ -298,30 +297,38 @@ class Late(Value):
 class Number(Late):
     """A captured number, or one computed of such: an argument of the kernel, unless Python itself asks what it is."""
 
-    __slots__ = ("number", "make")
+    __slots__ = ("number", "maker")
 
-    def __init__(self, function, kind, number, name, make):
+    def __init__(self, function, kind, number, name, maker):
         super().__init__(function, kind, lambda: self._ask(name))
-        #: What it is computed of, as _computed.py has it, and what makes others, of a kind and a number.
-        self.number, self.make = number, make
+        #: What it is computed of, as _computed.py has it, and what makes others and knows what it is.
+        self.number, self.maker = number, maker
 
     def _ask(self, name):
         if self.kind == "i1":
             return self.function.argument(name, "i32") != 0
         return self.function.argument(name, self.kind)
 
-    def need(self, *_):
-        stop(ConstantNeeded(_computed.find_index(self.number)))
-
-    __bool__ = __index__ = __int__ = __float__ = __round__ = __trunc__ = __floor__ = __ceil__ = need
-    __hash__ = __str__ = __repr__ = __format__ = __divmod__ = __rdivmod__ = need
+    def need(self):
+        """The number, which becomes a constant."""
+        return self.maker.read(self.number)
 
     def __getattr__(self, name):
-        return self.need() if hasattr(self.__class__, name) else super().__getattr__(name)
+        return getattr(self.need(), name) if hasattr(self.__class__, name) else super().__getattr__(name)
 
     @property
     def __class__(self):
         return {"f32": float, "i32": int, "i1": bool}[self.kind]
+
+
+def _install_questions():
+    """What Python asks of a number, as itself and by these names."""
+    names = "bool index int float round trunc floor ceil hash str repr format divmod rdivmod"
+    for name in (f"__{name}__" for name in names.split()):
+        setattr(Number, name, lambda self, *others, name=name: getattr(self.need(), name)(*others))
+
+
+_install_questions()
 
 
 class Unusable:

@@ -126,10 +126,10 @@ class Captured(Cases):
             self.check(lambda s, b, h, q, k: s * width + slopes[h])
 
         run(3, SLOPES)
-        before = _captured.write.cache_info().misses
+        before = _captured.answer.cache_info().misses
         for width in (0, -3, 7):
             run(width, SLOPES * width)
-        self.assertEqual(_captured.write.cache_info().misses, before)
+        self.assertEqual(_captured.answer.cache_info().misses, before)
 
 
 class Transformations(Cases):

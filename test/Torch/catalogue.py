@@ -251,7 +251,7 @@ func.func @{}(%b: i32, %h: i32, %q: i32, %k: i32) -> i1 {{
 
 def _trace(score_mod, mask_mod):
     """What is written for a function, whether or not a kernel can be compiled from it."""
-    tessera._captured.write.cache_clear()
+    tessera._captured.answer.cache_clear()
     with unittest.mock.patch.object(tessera.Variant, "check"):
         return _captured.find(torch.device("cpu"), score_mod, (), mask_mod, ())
 

@@ -66,7 +66,7 @@ class Functions(unittest.TestCase):
         # Dynamo does not know attributes of partial functions.
         kinds = [kind for kind in changing.READS if kind != "attribute of partial"]
         for seed, kind in enumerate(kinds):
-            self.follow(seed, self.run_compiled, [kind], 3)
+            self.follow(seed, self.run_compiled, [kind], 5 if kind == "sign" else 3)
         for seed in range(100 if os.environ.get("TESSERA_THOROUGH") == "1" else 0):
             self.follow(seed, self.run_compiled, random.Random(seed).sample(kinds, 3))
 

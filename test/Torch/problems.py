@@ -1,8 +1,11 @@
 """Problems for the tests, and what they compare results with."""
 
+import unittest
+
 import torch
 
 import tessera.torch
+from tessera.torch import attention
 
 D = 64
 
@@ -79,3 +82,26 @@ def assert_close(test, out, expected, what=""):
 def use_interpreter(test):
     """For the time of a test."""
     test.addCleanup(tessera.torch.use_interpreter, tessera.torch.use_interpreter())
+
+
+class Mods(unittest.TestCase):
+    """Tests of functions of scores and masks."""
+
+    def setUp(self):
+        use_interpreter(self)
+        torch._dynamo.reset()
+        self.q, self.k, self.v = make(batch=2, rows=19, keys=28, dtype=torch.float16)
+
+    def check(self, score_mod=None, mask_mod=None, **named):
+        """attention with functions beside their definition."""
+        out, lse = attention(self.q, self.k, self.v, score_mod=score_mod, mask_mod=mask_mod, return_lse=True, **named)
+        if score_mod is not None:
+            arguments = named.get("score_args", ())
+            original_score, score_mod = score_mod, lambda *values: original_score(*values, *arguments)
+        if mask_mod is not None:
+            mask_arguments = named.get("mask_args", ())
+            original_mask, mask_mod = mask_mod, lambda *values: original_mask(*values, *mask_arguments)
+        want, want_lse = exact_mods(self.q, self.k, self.v, score_mod, mask_mod)
+        assert_close(self, out, want)
+        self.assertTrue(torch.equal(lse.isinf(), want_lse.isinf()))
+        self.assertLess((lse - want_lse).nan_to_num(0).abs().max().item(), 1e-4)

@@ -36,8 +36,8 @@ def _compute(function, *values):
 
 
 @_op.mark_constant
-def _write(score, mask, constants):
-    return _captured.write(score, mask, constants)
+def _write(score, mask, constants, values):
+    return _captured.write(score, mask, constants, values)
 
 
 def find(device, score_mod, score_args, mask_mod, mask_args):
@@ -58,8 +58,7 @@ def _walk_globals(part):
         return
     own, attributes = None, ()
     if part[:1] == ("function",):
-        attributes = part[7]
-        own = next((value[1] for name, value in attributes if name == "__name__"), None)
+        own, attributes = part[3], part[8]
     if part[:1] == ("module",):
         _, own, attributes = part
     for name, value in attributes if own in sys.modules else ():
