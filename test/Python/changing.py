@@ -125,6 +125,7 @@ READS = {
     "operator": Read("", "g#(x, 0.5)", _bind("g#", lambda random, _: random.choice(TWOS))),
     "number": Read("", "x * g#", _bind("g#", _draw_number)),
     "sign": Read("", "x + math.copysign(0.5, g#)", _bind("g#", lambda random, _: random.choice([0.0, -0.0, 2.5, -1.5]))),
+    "asked number": Read("", "x + round(g#) + len(f'{g#}')", _bind("g#", lambda random, _: random.choice([0.0, 2.5, -1.5, 3, 7]))),
     "flag": Read("", "x + (1 if g# else 2)", _bind("g#", lambda random, _: random.choice([True, False, None, "a"]))),
     "type": Read("", "x + t#(1.75) / 2 + isinstance(2, t#)", _change_type),
     "named": Read("", "g#.left(x) * g#.right", _bind("g#", lambda r, framework: Pair(framework.one(r), framework.number(r)))),
