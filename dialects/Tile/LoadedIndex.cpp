@@ -44,17 +44,38 @@ static void addSources(OpResult result, llvm::SetVector<Value> &values) {
         values.insert(region.front().getTerminator()->getOperand(i));
 }
 
-bool tile::comesFromMemory(Value index) {
+/// An argument that no loop has, and no grid, whose indices are of that type.
+static bool isNumberOfKernel(BlockArgument argument) {
+  return !isa<LoopLikeOpInterface>(argument.getOwner()->getParentOp()) &&
+         isa<IntegerType>(argument.getType());
+}
+
+/// Whether `index` is computed from something that `isSource`.
+static bool comesFrom(Value index, llvm::function_ref<bool(Value)> isSource) {
   llvm::SetVector<Value> values;
   values.insert(index);
   for (size_t i = 0; i < values.size(); ++i) {
     Value value = values[i];
+    if (isSource(value))
+      return true;
     if (auto argument = dyn_cast<BlockArgument>(value))
       addSources(argument, values);
-    else if (loadsFromView(value.getDefiningOp()))
-      return true;
     else
       addSources(cast<OpResult>(value), values);
   }
   return false;
+}
+
+static bool isLoaded(Value value) {
+  Operation *op = value.getDefiningOp();
+  return op && tile::loadsFromView(op);
+}
+
+bool tile::comesFromMemory(Value index) { return comesFrom(index, isLoaded); }
+
+bool tile::comesFromOutside(Value index) {
+  return comesFrom(index, [](Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    return isLoaded(value) || (argument && isNumberOfKernel(argument));
+  });
 }

@@ -17,6 +17,9 @@ namespace tessera::tile {
 /// condition that decides between two numbers makes neither of them one that was loaded.
 bool comesFromMemory(mlir::Value index);
 
+/// The same, or from an integer that is an argument of the kernel: it may be any number.
+bool comesFromOutside(mlir::Value index);
+
 } // namespace tessera::tile
 
 #endif // TESSERA_DIALECTS_TILE_LOADEDINDEX_H

@@ -76,11 +76,13 @@ private:
       reason = why.str();
     return std::nullopt;
   }
+  std::nullopt_t refuseWrapped(Value value) { return refuse(explainWrapped(value)); }
   std::optional<AffineTile> affine(Value value) {
     auto known = forms.find(value);
     return known != forms.end() ? known->second : forms[value] = computeAffine(value);
   }
   std::optional<AffineTile> computeAffine(Value value);
+  std::optional<AffineTile> computeAffine(Operation *op);
   std::optional<MaskRanges> computeMask(Value value);
   std::optional<AffineTile> sum(Value a, Value b, int64_t factor);
   std::optional<AffineTile> product(Value a, Value b);
@@ -98,6 +100,7 @@ private:
   scf::ForOp loop;
   std::string &reason;
   RowBounds *rows; ///< null where values that are loaded have no bounds
+  IntegerRanges ranges;
   llvm::DenseMap<Value, std::optional<AffineTile>> forms;
   llvm::DenseMap<Value, std::optional<MaskRanges>> masks;
 };
@@ -171,33 +174,23 @@ std::optional<AffineTile> MaskAnalyzer::leaf(Value value) {
                 "in the induction variable");
 }
 
-/// Whether numbers of indices may wrap in `op`: they fit in 32 bits and not in fewer.
-static bool mayWrap(Operation *op) {
-  Type element = getElementTypeOrSelf(op->getResult(0));
-  return isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::IndexCastOp, arith::TruncIOp,
-             IotaOp>(op) &&
-         !element.isIndex() && element.getIntOrFloatBitWidth() < 32;
-}
-
 std::optional<AffineTile> MaskAnalyzer::computeAffine(Value value) {
   // Scalars from outside are symbols as they are, however they were computed.
   Operation *op = value.getDefiningOp();
   bool isScalar = !isa<ShapedType>(value.getType());
   if (!op || (isScalar && isInvariant(value)))
     return leaf(value);
-  if (mayWrap(op))
-    return refuse("it compares integers of fewer than 32 bits, which wrap");
+  std::optional<AffineTile> form = computeAffine(op);
+  return form && ranges.mayWrap(value) ? refuseWrapped(value) : form;
+}
+
+std::optional<AffineTile> MaskAnalyzer::computeAffine(Operation *op) {
   return llvm::TypeSwitch<Operation *, std::optional<AffineTile>>(op)
       .Case([&](arith::AddIOp add) { return sum(add.getLhs(), add.getRhs(), 1); })
       .Case([&](arith::SubIOp sub) { return sum(sub.getLhs(), sub.getRhs(), -1); })
       .Case([&](arith::MulIOp mul) { return product(mul.getLhs(), mul.getRhs()); })
-      .Case<arith::IndexCastOp, arith::ExtSIOp>([&](auto cast) { return affine(cast.getIn()); })
-      .Case([&](arith::TruncIOp trunc) -> std::optional<AffineTile> {
-        std::optional<AffineTile> form = affine(trunc.getIn());
-        if (form && !form->loaded.empty())
-          return refuse("it takes the low bits of what is loaded");
-        return form;
-      })
+      .Case<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp>(
+          [&](auto cast) { return affine(cast.getIn()); })
       .Case([&](SplatOp splat) { return affine(splat.getSource()); })
       .Case([&](IotaOp iota) -> std::optional<AffineTile> {
         std::optional<AffineTile> form = affine(iota.getStart());
@@ -218,7 +211,7 @@ std::optional<AffineTile> MaskAnalyzer::computeAffine(Value value) {
           form->exchangeAxes();
         return form;
       })
-      .Default([&](Operation *) { return leaf(value); });
+      .Default([&](Operation *) { return leaf(op->getResult(0)); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -239,17 +232,12 @@ std::optional<InductionBound> MaskAnalyzer::bound(const AffineTile &form, bool n
                             llvm::AddOverflow(worst.constant, reach, worst.constant)))
       return refuse("a coefficient exceeds 64 bits");
   }
-  // Of numbers that are cut off to be places a sum says nothing, unless an index says more.
-  worst.loaded.remove_if([](const auto &entry) { return entry.second == 0; });
-  if (worst.slope == 0 && worst.loaded.size() > 1)
-    return refuse("it compares a sum of several numbers that are loaded");
   for (auto [tile, coefficient] : worst.loaded)
-    worst.symbols[rows->getPlace(tile, /*largest=*/coefficient > 0)] += coefficient;
-  // Users of the bound negate it and add one of its coefficients to another.
-  if (!llvm::isInt<62>(worst.constant) || !llvm::isInt<62>(worst.slope) ||
-      llvm::any_of(worst.symbols, [](const auto &e) { return !llvm::isInt<62>(e.second); }))
-    return refuse("a coefficient exceeds 62 bits");
+    if (coefficient != 0)
+      worst.symbols[rows->getElement(tile, /*largest=*/coefficient > 0)] += coefficient;
   worst.symbols.remove_if([](const auto &entry) { return entry.second == 0; });
+  if (!isRepresentable(worst, ranges))
+    return refuse("it compares sums of more than 64 bits");
   return static_cast<InductionBound>(worst);
 }
 
@@ -267,6 +255,8 @@ MaskAnalyzer::comparisonOfParts(arith::CmpIPredicate predicate, Value lhs, Value
     return joined(comparison(predicate, op->getOperand(0), rhs),
                   comparison(predicate, op->getOperand(1), rhs),
                   /*conjunction=*/isa<arith::MaxSIOp>(op) == isLess);
+  if (ranges.mayWrap(lhs))
+    return std::optional<MaskRanges>(refuseWrapped(lhs));
   std::optional<AffineTile> inner = affine(op->getOperand(0)), bound = affine(rhs);
   if (!inner || !bound)
     return std::optional<MaskRanges>();
@@ -403,6 +393,12 @@ std::optional<MaskRanges> MaskAnalyzer::computeMask(Value value) {
   return refuse("it holds values that are not comparisons of integers");
 }
 
+std::string tessera::explainWrapped(Value value) {
+  return ("it compares integers that may have wrapped in " +
+          Twine(bitsOfIntegers(value.getType())) + " bits")
+      .str();
+}
+
 bool tessera::isPositionMask(Value condition) {
   llvm::SetVector<Value> parts;
   parts.insert(condition);
@@ -471,19 +467,4 @@ std::optional<bool> tessera::getComputedArm(arith::SelectOp select) {
   if (isFill(select.getTrueValue()) == fillsWhereFalse || !isPositionMask(select.getCondition()))
     return std::nullopt;
   return fillsWhereFalse;
-}
-
-Value tessera::evaluateBound(const InductionBound &bound, int64_t sign, int64_t offset,
-                             ImplicitLocOpBuilder &builder) {
-  auto constant = [&](int64_t value) { return arith::ConstantIndexOp::create(builder, value); };
-  Value sum = constant(sign * bound.constant + offset);
-  for (auto [symbol, coefficient] : bound.symbols) {
-    Value term = symbol;
-    if (!term.getType().isIndex())
-      term = arith::IndexCastOp::create(builder, builder.getIndexType(), term);
-    if (sign * coefficient != 1)
-      term = arith::MulIOp::create(builder, term, constant(sign * coefficient));
-    sum = arith::AddIOp::create(builder, sum, term);
-  }
-  return sum;
 }

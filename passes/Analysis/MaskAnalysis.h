@@ -10,22 +10,13 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/ImplicitLocOpBuilder.h"
-#include "llvm/ADT/MapVector.h"
+#include "passes/Analysis/InductionBounds.h"
 #include <optional>
 #include <string>
 
 namespace tessera {
 
 class RowBounds;
-
-/// slope * (induction variable) + sum(coefficient * symbol) + constant <= 0, in
-/// which the symbols are loop-invariant integers.
-struct InductionBound {
-  int64_t slope = 0;
-  llvm::MapVector<mlir::Value, int64_t> symbols;
-  int64_t constant = 0;
-};
 
 /// Iterations in which a mask is uniform: those in which every bound of a list
 /// holds. A list that is absent says nothing.
@@ -41,7 +32,7 @@ bool isPositionMask(mlir::Value condition);
 /// tiles that are affine in tile.iota, the induction variable of `loop` and
 /// loop-invariant scalars, or minima, maxima and absolute values of such tiles, combined by andi,
 /// ori and xori with true, splat, broadcast or transposed. When neither range can be derived,
-/// returns std::nullopt and says why in `reason`. Integer arithmetic is taken not to wrap. Without
+/// returns std::nullopt and says why in `reason`; so it does where arithmetic may wrap. Without
 /// a loop all scalars are invariant, and the bounds are conditions. With `rows` tiles may also have
 /// integers in them that are loaded for each row or column, whose bounds become symbols.
 std::optional<MaskRanges> analyzeMask(mlir::Value condition, mlir::scf::ForOp loop,
@@ -52,6 +43,9 @@ std::optional<MaskRanges> analyzeMask(mlir::Value condition, mlir::scf::ForOp lo
 std::optional<InductionBound> boundWhereFalse(mlir::arith::CmpIPredicate predicate, mlir::Value lhs,
                                               mlir::Value rhs, mlir::scf::ForOp loop,
                                               std::string &reason, RowBounds *rows = nullptr);
+
+/// Why nothing is said of `value`, which may have wrapped.
+std::string explainWrapped(mlir::Value value);
 
 /// The predicate that holds of b and a where `predicate` does of a and b.
 mlir::arith::CmpIPredicate mirrorPredicate(mlir::arith::CmpIPredicate predicate);
@@ -70,10 +64,6 @@ mlir::Value combineMaskTerms(llvm::ArrayRef<mlir::Value> terms, bool byAnd,
 /// Which arm of `select` is computed, the true one or not; none when its condition is no position
 /// mask, or when both or none of its arms are a constant or a splat.
 std::optional<bool> getComputedArm(mlir::arith::SelectOp select);
-
-/// sign * (the part of `bound` without the induction variable) + offset, as an index.
-mlir::Value evaluateBound(const InductionBound &bound, int64_t sign, int64_t offset,
-                          mlir::ImplicitLocOpBuilder &builder);
 
 } // namespace tessera
 

@@ -14,10 +14,6 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::tile;
 
-/// No index comes near. Numbers that do not count, as an end where there is none, may be any, and
-/// sums of them with indices have 32 bits.
-constexpr int64_t kFarthest = int64_t(1) << 30;
-
 /// What is computed from memory in more steps than this is not bounded.
 constexpr unsigned kMostDepth = 16;
 
@@ -288,19 +284,4 @@ Value RowBounds::getElement(Value tile, bool largest) {
   OpBuilder inside = OpBuilder::atBlockBegin(&body);
   YieldOp::create(inside, tile.getLoc(), slice(tile, number, inside));
   return element = reduce;
-}
-
-Value RowBounds::getPlace(Value tile, bool largest) {
-  Value &place = places[tile][largest];
-  if (place)
-    return place;
-  Value element = getElement(tile, largest);
-  OpBuilder builder(element.getContext());
-  builder.setInsertionPointAfterValue(element);
-  auto limit = [&](int64_t value) -> Value {
-    return arith::ConstantOp::create(builder, tile.getLoc(),
-                                     builder.getIntegerAttr(element.getType(), value));
-  };
-  place = arith::MinSIOp::create(builder, tile.getLoc(), element, limit(kFarthest));
-  return place = arith::MaxSIOp::create(builder, tile.getLoc(), place, limit(-kFarthest));
 }

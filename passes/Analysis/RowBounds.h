@@ -34,9 +34,6 @@ public:
   /// there.
   mlir::Value getElement(mlir::Value tile, bool largest);
 
-  /// The same as a place, for sums with indices: numbers beyond 2^30 count as that.
-  mlir::Value getPlace(mlir::Value tile, bool largest);
-
   /// Whether any bound has been asked for.
   bool areUsed() const { return !elements.empty(); }
 
@@ -60,7 +57,7 @@ private:
 
   mlir::Operation *user;
   mlir::scf::ForOp loop; ///< null where the user is none
-  Bounds elements, places;
+  Bounds elements;
 };
 
 } // namespace tessera

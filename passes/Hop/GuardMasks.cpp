@@ -90,11 +90,9 @@ private:
   }
 
   Value applyWhereNeeded(const Guarded &term, Value value) {
-    Value zero = arith::ConstantIndexOp::create(builder, 0);
     SmallVector<Value> holds;
     for (const InductionBound &bound : term.bounds)
-      holds.push_back(arith::CmpIOp::create(builder, arith::CmpIPredicate::sle,
-                                            evaluateBound(bound, 1, 0, builder), zero));
+      holds.push_back(writeComparison(bound, arith::CmpIPredicate::sle, 0, builder));
     Value leavesAll = combineMaskTerms(holds, /*byAnd=*/true, builder);
     auto conditional = scf::IfOp::create(builder, value.getType(), leavesAll, /*withElse=*/true);
     OpBuilder::InsertionGuard insertion(builder);

@@ -32,9 +32,8 @@ LogicalResult Emitter::emitElementwise(Operation *op) {
     return op->emitError(
         "computes on tiles of 16 or 8 bits; extend them with arith.extf, compute in f32 and round "
         "with arith.truncf");
-  bool done = false;
-  if (failed(emitAffine(op, done)) || done)
-    return success(done);
+  if (emitAffine(op))
+    return success();
   if (auto select = dyn_cast<arith::SelectOp>(op); select && emitMasked(select))
     return success();
 
@@ -94,6 +93,11 @@ LogicalResult Emitter::emitConstant(Operation *op) {
   if (tile.getElementType().isInteger(32) && dense.getSplatValue<APInt>().isSignedIntN(31)) {
     affineTiles[constant] =
         AffineTile::ofAll(i32(dense.getSplatValue<APInt>().getSExtValue()), size);
+    return success();
+  }
+  if (tile.getElementType().isInteger(64)) {
+    affineTiles[constant] =
+        AffineTile::ofAll(i64(dense.getSplatValue<APInt>().getSExtValue()), size);
     return success();
   }
   Value element = LLVM::ConstantOp::create(builder, loc, tile.getElementType(),
@@ -225,76 +229,6 @@ LogicalResult Emitter::emitUnpack(Operation *op) {
     }
   }
   bind(op->getResult(0), std::move(unpacked));
-  return success();
-}
-
-static bool isUnsigned(arith::CmpIPredicate predicate) {
-  return predicate == arith::CmpIPredicate::ult || predicate == arith::CmpIPredicate::ule ||
-         predicate == arith::CmpIPredicate::ugt || predicate == arith::CmpIPredicate::uge;
-}
-
-/// An index tile as f32: one conversion for each thread, and an addition for each element, which is
-/// exact up to 2^24.
-void Emitter::convertAffine(arith::SIToFPOp op) {
-  const AffineTile tile = affineTiles.lookup(op.getIn());
-  Type f32Type = builder.getF32Type();
-  Value base = LLVM::SIToFPOp::create(builder, loc, f32Type, tile.base);
-  Values results;
-  for (int64_t offset : tile.offsets)
-    results.push_back(
-        offset == 0 ? base : Value(LLVM::FAddOp::create(builder, loc, f32Type, base, f32(offset))));
-  bind(op, std::move(results));
-}
-
-/// Conversions to f32, additions, subtractions and signed comparisons of index tiles.
-LogicalResult Emitter::emitAffine(Operation *op, bool &done) {
-  auto isAffine = [&](Value value) { return affineTiles.contains(value); };
-  if (!llvm::all_of(op->getOperands(), isAffine))
-    return success();
-  auto toFloat = dyn_cast<arith::SIToFPOp>(op);
-  if (toFloat && getElementTypeOrSelf(toFloat.getType()).isF32()) {
-    convertAffine(toFloat);
-    done = true;
-    return success();
-  }
-  if (op->getNumOperands() != 2)
-    return success();
-  const AffineTile a = affineTiles.lookup(op->getOperand(0)),
-                   b = affineTiles.lookup(op->getOperand(1));
-  size_t size = a.offsets.size();
-  if (isa<arith::AddIOp, arith::SubIOp>(op)) {
-    bool isSub = isa<arith::SubIOp>(op);
-    AffineTile result;
-    result.base =
-        isSub ? Value(LLVM::SubOp::create(builder, loc, a.base, b.base)) : add(a.base, b.base);
-    for (size_t i = 0; i < size; ++i)
-      result.offsets.push_back(isSub ? a.offsets[i] - b.offsets[i] : a.offsets[i] + b.offsets[i]);
-    for (auto [x, y] : llvm::zip(a.lanes, b.lanes)) // nothing where one is not known
-      result.lanes.push_back(isSub ? x - y : x + y);
-    affineTiles[op->getResult(0)] = std::move(result);
-    done = true;
-    return success();
-  }
-  auto compare = dyn_cast<arith::CmpIOp>(op);
-  // Unsigned order does not survive the subtraction below.
-  if (!compare || isUnsigned(compare.getPredicate()))
-    return success();
-  // a.base + x < b.base + y as a.base - b.base < y - x: one difference, then immediates. Indices of
-  // tiles are below 2^31 and so are their sums with the difference of two extents.
-  Value difference = LLVM::SubOp::create(builder, loc, a.base, b.base);
-  llvm::SmallDenseMap<int64_t, Value> made;
-  Values results;
-  for (size_t i = 0; i < size; ++i) {
-    int64_t bound = b.offsets[i] - a.offsets[i];
-    Value &result = made[bound];
-    if (!result)
-      result = LLVM::ICmpOp::create(builder, loc,
-                                    static_cast<LLVM::ICmpPredicate>(compare.getPredicate()),
-                                    difference, i32(bound));
-    results.push_back(result);
-  }
-  bind(compare, std::move(results));
-  done = true;
   return success();
 }
 

@@ -25,7 +25,9 @@ Value Emitter::undef(Type type) { return LLVM::PoisonOp::create(builder, loc, ty
 
 Value Emitter::add(Value a, Value b) { return LLVM::AddOp::create(builder, loc, a, b); }
 
-Value Emitter::add(Value a, int64_t b) { return b == 0 ? a : add(a, i32(b)); }
+Value Emitter::add(Value a, int64_t b) {
+  return b == 0 ? a : add(a, a.getType().isInteger(64) ? i64(b) : i32(b));
+}
 
 Value Emitter::mul(Value a, int64_t b) {
   return b == 1 ? a : Value(LLVM::MulOp::create(builder, loc, a, i32(b)));

@@ -43,15 +43,16 @@ struct tessera::MaskBits {
 };
 
 /// The instructions that a mask takes for each element as it stands; none where it is not a
-/// combination of comparisons in order of integers of 32 bits. Indices are compared with immediates
-/// (emitAffine), and others computed for each element first.
+/// combination of comparisons in order of integers of 32 or 64 bits. Indices are compared with
+/// immediates (emitAffine), and others computed for each element first.
 std::optional<unsigned> Emitter::countComparisons(Value mask) {
   Operation *op = mask.getDefiningOp();
   if (auto compare = dyn_cast_or_null<arith::CmpIOp>(op)) {
     Predicate predicate = compare.getPredicate();
     bool isOrder = predicate == Predicate::slt || predicate == Predicate::sle ||
                    predicate == Predicate::sgt || predicate == Predicate::sge;
-    if (!isOrder || !getElementTypeOrSelf(compare.getLhs()).isInteger(32))
+    Type type = getElementTypeOrSelf(compare.getLhs());
+    if (!isOrder || !(type.isInteger(32) || type.isInteger(64)))
       return std::nullopt;
     return affineTiles.contains(compare.getLhs()) && affineTiles.contains(compare.getRhs()) ? 1 : 2;
   }
@@ -98,12 +99,14 @@ std::optional<AffineTile> Emitter::indicesOf(Value tile, const MaskWord &word) {
   AffineTile indices;
   if (auto affine = affineTiles.find(tile); affine != affineTiles.end()) {
     indices.base = affine->second.base;
+    indices.isFar = affine->second.isFar;
     for (unsigned i : word.elements)
       indices.offsets.push_back(affine->second.offsets[i]);
     return indices;
   }
   const Values values = elements(tile);
   indices.base = values[word.elements.front()];
+  indices.isFar = true;
   indices.offsets.assign(word.elements.size(), 0);
   if (llvm::any_of(word.elements, [&](unsigned i) { return values[i] != indices.base; }))
     return std::nullopt;
@@ -133,23 +136,16 @@ std::optional<MaskBits> Emitter::packComparison(arith::CmpIOp compare, const Mas
   Predicate predicate = compare.getPredicate();
   int64_t more = predicate == Predicate::sle || predicate == Predicate::sgt;
   bool isOpposite = predicate == Predicate::sgt || predicate == Predicate::sge;
-  // Indices of tiles are less than 2^31 apart; a number from memory may be any.
-  bool isKnown = affineTiles.contains(compare.getLhs()) && affineTiles.contains(compare.getRhs());
-  auto subtract = [&](Value x, Value y) -> Value {
-    if (isKnown)
-      return LLVM::SubOp::create(builder, loc, x, y);
-    return LLVM::SSubSat::create(builder, loc, x.getType(), x, y);
-  };
   MaskBits found;
   if (slope == 1) {
     // place < b - a + more - first
-    found.to = clampedSum(subtract(b->base, a->base), more - first, end);
+    found.to = clampedSum(differenceOf(compare, *b, *a), more - first, end);
   } else if (slope == -1) {
     // place > a - b + first - more
-    found.from = clampedSum(subtract(a->base, b->base), first - more + 1, end);
+    found.from = clampedSum(differenceOf(compare, *a, *b), first - more + 1, end);
   } else {
     Value holds = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::sgt,
-                                       subtract(b->base, a->base), i32(first - more));
+                                       differenceOf(compare, *b, *a), i32(first - more));
     found.to = LLVM::SelectOp::create(builder, loc, holds, i32(end), i32(0));
   }
   if (isOpposite)

@@ -379,7 +379,7 @@ LogicalResult Emitter::emitBroadcast(tile::BroadcastOp op) {
   FragmentLayout layout(type);
   auto indexOf = [&](int64_t i) { return layout.sliceIndex(i, 1 - op.getAxis()); };
   if (auto affine = affineTiles.find(op.getSource()); affine != affineTiles.end()) {
-    AffineTile result{affine->second.base, {}, affine->second.lanes};
+    AffineTile result{affine->second.base, {}, affine->second.lanes, affine->second.isFar};
     for (int64_t i = 0; i < layout.size(); ++i)
       result.offsets.push_back(affine->second.offsets[indexOf(i)]);
     affineTiles[op] = std::move(result);
@@ -397,9 +397,10 @@ LogicalResult Emitter::emitSplat(tile::SplatOp op) {
   auto type = cast<RankedTensorType>(op.getType());
   int64_t size = FragmentLayout(type).size();
   Value source = scalar(op.getSource());
-  // A number from memory is any of 32 bits, which affine tiles are not compared with.
-  if (type.getElementType().isInteger(32) && !tile::comesFromMemory(op.getSource())) {
-    affineTiles[op] = AffineTile::ofAll(source, size);
+  // A loaded number of 32 bits is compared with each element by itself.
+  Type element = type.getElementType();
+  if (element.isInteger(64) || (element.isInteger(32) && !tile::comesFromMemory(op.getSource()))) {
+    affineTiles[op] = AffineTile::ofAll(source, size, tile::comesFromOutside(op.getSource()));
     return success();
   }
   if (hop::isPacked(type))
@@ -434,6 +435,7 @@ LogicalResult Emitter::emitIota(tile::IotaOp op) {
   }
   int64_t mask = repeats ? period - 1 : -1;
   AffineTile tile;
+  tile.isFar = tile::comesFromOutside(op.getStart());
   tile.base = add(start, repeats ? LLVM::AndOp::create(builder, loc, first, i32(mask)) : first);
   for (int64_t i = 0; i < layout.size(); ++i)
     tile.offsets.push_back(offset(i) & mask);

@@ -69,7 +69,8 @@ static std::map<int64_t, int64_t> divide(ArrayRef<int64_t> offsets, int64_t widt
 /// too far apart, or not known.
 std::optional<Emitter::Windows> Emitter::findWindows(Value index) {
   auto found = affineTiles.find(index);
-  if (found == affineTiles.end() || found->second.lanes.empty())
+  if (found == affineTiles.end() || found->second.lanes.empty() ||
+      !found->second.base.getType().isInteger(32))
     return std::nullopt;
   Windows windows;
   windows.tile = found->second;

@@ -21,7 +21,7 @@
 
 namespace tessera {
 
-/// An i32 tile whose elements are one value plus a constant each: index tiles and what
+/// A tile of i32 or i64 whose elements are one value plus a constant each: index tiles and what
 /// additions make of them. Comparisons of two need one subtraction and immediates.
 struct AffineTile {
   mlir::Value base;
@@ -29,11 +29,13 @@ struct AffineTile {
   /// How much more `base` is in each lane of a warp than one number that all lanes have; empty
   /// where this is not known.
   llvm::SmallVector<int64_t> lanes = {};
+  /// Whether `base`, of 32 bits, is no place, so that its difference with another may wrap.
+  bool isFar = false;
 
   /// One whose base is the same in all lanes.
-  static AffineTile ofAll(mlir::Value base, size_t size) {
+  static AffineTile ofAll(mlir::Value base, size_t size, bool isFar = false) {
     return {base, llvm::SmallVector<int64_t>(size, 0),
-            llvm::SmallVector<int64_t>(hopper::warpThreads, 0)};
+            llvm::SmallVector<int64_t>(hopper::warpThreads, 0), isFar};
   }
 };
 
@@ -119,8 +121,6 @@ private:
 
   // Elementwise operations on scalars and tiles: EmitElementwise.cpp.
   mlir::LogicalResult emitElementwise(mlir::Operation *op);
-  mlir::LogicalResult emitAffine(mlir::Operation *op, bool &done);
-  void convertAffine(mlir::arith::SIToFPOp op);
   mlir::LogicalResult emitConstant(mlir::Operation *op);
   mlir::LogicalResult emitPack(mlir::Operation *op);
   mlir::LogicalResult emitUnpack(mlir::Operation *op);
@@ -134,6 +134,15 @@ private:
   mlir::Value emitDivision(mlir::arith::DivFOp op, mlir::Value a, mlir::Value b);
   mlir::Value reduceAngle(mlir::Value x);
   mlir::Value clampTo32Bits(mlir::Value wide);
+
+  // Index tiles: EmitAffine.cpp.
+  bool emitAffine(mlir::Operation *op);
+  void convertAffine(mlir::arith::SIToFPOp op);
+  bool combineAffine(mlir::Operation *op);
+  bool scaleAffine(mlir::arith::MulIOp op);
+  bool compareAffine(mlir::arith::CmpIOp op);
+  bool compareWithRows(mlir::arith::CmpIOp op);
+  mlir::Value differenceOf(mlir::arith::CmpIOp op, const AffineTile &a, const AffineTile &b);
 
   // Masks of several comparisons: EmitMasks.cpp.
   std::optional<unsigned> countComparisons(mlir::Value mask);

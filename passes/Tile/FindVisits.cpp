@@ -77,6 +77,7 @@ private:
   scf::ForOp loop;
   ImplicitLocOpBuilder builder;
   RowBounds rows;
+  IntegerRanges ranges;
   std::string reason;
   bool gaps = false;
   /// Comparisons may share operands, so that a chain of them has exponentially many paths.
@@ -142,17 +143,13 @@ Hull HullFinder::onlyIf(Value condition, bool wanted) {
 /// hold.
 Hull HullFinder::bounded(const InductionBound &whereFalse) {
   int64_t slope = whereFalse.slope;
-  auto rest = [&](int64_t sign, int64_t offset) {
-    return evaluateBound(whereFalse, sign, offset, builder);
-  };
   if (slope > 0)
     // iteration >= ceil((1 - rest) / slope)
-    return {arith::CeilDivSIOp::create(builder, rest(-1, 1), constant(slope)), {}};
+    return {writeQuotient(whereFalse, -1, 1, slope, /*roundsUp=*/true, builder), {}};
   if (slope < 0)
     // iteration <= floor((rest - 1) / -slope), that is < floor((rest - 1 - slope) / -slope)
-    return {{}, arith::FloorDivSIOp::create(builder, rest(1, -1 - slope), constant(-slope))};
-  Value some = arith::CmpIOp::create(builder, Predicate::sge, rest(1, 0), constant(1));
-  return onlyIf(some, /*wanted=*/true);
+    return {{}, writeQuotient(whereFalse, 1, -1 - slope, -slope, /*roundsUp=*/false, builder)};
+  return onlyIf(writeComparison(whereFalse, Predicate::sge, 1, builder), /*wanted=*/true);
 }
 
 /// Whether `tile` is the same in all iterations and differs along one axis at most.
@@ -200,12 +197,19 @@ std::optional<Hull> HullFinder::compareParts(Predicate predicate, Value lhs, Val
     return isa<arith::MinSIOp>(op) == isLess ? unite(a, b) : intersect(a, b);
   }
   if (isa_and_nonnull<math::AbsIOp>(op)) {
-    // |x| < r is x < r and x > -r.
-    OpBuilder inside(loop.getBody()->getTerminator());
-    Value zero = arith::ConstantOp::create(inside, op->getLoc(), inside.getZeroAttr(rhs.getType()));
-    Value opposite = arith::SubIOp::create(inside, op->getLoc(), zero, rhs);
-    Hull a = compare(predicate, op->getOperand(0), rhs),
-         b = compare(mirrorPredicate(predicate), op->getOperand(0), opposite);
+    if (ranges.mayWrap(lhs))
+      return refuse(explainWrapped(lhs));
+    // |x| < r is x < r and x > -r, in whole numbers.
+    ImplicitLocOpBuilder inside(op->getLoc(), loop.getBody()->getTerminator());
+    auto type = cast<RankedTensorType>(rhs.getType()).clone(inside.getI64Type());
+    auto extend = [&](Value value) {
+      return value.getType() == type ? value : inside.createOrFold<arith::ExtSIOp>(type, value);
+    };
+    Value inner = extend(op->getOperand(0)), limit = extend(rhs);
+    Value zero = arith::ConstantOp::create(inside, inside.getZeroAttr(type));
+    Value opposite = arith::SubIOp::create(inside, zero, limit);
+    Hull a = compare(predicate, inner, limit),
+         b = compare(mirrorPredicate(predicate), inner, opposite);
     return isLess ? intersect(a, b) : unite(a, b);
   }
   return std::nullopt;

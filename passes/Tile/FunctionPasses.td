@@ -124,4 +124,35 @@ def TileInlineFunctions : Pass<"tile-inline-functions", "::mlir::ModuleOp"> {
   }];
 }
 
+def TileWidenComparisons : Pass<"tile-widen-comparisons", "::tessera::tile::KernelOp"> {
+  let summary = "Compares sums of integers as whole numbers";
+  let description = [{
+    Integers of 32 bits wrap, and so do indices on the machine. Sums, differences and products that wrap are still right modulo
+    2^32; what asks how large they are is not: a comparison, a minimum or maximum, an absolute value, a quotient or
+    remainder, and the bounds of a loop or a `tile.visits`. Such an operation gets its operands in 64 bits where they may
+    be more than 32 bits have. Its own result is one of its type again: the nearest index, or the low bits of another integer.
+
+    Arguments and numbers that are loaded may be any of their type; indices, extents and what is computed of these alone
+    are taken to be at most 10^9 in size (`passes/Analysis/IntegerRanges.h`). So causal masks and distances stay in 32 bits.
+    Integers of fewer than 32 bits wrap, as do comparisons without sign.
+
+    The reader of sources runs this pass, so that all that reads a kernel compares the same numbers.
+
+    ```mlir
+    %rows = tile.iota %row axis 0 : tensor<64x64xi32>
+    %ahead = tile.splat %w : i32 -> tensor<64x64xi32>
+    %last = arith.addi %rows, %ahead : tensor<64x64xi32>
+    %seen = arith.cmpi sle, %cols, %last : tensor<64x64xi32>
+    // becomes
+    %rows64 = arith.extsi %rows : tensor<64x64xi32> to tensor<64x64xi64>
+    %w64 = arith.extsi %w : i32 to i64
+    %ahead = tile.splat %w64 : i64 -> tensor<64x64xi64>
+    %last = arith.addi %rows64, %ahead : tensor<64x64xi64>
+    %cols64 = arith.extsi %cols : tensor<64x64xi32> to tensor<64x64xi64>
+    %seen = arith.cmpi sle, %cols64, %last : tensor<64x64xi64>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 #endif // TESSERA_PASSES_TILE_FUNCTIONPASSES_TD

@@ -57,9 +57,6 @@ private:
   void findSelects();
   Value toIndex(Value value);
   Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, value); }
-  Value evaluate(const InductionBound &bound, int64_t sign, int64_t offset) {
-    return evaluateBound(bound, sign, offset, builder);
-  }
   void narrow(const InductionBound &bound);
   Value none();
   Value toGrid(Value position);
@@ -185,14 +182,13 @@ void LoopSplitter::narrow(const InductionBound &bound) {
   int64_t slope = bound.slope;
   if (slope > 0) {
     // iv <= floor(-rest / slope), that is iv < floor((-rest + slope) / slope).
-    Value end = arith::FloorDivSIOp::create(builder, evaluate(bound, -1, slope), constant(slope));
+    Value end = writeQuotient(bound, -1, slope, slope, /*roundsUp=*/false, builder);
     past = arith::MinSIOp::create(builder, past, end);
   } else if (slope < 0) {
-    Value start = arith::CeilDivSIOp::create(builder, evaluate(bound, 1, 0), constant(-slope));
+    Value start = writeQuotient(bound, 1, 0, -slope, /*roundsUp=*/true, builder);
     first = arith::MaxSIOp::create(builder, first, start);
   } else {
-    Value holds = arith::CmpIOp::create(builder, arith::CmpIPredicate::sle, evaluate(bound, 1, 0),
-                                        constant(0));
+    Value holds = writeComparison(bound, arith::CmpIPredicate::sle, 0, builder);
     past = arith::SelectOp::create(builder, holds, past, none());
   }
 }
@@ -336,12 +332,9 @@ static Value findScalar(Value term, bool arm, arith::SelectOp select) {
   if (boundsOf(nullptr) || !(bounds = boundsOf(&rows)))
     return {};
   ImplicitLocOpBuilder builder(select.getLoc(), select);
-  Value zero = arith::ConstantIndexOp::create(builder, 0);
-  SmallVector<Value> holds =
-      llvm::map_to_vector(*bounds, [&](const InductionBound &bound) -> Value {
-        return arith::CmpIOp::create(builder, arith::CmpIPredicate::sle,
-                                     evaluateBound(bound, 1, 0, builder), zero);
-      });
+  SmallVector<Value> holds = llvm::map_to_vector(*bounds, [&](const InductionBound &bound) {
+    return writeComparison(bound, arith::CmpIPredicate::sle, 0, builder);
+  });
   return combineMaskTerms(holds, /*byAnd=*/true, builder);
 }
 

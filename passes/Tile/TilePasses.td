@@ -21,7 +21,9 @@ def TileFindVisits : Pass<"tile-find-visits", "::tessera::tile::KernelOp"> {
     Comparisons may also take integers that are loaded for each row, or gathered by what is, from views that the kernel does
     not store: the least or the largest of a tile's rows bounds them, which a `tile.reduce_range` finds at the start of the
     grid point. `tile-split-loops` does the same. Where a view ends with the rows of the grid, rows past its end count as its
-    last one, so that the last tile visits no more than others. Numbers beyond 2^30 count as that, which no index comes near.
+    last one, so that the last tile visits no more than others. Such numbers, and arguments, may be any: what is computed of them has
+    64 bits where 32 may not be enough, and a bound that is no index is the nearest one. Sums that may have wrapped say nothing
+    (`tile-widen-comparisons` leaves none).
 
     A mask that is the same in all iterations leaves all of them or none. Where it compares what rows load with what columns
     load, the least and the largest of either say whether it holds anywhere, whatever the numbers are. So a kernel asks of a block

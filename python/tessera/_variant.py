@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -411,7 +412,9 @@ class Variant:
         scores = numpy.einsum("bhqd,bhkd->bhqk", q, k) * scale
 
         def apply(function, *values):
-            arguments = {name: given[name] for name in self._arguments_of(function)}
+            # Integers of Python, which do not wrap, as those that a kernel compares.
+            kinds = self._arguments_of(function)
+            arguments = {name: operator.index(given[name]) if kind is int else given[name] for name, kind in kinds.items()}
             return _tracing.evaluate(function, values, arguments, extents)
 
         if self.score is not None:

@@ -110,6 +110,15 @@ class RunTest(unittest.TestCase):
         mask = masks.causal & (masks.window(5) | masks.prefix)
         self.check(T.Variant(mask=mask), mask=lambda h, i, j: j <= i + 4 and (j >= i - 1 or j < 2), prefix=2)
 
+    def test_numbers_without_a_limit(self):
+        """Whole numbers are compared, whatever 32 bits have."""
+        for number in (-(2**31), 2**31 - 100, 2**31 - 1):
+            with self.subTest(number=number):
+                ahead = T.Variant(mask=lambda b, h, q, k, n: k <= q + n, n=int)
+                self.check(ahead, mask=lambda h, i, j: j <= i + number, n=number)
+                least = T.Variant(mask=lambda b, h, q, k, n: (k >= n) | (k == 3), n=int)
+                self.check(least, mask=lambda h, i, j: j >= number or j == 3, n=number)
+
     def test_not(self):
         self.check(T.Variant(mask=~masks.causal), mask=lambda h, i, j: j > i + 4)
 

@@ -4,7 +4,7 @@ import random
 
 from control import Control
 from program import Program, all_ops, derive_dims, remove_dead, used_dims, used_views
-from values import COLUMNS, Scope
+from values import COLUMNS, NUMBERS, Scope
 
 ODD_EXTENTS = (1, 7, 63, 64, 65, 100, 113, 128, 203)
 
@@ -74,6 +74,9 @@ def draw_body(control, program):
         program.scalars[f"%s{number}"] = ("f32", str(value))
         control.bound[f"%s{number}"] = 3
         scope.scalars.append(f"%s{number}")
+    for number in range(rng.choice((0, 0, 1, 2))):
+        program.scalars[f"%n{number}"] = ("i32", str(rng.choice(NUMBERS)))
+        scope.numbers.append(f"%n{number}")
     control.speculates = rng.random() < 0.15
     control.statements(scope, rng.randint(1, 5))
     if control.speculates:

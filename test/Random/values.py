@@ -14,6 +14,9 @@ from program import Op, View
 LIMITS = {True: (2.0**12, 2.0**18), False: (2.0**9, 2.0**12)}
 LARGEST_INPUT = 6  # of |round(x)|, x standard normal
 
+# What masks compare with: places, and the ends of 32 bits.
+NUMBERS = (0, 1, 17, 64, 100, 128, -(2**31), -(2**31) + 100, 2**30, 2**31 - 100, 2**31 - 1)
+
 COLUMNS = ("BN", "D", "DV")  # parameters that are columns of tiles; BM is their rows
 
 
@@ -38,6 +41,7 @@ class Scope:
         self.blocks = inherit("blocks")  # indices that walk over a tensor in blocks
         self.counters = inherit("counters")  # induction variables, for stores in loops
         self.scalars = inherit("scalars")  # f32
+        self.numbers = inherit("numbers")  # i32
         self.row = parent.row if parent else None
         self.constants = dict(parent.constants) if parent else {}
         self.depth = parent.depth + 1 if parent else 0
@@ -393,8 +397,9 @@ class Values:
         type = tile(dims, "i32")
         kind = self.rng.random()
         if kind < 0.15:
-            number = self.rng.choice((0, 1, 17, 64, 100, 128))
-            return self.emit(scope, f"arith.constant dense<{number}> : {type}", [], type)
+            return self.emit(scope, f"arith.constant dense<{self.rng.choice(NUMBERS)}> : {type}", [], type)
+        if kind < 0.3 and scope.numbers:
+            return self.emit(scope, f"tile.splat {{0}} : i32 -> {type}", [self.rng.choice(scope.numbers)], type)
         source = self.dim(scope, self.rng.choice([d for d in ("M", "N") if d in self.program.dims]))
         if kind > 0.6 and scope.indices:
             source = self.rng.choice(scope.indices)

@@ -67,14 +67,19 @@ hop.kernel @tiles attributes {argument_names = ["x", "y", "n"], argument_types =
     // TILES-NOT: ld.global
     %bias = tile.load %y[%c0] : !tile.view<[N], f32> -> tensor<64xf32, #hop.layout<column>>
     %b = tile.broadcast %bias axis 0 : tensor<64xf32, #hop.layout<column>> -> tensor<64x64xf32, #hop.layout<accumulator>>
-    // A signed comparison of index tiles is one difference and immediates, an unsigned one compares the indices.
+    // A signed comparison of index tiles is one difference and immediates, an unsigned one compares the indices. With an
+    // argument, which may be any number, the difference does not wrap.
     // TILES: %[[DIFF:.*]] = llvm.sub
-    // TILES: llvm.icmp "slt" %[[DIFF]],
+    // TILES: llvm.icmp "sge" %[[DIFF]],
+    // TILES: %[[NEAREST:.*]] = llvm.intr.ssub.sat
+    // TILES: llvm.icmp "slt" %[[NEAREST]],
     // TILES-COUNT-8: llvm.icmp "ult"
     %i = tile.iota %m axis 1 : tensor<64x64xi32, #hop.layout<accumulator>>
     %j = tile.iota %c0 axis 1 : tensor<64x64xi32, #hop.layout<accumulator>>
     %k = tile.splat %n : i32 -> tensor<64x64xi32, #hop.layout<accumulator>>
-    %less = arith.cmpi slt, %i, %k : tensor<64x64xi32, #hop.layout<accumulator>>
+    %behind = arith.cmpi sge, %i, %j : tensor<64x64xi32, #hop.layout<accumulator>>
+    %before = arith.cmpi slt, %i, %k : tensor<64x64xi32, #hop.layout<accumulator>>
+    %less = arith.andi %behind, %before : tensor<64x64xi1, #hop.layout<accumulator>>
     %below = arith.cmpi ult, %j, %k : tensor<64x64xi32, #hop.layout<accumulator>>
     %both = arith.andi %less, %below : tensor<64x64xi1, #hop.layout<accumulator>>
     // TILES: llvm.select

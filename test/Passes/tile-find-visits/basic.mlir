@@ -143,7 +143,7 @@ tile.kernel @bytes(%y: !tile.view<[M, 32], f32>, %n: index) grid(%m = M ceildiv 
   %c32 = arith.constant 32 : index
   %c64 = arith.constant 64 : index
   %row = arith.muli %m, %c64 : index
-  // expected-remark @+1 {{every iteration is visited: it compares integers of fewer than 32 bits, which wrap}}
+  // expected-remark @+1 {{every iteration is visited: it compares integers that may have wrapped in 8 bits}}
   %first, %past = tile.visits %j = %c0 to %n {
     %col = arith.muli %j, %c32 : index
     %k = tile.iota %col axis 1 : !C

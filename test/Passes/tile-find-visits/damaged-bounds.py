@@ -16,7 +16,7 @@ OTHERS = {
     "addi": ["subi"], "subi": ["addi"], "muli": ["addi"], "minsi": ["maxsi"], "maxsi": ["minsi"], "divsi": ["ceildivsi"],
     "floordivsi": ["ceildivsi", "divsi"], "ceildivsi": ["floordivsi", "divsi"],
 }  # fmt: skip
-OPERATION = re.compile(r"arith\.(\w+) (%\S+), (%\S+) : index")
+OPERATION = re.compile(r"arith\.(\w+) (%\S+), (%\S+) : (?:index|i64)$")
 CONSTANT = re.compile(r"(%\S+ = arith\.constant )(-?\d+)( : index)")
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "Kernels" / "Inputs"))
-from reference import save  # noqa: E402
+from reference import save_integers  # noqa: E402
 
 try:
     import numpy
@@ -18,6 +18,8 @@ except ImportError:
     numpy = None
 
 BLOCK, ROWS, COUNT, CONSTANTS, MOST_BLOCKS = 16, 64, 60, 12, 12
+# Numbers that are no places: without a limit.
+ENDS = [-(2**31), -(2**31) + 1, -(2**30), 2**30, 2**31 - 100, 2**31 - 1]
 # Grid points have constants, loaded rows, places and numbers of blocks of their own: each is another mask.
 SOURCE = """
 !C = tensor<{rows}x{block}xi32>
@@ -52,8 +54,11 @@ MASK = """  %first{i}, %past{i} = tile.visits %j = %c0 to %n {{
   }}
   %i{i} = arith.constant 4096 : index
   %a{i} = arith.constant 2048 : index
-  %s{i} = arith.addi %past{i}, %a{i} : index
-  %p{i} = arith.muli %first{i}, %i{i} : index
+  %n{i} = arith.constant -2048 : index
+  %x{i} = arith.minsi %first{i}, %a{i} : index
+  %z{i} = arith.maxsi %past{i}, %n{i} : index
+  %s{i} = arith.addi %z{i}, %a{i} : index
+  %p{i} = arith.muli %x{i}, %i{i} : index
   %b{i} = arith.addi %p{i}, %s{i} : index
   %w{i} = arith.index_cast %b{i} : index to i32
   %f{i} = arith.sitofp %w{i} : i32 to f32
@@ -176,7 +181,9 @@ class Problem:
         # What rows load may lie behind the end of the view, or before its start, and is 0 there; or the view ends with the rows.
         shift, length = rng.choice([(0, "M"), (0, "R"), (9, "R"), (-9, "R"), (9, "M")])
         padded = [0] * ROWS + loaded + [0] * ROWS
-        constants = [[rng.randint(-80, 200) for _ in range(CONSTANTS)] for _ in range(count)]
+        constants = [
+            [rng.choice(ENDS) if rng.random() < 0.2 else rng.randint(-80, 200) for _ in range(CONSTANTS)] for _ in range(count)
+        ]
         self.masks = []
         while len(self.masks) < COUNT:
             mask = Mask(rng)
@@ -186,13 +193,13 @@ class Problem:
         source = folder / "masks.tile"
         fields = {"rows": ROWS, "block": BLOCK, "count": COUNT, "constants": CONSTANTS, "length": length, "shift": shift}
         source.write_text(SOURCE.format(**fields, loads=loads, masks="".join(texts)))
-        options = ["--tile-find-visits", "--mlir-print-op-on-diagnostic=false"]
+        options = ["--tile-widen-comparisons", "--tile-find-visits", "--mlir-print-op-on-diagnostic=false"]
         #: The kernel with bounds in the place of masks.
         self.found = subprocess.run(["tessera-opt", source, *options], check=True, capture_output=True, text=True).stdout
         self.inputs = []
         inputs = {"r": (loaded, (extent,)), "p": (sum(constants, []), (count, CONSTANTS)), "ns": (numbers, (count,))}
         for name, (values, shape) in inputs.items():
-            save(f"{folder}/{name}.npy", values, shape)
+            save_integers(f"{folder}/{name}.npy", values, "i32", shape)
             self.inputs += ["--input", f"{name}={folder}/{name}.npy"]
         begins = [ROWS + shift + ROWS * g for g in range(count)]
         self.points = [(g % 3 * ROWS, numbers[g], padded[begins[g] : begins[g] + ROWS], constants[g]) for g in range(count)]

@@ -6,7 +6,8 @@
 !M = tensor<64x32xi1>
 !N = !tile.view<[M], i32>
 
-// A row past the end counts as the last one; blocks from the least start on, up to the diagonal.
+// A row past the end counts as the last one; blocks from the least start on, up to the diagonal. What is loaded may be any number,
+// so that the bound has 64 bits.
 // CHECK-LABEL: @packed
 // CHECK:         %[[LEAST:.*]] = tile.reduce_range min %[[I:.*]] to 64 -> i32 {
 // CHECK:           %[[AT:.*]] = arith.addi %[[ROW:.*]], %[[I]]
@@ -15,9 +16,10 @@
 // CHECK:           %[[PLACE:.*]] = arith.maxsi %[[BELOW]], %c0
 // CHECK:           tile.load %starts[%[[PLACE]]]
 // CHECK:           tile.yield
-// CHECK:         %[[NOT_MORE:.*]] = arith.minsi %[[LEAST]], %c1073741824_i32 : i32
-// CHECK:         %[[NOT_LESS:.*]] = arith.maxsi %[[NOT_MORE]], %c-1073741824_i32 : i32
-// CHECK:         arith.index_cast %[[NOT_LESS]] : i32 to index
+// CHECK:         %[[WIDE:.*]] = arith.extsi %[[LEAST]] : i32 to i64
+// CHECK:         %[[BEFORE:.*]] = arith.addi %[[WIDE]], %c-31_i64 : i64
+// CHECK:         %[[BLOCK:.*]] = arith.ceildivsi %[[BEFORE]], %c32_i64 : i64
+// CHECK:         arith.index_cast %[[BLOCK]] : i64 to index
 // CHECK-NOT:     tile.visits
 tile.kernel @packed(%y: !tile.view<[M, 32], f32>, %starts: !N, %n: index) grid(%m = M ceildiv 64) {
   %c0 = arith.constant 0 : index
@@ -150,7 +152,7 @@ tile.kernel @low_bits(%y: !tile.view<[M, 32], f32>, %starts: !N, %n: index) grid
   %c64 = arith.constant 64 : index
   %row = arith.muli %m, %c64 : index
   %own = tile.load %starts[%row] : !N -> tensor<64xi64>
-  // expected-remark @+1 {{every iteration is visited: it takes the low bits of what is loaded}}
+  // expected-remark @+1 {{every iteration is visited: it compares integers that may have wrapped in 32 bits}}
   %first, %past = tile.visits %j = %c0 to %n {
     %col = arith.muli %j, %c32 : index
     %k = tile.iota %col axis 1 : !C
@@ -209,7 +211,7 @@ tile.kernel @block(%y: !tile.view<[M], i32>, %numbers: !N) grid(%m = M ceildiv 6
 !C = tensor<64x32xi32>
 !N = !tile.view<[M], i32>
 
-// A sum of what both load may be any number: nothing is said of it.
+// A sum of what both load may have wrapped: nothing is said of it.
 // CHECK-LABEL: @sum_of_both
 // CHECK-NOT:     arith.cmpi
 // CHECK:         tile.store
@@ -220,7 +222,7 @@ tile.kernel @sum_of_both(%y: !tile.view<[M], i32>, %numbers: !N) grid(%m = M cei
   %c64 = arith.constant 64 : index
   %row = arith.muli %m, %c64 : index
   %col = arith.muli %n, %c32 : index
-  // expected-remark @+1 {{every iteration is visited: it compares a sum of several numbers that are loaded}}
+  // expected-remark @+1 {{every iteration is visited: it compares integers that may have wrapped in 32 bits}}
   %first, %past = tile.visits %i = %c0 to %c1 {
     %zero = arith.constant dense<0> : !C
     %of_rows = tile.load %numbers[%row] : !N -> tensor<64xi32>
@@ -230,6 +232,45 @@ tile.kernel @sum_of_both(%y: !tile.view<[M], i32>, %numbers: !N) grid(%m = M cei
     %sum = arith.addi %mine, %other : !C
     %none = arith.cmpi ne, %sum, %zero : !C
     tile.mask %none : !M
+  }
+  %count = arith.index_cast %past : index to i32
+  tile.store %count, %y[%row] : i32, !tile.view<[M], i32>
+}
+
+// -----
+
+!M = tensor<64x32xi1>
+!C = tensor<64x32xi32>
+!W = tensor<64x32xi64>
+!N = !tile.view<[M], i32>
+
+// In 64 bits the largest and the least of both bound it.
+// CHECK-LABEL: @sum_of_both_in_64_bits
+// CHECK:         tile.reduce_range max %{{.*}} to 64 -> i32
+// CHECK:         %[[MOST_OF_COLUMNS:.*]] = tile.reduce_range max %{{.*}} to 32 -> i32
+// CHECK:         %[[WIDE:.*]] = arith.extsi %[[MOST_OF_COLUMNS]] : i32 to i64
+// CHECK:         %[[MOST:.*]] = arith.addi %{{.*}}, %[[WIDE]] : i64
+// CHECK:         arith.cmpi sge, %[[MOST]], %c1_i64 : i64
+// CHECK:         tile.store
+tile.kernel @sum_of_both_in_64_bits(%y: !tile.view<[M], i32>, %numbers: !N) grid(%m = M ceildiv 64, %n = M ceildiv 32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %col = arith.muli %n, %c32 : index
+  // expected-remark @+1 {{the mask leaves out iterations at the end, as its comparisons with the least and the largest}}
+  %first, %past = tile.visits %i = %c0 to %c1 {
+    %zero = arith.constant dense<0> : !W
+    %of_rows = tile.load %numbers[%row] : !N -> tensor<64xi32>
+    %of_columns = tile.load %numbers[%col] : !N -> tensor<32xi32>
+    %mine = tile.broadcast %of_rows axis 1 : tensor<64xi32> -> !C
+    %other = tile.broadcast %of_columns axis 0 : tensor<32xi32> -> !C
+    %mine_wide = arith.extsi %mine : !C to !W
+    %other_wide = arith.extsi %other : !C to !W
+    %sum = arith.addi %mine_wide, %other_wide : !W
+    %some = arith.cmpi sgt, %sum, %zero : !W
+    tile.mask %some : !M
   }
   %count = arith.index_cast %past : index to i32
   tile.store %count, %y[%row] : i32, !tile.view<[M], i32>

@@ -80,26 +80,29 @@
 
 // Two selects of two conditions, arithmetic on tiles, a rank-1 mask that is broadcast, not, and an i32 induction
 // variable. x: 3 (4 j + i) + 5 > 2 n, false everywhere for 12 j + 14 <= 2 n. y: not (4 j + i >= m), true for
-// 4 j + 3 < m.
+// 4 j + 3 < m. As m may be any number, what is computed of it has 64 bits.
 // CHECK-LABEL: tile.kernel @forms
-// CHECK-SAME:    %[[NARG:[a-z0-9]+]]: i32, %[[MARG:[a-z0-9]+]]: i32
+// CHECK-SAME:    %any: i32, %[[MARG:[a-z0-9]+]]: i32
+// CHECK:         %[[NARG:.*]] = arith.andi
 // CHECK:         %[[TWICE:.*]] = arith.addi %[[NARG]], %[[NARG]] : i32
 // CHECK:         %[[T:.*]] = arith.index_cast %[[TWICE]] : i32 to index
 // CHECK:         %[[X:.*]] = arith.addi %[[T]], %c-2
 // CHECK:         arith.floordivsi %[[X]], %c12
-// CHECK:         %[[M:.*]] = arith.index_cast %[[MARG]] : i32 to index
-// CHECK:         arith.floordivsi %[[M]], %c4
+// CHECK:         %[[M:.*]] = arith.extsi %[[MARG]] : i32 to i64
+// CHECK:         arith.floordivsi %[[M]], %c4_i64
 // CHECK:         %[[PAST:.*]] = arith.index_cast %{{.*}} : index to i32
 // CHECK:         scf.for %{{.*}} = %c0_i32 to %[[PAST]] step %c1_i32
 // CHECK-NOT:       arith.select
 // CHECK:         scf.for %{{.*}} = %[[PAST]] to %[[NARG]] step %c1_i32
 // CHECK:           arith.select
 // CHECK:           arith.select
-tile.kernel @forms(%x: !tile.view<[S, 4], f32>, %n: i32, %m: i32) grid(%g = S) schedule #tile.schedule<split = true> {
+tile.kernel @forms(%x: !tile.view<[S, 4], f32>, %any: i32, %m: i32) grid(%g = S) schedule #tile.schedule<split = true> {
   %c0 = arith.constant 0 : index
   %z = arith.constant 0 : i32
   %o = arith.constant 1 : i32
   %four = arith.constant 4 : i32
+  %most = arith.constant 1023 : i32
+  %n = arith.andi %any, %most : i32
   %three = arith.constant dense<3> : tensor<4xi32>
   %five = arith.constant dense<5> : tensor<4xi32>
   %all = arith.constant dense<true> : tensor<4x4xi1>
@@ -147,13 +150,15 @@ tile.kernel @forms(%x: !tile.view<[S, 4], f32>, %n: i32, %m: i32) grid(%g = S) s
 // CHECK:           arith.cmpi sle
 // CHECK:           arith.cmpi slt
 // CHECK:           arith.select
-tile.kernel @three(%x: !tile.view<[S, 8], f32>, %left: i32, %right: i32, %end: index) grid(%g = S ceildiv 8) schedule #tile.schedule<split = true> {
+tile.kernel @three(%x: !tile.view<[S, 8], f32>, %before: index, %after: index, %end: index) grid(%g = S ceildiv 8) schedule #tile.schedule<split = true> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
   %f0 = arith.constant dense<0.0> : tensor<8x8xf32>
   %row = arith.muli %g, %c8 : index
   %rows = tile.iota %row axis 0 : tensor<8x8xi32>
+  %left = arith.index_cast %before : index to i32
+  %right = arith.index_cast %after : index to i32
   %l = tile.splat %left : i32 -> tensor<8x8xi32>
   %r = tile.splat %right : i32 -> tensor<8x8xi32>
   %s = tile.dim "S"

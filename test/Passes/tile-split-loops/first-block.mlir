@@ -11,13 +11,11 @@
 // CHECK-LABEL: tile.kernel @first
 // CHECK:         %[[ROW:.*]] = arith.muli
 // CHECK:         %[[OF_ROWS:.*]] = tile.reduce_range max %{{.*}} to 64 -> i32 {
-// CHECK:         %[[NOT_MORE:.*]] = arith.minsi %[[OF_ROWS]], %{{.*}} : i32
-// CHECK:         %[[LARGEST:.*]] = arith.maxsi %[[NOT_MORE]], %{{.*}} : i32
 // CHECK:         %[[BEHIND:.*]] = arith.cmpi sge
 // CHECK:         %[[UP_TO:.*]] = arith.cmpi sle
-// CHECK:         %[[BOUND:.*]] = arith.index_cast %[[LARGEST]] : i32 to index
-// CHECK:         %[[EXCESS:.*]] = arith.subi %[[BOUND]], %{{.*}} : index
-// CHECK:         %[[HOLDS:.*]] = arith.cmpi sle, %[[EXCESS]], %c0 : index
+// CHECK:         %[[BOUND:.*]] = arith.extsi %[[OF_ROWS]] : i32 to i64
+// CHECK:         %[[EXCESS:.*]] = arith.subi %[[BOUND]], %{{.*}} : i64
+// CHECK:         %[[HOLDS:.*]] = arith.cmpi sle, %[[EXCESS]], %c0_i64 : i64
 // CHECK:         %[[ALL:.*]] = tile.splat %[[HOLDS]] : i1
 // CHECK:         %[[SEEN:.*]] = arith.ori %[[ALL]], %[[BEHIND]]
 // CHECK:         %[[BOTH:.*]] = arith.andi %[[SEEN]], %[[UP_TO]]

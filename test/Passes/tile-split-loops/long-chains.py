@@ -4,7 +4,7 @@
 # RUN: tessera-opt %t.mlir --tile-choose-schedule --tile-split-loops 2>&1 | FileCheck %s
 
 # CHECK: remark: mask kept in every iteration: it combines too many comparisons
-# CHECK: remark: mask kept in every iteration: a coefficient exceeds 64 bits
+# CHECK: remark: mask kept in every iteration: it compares integers that may have wrapped in 32 bits
 
 LENGTH = 80
 KERNEL = """
