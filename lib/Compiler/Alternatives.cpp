@@ -31,20 +31,29 @@ static void addValues(const source::Parameter &parameter, ArrayRef<source::Defin
 }
 
 FailureOr<std::vector<std::vector<source::Define>>>
-tessera::listAlternatives(ArrayRef<source::Define> given, ReadParameters read) {
-  FailureOr<std::vector<source::Parameter>> parameters = read({});
-  if (failed(parameters))
+tessera::listAlternatives(ArrayRef<source::Define> given, ReadParameters read,
+                          MLIRContext &context) {
+  ParameterResult source = read({});
+  if (source.status != CompileStatus::Success)
     return failure();
   std::vector<std::vector<source::Define>> all(1);
-  for (size_t i = 0; i < parameters->size(); ++i) {
-    if ((*parameters)[i].alternatives.empty())
+  for (auto [i, parameter] : llvm::enumerate(source.table.getParameters())) {
+    if (parameter.alternatives.empty())
       continue;
     std::vector<std::vector<source::Define>> next;
     for (const std::vector<source::Define> &defines : all) {
-      FailureOr<std::vector<source::Parameter>> own = read(defines);
-      if (failed(own))
+      ParameterResult own = read(defines);
+      if (own.status != CompileStatus::Success)
         return failure();
-      addValues((*own)[i], given, defines, next);
+      addValues(own.table.getParameters()[i], given, defines, next);
+      if (next.size() > maxAlternatives) {
+        emitError(toLocation(source.files->locate(parameter.offset), context))
+            << "with the alternatives of '" << parameter.name << "' there are more than "
+            << maxAlternatives
+            << " combinations of values, each a kernel; name fewer, or give some parameters a "
+               "value with -D";
+        return failure();
+      }
     }
     all = std::move(next);
   }

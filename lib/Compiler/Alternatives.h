@@ -9,15 +9,18 @@
 namespace tessera {
 
 /// Gives the parameters of a source their values with definitions, or fails with a diagnostic.
-using ReadParameters = llvm::function_ref<mlir::FailureOr<std::vector<source::Parameter>>(
-    llvm::ArrayRef<source::Define>)>;
+using ReadParameters = llvm::function_ref<ParameterResult(llvm::ArrayRef<source::Define>)>;
+
+/// Most combinations of alternatives that a source may have.
+constexpr size_t maxAlternatives = 64;
 
 /// What makes each further alternative of a source: values of the parameters that have alternatives
 /// and are not among `given`, in every combination. Those of a parameter are read with the values
 /// that the alternative has for the parameters before it. A parameter whose only one is its default
-/// is as one without.
+/// is as one without. Fails with a diagnostic where there are too many.
 mlir::FailureOr<std::vector<std::vector<source::Define>>>
-listAlternatives(llvm::ArrayRef<source::Define> given, ReadParameters read);
+listAlternatives(llvm::ArrayRef<source::Define> given, ReadParameters read,
+                 mlir::MLIRContext &context);
 
 /// The forms of one kernel as one source of several, and the choice among them.
 class Alternatives {

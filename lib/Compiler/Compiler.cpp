@@ -416,17 +416,13 @@ CompileStatus Compilation::readTuned(const CompileOptions &given, OwningOpRef<Mo
 
 /// Puts the alternatives that the source declares beside `form`, where it declares some.
 CompileStatus Compilation::addAlternatives(OwningOpRef<ModuleOp> &form) {
-  auto read = [&](ArrayRef<source::Define> defines) -> FailureOr<std::vector<source::Parameter>> {
+  auto read = [&](ArrayRef<source::Define> defines) {
     std::vector<source::Define> all = options.defines;
     llvm::append_range(all, defines);
-    ParameterResult bound =
-        tessera::readParameters(sourceText, fileName, all, context, options.imports);
-    if (bound.status != CompileStatus::Success)
-      return failure();
-    return bound.table.getParameters().vec();
+    return tessera::readParameters(sourceText, fileName, all, context, options.imports);
   };
   FailureOr<std::vector<std::vector<source::Define>>> further =
-      listAlternatives(options.defines, read);
+      listAlternatives(options.defines, read, context);
   if (failed(further))
     return CompileStatus::SourceError;
   if (further->empty())

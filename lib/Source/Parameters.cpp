@@ -380,6 +380,7 @@ bool ParameterTable::checkAllowed(size_t index, ErrorSink error, DefineErrorSink
     return false;
   }
   parameters.push_back({declaration.name.str(),
+                        declaration.nameOffset,
                         value,
                         std::move(texts),
                         declaration.documentation.str(),

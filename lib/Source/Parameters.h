@@ -56,6 +56,7 @@ struct Declaration {
 /// A parameter with its value.
 struct Parameter {
   std::string name;
+  size_t offset = 0; ///< where it is declared
   Value value = Value::integer(0);
   /// Texts such as "128" and "16..256 step 16"; empty when any value of the kind will do.
   std::vector<std::string> allowed;

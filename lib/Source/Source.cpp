@@ -27,7 +27,7 @@ void tessera::registerSourceDialects(DialectRegistry &registry) {
                   tile::TileDialect>();
 }
 
-static Location toLocation(const Place &place, MLIRContext &context) {
+Location tessera::toLocation(const Place &place, MLIRContext &context) {
   return FileLineColLoc::get(&context, place.file, place.line, place.column);
 }
 

@@ -21,6 +21,8 @@ namespace tessera {
 /// Registers the dialects that a source may use.
 void registerSourceDialects(mlir::DialectRegistry &registry);
 
+mlir::Location toLocation(const source::Place &place, mlir::MLIRContext &context);
+
 /// What reading the declarations of a source gave.
 struct ParameterResult {
   /// Success, UsageError (a definition is wrong) or SourceError (the source is).

@@ -168,6 +168,16 @@ class Alternatives(unittest.TestCase):
         self.assertIn("no schedule of this kernel fits", text)
         self.assertIn("note: of kernel 'scores_BM128'", text)
 
+    def test_too_many(self):
+        """Nine kernels of each of twenty parameters would not end."""
+        many = "".join(f"param A{i} : int = 1 in 1..9 alternatives [2, 3, 4, 5, 6, 7, 8, 9]\n" for i in range(20))
+        source = many + scores()
+        text = self.compile(source, status=3)
+        self.assertIn("source.tile:3:7: error: with the alternatives of 'A2' there are more than 64 combinations of values, each a "
+                      "kernel; name fewer, or give some parameters a value with -D", text)  # fmt: skip
+        given = [f"-DA{i}=1" for i in range(20)]
+        self.assertEqual(len(self.compile(source, *given)["kernels"]), 2)
+
     def test_fit(self):
         """Measured times that follow the model give its numbers."""
         plain = self.compile(scores(), "-DBM=128", "--report=json")
