@@ -1,6 +1,7 @@
 //===- BulkStores.cpp - Which stores bulk copies can make ------------------===//
 
 #include "passes/Analysis/BulkStores.h"
+#include "dialects/Hop/Machine.h"
 #include "dialects/Hop/SharedLayout.h"
 #include "passes/Analysis/IndexFacts.h"
 
@@ -30,4 +31,19 @@ std::optional<std::string> tessera::whyNoBulkStore(tile::StoreOp store, RankedTe
     return std::nullopt;
   }
   return text;
+}
+
+bool tessera::writesWholeUnits(tile::StoreOp store) {
+  auto view = cast<tile::ViewType>(store.getView().getType());
+  int64_t last = view.getRank() - 1, columns = view.getStaticDim(last),
+          unit = hopper::bulkUnit / view.getElementBytes();
+  if (columns != ShapedType::kDynamic)
+    return columns % unit == 0;
+  std::optional<ArrayAttr> requirements =
+      store->getParentOfType<tile::KernelOp>().getRequirements();
+  return requirements && llvm::any_of(*requirements, [&](Attribute requirement) {
+           auto divides = dyn_cast<tile::DividesAttr>(requirement);
+           return divides && divides.getDividend().getValue() == view.getDimName(last) &&
+                  divides.getFactor() % unit == 0;
+         });
 }

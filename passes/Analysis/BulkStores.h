@@ -17,6 +17,10 @@ bool leavesInBulk(mlir::Type stored);
 /// `whole`; nothing when one can. Completes a sentence about the store.
 std::optional<std::string> whyNoBulkStore(tile::StoreOp store, mlir::RankedTensorType whole);
 
+/// Whether the rows of the view of `store` are known to end where bulk copies do, which write whole
+/// units: a launch with other rows is refused.
+bool writesWholeUnits(tile::StoreOp store);
+
 } // namespace tessera
 
 #endif // TESSERA_PASSES_ANALYSIS_BULKSTORES_H

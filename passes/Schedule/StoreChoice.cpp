@@ -13,8 +13,8 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::tile;
 
-/// Whether the kernel adds tiles to memory, which takes long, and a role that does it in bulk fits
-/// beside two slots of each loaded tile.
+/// Whether the kernel adds tiles to memory, which takes long, and a role that does it in bulk takes
+/// all that a launch may have, and fits beside two slots of each loaded tile.
 bool ScheduleSearch::writerPays(const ScheduleFields &fields) const {
   ScheduleFields withWriter = fields;
   withWriter.store = StoreKind::writer;
@@ -24,8 +24,9 @@ bool ScheduleSearch::writerPays(const ScheduleFields &fields) const {
   bool fits = use.total() <= hopper::sharedMemoryOfBlock;
   SmallVector<StoredTile> stored = storedTiles(kernel);
   auto isBulk = [](StoredTile &tile) {
-    return llvm::none_of(tile.stores,
-                         [&](StoreOp store) { return whyNoBulkStore(store, tile.type); });
+    return llvm::all_of(tile.stores, [&](StoreOp store) {
+      return !whyNoBulkStore(store, tile.type) && writesWholeUnits(store);
+    });
   };
   bool adds = llvm::any_of(stored, [](StoredTile &tile) { return tile.stores.front().getAdd(); });
   // Of a partial sum each warpgroup has a tile of its own.
@@ -69,11 +70,16 @@ std::optional<std::string> ScheduleSearch::rejectStaging(const Candidate &candid
 }
 
 /// How the sums of a reducer leave. A thread waits for tickets longer than it copies, and a writer
-/// waits while the reducer goes on.
+/// waits while the reducer goes on. Only an order that is asked for makes a launch refuse rows that
+/// bulk copies do not take.
 StoreKind ScheduleSearch::chooseStoreOfSums(const ScheduleFields &fields) const {
   if (sums.empty() || !sumsLeaveInBulk())
     return StoreKind::direct;
-  return ordersSums(fields) ? StoreKind::writer : StoreKind::tma;
+  if (ordersSums(fields))
+    return StoreKind::writer;
+  bool areWhole =
+      llvm::all_of(sums, [](const ApartSum &sum) { return writesWholeUnits(sum.store); });
+  return areWhole ? StoreKind::tma : StoreKind::direct;
 }
 
 /// Why the sums of `candidate` cannot have the order that is asked for.
