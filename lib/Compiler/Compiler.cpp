@@ -14,6 +14,8 @@
 #include "lib/Compiler/Tuned.h"
 #include "lib/Source/Diagnostics.h"
 #include "lib/Source/Source.h"
+#include "lib/Support/Files.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Hop/HopPasses.h"
@@ -145,6 +147,19 @@ CompileStatus Compilation::selectKernel(ModuleOp form) {
   return CompileStatus::UsageError;
 }
 
+/// Refuses constants that no pass lowers, while they have their places: those that folding has
+/// moved have none.
+static LogicalResult checkConstants(ModuleOp form) {
+  WalkResult walk = form.walk([](arith::ConstantOp constant) {
+    auto elements = dyn_cast<DenseElementsAttr>(constant.getValue());
+    if (!elements || elements.isSplat())
+      return WalkResult::advance();
+    constant.emitError("is a constant tile of different elements; build it from tile.iota");
+    return WalkResult::interrupt();
+  });
+  return failure(walk.wasInterrupted());
+}
+
 /// Reads the source: the kernels that are asked for, with the fields that are asked for, cleaned
 /// up.
 CompileStatus Compilation::read(ArrayRef<source::Define> defines, OwningOpRef<ModuleOp> &form) {
@@ -157,6 +172,8 @@ CompileStatus Compilation::read(ArrayRef<source::Define> defines, OwningOpRef<Mo
   if (CompileStatus status = selectKernel(*form); status != CompileStatus::Success)
     return status;
   scope.stop();
+  if (failed(checkConstants(*form)))
+    return CompileStatus::SourceError;
   if (failed(overrideSchedules(*form, asked)))
     return CompileStatus::UsageError;
   if (failed(dump.prepare(*form)))

@@ -9,6 +9,9 @@
 using namespace mlir;
 using namespace tessera;
 
+namespace tessera::hopper {
+constexpr int64_t mostParameterBytes = 4096;
+} // namespace tessera::hopper
 static unsigned argumentOf(Value view) { return cast<BlockArgument>(view).getArgNumber(); }
 
 SmallVector<MapDim> TensorMap::dims() const {
@@ -34,6 +37,40 @@ int64_t TensorMap::chunkPosition() const {
   return llvm::find_if(all, [&](MapDim own) { return own.kind == kind; }) - all.begin();
 }
 
+/// The bytes of a parameter, to a multiple of which it is aligned.
+static int64_t bytesOf(hop::KernelOp kernel, const LaunchParameter &parameter) {
+  switch (parameter.kind) {
+  case LaunchParameter::Map:
+    return hopper::tensorMapBytes;
+  case LaunchParameter::Dim:
+    return 4;
+  case LaunchParameter::Scalar: {
+    Type type = kernel.getArgument(parameter.argument).getType();
+    return type.isIndex() ? 8 : type.getIntOrFloatBitWidth() / 8;
+  }
+  default:
+    return 8;
+  }
+}
+
+/// Refuses a kernel that a launch has no room for.
+static LogicalResult checkBytes(hop::KernelOp kernel, ArrayRef<LaunchParameter> parameters) {
+  int64_t total = 0, maps = 0, scalars = 0;
+  for (const LaunchParameter &parameter : parameters) {
+    int64_t bytes = bytesOf(kernel, parameter);
+    total = llvm::alignTo(total, bytes) + bytes;
+    maps += parameter.kind == LaunchParameter::Map ? bytes : 0;
+    scalars += parameter.kind == LaunchParameter::Scalar ? bytes : 0;
+  }
+  if (total <= hopper::mostParameterBytes)
+    return success();
+  return kernel.emitError("takes ")
+         << total << " bytes of launch parameters, and a launch has " << hopper::mostParameterBytes
+         << ": " << maps << " of tensor maps, " << scalars << " of scalars and "
+         << total - maps - scalars
+         << " of addresses, extents and strides; take several numbers as one view";
+}
+
 FailureOr<LaunchParameters> LaunchParameters::get(hop::KernelOp kernel) {
   LaunchParameters result;
   WalkResult walk = kernel.walk([&](Operation *op) { return WalkResult(result.addUses(op)); });
@@ -47,6 +84,8 @@ FailureOr<LaunchParameters> LaunchParameters::get(hop::KernelOp kernel) {
     return std::tie(a.kind, a.argument, a.index, a.name) <
            std::tie(b.kind, b.argument, b.index, b.name);
   });
+  if (failed(checkBytes(kernel, result.parameters)))
+    return failure();
   return result;
 }
 

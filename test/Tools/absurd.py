@@ -33,6 +33,11 @@ def kernel(body, head=HEAD, store=STORE):
     return head + body + store + "}\n"
 
 
+def many_scalars(count):
+    """A kernel with so many arguments."""
+    return kernel(DOT).replace("%s: f32", ", ".join(f"%s{i}: f32" for i in range(count)))
+
+
 def product(rows, columns, depth):
     """A kernel that is one product of whole views."""
     return f"""tile.kernel @k(%x: !tile.view<[M, {depth}], f16>, %y: !tile.view<[{depth}, {columns}], f16>,
@@ -356,6 +361,13 @@ CASES = {
 """),
         "is a constant tile of different elements",
     ),
+    "row constant of different elements": (
+        kernel(DOT.replace("%d", "%f") + """  %w = arith.constant dense<[""" + ", ".join(f"{i}.0" for i in range(128)) + """]> : tensor<128xf32>
+  %wb = tile.broadcast %w axis 1 : tensor<128xf32> -> tensor<128x64xf32>
+  %d = arith.mulf %f, %wb : tensor<128x64xf32>
+"""),
+        "is a constant tile of different elements; build it from tile.iota",
+    ),
     "reduction along rows": (
         kernel(DOT + """  %r = tile.reduce sum %d axis 0 : tensor<128x64xf32> -> tensor<64xf32>
   tile.store %r, %z[%row, %c0] : tensor<64xf32>, !tile.view<[M, 64], f32>
@@ -397,6 +409,10 @@ CASES = {
 """),
         "the address of a load depends on the elements of this tile",
     ),
+    # Launches.
+    "950 scalars": (many_scalars(950), None),
+    "1,100 scalars": (many_scalars(1100), r"takes [0-9]+ bytes of launch parameters, and a launch has 4096: [0-9]+ of tensor maps, "
+                      "4400 of scalars and"),
     # Functions.
     "calls of calls": (nested_functions(100, 0), "with this call of 'f[0-9]+' there are calls nested more than 64 levels deep"),
     "loops of calls": (nested_functions(50, 10), "with this call of 'f2[0-9]' there are regions nested more than 256 levels deep"),
