@@ -6,6 +6,7 @@
 #include "lib/Runtime/Bundle.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
@@ -68,6 +69,8 @@ private:
   /// What a caller passes.
   const Signature &signature;
   StringRef name;
+  /// Of the functions, in the order of the arguments.
+  std::vector<std::string> parameterNames;
   std::vector<NumberedKernel> kernels;
 };
 
@@ -93,7 +96,11 @@ NumberedKernel Writer::number(const KernelInfo &kernel, unsigned number) {
 Writer::Writer(const BundleInfo &bundle, StringRef name)
     : bundle(bundle), sequence(bundle.sequences.empty() ? nullptr : &bundle.sequences.front()),
       choice(bundle.choices.empty() ? nullptr : &bundle.choices.front()),
-      signature(getSignature(bundle)), name(name) {
+      signature(getSignature(bundle)), name(name),
+      parameterNames(nameParameters(
+          llvm::map_to_vector(signature.arguments, [](const ArgumentInfo &argument) -> StringRef {
+            return argument.name;
+          }))) {
   if (choice)
     for (const AlternativeInfo &alternative : choice->alternatives)
       kernels.push_back(number(bundle.kernels[alternative.kernel], kernels.size()));
@@ -125,7 +132,7 @@ static void writeList(llvm::raw_ostream &os, const Range &range, Spell &&spellOn
   os << "}";
 }
 
-static StringRef getScalarType(const ArgumentInfo &argument) {
+static std::string getScalarType(const ArgumentInfo &argument) {
   switch (argument.type->type) {
   case TESSERA_TYPE_SCALAR_I32:
     return "int32_t";
@@ -136,22 +143,13 @@ static StringRef getScalarType(const ArgumentInfo &argument) {
   }
 }
 
-/// Names of arguments that C or C++ reserves, or that the function needs itself, get an underscore.
-static std::string getParameterName(const ArgumentInfo &argument) {
-  static constexpr StringRef kTaken[] = {"NULL",           "alternative", "device",
-                                         "error",          "error_size",  "launch",
-                                         "launchSequence", "stream",      "values"};
-  bool isTaken = isReservedWord(argument.name) || llvm::is_contained(kTaken, argument.name);
-  return argument.name + (isTaken ? "_" : "");
-}
-
 //===----------------------------------------------------------------------===//
 // Header
 //===----------------------------------------------------------------------===//
 
 void Writer::describe(llvm::raw_ostream &os) {
-  for (const ArgumentInfo &argument : signature.arguments) {
-    os << " *   " << getParameterName(argument) << ": ";
+  for (const auto &[argument, given] : llvm::zip_equal(signature.arguments, parameterNames)) {
+    os << " *   " << given << ": ";
     if (!argument.isView) {
       os << argument.type->name << "\n";
       continue;
@@ -173,11 +171,9 @@ void Writer::describe(llvm::raw_ostream &os) {
 void Writer::writeSignature(llvm::raw_ostream &os, bool isForced) {
   os << "int " << name << (isForced ? "_alternative(int alternative, " : "(")
      << "int device, void *stream";
-  for (const ArgumentInfo &argument : signature.arguments)
-    if (argument.isView)
-      os << ", const tessera_tensor *" << getParameterName(argument);
-    else
-      os << ", " << getScalarType(argument) << " " << getParameterName(argument);
+  for (const auto &[argument, given] : llvm::zip_equal(signature.arguments, parameterNames))
+    os << ", " << (argument.isView ? "const tessera_tensor *" : getScalarType(argument) + " ")
+       << given;
   os << ", char *error, size_t error_size)";
 }
 
@@ -480,7 +476,7 @@ void Writer::writeAlternatives(llvm::raw_ostream &os) {
 void Writer::writeValues(llvm::raw_ostream &os) {
   os << " {\n  Value values[" << signature.arguments.size() << "];\n";
   for (auto [i, argument] : llvm::enumerate(signature.arguments)) {
-    std::string given = getParameterName(argument);
+    const std::string &given = parameterNames[i];
     os << "  values[" << i << "].view = " << (argument.isView ? given : "NULL") << ";\n  values["
        << i << "].scalar = " << (argument.isView ? "NULL" : "&" + given) << ";\n";
   }

@@ -1,4 +1,4 @@
-//===- Names.cpp - Names of functions that generated C defines ------------===//
+//===- Names.cpp - Names in generated C -----------------------------------===//
 
 #include "lib/CSource/Names.h"
 #include "llvm/ADT/SmallVector.h"
@@ -14,8 +14,17 @@ static llvm::Error refuse(StringRef name, const llvm::Twine &reason) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), "'" + name + "' " + reason);
 }
 
-bool tessera::isReservedWord(StringRef name) {
-  static constexpr llvm::StringLiteral text =
+static llvm::StringSet<> splitWords(StringRef text) {
+  llvm::SmallVector<StringRef> list;
+  text.split(list, ' ');
+  llvm::StringSet<> words;
+  words.insert_range(list);
+  return words;
+}
+
+/// Whether a name is a word of C11 or of C++20.
+static bool isReservedWord(StringRef name) {
+  static const llvm::StringSet<> words = splitWords(
       "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t "
       "char32_t char8_t class co_await co_return co_yield compl concept const const_cast "
       "consteval constexpr constinit continue decltype default delete do double "
@@ -24,14 +33,7 @@ bool tessera::isReservedWord(StringRef name) {
       "protected public register reinterpret_cast requires restrict return short signed "
       "sizeof static static_assert static_cast struct switch template this thread_local "
       "throw true try typedef typeid typename union unsigned using virtual void volatile "
-      "wchar_t while xor xor_eq";
-  static const llvm::StringSet<> words = [] {
-    llvm::SmallVector<StringRef> list;
-    text.split(list, ' ');
-    llvm::StringSet<> all;
-    all.insert_range(list);
-    return all;
-  }();
+      "wchar_t while xor xor_eq");
   return words.contains(name);
 }
 
@@ -43,6 +45,33 @@ static bool isInLibrary(StringRef name) {
 }
 
 static bool isWordCharacter(char c) { return llvm::isAlnum(c) || c == '_'; }
+
+/// Whether a parameter of that name would hide what a launching function needs, or be replaced by
+/// the preprocessor. Names of macros have capitals or are reserved, but for these few.
+static bool isTaken(StringRef name) {
+  static const llvm::StringSet<> words =
+      splitWords("alternative call device error error_size fail kernels launch sequence stream "
+                 "values int32_t int64_t size_t tessera_tensor "
+                 "errno i386 linux math_errhandling stderr stdin stdout unix");
+  bool isReserved = name.starts_with("_") || name.contains("__") || isReservedWord(name);
+  return isReserved || words.contains(name) || llvm::any_of(name, llvm::isUpper);
+}
+
+std::vector<std::string> tessera::nameParameters(llvm::ArrayRef<StringRef> names) {
+  llvm::StringSet<> given;
+  std::vector<std::string> result;
+  for (StringRef name : names) {
+    std::string word;
+    llvm::transform(name, std::back_inserter(word),
+                    [](char c) { return isWordCharacter(c) ? c : '_'; });
+    if (isTaken(word))
+      word += '_';
+    while (!given.insert(word).second)
+      word += '_';
+    result.push_back(word);
+  }
+  return result;
+}
 
 llvm::Error tessera::checkFunctionName(StringRef name) {
   constexpr StringRef hint = "give -o a name of letters, digits and underscores, with .c";

@@ -7,6 +7,7 @@ import ctypes
 import gc
 import json
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -394,30 +395,42 @@ class CSource(unittest.TestCase):
                 view[2][:3] = [1 << 22, 1 << 16, 512]
             self.assertIn(text, kernel.launch_c() or "launched")
 
-    def test_reserved_names(self):
-        """Words of C, of C++, which reads the header, and of the function itself."""
-        views = ("int", "class", "launch", "stream", "NULL")
-        arguments = ", ".join(f"%{name}: !tile.view<[M], f32>" for name in views)
-        loads = "\n".join(
-            f"%t{i} = tile.load %{name}[%at] : !tile.view<[M], f32> -> tensor<512xf32>" for i, name in enumerate(views[1:])
-        )
-        stem = os.path.join(DIRECTORY, "reserved")
+    def write_names(self, names, alternatives=False):
+        """The C of a kernel whose arguments have these names."""
+        stem = os.path.join(DIRECTORY, "names")
+        arguments = "".join(f", %{name}: f32" for name in names)
         with open(stem + ".tile", "w") as file:
             file.write(
-                f"""tile.kernel @k({arguments}) grid(%m = M ceildiv 512) {{
-  %c512 = arith.constant 512 : index
-  %at = arith.muli %m, %c512 : index
-  {loads}
-  %a = arith.addf %t0, %t1 : tensor<512xf32>
-  %b = arith.addf %t2, %t3 : tensor<512xf32>
-  %sum = arith.addf %a, %b : tensor<512xf32>
-  tile.store %sum, %int[%at] : tensor<512xf32>, !tile.view<[M], f32>
+                f"""param BM : int = 512 {"alternatives [512, 1024]" if alternatives else ""}
+tile.kernel @k(%int: !tile.view<[while], f32>{arguments}) grid(%own.m = while ceildiv $BM) {{
+  %own.rows = arith.constant $BM : index
+  %own.at = arith.muli %own.m, %own.rows : index
+  %own.t = tile.load %int[%own.at] : !tile.view<[while], f32> -> tensor<$BMxf32>
+  %own.s = tile.splat %{names[-1]} : f32 -> tensor<$BMxf32>
+  %own.sum = arith.addf %own.t, %own.s : tensor<$BMxf32>
+  tile.store %own.sum, %int[%own.at] : tensor<$BMxf32>, !tile.view<[while], f32>
 }}
 """
             )
-        subprocess.run(["tessera", "compile", stem + ".tile", "--ptx", "--emit", "c", "-o", stem + ".c"], check=True)
+        command = ["tessera", "compile", stem + ".tile", "--ptx", "--emit", "c", "-o", stem + ".c"]
+        subprocess.run(command + ["--alternatives"] * alternatives, check=True)
         for path, language in ((stem + ".c", "c"), (stem + ".h", "c++")):
             subprocess.run([CC, "-x", language, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", path], check=True)
+        return stem + ".c"
+
+    def test_names(self):
+        """Whatever a source calls its arguments, C takes it: each word of the file and each macro that it sees, words of C++,
+        characters that C has not, and several names that would be one."""
+        odd = ["a.b", "a-b", "a$b", "a_b", "a_b_", "_9", "class", "co_yield", "main", "__x", "_Q"]
+        for alternatives in (False, True):
+            path = self.write_names(odd, alternatives)
+            with open(path) as file:
+                words = set(re.findall(r"[A-Za-z_]\w*", file.read()))
+            macros = subprocess.run([CC, "-dM", "-E", path], capture_output=True, text=True, check=True).stdout
+            words |= {line.split()[1].split("(")[0] for line in macros.splitlines()}
+            names = sorted(words - {"int"})
+            for first in range(0, len(names), 900):  # a launch has room for 1000 scalars
+                self.write_names(names[first : first + 900], alternatives)
 
     def test_what_is_not_written(self):
         with open(os.path.join(DIRECTORY, "two.tile"), "w") as file:
