@@ -4,8 +4,7 @@
 
 #include "lib/Runtime/Error.h"
 #include "lib/Runtime/Launch.h"
-
-#include "llvm/Support/MemoryBuffer.h"
+#include "lib/Support/Files.h"
 
 #include <limits>
 #include <string>
@@ -58,7 +57,9 @@ tessera_runtime_status tessera_bundle_load(const void *data, size_t size, tesser
 }
 
 tessera_runtime_status tessera_bundle_load_file(const char *path, tessera_bundle **bundle) {
-  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!path)
+    return report(makeError(TESSERA_RUNTIME_INVALID_BUNDLE, "the path of the bundle is null"));
+  auto buffer = tessera::readInput(path);
   if (!buffer)
     return report(makeError(TESSERA_RUNTIME_INVALID_BUNDLE, "cannot read the bundle '{0}': {1}",
                             path, buffer.getError().message()));

@@ -21,7 +21,6 @@
 #include "passes/Hop/HopPasses.h"
 #include "passes/Schedule/ScheduleChoice.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -525,7 +524,7 @@ CompileResult compile(const std::string &source, const std::string &fileName,
 
 CompileResult compileFile(const std::string &path, const CompileOptions &options,
                           const DiagnosticHandler &handler) {
-  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path, /*IsText=*/true);
+  auto buffer = readInputOrStdin(path);
   if (buffer)
     return compile((*buffer)->getBuffer().str(), path == "-" ? "<stdin>" : path, options, handler);
   if (handler) {

@@ -2,11 +2,9 @@
 
 #include "lib/Database/Json.h"
 #include "lib/Support/Fail.h"
+#include "lib/Support/Files.h"
 #include "lib/Support/Json.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/raw_ostream.h"
 
 using namespace tessera;
 using llvm::Error;
@@ -32,18 +30,12 @@ Expected<json::Value> tessera::tuning::parseHeader(StringRef text, StringRef wha
 }
 
 Expected<std::string> tessera::tuning::readFile(StringRef path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path);
+  auto buffer = readInput(path);
   if (!buffer)
     return fail("cannot read '" + path + "': " + buffer.getError().message());
   return (*buffer)->getBuffer().str();
 }
 
 Error tessera::tuning::writeFile(StringRef path, StringRef text) {
-  Error error = llvm::writeToOutput(path, [&](llvm::raw_ostream &os) -> Error {
-    os << text;
-    return Error::success();
-  });
-  if (!error)
-    return error;
-  return fail("cannot write '" + path + "': " + toString(std::move(error)));
+  return replaceOutput(path, text);
 }

@@ -1,13 +1,11 @@
 //===- Npy.cpp - NumPy's .npy files ---------------------------------------===//
 
 #include "lib/Support/Npy.h"
+#include "lib/Support/Files.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Endian.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/raw_ostream.h"
 #include <cmath>
 #include <optional>
 
@@ -199,8 +197,7 @@ Expected<HostTensor> parseNpy(StringRef bytes, StringRef name) {
 }
 
 Expected<HostTensor> readNpy(StringRef path) {
-  ErrorOr<std::unique_ptr<MemoryBuffer>> buffer =
-      MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = readInput(path);
   if (!buffer)
     return createStringError(buffer.getError(),
                              path + ": cannot be read: " + buffer.getError().message());
@@ -221,21 +218,12 @@ Error writeNpy(StringRef path, const HostTensor &tensor, const ElementType &type
   tensor.forEach([&](int64_t linear, int64_t offset) {
     encodeElement(written, tensor.data[offset], data.data() + linear * written.bytes);
   });
-  std::error_code code;
-  raw_fd_ostream os(path, code);
-  if (code)
-    return createStringError(code, path + ": cannot be written: " + code.message());
   char size[2];
   endian::write16le(size, header.size());
-  os << magic << '\1' << '\0' << StringRef(size, 2) << header;
-  os.write(data.data(), data.size());
-  os.close();
-  if (os.has_error()) {
-    code = os.error();
-    os.clear_error();
-    return createStringError(code, path + ": cannot be written: " + code.message());
-  }
-  return Error::success();
+  return writeOutput(path, [&](raw_ostream &os) {
+    os << magic << '\1' << '\0' << StringRef(size, 2) << header;
+    os.write(data.data(), data.size());
+  });
 }
 
 } // namespace tessera

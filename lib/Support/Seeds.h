@@ -13,6 +13,9 @@
 
 namespace tessera {
 
+/// Host threads that a run may be given: beyond any machine, and below what a user may start.
+constexpr unsigned mostHostThreads = 1024;
+
 /// What is wrong with the text of a seed, for option parsers that would take a number with a sign
 /// modulo 2^64; empty when nothing is.
 inline std::string validateSeed(const std::string &text) {

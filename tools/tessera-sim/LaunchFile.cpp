@@ -6,14 +6,14 @@
 #include "LaunchFile.h"
 #include "Element.h"
 #include "Npy.h"
+#include "lib/Support/Files.h"
 #include "lib/Support/Json.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/raw_ostream.h"
 #include <cmath>
 
 using namespace tessera::sim;
@@ -434,7 +434,7 @@ Error Loader::load(const json::Object &root) {
 
 Expected<std::unique_ptr<LaunchFile>> tessera::sim::loadLaunchFile(const Module &module,
                                                                    StringRef path) {
-  auto text = llvm::MemoryBuffer::getFile(path);
+  auto text = tessera::readInput(path);
   if (!text)
     return bad(path + ": " + text.getError().message());
   return parseLaunchFile(module, (*text)->getBuffer(), llvm::sys::path::parent_path(path));
@@ -454,15 +454,10 @@ tessera::sim::parseLaunchFile(const Module &module, StringRef text, StringRef di
   return file;
 }
 
-static Error writeOutput(const FileBuffer &b, llvm::ArrayRef<uint8_t> data) {
+static Error writeResult(const FileBuffer &b, llvm::ArrayRef<uint8_t> data) {
   if (StringRef(b.output).ends_with(".npy"))
     return writeNpy(b.output, findElementType(b.type).npy, b.shape, data);
-  std::error_code ec;
-  llvm::raw_fd_ostream os(b.output, ec);
-  if (ec)
-    return bad(b.output + ": " + ec.message());
-  os.write(reinterpret_cast<const char *>(data.data()), data.size());
-  return Error::success();
+  return tessera::writeOutput(b.output, llvm::toStringRef(data));
 }
 
 static Expected<std::vector<uint8_t>> readExpected(const FileBuffer &b) {
@@ -516,7 +511,7 @@ Expected<std::vector<std::string>> tessera::sim::finishLaunchFile(const LaunchFi
     const GlobalMemory::Buffer &buffer = *file.memory.find(b.address, b.bytes);
     llvm::ArrayRef<uint8_t> data(buffer.data, buffer.size);
     if (!b.output.empty() && write)
-      if (Error e = writeOutput(b, data))
+      if (Error e = writeResult(b, data))
         return e;
     if (b.expect.empty())
       continue;

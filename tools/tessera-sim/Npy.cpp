@@ -1,8 +1,7 @@
 //===- Npy.cpp - NumPy's array files --------------------------------------===//
 #include "Npy.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/raw_ostream.h"
+#include "lib/Support/Files.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace tessera::sim;
 using llvm::Error;
@@ -21,7 +20,7 @@ static StringRef valueOf(StringRef header, StringRef key) {
 }
 
 llvm::Expected<NpyArray> tessera::sim::readNpy(StringRef path) {
-  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  auto file = tessera::readInput(path);
   if (!file)
     return bad(path, file.getError().message().c_str());
   return parseNpy((*file)->getBuffer(), path);
@@ -71,10 +70,6 @@ llvm::Expected<NpyArray> tessera::sim::parseNpy(StringRef bytes, StringRef path)
 
 Error tessera::sim::writeNpy(StringRef path, StringRef descr, llvm::ArrayRef<uint64_t> shape,
                              llvm::ArrayRef<uint8_t> data) {
-  std::error_code ec;
-  llvm::raw_fd_ostream os(path, ec);
-  if (ec)
-    return bad(path, ec.message().c_str());
   std::string header = ("{'descr': '" + llvm::Twine(descr.ends_with("1") ? "|" : "<") + descr +
                         "', 'fortran_order': False, 'shape': (")
                            .str();
@@ -83,8 +78,8 @@ Error tessera::sim::writeNpy(StringRef path, StringRef descr, llvm::ArrayRef<uin
   header += "), }";
   header.append((64 - (10 + header.size() + 1) % 64) % 64, ' ');
   header += '\n';
-  os << "\x93NUMPY" << '\1' << '\0' << char(header.size() & 255) << char(header.size() >> 8)
-     << header;
-  os.write(reinterpret_cast<const char *>(data.data()), data.size());
-  return Error::success();
+  return tessera::writeOutput(path, [&](llvm::raw_ostream &os) {
+    os << "\x93NUMPY" << '\1' << '\0' << char(header.size() & 255) << char(header.size() >> 8)
+       << header << llvm::toStringRef(data);
+  });
 }

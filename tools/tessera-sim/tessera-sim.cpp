@@ -1,10 +1,9 @@
 //===- tessera-sim.cpp - Runs a PTX module on the simulator ---------------===//
 #include "LaunchFile.h"
+#include "lib/Support/Files.h"
 #include "lib/Support/Seeds.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/raw_ostream.h"
 #include <CLI/CLI.hpp>
 #include <optional>
 #include <thread>
@@ -115,9 +114,10 @@ int explore(const Arguments &a, const Module &module) {
 }
 
 int execute(const Arguments &a) {
-  auto text = llvm::MemoryBuffer::getFile(a.ptx);
+  auto text = tessera::readInput(a.ptx);
   if (!text)
-    return fail(llvm::createStringError(text.getError(), "%s: cannot be read", a.ptx.c_str()));
+    return fail(llvm::createStringError(text.getError(), "%s: cannot be read: %s", a.ptx.c_str(),
+                                        text.getError().message().c_str()));
   auto module = parseModule((*text)->getBuffer(), a.ptx);
   if (!module)
     return fail(module.takeError());
@@ -144,7 +144,8 @@ int main(int argc, char **argv) {
   app.add_option("--seed", a.seed, "first seed")->check(tessera::validateSeed);
   app.add_option("--seeds", a.seeds, "number of seeds to explore")->check(CLI::Range(1, 1 << 30));
   app.add_option("--threads", a.threads,
-                 "host threads; 0: all cores. One a seed; a single seed has as many as are given");
+                 "host threads; 0: all cores. One a seed; a single seed has as many as are given")
+      ->check(CLI::Range(0u, tessera::mostHostThreads));
   app.add_option("--max-diagnostics", a.maxDiagnostics, "distinct diagnostics to print")
       ->check(CLI::Range(1, 1 << 30));
   app.add_option("--max-instructions", a.limit, "stop after so many warp instructions")
@@ -158,10 +159,15 @@ int main(int argc, char **argv) {
   app.add_flag("--ordered-sums", a.orderedSums,
                "report bulk reductions of one element that nothing orders");
   app.add_flag("--parse-only", a.parseOnly, "only parse, and list the kernels");
-  CLI11_PARSE(app, argc, argv);
-  if (a.launch.empty() && !a.parseOnly) {
-    llvm::errs() << "tessera-sim: error: --launch is required\n";
-    return 2;
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? 0 : 2;
   }
-  return execute(a);
+  int code = 2;
+  if (a.launch.empty() && !a.parseOnly)
+    llvm::errs() << "tessera-sim: error: --launch is required\n";
+  else
+    code = execute(a);
+  return tessera::flushStandardStreams() && code == 0 ? 2 : code;
 }

@@ -40,7 +40,7 @@ public:
 
 private:
   int addCase(const Assignments &shape, uint64_t seed);
-  bool checkCase(SimRunner &runner, DataCase &data, StringRef schedule);
+  RunOutcome checkCase(SimRunner &runner, DataCase &data, StringRef schedule);
   bool checkScheduled(const Schedules &chosen, StringRef schedule);
 
   const CheckOptions &options;
@@ -83,26 +83,31 @@ int KernelCheck::prepare() {
   return ExitSuccess;
 }
 
-/// Stops at the first seed of events that fails.
-bool KernelCheck::checkCase(SimRunner &runner, DataCase &data, StringRef schedule) {
+/// Stops at the first seed of events that does not run, or gives something else.
+RunOutcome KernelCheck::checkCase(SimRunner &runner, DataCase &data, StringRef schedule) {
   const SimOptions &sim = options.base.sim;
   ++numCombinations;
   uint64_t instructions = 0;
   std::string failure;
+  RunOutcome outcome = RunOutcome::Ran;
   runner.setSeeds(sim.seed, sim.seeds);
   for (uint64_t i = 0; i < sim.seeds && failure.empty(); ++i) {
     RunArguments results = data.arguments->cloneForRun();
     std::string comparison;
     llvm::raw_string_ostream os(comparison);
-    if (failed(runner.run(source.getKernel(), results.getValues()))) {
-      failure = runner.getReport().diagnostics.empty() ? "an error" : "a hazard";
+    outcome = runner.run(source.getKernel(), results.getValues());
+    if (outcome == RunOutcome::Refused) {
+      failure = "REFUSED, it was not launched";
+    } else if (outcome == RunOutcome::Failed) {
+      failure = "FAILED, a hazard";
     } else if (!data.reference->check(runner.getSchedules(source.getKernel().getContext()), results,
                                       os)) {
       llvm::errs() << comparison;
-      failure = "wrong results";
+      failure = "FAILED, wrong results";
+      outcome = RunOutcome::Failed;
     }
     instructions += runner.getReport().warpInstructions;
-    if (!failure.empty())
+    if (outcome == RunOutcome::Failed)
       failure += " with --sim-seed " + std::to_string(sim.seed + i);
   }
   numInstructions += instructions;
@@ -112,8 +117,8 @@ bool KernelCheck::checkCase(SimRunner &runner, DataCase &data, StringRef schedul
     llvm::outs() << "ok, " << sim.seeds << " seeds of events, " << instructions
                  << " warp instructions\n";
   else
-    llvm::outs() << "FAILED, " << failure << "\n";
-  return failure.empty();
+    llvm::outs() << failure << "\n";
+  return outcome;
 }
 
 /// Interprets the form of the kernel that the simulated one was made of.
@@ -130,7 +135,7 @@ bool KernelCheck::checkScheduled(const Schedules &chosen, StringRef schedule) {
     RunArguments results = data.arguments->cloneForRun();
     std::string comparison;
     llvm::raw_string_ostream os(comparison);
-    if (succeeded(InterpreterRunner(Precision::Kernel).run(kernel, results.getValues())) &&
+    if (InterpreterRunner(Precision::Kernel).run(kernel, results.getValues()) == RunOutcome::Ran &&
         data.reference->check(chosen, results, os))
       continue;
     llvm::errs() << comparison;
@@ -155,12 +160,17 @@ int KernelCheck::checkSchedule(const std::string &schedule) {
                         source.getHandler(), status);
   if (!runner)
     return static_cast<int>(status);
-  bool holds = true;
+  bool holds = true, isRefused = false;
   if (options.scheduled)
     holds = checkScheduled(runner->getSchedules(source.getKernel().getContext()), schedule);
-  for (DataCase &data : cases)
-    holds &= checkCase(*runner, data, schedule);
-  return holds ? ExitSuccess : ExitFailed;
+  for (DataCase &data : cases) {
+    RunOutcome outcome = checkCase(*runner, data, schedule);
+    holds &= outcome != RunOutcome::Failed;
+    isRefused |= outcome == RunOutcome::Refused;
+  }
+  if (!holds)
+    return ExitFailed;
+  return isRefused ? ExitUsage : ExitSuccess;
 }
 
 void KernelCheck::summarize() {

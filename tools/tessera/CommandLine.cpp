@@ -1,6 +1,7 @@
 //===- CommandLine.cpp - The tessera command line -------------------------===//
 
 #include "tools/tessera/CommandLine.h"
+#include "lib/Support/Files.h"
 #include "tools/tessera/Commands.h"
 #include "tools/tessera/KernelSource.h"
 #include "llvm/ADT/STLExtras.h"
@@ -57,7 +58,7 @@ static int refuseSubcommand(const CLI::App &app, llvm::StringRef name) {
       llvm::join(llvm::map_range(all, [](auto *one) { return one->get_name(); }), ", "));
 }
 
-int tessera::runCommandLine(int argc, char **argv) {
+static int runSubcommand(int argc, char **argv) {
   // An error that LLVM deems fatal then becomes one with a source location.
   llvm::CrashRecoveryContext::Enable();
   CLI::App app("Tessera compiles kernels written at tile level to Hopper machine code.", "tessera");
@@ -82,4 +83,9 @@ int tessera::runCommandLine(int argc, char **argv) {
     return app.exit(error) == 0 ? ExitSuccess : ExitUsage;
   }
   return ExitSuccess;
+}
+
+int tessera::runCommandLine(int argc, char **argv) {
+  int code = runSubcommand(argc, argv);
+  return flushStandardStreams() && code == ExitSuccess ? ExitUsage : code;
 }

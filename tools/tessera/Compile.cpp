@@ -1,6 +1,7 @@
 //===- Compile.cpp - tessera compile --------------------------------------===//
 
 #include "lib/CSource/CSource.h"
+#include "lib/Support/Files.h"
 #include "lib/Support/Json.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/MLIRContext.h"
@@ -15,7 +16,6 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/raw_ostream.h"
 #include <CLI/CLI.hpp>
 
@@ -43,16 +43,9 @@ static EmitKind parseEmitKind(StringRef text) {
       .Default(EmitKind::Bundle);
 }
 
-static bool writeOutput(StringRef path, StringRef text) {
-  std::error_code error;
-  ToolOutputFile file(path, error, sys::fs::OF_None);
-  if (error) {
-    errs() << "tessera: cannot write '" << path << "': " << error.message() << "\n";
-    return false;
-  }
-  file.os() << text;
-  file.keep();
-  return true;
+static bool write(StringRef path, StringRef text) {
+  Error error = writeOutput(path, text);
+  return !error || !reportFailure(toString(std::move(error)));
 }
 
 /// Writes the bundle that was compiled as C: `output`, which ends in .c, and the header beside it.
@@ -68,7 +61,7 @@ static int writeC(StringRef output, StringRef bundle) {
     errs() << "tessera: --emit c: " << toString(written.takeError()) << "\n";
     return ExitUsage;
   }
-  bool isWritten = writeOutput(output, written->source) && writeOutput(header, written->header);
+  bool isWritten = write(output, written->source) && write(header, written->header);
   return isWritten ? ExitSuccess : ExitUsage;
 }
 
@@ -235,10 +228,10 @@ static int runCompile(CompileCommand &command) {
   if (command.emit == "c") {
     if (int status = writeC(output, result.output))
       return status;
-  } else if (!writeOutput(output, result.output)) {
+  } else if (!write(output, result.output)) {
     return ExitUsage;
   }
-  if (!command.deps.empty() && !writeOutput(command.deps, describeDependencies(output, result)))
+  if (!command.deps.empty() && !write(command.deps, describeDependencies(output, result)))
     return ExitUsage;
   if (!command.report.empty())
     printReports(result, command.report == "json");

@@ -2,6 +2,7 @@
 
 #include "tools/tessera/CudaRunner.h"
 #include "lib/Runtime/DeviceBuffer.h"
+#include "lib/Runtime/Error.h"
 #include "lib/Runtime/Launch.h"
 #include "lib/Tuning/Measure.h"
 #include "tools/tessera/DeviceArguments.h"
@@ -14,16 +15,27 @@ using llvm::Expected;
 
 static constexpr int firstDevice = 0;
 
+/// Whether a launch was refused for what it was given.
+static bool isOfArguments(const llvm::ErrorInfoBase &error) {
+  if (!error.isA<runtime::RuntimeError>())
+    return false;
+  tessera_runtime_status status = static_cast<const runtime::RuntimeError &>(error).getStatus();
+  return status == TESSERA_RUNTIME_INVALID_ARGUMENT || status == TESSERA_RUNTIME_TYPE_MISMATCH;
+}
+
 namespace {
 class CudaRunner : public DeviceRunner {
 public:
   CudaRunner(const cuda::Driver &driver, std::unique_ptr<runtime::Bundle> bundle)
       : driver(driver), bundle(std::move(bundle)) {}
 
-  LogicalResult run(tile::EntryOpInterface kernel, ArrayRef<KernelArgument> arguments) override {
-    if (Error error = launch(kernel, arguments))
-      return kernel.emitError() << "on the GPU: " << toString(std::move(error));
-    return success();
+  RunOutcome run(tile::EntryOpInterface kernel, ArrayRef<KernelArgument> arguments) override {
+    RunOutcome outcome = RunOutcome::Ran;
+    llvm::handleAllErrors(launch(kernel, arguments), [&](const llvm::ErrorInfoBase &error) {
+      outcome = isOfArguments(error) ? RunOutcome::Refused : RunOutcome::Failed;
+      kernel.emitError() << "on the GPU: " << error.message();
+    });
+    return outcome;
   }
 
   Schedules getSchedules(MLIRContext *context) const override {

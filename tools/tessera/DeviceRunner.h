@@ -13,6 +13,9 @@ namespace tessera {
 /// The schedules of kernels, by name; those of kernels that have none are missing or null.
 using Schedules = std::map<std::string, tile::ScheduleAttr>;
 
+/// How a run ended: as a launch that is refused for its arguments, it says nothing of the kernel.
+enum class RunOutcome { Ran, Failed, Refused };
+
 /// One `--device` of `tessera run`.
 class DeviceRunner {
 public:
@@ -21,8 +24,8 @@ public:
   /// Runs `kernel`, or a sequence, once and waits for it. Tensors of stored views receive the
   /// results; elements of f16, bf16 and f32 views are values of those types. Says why when it
   /// cannot, through the diagnostics of the kernel's context.
-  virtual llvm::LogicalResult run(tile::EntryOpInterface kernel,
-                                  llvm::ArrayRef<KernelArgument> arguments) = 0;
+  virtual RunOutcome run(tile::EntryOpInterface kernel,
+                         llvm::ArrayRef<KernelArgument> arguments) = 0;
 
   /// The schedules that kernels were compiled with; none for what compiles none.
   virtual Schedules getSchedules(mlir::MLIRContext *) const { return {}; }
@@ -44,11 +47,10 @@ class InterpreterRunner : public DeviceRunner {
 public:
   explicit InterpreterRunner(Precision precision) : precision(precision) {}
 
-  llvm::LogicalResult run(tile::EntryOpInterface kernel,
-                          llvm::ArrayRef<KernelArgument> arguments) override {
+  RunOutcome run(tile::EntryOpInterface kernel, llvm::ArrayRef<KernelArgument> arguments) override {
     InterpreterOptions options;
     options.precision = precision;
-    return interpret(kernel, arguments, options);
+    return succeeded(interpret(kernel, arguments, options)) ? RunOutcome::Ran : RunOutcome::Failed;
   }
 
 private:

@@ -1,8 +1,8 @@
 //===- DiagnosticPrinter.cpp - Diagnostics with the line they are about ---===//
 
 #include "tools/tessera/DiagnosticPrinter.h"
+#include "lib/Support/Files.h"
 #include "tools/tessera/Commands.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
@@ -32,7 +32,7 @@ SMLoc DiagnosticPrinter::locate(const Diagnostic &diagnostic) {
     return {};
   auto [entry, isNew] = buffers.try_emplace(diagnostic.file, 0);
   if (isNew)
-    if (ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = MemoryBuffer::getFile(diagnostic.file))
+    if (ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = readInput(diagnostic.file))
       entry->second = sources.AddNewSourceBuffer(std::move(*buffer), SMLoc());
   if (entry->second == 0)
     return {};

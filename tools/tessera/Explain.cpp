@@ -1,11 +1,10 @@
 //===- Explain.cpp - tessera explain --------------------------------------===//
 
 #include "lib/Explain/Explain.h"
+#include "lib/Support/Files.h"
 #include "tools/tessera/Commands.h"
 #include "tools/tessera/DiagnosticPrinter.h"
 #include "tools/tessera/ExplainTimeline.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/raw_ostream.h"
 #include <CLI/CLI.hpp>
 
 using namespace tessera;
@@ -35,7 +34,7 @@ static ExplainedTimeline drawTimeline(const ExplainCommand &command) {
 
 static int runExplain(ExplainCommand &command) {
   command.options.pictures.shape = readExtents(command.shape);
-  auto buffer = llvm::MemoryBuffer::getFile(command.file, /*IsText=*/true);
+  auto buffer = readInput(command.file);
   if (!buffer)
     return reportFailure("cannot read '" + command.file + "': " + buffer.getError().message());
   DiagnosticPrinter printer;
@@ -53,12 +52,8 @@ static int runExplain(ExplainCommand &command) {
     explanation.data["timeline"] = std::move(timeline.data);
   }
   std::string page = explain::writePage(std::move(explanation.data));
-  auto write = [&](llvm::raw_ostream &os) {
-    os << page;
-    return llvm::Error::success();
-  };
-  if (llvm::Error error = llvm::writeToOutput(command.output, write))
-    return reportFailure("cannot write '" + command.output + "': " + toString(std::move(error)));
+  if (llvm::Error error = writeOutput(command.output, page))
+    return reportFailure(toString(std::move(error)));
   return code;
 }
 

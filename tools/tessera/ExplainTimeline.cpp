@@ -43,7 +43,7 @@ static ExplainedTimeline simulate(SimRunner &runner, tile::EntryOpInterface kern
                                   const RunArguments &arguments) {
   runner.setSeeds(/*first=*/0, /*count=*/1);
   runner.setMaxWarpInstructions(kMostWarpInstructions);
-  if (failed(runner.run(kernel, arguments.getValues()))) {
+  if (runner.run(kernel, arguments.getValues()) != RunOutcome::Ran) {
     if (runner.getReport().warpInstructions <= kMostWarpInstructions)
       return fail("the kernel failed on the simulator", ExitFailed);
     return refuse("the kernel takes more than " + llvm::Twine(kMostWarpInstructions) +

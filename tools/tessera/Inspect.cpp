@@ -2,10 +2,10 @@
 
 #include "lib/Inspect/Sass.h"
 #include "lib/Runtime/Bundle.h"
+#include "lib/Support/Files.h"
 #include "lib/Support/Json.h"
 #include "tools/tessera/Commands.h"
 #include "tools/tessera/DiagnosticPrinter.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include <CLI/CLI.hpp>
 #include <set>
@@ -58,8 +58,7 @@ static int loadBundle(const InspectCommand &command, llvm::StringRef text, Code 
 }
 
 static int load(InspectCommand &command, Code &code) {
-  auto buffer = llvm::MemoryBuffer::getFile(command.file, /*IsText=*/false,
-                                            /*RequiresNullTerminator=*/false);
+  auto buffer = readInput(command.file);
   if (!buffer)
     return reportFailure("cannot read '" + command.file + "': " + buffer.getError().message());
   llvm::StringRef text = (*buffer)->getBuffer();
@@ -129,7 +128,7 @@ static int runInspect(InspectCommand &command) {
   if (!command.ncu.empty()) {
     if (functions->size() != 1)
       return reportFailure("--ncu is of one function; give --function NAME");
-    auto buffer = llvm::MemoryBuffer::getFile(command.ncu, /*IsText=*/true);
+    auto buffer = readInput(command.ncu);
     if (!buffer)
       return reportFailure("cannot read '" + command.ncu + "': " + buffer.getError().message());
     auto read = sass::readNcuTable((*buffer)->getBuffer(), functions->front());

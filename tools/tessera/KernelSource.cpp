@@ -3,10 +3,10 @@
 #include "tools/tessera/KernelSource.h"
 #include "dialects/Tile/Entries.h"
 #include "lib/Source/Source.h"
+#include "lib/Support/Files.h"
 #include "mlir/Pass/PassManager.h"
 #include "tools/tessera/Commands.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -41,8 +41,7 @@ static tile::EntryOpInterface selectKernel(ModuleOp module, StringRef name) {
 }
 
 int KernelSource::read(const RunOptions &options) {
-  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer =
-      llvm::MemoryBuffer::getFile(options.file);
+  auto buffer = readInput(options.file);
   if (!buffer)
     return reportFailure("cannot read '" + options.file + "': " + buffer.getError().message());
   text = (*buffer)->getBuffer().str();

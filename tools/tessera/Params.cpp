@@ -2,13 +2,13 @@
 
 #include "dialects/Tile/ScheduleFields.h"
 #include "dialects/Tile/Tile.h"
+#include "lib/Support/Files.h"
 #include "mlir/IR/MLIRContext.h"
 #include "tools/tessera/Commands.h"
 #include "tools/tessera/DiagnosticPrinter.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include <CLI/CLI.hpp>
 
@@ -138,7 +138,7 @@ static int runParams(const ParamsCommand &command) {
     errs() << "tessera: params takes a FILE or --schedule-fields\n";
     return ExitUsage;
   }
-  ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = MemoryBuffer::getFile(command.file);
+  ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = readInput(command.file);
   if (!buffer) {
     errs() << "tessera: cannot read '" << command.file << "': " << buffer.getError().message()
            << "\n";

@@ -79,9 +79,11 @@ static void addSimOptions(CLI::App &command, SimOptions &options) {
   command.add_flag("--move-approximations", options.moveApproximations,
                    "Move the results of approximations (division, exponentials, ...) within the "
                    "error that the PTX ISA documents, for each seed but 0 otherwise");
-  command.add_option("--threads", options.threads,
-                     "Host threads of the simulator (default: all cores, or 1 for kernels whose "
-                     "blocks communicate)");
+  command
+      .add_option("--threads", options.threads,
+                  "Host threads of the simulator (default: all cores, or 1 for kernels whose "
+                  "blocks communicate)")
+      ->check(CLI::Range(0u, mostHostThreads));
 }
 
 static void addRunOptions(CLI::App &command, RunOptions &options) {

@@ -2,6 +2,7 @@
 
 #include "tools/tessera/RunKernel.h"
 #include "dialects/Tile/Entries.h"
+#include "lib/Support/Files.h"
 #include "lib/Support/Npy.h"
 #include "lib/Support/Seeds.h"
 #include "tools/tessera/Commands.h"
@@ -82,10 +83,8 @@ int KernelRun::saveTrace(DeviceRunner &runner) {
   llvm::Expected<timeline::Timeline> timeline = runner.readTimeline();
   if (!timeline)
     return reportFailure("--trace: " + toString(timeline.takeError()));
-  llvm::Error error = llvm::writeToOutput(options.trace, [&](llvm::raw_ostream &os) {
-    os << timeline::toJSON(*timeline) << "\n";
-    return llvm::Error::success();
-  });
+  llvm::Error error = writeOutput(
+      options.trace, [&](llvm::raw_ostream &os) { os << timeline::toJSON(*timeline) << "\n"; });
   return error ? reportFailure("--trace: " + toString(std::move(error))) : ExitSuccess;
 }
 
@@ -114,8 +113,9 @@ void KernelRun::printTiming(const tuning::Timing &timing) {
 
 int KernelRun::run(DeviceRunner &runner, tile::EntryOpInterface executed) {
   RunArguments results = arguments.cloneForRun();
-  if (failed(runner.run(executed, results.getValues())))
-    return ExitFailed;
+  RunOutcome outcome = runner.run(executed, results.getValues());
+  if (outcome != RunOutcome::Ran)
+    return outcome == RunOutcome::Refused ? ExitUsage : ExitFailed;
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
     if (isOutput(kernel, i))
       describe(i, results.getTensor(i));

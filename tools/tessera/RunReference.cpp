@@ -35,8 +35,10 @@ const RunReference::Expected *RunReference::find(const Schedules &schedules) {
   if (auto found = forms.find(key); found != forms.end())
     return &found->second;
   Expected expected{arguments.cloneForRun(), arguments.cloneForRun()};
-  if (failed(InterpreterRunner(Precision::Exact).run(form, expected.exact.getValues())) ||
-      failed(InterpreterRunner(Precision::Kernel).run(form, expected.rounded.getValues())))
+  auto run = [&](Precision precision, RunArguments &arguments) {
+    return InterpreterRunner(precision).run(form, arguments.getValues()) == RunOutcome::Ran;
+  };
+  if (!run(Precision::Exact, expected.exact) || !run(Precision::Kernel, expected.rounded))
     return nullptr;
   return &forms.emplace(std::move(key), std::move(expected)).first->second;
 }

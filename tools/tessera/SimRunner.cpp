@@ -293,6 +293,7 @@ Error SimRunner::executeKernel(unsigned index, ArrayRef<runtime::Argument> argum
   Expected<sim::Report> result = sim::run(module, launch, options);
   if (!result)
     return result.takeError();
+  trial.outcome = RunOutcome::Failed;
   addReport(std::move(*result), trial.report);
   if (!trial.report.ok())
     return makeError("the simulator found a hazard with --sim-seed " +
@@ -376,6 +377,8 @@ Error SimRunner::simulateAhead(tile::EntryOpInterface kernel, ArrayRef<KernelArg
   auto simulate = [this](Trial &trial) {
     if (Error error = execute(trial))
       trial.failure = toString(std::move(error));
+    else
+      trial.outcome = RunOutcome::Ran;
   };
   for (uint64_t i = 1; i < count; ++i)
     threads.emplace_back(simulate, std::ref(ahead[i]));
@@ -385,7 +388,8 @@ Error SimRunner::simulateAhead(tile::EntryOpInterface kernel, ArrayRef<KernelArg
   return Error::success();
 }
 
-Error SimRunner::launch(tile::EntryOpInterface kernel, ArrayRef<KernelArgument> values) {
+Error SimRunner::launch(tile::EntryOpInterface kernel, ArrayRef<KernelArgument> values,
+                        RunOutcome &outcome) {
   report = sim::Report();
   report.seed = simulation.seed;
   if (ahead.empty())
@@ -393,6 +397,7 @@ Error SimRunner::launch(tile::EntryOpInterface kernel, ArrayRef<KernelArgument> 
       return error;
   Trial trial = std::move(ahead.front());
   ahead.pop_front();
+  outcome = trial.outcome;
   report = std::move(trial.report);
   recordings = std::move(trial.recordings);
   if (!report.ok())
@@ -410,8 +415,9 @@ Error SimRunner::launch(tile::EntryOpInterface kernel, ArrayRef<KernelArgument> 
   return Error::success();
 }
 
-LogicalResult SimRunner::run(tile::EntryOpInterface kernel, ArrayRef<KernelArgument> arguments) {
-  if (Error error = launch(kernel, arguments))
-    return kernel.emitError() << "on the simulator: " << toString(std::move(error));
-  return success();
+RunOutcome SimRunner::run(tile::EntryOpInterface kernel, ArrayRef<KernelArgument> arguments) {
+  RunOutcome outcome = RunOutcome::Refused;
+  if (Error error = launch(kernel, arguments, outcome))
+    kernel.emitError() << "on the simulator: " << toString(std::move(error));
+  return outcome;
 }

@@ -16,7 +16,8 @@ namespace tessera {
 
 /// Executes the PTX of a compiled kernel, or of a sequence of them, in the Hopper simulator
 /// (docs/simulator.md). A launch fails when the simulator reports a hazard, which goes to stderr
-/// with the seed that shows it again, and when a kernel leaves its workspace other than zero.
+/// with the seed that shows it again, and when a kernel leaves its workspace other than zero. One
+/// that the simulator does not begin is refused.
 class SimRunner : public DeviceRunner {
 public:
   /// Compiles the kernel or sequence of `source` that `options` name; needs no assembler. Returns
@@ -32,8 +33,7 @@ public:
   /// A launch that takes more fails, and so do those of a sequence that take more together.
   void setMaxWarpInstructions(uint64_t most) { simulation.maxWarpInstructions = most; }
 
-  llvm::LogicalResult run(tile::EntryOpInterface kernel,
-                          llvm::ArrayRef<KernelArgument> arguments) override;
+  RunOutcome run(tile::EntryOpInterface kernel, llvm::ArrayRef<KernelArgument> arguments) override;
 
   Schedules getSchedules(mlir::MLIRContext *context) const override {
     return readSchedules(bundle, context);
@@ -73,8 +73,9 @@ private:
     std::vector<runtime::Argument> arguments;
     sim::Report report;
     std::vector<Recording> recordings;
-    /// Why it failed; empty when it did not.
+    /// Why it failed or was refused; empty when it was not.
     std::string failure;
+    RunOutcome outcome = RunOutcome::Refused;
   };
 
   void readDescriptions();
@@ -83,7 +84,8 @@ private:
                       Trial &trial) const;
   llvm::Error simulateAhead(tile::EntryOpInterface kernel,
                             llvm::ArrayRef<KernelArgument> arguments);
-  llvm::Error launch(tile::EntryOpInterface kernel, llvm::ArrayRef<KernelArgument> arguments);
+  llvm::Error launch(tile::EntryOpInterface kernel, llvm::ArrayRef<KernelArgument> arguments,
+                     RunOutcome &outcome);
   llvm::Error execute(Trial &trial) const;
   llvm::Error executeSequence(const runtime::SequenceInfo &sequence, Trial &trial) const;
   llvm::Error executeKernel(unsigned index, llvm::ArrayRef<runtime::Argument> arguments,

@@ -1,11 +1,10 @@
 //===- Trace.cpp - tessera trace ------------------------------------------===//
 
 #include "lib/Runtime/Bundle.h"
+#include "lib/Support/Files.h"
 #include "lib/Timeline/Timeline.h"
 #include "tools/tessera/Commands.h"
 #include "llvm/Support/JSON.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/raw_ostream.h"
 #include <CLI/CLI.hpp>
 
 using namespace tessera;
@@ -21,7 +20,7 @@ struct TraceCommand {
 /// Decodes memory by the description of a bundle's only kernel with a timeline.
 static llvm::Expected<timeline::Timeline> decode(llvm::StringRef memory,
                                                  const std::string &bundlePath) {
-  auto buffer = llvm::MemoryBuffer::getFile(bundlePath, /*IsText=*/true);
+  auto buffer = readInput(bundlePath);
   if (!buffer)
     return llvm::createStringError("cannot read '" + bundlePath +
                                    "': " + buffer.getError().message());
@@ -40,7 +39,7 @@ static llvm::Expected<timeline::Timeline> decode(llvm::StringRef memory,
 static int runTrace(TraceCommand &command) {
   if (command.block >= 0)
     command.options.block = command.block;
-  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(command.file);
+  auto buffer = readInputOrStdin(command.file);
   if (!buffer)
     return reportFailure("cannot read '" + command.file + "': " + buffer.getError().message());
   llvm::StringRef contents = (*buffer)->getBuffer();
@@ -48,26 +47,23 @@ static int runTrace(TraceCommand &command) {
       command.bundle.empty() ? timeline::fromJSON(contents) : decode(contents, command.bundle);
   if (!timeline)
     return reportFailure(command.file + ": " + toString(timeline.takeError()));
-  auto writeJson = [&](llvm::raw_ostream &os) {
-    os << timeline::toJSON(*timeline) << "\n";
-    return llvm::Error::success();
-  };
-  if (!command.json.empty())
-    if (llvm::Error error = llvm::writeToOutput(command.json, writeJson))
-      return reportFailure("--json: " + toString(std::move(error)));
-  auto writePerfetto = [&](llvm::raw_ostream &os) {
-    timeline::writePerfetto(*timeline, os);
-    return llvm::Error::success();
-  };
-  if (!command.perfetto.empty())
-    if (llvm::Error error = llvm::writeToOutput(command.perfetto, writePerfetto))
-      return reportFailure("--perfetto: " + toString(std::move(error)));
-  auto writeSvg = [&](llvm::raw_ostream &os) {
-    return timeline::writeSvg(*timeline, command.options, os);
-  };
+  std::string picture;
+  llvm::raw_string_ostream os(picture);
   if (!command.svg.empty())
-    if (llvm::Error error = llvm::writeToOutput(command.svg, writeSvg))
+    if (llvm::Error error = timeline::writeSvg(*timeline, command.options, os))
       return reportFailure("--svg: " + toString(std::move(error)));
+  auto write = [](llvm::StringRef option, llvm::StringRef path,
+                  llvm::function_ref<void(llvm::raw_ostream &)> contents) {
+    llvm::Error error = path.empty() ? llvm::Error::success() : writeOutput(path, contents);
+    return error ? reportFailure(option + ": " + toString(std::move(error))) : ExitSuccess;
+  };
+  auto writeJson = [&](llvm::raw_ostream &to) { to << timeline::toJSON(*timeline) << "\n"; };
+  auto writePerfetto = [&](llvm::raw_ostream &to) { timeline::writePerfetto(*timeline, to); };
+  for (int code : {write("--json", command.json, writeJson),
+                   write("--perfetto", command.perfetto, writePerfetto),
+                   write("--svg", command.svg, [&](llvm::raw_ostream &to) { to << picture; })})
+    if (code)
+      return code;
   if (command.perfetto != "-" && command.svg != "-" && command.json != "-")
     timeline::writeSummary(*timeline, llvm::outs());
   return ExitSuccess;
