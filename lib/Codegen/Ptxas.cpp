@@ -27,19 +27,17 @@ static bool wantsLineInfo(ArrayRef<std::string> arguments) {
 }
 
 Expected<PtxasRun> runPtxas(const Ptxas &ptxas, StringRef ptx, ArrayRef<std::string> arguments) {
-  SmallString<128> input, output;
-  Expected<FileRemover> inputRemover = createTemporary("ptx", input);
-  if (!inputRemover)
-    return inputRemover.takeError();
-  Expected<FileRemover> outputRemover = createTemporary("cubin", output);
-  if (!outputRemover)
-    return outputRemover.takeError();
-  if (Error error = writeFile(input, wantsLineInfo(arguments) ? ptx.str() : withoutLineInfo(ptx)))
-    return std::move(error);
+  Expected<AnonymousFile> input =
+      AnonymousFile::create(wantsLineInfo(arguments) ? ptx.str() : withoutLineInfo(ptx));
+  if (!input)
+    return input.takeError();
+  Expected<AnonymousFile> output = AnonymousFile::create();
+  if (!output)
+    return output.takeError();
   std::string arch = std::string("-arch=") + targetName;
   SmallVector<StringRef> command{arch, "-v"};
   command.append(arguments.begin(), arguments.end());
-  command.append({input, "-o", output});
+  command.append({input->getPath(), "-o", output->getPath()});
   Expected<ProgramOutput> result = runProgram(ptxas.path, command);
   if (!result)
     return result.takeError();
@@ -47,7 +45,8 @@ Expected<PtxasRun> runPtxas(const Ptxas &ptxas, StringRef ptx, ArrayRef<std::str
   run.exitCode = result->exitCode;
   run.log = std::move(result->text);
   if (run.exitCode == 0)
-    run.cubin = readFile(output);
+    if (Error error = output->read().moveInto(run.cubin))
+      return std::move(error);
   return run;
 }
 

@@ -1,16 +1,18 @@
 //===- Toolkit.cpp - Find and run programs of the CUDA toolkit ------------===//
 
 #include "lib/Codegen/Toolkit.h"
+#include "lib/Support/Files.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/Program.h"
-#include "llvm/Support/raw_ostream.h"
+#include <cerrno>
+#include <sys/mman.h>
+#include <unistd.h>
 
 using namespace llvm;
 
@@ -22,46 +24,62 @@ static Error makeError(const Twine &message) {
   return createStringError(inconvertibleErrorCode(), message);
 }
 
-Expected<FileRemover> createTemporary(StringRef suffix, SmallVectorImpl<char> &path) {
-  if (std::error_code error = sys::fs::createTemporaryFile("tessera", suffix, path))
-    return makeError("cannot create a temporary file: " + error.message());
-  return FileRemover(path);
+//===----------------------------------------------------------------------===//
+// Files and programs
+//===----------------------------------------------------------------------===//
+
+static Error makeSystemError(StringRef what, int number) {
+  return makeError(what + ": " + std::error_code(number, std::generic_category()).message());
 }
 
-std::string readFile(StringRef path) {
-  ErrorOr<std::unique_ptr<MemoryBuffer>> buffer =
-      MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
-  return buffer ? (*buffer)->getBuffer().str() : std::string();
+AnonymousFile::AnonymousFile(int descriptor)
+    : descriptor(descriptor), path(formatv("/proc/{0}/fd/{1}", getpid(), descriptor).str()) {}
+
+AnonymousFile::~AnonymousFile() {
+  if (descriptor >= 0)
+    close(descriptor);
 }
 
-Error writeFile(StringRef path, StringRef contents) {
-  std::error_code error;
-  raw_fd_ostream stream(path, error);
-  if (!error) {
-    stream << contents;
-    stream.close();
-    error = stream.error();
-    stream.clear_error();
+Expected<AnonymousFile> AnonymousFile::create(StringRef contents) {
+  int descriptor = memfd_create("tessera", MFD_CLOEXEC);
+  if (descriptor < 0)
+    return makeSystemError("cannot create a temporary file", errno);
+  AnonymousFile file(descriptor);
+  while (!contents.empty()) {
+    ssize_t written = write(descriptor, contents.data(), contents.size());
+    if (written < 0 && errno != EINTR)
+      return makeSystemError("cannot write a temporary file", errno);
+    contents = contents.drop_front(std::max<ssize_t>(written, 0));
   }
-  return error ? makeError("cannot write '" + path + "': " + error.message()) : Error::success();
+  return file;
+}
+
+Expected<std::string> AnonymousFile::read() const {
+  // By its path, so that it is read from its beginning.
+  auto buffer = readInput(path);
+  if (!buffer)
+    return makeError("cannot read a temporary file: " + buffer.getError().message());
+  return (*buffer)->getBuffer().str();
 }
 
 Expected<ProgramOutput> runProgram(StringRef program, ArrayRef<StringRef> arguments,
                                    unsigned timeoutSeconds) {
-  SmallString<128> log;
-  Expected<FileRemover> remover = createTemporary("log", log);
-  if (!remover)
-    return remover.takeError();
+  Expected<AnonymousFile> log = AnonymousFile::create();
+  if (!log)
+    return log.takeError();
   SmallVector<StringRef> command{program};
   command.append(arguments.begin(), arguments.end());
-  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log), StringRef(log)};
+  std::optional<StringRef> redirects[] = {StringRef(""), log->getPath(), log->getPath()};
   std::string message;
   bool failed = false;
   int exitCode = sys::ExecuteAndWait(program, command, std::nullopt, redirects, timeoutSeconds,
                                      /*MemoryLimit=*/0, &message, &failed);
   if (failed)
     return makeError("cannot run '" + program + "': " + message);
-  return ProgramOutput{exitCode, readFile(log)};
+  Expected<std::string> text = log->read();
+  if (!text)
+    return text.takeError();
+  return ProgramOutput{exitCode, std::move(*text)};
 }
 
 //===----------------------------------------------------------------------===//

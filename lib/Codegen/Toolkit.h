@@ -4,12 +4,11 @@
 #define TESSERA_LIB_CODEGEN_TOOLKIT_H
 
 #include "llvm/ADT/ArrayRef.h"
-#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
-#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/VersionTuple.h"
 #include <string>
+#include <utility>
 
 namespace tessera {
 
@@ -51,15 +50,26 @@ llvm::Expected<ProgramOutput> runProgram(llvm::StringRef program,
                                          llvm::ArrayRef<llvm::StringRef> arguments,
                                          unsigned timeoutSeconds = 0);
 
-/// Makes an empty file that vanishes with the object.
-llvm::Expected<llvm::FileRemover> createTemporary(llvm::StringRef suffix,
-                                                  llvm::SmallVectorImpl<char> &path);
+/// A file in memory that is in no directory: programs that this process starts open it by its path,
+/// other users cannot, and it ends with the process, however that ends.
+class AnonymousFile {
+public:
+  static llvm::Expected<AnonymousFile> create(llvm::StringRef contents = "");
+  AnonymousFile(AnonymousFile &&other)
+      : descriptor(std::exchange(other.descriptor, -1)), path(std::move(other.path)) {}
+  AnonymousFile &operator=(AnonymousFile &&) = delete;
+  ~AnonymousFile();
 
-/// Writes the whole of a file.
-llvm::Error writeFile(llvm::StringRef path, llvm::StringRef contents);
+  llvm::StringRef getPath() const { return path; }
+  /// The contents, whoever wrote them.
+  llvm::Expected<std::string> read() const;
 
-/// The contents of a file; empty when it cannot be read.
-std::string readFile(llvm::StringRef path);
+private:
+  explicit AnonymousFile(int descriptor);
+
+  int descriptor;
+  std::string path;
+};
 
 } // namespace tessera
 

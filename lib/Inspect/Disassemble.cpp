@@ -22,13 +22,10 @@ Expected<std::vector<Function>> tessera::sass::disassemble(StringRef cubin, Stri
   Expected<InstalledTool> tool = findDisassembler(requested);
   if (!tool)
     return tool.takeError();
-  SmallString<128> path;
-  Expected<FileRemover> remover = createTemporary("cubin", path);
-  if (!remover)
-    return remover.takeError();
-  if (Error error = writeFile(path, cubin))
-    return std::move(error);
-  Expected<ProgramOutput> output = runProgram(tool->path, {"-c", "-g", path});
+  Expected<AnonymousFile> file = AnonymousFile::create(cubin);
+  if (!file)
+    return file.takeError();
+  Expected<ProgramOutput> output = runProgram(tool->path, {"-c", "-g", file->getPath()});
   if (!output)
     return output.takeError();
   if (output->exitCode != 0)

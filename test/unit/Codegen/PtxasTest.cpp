@@ -7,6 +7,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include <cstdlib>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 using namespace tessera;
 
@@ -25,7 +26,7 @@ namespace {
 class PtxasSearch : public testing::Test {
 protected:
   void SetUp() override {
-    for (const char *name : {"PATH", "CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV"}) {
+    for (const char *name : {"PATH", "CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV", "TMPDIR"}) {
       const char *value = getenv(name);
       saved.emplace_back(name, value ? std::optional<std::string>(value) : std::nullopt);
       unsetenv(name);
@@ -111,7 +112,7 @@ TEST_F(PtxasSearch, AsksPython) {
   EXPECT_EQ(find(), "/site-packages/nvidia/cuda_nvcc/bin/ptxas");
 }
 
-TEST_F(PtxasSearch, RunsAndRemovesItsFiles) {
+TEST_F(PtxasSearch, RunsWithFilesInMemory) {
   install("bin/ptxas",
           "if [ \"$1\" = --version ]; then echo release 12.6,; exit; fi\n"
           "for last; do :; done\ncat \"$3\" > \"$last\"; echo said; echo \"$last\" > " +
@@ -119,6 +120,7 @@ TEST_F(PtxasSearch, RunsAndRemovesItsFiles) {
   llvm::Expected<Ptxas> ptxas = findPtxas("");
   ASSERT_TRUE(static_cast<bool>(ptxas));
   setenv("PATH", "/bin:/usr/bin", 1);
+  setenv("TMPDIR", path("none").c_str(), 1);
   llvm::Expected<PtxasRun> run = runPtxas(*ptxas, "ptx\n.loc 1 2 3\n", {});
   ASSERT_TRUE(static_cast<bool>(run));
   EXPECT_EQ(run->exitCode, 0);
@@ -126,6 +128,7 @@ TEST_F(PtxasSearch, RunsAndRemovesItsFiles) {
   EXPECT_EQ(run->cubin, "ptx\n//.loc 1 2 3\n");
   auto name = llvm::MemoryBuffer::getFile(path("name"));
   ASSERT_TRUE(static_cast<bool>(name));
+  EXPECT_TRUE((*name)->getBuffer().starts_with("/proc/" + std::to_string(getpid()) + "/"));
   EXPECT_FALSE(llvm::sys::fs::exists((*name)->getBuffer().trim()));
 }
 
