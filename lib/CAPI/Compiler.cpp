@@ -45,10 +45,9 @@ std::optional<CompileOptions> tessera::capi::convert(const tessera_compile_optio
                                               {given.extents, given.extent_count},
                                               {given.import_paths, given.import_path_count},
                                               {given.imports, given.import_count}};
-  if (llvm::any_of(arrays, [](auto array) { return !array.first && array.second; })) {
-    reportError(handler, "an array of the options has elements, and null for its address");
-    return std::nullopt;
-  }
+  for (auto [array, count] : arrays)
+    if (!checkArray(array, count, handler))
+      return std::nullopt;
   for (const tessera_import &import : llvm::ArrayRef(given.imports, given.import_count))
     if (!import.text && import.length) {
       reportError(handler, "the text of import '" + text(import.name) + "' is null");
@@ -124,8 +123,11 @@ tessera_compile_status tessera_compile(const char *source, size_t length, const 
                                        tessera_compilation **compilation) {
   return compileWith(options, handler, user_data, compilation,
                      [&](const CompileOptions &converted, const DiagnosticHandler &handle) {
-                       return compile(std::string(source, length), text(file_name), converted,
-                                      handle);
+                       if (std::optional<std::string> given = convert(source, length, handle))
+                         return compile(*given, text(file_name), converted, handle);
+                       CompileResult refused;
+                       refused.status = CompileStatus::UsageError;
+                       return refused;
                      });
 }
 
@@ -184,10 +186,10 @@ tessera_compile_status tessera_source_read_imports(const char *source, size_t le
   *files = nullptr;
   DiagnosticHandler handle = convert(handler, user_data);
   std::optional<CompileOptions> converted = convert(options, handle);
-  if (!converted)
+  std::optional<std::string> given = convert(source, length, handle);
+  if (!converted || !given)
     return TESSERA_COMPILE_USAGE_ERROR;
-  std::vector<SourceFile> read =
-      readImports(std::string(source, length), text(file_name), converted->imports, handle);
+  std::vector<SourceFile> read = readImports(*given, text(file_name), converted->imports, handle);
   if (read.empty())
     return TESSERA_COMPILE_SOURCE_ERROR;
   *files = new tessera_source_files{std::move(read)};
@@ -260,9 +262,12 @@ tessera_compile_status tessera_source_inspect(const char *source, size_t length,
                                               tessera_diagnostic_handler handler, void *user_data,
                                               tessera_source **info) {
   *info = nullptr;
+  DiagnosticHandler handle = convert(handler, user_data);
+  std::optional<std::string> given = convert(source, length, handle);
+  if (!given || !checkArray(defines, define_count, handle))
+    return TESSERA_COMPILE_USAGE_ERROR;
   auto result = std::make_unique<tessera_source>();
-  result->info = inspect(std::string(source, length), text(file_name),
-                         convert(defines, define_count), convert(handler, user_data));
+  result->info = inspect(*given, text(file_name), convert(defines, define_count), handle);
   if (result->info.status != CompileStatus::Success)
     return convert(result->info.status);
   for (const ParameterInfo &parameter : result->info.parameters)

@@ -71,6 +71,23 @@ void capi::reportError(const DiagnosticHandler &handler, std::string message) {
   handler(diagnostic);
 }
 
+std::optional<std::string> capi::convert(const char *source, size_t length,
+                                         const DiagnosticHandler &handler) {
+  if (length == 0)
+    return "";
+  if (source && length <= std::string().max_size())
+    return std::string(source, length);
+  reportError(handler, "the source has a length of " + std::to_string(length) +
+                           (source ? "" : " and null for its address"));
+  return std::nullopt;
+}
+
+bool capi::checkArray(const void *array, size_t count, const DiagnosticHandler &handler) {
+  if (!array && count)
+    reportError(handler, "an array of the options has elements, and null for its address");
+  return array || !count;
+}
+
 std::string capi::text(const char *string) { return string ? string : ""; }
 
 std::vector<std::pair<std::string, std::string>> capi::convert(const tessera_define *defines,

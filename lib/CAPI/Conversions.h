@@ -27,6 +27,13 @@ void reportError(const DiagnosticHandler &handler, std::string message);
 /// An absent string is empty.
 std::string text(const char *string);
 
+/// The text of a source, or nothing after reporting that there is no such text.
+std::optional<std::string> convert(const char *source, size_t length,
+                                   const DiagnosticHandler &handler);
+
+/// Whether an array has its elements; reports it where it has not.
+bool checkArray(const void *array, size_t count, const DiagnosticHandler &handler);
+
 } // namespace tessera::capi
 
 #endif // TESSERA_LIB_CAPI_CONVERSIONS_H

@@ -19,14 +19,15 @@ tessera_compile_status tessera_explain(const char *source, size_t length, const 
   *page = nullptr;
   DiagnosticHandler handle = convert(handler, user_data);
   std::optional<CompileOptions> converted = convert(options, handle);
-  if (!converted)
+  std::optional<std::string> given = convert(source, length, handle);
+  if (!converted || !given || !checkArray(scalars, scalar_count, handle))
     return TESSERA_COMPILE_USAGE_ERROR;
   explain::ExplainOptions explainOptions;
   explainOptions.pictures.shape = converted->tuning.shape;
   explainOptions.pictures.scalars = convert(scalars, scalar_count);
   explainOptions.compile = std::move(*converted);
   explain::Explanation explanation =
-      explain::explain(std::string(source, length), text(file_name), explainOptions, handle);
+      explain::explain(*given, text(file_name), explainOptions, handle);
   if (explanation.status != CompileStatus::UsageError) {
     std::string data =
         llvm::formatv("{0}", llvm::json::Value(llvm::json::Object(explanation.data)));

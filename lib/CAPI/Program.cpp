@@ -207,10 +207,13 @@ tessera_compile_status tessera_program_read(const char *source, size_t length,
                                             tessera_program **program) {
   *program = nullptr;
   DiagnosticHandler handle = convert(handler, user_data);
+  std::optional<std::string> given = convert(source, length, handle);
+  if (!given || !checkArray(defines, define_count, handle))
+    return TESSERA_COMPILE_USAGE_ERROR;
   auto result = std::make_unique<tessera_program>();
   DiagnosticForwarder forwarder(result->context, handle, /*remarks=*/false);
-  ReadResult read = readSource(llvm::StringRef(source, length), text(file_name),
-                               convert(defines, define_count), result->context);
+  ReadResult read =
+      readSource(*given, text(file_name), convert(defines, define_count), result->context);
   if (read.status != CompileStatus::Success)
     return convert(read.status);
   result->module = std::move(read.module);

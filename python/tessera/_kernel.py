@@ -228,6 +228,9 @@ class Kernel:
     the legacy default stream. Quickest are plain torch tensors and parameters of torch 2.10 or newer, with
     scalars that are floats or ints, by position: one call of the library reads them all.
 
+    What an object says of its memory is checked for dimensions, extents, strides and an address that CUDA knows. That the
+    memory reaches as far as they say cannot be.
+
     What a kernel writes may share no memory with its other arguments.
 
     A sequence keeps memory for its workspaces on each stream. `workspace=` gives it other memory for one call, of at

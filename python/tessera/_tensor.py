@@ -7,6 +7,11 @@ import sys
 from . import _exchange
 from ._library import CURRENT_DEVICE, ELEMENTS, TORCH_NAMES, TYPESTRS, list_names
 
+#: The dimensions that a view of a kernel has, at most.
+MAX_RANK = 4
+#: Bytes of a device's address space (47 bits are in use).
+ADDRESS_SPACE = 1 << 47
+
 # DLDeviceType
 _DL_CUDA, _DL_CUDA_HOST, _DL_CUDA_MANAGED = 2, 3, 13
 # (DLDataTypeCode, bits)
@@ -107,8 +112,13 @@ def _from_dlpack(name, value, stream):
     # In DLPack 1 is the legacy default stream; 0 is not allowed.
     capsule = value.__dlpack__(stream=stream or 1)
     tensor = _DLTensor.from_address(_exchange.capsule_pointer(capsule, b"dltensor"))
-    if tensor.ndim < 0 or (tensor.ndim and not tensor.shape):
+    # Of a producer that says something else than it has no more is read than a view could have.
+    if not 0 <= tensor.ndim <= MAX_RANK:
+        raise ValueError(f"argument '{name}' has a DLPack tensor of {tensor.ndim} dimensions; views have 0 to {MAX_RANK}")
+    if tensor.ndim and not tensor.shape:
         raise ValueError(f"argument '{name}' has a DLPack tensor of {tensor.ndim} dimensions without a shape")
+    if tensor.byte_offset >= ADDRESS_SPACE:
+        raise ValueError(f"argument '{name}' has a DLPack tensor that begins {tensor.byte_offset} bytes behind its address")
     shape = tensor.shape[: tensor.ndim] if tensor.ndim else ()
     strides = tensor.strides[: tensor.ndim] if tensor.strides else _row_major(shape)
     type_code = _DL_TYPES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None

@@ -94,8 +94,28 @@ class Refusals(LaunchCase):
         x = DLPackTensor((2, 300, 64))
         x.managed.shape = None
         self.assertRefuses(ValueError, "'x' has a DLPack tensor of 3 dimensions without a shape", x, y, 1, 1)
-        x.managed.ndim = -1
-        self.assertRefuses(ValueError, "'x' has a DLPack tensor of -1 dimensions", x, y, 1, 1)
+
+    def test_dlpack_that_lies(self):
+        """Nothing is read behind what a view could have."""
+        _, y = tensors()
+        for field, value, text in (
+            ("ndim", -1, "a DLPack tensor of -1 dimensions; views have 0 to 4"),
+            ("ndim", -(2**31), "dimensions; views have 0 to 4"),
+            ("ndim", 5, "a DLPack tensor of 5 dimensions; views have 0 to 4"),
+            ("ndim", 2**31 - 1, "a DLPack tensor of 2147483647 dimensions; views have 0 to 4"),
+            ("byte_offset", -8, "begins 18446744073709551608 bytes behind its address"),
+            ("byte_offset", 1 << 47, "begins 140737488355328 bytes behind its address"),
+        ):
+            x = DLPackTensor((2, 300, 64))
+            setattr(x.managed, field, value)
+            self.assertRefuses(ValueError, text, x, y, 1, 1)
+        for shape, strides, text in (
+            ((2, -300, 64), None, "-300 among its extents"),
+            ((2, 2**31, 64), None, "2147483648 among its extents"),
+            ((2, 300, 64), (-19200, 64, 1), "dimension 0 has stride -19200; strides are not negative"),
+            ((2, 300, 64), (2**60, 64, 1), "more than an address space"),
+        ):
+            self.assertRefuses(ValueError, text, DLPackTensor(shape, strides), y, 1, 1)
 
     def test_shared_memory(self):
         x, y = tensors()
