@@ -147,8 +147,11 @@ _PTXAS_PLACES = ("nvidia/cu13/bin/ptxas", "nvidia/cuda_nvcc/bin/ptxas")
 
 
 def find_own_ptxas():
-    """The path of the ptxas among the packages of the running interpreter; None when there is none."""
-    paths = (os.path.join(directory, place) for directory in sys.path for place in _PTXAS_PLACES)
+    """The path of the ptxas among the packages of the running interpreter; None when there is none. Whoever can write to the
+    working directory, which modules may come from, does not say what is run here."""
+    here = os.path.realpath(os.curdir)
+    directories = [directory for directory in sys.path if os.path.isabs(directory) and os.path.realpath(directory) != here]
+    paths = (os.path.join(directory, place) for directory in directories for place in _PTXAS_PLACES)
     return next((path for path in paths if os.access(path, os.X_OK)), None)
 
 

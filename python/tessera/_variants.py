@@ -269,6 +269,8 @@ class Variant:
         kernel = self._kernels.get(shape_class)
         if kernel is not None:
             return kernel, True
+        if shape_class in self._pending:
+            return next(iter(self._kernels.values())), False
         kernel = self._find_own(shape_class)
         if kernel is not None:
             self._kernels[shape_class] = kernel

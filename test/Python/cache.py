@@ -245,6 +245,21 @@ class Keys(CacheCase):
             path.chmod(0o755)
             self.assertEqual(_compile.find_own_ptxas(), str(path))
 
+    def test_ptxas_in_the_working_directory(self):
+        """Modules may come from there; programs do not."""
+        directory = self.root / "nvidia" / "cu13" / "bin"
+        directory.mkdir(parents=True)
+        (directory / "ptxas").write_text("#!/bin/sh")
+        (directory / "ptxas").chmod(0o755)
+        before = os.getcwd()
+        self.addCleanup(os.chdir, before)
+        for place in (self.root, directory):
+            os.chdir(place)
+            here = os.path.relpath(self.root)
+            for path in ("", here, os.path.join(here, "cache", ".."), *([str(self.root)] if place == self.root else [])):
+                with unittest.mock.patch.object(sys, "path", [path]):
+                    self.assertIsNone(_compile.find_own_ptxas())
+
     def test_ptxas_of_ptx(self):
         self.assertTrue(self.compiles(image="ptx"))
         compiler.fake_tessera_install_ptxas(b"/x/ptxas", b"12.9")
