@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Mapping
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_void_p
 
-from . import _cache, _imports, _library, _own, _typing
+from . import _cache, _imports, _library, _own, _refusals, _typing
 from ._errors import BundleError, CompileError, Diagnostic, LibraryError
 from ._kernel import Bundle, Kernel
 
@@ -343,15 +343,15 @@ def pack(text):
 
 
 def _load(text):
-    """The bundle of a text that was kept, None when there is none that can be used."""
+    """The bundle or the refusal of a text that was kept, None when there is none that can be used."""
     try:
-        return text and Bundle(text)
+        return text and (_refusals.parse(text) or Bundle(text))
     except BundleError:
         return None
 
 
-def _find_bundle(places, key):
-    """What was compiled before, None when nothing was."""
+def _find_compiled(places, key):
+    """What was compiled or refused before, None when nothing was."""
     found = _bundles.get(key)
     for place in places:
         found = found or _load(_cache.read(place, key))
@@ -456,8 +456,9 @@ def compile(
 
     Results are cached in memory and in $TESSERA_CACHE_DIR (empty: not on disk; default
     $XDG_CACHE_HOME/tessera or ~/.cache/tessera), by source, parameters, schedule, database, build of the compiler,
-    and version and size of ptxas, wherever these two lie. What lies there and is not the whole of what was written for
-    exactly this is compiled again and replaced. Where nothing can be kept, a RuntimeWarning says so, once.
+    and version and size of ptxas, wherever these two lie. So is what the source is refused for. What lies there and is
+    not the whole of what was written for exactly this is compiled again and replaced. Where nothing can be kept, a
+    RuntimeWarning says so, once.
 
     Directories in $TESSERA_BUNDLES are looked into first and never written. Kernels that come with the package are taken
     from it and need no ptxas. With TESSERA_JIT=0 what is nowhere is refused.
@@ -518,18 +519,27 @@ def _find_or_compile(source, file_name, request, cache, on_diagnostic):
     tools = {"ptxas": assembler and assembler[1:3], "compiler": _compiler_identity()}
     key = _make_compiled_key(source, file_name, request, tools)
     places = [*_cache.shipped_directories(), *([place] if place else [])]
-    bundle = _find_bundle(places, key) if cache else None
-    if bundle is None:
+    found, error = _find_compiled(places, key) if cache else None, None
+    if found is None:
         _check_may_compile(file_name, places)
-        text = pack(compile_bundle(source, file_name, request, on_diagnostic))
-        bundle = Bundle(text)
+        try:
+            text = pack(compile_bundle(source, file_name, request, on_diagnostic))
+            found = Bundle(text)
+        except CompileError as refused:
+            found, error = _refusals.read(refused, file_name), refused
+            if found is None:
+                raise
+            text = found.to_text()
         # The compiler has read files that may have become others meanwhile.
-        if key != _make_compiled_key(source, file_name, request, tools):
-            return bundle
-        if place:
-            _cache.write(place, key, text)
-    _remember(key, bundle)
-    return bundle
+        if key == _make_compiled_key(source, file_name, request, tools):
+            if place:
+                _cache.write(place, key, text)
+            _remember(key, found)
+    else:
+        _remember(key, found)
+    if isinstance(found, _refusals.Refusal):
+        raise error or found.make_error(file_name, on_diagnostic)
+    return found
 
 
 def _make_compiled_key(source, file_name, request, tools):

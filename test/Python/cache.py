@@ -179,6 +179,78 @@ class Entries(CacheCase):
         self.assertEqual(list(self.place.iterdir()), [path])
 
 
+class Refusals(CacheCase):
+    """What is refused is kept too, as the next process would find out the same."""
+
+    SOURCE = "error\n"
+
+    def refuses(self, source=SOURCE, **options):
+        """Whether a process that starts anew has to compile; the error is right in any case."""
+        _compile._bundles.clear()
+        before = compiler.fake_tessera_count()
+        with self.assertRaises(tessera.CompileError) as caught:
+            tessera.compile(source, **options)
+        name = "<source>" if "\n" in str(source) else str(source)
+        error = caught.exception
+        self.assertEqual(str(error), f"{name}:3:7: error: wrong\n{name}:1:2: note: declared here")
+        self.assertEqual(error.status, "source")
+        (diagnostic,) = [entry for entry in error.diagnostics if entry.severity != "remark"]
+        self.assertEqual((diagnostic.line, diagnostic.column, diagnostic.notes[0].file), (3, 7, name))
+        return compiler.fake_tessera_count() > before
+
+    def test_second_process(self):
+        self.assertTrue(self.refuses())
+        self.assertFalse(self.refuses())
+        self.assertTrue(self.refuses(N=1))
+        self.assertTrue(self.refuses(cache=False))
+        with self.assertRaises(tessera.CompileError):  # the same process
+            tessera.compile(self.SOURCE)
+        self.assertEqual(compiler.fake_tessera_count(), self.compiled + 3)
+
+    def test_names(self):
+        """The key has no path, and the message that of the source."""
+        for name, compiles in (("first.tile", True), ("second.tile", False)):
+            path = self.root / name
+            path.write_text(self.SOURCE)
+            self.assertEqual(self.refuses(path), compiles)
+
+    def test_diagnostics(self):
+        for severities in (["remark", "error"], ["error"]):
+            seen = []
+            self.refuses(on_diagnostic=seen.append)
+            self.assertEqual([entry.severity for entry in seen], severities)
+
+    def test_tools(self):
+        """Another assembler may take what one refuses."""
+        path = self.root / "ptxas"
+        path.write_text("an assembler")
+        self.assertTrue(self.refuses())
+        compiler.fake_tessera_install_ptxas(str(path).encode(), b"12.3")
+        _compile._ptxas_found.clear()
+        self.assertTrue(self.refuses())
+        self.assertFalse(self.refuses())
+
+    def test_damage(self):
+        self.refuses()
+        path = self.entry()
+        good = path.read_bytes()
+        fields = b'{"refusal":{"status":"source","diagnostics":%s}}'
+        for contents in (
+            good[:-1], good + b" ", *(_cache.make_entry(path.stem, text) for text in (
+                b'{"refusal":', b'{"refusal":1}', b'{"refusal":{}}', fields % b"[]", fields % b"[1]", fields % b'[["error"]]')),
+        ):  # fmt: skip
+            path.write_bytes(contents)
+            self.assertTrue(self.refuses())
+            self.assertEqual(path.read_bytes(), good)
+
+    def test_shipped(self):
+        self.refuses()
+        shipped = self.root / "shipped"
+        self.place.rename(shipped)
+        with unittest.mock.patch.dict(os.environ, {"TESSERA_BUNDLES": str(shipped), "TESSERA_JIT": "0"}):
+            self.assertFalse(self.refuses())
+
+
 class Shipped(CacheCase):
     def test_bundles_and_no_compiler(self):
         self.assertTrue(self.compiles())
