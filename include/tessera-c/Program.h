@@ -59,6 +59,13 @@ TESSERA_EXPORT const char *tessera_program_shape_class(tessera_program *program,
                                                        tessera_diagnostic_handler handler,
                                                        void *user_data);
 
+/** How the class follows from extents, so that a caller need not ask for each shape: a JSON object
+ * of `grid` and `iterations`, as in the model of a bundle's alternative, `multiprocessors`, of
+ * which `few` tiles are no more, and `lengths`, the least iterations of the medium and the long
+ * class, at whichever end of the grid there are more. "null" where no shape has a class, and ""
+ * where each has to be asked for. Lives as long as the program. */
+TESSERA_EXPORT const char *tessera_program_shape_rule(tessera_program *program);
+
 /** The values of the source's parameters, with those of its defaults: a JSON object, as
  * `parameters` of a bundle. Lives as long as the program. */
 TESSERA_EXPORT const char *tessera_program_parameters(const tessera_program *program);

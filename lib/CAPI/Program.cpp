@@ -4,6 +4,7 @@
 #include "dialects/Tile/Entries.h"
 #include "lib/CAPI/Conversions.h"
 #include "lib/Compiler/Bundle.h"
+#include "lib/Compiler/LaunchTimes.h"
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Database/Database.h"
 #include "lib/Database/ShapeClass.h"
@@ -11,6 +12,8 @@
 #include "lib/Source/Diagnostics.h"
 #include "lib/Source/Source.h"
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
 #include "passes/Tile/FindVisits.h"
 #include "llvm/ADT/bit.h"
 #include <mutex>
@@ -37,7 +40,7 @@ struct tessera_program {
   std::vector<std::string> argumentNames;
   std::vector<bool> isWritten;
   std::string parameters = "{}";
-  std::set<std::string> classes, reasons;
+  std::set<std::string> classes, reasons, rules;
 };
 
 //===----------------------------------------------------------------------===//
@@ -261,6 +264,12 @@ tessera_compile_status tessera_program_run(tessera_program *program,
   return TESSERA_COMPILE_SUCCESS;
 }
 
+/// The multiprocessors of the GPU of the shipped measurements.
+static unsigned countMultiprocessors() {
+  const tuning::Database &database = tuning::Database::getShippedGpus();
+  return database.getGpus().find(database.getDefaultGpu())->second.multiprocessors;
+}
+
 static llvm::Expected<std::string> findShapeClass(tile::EntryOpInterface entry,
                                                   llvm::ArrayRef<tessera_extent> extents) {
   llvm::StringMap<int64_t> dims;
@@ -268,12 +277,10 @@ static llvm::Expected<std::string> findShapeClass(tile::EntryOpInterface entry,
     dims[text(extent.name)] = extent.value;
   if (llvm::Error error = tuning::checkShape(entry, dims))
     return error;
-  const tuning::Database &database = tuning::Database::getShippedGpus();
   llvm::Expected<tuning::ShapeMeasure> measure = tuning::measureShape(entry, dims);
   if (!measure)
     return measure.takeError();
-  return tuning::getShapeClass(
-      *measure, database.getGpus().find(database.getDefaultGpu())->second.multiprocessors);
+  return tuning::getShapeClass(*measure, countMultiprocessors());
 }
 
 const char *tessera_program_shape_class(tessera_program *program, const tessera_extent *extents,
@@ -286,6 +293,42 @@ const char *tessera_program_shape_class(tessera_program *program, const tessera_
     return program->classes.insert(std::move(*name)).first->c_str();
   reportError(convert(handler, user_data), toString(name.takeError()));
   return nullptr;
+}
+
+/// What decides the class of a launch, see tessera_program_shape_rule.
+static std::string findShapeRule(tile::EntryOpInterface entry) {
+  auto kernel = dyn_cast<tile::KernelOp>(*entry);
+  if (!kernel)
+    return "";
+  ErrorCapture errors(kernel.getContext());
+  // What the parameters decide is folded first.
+  OwningOpRef<ModuleOp> folded = kernel->getParentOfType<ModuleOp>().clone();
+  PassManager passes(kernel.getContext(), ModuleOp::getOperationName());
+  passes.addPass(createCanonicalizerPass());
+  if (failed(passes.run(*folded)))
+    return "";
+  FailureOr<LaunchTimes> times =
+      LaunchTimes::of(folded->lookupSymbol<tile::KernelOp>(kernel.getSymName()));
+  if (succeeded(times)) {
+    llvm::json::Object rule = times->describeTiles();
+    rule["multiprocessors"] = countMultiprocessors();
+    rule["lengths"] = llvm::json::Array(tuning::getLengths());
+    return llvm::formatv("{0}", llvm::json::Value(std::move(rule))).str();
+  }
+  // What extents do not decide they decide for no shape.
+  llvm::StringMap<int64_t> dims;
+  for (StringRef name : kernel.getDimNames())
+    dims[name] = 1;
+  llvm::Expected<tuning::ShapeMeasure> measure = tuning::measureShape(entry, dims);
+  if (measure)
+    return "";
+  llvm::consumeError(measure.takeError());
+  return "null";
+}
+
+const char *tessera_program_shape_rule(tessera_program *program) {
+  std::lock_guard<std::mutex> lock(program->mutex);
+  return program->rules.insert(findShapeRule(program->kernel)).first->c_str();
 }
 
 const char *tessera_program_parameters(const tessera_program *program) {

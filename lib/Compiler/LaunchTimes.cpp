@@ -360,8 +360,7 @@ static json::Value describeTerms(ArrayRef<TimeTerm> terms, ArrayRef<std::string>
   return std::move(stack.front());
 }
 
-json::Object LaunchTimes::describe() const {
-  static constexpr StringRef kOrders[] = {"linear", "ascending", "descending"};
+json::Object LaunchTimes::describeTiles() const {
   json::Array tiles;
   for (tile::GridDimAttr dim : grid) {
     auto name = dyn_cast<StringAttr>(dim.getExtent());
@@ -370,14 +369,18 @@ json::Object LaunchTimes::describe() const {
     tiles.push_back(
         json::Object{{key::extent, std::move(extent)}, {key::divisor, dim.getDivisor()}});
   }
-  json::Object described{{key::from, isMeasured ? "measured" : "estimated"},
-                         {key::iterationUs, model.iterationTime},
-                         {key::endsUs, model.endsTime},
-                         {key::tilesAtATime, model.atATime},
-                         {key::order, kOrders[model.order]},
-                         {key::section, model.section},
-                         {key::iterations, describeTerms(terms, dims)},
-                         {key::grid, std::move(tiles)}};
+  return json::Object{{key::iterations, describeTerms(terms, dims)}, {key::grid, std::move(tiles)}};
+}
+
+json::Object LaunchTimes::describe() const {
+  static constexpr StringRef kOrders[] = {"linear", "ascending", "descending"};
+  json::Object described = describeTiles();
+  described[key::from] = isMeasured ? "measured" : "estimated";
+  described[key::iterationUs] = model.iterationTime;
+  described[key::endsUs] = model.endsTime;
+  described[key::tilesAtATime] = model.atATime;
+  described[key::order] = kOrders[model.order];
+  described[key::section] = model.section;
   if (model.rows.perSector != 0) {
     json::Array names;
     for (int64_t dim : model.rows.dims)

@@ -48,6 +48,8 @@ public:
   double predict(const tuning::Extents &extents) const;
   /// The "model" of an alternative.
   llvm::json::Object describe() const;
+  /// Its "grid" and "iterations".
+  llvm::json::Object describeTiles() const;
 
 private:
   std::vector<runtime::TimeTerm> terms;

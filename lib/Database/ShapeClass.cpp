@@ -21,9 +21,13 @@ using llvm::Twine;
 static constexpr StringRef kOccupancies[] = {"few", "many"};
 static constexpr StringRef kLengths[] = {"short", "medium", "long"};
 
+SmallVector<int64_t> tessera::tuning::getLengths() {
+  return {h200CostModel.mediumIterations, h200CostModel.longIterations};
+}
+
 std::string tessera::tuning::getShapeClass(const ShapeMeasure &measure, unsigned multiprocessors) {
-  unsigned length = (measure.iterations >= h200CostModel.mediumIterations) +
-                    (measure.iterations >= h200CostModel.longIterations);
+  unsigned length =
+      llvm::count_if(getLengths(), [&](int64_t least) { return measure.iterations >= least; });
   return (kOccupancies[measure.tiles > multiprocessors] + "-" + kLengths[length]).str();
 }
 

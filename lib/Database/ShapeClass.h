@@ -26,6 +26,9 @@ struct ShapeMeasure {
 /// (below 24 iterations), "medium" (below 96) or "long", as "many-long".
 std::string getShapeClass(const ShapeMeasure &measure, unsigned multiprocessors);
 
+/// The iterations from which on loops are of a longer class, each.
+llvm::SmallVector<int64_t> getLengths();
+
 /// Whether a class is of grids with no more tiles than multiprocessors.
 bool hasFewTiles(llvm::StringRef shapeClass);
 

@@ -25,6 +25,7 @@ def _interpreter():
         "tessera_program_argument_is_written": (c_int, c_void_p, c_size_t),
         "tessera_program_run": (c_int, c_void_p, c_void_p, c_size_t, handler, c_void_p),
         "tessera_program_shape_class": (c_char_p, c_void_p, extent, c_size_t, handler, c_void_p),
+        "tessera_program_shape_rule": (c_char_p, c_void_p),
         "tessera_program_parameters": (c_char_p, c_void_p),
         "tessera_program_loose_visits": (c_char_p, c_void_p),
         "tessera_program_destroy": (None, c_void_p),
@@ -153,6 +154,11 @@ class Program:
             self._handle, array, len(array), _compile._Handler(), None
         )
         return name and name.decode()
+
+    @functools.cached_property
+    def shape_rule(self) -> str:
+        """What `_classes.find` tells the class of a shape from."""
+        return self._library.tessera_program_shape_rule(self._handle).decode()
 
     @functools.cached_property
     def parameters(self) -> dict[str, _typing.Any]:

@@ -1,11 +1,12 @@
 """Which kernel computes an attention: named by text, so that graphs of a framework mean the same in another process."""
 
 import functools
+import json
 import operator
 import threading
 import warnings
 
-from . import _compile, _library, _own, _variant
+from . import _classes, _compile, _library, _own, _variant
 from ._errors import CompileError
 from ._program import Program, find_fact
 from ._variant import keeps_lists, read_lists, takes_batch, takes_lists
@@ -201,7 +202,6 @@ class Variant:
         # Where lists are arguments the source has kernels that make them too.
         self._kernel = "attention" if keeps_lists(self.source) else None
         self._given = dict(self.parameters)
-        self._is_asked = False
         #: Names of arguments after q, k, v, o, lse (if it is stored) and scale.
         self.extras = [] if self._is_written else list_extras(text)
         self._kernels, self._pending, self._lock = {}, set(), threading.Lock()
@@ -219,13 +219,17 @@ class Variant:
             return Program(self.source, **self._given, VISITS="interval")
         return self.program
 
+    @functools.cached_property
+    def _class_rules(self):
+        """The rule of the class of all shapes, if there is one: of each, of which there may be very many, nothing is kept."""
+        details = [self._kernel, _compile.to_texts(self._given)]
+        rule = find_fact("class", self.source, details, lambda: self._classified.shape_rule)
+        return [json.loads(rule)] if rule else []
+
     def _find_class(self, shape):
-        # Of later shapes nothing is kept: there may be very many.
-        if self._is_asked:
-            return self._classified.shape_class(**shape)
-        self._is_asked = True
-        details = [self._kernel, _compile.to_texts(self._given), shape]
-        return find_fact("class", self.source, details, lambda: self._classified.shape_class(**shape) or "") or None
+        for rule in self._class_rules:
+            return _classes.find(rule, shape)
+        return self._classified.shape_class(**shape)
 
     def compile(self, shape_class):
         """The kernel of a class; waits for the compiler where it is not there yet."""

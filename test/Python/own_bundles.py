@@ -9,6 +9,7 @@ import os
 import pathlib
 import sys
 import tempfile
+import threading
 import unittest
 import unittest.mock
 import warnings
@@ -64,6 +65,44 @@ class OwnBundles(unittest.TestCase):
             again, _, is_final = self.find(FEW_SHORT)
         self.assertTrue(is_final)
         self.assertIs(kernel, again)
+
+    def test_class_that_is_being_compiled(self):
+        """Meanwhile a call looks for nothing."""
+        started, finished = threading.Event(), threading.Event()
+
+        def wait():
+            started.set()
+            finished.wait()
+
+        background = _variants._background()
+        background.submit(wait)
+        started.wait()
+        index = {
+            digest: [entry for entry in entries if entry["shape_class"] != "few-short"]
+            for digest, entries in _own.read_index(DIRECTORY).items()
+        }
+        with unittest.mock.patch.object(_compile, "_find_ptxas", return_value=None), warnings.catch_warnings(), \
+                unittest.mock.patch.object(_own, "read_index", return_value=index):  # fmt: skip
+            warnings.simplefilter("ignore")
+            kernel, _, is_final = self.find(FEW_SHORT)
+            with unittest.mock.patch.object(_compile, "find_own", side_effect=AssertionError("looks again")):
+                for _ in range(3):
+                    again, _, is_final = self.find(FEW_SHORT)
+                    self.assertFalse(is_final)
+                    self.assertIs(again, kernel)
+            finished.set()
+            background.submit(lambda: None).result()
+            self.assertTrue(self.find(FEW_SHORT)[2])
+
+    def test_classes_open_no_compiler(self):
+        """Of any number of shapes, once another process has asked for the rule."""
+        with tempfile.TemporaryDirectory() as place, \
+                unittest.mock.patch.dict(os.environ, {"TESSERA_CACHE_DIR": place, "TESSERA_JIT": "1"}):  # fmt: skip
+            self.find(MANY_LONG)
+            _variants._variants.clear()
+            with unittest.mock.patch.object(_variants, "Program", side_effect=AssertionError("opens the compiler")):
+                for sizes in (MANY_LONG, FEW_SHORT, (1, 1, 700, 64, 1, 700, 64), (8, 16, 90, 64, 4, 4000, 64)):
+                    self.assertTrue(self.find(sizes)[2])
 
     def test_what_does_not_ship(self):
         with unittest.mock.patch.object(_compile, "_find_ptxas", return_value=None):
