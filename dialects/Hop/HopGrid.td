@@ -22,9 +22,9 @@ def Hop_BlockIndexOp : Hop_GridValueOp<"block_index", [Pure]> {
 }
 
 def Hop_BlockCountOp : Hop_GridValueOp<"block_count", [Pure]> {
-  let summary = "The number of thread blocks of the launch";
+  let summary = "The number of thread blocks of the launch in x";
   let description = [{
-    Of a persistent kernel, whose launch has one dimension (`%nctaid.x`, PTX ISA 10). The same on all threads.
+    All that a persistent kernel has (`%nctaid.x`, PTX ISA 10). The same on all threads.
 
     ```mlir
     %blocks = hop.block_count

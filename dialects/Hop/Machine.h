@@ -28,6 +28,10 @@ constexpr int64_t warpgroupWarps = warpgroupThreads / warpThreads;
 constexpr int64_t mostBlockThreads = 1024;
 constexpr int64_t threadsOfMultiprocessor = 2048;
 constexpr int64_t blocksOfMultiprocessor = 32;
+/// Blocks of a launch in y and in z (Programming Guide); x takes 2^31 - 1.
+constexpr int64_t mostBlocksInYZ = 65535;
+/// Bytes of the parameters of a launch (PTX ISA 7.1); more take a driver of CUDA 12.1.
+constexpr int64_t mostParameterBytes = 4096;
 /// Named barriers of a thread block, 0 to 15 (PTX ISA 9.7.13.1).
 constexpr int64_t namedBarriers = 16;
 

@@ -171,7 +171,8 @@ defvar Tile_ScheduleFields = [
   ScheduleField<"speculate", Flag, Chosen<"`true` where the kernel has a `tile.speculate` and it fits">,
     "the fast region of a `tile.speculate` runs first; false: the exact one alone">,
   ScheduleField<"store", CaseOf<Tile_StoreKind>,
-    Chosen<"`tma` with `staging = shared`; `writer` for tiles that are added to a view, where it fits; else `direct`">,
+    Chosen<"`tma` with `staging = shared`; `writer` for tiles that are added to a view whose rows are known to be multiples of "
+           "16 bytes, where it fits; else `direct`">,
     "results go from registers; through shared memory and a bulk tensor store; or through a pipe to a `writer`, a role of "
     "one thread that stores them in bulk while the consumers go on. `writer` takes `warp_specialize = true`">,
   ScheduleField<"staging", CaseOf<Tile_StagingKind>, Always<"own">,

@@ -40,6 +40,7 @@ inline constexpr char factor[] = "factor";
 inline constexpr char factors[] = "factors";
 inline constexpr char first[] = "first";
 inline constexpr char firstWarp[] = "first_warp";
+inline constexpr char flat[] = "flat";
 inline constexpr char format[] = "format";
 inline constexpr char from[] = "from";
 inline constexpr char furtherImages[] = "further_images";

@@ -392,8 +392,8 @@ void Writer::writeKernel(llvm::raw_ostream &os, const NumberedKernel &numbered) 
                       kernel.requirements.size(), kernel.bounds.size(), kernel.parameters.size(),
                       kernel.workspaceBytes, ticketDims);
   writeGrid(os, kernel.grid);
-  os << ", " << int(kernel.persistent) << ", " << int(kernel.pdl) << ",\n     "
-     << kernel.blocksPerMultiprocessor << ", " << triple(kernel.block) << ", "
+  os << ", " << int(kernel.persistent) << ", " << int(kernel.flat) << ", " << int(kernel.pdl)
+     << ",\n     " << kernel.blocksPerMultiprocessor << ", " << triple(kernel.block) << ", "
      << triple(kernel.cluster) << ", " << kernel.sharedMemory << ", " << number / 10 << ", "
      << number % 10 << ", image" << kernel.image << "}";
 }

@@ -247,27 +247,32 @@ static int checkArguments(Call call, const Value *values, int64_t *dims) {
 }
 
 /* The blocks of a launch, all 0 when there is nothing to do; of a persistent kernel, of all that
- * its clusters walk over. */
+ * its clusters walk over. Of a flat one that has too many in y or z, all are in x. */
 static int computeGrid(Call call, const int64_t *dims, unsigned *grid) {
   static const int64_t most[3] = {INT32_MAX, 65535, 65535};
   int64_t sizes[3], total = 1;
-  int i;
+  int i, inX = call.kernel->isPersistent;
   for (i = 0; i < 3; ++i) {
     int64_t extent = evaluate(call.kernel->gridExtents[i], dims);
     sizes[i] = (extent + call.kernel->gridDivisors[i] - 1) / call.kernel->gridDivisors[i];
-    if (!call.kernel->isPersistent && (sizes[i] *= call.kernel->cluster[i]) > most[i])
+    if (!call.kernel->isPersistent)
+      sizes[i] *= call.kernel->cluster[i];
+    total = sizes[i] && total > INT32_MAX / sizes[i] ? INT64_C(1) << 32 : total * sizes[i];
+    if (call.kernel->isFlat && i && sizes[i] > most[i])
+      inX = 1;
+  }
+  for (i = 0; !inX && i < 3; ++i)
+    if (sizes[i] > most[i])
       return fail(call, TESSERA_INVALID_ARGUMENT,
                   "%s '%s': the grid has %" PRId64
                   " blocks in dimension %c; the hardware takes at most %" PRId64 ": split the call",
                   call.kernel->kind, call.kernel->name, sizes[i], "xyz"[i], most[i]);
-    total = sizes[i] && total > INT32_MAX / sizes[i] ? INT64_C(1) << 32 : total * sizes[i];
-  }
-  if (call.kernel->isPersistent && total > INT32_MAX)
+  if (inX && total > INT32_MAX)
     return fail(call, TESSERA_INVALID_ARGUMENT,
                 "%s '%s': the grid has more than 2^31 - 1 tiles: split the call", call.kernel->kind,
                 call.kernel->name);
   for (i = 0; i < 3; ++i)
-    grid[i] = (unsigned)(!total ? 0 : !call.kernel->isPersistent ? sizes[i] : i ? 1 : total);
+    grid[i] = (unsigned)(!total ? 0 : !inX ? sizes[i] : i ? 1 : total);
   for (i = 0; total && i < call.kernel->dimCount; ++i)
     if (dims[i] == 0)
       return fail(call, TESSERA_INVALID_ARGUMENT,

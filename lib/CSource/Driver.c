@@ -76,7 +76,7 @@ typedef struct {
   int ticketDimCount;
   Extent gridExtents[3];
   int64_t gridDivisors[3];
-  int isPersistent, isPdl;
+  int isPersistent, isFlat, isPdl;
   unsigned blocksPerMultiprocessor, block[3], cluster[3], sharedMemory;
   int major, minor; /* the compute capability */
   const unsigned char *image;

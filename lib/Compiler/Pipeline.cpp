@@ -90,6 +90,7 @@ void buildBarriersPhase(OpPassManager &pm, const InstrumentTimelineOptions *time
   kernels.addPass(createInsertMbarriers());
   kernels.addPass(createInsertProxyFences());
   kernels.addPass(createAllocateSharedMemory());
+  kernels.addPass(createFlattenGrid());
   addCleanup(pm);
   if (timeline)
     pm.addNestedPass<hop::KernelOp>(createInstrumentTimeline(*timeline));

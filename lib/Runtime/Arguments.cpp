@@ -230,10 +230,12 @@ llvm::Error tessera::runtime::checkArguments(const Signature &callee,
   return checkRequirements(callee, dims);
 }
 
+/// Blocks of a launch in each dimension (CUDA C++ Programming Guide, "Technical Specifications per
+/// Compute Capability").
+static constexpr int64_t kMaxBlocks[] = {std::numeric_limits<int32_t>::max(), 65535, 65535};
+
 /// Checks the blocks of a kernel of which each has its place in the grid.
 static llvm::Error checkGrid(const KernelInfo &kernel, const std::array<int64_t, 3> &grid) {
-  // CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
-  static constexpr int64_t kMaxBlocks[] = {std::numeric_limits<int32_t>::max(), 65535, 65535};
   for (unsigned i = 0; i < 3; ++i) {
     if (grid[i] > kMaxBlocks[i])
       return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
@@ -244,15 +246,15 @@ static llvm::Error checkGrid(const KernelInfo &kernel, const std::array<int64_t,
   return llvm::Error::success();
 }
 
-/// Makes one number of the grid that a persistent kernel walks over.
+/// Makes one number of the grid that a persistent kernel walks over, or that a launch has in x.
 static llvm::Error flattenGrid(const KernelInfo &kernel, std::array<int64_t, 3> &grid) {
   uint64_t total = 1;
   for (int64_t tiles : grid)
     total = llvm::SaturatingMultiply<uint64_t>(total, tiles);
   if (total > kMaxExtent)
     return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
-                     "kernel '{0}': the grid has {1} x {2} x {3} tiles; a persistent kernel counts "
-                     "at most {4} in all: split the call",
+                     "kernel '{0}': the grid has {1} x {2} x {3} tiles; a launch counts at most "
+                     "{4} in all: split the call",
                      kernel.name, grid[0], grid[1], grid[2], kMaxExtent);
   grid = {static_cast<int64_t>(total), 1, 1};
   return llvm::Error::success();
@@ -266,7 +268,9 @@ tessera::runtime::computeGrid(const KernelInfo &kernel, llvm::ArrayRef<int64_t> 
   if (!kernel.persistent)
     for (auto [blocks, cluster] : llvm::zip_equal(grid, kernel.cluster))
       blocks *= cluster;
-  if (llvm::Error error = kernel.persistent ? flattenGrid(kernel, grid) : checkGrid(kernel, grid))
+  bool isFlat = kernel.flat && (grid[1] > kMaxBlocks[1] || grid[2] > kMaxBlocks[2]);
+  if (llvm::Error error =
+          kernel.persistent || isFlat ? flattenGrid(kernel, grid) : checkGrid(kernel, grid))
     return error;
   if (llvm::is_contained(grid, 0))
     return std::array<unsigned, 3>{0, 0, 0};

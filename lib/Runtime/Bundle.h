@@ -147,6 +147,9 @@ struct KernelInfo : Signature {
   std::array<GridDim, 3> grid;
   /// The blocks walk over the grid by themselves; its clusters extend in x only.
   bool persistent = false;
+  /// Where a launch would have more blocks in y or z than there can be, it has all of them in x;
+  /// the clusters extend in x only.
+  bool flat = false;
   /// Of a persistent kernel: blocks that a multiprocessor runs at a time.
   unsigned blocksPerMultiprocessor = 1;
   /// The kernel waits for the launch before it by itself, and may begin while that one ends.

@@ -364,10 +364,12 @@ bool KernelReader::readParameters(const json::Array &array, json::Path path) {
 }
 
 bool KernelReader::readPersistent(const json::Object &object, json::Path path) {
-  if (!readFlag(object, key::persistent, path, kernel.persistent))
+  if (!readFlag(object, key::persistent, path, kernel.persistent) ||
+      !readFlag(object, key::flat, path, kernel.flat))
     return false;
-  if (kernel.persistent && kernel.cluster[1] * kernel.cluster[2] != 1)
-    return fail(path.field(key::cluster), "the clusters of a persistent kernel extend in x only");
+  if ((kernel.persistent || kernel.flat) && kernel.cluster[1] * kernel.cluster[2] != 1)
+    return fail(path.field(key::cluster),
+                "the clusters of a persistent or flat kernel extend in x only");
   const json::Value *blocks = object.get(key::blocksPerMultiprocessor);
   int64_t count = 1;
   if (blocks && !readInteger(blocks, path.field(key::blocksPerMultiprocessor), 1, 32,

@@ -46,7 +46,8 @@ int64_t countSpan(const ArgumentInfo &info, const Argument &argument);
 bool sharesWithItself(const ArgumentInfo &info, const Argument &argument);
 
 /// The blocks of a launch; all zero when there is nothing to do. Of a persistent kernel, the number
-/// of all that its clusters walk over, in x. Errors: INVALID_ARGUMENT when a size exceeds what the
+/// of all that its clusters walk over, in x. Of a flat one that has too many in y or z, all are in
+/// x. Errors: INVALID_ARGUMENT when a size exceeds what the
 /// hardware numbers.
 llvm::Expected<std::array<unsigned, 3>> computeGrid(const KernelInfo &kernel,
                                                     llvm::ArrayRef<int64_t> dims);

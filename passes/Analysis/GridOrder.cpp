@@ -1,6 +1,7 @@
 //===- GridOrder.cpp - How the work of a tile depends on its place --------===//
 
 #include "passes/Analysis/GridOrder.h"
+#include "dialects/Hop/Machine.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
@@ -20,6 +21,17 @@ Value tessera::countTiles(tile::GridDimAttr dim, OpBuilder &builder, Location lo
   if (dim.getDivisor() == 1)
     return extent;
   return arith::CeilDivUIOp::create(builder, loc, extent, constant(dim.getDivisor()));
+}
+
+bool tessera::mayLaunchFlat(hop::KernelOp kernel) {
+  auto mayBeMany = [](Attribute attribute) {
+    auto dim = cast<tile::GridDimAttr>(attribute);
+    auto extent = dyn_cast<IntegerAttr>(dim.getExtent());
+    return !extent || llvm::divideCeil(extent.getInt(), dim.getDivisor()) > hopper::mostBlocksInYZ;
+  };
+  return kernel.getSchedule().getPersistent() == tile::PersistentKind::None &&
+         !kernel.getGrid().empty() &&
+         llvm::any_of(kernel.getGrid().getValue().drop_front(), mayBeMany);
 }
 
 static Trend combine(Trend a, Trend b) {

@@ -8,6 +8,7 @@
 #ifndef TESSERA_PASSES_ANALYSIS_GRIDORDER_H
 #define TESSERA_PASSES_ANALYSIS_GRIDORDER_H
 
+#include "dialects/Hop/Hop.h"
 #include "dialects/Tile/Tile.h"
 #include "mlir/IR/Builders.h"
 
@@ -19,6 +20,10 @@ enum class Trend { Constant, Increasing, Decreasing, Sliding, Unknown };
 
 /// The number of tiles along one dimension of a grid.
 mlir::Value countTiles(tile::GridDimAttr dim, mlir::OpBuilder &builder, mlir::Location loc);
+
+/// Whether a kernel of which each thread block has its place in the grid may have more of them in y
+/// or z than launches take, so that it also runs where a launch has all of them in x.
+bool mayLaunchFlat(hop::KernelOp kernel);
 
 /// How `value` changes as `index` grows and all else stays.
 Trend trendOf(mlir::Value value, mlir::Value index);

@@ -109,6 +109,40 @@ def AllocateSharedMemory : Pass<"hop-allocate-shared-memory", "::tessera::hop::K
   let dependentDialects = ["::tessera::hop::HopDialect"];
 }
 
+def FlattenGrid : Pass<"hop-flatten-grid", "::tessera::hop::KernelOp"> {
+  let summary = "Find the place of a thread block in a grid that the launch has in one dimension";
+  let description = [{
+    A launch takes 65535 blocks in y and z, and 2^31 - 1 in x (CUDA C++ Programming Guide, "Technical Specifications per
+    Compute Capability"). So one that would have more in y or z has all blocks in x, of which the first index of the grid
+    varies fastest. A block finds this out from the number of blocks in x, and divides its own number only then. Kernels
+    that walk over the grid by themselves, and those whose grid is never so large, stay as they are.
+
+    ```mlir
+    hop.role @rows warpgroups(1) {
+    ^bb0(%wg: index):
+      %row = arith.muli %m, %bm : index
+      tile.store %t, %y[%b, %row, %c0] : tensor<64x64xf32, #hop.layout<accumulator>>, !tile.view<[B, M, 64], f32>
+    }
+    // becomes
+    hop.role @rows warpgroups(1) {
+    ^bb0(%wg: index):
+      %blocks = hop.block_count
+      %flat = arith.cmpi ne, %blocks, %tiles : index
+      %place:2 = scf.if %flat -> (index, index) {
+        %first = arith.remui %m, %tiles : index
+        %second = arith.divui %m, %tiles : index
+        scf.yield %first, %second : index, index
+      } else {
+        scf.yield %m, %b : index, index
+      }
+      %row = arith.muli %place#0, %bm : index
+      tile.store %t, %y[%place#1, %row, %c0] : tensor<64x64xf32, #hop.layout<accumulator>>, !tile.view<[B, M, 64], f32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 def InstrumentTimeline : Pass<"hop-instrument-timeline", "::tessera::hop::KernelOp"> {
   let summary = "Record when each warpgroup enters each stage of its program";
   let description = [{

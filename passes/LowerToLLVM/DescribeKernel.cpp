@@ -7,6 +7,7 @@
 #include "dialects/Hop/Machine.h"
 #include "dialects/Hop/TimelineLayout.h"
 #include "mlir/IR/Builders.h"
+#include "passes/Analysis/GridOrder.h"
 #include "passes/LowerToLLVM/LaunchParameters.h"
 #include "tessera/BundleKeys.h"
 
@@ -417,6 +418,8 @@ DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, const NamedBarri
   entry.set(key::grid, describeGrid(kernel));
   entry.set(key::persistent,
             b.getBoolAttr(kernel.getSchedule().getPersistent() != tile::PersistentKind::None));
+  if (mayLaunchFlat(kernel))
+    entry.set(key::flat, b.getBoolAttr(true));
   if (int64_t resident = hop::residentBlocks(kernel); resident > 1)
     entry.set(key::blocksPerMultiprocessor, b.getI64IntegerAttr(resident));
   entry.set(key::pdl, b.getBoolAttr(*kernel.getSchedule().getPdl()));

@@ -9,9 +9,6 @@
 using namespace mlir;
 using namespace tessera;
 
-namespace tessera::hopper {
-constexpr int64_t mostParameterBytes = 4096;
-} // namespace tessera::hopper
 static unsigned argumentOf(Value view) { return cast<BlockArgument>(view).getArgNumber(); }
 
 SmallVector<MapDim> TensorMap::dims() const {

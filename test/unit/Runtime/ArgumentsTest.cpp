@@ -308,6 +308,25 @@ TEST_F(ArgumentsTest, RefusesGridsThatTheHardwareCannotNumber) {
             "65535: split the call");
 }
 
+TEST_F(ArgumentsTest, FlattensGridsThatTheHardwareCannotNumber) {
+  json::Value description = makeBundle();
+  json::Object &kernel = getKernel(description);
+  kernel["flat"] = true;
+  kernel["cluster"] = json::Array{2, 1, 1};
+  auto launchWith = [&](int64_t batches) {
+    for (int i : {TestArguments::Q, TestArguments::K, TestArguments::O, TestArguments::LSE})
+      arguments.shapes[i][0] = batches;
+    return launch(*load(description), arguments);
+  };
+  ASSERT_EQ(launchWith(65535), "");
+  EXPECT_EQ(fake::getState().launches.back().grid, (std::array<unsigned, 3>{6, 4, 65535}));
+  ASSERT_EQ(launchWith(65536), "");
+  EXPECT_EQ(fake::getState().launches.back().grid, (std::array<unsigned, 3>{6 * 4 * 65536, 1, 1}));
+  EXPECT_EQ(launchWith(1 << 27),
+            "kernel 'attend': the grid has 6 x 4 x 134217728 tiles; a launch counts at most "
+            "2147483647 in all: split the call");
+}
+
 TEST_F(ArgumentsTest, RefusesDevices) {
   fake::getState().capabilityMajor = 10;
   EXPECT_EQ(launchChecked(arguments),

@@ -240,7 +240,7 @@ TEST(BundleTest, ChecksPersistentKernelsAndWorkspaces) {
               kernel["persistent"] = true;
               kernel["cluster"] = json::Array{1, 2, 1};
             }),
-            "damaged bundle: the clusters of a persistent kernel extend in x only at "
+            "damaged bundle: the clusters of a persistent or flat kernel extend in x only at "
             "bundle.kernels[0].cluster");
   for (json::Value bytes : {json::Value(0), json::Value("4"), json::Value((int64_t(1) << 40) + 1)})
     EXPECT_EQ(readChanged([&](json::Object &kernel) {

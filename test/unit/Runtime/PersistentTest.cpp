@@ -71,7 +71,7 @@ TEST_F(PersistentTest, TakesGridsBeyondTheHardwaresInYAndZ) {
     arguments.strides[i][0] = 8;
   }
   EXPECT_EQ(launch(*load()),
-            "kernel 'attend': the grid has 3 x 4 x 1073741824 tiles; a persistent kernel counts at "
+            "kernel 'attend': the grid has 3 x 4 x 1073741824 tiles; a launch counts at "
             "most 2147483647 in all: split the call");
   EXPECT_EQ(status, TESSERA_RUNTIME_INVALID_ARGUMENT);
 }
