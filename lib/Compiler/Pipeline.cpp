@@ -26,6 +26,7 @@ static void addCleanup(OpPassManager &pm) {
 void buildTilePhase(OpPassManager &pm) {
   pm.addNestedPass<tile::KernelOp>(createTileFindVisits());
   addCleanup(pm);
+  pm.addNestedPass<tile::KernelOp>(createTileCheckDivisors());
   pm.addNestedPass<tile::KernelOp>(createTileCarrySums());
 }
 

@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Matchers.h"
 #include "passes/Analysis/ScfFlow.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
@@ -186,4 +187,13 @@ bool tessera::isNonNegative(Value index, unsigned depth) {
         return holds(select.getTrueValue()) && holds(select.getFalseValue());
       })
       .Default(false);
+}
+
+LogicalResult tessera::checkDivisor(Operation *op) {
+  if (!isa<arith::DivSIOp, arith::DivUIOp, arith::CeilDivSIOp, arith::CeilDivUIOp,
+           arith::FloorDivSIOp, arith::RemSIOp, arith::RemUIOp>(op) ||
+      !matchPattern(op->getOperand(1), m_Zero()))
+    return success();
+  return op->emitError("divides by 0; give the parameters values with which it does not, or leave "
+                       "it out where they have these with $if");
 }

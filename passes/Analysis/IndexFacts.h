@@ -9,6 +9,7 @@
 #define TESSERA_PASSES_ANALYSIS_INDEXFACTS_H
 
 #include "mlir/IR/Value.h"
+#include "mlir/Support/LLVM.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace tessera {
@@ -30,6 +31,9 @@ struct IndexTerms {
 
 /// The same of a sum.
 bool isNonNegative(const IndexTerms &terms, unsigned depth = 16);
+
+/// Refuses `op` where it is a quotient or a remainder of integers by the constant 0.
+llvm::LogicalResult checkDivisor(mlir::Operation *op);
 
 } // namespace tessera
 

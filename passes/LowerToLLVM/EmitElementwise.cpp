@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
+#include "passes/Analysis/IntegerRanges.h"
 #include "passes/LowerToLLVM/Emitter.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -285,6 +286,32 @@ Value Emitter::emitCast(Operation *op, Value operand) {
       .Default([](Operation *) { return Value(); });
 }
 
+/// Of a shift by as many places as there are, or more, zeros or signs are left; LLVM's leave
+/// anything.
+Value Emitter::emitShift(Operation *op, Value number, Value places) {
+  Type type = number.getType();
+  int64_t bits = type.getIntOrFloatBitWidth();
+  auto constant = [&](int64_t value) -> Value {
+    return LLVM::ConstantOp::create(builder, loc, type, builder.getIntegerAttr(type, value));
+  };
+  auto shift = [&](auto tag, Value by) -> Value {
+    return decltype(tag)::create(builder, loc, number, by);
+  };
+  IntegerRange range = IntegerRanges().of(op->getOperand(1));
+  bool isInside = range.least >= 0 && range.most < bits;
+  if (isa<arith::ShRSIOp>(op))
+    return shift(LLVM::AShrOp(),
+                 isInside ? places
+                          : LLVM::UMinOp::create(builder, loc, places, constant(bits - 1)));
+  Value shifted =
+      isa<arith::ShLIOp>(op) ? shift(LLVM::ShlOp(), places) : shift(LLVM::LShrOp(), places);
+  if (isInside)
+    return shifted;
+  Value holds =
+      LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ult, places, constant(bits));
+  return LLVM::SelectOp::create(builder, loc, holds, shifted, constant(0));
+}
+
 Value Emitter::emitScalarInteger(Operation *op, ValueRange v) {
   auto make = [&](auto tag) -> Value { return decltype(tag)::create(builder, loc, v[0], v[1]); };
   auto less = [&](Value a, Value b) -> Value {
@@ -321,9 +348,8 @@ Value Emitter::emitScalarInteger(Operation *op, ValueRange v) {
       .Case([&](arith::AndIOp) { return make(LLVM::AndOp()); })
       .Case([&](arith::OrIOp) { return make(LLVM::OrOp()); })
       .Case([&](arith::XOrIOp) { return make(LLVM::XOrOp()); })
-      .Case([&](arith::ShLIOp) { return make(LLVM::ShlOp()); })
-      .Case([&](arith::ShRUIOp) { return make(LLVM::LShrOp()); })
-      .Case([&](arith::ShRSIOp) { return make(LLVM::AShrOp()); })
+      .Case<arith::ShLIOp, arith::ShRUIOp, arith::ShRSIOp>(
+          [&](auto) { return emitShift(op, v[0], v[1]); })
       .Case([&](arith::MaxSIOp) { return make(LLVM::SMaxOp()); })
       .Case([&](arith::MinSIOp) { return make(LLVM::SMinOp()); })
       .Case([&](arith::MaxUIOp) { return make(LLVM::UMaxOp()); })

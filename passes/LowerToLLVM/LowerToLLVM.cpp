@@ -9,6 +9,7 @@
 #include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/Matchers.h"
+#include "passes/Analysis/IndexFacts.h"
 #include "passes/Hop/HopPasses.h"
 #include "passes/LowerToLLVM/Emitter.h"
 #include "passes/LowerToLLVM/KernelAttributes.h"
@@ -147,6 +148,8 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
         return op->emitError("mixes layouts");
       if (!fitsRole(op))
         return op->emitError("has a layout for another number of warpgroups than its role has");
+      if (failed(checkDivisor(op)))
+        return failure();
       // Said of the use, for canonicalization leaves constants without a location.
       for (Value operand : op->getOperands())
         if (APInt value; operand.getType().isIndex() &&

@@ -60,6 +60,19 @@ def TileFindVisits : Pass<"tile-find-visits", "::tessera::tile::KernelOp"> {
   }];
 }
 
+def TileCheckDivisors : Pass<"tile-check-divisors", "::tessera::tile::KernelOp"> {
+  let summary = "Refuses quotients and remainders by the constant 0";
+  let description = [{
+    No machine code has a result for them, and the interpreter stops at one. What parameters and constants make of a
+    divisor has been folded, and what they leave out is gone. `hop-lower-to-llvm` looks again.
+
+    ```mlir
+    %group = arith.constant 0 : index
+    %hk = arith.divui %h, %group : index   // refused
+    ```
+  }];
+}
+
 def TileOrderMemory : Pass<"tile-order-memory", "::tessera::tile::KernelOp"> {
   let summary = "Refuses loads that would have to wait for stores of the same grid point";
   let description = [{

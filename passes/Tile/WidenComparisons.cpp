@@ -4,6 +4,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -25,13 +26,23 @@ static bool isWideEnough(Type type) {
   return element.isIndex() || element.isInteger(32) || element.isInteger(64);
 }
 
+/// The integer that all elements of a constant are.
+static std::optional<int64_t> getSplatInteger(Value value) {
+  DenseIntElementsAttr elements;
+  if (matchPattern(value, m_Constant(&elements)) && elements.isSplat())
+    return elements.getSplatValue<APInt>().trySExtValue();
+  return getConstantIntValue(value);
+}
+
 /// Whether `op` makes an integer that is as exact as its operands where it has 64 bits: sums and
 /// what is made of them on the way to a comparison.
 static bool isArithmetic(Operation *op) {
   if (op->getNumResults() != 1 || !isWideEnough(op->getResult(0).getType()))
     return false;
-  if (isa<arith::ShLIOp, arith::ShRSIOp>(op))
-    return matchPattern(op->getOperand(1), m_Constant());
+  if (isa<arith::ShLIOp, arith::ShRSIOp>(op)) {
+    std::optional<int64_t> places = getSplatInteger(op->getOperand(1));
+    return places && *places >= 0 && *places < 32;
+  }
   return isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::MinSIOp, arith::MaxSIOp,
              arith::DivSIOp, arith::RemSIOp, arith::FloorDivSIOp, arith::CeilDivSIOp,
              arith::SelectOp, arith::AndIOp, arith::OrIOp, arith::XOrIOp, arith::ShLIOp,

@@ -327,3 +327,16 @@ hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#til
     hop.warpgroup_sync
   }
 }
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    // expected-error@+1 {{divides by 0}}
+    %r = arith.remsi %m, %c0 : index
+  }
+}
