@@ -249,6 +249,15 @@ LogicalResult ReduceOp::verify() {
   return success();
 }
 
+LogicalResult MaskedMaxOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType());
+  auto expected = RankedTensorType::get(source.getShape().take_front(), source.getElementType());
+  if (source.getRank() != 2 || getOld().getType() != expected)
+    return emitOpError("takes a tile of rank 1 for the rows of one of rank 2, got ")
+           << getOld().getType() << " and " << source;
+  return success();
+}
+
 LogicalResult ReduceAllOp::verify() {
   Type element = cast<RankedTensorType>(getSource().getType()).getElementType();
   if (getType() != element)

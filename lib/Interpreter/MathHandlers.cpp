@@ -1,4 +1,4 @@
-//===- MathHandlers.cpp - Operations of the math dialect ------------------===//
+//===- MathHandlers.cpp - Operations of the math dialect, and sigmoid -----===//
 //
 // Each function is computed in double by the C library and rounded once, but for exponentials that
 // tile-polynomial-exp marks and for an approximate tanh.
@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/PolynomialExp.h"
+#include "dialects/Tile/Tile.h"
 #include "lib/Interpreter/Elementwise.h"
 #include "lib/Support/Rounding.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -38,6 +39,7 @@ static void addExponentialHandlers(HandlerTable &table) {
   addMarkedExponential<math::ExpOp>(table, 1.4426950408889634,
                                     [](double x) { return std::exp(x); });
   addMarkedExponential<math::Exp2Op>(table, 1.0, [](double x) { return std::exp2(x); });
+  addFloatUnary<tile::SigmoidOp>(table, [](double x) { return 1 / (1 + std::exp(-x)); });
   addFloatUnary<math::ExpM1Op>(table, [](double x) { return std::expm1(x); });
   addFloatUnary<math::LogOp>(table, [](double x) { return std::log(x); });
   addFloatUnary<math::Log2Op>(table, [](double x) { return std::log2(x); });

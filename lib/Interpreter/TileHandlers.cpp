@@ -409,6 +409,20 @@ static LogicalResult runReduce(Frame &frame, Operation *op) {
   return success();
 }
 
+static LogicalResult runMaskedMax(Frame &frame, Operation *op) {
+  auto largest = cast<tile::MaskedMaxOp>(op);
+  ArrayRef<double> source = frame.floats(largest.getSource()), old = frame.floats(largest.getOld());
+  Floats out(old.begin(), old.end());
+  if (llvm::is_contained(source, 0.0)) {
+    Floats rows = reduce(source, shapeOf(largest.getSource()), /*axis=*/1, Type(),
+                         combinerOf(tile::ReduceKind::maximum));
+    for (auto [largest, row] : llvm::zip_equal(out, rows))
+      largest = maximum(largest, row);
+  }
+  frame.set(largest.getResult(), std::move(out));
+  return success();
+}
+
 static LogicalResult runReduceAll(Frame &frame, Operation *op) {
   auto reduction = cast<tile::ReduceAllOp>(op);
   bool rounds =
@@ -510,6 +524,7 @@ void interp::addTileHandlers(HandlerTable &table) {
   table.add<tile::SkipLoadsOp>(runSkipLoads);
   table.add<tile::DotOp>(runDot);
   table.add<tile::ReduceOp>(runReduce);
+  table.add<tile::MaskedMaxOp>(runMaskedMax);
   table.add<tile::ReduceAllOp>(runReduceAll);
   table.add<tile::AnyOp>(runAny);
   table.add<tile::BroadcastOp>(runBroadcast);

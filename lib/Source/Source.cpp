@@ -168,6 +168,7 @@ static LogicalResult resolveFunctions(ModuleOp module) {
   PassManager pm(module.getContext(), ModuleOp::getOperationName());
   pm.addPass(createTileDifferentiate());
   pm.addPass(createTileInlineFunctions());
+  pm.addNestedPass<tile::KernelOp>(createTileCheckPadding());
   pm.addNestedPass<tile::KernelOp>(createTileWidenComparisons());
   return pm.run(module);
 }

@@ -106,7 +106,13 @@ SmallVector<Operation *> tessera::operationsOn(Value index, Value tile) {
 bool tessera::isSpecialFunction(Operation *op) {
   if (!getElementTypeOrSelf(op->getResult(0).getType()).isF32())
     return false;
-  return isa<arith::DivFOp>(op) ||
+  return isa<arith::DivFOp, SigmoidOp>(op) ||
          (isa<math::MathDialect>(op->getDialect()) &&
           !isa<math::AbsFOp, math::FloorOp, math::CeilOp, math::FmaOp>(op));
+}
+
+bool tessera::mayBeApproximate(Operation *op) {
+  auto flags = dyn_cast<arith::ArithFastMathInterface>(op);
+  return flags && arith::bitEnumContainsAll(flags.getFastMathFlagsAttr().getValue(),
+                                            arith::FastMathFlags::afn);
 }

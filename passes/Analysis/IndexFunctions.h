@@ -24,6 +24,9 @@ llvm::SmallVector<mlir::Operation *> operationsOn(mlir::Value index, mlir::Value
 /// Whether `op` takes the unit of special functions for each element.
 bool isSpecialFunction(mlir::Operation *op);
 
+/// Whether the author says that the machine's approximation of `op` will do, by `afn`.
+bool mayBeApproximate(mlir::Operation *op);
+
 } // namespace tessera
 
 #endif // TESSERA_PASSES_ANALYSIS_INDEXFUNCTIONS_H

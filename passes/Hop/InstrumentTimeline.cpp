@@ -7,6 +7,7 @@
 #include "dialects/Hop/TimelineLayout.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/Analysis/IndexFunctions.h"
 #include "passes/Hop/HopPasses.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -52,8 +53,7 @@ int64_t costOf(Operation *op) {
   for (Type type : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
     if (auto tile = dyn_cast<RankedTensorType>(type))
       elements = std::max(elements, tile.getNumElements());
-  bool isSpecial =
-      isa<math::MathDialect>(op->getDialect()) || op->getName().stripDialect() == "divf";
+  bool isSpecial = op->getNumResults() == 1 && isSpecialFunction(op);
   return elements * (isSpecial ? 8 : 1);
 }
 

@@ -5,11 +5,11 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
+#include "passes/Analysis/IndexFunctions.h"
 #include "passes/Analysis/IntegerRanges.h"
 #include "passes/LowerToLLVM/Emitter.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
-#include <cmath>
 
 using namespace mlir;
 using namespace tessera;
@@ -371,42 +371,6 @@ Value Emitter::emitScalarInteger(Operation *op, ValueRange v) {
       .Default([](Operation *) { return Value(); });
 }
 
-/// Whether `value` is a constant that div.approx divides by, which gives 0 for larger ones (PTX ISA
-/// 9.7.3.8).
-static bool isModerateConstant(Value value) {
-  FloatAttr constant;
-  if (!matchPattern(value, m_Constant(&constant)))
-    return false;
-  double size = std::fabs(constant.getValueAsDouble());
-  return size >= 0x1p-126 && size <= 0x1p126;
-}
-
-/// A reciprocal is right for all divisors (PTX ISA 9.7.3.14), as is div.full, which scales its
-/// operands. What may be approximate in the sense of LLVM's `afn` is div.approx.
-Value Emitter::emitDivision(arith::DivFOp op, Value a, Value b) {
-  bool mayBeApproximate = arith::bitEnumContainsAll(op.getFastmath(), arith::FastMathFlags::afn);
-  if (!mayBeApproximate && !matchPattern(a, m_OneFloat()) && !isModerateConstant(b))
-    return intrinsic("llvm.nvvm.div.full.ftz", a.getType(), {a, b});
-  auto approximate = LLVM::FastmathFlagsAttr::get(
-      op->getContext(), LLVM::FastmathFlags::afn | LLVM::FastmathFlags::contract);
-  return LLVM::FDivOp::create(builder, loc, a.getType(), a, b, approximate);
-}
-
-/// The operand of a sine or cosine, brought to -pi to pi, from where the machine's have a small
-/// error (PTX ISA 9.7.3.18): less the nearest multiple of 2 pi, in two parts. A fused multiply-add
-/// rounds once, and the first difference is exact.
-Value Emitter::reduceAngle(Value x) {
-  constexpr float perTurn = 0x1.45f306p-3f, turn = 0x1.921fb6p+2f, rest = -0x1.777a5cp-23f;
-  constexpr float toInteger = 0x1.8p23f;
-  Type f32Type = builder.getF32Type();
-  auto fma = [&](Value a, Value b, Value c) {
-    return intrinsic("llvm.nvvm.fma.rn.f", f32Type, {a, b, c});
-  };
-  Value rounded = fma(x, f32(perTurn), f32(toInteger));
-  Value turns = LLVM::FAddOp::create(builder, loc, f32Type, rounded, f32(-toInteger));
-  return fma(turns, f32(-rest), fma(turns, f32(-turn), x));
-}
-
 /// Fused with the product that it is, a value less itself would be that product's rounding error.
 /// An addition with a rounding mode is not fused (PTX ISA 9.7.3.3).
 Value Emitter::emitDifference(Value a, Value b, LLVM::FastmathFlagsAttr contract) {
@@ -429,20 +393,13 @@ Value Emitter::emitScalarFloat(Operation *op, ValueRange v) {
   auto unary = [&](auto tag) -> Value {
     return decltype(tag)::create(builder, loc, v[0].getType(), v[0], approximate);
   };
-  auto onAngle = [&](auto tag, auto source) -> Value {
-    bool isAfn = arith::bitEnumContainsAll(source.getFastmath(), arith::FastMathFlags::afn);
-    return decltype(tag)::create(builder, loc, v[0].getType(), isAfn ? v[0] : reduceAngle(v[0]),
-                                 approximate);
-  };
-  auto times = [&](Value a, double b) -> Value {
-    return LLVM::FMulOp::create(builder, loc, a.getType(), a, f32(b), contract);
-  };
-  auto log2 = [&](Value a) -> Value {
-    return intrinsic("llvm.nvvm.lg2.approx.ftz.f", a.getType(), a);
+  auto onAngle = [&](auto tag) -> Value {
+    return decltype(tag)::create(builder, loc, v[0].getType(),
+                                 mayBeApproximate(op) ? v[0] : reduceAngle(v[0]), approximate);
   };
   if (std::optional<double> scale = exponentialScale(op))
-    return emitExponential(op, times(v[0], *scale));
-  constexpr double ln2 = 0.6931471805599453;
+    return emitExponential(
+        op, LLVM::FMulOp::create(builder, loc, v[0].getType(), v[0], f32(*scale), contract));
   return TypeSwitch<Operation *, Value>(op)
       .Case([&](arith::AddFOp) { return binary(LLVM::FAddOp()); })
       .Case([&](arith::SubFOp) { return emitDifference(v[0], v[1], contract); })
@@ -457,8 +414,8 @@ Value Emitter::emitScalarFloat(Operation *op, ValueRange v) {
         return LLVM::FMAOp::create(builder, loc, v[0].getType(), v[0], v[1], v[2], contract);
       })
       .Case([&](math::Exp2Op) { return unary(LLVM::Exp2Op()); })
-      .Case([&](math::Log2Op) { return log2(v[0]); })
-      .Case([&](math::LogOp) { return times(log2(v[0]), ln2); })
+      .Case<math::LogOp, math::Log2Op, math::Log1pOp>(
+          [&](Operation *) { return emitLogarithm(op, v[0]); })
       .Case([&](math::SqrtOp) { return unary(LLVM::SqrtOp()); })
       .Case([&](math::RsqrtOp) {
         return intrinsic("llvm.nvvm.rsqrt.approx.ftz.f", v[0].getType(), v[0]);
@@ -466,8 +423,8 @@ Value Emitter::emitScalarFloat(Operation *op, ValueRange v) {
       .Case([&](math::AbsFOp) { return unary(LLVM::FAbsOp()); })
       .Case([&](math::FloorOp) { return unary(LLVM::FFloorOp()); })
       .Case([&](math::CeilOp) { return unary(LLVM::FCeilOp()); })
-      .Case([&](math::SinOp sin) { return onAngle(LLVM::SinOp(), sin); })
-      .Case([&](math::CosOp cos) { return onAngle(LLVM::CosOp(), cos); })
+      .Case([&](math::SinOp) { return onAngle(LLVM::SinOp()); })
+      .Case([&](math::CosOp) { return onAngle(LLVM::CosOp()); })
       // tanh.approx.f32, relative error 2^-11.
       .Case([&](math::TanhOp) { return unary(LLVM::TanhOp()); })
       .Default([](Operation *) { return Value(); });

@@ -3,6 +3,7 @@
 #include "dialects/Tile/PolynomialExp.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "passes/Analysis/IndexFunctions.h"
 #include "passes/LowerToLLVM/Emitter.h"
 
 using namespace mlir;
@@ -135,8 +136,9 @@ std::optional<double> Emitter::exponentialScale(Operation *op) {
     return std::nullopt;
   if (isa<math::ExpOp>(op))
     return log2e;
-  auto tanh = dyn_cast<math::TanhOp>(op);
-  if (tanh && !arith::bitEnumContainsAll(tanh.getFastmath(), arith::FastMathFlags::afn))
+  if (isa<tile::SigmoidOp>(op))
+    return -log2e;
+  if (isa<math::TanhOp>(op) && !mayBeApproximate(op))
     return 2 * log2e;
   return std::nullopt;
 }
@@ -151,12 +153,32 @@ Value Emitter::emitExponential(Operation *op, Value exponent) {
   Value power = LLVM::Exp2Op::create(builder, loc, type, exponent, flags(LLVM::FastmathFlags::afn));
   if (isa<math::ExpOp>(op))
     return power;
-  // tanh is 1 - 2 / (exp(2x) + 1): exact at both ends, absolute error of a few 2^-24 between.
   Value denominator = LLVM::FAddOp::create(builder, loc, type, power, f32(1.0), contract);
   // A reciprocal of infinity or of what is close to it is 0; a division takes care of more.
   Value reciprocal = intrinsic("llvm.nvvm.rcp.approx.ftz.f", type, denominator);
+  if (isa<tile::SigmoidOp>(op))
+    return reciprocal;
+  // tanh is 1 - 2 / (exp(2x) + 1): exact at both ends, absolute error of a few 2^-24 between.
   Value twice = LLVM::FMulOp::create(builder, loc, type, reciprocal, f32(2.0), contract);
-  return LLVM::FSubOp::create(builder, loc, type, f32(1.0), twice, contract);
+  Value far = LLVM::FSubOp::create(builder, loc, type, f32(1.0), twice, contract);
+  return chooseTanh(exponent, far);
+}
+
+/// tanh where 2^exponent is exp(2x), and `far` is what that gives. For x below 1/4 it is an odd
+/// polynomial, the best in relative terms of those that are x at 0, to 2^-21. It is one in the
+/// exponent, as that is there.
+Value Emitter::chooseTanh(Value exponent, Value far) {
+  constexpr double perExponent = 0.34657359027997264; // ln(2) / 2
+  constexpr double square = perExponent * perExponent;
+  // tanh(x) / x, a polynomial in x^2
+  constexpr double c2 = 0.12876421259429786, c1 = -0.33324571413088645;
+  auto contract = LLVM::FastmathFlagsAttr::get(builder.getContext(), LLVM::FastmathFlags::contract);
+  Value squared =
+      LLVM::FMulOp::create(builder, loc, exponent.getType(), exponent, exponent, contract);
+  return chooseNearZero(
+      exponent, squared,
+      {c2 * square * square * perExponent, c1 * square * perExponent, perExponent},
+      0.25 / perExponent, far);
 }
 
 /// Emits `op`, made of an exponential, where its operand is a product with uniform factors: these

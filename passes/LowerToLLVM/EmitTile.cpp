@@ -1,6 +1,7 @@
 //===- EmitTile.cpp - Reductions, broadcasts and index tiles --------------===//
 
 #include "dialects/Tile/LoadedIndex.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "passes/LowerToLLVM/Emitter.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -136,11 +137,13 @@ static bool hasNoSign(Value value) {
   return matchPattern(value, m_Constant(&constant)) && !constant.getValue().isNegative();
 }
 
-/// The bits of `elements` when their order as integers is that of a maximum that NaN wins: then one
-/// instruction (VIMNMX3) combines three.
-static std::optional<SmallVector<Value>>
-orderedBits(OpBuilder &builder, Location loc, tile::ReduceKind kind, ArrayRef<Value> elements) {
-  if (kind != tile::ReduceKind::maximum || !llvm::all_of(elements, hasNoSign))
+/// The bits of `elements`, those of `tile`, when their order as integers is that of a maximum that
+/// NaN wins: then one instruction (VIMNMX3) combines three.
+static std::optional<SmallVector<Value>> orderedBits(OpBuilder &builder, Location loc,
+                                                     tile::ReduceKind kind, Value tile,
+                                                     ArrayRef<Value> elements) {
+  bool isPower = isa_and_nonnull<math::ExpOp, math::Exp2Op>(tile.getDefiningOp());
+  if (kind != tile::ReduceKind::maximum || !(isPower || llvm::all_of(elements, hasNoSign)))
     return std::nullopt;
   return llvm::map_to_vector(elements, [&](Value element) -> Value {
     return LLVM::BitcastOp::create(builder, loc, builder.getI32Type(), element);
@@ -158,7 +161,7 @@ LogicalResult Emitter::emitReduce(tile::ReduceOp op) {
   SmallVector<Value> partial(resultLayout.size() * chains);
   SmallVector<int64_t> counts(resultLayout.size());
   Values source = elements(op.getSource());
-  auto bits = orderedBits(builder, loc, op.getKind(), source);
+  auto bits = orderedBits(builder, loc, op.getKind(), op.getSource(), source);
   for (auto [i, element] : llvm::enumerate(bits ? *bits : source)) {
     int64_t index = layout.sliceIndex(i, kept);
     Value &part = partial[index * chains + counts[index]++ % chains];
@@ -192,11 +195,12 @@ LogicalResult Emitter::emitReduce(tile::ReduceOp op) {
   return success();
 }
 
-/// All of `elements` combined, in two chains.
-Value Emitter::combineElements(tile::ReduceKind kind, ArrayRef<Value> elements) {
-  auto bits = orderedBits(builder, loc, kind, elements);
+/// All elements of `tile` combined, in two chains.
+Value Emitter::combineElements(tile::ReduceKind kind, Value tile) {
+  Values own = elements(tile);
+  auto bits = orderedBits(builder, loc, kind, tile, own);
   Value parts[2];
-  for (auto [i, element] : llvm::enumerate(bits ? ArrayRef<Value>(*bits) : elements)) {
+  for (auto [i, element] : llvm::enumerate(bits ? *bits : own)) {
     Value &part = parts[i % 2];
     part = !part  ? element
            : bits ? LLVM::SMaxOp::create(builder, loc, part, element).getResult()
@@ -231,7 +235,7 @@ static SmallVector<int64_t> warpsOfParts(LayoutAttr layout, int64_t warpgroups) 
 void Emitter::emitCombineAll(hop::CombineAllOp op) {
   tile::ReduceKind kind = op.getKind();
   LayoutAttr layout = hop::getLayout(op.getSource().getType());
-  Value part = combineElements(kind, elements(op.getSource()));
+  Value part = combineElements(kind, op.getSource());
   int64_t weight = 1;
   for (const LayoutDigit &digit : layout.getLanes()) {
     int64_t end = weight * digit.extent;

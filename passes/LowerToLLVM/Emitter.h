@@ -132,8 +132,6 @@ private:
   mlir::Value emitScalarFloat(mlir::Operation *op, mlir::ValueRange operands);
   mlir::Value emitCast(mlir::Operation *op, mlir::Value operand);
   mlir::Value emitDifference(mlir::Value a, mlir::Value b, mlir::LLVM::FastmathFlagsAttr contract);
-  mlir::Value emitDivision(mlir::arith::DivFOp op, mlir::Value a, mlir::Value b);
-  mlir::Value reduceAngle(mlir::Value x);
   mlir::Value clampTo32Bits(mlir::Value wide);
 
   // Index tiles: EmitAffine.cpp.
@@ -144,6 +142,13 @@ private:
   bool compareAffine(mlir::arith::CmpIOp op);
   bool compareWithRows(mlir::arith::CmpIOp op);
   mlir::Value differenceOf(mlir::arith::CmpIOp op, const AffineTile &a, const AffineTile &b);
+
+  // Quotients, logarithms and angles: EmitFunctions.cpp.
+  mlir::Value emitDivision(mlir::arith::DivFOp op, mlir::Value a, mlir::Value b);
+  mlir::Value emitLogarithm(mlir::Operation *op, mlir::Value x);
+  mlir::Value chooseNearZero(mlir::Value x, mlir::Value variable,
+                             llvm::ArrayRef<double> coefficients, double limit, mlir::Value far);
+  mlir::Value reduceAngle(mlir::Value x);
 
   // Masks of several comparisons: EmitMasks.cpp.
   std::optional<unsigned> countComparisons(mlir::Value mask);
@@ -158,6 +163,7 @@ private:
   // Exponentials, also on the FMA pipes: EmitExponentials.cpp.
   static std::optional<double> exponentialScale(mlir::Operation *op);
   mlir::Value emitExponential(mlir::Operation *op, mlir::Value exponent);
+  mlir::Value chooseTanh(mlir::Value exponent, mlir::Value far);
   bool emitExponentialOfProduct(mlir::Operation *op);
   void emitExponentials(mlir::Operation *op, int64_t sixteenths);
   mlir::Value polynomialExp2(mlir::Value position);
@@ -181,7 +187,7 @@ private:
   mlir::LogicalResult emitIota(tile::IotaOp op);
   mlir::LogicalResult emitConvertLayout(hop::ConvertLayoutOp op);
   mlir::LogicalResult emitCombine(hop::CombineOp op);
-  mlir::Value combineElements(tile::ReduceKind kind, llvm::ArrayRef<mlir::Value> elements);
+  mlir::Value combineElements(tile::ReduceKind kind, mlir::Value tile);
   void emitCombineAll(hop::CombineAllOp op);
   void storeShared(mlir::Value address, int64_t byte, mlir::ValueRange values, mlir::Value writes);
   Values loadShared(mlir::Value address, int64_t byte, int64_t count);

@@ -57,10 +57,11 @@ struct CostModel {
   /// descriptors, products, waits and counters.
   /// Counted in SASS of kernels/attention_fwd.tile by `tessera inspect`.
   double loopInstructions = 90;
-  /// Divisions of 1 and of other numbers, tanh, exp and log, and the functions that are a single
-  /// instruction, such as exp2. Counted in SASS by `tessera inspect`.
-  ElementCost reciprocal = {1, 1}, division = {1, 2}, exactTanh = {2, 5}, approximateTanh = {1, 1},
-              exponential = {1, 2}, singleFunction = {1, 1};
+  /// Divisions of 1 and of other numbers, functions that are several instructions, and those that
+  /// are one, such as exp2. Counted in SASS by `tessera inspect`.
+  ElementCost reciprocal = {1, 1}, division = {1, 2}, exactTanh = {2, 11}, approximateTanh = {1, 1},
+              sigmoid = {2, 4}, exponential = {1, 2}, logarithmOfSum = {1, 12},
+              singleFunction = {1, 1};
   /// Two elements are rounded to 16 bits at once (PTX ISA 9.7.9.21, cvt.bf16x2).
   ElementCost rounding = {0, 0.5};
   /// Sixteenths of the exponentials that are tried as polynomials. With 10 to 12 ptxas wants more

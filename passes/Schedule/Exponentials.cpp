@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "passes/Analysis/IndexFunctions.h"
 #include "passes/Analysis/ScfFlow.h"
 #include "passes/Analysis/Speculation.h"
 #include "passes/Schedule/LoopOverlap.h"
@@ -37,10 +38,11 @@ static ElementCost costOf(Operation *op, const CostModel &model) {
       })
       .Case([](arith::MulFOp mul) -> ElementCost { return {0, isFused(mul) ? 0.0 : 1.0}; })
       .Case([&](math::TanhOp tanh) -> ElementCost {
-        bool approximate = arith::bitEnumContainsAll(tanh.getFastmath(), arith::FastMathFlags::afn);
-        return approximate ? model.approximateTanh : model.exactTanh;
+        return mayBeApproximate(tanh) ? model.approximateTanh : model.exactTanh;
       })
       .Case<math::ExpOp, math::LogOp>([&](auto) -> ElementCost { return model.exponential; })
+      .Case([&](math::Log1pOp) -> ElementCost { return model.logarithmOfSum; })
+      .Case([&](SigmoidOp) -> ElementCost { return model.sigmoid; })
       .Case<arith::TruncFOp>([&](auto) -> ElementCost { return model.rounding; })
       // Modifiers of operands.
       .Case<arith::NegFOp, math::AbsFOp>([](auto) -> ElementCost { return {}; })
@@ -144,7 +146,7 @@ Operation *tessera::findExactUse(Operation *op) {
     if (isRounding(user))
       continue;
     auto reduce = dyn_cast<ReduceOp>(user);
-    if (reduce && reduce.getKind() == ReduceKind::sum)
+    if (isa<MaskedMaxOp>(user) || (reduce && reduce.getKind() == ReduceKind::sum))
       continue;
     return user;
   }

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Tile/DerivativeRules.h"
+#include "dialects/Tile/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -60,12 +61,18 @@ static Value differentiateUnary(Operation *op, Value d, Arithmetic &of) {
       .Case([&](math::Exp2Op) { return of.multiply(of.multiply(d, y), kLn2); })
       .Case([&](math::LogOp) { return of.divide(d, x); })
       .Case([&](math::Log2Op) { return of.divide(of.multiply(d, 1 / kLn2), x); })
+      .Case([&](math::Log1pOp) {
+        return of.divide(d, arith::AddFOp::create(of.builder, of.constant(x, 1.0), x));
+      })
       .Case([&](math::SqrtOp) { return of.divide(of.multiply(d, 0.5), y); })
       .Case([&](math::RsqrtOp) {
         return of.multiply(of.multiply(d, -0.5), of.multiply(y, of.multiply(y, y)));
       })
       .Case([&](math::TanhOp) {
         return of.multiply(d, of.subtract(of.constant(d, 1.0), of.multiply(y, y)));
+      })
+      .Case([&](tile::SigmoidOp) {
+        return of.multiply(of.multiply(d, y), of.subtract(of.constant(d, 1.0), y));
       })
       .Case([&](math::SinOp sin) {
         return of.multiply(d, math::CosOp::create(of.builder, x, sin.getFastmath()));
@@ -144,5 +151,7 @@ LogicalResult tessera::applyDerivativeRule(Operation *op, Value d, ImplicitLocOp
 StringRef tessera::getDifferentiableOperations() {
   return "arith.addf, subf, mulf, divf, negf, maximumf, maxnumf, minimumf, minnumf, select, extf "
          "and truncf, and "
-         "math.absf, ceil, cos, exp, exp2, floor, fma, log, log2, rsqrt, sin, sqrt and tanh";
+         "math.absf, ceil, cos, exp, exp2, floor, fma, log, log1p, log2, rsqrt, sin, sqrt and "
+         "tanh, "
+         "and tile.sigmoid";
 }

@@ -199,7 +199,8 @@ bool GradientWriter::hasPoles() {
       varying.insert(argument);
   auto varies = [&](Value value) { return varying.contains(value); };
   for (Operation &op : function.getBody().front()) {
-    if (isa<math::LogOp, math::Log2Op, math::SqrtOp, math::RsqrtOp>(op) && varies(op.getOperand(0)))
+    if (isa<math::LogOp, math::Log2Op, math::Log1pOp, math::SqrtOp, math::RsqrtOp>(op) &&
+        varies(op.getOperand(0)))
       return true;
     if (isa<arith::DivFOp>(op) && varies(op.getOperand(1)))
       return true;

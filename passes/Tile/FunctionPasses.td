@@ -60,7 +60,7 @@ def TileDifferentiate : Pass<"tile-differentiate", "::mlir::ModuleOp"> {
     | `arith.select` | to the operand that is chosen; 0 to the other |
     | `maximumf`, `maxnumf`, `minimumf`, `minnumf` | to the operand that is the result; to the first where both are equal |
     | `math.absf` | 1 from 0 on, -1 below |
-    | `math.exp`, `exp2`, `log`, `log2`, `sqrt`, `rsqrt`, `sin`, `cos`, `tanh` | by their formulas, `exp`, `exp2`, `sqrt`, `rsqrt` and `tanh` from the result |
+    | `math.exp`, `exp2`, `log`, `log1p`, `log2`, `sqrt`, `rsqrt`, `sin`, `cos`, `tanh`, `tile.sigmoid` | by their formulas, `exp`, `exp2`, `sqrt`, `rsqrt`, `tanh` and `sigmoid` from the result |
     | `math.floor`, `math.ceil` | 0 |
     | `func.call` | the gradient of the function: one that says `tile.gradient_of` of it, else one that is written |
     | `tile.load` of an element, `tile.argument` of a number | `tile.store ... add` to the gradient of an argument `with_respect_to`; else none |
@@ -153,6 +153,36 @@ def TileWidenComparisons : Pass<"tile-widen-comparisons", "::tessera::tile::Kern
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
+def TileCheckPadding : Pass<"tile-check-padding", "::tessera::tile::KernelOp"> {
+  let summary = "Warn where zeros that fill a tile count";
+  let description = [{
+    A load gives 0 where its tile reaches past the end of the view. The pass follows these elements along each axis
+    (`passes/Analysis/Padding.h`) and warns where they change a result:
+
+    | operation | unless they are |
+    |---|---|
+    | `tile.reduce sum` along the axis | 0 |
+    | `max`, `min` | infinity of the other end, or 0 in a maximum of what is never negative |
+    | `tile.dot` that contracts the axis | 0 in one of the operands |
+    | `tile.store` | 0, or past the end of that view too |
+
+    A product with 0 is 0, and so is a function of 0 that is 0 there, as `math.tanh` and `arith.negf`; `math.exp` makes 1 of it, and a
+    difference from a maximum anything. What an `arith.select` on the places of elements along the axis chooses, or a
+    product with such a comparison, is the author's: nothing is said of it.
+
+    A tile of 1024 columns reaches past the end of 1000. Where the extent is known at launch only, a remark says what happens
+    where it is no multiple, unless a requirement says that it is one: `requires(128 * P divides N)`.
+
+    ```mlir
+    %t = tile.load %x[%row, %c0] : !tile.view<[M, 1000], f32> -> tensor<4x1024xf32>
+    %e = math.exp %t : tensor<4x1024xf32>
+    %l = tile.reduce sum %e axis 1 : tensor<4x1024xf32> -> tensor<4xf32> // warning: elements of 'x' past its 1000 count in this sum
+    ```
+
+    The reader of sources runs this pass behind `tile-inline-functions`, so that every tool says it.
+  }];
 }
 
 #endif // TESSERA_PASSES_TILE_FUNCTIONPASSES_TD

@@ -5,6 +5,7 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
+#include "passes/Analysis/HiddenElements.h"
 #include "passes/Analysis/IndexDependence.h"
 #include "passes/Analysis/IndexFacts.h"
 #include "passes/Analysis/MaskAnalysis.h"
@@ -375,8 +376,11 @@ public:
     if (*schedule.split)
       splitAll(kernel);
     SmallVector<WalkOp> walks;
+    SmallVector<MaskedMaxOp> maxima;
     kernel.walk([&](WalkOp walk) { walks.push_back(walk); });
+    kernel.walk([&](MaskedMaxOp max) { maxima.push_back(max); });
     llvm::for_each(walks, writeWalk);
+    llvm::for_each(maxima, writeMaskedMax);
   }
 
 private:
@@ -391,6 +395,19 @@ private:
     walk.replaceAllUsesWith(
         arith::SelectOp::create(builder, walk.getDown(), fromEnd, walk.getStep()).getResult());
     walk.erase();
+  }
+
+  /// What is left of a mask, if anything, says whether elements are looked at.
+  static void writeMaskedMax(MaskedMaxOp max) {
+    Value largest = max.getOld();
+    if (mayHideElements(max.getSource())) {
+      ImplicitLocOpBuilder builder(max.getLoc(), max);
+      Value own = ReduceOp::create(builder, max.getType(), ReduceKind::maximum, max.getSource(),
+                                   /*axis=*/1, /*limit=*/FloatAttr());
+      largest = arith::MaximumFOp::create(builder, largest, own);
+    }
+    max.replaceAllUsesWith(largest);
+    max.erase();
   }
 
   static void splitAll(KernelOp kernel) {

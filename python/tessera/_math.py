@@ -115,10 +115,7 @@ def _clamp(x, min=None, max=None):
     return x if max is None else minimum(x, max)
 
 
-def _log1p(x):
-    # Near 0 the sum would lose what x has; the terms left out of the series are below 2^-26 of it.
-    series = x * (1 - x * (1 / 2 - x * (1 / 3 - x * (1 / 4 - x * (1 / 5 - x / 6)))))
-    return where(abs(x) < 0.0625, series, log(1 + x))
+_log1p, _sigmoid = _unary("log1p", "math.log1p"), _unary("sigmoid", "tile.sigmoid")
 
 
 def _softplus(x, beta=1, threshold=20):
@@ -220,8 +217,7 @@ FUNCTIONS.update(
     {
         "min": minimum, "max": maximum, "clamp": _clamp, "clip": _clamp, "log1p": _log1p, "softplus": _softplus,
         "div": _divide, "divide": _divide, "square": lambda x: x**2, "reciprocal": lambda x: 1 / x,
-        # Of 1 / (1 + exp(-x)) the derivative is no number where exp is infinite.
-        "sigmoid": lambda x: 0.5 * tanh(0.5 * x) + 0.5, "relu": lambda x: maximum(x, 0.0),
+        "sigmoid": _sigmoid, "relu": lambda x: maximum(x, 0.0),
         "log_sigmoid": lambda x: -_softplus(-x), "masked_fill": lambda x, mask, value: where(mask, value, x),
         "logical_and": _logical("and"), "logical_or": _logical("or"), "logical_xor": _logical("xor"),
         "logical_not": _logical_not, "to": _to, "type": _to, "float": _cast("f32"), "int": _cast("i32"),

@@ -20,7 +20,7 @@ HEAD = """tile.kernel @k(%x: !tile.view<[M, 64], bf16>,
   %j = arith.fptosi %d : tensor<64x64xf32> to tensor<64x64xi32>
 """
 # Other numbers of operands than two.
-UNARY = "negf absf absi floor ceil sqrt rsqrt exp exp2 log log2 sin cos tanh erf expm1 log1p tan atan round trunc roundeven".split()
+UNARY = "negf absf absi floor ceil sqrt rsqrt exp exp2 log log2 sin cos tanh erf expm1 log1p tan atan round trunc roundeven sigmoid".split()
 
 
 def operation(name, result, value, other, type, boolean):
@@ -65,7 +65,7 @@ def compile_kernel(text):
 
 def list_operations(cell):
     """Of "`arith.addf subf`, `math.exp`" arith.addf, arith.subf and math.exp."""
-    for dialect, names in re.findall(r"`(arith|math)\.([\w ]+)", cell):
+    for dialect, names in re.findall(r"`(arith|math|tile)\.([\w ]+)", cell):
         yield from (f"{dialect}.{name}" for name in names.split())
 
 

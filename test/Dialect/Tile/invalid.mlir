@@ -942,3 +942,13 @@ tile.kernel @walks_in_unknown_steps(%x: !tile.view<[M], f32>) grid(%m = M) {
     %j = tile.walk %i from %c0 to %m down %down
   }
 }
+
+// -----
+
+tile.kernel @largest_of_columns(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[64], f32>) grid(%m = M) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant dense<0.0> : tensor<64xf32>
+  %t = tile.load %x[%m, %c0] : !tile.view<[M, 64], f32> -> tensor<32x64xf32>
+  // expected-error@+1 {{'tile.masked_max' op takes a tile of rank 1 for the rows of one of rank 2, got 'tensor<64xf32>' and 'tensor<32x64xf32>'}}
+  %r = tile.masked_max %zero, %t : tensor<64xf32>, tensor<32x64xf32>
+}

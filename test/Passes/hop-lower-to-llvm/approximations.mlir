@@ -1,5 +1,5 @@
 // Divisions by what may be above 2^126 scale their operands, and angles lose their turns before a sine; with afn, and
-// where a constant says so, neither.
+// where a constant says so, neither. Logarithms of 1 and a small number are polynomials.
 // RUN: tessera-opt %s --hop-lower-to-llvm | FileCheck %s
 
 hop.kernel @k attributes {argument_names = ["y", "a"], argument_types = [!tile.view<[N], f32>, f32],
@@ -32,7 +32,20 @@ hop.kernel @k attributes {argument_names = ["y", "a"], argument_types = [!tile.v
     %cos = math.cos %sin : f32
     // CHECK-NEXT: llvm.intr.sin(%[[COS]]) {fastmathFlags = #llvm.fastmath<contract, afn>}
     %fast = math.sin %cos fastmath<afn> : f32
-    %t = tile.splat %fast : f32 -> tensor<64xf32, #hop.layout<row>>
+    // CHECK: %[[FAST_LOG2:.*]] = llvm.call_intrinsic "llvm.nvvm.lg2.approx.ftz.f"
+    // CHECK: %[[LOG:.*]] = llvm.fmul %[[FAST_LOG2]],
+    %log = math.log %fast : f32
+    // CHECK: %[[SUM:.*]] = llvm.fadd %[[LOG]],
+    // CHECK: %[[SUM_LOG2:.*]] = llvm.call_intrinsic "llvm.nvvm.lg2.approx.ftz.f"(%[[SUM]])
+    // CHECK: %[[FAR:.*]] = llvm.fmul %[[SUM_LOG2]],
+    // CHECK-COUNT-6: llvm.intr.fma(%{{.*}}, %[[LOG]], %{{.*}})
+    // CHECK: %[[NEAR:.*]] = llvm.fmul %{{.*}}, %[[LOG]]
+    // CHECK: %[[LOG1P:.*]] = llvm.select %{{.*}}, %[[NEAR]], %[[FAR]]
+    %log1p = math.log1p %log : f32
+    // CHECK-NEXT: llvm.call_intrinsic "llvm.nvvm.lg2.approx.ftz.f"(%[[LOG1P]])
+    // CHECK-NOT: llvm.intr.fma
+    %log2 = math.log2 %log1p : f32
+    %t = tile.splat %log2 : f32 -> tensor<64xf32, #hop.layout<row>>
     tile.store %t, %y[%m] : tensor<64xf32, #hop.layout<row>>, !tile.view<[N], f32>
     // All threads of the role meet at one barrier.
     // CHECK: "bar.sync $0, 128;"

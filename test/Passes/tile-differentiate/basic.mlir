@@ -37,6 +37,23 @@ func.func @both(%a: f32, %b: f32, %c: f32) -> (f32, i1, f32) {
 // CHECK-NEXT:  return %[[DA]], %[[DB]], %[[ZERO]]
 func.func private @both_gradient(f32, f32, f32, f32, f32) -> (f32, f32, f32) attributes {tile.gradient_of = @both}
 
+// Of a sigmoid neither the exponential nor its square is needed, which may be infinite.
+func.func @gated(%x: f32) -> f32 {
+  %l = math.log1p %x : f32
+  %y = tile.sigmoid %l : f32
+  func.return %y : f32
+}
+// CHECK-LABEL: func.func private @gated_gradient(
+// CHECK-SAME:    %[[X:.*]]: f32, %[[DY:.*]]: f32
+// CHECK:       %[[L:.*]] = math.log1p %[[X]]
+// CHECK:       %[[Y:.*]] = tile.sigmoid %[[L]]
+// CHECK:       %[[SHARE:.*]] = arith.mulf %[[DY]], %[[Y]]
+// CHECK:       %[[REST:.*]] = arith.subf %{{.*}}, %[[Y]]
+// CHECK:       %[[DL:.*]] = arith.mulf %[[SHARE]], %[[REST]]
+// CHECK:       %[[SUM:.*]] = arith.addf %[[X]], %{{.*}}
+// CHECK:       arith.divf %[[DL]], %[[SUM]]
+func.func private @gated_gradient(f32, f32) -> f32 attributes {tile.gradient_of = @gated}
+
 // The result serves where it saves a function; flags of a sine are those of its cosine.
 func.func @functions(%x: f32) -> f32 {
   %e = math.exp %x : f32
@@ -114,6 +131,7 @@ func.func @users(%x: f32, %k: i32) {
   %c = func.call @functions_gradient(%x, %x) : (f32, f32) -> f32
   %d = func.call @caller_gradient(%x, %x) : (f32, f32) -> f32
   %e = func.call @rounded_gradient(%x, %k, %x) : (f32, i32, f32) -> f32
+  %f = func.call @gated_gradient(%x, %x) : (f32, f32) -> f32
   func.return
 }
 

@@ -49,7 +49,7 @@ class Writer:
         elif kind == 3:
             value = self.emit(f"arith.divf {self.pick()}, {self.positive()}")
         elif kind == 4:
-            value = self.emit(f"math.{self.choice.choice(['log', 'log2', 'sqrt', 'rsqrt'])} {self.positive()}")
+            value = self.emit(f"math.{self.choice.choice(['log', 'log1p', 'log2', 'sqrt', 'rsqrt'])} {self.positive()}")
         elif kind == 5:
             value = self.emit(f"math.{self.choice.choice(['exp', 'exp2'])} {self.bounded()}")
         elif kind == 6:
