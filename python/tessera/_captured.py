@@ -348,7 +348,7 @@ class _NotWritten:
 
 
 class _Question:
-    """What `write` is asked: two descriptions, and constants. Values that are known help to answer, and are no part of it."""
+    """What `write` is asked: descriptions, and constants. Values that are known help to answer, and are no part of it."""
 
     def __init__(self, parts, values):
         self.parts, self.values = parts, values
@@ -360,19 +360,19 @@ class _Question:
         return self.parts == other.parts
 
 
-def write(score, mask, constants, values=None):
-    """The source of functions as `describe_mod` says them; `constants` has indices of numbers, each with the integer or the bits
+def write(score, mask, sinks, constants, values=None):
+    """The source of functions as `describe_mod` says them, and of sinks as `describe` does; `constants` has indices of numbers, each with the integer or the bits
     of a float. `values` are what was found, where it is known."""
-    return answer(_Question((score, mask, constants), values))
+    return answer(_Question((score, mask, sinks, constants), values))
 
 
 @functools.lru_cache(maxsize=256)
 def answer(question):
-    (score, mask, constants), values = question.parts, question.values
+    (score, mask, sinks, constants), values = question.parts, question.values
     question.values = None  # The question is kept, and with it tensors would be.
     maker = Maker({index: float.fromhex(number) if isinstance(number, str) else number for index, number in constants}, values)
     try:
-        functions = {"score": maker.make_mod(score), "mask": maker.make_mod(mask)}
+        functions = {"score": maker.make_mod(score), "mask": maker.make_mod(mask), "sink": maker.make_sink(sinks)}
         is_listed = mask is not None and mask[0][0] == "listed"
         variant = ListedVariant(mask[0][1], functions) if is_listed else Variant(**functions)
         variant.check()
@@ -385,14 +385,15 @@ def answer(question):
     return _Written(variant, maker)
 
 
-def find(found, write, score_mod, score_args, mask_mod, mask_args):
-    """A source, or what says why there is none, of functions and their further arguments; `found` keeps captured tensors
-    and numbers. `write` is the function above, or calls it."""
+def find(found, write, score_mod, score_args, mask_mod, mask_args, sinks=None):
+    """A source, or what says why there is none, of functions and their further arguments, and of sinks of heads; `found` keeps
+    captured tensors and numbers. `write` is the function above, or calls it."""
     while True:
         # What a mask captures has the same places whatever the score is.
         mask = describe_mod(found, "mask_mod", mask_mod, mask_args, 4)
         score = describe_mod(found, "score_mod", score_mod, score_args, 5)
-        written = _write_with_constants(found, write, score, mask)
+        sink = None if sinks is None else describe(found, "sinks", sinks)
+        written = _write_with_constants(found, write, score, mask, sink)
         if written.asked is None:
             break
         found.compute(ask, (find_code(mask_mod), find_code(score_mod)), *written.asked)
@@ -404,14 +405,14 @@ def find(found, write, score_mod, score_args, mask_mod, mask_args):
     return written
 
 
-def _write_with_constants(found, write, score, mask):
+def _write_with_constants(found, write, *described):
     """What `write` gives with the numbers that Python needs while it traces."""
     constants, values = (), None if found.is_compiling() else found.values
-    written = write(score, mask, constants, values)
+    written = write(*described, constants, values)
     while written.needed is not None:
         for index in written.needed:
             number = found.values[index]
             # A number of a graph becomes a constant of it. Floats that are equal may differ in their bits.
             constants = (*constants, (index, number.hex() if isinstance(number, float) else operator.index(number)))
-        written = write(score, mask, constants, values)
+        written = write(*described, constants, values)
     return written

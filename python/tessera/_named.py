@@ -5,15 +5,20 @@ from ._math import tanh
 from ._tracing import length
 
 
-def make_slopes(slopes, softcap):
-    """(score_mod, score_args) of `attention`'s slopes for heads, of scores that are capped unless `softcap` is 0."""
+def make_score(slopes, softcap):
+    """(score_mod, score_args) of `attention`'s slopes for heads, or None, of scores that are capped unless `softcap` is 0."""
+
+    def cap_score(s, b, h, q, k, cap):
+        return cap * tanh(s / cap)
 
     def fall(s, b, h, q, k, slopes):
         return s - slopes[h] * abs(q + length("SK") - length("SQ") - k)
 
+    if slopes is None:
+        return (cap_score, (softcap,)) if softcap else (None, ())
     if not softcap:
         return fall, (slopes,)
-    return lambda s, b, h, q, k, slopes, cap: fall(cap * tanh(s / cap), b, h, q, k, slopes), (slopes, softcap)
+    return lambda s, b, h, q, k, slopes, cap: fall(cap_score(s, b, h, q, k, cap), b, h, q, k, slopes), (slopes, softcap)
 
 
 def make_window(left, right):

@@ -277,6 +277,10 @@ class Maker:
         run.__code_of__ = part[1] if part[0] == "function" else None
         return run
 
+    def make_sink(self, part):
+        """The function of the sinks, a tensor with one for each head."""
+        return None if part is None else lambda b, h: self.make(part)[h]
+
     def _make_listed(self, part, mod):
         """A mask whose blocks are listed, as far as lists do not say it."""
         _, indices, block, table = part

@@ -162,6 +162,16 @@ def find_mismatch(q, k, v, alibi, layout="BHSD", names=NAMES):
     return None
 
 
+def find_sinks_problem(sinks, heads):
+    """What keeps kernels from taking an array as sinks of heads, as an exception, or None."""
+    if str(sinks.dtype).rpartition(".")[2] in ("float32", "float16", "bfloat16") and tuple(sinks.shape) == (heads,):
+        return None
+    return ValueError(
+        f"argument 'sinks' is {sinks.dtype} of shape {tuple(sinks.shape)}; attention takes one number for each of the {heads} heads, "
+        "of float32, float16 or bfloat16"
+    )
+
+
 def find_width(name, size, widths=WIDTHS):
     problem = find_head_problem(name, size)
     if problem is not None:

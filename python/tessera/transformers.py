@@ -15,6 +15,7 @@ import dataclasses
 
 import torch
 
+from . import _named
 from .torch import _captured, attention
 
 __all__ = ["register"]
@@ -287,8 +288,8 @@ def _refuse(**arguments):
             )
 
 
-# What some models pass on, that changes results: sinks, biases, and the keys that a sparse attention has chosen.
-_OF_RESULTS = "s_aux", "sinks", "learnable_sink", "position_bias", "attn_bias", "indices", "block_indices"
+# What some models pass on, that changes results: sinks of rows, biases, and the keys that a sparse attention has chosen.
+_OF_RESULTS = "sinks", "learnable_sink", "position_bias", "attn_bias", "indices", "block_indices"
 
 
 def _attend(
@@ -304,22 +305,22 @@ def _attend(
     is_causal=None,
     output_attentions=None,
     deterministic=None,
+    s_aux=None,
     **others,
 ):
-    """What transformers.AttentionInterface calls for each layer: tensors are [B, H, S, D], the output [B, S, H, D]."""
+    """What transformers.AttentionInterface calls for each layer: tensors are [B, H, S, D], the output [B, S, H, D]. `s_aux` has the
+    sinks of heads."""
     _refuse(dropout=dropout, output_attentions=output_attentions)
     for name in _OF_RESULTS:
         if others.get(name) is not None:
             _refuse(**{name: True})
     mask = _find_mask(module, query, key, attention_mask, is_causal, sliding_window)
+    options = {"scale": scaling, "deterministic": bool(deterministic), "sinks": s_aux}
     if isinstance(mask, FunctionMask):
-        score_mod = _cap if softcap else None
-        out = attention(
-            query, key, value, score_mod=score_mod, score_args=(float(softcap),) if softcap else (), scale=scaling,
-            deterministic=bool(deterministic), **mask.named,
-        )  # fmt: skip
+        score_mod, score_args = _named.make_score(None, float(softcap or 0))
+        out = attention(query, key, value, score_mod=score_mod, score_args=score_args, **options, **mask.named)
         return out.transpose(1, 2), None
-    options = {"scale": scaling, "softcap": softcap or 0.0, "deterministic": bool(deterministic)}
+    options["softcap"] = softcap or 0.0
     whole = (0, query.shape[0]), (0, query.shape[2])
     if [(part.batch, part.rows) for part in mask.parts] == [whole]:
         return _call(mask.parts[0], query, key, value, options).transpose(1, 2), None
@@ -328,10 +329,6 @@ def _attend(
         (begin, end), (row, last_row) = part.batch, part.rows
         out[begin:end, row:last_row] = _call(part, query, key, value, options).transpose(1, 2)
     return out, None
-
-
-def _cap(score, b, h, q, k, softcap):
-    return softcap * torch.tanh(score / softcap)
 
 
 def _call(part, query, key, value, options):

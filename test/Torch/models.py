@@ -29,6 +29,8 @@ def make_models():
             **SIZES, sliding_window=12, attn_logit_softcapping=5.0, query_pre_attn_scalar=40
         ),
         "qwen3": transformers.Qwen3Config(**SIZES),
+        # Sinks in all layers, and windows in every other one.
+        "gpt_oss": transformers.GptOssConfig(**SIZES, sliding_window=12, num_local_experts=2, num_experts_per_tok=1),
     }
 
 
@@ -46,7 +48,7 @@ class Models(unittest.TestCase):
         config._attn_implementation = implementation
         return transformers.AutoModelForCausalLM.from_config(config).to(torch.float16).eval()
 
-    def compare(self, what, rows=slice(None), names=("llama", "mistral", "gemma2", "qwen3"), **inputs):
+    def compare(self, what, rows=slice(None), names=("llama", "mistral", "gemma2", "qwen3", "gpt_oss"), **inputs):
         """Logits of both implementations, of `rows`: a mask of [batch, rows]."""
         for name in names:
             config = make_models()[name]
@@ -155,7 +157,7 @@ class Models(unittest.TestCase):
                     self.assertLess((eager - ours).norm().item(), 0.02 * eager.norm().item())
 
     def generate(self, names):
-        tokens = torch.randint(3, 96, (2, 20))
+        tokens = torch.randint(3, 96, (2, 20), generator=torch.Generator().manual_seed(1))
         mask = (torch.arange(20) >= torch.tensor([[0], [7]])).long()
         for name in names:
             for cache in ("dynamic", "static"):
@@ -234,8 +236,8 @@ class Masks(unittest.TestCase):
             ("adds numbers to scores", torch.full((1, 1, 4, 4), -0.5), {}),
             ("argument 'dropout' is given", None, {"dropout": 0.1}),
             ("argument 'output_attentions' is given", None, {"output_attentions": True}),
-            ("argument 's_aux' is given", None, {"s_aux": q}),
             ("argument 'sinks' is given", None, {"sinks": q}),
+            ("argument 'learnable_sink' is given", None, {"learnable_sink": q}),
             ("argument 'block_indices' is given", None, {"block_indices": q}),
         ):
             with self.subTest(text), self.assertRaisesRegex(NotImplementedError, text):
@@ -247,6 +249,8 @@ class Masks(unittest.TestCase):
         ):
             with self.subTest(text), self.assertRaisesRegex(exception, text):
                 ours._attend(None, q, q, q, mask)
+        with self.assertRaisesRegex(ValueError, "argument 'sinks' is torch.bfloat16 of shape .1, 2, 4, 1.; attention takes one"):
+            ours._attend(None, q, q, q, None, s_aux=q[..., :1])
 
     def test_no_tensors(self):
         """Models that choose keys take elements of their mask, or change it."""

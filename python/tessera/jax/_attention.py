@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 
-from .. import _gradient_kernels, _variants
+from .. import _gradient_kernels, _named, _variants
 from .._variant import Variant
 from . import _block_mask, _call, _functions, _gradients, _varying
 
@@ -46,6 +46,14 @@ def _check(q, k, v, alibi, layout):
     return q.shape[of_head], k.shape[of_head]
 
 
+def _read_sinks(sinks, heads):
+    _check_types({"sinks": sinks})
+    problem = _variants.find_sinks_problem(sinks, heads)
+    if problem is not None:
+        raise problem
+    return jnp.asarray(sinks)
+
+
 def _describe_masks(q, v, left, right, softcap, alibi):
     """(fields of a Call, views in its order) of a mask, a soft cap and slopes."""
     text = _variants.name_variant(_variants.name_mask(left, right), softcap, alibi is not None)
@@ -61,20 +69,20 @@ def _describe_masks(q, v, left, right, softcap, alibi):
     return (fields, []) if alibi is None else ({**fields, "names": ("alibi",), "places": (("h",),)}, [alibi])
 
 
-def _describe_functions(variant, arguments, mods, extents):
-    """The same of functions of scores and masks: those of a variant, or `mods`."""
-    given = _functions.trace(*mods) if variant is None else _functions.read_variant(variant, arguments or {})
+def _describe_functions(variant, arguments, mods, extents, sinks):
+    """The same of functions of scores and masks, those of a variant, or `mods`, and of sinks."""
+    given = _functions.trace(*mods, sinks) if variant is None else _functions.read_variant(variant, arguments or {})
     return _functions.describe(*given, extents)
 
 
-def _describe_block_mask(block_mask, q, k, v, mods, extents, layout):
+def _describe_block_mask(block_mask, q, k, v, mods, extents, layout, sinks):
     """(fields of a Call, views in its order, what `_gradients.make` takes for the lists) of a mask whose lists are kept."""
     score_mod, score_args, mask_mod, mask_args = mods
     if mask_mod is not None or mask_args:
         raise ValueError("arguments 'mask_mod' and 'block_mask' are both given; the second has the first")
     if not isinstance(block_mask, _block_mask.BlockMask):
         raise TypeError(f"argument 'block_mask' is a {type(block_mask).__name__}; it is a BlockMask of create_block_mask")
-    source, *given, labels, learnable = _functions.trace(score_mod, score_args, *block_mask.mods)
+    source, *given, labels, learnable = _functions.trace(score_mod, score_args, *block_mask.mods, sinks)
     of_row = layout.index("S")
     block_mask.check((extents["b"], extents["h"], q.shape[of_row], k.shape[of_row]), {**given[0], **given[1], **given[2]})
     if not block_mask.has_lists:
@@ -118,6 +126,7 @@ def attention(
     mask_mod: Callable[..., Any] | None = None,
     mask_args: tuple[jax.Array | np.ndarray | float, ...] = (),
     block_mask: _block_mask.BlockMask | None = None,
+    sinks: jax.Array | np.ndarray | None = None,
     scale: float | None = None,
     layout: Literal["BSHD", "BHSD"] = "BSHD",
     return_lse: bool = False,
@@ -138,6 +147,8 @@ def attention(
               the functions capture, are arrays and numbers; other ones need no new kernel.
     block_mask: a BlockMask of `create_block_mask`, a mask_mod with lists of blocks that are made once, or of
               `BlockMask.from_kv_blocks`.
+    sinks:    a number for each head of q, of float32, float16 or bfloat16: the score of a key more that every row sees, with the
+              value 0, beside all of the above but a variant. The LSE has it in it.
     scale:    1 / sqrt(head dimension) when not given; above 0.
     deterministic: gradients are the same in each run. Otherwise dQ may be a sum in any order, which takes less time.
 
@@ -153,25 +164,35 @@ def attention(
     for bound in window if isinstance(window, (tuple, list)) else ():
         _check_numbers(window=bound)
     heads, key_heads = _check(q, k, v, alibi, layout)
+    if sinks is not None:
+        sinks = _read_sinks(sinks, heads)
     mods, keeper, named = (score_mod, score_args, mask_mod, mask_args), None, None
     if block_mask is not None:
         others = {"causal": causal, "window": window, "softcap": softcap, "alibi": alibi, "variant": variant}
         _variants.check_functions(None, arguments, mods, scale, others)
         extents = {"b": q.shape[0], "h": heads}
-        fields, views, keeper = _describe_block_mask(block_mask, q, k, v, mods, extents, layout)
+        fields, views, keeper = _describe_block_mask(block_mask, q, k, v, mods, extents, layout, sinks)
     elif variant is not None or arguments is not None or mods != _variants.NO_MODS:
         others = {"causal": causal, "window": window, "softcap": softcap, "alibi": alibi}
+        if variant is not None:
+            others["sinks"] = sinks
         _variants.check_functions(variant, arguments, mods, scale, others)
-        fields, views = _describe_functions(variant, arguments, mods, {"b": q.shape[0], "h": heads})
+        fields, views = _describe_functions(variant, arguments, mods, {"b": q.shape[0], "h": heads}, sinks)
     else:
         if scale is not None:
             _variants.check_scale(scale)
         bounds, softcap = _variants.read_window(causal, window), _variants.read_softcap(softcap)
-        fields, views = _describe_masks(q, v, *bounds, softcap, alibi)
-        named = None if alibi is None else (*bounds, softcap)
+        if sinks is None:
+            fields, views = _describe_masks(q, v, *bounds, softcap, alibi)
+            named = None if alibi is None else (*bounds, softcap)
+        else:
+            mods = *_named.make_score(alibi, softcap), _named.make_window(*bounds), ()
+            fields, views = _describe_functions(None, None, mods, {"b": q.shape[0], "h": heads}, sinks)
     if 0 in (q.size, k.size):
         out = jnp.zeros((*q.shape[:3], v.shape[3]), q.dtype)
         lse = jnp.full((q.shape[0], heads, q.shape[layout.index("S")]), -jnp.inf, jnp.float32)
+        if sinks is not None:
+            lse = jnp.logaddexp(lse, sinks.astype(jnp.float32)[:, None])
         return (out, lse) if return_lse else out
     _call.register()
     scale = np.float32(q.shape[3] ** -0.5 if scale is None else scale)

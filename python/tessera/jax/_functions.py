@@ -65,10 +65,11 @@ def list_lister_extras(source, lists):
     return _block_lists.find_lister(Program, source, lists).names
 
 
-def trace(score_mod, score_args, mask_mod, mask_args):
-    """(source, views, numbers, integers by name, names for messages, which views may have gradients) of functions of Python."""
+def trace(score_mod, score_args, mask_mod, mask_args, sinks=None):
+    """(source, views, numbers, integers by name, names for messages, which views may have gradients) of functions of Python, and
+    of sinks."""
     found = _Found()
-    written = _captured.find(found, _captured.write, score_mod, score_args, mask_mod, mask_args)
+    written = _captured.find(found, _captured.write, score_mod, score_args, mask_mod, mask_args, sinks)
     if written.problem is not None:
         raise TraceError(written.problem)
     names = [part.split(",") if part else () for part in written.names.split("|")]
@@ -137,6 +138,6 @@ def describe(source, views, numbers, integers, labels, learnable, extents, order
 def describe_slopes(slopes, left, right, softcap, extents):
     """The fields of a Call of `attention`'s slopes beside a window and a soft cap, as functions whose kernels make the gradient
     of slopes too."""
-    given = trace(*_named.make_slopes(slopes, softcap), _named.make_window(left, right), ())
+    given = trace(*_named.make_score(slopes, softcap), _named.make_window(left, right), ())
     fields, _ = describe(*given, extents)
     return {**fields, "names": ("alibi",)}

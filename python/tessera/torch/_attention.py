@@ -52,6 +52,7 @@ def _attention(
     mask_mod: Callable[..., Any] | None = None,
     mask_args: tuple[torch.Tensor | float, ...] = (),
     block_mask: _block_mask.BlockMask | torch.nn.attention.flex_attention.BlockMask | None = None,
+    sinks: torch.Tensor | None = None,
     scale: float | None = None,
     layout: Literal["BHSD", "BSHD"] = "BHSD",
     return_lse: bool = False,
@@ -76,6 +77,8 @@ def _attention(
               the functions capture, are tensors and numbers; other ones need no new compilation.
     block_mask: a BlockMask of `create_block_mask`, a mask_mod with lists of blocks that are made once, or of
               `BlockMask.from_kv_blocks`; or one of torch's flex_attention, whose lists and function count.
+    sinks:    a number for each head of q, of float32, float16 or bfloat16: the score of a key more that every row sees, with the
+              value 0, beside all of the above but a variant. The LSE has it in it.
     scale:    1 / sqrt(head dimension) when not given; above 0.
     deterministic: gradients are the same in each run, as under torch.use_deterministic_algorithms(True). Otherwise dQ may be
               a sum in any order, which takes less time.
@@ -98,11 +101,13 @@ def _attention(
     mods = score_mod, score_args, mask_mod, mask_args
     if variant is not None or arguments is not None or mods != _NO_MODS:
         others = {"causal": causal, "window": window, "softcap": softcap, "alibi": alibi, "bias": bias, "fallback": fallback}
-        results = _call_functions(q, k, v, variant, arguments, mods, scale, others, return_lse, deterministic, block_mask)
-    elif window is None and not softcap and alibi is None and bias is None and fallback is None and not deterministic:
+        if variant is not None:
+            others["sinks"] = sinks
+        results = _call_functions(q, k, v, variant, arguments, mods, scale, others, return_lse, deterministic, block_mask, sinks)
+    elif not (softcap or fallback or deterministic) and window is alibi is bias is sinks is None:
         results = attention(q, k, v, causal=causal, scale=scale, return_lse=return_lse)
     else:
-        results = _call_masks(q, k, v, causal, window, softcap, alibi, bias, scale, return_lse, deterministic, fallback)
+        results = _call_masks(q, k, v, causal, window, softcap, alibi, bias, scale, return_lse, deterministic, fallback, sinks)
     if layout == "BHSD":
         return results
     return (results[0].transpose(1, 2), results[1]) if return_lse else results.transpose(1, 2)
@@ -134,7 +139,7 @@ def attention(q, k, v, *, causal=False, scale=None, return_lse=False, **others):
         return _attend(q, k, v, None, arguments, return_lse)
     except (AttributeError, IndexError, TypeError, ValueError) as error:
         # Asking before would cost each call the time.
-        tensors, optional = {"q": q, "k": k, "v": v}, {name: others.get(name) for name in ("alibi", "bias")}
+        tensors, optional = {"q": q, "k": k, "v": v}, {name: others.get(name) for name in ("alibi", "bias", "sinks")}
         problem = _op.find_type_problem(tensors, optional)
         if problem is not None:
             raise problem from None
@@ -186,20 +191,24 @@ def _read_block_mask(block_mask, mask_mod, mask_args):
     return block_mask
 
 
-def _call_functions(q, k, v, variant, arguments, mods, scale, others, return_lse, deterministic, block_mask=None):
-    """With functions of scores and masks: those of a variant, or `mods`, with the lists of a block mask."""
+def _call_functions(
+    q, k, v, variant, arguments, mods, scale, others, return_lse, deterministic, block_mask=None, sinks=None
+):  # fmt: skip
+    """With functions of scores and masks: those of a variant, or `mods`, with the lists of a block mask, and sinks."""
     problem = _op.find_number_problem("scale", scale, "multiply the queries by it")
+    if problem is None and sinks is not None:
+        problem = _op.find_problem(q, k, v, None) or _op.find_sinks_problem(sinks, q)
     if problem is not None:
         raise problem
     _variants.check_functions(variant, arguments, mods, scale, others)
     scale = q.shape[-1] ** -0.5 if scale is None else float(scale)
     if variant is None:
-        return _functions.attention_of_mods(q, k, v, mods, scale, return_lse, deterministic, block_mask)
+        return _functions.attention_of_mods(q, k, v, mods, scale, return_lse, deterministic, block_mask, sinks)
     return _functions.attention(q, k, v, variant, arguments or {}, scale, return_lse, deterministic)
 
 
-def _call_masks(q, k, v, causal, window, softcap, alibi, bias, scale, return_lse, deterministic, fallback):
-    """With any of the masks, soft caps, slopes and biases that have names."""
+def _call_masks(q, k, v, causal, window, softcap, alibi, bias, scale, return_lse, deterministic, fallback, sinks):
+    """With any of the masks, soft caps, slopes, biases and sinks that have names."""
     left, right = _variants.read_window(causal, window)
     learned = _find_learned_number(scale, softcap)
     if learned is not None and not fallback:
@@ -207,13 +216,16 @@ def _call_masks(q, k, v, causal, window, softcap, alibi, bias, scale, return_lse
     cap, softcap = softcap, _variants.read_softcap(softcap.detach() if isinstance(softcap, torch.Tensor) else softcap)
     if bias is not None and _takes_bias(q, k, v, alibi, bias, softcap, scale, fallback, learned):
         mods = *_bias.make_score(bias), _named.make_window(left, right), ()
-        return _call_functions(q, k, v, None, None, mods, scale, {}, return_lse, deterministic)
+        return _call_functions(q, k, v, None, None, mods, scale, {}, return_lse, deterministic, None, sinks)
     if fallback and (learned or not _takes_scale(scale) or _needs_fallback(q, k, v, alibi, bias)):
         results = _fallback.attention(
             q, k, v, left=left, right=right, softcap=cap if softcap else 0.0, alibi=alibi, bias=bias,
-            scale=q.shape[-1] ** -0.5 if scale is None else scale,
+            scale=q.shape[-1] ** -0.5 if scale is None else scale, sinks=sinks,
         )  # fmt: skip
         return results if return_lse else results[0]
+    if sinks is not None or (alibi is not None and torch.is_grad_enabled() and _op.require_grad(alibi)):
+        # The kernels of functions take sinks, and make the gradient of slopes too.
+        return _call_named(q, k, v, alibi, left, right, softcap, scale, return_lse, deterministic, sinks)
     name = _variants.name_variant(_variants.name_mask(left, right), softcap, alibi is not None)
     return _call_op(q, k, v, alibi, name, left, right, softcap, scale, return_lse, deterministic)
 
@@ -271,15 +283,19 @@ def _read_scale(scale):
     return float(scale)
 
 
+def _call_named(q, k, v, alibi, left, right, softcap, scale, return_lse, deterministic, sinks):
+    """The kernels of functions for what has a name."""
+    if scale is not None:
+        scale = _read_scale(scale)
+    _op.check(q, k, v, alibi)
+    mods = *_named.make_score(alibi, softcap), _named.make_window(left, right), ()
+    return _call_functions(q, k, v, None, None, mods, scale, {}, return_lse, deterministic, None, sinks)
+
+
 def _call_op(q, k, v, alibi, variant, left, right, softcap, scale, return_lse, deterministic):
     """A kernel of a named variant."""
     if scale is not None:
         scale = _read_scale(scale)
-    if alibi is not None and torch.is_grad_enabled() and _op.require_grad(alibi):
-        # The kernels of functions make the gradient of slopes too.
-        _op.check(q, k, v, alibi)
-        mods = *_named.make_slopes(alibi, softcap), _named.make_window(left, right), ()
-        return _call_functions(q, k, v, None, None, mods, scale, {}, return_lse, deterministic)
     return _attend(q, k, v, alibi, (variant, scale, softcap, *_read_bounds(left, right)), return_lse, deterministic)
 
 

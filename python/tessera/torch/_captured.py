@@ -36,14 +36,15 @@ def _compute(function, *values):
 
 
 @_op.mark_constant
-def _write(score, mask, constants, values):
-    return _captured.write(score, mask, constants, values)
+def _write(*described):
+    return _captured.write(*described)
 
 
-def find(device, score_mod, score_args, mask_mod, mask_args):
-    """(a source or what says why there is none, captured tensors and numbers) of functions and their further arguments."""
+def find(device, score_mod, score_args, mask_mod, mask_args, sinks=None):
+    """(a source or what says why there is none, captured tensors and numbers) of functions and their further arguments, and of
+    sinks."""
     found = _Found(device)
-    written = _captured.find(found, _write, score_mod, score_args, mask_mod, mask_args)
+    written = _captured.find(found, _write, score_mod, score_args, mask_mod, mask_args, sinks)
     return written, found.values
 
 

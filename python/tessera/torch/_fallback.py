@@ -20,7 +20,7 @@ def _find_visible(rows, keys, left, right, device):
     return visible
 
 
-def _find_problem(q, k, v, alibi, bias):
+def _find_problem(q, k, v, alibi, bias, sinks):
     """What these operations would take for something else, or refuse without a name: an exception, or None."""
     for name, tensor in (("q", q), ("k", k), ("v", v)):
         problem = _op.find_form_problem(name, tensor) or _op.find_other_device(name, tensor, q)
@@ -31,7 +31,7 @@ def _find_problem(q, k, v, alibi, bias):
     problem = _op.find_other_device("alibi", alibi, q) or _variants.find_mismatch(q.shape, k.shape, v.shape, alibi)
     if problem is None and bias is not None:
         problem = _op.find_other_device("bias", bias, q) or _bias.find_shape_problem("bias", bias, q, k)
-    return problem
+    return problem or (None if sinks is None else _op.find_sinks_problem(sinks, q))
 
 
 def _to(number, dtype):
@@ -39,17 +39,17 @@ def _to(number, dtype):
     return number.to(dtype).reshape(()) if isinstance(number, torch.Tensor) else number
 
 
-def attention(q, k, v, *, left, right, softcap, alibi, bias, scale):
+def attention(q, k, v, *, left, right, softcap, alibi, bias, scale, sinks=None):
     """(output, LSE) of [B, H, S, D] tensors, computed in float32, or in float64 where they are of it."""
-    problem = _find_problem(q, k, v, alibi, bias)
+    problem = _find_problem(q, k, v, alibi, bias, sinks)
     if problem is not None:
         raise problem
     # Autocast would round the scores.
     with torch.autocast(q.device.type, enabled=False):
-        return _attend(q, k, v, left, right, softcap, alibi, bias, scale, torch.promote_types(q.dtype, torch.float32))
+        return _attend(q, k, v, left, right, softcap, alibi, bias, scale, sinks, torch.promote_types(q.dtype, torch.float32))
 
 
-def _attend(q, k, v, left, right, softcap, alibi, bias, scale, dtype):
+def _attend(q, k, v, left, right, softcap, alibi, bias, scale, sinks, dtype):
     groups = q.shape[1] // k.shape[1]
     keys, values = (tensor.repeat_interleave(groups, 1) if groups > 1 else tensor for tensor in (k, v))
     scores = torch.einsum("bhqd,bhkd->bhqk", q.to(dtype), keys.to(dtype)) * _to(scale, dtype)
@@ -68,6 +68,8 @@ def _attend(q, k, v, left, right, softcap, alibi, bias, scale, dtype):
     # What is hidden has no gradient: that of logsumexp is no number where all of a row is -inf.
     scores = scores.masked_fill(scores == -torch.inf, -torch.inf)
     lse = torch.logsumexp(scores, -1)
+    if sinks is not None:
+        lse = torch.logaddexp(lse, sinks.to(dtype)[:, None])
     # A row that sees nothing has an LSE of -inf and an output of zeros.
     weights = torch.exp(scores - lse.masked_fill(lse == -torch.inf, 0).unsqueeze(-1))
     return torch.einsum("bhqk,bhkd->bhqd", weights, values.to(dtype)).to(q.dtype), lse.float()

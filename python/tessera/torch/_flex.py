@@ -43,17 +43,20 @@ def flex_attention(
     kernel_options: Any = None,
     *,
     return_aux: Any = None,
+    sinks: torch.Tensor | None = None,
 ) -> torch.Tensor | Any:
     """torch.nn.attention.flex_attention. Tensors and numbers that its functions capture are arguments of the kernel. Of a
     BlockMask of torch the lists count, and the function in blocks that are not listed as full. One of `create_block_mask` here
-    has lists for many calls. `kernel_options` are of torch's kernels and change no result: they are not looked at."""
+    has lists for many calls. `kernel_options` are of torch's kernels and change no result: they are not looked at. `sinks` are
+    those of `attention`, and none of torch's arguments."""
     _op.check_types({"query": query, "key": key, "value": value})
     problem = find_problem(query, key, block_mask, enable_gqa, return_lse, return_aux)
     if problem is not None:
         raise problem
     out, lse = attend_as(
-        TORCH_NAMES, query, key, value, score_mod=score_mod, block_mask=block_mask, scale=scale, return_lse=True
-    )
+        TORCH_NAMES, query, key, value, score_mod=score_mod, block_mask=block_mask, scale=scale, return_lse=True,
+        sinks=sinks,
+    )  # fmt: skip
     if return_aux is not None:
         from torch.nn.attention.flex_attention import AuxOutput
 

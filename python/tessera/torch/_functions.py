@@ -281,9 +281,9 @@ def read_variant(q, variant, given):
     return *(list(part.values()) for part in (views, numbers, integers)), names
 
 
-def read_mods(q, mods):
-    """What is written for functions of Python, and their captured tensors and numbers, which kernels take as arguments."""
-    written, found = _captured.find(q.device, *mods)
+def read_mods(q, mods, sinks=None):
+    """What is written for functions of Python and sinks, and captured tensors and numbers, which kernels take as arguments."""
+    written, found = _captured.find(q.device, *mods, sinks)
     if written.problem is not None:
         raise TraceError(written.problem)
     return written, found
@@ -295,16 +295,19 @@ def attention(q, k, v, variant, given, scale, return_lse, deterministic=False):
     return _call(q, k, v, variant.source, variant.learnable, *given, scale, return_lse, deterministic)
 
 
-def attention_of_mods(q, k, v, mods, scale, return_lse, deterministic=False, block_mask=None):
-    """The same with functions of Python. `block_mask` has the lists of the mask's blocks; None where calls make them."""
-    written, found = read_mods(q, mods)
+def attention_of_mods(q, k, v, mods, scale, return_lse, deterministic=False, block_mask=None, sinks=None):
+    """The same with functions of Python, and sinks. `block_mask` has the lists of the mask's blocks; None where calls make them."""
+    written, found = read_mods(q, mods, sinks)
     if block_mask is not None:
         _op.check(q, k, v, None)
         block_mask.check(q, k)
     given = _captured.list_given(written, found)
-    return _call(
+    results = _call(
         q, k, v, written.source, written.learnable, *given, written.names, scale, return_lse, deterministic, block_mask
     )  # fmt: skip
+    if return_lse and sinks is not None and k.shape[2] == 0:  # No kernel runs.
+        return results[0], torch.logaddexp(results[1], sinks.float()[:, None])
+    return results
 
 
 def keep(source, device, element_type, sizes, learned, deterministic=False, block=None):

@@ -91,6 +91,16 @@ def may_have_tangents():
     return forward_ad._current_level >= 0
 
 
+def find_sinks_problem(sinks, q):
+    """What keeps kernels from taking sinks, as an exception, or None."""
+    if not isinstance(sinks, torch.Tensor):
+        return TypeError(f"argument 'sinks' is a {type(sinks).__name__}; it is a tensor with a number for each head of 'q'")
+    problem = _variants.find_sinks_problem(sinks, q.shape[1]) or find_other_device("sinks", sinks, q)
+    if problem is None and sinks.stride(0) != 1 and q.shape[1] > 1:
+        problem = ValueError(f"argument 'sinks' has stride {sinks.stride(0)}; it must be 1: pass sinks.contiguous()")
+    return problem
+
+
 def check_tangents(names, *tensors):
     """Refuses tensors with a tangent, which an op would drop silently."""
     if not may_have_tangents():
