@@ -248,9 +248,9 @@ def _describe_partial(found, name, value, level):
 
 
 def find_code(function):
-    """The code of a function behind a Mask or partial arguments; None of anything else."""
-    while isinstance(function, (Mask, functools.partial)):
-        function = function.function if isinstance(function, Mask) else function.func
+    """The code of a function behind a mask or partial arguments; None of anything else."""
+    while isinstance(function, (Mask, _listed.Listed, functools.partial)):
+        function = function.func if isinstance(function, functools.partial) else function.function
     return function.__code__ if isinstance(function, types.FunctionType) else None
 
 

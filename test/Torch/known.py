@@ -16,7 +16,7 @@ sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "
 import changing
 
 import tessera
-from tessera.torch import attention, create_block_mask
+from tessera.torch import BlockMask, attention, create_block_mask
 
 TORCH = changing.Framework(
     torch, ("sin", "cos", "tanh", "relu"), (torch.float32, torch.int32, torch.bool), "(x * 3).to($) * 0.5"
@@ -113,8 +113,13 @@ class Masks(unittest.TestCase):
         exec("def mask(b, h, q, k): return library.drawn_by_a_test(q * 3 % 5, k)", vars(module))
         torch.drawn_by_a_test = torch.le
         block_mask = create_block_mask(module.mask, None, None, 6, 9, device="cpu")
+        # Lists of blocks that are given are of no function.
+        blocks = torch.zeros(1, 1, 1, 1, dtype=torch.int32)
+        listed = BlockMask.from_kv_blocks(None, blocks, mask_mod=module.mask, seq_lengths=(6, 9))
         attention(*tensors, block_mask=block_mask)
-        torch.drawn_by_a_test = torch.lt
+        for torch.drawn_by_a_test in (torch.le, torch.lt, torch.ge):
+            want = attention(*tensors, mask_mod=module.mask)
+            self.assertTrue(torch.equal(attention(*tensors, block_mask=listed), want))
         with self.assertRaisesRegex(ValueError, "is another one than when its lists were made"):
             attention(*tensors, block_mask=block_mask)
 
