@@ -49,26 +49,27 @@ static bool isBeforeEnd(const PhaseWait &wait, const ClusterView::Epochs &causes
 static void checkWaits(Cluster &cluster, Cta &cta, const Mbarrier &b, const Inst *inst) {
   const Run &run = *cluster.run;
   bool isMissed = checkAliasing(cluster, cta, b);
-  std::string name = describeShared(run, b.offset);
-  uint64_t ended = b.phase - 1;
-  std::vector<std::string> notes;
-  if (inst)
-    notes.push_back("it completes at " + describeSite(run, inst - run.program->insts.data()));
-  for (const PhaseWait &wait : b.waits)
-    if (!isBeforeEnd(wait, b.causes))
-      addDiagnostic(cluster, DiagKind::ParityAliasing, cluster.agentWarps[wait.agent],
-                    &run.program->insts[wait.site], -1,
-                    llvm::formatv("{0} may complete phase {1} before this wait sees phase {2} "
-                                  "complete: nothing orders the two",
-                                  name, ended, int64_t(ended) - 1)
-                        .str(),
-                    notes);
+  int64_t ended = b.phase - 1;
+  for (const PhaseWait &wait : b.waits) {
+    if (isBeforeEnd(wait, b.causes))
+      continue;
+    std::vector<std::string> notes;
+    if (inst)
+      notes.push_back("it completes at " + describeSite(run, inst - run.program->insts.data()));
+    addDiagnostic(cluster, DiagKind::ParityAliasing, cluster.agentWarps[wait.agent],
+                  &run.program->insts[wait.site], -1,
+                  llvm::formatv("{0} may complete phase {1} before this wait sees phase {2} "
+                                "complete: nothing orders the two",
+                                describeShared(run, b.offset), ended, ended - 1)
+                      .str(),
+                  notes);
+  }
   if (ended > 0 && b.waits.empty() && !isMissed)
     addDiagnostic(
         cluster, DiagKind::ParityAliasing, nullptr, inst, -1,
         llvm::formatv("{0} completes phase {1} though nobody has waited for phase {2}: an arrival "
                       "too many, or a wait too few",
-                      name, ended, ended - 1)
+                      describeShared(run, b.offset), ended, ended - 1)
             .str());
 }
 
