@@ -175,6 +175,7 @@ def time_batches(torch, calls, batches, launches, synchronize):
 def run_process(options):
     """Inside a process: prints the batches of all calls as JSON, [name, what, batches] each."""
     import torch
+    import torch._functorch.config
 
     torch._functorch.config.donated_buffer = False  # A backward pass runs again.
     tensors = make_tensors(torch, "cuda", d=options.d)

@@ -17,7 +17,7 @@ static constexpr unsigned kMostTrials = 3, kMostRead = 8;
 namespace {
 /// What tells a kernel from others of its source that compute the same.
 struct Shape {
-  ArrayAttr arguments; ///< types
+  ArrayAttr arguments;  ///< types
   int64_t elements = 0; ///< of all tiles
 };
 } // namespace

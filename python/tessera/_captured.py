@@ -201,7 +201,7 @@ def _describe_function(found, name, function, level):
 
 def _get_globals(found, function):
     # A compiler knows no globals of functions that are made in what it compiles. functools.wraps names another module.
-    if found.is_compiling() and "__wrapped__" not in vars(function):
+    if found.is_compiling() and not hasattr(function, "__wrapped__"):
         return vars(sys.modules[function.__module__])
     return function.__globals__
 

@@ -35,7 +35,7 @@
 // Arguments are passed on, after what the compiler needs.
 // RUN: env FAKE_RELEASE=12.3 FAKE_ARGUMENTS=1 tessera-translate --mlir-to-cubin --ptxas=%S/Inputs/fake-ptxas \
 // RUN:   --Xptxas=-O2 --Xptxas=--verbose --ptxas-log %s | FileCheck %s --check-prefix=ARGUMENTS
-// ARGUMENTS: arguments -arch=sm_90a -v -O2 --verbose {{.*}}.ptx -o {{.*}}.cubin
+// ARGUMENTS: arguments -arch=sm_90a -v -O2 --verbose {{[^ ]+}} -o {{[^ ]+}}
 llvm.func @first(%out: !llvm.ptr<1>, %a: f32) attributes {nvvm.kernel} {
   %b = llvm.fmul %a, %a : f32
   llvm.store %b, %out : f32, !llvm.ptr<1>

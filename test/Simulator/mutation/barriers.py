@@ -330,7 +330,7 @@ def main(source, name, directory):
         with open(ptx, "w") as f:
             f.write(translate("\n".join(program.lines)))
         code, found, output = simulate(ptx, directory, [])
-        report = rf"error: \[({'|'.join(kinds)})\](?:(?!error:).)*\b{re.escape(label)}(\[|, which this)"
+        report = rf"error: \[({'|'.join(kinds)})\](?:(?!error:).)*\b{re.escape(label)}(\[|:|, which this)"
         ok = code == 1 and re.search(report, output, re.S) if kinds else code == 0
         failures += not ok
         print(f"{'ok  ' if ok else 'FAIL'} {damage}: {', '.join(sorted(found)) or 'nothing'}")

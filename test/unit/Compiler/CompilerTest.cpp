@@ -160,8 +160,10 @@ TEST_F(CompilerTest, DumpsEachPassAndKernel) {
                 "01-tile-find-visits.product.mlir", "02-tile-find-visits.copy.mlir",
                 "02-tile-find-visits.product.mlir", "03-canonicalize.copy.mlir",
                 "03-canonicalize.product.mlir", "04-cse.copy.mlir", "04-cse.product.mlir",
-                "05-tile-carry-sums.copy.mlir", "05-tile-carry-sums.product.mlir",
-                "06-tile-carry-sums.copy.mlir", "06-tile-carry-sums.product.mlir"}));
+                "05-tile-check-divisors.copy.mlir", "05-tile-check-divisors.product.mlir",
+                "06-tile-carry-sums.copy.mlir", "06-tile-carry-sums.product.mlir",
+                "07-tile-check-divisors.copy.mlir", "07-tile-check-divisors.product.mlir",
+                "08-tile-carry-sums.copy.mlir", "08-tile-carry-sums.product.mlir"}));
   auto file = llvm::MemoryBuffer::getFile(path("dump/deep/00-source.copy.mlir"));
   ASSERT_TRUE(static_cast<bool>(file));
   EXPECT_TRUE((*file)->getBuffer().contains("@copy"));
