@@ -71,6 +71,10 @@ class Found:
         """Whether a compiler reads functions, which knows the values of tensors and numbers as little as their identity."""
         return False
 
+    def get_attributes(self, function):
+        """Of a function, by name."""
+        return vars(function)
+
     def compute(self, function, *values):
         """function(*values), of what a compiler has constants for and cannot read."""
         return function(*values)
@@ -187,7 +191,7 @@ def _describe_function(found, name, function, level):
     found.functions[function] = number
     code, level = function.__code__, level + 1
     asked, imported = found.compute(list_globals, code)
-    defaults, named, attributes = function.__defaults__, function.__kwdefaults__, vars(function)
+    defaults, named, attributes = function.__defaults__, function.__kwdefaults__, found.get_attributes(function)
     return (
         "function", code, function.__name__, module, number,
         tuple([_describe_cell(found, *cell, level) for cell in zip(code.co_freevars, closure)]) if closure else (),

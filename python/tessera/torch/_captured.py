@@ -7,6 +7,9 @@ import torch
 from .. import _block_lists, _captured, _computed
 from . import _op
 
+# Older compilers of torch do not list those of functions. A function that asks for some is refused then.
+_KNOWS_ATTRIBUTES = torch.__version__ >= (2, 15)
+
 
 class _Found(_captured.Found):
     tensors, constants, sequences = torch.Tensor, (torch.dtype, torch.device), (tuple, list, torch.Size)
@@ -25,6 +28,9 @@ class _Found(_captured.Found):
 
     def is_compiling(self):
         return torch.compiler.is_compiling()
+
+    def get_attributes(self, function):
+        return vars(function) if _KNOWS_ATTRIBUTES or not torch.compiler.is_compiling() else {}
 
     def compute(self, function, *values):
         return _compute(function, *values)
