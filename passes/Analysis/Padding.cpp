@@ -24,9 +24,10 @@ static bool isZeroNumber(Attribute number) {
 
 bool Padding::isZero() const { return load && isZeroNumber(value); }
 
+/// 0 of what is no tile of rank 1 or 2, which passes behind refuse.
 static int64_t getRank(Value value) {
   auto tile = dyn_cast<RankedTensorType>(value.getType());
-  return tile ? tile.getRank() : 0;
+  return tile && tile.getRank() <= 2 ? tile.getRank() : 0;
 }
 
 /// The number that all elements of `value` are; null where it is no constant.
@@ -113,8 +114,13 @@ static Attribute evaluate(Operation *op, ArrayRef<Attribute> numbers) {
   SmallVector<OpFoldResult> folded;
   if (!result || failed(copy->fold(operands, folded)) || folded.empty())
     return {};
-  if (auto operand = dyn_cast<Value>(folded.front()))
-    return numbers[llvm::find(op->getOperands(), operand) - op->operand_begin()];
+  // What it does not change it gives as it is.
+  if (auto same = dyn_cast<Value>(folded.front())) {
+    for (auto [number, operand] : llvm::zip_equal(numbers, copy->getOperands()))
+      if (operand == same)
+        return number;
+    return {};
+  }
   auto elements = dyn_cast_or_null<DenseElementsAttr>(cast<Attribute>(folded.front()));
   return elements && elements.isSplat() ? elements.getSplatValue<Attribute>() : Attribute();
 }

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import unittest
 
-from tessera import _math, _trace
+from tessera import _math, _trace, _tracing
 
 WORK, SOURCE = pathlib.Path(sys.argv.pop()), pathlib.Path(sys.argv.pop())
 COLUMNS = 64
@@ -118,7 +118,7 @@ def write_source():
     lines, stores = [], []
     view, out, tile = f"!tile.view<[M, {COLUMNS}], f32>", f"!tile.view<[{2 * len(CASES)}, M, {COLUMNS}], f32>", f"tensor<64x{COLUMNS}xf32>"
     for number, (name, (traced, _, derivative)) in enumerate(CASES.items()):
-        text, _ = _trace.trace(f"f{number}", traced or _trace.FUNCTIONS[name], [("x", "f32")], "f32", {})
+        text, _ = _tracing.trace(f"f{number}", traced or _trace.FUNCTIONS[name], [("x", "f32")], "f32", {})
         lines += text
         parts = [(number, f"tile.map @f{number}(%t) : ({tile}) -> {tile}")]
         if derivative:
