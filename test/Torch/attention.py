@@ -247,7 +247,7 @@ class Refusals(unittest.TestCase):
                 self.refuse(TypeError, f"argument 'alibi' is {what}", q, k, v, alibi=value)
                 self.refuse(TypeError, f"argument 'bias' is {what}", q, k, v, bias=value)
         # Nothing else is taken for that.
-        with self.assertRaisesRegex(AttributeError, "'int' object has no attribute 'missing'"):
+        with self.assertRaisesRegex(tessera.TraceError, "AttributeError: 'int' object has no attribute 'missing'"):
             attention(q, k, v, score_mod=lambda score, b, h, row, key: score + (3).missing)
 
     def test_options(self):
