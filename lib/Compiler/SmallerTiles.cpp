@@ -12,7 +12,7 @@ using tile::KernelOp;
 
 /// The most values that are compiled, each of which may take as long as the compilation that asks,
 /// and the most of a parameter that are read.
-static constexpr unsigned kMostTrials = 3, kMostRead = 8;
+static constexpr unsigned kMostSmallerTiles = 3, kMostRead = 8;
 
 namespace {
 /// What tells a kernel from others of its source that compute the same.
@@ -87,7 +87,7 @@ std::string tessera::findSmallerTiles(StringRef text, StringRef fileName,
       if (result.status == CompileStatus::Success)
         return parameter.name + " = " + std::to_string(value) + " in place of " +
                parameter.value.str();
-      if (++trials == kMostTrials)
+      if (++trials == kMostSmallerTiles)
         return "";
     }
   }
