@@ -137,13 +137,26 @@ typedef enum tessera_severity {
   TESSERA_SEVERITY_NOTE = 3
 } tessera_severity;
 
+/** What an error says that a program which is right does not fit. */
+typedef enum tessera_refusal_kind {
+  /** The program is wrong, or a tool is missing. */
+  TESSERA_REFUSAL_NONE = 0,
+  /** The registers of a thread; smaller tiles may fit. */
+  TESSERA_REFUSAL_REGISTERS = 1,
+  /** The shared memory of a thread block; smaller tiles may fit. */
+  TESSERA_REFUSAL_SHARED_MEMORY = 2,
+  /** No schedule can hold, whatever the registers and the shared memory. */
+  TESSERA_REFUSAL_UNSUPPORTED = 3
+} tessera_refusal_kind;
+
 /** A message about the source. Valid only during the call of the handler. */
 typedef struct tessera_diagnostic {
   /** A tessera_severity. */
   int32_t severity;
   /** 1-based; 0 when unknown. */
   uint32_t line, column;
-  uint32_t reserved;
+  /** A tessera_refusal_kind. */
+  uint32_t kind;
   /** Empty when unknown. */
   const char *file;
   const char *message;

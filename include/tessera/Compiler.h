@@ -7,6 +7,7 @@
 #ifndef TESSERA_COMPILER_H
 #define TESSERA_COMPILER_H
 
+#include "tessera/RefusalKind.h"
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -37,6 +38,7 @@ struct Diagnostic {
   unsigned line = 0, column = 0; ///< 1-based; 0 when unknown
   std::string message;
   std::vector<Diagnostic> notes;
+  RefusalKind kind = RefusalKind::None;
 };
 
 using DiagnosticHandler = std::function<void(const Diagnostic &)>;

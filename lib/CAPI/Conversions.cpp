@@ -34,6 +34,20 @@ static int32_t convert(Severity severity) {
   llvm_unreachable("covered switch");
 }
 
+static uint32_t convert(RefusalKind kind) {
+  switch (kind) {
+  case RefusalKind::None:
+    return TESSERA_REFUSAL_NONE;
+  case RefusalKind::Registers:
+    return TESSERA_REFUSAL_REGISTERS;
+  case RefusalKind::SharedMemory:
+    return TESSERA_REFUSAL_SHARED_MEMORY;
+  case RefusalKind::Unsupported:
+    return TESSERA_REFUSAL_UNSUPPORTED;
+  }
+  llvm_unreachable("covered switch");
+}
+
 /// A diagnostic in C. `storage` receives the arrays of notes that it points to.
 static tessera_diagnostic convert(const Diagnostic &from,
                                   std::vector<std::vector<tessera_diagnostic>> &storage) {
@@ -42,6 +56,7 @@ static tessera_diagnostic convert(const Diagnostic &from,
     notes.push_back(convert(note, storage));
   tessera_diagnostic to = {};
   to.severity = convert(from.severity);
+  to.kind = convert(from.kind);
   to.line = from.line;
   to.column = from.column;
   to.file = from.file.c_str();

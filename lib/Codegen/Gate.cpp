@@ -1,6 +1,7 @@
 //===- Gate.cpp - Accept or refuse what ptxas made of a kernel ------------===//
 
 #include "lib/Codegen/Gate.h"
+#include "dialects/Tile/Refusal.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/SymbolTable.h"
 #include "passes/LowerToLLVM/KernelAttributes.h"
@@ -121,6 +122,7 @@ void Gate::checkSpills(const PtxasFunction &function) {
   report << "kernel '" << function.name << "' does not fit in its registers: ptxas spills "
          << function.spillStoreBytes << " bytes of stores and " << function.spillLoadBytes
          << " bytes of loads per thread to local memory";
+  setRefusalKind(report, RefusalKind::Registers);
   report.attachNote(loc) << "use a smaller tile, fewer consumers with more registers each, or "
                             "overlap = 1";
 }

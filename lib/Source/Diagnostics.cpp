@@ -1,6 +1,7 @@
 //===- Diagnostics.cpp - From MLIR's diagnostics to the interface's -------===//
 
 #include "lib/Source/Diagnostics.h"
+#include "dialects/Tile/Refusal.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/MLIRContext.h"
 
@@ -23,6 +24,7 @@ static tessera::Severity convertSeverity(DiagnosticSeverity severity) {
 tessera::Diagnostic tessera::convertDiagnostic(mlir::Diagnostic &diagnostic) {
   Diagnostic converted;
   converted.severity = convertSeverity(diagnostic.getSeverity());
+  converted.kind = getRefusalKind(diagnostic);
   converted.message = diagnostic.str();
   if (auto position = diagnostic.getLocation()->findInstanceOf<FileLineColRange>()) {
     converted.file = position.getFilename().str();

@@ -308,10 +308,21 @@ static ScheduleAttr withoutField(ScheduleAttr schedule, const ScheduleFieldInfo 
   return reduced == schedule ? ScheduleAttr() : reduced;
 }
 
+/// Of what kind a failed search is: where one candidate lacks room, smaller tiles may fit.
+static RefusalKind findKind(ArrayRef<ScheduleRejection> rejections) {
+  for (RefusalKind kind : {RefusalKind::Registers, RefusalKind::SharedMemory})
+    if (llvm::any_of(rejections, [&](const ScheduleRejection &rejection) {
+          return rejection.kind == kind;
+        }))
+      return kind;
+  return RefusalKind::Unsupported;
+}
+
 /// Attaches the rejections of the failed search and the nearest schedule that
 /// fits: the one that differs in a single field if there is one.
 static void explainFailure(KernelOp kernel, ScheduleSearch &search, ScheduleAttr requested) {
   InFlightDiagnostic diag = kernel.emitError("no schedule of this kernel fits the machine");
+  setRefusalKind(diag, findKind(search.rejections));
   ScheduleAttr empty = ScheduleFields().get(kernel.getContext());
   if (requested != empty)
     diag << " with " << requested;

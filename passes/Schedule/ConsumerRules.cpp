@@ -171,8 +171,8 @@ std::optional<std::string> ScheduleSearch::rejectNeeds(const Candidate &candidat
   return std::nullopt;
 }
 
-/// Why the rows, the turns or the registers forbid `candidate`.
-std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &candidate) {
+/// Why the rows, the turns or the rules of helpers forbid `candidate`.
+std::optional<std::string> ScheduleSearch::rejectRules(const Candidate &candidate) {
   int64_t consumers = candidate.consumers();
   PlacementKind placement = *candidate.fields.placement;
   if (std::optional<std::string> reason = rejectPlacement(candidate))
@@ -207,6 +207,11 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
     if (std::optional<std::string> reason =
             computedOperands(rotated(candidate), OperandKind::shared, placement).refusal)
       return *reason + "; use operands = registers";
+  return std::nullopt;
+}
+
+/// Why the registers forbid `candidate`.
+std::optional<std::string> ScheduleSearch::rejectBudget(const Candidate &candidate) const {
   if (std::optional<std::string> reason = rejectRegisters(candidate))
     return reason;
   if (std::optional<std::string> reason = rejectNeeds(candidate))
@@ -218,5 +223,16 @@ std::optional<std::string> ScheduleSearch::rejectConsumers(const Candidate &cand
                          "thread starts with {2}",
                          widest, candidate.warpgroups(), entry)
         .str();
-  return rejectDivision(consumers, placement);
+  return std::nullopt;
+}
+
+std::optional<ScheduleSearch::Reason> ScheduleSearch::rejectConsumers(const Candidate &candidate) {
+  if (std::optional<std::string> reason = rejectRules(candidate))
+    return Reason{*reason};
+  if (std::optional<std::string> reason = rejectBudget(candidate))
+    return Reason{*reason, RefusalKind::Registers};
+  if (const std::optional<std::string> &reason =
+          rejectDivision(candidate.consumers(), *candidate.fields.placement))
+    return Reason{*reason};
+  return std::nullopt;
 }

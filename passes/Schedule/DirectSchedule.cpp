@@ -155,13 +155,14 @@ ScheduleSearch::directCandidates(const ScheduleFields &requested) {
   int64_t loaded = bytesLoadedTogether(kernel);
   std::vector<Share> shares;
   for (int64_t consumers : choices<int64_t>(requested.consumers, model.directConsumers)) {
-    auto reject = [&](std::string reason) {
-      rejections.push_back({llvm::formatv("consumers = {0}", consumers).str(), std::move(reason)});
+    auto reject = [&](std::string reason, RefusalKind kind) {
+      rejections.push_back(
+          {llvm::formatv("consumers = {0}", consumers).str(), std::move(reason), kind});
     };
     std::string refusal;
     hop::LayoutAttr layout = chooseTileLayout(kernel.getContext(), extents, consumers, refusal);
     if (!layout) {
-      reject(std::move(refusal));
+      reject(std::move(refusal), RefusalKind::Unsupported);
       continue;
     }
     OverlapShape shape = makeShape(requested, /*overlap=*/1);
@@ -173,10 +174,12 @@ ScheduleSearch::directCandidates(const ScheduleFields &requested) {
     if (given > most)
       reject(llvm::formatv("the launch gives a thread {0} registers, and {1} are asked for; use at "
                            "most so many",
-                           most, given));
+                           most, given),
+             RefusalKind::Registers);
     else if (needed > usableRegisters(given, model))
       reject(llvm::formatv("a thread needs {0} registers and can use {1} of its {2}", needed,
-                           usableRegisters(given, model), given));
+                           usableRegisters(given, model), given),
+             RefusalKind::Registers);
     else
       addResident(candidate, requested, loaded, model, shares);
   }

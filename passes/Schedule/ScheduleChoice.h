@@ -8,6 +8,7 @@
 #ifndef TESSERA_PASSES_SCHEDULE_SCHEDULECHOICE_H
 #define TESSERA_PASSES_SCHEDULE_SCHEDULECHOICE_H
 
+#include "dialects/Tile/Refusal.h"
 #include "dialects/Tile/Tile.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/Schedule/CostModel.h"
@@ -18,6 +19,7 @@ namespace tessera {
 /// A schedule that was preferred and cannot hold, and why, in numbers.
 struct ScheduleRejection {
   std::string candidate, reason;
+  RefusalKind kind = RefusalKind::Unsupported;
 
   bool operator==(const ScheduleRejection &other) const {
     return candidate == other.candidate && reason == other.reason;

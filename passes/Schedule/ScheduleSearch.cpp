@@ -412,7 +412,7 @@ bool ScheduleSearch::forEachCount(const ScheduleFields &requested, bool warpSpec
       continue;
     Candidate candidate = makeCandidate(requested, warpSpecialize, shape, consumers);
     candidate.registersNeeded = neededRegisters(candidate);
-    std::optional<std::string> reason = rejectConsumers(candidate);
+    std::optional<Reason> reason = rejectConsumers(candidate);
     if (!reason && !take(candidate))
       return false;
     if (!reason)
@@ -424,7 +424,7 @@ bool ScheduleSearch::forEachCount(const ScheduleFields &requested, bool warpSpec
                                                                      : "",
                                               nameTransposer(candidate.fields), nameShape(shape),
                                               consumers),
-                                *reason};
+                                reason->text, reason->kind};
     // With blocks that exchange sums and without it is the same.
     if (!llvm::is_contained(rejections, rejection))
       rejections.push_back(std::move(rejection));

@@ -159,7 +159,14 @@ private:
   bool cutsBox(int64_t consumers, tile::PlacementKind placement) const;
   const std::optional<std::string> &rejectDivision(int64_t consumers,
                                                    tile::PlacementKind placement);
-  std::optional<std::string> rejectConsumers(const Candidate &candidate);
+  /// Why a schedule cannot hold.
+  struct Reason {
+    std::string text;
+    RefusalKind kind = RefusalKind::Unsupported;
+  };
+  std::optional<Reason> rejectConsumers(const Candidate &candidate);
+  std::optional<std::string> rejectRules(const Candidate &candidate);
+  std::optional<std::string> rejectBudget(const Candidate &candidate) const;
   std::optional<std::string> rejectTurns(const Candidate &candidate) const;
   std::optional<std::string> rejectNeeds(const Candidate &candidate) const;
   std::optional<std::string> rejectWriter(const Candidate &candidate) const;

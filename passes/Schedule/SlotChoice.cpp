@@ -120,7 +120,8 @@ std::optional<NumberList> ScheduleSearch::findStages(const Candidate &candidate)
                               .str(),
                           llvm::formatv("it takes {0}, and a CTA can have {1}", describe(shared),
                                         hopper::sharedMemoryOfBlock)
-                              .str()});
+                              .str(),
+                          RefusalKind::SharedMemory});
   }
   return std::nullopt;
 }

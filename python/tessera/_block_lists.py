@@ -46,7 +46,7 @@ def keep_forward(source, element_type, sizes, is_compiled, block=None):
         try:
             _variants.find_kernel(kept[0], element_type, sizes)
         except CompileError as error:
-            if not _variants.is_too_large(error) or kept == candidates[-1]:
+            if not error.lacks_room or kept == candidates[-1]:
                 raise
             continue
         return kept
@@ -65,7 +65,7 @@ def keep_gradients(kind, source, learned, fixed, element_type, d, dv, block=None
         try:
             _gradient_kernels.find_gradients_of_source(kind, kept[0], learned, fixed, element_type, d, dv, False)
         except CompileError as error:
-            if changed == smaller[-1] or (is_fixed and not _variants.is_too_large(error)):
+            if changed == smaller[-1] or (is_fixed and not error.lacks_room):
                 raise
             reason = str(error).splitlines()[0]
             warnings.warn(f"gradients of functions of scores take another form: {reason}", RuntimeWarning)

@@ -22,6 +22,7 @@ _MAX_BUNDLES = 256
 
 _STATUSES = {2: "usage", 3: "source", 4: "toolchain"}
 _SEVERITIES = ("error", "warning", "remark", "note")
+_KINDS = ("", "registers", "shared memory", "unsupported")
 
 
 class _Define(ctypes.Structure):
@@ -78,7 +79,7 @@ _Diagnostic._fields_ = [
     ("severity", c_int32),
     ("line", c_uint32),
     ("column", c_uint32),
-    ("reserved", c_uint32),
+    ("kind", c_uint32),
     ("file", c_char_p),
     ("message", c_char_p),
     ("notes", POINTER(_Diagnostic)),
@@ -262,6 +263,7 @@ def _convert(diagnostic):
         diagnostic.column,
         (diagnostic.message or b"").decode(errors="replace"),
         tuple(_convert(diagnostic.notes[i]) for i in range(diagnostic.note_count)),
+        _KINDS[diagnostic.kind],
     )
 
 

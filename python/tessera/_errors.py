@@ -9,8 +9,10 @@ from __future__ import annotations
 import collections
 
 
-class Diagnostic(collections.namedtuple("Diagnostic", "severity file line column message notes")):
-    """A message of the compiler. `line` and `column` count from 1 and are 0 when unknown."""
+class Diagnostic(collections.namedtuple("Diagnostic", "severity file line column message notes kind", defaults=("",))):
+    """A message of the compiler. `line` and `column` count from 1 and are 0 when unknown. `kind` is what an error says that a
+    program which is right does not fit: "registers" or "shared memory", where smaller tiles may, or "unsupported", where no
+    schedule can hold; "" otherwise."""
 
     __slots__ = ()
     severity: str
@@ -19,6 +21,7 @@ class Diagnostic(collections.namedtuple("Diagnostic", "severity file line column
     column: int
     message: str
     notes: tuple[Diagnostic, ...]
+    kind: str
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}:{self.column}: " if self.line else f"{self.file}: " if self.file else ""
@@ -49,10 +52,16 @@ class CompileError(Error):
     """A compilation failed.
 
     `status` is "usage" (unknown parameter, schedule field or option), "source" or "toolchain" (ptxas is
-    missing or refused its input); `diagnostics` lists what was reported.
+    missing or refused its input); `diagnostics` lists what was reported, and `kind` is that of its first error.
     """
 
     def __init__(self, message: str, status: str, diagnostics: list[Diagnostic]) -> None:
         super().__init__(message)
         self.status = status
         self.diagnostics = diagnostics
+        self.kind = next((entry.kind for entry in diagnostics if entry.severity == "error"), "")
+
+    @property
+    def lacks_room(self) -> bool:
+        """Whether smaller tiles may fit."""
+        return self.kind in ("registers", "shared memory")

@@ -151,7 +151,7 @@ def _find_fixed(kind, source, learned, parameters):
         try:
             kernel = kind(text, **parameters, **sizes)
         except CompileError as error:
-            if not _variants.is_too_large(error) or sizes == smaller[-1]:
+            if not error.lacks_room or sizes == smaller[-1]:
                 raise
             reason = reason or str(error).splitlines()[0]
             continue

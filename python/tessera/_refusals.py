@@ -28,13 +28,13 @@ class Refusal:
 def _pack(diagnostic, file_name):
     file = None if diagnostic.file == file_name else diagnostic.file
     notes = [_pack(note, file_name) for note in diagnostic.notes]
-    return [diagnostic.severity, file, diagnostic.line, diagnostic.column, diagnostic.message, notes]
+    return [diagnostic.severity, file, diagnostic.line, diagnostic.column, diagnostic.message, notes, diagnostic.kind]
 
 
 def _unpack(fields, file_name):
-    severity, file, line, column, message, notes = fields
+    severity, file, line, column, message, notes, kind = fields
     notes = tuple(_unpack(note, file_name) for note in notes)
-    return Diagnostic(severity, file_name if file is None else file, line, column, message, notes)
+    return Diagnostic(severity, file_name if file is None else file, line, column, message, notes, kind)
 
 
 def read(error, file_name):

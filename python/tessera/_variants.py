@@ -185,10 +185,6 @@ SMALLER = {64: ((192, 96), (128, 96)), 96: ((192, 80), (128, 96)), 128: ((192, 6
             256: ((128, 48),)}  # fmt: skip
 
 
-def is_too_large(error):
-    return any(text in str(error) for text in ("no schedule of this kernel fits", "does not fit in its registers"))
-
-
 class Variant:
     """The kernels of one variant (the name of a source with parameters, or the text of a source), element type ("f16",
     "bf16") and widths of tiles: one for each class of shapes, which has the alternatives that the source declares."""
@@ -254,7 +250,7 @@ class Variant:
             return _compile.compile(self.source, **named, **self.parameters)
         except CompileError as error:
             # Lists that are arguments are for the tiles that the source has.
-            if not self._is_written or self._kernel is not None or not is_too_large(error):
+            if not self._is_written or self._kernel is not None or not error.lacks_room:
                 raise
             return self._compile_smaller(named, error)
 

@@ -45,7 +45,7 @@ struct Options {
 };
 struct Diagnostic {
   int32_t severity;
-  uint32_t line, column, reserved;
+  uint32_t line, column, kind;
   const char *file, *message;
   const Diagnostic *notes;
   size_t noteCount;
@@ -104,7 +104,7 @@ EXPORT int tessera_compile(const char *source, size_t length, const char *file,
   handler(&remark, userData);
   *compilation = nullptr;
   if (strncmp(source, "error", 5) == 0) {
-    Diagnostic error = {0, 3, 7, 0, file, "wrong", &note, 1};
+    Diagnostic error = {0, 3, 7, 1, file, "wrong", &note, 1};
     handler(&error, userData);
     return 3;
   }

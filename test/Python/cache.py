@@ -193,7 +193,7 @@ class Refusals(CacheCase):
         name = "<source>" if "\n" in str(source) else str(source)
         error = caught.exception
         self.assertEqual(str(error), f"{name}:3:7: error: wrong\n{name}:1:2: note: declared here")
-        self.assertEqual(error.status, "source")
+        self.assertEqual((error.status, error.kind, error.lacks_room), ("source", "registers", True))
         (diagnostic,) = [entry for entry in error.diagnostics if entry.severity != "remark"]
         self.assertEqual((diagnostic.line, diagnostic.column, diagnostic.notes[0].file), (3, 7, name))
         return compiler.fake_tessera_count() > before
@@ -237,7 +237,8 @@ class Refusals(CacheCase):
         fields = b'{"refusal":{"status":"source","diagnostics":%s}}'
         for contents in (
             good[:-1], good + b" ", *(_cache.make_entry(path.stem, text) for text in (
-                b'{"refusal":', b'{"refusal":1}', b'{"refusal":{}}', fields % b"[]", fields % b"[1]", fields % b'[["error"]]')),
+                b'{"refusal":', b'{"refusal":1}', b'{"refusal":{}}', fields % b"[]", fields % b"[1]", fields % b'[["error"]]',
+                fields % b'[["error",null,3,7,"wrong",[]]]')),
         ):  # fmt: skip
             path.write_bytes(contents)
             self.assertTrue(self.refuses())

@@ -428,16 +428,16 @@ class SmallerTilesTest(unittest.TestCase):
     """Which tiles are tried for functions that take more registers than the usual ones leave."""
 
     SOURCE = T.Variant(mask=masks.causal).source
-    TOO_LARGE = "no schedule of this kernel fits"
-
-    def compile(self, size, fitting, reason=TOO_LARGE):
-        """(BM, BN) of all tries, the last of which compiles: number `fitting`, 0 with the usual tiles."""
+    def compile(self, size, fitting, kind="registers"):
+        """(BM, BN) of all tries, the last of which compiles: number `fitting`, 0 with the usual tiles. Others are refused as
+        errors of `kind` are."""
         tried = []
 
         def compile_some(source, **options):
             tried.append((options.get("BM"), options.get("BN")))
             if len(tried) <= fitting:
-                raise T.CompileError(f"{reason} {len(tried)}", "source", [])
+                error = T.Diagnostic("error", "", 0, 0, f"refused {len(tried)}", (), kind)
+                raise T.CompileError(error.message, "source", [error])
             return "kernel"
 
         variant = _variants.Variant(self.SOURCE, "bf16", size, size, False, True)
@@ -451,18 +451,20 @@ class SmallerTilesTest(unittest.TestCase):
         for size, tiles in _variants.SMALLER.items():
             self.assertEqual(self.compile(size, 0), [(None, None)] * 2)
             for number, (rows, columns) in enumerate(tiles, start=1):
-                with self.assertWarnsRegex(RuntimeWarning, f"take tiles of {rows} x {columns}: {self.TOO_LARGE} 1$"):
-                    tried = self.compile(size, number)
+                with self.assertWarnsRegex(RuntimeWarning, f"take tiles of {rows} x {columns}: refused 1$"):
+                    tried = self.compile(size, number, ("registers", "shared memory")[number % 2])
                 self.assertEqual(tried, [(None, None), *tiles[:number], tiles[number - 1]])
 
     def test_none_fits(self):
         """The last refusal is what the caller gets."""
-        with self.assertRaisesRegex(T.CompileError, f"{self.TOO_LARGE} 3$"):
+        with self.assertRaisesRegex(T.CompileError, "^refused 3$"):
             self.compile(128, 9)
 
     def test_other_refusals(self):
-        with self.assertRaisesRegex(T.CompileError, "^ptxas is missing 1$"):
-            self.compile(128, 1, "ptxas is missing")
+        """What no tile changes is not tried again."""
+        for kind in ("", "unsupported"):
+            with self.subTest(kind), self.assertRaisesRegex(T.CompileError, "^refused 1$"):
+                self.compile(128, 1, kind)
 
 
 class GradientsTest(unittest.TestCase):

@@ -25,8 +25,6 @@ _ROTATED_BLOCKS = {64: 128, 96: 128, 128: 64, 192: 64, 256: 64}
 _CAUSAL = {64: (192, 96)}
 #: The same with functions, where they leave registers for so many, and where they do not.
 _FUNCTION_BLOCKS = {64: (96, 64), 96: (128, 64), 128: (128, 64), 192: (64, 32), 256: (64, 32)}
-#: What the compiler says then.
-_TOO_LARGE = ("no schedule of this kernel fits", "does not fit in its registers")
 
 #: Names in sources of the types of 8 bits.
 _CACHED = {torch.float8_e4m3fn: "f8E4M3FN", torch.float8_e5m2: "f8E5M2"}
@@ -222,7 +220,7 @@ def _find_fitting(source, device, steps, **parameters):
         try:
             return _find(source, device, BN=step, **parameters), step
         except CompileError as error:
-            if not any(text in str(error) for text in _TOO_LARGE):
+            if not error.lacks_room:
                 raise
     return _find(source, device, BN=fewest, **parameters), fewest
 

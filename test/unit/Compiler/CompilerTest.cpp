@@ -141,6 +141,25 @@ TEST_F(CompilerTest, TellsErrorsApart) {
   EXPECT_EQ(diagnostics[0].message.find("see current operation"), std::string::npos);
 }
 
+TEST_F(CompilerTest, TellsRefusalsApart) {
+  options.emit = EmitKind::Scheduled;
+  options.kernel = "product";
+  auto kindOf = [&](const std::string &schedule, const std::string &text) {
+    options.schedule = schedule;
+    EXPECT_EQ(run(text).status, CompileStatus::SourceError);
+    return diagnostics.empty() ? RefusalKind::None : diagnostics.front().kind;
+  };
+  EXPECT_EQ(kindOf("", "tile.kernel @product("), RefusalKind::None);
+  EXPECT_EQ(kindOf("consumers=4", source), RefusalKind::Unsupported);
+  EXPECT_EQ(kindOf("consumers=2,consumer_registers=24", source), RefusalKind::Registers);
+  // 2 tiles of 128 x 1024 and 64 x 1024 numbers of 16 bits.
+  std::string wide = source;
+  for (size_t place; (place = wide.find("128] \"columns\"")) != std::string::npos;)
+    wide.replace(place, 3, "1024");
+  options.defines = {{"N", "1024"}};
+  EXPECT_EQ(kindOf("", wide), RefusalKind::SharedMemory);
+}
+
 TEST_F(CompilerTest, ReportsFilesItCannotRead) {
   CompileResult result = compileFile(path("none.tile"), options,
                                      [this](const Diagnostic &d) { diagnostics.push_back(d); });
