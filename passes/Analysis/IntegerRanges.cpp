@@ -27,7 +27,8 @@ unsigned tessera::bitsOfIntegers(Type type) {
 }
 
 IntegerRange IntegerRange::ofBits(unsigned bits) {
-  return {llvm::minIntN(std::min(bits, 64u)), llvm::maxIntN(std::min(bits, 64u))};
+  return {llvm::minIntN(std::min(bits, 64u)), llvm::maxIntN(std::min(bits, 64u)),
+          /*isFarBelow=*/true, /*isFarAbove=*/true};
 }
 
 bool IntegerRange::fits(unsigned bits) const {
@@ -93,10 +94,8 @@ IntegerRange IntegerRanges::compute(Value value) {
 /// From the first of `lower` to the last of `upper`, less `behind`.
 IntegerRange IntegerRanges::ofIterations(Value lower, Value upper, int64_t behind) {
   IntegerRange first = of(lower), past = of(upper);
-  IntegerRange range(first.least, std::max(first.least, past.most - behind));
-  range.isFarBelow &= first.isFarBelow;
-  range.isFarAbove &= past.isFarAbove;
-  return range;
+  return {first.least, std::max(first.least, past.most - behind), first.isFarBelow,
+          past.isFarAbove};
 }
 
 IntegerRange IntegerRanges::ofArgument(BlockArgument argument) {
@@ -113,27 +112,34 @@ IntegerRange IntegerRanges::ofArgument(BlockArgument argument) {
   return ofUnknown(argument);
 }
 
-/// The end of a sum, a difference or a product by a number that is not negative is far where one of
-/// those that it is made of is; of anything else both are.
+/// Marks the ends of `range` that follow from numbers which may be any: of sums, differences, and
+/// products and quotients by what is not negative the one or the other, of minima and maxima those
+/// that are left. Of anything else both are where some operand is.
 static void markFar(Operation *op, ArrayRef<IntegerRange> operands, IntegerRange &range) {
   const IntegerRange &a = operands.front(), &b = operands.back();
   bool isAny = llvm::any_of(operands, [](const IntegerRange &operand) { return operand.isFar(); });
-  bool below = isAny, above = isAny;
-  if (isa<arith::MinSIOp>(op))
-    above = a.isFarAbove && b.isFarAbove, below = a.isFarBelow || b.isFarBelow;
-  else if (isa<arith::MaxSIOp>(op))
-    below = a.isFarBelow && b.isFarBelow, above = a.isFarAbove || b.isFarAbove;
-  else if (isa<arith::AddIOp>(op))
-    below = a.isFarBelow || b.isFarBelow, above = a.isFarAbove || b.isFarAbove;
-  else if (isa<arith::SubIOp>(op))
-    below = a.isFarBelow || b.isFarAbove, above = a.isFarAbove || b.isFarBelow;
-  else if (isa<arith::MulIOp, arith::DivSIOp, arith::FloorDivSIOp, arith::CeilDivSIOp,
-               arith::ShRSIOp>(op) &&
-           b.least >= 0 && !b.isFar())
-    below = a.isFarBelow, above = a.isFarAbove;
-  // An end that is no further than a place is none.
-  range.isFarBelow &= below;
-  range.isFarAbove &= above;
+  bool isScaled = b.least >= 0 && !b.isFar();
+  auto mark = [&](bool below, bool above) {
+    range.isFarBelow = below;
+    range.isFarAbove = above;
+  };
+  llvm::TypeSwitch<Operation *>(op)
+      .Case(
+          [&](arith::MinSIOp) { mark(a.isFarBelow || b.isFarBelow, a.isFarAbove && b.isFarAbove); })
+      .Case(
+          [&](arith::MaxSIOp) { mark(a.isFarBelow && b.isFarBelow, a.isFarAbove || b.isFarAbove); })
+      .Case([&](arith::MinUIOp) {
+        // Without sign one that is negative is the larger one.
+        auto bounds = [](const IntegerRange &x) { return x.least >= 0 && !x.isFarAbove; };
+        mark(range.least < 0, !bounds(a) && !bounds(b) && isAny);
+      })
+      .Case(
+          [&](arith::AddIOp) { mark(a.isFarBelow || b.isFarBelow, a.isFarAbove || b.isFarAbove); })
+      .Case(
+          [&](arith::SubIOp) { mark(a.isFarBelow || b.isFarAbove, a.isFarAbove || b.isFarBelow); })
+      .Case<arith::MulIOp, arith::DivSIOp, arith::FloorDivSIOp, arith::CeilDivSIOp, arith::ShRSIOp>(
+          [&](auto) { mark(isScaled ? a.isFarBelow : isAny, isScaled ? a.isFarAbove : isAny); })
+      .Default([&](Operation *) { mark(isAny, isAny); });
 }
 
 /// The range in whole numbers of an operation of arith.
@@ -181,7 +187,7 @@ IntegerRange IntegerRanges::ofArithmetic(Operation *op) {
 static IntegerRange withoutSign(IntegerRange range, unsigned bits) {
   if (range.least >= 0 || bits >= 64)
     return range.least >= 0 ? range : IntegerRange::ofBits(64);
-  return {0, static_cast<int64_t>(llvm::maxUIntN(bits))};
+  return {0, static_cast<int64_t>(llvm::maxUIntN(bits)), false, bits > 1};
 }
 
 IntegerRange IntegerRanges::compute(Operation *op, Value result) {
@@ -200,10 +206,8 @@ IntegerRange IntegerRanges::compute(Operation *op, Value result) {
       .Case([&](scf::IfOp) {
         std::optional<Handover> handover = findHandoverTo(result);
         IntegerRange a = of(handover->from.front()), b = of(handover->from.back());
-        IntegerRange either(std::min(a.least, b.least), std::max(a.most, b.most));
-        either.isFarBelow &= a.isFarBelow || b.isFarBelow;
-        either.isFarAbove &= a.isFarAbove || b.isFarAbove;
-        return kept(result, either);
+        return kept(result, {std::min(a.least, b.least), std::max(a.most, b.most),
+                             a.isFarBelow || b.isFarBelow, a.isFarAbove || b.isFarAbove});
       })
       .Case<SplatOp, BroadcastOp, TransposeOp>(
           [&](Operation *same) { return of(same->getOperand(0)); })
@@ -215,18 +219,15 @@ IntegerRange IntegerRanges::compute(Operation *op, Value result) {
       })
       .Case([&](IotaOp iota) {
         IntegerRange range = of(iota.getStart());
-        IntegerRange all(range.least, range.most + iota.getPeriodOrExtent() - 1);
-        all.isFarAbove &= range.isFarAbove;
-        return kept(result, all);
+        range.most += iota.getPeriodOrExtent() - 1;
+        return kept(result, range);
       })
       .Case([&](math::AbsIOp abs) {
         IntegerRange range = of(abs.getOperand());
         if (range.least == std::numeric_limits<int64_t>::min())
           return wrapping.insert(result), IntegerRange::ofBits(64);
-        IntegerRange all(std::max<int64_t>({0, range.least, -range.most}),
-                         std::max(-range.least, range.most));
-        all.isFarAbove &= range.isFar();
-        return kept(result, all);
+        return kept(result, {std::max<int64_t>({0, range.least, -range.most}),
+                             std::max(-range.least, range.most), false, range.isFar()});
       })
       .Default([&](Operation *) { return ofArithmetic(op); });
 }

@@ -17,12 +17,16 @@ constexpr int64_t kFarthestPlace = 500'000'000;
 /// The numbers from `least` to `most`.
 struct IntegerRange {
   int64_t least, most;
-  /// Whether an end is beyond any place because arguments and numbers that are loaded may be.
+  /// Whether an end follows from numbers that may be any, as arguments and what is loaded, and not
+  /// from places: a multiple of it is no place then.
   bool isFarBelow, isFarAbove;
 
+  /// Constants and places.
   IntegerRange(int64_t least, int64_t most)
-      : least(least), most(most), isFarBelow(least < -kFarthestPlace),
-        isFarAbove(most > kFarthestPlace) {}
+      : IntegerRange(least, most, least<-kFarthestPlace, most> kFarthestPlace) {}
+  IntegerRange(int64_t least, int64_t most, bool isFarBelow, bool isFarAbove)
+      : least(least), most(most), isFarBelow(isFarBelow), isFarAbove(isFarAbove) {}
+  /// Any numbers of so many bits.
   static IntegerRange ofBits(unsigned bits);
 
   bool isFar() const { return isFarBelow || isFarAbove; }

@@ -325,6 +325,9 @@ VisitInterval tessera::resolveVisits(VisitsOp visits) {
   Value first = visits.getLower(), past = visits.getUpper();
   if (hull.first)
     first = arith::MaxSIOp::create(builder, visits.getLoc(), first, hull.first);
+  // Of numbers that may be any, so that the place of an iteration is no multiple of such a one.
+  if (IntegerRanges().of(first).isFarAbove)
+    first = arith::MinSIOp::create(builder, visits.getLoc(), first, visits.getUpper());
   if (hull.past)
     past = arith::MinSIOp::create(builder, visits.getLoc(), past, hull.past);
   // An empty interval ends where it begins, so that no part of a loop over it begins below `lower`.

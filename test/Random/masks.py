@@ -111,7 +111,7 @@ class Mask:
     def number(self, depth):
         leaves = ["q", "k", "k", "a", "a", "c", "l", "w", "constant", "ahead", "sum of scalars"]
         kinds = [*leaves, *["sum", "difference"] * 4, "scaled", "min", "max", "abs", "divided", "remainder", "shifted", "bits",
-                 "chosen", "chunk"]  # fmt: skip
+                 "chosen", "chunk", "chunk"]  # fmt: skip
         kind = self.rng.choice(kinds if depth else leaves)
         place = self.rng.randrange(SCALARS)
         if kind in "qklw":
@@ -123,13 +123,15 @@ class Mask:
             return self.constant(value), f"({value})"
         if kind == "ahead":
             axis, start = self.rng.choice([(0, "row"), (1, "col")])
-            operation, least = self.rng.choice([("addi", False), ("subi", False), ("minsi", True)])
-            begin = self.emit(f"arith.{operation} %{start}, %ahead{place} : index")
-            iota = self.emit(f"tile.iota {begin} axis {axis} : !C")
-            if least:
-                first = f"({'qk'[axis]} // {BLOCK} * {BLOCK})"
-                return iota, f"({'qk'[axis]} - {first} + min({first}, a[{place}]))"
-            return iota, f"({'qk'[axis]} {'+' if operation == 'addi' else '-'} a[{place}])"
+            first, number = f"({'qk'[axis]} // {BLOCK} * {BLOCK})", f"a[{place}]"
+            operation = self.rng.choice(["addi", "subi", "minsi", "chunk"])
+            if operation == "chunk":
+                chunk = self.emit(f"arith.floordivsi %ahead{place}, %block : index")
+                begin, value = self.emit(f"arith.muli {chunk}, %block : index"), f"({number} // {BLOCK} * {BLOCK})"
+            else:
+                begin = self.emit(f"arith.{operation} %{start}, %ahead{place} : index")
+                value = {"addi": f"({first} + {number})", "subi": f"({first} - {number})", "minsi": f"min({first}, {number})"}[operation]
+            return self.emit(f"tile.iota {begin} axis {axis} : !C"), f"({'qk'[axis]} - {first} + {value})"
         if kind == "sum of scalars":
             other = self.rng.randrange(SCALARS)
             both = self.emit(f"arith.addi %a_{place}, %c_{other} : i32")

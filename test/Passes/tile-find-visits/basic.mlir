@@ -41,7 +41,9 @@ tile.kernel @causal(%y: !tile.view<[M, 32], f32>, %n: index) grid(%m = M ceildiv
 // CHECK-LABEL: @window
 // CHECK-DAG:     arith.ceildivsi
 // CHECK-DAG:     arith.floordivsi
-// CHECK-DAG:     %[[FIRST:.*]] = arith.maxsi %{{.*}}, %c0
+// CHECK-DAG:     %[[LEAST:.*]] = arith.maxsi %{{.*}}, %c0
+// The window may be any number: no iteration begins behind the last one.
+// CHECK-DAG:     %[[FIRST:.*]] = arith.minsi %[[LEAST]], %n
 // CHECK-DAG:     %[[PAST:.*]] = arith.minsi %n, %{{.*}}
 // CHECK:         arith.maxsi %[[PAST]], %[[FIRST]]
 tile.kernel @window(%y: !tile.view<[M, 32], f32>, %n: index, %w: i32) grid(%m = M ceildiv 64) {
