@@ -1,4 +1,5 @@
 #include "passes/Analysis/InductionBounds.h"
+#include "llvm/Support/MathExtras.h"
 #include <cmath>
 
 using namespace mlir;
@@ -8,6 +9,24 @@ using namespace tessera;
 constexpr int64_t kFarthestNumber = int64_t(1) << 48;
 /// Sums of less than this do not wrap in 64 bits, nor do those with what their users add.
 constexpr double kFarthestSum = 0x1p60;
+
+bool tessera::addProduct(int64_t &sum, int64_t value, int64_t factor) {
+  int64_t product;
+  return !llvm::MulOverflow(value, factor, product) && !llvm::AddOverflow(sum, product, sum);
+}
+
+bool InductionBound::add(const InductionBound &other, int64_t factor) {
+  bool fits =
+      addProduct(slope, other.slope, factor) && addProduct(constant, other.constant, factor);
+  for (auto [symbol, coefficient] : other.symbols)
+    fits = fits && addProduct(symbols[symbol], coefficient, factor);
+  for (FloorQuotient quotient : other.quotients) {
+    int64_t scaled = 0;
+    fits = fits && addProduct(scaled, quotient.coefficient, factor);
+    quotients.push_back({scaled, quotient.dividend, quotient.divisor});
+  }
+  return fits;
+}
 
 //===----------------------------------------------------------------------===//
 // How large numbers may be

@@ -28,7 +28,13 @@ struct InductionBound {
   llvm::MapVector<mlir::Value, int64_t> symbols;
   llvm::SmallVector<FloorQuotient> quotients;
   int64_t constant = 0;
+
+  /// Adds `factor * other`; false when a coefficient leaves 64 bits.
+  bool add(const InductionBound &other, int64_t factor);
 };
+
+/// Adds `factor * value` to `sum`; false when that leaves 64 bits.
+bool addProduct(int64_t &sum, int64_t value, int64_t factor);
 
 /// Whether 64 bits have what the functions below compute of `bound`. One number of 64 bits may be
 /// cut off, which is further from 0 than all else then.

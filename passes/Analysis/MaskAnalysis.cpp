@@ -7,6 +7,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
 #include "passes/Analysis/RowBounds.h"
+#include "passes/Analysis/TileForm.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
@@ -16,46 +17,6 @@ using namespace tessera;
 using namespace tessera::tile;
 
 namespace {
-/// The index along an axis modulo a period, which is the extent of the axis for the index itself.
-using AxisIndex = std::pair<int64_t, int64_t>;
-
-/// slope * iv + sum(coefficient * symbol) + constant + sum(coefficient * (index along an axis))
-/// + sum(coefficient * (what is loaded for each row or column)).
-struct AffineTile : InductionBound {
-  llvm::SmallMapVector<AxisIndex, int64_t, 2> axes;
-  llvm::SmallMapVector<Value, int64_t, 2> loaded;
-
-  /// Adds `factor * other`; false when a coefficient leaves 64 bits.
-  bool add(const AffineTile &other, int64_t factor) {
-    auto accumulate = [&](int64_t &into, int64_t value) {
-      int64_t product;
-      return !llvm::MulOverflow(value, factor, product) && !llvm::AddOverflow(into, product, into);
-    };
-    bool fits = accumulate(slope, other.slope) && accumulate(constant, other.constant);
-    for (auto [symbol, coefficient] : other.symbols)
-      fits = fits && accumulate(symbols[symbol], coefficient);
-    for (auto [axis, coefficient] : other.axes)
-      fits = fits && accumulate(axes[axis], coefficient);
-    for (auto [tile, coefficient] : other.loaded)
-      fits = fits && accumulate(loaded[tile], coefficient);
-    return fits;
-  }
-
-  bool isConstant() const {
-    auto isZero = [](const auto &entry) { return entry.second == 0; };
-    return slope == 0 && llvm::all_of(axes, isZero) && llvm::all_of(symbols, isZero) &&
-           llvm::all_of(loaded, isZero);
-  }
-
-  /// The same in a tile whose axes are exchanged.
-  void exchangeAxes() {
-    llvm::SmallMapVector<AxisIndex, int64_t, 2> exchanged;
-    for (auto [index, coefficient] : axes)
-      exchanged[{1 - index.first, index.second}] = coefficient;
-    axes = std::move(exchanged);
-  }
-};
-
 class MaskAnalyzer {
 public:
   MaskAnalyzer(scf::ForOp loop, std::string &reason, RowBounds *rows)
@@ -77,21 +38,24 @@ private:
     return std::nullopt;
   }
   std::nullopt_t refuseWrapped(Value value) { return refuse(explainWrapped(value)); }
-  std::optional<AffineTile> affine(Value value) {
+  std::optional<TileForm> affine(Value value) {
     auto known = forms.find(value);
     return known != forms.end() ? known->second : forms[value] = computeAffine(value);
   }
-  std::optional<AffineTile> computeAffine(Value value);
-  std::optional<AffineTile> computeAffine(Operation *op);
+  std::optional<TileForm> computeAffine(Value value);
+  std::optional<TileForm> computeAffine(Operation *op);
   std::optional<MaskRanges> computeMask(Value value);
-  std::optional<AffineTile> sum(Value a, Value b, int64_t factor);
-  std::optional<AffineTile> product(Value a, Value b);
-  std::optional<AffineTile> leaf(Value value);
+  std::optional<TileForm> sum(Value a, Value b, int64_t factor);
+  std::optional<TileForm> product(Value a, Value b);
+  std::optional<TileForm> quotient(Operation *op);
+  std::optional<TileForm> leaf(Value value);
   std::optional<std::optional<MaskRanges>> comparisonOfParts(arith::CmpIPredicate predicate,
                                                              Value lhs, Value rhs);
   std::optional<MaskRanges> comparison(arith::CmpIPredicate predicate, Value lhs, Value rhs);
-  std::optional<MaskRanges> comparison(arith::CmpIPredicate predicate, const AffineTile &form);
-  std::optional<InductionBound> bound(const AffineTile &form, bool negate, int64_t offset);
+  std::optional<MaskRanges> comparison(arith::CmpIPredicate predicate, const TileForm &form);
+  std::optional<InductionBound> largest(const TileForm &form);
+  std::optional<InductionBound> bound(TileForm form, const InductionBound &rest);
+  std::optional<InductionBound> bound(const TileForm &form, bool negate, int64_t offset);
   bool isInvariant(Value scalar) { return !loop || loop.isDefinedOutsideOfLoop(scalar); }
   static bool isTile(Value value) { return isa<ShapedType>(value.getType()); }
   std::optional<MaskRanges> joined(std::optional<MaskRanges> x, std::optional<MaskRanges> y,
@@ -101,20 +65,24 @@ private:
   std::string &reason;
   RowBounds *rows; ///< null where values that are loaded have no bounds
   IntegerRanges ranges;
-  llvm::DenseMap<Value, std::optional<AffineTile>> forms;
+  llvm::DenseMap<Value, std::optional<TileForm>> forms;
   llvm::DenseMap<Value, std::optional<MaskRanges>> masks;
 };
 
 /// More comparisons than this in one condition are not analysed.
 constexpr size_t kMaxBounds = 64;
+/// Nor are quotients of sums of more quotients, or of more that are in each other: their parts may
+/// be shared, so that there are exponentially many ways through them.
+constexpr size_t kMostQuotients = 4;
+constexpr unsigned kMostNested = 3;
 } // namespace
 
 //===----------------------------------------------------------------------===//
 // Affine forms
 //===----------------------------------------------------------------------===//
 
-std::optional<AffineTile> MaskAnalyzer::sum(Value a, Value b, int64_t factor) {
-  std::optional<AffineTile> x = affine(a), y = affine(b);
+std::optional<TileForm> MaskAnalyzer::sum(Value a, Value b, int64_t factor) {
+  std::optional<TileForm> x = affine(a), y = affine(b);
   if (!x || !y)
     return std::nullopt;
   if (!x->add(*y, factor))
@@ -122,18 +90,62 @@ std::optional<AffineTile> MaskAnalyzer::sum(Value a, Value b, int64_t factor) {
   return x;
 }
 
-std::optional<AffineTile> MaskAnalyzer::product(Value a, Value b) {
-  std::optional<AffineTile> x = affine(a), y = affine(b);
+std::optional<TileForm> MaskAnalyzer::product(Value a, Value b) {
+  std::optional<TileForm> x = affine(a), y = affine(b);
   if (!x || !y)
     return std::nullopt;
   if (x->isConstant())
     std::swap(x, y);
   if (!y->isConstant())
     return refuse("it multiplies two values that are not constant");
-  AffineTile scaled;
-  if (!scaled.add(*x, y->constant))
+  TileForm scaled;
+  if (!scaled.add(*x, y->same.constant))
     return refuse("a coefficient exceeds 64 bits");
   return scaled;
+}
+
+/// The divisor of a quotient or remainder that `op` makes by a constant above 0; none elsewhere.
+static std::optional<int64_t> divisorOf(Operation *op) {
+  DenseIntElementsAttr elements;
+  APInt number;
+  if (matchPattern(op->getOperand(1), m_Constant(&elements)) && elements.isSplat())
+    number = elements.getSplatValue<APInt>();
+  else if (!matchPattern(op->getOperand(1), m_ConstantInt(&number)))
+    return std::nullopt;
+  if (!number.isSignedIntN(32))
+    return std::nullopt;
+  int64_t value = number.getSExtValue();
+  if (isa<arith::ShRSIOp>(op))
+    return value >= 0 && value < 31 ? std::optional(int64_t(1) << value) : std::nullopt;
+  // The bits from one on are a multiple of what it counts.
+  if (isa<arith::AndIOp>(op))
+    return value < 0 && llvm::isPowerOf2_64(-value) ? std::optional(-value) : std::nullopt;
+  return value > 0 ? std::optional(value) : std::nullopt;
+}
+
+/// A quotient by a constant, rounded down or up, or as much as a multiple of one is less. Towards
+/// zero is down where nothing is negative.
+std::optional<TileForm> MaskAnalyzer::quotient(Operation *op) {
+  std::optional<int64_t> divisor = divisorOf(op);
+  bool isTruncated = isa<arith::DivSIOp, arith::RemSIOp>(op);
+  if (!divisor || (isTruncated && ranges.of(op->getOperand(0)).least < 0))
+    return leaf(op->getResult(0));
+  std::optional<TileForm> dividend = affine(op->getOperand(0));
+  if (!dividend)
+    return std::nullopt;
+  if (dividend->quotients.size() > kMostQuotients || dividend->nesting == kMostNested)
+    return refuse("it compares quotients of too many quotients");
+  if (isa<arith::CeilDivSIOp>(op) && !addProduct(dividend->same.constant, *divisor - 1, 1))
+    return refuse("a coefficient exceeds 64 bits");
+  TileForm form;
+  bool isRemainder = isa<arith::RemSIOp>(op);
+  if (isRemainder)
+    form = *dividend;
+  form.nesting = dividend->nesting + 1;
+  int64_t coefficient = isRemainder ? -*divisor : isa<arith::AndIOp>(op) ? *divisor : 1;
+  form.quotients.push_back(
+      {coefficient, std::make_shared<TileForm>(std::move(*dividend)), *divisor});
+  return form;
 }
 
 /// The induction variable of which `value` is what an iteration works on, or `value` itself.
@@ -143,8 +155,8 @@ static Value iterationOf(Value value) {
 }
 
 /// A constant, the induction variable, or a scalar from outside the loop.
-std::optional<AffineTile> MaskAnalyzer::leaf(Value value) {
-  AffineTile form;
+std::optional<TileForm> MaskAnalyzer::leaf(Value value) {
+  TileForm form;
   DenseIntElementsAttr elements;
   APInt integer;
   if (matchPattern(value, m_ConstantInt(&integer)) ||
@@ -153,7 +165,7 @@ std::optional<AffineTile> MaskAnalyzer::leaf(Value value) {
       integer = elements.getSplatValue<APInt>();
     if (!integer.isSignedIntN(64))
       return refuse("a constant exceeds 64 bits");
-    form.constant = integer.getSExtValue();
+    form.same.constant = integer.getSExtValue();
     return form;
   }
   if (isa<ShapedType>(value.getType()) && rows && rows->covers(value)) {
@@ -163,50 +175,52 @@ std::optional<AffineTile> MaskAnalyzer::leaf(Value value) {
   if (isa<ShapedType>(value.getType()))
     return refuse("it compares tiles that are not computed from tile.iota, splats and constants");
   if (loop && iterationOf(value) == loop.getInductionVar()) {
-    form.slope = 1;
+    form.same.slope = 1;
     return form;
   }
   if (isInvariant(value)) {
-    form.symbols[value] = 1;
+    form.same.symbols[value] = 1;
     return form;
   }
   return refuse("it depends on a value that changes from iteration to iteration and is not affine "
                 "in the induction variable");
 }
 
-std::optional<AffineTile> MaskAnalyzer::computeAffine(Value value) {
+std::optional<TileForm> MaskAnalyzer::computeAffine(Value value) {
   // Scalars from outside are symbols as they are, however they were computed.
   Operation *op = value.getDefiningOp();
   bool isScalar = !isa<ShapedType>(value.getType());
   if (!op || (isScalar && isInvariant(value)))
     return leaf(value);
-  std::optional<AffineTile> form = computeAffine(op);
+  std::optional<TileForm> form = computeAffine(op);
   return form && ranges.mayWrap(value) ? refuseWrapped(value) : form;
 }
 
-std::optional<AffineTile> MaskAnalyzer::computeAffine(Operation *op) {
-  return llvm::TypeSwitch<Operation *, std::optional<AffineTile>>(op)
+std::optional<TileForm> MaskAnalyzer::computeAffine(Operation *op) {
+  return llvm::TypeSwitch<Operation *, std::optional<TileForm>>(op)
       .Case([&](arith::AddIOp add) { return sum(add.getLhs(), add.getRhs(), 1); })
       .Case([&](arith::SubIOp sub) { return sum(sub.getLhs(), sub.getRhs(), -1); })
       .Case([&](arith::MulIOp mul) { return product(mul.getLhs(), mul.getRhs()); })
       .Case<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp>(
           [&](auto cast) { return affine(cast.getIn()); })
+      .Case<arith::FloorDivSIOp, arith::DivSIOp, arith::CeilDivSIOp, arith::RemSIOp, arith::ShRSIOp,
+            arith::AndIOp>([&](Operation *division) { return quotient(division); })
       .Case([&](SplatOp splat) { return affine(splat.getSource()); })
-      .Case([&](IotaOp iota) -> std::optional<AffineTile> {
-        std::optional<AffineTile> form = affine(iota.getStart());
+      .Case([&](IotaOp iota) -> std::optional<TileForm> {
+        std::optional<TileForm> form = affine(iota.getStart());
         if (form)
           form->axes[{iota.getAxis(), iota.getPeriodOrExtent()}] = 1;
         return form;
       })
       .Case([&](BroadcastOp broadcast) {
-        std::optional<AffineTile> form = affine(broadcast.getSource());
+        std::optional<TileForm> form = affine(broadcast.getSource());
         // The source's only axis becomes the one that is not repeated.
         if (form && broadcast.getAxis() == 0)
           form->exchangeAxes();
         return form;
       })
       .Case([&](TransposeOp transpose) {
-        std::optional<AffineTile> form = affine(transpose.getSource());
+        std::optional<TileForm> form = affine(transpose.getSource());
         if (form)
           form->exchangeAxes();
         return form;
@@ -218,27 +232,85 @@ std::optional<AffineTile> MaskAnalyzer::computeAffine(Operation *op) {
 // Comparisons and their combinations
 //===----------------------------------------------------------------------===//
 
+/// What no element of `form` is above, where no quotient in it moves.
+std::optional<InductionBound> MaskAnalyzer::largest(const TileForm &form) {
+  InductionBound bound = form.same;
+  bool fits = true;
+  for (auto [index, coefficient] : form.axes)
+    if (coefficient > 0)
+      fits = fits && addProduct(bound.constant, coefficient, index.second - 1);
+  for (auto [tile, coefficient] : form.loaded)
+    if (coefficient != 0)
+      bound.symbols[rows->getElement(tile, /*largest=*/coefficient > 0)] += coefficient;
+  for (const TileQuotient &quotient : form.quotients) {
+    // The least dividend is the opposite of the largest of the opposites.
+    int64_t sign = quotient.coefficient > 0 ? 1 : -1;
+    TileForm directed;
+    auto dividend = std::make_shared<InductionBound>();
+    fits = fits && directed.add(*quotient.dividend, sign);
+    std::optional<InductionBound> extreme = largest(directed);
+    if (!extreme)
+      return std::nullopt;
+    fits = fits && dividend->add(*extreme, sign);
+    bound.quotients.push_back({quotient.coefficient, std::move(dividend), quotient.divisor});
+  }
+  if (!fits)
+    return refuse("a coefficient exceeds 64 bits");
+  return bound;
+}
+
+/// Bounds the induction variable so that `form + rest <= 0` for every element of the tile, of a
+/// `rest` that does not move.
+std::optional<InductionBound> MaskAnalyzer::bound(TileForm form, const InductionBound &rest) {
+  auto *moving = llvm::find_if(
+      form.quotients, [](const TileQuotient &quotient) { return quotient.dividend->moves(); });
+  if (moving == form.quotients.end()) {
+    std::optional<InductionBound> bound = largest(form);
+    if (bound && !bound->add(rest, 1))
+      return refuse("a coefficient exceeds 64 bits");
+    return bound;
+  }
+  TileQuotient quotient = *moving;
+  form.quotients.erase(moving);
+  if (form.moves())
+    return refuse("it compares remainders, or several quotients, that change from iteration to "
+                  "iteration");
+  // c * floor(x / d) + r <= 0 where x - (d - 1) <= d * floor(-r / c); with c < 0 where -x <= d *
+  // floor(-r / -c).
+  std::optional<InductionBound> others = largest(form);
+  auto opposite = std::make_shared<InductionBound>();
+  InductionBound limit;
+  TileForm dividend;
+  bool isBelow = quotient.coefficient > 0;
+  int64_t divisor = quotient.divisor, count = std::abs(quotient.coefficient);
+  if (!others)
+    return std::nullopt;
+  bool fits = others->add(rest, 1) && opposite->add(*others, -1) &&
+              dividend.add(*quotient.dividend, isBelow ? 1 : -1) &&
+              addProduct(limit.constant, isBelow ? 1 - divisor : 0, 1) &&
+              (count != 1 || limit.add(*others, divisor));
+  if (!fits)
+    return refuse("a coefficient exceeds 64 bits");
+  if (count != 1)
+    limit.quotients.push_back({-divisor, std::move(opposite), count});
+  return bound(std::move(dividend), limit);
+}
+
 /// Bounds the induction variable so that `form + offset <= 0`, or
 /// `-form + offset <= 0` with `negate`, for every element of the tile.
-std::optional<InductionBound> MaskAnalyzer::bound(const AffineTile &form, bool negate,
+std::optional<InductionBound> MaskAnalyzer::bound(const TileForm &form, bool negate,
                                                   int64_t offset) {
-  AffineTile worst;
-  worst.constant = offset;
+  TileForm worst;
+  worst.same.constant = offset;
   if (!worst.add(form, negate ? -1 : 1))
     return refuse("a coefficient exceeds 64 bits");
-  for (auto [index, coefficient] : worst.axes) {
-    int64_t reach;
-    if (coefficient > 0 && (llvm::MulOverflow(coefficient, index.second - 1, reach) ||
-                            llvm::AddOverflow(worst.constant, reach, worst.constant)))
-      return refuse("a coefficient exceeds 64 bits");
-  }
-  for (auto [tile, coefficient] : worst.loaded)
-    if (coefficient != 0)
-      worst.symbols[rows->getElement(tile, /*largest=*/coefficient > 0)] += coefficient;
-  worst.symbols.remove_if([](const auto &entry) { return entry.second == 0; });
-  if (!isRepresentable(worst, ranges))
+  std::optional<InductionBound> found = bound(std::move(worst), InductionBound());
+  if (!found)
+    return std::nullopt;
+  found->symbols.remove_if([](const auto &entry) { return entry.second == 0; });
+  if (!isRepresentable(*found, ranges))
     return refuse("it compares sums of more than 64 bits");
-  return static_cast<InductionBound>(worst);
+  return found;
 }
 
 /// A comparison with a minimum, a maximum or an absolute value on the left, as two comparisons:
@@ -257,10 +329,10 @@ MaskAnalyzer::comparisonOfParts(arith::CmpIPredicate predicate, Value lhs, Value
                   /*conjunction=*/isa<arith::MaxSIOp>(op) == isLess);
   if (ranges.mayWrap(lhs))
     return std::optional<MaskRanges>(refuseWrapped(lhs));
-  std::optional<AffineTile> inner = affine(op->getOperand(0)), bound = affine(rhs);
+  std::optional<TileForm> inner = affine(op->getOperand(0)), bound = affine(rhs);
   if (!inner || !bound)
     return std::optional<MaskRanges>();
-  AffineTile above, below;
+  TileForm above, below;
   if (!above.add(*inner, 1) || !above.add(*bound, -1) || !below.add(*inner, -1) ||
       !below.add(*bound, -1))
     return std::optional<MaskRanges>(refuse("a coefficient exceeds 64 bits"));
@@ -290,13 +362,13 @@ std::optional<MaskRanges> MaskAnalyzer::comparison(arith::CmpIPredicate predicat
     return *ranges;
   if (auto ranges = comparisonOfParts(mirrorPredicate(predicate), rhs, lhs))
     return *ranges;
-  std::optional<AffineTile> form = sum(lhs, rhs, -1);
+  std::optional<TileForm> form = sum(lhs, rhs, -1);
   return form ? comparison(predicate, *form) : std::nullopt;
 }
 
 /// The comparison of `form` with 0.
 std::optional<MaskRanges> MaskAnalyzer::comparison(arith::CmpIPredicate predicate,
-                                                   const AffineTile &form) {
+                                                   const TileForm &form) {
   using Bounds = SmallVector<InductionBound>;
   auto all = [&](std::initializer_list<std::pair<bool, int64_t>> parts) -> std::optional<Bounds> {
     Bounds bounds;
@@ -334,7 +406,7 @@ std::optional<MaskRanges> MaskAnalyzer::comparison(arith::CmpIPredicate predicat
 
 std::optional<InductionBound> MaskAnalyzer::whereFalse(arith::CmpIPredicate predicate, Value lhs,
                                                        Value rhs) {
-  std::optional<AffineTile> form = sum(lhs, rhs, -1);
+  std::optional<TileForm> form = sum(lhs, rhs, -1);
   if (!form)
     return std::nullopt;
   switch (predicate) {

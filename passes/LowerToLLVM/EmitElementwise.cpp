@@ -312,7 +312,31 @@ Value Emitter::emitShift(Operation *op, Value number, Value places) {
   return LLVM::SelectOp::create(builder, loc, holds, shifted, constant(0));
 }
 
+/// A quotient rounded down or a remainder of the elements of a tile by a constant above 0, in the
+/// few instructions that it takes where no sign counts; null elsewhere.
+Value Emitter::emitElementDivision(Operation *op, Value a, Value b) {
+  if (!isa<arith::FloorDivSIOp, arith::DivSIOp, arith::RemSIOp>(op) ||
+      !isa<RankedTensorType>(op->getResult(0).getType()))
+    return {};
+  IntegerRanges ranges;
+  IntegerRange divisor = ranges.of(op->getOperand(1));
+  if (divisor.least != divisor.most || divisor.least <= 0)
+    return {};
+  if (isa<arith::FloorDivSIOp>(op) && llvm::isPowerOf2_64(divisor.least)) {
+    Value places =
+        LLVM::ConstantOp::create(builder, loc, a.getType(),
+                                 builder.getIntegerAttr(a.getType(), llvm::Log2_64(divisor.least)));
+    return LLVM::AShrOp::create(builder, loc, a, places);
+  }
+  if (ranges.of(op->getOperand(0)).least < 0)
+    return {};
+  return isa<arith::RemSIOp>(op) ? Value(LLVM::URemOp::create(builder, loc, a, b))
+                                 : Value(LLVM::UDivOp::create(builder, loc, a, b));
+}
+
 Value Emitter::emitScalarInteger(Operation *op, ValueRange v) {
+  if (Value quotient = v.size() == 2 ? emitElementDivision(op, v[0], v[1]) : Value())
+    return quotient;
   auto make = [&](auto tag) -> Value { return decltype(tag)::create(builder, loc, v[0], v[1]); };
   auto less = [&](Value a, Value b) -> Value {
     return LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::slt, a, b);

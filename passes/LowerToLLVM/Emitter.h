@@ -127,6 +127,7 @@ private:
   mlir::Value roundPair(mlir::Type element, mlir::Value low, mlir::Value high);
   mlir::Value joinHalves(mlir::Value low, mlir::Value high);
   mlir::Value emitScalar(mlir::Operation *op, mlir::ValueRange operands);
+  mlir::Value emitElementDivision(mlir::Operation *op, mlir::Value a, mlir::Value b);
   mlir::Value emitShift(mlir::Operation *op, mlir::Value number, mlir::Value places);
   mlir::Value emitScalarInteger(mlir::Operation *op, mlir::ValueRange operands);
   mlir::Value emitScalarFloat(mlir::Operation *op, mlir::ValueRange operands);

@@ -16,7 +16,12 @@ def TileFindVisits : Pass<"tile-find-visits", "::tessera::tile::KernelOp"> {
     and `arith.select`. A comparison holds somewhere in the tile up to some iteration, or from one on. Both sides
     of an `andi` give the iterations that both leave, those of an `ori` all from the first to the last that one of
     them leaves. Where a part of the mask is something else it is taken to be true, and a remark says why. An interval with
-    two computed ends does not end before it begins.
+    two computed ends does not end before it begins. One that begins where a number says that may be any does not begin
+    behind the last iteration.
+
+    Quotients by constants, rounded down or up, grow with what they divide, also as shifts, and remainders and lower bits are what
+    is left of them. So `k / C == q / C` is an interval of keys, from the first of a chunk up to the last one. Quotients towards
+    zero count where nothing is negative. A side of a comparison may have one quotient that changes from iteration to iteration.
 
     Comparisons may also take integers that are loaded for each row, or gathered by what is, from views that the kernel does
     not store: the least or the largest of a tile's rows bounds them, which a `tile.reduce_range` finds at the start of the

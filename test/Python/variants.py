@@ -119,6 +119,13 @@ class RunTest(unittest.TestCase):
                 least = T.Variant(mask=lambda b, h, q, k, n: (k >= n) | (k == 3), n=int)
                 self.check(least, mask=lambda h, i, j: j >= number or j == 3, n=number)
 
+    def test_chunks(self):
+        for size in (3, 8, 16):
+            same = T.Variant(mask=lambda b, h, q, k: q // size == k // size)
+            self.check(same, mask=lambda h, i, j: i // size == j // size)
+            causal = T.Variant(mask=lambda b, h, q, k: (k // size <= q // size) & (k >= q - q % size - size))
+            self.check(causal, mask=lambda h, i, j: i // size - 1 <= j // size <= i // size)
+
     def test_not(self):
         self.check(T.Variant(mask=~masks.causal), mask=lambda h, i, j: j > i + 4)
 
@@ -276,9 +283,23 @@ class VisitsTest(unittest.TestCase):
         self.assertEqual(self.form(masks.window(5) & masks.prefix), "interval")
         self.assertEqual(self.form(masks.causal | masks.prefix), "interval")
         self.assertEqual(self.form(lambda b, h, q, k: (k < 4) | ((k <= q) & (q - k < 9))), "one")
-        self.assertEqual(self.form(lambda b, h, q, k: q // 8 == k // 8), "one")
+        self.assertEqual(self.form(lambda b, h, q, k: (k % 8 == 0) | (q % 8 == 1)), "one")
         self.assertEqual(self.form(lambda b, h, q, k: abs(q - k) > h), "head")
         self.assertEqual(self.form(lambda b, h, q, k, n: n[q] == n[k], n=("SK",)), "one")
+
+    def test_chunks(self):
+        """Quotients by constants grow with what is divided."""
+        for chunks in (
+            lambda b, h, q, k: q // 100 == k // 100,
+            lambda b, h, q, k: k // 64 <= q // 64,
+            lambda b, h, q, k: (k >= q // 64 * 64) & (k <= q),
+            lambda b, h, q, k: k >= q - q % 64,
+            lambda b, h, q, k: (q >> 6 == k >> 6) & (q >= k),
+            lambda b, h, q, k, n: (q + n) // 64 >= k // 64,
+        ):
+            self.assertEqual(self.form(chunks, **({"n": int} if "n" in chunks.__code__.co_varnames else {})), "interval")
+        for remainders in (lambda b, h, q, k: q % 64 == k % 64, lambda b, h, q, k: k // 64 != q // 64):
+            self.assertEqual(self.form(remainders), "one")
 
     def functions(self, mask):
         """What the functions of a mask compare, by name."""
@@ -296,7 +317,7 @@ class VisitsTest(unittest.TestCase):
         self.assertEqual(self.functions(lambda b, h, q, k, n: n[q] == n[k]), {"mask_by_data": ["oeq"]})
         either = self.functions(lambda b, h, q, k, n: (n[q] == n[k]) | (q >= k))
         self.assertEqual(either, {"mask_by_data": ["oeq", "sge"]})
-        self.assertEqual(self.functions(lambda b, h, q, k, n: q // 8 == k // 8), {"mask": ["eq"]})
+        self.assertEqual(self.functions(lambda b, h, q, k, n: q % 8 == k % 8), {"mask": ["eq"]})
 
     def test_place_in_parts(self):
         """Problems of either part have the line of the function."""
@@ -340,7 +361,7 @@ class VisitsTest(unittest.TestCase):
 
     def test_given(self):
         self.assertEqual(self.form(masks.causal, visits="list"), "one")
-        self.assertEqual(self.form(lambda b, h, q, k: q // 8 == k // 8, visits="interval"), "interval")
+        self.assertEqual(self.form(lambda b, h, q, k: q % 8 == k % 8, visits="interval"), "interval")
         with self.assertRaisesRegex(ValueError, "visits is 'lists'; it is 'interval', 'list' or None"):
             T.Variant(mask=masks.causal, visits="lists")
 

@@ -112,8 +112,32 @@ class Mask:
         }[kind]  # fmt: skip
         return self.emit(f"arith.{op} {a}, {b} : !C"), combined
 
+    def chunk(self, name):
+        """A row or a key, the number of its chunk, or where that begins, in one of the ways to write it."""
+        size = self.rng.choice(self.sizes)
+        kind = self.rng.choice(["all", "quotient", "begin", "less", "bits"])
+        if kind == "all":
+            return f"%{name}", name
+        if kind == "bits":
+            size = 1 << size.bit_length()
+            return self.emit(f"arith.andi %{name}, {self.constant(-size)} : !C"), f"({name} // {size} * {size})"
+        divisor = self.constant(size)
+        if kind == "less":
+            rest = self.emit(f"arith.remsi %{name}, {divisor} : !C")
+            return self.emit(f"arith.subi %{name}, {rest} : !C"), f"({name} // {size} * {size})"
+        quotient = self.emit(f"arith.{self.rng.choice(['floordivsi', 'divsi'])} %{name}, {divisor} : !C")
+        if kind == "quotient":
+            return quotient, f"({name} // {size})"
+        return self.emit(f"arith.muli {quotient}, {divisor} : !C"), f"({name} // {size} * {size})"
+
     def condition(self, depth):
-        kind = self.rng.choice(["cmp", "cmp", "and", "or", "not"]) if depth else "cmp"
+        kind = self.rng.choice(["cmp", "cmp", "chunks", "and", "or", "not"]) if depth else "cmp"
+        if kind == "chunks":
+            self.comparisons += 1
+            self.sizes = self.rng.choice([[1, 16, 100], [64]])
+            predicate = self.rng.choice(list(PREDICATES))
+            (a, f), (b, g) = self.chunk("q"), self.chunk("k")
+            return self.emit(f"arith.cmpi {predicate}, {a}, {b} : !C"), f"({f} {PREDICATES[predicate]} {g})"
         if kind == "cmp":
             self.comparisons += 1
             predicate = self.rng.choice(list(PREDICATES))
@@ -131,8 +155,10 @@ class Mask:
     def is_plain(self):
         """One comparison of one affine difference: no part of it hides another, and nothing is loaded, which may go with q."""
         text = "".join(self.lines)
-        others = ("%l", "absi", "minsi", "maxsi", "floordivsi", "trunci", "eq", "ne,")
-        return self.comparisons == 1 and not any(part in text for part in others)
+        others = ("%l", "absi", "minsi", "maxsi", "trunci", "eq", "ne,")
+        # Rows and keys by their chunks go with nothing else.
+        divided = "sizes" not in vars(self) and "floordivsi" in text
+        return self.comparisons == 1 and not divided and not any(part in text for part in others)
 
 
 def read(path):

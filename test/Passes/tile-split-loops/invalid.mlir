@@ -16,7 +16,7 @@ tile.kernel @kept(%x: !tile.view<[S, 4], f32>, %n: index) grid(%g = S) schedule 
   %ns = tile.splat %n32 : i32 -> tensor<4x4xi32>
   %r, %w = scf.for %j = %c0 to %n step %c1 iter_args(%a = %t, %k = %c0) -> (tensor<4x4xf32>, index) {
     %i = tile.iota %j axis 1 : tensor<4x4xi32>
-    %e = arith.remsi %i, %two : tensor<4x4xi32>
+    %e = arith.remui %i, %two : tensor<4x4xi32>
     %p0 = arith.cmpi slt, %e, %ns : tensor<4x4xi32>
     // expected-remark@+1 {{mask kept in every iteration: it compares tiles that are not computed from tile.iota, splats and constants}}
     %s0 = arith.select %p0, %a, %f0 : tensor<4x4xi1>, tensor<4x4xf32>
