@@ -70,9 +70,12 @@ TESSERA_EXPORT const char *tessera_program_shape_rule(tessera_program *program);
  * `parameters` of a bundle. Lives as long as the program. */
 TESSERA_EXPORT const char *tessera_program_parameters(const tessera_program *program);
 
-/** Why the kernel's `tile.visits` may have iterations in which the mask leaves nothing, for a list
- *  of blocks would have fewer. Empty where it has none such. Lives as long as the program. */
-TESSERA_EXPORT const char *tessera_program_loose_visits(tessera_program *program);
+/** What the compiler finds of the kernel's `tile.visits`, a JSON object. `loose` says why it may
+ *  have iterations in which the mask leaves nothing, for a list of blocks would have fewer, and is
+ *  empty where it has none such. `end_moves` is whether its end follows the rows of a tile, as
+ *  under a diagonal, so that the last iteration is the one to begin with. Lives as long as the
+ *  program. */
+TESSERA_EXPORT const char *tessera_program_visits(tessera_program *program);
 
 #ifdef __cplusplus
 }

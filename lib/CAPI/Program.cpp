@@ -40,7 +40,7 @@ struct tessera_program {
   std::vector<std::string> argumentNames;
   std::vector<bool> isWritten;
   std::string parameters = "{}";
-  std::set<std::string> classes, reasons, rules;
+  std::set<std::string> classes, rules, visits;
 };
 
 //===----------------------------------------------------------------------===//
@@ -335,9 +335,11 @@ const char *tessera_program_parameters(const tessera_program *program) {
   return program->parameters.c_str();
 }
 
-const char *tessera_program_loose_visits(tessera_program *program) {
+const char *tessera_program_visits(tessera_program *program) {
   std::lock_guard<std::mutex> lock(program->mutex);
   auto kernel = dyn_cast<tile::KernelOp>(*program->kernel);
-  std::string why = kernel ? whyVisitsAreLoose(kernel) : "";
-  return program->reasons.insert(std::move(why)).first->c_str();
+  VisitFacts facts = kernel ? describeVisits(kernel) : VisitFacts();
+  llvm::json::Object found{{"loose", std::move(facts.loose)}, {"end_moves", facts.endMoves}};
+  std::string text = llvm::formatv("{0}", llvm::json::Value(std::move(found)));
+  return program->visits.insert(std::move(text)).first->c_str();
 }

@@ -288,8 +288,37 @@ static scf::ForOp makeLoop(VisitsOp visits) {
   return loop;
 }
 
+/// The indices of grid and loops that `value` is computed of by arithmetic alone. What conditions
+/// choose is looked at, and not the conditions.
+static void findIndices(Value value, llvm::SmallPtrSetImpl<Value> &indices) {
+  llvm::SmallSetVector<Value, 16> open;
+  open.insert(value);
+  for (size_t i = 0; i < open.size(); ++i) {
+    Operation *op = open[i].getDefiningOp();
+    if (!op)
+      indices.insert(open[i]);
+    else if (isa<arith::SelectOp>(op))
+      open.insert(op->operand_begin() + 1, op->operand_end());
+    else if (isa<arith::ArithDialect>(op->getDialect()) && !isa<arith::CmpIOp>(op))
+      open.insert(op->operand_begin(), op->operand_end());
+  }
+}
+
+/// Whether `end` is computed of what places the rows of a tile in `loop`: the last iteration has
+/// the columns next to the rows, as under a diagonal.
+static bool followsRows(Value end, scf::ForOp loop) {
+  llvm::SmallPtrSet<Value, 8> ofEnd, ofRows;
+  if (end)
+    findIndices(end, ofEnd);
+  loop.walk([&](IotaOp iota) {
+    if (loop.isDefinedOutsideOfLoop(iota.getStart()))
+      findIndices(iota.getStart(), ofRows);
+  });
+  return llvm::any_of(ofEnd, [&](Value index) { return ofRows.contains(index); });
+}
+
 /// Which iterations `visits` is taken to have, and why it may have others than the mask leaves.
-static void explain(VisitsOp visits, const Hull &hull, const HullFinder &finder) {
+static void explain(VisitsOp visits, const Hull &hull, const HullFinder &finder, bool endMoves) {
   InFlightDiagnostic remark = visits.emitRemark();
   StringRef basis = finder.takesRows() ? "comparisons with the least and the largest of what is "
                                          "loaded for each row"
@@ -307,6 +336,8 @@ static void explain(VisitsOp visits, const Hull &hull, const HullFinder &finder)
            << finder.getReason();
   if (finder.hasGaps())
     remark << "; iterations between its parts are visited too";
+  if (endMoves)
+    remark << "; the end moves with the rows";
 }
 
 static SmallVector<VisitsOp> visitsOf(KernelOp kernel) {
@@ -320,7 +351,8 @@ VisitInterval tessera::resolveVisits(VisitsOp visits) {
   hoistInvariantScalars(loop);
   HullFinder finder(visits, loop);
   Hull hull = finder.find(visits.getMask(), /*wanted=*/true);
-  explain(visits, hull, finder);
+  bool endMoves = followsRows(hull.past, loop);
+  explain(visits, hull, finder, endMoves);
   OpBuilder builder(visits);
   Value first = visits.getLower(), past = visits.getUpper();
   if (hull.first)
@@ -339,17 +371,20 @@ VisitInterval tessera::resolveVisits(VisitsOp visits) {
   std::string loose = finder.getReason().str();
   if (loose.empty() && finder.hasGaps())
     loose = "it has parts with iterations between them";
-  return {first, past, std::move(loose)};
+  return {first, past, std::move(loose), endMoves};
 }
 
-std::string tessera::whyVisitsAreLoose(KernelOp kernel) {
+VisitFacts tessera::describeVisits(KernelOp kernel) {
   OwningOpRef<KernelOp> copy = kernel.clone();
   ScopedDiagnosticHandler quiet(kernel.getContext(), [](Diagnostic &) { return success(); });
-  std::string why;
-  for (VisitsOp visits : visitsOf(*copy))
-    if (VisitInterval interval = resolveVisits(visits); why.empty())
-      why = std::move(interval.loose);
-  return why;
+  VisitFacts facts;
+  for (VisitsOp visits : visitsOf(*copy)) {
+    VisitInterval interval = resolveVisits(visits);
+    if (facts.loose.empty())
+      facts.loose = std::move(interval.loose);
+    facts.endMoves |= interval.endMoves;
+  }
+  return facts;
 }
 
 /// Loops of more iterations than this stay as they are.

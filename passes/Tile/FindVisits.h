@@ -11,15 +11,21 @@ namespace tessera {
 struct VisitInterval {
   mlir::Value first, past;
   std::string loose; ///< why there may be iterations that the mask leaves out; empty where none are
+  bool endMoves = false; ///< `past` follows the place of the rows, as under a diagonal
 };
 
 /// Computes, before `visits`, the interval that tile-find-visits takes for its results, which it
 /// replaces. Erases `visits`.
 VisitInterval resolveVisits(tile::VisitsOp visits);
 
-/// Why an interval that tile-find-visits would compute in `kernel` may have iterations that the
-/// mask leaves out; empty where it has none, or where nothing asks. Leaves the kernel alone.
-std::string whyVisitsAreLoose(tile::KernelOp kernel);
+/// What tile-find-visits would find of an interval in `kernel`.
+struct VisitFacts {
+  std::string loose;     ///< of the first interval that has a reason
+  bool endMoves = false; ///< of any
+};
+
+/// The facts of the intervals that `kernel` asks for. Leaves the kernel alone.
+VisitFacts describeVisits(tile::KernelOp kernel);
 
 } // namespace tessera
 

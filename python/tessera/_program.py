@@ -27,7 +27,7 @@ def _interpreter():
         "tessera_program_shape_class": (c_char_p, c_void_p, extent, c_size_t, handler, c_void_p),
         "tessera_program_shape_rule": (c_char_p, c_void_p),
         "tessera_program_parameters": (c_char_p, c_void_p),
-        "tessera_program_loose_visits": (c_char_p, c_void_p),
+        "tessera_program_visits": (c_char_p, c_void_p),
         "tessera_program_destroy": (None, c_void_p),
     }  # fmt: skip
     return _library.declare(_compile._compiler(), signatures)
@@ -166,9 +166,10 @@ class Program:
         return json.loads(self._library.tessera_program_parameters(self._handle))
 
     @functools.cached_property
-    def loose_visits(self) -> str:
-        """Why the interval of blocks that a mask's comparisons leave may have others; "" where it has none."""
-        return self._library.tessera_program_loose_visits(self._handle).decode()
+    def visits(self) -> str:
+        """What the compiler finds of the blocks that a mask leaves, as JSON: `loose`, why their interval may have others, "" where it
+        has none, and `end_moves`, whether its end follows the rows of a tile."""
+        return self._library.tessera_program_visits(self._handle).decode()
 
 
 def find_fact(name, path_or_source, details, find):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import operator
 import re
 import types
@@ -27,6 +28,9 @@ _KEPT = "param KEPT : bool = true\n"
 _PIECES = "param PIECES : bool = true\n"
 # One whose mask is two functions.
 _BY_DATA = "param BY_DATA : bool = true\n"
+# One whose walk begins with the last block, and one that does where exponents of T have the range of f32.
+_BACKWARD = "param BACKWARD : bool = true\n"
+_BACKWARD_WIDE = "param BACKWARD : bool = $(T != f16)\n"
 # One whose rows see a sink.
 _SINK = "param SINK : bool = true\n"
 
@@ -257,7 +261,8 @@ class Variant:
         self._of_mask = parts[0][0] if self.mask is not None else []
         functions, places = _join(parts)
         settings = ""
-        if self._takes_list(visits, functions):
+        is_list, begins_last = self._find_visits(visits, functions)
+        if is_list:
             settings = f'{_LISTED}param LISTS : name = "{self._name_lists()}"\n'
             if any(re.search(r"= arith\.\w*(div|rem)[su]i ", line) for line in self._of_mask):
                 settings += _PIECES
@@ -270,6 +275,11 @@ class Variant:
             settings = _TILE_OF_PAIRS.format(pair)
         elif _loads_by(self._of_mask, "%q"):
             settings = _TILE_OF_ROWS
+        if begins_last:
+            # At the diagonal a row may see few keys, of which none is a reference for the narrow range of f16: there it takes
+            # scores that may favour what is near.
+            by_place = self.score is not None and any(re.search(r"%[qk]\b", line) for line in parts[1][0][1:])
+            settings = (_BACKWARD if by_place else _BACKWARD_WIDE) + (settings or "\n")
         if sink is not None:
             settings = _SINK + (settings or "\n")
         #: The text of the source, for `compile` and for a file.
@@ -293,14 +303,17 @@ class Variant:
             parts.append(_tracing.trace("sink", self.sink, _PLACE[:2], "f32", self._arguments_of(self.sink)))
         return parts
 
-    def _takes_list(self, visits, functions):
-        if visits is not None or self.mask is None:
-            return visits == "list"
+    def _find_visits(self, visits, functions):
+        """(whether the blocks of keys are a list, whether the walk over an interval of them begins with the last one)."""
+        if visits == "list" or self.mask is None:
+            return visits == "list", False
         source = _HEAD.format("attention") + functions
         try:
-            return find_fact("loose visits", source, [], lambda: Program(source).loose_visits) != ""
+            found = json.loads(find_fact("visits", source, [], lambda: Program(source).visits))
         except CompileError:
-            return False  # Whoever asks for the kernel gets the error.
+            return False, False  # Whoever asks for the kernel gets the error.
+        is_list = visits is None and found["loose"] != ""
+        return is_list, found["end_moves"] and not is_list
 
     def _name_lists(self):
         """Of which indices the mask is a function: LISTS of attention_visits.tile."""

@@ -359,6 +359,33 @@ class VisitsTest(unittest.TestCase):
         for score in (lambda s, b, h, q, k, n: s + n[k, q], lambda s, b, h, q, k, n: s + n[q, k + 1]):
             self.assertNotIn("param BM", T.Variant(score=score, n=("SQ", "SK")).source)
 
+    def test_begins_at_the_diagonal(self):
+        """A walk begins with the last block where the end of the blocks follows the rows, and there alone."""
+
+        def backward(mask, element="bf16", **functions):
+            variant = T.Variant(mask=mask, **functions)
+            return variant.program(T=element).parameters.get("BACKWARD")
+
+        def packed(b, h, q, k):
+            starts = _views.View(_trace.current(), "starts", ("SK",), "i32")
+            return (starts[q] <= k) & (k <= q)
+
+        def ends(b, h, q, k):
+            return k < _views.View(_trace.current(), "ends", ("SQ",), "i32")[q]
+
+        following = (masks.causal, masks.window(64, 0), packed, lambda b, h, q, k: (k <= q) | (k < 7), lambda b, h, q, k: 2 * k <= q)
+        for mask in following:
+            self.assertTrue(backward(mask))
+            self.assertTrue(backward(mask, visits="interval"))
+            self.assertFalse(backward(mask, visits="list"))
+        for mask in (ends, lambda b, h, q, k: k < 7 * h, lambda b, h, q, k: k >= q, lambda b, h, q, k: q < 9,
+                     lambda b, h, q, k: q // 8 == k // 8):  # fmt: skip
+            self.assertFalse(backward(mask))
+        # The range of f16 is narrow for a reference of few keys: it takes one where the score may favour what is near.
+        self.assertFalse(backward(masks.causal, "f16"))
+        self.assertFalse(backward(masks.causal, "f16", score=lambda s, b, h, q, k, cap: cap * T.tanh(s / cap), cap=float))
+        self.assertTrue(backward(masks.causal, "f16", score=lambda s, b, h, q, k: s - abs(q - k)))
+
     def test_given(self):
         self.assertEqual(self.form(masks.causal, visits="list"), "one")
         self.assertEqual(self.form(lambda b, h, q, k: q % 8 == k % 8, visits="interval"), "interval")

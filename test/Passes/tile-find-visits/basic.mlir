@@ -17,7 +17,7 @@ tile.kernel @causal(%y: !tile.view<[M, 32], f32>, %n: index) grid(%m = M ceildiv
   %c32 = arith.constant 32 : index
   %c64 = arith.constant 64 : index
   %row = arith.muli %m, %c64 : index
-  // expected-remark @+1 {{the mask leaves out iterations at the end, as its comparisons say}}
+  // expected-remark @+1 {{the mask leaves out iterations at the end, as its comparisons say; the end moves with the rows}}
   %first, %past = tile.visits %j = %c0 to %n {
     %col = arith.muli %j, %c32 : index
     %k = tile.iota %col axis 1 : !C
@@ -54,7 +54,7 @@ tile.kernel @window(%y: !tile.view<[M, 32], f32>, %n: index, %w: i32) grid(%m = 
   %x = tile.load %y[%row, %c0] : !tile.view<[M, 32], f32> -> tensor<64x32xf32>
   %zero = arith.constant dense<0.0> : tensor<64x32xf32>
   %data = arith.cmpf ogt, %x, %zero : tensor<64x32xf32>
-  // expected-remark @+1 {{the mask leaves out iterations at both ends, as its comparisons say; a part of it is taken to hold everywhere: it holds values that are not comparisons of integers}}
+  // expected-remark @+1 {{the mask leaves out iterations at both ends, as its comparisons say; a part of it is taken to hold everywhere: it holds values that are not comparisons of integers; the end moves with the rows}}
   %first, %past = tile.visits %j = %c0 to %n {
     %col = arith.muli %j, %c32 : index
     %k = tile.iota %col axis 1 : !C

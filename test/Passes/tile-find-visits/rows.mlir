@@ -27,7 +27,7 @@ tile.kernel @packed(%y: !tile.view<[M, 32], f32>, %starts: !N, %n: index) grid(%
   %c64 = arith.constant 64 : index
   %row = arith.muli %m, %c64 : index
   %own = tile.load %starts[%row] : !N -> tensor<64xi32>
-  // expected-remark @+1 {{the mask leaves out iterations at both ends, as its comparisons with the least and the largest of what is loaded for each row say}}
+  // expected-remark @+1 {{the mask leaves out iterations at both ends, as its comparisons with the least and the largest of what is loaded for each row say; the end moves with the rows}}
   %first, %past = tile.visits %j = %c0 to %n {
     %col = arith.muli %j, %c32 : index
     %k = tile.iota %col axis 1 : !C
