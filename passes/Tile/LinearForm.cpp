@@ -208,12 +208,32 @@ Value LinearForm::materialize(const Term &term, RankedTensorType type,
   return arith::MulFOp::create(builder, term.tile, sum.materialize(type, builder));
 }
 
+/// What rows have a number of is multiplied and summed for each row and not for each element.
+LinearForm LinearForm::withRowsJoined(RankedTensorType type, ImplicitLocOpBuilder &builder) const {
+  LinearForm ofRows(scalar), rest(Value{});
+  for (const Term &term : terms)
+    (term.isOfRows() ? ofRows : rest).terms.push_back(term);
+  if (ofRows.terms.empty())
+    return *this;
+  // One to add or to subtract costs as much as a sum of them.
+  const Term &only = ofRows.terms.front();
+  if (!scalar && ofRows.terms.size() == 1 && !only.factor &&
+      !(only.isNegative && rest.terms.empty()))
+    return *this;
+  RankedTensorType ofRow;
+  for (Term &term : ofRows.terms) {
+    term.tile = term.tile.getDefiningOp<tile::BroadcastOp>().getSource();
+    ofRow = cast<RankedTensorType>(term.tile.getType());
+  }
+  Value sum = ofRows.materialize(ofRow, builder);
+  rest.terms.push_back({tile::BroadcastOp::create(builder, type, sum, 1), {}, false, {}});
+  return rest;
+}
+
 /// The first product begins the sum, then come the scalar and the terms without a factor, then
 /// other products: each addition but those of two terms without a factor is contracted into a
 /// multiply-add.
-Value LinearForm::materialize(RankedTensorType type, ImplicitLocOpBuilder &builder) const {
-  if (!choices.empty())
-    return materializeChoices(type, builder);
+Value LinearForm::materializeTerms(RankedTensorType type, ImplicitLocOpBuilder &builder) const {
   if (terms.empty())
     return makeUniform(getScalar(builder), type, builder);
   auto isPositive = [](const Term &term) { return !term.isProduct() && !term.isNegative; };
@@ -235,4 +255,9 @@ Value LinearForm::materialize(RankedTensorType type, ImplicitLocOpBuilder &build
     if (&term != first && term.isProduct())
       sum = arith::AddFOp::create(builder, materialize(term, type, builder), sum);
   return sum;
+}
+
+Value LinearForm::materialize(RankedTensorType type, ImplicitLocOpBuilder &builder) const {
+  return choices.empty() ? withRowsJoined(type, builder).materializeTerms(type, builder)
+                         : materializeChoices(type, builder);
 }

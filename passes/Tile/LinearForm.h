@@ -77,6 +77,11 @@ private:
   mlir::Value materialize(const Term &term, mlir::RankedTensorType type,
                           mlir::ImplicitLocOpBuilder &builder) const;
 
+  /// The same form with one row term of all, the scalar in it, where that saves something.
+  LinearForm withRowsJoined(mlir::RankedTensorType type, mlir::ImplicitLocOpBuilder &builder) const;
+  /// The tile that a form without choices is.
+  mlir::Value materializeTerms(mlir::RankedTensorType type,
+                               mlir::ImplicitLocOpBuilder &builder) const;
   mlir::Value materializeChoices(mlir::RankedTensorType type,
                                  mlir::ImplicitLocOpBuilder &builder) const;
 

@@ -25,11 +25,12 @@ func.func @bonus(%x: f32, %bonus: f32, %scale: f32, %q: i32, %k: i32, %ref: f32)
 // CHECK-LABEL: tile.kernel @bonuses
 // CHECK-DAG:     %[[FACTOR:.*]] = arith.mulf %scale, %{{.*}} : f32
 // CHECK-DAG:     %[[BONUS:.*]] = arith.mulf %bonus, %{{.*}} : f32
-// CHECK-DAG:     %[[REF:.*]] = tile.broadcast %{{.*}} axis 1
 // CHECK-DAG:     %[[SAME:.*]] = arith.cmpi eq
-// CHECK-DAG:     %[[LESS:.*]] = arith.negf %[[REF]]
-// CHECK-DAG:     %[[BONUSES:.*]] = tile.splat %[[BONUS]]
-// CHECK-DAG:     %[[MORE:.*]] = arith.addf %[[LESS]], %[[BONUSES]]
+// CHECK-DAG:     %[[REFS:.*]] = arith.negf %{{.*}} : tensor<64xf32>
+// CHECK-DAG:     %[[BONUSES:.*]] = tile.splat %[[BONUS]] : f32 -> tensor<64xf32>
+// CHECK-DAG:     %[[SUMS:.*]] = arith.addf %[[REFS]], %[[BONUSES]] : tensor<64xf32>
+// CHECK-DAG:     %[[LESS:.*]] = tile.broadcast %[[REFS]] axis 1
+// CHECK-DAG:     %[[MORE:.*]] = tile.broadcast %[[SUMS]] axis 1
 // CHECK:         %[[CHOSEN:.*]] = arith.select %[[SAME]], %[[MORE]], %[[LESS]]
 // CHECK:         %[[PRODUCT:.*]] = arith.mulf
 // CHECK-NEXT:    arith.addf %[[PRODUCT]], %[[CHOSEN]]
