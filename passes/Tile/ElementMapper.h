@@ -52,6 +52,7 @@ private:
   mlir::LogicalResult mapOperation(mlir::Operation &op);
   mlir::LogicalResult mapElementwise(mlir::Operation &op);
   bool mapLinear(mlir::Operation &op);
+  bool mapVectors(mlir::Operation &op);
   std::optional<LinearForm> combine(mlir::Operation &op);
   LinearForm multiply(mlir::Value a, mlir::Value b);
   LinearForm getForm(mlir::Value original);

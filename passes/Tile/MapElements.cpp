@@ -126,6 +126,36 @@ bool ElementMapper::mapLinear(Operation &op) {
   return true;
 }
 
+/// What makes numbers of rows alone, or of columns alone, makes them before they are repeated. An
+/// analysis of masks takes integers as they stand.
+bool ElementMapper::mapVectors(Operation &op) {
+  if (op.getNumResults() != 1 || !isa<FloatType>(op.getResult(0).getType()))
+    return false;
+  BroadcastOp repeated;
+  for (Value operand : op.getOperands()) {
+    if (!isTile(operand))
+      continue;
+    auto other =
+        indices.contains(operand) ? BroadcastOp() : get(operand).getDefiningOp<BroadcastOp>();
+    if (!other || (repeated && other.getAxis() != repeated.getAxis()))
+      return false;
+    repeated = other;
+  }
+  if (!repeated)
+    return false;
+  auto vector = cast<RankedTensorType>(repeated.getSource().getType());
+  SmallVector<Value> operands = llvm::map_to_vector(op.getOperands(), [&](Value operand) {
+    Value value = get(operand);
+    return isTile(operand) ? value.getDefiningOp<BroadcastOp>().getSource()
+                           : makeUniform(value, vector.clone(value.getType()), builder);
+  });
+  OperationState state(op.getLoc(), op.getName(), operands,
+                       {vector.clone(op.getResult(0).getType())}, op.getAttrs());
+  Value made = builder.OpBuilder::create(state)->getResult(0);
+  mapping.map(op.getResult(0), toVector(made, repeated.getAxis()));
+  return true;
+}
+
 LogicalResult ElementMapper::mapElementwise(Operation &op) {
   if (mapLinear(op))
     return success();
@@ -133,15 +163,8 @@ LogicalResult ElementMapper::mapElementwise(Operation &op) {
     indices[cast.getResult()] = get(cast.getIn());
     return success();
   }
-  // Elements of 16 bits are extended before they are repeated.
-  if (auto extend = dyn_cast<arith::ExtFOp>(op))
-    if (auto repeated = get(extend.getIn()).getDefiningOp<BroadcastOp>()) {
-      Value vector = repeated.getSource();
-      auto type = cast<RankedTensorType>(vector.getType()).clone(extend.getType());
-      Value extended = arith::ExtFOp::create(builder, type, vector);
-      mapping.map(extend.getResult(), toVector(extended, repeated.getAxis()));
-      return success();
-    }
+  if (mapVectors(op))
+    return success();
   SmallVector<Value> operands;
   for (OpOperand &operand : op.getOpOperands()) {
     if (indices.contains(operand.get()))

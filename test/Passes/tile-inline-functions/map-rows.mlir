@@ -1,4 +1,4 @@
-// What each row has one of is multiplied and summed as a vector before it meets a tile, scalars in it.
+// What rows or columns have one of is computed as a vector before it meets a tile, and for rows summed, scalars in it.
 //
 // RUN: tessera-opt %s --tile-inline-functions --canonicalize --cse -split-input-file | FileCheck %s
 
@@ -74,5 +74,47 @@ tile.kernel @references(%x: !X, %scale: f32) grid(%m = M ceildiv 64) {
   %s = tile.load %x[%row, %c0] : !X -> !T
   %ref = tile.reduce max %s axis 1 : !T -> !R
   %y = tile.map @less(%s, %scale, %ref axis 1) : (!T, f32, !R) -> !T
+  tile.store %y, %x[%row, %c0] : !T, !X
+}
+
+// -----
+
+!T = tensor<64x32xf32>
+!C = tensor<64x32xi32>
+!X = !tile.view<[M, 32], f32>
+!N = !tile.view<[M], bf16>
+
+// What is made of rows alone, and of columns alone, is made as vectors.
+func.func @decay(%x: f32, %rate: f32, %q: i32, %k: i32) -> f32 {
+  %numbers = tile.argument "numbers" : !N
+  %i = arith.index_cast %q : i32 to index
+  %j = arith.index_cast %k : i32 to index
+  %stored = tile.load %numbers[%i] : !N -> bf16
+  %of_row = arith.extf %stored : bf16 to f32
+  %weight = math.exp2 %of_row : f32
+  %other = tile.load %numbers[%j] : !N -> bf16
+  %of_column = arith.extf %other : bf16 to f32
+  %more = arith.maximumf %of_column, %rate : f32
+  %least = arith.minimumf %weight, %more : f32
+  %y = arith.mulf %x, %least : f32
+  func.return %y : f32
+}
+// CHECK-LABEL: tile.kernel @decays
+// CHECK:         arith.extf %{{.*}} : tensor<64xbf16> to tensor<64xf32>
+// CHECK:         %[[WEIGHT:.*]] = math.exp2 %{{.*}} : tensor<64xf32>
+// CHECK:         %[[WEIGHTS:.*]] = tile.broadcast %[[WEIGHT]] axis 1
+// CHECK:         arith.extf %{{.*}} : tensor<32xbf16> to tensor<32xf32>
+// CHECK:         %[[RATES:.*]] = tile.splat %rate : f32 -> tensor<32xf32>
+// CHECK:         %[[MORE:.*]] = arith.maximumf %{{.*}}, %[[RATES]] : tensor<32xf32>
+// CHECK:         %[[MORES:.*]] = tile.broadcast %[[MORE]] axis 0
+// CHECK:         arith.minimumf %[[WEIGHTS]], %[[MORES]] : tensor<64x32xf32>
+tile.kernel @decays(%x: !X, %rate: f32) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %s = tile.load %x[%row, %c0] : !X -> !T
+  %q = tile.iota %row axis 0 : !C
+  %k = tile.iota %c0 axis 1 : !C
+  %y = tile.map @decay(%s, %rate, %q, %k) : (!T, f32, !C, !C) -> !T
   tile.store %y, %x[%row, %c0] : !T, !X
 }
