@@ -343,6 +343,18 @@ static void explainFailure(KernelOp kernel, ScheduleSearch &search, ScheduleAttr
                          "dots' results, or fewer rows";
 }
 
+/// Says at `loc` that a kernel has its exact region alone, and what rejected the preferred schedule
+/// of both regions and not one of this region.
+static void explainExactRegion(Location loc, ArrayRef<ScheduleRejection> ofBoth,
+                               ArrayRef<ScheduleRejection> ofExact) {
+  InFlightDiagnostic remark = emitRemark(loc, "exact region alone: no schedule fits both regions");
+  const auto *why = llvm::find_if(ofBoth, [&](const ScheduleRejection &rejection) {
+    return !llvm::is_contained(ofExact, rejection);
+  });
+  if (why != ofBoth.end())
+    remark << "; " << why->candidate << ": " << why->reason;
+}
+
 namespace {
 class TileChooseSchedulePass
     : public tessera::impl::TileChooseScheduleBase<TileChooseSchedulePass> {
@@ -410,15 +422,19 @@ private:
     if (!speculation && speculate == true)
       return kernel.emitError("speculate = true needs a tile.speculate, and the kernel has none; "
                               "speculate = false would work");
-    if (speculation && speculate == false)
+    if (speculation && speculate == false) {
+      speculation.emitRemark("exact region alone: speculate = false");
       takeExactRegion(kernel);
+    }
     std::optional<ScheduleSearch> search;
     std::optional<ScheduleAttr> found = find(kernel, requested, search);
     if (!found && speculation && !speculate) {
-      speculation.emitRemark("exact region alone: no schedule fits both regions");
+      SmallVector<ScheduleRejection> ofBoth = std::move(search->rejections);
+      Location loc = speculation.getLoc();
       search.reset();
       takeExactRegion(kernel);
       found = find(kernel, requested, search);
+      explainExactRegion(loc, ofBoth, search->rejections);
     }
     if (!found)
       found = chooseWithSumsEarly(kernel, requested, search);
@@ -426,6 +442,10 @@ private:
       explainFailure(kernel, *search, requested);
       return failure();
     }
+    if (*found->getSpeculate())
+      findSpeculation(kernel).emitRemark("speculates: the first region runs for each grid point, "
+                                         "and the exact one again where the "
+                                         "condition does not hold");
     for (const ScheduleRejection &rejection : search->rejections)
       kernel.emitRemark("schedule rejected: ") << rejection.candidate << ": " << rejection.reason;
     kernel.emitRemark("schedule chosen: ") << *found << "; it takes " << search->use;
