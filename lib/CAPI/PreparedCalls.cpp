@@ -151,8 +151,10 @@ CallProblem PreparedCall::plan(Step &step, const CallArguments &arguments) {
   if (!found)
     return toProblem(found.takeError());
   step.plan = std::move(*found);
-  step.offset = llvm::alignTo(workspaceBytes, kAlignment);
-  workspaceBytes = step.offset + step.plan->getLentBytes();
+  if (uint64_t bytes = step.plan->getLentBytes()) {
+    step.offset = llvm::alignTo(workspaceBytes, kAlignment);
+    workspaceBytes = step.offset + bytes;
+  }
   return {};
 }
 
@@ -196,7 +198,7 @@ CallProblem PreparedCall::launch(const CallArguments &arguments, const CallMemor
     if (CallProblem problem = bind(step, arguments, memory, bound))
       return problem;
     std::optional<runtime::LentMemory> lent;
-    if (uint64_t bytes = step.plan->getLentBytes())
+    if (uint64_t bytes = step.plan->getLentBytes(); bytes && memory.workspace)
       lent = {memory.workspace + step.offset, bytes};
     if (llvm::Error error = step.kernel->launch(step.plan, device, stream, bound, lent))
       return toProblem(std::move(error));

@@ -48,7 +48,8 @@ struct CallProblem {
   explicit operator bool() const { return !text.empty(); }
 };
 
-/// The memory of one call, in the order of the recipe.
+/// The memory of one call, in the order of the recipe. Without a workspace sequences have that of
+/// their stream, and there are no temporaries.
 struct CallMemory {
   llvm::ArrayRef<uint64_t> results, copies;
   uint64_t workspace;
@@ -65,6 +66,8 @@ public:
 
   /// Results have no elements, or are filled with one number.
   bool isEmpty() const { return steps.empty(); }
+  /// Its steps are for an interpreter, and for no device.
+  bool isInterpreted() const { return !isEmpty() && !steps.front().kernel; }
   llvm::ArrayRef<CallLayout> getResults() const { return results; }
   llvm::ArrayRef<tessera_call_copy> getCopies() const { return copies; }
   /// The bytes of memory that a call needs for its time, at a multiple of `kAlignment`.

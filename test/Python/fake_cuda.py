@@ -13,6 +13,7 @@ library = ctypes.CDLL("libcuda.so.1")
 library.fake_cuda_launch_count.restype = ctypes.c_size_t
 library.fake_cuda_encode_count.restype = ctypes.c_size_t
 library.fake_cuda_allocation_count.restype = ctypes.c_size_t
+library.fake_cuda_parameter_sizes.restype = ctypes.c_size_t
 library.fake_cuda_end_capture.restype = ctypes.c_void_p
 
 PARAMETERS = [ctypes.c_char * 128, ctypes.c_uint64, ctypes.c_int32, ctypes.c_int64, ctypes.c_float, ctypes.c_int64]
@@ -62,6 +63,11 @@ def allocation_count():
     return library.fake_cuda_allocation_count()
 
 
+def is_allocated(address):
+    """Whether an address lies in memory that the library has allocated, as for the counters of persistent kernels."""
+    return bool(library.fake_cuda_is_allocated(ctypes.c_uint64(address)))
+
+
 def launch_count():
     return library.fake_cuda_launch_count()
 
@@ -81,6 +87,26 @@ def last_parameter(index, kind=None):
     value = (kind or PARAMETERS[index])()
     library.fake_cuda_last_parameter(ctypes.c_size_t(index), ctypes.byref(value))
     return value.value
+
+
+def read_launch(number):
+    """The bytes of each parameter of a launch, from 0 on."""
+    sizes = (ctypes.c_uint * 256)()
+    count = library.fake_cuda_parameter_sizes(ctypes.c_size_t(number), sizes, ctypes.c_size_t(len(sizes)))
+    found = []
+    for index, size in enumerate(sizes[:count]):
+        buffer = ctypes.create_string_buffer(size)
+        library.fake_cuda_parameter(ctypes.c_size_t(number), ctypes.c_size_t(index), buffer)
+        found.append(buffer.raw)
+    return found
+
+
+def read_map(parameter):
+    """(address, extents, strides in bytes) of the tensor map that a parameter holds, of which its rank is not known: as many as there
+    may be."""
+    numbers = (ctypes.c_uint64 * 64)()
+    library.fake_cuda_encode(ctypes.c_size_t(int.from_bytes(parameter[:8], "little")), numbers)
+    return numbers[5], tuple(numbers[6:])
 
 
 def bundle(**changes):

@@ -8,6 +8,7 @@
 #include "FakeDriver.h"
 
 #include <cstring>
+#include <iterator>
 
 using namespace tessera::runtime;
 
@@ -63,6 +64,20 @@ EXPORT void fake_cuda_last_parameter(size_t index, void *bytes) {
   memcpy(bytes, parameter.data(), parameter.size());
 }
 
+/// How many parameters of a launch there are, from 0 on, and how many bytes each has.
+EXPORT size_t fake_cuda_parameter_sizes(size_t launch, unsigned *sizes, size_t most) {
+  const auto &parameters = fake::getState().launches.at(launch).parameters;
+  for (size_t i = 0; i < parameters.size() && i < most; ++i)
+    sizes[i] = parameters[i].size();
+  return parameters.size();
+}
+
+/// Copies a parameter of a launch.
+EXPORT void fake_cuda_parameter(size_t launch, size_t index, void *bytes) {
+  const std::vector<char> &parameter = fake::getState().launches.at(launch).parameters.at(index);
+  memcpy(bytes, parameter.data(), parameter.size());
+}
+
 /// `stream` captures a graph from now on.
 EXPORT void fake_cuda_begin_capture(void *stream) { fake::beginCapture(stream); }
 
@@ -72,6 +87,13 @@ EXPORT void *fake_cuda_end_capture() { return fake::endCapture().release(); }
 EXPORT void fake_cuda_destroy_graph(void *graph) {
   fake::destroyGraph(
       std::unique_ptr<fake::CapturedGraph>(static_cast<fake::CapturedGraph *>(graph)));
+}
+
+/// Whether an address lies in memory that the runtime has allocated.
+EXPORT int fake_cuda_is_allocated(uint64_t address) {
+  const auto &memory = fake::getState().memory;
+  auto behind = memory.upper_bound(address);
+  return behind != memory.begin() && address - std::prev(behind)->first < std::prev(behind)->second;
 }
 
 /// The allocations that live.

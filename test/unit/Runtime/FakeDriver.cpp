@@ -2,9 +2,11 @@
 
 #include "FakeDriver.h"
 
+#include <cctype>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
+#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -74,6 +76,35 @@ static Result outcome(const char *name) {
       kForbiddenInCaptures.count(name))
     return 900; // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
   return getState().failing == name ? getState().failure : 0;
+}
+
+namespace {
+
+/// A kernel of a module.
+struct Entry {
+  std::string name;
+  /// Those of its parameters, where the image is PTX.
+  std::vector<unsigned> parameterSizes;
+};
+
+} // namespace
+
+/// The sizes of the parameters of an entry, where an image is PTX.
+static std::vector<unsigned> readParameterSizes(const std::string &image, const std::string &name) {
+  size_t begin = image.find(".entry " + name + "(");
+  std::vector<unsigned> sizes;
+  if (begin == std::string::npos)
+    return sizes;
+  std::istringstream words(image.substr(begin, image.find(')', begin) - begin));
+  for (std::string word; words >> word;) {
+    if (word == ".b8") { // name[size]
+      words >> word;
+      sizes.push_back(std::stoul(word.substr(word.find('[') + 1)));
+    } else if (word.size() == 4 && word[0] == '.' && isdigit(word[2])) { // .u64, .f32
+      sizes.push_back(std::stoul(word.substr(2)) / 8);
+    }
+  }
+  return sizes;
 }
 
 #define FAKE(NAME, ...)                                                                            \
@@ -160,6 +191,9 @@ static Result fake_cuModuleLoadDataEx(Module *module, const void *image, unsigne
   if (getState().moduleLoads == getState().mostModules)
     return 2;
   *module = reinterpret_cast<Module>(static_cast<uintptr_t>(++getState().moduleLoads));
+  // Texts begin with a comment.
+  const char *text = static_cast<const char *>(image);
+  getState().images[*module] = text[0] == '/' && text[1] == '/' ? text : "";
   Result result = outcome("cuModuleLoadDataEx");
   for (unsigned i = 0; result && i < count; ++i)
     if (options[i] == kJitErrorLogBuffer)
@@ -172,7 +206,9 @@ return 0;
 }
 FAKE(cuModuleGetFunction, Function *function, Module module, const char *name)
 getState().moduleOf.push_back(reinterpret_cast<uintptr_t>(module));
-*function = reinterpret_cast<Function>(new std::string(name)); // Lives as long as the test.
+// Lives as long as the test.
+*function = reinterpret_cast<Function>(
+    new Entry{name, readParameterSizes(getState().images[module], name)});
 return 0;
 }
 FAKE(cuFuncSetAttribute, Function, int attribute, int value)
@@ -275,7 +311,10 @@ return 0;
 }
 FAKE(cuLaunchKernelEx, const LaunchConfig *config, Function function, void **parameters, void **)
 LaunchRecord record;
-record.symbol = *reinterpret_cast<std::string *>(function);
+const auto &entry = *reinterpret_cast<Entry *>(function);
+const std::vector<unsigned> &sizes =
+    entry.parameterSizes.empty() ? getState().parameterSizes : entry.parameterSizes;
+record.symbol = entry.name;
 record.grid = {config->gridX, config->gridY, config->gridZ};
 record.block = {config->blockX, config->blockY, config->blockZ};
 record.cluster = {1, 1, 1};
@@ -289,9 +328,9 @@ for (unsigned i = 0; i < config->attributeCount; ++i)
 record.sharedMemory = config->sharedMemoryBytes;
 record.stream = config->stream;
 record.device = toDevice(contexts.back());
-for (unsigned i = 0; i < getState().parameterSizes.size(); ++i) {
+for (unsigned i = 0; i < sizes.size(); ++i) {
   const char *bytes = static_cast<const char *>(parameters[i]);
-  record.parameters.emplace_back(bytes, bytes + getState().parameterSizes[i]);
+  record.parameters.emplace_back(bytes, bytes + sizes[i]);
 }
 // Kernels take longer the less shared memory they have, and those with none the more blocks.
 getState().clock +=

@@ -35,7 +35,8 @@ struct LaunchRecord {
   unsigned sharedMemory;
   void *stream;
   int device;
-  /// As many bytes of each parameter as State::parameterSizes says.
+  /// As many bytes of each parameter as its type in PTX has, otherwise as State::parameterSizes
+  /// says.
   std::vector<std::vector<char>> parameters;
 
   template <typename T>
@@ -88,6 +89,8 @@ struct State {
   std::vector<EncodeRecord> encodes;
   std::vector<int> sharedMemoryRequests;
   unsigned moduleLoads = 0, moduleUnloads = 0, pointerQueries = 0;
+  /// The texts of images by module, empty of those that are none.
+  std::map<void *, std::string> images;
   /// More cannot be loaded.
   unsigned mostModules = ~0u;
   /// Of which module functions were asked for, in order.

@@ -1,0 +1,259 @@
+//===- PreparedCallsTest.cpp - What calls of frameworks launch ------------===//
+
+#include "LaunchFixture.h"
+
+#include "lib/CAPI/PreparedCalls.h"
+
+using namespace tessera;
+using namespace tessera::runtime;
+using namespace tessera::runtime::test;
+
+namespace {
+
+/// The test kernel, with q and k as tensors of calls, and o and lse as their results.
+class PreparedCallsTest : public LaunchFixture {
+protected:
+  void SetUp() override {
+    LaunchFixture::SetUp();
+    test = this;
+    bundle = load(makeBundle());
+    for (auto index : {TestArguments::O, TestArguments::LSE})
+      results.push_back(toLayout(index));
+    for (auto index : {TestArguments::Q, TestArguments::K})
+      call.tensors.push_back({toLayout(index), arguments.arguments[index].pointer});
+    call.numbers = {0.125};
+    calls.setResolver(resolve);
+  }
+
+  CallLayout toLayout(TestArguments::Index index) const {
+    CallLayout layout = {};
+    const tessera_argument &argument = arguments.arguments[index];
+    layout.type = argument.type;
+    layout.rank = argument.rank;
+    layout.is_aligned = 1;
+    std::copy_n(argument.shape, argument.rank, layout.extents);
+    std::copy_n(argument.strides, argument.rank, layout.strides);
+    return layout;
+  }
+
+  static int resolve(const char *, const tessera_call_layout *, size_t,
+                     tessera_call_recipe *recipe) {
+    ++test->asked;
+    if (test->clearsMeanwhile)
+      test->calls.clear();
+    if (!test->refusal.empty()) {
+      recipe->error = test->refusal.c_str();
+      return 1;
+    }
+    auto *kernel = reinterpret_cast<tessera_kernel *>(&test->bundle->getKernels()[0]);
+    test->step = {kernel, nullptr, test->operands.data(), test->operands.size()};
+    recipe->steps = &test->step;
+    recipe->step_count = 1;
+    recipe->results = test->results.data();
+    recipe->result_count = test->results.size();
+    recipe->temporaries = test->temporaries.data();
+    recipe->temporary_count = test->temporaries.size();
+    recipe->copies = test->copies.data();
+    recipe->copy_count = test->copies.size();
+    recipe->is_final = test->isFinal;
+    return 0;
+  }
+
+  std::shared_ptr<const PreparedCall> find(llvm::StringRef text = "a") {
+    return calls.find(text, call, problem);
+  }
+  CallProblem launch(uint64_t workspace = 0, void *stream = nullptr) {
+    std::vector<uint64_t> ofResults, ofCopies;
+    for (size_t i = 0; i < results.size(); ++i)
+      ofResults.push_back(kResult + i * kApart);
+    for (size_t i = 0; i < copies.size(); ++i)
+      ofCopies.push_back(kCopy + i * kApart);
+    return find()->launch(call, {ofResults, ofCopies, workspace}, -1, stream);
+  }
+  static const fake::LaunchRecord &last() { return fake::getState().launches.back(); }
+  /// The address of the tensor map that is a parameter of the last launch.
+  static uint64_t addressOf(unsigned parameter) {
+    return fake::getState().encodes[last().get<uint32_t>(parameter)].address;
+  }
+
+  static constexpr uint64_t kResult = fake::kMemory + (1 << 28), kApart = 1 << 24,
+                            kCopy = fake::kMemory + (1 << 29);
+  static PreparedCallsTest *test;
+  std::unique_ptr<Bundle> bundle;
+  PreparedCalls calls;
+  CallArguments call;
+  CallProblem problem;
+  std::vector<CallLayout> results, temporaries;
+  std::vector<tessera_call_copy> copies;
+  std::vector<tessera_call_operand> operands = {{TESSERA_CALL_TENSOR, 0},
+                                                {TESSERA_CALL_TENSOR, 1},
+                                                {TESSERA_CALL_RESULT, 0},
+                                                {TESSERA_CALL_RESULT, 1},
+                                                {TESSERA_CALL_NUMBER, 0}};
+  tessera_call_step step = {};
+  std::string refusal;
+  bool isFinal = true, clearsMeanwhile = false;
+  unsigned asked = 0;
+};
+
+PreparedCallsTest *PreparedCallsTest::test = nullptr;
+
+} // namespace
+
+TEST_F(PreparedCallsTest, FindsAgain) {
+  auto first = find();
+  ASSERT_TRUE(first) << problem.text;
+  call.tensors[0].address += 1 << 12;
+  call.numbers[0] = 3;
+  EXPECT_EQ(find(), first);
+  EXPECT_EQ(asked, 1u);
+  EXPECT_EQ(calls.findKnown(makeCallKey("a", call.tensors)), first);
+}
+
+TEST_F(PreparedCallsTest, AsksForWhatDiffers) {
+  ASSERT_TRUE(find());
+  auto isOther = [&](llvm::function_ref<void(CallLayout &)> change) {
+    CallArguments before = call;
+    change(call.tensors[1].layout);
+    bool isKnown = calls.findKnown(makeCallKey("a", call.tensors)) != nullptr;
+    call = before;
+    return !isKnown;
+  };
+  EXPECT_FALSE(isOther([](CallLayout &) {}));
+  EXPECT_TRUE(isOther([](CallLayout &layout) { layout.type = TESSERA_TYPE_F16; }));
+  EXPECT_TRUE(isOther([](CallLayout &layout) { layout.type = 0; }));
+  EXPECT_TRUE(isOther([](CallLayout &layout) { layout.rank = 3; }));
+  EXPECT_TRUE(isOther([](CallLayout &layout) { layout.is_aligned = 0; }));
+  for (int dim = 0; dim < 4; ++dim) {
+    EXPECT_TRUE(isOther([&](CallLayout &layout) { layout.extents[dim] += 8; })) << dim;
+    EXPECT_TRUE(isOther([&](CallLayout &layout) { layout.strides[dim] += 8; })) << dim;
+  }
+  EXPECT_FALSE(calls.findKnown(makeCallKey("b", call.tensors)));
+  call.tensors.emplace_back();
+  EXPECT_FALSE(calls.findKnown(makeCallKey("a", call.tensors)));
+}
+
+TEST_F(PreparedCallsTest, KeepsNothingThatIsNotFinal) {
+  isFinal = false;
+  EXPECT_TRUE(find() && find());
+  EXPECT_EQ(asked, 2u);
+}
+
+TEST_F(PreparedCallsTest, Forgets) {
+  ASSERT_TRUE(find());
+  unsigned before = calls.getGeneration();
+  calls.clear();
+  EXPECT_NE(calls.getGeneration(), before);
+  EXPECT_FALSE(calls.findKnown(makeCallKey("a", call.tensors)));
+  // What was asked for before is not kept behind.
+  clearsMeanwhile = true;
+  EXPECT_TRUE(find());
+  EXPECT_FALSE(calls.findKnown(makeCallKey("a", call.tensors)));
+}
+
+TEST_F(PreparedCallsTest, KeepsRefusalsToThemselves) {
+  refusal = "no such variant";
+  EXPECT_FALSE(find());
+  EXPECT_EQ(problem.text, "no such variant");
+  refusal.clear();
+  EXPECT_TRUE(find());
+}
+
+TEST_F(PreparedCallsTest, RefusesLayoutsThatTheKernelDoes) {
+  call.tensors[1].layout.extents[2] = 299;
+  EXPECT_FALSE(find());
+  EXPECT_EQ(problem.status, TESSERA_RUNTIME_INVALID_ARGUMENT);
+  EXPECT_NE(problem.text.find("argument 'k': dimension 2, 'SQ', has extent 299"), std::string::npos)
+      << problem.text;
+}
+
+TEST_F(PreparedCallsTest, LaunchesWithTheAddressesOfTheCall) {
+  for (uint64_t moved : {0, 1 << 13}) {
+    for (CallTensor &tensor : call.tensors)
+      tensor.address += moved;
+    call.numbers[0] += moved;
+    ASSERT_FALSE(launch());
+    EXPECT_EQ(addressOf(0), call.tensors[0].address);
+    EXPECT_EQ(addressOf(1), call.tensors[1].address);
+    EXPECT_EQ(last().get<uint64_t>(2), kResult);
+    EXPECT_EQ(last().get<uint64_t>(3), kResult + kApart);
+    EXPECT_EQ(last().get<float>(7), call.numbers[0]);
+  }
+  EXPECT_EQ(asked, 1u);
+}
+
+TEST_F(PreparedCallsTest, RefusesAddressesThatTheKernelDoes) {
+  ASSERT_FALSE(launch());
+  call.tensors[0].address += 8;
+  EXPECT_NE(launch().text.find("is no multiple of 16 bytes"), std::string::npos);
+  call.tensors[0].address = 0;
+  EXPECT_NE(launch().text.find("the address is null"), std::string::npos);
+  call.tensors[0].address = kResult;
+  EXPECT_EQ(launch().status, TESSERA_RUNTIME_INVALID_ARGUMENT); // o would be stored there.
+  EXPECT_EQ(fake::getState().launches.size(), 1u);
+}
+
+TEST_F(PreparedCallsTest, RefusesNumbersThatDoNotFit) {
+  call.numbers[0] = 1e300;
+  EXPECT_FALSE(find());
+  EXPECT_EQ(problem.text, "argument 'scale' is 1e+300, which does not fit in f32");
+  call.numbers[0] = 1;
+  ASSERT_FALSE(launch());
+  call.numbers[0] = -1e39;
+  EXPECT_EQ(launch().text, "argument 'scale' is -1e+39, which does not fit in f32");
+}
+
+TEST_F(PreparedCallsTest, GivesTemporariesTheirPlaces) {
+  // In the order of the recipe, at multiples of 256 bytes.
+  CallLayout bytes = {};
+  bytes.type = TESSERA_TYPE_I8;
+  bytes.rank = 1;
+  bytes.extents[0] = 100;
+  bytes.strides[0] = 1;
+  temporaries = {bytes, results[1]};
+  operands[3] = {TESSERA_CALL_TEMPORARY, 1};
+  results.pop_back();
+  ASSERT_TRUE(find()) << problem.text;
+  EXPECT_EQ(find()->getWorkspaceBytes(), 256u + countBytes(temporaries[1]));
+  constexpr uint64_t kWorkspace = fake::kMemory + (1 << 27);
+  ASSERT_FALSE(launch(kWorkspace));
+  EXPECT_EQ(last().get<uint64_t>(3), kWorkspace + 256);
+}
+
+TEST_F(PreparedCallsTest, TakesCopies) {
+  copies = {{1, call.tensors[1].layout}};
+  operands[1] = {TESSERA_CALL_COPY, 0};
+  // The tensor itself may lie as no kernel takes it.
+  call.tensors[1].layout.strides[3] = 2;
+  ASSERT_TRUE(find()) << problem.text;
+  ASSERT_FALSE(launch());
+  EXPECT_EQ(addressOf(1), kCopy);
+}
+
+TEST_F(PreparedCallsTest, FillsResultsWithZeros) {
+  std::vector<char> memory(countBytes(results[1]), 1);
+  results[1].fill = TESSERA_CALL_FILL_ZERO;
+  std::vector<uint64_t> addresses = {kResult, reinterpret_cast<uint64_t>(memory.data())};
+  ASSERT_FALSE(find()->launch(call, {addresses, {}, 0}, -1, nullptr));
+  EXPECT_EQ(llvm::count(memory, 0), static_cast<int64_t>(memory.size()));
+}
+
+TEST_F(PreparedCallsTest, LaunchesOnTheStreamOfTheCall) {
+  for (uintptr_t number : {1, 2, 1}) {
+    auto *stream = reinterpret_cast<void *>(number);
+    ASSERT_FALSE(launch(0, stream));
+    EXPECT_EQ(last().stream, stream);
+  }
+  EXPECT_EQ(asked, 1u);
+}
+
+TEST_F(PreparedCallsTest, IsCaptured) {
+  // Also a first call, which loads the kernel.
+  auto *stream = reinterpret_cast<void *>(uintptr_t(1));
+  for (unsigned count : {1, 2}) {
+    fake::beginCapture(stream);
+    EXPECT_FALSE(launch(0, stream));
+    fake::destroyGraph(fake::endCapture());
+    EXPECT_EQ(fake::getState().launches.size(), count);
+  }
+}
