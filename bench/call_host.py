@@ -2,8 +2,9 @@
 bench/calls.py.
 
 Tensors are small, so that the host is what takes time: a queue never fills. A call is timed in batches, in turns with all
-others, beside a loop of arithmetic, as in bench/host.py. A backward pass is that of one forward pass, again and again, by
-torch.autograd.grad. What torch.compile makes, and what compiles by itself, is timed in processes of its own.
+others, beside a loop of arithmetic, as in bench/host.py. A backward pass is that of one forward pass, again and again:
+`backward` by torch.autograd.grad, which hands it to a thread of PyTorch's engine and waits for that, and `gradients` the last
+node of the same graph alone. "no kernel" is a function of autograd in Python that computes nothing. What torch.compile makes, and what compiles by itself, is timed in processes of its own.
 """
 
 import functools
@@ -17,6 +18,9 @@ import time
 import host
 
 PLAIN, SDPA = "attention", "SDPA (cuDNN)"
+# A mode of torch.compile.
+IN_GRAPHS = "reduce-overhead"
+KINDS = ("forward", "with gradients", "backward", "gradients")
 # (call, what it is held against, at most so many times its time), forward and of gradients.
 FORWARD_GOALS = {
     "fp8": (PLAIN, 3.0), "fp8, causal": (PLAIN, 3.0), "compiled": ("compiled SDPA", 1.0),
@@ -96,7 +100,24 @@ def list_peers(torch):
     for name in ("flash", "mem_efficient", "math"):
         getattr(torch.backends.cuda, f"enable_{name}_sdp")(False)
     torch.backends.cuda.enable_cudnn_sdp(True)
-    return {SDPA: torch.nn.functional.scaled_dot_product_attention, **host.find_flash_attention()}
+    found = {"no kernel": functools.partial(make_empty(torch).apply), SDPA: torch.nn.functional.scaled_dot_product_attention}
+    return {**found, **host.find_flash_attention()}
+
+
+def make_empty(torch):
+    """A function of autograd that computes nothing, of which everything is PyTorch's own."""
+
+    class Empty(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, q, k, v):
+            ctx.save_for_backward(q, k, v)
+            return torch.empty_like(q)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return ctx.saved_tensors
+
+    return Empty
 
 
 def list_compiled(torch, device):
@@ -107,7 +128,7 @@ def list_compiled(torch, device):
     found = {}
     for name, function in (("compiled", own[PLAIN]), ("compiled SDPA", peers[SDPA])):
         found[name] = torch.compile(function)
-        found[f"{name}, reduce-overhead"] = torch.compile(function, mode="reduce-overhead")
+        found[f"{name}, {IN_GRAPHS}"] = begin_step(torch, torch.compile(function, mode=IN_GRAPHS))
     found["compiled, causal"] = torch.compile(own["causal"])
     found["compiled, score_mod"] = torch.compile(own["score_mod"])
     found["compiled, block_mask"] = torch.compile(own["block_mask"])
@@ -116,6 +137,21 @@ def list_compiled(torch, device):
         call = functools.partial(flex_attention, block_mask=causal, kernel_options={"BACKEND": backend})
         found[f"FlexAttention ({backend})"] = torch.compile(call)
     return found
+
+
+def begin_step(torch, function):
+    """A function whose results live until its next call, as those of CUDA graphs do."""
+
+    def call(*tensors):
+        torch.compiler.cudagraph_mark_step_begin()
+        return function(*tensors)
+
+    return call
+
+
+def has_gradients(name):
+    """Whether backward passes of a call are timed. Those of a CUDA graph would be of results that later calls overwrite."""
+    return not name.startswith("fp8") and not name.endswith(IN_GRAPHS)
 
 
 def take_output(results):
@@ -128,7 +164,7 @@ def keep_working(torch, functions, tensors):
     backward pass. A line says what does not work, and why."""
     found = {}
     for name, function in functions.items():
-        for wanted in (False, True):
+        for wanted in (False, True) if has_gradients(name) else (False,):
             leaves = [tensor.clone().requires_grad_(wanted) for tensor in tensors]
             try:
                 with torch.set_grad_enabled(wanted):
@@ -136,22 +172,26 @@ def keep_working(torch, functions, tensors):
                     take_output(call())
                     found[name, "with gradients" if wanted else "forward"] = call
                     if wanted:
-                        found[name, "backward"] = make_backward(torch, call, leaves)
+                        found[name, "backward"], found[name, "gradients"] = make_backward(torch, call, leaves)
             except Exception as error:  # Packages of others refuse by errors of any kind.
-                if not (wanted and name.startswith("fp8")):
-                    what = "gradients" if wanted else "forward"
-                    lines = str(error).strip().splitlines() or [""]
-                    print(f"{name}, {what}: left out: {type(error).__name__}: {lines[0][:160]}", flush=True)
+                what, lines = "gradients" if wanted else "forward", str(error).strip().splitlines() or [""]
+                print(f"{name}, {what}: left out: {type(error).__name__}: {lines[0][:160]}", flush=True)
                 found.pop((name, "with gradients"), None)
     return found
 
 
 def make_backward(torch, call, leaves):
-    out = take_output(call())
-    grad = torch.randn_like(out)
+    """The backward pass of a call by PyTorch's engine, and the last node of its graph alone."""
+    results = call()
+    out = take_output(results)
+    grad, node = torch.randn_like(out), out.grad_fn
     run = functools.partial(torch.autograd.grad, out, leaves, grad, retain_graph=True)
+    others = [None] * (len(results) - 1 if isinstance(results, (tuple, list)) and results[1].grad_fn is node else 0)
+    # Nodes that are written in Python have their function under that name.
+    alone = functools.partial(getattr(node, "apply", node), grad, *others)
     run()
-    return run
+    alone()
+    return run, alone
 
 
 def time_batches(torch, calls, batches, launches, synchronize):
@@ -239,7 +279,7 @@ def to_rows(records):
     reached = {(name, what): (f"{ratio:.2f} of {other}, at most {most:g}") for name, what, other, most, ratio in list_goals(records)}
     rows = []
     for record in records:
-        times = {what: record["timings"].get(what, {}).get("microseconds") for what in ("forward", "with gradients", "backward")}
+        times = {what: record["timings"].get(what, {}).get("microseconds") for what in KINDS}
         goals = {f"{what} to goal": reached.get((record["call"], what)) for what in ("forward", "backward")}
         rows.append({"call": record["call"], **times, **goals})
     return rows
