@@ -15,7 +15,6 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/Tile/FindVisits.h"
-#include "llvm/ADT/bit.h"
 #include <mutex>
 #include <optional>
 #include <set>
@@ -56,20 +55,12 @@ public:
       : element(element), argument(argument),
         tensor(HostTensor::contiguous({argument.shape, argument.shape + argument.rank})) {
     tensor.holdsIntegers = element.type == TESSERA_TYPE_I64;
-    forEach([&](char *at, double &value) {
-      value = tensor.holdsIntegers ? llvm::bit_cast<double>(readBits(at, element.bytes))
-                                   : decodeElement(element, at);
-    });
+    forEach([&](char *at, int64_t offset) { tensor.decode(offset, element, at); });
   }
 
   HostTensor *getTensor() { return &tensor; }
   void store() {
-    forEach([&](char *at, double &value) {
-      if (tensor.holdsIntegers)
-        writeBits(at, element.bytes, llvm::bit_cast<uint64_t>(value));
-      else
-        encodeElement(element, value, at);
-    });
+    forEach([&](char *at, int64_t offset) { tensor.encode(offset, element, at); });
   }
 
 private:
@@ -80,9 +71,8 @@ private:
     places.shape = tensor.shape;
     places.strides.assign(argument.strides, argument.strides + argument.rank);
     auto *base = reinterpret_cast<char *>(argument.pointer);
-    places.forEach([&](int64_t linear, int64_t offset) {
-      visit(base + offset * element.bytes, tensor.data[linear]);
-    });
+    places.forEach(
+        [&](int64_t linear, int64_t offset) { visit(base + offset * element.bytes, linear); });
   }
 
   const ElementType &element;

@@ -155,6 +155,11 @@ static Expected<HostTensor> readView(EntryOpInterface entry, unsigned index, Str
     return createStringError("--input: '" + entry.getArgumentName(index) + "' is [" +
                              llvm::join(llvm::map_range(shape, describe), ", ") +
                              "] in this picture, and the array has another shape; give --shape");
+  if (tensor->holdsIntegers)
+    if (std::optional<int64_t> lost = tensor->convertToDoubles())
+      return createStringError("--input: '" + entry.getArgumentName(index) + "' has the element " +
+                               Twine(*lost) +
+                               "; pictures compute with doubles, which hold integers up to 2^53");
   for (double &element : tensor->data)
     element = roundToType(view.getElementType(), element);
   return tensor;

@@ -110,8 +110,11 @@ static FailureOr<HostTensor> makeWorkspace(tile::WorkspaceOp op, const Launch &l
   if (count < 0 || count > maxWorkspaceElements)
     return op.emitError() << "the interpreter keeps workspaces of at most " << maxWorkspaceElements
                           << " elements";
-  return HostTensor::contiguous(shape,
-                                op.getZeroed() ? 0 : std::numeric_limits<double>::quiet_NaN());
+  HostTensor tensor =
+      HostTensor::contiguous(shape, op.getZeroed() ? 0 : std::numeric_limits<double>::quiet_NaN());
+  if (view.getElementType().isInteger(64))
+    tensor.convertToIntegers();
+  return tensor;
 }
 
 static LogicalResult interpretSequence(tile::SequenceOp sequence,

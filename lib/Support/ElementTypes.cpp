@@ -54,13 +54,6 @@ static std::optional<uint64_t> encodeFast(tessera_type type, double value) {
   }
 }
 
-bool tessera::isExact(const ElementType &type, const char *at) {
-  if (type.semantics)
-    return true;
-  int64_t integer = llvm::SignExtend64(readBits(at, type.bytes), 8 * type.bytes);
-  return -mostExactInteger <= integer && integer <= mostExactInteger;
-}
-
 double tessera::decodeElement(const ElementType &type, const char *at) {
   uint64_t bits = readBits(at, type.bytes);
   unsigned width = 8 * type.bytes;

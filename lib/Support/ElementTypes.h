@@ -64,9 +64,7 @@ inline void writeBits(char *at, unsigned bytes, uint64_t bits) {
 /// The largest integer up to which doubles hold all.
 constexpr int64_t mostExactInteger = int64_t(1) << 53;
 
-/// Whether the element at `at` is no integer beyond `mostExactInteger`.
-bool isExact(const ElementType &type, const char *at);
-/// The element at `at` as a double: the nearest one where it is not exact.
+/// The element at `at` as a double: the nearest one of an integer beyond `mostExactInteger`.
 double decodeElement(const ElementType &type, const char *at);
 /// Writes `value` as the nearest element: floats to nearest even, those of 8
 /// bits no further than their largest number; integers as far as they go, 0 for

@@ -1,8 +1,10 @@
 //===- HostTensor.cpp - A strided tensor of doubles in host memory --------===//
 
 #include "lib/Support/HostTensor.h"
+#include "llvm/ADT/bit.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
+#include <cmath>
 #include <numeric>
 
 namespace tessera {
@@ -21,6 +23,52 @@ int64_t countElements(const std::vector<int64_t> &shape) {
     if (llvm::MulOverflow(count, extent, count))
       return -1;
   return count;
+}
+
+static int64_t integerOf(double element) { return llvm::bit_cast<int64_t>(element); }
+
+double HostTensor::getNumber(int64_t offset) const {
+  return holdsIntegers ? static_cast<double>(integerOf(data[offset])) : data[offset];
+}
+
+double HostTensor::getDistance(int64_t offset, const HostTensor &other, int64_t otherOffset) const {
+  if (!holdsIntegers)
+    return std::fabs(data[offset] - other.data[otherOffset]);
+  return static_cast<double>(
+      llvm::AbsoluteDifference(integerOf(data[offset]), integerOf(other.data[otherOffset])));
+}
+
+void HostTensor::decode(int64_t offset, const ElementType &type, const char *at) {
+  data[offset] =
+      holdsIntegers ? llvm::bit_cast<double>(readBits(at, type.bytes)) : decodeElement(type, at);
+}
+
+void HostTensor::encode(int64_t offset, const ElementType &type, char *at) const {
+  if (holdsIntegers)
+    writeBits(at, type.bytes, llvm::bit_cast<uint64_t>(data[offset]));
+  else
+    encodeElement(type, data[offset], at);
+}
+
+void HostTensor::convertToIntegers() {
+  char bits[sizeof(int64_t)];
+  for (double &element : data) {
+    encodeElement(*getElementType("i64"), element, bits);
+    element = llvm::bit_cast<double>(readBits(bits, sizeof(bits)));
+  }
+  holdsIntegers = true;
+}
+
+std::optional<int64_t> HostTensor::convertToDoubles() {
+  std::optional<int64_t> lost;
+  for (double &element : data) {
+    int64_t integer = integerOf(element);
+    element = static_cast<double>(integer);
+    if (element >= 0x1p63 || static_cast<int64_t>(element) != integer)
+      lost = integer;
+  }
+  holdsIntegers = false;
+  return lost;
 }
 
 HostTensor HostTensor::contiguous(std::vector<int64_t> shape, double fill) {

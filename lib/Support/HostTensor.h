@@ -9,7 +9,9 @@
 #ifndef TESSERA_LIB_SUPPORT_HOSTTENSOR_H
 #define TESSERA_LIB_SUPPORT_HOSTTENSOR_H
 
+#include "lib/Support/ElementTypes.h"
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,18 @@ struct HostTensor {
   std::vector<double> data;
   /// Elements are 64-bit integers, which are in `data` by their bits.
   bool holdsIntegers = false;
+
+  /// The element at a place of `data`; the nearest double of an integer.
+  double getNumber(int64_t offset) const;
+  /// How far apart two elements are, of tensors that both hold integers or both do not.
+  double getDistance(int64_t offset, const HostTensor &other, int64_t otherOffset) const;
+  /// The element at a place of `data` from memory, and to it.
+  void decode(int64_t offset, const ElementType &type, const char *at);
+  void encode(int64_t offset, const ElementType &type, char *at) const;
+  /// Holds integers from here on: those that are nearest to its elements.
+  void convertToIntegers();
+  /// Holds doubles from here on; gives an integer that is none, if there is one.
+  std::optional<int64_t> convertToDoubles();
 
   /// A tensor in C order, every element `fill`.
   static HostTensor contiguous(std::vector<int64_t> shape, double fill = 0);

@@ -184,15 +184,13 @@ Expected<HostTensor> parseNpy(StringRef bytes, StringRef name) {
             available)
             .str());
   HostTensor tensor = HostTensor::contiguous(header.shape);
+  tensor.holdsIntegers = type && type->type == TESSERA_TYPE_I64;
   const char *at = bytes.data() + header.dataStart;
-  for (double &element : tensor.data) {
-    element = type ? decodeElement(*type, at) : bit_cast<double>(readBits(at, size));
-    if (type && !isExact(*type, at))
-      return createStringError(inconvertibleErrorCode(), name + ": byte " +
-                                                             Twine(at - bytes.data()) +
-                                                             ": integers beyond 2^53 are not read");
-    at += size;
-  }
+  for (int64_t i = 0; i < count; ++i, at += size)
+    if (type)
+      tensor.decode(i, *type, at);
+    else
+      tensor.data[i] = bit_cast<double>(readBits(at, size));
   return tensor;
 }
 
@@ -216,7 +214,7 @@ Error writeNpy(StringRef path, const HostTensor &tensor, const ElementType &type
   header += '\n';
   std::vector<char> data(tensor.numElements() * written.bytes);
   tensor.forEach([&](int64_t linear, int64_t offset) {
-    encodeElement(written, tensor.data[offset], data.data() + linear * written.bytes);
+    tensor.encode(offset, written, data.data() + linear * written.bytes);
   });
   char size[2];
   endian::write16le(size, header.size());

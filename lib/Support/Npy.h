@@ -16,8 +16,8 @@
 namespace tessera {
 
 /// Reads what NumPy has of the element types of views, and float64, little-endian in C order, into
-/// a C-ordered tensor. The error names the file, the byte where reading stopped, what was found and
-/// what is accepted.
+/// a C-ordered tensor, which holds integers where the file has them of 64 bits. The error names the
+/// file, the byte where reading stopped, what was found and what is accepted.
 llvm::Expected<HostTensor> readNpy(llvm::StringRef path);
 
 /// As `readNpy`, from the bytes of a file; `name` is what errors call it.

@@ -16,7 +16,7 @@ std::vector<char> tessera::encodeTensor(const HostTensor &tensor, tile::EntryOpI
   const ElementType &type = elementOf(kernel, argument);
   std::vector<char> storage(tensor.data.size() * type.bytes);
   for (size_t i = 0; i < tensor.data.size(); ++i)
-    encodeElement(type, tensor.data[i], &storage[i * type.bytes]);
+    tensor.encode(i, type, &storage[i * type.bytes]);
   return storage;
 }
 
@@ -24,7 +24,7 @@ void tessera::decodeTensor(ArrayRef<char> storage, tile::EntryOpInterface kernel
                            HostTensor &tensor) {
   const ElementType &type = elementOf(kernel, argument);
   for (size_t i = 0; i < tensor.data.size(); ++i)
-    tensor.data[i] = decodeElement(type, &storage[i * type.bytes]);
+    tensor.decode(i, type, &storage[i * type.bytes]);
 }
 
 runtime::Argument tessera::describeArgument(Type type, const KernelArgument &value) {

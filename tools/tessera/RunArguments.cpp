@@ -50,6 +50,7 @@ private:
   Error bindInput(unsigned index, const HostTensor &tensor, StringRef path);
   Expected<std::vector<int64_t>> readOrder(unsigned index);
   std::vector<int64_t> getShape(unsigned index);
+  void fill(HostTensor &tensor, StringRef name, Type element);
 
   tile::EntryOpInterface kernel;
   const RunOptions &options;
@@ -151,6 +152,14 @@ Error ArgumentBuilder::bindDims() {
       return tensor.takeError();
     if (Error error = bindInput(i, *tensor, it->second))
       return error;
+    Type element = getView(i).getElementType();
+    std::optional<int64_t> lost;
+    if (tensor->holdsIntegers && !element.isInteger(64))
+      lost = tensor->convertToDoubles();
+    if (lost)
+      return fail(llvm::formatv("--input {0}={1}: the array has the integer {2}, which no double "
+                                "holds; views of i64 take it, and this one has {3}",
+                                kernel.getArgumentName(i), it->second, *lost, element));
     files[it->first()] = std::move(*tensor);
   }
   SmallVector<StringRef> missing;
@@ -229,10 +238,21 @@ Expected<HostTensor> ArgumentBuilder::makeTensor(unsigned index) {
   ViewUse use = getViewUse(kernel, index);
   HostTensor tensor = HostTensor::ordered(
       getShape(index), *order, std::numeric_limits<double>::quiet_NaN(), options.padRows);
-  if (use.stored && !use.loaded)
-    return tensor;
   Type element = getView(index).getElementType();
+  if (!use.stored || use.loaded)
+    fill(tensor, name, element);
+  if (element.isInteger(64) && !tensor.holdsIntegers)
+    tensor.convertToIntegers();
+  return tensor;
+}
+
+/// Elements of a file, or drawn ones.
+void ArgumentBuilder::fill(HostTensor &tensor, StringRef name, Type element) {
   auto file = files.find(name);
+  tensor.holdsIntegers = file != files.end() && file->second.holdsIntegers;
+  if (tensor.holdsIntegers)
+    return tensor.forEach(
+        [&](int64_t linear, int64_t offset) { tensor.data[offset] = file->second.data[linear]; });
   Gaussian gaussian(options.seed, name);
   // Integers are drawn wider, so that few are equal.
   double scale = isa<FloatType>(element) ? 1 : 32;
@@ -242,7 +262,6 @@ Expected<HostTensor> ArgumentBuilder::makeTensor(unsigned index) {
                                        : gaussian.next() * scale;
     tensor.data[offset] = roundToType(element, value);
   });
-  return tensor;
 }
 
 Expected<KernelArgument> ArgumentBuilder::makeScalar(unsigned index) {

@@ -14,29 +14,34 @@ static int classify(double x) {
 }
 static const char *const classNames[] = {"finite", "NaN", "+inf", "-inf"};
 
-/// The elements in C order.
-static std::vector<double> linearize(const HostTensor &tensor) {
-  std::vector<double> elements(tensor.numElements());
-  tensor.forEach([&](int64_t linear, int64_t offset) { elements[linear] = tensor.data[offset]; });
-  return elements;
+/// Where the elements are, in C order.
+static std::vector<int64_t> linearize(const HostTensor &tensor) {
+  std::vector<int64_t> offsets(tensor.numElements());
+  tensor.forEach([&](int64_t linear, int64_t offset) { offsets[linear] = offset; });
+  return offsets;
+}
+
+static const char *nameClass(const HostTensor &tensor, int64_t linear) {
+  return classNames[classify(tensor.getNumber(linearize(tensor)[linear]))];
 }
 
 ErrorMeasure tessera::measureError(const HostTensor &tensor, const HostTensor &exact) {
-  std::vector<double> elements = linearize(tensor), expected = linearize(exact);
+  std::vector<int64_t> offsets = linearize(tensor), exactOffsets = linearize(exact);
   ErrorMeasure measure;
   double squaredError = 0, squaredNorm = 0;
-  for (size_t i = 0; i < elements.size(); ++i) {
-    if (classify(elements[i]) != classify(expected[i])) {
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    double expected = exact.getNumber(exactOffsets[i]);
+    if (classify(tensor.getNumber(offsets[i])) != classify(expected)) {
       if (measure.mismatches++ == 0)
         measure.firstMismatch = i;
       continue;
     }
-    if (classify(expected[i]) != 0)
+    if (classify(expected) != 0)
       continue;
-    double error = std::fabs(elements[i] - expected[i]);
+    double error = tensor.getDistance(offsets[i], exact, exactOffsets[i]);
     measure.max = std::max(measure.max, error);
     squaredError += error * error;
-    squaredNorm += expected[i] * expected[i];
+    squaredNorm += expected * expected;
   }
   // An exact result of zeros has no relative error; any other value then counts as wholly wrong.
   measure.frobenius =
@@ -47,8 +52,8 @@ ErrorMeasure tessera::measureError(const HostTensor &tensor, const HostTensor &e
 static double largestMagnitude(const HostTensor &tensor) {
   double largest = 0;
   tensor.forEach([&](int64_t, int64_t offset) {
-    if (std::isfinite(tensor.data[offset]))
-      largest = std::max(largest, std::fabs(tensor.data[offset]));
+    if (double number = tensor.getNumber(offset); std::isfinite(number))
+      largest = std::max(largest, std::fabs(number));
   });
   return largest;
 }
@@ -77,9 +82,8 @@ bool tessera::checkOutput(llvm::StringRef name, const HostTensor &result,
     int64_t at = measured.firstMismatch;
     os << llvm::formatv("  {0} elements are not finite, NaN or infinite as they should be; first "
                         "{1}: expected {2}, got {3}\n",
-                        measured.mismatches, formatIndex(exact.shape, at),
-                        classNames[classify(linearize(exact)[at])],
-                        classNames[classify(linearize(result)[at])]);
+                        measured.mismatches, formatIndex(exact.shape, at), nameClass(exact, at),
+                        nameClass(result, at));
     if (allowed.mismatches)
       os << llvm::formatv("  so are {0} of the same computation in the kernel's precision\n",
                           allowed.mismatches);

@@ -54,7 +54,7 @@ void KernelRun::describe(unsigned index, const HostTensor &tensor) {
   double largest = 0;
   int64_t numNaN = 0, numInfinite = 0;
   tensor.forEach([&](int64_t, int64_t offset) {
-    double value = tensor.data[offset];
+    double value = tensor.getNumber(offset);
     numNaN += std::isnan(value);
     numInfinite += std::isinf(value);
     if (std::isfinite(value))

@@ -44,3 +44,31 @@ TEST(HostTensor, CountsOrRefuses) {
   EXPECT_EQ(countElements({INT64_MAX, 2}), -1);
   EXPECT_EQ(countElements({3, -1}), -1);
 }
+
+TEST(HostTensor, HoldsIntegersThatNoDoubleHolds) {
+  const ElementType &type = *getElementType("i64");
+  HostTensor tensor = HostTensor::contiguous({2});
+  tensor.data = {-3, 0x1p70};
+  tensor.convertToIntegers();
+  EXPECT_EQ(tensor.getNumber(0), -3);
+  EXPECT_EQ(tensor.getNumber(1), 0x1p63);
+  HostTensor other = tensor;
+  for (int64_t integer : {std::numeric_limits<int64_t>::max() - 2, (int64_t(1) << 53) + 1,
+                          std::numeric_limits<int64_t>::min(), int64_t(0x7FF8) << 48}) {
+    char bits[8], back[8];
+    writeBits(bits, 8, integer);
+    tensor.decode(1, type, bits);
+    tensor.encode(1, type, back);
+    EXPECT_EQ(readBits(back, 8), static_cast<uint64_t>(integer));
+    writeBits(bits, 8, integer + 1);
+    other.decode(1, type, bits);
+    EXPECT_EQ(tensor.getDistance(1, other, 1), 1);
+    bool isLost = integer != std::numeric_limits<int64_t>::min() && integer % 2 != 0;
+    EXPECT_EQ(HostTensor(tensor).convertToDoubles(),
+              isLost ? std::optional(integer) : std::nullopt);
+  }
+  EXPECT_EQ(tensor.getDistance(0, other, 0), 0);
+  tensor.data[1] = tensor.data[0];
+  EXPECT_EQ(tensor.convertToDoubles(), std::nullopt);
+  EXPECT_EQ(tensor.data, (std::vector<double>{-3, -3}));
+}
