@@ -31,6 +31,8 @@ _BY_DATA = "param BY_DATA : bool = true\n"
 # One whose walk begins with the last block, and one that does where exponents of T have the range of f32.
 _BACKWARD = "param BACKWARD : bool = true\n"
 _BACKWARD_WIDE = "param BACKWARD : bool = $(T != f16)\n"
+# One whose mask compares keys with lengths: nothing of V is read behind the last key that a tile sees.
+_FROM_END = 'param ALIGN : name = "end"\n'
 # One whose rows see a sink.
 _SINK = "param SINK : bool = true\n"
 
@@ -104,6 +106,19 @@ def _loads_by(lines, index):
         if operation.startswith("tile.load"):
             return True
         depends.add(result)
+    return False
+
+
+def _takes_lengths(lines):
+    """Whether the text of a mask compares keys with what a call gives, whatever the query is."""
+    of = {"%k": {"k"}, "%q": {"q"}}
+    for line in lines:
+        result, _, operation = line.strip().partition(" = ")
+        found = {"given"} if "tile.argument" in operation else set()
+        found = found.union(*(of.get(name, ()) for name in re.findall(r"%\w+", operation)))
+        if operation.startswith("arith.cmpi") and found == {"k", "given"}:
+            return True
+        of[result] = found
     return False
 
 
@@ -280,6 +295,8 @@ class Variant:
             # scores that may favour what is near.
             by_place = self.score is not None and any(re.search(r"%[qk]\b", line) for line in parts[1][0][1:])
             settings = (_BACKWARD if by_place else _BACKWARD_WIDE) + (settings or "\n")
+        if not takes_lists(settings) and _takes_lengths(self._of_mask):
+            settings = _FROM_END + (settings or "\n")
         if sink is not None:
             settings = _SINK + (settings or "\n")
         #: The text of the source, for `compile` and for a file.

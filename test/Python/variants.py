@@ -301,6 +301,17 @@ class VisitsTest(unittest.TestCase):
         for remainders in (lambda b, h, q, k: q % 64 == k % 64, lambda b, h, q, k: k // 64 != q // 64):
             self.assertEqual(self.form(remainders), "one")
 
+    def test_from_the_end(self):
+        """Blocks are counted from the last key where a mask compares keys with lengths."""
+        for mask, named, ends in (
+            (lambda b, h, q, k, n: k < n, {"n": int}, True),
+            (lambda b, h, q, k, n: (q - k < 9) & ~(k - 3 >= n), {"n": int}, True),
+            (lambda b, h, q, k, n: (k <= q) & (q - k < n), {"n": int}, False),
+            (masks.causal, {}, False),
+            (lambda b, h, q, k, n: n[q] == n[k], {"n": ("SK",)}, False),
+        ):
+            self.assertEqual('param ALIGN : name = "end"' in T.Variant(mask=mask, **named).source, ends)
+
     def functions(self, mask):
         """What the functions of a mask compare, by name."""
         source = T.Variant(mask=mask, n=("SK",)).source

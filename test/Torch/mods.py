@@ -132,6 +132,31 @@ class Captured(problems.Mods):
         scalars = numpy.float32(0.5), numpy.int64(3), numpy.bool_(True)
         self.check(lambda s, b, h, q, k: (s * scalars[0] + k) if scalars[2] else s, lambda b, h, q, k: k <= q + scalars[1])
 
+    def test_behind_lengths(self):
+        """What a length hides may be NaN, wherever the length ends: given for each batch, as a number, beside a window, compiled."""
+        q, k, v = problems.make(batch=4, rows=40, keys=300, dtype=torch.float16)
+        lengths = torch.tensor([130, 300, 1, 0], dtype=torch.int32)
+        hidden = (torch.arange(300) >= lengths[:, None])[:, None, :, None]
+        functions = (
+            lambda b, h, i, j: j < lengths[b],
+            lambda b, h, i, j: (j < lengths[b]) & (j > i - 20),
+            lambda b, h, i, j: (j < lengths[b]) & (h * 7 + i >= j - 90),
+        )
+        for function in functions:
+            want, want_lse = attention(q, k, v.masked_fill(hidden, 0), mask_mod=function, return_lse=True)
+            problems.assert_close(self, want, problems.exact_mods(q, k, v, None, function)[0])
+            given = q, k.masked_fill(hidden, torch.nan), v.masked_fill(hidden, torch.nan)
+            compiled = torch.compile(lambda *x: attention(*x, mask_mod=function, return_lse=True), backend="eager")  # noqa: B023
+            for run in (lambda *x: attention(*x, mask_mod=function, return_lse=True), compiled):  # noqa: B023
+                out, lse = run(*given)
+                self.assertTrue(torch.equal(out, want))
+                self.assertTrue(torch.equal(lse, want_lse))
+        for length in (0, 77, 128, 300):
+            behind = v.index_fill(2, torch.arange(length, 300), torch.nan)
+            out = attention(q, k, behind, mask_mod=lambda b, h, i, j: j < length)  # noqa: B023
+            want = attention(q, k[:, :, :length], v[:, :, :length])
+            problems.assert_close(self, out, want.double())
+
     def test_other_values(self):
         """Other tensors and numbers need no new source; numbers that Python asks for do."""
 
