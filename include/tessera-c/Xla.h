@@ -8,7 +8,7 @@
 #ifndef TESSERA_C_XLA_H
 #define TESSERA_C_XLA_H
 
-#include "tessera-c/Attention.h"
+#include "tessera-c/Calls.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -19,20 +19,17 @@ typedef struct tessera_xla_call tessera_xla_call;
 /** XLA_FFI_Error. */
 typedef struct tessera_xla_error tessera_xla_error;
 
-/** tessera_program_run of libtessera, which has the interpreter. */
-typedef tessera_compile_status (*tessera_xla_interpreter)(tessera_program *program,
-                                                          const tessera_argument *arguments,
-                                                          size_t count,
-                                                          tessera_diagnostic_handler handler,
-                                                          void *user_data);
+/** Sets who says what calls launch with tensors of CUDA devices and of the CPU, and who runs
+ * programs (null: nobody). All live as long as the process.
+ *
+ * A text for the resolver is the attribute `extras`, a line break and the attribute `variant`. Its
+ * tensors are operands and results, in the order of the kernel's arguments. The first number is the
+ * scale, which stands before the extras where these have no letter s. */
+TESSERA_EXPORT void tessera_xla_register(tessera_call_resolver resolver,
+                                         tessera_call_resolver resolver_cpu,
+                                         tessera_call_interpreter interpreter);
 
-/** Sets who chooses for tensors of CUDA devices and of the CPU, and who runs programs (null:
- * nobody). All live as long as the process. */
-TESSERA_EXPORT void tessera_xla_register(tessera_attention_resolver resolver,
-                                         tessera_attention_resolver resolver_cpu,
-                                         tessera_xla_interpreter interpreter);
-
-/** Forgets final choices. */
+/** Forgets what was prepared. */
 TESSERA_EXPORT void tessera_xla_reset(void);
 
 /** Attention on the call's CUDA stream.
@@ -59,10 +56,9 @@ TESSERA_EXPORT tessera_xla_error *tessera_xla_attention_cpu(tessera_xla_call *ca
  *  Arguments: q, k, v, o, do like o, lse, where the LSE has a gradient dlse like lse, and then
  * views. Results: dq, dk, dv like q, k, v, and then the gradients of views, of f32: the letter d in
  * `extras` is the next of these. To each of them belongs an operand behind the views, of zeros,
- * with which it shares its memory. The other attributes are those of tessera_xla_attention; the
- * resolver is asked with `stores_lse` for a kernel that takes dlse. Memory for what a sequence
- * keeps between its kernels comes from XLA for the time of the call, so that command buffers do not
- * record it. */
+ * with which it shares its memory. The other attributes are those of tessera_xla_attention.
+ * Memory for what a sequence keeps between its kernels comes from XLA for the time of the call, so
+ * that command buffers do not record it. */
 TESSERA_EXPORT tessera_xla_error *tessera_xla_attention_backward(tessera_xla_call *call);
 
 /** The same for tensors of the CPU. */

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tessera-c/Xla.h"
-#include "AttentionChoices.h"
+#include "PreparedCalls.h"
 #include "XlaFfi.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -25,8 +25,8 @@ namespace {
 
 /// Of the process.
 struct State {
-  AttentionChoices choices, choicesOfCpu;
-  tessera_xla_interpreter interpret = nullptr;
+  PreparedCalls calls, callsOfCpu;
+  tessera_call_interpreter interpret = nullptr;
 };
 
 /// What went wrong with a call.
@@ -34,18 +34,6 @@ struct Problem {
   ErrorCode code = ErrorCode::InvalidArgument;
   std::string text;
   Error *error = nullptr; ///< what XLA itself says, in place of the text
-};
-
-/// A tensor of a call, [B, H, S, D] whatever the order of its storage.
-struct Tensor {
-  tessera_argument argument = {};
-  llvm::SmallVector<int64_t, 4> shape, strides;
-
-  tessera_argument get() {
-    argument.shape = shape.data();
-    argument.strides = strides.data();
-    return argument;
-  }
 };
 
 /// The attributes of a call.
@@ -129,7 +117,8 @@ static bool readText(const Attributes &attributes, int64_t index, llvm::StringRe
 }
 
 template <class T>
-static bool readScalar(const Attributes &attributes, int64_t index, ElementType type, T &value) {
+static bool readScalar(const Attributes &attributes, int64_t index, xla::ElementType type,
+                       T &value) {
   auto *scalar = static_cast<const Scalar *>(attributes.values[index]);
   if (attributes.kinds[index] != kScalarKind || scalar->type != type)
     return false;
@@ -138,7 +127,7 @@ static bool readScalar(const Attributes &attributes, int64_t index, ElementType 
 }
 
 template <class T>
-static bool readArray(const Attributes &attributes, int64_t index, ElementType type,
+static bool readArray(const Attributes &attributes, int64_t index, xla::ElementType type,
                       llvm::ArrayRef<T> &values) {
   auto *array = static_cast<const Array *>(attributes.values[index]);
   if (attributes.kinds[index] != kArrayKind || array->type != type)
@@ -151,15 +140,15 @@ static bool readArray(const Attributes &attributes, int64_t index, ElementType t
 static bool readOptions(const Attributes &attributes, Options &options, Problem &problem) {
   for (int64_t i = 0; i < attributes.size; ++i) {
     llvm::StringRef name(attributes.names[i]->data, attributes.names[i]->size);
-    bool isRead = name == "variant"   ? readText(attributes, i, options.variant)
-                  : name == "layout"  ? readText(attributes, i, options.layout)
-                  : name == "extras"  ? readText(attributes, i, options.extras)
-                  : name == "scale"   ? readScalar(attributes, i, ElementType::F32, options.scale)
-                  : name == "numbers" ? readArray(attributes, i, ElementType::F32, options.numbers)
-                  : name == "integers"
-                      ? readArray(attributes, i, ElementType::S32, options.integers)
-                  : name == "sizes" ? readArray(attributes, i, ElementType::S32, options.sizes)
-                                    : true;
+    bool isRead =
+        name == "variant"    ? readText(attributes, i, options.variant)
+        : name == "layout"   ? readText(attributes, i, options.layout)
+        : name == "extras"   ? readText(attributes, i, options.extras)
+        : name == "scale"    ? readScalar(attributes, i, xla::ElementType::F32, options.scale)
+        : name == "numbers"  ? readArray(attributes, i, xla::ElementType::F32, options.numbers)
+        : name == "integers" ? readArray(attributes, i, xla::ElementType::S32, options.integers)
+        : name == "sizes"    ? readArray(attributes, i, xla::ElementType::S32, options.sizes)
+                             : true;
     if (!isRead) {
       problem.text = "attribute '" + name.str() + "' is of another type; see tessera-c/Xla.h";
       return false;
@@ -173,40 +162,41 @@ static bool readOptions(const Attributes &attributes, Options &options, Problem 
 }
 
 /// The tessera_type of an element type, 0 when there is none.
-static int32_t convertType(ElementType type) {
-  return type == ElementType::F16    ? TESSERA_TYPE_F16
-         : type == ElementType::BF16 ? TESSERA_TYPE_BF16
-         : type == ElementType::F32  ? TESSERA_TYPE_F32
-         : type == ElementType::S32  ? TESSERA_TYPE_I32
-         : type == ElementType::S64  ? TESSERA_TYPE_I64
+static int32_t convertType(xla::ElementType type) {
+  return type == xla::ElementType::F16    ? TESSERA_TYPE_F16
+         : type == xla::ElementType::BF16 ? TESSERA_TYPE_BF16
+         : type == xla::ElementType::F32  ? TESSERA_TYPE_F32
+         : type == xla::ElementType::S32  ? TESSERA_TYPE_I32
+         : type == xla::ElementType::S64  ? TESSERA_TYPE_I64
          // A condition is a byte in memory.
-         : type == ElementType::S8 || type == ElementType::Pred ? TESSERA_TYPE_I8
-                                                                : 0;
+         : type == xla::ElementType::S8 || type == xla::ElementType::Pred ? TESSERA_TYPE_I8
+                                                                          : 0;
 }
 
-/// Reads a buffer, which may have the heads behind the rows.
-static Tensor readBuffer(const Buffer &buffer, bool isRowMajor) {
-  Tensor tensor;
-  tensor.shape.resize(buffer.rank);
-  tensor.strides.resize(buffer.rank);
+/// Reads a buffer, which may have the heads behind the rows; false where it has too many
+/// dimensions.
+static bool readBuffer(const Buffer &buffer, bool isRowMajor, CallTensor &tensor) {
+  if (buffer.rank > TESSERA_CALL_MOST_DIMS)
+    return false;
+  tensor.layout.rank = static_cast<int32_t>(buffer.rank);
   int64_t stride = 1;
   for (int64_t dim = buffer.rank; dim-- > 0;) {
     // With the heads behind the rows, dimensions 1 and 2 change places.
     int64_t to = isRowMajor && (dim == 1 || dim == 2) ? 3 - dim : dim;
-    tensor.shape[to] = buffer.dims[dim];
-    tensor.strides[to] = stride;
+    tensor.layout.extents[to] = buffer.dims[dim];
+    tensor.layout.strides[to] = stride;
     stride *= buffer.dims[dim];
   }
-  tensor.argument.pointer = reinterpret_cast<uint64_t>(buffer.data);
-  tensor.argument.type = convertType(buffer.type);
-  tensor.argument.rank = static_cast<int32_t>(buffer.rank);
-  return tensor;
+  tensor.address = reinterpret_cast<uint64_t>(buffer.data);
+  tensor.layout.is_aligned = tensor.address % 16 == 0;
+  tensor.layout.type = convertType(buffer.type);
+  return true;
 }
 
 /// Reads attention's own tensors, of which there are `count`. An LSE has 3 dimensions, others 4.
 static bool readTensors(const Buffers &buffers, int64_t count,
                         llvm::ArrayRef<llvm::StringRef> names, int64_t fewest, bool isRowMajor,
-                        llvm::SmallVectorImpl<Tensor> &tensors, Problem &problem) {
+                        CallArguments &arguments, Problem &problem) {
   if (count > static_cast<int64_t>(names.size())) {
     problem.text = "there are more tensors than attribute 'extras' says";
     return false;
@@ -223,7 +213,7 @@ static bool readTensors(const Buffers &buffers, int64_t count,
                      " dimensions; attention takes " + std::to_string(rank);
       return false;
     }
-    tensors.push_back(readBuffer(*buffer, isRowMajor && rank == 4));
+    readBuffer(*buffer, isRowMajor && rank == 4, arguments.tensors.emplace_back());
   }
   return true;
 }
@@ -231,29 +221,25 @@ static bool readTensors(const Buffers &buffers, int64_t count,
 /// Appends what the kernel takes after its scale; `views` and `sums` are behind attention's own
 /// operands and results.
 static bool appendExtras(const Options &options, const CallFrame &frame, int64_t views,
-                         int64_t sums, llvm::SmallVectorImpl<Tensor> &tensors,
-                         llvm::SmallVectorImpl<tessera_argument> &arguments, Problem &problem) {
+                         int64_t sums, CallArguments &arguments, Problem &problem) {
   llvm::ArrayRef<float> numbers = options.numbers;
   llvm::ArrayRef<int32_t> integers = options.integers;
   auto append = [&](const Buffers &buffers, int64_t index) {
-    if (index >= buffers.size || buffers.kinds[index] != kBufferKind)
-      return false;
-    auto *buffer = static_cast<const Buffer *>(buffers.values[index]);
-    tensors.push_back(readBuffer(*buffer, /*isRowMajor=*/false));
-    arguments.push_back(tensors.back().get());
-    return true;
+    return index < buffers.size && buffers.kinds[index] == kBufferKind &&
+           readBuffer(*static_cast<const Buffer *>(buffers.values[index]), /*isRowMajor=*/false,
+                      arguments.tensors.emplace_back());
   };
   for (char kind : options.extras) {
     if (kind == 's') {
-      arguments.push_back(makeFloat(options.scale));
+      continue;
     } else if (kind == 'v' && append(frame.arguments, views)) {
       ++views;
     } else if (kind == 'd' && append(frame.results, sums)) {
       ++sums;
     } else if (kind == 'f' && !numbers.empty()) {
-      arguments.push_back(makeFloat(numbers.consume_front()));
+      arguments.numbers.push_back(numbers.consume_front());
     } else if (kind == 'i' && !integers.empty()) {
-      arguments.push_back(makeInteger(integers.consume_front()));
+      arguments.integers.push_back(integers.consume_front());
     } else {
       problem.text = "attribute 'extras' does not say what there is; see tessera-c/Xla.h";
       return false;
@@ -262,66 +248,42 @@ static bool appendExtras(const Options &options, const CallFrame &frame, int64_t
   return true;
 }
 
-/// Runs on the CPU. What the interpreter says is the problem.
-static bool interpret(tessera_program *program, llvm::ArrayRef<tessera_argument> arguments,
-                      Problem &problem) {
-  tessera_xla_interpreter run = getState().interpret;
-  auto note = [](const tessera_diagnostic *diagnostic, void *text) {
-    if (diagnostic->severity == TESSERA_SEVERITY_ERROR)
-      *static_cast<std::string *>(text) = diagnostic->message;
-  };
-  if (run && run(program, arguments.data(), arguments.size(), note, &problem.text) == 0)
+static bool isSuccess(const CallProblem &problem, Problem &reported) {
+  if (!problem)
     return true;
-  if (!run)
-    problem.text = "there is no interpreter for tensors of the CPU";
+  reported.text = problem.text;
+  if (problem.status == TESSERA_RUNTIME_DRIVER_ERROR || problem.status == TESSERA_RUNTIME_NO_DEVICE)
+    reported.code = ErrorCode::Internal;
   return false;
 }
 
-static bool isSuccess(tessera_runtime_status status, Problem &problem) {
-  if (status == TESSERA_RUNTIME_SUCCESS)
-    return true;
-  problem.text = tessera_last_error();
-  if (status == TESSERA_RUNTIME_DRIVER_ERROR || status == TESSERA_RUNTIME_NO_DEVICE)
-    problem.code = ErrorCode::Internal;
-  return false;
-}
-
-/// Launches a kernel; a sequence, where `scratch` is given, with memory of it.
-static bool launch(tessera_kernel *kernel, void *stream, Scratch *scratch,
-                   llvm::ArrayRef<tessera_argument> arguments, Problem &problem) {
-  size_t bytes = 0;
-  if (scratch &&
-      !isSuccess(tessera_kernel_workspace_bytes(kernel, arguments.data(), arguments.size(), &bytes),
-                 problem))
-    return false;
-  if (bytes == 0)
-    return isSuccess(tessera_kernel_launch(kernel, TESSERA_CURRENT_DEVICE, stream, arguments.data(),
-                                           arguments.size()),
-                     problem);
-  problem.error = scratch->allocate(bytes);
-  return !problem.error && isSuccess(tessera_kernel_launch_with_workspace(
-                                         kernel, TESSERA_CURRENT_DEVICE, stream, arguments.data(),
-                                         arguments.size(), scratch->getAddress(), bytes),
-                                     problem);
-}
-
-/// Runs the kernel that is chosen for `variant` and the sizes of a call, or has it interpreted.
-static bool run(llvm::StringRef variant, int32_t type, const AttentionSizes &sizes, bool hasLse,
-                bool isCpu, void *stream, Scratch *scratch,
-                llvm::ArrayRef<tessera_argument> arguments, Problem &problem) {
-  AttentionChoices &choices = isCpu ? getState().choicesOfCpu : getState().choices;
-  std::optional<tessera_attention_choice> choice =
-      choices.find(variant.str().c_str(), type, sizes, hasLse, problem.text);
-  if (!choice) {
-    problem.code = ErrorCode::NotFound;
+/// Runs what is prepared for a call, with memory of `scratch` where it is given.
+static bool run(const Options &options, const CallArguments &arguments, bool isCpu, void *stream,
+                Scratch *scratch, Problem &problem) {
+  State &state = getState();
+  CallProblem notFound;
+  std::shared_ptr<const PreparedCall> call =
+      (isCpu ? state.callsOfCpu : state.calls)
+          .find((options.extras + "\n" + options.variant).str(), arguments, notFound);
+  if (!call) {
+    isSuccess(notFound, problem);
+    if (!notFound.status)
+      problem.code = ErrorCode::NotFound;
     return false;
   }
-  if (!choice->kernel)
-    return interpret(choice->program, arguments, problem);
-  return launch(choice->kernel, stream, scratch, arguments, problem);
+  CallMemory memory = {};
+  if (call->isInterpreted())
+    return isSuccess(call->interpret(arguments, memory, state.interpret), problem);
+  if (uint64_t bytes = call->getWorkspaceBytes(); scratch && bytes) {
+    problem.error = scratch->allocate(bytes);
+    if (problem.error)
+      return false;
+    memory.workspace = scratch->getAddress();
+  }
+  return isSuccess(call->launch(arguments, memory, TESSERA_CURRENT_DEVICE, stream), problem);
 }
 
-/// Reads a call, chooses its kernel and runs it.
+/// Reads a call and runs it.
 static bool execute(const CallFrame &frame, const Form &form, bool isCpu, void *stream,
                     Problem &problem) {
   Options options;
@@ -333,32 +295,19 @@ static bool execute(const CallFrame &frame, const Form &form, bool isCpu, void *
   // Sums are operands too, whose memory they share.
   int64_t own = frame.arguments.size - numViews - numSums,
           ownResults = frame.results.size - numSums;
-  // Arguments of a launch point into tensors.
-  llvm::SmallVector<Tensor, 16> tensors;
-  tensors.reserve(frame.arguments.size + frame.results.size);
-  if (!readTensors(frame.arguments, own, form.operands, form.fewestOperands, isRowMajor, tensors,
+  CallArguments arguments;
+  if (!readTensors(frame.arguments, own, form.operands, form.fewestOperands, isRowMajor, arguments,
                    problem) ||
-      !readTensors(frame.results, ownResults, form.results, form.fewestResults, isRowMajor, tensors,
-                   problem))
+      !readTensors(frame.results, ownResults, form.results, form.fewestResults, isRowMajor,
+                   arguments, problem))
     return false;
-  llvm::SmallVector<tessera_argument, 16> arguments;
-  for (Tensor &tensor : tensors)
-    arguments.push_back(tensor.get());
-  if (!options.extras.contains('s'))
-    arguments.push_back(makeFloat(options.scale));
-  if (!appendExtras(options, frame, own, ownResults, tensors, arguments, problem))
+  arguments.numbers.push_back(options.scale);
+  if (!appendExtras(options, frame, own, ownResults, arguments, problem))
     return false;
-
-  const Tensor &q = tensors[0], &k = tensors[1], &v = tensors[2];
-  AttentionSizes sizes = {q.shape[0], q.shape[1], q.shape[2], q.shape[3],
-                          k.shape[1], k.shape[2], v.shape[3]};
-  // What a form may leave out is the LSE, or its gradient.
-  bool hasLse = own > form.fewestOperands || ownResults > form.fewestResults;
   std::optional<Scratch> scratch;
   if (&form == &kBackward && !isCpu)
     scratch.emplace(frame);
-  return run(options.variant, q.argument.type, sizes, hasLse, isCpu, stream,
-             scratch ? &*scratch : nullptr, arguments, problem);
+  return run(options, arguments, isCpu, stream, scratch ? &*scratch : nullptr, problem);
 }
 
 /// Makes lists of blocks. Of Q and K the kernels read extents alone: one element stands for all.
@@ -368,32 +317,31 @@ static bool makeLists(const CallFrame &frame, const Form &form, bool isCpu, void
   if (!readOptions(frame.attributes, options, problem))
     return false;
   auto numViews = static_cast<int64_t>(options.extras.count('v'));
-  llvm::SmallVector<Tensor, 16> tensors;
-  tensors.reserve(frame.arguments.size + frame.results.size + 1);
+  CallArguments arguments;
   if (!readTensors(frame.arguments, frame.arguments.size - numViews, form.operands,
-                   form.fewestOperands, /*isRowMajor=*/false, tensors, problem) ||
+                   form.fewestOperands, /*isRowMajor=*/false, arguments, problem) ||
       !readTensors(frame.results, frame.results.size, form.results, form.fewestResults,
-                   /*isRowMajor=*/false, tensors, problem))
+                   /*isRowMajor=*/false, arguments, problem))
     return false;
   if (options.sizes.size() != 4) {
     problem.text = "attribute 'sizes' has the extents of B, H, SQ and SK";
     return false;
   }
-  Tensor q = tensors[0], k = tensors[0];
-  q.shape = {options.sizes[0], options.sizes[1], options.sizes[2], q.shape[3]};
-  k.shape = {options.sizes[0], 1, options.sizes[3], k.shape[3]};
-  q.strides = k.strides = {0, 0, 0, 1};
-  llvm::SmallVector<tessera_argument, 16> arguments = {q.get(), k.get(), tensors[1].get(),
-                                                       tensors[2].get()};
-  if (!appendExtras(options, frame, /*views=*/1, /*sums=*/2, tensors, arguments, problem))
+  CallTensor q = arguments.tensors.front(), k = q;
+  int64_t width = q.layout.extents[3], strides[] = {0, 0, 0, 1};
+  int64_t ofQ[] = {options.sizes[0], options.sizes[1], options.sizes[2], width};
+  int64_t ofK[] = {options.sizes[0], 1, options.sizes[3], width};
+  q.setShape(4, ofQ, strides);
+  k.setShape(4, ofK, strides);
+  arguments.tensors.front() = k;
+  arguments.tensors.insert(arguments.tensors.begin(), q);
+  arguments.numbers.push_back(options.scale);
+  if (!appendExtras(options, frame, /*views=*/1, /*sums=*/2, arguments, problem))
     return false;
-  AttentionSizes sizes = {q.shape[0], q.shape[1], q.shape[2], q.shape[3],
-                          k.shape[1], k.shape[2], q.shape[3]};
   std::optional<Scratch> scratch;
   if (!isCpu)
     scratch.emplace(frame);
-  return run(options.variant, q.argument.type, sizes, /*hasLse=*/false, isCpu, stream,
-             scratch ? &*scratch : nullptr, arguments, problem);
+  return run(options, arguments, isCpu, stream, scratch ? &*scratch : nullptr, problem);
 }
 
 static Error *handle(tessera_xla_call *call, const Form &form, bool isCpu) {
@@ -452,16 +400,15 @@ tessera_xla_error *tessera_xla_lists_cpu(tessera_xla_call *call) {
   return convert(handle(call, kLists, /*isCpu=*/true));
 }
 
-void tessera_xla_register(tessera_attention_resolver resolver,
-                          tessera_attention_resolver resolver_cpu,
-                          tessera_xla_interpreter interpreter) {
+void tessera_xla_register(tessera_call_resolver resolver, tessera_call_resolver resolver_cpu,
+                          tessera_call_interpreter interpreter) {
   State &state = getState();
-  state.choices.setResolver(resolver);
-  state.choicesOfCpu.setResolver(resolver_cpu);
+  state.calls.setResolver(resolver);
+  state.callsOfCpu.setResolver(resolver_cpu);
   state.interpret = interpreter;
 }
 
 void tessera_xla_reset(void) {
-  getState().choices.clear();
-  getState().choicesOfCpu.clear();
+  getState().calls.clear();
+  getState().callsOfCpu.clear();
 }

@@ -4,7 +4,7 @@ import ctypes
 import threading
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
 
-from . import _library, _recipes, _variants
+from . import _layouts, _library
 from ._program import Program
 
 _MOST_DIMS = 5
@@ -49,8 +49,9 @@ class _Recipe(ctypes.Structure):
 
 
 Resolver = ctypes.CFUNCTYPE(c_int, c_char_p, POINTER(_Layout), c_size_t, POINTER(_Recipe))
-# What a thread's last recipe is made of, and its last failure.
-_last = threading.local()
+# What the last recipe of each thread is made of, and its last failure: (exception, its text for the library). What
+# threading.local keeps goes with each call of a thread that is not Python's.
+_recipes_of, _failures = {}, {}
 # Kernels of recipes, which the library takes to be there for ever.
 _kept = set()
 
@@ -59,7 +60,7 @@ def _read_layout(layout):
     if not layout.type:
         return None
     rank = layout.rank
-    return _recipes.Layout(
+    return _layouts.Layout(
         tuple(layout.extents[:rank]), tuple(layout.strides[:rank]), _NAMES[layout.type], bool(layout.is_aligned)
     )
 
@@ -90,26 +91,27 @@ def _write(recipe):
     return _Recipe(*arrays, recipe.is_final)
 
 
-def _describe(text, error):
+def _describe(variant, error):
     """Why there is nothing to launch. The text of a source would bury the reason."""
-    variant = text.rpartition("\n")[2]
-    name = "these functions of scores and masks" if "\\n" in variant else f"'{variant}'"
+    name = "these functions of scores and masks" if "\n" in variant or "\\n" in variant else f"'{variant}'"
     return f"there is no kernel for {name}: {str(error).partition(chr(10))[0]}"
 
 
-def make_resolver(find_kind):
-    """A Resolver, with kernels by `find_kind()`. What goes wrong is kept for `take_failure`."""
+def make_resolver(make, lines):
+    """A Resolver. `make(text, tensors)` gives a Recipe for the tensors of a call, a Layout each or None; the variant stands behind
+    so many lines of the text. What it raises is kept for `take_failure`."""
 
     @Resolver
     def resolve(text, tensors, count, recipe):
-        text = text.decode()
+        text, thread = text.decode(), threading.get_ident()
         try:
-            _last.recipe = _write(_recipes.make(find_kind(), text, [_read_layout(tensors[i]) for i in range(count)]))
+            made = _recipes_of[thread] = _write(make(text, [_read_layout(tensors[i]) for i in range(count)]))
         except Exception as error:
-            _last.error, _last.text = error, _describe(text, error).encode()
-            recipe.contents.error = _last.text
+            described = _describe(text.split("\n", lines)[-1], error).encode()
+            _failures[thread] = error, described
+            recipe.contents.error = described
             return 1
-        ctypes.memmove(recipe, ctypes.byref(_last.recipe), ctypes.sizeof(_Recipe))
+        ctypes.memmove(recipe, ctypes.byref(made), ctypes.sizeof(_Recipe))
         return 0
 
     return resolve
@@ -117,5 +119,4 @@ def make_resolver(find_kind):
 
 def take_failure():
     """The exception of the thread's last failure, once; None without one."""
-    error, _last.error = getattr(_last, "error", None), None
-    return error
+    return _failures.pop(threading.get_ident(), (None,))[0]

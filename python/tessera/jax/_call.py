@@ -2,6 +2,7 @@
 
 import ctypes
 import functools
+import itertools
 import math
 import re
 import threading
@@ -13,7 +14,7 @@ import numpy as np
 from jax.custom_batching import custom_vmap
 from jax.experimental.custom_partitioning import custom_partitioning
 
-from .. import _block_lists, _choice, _compile, _gradient_kernels, _library, _program, _variants
+from .. import _block_lists, _calls, _compile, _gradient_kernels, _layouts, _library, _program, _variants
 from .._errors import LibraryError
 from . import _varying
 
@@ -31,67 +32,76 @@ def use_interpreter(enabled: bool = True) -> bool:
     return before
 
 
-def _find_gradients(kind, gradients, element_type, sizes, lse):
-    text, fixed, learned = gradients
-    batch, heads, rows, d, kv_heads, keys, dv = sizes
-    group = _gradient_kernels.find_group(heads, kv_heads)
-    own = d, dv, group, _gradient_kernels.find_span(batch, heads, rows, keys)
-    # Devices ask at the same time, and the library keeps no kernel alive: there has to be one for all.
-    with _lock:
-        return _gradient_kernels.find_gradients(kind, text, fixed, element_type, own, lse, learned)
-
-
 def name_lister(source, lists):
     """The text for what makes lists of blocks, as `_block_lists.keep_forward` names them."""
     return f"lists of {lists}: {source}"
 
 
-def _find_lister(kind, text):
-    """What `name_lister` names, None for other texts."""
-    if not text.startswith("lists of "):
-        return None
-    lists, _, source = text.removeprefix("lists of ").partition(": ")
-    with _lock:
-        return _block_lists.find_lister(kind, source, lists)
+# How many tensors of its own attention has with the LSE, and its gradients with that of the LSE.
+_WITH_LSE = 5, 10
 
 
-def _find_kernel(text, element_type, sizes, lse):
-    lister = _find_lister(_compile.compile, text)
-    if lister is not None:
-        return lister, None, [], True
-    gradients = _gradient_kernels.read_gradients(text)
+def _find_kernel(kind, variant, element_type, sizes, lse):
+    """(kernel, or its form for the interpreter; whether it is that of the shape's class)."""
+    if variant.startswith("lists of "):
+        lists, _, source = variant.removeprefix("lists of ").partition(": ")
+        return _block_lists.find_lister(kind, source, lists), True
+    gradients = _gradient_kernels.read_gradients(variant)
     if gradients is not None:
-        kernel, extras = _find_gradients(_compile.compile, gradients, element_type, sizes, lse)
-        return kernel, None, extras, True
-    kernel, extras, is_final = _variants.find_kernel(text, element_type, sizes, lse)
-    return kernel, None, extras, is_final
+        text, fixed, learned = gradients
+        batch, heads, rows, d, kv_heads, keys, dv = sizes
+        group = _gradient_kernels.find_group(heads, kv_heads)
+        own = d, dv, group, _gradient_kernels.find_span(batch, heads, rows, keys)
+        return _gradient_kernels.find_gradients(kind, text, fixed, element_type, own, lse, learned)[0], True
+    if kind is _program.Program:
+        return _variants.find_variant(variant, element_type, sizes[3], sizes[6], lse).program, True
+    kernel, _, is_final = _variants.find_kernel(variant, element_type, sizes, lse)
+    return kernel, is_final
 
 
-def _find_program(text, element_type, sizes, lse):
+def _make_recipe(kind, text, tensors):
+    """The recipe of a call as tessera-c/Xla.h has it: tensors are in the order of the kernel's arguments, and so is what `extras`
+    say; results are tensors too."""
+    extras, _, variant = text.partition("\n")
+    own = len(tensors) - extras.count("v") - extras.count("d")
+    q, k, v = tensors[0], tensors[1], tensors[0] if variant.startswith("lists of ") else tensors[2]
+    if q.element not in ("f16", "bf16"):
+        raise TypeError("argument 'q' is neither float16 nor bfloat16; attention takes these")
+    sizes = *q.shape, k.shape[1], k.shape[2], v.shape[3]
+    # Devices ask at the same time, and there has to be one kernel for all.
+    with _lock:
+        kernel, is_final = _find_kernel(kind, variant, q.element, sizes, own in _WITH_LSE)
+    given = {"v": (_layouts.TENSOR, itertools.count(own)), "f": (_layouts.NUMBER, itertools.count(1)),
+             "s": (_layouts.NUMBER, itertools.count(0)), "i": (_layouts.INTEGER, itertools.count(0))}  # fmt: skip
+    given["d"] = given["v"]
+    operands = [(_layouts.TENSOR, index) for index in range(own)]
+    for letter in extras if "s" in extras or variant.startswith("lists of ") else "s" + extras:
+        source, count = given[letter]
+        operands.append((source, next(count)))
+    return _layouts.Recipe(((kernel, tuple(operands)),), is_final=is_final)
+
+
+def _make_compiled(text, tensors):
+    return _make_recipe(_compile.compile, text, tensors)
+
+
+def _make_interpreted(text, tensors):
     if not _interprets:
         raise ValueError(
             "attention runs on CUDA devices of compute capability 9.0; call tessera.jax.use_interpreter() to run tests "
             "on the CPU"
         )
-    lister = _find_lister(_program.Program, text)
-    if lister is not None:
-        return None, lister, [], False
-    gradients = _gradient_kernels.read_gradients(text)
-    if gradients is not None:
-        program, extras = _find_gradients(_program.Program, gradients, element_type, sizes, lse)
-        return None, program, extras, False
-    found = _variants.find_variant(text, element_type, sizes[3], sizes[6], lse)
-    return None, found.program, found.extras, False
+    return _make_recipe(_program.Program, text, tensors)._replace(is_final=False)
 
 
-_resolve, _resolve_cpu = _choice.make_resolver(_find_kernel), _choice.make_resolver(_find_program)
+_resolve, _resolve_cpu = _calls.make_resolver(_make_compiled, 1), _calls.make_resolver(_make_interpreted, 1)
 
 
 @functools.lru_cache(maxsize=None)
 def register() -> ctypes.CDLL:
     """Makes the custom calls known to XLA, which `attention` does by itself; for a process that only runs programs of
     another one. Returns the library."""
-    resolver = _choice.Resolver
+    resolver = _calls.Resolver
     signatures = {
         "tessera_xla_register": (None, resolver, resolver, ctypes.c_void_p), "tessera_xla_reset": (None,),
     }  # fmt: skip

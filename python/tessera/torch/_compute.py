@@ -2,12 +2,12 @@
 
 import torch
 
-from .. import _compile, _library, _recipes, _variants
+from .. import _compile, _layouts, _library, _recipes, _variants
 from .._program import Program
 
 _ELEMENTS = {getattr(torch, element.torch): element.name for element in _library.ELEMENTS}
 _TYPES = {name: dtype for dtype, name in _ELEMENTS.items()}
-_FILLS = {_recipes.ZERO: 0.0, _recipes.MINUS_INFINITY: float("-inf")}
+_FILLS = {_layouts.ZERO: 0.0, _layouts.MINUS_INFINITY: float("-inf")}
 # Recipes of CUDA devices by (text, layouts).
 _recipes_of = {}
 
@@ -19,7 +19,7 @@ def read_layout(x):
     element = _ELEMENTS.get(x.dtype)
     if element is None:
         raise TypeError(f"a tensor has type {x.dtype}; kernels take {_library.TORCH_NAMES}")
-    return _recipes.Layout(tuple(x.shape), x.stride(), element, x.data_ptr() % 16 == 0)
+    return _layouts.Layout(tuple(x.shape), x.stride(), element, x.data_ptr() % 16 == 0)
 
 
 def _find_recipe(device, text, layouts):
@@ -37,7 +37,7 @@ def _find_recipe(device, text, layouts):
 
 def _make_empty(layout, device):
     made = torch.empty_strided(layout.shape, layout.strides, dtype=_TYPES[layout.element], device=device)
-    return made if layout.fill == _recipes.NOTHING else made.fill_(_FILLS[layout.fill])
+    return made if layout.fill == _layouts.NOTHING else made.fill_(_FILLS[layout.fill])
 
 
 def launch(kernel, *arguments, **named):

@@ -7,10 +7,10 @@ from ctypes import c_char_p, c_int, c_uint64
 
 import torch
 
-from .. import _calls, _compile, _library
+from .. import _calls, _compile, _library, _recipes
 
 _Determinism = ctypes.CFUNCTYPE(c_int)
-_resolve = _calls.make_resolver(lambda: _compile.compile)
+_resolve = _calls.make_resolver(lambda text, tensors: _recipes.make(_compile.compile, text, tensors), 2)
 
 
 @_Determinism

@@ -1,0 +1,107 @@
+"""Tensors of calls, memory that calls make, and recipes: what a call launches, and where the arguments of kernels come from
+(tessera-c/Calls.h)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from . import _library
+
+# tessera_call_source
+TENSOR, RESULT, TEMPORARY, COPY, NUMBER, INTEGER = range(6)
+# tessera_call_fill
+NOTHING, ZERO, MINUS_INFINITY = range(3)
+# Rows that tiles are loaded from begin at multiples of so many bytes.
+_ROW_BYTES = 16
+_BYTES = {element.name: element.size for element in _library.ELEMENTS}
+
+
+class Layout(NamedTuple):
+    """A tensor of a call, or memory that a call makes. Strides are in elements."""
+
+    shape: tuple
+    strides: tuple
+    #: The name of the element type in sources.
+    element: str
+    #: Of a tensor, whether it begins at a multiple of 16 bytes.
+    is_aligned: bool = True
+    #: What memory holds at first.
+    fill: int = NOTHING
+
+
+class Recipe(NamedTuple):
+    """What a call launches."""
+
+    #: Kernels, or forms for the interpreter, each with a place for each of its arguments: (TENSOR or others, which one).
+    steps: tuple = ()
+    results: tuple = ()
+    #: Memory for the time of the call.
+    temporaries: tuple = ()
+    #: Tensors that are taken in another layout: (which one, Layout).
+    copies: tuple = ()
+    #: Calls like this one need not ask again.
+    is_final: bool = True
+
+
+def make_dense(x, *shape, element=None, fill=NOTHING):
+    """Memory of a shape [B, H, S, ...] that is dense in the order of the storage of `x`, whose rows may hold all heads."""
+    batch, heads, rows, *width = shape
+    inner = width[0] if width else 1
+    by_row = bool(width) and x.strides[1] < x.strides[2]
+    of_head, of_row = (inner, heads * inner) if by_row else (rows * inner, inner)
+    strides = (heads * rows * inner, of_head, of_row, *(1 for _ in width))
+    return Layout(tuple(shape), strides, element or x.element, fill=fill)
+
+
+def list_strides(shape):
+    """Those of rows one after another."""
+    strides = [1] * len(shape)
+    for dim in range(len(shape) - 1, 0, -1):
+        strides[dim - 1] = strides[dim] * shape[dim]
+    return tuple(strides)
+
+
+class Places:
+    """Where the arguments of kernels come from, by their names, and the tensors that are copied first."""
+
+    def __init__(self, names, tensors, own, plain=()):
+        """`names` are those of views, numbers and integers, and `own` those of the tensors before the views. Views that are `plain`
+        are taken as they lie."""
+        views, numbers, integers = names
+        self.tensors, self.copies, self.temporaries = tensors, [], []
+        self.places = {name: (TENSOR, index) for index, name in enumerate((*own, *views))}
+        self.places |= {name: (NUMBER, index) for index, name in enumerate(("scale", *numbers))}
+        self.places |= {name: (INTEGER, index) for index, name in enumerate(integers)}
+        for index, name in enumerate(views, len(own)):
+            if index < len(tensors) and tensors[index] is not None and name not in plain:
+                self._align(name, tensors[index])
+
+    def _align(self, name, view):
+        """Takes a copy of a view whose rows do not begin where kernels load them that take tiles of it."""
+        unit = _ROW_BYTES // _BYTES[view.element]
+        if len(view.shape) < 2 or (view.is_aligned and all(step % unit == 0 for step in view.strides[:-1])):
+            return
+        strides = [-(-view.shape[-1] // unit) * unit, 1]
+        for extent in reversed(view.shape[1:-1]):
+            strides.insert(0, strides[0] * extent)
+        self.copy(name, Layout(view.shape, tuple(strides), view.element))
+
+    def copy(self, name, layout):
+        """Takes a tensor in another layout."""
+        _, index = self.places[name]
+        self.places[name] = COPY, len(self.copies)
+        self.copies.append((index, layout))
+
+    def add_results(self, *names):
+        self.places |= {name: (RESULT, index) for index, name in enumerate(names)}
+
+    def add_temporary(self, name, layout):
+        self.places[name] = TEMPORARY, len(self.temporaries)
+        self.temporaries.append(layout)
+
+    def bind(self, kernel, **others):
+        """A step of a recipe. `others` are places by names of the kernel that are no names of the call."""
+        places = tuple(others[name] if name in others else self.places[name] for name in kernel.names)
+        if any(source == TENSOR and self.tensors[index] is None for source, index in places):
+            raise ValueError("argument 'alibi' is None; this variant needs slopes")
+        return kernel, places
