@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import warnings
 
-from . import _block_lists, _gradient_kernels, _places, _variants
+from . import _block_lists, _gradient_kernels, _places, _recipes_fp8, _variants
 from ._layouts import MINUS_INFINITY, NOTHING, ZERO, Layout, Places, Recipe, list_strides, make_dense
 from ._program import Program
 from ._variant import keeps_lists
 
-OUTPUT, OUTPUT_AND_LSE = "output", "output and LSE"
+OUTPUT, OUTPUT_AND_LSE, FP8 = "output", "output and LSE", "8 bits"
 #: Who asks for sums of gradients in one order: nobody, a call, or PyTorch of all calls, where a warning may be enough.
 ANY_ORDER, ASKED, ALGORITHMS, WARNED = "gradients", "deterministic gradients", "gradients of deterministic algorithms", (
     "gradients of deterministic algorithms or a warning"
@@ -50,6 +50,8 @@ def make(kind, text, tensors):
     variant = unfold(variant)
     if what in (OUTPUT, OUTPUT_AND_LSE):
         return _make_outputs(kind, what == OUTPUT_AND_LSE, names, variant, tensors)
+    if what == FP8:
+        return _recipes_fp8.make(kind, split(names), variant, tensors)
     order, _, learned = what.partition(" by ")
     return _make_gradients(kind, order, tuple(learned.split(",")) if learned else (), names, variant, tensors)
 

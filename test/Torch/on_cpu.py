@@ -9,13 +9,13 @@ import fake_cuda
 import torch
 
 from tessera import _compile
-from tessera.torch import _backward, _direct, _functions, _native, _op
+from tessera.torch import _backward, _bytes, _direct, _functions, _native, _op
 
 _library = torch.library.Library("tessera_test", "DEF")
 _FAKES = {
     "attention_forward": _op._with_lse(_op._make_fake), "attention_inference": _op._without_lse(_op._make_fake),
     "attention_backward": _backward._make_fake, "variant_forward": _functions._make_fake_forward,
-    "variant_backward": _functions._make_fake_backward,
+    "variant_backward": _functions._make_fake_backward, "attention_fp8_forward": _bytes._make_fake,
 }  # fmt: skip
 for _name, _fake in _FAKES.items():
     _schema = str(getattr(torch.ops.tessera, _name).default._schema)
@@ -23,19 +23,24 @@ for _name, _fake in _FAKES.items():
     torch.library.register_fake(f"tessera_test::{_name}", _fake, lib=_library)
 #: False where PyTorch is older than 2.10.
 has_native = _native.register("tessera_test", "CPU")
-forward, inference, backward, variant_forward, variant_backward = (
+forward, inference, backward, variant_forward, variant_backward, fp8_forward = (
     getattr(torch.ops.tessera_test, name).default for name in _FAKES
 )
 _compile_real = _compile.compile
 
 
-def _compile_ptx(source, **options):
-    return _compile_real(source, image="ptx", **options)
+def _compile_ptx(source, *entry, **options):
+    return _compile_real(source, *entry, image="ptx", **options)
 
 
 def compile_without_ptxas():
     """A patch: what is compiled holds PTX, which takes no assembler."""
     return unittest.mock.patch.object(_compile, "compile", _compile_ptx)
+
+
+def _forget(module, *names):
+    """Functions of a module that remember, by their names, as if they had not been called."""
+    return {name: functools.lru_cache(maxsize=None)(getattr(module, name).__wrapped__) for name in names}
 
 
 def call_ops(direct=True):
@@ -46,7 +51,11 @@ def call_ops(direct=True):
         unittest.mock.patch.multiple(_op, forward=forward, inference=inference, has_native=has_native),
         unittest.mock.patch.multiple(_direct, functions={}, functions_with_lse={}, make=make),
         unittest.mock.patch.multiple(_backward, backward=backward, **applies),
-        unittest.mock.patch.multiple(_functions, forward=variant_forward, backward=variant_backward),
+        unittest.mock.patch.multiple(
+            _functions, forward=variant_forward, backward=variant_backward, _applies={},
+            **_forget(_functions, "_find_function"),
+        ),
+        unittest.mock.patch.multiple(_bytes, forward=fp8_forward, **_forget(_bytes, "_find_function")),
         compile_without_ptxas(),
     )
 

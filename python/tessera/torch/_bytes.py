@@ -1,33 +1,53 @@
-"""Attention through numbers of 8 bits: quantize.tile rounds Q, K and V, unless K and V have 8 bits already, and
-attention_fp8.tile attends."""
+"""The op `tessera::attention_fp8_forward`, and attention through numbers of 8 bits around it."""
 
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import torch
 
-from .. import _compile, _library, _variants
-from .._errors import CompileError
-from .._program import Program
+from torch.utils.flop_counter import register_flop_formula
+
+from .. import _recipes, _variants
+from .._recipes_fp8 import BLOCKS
 from .._variant import Variant
-from . import _captured, _compute, _functions, _op
-from ._types import TYPES
+from . import _captured, _compute, _direct, _functions, _native, _op
 
-#: The keys of a block that has one scale, for the larger of the head dimensions, of which a step of the kernel takes all.
-#: Rotating 128 columns leaves registers for 64 rows.
-_BLOCKS = {64: 128, 96: 128, 128: 128, 192: 96, 256: 96}
-_ROTATED_BLOCKS = {64: 128, 96: 128, 128: 64, 192: 64, 256: 64}
-#: With a causal mask steps of 128 keys spill at 64 columns: (rows of a block, keys of a step).
-_CAUSAL = {64: (192, 96)}
-#: The same with functions, where they leave registers for so many, and where they do not.
-_FUNCTION_BLOCKS = {64: (96, 64), 96: (128, 64), 128: (128, 64), 192: (64, 32), 256: (64, 32)}
+_op._library.define(
+    f"attention_fp8_forward(Tensor q, Tensor k, Tensor v, Tensor? rotation, {_functions._GIVEN}, str variant, float scale) -> "
+    "(Tensor, Tensor)",
+    tags=_op._tags,
+)
+forward = torch.ops.tessera.attention_fp8_forward.default
+_CACHED = (torch.float8_e4m3fn, torch.float8_e5m2)
+# The head dimensions at which q and k are rotated where nobody says.
+_ROTATED = 64, 128
+_are_transforms_active, _is_grad_enabled = torch._C._are_functorch_transforms_active, torch.is_grad_enabled
 
-#: Names in sources of the types of 8 bits.
-_CACHED = {torch.float8_e4m3fn: "f8E4M3FN", torch.float8_e5m2: "f8E5M2"}
+
+def _run(q, k, v, rotation, views, numbers, integers, names, variant, scale):
+    text = _recipes.write(_recipes.FP8, names, variant)
+    return tuple(_compute.compute(text, (q, k, v, rotation, *views), (scale, *numbers), integers))
+
+
+def _run_cpu(*arguments):
+    _op.check_interpreter("q")
+    return _run(*arguments)
+
+
+def _make_fake(q, k, v, *_):
+    return tuple(_op.allocate_results(q, v))
+
+
+if not _op.has_native:
+    _op._library.impl("attention_fp8_forward", _run, "CUDA")
+_op._library.impl("attention_fp8_forward", _run_cpu, "CPU")
+torch.library.register_fake("tessera::attention_fp8_forward", _make_fake, lib=_op._library)
+register_flop_formula(forward.overloadpacket)(_op._count_flops)
 
 
 def attention_fp8(
@@ -67,6 +87,11 @@ def attention_fp8(
 
     Has no gradient. Raises what `attention` does.
     """
+    mods, functions = (score_mod, score_args, mask_mod, mask_args), None
+    if variant is arguments is k_scale is v_scale is None and mods == _variants.NO_MODS and layout == "BHSD":
+        results = _recall(q, k, v, causal, scale, rotate, seed)
+        if results is not None:
+            return results if return_lse else results[0]
     _variants.check_layout(layout)
     seed = _read_seed(seed)
     given = {"q": q, "k": k, "v": v}
@@ -74,32 +99,78 @@ def attention_fp8(
     if layout == "BSHD":
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
     _op.check_tangents(("q", "k", "v"), q, k, v)
-    functions, mods = None, (score_mod, score_args, mask_mod, mask_args)
     if variant is not None or arguments is not None or mods != _variants.NO_MODS:
         _variants.check_functions(variant, arguments, mods, scale, {"causal": causal})
         functions = _read_functions(q, variant, arguments, mods)
-    width = q.shape[-1]
-    is_cached = k.dtype in _CACHED or v.dtype in _CACHED
-    if is_cached:
-        _check_cached(q, k, v, rotate, k_scale, v_scale)
+    asked, views, *numbers = functions or (_NAMED[bool(causal)], (), (), ())
+    if k.dtype in _CACHED or v.dtype in _CACHED:
+        _check_factors(rotate, k_scale, v_scale)
         rotate = False
     else:
-        _op.check(q, k, v, None)
         _refuse_scales(k_scale, v_scale)
-        rotate = width in (64, 128) if rotate is None else rotate
-    _check(q, k, v, scale, rotate)
-    out, lse = _op.allocate_results(q, v)
-    scale = width**-0.5 if scale is None else float(scale)
-    if not k.shape[2] or not q.numel():
-        out.zero_(), lse.fill_(float("-inf"))
-    elif is_cached:
-        k_scale, v_scale = (1.0 if factor is None else float(factor) for factor in (k_scale, v_scale))
-        _attend_cached(q, k, v, out, lse, causal, functions, scale * k_scale, v_scale)
-    else:
-        _attend(q, k, v, out, lse, causal, functions, scale, rotate, seed)
+    k_scale, v_scale = (1.0 if factor is None else float(factor) for factor in (k_scale, v_scale))
+    rotate = q.shape[3] in _ROTATED if rotate is None else rotate
+    _check_scale(scale)
+    _check_gradients(q, k, v)
+    scale = (q.shape[3] ** -0.5 if scale is None else float(scale)) * k_scale
+    out, lse = _attend(q, k, v, rotate, seed, asked, views, (scale, v_scale), *numbers)
     if layout == "BSHD":
         out = out.transpose(1, 2)
     return (out, lse) if return_lse else out
+
+
+# (names of what functions take, variant) without a mask and with a causal one.
+_NAMED = {causal: ("||", f"attention_fp8 CAUSAL={str(causal).lower()}") for causal in (False, True)}
+
+
+@functools.lru_cache(maxsize=256)
+def _find_function(names, variant):
+    """The function of calls past the dispatcher, None where there is none."""
+    views, numbers, integers = _recipes.split(names)
+    text = _recipes.write(_recipes.FP8, names, variant)
+    return _direct.make(text, 4 + len(views), "sf" + "f" * len(numbers) + "i" * len(integers)) if _op.has_native else None
+
+
+def _recall(q, k, v, causal, scale, rotate, seed):
+    """Output and LSE of a call that the library has prepared, without a look at what it knows; None of others."""
+    if not type(q) is type(k) is type(v) is torch.Tensor or q.dim() != 4 or not (scale is None or type(scale) is float):
+        return None
+    if _direct.is_watched() or _are_transforms_active() or _op.may_have_tangents() or k.dtype is not q.dtype:
+        return None
+    if _is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
+        return None
+    width, rotation = q.shape[3], None
+    if width not in BLOCKS or not (scale is None or 0 < scale < math.inf):
+        return None
+    scale = width**-0.5 if scale is None else scale
+    if rotate or (rotate is None and width in _ROTATED):
+        rotation, scale = _make_rotation(width, _read_seed(seed), q.dtype, q.device), scale / width
+    function = _find_function(*_NAMED[bool(causal)])
+    return function and function(q, k, v, rotation, (scale, 1.0))
+
+
+def _attend(q, k, v, rotate, seed, asked, views, factors, numbers, integers):
+    """Output and LSE."""
+    width, (scale, v_scale) = q.shape[3], factors
+    rotation = None
+    if rotate and width in BLOCKS:
+        rotation, scale = _make_rotation(width, seed, q.dtype, q.device), scale / width
+    function = None if _direct.is_watched() or _are_transforms_active() else _find_function(*asked)
+    if function is not None:
+        results = function(q, k, v, rotation, *views, (scale, v_scale, *numbers, *integers))
+        if results is not None:
+            return results
+    _check(q, k, v)
+    names, variant = asked
+    given = list(views), [v_scale, *numbers], list(integers), names, _recipes.fold(variant), scale
+    try:
+        return _native.call(forward, q, k, v, None, q, k, v, rotation, *given)
+    except ValueError:
+        # What kernels round has other names in these.
+        problem = _op.find_place_problem(q, k, v)
+        if problem is None:
+            raise
+        raise problem from None
 
 
 def _read_seed(seed):
@@ -121,17 +192,16 @@ def _refuse_gradient(name):
 
 
 def _read_functions(q, variant, arguments, mods):
-    """(text of a source, what the kernel takes for it by name)."""
+    """(names of what functions take, text of a source), views, numbers and integers."""
     if variant is None:
         written, found = _functions.read_mods(q, mods)
-        source, (views, *numbers), names = written.source, _captured.list_given(written, found), written.names
+        source, given, names = written.source, _captured.list_given(written, found), written.names
     else:
-        source, (views, *numbers, names) = variant.source, _functions.read_variant(q, variant, arguments or {})
-    given = _captured.name_given(views, *numbers, names)
-    for name, view in zip(given, views):
-        if torch.is_grad_enabled() and _op.require_grad(view):
+        source, (*given, names) = variant.source, _functions.read_variant(q, variant, arguments or {})
+    for name, view in zip(_recipes.split(names)[0], given[0]):
+        if _is_grad_enabled() and _op.require_grad(view):
             _refuse_gradient(name)
-    return source, given
+    return (names, source), *given
 
 
 def _refuse_scales(k_scale, v_scale):
@@ -140,8 +210,17 @@ def _refuse_scales(k_scale, v_scale):
             raise ValueError(f"argument '{name}' is given with '{name[0]}' of 16 bits, whose scales are found; leave it out")
 
 
-def _check_cached(q, k, v, rotate, k_scale, v_scale):
-    """Refuses what kernels do not take beside keys and values of 8 bits."""
+def _check_factors(rotate, k_scale, v_scale):
+    """Refuses what does not go together with keys and values of 8 bits."""
+    if rotate:
+        raise ValueError("argument 'rotate' is true with 'k' of 8 bits; rotate q and k before k is rounded")
+    for name, factor in (("k_scale", k_scale), ("v_scale", v_scale)):
+        if isinstance(factor, torch.Tensor) or (factor is not None and not float(factor) > 0):
+            raise ValueError(f"argument '{name}' is {factor}; it is a number above 0")
+
+
+def _check_cached(q, k, v):
+    """Refuses keys and values of 8 bits that no kernel takes."""
     if k.dtype != v.dtype:
         raise TypeError(f"argument 'v' has type {v.dtype} and 'k' {k.dtype}; with one of 8 bits they must be equal")
     for name, tensor in (("k", k), ("v", v)):
@@ -150,99 +229,35 @@ def _check_cached(q, k, v, rotate, k_scale, v_scale):
     # Of one type these would be taken.
     shapes = (torch.empty_strided(x.shape, x.stride(), dtype=q.dtype, device="meta") for x in (q, k, v))
     _op.check(*shapes, None)
-    if rotate:
-        raise ValueError("argument 'rotate' is true with 'k' of 8 bits; rotate q and k before k is rounded")
-    for name, factor in (("k_scale", k_scale), ("v_scale", v_scale)):
-        if isinstance(factor, torch.Tensor) or (factor is not None and not float(factor) > 0):
-            raise ValueError(f"argument '{name}' is {factor}; it is a number above 0")
 
 
-def _check(q, k, v, scale, rotate):
+def _check_scale(scale):
+    problem = None if scale is None else _op.find_scale_problem(scale)
+    if problem is not None:
+        raise problem
+
+
+def _check_gradients(q, k, v):
+    for name, tensor in (("q", q), ("k", k), ("v", v)) if _is_grad_enabled() else ():
+        if _op.require_grad(tensor):
+            _refuse_gradient(name)
+
+
+def _check(q, k, v):
+    """Refuses tensors that no kernel takes."""
+    if k.dtype in _CACHED or v.dtype in _CACHED:
+        _check_cached(q, k, v)
+    else:
+        _op.check(q, k, v, None)
     problem = _op.find_device_problem("q", q.device)
     if problem is not None:
         raise problem
     width = q.shape[3]
-    if v.shape[3] not in _BLOCKS or width not in _BLOCKS:
+    if v.shape[3] not in BLOCKS or width not in BLOCKS:
         raise ValueError(
             f"arguments 'q' and 'v' have head dimensions {width} and {v.shape[3]}; attention of 8 bits takes one of "
-            f"{', '.join(map(str, _BLOCKS))} for each"
+            f"{', '.join(map(str, BLOCKS))} for each"
         )
-    if scale is not None:
-        problem = _op.find_scale_problem(scale)
-        if problem is not None:
-            raise problem
-    for name, tensor in (("q", q), ("k", k), ("v", v)):
-        if torch.is_grad_enabled() and _op.require_grad(tensor):
-            _refuse_gradient(name)
-
-
-def _attend(q, k, v, out, lse, causal, functions, scale, rotate, seed):
-    width, wider, device = q.shape[3], max(q.shape[3], v.shape[3]), q.device.type
-    most = _ROTATED_BLOCKS[width] if rotate else _BLOCKS[width]
-    parameters = {"D": width, "DV": v.shape[3], "OUT": TYPES[q.dtype], "SCALES": "blocks", "V_TRANSPOSED": False}
-    if functions is None:
-        block = step = min(_BLOCKS[wider], most)
-        if causal and wider in _CAUSAL:
-            block, step = _CAUSAL[wider]
-        kernel, given = _find("attention_fp8", device, CAUSAL=bool(causal), BN=step, **parameters), {}
-    else:
-        source, given = functions
-        steps = [min(step, most) for step in _FUNCTION_BLOCKS[wider]]
-        kernel, block = _find_fitting(source, device, steps, T="f8E4M3FN", **parameters)
-    rotation = _make_rotation(width, seed, q.dtype, q.device) if rotate else None
-    q8, q_scale = _quantize(q, rotation)
-    k8, k_scale = _quantize(k, rotation, BLOCKS=True, BM=block)
-    v8, v_scale = _quantize(v, None, BLOCKS=True, BM=block, POWERS=True)
-    scale = scale / (width if rotate else 1)
-    _compute.launch(kernel, q8, k8, v8, out, lse, scale, q_scale, k_scale, v_scale, **given)
-
-
-def _attend_cached(q, k, v, out, lse, causal, functions, scale, v_scale):
-    wider, device = max(q.shape[3], v.shape[3]), q.device.type
-    parameters = {
-        "T": _CACHED[k.dtype], "TQ": TYPES[q.dtype], "OUT": TYPES[q.dtype], "D": q.shape[3], "DV": v.shape[3],
-        "V_TRANSPOSED": False,
-    }  # fmt: skip
-    if functions is None:
-        kernel, given = _find("attention_fp8", device, CAUSAL=bool(causal), **parameters), {}
-    else:
-        source, given = functions
-        # A converted tile takes the shared memory of two, which at 256 columns leaves room for one warpgroup.
-        rows = 64 if wider > 192 else 128
-        kernel, _ = _find_fitting(source, device, _FUNCTION_BLOCKS[wider], BM=rows, **parameters)
-    _compute.launch(kernel, q, k, v, out, lse, scale, v_scale, **given)
-
-
-def _find_fitting(source, device, steps, **parameters):
-    """The kernel of a source with the most keys a step for which there are registers, and how many these are."""
-    *more, fewest = steps
-    for step in more:
-        try:
-            return _find(source, device, BN=step, **parameters), step
-        except CompileError as error:
-            if not error.lacks_room:
-                raise
-    return _find(source, device, BN=fewest, **parameters), fewest
-
-
-def _quantize(x, rotation, **parameters):
-    """(numbers, scale of each row) of [B, H, S, D], with further parameters of quantize.tile."""
-    width = x.shape[3]
-    parameters = {"T": TYPES[x.dtype], "D": width, "ROTATE": rotation is not None, **parameters}
-    if rotation is not None and width > 128:
-        parameters["HALVES"] = True
-    numbers = torch.empty(x.shape, dtype=torch.float8_e4m3fn, device=x.device)
-    scales = torch.empty(x.shape[:3], dtype=torch.float32, device=x.device)
-    kernel = _find("quantize", x.device.type, **parameters)
-    kernel(x, *(() if rotation is None else (rotation,)), numbers, scales)
-    return numbers, scales
-
-
-@functools.lru_cache(maxsize=256)
-def _find(name, device, **parameters):
-    """The compiled kernel of a source that ships, or of a text, or its form for the interpreter on the CPU."""
-    source = name if _variants.is_source(name) else _library.find_source(name)
-    return (_compile.compile if device == "cuda" else Program)(source, **parameters)
 
 
 @functools.lru_cache(maxsize=16)
