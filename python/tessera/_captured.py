@@ -327,8 +327,10 @@ class _Written:
     """A source, which of the things that were found its kernels take, and which of the views may have gradients. A graph
     reads its attributes as constants."""
 
-    def __init__(self, variant, maker):
+    def __init__(self, variant, maker, constants):
         self.problem = self.needed = self.asked = None
+        #: Which of what was found are numbers that Python needed, and what these were.
+        self.constants = constants
         self.source, self.learnable = variant.source, variant.learnable
         asked = {index: name for index, name in maker.views.items() if variant.asks_for(name)}
         numbers = [
@@ -386,7 +388,7 @@ def answer(question):
         return _NotWritten(asked=(error.module, error.name))
     except _trace.TraceError as error:
         return _NotWritten(problem=str(error))
-    return _Written(variant, maker)
+    return _Written(variant, maker, constants)
 
 
 def find(found, write, score_mod, score_args, mask_mod, mask_args, sinks=None):
@@ -402,6 +404,7 @@ def find(found, write, score_mod, score_args, mask_mod, mask_args, sinks=None):
             break
         found.compute(ask, (find_code(mask_mod), find_code(score_mod)), *written.asked)
         found.begin()
+    found.described = mask, score, sink
     for index, axis, least, problem in written.reach:
         extent = found.values[index].shape[axis]
         if extent < least:
@@ -409,14 +412,16 @@ def find(found, write, score_mod, score_args, mask_mod, mask_args, sinks=None):
     return written
 
 
+def write_number(number):
+    """A number of a graph as a constant of it: floats that are equal may differ in their bits."""
+    return number.hex() if isinstance(number, float) else operator.index(number)
+
+
 def _write_with_constants(found, write, *described):
     """What `write` gives with the numbers that Python needs while it traces."""
     constants, values = (), None if found.is_compiling() else found.values
     written = write(*described, constants, values)
     while written.needed is not None:
-        for index in written.needed:
-            number = found.values[index]
-            # A number of a graph becomes a constant of it. Floats that are equal may differ in their bits.
-            constants = (*constants, (index, number.hex() if isinstance(number, float) else operator.index(number)))
+        constants = (*constants, *((index, write_number(found.values[index])) for index in written.needed))
         written = write(*described, constants, values)
     return written

@@ -5,20 +5,23 @@ from ._math import tanh
 from ._tracing import length
 
 
+def _cap(s, b, h, q, k, cap):
+    return cap * tanh(s / cap)
+
+
+def _fall(s, b, h, q, k, slopes):
+    return s - slopes[h] * abs(q + length("SK") - length("SQ") - k)
+
+
+def _cap_and_fall(s, b, h, q, k, slopes, cap):
+    return _fall(_cap(s, b, h, q, k, cap), b, h, q, k, slopes)
+
+
 def make_score(slopes, softcap):
     """(score_mod, score_args) of `attention`'s slopes for heads, or None, of scores that are capped unless `softcap` is 0."""
-
-    def cap_score(s, b, h, q, k, cap):
-        return cap * tanh(s / cap)
-
-    def fall(s, b, h, q, k, slopes):
-        return s - slopes[h] * abs(q + length("SK") - length("SQ") - k)
-
     if slopes is None:
-        return (cap_score, (softcap,)) if softcap else (None, ())
-    if not softcap:
-        return fall, (slopes,)
-    return lambda s, b, h, q, k, slopes, cap: fall(cap_score(s, b, h, q, k, cap), b, h, q, k, slopes), (slopes, softcap)
+        return (_cap, (softcap,)) if softcap else (None, ())
+    return (_cap_and_fall, (slopes, softcap)) if softcap else (_fall, (slopes,))
 
 
 def make_window(left, right):

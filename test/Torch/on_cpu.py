@@ -9,7 +9,7 @@ import fake_cuda
 import torch
 
 from tessera import _compile
-from tessera.torch import _backward, _bytes, _direct, _functions, _native, _op
+from tessera.torch import _backward, _bytes, _direct, _functions, _native, _op, _recalled
 
 _library = torch.library.Library("tessera_test", "DEF")
 _FAKES = {
@@ -53,8 +53,9 @@ def call_ops(direct=True):
         unittest.mock.patch.multiple(_backward, backward=backward, **applies),
         unittest.mock.patch.multiple(
             _functions, forward=variant_forward, backward=variant_backward, _applies={},
-            **_forget(_functions, "_find_function"),
+            **_forget(_functions, "_find_function", "find_form"),
         ),
+        unittest.mock.patch.multiple(_recalled, _plans={}),
         unittest.mock.patch.multiple(_bytes, forward=fp8_forward, **_forget(_bytes, "_find_function")),
         compile_without_ptxas(),
     )

@@ -10,7 +10,7 @@ import torch
 
 from .. import _gradient_kernels, _named, _variants
 from .._variant import Variant
-from . import _backward, _bias, _block_mask, _direct, _fallback, _functions, _listed, _op
+from . import _backward, _bias, _block_mask, _fallback, _functions, _listed, _op, _recalled
 from ._types import TYPES
 
 if TYPE_CHECKING:  # Where nobody has a mask of torch it takes a third of a second for nothing.
@@ -21,8 +21,6 @@ _NO_MODS = _variants.NO_MODS
 _FULL, _CAUSAL = ((_variants.name_variant(mask, 0.0, False),) for mask in ("none", "causal"))
 # `torch.is_autocast_enabled` wants the type of a device, which takes the host longer to find than this answer.
 _is_autocast_enabled = torch._C._is_any_autocast_enabled
-_is_grad_enabled = torch.is_grad_enabled
-_are_transforms_active = torch._C._are_functorch_transforms_active
 
 
 def _cast_for_autocast(tensors):
@@ -129,6 +127,9 @@ def _as(function: _Function) -> Callable[[Callable[..., Any]], _Function]:
 def attention(q, k, v, *, causal=False, scale=None, return_lse=False, **others):
     try:
         if others:
+            results = _recalled.attention(q, k, v, causal, scale, return_lse, others)
+            if results is not None:
+                return results
             return _attention(q, k, v, causal=causal, scale=scale, return_lse=return_lse, **others)
         if _is_autocast_enabled():
             q, k, v = _cast_for_autocast((q, k, v))
@@ -136,7 +137,7 @@ def attention(q, k, v, *, causal=False, scale=None, return_lse=False, **others):
         arguments = _CAUSAL if causal else _FULL
         if scale is not None:
             arguments = (*arguments, _read_scale(scale))
-        return _attend(q, k, v, None, arguments, return_lse)
+        return _backward.attend(q, k, v, None, arguments, return_lse)
     except (AttributeError, IndexError, TypeError, ValueError) as error:
         # Asking before would cost each call the time.
         tensors, optional = {"q": q, "k": k, "v": v}, {name: others.get(name) for name in ("alibi", "bias", "sinks")}
@@ -214,9 +215,9 @@ def _call_masks(q, k, v, causal, window, softcap, alibi, bias, scale, return_lse
     if learned is not None and not fallback:
         raise learned
     cap, softcap = softcap, _variants.read_softcap(softcap.detach() if isinstance(softcap, torch.Tensor) else softcap)
+    given, others = (causal, scale, window, cap, alibi, bias, sinks), (return_lse, deterministic)
     if bias is not None and _takes_bias(q, k, v, alibi, bias, softcap, scale, fallback, learned):
-        mods = *_bias.make_score(bias), _named.make_window(left, right), ()
-        return _call_functions(q, k, v, None, None, mods, scale, {}, return_lse, deterministic, None, sinks)
+        return _call_named(q, k, v, _bias.make_score(bias), left, right, scale, *others, given)
     if fallback and (learned or not _takes_scale(scale) or _needs_fallback(q, k, v, alibi, bias)):
         results = _fallback.attention(
             q, k, v, left=left, right=right, softcap=cap if softcap else 0.0, alibi=alibi, bias=bias,
@@ -225,9 +226,11 @@ def _call_masks(q, k, v, causal, window, softcap, alibi, bias, scale, return_lse
         return results if return_lse else results[0]
     if sinks is not None or (alibi is not None and torch.is_grad_enabled() and _op.require_grad(alibi)):
         # The kernels of functions take sinks, and make the gradient of slopes too.
-        return _call_named(q, k, v, alibi, left, right, softcap, scale, return_lse, deterministic, sinks)
+        scale = None if scale is None else _read_scale(scale)
+        _op.check(q, k, v, alibi)
+        return _call_named(q, k, v, _named.make_score(alibi, softcap), left, right, scale, *others, given)
     name = _variants.name_variant(_variants.name_mask(left, right), softcap, alibi is not None)
-    return _call_op(q, k, v, alibi, name, left, right, softcap, scale, return_lse, deterministic)
+    return _call_op(q, k, v, alibi, name, left, right, softcap, scale, *others, given)
 
 
 def _find_learned_number(scale, softcap):
@@ -283,30 +286,22 @@ def _read_scale(scale):
     return float(scale)
 
 
-def _call_named(q, k, v, alibi, left, right, softcap, scale, return_lse, deterministic, sinks):
-    """The kernels of functions for what has a name."""
-    if scale is not None:
-        scale = _read_scale(scale)
-    _op.check(q, k, v, alibi)
-    mods = *_named.make_score(alibi, softcap), _named.make_window(left, right), ()
-    return _call_functions(q, k, v, None, None, mods, scale, {}, return_lse, deterministic, None, sinks)
+def _call_named(q, k, v, score, left, right, scale, return_lse, deterministic, given):
+    """The kernels of functions for what has a name. `given` is what `_recalled` knows the call by."""
+    mods, sinks = (*score, _named.make_window(left, right), ()), given[-1]
+    results = _call_functions(q, k, v, None, None, mods, scale, {}, return_lse, deterministic, None, sinks)
+    _recalled.remember_mods(q, k, v, *given, mods)
+    return results
 
 
-def _call_op(q, k, v, alibi, variant, left, right, softcap, scale, return_lse, deterministic):
+def _call_op(q, k, v, alibi, variant, left, right, softcap, scale, return_lse, deterministic, given):
     """A kernel of a named variant."""
     if scale is not None:
         scale = _read_scale(scale)
-    return _attend(q, k, v, alibi, (variant, scale, softcap, *_read_bounds(left, right)), return_lse, deterministic)
-
-
-def _attend(q, k, v, alibi, arguments, return_lse, deterministic=False):
-    """With gradients where they are needed. `arguments` are those of the op from the variant on."""
-    _op.check_tangents(("q", "k", "v", "alibi"), q, k, v, alibi)
-    # In one line what _op.require_grad asks, as a call costs the time.
-    wanted = q.requires_grad or k.requires_grad or v.requires_grad or (_are_transforms_active() and _op.require_grad(q, k, v))
-    if wanted and _is_grad_enabled():
-        return _backward.attention(q, k, v, alibi, arguments, return_lse, deterministic)
-    return _direct.attend(q, k, v, alibi, arguments, return_lse)
+    others = softcap, *_read_bounds(left, right)
+    results = _backward.attend(q, k, v, alibi, (variant, scale, *others), return_lse, deterministic)
+    _recalled.remember(q, k, v, *given, lambda scale: (variant, scale, *others))
+    return results
 
 
 def warm_up(

@@ -56,7 +56,7 @@ _vmap.register(_op._library, backward, 7)
 register_flop_formula(backward.overloadpacket)(_count_flops)
 
 
-_are_transforms_active = torch._C._are_functorch_transforms_active
+_are_transforms_active, _is_grad_enabled = torch._C._are_functorch_transforms_active, torch.is_grad_enabled
 
 
 class _FirstOrder(torch.autograd.Function):
@@ -165,3 +165,13 @@ def attention(q, k, v, alibi, arguments, return_lse, deterministic=False):
             return apply(q, k, v) if alibi is None else apply(q, k, v, alibi)
     results = _Attention.apply(*_op.separate(q, k, v, alibi), (arguments, deterministic))
     return results if return_lse else results[0]
+
+
+def attend(q, k, v, alibi, arguments, return_lse, deterministic=False):
+    """With gradients where they are needed. `arguments` are those of the op from the variant on."""
+    _op.check_tangents(("q", "k", "v", "alibi"), q, k, v, alibi)
+    # In one line what _op.require_grad asks, as a call costs the time.
+    wanted = q.requires_grad or k.requires_grad or v.requires_grad or (_are_transforms_active() and _op.require_grad(q, k, v))
+    if wanted and _is_grad_enabled():
+        return attention(q, k, v, alibi, arguments, return_lse, deterministic)
+    return _direct.attend(q, k, v, alibi, arguments, return_lse)

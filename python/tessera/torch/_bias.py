@@ -45,9 +45,14 @@ def _find_stride_problem(name, tensor):
     return None
 
 
+def add_dimensions(tensor):
+    """The tensor as one of rank 4."""
+    return tensor[(None,) * (4 - tensor.dim())]
+
+
 def _make_lookup(tensor):
     """A function of a tensor of rank 4 and a place, and the tensor with its missing dimensions."""
-    tensor = tensor[(None,) * (4 - tensor.dim())]
+    tensor = add_dimensions(tensor)
     by_batch, by_head, by_row, by_column = (size != 1 for size in tensor.shape)
 
     def look(values, b, h, q, k):

@@ -21,6 +21,10 @@ if TYPE_CHECKING:  # Where nobody has a mask of torch it takes a third of a seco
     import torch.nn.attention.flex_attention
 
 
+# Of shapes and what else calls differ in.
+_MOST_FORMS = 256
+
+
 def _count(extent, what):
     return f"any number of {what}" if extent is None else f"{extent} {what}"
 
@@ -55,11 +59,13 @@ class BlockMask:
         #: The lists and how many blocks each has, by what they are for: "queries 128 64" are lists of blocks of 64 keys for
         #: each tile of 128 queries.
         self.lists: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
+        # What calls have asked to remember.
+        self._forms = {}
         if listed is not None:
             return
         _variants.check_batch_and_heads(self._source, *shape[:2])
         self._globals = _captured.find_global_tensors(self.device, mask_mod, mask_args)
-        self._versions = [_get_version(value) for value in self._values]
+        self._versions = [(value, _get_version(value)) for value in self._values if _get_version(value) is not None]
 
     @classmethod
     def from_kv_blocks(
@@ -169,7 +175,7 @@ class BlockMask:
     def _are_versions_same(self):
         if torch.compiler.is_compiling():
             return True  # It does not see them.
-        return all(_get_version(value) == version for value, version in zip(self._values, self._versions))
+        return all([value._version == version for value, version in self._versions])
 
     def _check_globals(self):
         """Refuses other tensors of modules than when the lists were made. In compiled code this goes before anything that reads
@@ -202,6 +208,27 @@ class BlockMask:
             for name in wanted
             for tensor in self._find(name)
         ]
+
+    def has_values(self, values: tuple[Any, ...]) -> bool:
+        """Whether the first of some values are what the function captured when its lists were made, unchanged."""
+        if self._listed is not None:
+            return True
+        return all(map(_is_same, self._values, values)) and self._are_versions_same()
+
+    def recall(self, key: tuple[Any, ...]) -> Any:
+        """What was remembered for a key, or None."""
+        return self._forms.get(key)
+
+    def remember(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+        """What `make` has given for a key, once; again where its lists are of a graph that is compiled or captured."""
+        found = self._forms.get(key)
+        if found is None:
+            found = make()
+            if not _listed.is_recording(self.device):
+                if len(self._forms) >= _MOST_FORMS:
+                    self._forms.clear()
+                self._forms[key] = found
+        return found
 
     def _find(self, name):
         if name in self.lists:
@@ -293,7 +320,7 @@ _CHANGED = "the mask of argument 'block_mask' captures another value than when i
 
 
 def _is_same(own, value):
-    return value is own if isinstance(own, torch.Tensor) else value == own
+    return value is own or (not isinstance(own, torch.Tensor) and value == own)
 
 
 def _get_version(value):

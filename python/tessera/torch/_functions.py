@@ -251,6 +251,11 @@ def _check_view(name, dims, value, device):
         raise ValueError(f"argument '{name}' of the variant is on {value.device} and 'q' on {device}; they must be equal")
 
 
+def is_view(tensor, dims, device):
+    """Whether `_check_view` says nothing of a tensor, on a device of so many."""
+    return tensor.dtype is torch.float32 and tensor.dim() == len(dims) and tensor.get_device() == device
+
+
 def _read_number(name, value):
     problem = _op.find_number_problem(name, value, f"give the variant a view of one element, `{name}=(1,)`")
     if problem is not None:
@@ -277,8 +282,13 @@ def read_variant(q, variant, given):
         _check_view(name, variant.arguments[name], value, q.device)
     numbers = {name: _read_number(name, value) for name, value in numbers.items()}
     integers = {name: _read_integer(name, value) for name, value in integers.items()}
-    names = "|".join(",".join(part) for part in (views, numbers, integers))
-    return *(list(part.values()) for part in (views, numbers, integers)), names
+    return *(list(part.values()) for part in (views, numbers, integers)), name_arguments(variant)
+
+
+def name_arguments(variant):
+    """The names of the views, numbers and integers that a tessera.Variant takes."""
+    parts = variant.sort_arguments(variant.arguments)
+    return "|".join(",".join(part) for part in parts)
 
 
 def read_mods(q, mods, sinks=None):
@@ -298,9 +308,6 @@ def attention(q, k, v, variant, given, scale, return_lse, deterministic=False):
 def attention_of_mods(q, k, v, mods, scale, return_lse, deterministic=False, block_mask=None, sinks=None):
     """The same with functions of Python, and sinks. `block_mask` has the lists of the mask's blocks; None where calls make them."""
     written, found = read_mods(q, mods, sinks)
-    if block_mask is not None:
-        _op.check(q, k, v, None)
-        block_mask.check(q, k)
     given = _captured.list_given(written, found)
     results = _call(
         q, k, v, written.source, written.learnable, *given, written.names, scale, return_lse, deterministic, block_mask
@@ -331,39 +338,97 @@ def _name_lists(lists):
     return ",".join(f"{name}_lists,{name}_counts" for name, _ in lists)
 
 
-def _find_learned(q, k, v, views, names, learnable):
-    """The names of the views that get gradients, None where nothing does."""
+def _ask(source, lists, gradient_source, gradient_lists, *others):
+    sources = (_recipes.fold(source), _name_lists(lists), _recipes.fold(gradient_source), _name_lists(gradient_lists))
+    return _Asked(*sources, *others)
+
+
+class _Form:
+    """How calls are computed that have something in common: by a function past the dispatcher, or without and with the LSE by
+    functions of autograd; None where there is none. `tensors` are lists of blocks."""
+
+    def __init__(self, asked, tensors=()):
+        self.asked, self.tensors = asked, tensors
+        self.function, self.applies = None, {}
+
+    def prepare(self):
+        self.function, _ = _find_function(self.asked.source, _add_views(self.asked.names, self.asked.listed))
+        return self
+
+    def __reduce__(self):  # Copies of what keeps it find their own.
+        return type(None), ()
+
+    def find_apply(self, return_lse):
+        if return_lse not in self.applies:
+            self.applies[return_lse] = _find_apply(self.asked, return_lse)
+        return self.applies[return_lse]
+
+
+@functools.lru_cache(maxsize=1024)
+def find_form(source, *others):
+    """The _Form of calls without lists that are given: of the names of what functions take, of the views that have gradients, and
+    whether sums have one order."""
+    return _Form(_ask(source, (), source, (), *others)).prepare()
+
+
+def _make_listed_form(q, k, v, source, names, learned, deterministic, block_mask):
+    """That of calls with a block mask, which may have lists."""
+    _op.check(q, k, v, None)
+    block_mask.check(q, k)
+    others = names, learned or "", deterministic
+    if not takes_lists(source):
+        return _Form(_ask(source, (), source, (), *others))
+    of_views = None if learned is None else tuple(_split(learned))
+    sizes = _op.get_sizes(q, k, v)
+    forms = _keep(source, str(q.device), TYPES[q.dtype], sizes, of_views, deterministic, block_mask.block)
+    lists = [*forms[0][1], *forms[1][1]]
+    return _Form(_ask(*forms[0], *forms[1], *others), block_mask.find([name for _, name in lists], *q.shape[:2]))
+
+
+def make_key(q, k, v, source, names, learned, deterministic):
+    """What the _Form of a call with a block mask depends on beside the mask."""
+    fixed = learned is not None and _backward.is_fixed(deterministic)
+    return source, names, learned, deterministic, fixed, q.dtype, q.device, q.shape, k.shape, v.shape
+
+
+def find_learned(q, k, v, views, names, learnable):
+    """The names of the views that get gradients, None where nothing does, in a call that nothing sees."""
     if not torch.is_grad_enabled():
         return None
-    learned = _list_learned(names, views, learnable) if views else ""
+    learned = _list_learned(names, views, learnable) if any([view.requires_grad for view in views]) else ""
+    return learned if learned or q.requires_grad or k.requires_grad or v.requires_grad else None
+
+
+def _find_learned_seen(q, k, v, views, names, learnable):
+    """The same wherever it is."""
+    if not torch.is_grad_enabled():
+        return None
+    learned = _list_learned(names, views, learnable)
     return learned if learned or _op.require_grad(q, k, v) else None
 
 
 def _call(q, k, v, source, learnable, views, numbers, integers, names, scale, return_lse, deterministic, block_mask=None):
     if _op.may_have_tangents():
         _op.check_tangents(("q", "k", "v", *_list_labels(names)), q, k, v, *views)
-    learned = _find_learned(q, k, v, views, names, learnable)
-    gradient_source, lists, gradient_lists, tensors = source, (), (), ()
-    if block_mask is not None and takes_lists(source):
-        of_views = None if learned is None else tuple(_split(learned))
-        sizes = _op.get_sizes(q, k, v)
-        forms = _keep(source, str(q.device), TYPES[q.dtype], sizes, of_views, deterministic, block_mask.block)
-        (source, lists), (gradient_source, gradient_lists) = forms
-        tensors = block_mask.find([name for _, name in (*lists, *gradient_lists)], *q.shape[:2])
-    asked = _Asked(
-        _recipes.fold(source), _name_lists(lists), _recipes.fold(gradient_source), _name_lists(gradient_lists), names,
-        learned or "", deterministic,
-    )  # fmt: skip
-    inputs = (scale, *numbers, *integers), q, k, v, *views, *tensors
     is_seen = _direct.is_watched() or _are_transforms_active()
+    learned = (_find_learned_seen if is_seen else find_learned)(q, k, v, views, names, learnable)
+    given = source, names, learned, deterministic
+    if block_mask is None and is_seen:
+        form = _Form(_ask(source, (), source, (), names, learned or "", deterministic))
+    elif block_mask is None:
+        form = find_form(source, names, learned or "", deterministic)
+    elif is_seen:
+        form = _make_listed_form(q, k, v, *given, block_mask)
+    else:
+        form = block_mask.remember(make_key(q, k, v, *given), lambda: _make_listed_form(q, k, v, *given, block_mask).prepare())
+    inputs = (scale, *numbers, *integers), q, k, v, *views, *form.tensors
     if learned is None:
-        function = None if is_seen else _find_function(asked.source, _add_views(names, asked.listed))[0]
-        results = None if function is None else function(*inputs[1:], inputs[0])
+        results = None if form.function is None else form.function(*inputs[1:], inputs[0])
         if results is None:
-            results = _run_forward_op(asked, *inputs)
+            results = _run_forward_op(form.asked, *inputs)
         return results if return_lse else results[0]
-    apply = None if is_seen else _find_apply(asked, return_lse)
+    apply = None if is_seen else form.find_apply(return_lse)
     if apply is not None:
         return apply(*inputs)
-    results = _Attention.apply(tuple(asked), inputs[0], *_op.separate(*inputs[1:]))
+    results = _Attention.apply(tuple(form.asked), inputs[0], *_op.separate(*inputs[1:]))
     return results if return_lse else results[0]
