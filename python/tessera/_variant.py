@@ -28,9 +28,8 @@ _KEPT = "param KEPT : bool = true\n"
 _PIECES = "param PIECES : bool = true\n"
 # One whose mask is two functions.
 _BY_DATA = "param BY_DATA : bool = true\n"
-# One whose walk begins with the last block, and one that does where exponents of T have the range of f32.
+# One whose walk begins with the last block.
 _BACKWARD = "param BACKWARD : bool = true\n"
-_BACKWARD_WIDE = "param BACKWARD : bool = $(T != f16)\n"
 # One whose mask compares keys with lengths: nothing of V is read behind the last key that a tile sees.
 _FROM_END = 'param ALIGN : name = "end"\n'
 # One whose rows see a sink.
@@ -94,6 +93,27 @@ def _find_pairs(lines):
         if loaded and (of.get(loaded[1]), of.get(loaded[2])) == ("q", "k"):
             found.add("bf16" if loaded[3] in ("bf16", "f16") else "f32")
     return max(found, default=None)
+
+
+def _adds_by_key(lines):
+    """Whether the text of a score adds what depends on the key to the product %s, as a bias by distance or the gate of a key. Where
+    such a mask ends at a diagonal, the keys next to it may have far larger scores than others: a reference comes from there. What
+    multiplies the product is larger for no key because of its place, and rows see few keys of a block at the diagonal."""
+    vanishes, of_key, result = {"%s"}, {"%k"}, None
+    for line in lines:
+        defined, _, operation = line.strip().partition(" = ")
+        names = re.findall(r"%\w+", operation or defined)
+        if defined.startswith("func.return"):
+            result = names[0]
+        if not of_key.isdisjoint(names):
+            of_key.add(defined)
+        scaled = {"arith.mulf": names, "arith.divf": names[:1], "math.tanh": names, "math.absf": names}
+        summed = ("arith.addf", "arith.subf", "arith.negf", "arith.maximumf", "arith.minimumf")
+        name = operation.partition(" ")[0]
+        terms = names[1:] if name == "arith.select" else names if name in summed else None
+        if not vanishes.isdisjoint(scaled.get(name, ())) or (terms and vanishes.issuperset(terms)):
+            vanishes.add(defined)
+    return result in of_key and result not in vanishes
 
 
 def _loads_by(lines, index):
@@ -290,11 +310,8 @@ class Variant:
             settings = _TILE_OF_PAIRS.format(pair)
         elif _loads_by(self._of_mask, "%q"):
             settings = _TILE_OF_ROWS
-        if begins_last:
-            # At the diagonal a row may see few keys, of which none is a reference for the narrow range of f16: there it takes
-            # scores that may favour what is near.
-            by_place = self.score is not None and any(re.search(r"%[qk]\b", line) for line in parts[1][0][1:])
-            settings = (_BACKWARD if by_place else _BACKWARD_WIDE) + (settings or "\n")
+        if begins_last and self.score is not None and _adds_by_key(parts[1][0]):
+            settings = _BACKWARD + (settings or "\n")
         if not takes_lists(settings) and _takes_lengths(self._of_mask):
             settings = _FROM_END + (settings or "\n")
         if sink is not None:

@@ -371,11 +371,11 @@ class VisitsTest(unittest.TestCase):
             self.assertNotIn("param BM", T.Variant(score=score, n=("SQ", "SK")).source)
 
     def test_begins_at_the_diagonal(self):
-        """A walk begins with the last block where the end of the blocks follows the rows, and there alone."""
+        """A walk begins with the last block where the end of the blocks follows the rows and the score adds what depends on the key."""
 
         def backward(mask, element="bf16", **functions):
             variant = T.Variant(mask=mask, **functions)
-            return variant.program(T=element).parameters.get("BACKWARD")
+            return variant.program(T=element).parameters["BACKWARD"]
 
         def packed(b, h, q, k):
             starts = _views.View(_trace.current(), "starts", ("SK",), "i32")
@@ -384,18 +384,32 @@ class VisitsTest(unittest.TestCase):
         def ends(b, h, q, k):
             return k < _views.View(_trace.current(), "ends", ("SQ",), "i32")[q]
 
+        alibi = lambda s, b, h, q, k: s - abs(q - k)  # noqa: E731
         following = (masks.causal, masks.window(64, 0), packed, lambda b, h, q, k: (k <= q) | (k < 7), lambda b, h, q, k: 2 * k <= q)
         for mask in following:
-            self.assertTrue(backward(mask))
-            self.assertTrue(backward(mask, visits="interval"))
-            self.assertFalse(backward(mask, visits="list"))
+            self.assertTrue(backward(mask, score=alibi))
+            self.assertTrue(backward(mask, "f16", score=alibi, visits="interval"))
+            self.assertFalse(backward(mask, score=alibi, visits="list"))
+            self.assertFalse(backward(mask))
         for mask in (ends, lambda b, h, q, k: k < 7 * h, lambda b, h, q, k: k >= q, lambda b, h, q, k: q < 9,
                      lambda b, h, q, k: q // 8 == k // 8):  # fmt: skip
-            self.assertFalse(backward(mask))
-        # The range of f16 is narrow for a reference of few keys: it takes one where the score may favour what is near.
-        self.assertFalse(backward(masks.causal, "f16"))
-        self.assertFalse(backward(masks.causal, "f16", score=lambda s, b, h, q, k, cap: cap * T.tanh(s / cap), cap=float))
-        self.assertTrue(backward(masks.causal, "f16", score=lambda s, b, h, q, k: s - abs(q - k)))
+            self.assertFalse(backward(mask, score=alibi))
+
+    def test_adds_by_key(self):
+        """What a score adds by the place of a key may favour near ones; what it multiplies with does not."""
+
+        def adds(score, **arguments):
+            return T.Variant(score=score, mask=masks.causal, **arguments).program().parameters["BACKWARD"]
+
+        gates = {"g": ("B", "H", "SK")}
+        self.assertTrue(adds(lambda s, b, h, q, k, g: s + g[b, h, q] - g[b, h, k], **gates))
+        self.assertTrue(adds(lambda s, b, h, q, k: T.where(q - k < 9, s + 1.0, s)))
+        self.assertTrue(adds(lambda s, b, h, q, k: T.maximum(s, -1.0 * (q - k))))
+        self.assertFalse(adds(lambda s, b, h, q, k, g: s * g[b, h, q] * g[b, h, k] / 3.0, **gates))
+        self.assertFalse(adds(lambda s, b, h, q, k, g: -s * g[b, h, k] + T.tanh(s), **gates))
+        self.assertFalse(adds(lambda s, b, h, q, k: T.where(q - k < 9, s, s * 2.0)))
+        self.assertFalse(adds(lambda s, b, h, q, k, g: s + g[b, h, q], **gates))
+        self.assertFalse(adds(lambda s, b, h, q, k, cap: cap * T.tanh(s / cap), cap=float))
 
     def test_given(self):
         self.assertEqual(self.form(masks.causal, visits="list"), "one")
