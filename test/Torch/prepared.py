@@ -376,8 +376,8 @@ class Changes(Cases):
             {"alibi": torch.ones(3)}, {"alibi": slopes.half()}, {"bias": torch.ones(64, 63)}, {"bias": bias.mT}, {"bias": bias > 0},
             {"sinks": torch.ones(3)}, {"sinks": 1.0}, {"score_mod": make_fall(slopes.double())}, {"score_mod": 1},
             {"score_mod": make_fall(slopes), "score_args": (1,)}, {"score_mod": make_fall(slopes.to("meta"))},
-            {"score_mod": make_fall(slopes), "score_args": 1}, {"score_mod": make_fall("x")}, {"block_mask": mask, "mask_args": (1,)},
-            {"mask_mod": make_within(table), "block_mask": mask},
+            {"score_mod": make_fall(slopes), "score_args": 1}, {"score_mod": make_fall("x")},
+            {"block_mask": mask, "mask_args": (1,)}, {"mask_mod": make_within(table), "block_mask": mask},
             {"variant": CAPPED, "arguments": {"cap": 2.0}}, {"variant": CAPPED, "arguments": {"cap": "2", "slopes": slopes}},
             {"variant": CAPPED, "arguments": {"cap": 2.0, "slopes": slopes.half()}}, {"layout": "SBHD"}, {"fallback": "numpy"},
         ]  # fmt: skip
