@@ -1,6 +1,6 @@
 # RUN: %python %s %source/docs %source/README.md
-"""Parses and verifies every ```mlir example of the documentation with tessera-opt, compiles every ```tile source as far
-as the tile dialect, and asks an example of each operation, type and attribute of the dialects and of each pass.
+"""Parses and verifies every ```mlir example of the documentation with tessera-opt, compiles every ```tile source to PTX,
+and asks an example of each operation, type and attribute of the dialects and of each pass.
 
 An MLIR example may be a fragment: it is tried as a module, as the body of a tile.kernel, of a hop.kernel and of a
 consumer role, and as an attribute or a type. Values that it uses and does not define are given the types that the
@@ -120,7 +120,7 @@ def compile_source(text):
     with tempfile.NamedTemporaryFile("w", suffix=".tile") as file:
         file.write(text)
         file.flush()
-        command = ["tessera", "compile", file.name, "--emit=tile", "--output=/dev/null"]
+        command = ["tessera", "compile", file.name, "--emit=ptx", "--output=/dev/null"]
         done = subprocess.run(command, capture_output=True, text=True)
     return done.stderr if done.returncode else ""
 
