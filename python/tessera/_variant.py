@@ -8,7 +8,7 @@ import re
 import types
 from collections.abc import Callable, Mapping, Sequence
 
-from . import _compile, _explain, _mask_parts, _trace, _tracing, _typing
+from . import _compile, _explain, _library, _mask_parts, _trace, _tracing, _typing
 from ._errors import CompileError
 from ._kernel import Kernel
 from ._program import Program, find_fact
@@ -420,10 +420,33 @@ class Variant:
         return Program(self.write_gradients(fixed, learned), **parameters)
 
     def explain(self, **options: _typing.Any) -> str:
-        """What the compiler found: how elements are loaded, which blocks are visited, which need the mask."""
+        """What the compiler found: how elements are loaded, which blocks are visited, which need the mask, whether the kernel
+        speculates or why it does not. For how many tiles of an input that holds, `find_fallbacks` says."""
         remarks = []
         _compile.compile(self.source, image="ptx", cache=False, on_diagnostic=remarks.append, **options)
-        return "\n".join(str(remark) for remark in remarks if remark.severity == "remark")
+        lines = [str(remark) for remark in remarks if remark.severity == "remark"]
+        if any(": speculates: " in line for line in lines):
+            lines.append("find_fallbacks(q, k, v, scale, ...) says for which tiles of an input speculation does not hold")
+        return "\n".join(lines)
+
+    def find_fallbacks(
+        self, q: _typing.Any, k: _typing.Any, v: _typing.Any, scale: float, **given: _typing.Any
+    ) -> _typing.Any:
+        """Which tiles of queries the online softmax computes, as speculation does not hold for them: 1 or 0 for each tile, a tensor
+        [B, H, TILES]. Takes tensors of torch, in 16 bits, and the variant's arguments by name. Those of a GPU run there, by a kernel
+        that is compiled for it, and others are interpreted."""
+        import torch
+
+        parameters = {
+            "T": _library.TORCH_TYPES[str(q.dtype)], "D": q.shape[-1], "DV": v.shape[-1], "FALLBACKS": True,
+        }  # fmt: skip
+        program = self.program(**parameters)
+        tiles = -(-q.shape[2] // program.parameters["BM"])
+        o, lse = q.new_empty((*q.shape[:3], v.shape[-1])), q.new_empty(q.shape[:3], dtype=torch.float32)
+        fallbacks = q.new_zeros((*q.shape[:2], tiles), dtype=torch.int32)
+        kernel = self.compile(**parameters) if q.is_cuda else program
+        kernel(q, k, v, o, lse, scale=scale, fallbacks=fallbacks, **given)
+        return fallbacks
 
     def explain_html(self, **options: _typing.Any) -> str:
         """A page that shows it, with a picture of the blocks that are visited; options are those of `tessera.explain`."""

@@ -251,6 +251,10 @@ class TextTest(unittest.TestCase):
     def test_explain(self):
         text = T.Variant(mask=masks.window(64)).explain(D=64)
         self.assertIn("the mask leaves out iterations at both ends", text)
+        self.assertRegex(text, r"(?s)remark: speculates: .*\nfind_fallbacks\(")
+        exact = T.Variant(mask=masks.window(64)).explain(D=64, schedule="speculate=false")
+        self.assertIn("exact region alone: speculate = false", exact)
+        self.assertNotIn("find_fallbacks", exact)
 
     def test_another_process_asks_no_compiler(self):
         program = """if True:

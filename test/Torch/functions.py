@@ -187,6 +187,22 @@ class Functions(unittest.TestCase):
         for got, want in zip((*gradients, *results), (*each[0][0], *each[0][1])):
             self.assertEqual(got.shape, (0, *want.shape))
 
+    def test_fallbacks(self):
+        """For which tiles speculation does not hold: where scores are far above those of the first block, and for NaN."""
+
+        def falling(s, b, h, q, k, slope):
+            return s - slope * abs(q - k)
+
+        torch.manual_seed(5)
+        q, k, v = (torch.randn(1, 2, 600, 64, dtype=torch.bfloat16) for _ in range(3))
+        every = tessera.Variant(score=falling, slope=float).find_fallbacks(q, k, v, 0.125, slope=0.1)
+        self.assertEqual((every.dtype, tuple(every.shape)), (torch.int32, (1, 2, 3)))
+        self.assertEqual((every[..., 0].sum(), every[..., 2].sum()), (0, 2))
+        causal = tessera.Variant(score=falling, mask=masks.causal, slope=float)
+        self.assertEqual(causal.find_fallbacks(q, k, v, 0.125, slope=0.1).sum(), 0)
+        q[0, 1, 300, 0] = float("nan")
+        self.assertEqual(causal.find_fallbacks(q, k, v, 0.125, slope=0.1).tolist(), [[[0, 0, 0], [0, 1, 0]]])
+
     def test_vmap(self):
         generator = torch.Generator().manual_seed(5)
         draw = lambda *shape: torch.rand(shape, generator=generator) + 0.5  # noqa: E731
