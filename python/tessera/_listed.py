@@ -6,6 +6,7 @@ Arrays are of torch or of JAX, as `Arrays` has it. Of those that are traced no n
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -41,11 +42,16 @@ class Listed:
         lengths: tuple[int, int],
         cuts_full: bool,
     ) -> None:
-        self.function, self.arguments, self.states = function, arguments, states
-        self.block, self.lengths = tuple(block), tuple(lengths)
+        self.function, self.arguments, self.states, self.cuts_full = function, arguments, states, cuts_full
+        # A SymInt of torch becomes a constant, of which kernels are made.
+        self.block, self.lengths = tuple(map(operator.index, block)), tuple(lengths)
         #: Whether lists alone do not say it all. Tiles may have several blocks in them, and a tile that reaches past the end needs a
         #: mask, which is not the function where the block is seen in full.
-        self.needs_table = any(size % ALIGNED for size in block) or (function is not None and cuts_full)
+        self.needs_table = any(size % ALIGNED for size in self.block) or (function is not None and cuts_full)
+
+    def with_states(self, states: Any) -> Listed:
+        """The same with another table."""
+        return Listed(self.function, self.arguments, states, self.block, self.lengths, self.cuts_full)
 
     @property
     def shape(self) -> tuple[int | None, int | None, int, int]:
@@ -75,12 +81,12 @@ def read_table(arrays, columns, parts):
     """The table of lists: `parts` are (state, counts, numbers of blocks). What a list has twice counts once, and a block that is
     not there does not."""
     _, counts, _ = parts[0]
-    # A column more is for what is not listed.
-    states = arrays.make_table((*counts.shape, columns + 1))
+    # A column more is for what is not listed, and rows begin at multiples of 16 bytes.
+    states = arrays.make_table((*counts.shape, -(-(columns + 1) // 16) * 16))
     for state, counts, blocks in parts:
         is_listed = (arrays.arange(blocks.shape[-1]) < counts[..., None]) & (blocks >= 0) & (blocks < columns)
         states = arrays.put(states, arrays.xp.where(is_listed, blocks, columns), state)
-    return states[..., :-1]
+    return states[..., :columns]
 
 
 def read_block_size(size):
@@ -200,7 +206,7 @@ def _order(arrays, whole, masked, is_full):
     """(lists, counts) as attention_lists.tile has them, of which blocks need no mask, a mask, and that for the ends alone."""
     xp, length = arrays.xp, whole.shape[-1]
     number = arrays.arange(length)
-    # First those that need a mask, of these the ones that end; the last those that need none, from the end on backwards.
+    # Where all is seen but what is past the end stands first, and from the end on backwards what needs no mask.
     by_place = xp.where(is_full, number, number + length)
     place = xp.where(masked, by_place, xp.where(whole, 4 * length - number, number + 2 * length))
     # A list has a block. Of one behind the last a mask leaves nothing, whatever the function says.

@@ -113,6 +113,60 @@ class Results(Cases):
         self.check(block_mask, make_mask(table, (128, 128), None), tensors)
 
 
+class Traced(Cases):
+    """Lists that a program computes."""
+
+    def draw(self, block):
+        table = np.random.default_rng(2).integers(0, 2, (2, 1, -(-150 // block[0]), -(-150 // block[1])))
+        return *problems.make(2, 2, 1, 150, 150, dtype=jnp.float16), *make_lists(table == 1)
+
+    def run_listed(self, block, q, k, v, counts, blocks):
+        named = {"BLOCK_SIZE": block, "mask_mod": causal, "seq_lengths": (150, 150)}
+        return attention(q, k, v, block_mask=BlockMask.from_kv_blocks(counts, blocks, **named))
+
+    def test_gradients(self):
+        """Compiled, recomputed and in a loop, where tiles divide blocks and where kernels read the table."""
+        for block in ((64, 64), (32, 48)):
+            arrays = self.draw(block)
+
+            def loss(*arrays):
+                return (self.run_listed(block, *arrays).astype(jnp.float32) ** 2).sum()  # noqa: B023
+
+            def loss_of_loop(q, k, v, counts, blocks):
+                def body(x, lists):
+                    return self.run_listed(block, x, k, v, *lists), None  # noqa: B023
+
+                stacked = tuple(jnp.stack([lists, lists]) for lists in (counts, blocks))
+                return (jax.lax.scan(body, q, stacked)[0].astype(jnp.float32) ** 2).sum()
+
+            def loss_of_two(q, k, v, *lists):
+                return loss(self.run_listed(block, q, k, v, *lists), k, v, *lists)  # noqa: B023
+
+            known, of_two = (jax.grad(one, (0, 1, 2))(*arrays) for one in (loss, loss_of_two))
+            for program, expected in (
+                (jax.jit(jax.grad(loss, (0, 1, 2))), known),
+                (jax.jit(jax.grad(jax.checkpoint(loss), (0, 1, 2))), known),
+                (jax.grad(jax.jit(loss), (0, 1, 2)), known),
+                (jax.jit(jax.grad(loss_of_loop, (0, 1, 2))), of_two),
+            ):
+                for found, want in zip(program(*arrays), expected):
+                    self.assertTrue((found == want).all())
+
+    def test_bad(self):
+        """Their numbers are not looked at: blocks that there are not list nothing."""
+        q, k, v, counts, blocks = self.draw((64, 64))
+        bad = np.where(blocks == 2, 7, blocks)
+        want = self.run_listed((64, 64), q, k, v, None, np.where((blocks == 2) | (np.arange(3) >= counts[..., None]), -1, blocks))
+        found = jax.jit(lambda *arrays: self.run_listed((64, 64), *arrays))(q, k, v, counts, bad)
+        self.assertTrue((found == want).all())
+
+    def test_mapped(self):
+        """Tables of samples are no table of a batch."""
+        arrays = self.draw((64, 64))
+        with self.assertRaisesRegex(NotImplementedError, "argument 'block_mask' is mapped over by vmap; what is not indexed by"):
+            jax.vmap(lambda *of: self.run_listed((64, 64), *(array[None] for array in of)))(*arrays)
+
+
 class Refusals(Cases):
     def test_lists(self):
         counts, blocks = make_lists(np.ones((1, 2, 3, 3), bool))
@@ -128,8 +182,6 @@ class Refusals(Cases):
         ):
             with self.subTest(text), self.assertRaisesRegex(error, text):
                 BlockMask.from_kv_blocks(*given, **named)
-        with self.assertRaisesRegex(TypeError, "'kv_num_blocks' is traced by JAX, and a BlockMask has lists that are known"):
-            jax.jit(lambda counts: BlockMask.from_kv_blocks(counts, blocks, **lengths).shape)(counts)
 
     def test_calls(self):
         block_mask = create(np.ones((2, 2, 3, 3)), (128, 128), None, (300, 300))

@@ -150,7 +150,7 @@ class Fronts(Cases):
                     self.assertLess((got.double() - expected).norm(), 2 * torch.finfo(got.dtype).eps * expected.norm())
 
     def test_graphs(self):
-        """Other lists of the same shape need no new graph."""
+        """Other lists of the same shape need no new graph, and other lengths one."""
         counter = CompileCounterWithBackend("aot_eager")
         compiled = torch.compile(lambda q, k, v, mask: attention(q, k, v, block_mask=mask), fullgraph=True, backend=counter)
         for seed in (1, 2, 3):
@@ -159,6 +159,13 @@ class Fronts(Cases):
             out = compiled(*tensors, self.create(table, (128, 128), causal))
             self.check(out, tensors, look(table, (128, 128), causal, (1, 2, LENGTH, LENGTH)))
         self.assertEqual(counter.frame_count, 1)
+        for length in (390, 520, 700):
+            tiles = -(-length // 128)
+            table = torch.randint(0, 2, (1, 2, tiles, tiles), generator=torch.Generator().manual_seed(length))
+            tensors = self.draw(rows=length, keys=length)
+            out = compiled(*tensors, self.create(table, (128, 128), causal, (length, length)))
+            self.check(out, tensors, look(table, (128, 128), causal, (1, 2, length, length)))
+        self.assertEqual(counter.frame_count, 2)
 
     def test_vmap(self):
         table = torch.randint(0, 3, (1, 1, 3, 3), generator=torch.Generator().manual_seed(2))
@@ -196,6 +203,10 @@ class Functions(Cases):
         self.check(compiled(*tensors), tensors, problems.band(LENGTH, LENGTH, right=0))
         self.assertTrue(torch.equal(attention(*tensors, block_mask=block_mask), want))
         self.assertTrue(torch.equal(compiled(*tensors), want))
+        block_mask.full_kv_num_blocks = torch.zeros_like(block_mask.full_kv_num_blocks)
+        # To torch a block that reaches past the last query is none that is seen in full.
+        table = torch.tensor([[[[1, 0, 0], [0, 1, 0], [1, 1, 1]]]])
+        self.check(compiled(*tensors), tensors, look(table, (128, 128), causal, (1, 2, LENGTH, LENGTH)))
 
     def test_lists(self):
         """A mask by data has lists of its own, for tiles of other sizes than the blocks."""
@@ -271,6 +282,18 @@ class Functions(Cases):
         expect(False)
         ends, width = torch.full((LENGTH,), LENGTH), 290
         expect(False)
+
+    def test_of_few_dimensions(self):
+        """Lists of torch without batches and heads, and without those of queries, which no one reads."""
+        counts, blocks = make_lists(torch.tensor([[1, 0, 1], [1, 1, 0], [0, 1, 1]]) == 1)
+        block_mask = flex.BlockMask.from_kv_blocks(
+            counts, blocks, mask_mod=causal, seq_lengths=(LENGTH, LENGTH), compute_q_blocks=False
+        )
+        tensors, table = self.draw(), torch.tensor([[[[1, 0, 1], [1, 1, 0], [0, 1, 1]]]])
+        leaves = [tensor.requires_grad_() for tensor in tensors]
+        out = attention(*leaves, block_mask=block_mask)
+        self.check(out.detach(), tensors, look(table, (128, 128), causal, (1, 2, LENGTH, LENGTH)))
+        out.sum().backward()
 
     def test_of_none(self):
         """The BlockMask that torch takes for none."""

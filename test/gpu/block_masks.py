@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Block masks of tessera.torch on the GPU: agreement with f64 and with calls that make their lists, compiled and captured, and
-what a call takes with either.
+"""Block masks of tessera.torch on the GPU: agreement with f64 and with calls that make their lists, compiled and captured, of
+blocks that are listed and of torch, and what a call takes.
 
     python3 test/gpu/block_masks.py [--time]
 
@@ -11,10 +11,11 @@ import argparse
 import itertools
 
 import torch
+from torch.nn.attention import flex_attention as flex
 
 import checks
 from kernels import tessera  # noqa: F401  puts the package on the path
-from tessera.torch import attention, create_block_mask
+from tessera.torch import BlockMask, attention, create_block_mask
 
 DOCUMENT = 1024
 
@@ -86,6 +87,90 @@ def check_compiled():
         assert_close(got, want, "compiled gradients")
 
 
+def make_lists(which):
+    return which.sum(-1).int(), torch.argsort(which.int(), dim=-1, descending=True, stable=True).int()
+
+
+def look(table, block, mask_mod, lengths):
+    """Which queries see which keys: the table has 0 where a block is not listed, 1 where it is and 2 where in full."""
+    rows, keys = lengths
+    of_pairs = table.repeat_interleave(block[0], 2).repeat_interleave(block[1], 3)[..., :rows, :keys]
+    if mask_mod is None:
+        return of_pairs > 0
+    seen = mask_mod(0, 0, torch.arange(rows, device="cuda")[:, None], torch.arange(keys, device="cuda"))
+    return (of_pairs == 2) | (of_pairs == 1) & seen
+
+
+def define(q, k, v, visible):
+    """Output in f64, differentiable, of [B, H, S, D] tensors."""
+    k, v = (tensor.repeat_interleave(q.shape[1] // k.shape[1], 1) for tensor in (k, v))
+    scores = (q @ k.mT * q.shape[3] ** -0.5).masked_fill(~visible, -torch.inf)
+    weights = torch.exp(scores - scores.logsumexp(-1, keepdim=True).nan_to_num(neginf=0))
+    return weights @ v
+
+
+def check_listed():
+    """Tables that are drawn, with tiles that see nothing, of blocks that tiles divide and of others."""
+    generator = torch.Generator(device="cuda").manual_seed(7)
+    functions = None, lambda b, h, q, k: q >= k, make_documents(1500, document=300)
+    for d, block, (rows, keys) in itertools.product(
+        (64, 96, 128, 192, 256), ((128, 128), (64, 64), (32, 16), (1, 64)), ((1024, 1024), (700, 1500))
+    ):
+        for mask_mod, kind in itertools.product(functions, (BlockMask, flex.BlockMask)):
+            table = torch.randint(0, 3, (1, 4, -(-rows // block[0]), -(-keys // block[1])), generator=generator, device="cuda")
+            table[:, :, -1] = 0
+            tensors = make(2, 4, 2, rows, keys, d)
+            lists = kind.from_kv_blocks(*make_lists(table == 1), *make_lists(table == 2), block, mask_mod, (rows, keys))
+            out, gradients = differentiate(tensors, lambda *x: attention(*x, block_mask=lists))  # noqa: B023
+            visible = look(table, block, mask_mod, (rows, keys))
+            doubles = [tensor.double() for tensor in tensors]
+            want, wanted = differentiate(doubles, lambda *x: define(*x, visible))  # noqa: B023
+            what = f"d={d} blocks {block} {rows}x{keys} {mask_mod} {kind.__module__}"
+            for got, expected in zip((out, *gradients), (want, *wanted)):
+                assert_close(got, expected, what)
+
+
+def check_of_torch():
+    """The function alone where lists say no more, found once, and lists in compiled code and captured graphs."""
+    causal, tensors = lambda b, h, q, k: q >= k, make(1, 4, 2, 2048, 2048, 128)
+    of_function = flex.create_block_mask(causal, None, None, 2048, 2048)
+    want = attention(*tensors, mask_mod=causal)
+    compiled = torch.compile(lambda *x: attention(*x[:3], block_mask=x[3]), fullgraph=True, mode="reduce-overhead")
+    for call in (compiled, lambda *x: attention(*x[:3], block_mask=x[3]), compiled):
+        assert_close(call(*tensors, of_function), want, "a causal BlockMask of torch")
+    assert BlockMask.from_torch(of_function).block is None
+    table = torch.randint(0, 3, (1, 1, 16, 16), device="cuda")
+    block_mask = flex.BlockMask.from_kv_blocks(*make_lists(table == 1), *make_lists(table == 2), mask_mod=causal)
+    want = define(*(tensor.double() for tensor in tensors), look(table, (128, 128), causal, (2048, 2048)))
+    assert_close(compiled(*tensors, block_mask), want, "compiled lists")
+    graph = torch.cuda.CUDAGraph()
+    attention(*tensors, block_mask=block_mask)
+    with torch.cuda.graph(graph):
+        out = attention(*tensors, block_mask=block_mask)
+    graph.replay()
+    assert_close(out, want, "captured lists")
+
+
+def check_sinks():
+    """Sinks of heads, with their gradient."""
+    sinks = torch.tensor([0.5, -2.0, 3.0, 0.0], device="cuda")
+    for d, window in itertools.product((64, 128, 256), ((None, 0), (127, 0))):
+        tensors = make(2, 4, 2, 1500, 1500, d)
+        out, gradients = differentiate([*tensors, sinks], lambda *x: attention(*x[:3], window=window, sinks=x[3]))  # noqa: B023
+
+        def run(q, k, v, sinks):
+            row, key = torch.arange(1500, device="cuda")[:, None], torch.arange(1500, device="cuda")
+            visible = (key <= row) & ((row - key <= window[0]) if window[0] else (key >= 0))  # noqa: B023
+            k, v = (tensor.repeat_interleave(2, 1) for tensor in (k, v))
+            scores = (q @ k.mT * q.shape[3] ** -0.5).masked_fill(~visible, -torch.inf)
+            lse = torch.logaddexp(scores.logsumexp(-1), sinks[:, None])
+            return torch.exp(scores - lse[..., None]) @ v
+
+        want, wanted = differentiate([tensor.double() for tensor in (*tensors, sinks)], run)
+        for got, expected in zip((out, *gradients), (want, *wanted)):
+            assert_close(got, expected, f"sinks, d={d}, window {window}")
+
+
 def check_captured():
     tensors, block_mask = make(1, 4, 2, 2048, 2048, 128), create_block_mask(make_documents(2048), None, None, 2048, 2048)
     try:
@@ -145,7 +230,8 @@ def main():
     if options.time:
         time_calls()
         return
-    checks.run([check for check in (check_results, check_compiled, check_captured) if options.only in check.__name__])
+    every = check_results, check_compiled, check_captured, check_listed, check_of_torch, check_sinks
+    checks.run([check for check in every if options.only in check.__name__])
 
 
 if __name__ == "__main__":

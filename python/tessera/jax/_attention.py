@@ -91,7 +91,7 @@ def _describe_block_mask(block_mask, q, k, v, mods, extents, layout, sinks):
     sizes = extents["b"], extents["h"], q.shape[of_row], q.shape[3], key_heads, k.shape[of_row], v.shape[3]
     kept, lists = block_mask.keep_forward(source, element_type, sizes)
     views = {**given[0], **lists}
-    labels = {**labels, **{name: name for name in lists}}
+    labels = {**labels, **dict.fromkeys(lists, "block_mask")}
     fields, arrays = _functions.describe(kept, views, *given[1:], labels, learnable, extents)
     call = _call.Call(layout=layout, heads=0, key_heads=0, scale=0, **fields)
     places = tuple(
@@ -197,6 +197,8 @@ def attention(
     _call.register()
     scale = np.float32(q.shape[3] ** -0.5 if scale is None else scale)
     call = _call.Call(layout=layout, heads=heads, key_heads=key_heads, scale=scale, **fields)
+    if keeper is not None and block_mask.table is not None:
+        views = [*views, block_mask.table]
     axes = _varying.list_axes(q, k, v, *views)
     tensors = (_varying.vary(tensor, axes) for tensor in (q, k, v, *views))
     results = _gradients.make(call, return_lse, deterministic, keeper, named)(*tensors)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -41,16 +42,16 @@ def _is_same(array, known):
 def _read_lists(label, counts, blocks):
     """(counts, blocks) as arrays of JAX; counts of all but -1 where they are None."""
     for name, array in ((f"{label}num_blocks", counts), (f"{label}indices", blocks)):
-        if isinstance(array, jax.core.Tracer):
-            raise TypeError(
-                f"argument '{name}' is traced by JAX, and a BlockMask has lists that are known: create it outside of jax.jit"
-            )
         if not isinstance(array, (jax.Array, np.ndarray)) and not (array is None and name.endswith("blocks")):
             raise TypeError(f"argument '{name}' is a {type(array).__name__}; it is an array")
     if counts is None:
         is_listed = blocks != -1
         counts, blocks = is_listed.sum(-1, dtype=jnp.int32), jnp.take_along_axis(blocks, jnp.argsort(~is_listed, stable=True), -1)
-    return _functions.to_array(counts), _functions.to_array(blocks)
+    return tuple(array if _is_traced(array) else _functions.to_array(array) for array in (counts, blocks))
+
+
+def _is_traced(array):
+    return isinstance(array, jax.core.Tracer)
 
 
 class BlockMask:
@@ -58,7 +59,8 @@ class BlockMask:
     `from_kv_blocks` of the blocks themselves.
 
     Kernels have tiles of several sizes, and lists are made for each when a call first needs it, also while JAX traces that
-    call. Lists are what the mask said then. What it captures is an array that is known, and none that JAX traces.
+    call. Lists are what the mask said then. What it captures is an array that is known, and none that JAX traces. Lists of a
+    user may be traced: then the mask is one of that program.
     """
 
     def __init__(
@@ -72,8 +74,10 @@ class BlockMask:
         #: What kernels are compiled from, as `attention` takes its mask_mod and mask_args.
         self.mods = (mask_mod, mask_args) if listed is None else (listed, ())
         self._source, self._views, self._numbers, self._integers, self._labels, _ = _functions.trace(None, (), *self.mods)
-        for name, view in self._views.items():
-            if isinstance(view, jax.core.Tracer):
+        #: The table of blocks, where JAX traces it, and each call makes its lists of it.
+        self.table: jax.Array | None = listed.states if listed is not None and _is_traced(listed.states) else None
+        for name, view in self._views.items() if listed is None else ():
+            if _is_traced(view):
                 raise TypeError(
                     f"the mask of a BlockMask captures '{self._labels[name]}', which JAX traces, and its lists are made once: create "
                     "it outside of jax.jit, or give attention the function itself as `mask_mod`"
@@ -108,8 +112,8 @@ class BlockMask:
         mask_mod:      what is seen of blocks that are not full; None for all. `mask_args` are its further arguments.
         seq_lengths:   the numbers of queries and keys; those of whole blocks, as many as `most`, where they are not given.
 
-        No mask is computed for each pair of query and key to find the blocks, and no list is an array that JAX traces. Raises
-        TraceError, TypeError and ValueError.
+        No mask is computed for each pair of query and key to find the blocks. Lists may be arrays that JAX traces, whose numbers
+        are not looked at: those of blocks that there are not list nothing. Raises TraceError, TypeError and ValueError.
         """
         block = _listed.read_block_size(BLOCK_SIZE)
         lists, full = _read_lists("kv_", kv_num_blocks, kv_indices), None
@@ -117,8 +121,9 @@ class BlockMask:
             full = _read_lists("full_kv_", full_kv_num_blocks, full_kv_indices)
         if seq_lengths is None:
             seq_lengths = tuple(extent * size for extent, size in zip(kv_indices.shape[-2:], block))
-        with jax.ensure_compile_time_eval():
-            listed = _listed.read(_ARRAYS, lists, full, mask_mod, tuple(mask_args), block, seq_lengths)
+        is_known = not any(map(_is_traced, (*lists, *(full or ()))))
+        with jax.ensure_compile_time_eval() if is_known else contextlib.nullcontext():
+            listed = _listed.read(_ARRAYS, lists, full, mask_mod, tuple(mask_args), block, seq_lengths, is_known)
         return cls(listed.function, listed.arguments, listed.shape, listed)
 
     def __repr__(self) -> str:
@@ -149,17 +154,21 @@ class BlockMask:
                     "BlockMask"
                 )
 
-    def find(self, wanted: Iterable[tuple[str, str]], batch: int, heads: int) -> dict[str, jax.Array]:
+    def find(
+        self, wanted: Iterable[tuple[str, str]], batch: int, heads: int, table: jax.Array | None
+    ) -> dict[str, jax.Array]:
         """{name: array} of the lists that are wanted for calls of so many batches and heads, pairs of what arguments begin with
-        and of what lists are for."""
+        and of what lists are for. `table` is that of this one where JAX traces it, as a gradient has it."""
         extents = _block_lists.count_lists(self._source, batch, heads)
         return {
             argument: array if array.shape[:2] == extents else jnp.broadcast_to(array, (*extents, *array.shape[2:]))
             for name, lists in wanted
-            for argument, array in zip((f"{name}_lists", f"{name}_counts"), self._find(lists))
+            for argument, array in zip((f"{name}_lists", f"{name}_counts"), self._find(lists, table))
         }
 
-    def _find(self, lists):
+    def _find(self, lists, table):
+        if table is not None:
+            return _listed.make_lists(_ARRAYS, self._listed.with_states(table), lists)
         if lists not in self.lists:
             # While JAX traces a call, what it makes is known nevertheless.
             with jax.ensure_compile_time_eval():
@@ -194,15 +203,16 @@ class BlockMask:
     def keep_forward(self, source: str, element_type: str, sizes: tuple[int, ...]) -> tuple[str, dict[str, jax.Array]]:
         """(source of attention that takes the lists, {name: array} of these)."""
         kept, wanted = _block_lists.keep_forward(source, element_type, sizes, _is_compiled(), self._block)
-        return kept, self.find(wanted, *sizes[:2])
+        return kept, self.find(wanted, *sizes[:2], self.table)
 
     def keep_gradients(
-        self, source: str, learned: tuple[str, ...], fixed: bool, element_type: str, sizes: tuple[int, ...]
-    ) -> tuple[str, dict[str, jax.Array]]:
-        """The same of its gradients, for batches, heads and two head dimensions."""
+        self, source: str, learned: tuple[str, ...], fixed: bool, element_type: str, sizes: tuple[int, ...],
+        table: jax.Array | None,
+    ) -> tuple[str, dict[str, jax.Array]]:  # fmt: skip
+        """The same of its gradients, for batches, heads and two head dimensions, with a table as `find` has it."""
         kind, (batch, heads, d, dv) = _compile.compile if _is_compiled() else Program, sizes
         kept, wanted = _block_lists.keep_gradients(kind, source, learned, fixed, element_type, d, dv, self._block)
-        return kept, self.find(wanted, batch, heads)
+        return kept, self.find(wanted, batch, heads, table)
 
     @property
     def _block(self):

@@ -56,7 +56,8 @@ def _take_slopes(call, named, tensors):
 
 def make(call, lse, deterministic, keeper=None, named=None):
     """Attention of q, k, v and views, which gives (output,) or (output, LSE). `keeper` is (a BlockMask, the source that has not
-    its lists, element type), where kernels take these; `named` is (left, right, softcap) where the view has slopes."""
+    its lists, element type), where kernels take these, and its table follows the views where JAX traces it; `named` is (left,
+    right, softcap) where the view has slopes."""
     is_known = not _varying.is_in_shard_map()
     if keeper is None:
         return _make_cached(call, lse, deterministic, None, named, is_known)
@@ -72,6 +73,12 @@ def _make(call, lse, deterministic, keeper, named, is_known):
 
     # Both passes of a program have the same call.
     calls = {}
+    tables = 0 if keeper is None or keeper[0].table is None else 1
+
+    def cut(tensors):
+        """(those of a call, the table or None)"""
+        count = len(tensors) - tables
+        return tensors[:count], next(iter(tensors[count:]), None)
 
     def take_slopes(tensors):
         shapes = tensors[0].shape, tensors[3].shape, tensors[3].dtype
@@ -81,6 +88,7 @@ def _make(call, lse, deterministic, keeper, named, is_known):
 
     @jax.custom_vjp
     def differentiated(*tensors):
+        tensors, _ = cut(tensors)
         results = make_op(call, FORWARD, call.variant, own, names)(*tensors)
         return results if lse else results[:1]
 
@@ -89,11 +97,12 @@ def _make(call, lse, deterministic, keeper, named, is_known):
         wanted = [primal.perturbed for primal in primals[3:]] if is_known else [True] * len(primals[3:])
         own_call = take_slopes(tensors) if named is not None and wanted[0] else call
         learned = _list_learned(own_call, tensors[0], wanted, deterministic, is_known)
-        results = _make_op(own_call, FORWARD, own_call.variant, own, ("o", "lse"))(*tensors)
+        results = _make_op(own_call, FORWARD, own_call.variant, own, ("o", "lse"))(*cut(tensors)[0])
         return results if lse else results[:1], (tensors, results, learned)
 
     def backward(residuals, gradients):
         tensors, (out, logarithms), is_learned = residuals
+        tensors, table = cut(tensors)
         gradient, *of_lse = (None if isinstance(entry, SymbolicZero) else entry for entry in gradients)
         if gradient is None:
             gradient = jnp.zeros_like(out)
@@ -106,7 +115,7 @@ def _make(call, lse, deterministic, keeper, named, is_known):
         if own_call.order:
             wanted = tuple(name for name, entry in zip(names, is_learned) if entry is not None)
             if keeper is not None:
-                own_call, source, lists = _keep_gradients(call, keeper, wanted, deterministic, tensors)
+                own_call, source, lists = _keep_gradients(call, keeper, wanted, deterministic, tensors, table)
                 # The lists of attention have the names of others here.
                 given = {**dict(zip(names, views)), **lists}
                 views = [given[name] for name in own_call.list_views()]
@@ -123,7 +132,7 @@ def _make(call, lse, deterministic, keeper, named, is_known):
             sums[name].astype(view.dtype) if name in sums else None
             for name, view in zip(names or [None] * len(tensors), tensors[3:])
         ]
-        return *of_own[:3], *of_views
+        return *of_own[:3], *of_views, *[None] * tables
 
     differentiated.defvjp(forward, backward, symbolic_zeros=is_known)
     return differentiated
@@ -132,10 +141,10 @@ def _make(call, lse, deterministic, keeper, named, is_known):
 _make_cached = functools.lru_cache(maxsize=256)(_make)
 
 
-def _keep_gradients(call, keeper, wanted, deterministic, tensors):
+def _keep_gradients(call, keeper, wanted, deterministic, tensors, table):
     """(call, source, lists by name) of gradients that take the lists of a BlockMask."""
     block_mask, source, element_type = keeper
     (batch, *rows, d), dv = tensors[0].shape, tensors[2].shape[3]
     sizes = batch, rows[call.layout.index("H") - 1], d, dv
-    source, lists = block_mask.keep_gradients(source, wanted, deterministic, element_type, sizes)
+    source, lists = block_mask.keep_gradients(source, wanted, deterministic, element_type, sizes, table)
     return call.add_lists([name for name in lists if name not in call.order], block_mask.places()), source, lists

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import operator
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -159,7 +158,7 @@ class BlockMask:
         _variants.check_extents(self.shape, (q.shape[0], q.shape[1], q.shape[2], k.shape[2]))
 
     def find_change(self) -> str | None:
-        """What of the function is another than when its lists were made, in words. Lists of a user have no function."""
+        """What of the function is another than when its lists were made, in words. Lists of a user were not made of it."""
         if self._listed is not None:
             return None
         if torch.compiler.is_compiling():
@@ -344,12 +343,17 @@ class _Kept:
         self.lists = _listed.list_tensors(block_mask)
         self.versions = [_get_version(tensor) for tensor in self.lists]
 
-    def is_current(self, block_mask):
+    def is_of(self, block_mask):
+        """Whether it has the lists and the function that were read."""
         lists = _listed.list_tensors(block_mask)
+        is_same = len(lists) == len(self.lists) and all(one is other for one, other in zip(lists, self.lists))
+        return is_same and block_mask.mask_mod is self.mask_mod and _listed.list_sizes(block_mask) == self.sizes
+
+    def is_current(self, block_mask):
+        """Whether nothing of that was changed since."""
         return (
-            all(map(operator.is_, lists, self.lists))
-            and [_get_version(tensor) for tensor in lists] == self.versions
-            and (block_mask.mask_mod is self.mask_mod and _listed.list_sizes(block_mask) == self.sizes)
+            self.is_of(block_mask)
+            and [_get_version(tensor) for tensor in self.lists] == self.versions
             and self.own.find_change() is None
         )
 
@@ -359,7 +363,7 @@ def take(block_mask: torch.nn.attention.flex_attention.BlockMask) -> BlockMask:
     they are those of a function whose comparisons say which blocks there are."""
     kept = getattr(block_mask, "_tessera_kept", None)
     if torch.compiler.is_compiling():
-        if kept is None or kept.own.block is not None or kept.own.has_lists:
+        if kept is None or kept.own.block is not None or kept.own.has_lists or not kept.is_of(block_mask):
             return BlockMask.from_torch(block_mask)
         kept.own.check_change()
         return kept.own

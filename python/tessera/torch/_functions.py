@@ -334,6 +334,10 @@ def _keep(source, device, *others):
     return keep(source, torch.device(device), *others)
 
 
+# Those of a call that keeps a device busy, as `_op.get_sizes` has them, but for head dimensions.
+_ANY_SIZES = (16, 16, 4096, None, 16, 4096, None)
+
+
 def _name_lists(lists):
     return ",".join(f"{name}_lists,{name}_counts" for name, _ in lists)
 
@@ -379,7 +383,9 @@ def _make_listed_form(q, k, v, source, names, learned, deterministic, block_mask
     if not takes_lists(source):
         return _Form(_ask(source, (), source, (), *others))
     of_views = None if learned is None else tuple(_split(learned))
-    sizes = _op.get_sizes(q, k, v)
+    # Of a graph lengths may be any.
+    sizes = _ANY_SIZES if torch.compiler.is_compiling() else _op.get_sizes(q, k, v)
+    sizes = (*sizes[:3], operator.index(q.shape[3]), *sizes[4:6], operator.index(v.shape[3]))
     forms = _keep(source, str(q.device), TYPES[q.dtype], sizes, of_views, deterministic, block_mask.block)
     lists = [*forms[0][1], *forms[1][1]]
     return _Form(_ask(*forms[0], *forms[1], *others), block_mask.find([name for _, name in lists], *q.shape[:2]))
