@@ -42,7 +42,7 @@ def make_tensors(torch, device, d=64, batch=1, heads=4, length=128):
     return [torch.randn((batch, heads, length, d), device=device, dtype=torch.bfloat16) for _ in range(3)]
 
 
-def list_own(torch, device):
+def list_own(torch, device, d=64):
     """{name: function of q, k and v}, of calls in eager mode."""
     import tessera
     from tessera.torch import attention, attention_fp8, create_block_mask
@@ -70,7 +70,7 @@ def list_own(torch, device):
         return (q - k < width) & (q >= k)
 
     capped = tessera.Variant(score=lambda s, b, h, q, k, cap: cap * tessera.tanh(s / cap), mask=tessera.masks.causal, cap=float)
-    block_mask = create_block_mask(by_data, None, None, 128, 128, device=device)
+    block_mask = create_block_mask(by_data, None, None, 128, 128, device=device).prepare(d, gradients=True)
     call = functools.partial
     return {
         PLAIN: attention,
@@ -120,23 +120,30 @@ def make_empty(torch):
     return Empty
 
 
-def list_compiled(torch, device):
+def list_compiled(torch, device, d=64):
     """What torch.compile makes of ours, of PyTorch's own function and of flex_attention."""
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-    own, peers = list_own(torch, device), list_peers(torch)
+    own, peers = list_own(torch, device, d), list_peers(torch)
     found = {}
     for name, function in (("compiled", own[PLAIN]), ("compiled SDPA", peers[SDPA])):
-        found[name] = torch.compile(function)
-        found[f"{name}, {IN_GRAPHS}"] = begin_step(torch, torch.compile(function, mode=IN_GRAPHS))
-    found["compiled, causal"] = torch.compile(own["causal"])
-    found["compiled, score_mod"] = torch.compile(own["score_mod"])
-    found["compiled, block_mask"] = torch.compile(own["block_mask"])
+        found[name] = torch.compile(wrap(function))
+        found[f"{name}, {IN_GRAPHS}"] = begin_step(torch, torch.compile(wrap(function), mode=IN_GRAPHS))
+    for name in ("causal", "score_mod", "block_mask"):
+        found[f"compiled, {name}"] = torch.compile(wrap(own[name]))
     causal = create_block_mask(lambda b, h, q, k: q >= k, None, None, 128, 128, device=device)
     for backend in ("TRITON", "FLASH"):
         call = functools.partial(flex_attention, block_mask=causal, kernel_options={"BACKEND": backend})
-        found[f"FlexAttention ({backend})"] = torch.compile(call)
+        found[f"FlexAttention ({backend})"] = torch.compile(wrap(call))
     return found
+
+
+def wrap(function):
+    """The same function with a code of its own. Compiled code is kept by that, and looked through: functions without one would
+    share it, and those behind the limit of recompilations would not be compiled."""
+    names = {"function": function}
+    exec("def call(q, k, v): return function(q, k, v)", names)
+    return names["call"]
 
 
 def begin_step(torch, function):
@@ -219,7 +226,10 @@ def run_process(options):
 
     torch._functorch.config.donated_buffer = False  # A backward pass runs again.
     tensors = make_tensors(torch, "cuda", d=options.d)
-    functions = list_compiled(torch, "cuda") if options.inside == "compiled" else {**list_own(torch, "cuda"), **list_peers(torch)}
+    if options.inside == "compiled":
+        functions = list_compiled(torch, "cuda", options.d)
+    else:
+        functions = {**list_own(torch, "cuda", options.d), **list_peers(torch)}
     calls = keep_working(torch, functions, tensors)
     gc.collect()
     gc.freeze()
