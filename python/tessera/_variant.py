@@ -28,6 +28,10 @@ _KEPT = "param KEPT : bool = true\n"
 _PIECES = "param PIECES : bool = true\n"
 # One whose mask is two functions.
 _BY_DATA = "param BY_DATA : bool = true\n"
+# One whose scores add what depends on the key: products serve as references, with which 8 bits do not speculate.
+_UNBIASED = 'param REFERENCE : name = $(BYTES ? "first" : "unbiased")\n'
+# The same where the first block is next to the query: for the narrow range of f16 its scores are the better references.
+_UNBIASED_WIDE = 'param REFERENCE : name = $(T == f16 || BYTES ? "first" : "unbiased")\n'
 # One whose walk begins with the last block.
 _BACKWARD = "param BACKWARD : bool = true\n"
 # One whose mask compares keys with lengths: nothing of V is read behind the last key that a tile sees.
@@ -96,9 +100,8 @@ def _find_pairs(lines):
 
 
 def _adds_by_key(lines):
-    """Whether the text of a score adds what depends on the key to the product %s, as a bias by distance or the gate of a key. Where
-    such a mask ends at a diagonal, the keys next to it may have far larger scores than others: a reference comes from there. What
-    multiplies the product is larger for no key because of its place, and rows see few keys of a block at the diagonal."""
+    """Whether the text of a score adds what depends on the key to the product %s, as a bias by distance or the gate of a key. The
+    scores of a block far from the query may be far below those next to it. What multiplies the product lowers none by its place."""
     vanishes, of_key, result = {"%s"}, {"%k"}, None
     for line in lines:
         defined, _, operation = line.strip().partition(" = ")
@@ -310,8 +313,9 @@ class Variant:
             settings = _TILE_OF_PAIRS.format(pair)
         elif _loads_by(self._of_mask, "%q"):
             settings = _TILE_OF_ROWS
-        if begins_last and self.score is not None and _adds_by_key(parts[1][0]):
-            settings = _BACKWARD + (settings or "\n")
+        if score is not None and _adds_by_key(parts[self.mask is not None][0]):
+            reference = _UNBIASED_WIDE if is_list or begins_last else _UNBIASED
+            settings = reference + (_BACKWARD if begins_last else "") + (settings or "\n")
         if not takes_lists(settings) and _takes_lengths(self._of_mask):
             settings = _FROM_END + (settings or "\n")
         if sink is not None:

@@ -206,7 +206,7 @@ class TextTest(unittest.TestCase):
         variant = T.Variant(score=lambda s, b, h, q, k: s - 2 * (q - k))
         self.assertEqual(
             variant.source,
-            '$import "attention.tile"\n\n'
+            '$import "attention.tile"\n\nparam REFERENCE : name = $(BYTES ? "first" : "unbiased")\n\n'
             "func.func @score(%s: f32, %b: i32, %h: i32, %q: i32, %k: i32) -> f32 {\n"
             "  %t1 = arith.subi %q, %k : i32\n"
             "  %t2 = arith.constant 2 : i32\n"
@@ -374,12 +374,12 @@ class VisitsTest(unittest.TestCase):
         for score in (lambda s, b, h, q, k, n: s + n[k, q], lambda s, b, h, q, k, n: s + n[q, k + 1]):
             self.assertNotIn("param BM", T.Variant(score=score, n=("SQ", "SK")).source)
 
-    def test_begins_at_the_diagonal(self):
-        """A walk begins with the last block where the end of the blocks follows the rows and the score adds what depends on the key."""
+    def test_references(self):
+        """What exponents refer to where scores add what depends on the key, and which block comes first: by the mask and the type."""
 
-        def backward(mask, element="bf16", **functions):
-            variant = T.Variant(mask=mask, **functions)
-            return variant.program(T=element).parameters["BACKWARD"]
+        def chosen(mask, element="bf16", **functions):
+            found = T.Variant(mask=mask, **functions).program(T=element).parameters
+            return found["REFERENCE"], found["BACKWARD"]
 
         def packed(b, h, q, k):
             starts = _views.View(_trace.current(), "starts", ("SK",), "i32")
@@ -391,19 +391,22 @@ class VisitsTest(unittest.TestCase):
         alibi = lambda s, b, h, q, k: s - abs(q - k)  # noqa: E731
         following = (masks.causal, masks.window(64, 0), packed, lambda b, h, q, k: (k <= q) | (k < 7), lambda b, h, q, k: 2 * k <= q)
         for mask in following:
-            self.assertTrue(backward(mask, score=alibi))
-            self.assertTrue(backward(mask, "f16", score=alibi, visits="interval"))
-            self.assertFalse(backward(mask, score=alibi, visits="list"))
-            self.assertFalse(backward(mask))
-        for mask in (ends, lambda b, h, q, k: k < 7 * h, lambda b, h, q, k: k >= q, lambda b, h, q, k: q < 9,
-                     lambda b, h, q, k: q // 8 == k // 8):  # fmt: skip
-            self.assertFalse(backward(mask, score=alibi))
+            self.assertEqual(chosen(mask, score=alibi), ("unbiased", True))
+            self.assertEqual(chosen(mask, "f16", score=alibi, visits="interval"), ("first", True))
+            self.assertEqual(chosen(mask, "f8E4M3FN", score=alibi), ("first", True))
+            self.assertEqual(chosen(mask, "f16", score=alibi, visits="list"), ("first", False))
+            self.assertEqual(chosen(mask), ("first", False))
+        others = (None, ends, lambda b, h, q, k: k < 7 * h, lambda b, h, q, k: k >= q, lambda b, h, q, k: q < 9)
+        for mask in others:
+            self.assertEqual(chosen(mask, score=alibi), ("unbiased", False))
+            self.assertEqual(chosen(mask, "f16", score=alibi), ("unbiased", False))
+            self.assertEqual(chosen(mask, "f8E4M3FN", score=alibi), ("first", False))
 
     def test_adds_by_key(self):
         """What a score adds by the place of a key may favour near ones; what it multiplies with does not."""
 
         def adds(score, **arguments):
-            return T.Variant(score=score, mask=masks.causal, **arguments).program().parameters["BACKWARD"]
+            return T.Variant(score=score, **arguments).program().parameters["REFERENCE"] == "unbiased"
 
         gates = {"g": ("B", "H", "SK")}
         self.assertTrue(adds(lambda s, b, h, q, k, g: s + g[b, h, q] - g[b, h, k], **gates))

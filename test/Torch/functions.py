@@ -195,9 +195,10 @@ class Functions(unittest.TestCase):
 
         torch.manual_seed(5)
         q, k, v = (torch.randn(1, 2, 600, 64, dtype=torch.bfloat16) for _ in range(3))
-        every = tessera.Variant(score=falling, slope=float).find_fallbacks(q, k, v, 0.125, slope=0.1)
-        self.assertEqual((every.dtype, tuple(every.shape)), (torch.int32, (1, 2, 3)))
-        self.assertEqual((every[..., 0].sum(), every[..., 2].sum()), (0, 2))
+        none = tessera.Variant(score=falling, slope=float).find_fallbacks(q, k, v, 0.125, slope=0.1)
+        self.assertEqual((none.dtype, none.tolist()), (torch.int32, [[[0, 0, 0], [0, 0, 0]]]))
+        wide = tessera.Variant(score=lambda s, b, h, q, k: s * 60.0).find_fallbacks(q, k, v, 0.125)
+        self.assertEqual(wide.sum(), 6)
         causal = tessera.Variant(score=falling, mask=masks.causal, slope=float)
         self.assertEqual(causal.find_fallbacks(q, k, v, 0.125, slope=0.1).sum(), 0)
         q[0, 1, 300, 0] = float("nan")
