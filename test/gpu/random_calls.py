@@ -20,8 +20,9 @@ from tessera.torch import attention, attention_fp8, create_block_mask
 DEVICE = "cuda"
 # Batch, heads, key heads, queries, keys, head dimension and that of values.
 SHAPES = ((1, 2, 2, 96, 96, 64, 64), (2, 4, 2, 65, 130, 64, 64), (1, 2, 1, 130, 65, 128, 128), (1, 4, 4, 300, 300, 64, 64))
-# The most that the norm of an error may be of the norm of what is expected: outputs, gradients, numbers of 8 bits.
-OUTPUT, GRADIENT, BYTES = 8e-3, 2e-2, 1e-1
+# The most that the norm of an error may be of the norm of what is expected: outputs, gradients, numbers of 8 bits. Sums that are
+# learned may cancel: of the sum of their terms without signs.
+OUTPUT, GRADIENT, BYTES, TERMS = 8e-3, 2e-2, 1e-1, 1e-2
 
 
 def capped(s, b, h, q, k, cap, slopes):
@@ -42,6 +43,7 @@ class Call:
         self.k, self.v = (self.draw_tensor(layout, batch, kv_heads, keys, width) for width in (d, dv))
         self.scale, self.wanted = drawn.uniform(0.05, 0.2), drawn.random() < 0.4
         self.function, self.options, self.score, self.mask, self.sinks, self.learned = attention, {}, None, None, None, []
+        self.factor = lambda b, h, q, k: 1  # By which the learned number of a head is multiplied in a score.
         kinds = [name for name in dir(self) if name.startswith("draw_option_")]
         getattr(self, drawn.choice(kinds))(heads, rows, keys)
         self.is_refused = drawn.random() < 0.05
@@ -80,7 +82,8 @@ class Call:
 
     def draw_option_slopes(self, heads, rows, keys):
         slopes = self.draw_heads(heads, learned=True)
-        self.options, self.score = {"alibi": slopes}, lambda s, b, h, q, k: s - slopes[h] * abs(q + keys - rows - k)
+        self.factor = lambda b, h, q, k: abs(q + keys - rows - k)
+        self.options, self.score = {"alibi": slopes}, lambda s, b, h, q, k: s - slopes[h] * self.factor(b, h, q, k)
 
     def draw_option_bias(self, heads, rows, keys):
         shape = self.random.choice(((rows, keys + -keys % 8), (heads, 1, keys + -keys % 8)))
@@ -99,7 +102,8 @@ class Call:
 
     def draw_option_learned(self, heads, *_):
         table, most = self.draw_heads(heads, learned=True), self.random.randrange(200, 400)
-        self.score, self.mask = (lambda s, b, h, q, k: s + table[h]), lambda b, h, q, k: q + most >= k
+        self.factor = lambda b, h, q, k: q - k
+        self.score, self.mask = (lambda s, b, h, q, k: s - table[h] * (q - k)), lambda b, h, q, k: q + most >= k
         self.options = {"score_mod": self.score, "mask_mod": self.mask}
 
     def draw_option_documents(self, heads, rows, keys):
@@ -135,9 +139,9 @@ class Call:
         results = self.function(self.q, self.k, self.v, scale=self.scale, return_lse=True, **self.options)
         return [*results, *self.differentiate(results[0])]
 
-    def differentiate(self, out):
+    def differentiate(self, out, *others):
         leaves = [tensor for tensor in (self.q, self.k, self.v, *self.learned) if tensor.requires_grad]
-        return torch.autograd.grad(out, leaves, self.weigh(out)) if leaves else []
+        return torch.autograd.grad(out, (*leaves, *others), self.weigh(out)) if leaves else []
 
     def weigh(self, out):
         """A gradient of the output, the same for each that has its shape."""
@@ -158,10 +162,17 @@ class Call:
             scores = scores.masked_fill(~self.mask(*places), float("-inf"))
         if self.sinks is not None:
             scores = torch.cat([scores, self.sinks.view(-1, 1, 1).expand(batch, heads, rows, 1)], -1)
-        lse = scores.logsumexp(-1)
-        weights = (scores - lse.masked_fill(lse.isinf(), 0)[..., None]).exp()[..., :keys]
-        out = weights @ v
-        return [out, lse, *self.differentiate(out)]
+        # Rows that see nothing have no gradients either.
+        largest = scores.detach().amax(-1, keepdim=True).clamp(min=-1e30)
+        weights = (scores - largest).exp()
+        total = weights.sum(-1, keepdim=True)
+        lse, out = (total.log() + largest)[..., 0], (weights / total.clamp(min=1e-30))[..., :keys] @ v
+        if not self.learned:
+            return [out, lse, *self.differentiate(out)]
+        *gradients, of_scores = self.differentiate(out, scores)
+        terms = of_scores[..., :keys] * self.factor(*places) if self.sinks is None else of_scores[..., keys:]
+        self.terms = terms.abs().sum((0, 2, 3)).norm().item()
+        return [out, lse, *gradients]
 
     def check(self, results):
         for i, (found, expected) in enumerate(zip(results, self.compute(), strict=True)):
@@ -169,8 +180,10 @@ class Call:
             if i == 1:
                 found, expected = (lse.masked_fill(lse.isinf(), -1e3) for lse in (found, expected))
             error, norm = (found - expected).norm().item(), expected.norm().item()
-            most = BYTES if self.function is attention_fp8 else OUTPUT if i < 2 else GRADIENT
-            if not error <= most * norm + 1e-3:
+            most = norm * (BYTES if self.function is attention_fp8 else OUTPUT if i < 2 else GRADIENT)
+            if self.learned and i == len(results) - 1:
+                most = TERMS * self.terms
+            if not error <= most + 1e-3:
                 raise AssertionError(f"{self.describe()}: result {i} is wrong by {error:.3g} of {norm:.3g}")
 
     def describe(self):
