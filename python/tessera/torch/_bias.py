@@ -45,20 +45,24 @@ def _find_stride_problem(name, tensor):
     return None
 
 
-def add_dimensions(tensor):
-    """The tensor as one of rank 4."""
-    return tensor[(None,) * (4 - tensor.dim())]
-
-
 def _make_lookup(tensor):
-    """A function of a tensor of rank 4 and a place, and the tensor with its missing dimensions."""
-    tensor = add_dimensions(tensor)
-    by_batch, by_head, by_row, by_column = (size != 1 for size in tensor.shape)
+    """A function of a tensor and a place, and the tensor, which has a dimension."""
+    tensor = tensor if tensor.dim() else tensor[None]
+    by_batch, by_head, by_row, by_column = (False,) * (4 - tensor.dim()) + tuple(size != 1 for size in tensor.shape)
 
-    def look(values, b, h, q, k):
+    def look_1(values, b, h, q, k):
+        return values[k if by_column else 0]
+
+    def look_2(values, b, h, q, k):
+        return values[q if by_row else 0, k if by_column else 0]
+
+    def look_3(values, b, h, q, k):
+        return values[h if by_head else 0, q if by_row else 0, k if by_column else 0]
+
+    def look_4(values, b, h, q, k):
         return values[b if by_batch else 0, h if by_head else 0, q if by_row else 0, k if by_column else 0]
 
-    return look, tensor
+    return (look_1, look_2, look_3, look_4)[tensor.dim() - 1], tensor
 
 
 def make_mask(tensor):

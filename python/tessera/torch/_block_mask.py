@@ -212,7 +212,7 @@ class BlockMask:
         """Whether the first of some values are what the function captured when its lists were made, unchanged."""
         if self._listed is not None:
             return True
-        return all(map(_is_same, self._values, values)) and self._are_versions_same()
+        return all(map(_is_same, self._values, values)) and all([value._version == version for value, version in self._versions])
 
     def recall(self, key: tuple[Any, ...]) -> Any:
         """What was remembered for a key, or None."""

@@ -394,7 +394,7 @@ def _make_listed_form(q, k, v, source, names, learned, deterministic, block_mask
 def make_key(q, k, v, source, names, learned, deterministic):
     """What the _Form of a call with a block mask depends on beside the mask."""
     fixed = learned is not None and _backward.is_fixed(deterministic)
-    return source, names, learned, deterministic, fixed, q.dtype, q.device, q.shape, k.shape, v.shape
+    return source, names, learned, deterministic, fixed, q.dtype, q.get_device(), q.shape, k.shape, v.shape
 
 
 def find_learned(q, k, v, views, names, learnable):

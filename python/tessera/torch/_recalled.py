@@ -13,7 +13,7 @@ import torch.autograd.forward_ad as forward_ad
 
 from .. import _reading
 from .._variant import Variant
-from . import _backward, _bias, _direct, _functions
+from . import _backward, _direct, _functions
 from ._block_mask import BlockMask
 
 # What is looked up in modules in each call costs the host time.
@@ -157,8 +157,6 @@ def _attend_named(
     plan = None if others else _plans.get(_make_key(q, k, v, causal, scale, window, softcap, alibi, bias, sinks))
     if type(plan) is not _Plan:
         return plan and _backward.attend(q, k, v, alibi, plan, return_lse, deterministic)
-    if bias is not None and bias.dim() < 4:
-        bias = _bias.add_dimensions(bias)
     tensors = alibi, bias, sinks
     views = [tensors[place] for place in plan.places]
     return _attend(q, k, v, plan.functions, views, (scale, *plan.numbers), return_lse, deterministic)
@@ -176,7 +174,7 @@ def remember_mods(q, k, v, causal, scale, window, softcap, alibi, bias, sinks, m
     found = None if _is_seen() or k.shape[2] == 0 else _recall(q.get_device(), *mods, sinks)
     if found is None:
         return
-    (written, views, numbers, _), tensors = found, (alibi, bias if bias is None else mods[1][0], sinks)
+    (written, views, numbers, _), tensors = found, (alibi, bias, sinks)
     places = [next((i for i, tensor in enumerate(tensors) if tensor is view), None) for view in views]
     if None not in places:
         functions = _Functions(written.source, written.learnable, written.names)
