@@ -92,9 +92,10 @@ static LogicalResult verifyCopy(Operation *op, RankedTensorType tile, Value view
   auto argument = dyn_cast<BlockArgument>(view);
   if (!argument || !isa_and_nonnull<KernelOp>(argument.getOwner()->getParentOp()))
     return op->emitOpError("takes its view straight from the kernel's arguments");
-  if (type.getRank() < 2 || static_cast<int64_t>(indices.size()) != type.getRank())
-    return op->emitOpError("takes a view of rank 2 or more and one index per dimension of it; got ")
-           << indices.size() << " for " << type;
+  if (type.getRank() < tile.getRank() || static_cast<int64_t>(indices.size()) != type.getRank())
+    return op->emitOpError("takes a view of rank ")
+           << tile.getRank() << " or more and one index per dimension of it; got " << indices.size()
+           << " for " << type;
   if (type.getElementType() != tile.getElementType())
     return op->emitOpError("copies ") << tile << " from or to a view of " << type.getElementType();
   return tile::verifyBox(op, type, tile, box);
@@ -396,9 +397,13 @@ LogicalResult FetchOp::verify() {
   RankedTensorType source = getSource().getType().getTile(), tile = getTile().getType();
   if (source.getShape() != tile.getShape() || source.getElementType() != tile.getElementType())
     return emitOpError("reads a tile as it is in shared memory, ") << source << ", got " << tile;
-  bool isBytes = tile.getRank() == 2 && tile::isByteFloat(tile.getElementType());
-  if (unsigned bits = tile.getElementTypeBitWidth(); !isBytes && bits != 16 && bits != 32)
-    return emitOpError("reads elements of 2 or 4 bytes, or floats of 1 as a tile of rank 2, got ")
+  bool isMatrix = tile.getRank() == 2;
+  bool hasOwnSize =
+      isMatrix ? tile::isByteFloat(tile.getElementType()) : tile.getElementTypeBitWidth() == 64;
+  if (unsigned bits = tile.getElementTypeBitWidth(); !hasOwnSize && bits != 16 && bits != 32)
+    return emitOpError(
+               "reads elements of 2 or 4 bytes, floats of 1 as a tile of rank 2, or numbers "
+               "of 8 as one of rank 1, got ")
            << tile;
   return success();
 }

@@ -50,7 +50,7 @@ def Hop_PipeLoadOp : Hop_Op<"pipe.load", [Hop_FillsPipe, Hop_OnOneThread]> {
     Waits until every reader has released the slot, then starts a bulk tensor copy (PTX ISA 9.7.9.27.1.1) that signals
     the readers when its bytes have arrived. Runs on one thread: that of an elected role, or the one that `hop.elected`
     chooses, in an `scf.if` of it. All threads of a role with warpgroups are refused.
-    Indices and `box` as for `tile.load`; the view, of rank 2 or more, is an argument of the kernel.
+    Indices and `box` as for `tile.load`; the view, of the tile's rank or more, is an argument of the kernel.
 
     `alike` says that the pipe gets the same tiles in the same order in all blocks of a cluster. `tile-even-loops` has
     proved it, on the program of a grid point; `hop-cluster` takes its word.

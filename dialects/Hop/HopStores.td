@@ -119,7 +119,7 @@ def Hop_BulkStoreOp : Hop_Op<"bulk_store"> {
   let description = [{
     One thread of the warpgroup, or that of an elected role, starts the copy and waits until shared memory has been read
     (PTX ISA 9.7.9.27.1.2). Elements outside the view are dropped. Indices and `box` as for `tile.store`; the view, of
-    rank 2 or more and of the tile's element type, is an argument of the kernel. With `add` the copy adds elements of f32
+    the tile's rank or more and of its element type, is an argument of the kernel. With `add` the copy adds elements of f32
     to those of the view (cp.reduce.async.bulk.tensor, PTX ISA 9.7.9.27.1.3).
 
     With `in_flight` n the thread goes on while its last n copies may still read shared memory. Who writes to the source of

@@ -24,8 +24,8 @@ static LogicalResult verifyStored(function_ref<InFlightDiagnostic()> emitError,
   if (!getSharedLayout(tile, rows) || tile.getDimSize(0) > rows)
     return emitError()
            << "a tile in shared memory has rank 2, elements of 2 or 4 bytes, rows of a multiple "
-              "of 32 bytes and a multiple of 8 of them, or rank 1 and 32 to 256 elements of 4 "
-              "bytes, a multiple of 32; got "
+              "of 32 bytes and a multiple of 8 of them, or rank 1 and at most 256 elements of 2, 4 "
+              "or 8 bytes, a multiple of 128 bytes; got "
            << tile << " in " << rows << " rows";
   if (tile.getRank() == 2 && rows > tile::kMostTileElements / tile.getDimSize(1))
     return emitError() << "a slot has at most " << tile::kMostTileElements << " elements, got "

@@ -132,7 +132,7 @@ def Hop_SharedType : TypeDef<Hop_Dialect, "Shared"> {
     units and R0 is the number of rows of the whole buffer (PTX ISA 5.5.7, "Swizzling modes"). `storedRows`
     is R0: a slice of rows keeps the buffer's chunk stride. Elements have 1, 2 or 4 bytes, a row a multiple of 32 bytes,
     and R0 is a multiple of 8. A tile with `#tile.wide` has chunks of 128 bytes in any case. Of a tile of rank 1 the
-    elements lie side by side: 32 to 256 of 4 bytes, a multiple of 32, which a bulk copy fills and `hop.fetch` reads.
+    elements lie side by side: up to 256 of 2, 4 or 8 bytes, a multiple of 128 bytes, which a bulk copy fills and `hop.fetch` reads.
     Other tiles are refused.
 
     ```mlir

@@ -11,10 +11,11 @@ using namespace tessera::hop;
 
 std::optional<SharedLayout> tessera::hop::getSharedLayout(RankedTensorType tile, int64_t rows) {
   if (tile.getRank() == 1 && tile.hasStaticShape() && tile.getDimSize(0) == rows) {
-    int64_t bytes = 4 * rows;
-    bool fits = tile.getElementType().isIntOrFloat() && tile.getElementTypeBitWidth() == 32 &&
-                rows > 0 && rows <= hopper::mostBoxExtent && bytes % hopper::bulkAlignment == 0;
-    return fits ? std::optional(SharedLayout{1, rows, 4, 0}) : std::nullopt;
+    bool isNumber = tile.getElementType().isIntOrFloat();
+    int64_t bytes = isNumber ? tile.getElementTypeBitWidth() / 8 : 0;
+    bool fits = (bytes == 2 || bytes == 4 || bytes == 8) && rows > 0 &&
+                rows <= hopper::mostBoxExtent && bytes * rows % hopper::bulkAlignment == 0;
+    return fits ? std::optional(SharedLayout{1, rows, bytes, 0}) : std::nullopt;
   }
   if (tile.getRank() != 2 || !tile.hasStaticShape() || tile.getNumElements() == 0 ||
       rows < hopper::swizzleRows || rows % hopper::swizzleRows != 0 ||

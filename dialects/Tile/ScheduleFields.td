@@ -235,9 +235,10 @@ defvar Tile_ScheduleFields = [
     "how a tile that a loop with dots loads for arithmetic comes: each thread loads what it needs, or a producer loads it "
     "ahead of time, through a pipe. `pipe` is for tiles of rank 2 of elements of 2 or 4 bytes, whose rows are multiples of "
     "32 bytes and their number one of 64, from a column on that is a multiple of 16 bytes; and for rows of values for the "
-    "columns of tiles: of rank 1, of 32 to 256 elements of 4 bytes, a multiple of 32, that are only broadcast along axis 0, "
-    "from a column on that is a multiple of 4. Both are of views that the kernel does not store to; others are `direct` "
-    "whatever the field. The strides of their tensors are multiples of 16 bytes">,
+    "columns of tiles: of rank 1, of up to 256 elements of 2, 4 or 8 bytes, a multiple of 128 bytes, that are only broadcast "
+    "along axis 0, as they are or element by element, from a column on that is a multiple of 16 bytes. Both are of views that "
+    "the kernel does not store to; others are `direct` whatever the field. The strides of their tensors are multiples of 16 "
+    "bytes">,
   ScheduleField<"transpose", CaseOf<Tile_TransposeKind>,
     Chosen<"`apart` where a loaded tile has to be transposed and it fits, else `own`">,
     "which role transposes loaded tiles of 8-bit elements that a dot reads along the other dimension. `own`: each consumer "

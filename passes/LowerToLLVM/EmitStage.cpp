@@ -55,13 +55,21 @@ void Emitter::fetchVector(hop::FetchOp op, const SharedPlace &source) {
   int64_t bytes = type.getElementTypeBitWidth() / 8;
   Value first = add(source.address, mul(thread.firstColumn, bytes));
   Type element = type.getElementType();
-  std::string constraint = element.isF32() ? "=f" : "=r";
+  // Two of 16 bits are one register.
+  bool isPair = hop::isPacked(type);
+  std::string constraint = element.isF32() ? "=f" : bytes == 8 ? "=l" : "=r";
   Values results;
-  for (int64_t i = 0; i < layout.size(); i += 2)
-    llvm::append_range(
-        results,
-        assembly("ld.shared.v2.b32 {$0, $1}, [$2+" + Twine(layout.offset(i, 0) * bytes) + "];",
-                 constraint + "," + constraint + ",r", {first}, {element, element}));
+  for (int64_t i = 0; i < layout.size(); i += 2) {
+    std::string offset = "+" + std::to_string(layout.offset(i, 0) * bytes) + "];";
+    if (isPair)
+      results.push_back(assembly("ld.shared.b32 $0, [$1" + offset, "=r,r", {first},
+                                 TypeRange(builder.getI32Type()))
+                            .front());
+    else
+      llvm::append_range(
+          results, assembly("ld.shared.v2.b" + Twine(8 * bytes) + " {$0, $1}, [$2" + offset,
+                            constraint + "," + constraint + ",r", {first}, {element, element}));
+  }
   bind(op, std::move(results));
 }
 

@@ -186,8 +186,10 @@ LogicalResult LaunchParameters::addCopy(Operation *copy, Value view, ValueRange 
   if (known != maps.end())
     return success();
   tile::BoxSlice rows = map.rows();
-  if (int64_t most = *llvm::max_element(rows.part.getExtents().drop_back());
-      most > hopper::mostBoxExtent)
+  int64_t most = 0;
+  for (int64_t extent : rows.part.getExtents().drop_back())
+    most = std::max(most, extent);
+  if (most > hopper::mostBoxExtent)
     return copy->emitError("copies ") << most << " rows at once, a bulk tensor copy moves "
                                       << hopper::mostBoxExtent << "; use smaller tiles";
   alignment[argument] = hopper::tensorAlignment;

@@ -66,8 +66,7 @@ SmallVector<PipedTile> tessera::pipedTiles(KernelOp kernel) {
 /// before.
 static bool canComeInBulk(LoadOp load) {
   auto type = dyn_cast<RankedTensorType>(load.getType());
-  return type && hop::getSharedLayout(type) &&
-         cast<ViewType>(load.getView().getType()).getRank() > 1 && !load.getBox() &&
+  return type && hop::getSharedLayout(type) && !load.getBox() &&
          isMultipleOf(load.getIndices().back(),
                       8 * hop::bulkStartBytes / type.getElementTypeBitWidth()) &&
          llvm::none_of(load.getView().getUsers(), llvm::IsaPred<StoreOp>);
@@ -75,11 +74,14 @@ static bool canComeInBulk(LoadOp load) {
 
 static bool isMatrix(LoadOp load) { return cast<RankedTensorType>(load.getType()).getRank() == 2; }
 
-/// Whether every warpgroup needs all elements of the tile, of rank 1, in the same registers.
-static bool isForColumns(LoadOp load) {
-  return llvm::all_of(load->getUsers(), [](Operation *user) {
-    auto broadcast = dyn_cast<BroadcastOp>(user);
-    return broadcast && broadcast.getAxis() == 0;
+/// Whether every warpgroup needs all elements of `tile`, of rank 1, in the same registers: it is
+/// only repeated for the columns of tiles, as it is or element by element.
+static bool isForColumns(Value tile) {
+  return llvm::all_of(tile.getUsers(), [](Operation *user) {
+    if (auto broadcast = dyn_cast<BroadcastOp>(user))
+      return broadcast.getAxis() == 0;
+    return OpTrait::hasElementwiseMappableTraits(user) && user->getNumResults() == 1 &&
+           isForColumns(user->getResult(0));
   });
 }
 
@@ -110,7 +112,7 @@ SmallVector<LoadOp> tessera::fetchedLoads(KernelOp kernel) {
       return;
     auto loop = load->getParentOfType<scf::ForOp>();
     bool isInLoop = loop && multiplies(loop);
-    if (isMatrix(load) ? !isForAccumulators(load) : !isInLoop || !isForColumns(load))
+    if (isMatrix(load) ? !isForAccumulators(load) : !isInLoop || !isForColumns(load.getResult()))
       return;
     if (isInLoop && isMatrix(load))
       matrices.insert({load.getView(), load.getType()});

@@ -77,14 +77,14 @@ class Places:
                 self._align(name, tensors[index])
 
     def _align(self, name, view):
-        """Takes a copy of a view whose rows do not begin where kernels load them that take tiles of it."""
+        """Takes a copy of a view whose rows do not begin where kernels load them that take tiles or rows of it."""
         unit = _ROW_BYTES // _BYTES[view.element]
-        if len(view.shape) < 2 or (view.is_aligned and all(step % unit == 0 for step in view.strides[:-1])):
+        if view.is_aligned and all(step % unit == 0 for step in view.strides[:-1]):
             return
         strides = [-(-view.shape[-1] // unit) * unit, 1]
         for extent in reversed(view.shape[1:-1]):
             strides.insert(0, strides[0] * extent)
-        self.copy(name, Layout(view.shape, tuple(strides), view.element))
+        self.copy(name, Layout(view.shape, tuple(strides[-len(view.shape) :]), view.element))
 
     def copy(self, name, layout):
         """Takes a tensor in another layout."""

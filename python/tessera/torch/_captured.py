@@ -121,7 +121,7 @@ def name_given(views, numbers, integers, names):
 def _align(view):
     """A view whose rows begin at multiples of 16 bytes, as kernels load them that take tiles of it."""
     unit = 16 // view.element_size()
-    if view.ndim < 2 or (view.data_ptr() % 16 == 0 and all(step % unit == 0 for step in view.stride()[:-1])):
+    if view.data_ptr() % 16 == 0 and all(step % unit == 0 for step in view.stride()[:-1]):
         return view
     width = view.shape[-1]
     padded = view.new_empty((*view.shape[:-1], -(-width // unit) * unit))[..., :width]

@@ -18,8 +18,8 @@
 
 // -----
 
-// expected-error@+1 {{a tile in shared memory has rank 2, elements of 2 or 4 bytes, rows of a multiple of 32 bytes and a multiple of 8 of them, or rank 1 and 32 to 256 elements of 4 bytes, a multiple of 32; got 'tensor<64xbf16>' in 64 rows}}
-"test.op"() : () -> (!hop.pipe<tensor<64xbf16>, 1>)
+// expected-error@+1 {{a tile in shared memory has rank 2, elements of 2 or 4 bytes, rows of a multiple of 32 bytes and a multiple of 8 of them, or rank 1 and at most 256 elements of 2, 4 or 8 bytes, a multiple of 128 bytes; got 'tensor<32xbf16>' in 32 rows}}
+"test.op"() : () -> (!hop.pipe<tensor<32xbf16>, 1>)
 
 // -----
 

@@ -110,7 +110,7 @@ func.func @fetch_type(%t: !hop.shared<tensor<64xf32>, rows = 64>) {
 // -----
 
 func.func @fetch_bytes(%t: !hop.shared<tensor<64x64xi8>, rows = 64>) {
-  // expected-error@+1 {{reads elements of 2 or 4 bytes, or floats of 1 as a tile of rank 2, got 'tensor<64x64xi8, #hop.layout<accumulator>>'}}
+  // expected-error@+1 {{reads elements of 2 or 4 bytes, floats of 1 as a tile of rank 2, or numbers of 8 as one of rank 1, got 'tensor<64x64xi8, #hop.layout<accumulator>>'}}
   %r = hop.fetch %t : !hop.shared<tensor<64x64xi8>, rows = 64> -> tensor<64x64xi8, #hop.layout<accumulator>>
   func.return
 }
@@ -134,7 +134,7 @@ hop.kernel @too_many attributes {argument_names = ["y"], argument_types = [!View
 // -----
 
 func.func @fetch_bytes(%t: !hop.shared<tensor<64x64xi8>, rows = 64>) {
-  // expected-error@+1 {{reads elements of 2 or 4 bytes, or floats of 1 as a tile of rank 2, got 'tensor<64x64xi8, #hop.layout<accumulator>>'}}
+  // expected-error@+1 {{reads elements of 2 or 4 bytes, floats of 1 as a tile of rank 2, or numbers of 8 as one of rank 1, got 'tensor<64x64xi8, #hop.layout<accumulator>>'}}
   %r = hop.fetch %t : !hop.shared<tensor<64x64xi8>, rows = 64> -> tensor<64x64xi8, #hop.layout<accumulator>>
   func.return
 }
@@ -158,7 +158,7 @@ hop.kernel @negative attributes {argument_names = ["y"], argument_types = [!View
 // -----
 
 func.func @fetch_bytes(%t: !hop.shared<tensor<64x64xi8>, rows = 64>) {
-  // expected-error@+1 {{reads elements of 2 or 4 bytes, or floats of 1 as a tile of rank 2, got 'tensor<64x64xi8, #hop.layout<accumulator>>'}}
+  // expected-error@+1 {{reads elements of 2 or 4 bytes, floats of 1 as a tile of rank 2, or numbers of 8 as one of rank 1, got 'tensor<64x64xi8, #hop.layout<accumulator>>'}}
   %r = hop.fetch %t : !hop.shared<tensor<64x64xi8>, rows = 64> -> tensor<64x64xi8, #hop.layout<accumulator>>
   func.return
 }
