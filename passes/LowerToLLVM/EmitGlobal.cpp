@@ -312,47 +312,6 @@ void Emitter::emitGatherElements(tile::GatherElementsOp op) {
   bind(op, hop::isPacked(type) ? joinWords(results) : results);
 }
 
-/// One addition an element, to wherever its indices say, or one a warp.
-void Emitter::emitScatterAdd(tile::ScatterAddOp op) {
-  auto type = cast<RankedTensorType>(op.getValue().getType());
-  FragmentLayout layout(type);
-  ElementPlaces places = placesOf(op.getView(), op.getIndices());
-  const Values values = elements(op.getValue());
-  // Several threads hold an element of a tile of rank 1: one of them adds it.
-  Value isFirst;
-  if (type.getRank() == 1)
-    isFirst = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq,
-                                   sharerOf(layout.getLayoutAttr()), i32(0));
-  bool isOnePlace = llvm::all_of(places.ofAll, [](Value index) { return !!index; });
-  Value sum;
-  for (int64_t i = 0; i < layout.size(); ++i) {
-    if (isOnePlace) {
-      sum = sum ? combine(tile::ReduceKind::sum, sum, values[i]) : values[i];
-      continue;
-    }
-    auto [address, inside] = placeOf(places, [&](size_t dim) { return places.ofElements[dim][i]; });
-    if (isFirst)
-      inside = LLVM::AndOp::create(builder, loc, inside, isFirst);
-    addToMemory(address, values[i], inside);
-  }
-  if (!isOnePlace)
-    return;
-  if (isFirst)
-    sum = LLVM::SelectOp::create(builder, loc, isFirst, sum, f32(0.0));
-  for (int64_t distance = 1; distance < hopper::warpThreads; distance *= 2)
-    sum = combine(tile::ReduceKind::sum, sum, shuffle("bfly", sum, i32(distance)));
-  Value adds = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, thread.lane, i32(0));
-  auto [address, inside] = placeOf(places, nullptr);
-  addToMemory(address, sum, inside ? Value(LLVM::AndOp::create(builder, loc, adds, inside)) : adds);
-}
-
-/// Adds a number of f32 to that at `address`, where `inside`, i1.
-void Emitter::addToMemory(Value address, Value value, Value inside) {
-  assembly("{\n.reg .pred p;\nsetp.ne.b32 p, $2, 0;\n@p " + writeText(/*adds=*/true, 1, 32) +
-               " [$0], $1;\n}",
-           "l,r,r", {address, toRegister(value, builder.getI32Type()), toI32(inside)}, {});
-}
-
 template <typename LoadOp>
 LogicalResult Emitter::emitTileLoad(LoadOp op) {
   auto type = cast<RankedTensorType>(op.getType());

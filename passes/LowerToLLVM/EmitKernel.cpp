@@ -198,6 +198,7 @@ LogicalResult Emitter::emitRole(Block *exit) {
     emitTimelineRoleStart();
   if (failed(emitBlock(role.getBody().front())))
     return failure();
+  closeSums();
   if (kernel.getTimeline())
     emitTimelineRoleEnd();
   LLVM::BrOp::create(builder, loc, exit);

@@ -215,14 +215,27 @@ private:
   mlir::LogicalResult emitGather(tile::GatherOp op);
   std::optional<llvm::SmallVector<int64_t>> offsetsOf(mlir::ValueRange indices, int64_t i);
   void emitGatherElements(tile::GatherElementsOp op);
-  void emitScatterAdd(tile::ScatterAddOp op);
-  void addToMemory(mlir::Value address, mlir::Value value, mlir::Value inside);
   struct ElementPlaces;
   ElementPlaces placesOf(mlir::Value view, mlir::ValueRange indices);
   mlir::Value checkPlace(const ElementPlaces &places, mlir::Value inside, mlir::Value index,
                          size_t dim);
   std::pair<mlir::Value, mlir::Value> placeOf(const ElementPlaces &places,
                                               llvm::function_ref<mlir::Value(size_t)> indexOf);
+  // Additions of elements to anywhere in memory: EmitScatter.cpp.
+  /// Addresses of an i64 and of an f32 that become registers: for which place a thread has a sum.
+  struct OpenSum {
+    mlir::Value address, sum;
+  };
+  void emitScatterAdd(tile::ScatterAddOp op);
+  void addToOnePlace(tile::ScatterAddOp op, const ElementPlaces &places);
+  void addToMemory(mlir::Value address, mlir::Value value, mlir::Value inside);
+  mlir::Value isFirstSharer(mlir::RankedTensorType type);
+  bool mayRepeat(tile::ScatterAddOp op);
+  OpenSum openSum(tile::ScatterAddOp op);
+  mlir::Value isOpen(mlir::Value address);
+  mlir::Value toGlobal(mlir::Value address);
+  void addToOpen(const OpenSum &open, mlir::Value address, mlir::Value value, mlir::Value inside);
+  void closeSums();
   // Elements that the lanes of a warp hand on: EmitWindows.cpp.
   struct Windows {
     AffineTile tile;
@@ -396,6 +409,7 @@ private:
   llvm::DenseMap<mlir::Value, AffineTile> affineTiles;
   llvm::DenseMap<mlir::Value, SharedPlace> sharedTiles;
   llvm::DenseMap<mlir::Operation *, Values> ranges; ///< what a lane has of tile.reduce_range
+  llvm::SmallVector<OpenSum> openSums;              ///< of the role
 };
 
 } // namespace tessera
