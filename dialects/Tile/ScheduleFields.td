@@ -64,6 +64,11 @@ def Tile_SumsKind : I32EnumAttr<"SumsKind", "In which order grid points add to o
   let cppNamespace = "::tessera::tile";
 }
 
+def Tile_WorkKind : I32EnumAttr<"WorkKind", "In which order a thread works through its tiles", [
+    I32EnumAttrCase<"tiles", 0>, I32EnumAttrCase<"elements", 1>]> {
+  let cppNamespace = "::tessera::tile";
+}
+
 //===----------------------------------------------------------------------===//
 // Domains
 //===----------------------------------------------------------------------===//
@@ -257,7 +262,11 @@ defvar Tile_ScheduleFields = [
     "with `cluster = 2` and sums in a role of their own, the two blocks add up before memory does: each sends the computed operand "
     "of the dot to the other, and makes half of the columns for both, so that half as much is added to memory "
     "(`tile-exchange-sums`). 1 or 2: slots of the pipe of these operands. 0: each block adds by itself. 1 and 2 take "
-    "`placement = apart` or `divided`">
+    "`placement = apart` or `divided`">,
+  ScheduleField<"work", CaseOf<Tile_WorkKind>, Chosen<"`elements` where whole tiles and vectors do not fit, else `tiles`">,
+    "in which order a thread works through its tiles between dots. `tiles`: one operation after the other, each on all elements. "
+    "`elements`: all operations on the first elements, then all on the next. Vectors and single elements are then loaded where "
+    "they are used, and what is made of an element is reduced at once, so that they take few registers">
 ];
 
 #endif // TESSERA_DIALECTS_TILE_SCHEDULEFIELDS_TD

@@ -2,6 +2,7 @@
 
 #include "lib/Codegen/EmitPTX.h"
 #include "lib/Codegen/OperandsInFlight.h"
+#include "lib/Codegen/WorkOrder.h"
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
 #include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
 #include "mlir/Dialect/LLVMIR/Transforms/Passes.h"
@@ -220,6 +221,7 @@ FailureOr<std::string> emitPTX(ModuleOp module, const EmitPTXOptions &options,
   optimize(*ir, *machine);
   widenComparisons(*ir);
   keepOperandsApart(*ir);
+  orderWorkByElements(*ir);
   optimization.stop();
   if (options.llvmIR) {
     llvm::raw_string_ostream stream(*options.llvmIR);

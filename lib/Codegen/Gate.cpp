@@ -110,8 +110,8 @@ void Gate::checkSpills(const PtxasFunction &function) {
   if (tolerated && function.spillStoreBytes + function.spillLoadBytes <= tolerated.getInt()) {
     emitRemark(op->getLoc()) << "ptxas spills " << function.spillStoreBytes
                              << " bytes of stores and " << function.spillLoadBytes
-                             << " bytes of loads per thread, which costs less than a thread block "
-                                "that would not fit beside the others";
+                             << " bytes of loads per thread; up to " << tolerated.getInt()
+                             << " bytes cost less than a schedule or a form that needs none";
     return;
   }
   bool promised = promisesFit(op);

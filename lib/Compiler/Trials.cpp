@@ -119,6 +119,7 @@ static std::string describe(ScheduleAttr schedule) {
   varied.producerRegisters = all.producerRegisters;
   varied.consumerRegisters = all.consumerRegisters;
   varied.exchange = all.exchange;
+  varied.work = all.work;
   return tile::printScheduleFields(varied.get(schedule.getContext()));
 }
 

@@ -19,11 +19,21 @@ static bool isPackedTile(Type type) {
   return tile && hop::isPacked(tile);
 }
 
+/// Whether the reduction of what `op` adds has made its result.
+bool Emitter::isMadeByReduction(Operation *op) {
+  return isa<arith::AddFOp>(op) && llvm::any_of(op->getOperands(), [&](Value operand) {
+           auto reduce = operand.getDefiningOp<tile::ReduceOp>();
+           return reduce && additionOf(reduce) == op;
+         });
+}
+
 LogicalResult Emitter::emitElementwise(Operation *op) {
   if (isa<arith::ConstantOp>(op))
     return emitConstant(op);
   if (op->getNumResults() != 1)
     return op->emitError("cannot be lowered to machine code");
+  if (isMadeByReduction(op))
+    return success();
   Type resultType = op->getResult(0).getType();
   if (isa<arith::TruncFOp, arith::SIToFPOp, arith::UIToFPOp>(op) && isPackedTile(resultType))
     return emitPack(op);

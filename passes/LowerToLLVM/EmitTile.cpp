@@ -150,16 +150,36 @@ static std::optional<SmallVector<Value>> orderedBits(OpBuilder &builder, Locatio
   });
 }
 
+/// The addition that takes the sums that `op` makes, and nothing else does, to others that are
+/// there before: a thread adds its elements to those, element by element. None where lanes have to
+/// be combined first.
+arith::AddFOp Emitter::additionOf(tile::ReduceOp op) {
+  if (kernel.getSchedule().getWork() != tile::WorkKind::elements)
+    return {};
+  auto addition = op->hasOneUse() ? dyn_cast<arith::AddFOp>(*op->user_begin()) : arith::AddFOp();
+  if (!addition || op.getKind() != tile::ReduceKind::sum || op.getLimit() ||
+      !hop::getLayout(op.getType()).getPartial() || addition->getBlock() != op->getBlock())
+    return {};
+  Value other = addition.getLhs() == op ? addition.getRhs() : addition.getLhs();
+  Operation *maker = other.getDefiningOp();
+  bool isThere = !maker || maker->getBlock() != op->getBlock() || maker->isBeforeInBlock(op);
+  return isThere ? addition : arith::AddFOp();
+}
+
 LogicalResult Emitter::emitReduce(tile::ReduceOp op) {
   auto sourceType = cast<RankedTensorType>(op.getSource().getType());
   if (!sourceType.getElementType().isF32())
     return op.emitError("reduces ") << sourceType.getElementType() << "; extend it to f32 first";
   FragmentLayout layout(sourceType), resultLayout(cast<RankedTensorType>(op.getType()));
   int64_t kept = 1 - op.getAxis();
-  // Two chains for each element: the latency of one addition is hidden behind the other.
-  constexpr int64_t chains = 2;
+  // Two chains for each element: the latency of one addition is hidden behind the other. Between
+  // the additions of work by elements there is other work, and fewer registers.
+  const int64_t chains = kernel.getSchedule().getWork() == tile::WorkKind::elements ? 1 : 2;
   SmallVector<Value> partial(resultLayout.size() * chains);
   SmallVector<int64_t> counts(resultLayout.size());
+  arith::AddFOp addition = additionOf(op);
+  if (addition)
+    partial = elements(addition.getLhs() == op ? addition.getRhs() : addition.getLhs());
   Values source = elements(op.getSource());
   auto bits = orderedBits(builder, loc, op.getKind(), op.getSource(), source);
   for (auto [i, element] : llvm::enumerate(bits ? *bits : source)) {
@@ -178,8 +198,8 @@ LogicalResult Emitter::emitReduce(tile::ReduceOp op) {
         part = LLVM::BitcastOp::create(builder, loc, builder.getF32Type(), part);
   Values results;
   for (int64_t i = 0; i < resultLayout.size(); ++i) {
-    Value result = partial[i * chains], other = partial[i * chains + 1];
-    if (other)
+    Value result = partial[i * chains];
+    if (Value other = chains > 1 ? partial[i * chains + 1] : Value())
       result = combine(op.getKind(), result, other);
     if (std::optional<llvm::APFloat> limit = op.getLimit()) {
       Value isBeyond = LLVM::FCmpOp::create(builder, loc, LLVM::FCmpPredicate::ogt, result,
@@ -191,6 +211,8 @@ LogicalResult Emitter::emitReduce(tile::ReduceOp op) {
       result = combineLanes(result, op.getKind(), whole);
     results.push_back(result);
   }
+  if (addition)
+    bind(addition, results);
   bind(op, std::move(results));
   return success();
 }

@@ -121,6 +121,7 @@ private:
 
   // Elementwise operations on scalars and tiles: EmitElementwise.cpp.
   mlir::LogicalResult emitElementwise(mlir::Operation *op);
+  bool isMadeByReduction(mlir::Operation *op);
   mlir::LogicalResult emitConstant(mlir::Operation *op);
   mlir::LogicalResult emitPack(mlir::Operation *op);
   mlir::LogicalResult emitUnpack(mlir::Operation *op);
@@ -181,6 +182,7 @@ private:
   static llvm::SmallVector<int64_t> placesOfLanes(hop::LayoutAttr layout, int64_t axis);
   /// i32: 0 in one of the threads that hold the same elements of a tile of rank 1.
   mlir::Value sharerOf(hop::LayoutAttr layout);
+  mlir::arith::AddFOp additionOf(tile::ReduceOp op);
   mlir::LogicalResult emitReduce(tile::ReduceOp op);
   void emitAny(tile::AnyOp op);
   mlir::LogicalResult emitBroadcast(tile::BroadcastOp op);

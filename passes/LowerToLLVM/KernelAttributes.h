@@ -20,6 +20,9 @@ inline constexpr const char *noSpillsAttrName = "tessera.no_spills";
 /// Integer, of a function: so many bytes of spills of a thread are no error.
 inline constexpr const char *toleratedSpillsAttrName = "tessera.tolerated_spills";
 
+/// String, of a function of LLVM: the schedule has `work = elements`.
+inline constexpr const char *elementOrderAttrName = "tessera-work-elements";
+
 } // namespace tessera
 
 #endif // TESSERA_PASSES_LOWERTOLLVM_KERNELATTRIBUTES_H

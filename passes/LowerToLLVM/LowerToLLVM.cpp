@@ -194,6 +194,19 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
   /// Bytes of spills of a thread that cost less than a block that would not fit beside the others:
   /// kernels/layer_norm.tile with rows of 16384 (docs/lab/rows.md).
   static constexpr int64_t toleratedSpills = 96;
+  /// The same of work by elements beside a role that makes sums, which is what nothing fits
+  /// without. A word that is spilled takes two instructions of a step, and without the role there
+  /// are eight products in place of five, some 1500 cycles more of a step at 128 columns.
+  static constexpr int64_t toleratedByElements = 1024;
+
+  /// How many bytes a thread may spill where that costs less than any other way; 0 for none.
+  static int64_t countToleratedSpills(hop::KernelOp kernel, int64_t blocks, bool isOneRole) {
+    tile::ScheduleAttr schedule = kernel.getSchedule();
+    if (schedule.getWork() == tile::WorkKind::elements &&
+        schedule.getPlacement() == tile::PlacementKind::apart)
+      return toleratedByElements;
+    return blocks > 1 && isOneRole ? toleratedSpills : 0;
+  }
 
   void setAttributes(LLVM::LLVMFuncOp function, hop::KernelOp kernel,
                      const LaunchParameters &parameters, DictionaryAttr description) {
@@ -213,11 +226,14 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     // The model does not know what a timeline takes.
     if (!kernel.getTimeline())
       function->setAttr(noSpillsAttrName, b.getUnitAttr());
-    if (blocks > 1 && requests.size() == 1)
-      function->setAttr(toleratedSpillsAttrName, b.getI64IntegerAttr(toleratedSpills));
+    if (int64_t bytes = countToleratedSpills(kernel, blocks, requests.size() == 1))
+      function->setAttr(toleratedSpillsAttrName, b.getI64IntegerAttr(bytes));
     // f32 results below the smallest normal number are flushed, as the tile dialect allows.
-    function.setPassthroughAttr(
-        b.getArrayAttr(b.getStrArrayAttr({"denormal-fp-math-f32", "preserve-sign,preserve-sign"})));
+    SmallVector<Attribute> passed = {
+        b.getStrArrayAttr({"denormal-fp-math-f32", "preserve-sign,preserve-sign"})};
+    if (kernel.getSchedule().getWork() == tile::WorkKind::elements)
+      passed.push_back(b.getStringAttr(elementOrderAttrName));
+    function.setPassthroughAttr(b.getArrayAttr(passed));
     auto mapBytes = LLVM::LLVMArrayType::get(b.getI8Type(), hopper::tensorMapBytes);
     for (auto [i, parameter] : llvm::enumerate(parameters.getParameters())) {
       if (parameter.kind != LaunchParameter::Map)

@@ -191,6 +191,21 @@ static LogicalResult checkDots(KernelOp kernel) {
 // Several choices
 //===----------------------------------------------------------------------===//
 
+/// `requested` with each order of work that it leaves open, the preferred one first: elements where
+/// nothing fits otherwise, and there are products to work between.
+static SmallVector<ScheduleAttr, 2> withEachWork(KernelOp kernel, ScheduleAttr requested) {
+  SmallVector<ScheduleAttr, 2> each;
+  for (WorkKind work : {WorkKind::tiles, WorkKind::elements}) {
+    ScheduleFields fields = requested.getFields();
+    bool isOpen = !fields.work && (work == WorkKind::tiles || hasDots(kernel));
+    if (!isOpen && fields.work != work)
+      continue;
+    fields.work = work;
+    each.push_back(fields.get(requested.getContext()));
+  }
+  return each;
+}
+
 /// What `search` makes of `fields`.
 static ScheduleChoice chooseOne(ScheduleSearch &search, ScheduleAttr fields) {
   std::optional<ScheduleAttr> found = search.run(fields);
@@ -263,17 +278,18 @@ FailureOr<SmallVector<ScheduleChoice>> tessera::chooseSchedules(KernelOp kernel,
   kernel.getContext()->getOrLoadDialect<hop::HopDialect>();
   Forms forms(kernel, model);
   SmallVector<ScheduleChoice> choices;
-  for (ScheduleAttr fields : requested) {
-    if (!forms.speculates() && fields.getSpeculate() == true) {
+  for (ScheduleAttr asked : requested) {
+    if (!forms.speculates() && asked.getSpeculate() == true) {
       choices.push_back({ScheduleAttr(),
                          {{"speculate = true", "the kernel has no tile.speculate"}},
                          std::string()});
       continue;
     }
     choices.emplace_back();
-    for (ScheduleSearch *search : forms.of(fields))
-      if (!choices.back().schedule)
-        choices.back() = chooseOne(*search, fields);
+    for (ScheduleAttr fields : withEachWork(kernel, asked))
+      for (ScheduleSearch *search : forms.of(fields))
+        if (!choices.back().schedule)
+          choices.back() = chooseOne(*search, fields);
   }
   return choices;
 }
@@ -287,9 +303,16 @@ SmallVector<ScheduleAttr> tessera::listSchedules(KernelOp kernel, ScheduleAttr r
   Forms forms(kernel, model);
   if (!forms.speculates() && requested.getSpeculate() == true)
     return schedules;
-  for (ScheduleSearch *search : forms.of(requested))
-    if (schedules.empty() || forms.speculates())
-      llvm::append_range(schedules, search->list(requested, most - schedules.size()));
+  // Where one fits with the order that is preferred, the search adds one with the other.
+  for (ScheduleAttr fields : withEachWork(kernel, requested)) {
+    if (!schedules.empty())
+      break;
+    if (!requested.getWork() && fields.getWork() == WorkKind::tiles)
+      fields = requested;
+    for (ScheduleSearch *search : forms.of(fields))
+      if (schedules.empty() || forms.speculates())
+        llvm::append_range(schedules, search->list(fields, most - schedules.size()));
+  }
   return schedules;
 }
 
@@ -335,10 +358,9 @@ static void explainFailure(KernelOp kernel, ScheduleSearch &search, ScheduleAttr
         return;
       }
   // The rejections of a kernel without dots say which tiles would work.
-  bool multiplies = kernel.walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
   if (std::optional<ScheduleAttr> found = search.run(empty))
     diag.attachNote() << "this would work: " << *found;
-  else if (multiplies)
+  else if (hasDots(kernel))
     diag.attachNote() << "whatever the schedule, smaller tiles are needed: fewer columns of the "
                          "dots' results, or fewer rows";
 }
@@ -398,6 +420,29 @@ private:
     return search.emplace(kernel, h200CostModel).run(requested);
   }
 
+  /// The schedule of `kernel` with the first order of work for which there is one; of its exact
+  /// region alone where none fits both.
+  std::optional<ScheduleAttr> findForEachWork(KernelOp kernel, ScheduleAttr requested,
+                                              std::optional<ScheduleSearch> &search) {
+    std::optional<ScheduleAttr> found;
+    for (ScheduleAttr fields : withEachWork(kernel, requested)) {
+      if (found)
+        break;
+      found = find(kernel, fields, search);
+      if (SpeculateOp both = findSpeculation(kernel); !found && both && !fields.getSpeculate()) {
+        SmallVector<ScheduleRejection> ofBoth = std::move(search->rejections);
+        Location loc = both.getLoc();
+        search.reset();
+        takeExactRegion(kernel);
+        found = find(kernel, fields, search);
+        explainExactRegion(loc, ofBoth, search->rejections);
+      }
+      if (!found)
+        found = chooseWithSumsEarly(kernel, fields, search);
+    }
+    return found;
+  }
+
   static void remarkOnWideTiles(KernelOp kernel) {
     for (PipedTile tile : pipedTiles(kernel)) {
       auto load = dyn_cast<LoadOp>(tile.loads.front().getOperation());
@@ -427,17 +472,7 @@ private:
       takeExactRegion(kernel);
     }
     std::optional<ScheduleSearch> search;
-    std::optional<ScheduleAttr> found = find(kernel, requested, search);
-    if (!found && speculation && !speculate) {
-      SmallVector<ScheduleRejection> ofBoth = std::move(search->rejections);
-      Location loc = speculation.getLoc();
-      search.reset();
-      takeExactRegion(kernel);
-      found = find(kernel, requested, search);
-      explainExactRegion(loc, ofBoth, search->rejections);
-    }
-    if (!found)
-      found = chooseWithSumsEarly(kernel, requested, search);
+    std::optional<ScheduleAttr> found = findForEachWork(kernel, requested, search);
     if (!found) {
       explainFailure(kernel, *search, requested);
       return failure();

@@ -32,9 +32,9 @@ using ValueSet = llvm::SetVector<Value>;
 class RegisterPressure {
 public:
   RegisterPressure(int64_t consumers, DenseSet<Value> inSharedMemory,
-                   DenseSet<Operation *> elsewhere)
-      : consumers(consumers), inSharedMemory(std::move(inSharedMemory)),
-        elsewhere(std::move(elsewhere)) {}
+                   DenseSet<Operation *> elsewhere, WorkKind work)
+      : consumers(consumers), byElements(work == WorkKind::elements),
+        inSharedMemory(std::move(inSharedMemory)), elsewhere(std::move(elsewhere)) {}
   /// Of tiles of one layout, that of no product.
   RegisterPressure(hop::LayoutAttr layout, const VectorAxes &axes)
       : consumers(1), layout(layout), axes(&axes) {}
@@ -52,6 +52,7 @@ private:
   int64_t peakInRegions(Operation &op, const ValueSet &across);
 
   int64_t consumers;
+  bool byElements = false;
   DenseSet<Value> inSharedMemory;
   DenseSet<Operation *> elsewhere; ///< of another role
   hop::LayoutAttr layout;
@@ -215,9 +216,12 @@ bool RegisterPressure::step(Operation &op, ValueSet &live, int64_t &peakSoFar) {
       addRoots(operand, live);
 
   // A thread adds its elements to a reduction as it makes them: those that nothing reads after it
-  // are never there all at once.
+  // are never there all at once. Work by elements goes on with those of a sum one by one; what
+  // needs a maximum waits for all.
   if (isa<ReduceOp, ReduceAllOp, MaskedMaxOp>(op)) {
-    peakSoFar = std::max(peakSoFar, registersOf(after));
+    auto reduce = dyn_cast<ReduceOp>(op);
+    if (!byElements || !reduce || reduce.getKind() != ReduceKind::sum)
+      peakSoFar = std::max(peakSoFar, registersOf(after));
     return false;
   }
   // What has to do with scalars alone, as a load of a slope, may stand anywhere.
@@ -226,7 +230,9 @@ bool RegisterPressure::step(Operation &op, ValueSet &live, int64_t &peakSoFar) {
       llvm::none_of(op.getResultTypes(), isTile))
     return false;
   // Without a producer a thread loads elements where it works on them.
-  bool isLoadedAsUsed = layout && loadsFromView(&op);
+  bool isLoadedAsUsed = (layout || byElements) && loadsFromView(&op);
+  if (byElements && isa<ScatterAddOp>(op))
+    return false;
   return dot || (!op.hasTrait<OpTrait::Elementwise>() && !isa<BroadcastOp>(op) && !isLoadedAsUsed &&
                  !followsFromScalars(&op));
 }
@@ -248,7 +254,7 @@ int64_t RegisterPressure::peak(Block &block, ValueSet live) {
 }
 
 int64_t tessera::consumerRegisters(KernelOp kernel, int64_t consumers, bool warpSpecialize,
-                                   OperandKind operands, PlacementKind placement,
+                                   OperandKind operands, PlacementKind placement, WorkKind work,
                                    const CostModel &model) {
   int64_t loading = warpSpecialize ? 0 : model.loadingRegisters;
   DenseSet<Value> inSharedMemory;
@@ -264,11 +270,11 @@ int64_t tessera::consumerRegisters(KernelOp kernel, int64_t consumers, bool warp
   for (const OperandBuffers::Tile &tile : buffers.getTiles())
     if (!tile.isReadElsewhere)
       inSharedMemory.insert(tile.values.begin(), tile.values.end());
-  RegisterPressure pressure(consumers, std::move(inSharedMemory), std::move(elsewhere));
+  RegisterPressure pressure(consumers, std::move(inSharedMemory), std::move(elsewhere), work);
   return model.fixedRegisters + loading + pressure.peak(kernel.getBody().front(), {});
 }
 
-NumberList tessera::dividedRegisters(KernelOp kernel, const DotDivision &division,
+NumberList tessera::dividedRegisters(KernelOp kernel, const DotDivision &division, WorkKind work,
                                      const CostModel &model) {
   SmallVector<int64_t> needed;
   for (unsigned consumer = 0; consumer < division.getConsumers(); ++consumer) {
@@ -290,7 +296,8 @@ NumberList tessera::dividedRegisters(KernelOp kernel, const DotDivision &divisio
       for (Region &region : op->getRegions())
         llvm::for_each(region.getArguments(), add);
     });
-    RegisterPressure pressure(/*consumers=*/1, std::move(notInRegisters), std::move(elsewhere));
+    RegisterPressure pressure(/*consumers=*/1, std::move(notInRegisters), std::move(elsewhere),
+                              work);
     needed.push_back(model.fixedRegisters + pressure.peak(kernel.getBody().front(), {}));
   }
   return *NumberList::get(needed);

@@ -37,14 +37,15 @@ int64_t usableRegisters(int64_t budget, const CostModel &model);
 /// (constants, splats, iotas, masks of them) are free; a row statistic takes 2
 /// registers for 64 rows.
 /// Without warp specialization the consumers also start the loads. Operands in shared memory take
-/// no registers, and neither does what `placement` puts elsewhere.
+/// no registers, and neither does what `placement` puts elsewhere. With `work = elements` loads,
+/// reductions and additions to memory are part of the work on elements.
 int64_t consumerRegisters(tile::KernelOp kernel, int64_t consumers, bool warpSpecialize,
                           tile::OperandKind operands, tile::PlacementKind placement,
-                          const CostModel &model);
+                          tile::WorkKind work, const CostModel &model);
 
 /// The same for each of the consumers, which have different dots.
 tile::NumberList dividedRegisters(tile::KernelOp kernel, const DotDivision &division,
-                                  const CostModel &model);
+                                  tile::WorkKind work, const CostModel &model);
 
 /// Registers of a thread of the role that makes the sums of `kernel` (placement = apart), as
 /// setmaxnreg takes them.

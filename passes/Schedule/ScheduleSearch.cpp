@@ -107,6 +107,10 @@ std::optional<std::string> ScheduleSearch::rejectShape(const ScheduleFields &req
   return std::nullopt;
 }
 
+bool tessera::hasDots(KernelOp kernel) {
+  return kernel.walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 /// The kernel as `candidate` runs its loops.
 KernelOp ScheduleSearch::rotated(const Candidate &candidate) {
   return candidate.shape.changesLoops() ? overlapped(candidate.shape).kernel : kernel;
@@ -115,11 +119,12 @@ KernelOp ScheduleSearch::rotated(const Candidate &candidate) {
 NumberList ScheduleSearch::neededRegisters(const Candidate &candidate) {
   if (candidate.isDivided()) {
     const std::optional<DotDivision> &division = divide(candidate.consumers());
-    return division ? dividedRegisters(kernel, *division, model) : NumberList(0);
+    return division ? dividedRegisters(kernel, *division, *candidate.fields.work, model)
+                    : NumberList(0);
   }
   return NumberList(consumerRegisters(rotated(candidate), candidate.consumers(),
                                       candidate.isSpecialized(), *candidate.fields.operands,
-                                      *candidate.fields.placement, model));
+                                      *candidate.fields.placement, *candidate.fields.work, model));
 }
 
 SharedMemoryUse ScheduleSearch::sharedUse(const Candidate &candidate, const NumberList &stages,
@@ -162,6 +167,7 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
   ScheduleFields fields = requested;
   fields.consumers = consumers;
   fields.warpSpecialize = warpSpecialize;
+  fields.work = requested.work.value_or(WorkKind::tiles);
   leaveForHelper(split, fields);
   fields.consumerRegisters = requested.consumerRegisters.value_or(NumberList(split.consumer));
   bool choosesLoads = !fields.loads && fields.placement == PlacementKind::rows;
@@ -445,6 +451,7 @@ std::optional<ScheduleAttr> ScheduleSearch::run(ScheduleAttr requested) {
 
 SmallVector<ScheduleAttr> ScheduleSearch::list(ScheduleAttr requested, size_t most) {
   SmallVector<ScheduleAttr> found;
+  std::optional<Candidate> first;
   auto add = [&](Candidate candidate, bool turns, bool polynomials) {
     if (!turns && !requested.getPingpong())
       candidate.fields.pingpong = false;
@@ -467,8 +474,14 @@ SmallVector<ScheduleAttr> ScheduleSearch::list(ScheduleAttr requested, size_t mo
     if (isFirst)
       for (const Candidate &more : withMoreForProducer(candidate, requested.getFields()))
         add(more, true, true);
+    if (isFirst)
+      first = candidate;
     return found.size() < most;
   });
+  if (first && !requested.getWork() && hasDots(kernel)) {
+    first->fields.work = WorkKind::elements;
+    add(*first, true, true);
+  }
   return found;
 }
 

@@ -17,6 +17,9 @@
 
 namespace tessera {
 
+/// Whether `kernel` multiplies tiles. Orders of work differ between products alone.
+bool hasDots(tile::KernelOp kernel);
+
 /// A kernel with copies that have been overlapped, to measure them all.
 class ScheduleSearch {
 public:
