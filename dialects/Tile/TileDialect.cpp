@@ -42,6 +42,12 @@ static std::optional<llvm::StringRef> whatIsMissing(mlir::Operation *op,
         !op->hasAttr(TileDialect::GradientOfAttrHelper::getNameStr()))
       return "an array of names beside tile.gradient_of";
   }
+  if (name == TileDialect::ZeroSumOverAttrHelper::getNameStr()) {
+    auto number = llvm::dyn_cast<mlir::IntegerAttr>(value);
+    if (!number || !number.getType().isSignlessInteger(64) || number.getInt() < 0 ||
+        !op->hasAttr(TileDialect::WithRespectToAttrHelper::getNameStr()))
+      return "an i64 from 0 on beside tile.with_respect_to";
+  }
   if (name == TileDialect::BoundaryAttrHelper::getNameStr() &&
       !(llvm::isa<mlir::scf::ForOp>(op) && llvm::isa<mlir::UnitAttr>(value)))
     return "a unit of an scf.for";
@@ -66,10 +72,11 @@ static std::optional<llvm::StringRef> whatIsMissing(mlir::Operation *op,
 mlir::LogicalResult TileDialect::verifyOperationAttribute(mlir::Operation *op,
                                                           mlir::NamedAttribute attribute) {
   constexpr llvm::StringLiteral known[] = {
-      OverridableAttrHelper::getNameStr(),       GradientOfAttrHelper::getNameStr(),
-      WithRespectToAttrHelper::getNameStr(),     ParametersAttrHelper::getNameStr(),
-      BoundaryAttrHelper::getNameStr(),          PolynomialAttrHelper::getNameStr(),
-      PolynomialPreciseAttrHelper::getNameStr(), FewTilesAttrHelper::getNameStr()};
+      OverridableAttrHelper::getNameStr(),   GradientOfAttrHelper::getNameStr(),
+      WithRespectToAttrHelper::getNameStr(), ZeroSumOverAttrHelper::getNameStr(),
+      ParametersAttrHelper::getNameStr(),    BoundaryAttrHelper::getNameStr(),
+      PolynomialAttrHelper::getNameStr(),    PolynomialPreciseAttrHelper::getNameStr(),
+      FewTilesAttrHelper::getNameStr()};
   if (!llvm::is_contained(known, attribute.getName()))
     return op->emitOpError("has the attribute ")
            << attribute.getName() << ", which is none of tile; known are "

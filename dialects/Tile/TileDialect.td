@@ -32,6 +32,7 @@ def Tile_Dialect : Dialect {
     | `tile.overridable` | `func.func` | a unit: a source that imports this one may define the function again |
     | `tile.gradient_of` | `func.func` | a function's name: this one is its gradient, which `tile-differentiate` writes where it has no body |
     | `tile.with_respect_to` | beside `tile.gradient_of` | an array of names: the gradient is that of these arguments of the kernel, and is added to memory |
+    | `tile.zero_sum_over` | beside `tile.with_respect_to` | an i64, the number of an argument: over its values the cotangents of the results sum to 0 |
     | `tile.parameters` | the module | a dictionary: the values of the source's parameters |
     | `tile.boundary` | `scf.for` | a unit: the loop runs only iterations at the boundary of a mask |
     | `tile.polynomial` | `math.exp2`, `math.exp` of f32 | an i64, 1 to 16: how many of 16 elements are polynomials |
@@ -43,6 +44,7 @@ def Tile_Dialect : Dialect {
   ];
   let discardableAttrs = (ins
     "::mlir::UnitAttr":$overridable, "::mlir::FlatSymbolRefAttr":$gradient_of, "::mlir::ArrayAttr":$with_respect_to,
+    "::mlir::IntegerAttr":$zero_sum_over,
     "::mlir::DictionaryAttr":$parameters, "::mlir::UnitAttr":$boundary, "::mlir::IntegerAttr":$polynomial, "::mlir::UnitAttr":$polynomial_precise,
     "::mlir::UnitAttr":$few_tiles);
   let hasOperationAttrVerify = 1;

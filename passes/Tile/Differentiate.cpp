@@ -9,12 +9,14 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/Tile/DerivativeRules.h"
 #include "passes/Tile/TilePasses.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_TILEDIFFERENTIATE
@@ -60,7 +62,7 @@ class Differentiator {
 public:
   explicit Differentiator(ModuleOp module)
       : module(module), symbols(module), gradientOf(module.getContext()),
-        withRespectTo(module.getContext()) {}
+        withRespectTo(module.getContext()), zeroSumOver(module.getContext()) {}
 
   LogicalResult run();
   /// The gradient of `function` with respect to `names`, or to its arguments where this is null. It
@@ -68,6 +70,8 @@ public:
   func::FuncOp getGradient(func::FuncOp function, ArrayAttr names, Operation *user);
   /// The function of the module that `call` calls; null after an error.
   func::FuncOp findCallee(func::CallOp call);
+  /// The number of the argument over whose values the cotangents of `gradient` sum to 0, if any.
+  std::optional<unsigned> findZeroSum(func::FuncOp gradient);
   /// The requests of `function`, and of those that it calls, for arguments of these names.
   SmallVector<ArgumentOp> findRequests(func::FuncOp function, ArrayAttr names);
 
@@ -80,6 +84,7 @@ private:
   SymbolTable symbols;
   TileDialect::GradientOfAttrHelper gradientOf;
   TileDialect::WithRespectToAttrHelper withRespectTo;
+  TileDialect::ZeroSumOverAttrHelper zeroSumOver;
   /// The gradients of functions, by what they are with respect to.
   DenseMap<std::pair<Operation *, Attribute>, func::FuncOp> gradients;
   /// The functions whose gradients are being written, each called by the one before.
@@ -105,6 +110,7 @@ private:
   LogicalResult writeCall(func::CallOp call, func::FuncOp callee, ArrayAttr names);
   void addToMemory(Operation *source);
   bool hasPoles();
+  void eraseZeroSums(unsigned over);
   void addToZeros(Value cotangent);
   Value guard(Value cotangent);
   void add(Value original, Value cotangent);
@@ -306,6 +312,49 @@ LogicalResult GradientWriter::writeAdjoint(Operation *op) {
   return refuse(op);
 }
 
+/// Erases additions to one element that sum to 0 over the values of argument `over`, as the
+/// cotangents of the results do: of these, each times what is the same for all values. So are those
+/// for a number that is added to all scores of a query, which a softmax does not see.
+void GradientWriter::eraseZeroSums(unsigned over) {
+  Block &body = gradient.getBody().front();
+  DenseSet<Value> fixed, zeroSums;
+  for (BlockArgument argument : body.getArguments())
+    if (argument.getArgNumber() >= function.getNumArguments())
+      zeroSums.insert(argument);
+    else if (argument.getArgNumber() != over && !isa<FloatType>(argument.getType()))
+      fixed.insert(argument);
+  auto isFixed = [&](Value value) { return fixed.contains(value); };
+  auto isZeroSum = [&](Operation &op) {
+    auto sums = [&](unsigned operand) {
+      return zeroSums.contains(op.getOperand(operand)) ||
+             matchPattern(op.getOperand(operand), m_AnyZeroFloat());
+    };
+    return TypeSwitch<Operation *, bool>(&op)
+        .Case<arith::NegFOp, arith::ExtFOp, arith::TruncFOp>([&](auto) { return sums(0); })
+        .Case<arith::AddFOp, arith::SubFOp>([&](auto) { return sums(0) && sums(1); })
+        .Case([&](arith::MulFOp product) {
+          return (sums(0) && isFixed(product.getRhs())) || (isFixed(product.getLhs()) && sums(1));
+        })
+        .Case([&](arith::DivFOp quotient) { return sums(0) && isFixed(quotient.getRhs()); })
+        .Case([&](arith::SelectOp select) {
+          Value condition = select.getCondition();
+          return (condition == isZero || isFixed(condition)) && sums(1) && sums(2);
+        })
+        .Default([](Operation *) { return false; });
+  };
+  for (Operation &op : llvm::make_early_inc_range(body)) {
+    if (auto store = dyn_cast<StoreOp>(op);
+        store && zeroSums.contains(store.getValue()) && llvm::all_of(store.getIndices(), isFixed))
+      store.erase();
+    else if (op.getNumResults() == 1 && op.getNumRegions() == 0) {
+      if (llvm::all_of(op.getOperands(), isFixed))
+        fixed.insert(op.getResult(0));
+      if (isZeroSum(op))
+        zeroSums.insert(op.getResult(0));
+    }
+  }
+}
+
 /// Erases what only the function's own results needed, and cotangents that nothing takes.
 void GradientWriter::eraseUnused() {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(gradient.getBody().front())))
@@ -344,6 +393,8 @@ LogicalResult GradientWriter::run() {
     if (!names && isa<FloatType>(argument.getType()))
       results.push_back(takeCotangent(argument));
   func::ReturnOp::create(builder, results);
+  if (std::optional<unsigned> over = all.findZeroSum(gradient))
+    eraseZeroSums(*over);
   eraseUnused();
   return success();
 }
@@ -373,6 +424,11 @@ func::FuncOp Differentiator::findCallee(func::CallOp call) {
   if (!callee)
     call.emitOpError("calls '") << call.getCallee() << "', which is no function of the source";
   return callee;
+}
+
+std::optional<unsigned> Differentiator::findZeroSum(func::FuncOp gradient) {
+  IntegerAttr number = zeroSumOver.getAttr(gradient);
+  return number ? std::optional<unsigned>(number.getInt()) : std::nullopt;
 }
 
 /// Calls within a function that calls itself are followed once: what differentiates it refuses it.
@@ -443,6 +499,10 @@ LogicalResult Differentiator::addDeclared(func::FuncOp gradient) {
     return error;
   }
   std::pair<Operation *, Attribute> key(function, names);
+  IntegerAttr over = zeroSumOver.getAttr(gradient);
+  if (over && over.getInt() >= function.getNumArguments())
+    return gradient.emitOpError("has cotangents that sum to 0 over argument ")
+           << over.getInt() << " of '" << name << "', which has " << function.getNumArguments();
   if (!gradients.try_emplace(key, gradient).second)
     return gradient.emitOpError("is to be the gradient of '")
            << name << "', which has '" << gradients.lookup(key).getSymName() << "'";

@@ -20,6 +20,10 @@ def TileDifferentiate : Pass<"tile-differentiate", "::mlir::ModuleOp"> {
     set to zero: the adjoint of a load of an element is an addition to the element of the same indices. That of a number is
     added to the one element of a view. What functions that are called ask for counts too.
 
+    With `tile.zero_sum_over = n` the cotangents sum to 0 over the values of argument n, as those of the scores of one query do
+    over its keys in a softmax. What would be added to one element for all of these is then left out, where it is the cotangent
+    times what does not depend on them: a number that is added to all scores of a query has no gradient.
+
     ```mlir
     func.func @capped(%s: f32, %k: i32) -> f32 {
       %cap = tile.argument "cap" : f32

@@ -722,7 +722,7 @@ tile.kernel @skip(%x: !tile.view<[M, 64], f16>) grid(%m = M) {
 
 // Attributes of the dialect on operations of others.
 
-// expected-error@+1 {{has the attribute "tile.pipe", which is none of tile; known are tile.overridable, tile.gradient_of, tile.with_respect_to, tile.parameters, tile.boundary, tile.polynomial, tile.polynomial_precise, tile.few_tiles}}
+// expected-error@+1 {{has the attribute "tile.pipe", which is none of tile; known are tile.overridable, tile.gradient_of, tile.with_respect_to, tile.zero_sum_over, tile.parameters, tile.boundary, tile.polynomial, tile.polynomial_precise, tile.few_tiles}}
 "test.op"() {tile.pipe = 1 : i64} : () -> ()
 
 // -----
@@ -734,6 +734,11 @@ tile.kernel @skip(%x: !tile.view<[M, 64], f16>) grid(%m = M) {
 
 // expected-error@+1 {{has "tile.with_respect_to" = ["x"]; it is an array of names beside tile.gradient_of}}
 "test.op"() {tile.with_respect_to = ["x"]} : () -> ()
+
+// -----
+
+// expected-error@+1 {{has "tile.zero_sum_over" = 3 : i64; it is an i64 from 0 on beside tile.with_respect_to}}
+"test.op"() {tile.zero_sum_over = 3 : i64} : () -> ()
 
 // -----
 

@@ -229,3 +229,44 @@ func.func @heaters(%x: f32, %q: i32) {
   func.call @heats_gradient(%x, %q, %x) : (f32, i32, f32) -> ()
   func.return
 }
+
+// Over the keys of a query the cotangents of its scores sum to 0: so do those of what is added to all of them, whatever it is
+// multiplied with, and what is added to an element that differs for each key stays.
+func.func @gated_pair(%s: f32, %q: i32, %k: i32) -> f32 {
+  %gates = tile.argument "gates" : !tile.view<[S], f32>
+  %row = arith.index_cast %q : i32 to index
+  %column = arith.index_cast %k : i32 to index
+  %of_query = tile.load %gates[%row] : !tile.view<[S], f32> -> f32
+  %of_key = tile.load %gates[%column] : !tile.view<[S], f32> -> f32
+  %twice = arith.addf %of_query, %of_query : f32
+  %up = arith.addf %s, %twice : f32
+  %down = arith.subf %up, %of_key : f32
+  func.return %down : f32
+}
+// CHECK-LABEL: func.func private @gates_gradient(
+// CHECK-SAME:    %{{.*}}: f32, %{{.*}}: i32, %[[K:.*]]: i32, %[[DY:.*]]: f32)
+// CHECK-NOT:   tile.store
+// CHECK:       %[[COLUMN:.*]] = arith.index_cast %[[K]]
+// CHECK:       %[[DKEY:.*]] = arith.negf %[[DY]]
+// CHECK:       tile.store %[[DKEY]], %{{.*}}[%[[COLUMN]]] add : f32
+// CHECK-NOT:   tile.store
+// CHECK:       return
+func.func private @gates_gradient(f32, i32, i32, f32)
+    attributes {tile.gradient_of = @gated_pair, tile.with_respect_to = ["gates"], tile.zero_sum_over = 2}
+// A factor of the score is no such number, nor is what a function of the score takes.
+func.func @warm(%s: f32, %q: i32, %k: i32) -> f32 {
+  %gates = tile.argument "gates" : !tile.view<[S], f32>
+  %row = arith.index_cast %q : i32 to index
+  %of_query = tile.load %gates[%row] : !tile.view<[S], f32> -> f32
+  %warm = arith.mulf %s, %of_query : f32
+  func.return %warm : f32
+}
+// CHECK-LABEL: func.func private @warm_gradient(
+// CHECK:       tile.store
+func.func private @warm_gradient(f32, i32, i32, f32)
+    attributes {tile.gradient_of = @warm, tile.with_respect_to = ["gates"], tile.zero_sum_over = 2}
+func.func @gaters(%x: f32, %q: i32) {
+  func.call @gates_gradient(%x, %q, %q, %x) : (f32, i32, i32, f32) -> ()
+  func.call @warm_gradient(%x, %q, %q, %x) : (f32, i32, i32, f32) -> ()
+  func.return
+}

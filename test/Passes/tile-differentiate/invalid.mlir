@@ -215,3 +215,11 @@ func.func @f(%x: f32) -> f32 {
 }
 // expected-error @+1 {{is to be the gradient of 'f' and is a function '(f32, f32) -> f32'; the gradient is '(f32, f32) -> ()'}}
 func.func private @g(f32, f32) -> f32 attributes {tile.gradient_of = @f, tile.with_respect_to = []}
+
+// -----
+
+func.func @f(%x: f32) -> f32 {
+  func.return %x : f32
+}
+// expected-error@+1 {{has cotangents that sum to 0 over argument 1 of 'f', which has 1}}
+func.func private @g(f32, f32) attributes {tile.gradient_of = @f, tile.with_respect_to = ["x"], tile.zero_sum_over = 1}
