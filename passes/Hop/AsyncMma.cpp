@@ -83,13 +83,13 @@ public:
   }
 
 private:
-  /// Whether `first` is behind a product, and none before it multiplies registers: then packing
+  /// Whether `first` is behind a product, and none before `pack` multiplies registers: then packing
   /// holds up nothing, and behind the product twice as many registers would live across it.
   bool packsInTime(Operation *pack, Operation *first) {
     bool isBehind = false;
     for (Operation *op = &block.front(); op != first; op = op->getNextNode())
       if (auto mma = dyn_cast<hop::MmaOp>(op)) {
-        if (!isa<hop::SharedType>(mma.getA().getType()))
+        if (!isa<hop::SharedType>(mma.getA().getType()) && !pack->isBeforeInBlock(op))
           return false;
         isBehind |= pack->isBeforeInBlock(op);
       }
