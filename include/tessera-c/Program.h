@@ -73,8 +73,9 @@ TESSERA_EXPORT const char *tessera_program_parameters(const tessera_program *pro
 /** What the compiler finds of the kernel's `tile.visits`, a JSON object. `loose` says why it may
  *  have iterations in which the mask leaves nothing, for a list of blocks would have fewer, and is
  *  empty where it has none such. `end_moves` is whether its end follows the rows of a tile, as
- *  under a diagonal, so that the last iteration is the one to begin with. Lives as long as the
- *  program. */
+ *  under a diagonal, so that the last iteration is the one to begin with. `work` is how the work of
+ *  tiles changes as the first grid index grows: "increasing", "decreasing", or empty where it does
+ *  not, or otherwise. Lives as long as the program. */
 TESSERA_EXPORT const char *tessera_program_visits(tessera_program *program);
 
 #ifdef __cplusplus

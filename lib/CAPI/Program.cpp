@@ -325,11 +325,27 @@ const char *tessera_program_parameters(const tessera_program *program) {
   return program->parameters.c_str();
 }
 
+static StringRef nameTrend(Trend trend) {
+  switch (trend) {
+  case Trend::Increasing:
+    return "increasing";
+  case Trend::Decreasing:
+    return "decreasing";
+  case Trend::Constant:
+  case Trend::Sliding:
+  case Trend::Unknown:
+    return "";
+  }
+  return "";
+}
+
 const char *tessera_program_visits(tessera_program *program) {
   std::lock_guard<std::mutex> lock(program->mutex);
   auto kernel = dyn_cast<tile::KernelOp>(*program->kernel);
   VisitFacts facts = kernel ? describeVisits(kernel) : VisitFacts();
-  llvm::json::Object found{{"loose", std::move(facts.loose)}, {"end_moves", facts.endMoves}};
+  llvm::json::Object found{{"loose", std::move(facts.loose)},
+                           {"end_moves", facts.endMoves},
+                           {"work", nameTrend(facts.work)}};
   std::string text = llvm::formatv("{0}", llvm::json::Value(std::move(found)));
   return program->visits.insert(std::move(text)).first->c_str();
 }

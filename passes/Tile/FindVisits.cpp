@@ -384,6 +384,7 @@ VisitFacts tessera::describeVisits(KernelOp kernel) {
       facts.loose = std::move(interval.loose);
     facts.endMoves |= interval.endMoves;
   }
+  facts.work = workTrend(*copy, /*dim=*/0);
   return facts;
 }
 

@@ -4,6 +4,7 @@
 #define TESSERA_PASSES_TILE_FINDVISITS_H
 
 #include "dialects/Tile/Tile.h"
+#include "passes/Analysis/GridOrder.h"
 
 namespace tessera {
 
@@ -22,6 +23,8 @@ VisitInterval resolveVisits(tile::VisitsOp visits);
 struct VisitFacts {
   std::string loose;     ///< of the first interval that has a reason
   bool endMoves = false; ///< of any
+  /// How the iterations of the kernel's loops change as its first grid index grows.
+  Trend work = Trend::Unknown;
 };
 
 /// The facts of the intervals that `kernel` asks for. Leaves the kernel alone.

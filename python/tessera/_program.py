@@ -168,7 +168,8 @@ class Program:
     @functools.cached_property
     def visits(self) -> str:
         """What the compiler finds of the blocks that a mask leaves, as JSON: `loose`, why their interval may have others, "" where it
-        has none, and `end_moves`, whether its end follows the rows of a tile."""
+        has none, `end_moves`, whether its end follows the rows of a tile, and `work`, how the work of tiles changes as the first
+        grid index grows: "increasing", "decreasing", or ""."""
         return self._library.tessera_program_visits(self._handle).decode()
 
 

@@ -212,12 +212,24 @@ def _check_arguments(arguments):
 
 
 # What a source of gradients ends with, by the function that asks for views: whose gradients it makes too
-# (attention_score.tile).
-_LEARNED = """
+# (attention_score.tile). Those of the scores of a query sum to 0 over its keys, but for a gradient of LSE and a sink's part.
+_LEARNED_BY_SINK = """
 func.func private @{}
     attributes {{tile.gradient_of = @{}, tile.with_respect_to = [{}]}}
 """
-_LEARNERS = {"score": "argument_gradients(f32, i32, i32, i32, i32, f32)", "sink": "sink_gradients(i32, i32, f32)"}
+_LEARNED_BY_SCORE = """
+$if DLSE || SINK
+func.func private @{0}
+    attributes {{tile.gradient_of = @{1}, tile.with_respect_to = [{2}]}}
+$else
+func.func private @{0}
+    attributes {{tile.gradient_of = @{1}, tile.with_respect_to = [{2}], tile.zero_sum_over = 4 : i64}}
+$end
+"""
+_LEARNERS = {
+    "score": (_LEARNED_BY_SCORE, "argument_gradients(f32, i32, i32, i32, i32, f32)"),
+    "sink": (_LEARNED_BY_SINK, "sink_gradients(i32, i32, f32)"),
+}
 
 
 def _read_function(source, name):
@@ -225,20 +237,62 @@ def _read_function(source, name):
     return source.partition(f"func.func @{name}(")[2].partition("\n}")[0]
 
 
+def _describe_visits(source, *kernel):
+    """What the compiler finds of the blocks that a mask leaves, in a kernel of the source or its only entry (`Program.visits`)."""
+    try:
+        return json.loads(find_fact("visits", source, [*kernel], lambda: Program(source, *kernel).visits))
+    except CompileError:
+        return {"loose": "", "end_moves": False, "work": ""}  # Whoever asks for the kernel gets the error.
+
+
+def _name_lists(mask):
+    """Of which indices a mask is a function, by the lines of its text: LISTS of attention_visits.tile."""
+    body = "\n".join(mask[1:])
+    return "head" if re.search(r"%h\b", body) else "batch" if re.search(r"%b\b", body) else "one"
+
+
+def _describe_lists(mask, parts):
+    """The settings of a source whose blocks are a list, by the lines of its mask, and by its parts (`_mask_parts.split`)."""
+    settings = f'{_LISTED}param LISTS : name = "{_name_lists(mask)}"\n'
+    if any(re.search(r"= arith\.\w*(div|rem)[su]i ", line) for line in mask):
+        settings += _PIECES
+    if parts is not None:
+        settings += _BY_DATA
+    by_place = mask if parts is None else parts[0][0] if len(parts) > 1 else []
+    text = _HEAD.format("attention") + "".join(f"{line}\n" for line in by_place)
+    trend = _describe_visits(text)["work"] if by_place else ""
+    return settings + (f'param TREND : name = "{trend}"\n' if trend else "")
+
+
+def _with_lists(head, source):
+    """A source of gradients that begins with `head`. Comparisons with what is loaded for each query bound the keys of a query,
+    and not the queries of a key: where these take all blocks, they are a list."""
+    rest = source.removeprefix(_HEAD.format("attention"))
+    body = _read_function(source, "mask")
+    loads = "tile.load" in body and not takes_lists(source)
+    text = _HEAD.format("attention_gradients") + rest
+    if not loads or not _describe_visits(text, "attention_gradients_kernel")["loose"]:
+        return head + rest
+    mask = f"func.func @mask({body}\n}}".split("\n")
+    parts = _mask_parts.split(mask, [""] * len(mask))
+    functions, _ = _join(parts)
+    return head + _describe_lists(mask, parts) + "\n" + rest.replace("\n".join(mask) + "\n", functions, 1)
+
+
 def _write_learned(source, learned):
     parts = []
-    for function, learner in _LEARNERS.items():
+    for function, (text, learner) in _LEARNERS.items():
         body = _read_function(source, function)
         names = ", ".join(f'"{name}"' for name in learned if f'tile.argument "{name}"' in body)
         if names:
-            parts.append(_LEARNED.format(learner, function, names))
+            parts.append(text.format(learner, function, names))
     return "".join(parts)
 
 
 def to_gradients(source, fixed, learned=()):
     """The source of the gradients of a variant's source, as `Variant.write_gradients` says."""
     head = _HEAD.format("attention_gradients_fixed" if fixed else "attention_gradients")
-    return head + source.removeprefix(_HEAD.format("attention")) + _write_learned(source, learned)
+    return _with_lists(head, source) + _write_learned(source, learned)
 
 
 def _takes(function, name):
@@ -301,14 +355,10 @@ class Variant:
         settings = ""
         is_list, begins_last = self._find_visits(visits, functions)
         if is_list:
-            settings = f'{_LISTED}param LISTS : name = "{self._name_lists()}"\n'
-            if any(re.search(r"= arith\.\w*(div|rem)[su]i ", line) for line in self._of_mask):
-                settings += _PIECES
             masks = None if mask is None else _mask_parts.split(*parts[0])
             if masks is not None:
-                settings += _BY_DATA
                 functions, places = _join([*masks, *parts[1:]])
-            settings += "\n"
+            settings = _describe_lists(self._of_mask, masks) + "\n"
         elif pair := _find_pairs([line for lines, _ in parts for line in lines]):
             settings = _TILE_OF_PAIRS.format(pair)
         elif _loads_by(self._of_mask, "%q"):
@@ -345,18 +395,9 @@ class Variant:
         """(whether the blocks of keys are a list, whether the walk over an interval of them begins with the last one)."""
         if visits == "list" or self.mask is None:
             return visits == "list", False
-        source = _HEAD.format("attention") + functions
-        try:
-            found = json.loads(find_fact("visits", source, [], lambda: Program(source).visits))
-        except CompileError:
-            return False, False  # Whoever asks for the kernel gets the error.
+        found = _describe_visits(_HEAD.format("attention") + functions)
         is_list = visits is None and found["loose"] != ""
         return is_list, found["end_moves"] and not is_list
-
-    def _name_lists(self):
-        """Of which indices the mask is a function: LISTS of attention_visits.tile."""
-        body = "\n".join(self._of_mask[1:])
-        return "head" if re.search(r"%h\b", body) else "batch" if re.search(r"%b\b", body) else "one"
 
     def check(self) -> None:
         """Raises TraceError, with the line of Python, for what the compiler refuses whatever the parameters are."""

@@ -212,6 +212,25 @@ class Ways(Cases):
             with self.subTest(shape):
                 self.compare(leaves, out, lse, exact)
 
+    def test_cancelling(self):
+        """What is added to all scores of a query has no gradient, and the same elements have one as those of keys."""
+        leaves = [tensor.clone().requires_grad_() for tensor in (*self.tensors, draw(B, H, KEYS), draw(H))]
+
+        def score(s, b, h, q, k, gates, shifts):
+            return s * 0.5 + gates[b, h, q] * 2 - gates[b, h, k] + shifts[h]
+
+        out = attention(*leaves[:3], score_mod=score, score_args=tuple(leaves[3:]), mask_mod=lambda b, h, q, k: k < q + 7)
+        found = torch.autograd.grad(out.float().square().sum(), leaves)
+        doubles = [leaf.detach().double().requires_grad_() for leaf in leaves]
+        want, _ = problems.exact_mods(
+            *doubles[:3], lambda *values: score(*values, *doubles[3:]), lambda b, h, q, k: k < q + 7
+        )
+        wanted = torch.autograd.grad((want * 2 * out.detach().double()).sum(), doubles)
+        self.assertTrue(torch.equal(found[4], torch.zeros(H)))
+        self.assertLess(wanted[4].abs().max().item(), 1e-12)
+        for got, expected in zip(found[:4], wanted):
+            self.assertLess(((got.double() - expected).norm() / expected.norm()).item(), 4e-3)
+
     def test_expanded(self):
         """A tensor that is repeated, whose gradient autograd sums."""
         single = draw(1, ROWS, KEYS).requires_grad_()
