@@ -334,9 +334,8 @@ static ScheduleAttr withoutField(ScheduleAttr schedule, const ScheduleFieldInfo 
 /// Of what kind a failed search is: where one candidate lacks room, smaller tiles may fit.
 static RefusalKind findKind(ArrayRef<ScheduleRejection> rejections) {
   for (RefusalKind kind : {RefusalKind::Registers, RefusalKind::SharedMemory})
-    if (llvm::any_of(rejections, [&](const ScheduleRejection &rejection) {
-          return rejection.kind == kind;
-        }))
+    if (llvm::any_of(rejections,
+                     [&](const ScheduleRejection &rejection) { return rejection.kind == kind; }))
       return kind;
   return RefusalKind::Unsupported;
 }

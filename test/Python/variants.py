@@ -389,7 +389,8 @@ class VisitsTest(unittest.TestCase):
             return k < _views.View(_trace.current(), "ends", ("SQ",), "i32")[q]
 
         alibi = lambda s, b, h, q, k: s - abs(q - k)  # noqa: E731
-        following = (masks.causal, masks.window(64, 0), packed, lambda b, h, q, k: (k <= q) | (k < 7), lambda b, h, q, k: 2 * k <= q)
+        following = (masks.causal, masks.window(64, 0), packed, lambda b, h, q, k: (k <= q) | (k < 7), lambda b, h, q, k: 2 * k <= q,
+                     lambda b, h, q, k: q // 8 == k // 8)  # fmt: skip
         for mask in following:
             self.assertEqual(chosen(mask, score=alibi), ("unbiased", True))
             self.assertEqual(chosen(mask, "f16", score=alibi, visits="interval"), ("first", True))
