@@ -195,6 +195,52 @@ def find_gradients_of_source(kind, source, learned, fixed, element_type, d, dv, 
         return kernel
 
 
+def _list_labels(names):
+    """What users call views, without the index that makes each name differ from others."""
+    return ", ".join(f"'{name.rpartition('_')[0] or name}'" for name in names)
+
+
+@functools.lru_cache(maxsize=256)
+def find_gradient_problem(source, learned):
+    """Why the functions of a source have no gradients by the score and by the views that `learned` names, and what to do;
+    empty where they have."""
+
+    def find_error(names):
+        text = to_gradients(source, False, names)
+
+        def find():
+            try:
+                Program(text)
+            except CompileError as error:
+                return str(error).splitlines()[0]
+            return ""
+
+        return find_fact("gradients", text, [], find)
+
+    error = find_error(learned)
+    if not error:
+        return ""
+    own = find_error(())
+    if own:
+        return f"the score has no gradient: {own}; detach query, key and value, and what the functions take"
+    guilty = [name for name in learned if find_error((name,))] or learned
+    return f"{_list_labels(guilty)} can have no gradient: {find_error(tuple(guilty))}; detach {_list_labels(guilty)}"
+
+
+@functools.lru_cache(maxsize=256)
+def find_room_problem(source, learned, fixed, element_type, d, dv):
+    """Why no kernel has the registers for the gradients by the views that `learned` names, and what to do; empty where one
+    has. It is compiled for that, as the backward pass would."""
+    try:
+        find_gradients_of_source(_compile.compile, source, learned, fixed, element_type, d, dv, False)
+    except CompileError as error:
+        if not _variants.is_too_large(error):
+            return ""  # The backward pass says it.
+        reason = str(error).splitlines()[0]
+        return f"gradients of {_list_labels(learned)} at once take more registers than there are: {reason}; detach some of them"
+    return ""
+
+
 def has_fixed_lists(source):
     """Whether the lists that a source of `keep_gradients` takes are those of attention_gradients_fixed.tile."""
     return "param GQM :" in source

@@ -115,7 +115,7 @@ def _make_gradients(kind, order, learned, names, variant, tensors):
     results = (*(_make_like(x, ZERO if is_empty else NOTHING) for x in (q, k, v)), *sums)
     if is_empty:
         return Recipe(results=results)
-    _check_order(learned, variant, q, order)
+    check_order(learned, variant, q, order)
     kernel = _find_gradients(kind, variant, learned, order != ANY_ORDER, q, k, v, of_lse is not None)
     places = Places(split(names), tensors, _OWN_OF_GRADIENTS, _block_lists.LISTS)
     if not _is_taken(gradient):
@@ -142,7 +142,7 @@ def _find_gradients(kind, variant, learned, fixed, q, k, v, lse):
     return _gradient_kernels.find_gradients(kind, variant, fixed, q.element, sizes, lse)[0]
 
 
-def _check_order(learned, source, q, order):
+def check_order(learned, source, q, order):
     """Refuses sums in any order where gradients are to be the same in each run, or warns of them."""
     if not learned or order == ANY_ORDER:
         return

@@ -12,6 +12,7 @@ import problems
 import torch
 from problems import make
 from torch._dynamo.testing import CompileCounterWithBackend
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 import tessera
 import tessera.torch
@@ -314,15 +315,14 @@ class Order(Cases):
         slopes, bias = draw(H).requires_grad_(), draw(B, H, ROWS, KEYS).requires_grad_()
         calls = (lambda s, b, h, q, k: s * slopes[h], "loose"), (lambda s, b, h, q, k: s + bias[b, h, q, k], "one order")
         for score, kind in calls:
-            out = attention(*self.tensors, score_mod=score, deterministic=True).float().sum()
             with self.subTest(kind), unittest.mock.patch.object(
                 _gradient_kernels, "find_gradients_of_source", wraps=_gradient_kernels.find_gradients_of_source
             ) as find:
                 if kind == "loose":
                     with self.assertRaisesRegex(RuntimeError, "in any order, and attention was called with deterministic=True"):
-                        out.backward()
+                        attention(*self.tensors, score_mod=score, deterministic=True)
                 else:
-                    out.backward()
+                    attention(*self.tensors, score_mod=score, deterministic=True).float().sum().backward()
                     self.assertEqual([call.args[3] for call in find.call_args_list], [True])
 
     def test_one_order(self):
@@ -351,6 +351,40 @@ class Sources(unittest.TestCase):
         with self.assertRaisesRegex(tessera.CompileError, "has no rule for its derivative"):
             _gradient_kernels.find_gradients_of_source(tessera.Program, source, ("TABLE_0",), True, "f16", 64, 64, False)
 
+
+    def test_refused_forward(self):
+        """What has no gradient is refused by the forward call, which names the tensors, or says that it is the score."""
+        find = _captured.find
+
+        def find_powers(*arguments):
+            written, found = find(*arguments)
+            written.source = written.source.replace("arith.mulf", "math.powf")
+            return written, found
+
+        q, k, v = make(B, H, H, ROWS, KEYS, dtype=torch.float16)
+        table = draw(H).requires_grad_()
+        calls = (
+            (lambda s, b, h, q, k: s + table[h] * 2.5, r"'table' can have no gradient: .* has no rule for its derivative.*; detach 'table'$"),
+            (lambda s, b, h, q, k: s * table[h], r"the score has no gradient: .* has no rule for its derivative.*; detach query, key and value"),
+        )  # fmt: skip
+        for score, message in calls:
+            with self.subTest(message), unittest.mock.patch.object(_captured, "find", find_powers):
+                with self.assertRaisesRegex(tessera.TraceError, message):
+                    attention(q, k, v, score_mod=score)
+
+    def test_no_room(self):
+        """Numbers whose sums no kernel has the registers for are named by the forward call, before any is launched."""
+        message = "'factors', 'rates', 'starts' at once take more registers than there are: .* no schedule of this kernel fits"
+        with FakeTensorMode():
+            q, k, v = (torch.empty(B, H, ROWS, 64, device="cuda", dtype=torch.float16) for _ in range(3))
+            rates, starts, factors = (torch.empty(8, device="cuda").requires_grad_() for _ in range(3))
+
+            def score(s, b, h, q, k):
+                x = torch.log((q - k).abs() + 1.0)
+                return s + sum(factors[i] * torch.relu(x * rates[i] + starts[i]) for i in range(8))
+
+            with self.assertRaisesRegex(tessera.TraceError, message):
+                attention(q, k, v, score_mod=score)
 
     def test_smaller_tiles(self):
         """What takes too many registers for the usual tiles is compiled with others, and warnings say so."""

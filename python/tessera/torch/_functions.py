@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch.utils.flop_counter import register_flop_formula
 
-from .. import _block_lists, _compile, _recipes
+from .. import _block_lists, _compile, _gradient_kernels, _recipes
 from .._program import Program
 from .._trace import TraceError
 from .._variant import takes_lists
@@ -354,6 +354,8 @@ class _Form:
     def __init__(self, asked, tensors=()):
         self.asked, self.tensors = asked, tensors
         self.function, self.applies = None, {}
+        #: Of what calls the gradients are known to exist, as `describe` has them.
+        self.checked = set()
 
     def prepare(self):
         self.function, _ = _find_function(self.asked.source, _add_views(self.asked.names, self.asked.listed))
@@ -413,16 +415,49 @@ def _find_learned_seen(q, k, v, views, names, learnable):
     return learned if learned or _op.require_grad(q, k, v) else None
 
 
+@_op.mark_constant
+def _find_gradient_problem(source, learned):
+    return _gradient_kernels.find_gradient_problem(source, tuple(_split(learned)))
+
+
+@_op.mark_constant
+def _find_room_problem(source, learned, *sizes):
+    return _gradient_kernels.find_room_problem(source, tuple(_split(learned)), *sizes)
+
+
+def describe(q, v):
+    """What it depends on whether there are gradients, beside the functions."""
+    return q.dtype, q.shape[0] > 1, q.shape[1] > 1, q.shape[3], v.shape[3]
+
+
+def _check_gradients(q, k, v, source, learned, deterministic, has_lists):
+    """Refuses what the backward pass would refuse. Kernels with lists are compiled by this call in any case."""
+    problem = _find_gradient_problem(source, learned)
+    if not problem and learned and not has_lists and q.is_cuda and _compile.may_compile():
+        _op.check(q, k, v, None)
+        fixed = _backward.is_fixed(deterministic)
+        problem = _find_room_problem(source, learned, fixed, TYPES[q.dtype], q.shape[-1], v.shape[-1])
+    if problem:
+        raise TraceError(problem)
+    if deterministic:
+        _recipes.check_order(tuple(_split(learned)), source, q, _recipes.ASKED)
+
+
 def _call(q, k, v, source, learnable, views, numbers, integers, names, scale, return_lse, deterministic, block_mask=None):
     if _op.may_have_tangents():
         _op.check_tangents(("q", "k", "v", *_list_labels(names)), q, k, v, *views)
     is_seen = _direct.is_watched() or _are_transforms_active()
     learned = (_find_learned_seen if is_seen else find_learned)(q, k, v, views, names, learnable)
     given = source, names, learned, deterministic
+    if learned is not None and (is_seen or block_mask is not None):
+        _check_gradients(q, k, v, source, learned, deterministic, block_mask is not None)
     if block_mask is None and is_seen:
         form = _Form(_ask(source, (), source, (), names, learned or "", deterministic))
     elif block_mask is None:
         form = find_form(source, names, learned or "", deterministic)
+        if learned is not None and (kind := describe(q, v)) not in form.checked:
+            _check_gradients(q, k, v, source, learned, deterministic, False)
+            form.checked.add(kind)
     elif is_seen:
         form = _make_listed_form(q, k, v, *given, block_mask)
     else:
