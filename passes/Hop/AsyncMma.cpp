@@ -68,12 +68,13 @@ class BlockRewriter {
 public:
   /// With `copiesOperands` a product multiplies a copy of an operand in registers that is read
   /// while it is in flight; otherwise that waits for it.
-  /// With `arePacksPlaced` the plan of the loop has put the packs of operands.
+  /// With `arePacksPlaced` the plan of the loop has put the packs of operands. `byElements`: a
+  /// thread makes the elements of all operands at once.
   /// A thread of the role has `registers`, where that is known.
-  BlockRewriter(Block &block, bool copiesOperands, bool arePacksPlaced,
+  BlockRewriter(Block &block, bool copiesOperands, bool arePacksPlaced, bool byElements,
                 std::optional<uint64_t> registers)
       : block(block), copiesOperands(copiesOperands), arePacksPlaced(arePacksPlaced),
-        registers(registers) {}
+        byElements(byElements), registers(registers) {}
 
   void run() {
     if (!arePacksPlaced)
@@ -83,13 +84,15 @@ public:
   }
 
 private:
-  /// Whether `first` is behind a product, and none before `pack` multiplies registers: then packing
-  /// holds up nothing, and behind the product twice as many registers would live across it.
+  /// Whether `first` is behind a product, and none before it multiplies registers: then packing
+  /// holds up nothing, and behind the product twice as many registers would live across it. Of what
+  /// is made element by element, a product between makes no difference.
   bool packsInTime(Operation *pack, Operation *first) {
     bool isBehind = false;
     for (Operation *op = &block.front(); op != first; op = op->getNextNode())
       if (auto mma = dyn_cast<hop::MmaOp>(op)) {
-        if (!isa<hop::SharedType>(mma.getA().getType()) && !pack->isBeforeInBlock(op))
+        if (!isa<hop::SharedType>(mma.getA().getType()) &&
+            !(byElements && pack->isBeforeInBlock(op)))
           return false;
         isBehind |= pack->isBeforeInBlock(op);
       }
@@ -309,7 +312,7 @@ private:
   }
 
   Block &block;
-  bool copiesOperands, arePacksPlaced;
+  bool copiesOperands, arePacksPlaced, byElements;
   std::optional<uint64_t> registers;
   SmallVector<InFlight, 4> inFlight;
 };
@@ -325,7 +328,9 @@ struct AsyncMmaPass : tessera::impl::AsyncMmaBase<AsyncMmaPass> {
     Block &body = role.getBody().front();
     OpBuilder builder = OpBuilder::atBlockEnd(&body);
     Operation *end = scf::YieldOp::create(builder, role.getLoc());
-    BlockRewriter(body, schedule.keepsOperands(), schedule.leadsAlone(), role.getRegisters()).run();
+    BlockRewriter(body, schedule.keepsOperands(), schedule.leadsAlone(),
+                  schedule.work == tile::WorkKind::elements, role.getRegisters())
+        .run();
     end->erase();
   }
 };

@@ -276,7 +276,7 @@ tile.kernel @wide(%x: !tile.view<[P, 16, 64], f32>, %l: !tile.view<[N], i32>) gr
 // -----
 
 // expected-error@+1 {{schedule field 'consumer_registers' is a multiple of 8 from 24 to 256, or a list of at most 8 such numbers, got 100}}
-#s = #tile.schedule<consumer_registers = 100, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<consumer_registers = 100, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 
 // -----
 

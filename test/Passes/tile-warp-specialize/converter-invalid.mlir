@@ -2,7 +2,7 @@
 // RUN: tessera-opt %s --tile-warp-specialize -split-input-file -verify-diagnostics
 
 // No producer.
-#s = #tile.schedule<warp_specialize = false, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 208, placement = rows, reducer_registers = 72, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = false, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 208, placement = rows, reducer_registers = 72, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 !Q = !tile.view<[M, 64], bf16>
 !View = !tile.view<[M, 64], f8E4M3FN>
 !Out = !tile.view<[M, 64], f32>
@@ -19,7 +19,7 @@ tile.kernel @k(%q: !Q, %x: !View, %z: !Out) grid(%m = M ceildiv 128) schedule #s
 // -----
 
 // A reducer takes the registers.
-#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 208, placement = apart, reducer_registers = 72, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 208, placement = apart, reducer_registers = 72, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 !Q = !tile.view<[M, 64], bf16>
 !View = !tile.view<[M, 64], f8E4M3FN>
 !Out = !tile.view<[M, 64], f32>
@@ -36,7 +36,7 @@ tile.kernel @k(%q: !Q, %x: !View, %z: !Out) grid(%m = M ceildiv 128) schedule #s
 // -----
 
 // So does a transposer.
-#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 208, placement = rows, reducer_registers = 72, loads = direct, transpose = apart, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 208, placement = rows, reducer_registers = 72, loads = direct, transpose = apart, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 !Q = !tile.view<[M, 64], bf16>
 !View = !tile.view<[M, 64], f8E4M3FN>
 !Out = !tile.view<[M, 64], f32>

@@ -12,7 +12,7 @@
 // RUN: sed 's/staging = own/staging = shared/' %s | not tessera-opt --pass-pipeline='builtin.module(tile-warp-specialize)' 2>&1 | FileCheck %s --check-prefix=LENT
 // LENT: error: feeds a dot, so that the threads of a producer gather it: slots are lent by a producer of one thread (staging = shared); use staging = own
 
-#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 56, consumer_registers = 224, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 56, consumer_registers = 224, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 !Table = !tile.view<[V, 64], bf16>
 !List = !tile.view<[M], i32>
 !Out = !tile.view<[M, 64], f32>

@@ -8,7 +8,7 @@ tile.kernel @schedule(%x: !tile.view<[M, 64], f16>) grid(%m = M) schedule #s {
 
 // -----
 
-#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -24,7 +24,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -41,7 +41,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<warp_specialize = true, consumers = 1, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = true, consumers = 1, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -55,7 +55,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -69,7 +69,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -87,7 +87,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<warp_specialize = true, consumers = 1, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = true, consumers = 1, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -110,7 +110,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<warp_specialize = true, consumers = 1, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = true, consumers = 1, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -132,7 +132,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<warp_specialize = true, consumers = 1, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = true, consumers = 1, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -150,7 +150,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<warp_specialize = true, consumers = 1, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = true, consumers = 1, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -167,7 +167,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<warp_specialize = true, consumers = 1, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = true, consumers = 1, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -181,7 +181,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -196,7 +196,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -212,7 +212,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -228,7 +228,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -246,7 +246,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -261,7 +261,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -280,7 +280,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -300,7 +300,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -321,7 +321,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = writer, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = writer, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -340,7 +340,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<warp_specialize = true, consumers = 1, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = true, consumers = 1, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -358,7 +358,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 // -----
 
 // Shares of 64 rows of a box whose rows come in 24.
-#s = #tile.schedule<warp_specialize = true, consumers = 3, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 160, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = true, consumers = 3, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 160, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 tile.kernel @box(%x: !tile.view<[H, M, 64], f16>, %y: !tile.view<[64, 64], f16>, %z: !tile.view<[H, M, 64], f32>) grid(%m = M ceildiv 24) schedule #s {
   %c0 = arith.constant 0 : index
   %a = tile.load %x[%c0, %m, %c0] box [8, 24, 64] : !tile.view<[H, M, 64], f16> -> tensor<192x64xf16>
@@ -370,7 +370,7 @@ tile.kernel @box(%x: !tile.view<[H, M, 64], f16>, %y: !tile.view<[64, 64], f16>,
 
 // -----
 
-#s = #tile.schedule<warp_specialize = true, consumers = 3, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 160, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = true, consumers = 3, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 160, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 tile.kernel @period(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 24) schedule #s {
   %c0 = arith.constant 0 : index
   %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<192x64xf16>
@@ -386,7 +386,7 @@ tile.kernel @period(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>,
 // -----
 
 // A tile that each consumer loads its share of.
-#s = #tile.schedule<warp_specialize = true, consumers = 3, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 160, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = true, consumers = 3, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 160, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 tile.kernel @load(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>, %z: !tile.view<[M, 64], f32>, %w: !tile.view<[H, M, 64], f32>) grid(%m = M ceildiv 24) schedule #s {
   %c0 = arith.constant 0 : index
   %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<192x64xf16>
@@ -401,7 +401,7 @@ tile.kernel @load(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>, %
 // -----
 
 // Tiles to skip that nobody loads.
-#s = #tile.schedule<warp_specialize = false, consumers = 1, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 2, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = false, consumers = 1, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 2, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 tile.kernel @no_producer(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) schedule #s {
   %c0 = arith.constant 0 : index
   %a = tile.load %x[%m, %c0] pipe 0 : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
@@ -414,7 +414,7 @@ tile.kernel @no_producer(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], 
 
 // -----
 
-#s = #tile.schedule<warp_specialize = true, consumers = 1, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 2, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = true, consumers = 1, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 2, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 tile.kernel @no_pipe(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) schedule #s {
   %c0 = arith.constant 0 : index
   %a = tile.load %x[%m, %c0] pipe 0 : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
@@ -428,7 +428,7 @@ tile.kernel @no_pipe(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>
 // -----
 
 // A load that a mask decides about.
-#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0>
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
