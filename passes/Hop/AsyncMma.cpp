@@ -143,7 +143,7 @@ private:
     }
     for (Region &region : op->getRegions())
       for (Block &inner : region)
-        BlockRewriter(inner, copiesOperands, arePacksPlaced, registers).run();
+        BlockRewriter(inner, copiesOperands, arePacksPlaced, byElements, registers).run();
   }
 
   /// One past the last flight whose result or whose operand in registers `op` uses: what is no
