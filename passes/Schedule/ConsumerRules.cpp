@@ -55,9 +55,15 @@ bool ScheduleSearch::cutsBox(int64_t consumers, PlacementKind placement) const {
 const std::optional<std::string> &ScheduleSearch::rejectDivision(int64_t consumers,
                                                                  PlacementKind placement) {
   auto [entry, isNew] = divisions.try_emplace({consumers, placement});
-  // The two regions of a speculation become whole programs only later.
-  if (!isNew || findSpeculation(kernel) || placement == PlacementKind::divided)
+  if (!isNew || placement == PlacementKind::divided)
     return entry->second;
+  // The two regions of a speculation become whole programs only later: of one of these it asks.
+  OwningOpRef<KernelOp> exact;
+  KernelOp program = kernel;
+  if (findSpeculation(kernel)) {
+    exact = kernel.clone();
+    takeExactRegion(program = *exact);
+  }
   std::optional<std::string> &reason = entry->second;
   // Kernels are scheduled side by side, and a handler sees what is said of all of them.
   ScopedDiagnosticHandler capture(
@@ -71,7 +77,7 @@ const std::optional<std::string> &ScheduleSearch::rejectDivision(int64_t consume
           reason = llvm::formatv("line {0}: {1}", place.getLine(), *reason).str();
         return success();
       });
-  (void)RowPartition::get(kernel, consumers, apartOperations(kernel, placement));
+  (void)RowPartition::get(program, consumers, apartOperations(program, placement));
   return reason;
 }
 
