@@ -2,7 +2,7 @@
 // RUN: tessera-opt %s --tile-warp-specialize -split-input-file -verify-diagnostics
 
 #s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, overlap = 1>
-// expected-error@+1 {{has a schedule without outer_stages, lead, rescale, pack, operands, polynomial_exp, pin_waits, pingpong, split, speculate, store, staging, persistent, order, section, cluster, pdl, producer_registers, consumer_registers, placement, reducer_registers, loads, transpose, transposer_warps, sums, exchange; run tile-choose-schedule first}}
+// expected-error@+1 {{has a schedule without outer_stages, lead, rescale, pack, operands, polynomial_exp, pin_waits, pingpong, split, speculate, store, staging, persistent, order, section, cluster, pdl, producer_registers, consumer_registers, placement, reducer_registers, loads, transpose, transposer_warps, sums, exchange, work; run tile-choose-schedule first}}
 tile.kernel @schedule(%x: !tile.view<[M, 64], f16>) grid(%m = M) schedule #s {
 }
 
