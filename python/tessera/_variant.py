@@ -30,7 +30,8 @@ _PIECES = "param PIECES : bool = true\n"
 _BY_DATA = "param BY_DATA : bool = true\n"
 # One whose scores add what depends on the key: products serve as references, with which 8 bits do not speculate.
 _UNBIASED = 'param REFERENCE : name = $(BYTES ? "first" : "unbiased")\n'
-# The same where the first block is next to the query: for the narrow range of f16 its scores are the better references.
+# The same where the first block is next to the query, or scores are the products: for the narrow range of f16 its scores are the
+# better references.
 _UNBIASED_WIDE = 'param REFERENCE : name = $(T == f16 || BYTES ? "first" : "unbiased")\n'
 # One whose walk begins with the last block.
 _BACKWARD = "param BACKWARD : bool = true\n"
@@ -363,7 +364,10 @@ class Variant:
             settings = _TILE_OF_PAIRS.format(pair)
         elif _loads_by(self._of_mask, "%q"):
             settings = _TILE_OF_ROWS
-        if score is not None and _adds_by_key(parts[self.mask is not None][0]):
+        if score is None and mask is not None:
+            # A row may see few keys of the first block, or none, and those that it does not see are references as good.
+            settings = _UNBIASED_WIDE + (settings or "\n")
+        elif score is not None and _adds_by_key(parts[self.mask is not None][0]):
             reference = _UNBIASED_WIDE if is_list or begins_last else _UNBIASED
             settings = reference + (_BACKWARD if begins_last else "") + (settings or "\n")
         if not takes_lists(settings) and _takes_lengths(self._of_mask):

@@ -396,7 +396,9 @@ class VisitsTest(unittest.TestCase):
             self.assertEqual(chosen(mask, "f16", score=alibi, visits="interval"), ("first", True))
             self.assertEqual(chosen(mask, "f8E4M3FN", score=alibi), ("first", True))
             self.assertEqual(chosen(mask, "f16", score=alibi, visits="list"), ("first", False))
-            self.assertEqual(chosen(mask), ("first", False))
+            self.assertEqual(chosen(mask), ("unbiased", False))
+            self.assertEqual(chosen(mask, "f16"), ("first", False))
+            self.assertEqual(chosen(mask, score=lambda s, b, h, q, k: 3.0 * s), ("first", False))
         others = (None, ends, lambda b, h, q, k: k < 7 * h, lambda b, h, q, k: k >= q, lambda b, h, q, k: q < 9)
         for mask in others:
             self.assertEqual(chosen(mask, score=alibi), ("unbiased", False))
