@@ -234,7 +234,7 @@ def find_room_problem(source, learned, fixed, element_type, d, dv):
     try:
         find_gradients_of_source(_compile.compile, source, learned, fixed, element_type, d, dv, False)
     except CompileError as error:
-        if not _variants.is_too_large(error):
+        if not error.lacks_room:
             return ""  # The backward pass says it.
         reason = str(error).splitlines()[0]
         return f"gradients of {_list_labels(learned)} at once take more registers than there are: {reason}; detach some of them"
