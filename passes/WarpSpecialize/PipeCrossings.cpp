@@ -30,7 +30,7 @@ LogicalResult Slicer::cloneLoad(tile::LoadOp load, OpBuilder &builder) {
     return writePeek(load, info, builder), success();
   if (info.isTransposed)
     writeTransposed(load, info, builder);
-  else if (info.isFetched)
+  else if (plan.fetched.contains(load))
     writeFetch(load, info, builder);
   else if (!info.ownHalf || !spec.sums)
     writeWait(load.getResult(), info, builder);

@@ -43,14 +43,14 @@ std::string PipePlan::makeLabel(tile::KernelOp kernel, Value view) {
 
 FailureOr<PipePlan> tessera::planPipes(tile::KernelOp kernel, tile::LoadKind loads) {
   PipePlan plan;
-  llvm::DenseSet<Operation *> fetched, converted;
+  llvm::DenseSet<Operation *> converted;
   for (const Conversion &conversion : findConversions(kernel))
     converted.insert(conversion.load);
   if (loads == tile::LoadKind::pipe)
     for (tile::LoadOp load : fetchedLoads(kernel))
-      fetched.insert(load);
+      plan.fetched.insert(load);
   WalkResult walk = kernel.walk([&](tile::LoadOpInterface load) -> WalkResult {
-    bool isFetched = fetched.contains(load), isKnown = isFetched || converted.contains(load);
+    bool isFetched = plan.fetched.contains(load), isKnown = isFetched || converted.contains(load);
     if (!isKnown && !feedsDot(load.getResult()))
       return success();
     if (!isKnown && failed(checkPipedUses(load, load.getResult())))
@@ -69,11 +69,10 @@ FailureOr<PipePlan> tessera::planPipes(tile::KernelOp kernel, tile::LoadKind loa
     if (!info.tile) {
       info.label = plan.makeLabel(kernel, load.getView());
       info.tile = tile;
-      info.isFetched = isFetched;
       info.isGathered = isa<tile::GatherOp>(load);
       if (!isFetched && isKeptTile(load))
         info.slots = 1;
-    } else if (!info.isFetched) {
+    } else {
       info.slots = std::nullopt;
     }
     info.inLoop |= load->getParentOfType<scf::ForOp>() != nullptr;
@@ -105,7 +104,7 @@ public:
       : plan(plan), conversions(conversionOperations(kernel)) {
     kernel.walk([&](Operation *op) {
       // What registers take leaves its slot at once.
-      if (plan.isPiped(op) && !plan.pipeOf(op).isFetched)
+      if (plan.isPiped(op) && !plan.fetched.contains(op))
         loads.push_back(cast<tile::LoadOpInterface>(op));
       else if (auto store = dyn_cast<tile::StoreOp>(op))
         stored.insert(store.getView());

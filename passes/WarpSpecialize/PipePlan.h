@@ -44,8 +44,6 @@ struct PipeInfo {
   bool isTransposed = false;
   unsigned transposer = 0;
   mlir::Value transposed;
-  /// The roles that read its tiles take them into registers.
-  bool isFetched = false;
   /// The threads of the role that fills it copy rows that numbers name.
   bool isGathered = false;
   /// Each of its slots has the tiles of both blocks of a cluster, this one's first.
@@ -69,6 +67,9 @@ using PipeKey = std::pair<mlir::Operation *, int64_t>;
 struct PipePlan {
   llvm::MapVector<PipeKey, PipeInfo> pipes;
   llvm::DenseMap<mlir::Operation *, PipeKey> accesses;
+  /// The loads whose tiles the roles that read them take into registers. Others of their pipes may
+  /// be multiplied as they are.
+  llvm::DenseSet<mlir::Operation *> fetched;
   /// What a role of its own multiplies and adds to memory.
   llvm::SmallVector<ApartSum> sums;
   /// How they leave.
