@@ -54,6 +54,7 @@ def list_requests():
         if not padded:
             found += [_gradient_kernels.describe_gradients(text, kind, size, size, group=_gradient_kernels.GROUPS[-1])]
             found += [_gradient_kernels.describe_gradients(text, kind, size, size, span=span) for span in _gradient_kernels.SPANS]
+            found += [_gradient_kernels.describe_gradients(text, kind, size, size, blocks=few) for few in _gradient_kernels.BLOCKS]
         for at, (source, parameters, _) in enumerate(found):
             if (source, parameters) not in [(other, of_other) for other, of_other, _ in found[:at]]:
                 yield source, _compile.make_request(parameters, alternatives=False)

@@ -26,6 +26,14 @@ GROUPS = (1, 2, 4, 8)
 # The keys of all batches and heads, where they make many blocks.
 _MANY_KEYS = 1 << 16
 
+# Up to so many blocks of keys of grouped heads a thread block for each query head takes less time than one for all of a group
+# (SPREAD of attention_bwd.tile): without a mask, with a causal one. As measured with 132 multiprocessors.
+_SPREAD_BLOCKS = {"few": 96, "some": 132}
+_SPREAD = {False: ("few",), True: ("few", "some")}
+_KEYS_OF_BLOCK = 128
+#: What `find_blocks` finds.
+BLOCKS = (None, *_SPREAD_BLOCKS)
+
 
 def find_span(batch, heads, rows, keys):
     """How long a call is, as far as the form of its gradients depends on it: a length that it does not exceed, None where it
@@ -35,11 +43,26 @@ def find_span(batch, heads, rows, keys):
     return next((span for span in SPANS if max(rows, keys) <= span), None)
 
 
+def find_blocks(batch, heads, kv_heads, keys):
+    """How many blocks of keys grouped heads make, as far as the form of their gradients depends on it: "few" or "some", None for
+    others."""
+    count = batch * kv_heads * -(-keys // _KEYS_OF_BLOCK)
+    if heads <= kv_heads:
+        return None
+    return next((name for name, most in _SPREAD_BLOCKS.items() if count <= most), None)
+
+
 def find_group(heads, kv_heads):
     """How many query heads share a key head, as far as kernels depend on it: one of `GROUPS`, that which is not exceeded, the
     last one for more."""
     group = heads // kv_heads if kv_heads else 1
     return next((size for size in GROUPS if group <= size), GROUPS[-1])
+
+
+def find_sizes(batch, heads, rows, d, kv_heads, keys, dv):
+    """What the form of gradients depends on of a call: (D, DV, group, length, blocks of keys), as the functions above have these."""
+    span = find_span(batch, heads, rows, keys)
+    return d, dv, find_group(heads, kv_heads), span, find_blocks(batch, heads, kv_heads, keys)
 
 
 def _takes_seven(widths, causal, fixed, span):
@@ -66,7 +89,7 @@ def _find_least_group(source, parameters, group):
     return int(find_fact("least group", source, {**_compile.to_texts(parameters), "GROUP": str(group)}, find))
 
 
-def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, group=1, span=None):
+def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, group=1, span=None, blocks=None):
     """(source, parameters, names of arguments after the scale) of the gradients of a variant, for tensors of head dimensions
     d and dv.
 
@@ -74,6 +97,7 @@ def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, group=
     fixed: the same results in each run. Otherwise dQ is a sum over blocks in any order, but where registers forbid it.
     group: for so many query heads a key head, as `find_group` has it; others are right for these too.
     span:  for calls of this length, as `find_span` has it; others are right for these too.
+    blocks: for calls of so many blocks of keys, as `find_blocks` has it; likewise.
     """
     name, *fields = text.split()
     if name not in ("attention_fwd", "attention_variants"):
@@ -93,6 +117,8 @@ def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, group=
     is_causal = "true" == fields.get("CAUSAL") or fields.get("MASK") == "causal"
     # attention_gradients_fixed.tile adds nothing up over blocks.
     sums = name == "attention_fwd" or not fixed
+    if name == "attention_fwd" and not fixed and widest <= WIDEST_OF_BOTH and blocks in _SPREAD[is_causal]:
+        return source, {**parameters, "SPREAD": True}, extras
     least = _find_least_group(source, parameters, group) if group > 1 and is_causal and sums else 1
     if least > 1:
         parameters["GROUP"] = least
@@ -123,18 +149,18 @@ def read_gradients(text):
 def find_gradients(kind, text, fixed, element_type, sizes, lse, learned=()):
     """(kernels, or the interpreter's form, by `kind`; names of arguments after the scale) as `describe_gradients` has it,
     of functions of scores and masks too, with the gradients of the views that `learned` names. `sizes` are (D, DV,
-    heads a key head as `find_group` has them, length as `find_span` has it)."""
-    d, dv, group, span = sizes
+    heads a key head, length, blocks of keys) as `find_sizes` has them."""
+    d, dv, group, span, blocks = sizes
     if _variants.is_source(text):
         return find_gradients_of_source(kind, text, learned, fixed, element_type, d, dv, lse), []
-    source, parameters, extras = describe_gradients(text, element_type, d, dv, lse, fixed, group, span)
+    source, parameters, extras = describe_gradients(text, element_type, d, dv, lse, fixed, group, span, blocks)
     try:
         return kind(source, **parameters), extras
     except CompileError:
         # Where nothing may be compiled, what is there does.
-        if span is None or _compile.may_compile():
+        if (span, blocks) == (None, None) or _compile.may_compile():
             raise
-        return find_gradients(kind, text, fixed, element_type, (d, dv, group, None), lse)
+        return find_gradients(kind, text, fixed, element_type, (d, dv, group, None, None), lse)
 
 
 def list_smaller(widest):
@@ -256,5 +282,5 @@ def warm_up(text, element_type, d, dv, lse, gradients, fixed):
         if problem is not None:
             raise problem
     _variants.find_variant(text, element_type, d, dv, lse or gradients).compile_all()
-    for group, span in itertools.product(GROUPS, (None, *SPANS)) if gradients else ():
-        find_gradients(_compile.compile, text, fixed, element_type, (d, dv, group, span), False)
+    for group, span, blocks in itertools.product(GROUPS, (None, *SPANS), BLOCKS) if gradients else ():
+        find_gradients(_compile.compile, text, fixed, element_type, (d, dv, group, span, blocks), False)

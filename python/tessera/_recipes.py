@@ -137,8 +137,7 @@ def _find_gradients(kind, variant, learned, fixed, q, k, v, lse):
             )
         return _gradient_kernels.find_gradients_of_source(kind, variant, learned, fixed, q.element, d, dv, lse)
     (batch, heads, rows, _), (_, key_heads, keys, _) = q.shape, k.shape
-    group = _gradient_kernels.find_group(heads, key_heads)
-    sizes = d, dv, group, _gradient_kernels.find_span(batch, heads, rows, keys)
+    sizes = _gradient_kernels.find_sizes(batch, heads, rows, d, key_heads, keys, dv)
     return _gradient_kernels.find_gradients(kind, variant, fixed, q.element, sizes, lse)[0]
 
 

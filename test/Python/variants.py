@@ -629,6 +629,18 @@ class GradientsTest(unittest.TestCase):
         source = _gradient_kernels.describe_gradients(text, "bf16", d, dv, span=span, **options)[0]
         return "seven" if pathlib.Path(source).name == "attention_bwd_deterministic.tile" else "five"
 
+    def test_few_blocks(self):
+        """Query heads of a group are apart where their keys make few blocks, and sums may be in any order."""
+        for heads, kv_heads, keys, blocks in ((71, 1, 2048, "few"), (28, 4, 4096, "some"), (64, 8, 4096, None), (8, 8, 128, None), (8, 4, 1, "few")):
+            self.assertEqual(_gradient_kernels.find_blocks(1, heads, kv_heads, keys), blocks)
+        for mask, d, options, spread in (
+            ("none", 64, {"blocks": "few"}, True), ("none", 64, {"blocks": "some"}, False), ("causal", 128, {"blocks": "some"}, True),
+            ("causal", 64, {}, False), ("causal", 64, {"blocks": "few", "fixed": True}, False), ("none", 256, {"blocks": "few"}, False),
+        ):  # fmt: skip
+            found = self.find(mask, d, group=8, **options)
+            self.assertEqual(found["SPREAD"], spread, (mask, d, options))
+            self.assertFalse(found["SPREAD"] and (found["CHUNK"] or found["TOGETHER"] > 1))
+
     def test_short(self):
         """The form by the length, for (mask, d, dv), up to so many keys: in any order, in a fixed one."""
         for mask, d, dv, seven, seven_of_fixed in (
@@ -655,7 +667,7 @@ class GradientsTest(unittest.TestCase):
             return pathlib.Path(source).name
 
         def find(**environment):
-            text, sizes = _variants.name_variant("none", 0.0, False), (256, 256, 1, 512)
+            text, sizes = _variants.name_variant("none", 0.0, False), (256, 256, 1, 512, None)
             _gradient_kernels.find_gradients.cache_clear()
             with unittest.mock.patch.dict(os.environ, environment):
                 return _gradient_kernels.find_gradients(kind, text, False, "bf16", sizes, False)[0]

@@ -49,9 +49,7 @@ def _find_kernel(kind, variant, element_type, sizes, lse):
     gradients = _gradient_kernels.read_gradients(variant)
     if gradients is not None:
         text, fixed, learned = gradients
-        batch, heads, rows, d, kv_heads, keys, dv = sizes
-        group = _gradient_kernels.find_group(heads, kv_heads)
-        own = d, dv, group, _gradient_kernels.find_span(batch, heads, rows, keys)
+        own = _gradient_kernels.find_sizes(*sizes)
         return _gradient_kernels.find_gradients(kind, text, fixed, element_type, own, lse, learned)[0], True
     if kind is _program.Program:
         return _variants.find_variant(variant, element_type, sizes[3], sizes[6], lse).program, True
