@@ -253,17 +253,33 @@ def find_gradient_problem(source, learned):
     return f"{_list_labels(guilty)} can have no gradient: {find_error(tuple(guilty))}; detach {_list_labels(guilty)}"
 
 
+@functools.lru_cache(maxsize=None)
+def list_gradients_of_source(kind, source, learned, *given):
+    """The kernels that `find_gradients_of_source` finds: one, or where none has the registers for the gradients by all that is
+    learned, one for each of these views, which make those of Q, K and V too."""
+    try:
+        return (find_gradients_of_source(kind, source, learned, *given),)
+    except CompileError as error:
+        if not error.lacks_room or len(learned) < 2:
+            raise
+        reason = str(error).splitlines()[0]
+    kernels = tuple(find_gradients_of_source(kind, source, (name,), *given) for name in learned)
+    warnings.warn(f"gradients of {_list_labels(learned)} take a kernel each: {reason}", RuntimeWarning)
+    return kernels
+
+
 @functools.lru_cache(maxsize=256)
 def find_room_problem(source, learned, fixed, element_type, d, dv):
-    """Why no kernel has the registers for the gradients by the views that `learned` names, and what to do; empty where one
-    has. It is compiled for that, as the backward pass would."""
+    """Why no kernels have the registers for the gradients by the views that `learned` names, and what to do; empty where some
+    have. They are compiled for that, as the backward pass would."""
     try:
-        find_gradients_of_source(_compile.compile, source, learned, fixed, element_type, d, dv, False)
+        list_gradients_of_source(_compile.compile, source, learned, fixed, element_type, d, dv, False)
     except CompileError as error:
         if not error.lacks_room:
             return ""  # The backward pass says it.
         reason = str(error).splitlines()[0]
-        return f"gradients of {_list_labels(learned)} at once take more registers than there are: {reason}; detach some of them"
+        each = "" if len(learned) == 1 else "one of "
+        return f"gradients of {each}{_list_labels(learned)} take more registers than there are: {reason}; detach what has many numbers"
     return ""
 
 

@@ -116,7 +116,7 @@ def _make_gradients(kind, order, learned, names, variant, tensors):
     if is_empty:
         return Recipe(results=results)
     check_order(learned, variant, q, order)
-    kernel = _find_gradients(kind, variant, learned, order != ANY_ORDER, q, k, v, of_lse is not None)
+    kernels = _list_gradients(kind, variant, learned, order != ANY_ORDER, q, k, v, of_lse is not None)
     places = Places(split(names), tensors, _OWN_OF_GRADIENTS, _block_lists.LISTS)
     if not _is_taken(gradient):
         places.copy("do", Layout(gradient.shape, out.strides, gradient.element))
@@ -124,10 +124,10 @@ def _make_gradients(kind, order, learned, names, variant, tensors):
         places.copy("dlse", Layout(of_lse.shape, list_strides(of_lse.shape), of_lse.element))
     # A view whose elements change no score has no gradient, which stays 0.
     places.add_results("dq", "dk", "dv", *(f"d{name}" for name in learned))
-    return Recipe((places.bind(kernel),), results, copies=tuple(places.copies))
+    return Recipe(tuple(places.bind(kernel) for kernel in kernels), results, copies=tuple(places.copies))
 
 
-def _find_gradients(kind, variant, learned, fixed, q, k, v, lse):
+def _list_gradients(kind, variant, learned, fixed, q, k, v, lse):
     d, dv = q.shape[3], v.shape[3]
     if _variants.is_source(variant):
         if fixed and keeps_lists(variant) and not _gradient_kernels.has_fixed_lists(variant):
@@ -135,10 +135,10 @@ def _find_gradients(kind, variant, learned, fixed, q, k, v, lse):
                 "torch.use_deterministic_algorithms is on in the backward pass of attention with a block_mask, and was off in "
                 "the forward pass, which has chosen the lists: turn it on before"
             )
-        return _gradient_kernels.find_gradients_of_source(kind, variant, learned, fixed, q.element, d, dv, lse)
+        return _gradient_kernels.list_gradients_of_source(kind, variant, learned, fixed, q.element, d, dv, lse)
     (batch, heads, rows, _), (_, key_heads, keys, _) = q.shape, k.shape
     sizes = _gradient_kernels.find_sizes(batch, heads, rows, d, key_heads, keys, dv)
-    return _gradient_kernels.find_gradients(kind, variant, fixed, q.element, sizes, lse)[0]
+    return _gradient_kernels.find_gradients(kind, variant, fixed, q.element, sizes, lse)[:1]
 
 
 def check_order(learned, source, q, order):

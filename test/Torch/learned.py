@@ -102,6 +102,24 @@ class Loads(Cases):
         self.check(lambda s, b, h, q, k, slopes: s - slopes[h] * (q - k).abs(), draw(H),
                    mask_mod=lambda b, h, q, k: documents[b, q] == documents[b, k])  # fmt: skip
 
+    def test_kernel_for_each(self):
+        """Where no kernel has the registers for all numbers of an MLP, each of its views has a kernel."""
+        refused = tessera.Diagnostic("error", "", 0, 0, "no registers", (), "registers")
+        find = _gradient_kernels.find_gradients_of_source
+
+        def find_one(kind, source, learned, *given):
+            if len(learned) > 1:
+                raise tessera.CompileError("no registers", "source", [refused])
+            return find(kind, source, learned, *given)
+
+        def score(s, b, h, q, k, rates, starts, factors):
+            x = torch.log((q - k).abs() + 1.0)
+            return s + sum(factors[i] * torch.tanh(x * rates[i] + starts[i]) for i in range(3))
+
+        self.addCleanup(_gradient_kernels.list_gradients_of_source.cache_clear)
+        with unittest.mock.patch.object(_gradient_kernels, "find_gradients_of_source", find_one):
+            with self.assertWarnsRegex(RuntimeWarning, "'.*', '.*', '.*' take a kernel each: no registers$"):
+                self.check(score, draw(3), draw(3), draw(3))
 
     def test_poles(self):
         """Rows and keys that are not there, and scores that a mask hides, add nothing where a derivative is infinite."""
@@ -373,15 +391,15 @@ class Sources(unittest.TestCase):
                     attention(q, k, v, score_mod=score)
 
     def test_no_room(self):
-        """Numbers whose sums no kernel has the registers for are named by the forward call, before any is launched."""
-        message = "'factors', 'rates', 'starts' at once take more registers than there are: .* no schedule of this kernel fits"
+        """A view whose sums no kernel has the registers for is named by the forward call, before any is launched."""
+        message = "gradients of 'rates' take more registers than there are: .* no schedule of this kernel fits.*; detach what"
         with FakeTensorMode():
             q, k, v = (torch.empty(B, H, ROWS, 64, device="cuda", dtype=torch.float16) for _ in range(3))
-            rates, starts, factors = (torch.empty(8, device="cuda").requires_grad_() for _ in range(3))
+            rates = torch.empty(60, device="cuda").requires_grad_()
 
             def score(s, b, h, q, k):
                 x = torch.log((q - k).abs() + 1.0)
-                return s + sum(factors[i] * torch.relu(x * rates[i] + starts[i]) for i in range(8))
+                return s + sum(torch.relu(x * rates[i] + 1.0) for i in range(60))
 
             with self.assertRaisesRegex(tessera.TraceError, message):
                 attention(q, k, v, score_mod=score)
