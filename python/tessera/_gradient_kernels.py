@@ -30,7 +30,9 @@ _MANY_KEYS = 1 << 16
 # (SPREAD of attention_bwd.tile): without a mask, with a causal one. As measured with 132 multiprocessors.
 _SPREAD_BLOCKS = {"few": 96, "some": 132}
 _SPREAD = {False: ("few",), True: ("few", "some")}
-_KEYS_OF_BLOCK = 128
+_KEYS_OF_BLOCK = _ROWS_OF_STEP = 128
+# The fewest steps that a block then has less: those of two launches more.
+_LEAST_SPARED = 8
 #: What `find_blocks` finds.
 BLOCKS = (None, *_SPREAD_BLOCKS)
 
@@ -43,12 +45,13 @@ def find_span(batch, heads, rows, keys):
     return next((span for span in SPANS if max(rows, keys) <= span), None)
 
 
-def find_blocks(batch, heads, kv_heads, keys):
+def find_blocks(batch, heads, rows, kv_heads, keys):
     """How many blocks of keys grouped heads make, as far as the form of their gradients depends on it: "few" or "some", None for
-    others."""
-    count = batch * kv_heads * -(-keys // _KEYS_OF_BLOCK)
-    if heads <= kv_heads:
+    others, and where a block has few steps."""
+    spared = (heads // kv_heads - 1 if kv_heads else 0) * -(-rows // _ROWS_OF_STEP)
+    if spared < _LEAST_SPARED:
         return None
+    count = batch * kv_heads * -(-keys // _KEYS_OF_BLOCK)
     return next((name for name, most in _SPREAD_BLOCKS.items() if count <= most), None)
 
 
@@ -62,7 +65,7 @@ def find_group(heads, kv_heads):
 def find_sizes(batch, heads, rows, d, kv_heads, keys, dv):
     """What the form of gradients depends on of a call: (D, DV, group, length, blocks of keys), as the functions above have these."""
     span = find_span(batch, heads, rows, keys)
-    return d, dv, find_group(heads, kv_heads), span, find_blocks(batch, heads, kv_heads, keys)
+    return d, dv, find_group(heads, kv_heads), span, find_blocks(batch, heads, rows, kv_heads, keys)
 
 
 def _takes_seven(widths, causal, fixed, span):

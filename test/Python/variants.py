@@ -631,8 +631,11 @@ class GradientsTest(unittest.TestCase):
 
     def test_few_blocks(self):
         """Query heads of a group are apart where their keys make few blocks, and sums may be in any order."""
-        for heads, kv_heads, keys, blocks in ((71, 1, 2048, "few"), (28, 4, 4096, "some"), (64, 8, 4096, None), (8, 8, 128, None), (8, 4, 1, "few")):
-            self.assertEqual(_gradient_kernels.find_blocks(1, heads, kv_heads, keys), blocks)
+        for heads, rows, kv_heads, keys, blocks in (
+            (71, 2048, 1, 2048, "few"), (28, 4096, 4, 4096, "some"), (64, 4096, 8, 4096, None), (8, 4096, 8, 128, None),
+            (16, 897, 8, 1, "few"), (16, 896, 8, 1, None), (0, 1, 0, 1, None), (71, 0, 1, 20, None),
+        ):  # fmt: skip
+            self.assertEqual(_gradient_kernels.find_blocks(1, heads, rows, kv_heads, keys), blocks)
         for mask, d, options, spread in (
             ("none", 64, {"blocks": "few"}, True), ("none", 64, {"blocks": "some"}, False), ("causal", 128, {"blocks": "some"}, True),
             ("causal", 64, {}, False), ("causal", 64, {"blocks": "few", "fixed": True}, False), ("none", 256, {"blocks": "few"}, False),

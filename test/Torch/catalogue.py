@@ -319,13 +319,14 @@ class Catalogue(unittest.TestCase):
                 run = subprocess.run([*command, "--check", "--seeds", "1"], capture_output=True, text=True)
                 self.assertEqual((run.returncode, run.stdout.count(": ok")), (0, 2), run.stderr)
 
-    def test_smaller_tiles(self):
-        """What takes too many registers for the usual tiles is compiled with others, and a warning says so."""
+    def test_by_elements(self):
+        """What takes too many registers at once is worked through element by element, with the usual tiles."""
         written, _ = _trace(table_by_distance, None)
         compile_ptx = functools.partial(_compile.compile, image="ptx", cache=False)
         with unittest.mock.patch.object(_compile, "compile", compile_ptx):
-            with self.assertWarnsRegex(RuntimeWarning, "tiles of 128 x 96: .* no schedule of this kernel fits"):
-                _variants.Variant(written.source, "f16", 64, 64, False, True).compile("many-long")
+            kernel = _variants.Variant(written.source, "f16", 64, 64, False, True).compile("many-long")
+        self.assertIn("work = elements", kernel.description["schedule"])
+        self.assertEqual((kernel.parameters["BM"], kernel.parameters["BN"]), (192, 80))
 
     def test_refusals(self):
         q, k, v = problems.make(batch=B, heads=H, rows=S, keys=S)
