@@ -7,34 +7,27 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Codegen/OperandsInFlight.h"
+#include "lib/Codegen/AssemblyText.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/IRBuilder.h"
-#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Module.h"
 
 namespace tessera {
 
-/// The text of an instruction that is assembly; nothing of another.
-static llvm::StringRef textOf(const llvm::Instruction &instruction) {
-  auto *call = llvm::dyn_cast<llvm::CallBase>(&instruction);
-  auto *assembly = call ? llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand()) : nullptr;
-  return assembly ? assembly->getAsmString() : llvm::StringRef();
-}
-
 static bool isProduct(const llvm::Instruction &instruction) {
-  return textOf(instruction).contains("wgmma.mma_async");
+  return assemblyOf(instruction).contains("wgmma.mma_async");
 }
 
 static bool isOfProducts(const llvm::Instruction &instruction) {
-  return textOf(instruction).contains("wgmma.");
+  return assemblyOf(instruction).contains("wgmma.");
 }
 
 /// How many groups a wait leaves in flight; nothing of another instruction.
 static std::optional<unsigned> groupsLeftBy(const llvm::Instruction &instruction) {
-  llvm::StringRef rest = textOf(instruction).split("wgmma.wait_group.sync.aligned ").second;
+  llvm::StringRef rest = assemblyOf(instruction).split("wgmma.wait_group.sync.aligned ").second;
   unsigned groups;
   return rest.consumeInteger(10, groups) ? std::nullopt : std::optional(groups);
 }
@@ -47,7 +40,7 @@ static llvm::SmallVector<llvm::Instruction *> registersOfA(llvm::CallBase &produ
   for (llvm::Value *operand : product.args())
     if (operand->getType()->isIntegerTy(32))
       words.push_back(operand);
-  if (words.size() <= 2 || textOf(product).contains("mov.b32 a0,"))
+  if (words.size() <= 2 || assemblyOf(product).contains("mov.b32 a0,"))
     return {};
   words.pop_back();
   llvm::SmallVector<llvm::Instruction *> made;
@@ -96,7 +89,7 @@ private:
   static constexpr unsigned kMostGroups = 16;
 
   static bool commits(const llvm::Instruction &instruction) {
-    return textOf(instruction).contains("wgmma.commit_group");
+    return assemblyOf(instruction).contains("wgmma.commit_group");
   }
 
   bool reads(const llvm::Instruction &instruction) const {

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Codegen/WorkOrder.h"
+#include "lib/Codegen/AssemblyText.h"
 #include "passes/LowerToLLVM/KernelAttributes.h"
 #include "llvm/ADT/DenseSet.h"
-#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
@@ -15,13 +15,6 @@
 #include <queue>
 
 namespace tessera {
-
-/// The text of an instruction that is assembly; nothing of another.
-static llvm::StringRef textOf(const llvm::Instruction &instruction) {
-  auto *call = llvm::dyn_cast<llvm::CallBase>(&instruction);
-  auto *assembly = call ? llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand()) : nullptr;
-  return assembly ? assembly->getAsmString() : llvm::StringRef();
-}
 
 namespace {
 /// How an instruction goes with the others of its block.
@@ -57,7 +50,7 @@ private:
 } // namespace
 
 static bool isWait(const llvm::Instruction &instruction) {
-  return textOf(instruction).contains("wgmma.wait_group");
+  return assemblyOf(instruction).contains("wgmma.wait_group");
 }
 
 /// Which of the places an instruction has.
@@ -67,7 +60,7 @@ static Place placeOf(const llvm::Instruction &instruction) {
   if (auto *intrinsic = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
       intrinsic && intrinsic->getCalledFunction()->getName().contains("nvvm.shfl"))
     return Place::Free;
-  if (llvm::StringRef text = textOf(instruction); !text.empty()) {
+  if (llvm::StringRef text = assemblyOf(instruction); !text.empty()) {
     auto *assembly =
         llvm::cast<llvm::InlineAsm>(llvm::cast<llvm::CallBase>(instruction).getCalledOperand());
     if (!assembly->hasSideEffects())

@@ -252,9 +252,9 @@ def _name_lists(mask):
     return "head" if re.search(r"%h\b", body) else "batch" if re.search(r"%b\b", body) else "one"
 
 
-def _describe_lists(mask, parts):
-    """The settings of a source whose blocks are a list, by the lines of its mask, and by its parts (`_mask_parts.split`)."""
-    settings = f'{_LISTED}param LISTS : name = "{_name_lists(mask)}"\n'
+def _describe_lists(mask, parts, lists):
+    """The settings of a source whose blocks are a list, by the lines of its mask, its parts (`_mask_parts.split`) and LISTS."""
+    settings = f'{_LISTED}param LISTS : name = "{lists}"\n'
     if any(re.search(r"= arith\.\w*(div|rem)[su]i ", line) for line in mask):
         settings += _PIECES
     if parts is not None:
@@ -277,7 +277,7 @@ def _with_lists(head, source):
     mask = f"func.func @mask({body}\n}}".split("\n")
     parts = _mask_parts.split(mask, [""] * len(mask))
     functions, _ = _join(parts)
-    return head + _describe_lists(mask, parts) + "\n" + rest.replace("\n".join(mask) + "\n", functions, 1)
+    return head + _describe_lists(mask, parts, _name_lists(mask)) + "\n" + rest.replace("\n".join(mask) + "\n", functions, 1)
 
 
 def _write_learned(source, learned):
@@ -359,7 +359,7 @@ class Variant:
             masks = None if mask is None else _mask_parts.split(*parts[0])
             if masks is not None:
                 functions, places = _join([*masks, *parts[1:]])
-            settings = _describe_lists(self._of_mask, masks) + "\n"
+            settings = _describe_lists(self._of_mask, masks, self._name_lists()) + "\n"
         elif pair := _find_pairs([line for lines, _ in parts for line in lines]):
             settings = _TILE_OF_PAIRS.format(pair)
         elif _loads_by(self._of_mask, "%q"):
@@ -402,6 +402,10 @@ class Variant:
         found = _describe_visits(_HEAD.format("attention") + functions)
         is_list = visits is None and found["loose"] != ""
         return is_list, found["end_moves"] and not is_list
+
+    def _name_lists(self):
+        """Of which indices there are lists: LISTS of attention_visits.tile."""
+        return _name_lists(self._of_mask)
 
     def check(self) -> None:
         """Raises TraceError, with the line of Python, for what the compiler refuses whatever the parameters are."""
