@@ -3,6 +3,7 @@
 of the definition in float64."""
 
 import unittest
+import unittest.mock
 
 import jax
 
@@ -14,7 +15,7 @@ import problems
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import tessera.jax
-from tessera import Variant, masks
+from tessera import CompileError, Diagnostic, Variant, _gradient_kernels, masks
 from tessera.jax import attention
 
 B, H, ROWS, KEYS = 2, 2, 9, 11
@@ -67,6 +68,26 @@ class Loads(Cases):
     def test_pairs_and_tables(self):
         self.check(lambda s, b, h, q, k, bias: s + bias[b, h, q, k], draw(B, H, ROWS, 16))
         self.check(lambda s, b, h, q, k, table: s + table[h, q - k + KEYS - 1], draw(H, ROWS + KEYS))
+
+    def test_kernel_for_each(self):
+        """Where no kernel has the registers for all numbers of an MLP, each of its views has a kernel."""
+        refused = Diagnostic("error", "", 0, 0, "no registers", (), "registers")
+        find = _gradient_kernels.find_gradients_of_source
+
+        def find_one(kind, source, learned, fixed, element_type, *given):
+            # Names of arguments are asked for with bf16.
+            if len(learned) > 1 and element_type == "f16":
+                raise CompileError("no registers", "source", [refused])
+            return find(kind, source, learned, fixed, element_type, *given)
+
+        def score(s, b, h, q, k, rates, starts, factors):
+            x = jnp.log(abs(q - k) + 1.0)
+            return s + sum(factors[i] * jnp.tanh(x * rates[i] + starts[i]) for i in range(3))
+
+        self.addCleanup(_gradient_kernels.list_gradients_of_source.cache_clear)
+        with unittest.mock.patch.object(_gradient_kernels, "find_gradients_of_source", find_one):
+            with self.assertWarnsRegex(RuntimeWarning, "take a kernel each: no registers$"):
+                self.check(score, draw(3), draw(3), draw(3))
 
     def test_one_order(self):
         self.check(lambda s, b, h, q, k, rows: s * rows[b, h, q], draw(B, H, ROWS), deterministic=True)

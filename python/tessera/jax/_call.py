@@ -41,20 +41,33 @@ def name_lister(source, lists):
 _WITH_LSE = 5, 10
 
 
-def _find_kernel(kind, variant, element_type, sizes, lse):
-    """(kernel, or its form for the interpreter; whether it is that of the shape's class)."""
+def _list_kernels(kind, variant, element_type, sizes, lse):
+    """(kernels, or their forms for the interpreter; whether they are those of the shape's class)."""
     if variant.startswith("lists of "):
         lists, _, source = variant.removeprefix("lists of ").partition(": ")
-        return _block_lists.find_lister(kind, source, lists), True
+        return (_block_lists.find_lister(kind, source, lists),), True
     gradients = _gradient_kernels.read_gradients(variant)
     if gradients is not None:
         text, fixed, learned = gradients
+        if _variants.is_source(text):
+            return _gradient_kernels.list_gradients_of_source(kind, text, learned, fixed, element_type, sizes[3], sizes[6], lse), True
         own = _gradient_kernels.find_sizes(*sizes)
-        return _gradient_kernels.find_gradients(kind, text, fixed, element_type, own, lse, learned)[0], True
+        return _gradient_kernels.find_gradients(kind, text, fixed, element_type, own, lse)[:1], True
     if kind is _program.Program:
-        return _variants.find_variant(variant, element_type, sizes[3], sizes[6], lse).program, True
+        return (_variants.find_variant(variant, element_type, sizes[3], sizes[6], lse).program,), True
     kernel, _, is_final = _variants.find_kernel(variant, element_type, sizes, lse)
-    return kernel, is_final
+    return (kernel,), is_final
+
+
+def _bind(kernels, variant, lse, operands):
+    """Steps of a recipe. Several kernels are of gradients, each by some of what is learned: they take what they name of the
+    arguments of one that makes all."""
+    if len(kernels) == 1:
+        return ((kernels[0], operands),)
+    text, fixed, learned = _gradient_kernels.read_gradients(variant)
+    names = _gradient_kernels.find_gradients_of_source(_program.Program, text, learned, fixed, "bf16", 64, 64, lse).names
+    places = dict(zip(names, operands))
+    return tuple((kernel, tuple(places[name] for name in kernel.names)) for kernel in kernels)
 
 
 def _make_recipe(kind, text, tensors):
@@ -68,7 +81,7 @@ def _make_recipe(kind, text, tensors):
     sizes = *q.shape, k.shape[1], k.shape[2], v.shape[3]
     # Devices ask at the same time, and there has to be one kernel for all.
     with _lock:
-        kernel, is_final = _find_kernel(kind, variant, q.element, sizes, own in _WITH_LSE)
+        kernels, is_final = _list_kernels(kind, variant, q.element, sizes, own in _WITH_LSE)
     given = {"v": (_layouts.TENSOR, itertools.count(own)), "f": (_layouts.NUMBER, itertools.count(1)),
              "s": (_layouts.NUMBER, itertools.count(0)), "i": (_layouts.INTEGER, itertools.count(0))}  # fmt: skip
     given["d"] = given["v"]
@@ -76,7 +89,7 @@ def _make_recipe(kind, text, tensors):
     for letter in extras if "s" in extras or variant.startswith("lists of ") else "s" + extras:
         source, count = given[letter]
         operands.append((source, next(count)))
-    return _layouts.Recipe(((kernel, tuple(operands)),), is_final=is_final)
+    return _layouts.Recipe(_bind(kernels, variant, own in _WITH_LSE, tuple(operands)), is_final=is_final)
 
 
 def _make_compiled(text, tensors):
