@@ -1,0 +1,146 @@
+# RUN: env TESSERA_LIBRARY=%build/lib TESSERA_CACHE_DIR= %python %s
+"""Which kernels compute the gradients of an attention: forms by widths, masks, groups of heads, order of sums and length."""
+
+import itertools
+import os
+import pathlib
+import re
+import unittest
+import unittest.mock
+
+import tessera as T
+from tessera import _gradient_kernels, _library, _variants
+from tessera._program import Program
+
+
+class GradientsTest(unittest.TestCase):
+    """What the gradients of groups of heads are."""
+
+    def find(self, mask, d, softcap=0.0, alibi=False, **options):
+        text = _variants.name_variant(mask, softcap, alibi)
+        source, parameters, _ = _gradient_kernels.describe_gradients(text, "bf16", d, d, **options)
+        return Program(source, **parameters).parameters
+
+    def test_groups(self):
+        """Chunks of queries under a causal mask, shorter ones in a fixed order, and pairs of blocks at d = 128."""
+        for d, chunk, together in ((64, 0, 1), (96, 8, 1), (128, 8, 2), (192, 8, 2), (256, 8, 2)):
+            for group in (2, 4, 8):
+                found = self.find("causal", d, group=group)
+                self.assertEqual((found["CHUNK"], found["TOGETHER"]), (chunk, together), d)
+                self.assertEqual(found["GROUP"], 1 if d == 64 else 2, (d, group))
+        for d, chunk, together in ((64, 1, 1), (96, 4, 1), (128, 1, 2), (192, 4, 2), (256, 4, 2)):
+            found = self.find("causal", d, group=8, fixed=True)
+            self.assertEqual((found["CHUNK"], found["TOGETHER"]), (chunk, together), d)
+
+    def test_group(self):
+        """How many query heads share a key head: one, two, up to four, and more."""
+        for heads, group in ((1, 1), (2, 2), (3, 4), (4, 4), (5, 8), (8, 8), (16, 8)):
+            self.assertEqual(_gradient_kernels.find_group(4 * heads, 4), group, heads)
+        self.assertEqual(_gradient_kernels.find_group(0, 0), 1)
+
+    def test_few_heads_in_a_fixed_order(self):
+        """With 192 columns two query heads a key head have the kernel of single heads, padded ones too, and up to four go with
+        each block of queries; others are alike."""
+        for d, group, least, chunk in (
+            (192, 2, 1, 0), (160, 2, 1, 0), (192, 4, 4, 1), (160, 4, 4, 1), (192, 8, 8, 4), (256, 4, 2, 4), (128, 4, 2, 1),
+        ):  # fmt: skip
+            found = self.find("causal", d, group=group, fixed=True)
+            self.assertEqual((found["GROUP"], found["CHUNK"]), (least, chunk), (d, group))
+        for group, least, chunk, turns in ((1, 1, 0, 2), (2, 2, 0, 1), (4, 4, 1, 0), (8, 8, 4, 0)):
+            _, parameters, _ = _gradient_kernels.describe_gradients("attention_fwd CAUSAL=true", "bf16", 192, 128, fixed=True, group=group)
+            found = Program(_library.find_source("attention_bwd"), **parameters).parameters
+            self.assertEqual((found["GROUP"], found["CHUNK"], found["TURNS"]), (least, chunk, turns), group)
+
+    def test_groups_that_are_alike(self):
+        """Groups for which all other parameters are the same have one schedule in the source: they are taken for one kernel."""
+        schedule = re.compile(r"schedule #tile\.schedule<[^>]*>")
+        for name, options in (("attention_bwd", {"CAUSAL": "true"}), ("attention_bwd", {"CAUSAL": "true", "FIXED": "true"}),
+                              ("attention_gradients", {})):  # fmt: skip
+            source = _library.find_source(name)
+            for d, dv in itertools.product((96, 128, 192), (128, 192, 256)):
+                found = {}
+                for group in _gradient_kernels.GROUPS:
+                    parameters = {**options, "D": d, "DV": dv, "GROUP": group}
+                    others = {**Program(source, **parameters).parameters, "GROUP": None}
+                    command = ["tessera", "compile", source, "--emit", "tile", "-o", "-"]
+                    command += [f"-D{name}={value}" for name, value in parameters.items()]
+                    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+                    kept = found.setdefault(repr(others), schedule.findall(text))
+                    self.assertEqual(schedule.findall(text), kept, (name, parameters))
+
+    def test_groups_of_functions(self):
+        """Pairs of blocks under a causal mask at d = 96 and 128; wider ones are pairs anyway."""
+        for d, groups, others in ((64, 1, 1), (96, 2, 1), (128, 2, 1), (192, 2, 2), (256, 2, 2)):
+            for scores in ({"softcap": 3.0}, {"alibi": True}, {"softcap": 3.0, "alibi": True}):
+                self.assertEqual(self.find("causal", d, **scores, group=8)["TOGETHER"], groups, d)
+                self.assertEqual(self.find("causal", d, **scores)["TOGETHER"], others, d)
+
+    def test_others(self):
+        """One kernel for groups and others where the source does the same."""
+        for mask, d, options in (("none", 128, {}), ("causal", 64, {}), ("none", 128, {"fixed": True})):
+            self.assertEqual(self.find(mask, d, group=8, **options), self.find(mask, d, **options))
+        for mask, options in (("none", {"softcap": 3.0}), ("window", {}), ("window", {"alibi": True}),
+                              ("causal", {"softcap": 3.0, "fixed": True})):  # fmt: skip
+            self.assertEqual(self.find(mask, 128, group=8, **options), self.find(mask, 128, **options))
+        self.assertEqual(self.find("causal", 128)["CHUNK"], 0)
+        with self.assertRaisesRegex(ValueError, "there are no gradients of 'gemm'; there are of attention_fwd"):
+            _gradient_kernels.describe_gradients("gemm BM=64", "bf16", 64, 64)
+
+    def find_form(self, mask, d, dv, shape, **options):
+        text = _variants.name_variant(mask, 0.0, False)
+        span = _gradient_kernels.find_span(*shape)
+        source = _gradient_kernels.describe_gradients(text, "bf16", d, dv, span=span, **options)[0]
+        return "seven" if pathlib.Path(source).name == "attention_bwd_deterministic.tile" else "five"
+
+    def test_few_blocks(self):
+        """Query heads of a group are apart where their keys make few blocks, and sums may be in any order."""
+        for heads, rows, kv_heads, keys, blocks in (
+            (71, 2048, 1, 2048, "few"), (28, 4096, 4, 4096, "some"), (64, 4096, 8, 4096, None), (8, 4096, 8, 128, None),
+            (16, 897, 8, 1, "few"), (16, 896, 8, 1, None), (0, 1, 0, 1, None), (71, 0, 1, 20, None),
+        ):  # fmt: skip
+            self.assertEqual(_gradient_kernels.find_blocks(1, heads, rows, kv_heads, keys), blocks)
+        for mask, d, options, spread in (
+            ("none", 64, {"blocks": "few"}, True), ("none", 64, {"blocks": "some"}, False), ("causal", 128, {"blocks": "some"}, True),
+            ("causal", 64, {}, False), ("causal", 64, {"blocks": "few", "fixed": True}, False), ("none", 256, {"blocks": "few"}, False),
+        ):  # fmt: skip
+            found = self.find(mask, d, group=8, **options)
+            self.assertEqual(found["SPREAD"], spread, (mask, d, options))
+            self.assertFalse(found["SPREAD"] and (found["CHUNK"] or found["TOGETHER"] > 1))
+
+    def test_short(self):
+        """The form by the length, for (mask, d, dv), up to so many keys: in any order, in a fixed one."""
+        for mask, d, dv, seven, seven_of_fixed in (
+            ("none", 64, 64, 0, 0), ("causal", 64, 64, 0, 0), ("causal", 96, 96, 256, 512), ("none", 128, 128, 256, 512),
+            ("causal", 128, 128, 512, 512), ("none", 192, 128, 512, 512), ("causal", 192, 128, 1024, 1024), ("none", 64, 128, 256, None),
+            ("none", 256, 256, 512, 1024), ("causal", 256, 256, 1024, 2048),
+        ):  # fmt: skip
+            for fixed, last in ((False, seven), (True, seven_of_fixed)):
+                for keys in (1, 256, 512, 1024, 2048, 4096):
+                    expected = "seven" if last is None or keys <= last else "five"
+                    shape = 1 << 16, 1, keys, keys
+                    self.assertEqual(self.find_form(mask, d, dv, shape, fixed=fixed), expected, (mask, d, dv, fixed, keys))
+
+    def test_few_blocks_and_long_queries(self):
+        for shape in ((1, 8, 512, 512), (64, 32, 4096, 512)):
+            self.assertEqual(self.find_form("none", 256, 256, shape), "five")
+
+    def test_nothing_may_be_compiled(self):
+        """Where there is no kernel of the form for short calls, the other one does; not where it might be compiled."""
+
+        def kind(source, **parameters):
+            if pathlib.Path(source).name == "attention_bwd_deterministic.tile":
+                raise T.CompileError("it is nowhere", "usage", [])
+            return pathlib.Path(source).name
+
+        def find(**environment):
+            text, sizes = _variants.name_variant("none", 0.0, False), (256, 256, 1, 512, None)
+            _gradient_kernels.find_gradients.cache_clear()
+            with unittest.mock.patch.dict(os.environ, environment):
+                return _gradient_kernels.find_gradients(kind, text, False, "bf16", sizes, False)[0]
+
+        self.assertEqual(find(TESSERA_JIT="0"), "attention_bwd.tile")
+        with self.assertRaises(T.CompileError):
+            find(TESSERA_JIT="1")
+
+
+unittest.main()
