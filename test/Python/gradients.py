@@ -5,6 +5,7 @@ import itertools
 import os
 import pathlib
 import re
+import subprocess
 import unittest
 import unittest.mock
 
