@@ -49,7 +49,7 @@ GRID = {
     "variants/alibi": [{"D": ["64", "128", "256"]}],
     "variants/documents": [{"D": ["64", "128", "256"]}],
     "variants/packed": [{"D": ["64", "128", "256"]}],
-    "attention_bwd": [{"D": ["64", "128"], "CAUSAL": ["false", "true"]}],
+    "attention_bwd": [{"D": ["64", "128"], "CAUSAL": ["false", "true"]}, {"D": ["64", "128"], "SPREAD": ["true"]}],
     "attention_bwd_deterministic": [{"D": ["64", "128", "192", "256"]}],
     "attention_bwd_statistics": [{}, {"SUMS": ["true"]}],
     "attention_fp8": [

@@ -196,7 +196,8 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
   static constexpr int64_t toleratedSpills = 96;
   /// The same of work by elements beside a role that makes sums, which is what nothing fits
   /// without. A word that is spilled takes two instructions of a step, and without the role there
-  /// are eight products in place of five, some 1500 cycles more of a step at 128 columns.
+  /// are eight products in place of five, some 1500 cycles more of a step at 128 columns: gradients
+  /// of two decays and of QK-norm (bench/results/2026-11-28-nvidia-h200-3aa44312-calls-device.md).
   static constexpr int64_t toleratedByElements = 1024;
 
   /// How many bytes a thread may spill where that costs less than any other way; 0 for none.

@@ -243,6 +243,12 @@ def attention_bwd():
         if source == "attention_bwd" and d == 64:
             divided = ["-DBN=64", "-DBM=64", "--schedule", "attention_bwd_gradients:placement=divided"]
             yield [*arguments, *divided, "--sim-blocks", "2", "--seeds", "2"], False
+    # A grid point for each query head, whose dK and dV are added to sums.
+    for d, causal in itertools.product((64, 128), ("false", "true")):
+        arguments = ["attention_bwd.tile", f"-DD={d}", f"-DCAUSAL={causal}", "-DDLSE=true", "-DSPREAD=true", "--set", "scale=0.1"]
+        for shape in (*shapes, attention_shape(4, 2, 150, 200)):
+            arguments += ["--shape", shape]
+        yield [*arguments, "--sim-blocks", "2", "--seeds", "2"], False
 
 
 def attention_bwd_clusters():
