@@ -1,7 +1,14 @@
 # REQUIRES: ptxas
-# RUN: rm -rf %t && env TESSERA_LIBRARY=%build/lib %python %source/scripts/compile_bundles.py %t --only "'CAUSAL': 'true', 'D': '64', 'DV': '64', 'LSE': 'false', 'T': 'bf16'"
+# RUN: rm -rf %t %t.kept %t.again
+# RUN: env TESSERA_LIBRARY=%build/lib %python %source/scripts/compile_bundles.py %t --kept %t.kept --only "'CAUSAL': 'true', 'D': '64', 'DV': '64', 'LSE': 'false', 'T': 'bf16'" | FileCheck %s --check-prefix=COMPILED
+# RUN: env TESSERA_LIBRARY=%build/lib %python %source/scripts/compile_bundles.py %t.again --kept %t.kept --only "'CAUSAL': 'true', 'D': '64', 'DV': '64', 'LSE': 'false', 'T': 'bf16'" | FileCheck %s --check-prefix=KEPT
+# RUN: cd %t && sha256sum * > %t.sums && cd %t.again && sha256sum --check --quiet %t.sums
 # RUN: env TESSERA_LIBRARY=%build/lib %python %source/scripts/compile_bundles.py %t --only "'CAUSAL': 'true', 'D': '64', 'DLSE': 'false', 'DV': '64', 'FIXED': 'false', 'PADDED': 'false', 'T': 'bf16'"
 # RUN: env LD_LIBRARY_PATH=%build/test/fake-cuda TESSERA_LIBRARY=%build/lib TESSERA_CACHE_DIR= %python %s %t
+# COMPILED: [1/[[COUNT:[0-9]+]]] {{[0-9.]+}} s attention_fwd CAUSAL=true D=64 DV=64 LSE=false T=bf16 {{[a-z]+-[a-z]+$}}
+# COMPILED: [[COUNT]] bundles, {{[0-9.]+}} MB; [[COUNT]] compiled, with ptxas {{[0-9.]+$}}
+# KEPT-NOT: {{^\[}}
+# KEPT: bundles, {{[0-9.]+}} MB; 0 compiled
 """Bundles that a wheel has: a first call takes them and compiles nothing."""
 
 import json
