@@ -1,17 +1,18 @@
 # Configuration of the lit suites. Tests name tools as they are called ("tessera-opt %s | FileCheck %s").
 #
 # Features       ptxas, ptxas-12, ptxas-13   an assembler of CUDA 12.3 or newer was found (of that major version)
+#                ptxas-oldest, ptxas-newest  the same; the oldest of them, and the newest
 #                nvdisasm                    a disassembler of CUDA 12 or newer was found
 #                gpu                         the machine has a device of compute capability 9.0
 #                torch, jax, pygments        a Python with PyTorch, with JAX, with Pygments was found
 #                static                      LLVM is linked statically
 #                asan                        address and undefined-behaviour sanitizers are compiled in
-# Substitutions  %ptxas, %ptxas-12, %ptxas-13, %nvdisasm, %python, %torch-python, %jax-python, %pygments-python, %cmake, %cxx, %cc, %llvm-include,
+# Substitutions  %ptxas, %ptxas-12, %ptxas-13, %ptxas-oldest, %ptxas-newest, %nvdisasm, %python, %torch-python, %jax-python, %pygments-python, %cmake, %cxx, %cc, %llvm-include,
 #                %build, %source
 # Environment    TESSERA_CHECK_ROUNDTRIP=1   tessera-opt also checks that its input survives printing and bytecode
 #                TESSERA_PTXAS=PATH          the assembler to try first
 #                TESSERA_NVDISASM=PATH       the disassembler to try first
-#                TESSERA_THOROUGH=1          all of Simulator/kernels, Codegen/tiles.py, combinations.py, Torch/known.py (docs/testing.md)
+#                TESSERA_THOROUGH=1          all of Simulator/kernels, Codegen/tiles.py, combinations.py, forms.py, Torch/known.py (docs/testing.md)
 #                TESSERA_TORCH=PATH          the Python to try first for PyTorch
 #                TESSERA_JAX=PATH            the Python to try first for JAX
 #                TESSERA_PYGMENTS=PATH       the Python to try first for Pygments
@@ -85,10 +86,13 @@ def substitute(name, value):
 
 
 path = [os.path.join(build, "bin"), config.llvm_tools_dir]
-found = {}
+found, by_version = {}, {}
 for ptxas, version in assemblers():
     found.setdefault("ptxas", ptxas)
     found.setdefault(f"ptxas-{version[0]}", ptxas)
+    by_version.setdefault(version, ptxas)
+if by_version:
+    found["ptxas-oldest"], found["ptxas-newest"] = by_version[min(by_version)], by_version[max(by_version)]
 for feature, ptxas in found.items():
     config.available_features.add(feature)
     substitute(feature, ptxas)
