@@ -21,21 +21,21 @@ using namespace tessera::hop;
 //===----------------------------------------------------------------------===//
 
 /// What wgmma asks of its operands (PTX ISA 9.7.15.2, "Matrix shape").
-static LogicalResult verifyProduct(Operation *op, Type aType, SharedType b, RankedTensorType acc,
-                                   bool transposeA, bool transposeB) {
+static LogicalResult verifyProduct(Operation *op, Type aType, RankedTensorType b,
+                                   RankedTensorType acc, bool transposeA, bool transposeB,
+                                   int64_t shares = 1) {
   auto shared = dyn_cast<SharedType>(aType);
   RankedTensorType a = shared ? shared.getTile() : cast<RankedTensorType>(aType);
   if (a.getRank() != 2 || acc.getRank() != 2)
     return op->emitOpError("multiplies tiles of rank 2, got ") << a << " into " << acc;
   int64_t m = a.getDimSize(transposeA ? 1 : 0), k = a.getDimSize(transposeA ? 0 : 1),
-          kOfB = b.getTile().getDimSize(transposeB ? 1 : 0),
-          n = b.getTile().getDimSize(transposeB ? 0 : 1);
+          kOfB = b.getDimSize(transposeB ? 1 : 0) / shares, n = b.getDimSize(transposeB ? 0 : 1);
   if (k != kOfB || acc.getDimSize(0) != m || acc.getDimSize(1) != n)
     return op->emitOpError("multiplies ") << m << "x" << k << " by " << kOfB << "x" << n << " into "
                                           << acc.getDimSize(0) << "x" << acc.getDimSize(1);
   bool isByte = tile::isByteFloat(a.getElementType());
-  if (a.getElementType() != b.getTile().getElementType() ||
-      (a.getElementTypeBitWidth() != 16 && !isByte) || !acc.getElementType().isF32())
+  if (a.getElementType() != b.getElementType() || (a.getElementTypeBitWidth() != 16 && !isByte) ||
+      !acc.getElementType().isF32())
     return op->emitOpError("multiplies f16, bf16, f8E4M3FN or f8E5M2 tiles of one type into f32");
   if (m % hopper::mmaRows != 0)
     return op->emitOpError("of a warpgroup has M in multiples of 64, got ")
@@ -63,12 +63,37 @@ static LogicalResult verifyByteOperands(MmaIssueOp op) {
   return success();
 }
 
+static int64_t warpgroupsOf(Operation *op) {
+  auto role = op->getParentOfType<RoleOp>();
+  return role ? role.getNumWarpgroups() : 1;
+}
+
+RankedTensorType MmaOp::getWholeB() {
+  if (auto shared = dyn_cast<SharedType>(getB().getType()))
+    return shared.getTile();
+  auto share = cast<RankedTensorType>(getB().getType());
+  SmallVector<int64_t> shape(share.getShape());
+  if (!shape.empty())
+    shape.front() *= warpgroupsOf(*this);
+  return RankedTensorType::get(shape, share.getElementType());
+}
+
+int64_t MmaOp::getContractedShares() {
+  bool areBothInRegisters =
+      isa<RankedTensorType>(getA().getType()) && isa<RankedTensorType>(getB().getType());
+  return areBothInRegisters && getTransposeA() ? warpgroupsOf(*this) : 1;
+}
+
 LogicalResult MmaOp::verify() {
   auto acc = cast<RankedTensorType>(getType());
   if (getAcc() && getAcc().getType() != acc)
     return emitOpError("accumulator is ") << getAcc().getType() << ", the result " << acc;
-  return verifyProduct(*this, getA().getType(), getB().getType(), acc, getTransposeA(),
-                       getTransposeB());
+  if (getWholeB().getRank() != 2 || !getSharedLayout(getWholeB()))
+    return emitOpError("reads b from shared memory, where its rows are a multiple of 32 bytes and "
+                       "their number one of 8; got ")
+           << getWholeB();
+  return verifyProduct(*this, getA().getType(), getWholeB(), acc, getTransposeA(), getTransposeB(),
+                       getContractedShares());
 }
 
 LogicalResult MmaIssueOp::verify() {
@@ -85,8 +110,8 @@ LogicalResult MmaIssueOp::verify() {
     return emitOpError("cannot transpose an operand in registers; run hop-stage-operands");
   if (getCopiesA() && isa<SharedType>(getA().getType()))
     return emitOpError("copies registers, and its operand a is in shared memory");
-  if (failed(verifyProduct(*this, getA().getType(), getB().getType(), tile, getTransposeA(),
-                           getTransposeB())))
+  if (failed(verifyProduct(*this, getA().getType(), getB().getType().getTile(), tile,
+                           getTransposeA(), getTransposeB())))
     return failure();
   return verifyByteOperands(*this);
 }

@@ -16,12 +16,14 @@ class Hop_MmaBase<string mnemonic, list<Trait> traits = []> : Hop_Op<mnemonic, t
 def Hop_MmaOp : Hop_MmaBase<"mma", [Hop_OnWarpgroups, MemoryEffects<[MemRead]>]> {
   let summary = "Matrix product of a warpgroup, complete when the operation is";
   let description = [{
-    `a * b + acc` for MxK `a` (in shared memory, or in registers with the accumulator layout), KxN `b` in
-    shared memory, MxN f32 `acc` and result in the accumulator layout. `transpose_a` and `transpose_b` say
-    that the tile in shared memory is stored as KxM, NxK; an operand in registers cannot be transposed. `a` and `b` are
-    of one type, f16, bf16, f8E4M3FN or f8E5M2; M is a multiple of 64, K of 16 (of 32 for 8 bits) and N of 8 (PTX ISA
-    9.7.15.2, "Matrix shape"). Other shapes and types are refused. On all threads of a role with warpgroups; each
-    warpgroup computes a product of its own.
+    `a * b + acc` for MxK `a` and KxN `b` (in shared memory, or in registers with the accumulator layout), MxN f32
+    `acc` and result in the accumulator layout. `transpose_a` and `transpose_b` say that the tile is stored as KxM, NxK.
+    `a` and `b` are of one type, f16, bf16, f8E4M3FN or f8E5M2; M is a multiple of 64, K of 16 (of 32 for 8 bits) and N
+    of 8 (PTX ISA 9.7.15.2, "Matrix shape"). Other shapes and types are refused. On all threads of a role with
+    warpgroups; each warpgroup computes a product of its own.
+
+    wgmma reads `b`, and what is transposed, from shared memory: until `hop-stage-operands` they may be in registers. Of
+    a `b` in registers each warpgroup has an equal share of the rows, and all of them multiply the whole.
 
     wgmma reads 8-bit elements along K alone, and a fragment of them in the layout `operand8`. Until
     `hop-convert-fp8-layouts` other operands are allowed. With `in_accumulator_order` the fragment `a` has the layout
@@ -33,13 +35,20 @@ def Hop_MmaOp : Hop_MmaBase<"mma", [Hop_OnWarpgroups, MemoryEffects<[MemRead]>]>
       !hop.shared<tensor<128x64xbf16>, rows = 128> -> tensor<64x128xf32, #hop.layout<accumulator>>
     ```
   }];
-  let arguments = (ins AnyTypeOf<[Hop_SharedMatrix, Hop_Fragment]>:$a, Hop_SharedMatrix:$b,
+  let arguments = (ins AnyTypeOf<[Hop_SharedMatrix, Hop_Fragment]>:$a, AnyTypeOf<[Hop_SharedMatrix, Hop_Fragment]>:$b,
                        Optional<Hop_Fragment>:$acc, UnitAttr:$transpose_a, UnitAttr:$transpose_b,
                        UnitAttr:$in_accumulator_order);
   let results = (outs Hop_Fragment:$result);
   let assemblyFormat =
     "$a `,` $b (`acc` `(` $acc^ `:` type($acc) `)`)? attr-dict `:` qualified(type($a)) `,` qualified(type($b)) "
     "`->` type($result)";
+  let extraClassDeclaration = [{
+    /// The tile that is multiplied: that of all warpgroups, where `b` is in registers.
+    ::mlir::RankedTensorType getWholeB();
+    /// How many shares of the contracted rows or columns of `b` there are, of which a warpgroup multiplies its own: those
+    /// of the rows that it has of a transposed operand in registers.
+    int64_t getContractedShares();
+  }];
 }
 
 def Hop_MmaIssueOp : Hop_MmaBase<"mma_issue", [Hop_OnWarpgroups]> {

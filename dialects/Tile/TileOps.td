@@ -108,9 +108,8 @@ def Tile_DotOp : Tile_Op<"dot", [Pure]> {
     `a` is MxK, `b` is KxN, of one 16-bit type; `acc` and the result are MxN f32. Products are exact and
     summed in f32, in an order that is not specified. Without `acc` the sum starts at 0. On Hopper a dot
     becomes `wgmma` (PTX ISA 9.7.15): K is a multiple of 16, N a multiple of 8 up to 256 per instruction, M
-    a multiple of 64 for each warpgroup. `b` must be a loaded tile, transposed or not, or one that
-    is computed element by element from one loaded tile and numbers (and then transposed or not); `a` either a loaded
-    tile or a computed one.
+    a multiple of 64 for each warpgroup. Each operand is a loaded tile or a computed one, transposed or not. A computed `b`
+    goes through shared memory, and takes room there.
 
     ```mlir
     %kt = tile.transpose %k : tensor<128x64xbf16> -> tensor<64x128xbf16>

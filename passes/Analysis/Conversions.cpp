@@ -136,6 +136,25 @@ tile::LoadOpInterface tessera::loadOfB(tile::DotOp dot) {
   return conversion ? tile::LoadOpInterface(conversion->load) : tile::LoadOpInterface();
 }
 
+OpOperand *tessera::computedB(tile::DotOp dot) {
+  if (loadOfB(dot))
+    return nullptr;
+  OpOperand *operand = &dot.getBMutable();
+  while (auto transpose = operand->get().getDefiningOp<tile::TransposeOp>())
+    operand = &transpose.getSourceMutable();
+  return operand;
+}
+
+SmallVector<OpOperand *> tessera::computedBs(Operation *program) {
+  SmallVector<OpOperand *> operands;
+  program->walk([&](tile::DotOp dot) {
+    OpOperand *operand = computedB(dot);
+    if (operand && !llvm::is_contained(operands, operand))
+      operands.push_back(operand);
+  });
+  return operands;
+}
+
 SmallVector<Conversion> tessera::findConversions(Operation *program) {
   llvm::MapVector<Value, Conversion> found;
   program->walk([&](tile::DotOp dot) {

@@ -37,6 +37,13 @@ std::optional<Conversion> findConversion(mlir::Value operand, ConversionRefusal 
 /// The load behind the second operand of `dot`, converted on its way or not; null for others.
 tile::LoadOpInterface loadOfB(tile::DotOp dot);
 
+/// The second operand of `dot` where those who multiply it compute it, as it goes through shared
+/// memory: behind what transposes it there. Null for what is loaded, converted on its way or not.
+mlir::OpOperand *computedB(tile::DotOp dot);
+
+/// Those of the dots in `program`.
+llvm::SmallVector<mlir::OpOperand *> computedBs(mlir::Operation *program);
+
 /// The conversions of the second operands of the dots in `program`, in program order.
 llvm::SmallVector<Conversion> findConversions(mlir::Operation *program);
 

@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
+#include "passes/Analysis/Conversions.h"
 #include "passes/Analysis/OperandBuffers.h"
 #include "passes/Analysis/ScfFlow.h"
 #include "passes/Analysis/VectorAxes.h"
@@ -158,7 +159,11 @@ LogicalResult RowPartition::visitDot(tile::DotOp dot) {
       failed(set(dot, dot.getResult(), ofResult)) ||
       (dot.getAcc() && failed(set(dot, dot.getAcc(), ofResult))))
     return failure();
-  return set(dot, dot.getB(), State::Whole);
+  // Each warpgroup writes its rows of a computed operand to shared memory, and reads all.
+  State ofB = !computedB(dot)                                 ? State::Whole
+              : dot.getB().getDefiningOp<tile::TransposeOp>() ? State::Columns
+                                                              : State::Partitioned;
+  return set(dot, dot.getB(), ofB);
 }
 
 LogicalResult RowPartition::visitReduce(tile::ReduceOp reduce) {
@@ -296,9 +301,7 @@ bool RowPartition::wantsPartitioned(OpOperand &operand) const {
   Operation *op = operand.getOwner();
   unsigned index = operand.getOperandNumber();
   return TypeSwitch<Operation *, bool>(op)
-      .Case([&](tile::DotOp dot) {
-        return index == 0 || (index == 2 && isPartitioned(dot.getResult()));
-      })
+      .Case([&](tile::DotOp dot) { return index != 2 || isPartitioned(dot.getResult()); })
       .Case([&](tile::BroadcastOp broadcast) {
         return broadcast.getAxis() == 1 && isPartitioned(broadcast.getResult());
       })

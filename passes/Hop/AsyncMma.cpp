@@ -136,6 +136,8 @@ private:
       waitFor(lastUsedBy(op), op);
       if (auto stage = dyn_cast<hop::StageOp>(op))
         waitFor(lastReading(slotOf(stage.getDestination())), op);
+      if (isa<hop::RoleSyncOp>(op))
+        waitFor(lastReadingWhatIsWritten(op), op);
       if (auto transpose = dyn_cast<hop::TransposeOp>(op))
         waitFor(lastReading(slotOf(transpose.getDestination())), op);
       if (packsOperand(op))
@@ -181,6 +183,16 @@ private:
     for (auto [i, flight] : llvm::enumerate(inFlight))
       if (llvm::is_contained(flight.slots, shared))
         end = i + 1;
+    return end;
+  }
+
+  /// One past the last flight that reads what threads write once they have met at `sync`.
+  size_t lastReadingWhatIsWritten(Operation *sync) const {
+    size_t end = 0;
+    for (Operation *op = sync->getNextNode(); op && !isa<hop::RoleSyncOp>(op);
+         op = op->getNextNode())
+      if (auto stage = dyn_cast<hop::StageOp>(op))
+        end = std::max(end, lastReading(slotOf(stage.getDestination())));
     return end;
   }
 
@@ -233,7 +245,8 @@ private:
     }
     OpBuilder builder(mma);
     auto type = hop::FlightType::get(mma.getContext(), cast<RankedTensorType>(mma.getType()));
-    flight.issue = hop::MmaIssueOp::create(builder, mma.getLoc(), type, mma.getA(), mma.getB(), acc,
+    auto b = cast<TypedValue<hop::SharedType>>(mma.getB());
+    flight.issue = hop::MmaIssueOp::create(builder, mma.getLoc(), type, mma.getA(), b, acc,
                                            mma.getTransposeA(), mma.getTransposeB(),
                                            mma.getInAccumulatorOrder(), /*copies_a=*/false);
     flight.result = mma.getResult();

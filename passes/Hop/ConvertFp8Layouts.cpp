@@ -25,7 +25,7 @@ public:
   LogicalResult run() {
     SmallVector<hop::MmaOp> products;
     role.walk([&](hop::MmaOp mma) {
-      if (tile::isByteFloat(mma.getB().getType().getTile().getElementType()))
+      if (tile::isByteFloat(mma.getWholeB().getElementType()))
         products.push_back(mma);
     });
     for (hop::MmaOp product : products)
@@ -64,7 +64,7 @@ private:
   /// All threads of the warpgroup have read and written before one of them gives the slot back or
   /// starts the product.
   void transposeB(hop::MmaOp mma, OpBuilder &builder) {
-    Value own = getBuffer(mma.getB().getType().getTile());
+    Value own = getBuffer(mma.getWholeB());
     hop::TransposeOp::create(builder, mma.getLoc(), mma.getB(), own);
     Operation *met = hop::WarpgroupSyncOp::create(builder, mma.getLoc());
     Value slot = mma.getB();

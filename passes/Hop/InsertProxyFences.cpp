@@ -45,9 +45,9 @@ struct InsertProxyFencesPass : tessera::impl::InsertProxyFencesBase<InsertProxyF
         continue;
       }
       // A barrier, or a reader in the async proxy, ends the run of writes.
-      bool endsRun =
-          isa<hop::WarpgroupSyncOp, hop::BarrierArriveOp, hop::BulkStoreOp, hop::MmaIssueOp>(op) ||
-          op.getNumRegions() != 0 || op.hasTrait<OpTrait::IsTerminator>();
+      bool endsRun = isa<hop::WarpgroupSyncOp, hop::RoleSyncOp, hop::BarrierArriveOp,
+                         hop::BulkStoreOp, hop::MmaIssueOp>(op) ||
+                     op.getNumRegions() != 0 || op.hasTrait<OpTrait::IsTerminator>();
       if (!lastWrite || !endsRun)
         continue;
       fenceBehind(lastWrite);

@@ -83,6 +83,12 @@ struct PingpongPass : tessera::impl::PingpongBase<PingpongPass> {
                               .wasInterrupted();
       if (!isInnermost || shape.products.empty() || *llvm::max_element(shape.gaps) == 0)
         return success();
+      auto joins = loop.getBody()->getOps<hop::RoleSyncOp>();
+      if (!joins.empty())
+        return (*joins.begin())
+            .emitError(
+                "waits for all consumer warpgroups, of which one at a time has its turn; use "
+                "pingpong = false");
       insertTurns(role, loop, shape);
       found = true;
       return checkSlots(loop);

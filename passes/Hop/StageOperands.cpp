@@ -18,24 +18,37 @@ using namespace tessera;
 
 namespace {
 
+/// Operands that go to shared memory: first ones as they are or transposed, and second ones.
+enum class Staged { A, TransposedA, B };
+
+/// Shared memory for a tile: all of it, and the part that a warpgroup writes.
+struct Buffer {
+  Value whole, share;
+};
+
 struct StageOperandsPass : tessera::impl::StageOperandsBase<StageOperandsPass> {
   void runOnOperation() override {
     const tile::ScheduleFields &schedule = getOperation().getSchedule().getFields();
     if (failed(schedule.require(getOperation(), &tile::ScheduleFields::operands)))
       return signalPassFailure();
-    bool takesAll = schedule.operands == tile::OperandKind::shared;
+    // Which part of a second operand goes with a first one is known while that is in registers.
+    SmallVector<Staged> each = {Staged::B, Staged::TransposedA};
+    if (schedule.operands == tile::OperandKind::shared)
+      each.push_back(Staged::A);
     for (auto role : getOperation().getBody().getOps<hop::RoleOp>())
-      if (failed(stage(role, /*transposed=*/true)) ||
-          (takesAll && failed(stage(role, /*transposed=*/false))))
-        return signalPassFailure();
+      for (Staged which : each)
+        if (failed(stage(role, which)))
+          return signalPassFailure();
   }
 
-  /// The products that read an operand in registers, as it is or transposed.
-  static SmallVector<OpOperand *> readsOf(hop::RoleOp role, bool transposed) {
+  /// The products that read such an operand in registers.
+  static SmallVector<OpOperand *> readsOf(hop::RoleOp role, Staged which) {
     SmallVector<OpOperand *> reads;
     role.walk([&](hop::MmaOp mma) {
-      if (isa<RankedTensorType>(mma.getA().getType()) && mma.getTransposeA() == transposed)
-        reads.push_back(&mma.getAMutable());
+      OpOperand &read = which == Staged::B ? mma.getBMutable() : mma.getAMutable();
+      bool isSuch = which == Staged::B || mma.getTransposeA() == (which == Staged::TransposedA);
+      if (isSuch && isa<RankedTensorType>(read.get().getType()))
+        reads.push_back(&read);
     });
     return reads;
   }
@@ -43,9 +56,9 @@ struct StageOperandsPass : tessera::impl::StageOperandsBase<StageOperandsPass> {
   /// A constant stands outside of the role. Each program of the role that multiplies it makes it
   /// anew: what the fast program of an attempt writes to the same memory comes before the exact
   /// one.
-  static void takeConstants(hop::RoleOp role, bool transposed) {
+  static void takeConstants(hop::RoleOp role, Staged which) {
     SmallVector<Value> constants;
-    SmallVector<OpOperand *> reads = readsOf(role, transposed);
+    SmallVector<OpOperand *> reads = readsOf(role, which);
     OperandBuffers buffers(reads);
     for (const OperandBuffers::Tile &tile : buffers.getTiles())
       for (Value made : tile.made)
@@ -70,36 +83,35 @@ struct StageOperandsPass : tessera::impl::StageOperandsBase<StageOperandsPass> {
     }
   }
 
-  LogicalResult stage(hop::RoleOp role, bool transposed) {
-    takeConstants(role, transposed);
-    SmallVector<OpOperand *> reads = readsOf(role, transposed);
+  LogicalResult stage(hop::RoleOp role, Staged which) {
+    takeConstants(role, which);
+    SmallVector<OpOperand *> reads = readsOf(role, which);
     OperandBuffers buffers(reads);
     if (const auto &conflict = buffers.getConflict()) {
       InFlightDiagnostic diag =
           emitError(conflict->made.getLoc())
           << "makes the operand of a product while the one before it, in the same shared memory, "
              "is still to be read; use "
-          << (transposed ? "overlap = 1" : "operands = registers");
+          << (which == Staged::A ? "operands = registers" : "overlap = 1");
       diag.attachNote(conflict->needed.getLoc()) << "the one before it";
       return diag;
     }
-    SmallVector<Value> shares;
+    SmallVector<Buffer> memory;
     for (RankedTensorType type : buffers.getTypes())
-      shares.push_back(createBuffer(role, type, transposed));
+      memory.push_back(createBuffer(role, type, which));
     for (const OperandBuffers::Tile &tile : buffers.getTiles()) {
       for (Value made : tile.made)
-        write(made, shares[tile.buffer], transposed);
-      for (OpOperand *read : tile.reads) {
-        read->set(shares[tile.buffer]);
-        cast<hop::MmaOp>(read->getOwner()).setTransposeA(false);
-      }
+        write(role, made, memory[tile.buffer].share, which);
+      for (OpOperand *read : tile.reads)
+        setShared(role, *read, memory[tile.buffer], which);
     }
     return success();
   }
 
   /// Shared memory for the tiles of all warpgroups of the role; the share of each. A warpgroup has
   /// rows of it, or, where tiles are written transposed, columns.
-  Value createBuffer(hop::RoleOp role, RankedTensorType type, bool transposed) {
+  Buffer createBuffer(hop::RoleOp role, RankedTensorType type, Staged which) {
+    bool transposed = which == Staged::TransposedA;
     OpBuilder builder(role);
     SmallVector<int64_t> shape(type.getShape());
     if (transposed)
@@ -110,18 +122,52 @@ struct StageOperandsPass : tessera::impl::StageOperandsBase<StageOperandsPass> {
     auto staging = hop::StagingOp::create(builder, role.getLoc(),
                                           hop::SharedType::get(&getContext(), whole, shape[0]),
                                           "operand", /*offset=*/IntegerAttr());
-    builder.setInsertionPointToStart(&role.getBody().front());
-    return hop::SliceOp::create(builder, role.getLoc(),
-                                hop::SharedType::get(&getContext(), share, shape[0]),
-                                staging.getTile(), role.getBody().getArgument(0));
+    return {staging.getTile(), slice(role, staging.getTile(), share)};
   }
 
-  /// All threads of the warpgroup have written before one of them starts a product.
-  void write(Value made, Value share, bool transposed) {
+  /// The warpgroup's part of `whole`, of the type `share`.
+  Value slice(hop::RoleOp role, Value whole, RankedTensorType share) {
+    int64_t rows = cast<hop::SharedType>(whole.getType()).getStoredRows();
+    auto builder = OpBuilder::atBlockBegin(&role.getBody().front());
+    return hop::SliceOp::create(builder, role.getLoc(),
+                                hop::SharedType::get(&getContext(), share, rows), whole,
+                                role.getBody().getArgument(0));
+  }
+
+  /// Has a product read the tile in `memory`: the warpgroup's own part, or as a second operand all
+  /// of it, or what goes with the part of the contraction that the warpgroup has.
+  void setShared(hop::RoleOp role, OpOperand &read, const Buffer &memory, Staged which) {
+    auto mma = cast<hop::MmaOp>(read.getOwner());
+    if (which != Staged::B) {
+      read.set(memory.share);
+      mma.setTransposeA(false);
+      return;
+    }
+    Value whole = memory.whole;
+    if (int64_t shares = mma.getContractedShares(); shares > 1) {
+      RankedTensorType tile = mma.getWholeB();
+      SmallVector<int64_t> shape(tile.getShape());
+      shape[mma.getTransposeB()] /= shares;
+      whole = slice(role, whole, RankedTensorType::get(shape, tile.getElementType()));
+    }
+    read.set(whole);
+  }
+
+  /// All threads that write the tile have written before one of them starts a product: those of the
+  /// warpgroup, or of all whose rows a second operand consists of. These also meet before, when
+  /// their products have read the tile that was there.
+  void write(hop::RoleOp role, Value made, Value share, Staged which) {
     OpBuilder builder(&getContext());
     builder.setInsertionPointAfterValue(made);
-    hop::StageOp::create(builder, made.getLoc(), made, share, transposed);
-    hop::WarpgroupSyncOp::create(builder, made.getLoc());
+    bool areMany = which == Staged::B && role.getNumWarpgroups() > 1;
+    if (areMany)
+      hop::RoleSyncOp::create(builder, made.getLoc());
+    hop::StageOp::create(builder, made.getLoc(), made, share,
+                         /*transposed=*/which == Staged::TransposedA);
+    if (areMany)
+      hop::RoleSyncOp::create(builder, made.getLoc());
+    else
+      hop::WarpgroupSyncOp::create(builder, made.getLoc());
   }
 };
 

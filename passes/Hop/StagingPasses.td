@@ -45,6 +45,11 @@ def StageOperands : Pass<"hop-stage-operands", "::tessera::hop::KernelOp"> {
     A computed tile that a product reads transposed goes to shared memory in any case: its columns are written as rows
     (`hop.stage ... transposed`), and each warpgroup has columns of the whole, as many as it has rows of the tile.
 
+    So does a computed second operand, which wgmma reads from shared memory alone, transposed or not: each warpgroup
+    writes its rows of the whole, which all of them multiply. Where the role has several, all of its threads meet before
+    they write, when their products have read the tile that was there, and behind. Of a whole that is multiplied by a
+    computed and transposed first operand each warpgroup reads the part that goes with its rows of that.
+
     With `operands = shared`, a tile that is computed and then multiplied (P of attention) is written to shared
     memory where it is made, in the layout that wgmma reads, and the products read it there: it takes no
     registers while they run. Each warpgroup writes and reads its own rows, so that only its own threads

@@ -90,27 +90,57 @@ static LogicalResult checkByteOperands(DotOp dot) {
          << (isA ? "it is" : "the transpose of a tile that has its rows innermost");
 }
 
-/// Refuses an operand b that is neither loaded nor converted on its way.
-static LogicalResult checkB(DotOp dot) {
+/// Refuses an operand b that its consumers compute and cannot write to shared memory, where wgmma
+/// reads it.
+static LogicalResult checkComputedB(DotOp dot, RankedTensorType tile) {
+  Type element = tile.getElementType();
+  int64_t rows = tile.getDimSize(0), columns = tile.getDimSize(1),
+          unit = 8 * hopper::narrowestSwizzle / tile.getElementTypeBitWidth();
+  if (isByteFloat(element))
+    return dot.emitError("computes operand b of ")
+           << element << ", and computed operands go through shared memory with 16-bit elements "
+           << "alone; round to 16 bits";
+  if (rows % hopper::mmaRows != 0)
+    return dot.emitError("computes operand b in registers, which hold multiples of 64 rows of a "
+                         "tile; got ")
+           << rows << "x" << columns << "; " << roundUp(rows, hopper::mmaRows) << "x" << columns
+           << " would work";
+  if (!hop::getSharedLayout(tile))
+    return dot.emitError("computes operand b, which goes through shared memory in rows of a "
+                         "multiple of 32 bytes; got ")
+           << columns << " elements of " << element << "; " << roundUp(columns, unit)
+           << " would work";
+  return success();
+}
+
+/// Says of an operand b that its consumers compute why no role converts it on its way.
+static void remarkComputedB(DotOp dot) {
   ConversionRefusal refusal;
-  if (loadedOperand(dot.getB()) || findConversion(dot.getB(), refusal))
+  if (findConversion(dot.getB(), refusal))
+    return;
+  InFlightDiagnostic remark =
+      dot.emitRemark("operand b is computed by those who multiply it, and goes through shared "
+                     "memory");
+  remark.attachNote(refusal.op->getLoc()) << refusal.reason;
+}
+
+/// Computed operands are transposed once.
+static LogicalResult checkTransposes(Value operand) {
+  TransposeOp transpose = computedTranspose(operand);
+  if (!transpose || !transpose.getSource().getDefiningOp<TransposeOp>())
     return success();
-  InFlightDiagnostic error =
-      dot.emitError("operand b of a dot is a loaded tile, transposed or not, for wgmma reads it "
-                    "from shared memory; this one is computed, and not of one loaded tile and "
-                    "numbers, element by element; exchange the operands, or store it and load it "
-                    "in a second kernel");
-  error.attachNote(refusal.op->getLoc()) << refusal.reason;
-  return error;
+  return transpose.emitError("transposes what is transposed; use the tile as it is computed");
 }
 
 static LogicalResult checkOperands(DotOp dot) {
-  if (failed(checkB(dot)))
+  if (failed(checkTransposes(dot.getA())))
     return failure();
-  TransposeOp transpose = computedTranspose(dot.getA());
-  if (transpose && transpose.getSource().getDefiningOp<TransposeOp>())
-    return transpose.emitError("transposes what is transposed; use the tile as it is computed");
-  return success();
+  OpOperand *b = computedB(dot);
+  if (!b)
+    return success();
+  remarkComputedB(dot);
+  return success(succeeded(checkTransposes(dot.getB())) &&
+                 succeeded(checkComputedB(dot, cast<RankedTensorType>(b->get().getType()))));
 }
 
 /// Refuses gathered rows that do not start where copies can.

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Analysis/ApartSums.h"
+#include "passes/Analysis/Conversions.h"
 #include "passes/Analysis/RowPartition.h"
 #include "passes/Analysis/Speculation.h"
 #include "passes/Schedule/ScheduleSearch.h"
@@ -32,6 +33,11 @@ int64_t ScheduleSearch::indivisibleRows(int64_t consumers, PlacementKind placeme
     if (rows % (shares * hopper::mmaRows) != 0)
       indivisible = rows;
   });
+  for (OpOperand *operand : computedBs(kernel)) {
+    int64_t rows = cast<RankedTensorType>(operand->get().getType()).getDimSize(0);
+    if (rows % (shares * hopper::mmaRows) != 0)
+      indivisible = rows;
+  }
   return indivisible;
 }
 
@@ -149,6 +155,9 @@ std::optional<std::string> ScheduleSearch::rejectTurns(const Candidate &candidat
            "false use static";
   if (*fields.pingpong && candidate.consumers() < 2)
     return "ping-pong takes two consumers or more that take turns";
+  if (*fields.pingpong && computesB)
+    return "ping-pong keeps warpgroups apart that meet where they compute operand b of a dot "
+           "together; use pingpong = false";
   if (*fields.pingpong && !canTakeTurns)
     return worksBetweenDots
                ? "ping-pong needs work between dependent dots in a loop that holds no other loop"
@@ -209,6 +218,9 @@ std::optional<std::string> ScheduleSearch::rejectRules(const Candidate &candidat
     return reason;
   if (std::optional<std::string> reason = rejectSums(candidate))
     return reason;
+  if (std::optional<std::string> reason = computedSecondOperands(rotated(candidate)).refusal)
+    return "operand b of a dot is computed, and goes through shared memory: " + *reason +
+           "; use overlap = 1";
   if (candidate.fields.operands == OperandKind::shared)
     if (std::optional<std::string> reason =
             computedOperands(rotated(candidate), OperandKind::shared, placement).refusal)

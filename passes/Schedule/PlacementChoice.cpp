@@ -221,6 +221,9 @@ std::optional<std::string> ScheduleSearch::rejectPlacement(const Candidate &cand
   if (!isDivided && sums.empty())
     return "no dot of a computed tile, beside other dots of a loop, has a result that only leaves "
            "by a store that adds it; use placement = rows";
+  if (computesB)
+    return who + " do" + (isDivided ? "" : "es") +
+           " not go with operand b of a dot that consumers compute together; use placement = rows";
   if (!candidate.isSpecialized())
     return who + " get" + s +
            " tiles from a producer; use warp_specialize = true or placement = rows";

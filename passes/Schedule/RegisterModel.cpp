@@ -205,7 +205,8 @@ bool RegisterPressure::step(Operation &op, ValueSet &live, int64_t &peakSoFar) {
   if (dot) {
     ValueSet during = live;
     addRoots(dot.getA(), during);
-    addRoots(dot.getB(), during);
+    if (!computedB(dot))
+      addRoots(dot.getB(), during);
     during.insert(dot.getResult());
     peakSoFar = std::max(peakSoFar, registersOf(during));
   }
@@ -267,9 +268,10 @@ int64_t tessera::consumerRegisters(KernelOp kernel, int64_t consumers, bool warp
       if (isa<TransposeOp>(user))
         inSharedMemory.insert(user->getResult(0));
   }
-  for (const OperandBuffers::Tile &tile : buffers.getTiles())
-    if (!tile.isReadElsewhere)
-      inSharedMemory.insert(tile.values.begin(), tile.values.end());
+  for (const OperandBuffers &each : {buffers, OperandBuffers(computedBs(kernel))})
+    for (const OperandBuffers::Tile &tile : each.getTiles())
+      if (!tile.isReadElsewhere)
+        inSharedMemory.insert(tile.values.begin(), tile.values.end());
   RegisterPressure pressure(consumers, std::move(inSharedMemory), std::move(elsewhere), work);
   return model.fixedRegisters + loading + pressure.peak(kernel.getBody().front(), {});
 }

@@ -419,13 +419,9 @@ SmallVector<OpOperand *> tessera::stagedOperands(KernelOp kernel, OperandKind op
   return reads;
 }
 
-ComputedOperands tessera::computedOperands(KernelOp kernel, OperandKind kind,
-                                           PlacementKind placement) {
-  OperandBuffers buffers(stagedOperands(kernel, kind, apartOperations(kernel, placement)));
+static ComputedOperands operandsIn(const OperandBuffers &buffers) {
   ComputedOperands operands;
-  if (buffers.getTiles().empty())
-    operands.refusal = "no dot of the kernel multiplies a computed tile";
-  else if (buffers.getConflict())
+  if (buffers.getConflict())
     operands.refusal = "a computed tile is made while the one before it is still to be multiplied";
   for (RankedTensorType tile : buffers.getTypes()) {
     if (isByteFloat(tile.getElementType()))
@@ -433,4 +429,17 @@ ComputedOperands tessera::computedOperands(KernelOp kernel, OperandKind kind,
     operands.bytes += llvm::alignTo(tileBytes(tile), hopper::tileAlignment);
   }
   return operands;
+}
+
+ComputedOperands tessera::computedOperands(KernelOp kernel, OperandKind kind,
+                                           PlacementKind placement) {
+  OperandBuffers buffers(stagedOperands(kernel, kind, apartOperations(kernel, placement)));
+  ComputedOperands operands = operandsIn(buffers);
+  if (buffers.getTiles().empty())
+    operands.refusal = "no dot of the kernel multiplies a computed tile";
+  return operands;
+}
+
+ComputedOperands tessera::computedSecondOperands(KernelOp kernel) {
+  return operandsIn(OperandBuffers(computedBs(kernel)));
 }

@@ -144,6 +144,9 @@ struct ComputedOperands {
 ComputedOperands computedOperands(tile::KernelOp kernel, tile::OperandKind operands,
                                   tile::PlacementKind placement);
 
+/// Likewise the second operands of dots that consumers compute, which are there with any fields.
+ComputedOperands computedSecondOperands(tile::KernelOp kernel);
+
 /// Shared memory of `kernel` without computed operands, with the slots that `stages` gives to the
 /// tiles that are loaded in loops, and `outerStages` to the others.
 /// Of `fields` those count that say what else lies in shared memory.

@@ -69,6 +69,7 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel, const CostModel &model)
   accumulators = DotDivision::countAccumulators(kernel);
   ordered = findOrderedSums(kernel);
   converts = !findConversions(kernel).empty();
+  computesB = !computedBs(kernel).empty();
   gathers = !pipedGathers(kernel).empty();
   findsBounds = kernel.walk([](ReduceRangeOp) { return WalkResult::interrupt(); }).wasInterrupted();
   if (findsBounds)
@@ -136,7 +137,9 @@ SharedMemoryUse ScheduleSearch::sharedUse(const Candidate &candidate, const Numb
 
 int64_t ScheduleSearch::operandBytes(const Candidate &candidate) {
   const ScheduleFields &fields = candidate.fields;
-  int64_t bytes = computedOperands(rotated(candidate), *fields.operands, *fields.placement).bytes +
+  KernelOp program = rotated(candidate);
+  int64_t bytes = computedOperands(program, *fields.operands, *fields.placement).bytes +
+                  computedSecondOperands(program).bytes +
                   transposedBytes(kernel, candidate.consumers(), *fields.transpose) +
                   convertedBytes(kernel);
   if (candidate.isDivided())
@@ -184,8 +187,8 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
   // Dots that run ahead keep the tensor cores busy during the work of their own warpgroup; turns
   // would only serialise the warpgroups (measured: 0.85 of the speed without).
   if (!fields.pingpong)
-    fields.pingpong = warpSpecialize && consumers > 1 && canTakeTurns && shape.lead == 0 &&
-                      fields.placement == PlacementKind::rows &&
+    fields.pingpong = warpSpecialize && consumers > 1 && canTakeTurns && !computesB &&
+                      shape.lead == 0 && fields.placement == PlacementKind::rows &&
                       fields.transpose == TransposeKind::own && turnsPay;
   if (!fields.store)
     fields.store = fields.staging == StagingKind::shared      ? StoreKind::tma

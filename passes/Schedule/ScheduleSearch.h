@@ -203,6 +203,7 @@ private:
   bool scalesWideTiles = false;
   /// Whether dots read tiles that are converted on their way.
   bool converts = false;
+  bool computesB = false; ///< consumers compute second operands of dots
   /// Whether dots read tiles of gathered rows.
   bool gathers = false;
   /// Registers that a thread of the producer needs at least.

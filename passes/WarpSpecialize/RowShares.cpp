@@ -98,17 +98,17 @@ static LogicalResult refuseTranspose(tile::TransposeOp transpose) {
   return error;
 }
 
-/// A computed tile is transposed where it is written to shared memory (hop-stage-operands), for the
-/// first operand of a dot.
+/// A computed tile is transposed where it is written to shared memory for the first operand of a
+/// dot, and where a dot reads it there as the second (hop-stage-operands).
 LogicalResult Slicer::cloneTranspose(tile::TransposeOp transpose) {
   if (auto found = operands.find(transpose.getSource()); found != operands.end()) {
     operands[transpose.getResult()] = {found->second.tile, !found->second.transposed};
     return success();
   }
-  bool isFirstOperand = llvm::all_of(transpose->getUses(), [](OpOperand &use) {
-    return isa<tile::DotOp>(use.getOwner()) && use.getOperandNumber() == 0;
+  bool isOperand = llvm::all_of(transpose->getUses(), [](OpOperand &use) {
+    return isa<tile::DotOp>(use.getOwner()) && use.getOperandNumber() < 2;
   });
-  if (!isFirstOperand || !computedTranspose(transpose.getResult()))
+  if (!isOperand || !computedTranspose(transpose.getResult()))
     return refuseTranspose(transpose);
   operands[transpose.getResult()] = {lookup(transpose.getSourceMutable()), true};
   return success();
@@ -118,27 +118,24 @@ LogicalResult Slicer::cloneDot(tile::DotOp dot, OpBuilder &builder) {
   // The store makes it, part by part.
   if (const ApartSum *sum = plan.sumOf(dot); sum && sum->isDotStored())
     return success();
-  auto b = operands.find(dot.getB());
-  if (b == operands.end())
-    return dot.emitError(
-        "has a computed tile as its second operand; wgmma reads it from shared memory "
-        "(PTX ISA 9.7.15.5), so it must be a loaded tile; exchange the operands?");
-  Value left, right = b->second.tile;
+  auto known = operands.find(dot.getB());
+  Operand b = known == operands.end() ? Operand{lookup(dot.getBMutable())} : known->second;
+  Value left, right = b.tile;
   bool transposeA = false;
   if (auto a = operands.find(dot.getA()); a != operands.end()) {
     transposeA = a->second.transposed;
     left = a->second.tile;
     if (isa<hop::SharedType>(left.getType()))
       left = sliceOf(left, /*ofColumns=*/transposeA, dot.getLoc(), builder);
-    else // contracts the rows that the warpgroup has
-      right = sliceOf(right, /*ofColumns=*/b->second.transposed, dot.getLoc(), builder);
+    else if (isa<hop::SharedType>(right.getType())) // contracts the rows that the warpgroup has
+      right = sliceOf(right, /*ofColumns=*/b.transposed, dot.getLoc(), builder);
   } else {
     left = lookup(dot.getAMutable());
   }
   Value acc = dot.getAcc() ? lookup(dot.getAccMutable()[0]) : Value();
   auto mma = hop::MmaOp::create(builder, dot.getLoc(), typeOf(dot.getResult()), left, right, acc,
-                                transposeA, b->second.transposed);
-  mma.setInAccumulatorOrder(b->second.inAccumulatorOrder);
+                                transposeA, b.transposed);
+  mma.setInAccumulatorOrder(b.inAccumulatorOrder);
   whole.map(dot.getResult(), mma.getResult());
   return success();
 }

@@ -151,6 +151,10 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
       return kernel.emitError("speculates, and ")
              << who << " would not know which of " << (isDivided ? "their tiles" : "its sums")
              << " come again; use placement = rows or speculate = false";
+    if (SmallVector<OpOperand *> computed = computedBs(kernel); !computed.empty())
+      return emitError(computed.front()->get().getLoc())
+             << "is operand b of a dot, which consumers compute together, and " << who
+             << " have not all rows of it; use placement = rows";
     if (isDivided && schedule.store == tile::StoreKind::writer && findApartSums(kernel).empty())
       return kernel.emitError("has ") << who
                                       << ", which store their results; use store = tma or "

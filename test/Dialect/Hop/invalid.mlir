@@ -902,6 +902,49 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 
 // -----
 
+// A second operand in registers is a share of a tile that shared memory can hold, for each warpgroup.
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %a = hop.staging "a" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role @consumer warpgroups(2) {
+  ^bb0(%wg: index):
+    %b = arith.constant dense<0.0> : tensor<64x64xbf16>
+    // expected-error@+1 {{multiplies 64x64 by 128x64 into 64x64}}
+    %d = hop.mma %a, %b : !hop.shared<tensor<64x64xbf16>, rows = 64>, tensor<64x64xbf16> -> tensor<64x64xf32>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %a = hop.staging "a" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %b = arith.constant dense<0.0> : tensor<64x24xbf16>
+    // expected-error@+1 {{reads b from shared memory, where its rows are a multiple of 32 bytes and their number one of 8; got 'tensor<64x24xbf16>'}}
+    %d = hop.mma %a, %b : !hop.shared<tensor<64x64xbf16>, rows = 64>, tensor<64x24xbf16> -> tensor<64x24xf32>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %a = hop.staging "a" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %b = arith.constant dense<0.0> : tensor<bf16>
+    // expected-error@+1 {{reads b from shared memory, where its rows are a multiple of 32 bytes and their number one of 8; got 'tensor<bf16>'}}
+    %d = hop.mma %a, %b : !hop.shared<tensor<64x64xbf16>, rows = 64>, tensor<bf16> -> tensor<64x64xf32>
+  }
+}
+
+// -----
+
 // N = 12: no tile that wgmma could read as B.
 // expected-error@+1 {{got 'tensor<12x64xbf16>' in 12 rows}}
 "test.op"() : () -> (!hop.shared<tensor<12x64xbf16>, rows = 12>)

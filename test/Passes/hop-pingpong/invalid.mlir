@@ -52,3 +52,23 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     %e = math.exp2 %d : tensor<64x64xf32, #hop.layout<accumulator>>
   }
 }
+
+// -----
+
+// A tile that all warpgroups write together.
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N, 8], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<pingpong = true>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N, 8], bf16>, %m: index):
+  %s = hop.staging "s" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role @consumer warpgroups(2) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    scf.for %i = %c0 to %m step %m {
+      %f = hop.mma_issue %s, %s : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
+      %d = hop.mma_wait %f pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
+      %e = math.exp2 %d : tensor<64x64xf32, #hop.layout<accumulator>>
+      // expected-error@+1 {{waits for all consumer warpgroups, of which one at a time has its turn; use pingpong = false}}
+      hop.role_sync
+    }
+  }
+}

@@ -133,13 +133,64 @@ tile.kernel @depth(%x: !tile.view<[M, 72], f16>, %y: !tile.view<[72, 64], f16>, 
 
 // -----
 
-tile.kernel @computed_b(%x: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
+tile.kernel @computed_rows(%x: !tile.view<[M, 32], f16>, %y: !tile.view<[N, 64], f32>, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 32], f16> -> tensor<64x32xf16>
+  %l = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f32> -> tensor<32x64xf32>
+  %l2 = tile.load %y[%m, %c0] : !tile.view<[N, 64], f32> -> tensor<32x64xf32>
+  %e = arith.addf %l, %l2 : tensor<32x64xf32>
+  %b = arith.truncf %e : tensor<32x64xf32> to tensor<32x64xf16>
+  // expected-remark@+3 {{operand b is computed by those who multiply it, and goes through shared memory}}
+  // expected-note@-4 {{is the second loaded tile}}
+  // expected-error@+1 {{computes operand b in registers, which hold multiples of 64 rows of a tile; got 32x64; 64x64 would work}}
+  %d = tile.dot %a, %b : tensor<64x32xf16>, tensor<32x64xf16> -> tensor<64x64xf32>
+  tile.store %d, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}
+
+// -----
+
+// No swizzle has rows of 48 bytes, as they are or transposed.
+tile.kernel @computed_columns(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>, %z: !tile.view<[M, 24], f32>) grid(%m = M ceildiv 64) {
   %c0 = arith.constant 0 : index
   %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
-  %b = arith.addf %a, %a : tensor<64x64xf16>
-  // expected-error@+2 {{operand b of a dot is a loaded tile, transposed or not, for wgmma reads it from shared memory; this one is computed}}
-  // expected-note@+1 {{reads a tile that is converted on its way to a dot; load it again for this}}
-  %d = tile.dot %a, %b : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+  %l = tile.load %y[%c0, %c0] : !tile.view<[64, 64], f16> -> tensor<64x24xf16>
+  %r = tile.load %y[%m, %c0] : !tile.view<[64, 64], f16> -> tensor<64x24xf16>
+  %e = arith.addf %l, %r : tensor<64x24xf16>
+  // expected-remark@+3 {{operand b is computed by those who multiply it, and goes through shared memory}}
+  // expected-note@-3 {{is the second loaded tile}}
+  // expected-error@+1 {{computes operand b, which goes through shared memory in rows of a multiple of 32 bytes; got 24 elements of 'f16'; 32 would work}}
+  %d = tile.dot %a, %e : tensor<64x64xf16>, tensor<64x24xf16> -> tensor<64x24xf32>
+  tile.store %d, %z[%m, %c0] : tensor<64x24xf32>, !tile.view<[M, 24], f32>
+}
+
+// -----
+
+tile.kernel @computed_bytes(%x: !tile.view<[M, 64], f8E4M3FN>, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f8E4M3FN> -> tensor<64x64xf8E4M3FN>
+  %a_t = tile.transpose %a : tensor<64x64xf8E4M3FN> -> tensor<64x64xf8E4M3FN>
+  // expected-note@+1 {{is the result of a dot, for which no converter waits}}
+  %p = tile.dot %a, %a_t : tensor<64x64xf8E4M3FN>, tensor<64x64xf8E4M3FN> -> tensor<64x64xf32>
+  %b = arith.truncf %p : tensor<64x64xf32> to tensor<64x64xf8E4M3FN>
+  // expected-remark@+2 {{operand b is computed by those who multiply it, and goes through shared memory}}
+  // expected-error@+1 {{computes operand b of 'f8E4M3FN', and computed operands go through shared memory with 16-bit elements alone; round to 16 bits}}
+  %d = tile.dot %a, %b : tensor<64x64xf8E4M3FN>, tensor<64x64xf8E4M3FN> -> tensor<64x64xf32>
+  tile.store %d, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}
+
+// -----
+
+tile.kernel @computed_twice_transposed(%x: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  // expected-note@+1 {{is the result of a dot, for which no converter waits}}
+  %p = tile.dot %a, %a : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+  %b = arith.truncf %p : tensor<64x64xf32> to tensor<64x64xf16>
+  %t = tile.transpose %b : tensor<64x64xf16> -> tensor<64x64xf16>
+  // expected-error@+1 {{transposes what is transposed; use the tile as it is computed}}
+  %u = tile.transpose %t : tensor<64x64xf16> -> tensor<64x64xf16>
+  // expected-remark@+1 {{operand b is computed by those who multiply it, and goes through shared memory}}
+  %d = tile.dot %a, %u : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
   tile.store %d, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
 }
 

@@ -295,6 +295,32 @@ CASES = {
             "not given back": (dropped("consumer", "arrive {a.empty}"), {"deadlock"}, "a.empty"),
         },
     },
+    # A state that two consumers write together and multiply, in each of four steps.
+    "second": {
+        "defines": ["-DFORM=carried"],
+        "extents": {"M": 128, "N": 256},
+        "blocks": 1,
+        "schedule": "persistent=none,consumers=2,stages=2,store=direct",
+        "damages": {
+            "read before all have written": (dropped("consumer", r"hop\.role_sync", 1), {"race"}, "operand"),
+            "written before all have read": (dropped("consumer", r"hop\.role_sync", 0), OVERWRITTEN, "operand"),
+            "read without a fence": (dropped("consumer", r"hop\.proxy_fence"), {"missing-proxy-fence"}, "operand"),
+            "read by the own warpgroup alone": (
+                changed("consumer", r"hop\.role_sync", "role_sync", "warpgroup_sync", 1), {"race"}, "operand",
+            ),
+        },
+    },
+    # The same of one consumer, whose rows one warp writes and all read.
+    "second-alone": {
+        "defines": ["-DFORM=carried", "-DBM=64", "-DK=64"],
+        "extents": {"M": 64, "N": 256},
+        "blocks": 1,
+        "schedule": "persistent=none,consumers=1,stages=2,store=direct",
+        "damages": {
+            "read before all have written": (dropped("consumer", r"hop\.warpgroup_sync"), {"race"}, "operand"),
+            "read without a fence": (dropped("consumer", r"hop\.proxy_fence"), {"missing-proxy-fence"}, "operand"),
+        },
+    },
     # Three tiles whose speculation fails, which the block runs again when it has run all.
     "retried": {
         "defines": ["-DD=64", "-DBM=128", "-DBN=64"],
@@ -330,7 +356,7 @@ def main(source, name, directory):
         with open(ptx, "w") as f:
             f.write(translate("\n".join(program.lines)))
         code, found, output = simulate(ptx, directory, [])
-        report = rf"error: \[({'|'.join(kinds)})\](?:(?!error:).)*\b{re.escape(label)}(\[|:|, which this)"
+        report = rf"error: \[({'|'.join(kinds)})\](?:(?!error:).)*\b{re.escape(label)}(\[|\+|:|, which this| and | after )"
         ok = code == 1 and re.search(report, output, re.S) if kinds else code == 0
         failures += not ok
         print(f"{'ok  ' if ok else 'FAIL'} {damage}: {', '.join(sorted(found)) or 'nothing'}")
