@@ -1,5 +1,6 @@
 //===- CheckKernel.cpp - What `tessera check` does ------------------------===//
 
+#include "lib/Support/Fail.h"
 #include "lib/Support/Seeds.h"
 #include "tools/tessera/Commands.h"
 #include "tools/tessera/KernelSource.h"
@@ -64,6 +65,9 @@ int KernelCheck::addCase(const Assignments &shape, uint64_t seed) {
     return ExitUsage;
   if (llvm::Error error = checkIsPossible(source.getKernel(), *launch))
     return reportFailure(toString(std::move(error)));
+  if (!run.saveInputs.empty())
+    if (llvm::Error error = arguments->saveInputs(source.getKernel(), run.saveInputs))
+      return reportFailure("--save-inputs: " + toString(std::move(error)));
   DataCase data;
   data.name = describeShape(shape) + (shape.empty() ? "" : " ") + "seed " + std::to_string(seed);
   data.arguments = std::make_unique<RunArguments>(std::move(*arguments));
@@ -174,6 +178,8 @@ int KernelCheck::checkSchedule(const std::string &schedule) {
 }
 
 void KernelCheck::summarize() {
+  if (numFailed == 0 && numCombinations != 0)
+    cases.front().reference->printUnchecked(llvm::outs());
   llvm::outs() << llvm::formatv("{0} combinations, {1} failed, {2} warp instructions\n",
                                 numCombinations, numFailed, numInstructions);
 }
@@ -182,6 +188,13 @@ static llvm::Error checkOptions(const CheckOptions &options) {
   const SimOptions &sim = options.base.sim;
   if (llvm::Error error = checkSeeds("--seeds", sim.seeds, "--sim-seed", sim.seed))
     return error;
+  if (options.shapes.size() > 1 || options.dataSeeds > 1) {
+    const char *of = options.shapes.size() > 1 ? "one --shape" : "one seed of inputs";
+    if (!options.base.expects.empty())
+      return fail(llvm::Twine("--expect is the result of ") + of + "; give one at a time");
+    if (!options.base.saveInputs.empty())
+      return fail(llvm::Twine("--save-inputs saves the inputs of ") + of + "; give one at a time");
+  }
   return checkSeeds("--data-seeds", options.dataSeeds, "--seed", options.base.seed);
 }
 

@@ -40,6 +40,10 @@ SMLoc DiagnosticPrinter::locate(const Diagnostic &diagnostic) {
 }
 
 void DiagnosticPrinter::print(const Diagnostic &diagnostic) {
+  if (diagnostic.severity == Severity::Warning &&
+      !warned.emplace(diagnostic.file, diagnostic.line, diagnostic.column, diagnostic.message)
+           .second)
+    return;
   SourceMgr::DiagKind kind = getKind(diagnostic.severity);
   SMDiagnostic message;
   if (SMLoc location = locate(diagnostic); location.isValid()) {

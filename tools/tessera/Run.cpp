@@ -48,6 +48,13 @@ static void addKernelOptions(CLI::App &command, RunOptions &options) {
   addAssignments(command, "--input", options.inputs, "NAME=X.npy",
                  "Elements of a view (float32; float16, float64 and int32 are read too); views "
                  "without a file are drawn from a normal distribution");
+  addAssignments(command, "--expect", options.expects, "NAME=X.npy",
+                 "What the kernel should store into a view, as computed by you: the result is "
+                 "compared with it, within twice the rounding of the kernel's precision");
+  command
+      .add_option("--save-inputs", options.saveInputs,
+                  "Save each view that the kernel loads as NAME.npy in this directory")
+      ->type_name("DIR");
   addAssignments(command, "--order", options.orders, "NAME=0,2,1,3",
                  "Storage order of a view's dimensions, slowest first (default: C order)");
   command
@@ -119,15 +126,18 @@ static void addRunOptions(CLI::App &command, RunOptions &options) {
   command.add_flag("--time", options.time,
                    "Time the kernel, with the L2 cache flushed before each run (--device cuda)");
   command.add_flag("--check", options.check,
-                   "Compare with the interpreter in double, and with the error of the same "
-                   "computation in the kernel's precision");
+                   "Check the rounding: compare with the same kernel on the interpreter in double, "
+                   "and with the error of that in the kernel's precision (--expect implies it)");
 }
 
 void tessera::addRunCommand(CLI::App &app) {
   CLI::App *sub = app.add_subcommand("run", "Run a kernel on given or random tensors");
   auto options = std::make_shared<RunOptions>();
   addRunOptions(*sub, *options);
-  sub->callback([options] { throw CLI::RuntimeError(runKernel(*options)); });
+  sub->callback([options] {
+    options->check |= !options->expects.empty();
+    throw CLI::RuntimeError(runKernel(*options));
+  });
 }
 
 void tessera::addShapes(CLI::App &command, std::vector<Assignments> &shapes,

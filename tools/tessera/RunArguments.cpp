@@ -6,7 +6,9 @@
 #include "lib/Support/Npy.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -34,6 +36,8 @@ public:
   Expected<HostTensor> makeTensor(unsigned index);
   Expected<KernelArgument> makeScalar(unsigned index);
   Error checkMemory();
+  /// The tensors that the user expects, by argument.
+  std::map<unsigned, ExpectedOutput> takeExpected() { return std::move(expected); }
 
 private:
   struct Dim {
@@ -47,15 +51,17 @@ private:
   Error indexByArgument(StringRef option, const Assignments &assignments, bool views,
                         llvm::StringMap<StringRef> &byName);
   Error bindDim(StringRef name, int64_t extent, std::string origin, tile::ViewType view = {});
-  Error bindInput(unsigned index, const HostTensor &tensor, StringRef path);
+  Error bindFile(unsigned index, const HostTensor &tensor, const std::string &origin);
+  Expected<HostTensor> readFile(StringRef option, unsigned index, StringRef path);
   Expected<std::vector<int64_t>> readOrder(unsigned index);
   std::vector<int64_t> getShape(unsigned index);
   void fill(HostTensor &tensor, StringRef name, Type element);
 
   tile::EntryOpInterface kernel;
   const RunOptions &options;
-  llvm::StringMap<StringRef> inputs, outputs, orders, scalars;
+  llvm::StringMap<StringRef> inputs, outputs, expects, orders, scalars;
   llvm::StringMap<HostTensor> files;
+  std::map<unsigned, ExpectedOutput> expected;
   llvm::StringMap<Dim> dims;
 };
 } // namespace
@@ -82,6 +88,8 @@ Error ArgumentBuilder::readOptions() {
     return error;
   if (Error error = indexByArgument("--output", options.outputs, true, outputs))
     return error;
+  if (Error error = indexByArgument("--expect", options.expects, true, expects))
+    return error;
   if (Error error = indexByArgument("--order", options.orders, true, orders))
     return error;
   if (Error error = indexByArgument("--set", options.scalars, false, scalars))
@@ -93,8 +101,9 @@ Error ArgumentBuilder::readOptions() {
     StringRef name = kernel.getArgumentName(i);
     if (inputs.count(name) && use.stored && !use.loaded)
       return fail("--input: the kernel only stores '" + name + "'");
-    if (outputs.count(name) && !use.stored)
-      return fail("--output: the kernel does not store '" + name + "'");
+    for (auto [option, names] : {std::pair("--output", &outputs), std::pair("--expect", &expects)})
+      if (names->count(name) && !use.stored)
+        return fail(option + Twine(": the kernel does not store '") + name + "'");
   }
   return Error::success();
 }
@@ -113,9 +122,9 @@ Error ArgumentBuilder::bindDim(StringRef name, int64_t extent, std::string origi
   return fail(view ? text + llvm::formatv("; the argument is {0}", view).str() : text);
 }
 
-Error ArgumentBuilder::bindInput(unsigned index, const HostTensor &tensor, StringRef path) {
+Error ArgumentBuilder::bindFile(unsigned index, const HostTensor &tensor,
+                                const std::string &origin) {
   tile::ViewType view = getView(index);
-  std::string origin = "--input " + kernel.getArgumentName(index).str() + "=" + path.str();
   if (static_cast<int64_t>(tensor.shape.size()) != view.getRank())
     return fail(llvm::formatv("{0}: the array has rank {1}, the view {2} rank {3}", origin,
                               tensor.shape.size(), view, view.getRank()));
@@ -131,6 +140,24 @@ Error ArgumentBuilder::bindInput(unsigned index, const HostTensor &tensor, Strin
   return Error::success();
 }
 
+/// The tensor of a file for a view argument, whose shape gives dimensions their extents.
+Expected<HostTensor> ArgumentBuilder::readFile(StringRef option, unsigned index, StringRef path) {
+  Expected<HostTensor> tensor = readNpy(path);
+  if (!tensor)
+    return tensor.takeError();
+  std::string origin = (option + " " + kernel.getArgumentName(index) + "=" + path).str();
+  if (Error error = bindFile(index, *tensor, origin))
+    return std::move(error);
+  Type element = getView(index).getElementType();
+  if (element.isInteger(64) || !tensor->holdsIntegers)
+    return tensor;
+  if (std::optional<int64_t> lost = tensor->convertToDoubles())
+    return fail(llvm::formatv("{0}: the array has the integer {1}, which no double holds; views of "
+                              "i64 take it, and this one has {2}",
+                              origin, *lost, element));
+  return tensor;
+}
+
 Error ArgumentBuilder::bindDims() {
   SmallVector<StringRef> known = kernel.getDimNames();
   for (const auto &[name, text] : options.shape) {
@@ -144,23 +171,21 @@ Error ArgumentBuilder::bindDims() {
       return error;
   }
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
-    auto it = inputs.find(kernel.getArgumentName(i));
-    if (it == inputs.end())
-      continue;
-    Expected<HostTensor> tensor = readNpy(it->second);
-    if (!tensor)
-      return tensor.takeError();
-    if (Error error = bindInput(i, *tensor, it->second))
-      return error;
-    Type element = getView(i).getElementType();
-    std::optional<int64_t> lost;
-    if (tensor->holdsIntegers && !element.isInteger(64))
-      lost = tensor->convertToDoubles();
-    if (lost)
-      return fail(llvm::formatv("--input {0}={1}: the array has the integer {2}, which no double "
-                                "holds; views of i64 take it, and this one has {3}",
-                                kernel.getArgumentName(i), it->second, *lost, element));
-    files[it->first()] = std::move(*tensor);
+    StringRef name = kernel.getArgumentName(i);
+    if (auto it = inputs.find(name); it != inputs.end()) {
+      Expected<HostTensor> tensor = readFile("--input", i, it->second);
+      if (!tensor)
+        return tensor.takeError();
+      files[name] = std::move(*tensor);
+    }
+    if (auto it = expects.find(name); it != expects.end()) {
+      Expected<HostTensor> tensor = readFile("--expect", i, it->second);
+      if (!tensor)
+        return tensor.takeError();
+      if (getView(i).getElementType().isInteger(64) && !tensor->holdsIntegers)
+        tensor->convertToIntegers();
+      expected.emplace(i, ExpectedOutput{std::move(*tensor), it->second.str()});
+    }
   }
   SmallVector<StringRef> missing;
   for (StringRef name : known)
@@ -295,6 +320,7 @@ Expected<RunArguments> RunArguments::create(tile::EntryOpInterface kernel,
   if (Error error = builder.checkMemory())
     return std::move(error);
   RunArguments result;
+  result.expected = builder.takeExpected();
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
     result.isStored.push_back(getViewUse(kernel, i).stored);
     if (!isa<tile::ViewType>(kernel.getArgument(i).getType())) {
@@ -323,4 +349,24 @@ RunArguments RunArguments::cloneForRun() const {
       value = result.tensors.back().get();
     }
   return result;
+}
+
+Error RunArguments::saveInputs(tile::EntryOpInterface kernel, StringRef directory) const {
+  if (std::error_code error = llvm::sys::fs::create_directories(directory))
+    return fail("cannot make '" + directory + "': " + error.message());
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
+    auto view = dyn_cast<tile::ViewType>(kernel.getArgument(i).getType());
+    if (!view || !getViewUse(kernel, i).loaded)
+      continue;
+    llvm::SmallString<128> path(directory);
+    llvm::sys::path::append(path, kernel.getArgumentName(i) + ".npy");
+    if (Error error = writeNpy(path, getTensor(i), getElementType(view)))
+      return error;
+  }
+  return Error::success();
+}
+
+const ExpectedOutput *RunArguments::findExpected(unsigned index) const {
+  auto found = expected.find(index);
+  return found == expected.end() ? nullptr : &found->second;
 }

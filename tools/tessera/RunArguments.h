@@ -6,9 +6,16 @@
 #include "lib/Interpreter/Interpreter.h"
 #include "tools/tessera/RunKernel.h"
 #include "llvm/Support/Error.h"
+#include <map>
 #include <memory>
 
 namespace tessera {
+
+/// What the user expects of an output, and the file that it is from.
+struct ExpectedOutput {
+  HostTensor tensor;
+  std::string path;
+};
 
 /// The arguments of a kernel in their state before a run. Movable only: `values` points into
 /// `tensors`.
@@ -24,6 +31,12 @@ public:
   /// which must outlive it.
   RunArguments cloneForRun() const;
 
+  /// Writes each view that the kernel loads to DIRECTORY/NAME.npy.
+  llvm::Error saveInputs(tile::EntryOpInterface kernel, llvm::StringRef directory) const;
+
+  /// What the user expects of a view argument, or null.
+  const ExpectedOutput *findExpected(unsigned index) const;
+
   llvm::ArrayRef<KernelArgument> getValues() const { return values; }
   /// The tensor of a view argument.
   const HostTensor &getTensor(unsigned index) const {
@@ -33,6 +46,7 @@ public:
 private:
   std::vector<KernelArgument> values;
   std::vector<bool> isStored;
+  std::map<unsigned, ExpectedOutput> expected;
   std::vector<std::unique_ptr<HostTensor>> tensors;
 };
 

@@ -21,8 +21,13 @@ static std::vector<int64_t> linearize(const HostTensor &tensor) {
   return offsets;
 }
 
+/// The element at a place in C order.
+static double getNumber(const HostTensor &tensor, int64_t linear) {
+  return tensor.getNumber(linearize(tensor)[linear]);
+}
+
 static const char *nameClass(const HostTensor &tensor, int64_t linear) {
-  return classNames[classify(tensor.getNumber(linearize(tensor)[linear]))];
+  return classNames[classify(getNumber(tensor, linear))];
 }
 
 ErrorMeasure tessera::measureError(const HostTensor &tensor, const HostTensor &exact) {
@@ -39,7 +44,10 @@ ErrorMeasure tessera::measureError(const HostTensor &tensor, const HostTensor &e
     if (classify(expected) != 0)
       continue;
     double error = tensor.getDistance(offsets[i], exact, exactOffsets[i]);
-    measure.max = std::max(measure.max, error);
+    if (error > measure.max) {
+      measure.max = error;
+      measure.maxAt = i;
+    }
     squaredError += error * error;
     squaredNorm += expected * expected;
   }
@@ -66,33 +74,51 @@ static std::string formatIndex(const std::vector<int64_t> &shape, int64_t linear
   return "[" + text + "]";
 }
 
-bool tessera::checkOutput(llvm::StringRef name, const HostTensor &result,
-                          const HostTensor &baseline, const HostTensor &exact,
-                          llvm::raw_ostream &os) {
+/// Prints the errors of `result` against `right` and those that are usual, of which twice as much
+/// is allowed. `aim` says in the first line what the comparison is with.
+static bool checkErrors(llvm::StringRef name, llvm::StringRef aim, const HostTensor &result,
+                        const HostTensor &right, const ErrorMeasure &usual, llvm::raw_ostream &os) {
   constexpr double floor = 1e-5;
-  ErrorMeasure measured = measureError(result, exact), allowed = measureError(baseline, exact);
-  double maxFloor = floor * largestMagnitude(exact);
-  bool maxHolds = measured.max <= 2 * allowed.max + maxFloor;
-  bool normHolds = measured.frobenius <= 2 * allowed.frobenius + floor;
+  ErrorMeasure measured = measureError(result, right);
+  double maxFloor = floor * largestMagnitude(right);
+  bool maxHolds = measured.max <= 2 * usual.max + maxFloor;
+  bool normHolds = measured.frobenius <= 2 * usual.frobenius + floor;
+  bool holds = maxHolds && normHolds && measured.mismatches == 0;
   os << llvm::formatv("{0}: max error {1:e3} (kernel precision {2:e3}), relative Frobenius error "
-                      "{3:e3} (kernel precision {4:e3}): {5}\n",
-                      name, measured.max, allowed.max, measured.frobenius, allowed.frobenius,
-                      maxHolds && normHolds && measured.mismatches == 0 ? "ok" : "FAILED");
+                      "{3:e3} (kernel precision {4:e3}): {5} {6}\n",
+                      name, measured.max, usual.max, measured.frobenius, usual.frobenius,
+                      holds ? "ok" : "FAILED", aim);
   if (measured.mismatches) {
     int64_t at = measured.firstMismatch;
     os << llvm::formatv("  {0} elements are not finite, NaN or infinite as they should be; first "
                         "{1}: expected {2}, got {3}\n",
-                        measured.mismatches, formatIndex(exact.shape, at), nameClass(exact, at),
+                        measured.mismatches, formatIndex(right.shape, at), nameClass(right, at),
                         nameClass(result, at));
-    if (allowed.mismatches)
+    if (usual.mismatches)
       os << llvm::formatv("  so are {0} of the same computation in the kernel's precision\n",
-                          allowed.mismatches);
+                          usual.mismatches);
   }
   if (!maxHolds)
-    os << llvm::formatv("  the max error is above {0:e3} = 2 x {1:e3} + {2:e3}\n",
-                        2 * allowed.max + maxFloor, allowed.max, maxFloor);
+    os << llvm::formatv("  the max error is above {0:e3} = 2 x {1:e3} + {2:e3}; it is at {3}: "
+                        "expected {4}, got {5}\n",
+                        2 * usual.max + maxFloor, usual.max, maxFloor,
+                        formatIndex(right.shape, measured.maxAt), getNumber(right, measured.maxAt),
+                        getNumber(result, measured.maxAt));
   if (!normHolds)
     os << llvm::formatv("  the relative Frobenius error is above {0:e3} = 2 x {1:e3} + {2:e3}\n",
-                        2 * allowed.frobenius + floor, allowed.frobenius, floor);
-  return maxHolds && normHolds && measured.mismatches == 0;
+                        2 * usual.frobenius + floor, usual.frobenius, floor);
+  return holds;
+}
+
+bool tessera::checkRounding(llvm::StringRef name, const HostTensor &result,
+                            const Computed &computed, llvm::raw_ostream &os) {
+  return checkErrors(name, "in rounding", result, computed.exact,
+                     measureError(computed.baseline, computed.exact), os);
+}
+
+bool tessera::checkExpected(llvm::StringRef name, const HostTensor &result,
+                            const Computed &computed, const HostTensor &expected,
+                            llvm::StringRef origin, llvm::raw_ostream &os) {
+  return checkErrors(name, ("against " + origin).str(), result, expected,
+                     measureError(computed.baseline, computed.exact), os);
 }

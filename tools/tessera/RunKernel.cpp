@@ -31,6 +31,8 @@ public:
   /// Runs `executed`, a later form of the kernel or the kernel itself, on `runner`; reports, saves
   /// and checks.
   int run(DeviceRunner &runner, tile::EntryOpInterface executed);
+  ArrayRef<KernelArgument> getArguments() const { return arguments.getValues(); }
+  void printUnchecked() { reference.printUnchecked(llvm::outs()); }
 
 private:
   void describe(unsigned index, const HostTensor &tensor);
@@ -139,27 +141,37 @@ int KernelRun::run(DeviceRunner &runner, tile::EntryOpInterface executed) {
 // From options to a run
 //===----------------------------------------------------------------------===//
 
-/// The first error of the passes that a compilation of the kernel runs, as a note: what the
-/// interpreter runs need not be a kernel that the machine can have.
-static void noteRefusal(const RunOptions &options, KernelSource &source) {
+/// What keeps the machine from this run, as a note: the interpreter runs kernels that do not
+/// compile, and tensors that a launch refuses.
+static void noteRefusal(const RunOptions &options, KernelSource &source,
+                        ArrayRef<KernelArgument> arguments) {
   CompileOptions compileOptions;
   compileOptions.defines = options.defines;
   compileOptions.imports = options.imports;
   compileOptions.schedule = options.schedule;
   compileOptions.kernel = source.getKernel().getSymName().str();
   compileOptions.tuning.useDatabase = false;
-  compileOptions.emit = EmitKind::LLVM;
   std::optional<tessera::Diagnostic> first;
-  compile(source.getText(), options.file, compileOptions,
-          [&](const tessera::Diagnostic &diagnostic) {
-            if (diagnostic.severity == Severity::Error && !first)
-              first = diagnostic;
-          });
-  if (!first)
+  CompileStatus status;
+  std::unique_ptr<SimRunner> runner = SimRunner::create(
+      source.getText(), options.file, compileOptions, options.sim,
+      [&](const tessera::Diagnostic &diagnostic) {
+        if (diagnostic.severity == Severity::Error && !first)
+          first = diagnostic;
+      },
+      status);
+  if (first) {
+    first->message = "tessera compile refuses this kernel: " + first->message;
+    first->notes.clear();
+  } else if (runner) {
+    llvm::Error error = runner->checkLaunch(source.getKernel(), arguments);
+    if (!error)
+      return;
+    first.emplace().message = "a launch refuses these tensors: " + toString(std::move(error));
+  } else {
     return;
+  }
   first->severity = Severity::Note;
-  first->message = "tessera compile refuses this kernel: " + first->message;
-  first->notes.clear();
   source.getHandler()(*first);
 }
 
@@ -168,7 +180,7 @@ static int runOnInterpreter(const RunOptions &options, KernelSource &source, Ker
   if (options.level == "bound") {
     int code = run.run(runner, source.getKernel());
     if (code == ExitSuccess)
-      noteRefusal(options, source);
+      noteRefusal(options, source, run.getArguments());
     return code;
   }
   OwningOpRef<ModuleOp> scheduled = source.schedule(options.schedule);
@@ -260,6 +272,14 @@ static int checkOptions(const RunOptions &options) {
   return ExitSuccess;
 }
 
+static int runOnDevice(const RunOptions &options, KernelSource &source, const Launch &launch,
+                       KernelRun &run) {
+  if (options.device == "interp")
+    return runOnInterpreter(options, source, run);
+  return options.device == "sim" ? runOnSimulator(options, source, launch, run)
+                                 : runOnCuda(options, source, launch, run);
+}
+
 int tessera::runKernel(const RunOptions &options) {
   if (int code = checkOptions(options))
     return code;
@@ -277,9 +297,12 @@ int tessera::runKernel(const RunOptions &options) {
   if (options.check)
     if (llvm::Error error = checkIsPossible(kernel, *launch))
       return reportFailure(toString(std::move(error)));
+  if (!options.saveInputs.empty())
+    if (llvm::Error error = arguments->saveInputs(kernel, options.saveInputs))
+      return reportFailure("--save-inputs: " + toString(std::move(error)));
   KernelRun run(options, kernel, std::move(*arguments));
-  if (options.device == "interp")
-    return runOnInterpreter(options, source, run);
-  return options.device == "sim" ? runOnSimulator(options, source, *launch, run)
-                                 : runOnCuda(options, source, *launch, run);
+  int code = runOnDevice(options, source, *launch, run);
+  if (options.check && code == ExitSuccess)
+    run.printUnchecked();
+  return code;
 }

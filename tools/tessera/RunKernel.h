@@ -39,6 +39,8 @@ struct RunOptions {
   Assignments scalars;              ///< scalar argument = number
   Assignments inputs;               ///< view argument = .npy file
   Assignments outputs;              ///< view argument = .npy file
+  Assignments expects;              ///< view argument = .npy file that its result is compared with
+  std::string saveInputs;           ///< directory that receives the views that the kernel loads
   Assignments orders;               ///< view argument = storage order of its dimensions, "0,2,1,3"
   int64_t padRows = 1;              ///< rows of views start at multiples of so many elements
   std::string device = "interp";    ///< interp, sim or cuda

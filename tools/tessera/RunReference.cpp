@@ -6,6 +6,7 @@
 #include "passes/Analysis/Speculation.h"
 #include "passes/Schedule/Exponentials.h"
 #include "tools/tessera/RunCheck.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -47,11 +48,27 @@ bool RunReference::check(const Schedules &schedules, const RunArguments &results
                          llvm::raw_ostream &os) {
   const Expected *expected = find(schedules);
   bool holds = expected != nullptr;
-  for (unsigned i = 0; expected && i < kernel.getNumArguments(); ++i)
-    if (isOutput(kernel, i))
-      holds &= checkOutput(kernel.getArgumentName(i), results.getTensor(i),
-                           expected->rounded.getTensor(i), expected->exact.getTensor(i), os);
+  for (unsigned i = 0; expected && i < kernel.getNumArguments(); ++i) {
+    if (!isOutput(kernel, i))
+      continue;
+    StringRef name = kernel.getArgumentName(i);
+    const HostTensor &result = results.getTensor(i);
+    Computed computed{expected->exact.getTensor(i), expected->rounded.getTensor(i)};
+    holds &= checkRounding(name, result, computed, os);
+    if (const ExpectedOutput *output = arguments.findExpected(i))
+      holds &= checkExpected(name, result, computed, output->tensor, output->path, os);
+  }
   return holds;
+}
+
+void RunReference::printUnchecked(llvm::raw_ostream &os) {
+  SmallVector<StringRef> names;
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+    if (isOutput(kernel, i) && !arguments.findExpected(i))
+      names.push_back(kernel.getArgumentName(i));
+  if (!names.empty())
+    os << "the formula was not checked: --expect " << names.front() << "=FILE.npy compares "
+       << llvm::join(names, ", ") << " with a result of your own\n";
 }
 
 llvm::Error tessera::checkIsPossible(tile::EntryOpInterface kernel, const Launch &launch) {

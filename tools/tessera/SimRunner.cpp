@@ -356,6 +356,17 @@ Error SimRunner::prepare(tile::EntryOpInterface kernel, ArrayRef<KernelArgument>
   return Error::success();
 }
 
+Error SimRunner::checkLaunch(tile::EntryOpInterface kernel, ArrayRef<KernelArgument> values) const {
+  constexpr uint64_t address = 256;
+  std::vector<runtime::Argument> arguments;
+  for (auto [i, value] : llvm::enumerate(values)) {
+    arguments.push_back(describeArgument(kernel.getArgument(i).getType(), value));
+    arguments.back().pointer = address;
+  }
+  runtime::DimValues dims;
+  return runtime::checkArguments(getSignature(), arguments, dims);
+}
+
 /// Simulates as many of the seeds that are left as there are host threads.
 Error SimRunner::simulateAhead(tile::EntryOpInterface kernel, ArrayRef<KernelArgument> values) {
   unsigned cores = hostThreads ? hostThreads : std::max(std::thread::hardware_concurrency(), 1u);

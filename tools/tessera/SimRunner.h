@@ -33,6 +33,10 @@ public:
   /// A launch that takes more fails, and so do those of a sequence that take more together.
   void setMaxWarpInstructions(uint64_t most) { simulation.maxWarpInstructions = most; }
 
+  /// Why a launch would refuse these arguments, as of memory that begins at multiples of 256 bytes.
+  llvm::Error checkLaunch(tile::EntryOpInterface kernel,
+                          llvm::ArrayRef<KernelArgument> values) const;
+
   RunOutcome run(tile::EntryOpInterface kernel, llvm::ArrayRef<KernelArgument> arguments) override;
 
   Schedules getSchedules(mlir::MLIRContext *context) const override {
