@@ -1,6 +1,7 @@
 //===- Parameters.cpp - `param` declarations of a .tile source ------------===//
 
 #include "lib/Source/Parameters.h"
+#include "lib/Support/NearestNames.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -44,6 +45,10 @@ bool ParameterTable::parse(const Files &source, ErrorSink error) {
       if (!parseDeclaration(lexer, error))
         return false;
     }
+    if (lexer.peek().text == "/" || text.substr(lexer.offset()).starts_with("# ")) {
+      error(lexer.offset(), "a comment begins with //");
+      return false;
+    }
   }
   entries.resize(declarations.size());
   return true;
@@ -79,7 +84,8 @@ bool ParameterTable::parseDeclaration(Lexer &lexer, ErrorSink error) {
   std::optional<ValueKind> valueKind = symbolizeValueKind(kind.text);
   if (!valueKind) {
     error(lexer.offsetOf(kind),
-          "a parameter is of kind int, bool, type or name, got '" + kind.text + "'");
+          "a parameter is of kind int, bool, type or name, got '" + kind.text +
+              "'; other numbers are scalar arguments of a kernel (%eps: f32) or constants");
     return false;
   }
   declaration.kind = *valueKind;
@@ -94,6 +100,12 @@ bool ParameterTable::parseDeclaration(Lexer &lexer, ErrorSink error) {
   if (lexer.peek().kind == Token::String)
     declaration.documentation = lexer.take().text.drop_front().drop_back();
   places.emplace_back(begin, lexer.end());
+  bool isSameLine = !text.slice(lexer.end(), lexer.offset()).contains('\n');
+  if (isSameLine && lexer.peek().kind == Token::Identifier && !lexer.peek().is("param")) {
+    error(lexer.offset(), "expected the end of the declaration, got '" + lexer.peek().text +
+                              "'; its description stands in quotes");
+    return false;
+  }
   return declare(std::move(declaration), error);
 }
 
@@ -207,16 +219,10 @@ std::string ParameterTable::explainUnknown(StringRef name) const {
   std::string message = ("unknown parameter '" + name + "'").str();
   if (declarations.empty())
     return message + "; the source declares none";
-  auto distance = [&](const Declaration &declaration) {
-    return declaration.name.edit_distance_insensitive(name);
-  };
-  const Declaration &nearest = *min_element(
-      declarations, [&](const auto &a, const auto &b) { return distance(a) < distance(b); });
-  if (distance(nearest) <= std::max<size_t>(1, nearest.name.size() / 3))
-    message += ("; did you mean '" + nearest.name + "'?").str();
-  message += "; known are ";
-  message += join(map_range(declarations, [](const Declaration &d) { return d.name.str(); }), ", ");
-  return message;
+  std::vector<StringRef> names;
+  for (const Declaration &declaration : declarations)
+    names.push_back(declaration.name);
+  return message + suggestNames(name, names) + "; known are " + join(names, ", ");
 }
 
 std::optional<Value> ParameterTable::lookup(StringRef name, size_t offset, ErrorSink error) const {

@@ -4,6 +4,7 @@
 #include "dialects/Tile/Tile.h"
 #include "lib/Source/Guard.h"
 #include "lib/Source/Overrides.h"
+#include "lib/Source/Slips.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -130,22 +131,49 @@ private:
 };
 } // namespace
 
-/// Whether the parser reports a number of another type where an index is expected.
-static bool wantsIndex(mlir::Diagnostic &diagnostic) {
-  std::string text = diagnostic.str();
-  return StringRef(text).contains("expects different type than prior uses: 'index' vs '");
+/// Line and column, from 1, of an offset.
+static std::pair<unsigned, unsigned> findPosition(StringRef text, size_t offset) {
+  StringRef before = text.take_front(offset);
+  return {before.count('\n') + 1, offset - (before.rfind('\n') + 1) + 1};
 }
 
-/// Emits `diagnostic` again with its positions mapped.
-static void emitMapped(mlir::Diagnostic &diagnostic, LocationMapper &mapper, MLIRContext &context) {
-  InFlightDiagnostic mapped =
-      context.getDiagEngine().emit(mapper.map(diagnostic.getLocation()), diagnostic.getSeverity());
-  mapped << diagnostic.str();
+static size_t findOffset(StringRef text, unsigned line, unsigned column) {
+  size_t begin = 0;
+  for (unsigned i = 1; i < line && begin < text.size(); ++i)
+    begin = std::min(text.find('\n', begin), text.size() - 1) + 1;
+  return std::min<size_t>(begin + column - 1, text.size());
+}
+
+/// Emits `diagnostic` of the parser again with its positions mapped, an error in the words of the
+/// language.
+static void emitMapped(mlir::Diagnostic &diagnostic, StringRef text, LocationMapper &mapper,
+                       MLIRContext &context) {
+  auto position = diagnostic.getLocation()->findInstanceOf<FileLineColRange>();
+  std::optional<Slip> slip;
+  if (position && diagnostic.getSeverity() == DiagnosticSeverity::Error)
+    slip = explainSlip(text, findOffset(text, position.getStartLine(), position.getStartColumn()),
+                       diagnostic.str(), context);
+  auto emit = [&](Location location, const std::string &message) {
+    InFlightDiagnostic mapped = context.getDiagEngine().emit(location, diagnostic.getSeverity());
+    mapped << message;
+    return mapped;
+  };
+  if (!slip) {
+    InFlightDiagnostic mapped = emit(mapper.map(diagnostic.getLocation()), diagnostic.str());
+    for (mlir::Diagnostic &note : diagnostic.getNotes())
+      mapped.attachNote(mapper.map(note.getLocation())) << note.str();
+    return;
+  }
+  auto locate = [&](size_t offset) {
+    auto [line, column] = findPosition(text, offset);
+    return toLocation(mapper.locate(line, column), context);
+  };
+  InFlightDiagnostic mapped = emit(locate(slip->offset), slip->message);
+  if (slip->noteOffset)
+    mapped.attachNote(locate(*slip->noteOffset)) << slip->note;
   for (mlir::Diagnostic &note : diagnostic.getNotes())
-    mapped.attachNote(mapper.map(note.getLocation())) << note.str();
-  if (wantsIndex(diagnostic))
-    mapped.attachNote(mapper.map(diagnostic.getLocation()))
-        << "an index comes from an i32 or i64 by arith.index_cast";
+    if (!StringRef(note.str()).starts_with("Available dialects"))
+      mapped.attachNote(mapper.map(note.getLocation())) << note.str();
 }
 
 /// Refuses indices of what is no integer, as the verifier does not say what would work. The module
@@ -158,6 +186,25 @@ static LogicalResult checkIndices(ModuleOp module) {
     op->emitError("makes an index of ")
         << op->getOperand(0).getType()
         << "; load numbers of rows from a view of i32 or i64, or round to one with arith.fptosi";
+    return WalkResult::interrupt();
+  });
+  return failure(walk.wasInterrupted());
+}
+
+/// Refuses loops that are given on other values than they carry, as the verifier speaks of control
+/// flow edges. The module has not been verified.
+static LogicalResult checkYields(ModuleOp module) {
+  WalkResult walk = module.walk([](scf::ForOp loop) {
+    Block &body = loop.getRegion().front();
+    if (body.empty() || !isa<scf::YieldOp>(body.back()) ||
+        llvm::equal(body.back().getOperandTypes(), loop.getInitArgs().getTypes()))
+      return WalkResult::advance();
+    InFlightDiagnostic error = body.back().emitError("gives on ");
+    error << body.back().getNumOperands() << " values (" << body.back().getOperandTypes()
+          << ") to a loop that carries " << loop.getInitArgs().size() << " ("
+          << loop.getInitArgs().getTypes()
+          << "); yield what each of iter_args is in the next iteration";
+    error.attachNote(loop.getLoc()) << "the loop begins here";
     return WalkResult::interrupt();
   });
   return failure(walk.wasInterrupted());
@@ -191,7 +238,7 @@ static OwningOpRef<ModuleOp> parseText(StringRef text, const Files &files, Locat
     // the text.
     if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
       module = nullptr;
-    emitMapped(diagnostic, mapper, context);
+    emitMapped(diagnostic, text, mapper, context);
   }
   if (module)
     mapper.mapAll(*module);
@@ -213,16 +260,15 @@ ReadResult tessera::readSource(StringRef text, StringRef fileName, ArrayRef<Defi
     return failed;
   LocationMapper mapper(files, expansion->columns, context);
   auto expandedError = [&](size_t offset, const Twine &message) {
-    StringRef before = StringRef(expansion->text).take_front(offset);
-    unsigned column = offset - (before.rfind('\n') + 1) + 1;
-    emitError(toLocation(mapper.locate(before.count('\n') + 1, column), context)) << message;
+    auto [line, column] = findPosition(expansion->text, offset);
+    emitError(toLocation(mapper.locate(line, column), context)) << message;
   };
   if (!checkParsable(expansion->text, expandedError))
     return failed;
   OwningOpRef<ModuleOp> module = parseText(expansion->text, files, mapper, context);
   if (!module || mlir::failed(resolveOverrides(*module, files)) ||
-      mlir::failed(checkIndices(*module)) || mlir::failed(verify(*module)) ||
-      mlir::failed(resolveFunctions(*module)))
+      mlir::failed(checkIndices(*module)) || mlir::failed(checkYields(*module)) ||
+      mlir::failed(verify(*module)) || mlir::failed(resolveFunctions(*module)))
     return failed;
   tile::TileDialect::ParametersAttrHelper(&context).setAttr(
       *module, getParametersAttr(parameters.table.getParameters(), context));

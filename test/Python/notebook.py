@@ -62,7 +62,7 @@ class NotebookTest(unittest.TestCase):
         self.assertIn("remark: schedule chosen", self.run_cell("--cpu --remarks", CELL)[1])
 
     def test_refuses(self):
-        with self.assertRaisesRegex(tessera.CompileError, "<source>:6:8: error: custom op 'arith.nothing'"):
+        with self.assertRaisesRegex(tessera.CompileError, "<source>:6:8: error: there is no operation 'arith.nothing'"):
             self.run_cell("--cpu", CELL.replace("tile.load", "arith.nothing"))
         with self.assertRaisesRegex(ValueError, "unrecognized arguments: --gpu; usage: %%tile"):
             self.run_cell("--gpu", CELL)

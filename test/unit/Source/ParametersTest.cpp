@@ -128,7 +128,8 @@ TEST(Parameters, MalformedDeclarations) {
   EXPECT_EQ(bindText("param A : int = 1 in [1, 2"),
             "26: expected ']' after the allowed values" + form);
   EXPECT_EQ(bindText("param A : float = 1"),
-            "10: a parameter is of kind int, bool, type or name, got 'float'");
+            "10: a parameter is of kind int, bool, type or name, got 'float'; other numbers "
+            "are scalar arguments of a kernel (%eps: f32) or constants");
   EXPECT_EQ(bindText("param a : int = 1"),
             "6: the name of a parameter consists of upper-case letters, "
             "digits and underscores, got 'a'");
