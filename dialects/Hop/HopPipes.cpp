@@ -370,15 +370,21 @@ LogicalResult GatherOp::verify() {
     return failure();
   if (!getDestination().getDefiningOp<PipeAcquireOp>() && !getDestination().getDefiningOp<SlotOp>())
     return emitOpError("fills a whole slot of a pipe, the result of hop.pipe.acquire");
-  auto rows = cast<RankedTensorType>(getRows().getType());
-  if (rows.getRank() != 1 || rows.getDimSize(0) != tile.getDimSize(0) ||
-      !(rows.getElementType().isInteger(32) || rows.getElementType().isInteger(64)))
-    return emitOpError("takes the number of each of ")
-           << tile.getDimSize(0) << " rows, i32 or i64, from a tile of rank 1, got " << rows;
+  if (getRows().empty() || getFirstNumberedDim() < 0)
+    return emitOpError("has numbers along ")
+           << getRows().size() << " dimensions of " << getView().getType();
+  for (Value numbers : getRows()) {
+    auto rows = cast<RankedTensorType>(numbers.getType());
+    if (rows.getRank() != 1 || rows.getDimSize(0) != tile.getDimSize(0) ||
+        !(rows.getElementType().isInteger(32) || rows.getElementType().isInteger(64)))
+      return emitOpError("takes the number of each of ")
+             << tile.getDimSize(0) << " rows, i32 or i64, from a tile of rank 1, got " << rows;
+    if (getLayout() &&
+        (getLayoutAttr().getRank() != 2 || getLayoutAttr().getSlice(0) != hop::getLayout(rows)))
+      return emitOpError("copies by another layout than that of the numbers of its rows, ") << rows;
+  }
   if (!getLayout())
     return success();
-  if (getLayoutAttr().getRank() != 2 || getLayoutAttr().getSlice(0) != hop::getLayout(rows))
-    return emitOpError("copies by another layout than that of the numbers of its rows, ") << rows;
   if (int64_t bytes = getLayoutAttr().getRun() * tile.getElementTypeBitWidth() / 8;
       bytes % hopper::widestAccess != 0)
     return emitOpError("copies ") << hopper::widestAccess << " bytes at a time, and its layout has "

@@ -161,7 +161,7 @@ def Hop_PipeAcquireOp : Hop_Op<"pipe.acquire", [Hop_FillsPipe, Hop_OnWarps]> {
   }];
 }
 
-def Hop_GatherOp : Hop_Op<"gather", [Hop_OnWarpgroups]> {
+def Hop_GatherOp : Hop_Op<"gather", [Hop_OnWarpgroups, AttrSizedOperandSegments]> {
   let summary = "Starts copies of rows that numbers name into a slot";
   let description = [{
     What `tile.gather` loads, into shared memory: each thread of the role copies 16 bytes at a time (PTX ISA 9.7.9.25.3.1,
@@ -181,7 +181,7 @@ def Hop_GatherOp : Hop_Op<"gather", [Hop_OnWarpgroups]> {
     ```
   }];
   let arguments = (ins Hop_SharedMatrix:$destination, Tile_ViewType:$view, Variadic<Index>:$indices,
-                       Hop_Fragment:$rows, OptionalAttr<Hop_LayoutAttr>:$layout);
+                       Variadic<Hop_Fragment>:$rows, OptionalAttr<Hop_LayoutAttr>:$layout);
   let assemblyFormat =
     "$destination `,` $view `[` $indices `]` `rows` $rows (`layout` $layout^)? attr-dict `:` "
     "qualified(type($destination)) `,` qualified(type($view)) `,` type($rows)";
@@ -189,6 +189,10 @@ def Hop_GatherOp : Hop_Op<"gather", [Hop_OnWarpgroups]> {
   let extraClassDeclaration = [{
     /// The tile with the layout in which the threads copy it.
     ::mlir::RankedTensorType getCopiedType();
+    /// The first dimension of the view along which `rows` numbers: the last is that of rows.
+    int64_t getFirstNumberedDim() {
+      return getView().getType().getRank() - 1 - static_cast<int64_t>(getRows().size());
+    }
   }];
 }
 

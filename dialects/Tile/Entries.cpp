@@ -6,8 +6,6 @@
 using namespace mlir;
 using namespace tessera::tile;
 
-bool tessera::tile::storesToView(Operation *op) { return isa<StoreOp, ScatterAddOp>(op); }
-
 SmallVector<EntryOpInterface> tessera::tile::getEntries(ModuleOp module) {
   return llvm::to_vector(module.getOps<EntryOpInterface>());
 }

@@ -13,10 +13,6 @@ struct ViewUse {
   bool loaded = false, stored = false, added = false;
 };
 
-/// Whether `op` stores to a view, in tiles or in single elements. A view that it adds to is one
-/// too.
-bool storesToView(mlir::Operation *op);
-
 /// Whether a kernel or a sequence loads or stores the view that is its argument `index`. Calls of
 /// functions are not looked into: the reader has inlined them.
 ViewUse getViewUse(EntryOpInterface entry, unsigned index);

@@ -43,6 +43,10 @@ inline bool isByteFloat(mlir::Type element) {
 /// Whether `op` loads elements of a view, which is its first operand.
 bool loadsFromView(mlir::Operation *op);
 
+/// Whether `op` stores to a view, its second operand, in tiles or in single elements. A view that
+/// it adds to is one too.
+bool storesToView(mlir::Operation *op);
+
 /// Whether `op` adds to elements of a view, which is its second operand; the first is what it adds.
 bool addsToView(mlir::Operation *op);
 

@@ -372,7 +372,7 @@ static Operation *findAddition(BlockArgument view) {
 static LogicalResult verifyAddedView(KernelOp kernel, BlockArgument view, Operation *addition) {
   StringRef name = kernel.getArgumentName(view.getArgNumber());
   for (Operation *user : view.getUsers()) {
-    bool stores = isa<StoreOp>(user) && !addsToView(user);
+    bool stores = storesToView(user) && !addsToView(user);
     if (!stores && !loadsFromView(user))
       continue;
     InFlightDiagnostic diag = user->emitError(stores ? "stores to '" : "loads from '")

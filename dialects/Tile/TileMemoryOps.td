@@ -61,8 +61,8 @@ def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>, Tile_LoadOpInterfac
   let hasVerifier = 1;
 }
 
-def Tile_GatherOp : Tile_Op<"gather", [MemoryEffects<[MemRead]>, Tile_LoadOpInterface]> {
-  let summary = "Loads rows of a view that a tile of numbers names";
+def Tile_GatherOp : Tile_Op<"gather", [MemoryEffects<[MemRead]>, Tile_LoadOpInterface, AttrSizedOperandSegments]> {
+  let summary = "Loads rows of a view that tiles of numbers name";
   let description = [{
     Row r of the tile is the row of the view whose number is the index of that dimension plus element r of `rows`, from
     the column of the last index on. Of a tile of rank 1, element r is the element so named of the last dimension. The
@@ -70,23 +70,31 @@ def Tile_GatherOp : Tile_Op<"gather", [MemoryEffects<[MemRead]>, Tile_LoadOpInte
     `tile.load`. A tile that feeds a dot goes through a pipe, which the producer's threads fill with copies of 16 bytes;
     `pipe` is its number, as for `tile.load`.
 
+    Several tiles of numbers name places along as many dimensions, of which that of rows is the last: a page and the row
+    in it, or a head and a row. A row is 0 where one of its numbers is outside of its dimension.
+
     ```mlir
     %numbers = tile.load %list[%i] : !tile.view<[N], i32> -> tensor<32xi32>
     %rows = tile.gather %table[%c0, %c0] rows %numbers
       : !tile.view<[V, 256], bf16>, tensor<32xi32> -> tensor<32x256xbf16>
+    // Row r is row %places[r] of page %numbers[r].
+    %places = tile.iota %i axis 0 period 16 : tensor<32xi32>
+    %keys = tile.gather %cache[%head, %c0, %c0, %c0] rows %numbers, %places
+      : !tile.view<[H, PAGES, 16, 64], bf16>, tensor<32xi32>, tensor<32xi32> -> tensor<32x64xbf16>
     ```
   }];
-  let arguments = (ins Tile_ViewType:$view, Variadic<Index>:$indices, Tile_RowNumbers:$rows,
+  let arguments = (ins Tile_ViewType:$view, Variadic<Index>:$indices, Variadic<Tile_RowNumbers>:$rows,
                        OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$pipe);
   let results = (outs Tile_MemoryTile:$result);
   let assemblyFormat = "$view `[` $indices `]` `rows` $rows (`pipe` $pipe^)? attr-dict `:` qualified(type($view)) `,` "
                        "type($rows) `->` type($result)";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// The dimension of the view along which `rows` numbers.
+    /// The last dimension of the view along which `rows` numbers, and the first.
     int64_t getRowDim() {
       return getView().getType().getRank() - ::llvm::cast<::mlir::RankedTensorType>(getType()).getRank();
     }
+    int64_t getFirstNumberedDim() { return getRowDim() + 1 - static_cast<int64_t>(getRows().size()); }
   }];
 }
 
@@ -161,6 +169,33 @@ def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
     }
 
   public:
+  }];
+}
+
+def Tile_ScatterOp : Tile_Op<"scatter", [MemoryEffects<[MemWrite]>, AttrSizedOperandSegments]> {
+  let summary = "Stores rows of a tile to those of a view that tiles of numbers name";
+  let description = [{
+    The counterpart of `tile.gather`. Row r of the tile is stored to the row of the view that the numbers name, and nowhere
+    where one of them is outside of its dimension, before or behind. So a number of -1 leaves a row out. Columns past the end of
+    the view are dropped. No two rows of a tile, and no two grid points, name one row. The kernel does not load the view.
+
+    ```mlir
+    %slots = tile.load %slot_mapping[%i] : !tile.view<[N], i64> -> tensor<32xi64>
+    %keys = tile.load %new[%i, %c0] : !tile.view<[N, 64], bf16> -> tensor<32x64xbf16>
+    tile.scatter %keys, %cache[%c0, %c0] rows %slots : tensor<32x64xbf16>, !tile.view<[SLOTS, 64], bf16>, tensor<32xi64>
+    ```
+  }];
+  let arguments = (ins Tile_MemoryTile:$value, Tile_ViewType:$view, Variadic<Index>:$indices,
+                       Variadic<Tile_RowNumbers>:$rows);
+  let assemblyFormat = "$value `,` $view `[` $indices `]` `rows` $rows attr-dict `:` type($value) `,` "
+                       "qualified(type($view)) `,` type($rows)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The last dimension of the view along which `rows` numbers, and the first.
+    int64_t getRowDim() {
+      return getView().getType().getRank() - ::llvm::cast<::mlir::RankedTensorType>(getValue().getType()).getRank();
+    }
+    int64_t getFirstNumberedDim() { return getRowDim() + 1 - static_cast<int64_t>(getRows().size()); }
   }];
 }
 

@@ -124,14 +124,40 @@ LogicalResult LoadOp::verify() {
   return verifyAccess(*this, getType(), getView(), getIndices(), getBox());
 }
 
-LogicalResult GatherOp::verify() {
-  auto tile = cast<RankedTensorType>(getType()), rows = cast<RankedTensorType>(getRows().getType());
-  if (failed(verifyAccess(*this, tile, getView(), getIndices(), std::nullopt)))
+/// What rows that numbers name ask of a tile, its view, and numbers.
+template <typename AccessOp>
+static LogicalResult verifyNamedRows(AccessOp op, RankedTensorType tile) {
+  if (failed(verifyAccess(op, tile, op.getView(), op.getIndices(), std::nullopt)))
     return failure();
-  if (rows.getRank() != 1 || rows.getDimSize(0) != tile.getDimSize(0))
-    return emitOpError("takes the number of each row from a tile of rank 1: expected ")
-           << RankedTensorType::get(tile.getDimSize(0), rows.getElementType()) << " for " << tile
-           << ", got " << rows;
+  if (op.getRows().empty() || op.getFirstNumberedDim() < 0)
+    return op.emitOpError("has numbers along ")
+           << op.getRows().size() << " dimensions; a tile of " << tile << " of "
+           << op.getView().getType() << " takes 1 to " << op.getRowDim() + 1;
+  for (Value numbers : op.getRows()) {
+    auto rows = cast<RankedTensorType>(numbers.getType());
+    if (rows.getRank() != 1 || rows.getDimSize(0) != tile.getDimSize(0))
+      return op.emitOpError("takes the number of each row from a tile of rank 1: expected ")
+             << RankedTensorType::get(tile.getDimSize(0), rows.getElementType()) << " for " << tile
+             << ", got " << rows;
+  }
+  return success();
+}
+
+LogicalResult GatherOp::verify() {
+  return verifyNamedRows(*this, cast<RankedTensorType>(getType()));
+}
+
+LogicalResult ScatterOp::verify() {
+  if (failed(verifyNamedRows(*this, cast<RankedTensorType>(getValue().getType()))))
+    return failure();
+  for (Operation *user : getView().getUsers())
+    if (loadsFromView(user)) {
+      InFlightDiagnostic error =
+          emitOpError("stores to a view that the kernel loads from, where any row may be meant; do "
+                      "one of them in a kernel of its own");
+      error.attachNote(user->getLoc()) << "loaded here";
+      return error;
+    }
   return success();
 }
 
@@ -354,6 +380,10 @@ bool tessera::tile::loadsFromView(Operation *op) {
   return isa<LoadOp, GatherOp, GatherElementsOp>(op);
 }
 
+bool tessera::tile::storesToView(Operation *op) {
+  return isa<StoreOp, ScatterOp, ScatterAddOp>(op);
+}
+
 bool tessera::tile::addsToView(Operation *op) {
   auto store = dyn_cast<StoreOp>(op);
   return store ? store.getAdd() : isa<ScatterAddOp>(op);
@@ -364,7 +394,7 @@ bool tessera::tile::addsToView(Operation *op) {
 static BlockArgument viewLoadedAndStored(KernelOp kernel) {
   for (BlockArgument argument : kernel.getBody().getArguments())
     if (isa<ViewType>(argument.getType()) && llvm::any_of(argument.getUsers(), loadsFromView) &&
-        llvm::any_of(argument.getUsers(), llvm::IsaPred<StoreOp>))
+        llvm::any_of(argument.getUsers(), storesToView))
       return argument;
   return {};
 }

@@ -6,6 +6,7 @@
 #include "lib/Interpreter/MatrixProduct.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <map>
 #include <numeric>
 
 using namespace mlir;
@@ -168,27 +169,48 @@ static LogicalResult runLoad(Frame &frame, Operation *op) {
   return success();
 }
 
+/// Calls `visit` with the number and the place of each row of `shape` that the numbers of `op` name
+/// inside of its view. A failure, or what `visit` says of a conflict.
+template <typename AccessOp>
+static LogicalResult
+forEachNamedRow(Frame &frame, AccessOp op, ArrayRef<int64_t> shape,
+                function_ref<std::optional<Conflict>(size_t, ArrayRef<int64_t>)> visit) {
+  ArrayRef<int64_t> ofView = frame.view(op.getView()).getTensor().shape;
+  SmallVector<int64_t> indices;
+  bool isInside = true;
+  const int64_t first = op.getFirstNumberedDim();
+  if (failed(readIndices(frame, op, op.getView(), op.getIndices(),
+                         SmallVector<int64_t>(ofView.size(), 1), ofView.size() - first, indices,
+                         isInside)))
+    return failure();
+  const SmallVector<int64_t> origin = indices;
+  for (int64_t row = 0; isInside && row < shape[0]; ++row) {
+    bool isThere = true;
+    for (auto [i, numbers] : llvm::enumerate(op.getRows())) {
+      int64_t dim = first + i;
+      // A sum that overflows is no row.
+      isThere &= !llvm::AddOverflow(origin[dim], frame.ints(numbers)[row], indices[dim]) &&
+                 indices[dim] >= 0 && indices[dim] < ofView[dim];
+    }
+    if (!isThere)
+      continue;
+    if (auto conflict = visit(row, indices))
+      return failConflict(frame, op, op.getView(), *conflict);
+  }
+  return success();
+}
+
 static LogicalResult runGather(Frame &frame, Operation *op) {
   auto gather = cast<tile::GatherOp>(op);
   ArrayRef<int64_t> shape = shapeOf(gather.getResult());
-  int64_t dim = gather.getRowDim(), columns = shape.size() == 2 ? shape[1] : 1;
-  SmallVector<int64_t> indices;
+  int64_t columns = shape.size() == 2 ? shape[1] : 1;
   ViewMemory &memory = frame.view(gather.getView());
-  bool isInside = true;
-  if (failed(readIndices(frame, op, gather.getView(), gather.getIndices(),
-                         SmallVector<int64_t>(gather.getIndices().size(), 1), shape.size(), indices,
-                         isInside)))
-    return failure();
   Floats out(elementCount(gather.getType()));
-  const int64_t first = indices[dim];
-  for (auto [i, row] : llvm::enumerate(frame.ints(gather.getRows()))) {
-    // A sum that overflows is no row.
-    if (!isInside || llvm::AddOverflow(first, row, indices[dim]))
-      continue;
-    if (auto conflict = memory.load(frame.point, indices, shape.size() == 2, 1, columns,
-                                    out.data() + i * columns))
-      return failConflict(frame, op, gather.getView(), *conflict);
-  }
+  auto load = [&](size_t row, ArrayRef<int64_t> at) {
+    return memory.load(frame.point, at, shape.size() == 2, 1, columns, out.data() + row * columns);
+  };
+  if (failed(forEachNamedRow(frame, gather, shape, load)))
+    return failure();
   setLoaded(frame, gather.getResult(), gather.getView(), std::move(out));
   return success();
 }
@@ -248,13 +270,13 @@ static LogicalResult runScatterAdd(Frame &frame, Operation *op) {
 
 /// The elements of a tile to store as the tensor of the view has them; a failure where one is no
 /// double.
-static LogicalResult readStored(Frame &frame, tile::StoreOp store, Floats &elements) {
-  const Datum &datum = frame.get(store.getValue());
+static LogicalResult readStored(Frame &frame, Operation *store, Floats &elements) {
+  const Datum &datum = frame.get(store->getOperand(0));
   if (datum.floats) {
     elements = *datum.floats;
     return success();
   }
-  if (frame.view(store.getView()).getTensor().holdsIntegers) {
+  if (frame.view(store->getOperand(1)).getTensor().holdsIntegers) {
     elements.resize(datum.ints->size());
     llvm::transform(*datum.ints, elements.begin(), llvm::bit_cast<double, int64_t>);
     return success();
@@ -296,6 +318,32 @@ static LogicalResult runStore(Frame &frame, Operation *op) {
                        });
   if (conflict)
     return failConflict(frame, op, store.getView(), *conflict);
+  return success();
+}
+
+static LogicalResult runScatter(Frame &frame, Operation *op) {
+  auto scatter = cast<tile::ScatterOp>(op);
+  ArrayRef<int64_t> shape = shapeOf(scatter.getValue());
+  int64_t columns = shape.size() == 2 ? shape[1] : 1;
+  ViewMemory &memory = frame.view(scatter.getView());
+  Floats in;
+  if (failed(readStored(frame, op, in)))
+    return failure();
+  std::map<SmallVector<int64_t>, size_t> rows;
+  std::optional<std::pair<size_t, size_t>> alike;
+  auto store = [&](size_t row, ArrayRef<int64_t> at) {
+    auto [known, isNew] = rows.try_emplace(SmallVector<int64_t>(at), row);
+    if (!isNew && !alike)
+      alike = {known->second, row};
+    return memory.store(frame.point, at, shape.size() == 2, 1, columns, in.data() + row * columns);
+  };
+  if (failed(forEachNamedRow(frame, scatter, shape, store)))
+    return failure();
+  if (alike)
+    return frame.fail(op, llvm::formatv("rows {0} and {1} of the tile go to one row of the view at "
+                                        "grid point {2}; which of them it holds then is not said",
+                                        alike->first, alike->second,
+                                        formatPoint(frame.program.launch, frame.point)));
   return success();
 }
 
@@ -515,6 +563,7 @@ void interp::addTileHandlers(HandlerTable &table) {
   table.add<tile::LoadOp>(runLoad);
   table.add<tile::GatherOp>(runGather);
   table.add<tile::GatherElementsOp>(runGatherElements);
+  table.add<tile::ScatterOp>(runScatter);
   table.add<tile::ScatterAddOp>(runScatterAdd);
   table.add<tile::StoreOp>(runStore);
   table.add<tile::DimOp>(runDim);

@@ -364,7 +364,7 @@ std::optional<DotDivision> DotDivision::get(tile::KernelOp kernel, unsigned cons
     for (auto [dot, consumer] : division.dots)
       if (reached.contains(dot))
         division.owners[op] = consumer;
-    if (isa<tile::DotOp, tile::StoreOp, tile::ScatterAddOp>(op))
+    if (isa<tile::DotOp>(op) || tile::storesToView(op))
       roots.push_back(op);
   });
   for (const ApartSum &sum : findApartSums(kernel))

@@ -31,19 +31,24 @@ static MemoryAccess makeAccess(AccessOp op, Type moved, bool stores, bool adds) 
   return access;
 }
 
-static MemoryAccess makeAccess(tile::GatherOp gather) {
-  auto view = cast<tile::ViewType>(gather.getView().getType());
-  auto tile = cast<RankedTensorType>(gather.getType());
-  MemoryAccess access{gather, gather.getView(), gather.getIndices(), {},
-                      tile,   /*stores=*/false, /*adds=*/false,      gather.getRowDim()};
-  llvm::append_range(access.extents, tile::TileBox(view, tile, std::nullopt).getExtents());
+/// Rows of `tile` that numbers name.
+template <typename AccessOp>
+static MemoryAccess makeAccess(AccessOp op, Type tile, bool stores) {
+  auto view = cast<tile::ViewType>(op.getView().getType());
+  auto moved = cast<RankedTensorType>(tile);
+  MemoryAccess access{op,    op.getView(), op.getIndices(), {},
+                      moved, stores,       /*adds=*/false,  op.getFirstNumberedDim()};
+  llvm::append_range(access.extents, tile::TileBox(view, moved, std::nullopt).getExtents());
   return access;
 }
 
 std::optional<MemoryAccess> MemoryAccess::get(Operation *op) {
   return TypeSwitch<Operation *, std::optional<MemoryAccess>>(op)
       .Case([](tile::LoadOp load) { return makeAccess(load, load.getType(), false, false); })
-      .Case([](tile::GatherOp gather) { return makeAccess(gather); })
+      .Case([](tile::GatherOp gather) { return makeAccess(gather, gather.getType(), false); })
+      .Case([](tile::ScatterOp scatter) {
+        return makeAccess(scatter, scatter.getValue().getType(), true);
+      })
       .Case([](tile::StoreOp store) {
         return makeAccess(store, store.getValue().getType(), true, store.getAdd());
       })
@@ -300,7 +305,8 @@ bool Meeting::isImpossible(const AccessPair &pair, bool laterWarpgroup) {
                              : number(view.getStaticDim(dim)));
     for (auto [access, side] :
          {std::pair(&pair.earlier, Side::Earlier), std::pair(&pair.later, Side::Later)}) {
-      if (access->gathered == dim)
+      if (access->gathered && *access->gathered <= dim &&
+          dim <= view.getRank() - access->tile.getRank())
         continue;
       Linear inTile = element - valueOf(access->indices[dim], side);
       requireNonNegative(inTile);

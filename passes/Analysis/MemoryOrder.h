@@ -29,7 +29,7 @@ struct MemoryAccess {
   bool stores;
   /// Adds what it stores, in an order that is not specified.
   bool adds;
-  /// The dimension along which it may be anywhere.
+  /// The first dimension along which it may be anywhere, up to that of the rows of `tile`.
   std::optional<int64_t> gathered = std::nullopt;
 };
 

@@ -287,6 +287,12 @@ LogicalResult RowPartition::visit(Operation *op) {
         // What goes through a pipe is divided there, and the numbers are of another role.
         return feedsDot(gather.getResult()) ? success() : visitElementwise(gather);
       })
+      .Case([&](tile::ScatterOp) {
+        for (Value operand : op->getOperands())
+          if (isTile(operand) && failed(set(op, operand, State::Partitioned)))
+            return failure();
+        return success();
+      })
       .Case([&](tile::ScatterAddOp scatter) { return visitScatter(scatter); })
       .Case<tile::KernelOp, tile::SpeculateOp, tile::LoadOp, tile::SplatOp, tile::IotaOp,
             scf::YieldOp, arith::ConstantOp>([](auto) { return success(); })
@@ -305,7 +311,7 @@ bool RowPartition::wantsPartitioned(OpOperand &operand) const {
       .Case([&](tile::BroadcastOp broadcast) {
         return broadcast.getAxis() == 1 && isPartitioned(broadcast.getResult());
       })
-      .Case([&](tile::StoreOp) { return true; })
+      .Case<tile::StoreOp, tile::ScatterOp>([&](auto) { return true; })
       .Case([&](tile::ReduceAllOp reduce) {
         return reduce.getKind() == tile::ReduceKind::sum && !isPartialSum(reduce.getSource());
       })

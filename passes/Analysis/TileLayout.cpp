@@ -62,9 +62,9 @@ TileExtents tessera::commonExtents(Operation *program, const VectorAxes &axes) {
     }
     if (isa<tile::LoadOp, tile::GatherOp>(op))
       addAccess(op->getResult(0), op->getOperand(0));
-    if (auto store = dyn_cast<tile::StoreOp>(op)) {
-      addAccess(store.getValue(), store.getView());
-      add(store.getValue());
+    if (isa<tile::StoreOp, tile::ScatterOp>(op)) {
+      addAccess(op->getOperand(0), op->getOperand(1));
+      add(op->getOperand(0));
     }
   });
   extents.rows = std::max<int64_t>(rows, 1);

@@ -56,13 +56,22 @@ LogicalResult VectorAxes::set(Operation *op, Value value, int64_t axis) {
       "to turn one into the other, so load it a second time for one of the two");
 }
 
+LogicalResult VectorAxes::setAll(Operation *op, ValueRange values, int64_t axis) {
+  for (Value value : values)
+    if (failed(set(op, value, axis)))
+      return failure();
+  return success();
+}
+
 LogicalResult VectorAxes::visit(Operation *op) {
   if (auto broadcast = dyn_cast<tile::BroadcastOp>(op))
     return set(op, broadcast.getSource(), 1 - broadcast.getAxis());
   if (auto gather = dyn_cast<tile::GatherOp>(op); gather && !isVector(gather.getResult()))
-    return set(op, gather.getRows(), 0);
+    return setAll(op, gather.getRows(), 0);
   if (auto gather = dyn_cast<hop::GatherOp>(op))
-    return set(op, gather.getRows(), 0);
+    return setAll(op, gather.getRows(), 0);
+  if (auto scatter = dyn_cast<tile::ScatterOp>(op); scatter && !isVector(scatter.getValue()))
+    return setAll(op, scatter.getRows(), 0);
   if (auto reduce = dyn_cast<tile::ReduceOp>(op))
     return set(op, reduce.getResult(), 1 - reduce.getAxis());
   LogicalResult result = success();

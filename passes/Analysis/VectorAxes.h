@@ -41,6 +41,7 @@ public:
 
 private:
   mlir::LogicalResult set(mlir::Operation *op, mlir::Value value, int64_t axis);
+  mlir::LogicalResult setAll(mlir::Operation *op, mlir::ValueRange values, int64_t axis);
   mlir::LogicalResult visit(mlir::Operation *op);
 
   int64_t usual;

@@ -74,7 +74,10 @@ private:
   /// The stores of a role, and its loads of views that the kernel stores.
   static SmallVector<Operation *> orderedAccesses(hop::KernelOp kernel, hop::RoleOp role) {
     llvm::SmallDenseSet<Value> stored;
-    kernel.walk([&](tile::StoreOp store) { stored.insert(store.getView()); });
+    kernel.walk([&](Operation *op) {
+      if (tile::storesToView(op))
+        stored.insert(op->getOperand(1));
+    });
     kernel.walk([&](hop::BulkStoreOp store) { stored.insert(store.getView()); });
     SmallVector<Operation *> accesses;
     role.walk([&](Operation *op) {

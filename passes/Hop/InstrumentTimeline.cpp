@@ -63,7 +63,7 @@ bool isStage(Operation *op) {
   return isa<hop::BarrierWaitOp, hop::TurnWaitOp, hop::WarpgroupSyncOp, hop::RoleSyncOp,
              hop::BulkLoadOp, tile::LoadOp, tile::GatherOp, tile::GatherElementsOp, hop::GatherOp,
              hop::MmaIssueOp, hop::MmaWaitOp, hop::StageOp, hop::BulkStoreOp, tile::StoreOp,
-             tile::ScatterAddOp, tile::ReduceRangeOp>(op);
+             tile::ScatterOp, tile::ScatterAddOp, tile::ReduceRangeOp>(op);
 }
 
 /// Marks the stages of the roles of one kernel.
@@ -158,7 +158,7 @@ int64_t StageMarker::classify(Operation *op) {
       .Case([&](hop::BulkStoreOp store) {
         return number(Kind::Store, viewLabel(kernel, store.getView()), loc);
       })
-      .Case<tile::StoreOp, tile::ScatterAddOp>(
+      .Case<tile::StoreOp, tile::ScatterOp, tile::ScatterAddOp>(
           [&](auto store) { return number(Kind::Store, viewLabel(kernel, store.getView()), loc); });
 }
 

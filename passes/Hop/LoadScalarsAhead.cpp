@@ -37,7 +37,10 @@ struct Continuation {
 struct LoadScalarsAheadPass : tessera::impl::LoadScalarsAheadBase<LoadScalarsAheadPass> {
   void runOnOperation() override {
     DenseSet<Value> stored;
-    getOperation().walk([&](tile::StoreOp store) { stored.insert(store.getView()); });
+    getOperation().walk([&](Operation *op) {
+      if (tile::storesToView(op))
+        stored.insert(op->getOperand(1));
+    });
     getOperation().walk([&](hop::BulkStoreOp store) { stored.insert(store.getView()); });
     getOperation().walk([&](tile::LoadOp load) {
       if (!isa<RankedTensorType>(load.getType()) && !stored.contains(load.getView()) &&

@@ -72,12 +72,19 @@ Value Emitter::isBelow(Value index, Value extent) {
   return LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ult, index, extent);
 }
 
+/// Whether numbers name the rows that it moves.
+template <typename AccessOp>
+static constexpr bool movesNamedRows =
+    llvm::is_one_of<AccessOp, tile::GatherOp, tile::ScatterOp, hop::GatherOp>::value;
+
 template <typename AccessOp>
 Emitter::Access Emitter::makeAccess(AccessOp op, RankedTensorType type) {
   Value view = op.getView();
   ValueRange indices = op.getIndices();
   auto viewType = cast<tile::ViewType>(view.getType());
   int64_t rank = viewType.getRank(), outer = rank - type.getRank();
+  if constexpr (movesNamedRows<AccessOp>)
+    outer = op.getFirstNumberedDim();
   auto extent = [&](int64_t dim) { return extentOf(viewType, dim); };
   Access access;
   access.element = lowered(viewType.getElementType());
@@ -95,9 +102,8 @@ Emitter::Access Emitter::makeAccess(AccessOp op, RankedTensorType type) {
   access.column = scalar(indices[rank - 1]);
   access.columns = extent(rank - 1);
   access.threadColumn = firstPlace(layout, type.getRank() - 1);
-  if constexpr (std::is_same_v<AccessOp, tile::GatherOp> ||
-                std::is_same_v<AccessOp, hop::GatherOp>) {
-    setGathered(access, type, op.getRows());
+  if constexpr (movesNamedRows<AccessOp>) {
+    setNamed(access, type, view, indices, op.getRows());
   } else {
     tile::TileBox box(viewType, type, op.getBox());
     for (int64_t dim = box.getLastRowDim(); dim > box.getFirstRowDim(); --dim) {
@@ -110,30 +116,51 @@ Emitter::Access Emitter::makeAccess(AccessOp op, RankedTensorType type) {
 
 template Emitter::Access Emitter::makeAccess(hop::GatherOp, RankedTensorType);
 
-/// The number of each of this thread's rows: 64 bits hold the sum of any two of 32.
-void Emitter::setGathered(Access &access, RankedTensorType type, Value numbers) {
+/// The place of each of this thread's rows: 64 bits hold the sum of any two of 32. `numbers` are
+/// along as many dimensions of `view`, the last of which is that of rows.
+void Emitter::setNamed(Access &access, RankedTensorType type, Value view, ValueRange indices,
+                       ValueRange numbers) {
   FragmentLayout layout(type);
+  auto viewType = cast<tile::ViewType>(view.getType());
   auto wide = [&](Value value) -> Value {
     return value.getType().isInteger(64)
                ? value
                : LLVM::SExtOp::create(builder, loc, builder.getI64Type(), value);
   };
-  Value first = wide(access.row ? access.row : access.column);
-  const Values rows = elements(numbers);
-  for (int64_t i = 0; i < layout.size(); ++i) {
-    Value &row = access.gathered[layout.offset(i, 0)];
-    if (!row)
-      row = add(first, wide(rows[layout.sliceIndex(i, 0)]));
+  int64_t rowDim = viewType.getRank() - type.getRank();
+  for (auto [i, ofDim] : llvm::enumerate(numbers)) {
+    int64_t dim = rowDim + 1 - static_cast<int64_t>(numbers.size() - i);
+    Value first = wide(scalar(indices[dim]));
+    const Values rows = elements(ofDim);
+    llvm::SmallDenseSet<int64_t> known;
+    for (int64_t element = 0; element < layout.size(); ++element) {
+      if (!known.insert(layout.offset(element, 0)).second)
+        continue;
+      NamedRow &row = access.named[layout.offset(element, 0)];
+      Value place = add(first, wide(rows[layout.sliceIndex(element, 0)]));
+      if (dim == rowDim) {
+        row.number = place;
+        continue;
+      }
+      Value distance = LLVM::MulOp::create(builder, loc, place, strideOf(view, dim));
+      row.outer = row.outer ? add(row.outer, distance) : distance;
+      Value inside = isBelow(place, extentOf(viewType, dim));
+      row.inside =
+          row.inside ? Value(LLVM::AndOp::create(builder, loc, row.inside, inside)) : inside;
+    }
   }
 }
 
 /// The place of the element that lies so many rows and columns from this thread's first.
 Emitter::Place Emitter::placeOf(const Access &access, int64_t rowOffset, int64_t columnOffset) {
   Place place;
-  if (!access.gathered.empty()) {
-    place.row = access.row ? access.gathered.lookup(rowOffset) : Value();
-    place.column = access.row ? add(add(access.column, access.threadColumn), columnOffset)
-                              : access.gathered.lookup(columnOffset);
+  if (!access.named.empty()) {
+    const NamedRow row = access.named.lookup(access.row ? rowOffset : columnOffset);
+    place.row = access.row ? row.number : Value();
+    place.column =
+        access.row ? add(add(access.column, access.threadColumn), columnOffset) : row.number;
+    place.outer = row.outer;
+    place.inside = row.inside;
     return place;
   }
   if (access.row)
@@ -176,10 +203,12 @@ Value Emitter::addressOf(const Access &access, const Place &place) {
 
 Value Emitter::inBounds(const Access &access, const Place &place) {
   Value inside = access.outerInside;
-  auto check = [&](Value index, Value extent) {
-    Value test = isBelow(index, extent);
+  auto require = [&](Value test) {
     inside = inside ? Value(LLVM::AndOp::create(builder, loc, inside, test)) : test;
   };
+  auto check = [&](Value index, Value extent) { require(isBelow(index, extent)); };
+  if (place.inside)
+    require(place.inside);
   if (place.row)
     check(place.row, access.rows);
   if (place.column)
@@ -399,11 +428,12 @@ void Emitter::setColumns(Access &access, Value view, Value column, RankedTensorT
 /// known of the units then. Where it is not, or by less than 16 bytes, a remark says why.
 template <typename AccessOp>
 bool Emitter::movesUnits(Access &access, AccessOp op, int64_t unit) {
-  auto type = cast<RankedTensorType>(isa<tile::StoreOp>(op) ? op->getOperand(0).getType()
-                                                            : op->getResult(0).getType());
-  StringRef does = isa<tile::StoreOp>(op) ? "stores" : "loads";
+  bool stores = tile::storesToView(op);
+  auto type =
+      cast<RankedTensorType>(stores ? op->getOperand(0).getType() : op->getResult(0).getType());
+  StringRef does = stores ? "stores" : "loads";
   // Neighbours in the tile that are none in the view.
-  if (!access.row && !(access.periods.empty() && access.gathered.empty()))
+  if (!access.row && !(access.periods.empty() && access.named.empty()))
     return false;
   auto view = cast<tile::ViewType>(op.getView().getType());
   int64_t columns = view.getStaticDim(view.getRank() - 1);
@@ -449,28 +479,35 @@ LogicalResult Emitter::emitScalarStore(tile::StoreOp op) {
 LogicalResult Emitter::emitStore(tile::StoreOp op) {
   if (!isa<RankedTensorType>(op.getValue().getType()))
     return emitScalarStore(op);
+  return emitTileStore(op, op.getAdd());
+}
+
+LogicalResult Emitter::emitScatter(tile::ScatterOp op) { return emitTileStore(op, /*adds=*/false); }
+
+template <typename StoreOp>
+LogicalResult Emitter::emitTileStore(StoreOp op, bool adds) {
   auto type = cast<RankedTensorType>(op.getValue().getType());
   Access access = makeAccess(op, type);
-  access.adds = op.getAdd();
+  access.adds = adds;
   hop::LayoutAttr layout = hop::getLayout(type);
   bool exchanges = (layout.isAccumulator() || layout.isByteAccumulator()) && hop::isPacked(type) &&
                    access.unitBytes == hopper::widestAccess &&
                    type.getDimSize(1) * access.elementBytes % kQuadBytes == 0;
   int64_t widest = access.unitBytes / access.elementBytes;
   if (!movesUnits(access, op, exchanges ? widest : std::gcd(layout.getRun(), widest)))
-    storeElements(access, op);
+    storeElements(access, op.getValue());
   else if (exchanges)
-    storePackedRows(access, op);
+    storePackedRows(access, op.getValue());
   else
-    storeUnits(access, op);
+    storeUnits(access, op.getValue());
   return success();
 }
 
-void Emitter::storeElements(const Access &access, tile::StoreOp op) {
-  auto type = cast<RankedTensorType>(op.getValue().getType());
+void Emitter::storeElements(const Access &access, Value stored) {
+  auto type = cast<RankedTensorType>(stored.getType());
   FragmentLayout layout(type);
   ElementMove move(builder, access.elementBytes);
-  Values values = elements(op.getValue());
+  Values values = elements(stored);
   if (hop::isPacked(type))
     values = splitWords(values, builder.getIntegerType(8 * access.elementBytes));
   // Several threads hold an element of a tile of rank 1: one of them stores.

@@ -296,6 +296,7 @@ LogicalResult Emitter::emitForThread(Operation *op) {
       .Case([&](tile::GatherElementsOp gather) { return emitGatherElements(gather), success(); })
       .Case([&](tile::ScatterAddOp scatter) { return emitScatterAdd(scatter), success(); })
       .Case([&](tile::StoreOp store) { return emitStore(store); })
+      .Case([&](tile::ScatterOp scatter) { return emitScatter(scatter); })
       .Case([&](tile::ReduceOp reduce) { return emitReduce(reduce); })
       .Case([&](tile::AnyOp any) { return emitAny(any), success(); })
       .Case([&](tile::BroadcastOp broadcast) { return emitBroadcast(broadcast); })

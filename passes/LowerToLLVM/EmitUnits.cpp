@@ -41,8 +41,9 @@ void Emitter::forEachUnit(const Access &access, RankedTensorType type,
       Place place = placeOf(access, rowOffset, 0);
       row.address = addressOf(access, place);
       row.inside = place.row ? toI32(isBelow(place.row, access.rows)) : i32(1);
-      if (access.outerInside)
-        row.inside = both(row.inside, toI32(access.outerInside));
+      for (Value inside : {access.outerInside, place.inside})
+        if (inside)
+          row.inside = both(row.inside, toI32(inside));
     }
     Unit unit{i, row.address, columnOffset * access.elementBytes, row.inside, {}, {}};
     if (!access.columnsStarted) // what is before the first column are whole units
@@ -152,9 +153,9 @@ Emitter::Values Emitter::loadUnits(const Access &access, RankedTensorType type) 
   return hop::isPacked(type) ? words : splitWords(words, type.getElementType());
 }
 
-void Emitter::storeUnits(const Access &access, tile::StoreOp op) {
-  auto type = cast<RankedTensorType>(op.getValue().getType());
-  Values words = elements(op.getValue());
+void Emitter::storeUnits(const Access &access, Value stored) {
+  auto type = cast<RankedTensorType>(stored.getType());
+  Values words = elements(stored);
   if (!hop::isPacked(type))
     words = joinWords(words);
   Value owner;
@@ -197,11 +198,11 @@ void Emitter::transposeQuad(MutableArrayRef<Value> units) {
 
 /// After the exchange lane q of a quad holds 16 bytes of each kQuadBytes of the row: from column 8q
 /// on, or 16q where elements have 8 bits.
-void Emitter::storePackedRows(const Access &access, tile::StoreOp op) {
-  auto type = cast<RankedTensorType>(op.getValue().getType());
+void Emitter::storePackedRows(const Access &access, Value stored) {
+  auto type = cast<RankedTensorType>(stored.getType());
   int64_t columns = type.getDimSize(1), unit = hopper::widestAccess / access.elementBytes;
   int64_t words = columns * access.elementBytes / kQuadBytes * hopper::lanesPerRow; // of a row
-  const Values packed = elements(op.getValue());
+  const Values packed = elements(stored);
   Value laneColumn = add(access.column, mul(access.threadColumn, unit / 2));
   for (int64_t half = 0; half < 2 * type.getDimSize(0) / hopper::mmaRows; ++half) {
     int64_t block = half / 2, parity = half % 2;

@@ -213,6 +213,9 @@ private:
   // Global memory from registers: EmitGlobal.cpp.
   mlir::LogicalResult emitLoad(tile::LoadOp op);
   mlir::LogicalResult emitStore(tile::StoreOp op);
+  mlir::LogicalResult emitScatter(tile::ScatterOp op);
+  template <typename StoreOp>
+  mlir::LogicalResult emitTileStore(StoreOp op, bool adds);
   mlir::LogicalResult emitScalarStore(tile::StoreOp op);
   mlir::LogicalResult emitGather(tile::GatherOp op);
   std::optional<llvm::SmallVector<int64_t>> offsetsOf(mlir::ValueRange indices, int64_t i);
@@ -270,13 +273,14 @@ private:
   mlir::Value outerAddress(mlir::Value view, mlir::ValueRange outer);
   mlir::Value placeAddress(mlir::Value view, llvm::ArrayRef<mlir::Value> outer);
   struct Access;
+  struct NamedRow;
   struct Place;
   template <typename AccessOp>
   Access makeAccess(AccessOp op, mlir::RankedTensorType type);
   Place placeOf(const Access &access, int64_t rowOffset, int64_t columnOffset);
   mlir::Value addressOf(const Access &access, const Place &place);
   mlir::Value inBounds(const Access &access, const Place &place);
-  void storePackedRows(const Access &access, tile::StoreOp op);
+  void storePackedRows(const Access &access, mlir::Value stored);
   void transposeQuad(llvm::MutableArrayRef<mlir::Value> units);
   void storeExchanged(const Access &access, const Place &place, mlir::Value rowInside,
                       llvm::ArrayRef<mlir::Value> unit);
@@ -284,20 +288,21 @@ private:
                  llvm::ArrayRef<mlir::Value> unit, mlir::Value whole);
   void storePartialUnit(const Access &access, mlir::Value address, int64_t offset,
                         llvm::ArrayRef<mlir::Value> unit, mlir::Value partial, mlir::Value left);
-  void setGathered(Access &access, mlir::RankedTensorType type, mlir::Value rows);
+  void setNamed(Access &access, mlir::RankedTensorType type, mlir::Value view,
+                mlir::ValueRange indices, mlir::ValueRange numbers);
   static void setColumns(Access &access, mlir::Value view, mlir::Value column,
                          mlir::RankedTensorType type);
   template <typename AccessOp>
   bool movesUnits(Access &access, AccessOp op, int64_t unit);
   Values loadElements(const Access &access, mlir::RankedTensorType type);
   Values loadUnits(const Access &access, mlir::RankedTensorType type);
-  void storeUnits(const Access &access, tile::StoreOp op);
+  void storeUnits(const Access &access, mlir::Value stored);
   struct Unit;
   void forEachUnit(const Access &access, mlir::RankedTensorType type,
                    llvm::function_ref<void(const Unit &)> visit);
   Values splitWords(mlir::ValueRange words, mlir::Type element);
   Values joinWords(mlir::ValueRange elements);
-  void storeElements(const Access &access, tile::StoreOp op);
+  void storeElements(const Access &access, mlir::Value stored);
 
   // Gathered rows on their way to shared memory: EmitGather.cpp.
   mlir::LogicalResult emitCopies(hop::GatherOp op);

@@ -47,6 +47,13 @@ struct Emitter::ElementPlaces {
   mlir::Value insideOfAll;
 };
 
+/// Where numbers have a row (an element, of a rank-1 tile): its number along the dimension of rows,
+/// i64, and where numbers are along others too the distance along these, i64, and i1: they lie
+/// inside of them.
+struct Emitter::NamedRow {
+  mlir::Value number, outer, inside;
+};
+
 /// Where a tile lies in a view.
 struct Emitter::Access {
   mlir::Value pointer;   ///< element 0 of the view's row 0, at the outer indices
@@ -66,9 +73,8 @@ struct Emitter::Access {
   mlir::Type element;
   /// i1: the outer indices that come from memory lie inside; none where there are no such.
   mlir::Value outerInside;
-  /// Of gathered rows (elements, of a rank-1 tile): their numbers in the view, i64, by their
-  /// distance from the thread's first.
-  llvm::SmallDenseMap<int64_t, mlir::Value> gathered;
+  /// Rows that numbers name, by their distance from the thread's first.
+  llvm::SmallDenseMap<int64_t, NamedRow> named;
   /// Of a box whose rows (elements, of a rank-1 tile) run over several dimensions of the view: the
   /// extents of all but the first of them, and the strides of all but the last, from the inside
   /// out.
@@ -76,11 +82,12 @@ struct Emitter::Access {
   Values strides;
 };
 
-/// A place in a view: its row and column there, i32 (i64 where they are gathered), of which a
-/// rank-1 tile has only one, and the distance from Access::pointer along outer dimensions of a box,
-/// i64, if it has such.
+/// A place in a view: its row and column there, i32 (i64 where numbers name them), of which a
+/// rank-1 tile has only one, and the distance from Access::pointer along outer dimensions of a box
+/// or of numbers, i64, if it has such. i1: numbers of outer dimensions lie inside, if there are
+/// any.
 struct Emitter::Place {
-  mlir::Value row, column, outer;
+  mlir::Value row, column, outer, inside;
 };
 
 /// Neighbours in a row that a thread moves at once: Access::unit elements.

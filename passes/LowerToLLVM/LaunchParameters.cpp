@@ -103,12 +103,16 @@ LogicalResult LaunchParameters::addUses(Operation *op) {
   if (auto load = dyn_cast<tile::LoadOp>(op)) {
     addAccess(load.getView(), load.getIndices(), load.getType(), kReads);
   } else if (auto gather = dyn_cast<tile::GatherOp>(op)) {
-    addAccess(gather.getView(), gather.getIndices(), gather.getType(), kReads);
+    addAccess(gather.getView(), gather.getIndices(), gather.getType(), kReads,
+              gather.getFirstNumberedDim());
   } else if (auto gather = dyn_cast<hop::GatherOp>(op)) {
     addAccess(gather.getView(), gather.getIndices(), gather.getDestination().getType().getTile(),
-              kReads);
+              kReads, gather.getFirstNumberedDim());
   } else if (auto gather = dyn_cast<tile::GatherElementsOp>(op)) {
     addAccess(gather.getView(), gather.getIndices(), gather.getType().getElementType(), kReads);
+  } else if (auto scatter = dyn_cast<tile::ScatterOp>(op)) {
+    addAccess(scatter.getView(), scatter.getIndices(), scatter.getValue().getType(), kWrites,
+              scatter.getFirstNumberedDim());
   } else if (auto scatter = dyn_cast<tile::ScatterAddOp>(op)) {
     addAccess(scatter.getView(), scatter.getIndices(),
               scatter.getValue().getType().getElementType(), kReadsAndWrites);
@@ -198,7 +202,8 @@ LogicalResult LaunchParameters::addCopy(Operation *copy, Value view, ValueRange 
   return success();
 }
 
-void LaunchParameters::addAccess(Value view, ValueRange indices, Type moved, unsigned ways) {
+void LaunchParameters::addAccess(Value view, ValueRange indices, Type moved, unsigned ways,
+                                 std::optional<int64_t> firstNumbered) {
   unsigned argument = argumentOf(view);
   access[argument] |= ways;
   auto type = cast<tile::ViewType>(view.getType());
@@ -216,8 +221,8 @@ void LaunchParameters::addAccess(Value view, ValueRange indices, Type moved, uns
     addUnique({LaunchParameter::Stride, argument, static_cast<unsigned>(i)});
   for (int64_t i = 0; i < type.getRank(); ++i)
     if (type.getStaticDim(i) == ShapedType::kDynamic &&
-        (i >= type.getRank() - rank || isa<RankedTensorType>(indices[i].getType()) ||
-         tile::comesFromMemory(indices[i])))
+        (i >= firstNumbered.value_or(type.getRank() - rank) ||
+         isa<RankedTensorType>(indices[i].getType()) || tile::comesFromMemory(indices[i])))
       addUnique({LaunchParameter::Dim, 0, 0, type.getDimName(i)});
 }
 

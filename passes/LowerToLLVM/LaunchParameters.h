@@ -111,7 +111,9 @@ private:
   /// What `op` asks of a launch.
   mlir::LogicalResult addUses(mlir::Operation *op);
   void addTickets(mlir::Value view, mlir::Attribute tile);
-  void addAccess(mlir::Value view, mlir::ValueRange indices, mlir::Type moved, unsigned ways);
+  /// Of rows that numbers name, `firstNumbered` is the first dimension along which they do.
+  void addAccess(mlir::Value view, mlir::ValueRange indices, mlir::Type moved, unsigned ways,
+                 std::optional<int64_t> firstNumbered = std::nullopt);
   void addUnique(LaunchParameter parameter);
   mlir::DictionaryAttr describeArgument(hop::KernelOp kernel, unsigned argument) const;
   mlir::DictionaryAttr describeParameter(hop::KernelOp kernel,

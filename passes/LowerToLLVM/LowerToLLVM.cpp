@@ -86,6 +86,12 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
       hop::LayoutAttr layout = layoutOf(store.getValue());
       return !layout || !layout.getPartial();
     }
+    if (auto scatter = dyn_cast<tile::ScatterOp>(op)) {
+      hop::LayoutAttr layout = layoutOf(scatter.getValue());
+      return !layout || (!layout.getPartial() && llvm::all_of(scatter.getRows(), [&](Value rows) {
+        return layoutOf(rows) == (layout.getRank() == 2 ? layout.getSlice(0) : layout);
+      }));
+    }
     if (auto scatter = dyn_cast<tile::ScatterAddOp>(op)) {
       hop::LayoutAttr layout = layoutOf(scatter.getValue());
       return (!layout || !layout.getPartial()) &&

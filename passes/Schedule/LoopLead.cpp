@@ -67,7 +67,7 @@ LogicalResult LeadPlanner::checkLoad(LoadOp load) {
                           "last one it would lie outside of the view");
   if (load.getBox())
     return refuse(load, "a box behind the last iteration would lie outside of the view");
-  if (llvm::any_of(load.getView().getUsers(), llvm::IsaPred<StoreOp, ScatterAddOp>))
+  if (llvm::any_of(load.getView().getUsers(), storesToView))
     return refuse(load, "the kernel stores to the view, which a load ahead would not see");
   return success();
 }
@@ -161,7 +161,7 @@ private:
   /// Whether `op` only makes a tile of what no store of the kernel changes.
   static bool movesToUsers(Operation *op) {
     if (auto load = dyn_cast<LoadOp>(op))
-      return llvm::none_of(load.getView().getUsers(), llvm::IsaPred<StoreOp, ScatterAddOp>);
+      return llvm::none_of(load.getView().getUsers(), storesToView);
     return isa<TransposeOp>(op);
   }
 

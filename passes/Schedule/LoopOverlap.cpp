@@ -147,9 +147,7 @@ OpSet joiningOps(const BodyGraph &graph, const OpSet &late) {
 Value accessedView(Operation *op) {
   if (auto load = dyn_cast<LoadOpInterface>(op))
     return load.getView();
-  if (auto store = dyn_cast<StoreOp>(op))
-    return store.getView();
-  return {};
+  return isa<StoreOp, ScatterOp>(op) ? op->getOperand(1) : Value();
 }
 
 using StageMap = llvm::DenseMap<Operation *, unsigned>;
@@ -174,7 +172,7 @@ Operation *reorderedStore(const BodyGraph &graph, const RotationPlan &plan) {
       bool staysInOrder = plan.stage.lookup(first.second) == plan.stage.lookup(second.second) &&
                           place.lookup(first.second) <= place.lookup(second.second);
       for (auto access : {first, second})
-        if (isa<StoreOp>(access.first) && !staysInOrder)
+        if (storesToView(access.first) && !staysInOrder)
           return access.first;
     }
   return nullptr;

@@ -29,7 +29,7 @@ int64_t tessera::tileBytes(Type type) {
 bool tessera::isKeptTile(LoadOpInterface load) {
   auto kernel = dyn_cast<KernelOp>(load->getParentOp());
   return kernel && isa<LoadOp>(load) && !findSpeculation(kernel) && isSameForAll(kernel, load) &&
-         llvm::none_of(load.getView().getUsers(), llvm::IsaPred<StoreOp, ScatterAddOp>);
+         llvm::none_of(load.getView().getUsers(), storesToView);
 }
 
 SmallVector<PipedTile> tessera::pipedTiles(KernelOp kernel) {
@@ -69,7 +69,7 @@ static bool canComeInBulk(LoadOp load) {
   return type && hop::getSharedLayout(type) && !load.getBox() &&
          isMultipleOf(load.getIndices().back(),
                       8 * hop::bulkStartBytes / type.getElementTypeBitWidth()) &&
-         llvm::none_of(load.getView().getUsers(), llvm::IsaPred<StoreOp>);
+         llvm::none_of(load.getView().getUsers(), storesToView);
 }
 
 static bool isMatrix(LoadOp load) { return cast<RankedTensorType>(load.getType()).getRank() == 2; }

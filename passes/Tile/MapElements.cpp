@@ -232,7 +232,10 @@ void ElementMapper::hoist(Operation *before) {
   auto kernel = map->getParentOfType<KernelOp>();
   llvm::DenseSet<StringRef> stored;
   if (kernel)
-    kernel.walk([&](StoreOp store) { stored.insert(getViewName(store.getView(), kernel)); });
+    kernel.walk([&](Operation *op) {
+      if (storesToView(op))
+        stored.insert(getViewName(op->getOperand(1), kernel));
+    });
   while (op != map) {
     Operation *next = op->getNextNode();
     bool canMove = canStandEarlier(op, kernel, stored);

@@ -70,8 +70,10 @@ void Slicer::cloneGather(tile::GatherOp gather, OpBuilder &builder) {
 void Slicer::writeGather(tile::GatherOp gather, PipeInfo &info, OpBuilder &builder) {
   Location loc = gather.getLoc();
   Value slot = hop::PipeAcquireOp::create(builder, loc, slotType(info.pipe), info.pipe);
+  SmallVector<Value> rows =
+      llvm::map_to_vector(gather.getRowsMutable(), [&](OpOperand &use) { return lookup(use); });
   hop::GatherOp::create(builder, loc, slot, whole.lookup(gather.getView()),
-                        wholeOf(gather.getIndices()), lookup(gather.getRowsMutable()),
+                        wholeOf(gather.getIndices()), rows,
                         /*layout=*/hop::LayoutAttr());
   hop::PipeCommitOp::create(builder, loc, info.pipe, slot);
 }

@@ -103,8 +103,10 @@ static bool isOfIteration(tile::LoadOp load) {
 /// beside. Elsewhere it gains nothing (docs/lab/fp8.md). Not what the kernel stores.
 LogicalResult RoleAssignment::assignPrefetches(unsigned role) {
   DenseSet<Value> stored;
-  kernel.walk([&](tile::StoreOp store) { stored.insert(store.getView()); });
-  kernel.walk([&](tile::ScatterAddOp add) { stored.insert(add.getView()); });
+  kernel.walk([&](Operation *op) {
+    if (tile::storesToView(op))
+      stored.insert(op->getOperand(1));
+  });
   SmallVector<tile::LoadOp> loads;
   kernel.walk([&](tile::LoadOp load) {
     auto type = dyn_cast<RankedTensorType>(load.getType());

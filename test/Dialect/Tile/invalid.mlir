@@ -169,7 +169,7 @@ tile.kernel @element(%x: !tile.view<[M], i16>) grid(%m = M) {
 tile.kernel @floats(%x: !tile.view<[V, 64], f32>, %l: !tile.view<[N], f32>) grid(%n = N) {
   %c0 = arith.constant 0 : index
   %rows = tile.load %l[%n] : !tile.view<[N], f32> -> tensor<32xf32>
-  // expected-error@+1 {{'tile.gather' op operand #3 must be statically shaped tensor of 32-bit signless integer or 64-bit signless integer values, but got 'tensor<32xf32>'}}
+  // expected-error@+1 {{'tile.gather' op operand #3 must be variadic of statically shaped tensor of 32-bit signless integer or 64-bit signless integer values, but got 'tensor<32xf32>'}}
   %t = tile.gather %x[%c0, %c0] rows %rows : !tile.view<[V, 64], f32>, tensor<32xf32> -> tensor<32x64xf32>
 }
 
@@ -198,6 +198,46 @@ tile.kernel @elements(%x: !tile.view<[V, 64], f32>, %l: !tile.view<[N], i64>) gr
   %rows = tile.load %l[%n] : !tile.view<[N], i64> -> tensor<32xi64>
   // expected-error@+1 {{has a tile of 'bf16' and a view of 'f32'; move elements of the view's type, and convert them}}
   %t = tile.gather %x[%c0, %c0] rows %rows : !tile.view<[V, 64], f32>, tensor<32xi64> -> tensor<32x64xbf16>
+}
+
+// -----
+
+tile.kernel @too_many_numbers(%x: !tile.view<[V, 64], f32>, %l: !tile.view<[N], i32>) grid(%n = N) {
+  %c0 = arith.constant 0 : index
+  %rows = tile.load %l[%n] : !tile.view<[N], i32> -> tensor<32xi32>
+  // expected-error@+1 {{'tile.gather' op has numbers along 2 dimensions; a tile of 'tensor<32x64xf32>' of '!tile.view<[V, 64], f32>' takes 1 to 1}}
+  %t = tile.gather %x[%c0, %c0] rows %rows, %rows : !tile.view<[V, 64], f32>, tensor<32xi32>, tensor<32xi32> -> tensor<32x64xf32>
+}
+
+// -----
+
+tile.kernel @scatters_by_floats(%x: !tile.view<[V, 64], f32>, %l: !tile.view<[N], f32>) grid(%n = N) {
+  %c0 = arith.constant 0 : index
+  %t = arith.constant dense<0.0> : tensor<32x64xf32>
+  %rows = tile.load %l[%n] : !tile.view<[N], f32> -> tensor<32xf32>
+  // expected-error@+1 {{'tile.scatter' op operand #4 must be variadic of statically shaped tensor of 32-bit signless integer or 64-bit signless integer values, but got 'tensor<32xf32>'}}
+  tile.scatter %t, %x[%c0, %c0] rows %rows : tensor<32x64xf32>, !tile.view<[V, 64], f32>, tensor<32xf32>
+}
+
+// -----
+
+tile.kernel @scatters_by_too_few(%x: !tile.view<[V, 64], f32>, %l: !tile.view<[N], i32>) grid(%n = N) {
+  %c0 = arith.constant 0 : index
+  %t = arith.constant dense<0.0> : tensor<32x64xf32>
+  %rows = tile.load %l[%n] : !tile.view<[N], i32> -> tensor<16xi32>
+  // expected-error@+1 {{'tile.scatter' op takes the number of each row from a tile of rank 1: expected 'tensor<32xi32>' for 'tensor<32x64xf32>', got 'tensor<16xi32>'}}
+  tile.scatter %t, %x[%c0, %c0] rows %rows : tensor<32x64xf32>, !tile.view<[V, 64], f32>, tensor<16xi32>
+}
+
+// -----
+
+tile.kernel @scatters_to_what_it_loads(%x: !tile.view<[V, 64], f32>, %l: !tile.view<[N], i32>) grid(%n = N) {
+  %c0 = arith.constant 0 : index
+  // expected-note@+1 {{loaded here}}
+  %t = tile.load %x[%n, %c0] : !tile.view<[V, 64], f32> -> tensor<32x64xf32>
+  %rows = tile.load %l[%n] : !tile.view<[N], i32> -> tensor<32xi32>
+  // expected-error@+1 {{'tile.scatter' op stores to a view that the kernel loads from, where any row may be meant; do one of them in a kernel of its own}}
+  tile.scatter %t, %x[%c0, %c0] rows %rows : tensor<32x64xf32>, !tile.view<[V, 64], f32>, tensor<32xi32>
 }
 
 // -----
