@@ -14,6 +14,7 @@ import torch
 if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 6):
     raise ImportError(f"tessera.torch needs torch 2.6 or newer; this is {torch.__version__}")
 
+from ._append import kv_append
 from ._attention import attention, warm_up
 from ._block_mask import BlockMask, create_block_mask
 from ._bytes import attention_fp8
@@ -25,6 +26,7 @@ from ._originals import (
     flash_attn_qkvpacked_func,
     scaled_dot_product_attention,
 )
+from ._serving import flash_attn_with_kvcache, merge_states
 from ._sharding import register_sharding
 from ._use import use
 
@@ -36,7 +38,10 @@ __all__ = [
     "flash_attn_func",
     "flash_attn_kvpacked_func",
     "flash_attn_qkvpacked_func",
+    "flash_attn_with_kvcache",
     "flex_attention",
+    "kv_append",
+    "merge_states",
     "register_sharding",
     "scaled_dot_product_attention",
     "use",

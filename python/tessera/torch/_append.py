@@ -1,0 +1,179 @@
+"""New keys and values into caches, and the rotary embedding of keys and queries on the way."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+
+from .. import _compile, _library
+from .._program import Program
+from . import _op
+from ._types import TYPES
+
+_SLOTS = {torch.int32: "i32", torch.int64: "i64"}
+_ANGLES = {torch.float32: "f32", **TYPES}
+
+
+@functools.lru_cache(maxsize=256)
+def _find(is_cpu, **parameters):
+    source = _library.find_source("kv_append")
+    return (Program if is_cpu else _compile.compile)(source, "kv_append", **parameters)
+
+
+def has_rows(tensor):
+    """Whether rows lie as kernels move them: dense, and at multiples of 16 bytes."""
+    unit = 16 // tensor.element_size()
+    steps = [step for step, size in zip(tensor.stride()[:-1], tensor.shape) if size > 1]
+    is_dense = tensor.stride(-1) == 1 or tensor.shape[-1] == 1
+    return is_dense and not any(step % unit for step in steps) and tensor.data_ptr() % 16 == 0
+
+
+def kv_append(
+    k: torch.Tensor,
+    v: torch.Tensor,
+    k_cache: torch.Tensor,
+    v_cache: torch.Tensor,
+    slots: torch.Tensor,
+    *,
+    q: torch.Tensor | None = None,
+    cos: torch.Tensor | None = None,
+    sin: torch.Tensor | None = None,
+    positions: torch.Tensor | None = None,
+    interleaved: bool = False,
+    k_scale: torch.Tensor | None = None,
+    v_scale: torch.Tensor | None = None,
+) -> torch.Tensor | None:
+    """Stores new keys and values in a cache, in one launch. Returns rotated queries where `q` is given.
+
+    k, v:             [tokens, heads, head dimension], float16 or bfloat16.
+    k_cache, v_cache: [pages, rows, heads, head dimension], of the type of k, or float8_e4m3fn.
+    slots:            int32 or int64, [tokens]: page times rows plus the row in it. A token whose slot the cache does not have, as -1,
+                      is padding. No two tokens have one slot.
+    cos, sin:         [positions, n]: pairs of the first 2 n elements of keys, and of `q`, are rotated by the row of `positions`, which
+                      has the type of `slots`. Pairs are elements i and i + n, or neighbours where `interleaved`.
+    q:                [tokens, query heads, head dimension], which are rotated into a new tensor.
+    k_scale, v_scale: float32 on the device, of one element: what keys and values are divided by before they are rounded to 8 bits.
+    """
+    tensors = {"k": k, "v": v, "k_cache": k_cache, "v_cache": v_cache, "slots": slots}
+    _op.check_types(tensors, {"q": q, "cos": cos, "sin": sin, "positions": positions, "k_scale": k_scale, "v_scale": v_scale})
+    _check(k, v, k_cache, v_cache, slots)
+    rotates = _check_rotary(k, q, cos, sin, positions, slots)
+    scales = _check_scales(k, k_cache, k_scale, v_scale)
+    rotated = torch.empty_like(q, memory_format=torch.contiguous_format) if q is not None else None
+    if not k.shape[0]:
+        return rotated
+    width = next(width for width in (64, 128, 256) if max(k.shape[2], v.shape[2]) <= width)
+    parameters = {"T": TYPES[k.dtype], "SLOTS": _SLOTS[slots.dtype], "D": width}
+    if scales:
+        parameters["CACHED"] = "f8E4M3FN"
+    if rotates:
+        parameters.update(ROTARY=True, QUERIES=q is not None, INTERLEAVED=bool(interleaved), ANGLES=_ANGLES[cos.dtype])
+    arguments = [k, v, k_cache, v_cache, slots]
+    if q is not None:
+        arguments += [q, rotated]
+    if rotates:
+        arguments += [cos, sin, positions]
+    _find(k.device.type == "cpu", **parameters)(*arguments, *scales)
+    return rotated
+
+
+def _check(k, v, k_cache, v_cache, slots):
+    for name, tensor, rank in (("k", k, 3), ("v", v, 3), ("k_cache", k_cache, 4), ("v_cache", v_cache, 4)):
+        if tensor.dim() != rank:
+            raise ValueError(f"argument '{name}' has {tensor.dim()} dimensions; it has {rank}")
+        problem = _op.find_other_device(name, tensor, k, "k")
+        if problem is not None:
+            raise problem
+        if not 0 < tensor.shape[-1] <= 256 or tensor.shape[-1] % 8:
+            raise ValueError(f"argument '{name}' has head dimension {tensor.shape[-1]}; it is a multiple of 8 up to 256")
+        if not has_rows(tensor):
+            raise ValueError(
+                f"argument '{name}' has strides {tuple(tensor.stride())}; its rows must be dense and begin at multiples of 16 bytes"
+            )
+    problem = _op.find_device_problem("k", k.device)
+    if problem is not None:
+        raise problem
+    if k.dtype not in TYPES or v.dtype != k.dtype:
+        raise TypeError(f"arguments 'k' and 'v' have types {k.dtype} and {v.dtype}; both are float16, or both bfloat16")
+    for name, cache, new in (("k_cache", k_cache, k), ("v_cache", v_cache, v)):
+        if cache.dtype not in (k.dtype, torch.float8_e4m3fn) or cache.dtype != k_cache.dtype:
+            raise TypeError(
+                f"argument '{name}' has type {cache.dtype}; caches have that of 'k', {k.dtype}, or both float8_e4m3fn"
+            )
+        if cache.shape[2:] != new.shape[1:]:
+            raise ValueError(
+                f"argument '{name}' has rows {tuple(cache.shape[2:])} and new ones {tuple(new.shape[1:])}; they must be equal"
+            )
+    if v.shape[:2] != k.shape[:2] or v_cache.shape[:2] != k_cache.shape[:2]:
+        raise ValueError(
+            "arguments 'v' and 'v_cache' have other tokens, heads, pages or rows than 'k' and 'k_cache'; they must be equal"
+        )
+    _check_numbers("slots", slots, k)
+
+
+def _check_numbers(name, tensor, k):
+    if tensor.dtype not in _SLOTS:
+        raise TypeError(f"argument '{name}' has type {tensor.dtype}; it is int32 or int64")
+    if tuple(tensor.shape) != (k.shape[0],) or tensor.stride(0) != 1:
+        raise ValueError(
+            f"argument '{name}' has shape {tuple(tensor.shape)}; it has a number for each of {k.shape[0]} tokens, dense"
+        )
+    problem = _op.find_other_device(name, tensor, k, "k")
+    if problem is not None:
+        raise problem
+
+
+def _check_rotary(k, q, cos, sin, positions, slots):
+    """Whether keys are rotated."""
+    given = {"cos": cos, "sin": sin, "positions": positions}
+    missing = [name for name, tensor in given.items() if tensor is None]
+    if len(missing) == 3:
+        if q is not None:
+            raise ValueError("argument 'q' is given without cos, sin and positions, by which it is rotated")
+        return False
+    if missing:
+        raise ValueError(f"argument '{missing[0]}' is missing; cos, sin and positions are given together")
+    for name, tensor in (("cos", cos), ("sin", sin)):
+        if tensor.dtype not in _ANGLES or tensor.dtype != cos.dtype:
+            raise TypeError(f"argument '{name}' has type {tensor.dtype}; cos and sin are float32, float16 or bfloat16, and alike")
+        if tensor.dim() != 2 or tensor.shape != cos.shape or not 0 < 2 * tensor.shape[1] <= k.shape[2] or tensor.stride(1) != 1:
+            raise ValueError(
+                f"argument '{name}' has shape {tuple(tensor.shape)}; cos and sin are [positions, n], dense, with 2 n up to {k.shape[2]}"
+            )
+        problem = _op.find_other_device(name, tensor, k, "k")
+        if problem is not None:
+            raise problem
+    _check_numbers("positions", positions, k)
+    if positions.dtype != slots.dtype:
+        raise TypeError(f"argument 'positions' has type {positions.dtype} and 'slots' {slots.dtype}; they must be equal")
+    if q is not None:
+        if q.dtype != k.dtype or q.device != k.device:
+            raise TypeError(f"argument 'q' has type {q.dtype} on {q.device} and 'k' {k.dtype} on {k.device}; they must be equal")
+        if q.dim() != 3 or q.shape[0] != k.shape[0] or q.shape[2] != k.shape[2] or q.shape[1] % k.shape[1] or not has_rows(q):
+            raise ValueError(
+                f"argument 'q' has shape {tuple(q.shape)} and strides {tuple(q.stride())}; it is [tokens, a multiple of the heads of 'k', "
+                "head dimension], with dense rows at multiples of 16 bytes"
+            )
+    return True
+
+
+def _check_scales(k, k_cache, k_scale, v_scale):
+    """The scales of a cache of 8 bits."""
+    scales = {"k_scale": k_scale, "v_scale": v_scale}
+    if k_cache.dtype != torch.float8_e4m3fn:
+        for name, scale in scales.items():
+            if scale is not None:
+                raise ValueError(
+                    f"argument '{name}' is given with a cache of {k_cache.dtype}, of which nothing is rounded; leave it out"
+                )
+        return []
+    for name, scale in scales.items():
+        if scale is None:
+            raise ValueError(f"argument '{name}' is missing; a cache of 8 bits has numbers of which its elements are multiples")
+        if scale.dtype != torch.float32 or scale.numel() != 1 or scale.device != k.device:
+            raise TypeError(
+                f"argument '{name}' is of {scale.dtype}, shape {tuple(scale.shape)}, on {scale.device}; it is a float32 of one element on "
+                f"{k.device}"
+            )
+    return [scale.reshape(1) for scale in scales.values()]

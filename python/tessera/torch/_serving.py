@@ -1,0 +1,445 @@
+"""Attention as serving engines call it: over caches of keys and values, in pages or not, with lengths that lie on the device.
+
+What a call launches follows from types, shapes and strides alone. So nothing waits for the device, and graphs that are captured
+take other lengths and tables when they are replayed.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import torch
+
+from .. import _compile, _library, _variants
+from .._program import Program
+from . import _op
+from ._append import has_rows, kv_append
+from ._types import TYPES
+
+#: A window that does not end.
+_FARTHEST = 2**30
+# The keys of a step, where the head dimensions leave room for them, and elsewhere.
+_STEP, _SHORT_STEP = 128, 64
+# A part has as many keys at least, and a sequence as many parts at most.
+_LEAST_SHARE, _MOST_PARTS = 256, 128
+# A division fills the GPU well enough from this part of the best one's on, and needs none from this part of its multiprocessors on.
+_ENOUGH, _FULL = 0.95, 0.8
+# Multiprocessors where there is no device to ask.
+_INTERPRETED = 132
+
+
+def _refuse(name, value, reason):
+    raise NotImplementedError(f"argument '{name}' is {value}; {reason}")
+
+
+@functools.lru_cache(maxsize=512)
+def _find(is_cpu, source, kernel, **parameters):
+    """The kernel of a source, or its form for the interpreter."""
+    return (Program if is_cpu else _compile.compile)(source, kernel, **parameters)
+
+
+@functools.lru_cache(maxsize=64)
+def _count_multiprocessors(device):
+    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else _INTERPRETED
+
+
+@functools.lru_cache(maxsize=256)
+def _make_numbers(count, first, step, device):
+    """`count` numbers on a device, which calls do not change."""
+    return torch.arange(count, device=device, dtype=torch.int32) * step + first
+
+
+def merge_states(
+    parts: torch.Tensor, lses: torch.Tensor, *, dtype: torch.dtype | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Output and LSE of attention over several disjoint sets of keys, from those over each.
+
+    parts: [P, B, S, H, DV], the outputs over each of P sets, of float32, float16 or bfloat16.
+    lses:  [P, B, H, S] in float32, natural logarithms of the softmax' sums. A part whose LSE is -inf may hold anything.
+    dtype: of the output; that of `parts` when not given.
+
+    Returns [B, S, H, DV] and [B, H, S]. Parts are joined in their order, so that results are the same in each run.
+    """
+    _op.check_types({"parts": parts, "lses": lses})
+    if parts.dim() != 5:
+        raise ValueError(f"argument 'parts' has shape {tuple(parts.shape)}; it is [parts, batch, queries, heads, head dimension]")
+    count, batch, rows, heads, width = parts.shape
+    if tuple(lses.shape) != (count, batch, heads, rows):
+        raise ValueError(f"argument 'lses' has shape {tuple(lses.shape)}; with these 'parts' it is {(count, batch, heads, rows)}")
+    if lses.dtype != torch.float32:
+        raise TypeError(f"argument 'lses' has type {lses.dtype}; it is float32")
+    dtype = parts.dtype if dtype is None else dtype
+    for name, kind in (("parts", parts.dtype), ("dtype", dtype)):
+        if kind not in _MERGED:
+            raise TypeError(f"argument '{name}' has type {kind}; states are of float32, float16 or bfloat16")
+    if not 0 < width <= 256 or width % 8:
+        raise ValueError(f"argument 'parts' has head dimension {width}; it is a multiple of 8 up to 256")
+    if not count:
+        raise ValueError("argument 'parts' has no parts; it has one at least")
+    problem = _op.find_other_device("lses", lses, parts, "parts") or _op.find_device_problem("parts", parts.device)
+    if problem is not None:
+        raise problem
+    if lses.stride(-1) != 1 and rows > 1:
+        lses = lses.contiguous()
+    if not has_rows(parts) or parts.stride(2) != heads * parts.stride(3):
+        parts = parts.contiguous()
+    out = torch.empty((batch, rows, heads, width), dtype=dtype, device=parts.device)
+    lse = torch.empty((batch, heads, rows), dtype=torch.float32, device=parts.device)
+    if out.numel():
+        _merge(parts, lses, out, lse)
+    return out, lse
+
+
+_MERGED = {torch.float32: "f32", **TYPES}
+
+
+def _merge(parts, lses, out, lse):
+    """Joins parts [P, B, S, H, DV] whose queries and heads are one dimension."""
+    count, width = parts.shape[0], parts.shape[4]
+    steps = next((steps for steps in (8, 16) if count <= steps), 32)
+    kernel = _find(
+        parts.device.type == "cpu", _library.find_source("merge_states"), "merge_states", T=_MERGED[parts.dtype],
+        OUT=_MERGED[out.dtype], D=128 if width <= 128 else 256, BP=steps,
+    )  # fmt: skip
+    kernel(parts.flatten(2, 3).permute(1, 2, 0, 3), lses, out.flatten(1, 2), lse)
+
+
+def flash_attn_with_kvcache(
+    q: torch.Tensor,
+    k_cache: torch.Tensor,
+    v_cache: torch.Tensor,
+    k: torch.Tensor | None = None,
+    v: torch.Tensor | None = None,
+    qv: torch.Tensor | None = None,
+    rotary_cos: torch.Tensor | None = None,
+    rotary_sin: torch.Tensor | None = None,
+    cache_seqlens: torch.Tensor | int | None = None,
+    cache_batch_idx: torch.Tensor | None = None,
+    cache_leftpad: torch.Tensor | None = None,
+    page_table: torch.Tensor | None = None,
+    cu_seqlens_q: torch.Tensor | None = None,
+    cu_seqlens_k_new: torch.Tensor | None = None,
+    max_seqlen_q: int | None = None,
+    rotary_seqlens: torch.Tensor | None = None,
+    q_descale: torch.Tensor | None = None,
+    k_descale: torch.Tensor | None = None,
+    v_descale: torch.Tensor | None = None,
+    softmax_scale: float | None = None,
+    causal: bool = False,
+    window_size: tuple[int | None, int | None] = (-1, -1),
+    attention_chunk: int = 0,
+    softcap: float = 0.0,
+    rotary_interleaved: bool = True,
+    scheduler_metadata: torch.Tensor | None = None,
+    num_splits: int = 0,
+    pack_gqa: bool | None = None,
+    sm_margin: int = 0,
+    return_softmax_lse: bool = False,
+    *,
+    block_table: torch.Tensor | None = None,
+    alibi_slopes: torch.Tensor | None = None,
+    keys_per_part: int | None = None,
+) -> torch.Tensor | Any:
+    """flash_attn.flash_attn_with_kvcache: attention of the last queries of sequences over caches of their keys and values.
+
+    q:                [B, SQ, H, D], float16 or bfloat16.
+    k_cache, v_cache: [batches, rows, HK, D] and [..., DV], or [pages, rows, HK, D] with a `page_table` (`block_table` in
+                      FlashAttention-2), of int32, [B, pages of a sequence]. The heads of q are a multiple of HK.
+    cache_seqlens:    int32, [B], how many keys each sequence has; a number for all, or None for all rows.
+    cache_batch_idx:  int32, [B], the batch of the caches that is each sequence's. Not beside a page table.
+    k, v:             [B, SN, HK, D] and [..., DV]: new keys and values, which are stored behind those of `cache_seqlens` first, and
+                      attended to. Where a sequence has no room for them they are not stored.
+    rotary_cos, rotary_sin: [positions, n]: new keys are rotated by their places, and queries, of which there are as many as new keys
+                      and which have the same places. Pairs are neighbours where `rotary_interleaved`.
+    num_splits:       into how many parts the keys of a sequence are divided; 0 lets the call find it. It is found from shapes alone.
+    keys_per_part:    how many keys a part has instead, a multiple of 128: then what a sequence gives does not depend on the others.
+
+    Masks are aligned at the last query and the last key. A row that sees no key gives zeros, and an LSE of -inf. What lies behind
+    the last key of a sequence, and entries of a table behind its last page, may be anything, NaN too. `pack_gqa`, `sm_margin` and
+    `scheduler_metadata` change nothing. Has no gradient.
+    """
+    for name, value, reason in (
+        ("qv", qv, "kernels multiply one tensor of queries: leave it out"),
+        ("cache_leftpad", cache_leftpad, "kernels take sequences that begin at the first row of their cache: leave it out"),
+        ("cu_seqlens_q", cu_seqlens_q, "queries lie in [B, SQ, H, D]: leave it out"),
+        ("cu_seqlens_k_new", cu_seqlens_k_new, "new keys lie in [B, SN, HK, D]: leave it out"),
+        ("rotary_seqlens", rotary_seqlens, "new keys are rotated by their places behind cache_seqlens: leave it out"),
+        ("q_descale", q_descale, "caches have 16 bits: leave it out"),
+        ("k_descale", k_descale, "caches have 16 bits: leave it out"),
+        ("v_descale", v_descale, "caches have 16 bits: leave it out"),
+    ):  # fmt: skip
+        if value is not None:
+            _refuse(name, "given", reason)
+    if attention_chunk:
+        _refuse("attention_chunk", attention_chunk, "no kernel has chunks over a cache: pass 0")
+    if page_table is not None and block_table is not None:
+        raise ValueError("arguments 'page_table' and 'block_table' are both given; they are two names of one")
+    table = page_table if page_table is not None else block_table
+    window = _variants.read_window(causal, window_size, "window_size")
+    call = _Call(q, k_cache, v_cache, cache_seqlens, cache_batch_idx, table, alibi_slopes)
+    if k is not None or v is not None:
+        call.append(k, v, rotary_cos, rotary_sin, rotary_interleaved, window != (None, None))
+    elif rotary_cos is not None or rotary_sin is not None:
+        raise ValueError("argument 'rotary_cos' is given without new keys; queries alone are rotated before the call")
+    out, lse = call.run(
+        _read_scale(softmax_scale, q), window, _variants.read_softcap(max(softcap, 0.0)), num_splits, keys_per_part
+    )
+    return (out, lse) if return_softmax_lse else out
+
+
+def _read_scale(scale, q):
+    if scale is None:
+        return q.shape[-1] ** -0.5
+    problem = _op.find_scale_problem(scale, "softmax_scale")
+    if problem is not None:
+        raise problem
+    return float(scale)
+
+
+def _check_numbers(name, tensor, shape, q):
+    """Refuses what is no tensor of int32 numbers of a shape, on the device of q; None stands for any extent."""
+    _op.check_types({name: tensor})
+    if tensor.dtype != torch.int32:
+        raise TypeError(f"argument '{name}' has type {tensor.dtype}; it is int32")
+    if tensor.dim() != len(shape) or any(own not in (None, size) for own, size in zip(shape, tensor.shape)):
+        text = ", ".join("any" if size is None else str(size) for size in shape)
+        raise ValueError(f"argument '{name}' has shape {tuple(tensor.shape)}; with this 'q' it is [{text}]")
+    problem = _op.find_other_device(name, tensor, q)
+    if problem is not None:
+        raise problem
+    if tensor.stride(-1) != 1 and tensor.shape[-1] > 1:
+        raise ValueError(
+            f"argument '{name}' has stride {tensor.stride(-1)} in its last dimension; it must be 1: pass {name}.contiguous()"
+        )
+
+
+class _Call:
+    """Checked tensors of a call: q [B, SQ, H, D], caches [pages, rows, HK, D], numbers."""
+
+    def __init__(self, q, k_cache, v_cache, lengths, slots, table, slopes):
+        tensors = {"q": q, "k_cache": k_cache, "v_cache": v_cache}
+        _op.check_types(tensors)
+        _op.check_forms(tensors)
+        self._check(q, k_cache, v_cache, tensors)
+        self.q, self.k, self.v, self.slopes = q, k_cache, v_cache, slopes
+        self.batch, self.rows, self.heads, self.width = q.shape
+        self.key_heads, self.value = k_cache.shape[2], v_cache.shape[3]
+        self.table = table
+        if table is not None:
+            if slots is not None:
+                raise ValueError(
+                    "arguments 'cache_batch_idx' and 'page_table' are both given; a table says which pages are a sequence's"
+                )
+            _check_numbers("page_table", table, (self.batch, None), q)
+            self.most = table.shape[1] * k_cache.shape[1]
+            self.slots = None
+        else:
+            if slots is None and k_cache.shape[0] != self.batch:
+                raise ValueError(
+                    f"argument 'k_cache' has {k_cache.shape[0]} batches and 'q' {self.batch}; pass cache_batch_idx, which says whose "
+                    "is which"
+                )
+            self.most = k_cache.shape[1]
+            self.slots = _make_numbers(self.batch, 0, 1, q.device) if slots is None else slots
+            _check_numbers("cache_batch_idx", self.slots, (self.batch,), q)
+        if isinstance(lengths, torch.Tensor):
+            _check_numbers("cache_seqlens", lengths, (self.batch,), q)
+        else:
+            number = self.most if lengths is None else lengths
+            if type(number) is not int or not 0 <= number <= self.most:
+                raise ValueError(f"argument 'cache_seqlens' is {number!r}; it is a tensor, or a number of keys up to {self.most}")
+            lengths = _make_numbers(self.batch, number, 0, q.device)
+        self.lengths = lengths
+        if slopes is not None and (slopes.dtype != torch.float32 or tuple(slopes.shape) != (self.heads,)):
+            _refuse(
+                "alibi_slopes",
+                f"of type {slopes.dtype} and shape {tuple(slopes.shape)}",
+                "kernels take a float32 slope for each head",
+            )
+
+    @staticmethod
+    def _check(q, k_cache, v_cache, tensors):
+        for name, tensor in tensors.items():
+            if tensor.dtype not in TYPES:
+                raise TypeError(f"argument '{name}' has type {tensor.dtype}; attention takes float16 and bfloat16")
+            if tensor.dtype != q.dtype:
+                raise TypeError(f"argument '{name}' has type {tensor.dtype} and 'q' {q.dtype}; they must be equal")
+            problem = _op.find_other_device(name, tensor, q) or _variants.find_head_problem(name, tensor.shape[3])
+            if problem is None and torch.is_grad_enabled() and tensor.requires_grad:
+                problem = NotImplementedError(
+                    f"argument '{name}' requires a gradient, and attention over a cache has none: detach it"
+                )
+            if problem is not None:
+                raise problem
+            if not has_rows(tensor):
+                raise ValueError(
+                    f"argument '{name}' has strides {tuple(tensor.stride())}; its rows must be dense and begin at multiples of 16 bytes: "
+                    f"pass {name}.contiguous()"
+                )
+        problem = _op.find_device_problem("q", q.device)
+        if problem is not None:
+            raise problem
+        if k_cache.shape[:3] != v_cache.shape[:3]:
+            raise ValueError(
+                f"arguments 'k_cache' and 'v_cache' have shapes {tuple(k_cache.shape)} and {tuple(v_cache.shape)}; all but their last "
+                "dimensions are equal"
+            )
+        if q.shape[3] != k_cache.shape[3]:
+            raise ValueError(f"argument 'k_cache' has head dimension {k_cache.shape[3]} and 'q' {q.shape[3]}; they must be equal")
+        if not k_cache.shape[2] or q.shape[2] % k_cache.shape[2]:
+            raise ValueError(
+                f"argument 'q' has {q.shape[2]} heads and 'k_cache' {k_cache.shape[2]}; the first must be a multiple of the second"
+            )
+
+    def append(self, k, v, cos, sin, interleaved, is_masked):
+        """Stores new keys and values, and rotates queries."""
+        _op.check_types({"k": k, "v": v})
+        for name, new, cache in (("k", k, self.k), ("v", v, self.v)):
+            if new.dim() != 4 or new.shape[0] != self.batch or new.shape[2:] != cache.shape[2:] or new.shape[1] != k.shape[1]:
+                raise ValueError(
+                    f"argument '{name}' has shape {tuple(new.shape)}; with these 'q' and caches it is "
+                    f"[{self.batch}, {k.shape[1]}, {cache.shape[2]}, {cache.shape[3]}]"
+                )
+        count, device = k.shape[1], self.q.device
+        if cos is not None and (count != self.rows or not (is_masked or count == 1)):
+            _refuse(
+                "rotary_cos",
+                "given",
+                "queries are rotated as new keys are, of which there are as many, and see them by a causal mask",
+            )
+        places = self.lengths[:, None] + _make_numbers(count, 0, 1, device)
+        rows = self.k.shape[1]
+        if self.table is None:
+            slots = self.slots[:, None].to(torch.int64) * rows + places
+        else:
+            pages = self.table.gather(1, (places // rows).clamp_(max=self.table.shape[1] - 1).to(torch.int64)).to(torch.int64)
+            slots = pages * rows + places % rows
+        slots = torch.where(places < self.most, slots, -1).flatten()
+        named = {}
+        if cos is not None:
+            named = {
+                "cos": cos,
+                "sin": sin,
+                "interleaved": interleaved,
+                "positions": places.flatten().to(torch.int64),
+                "q": self.q.flatten(0, 1),
+            }
+        rotated = kv_append(k.flatten(0, 1), v.flatten(0, 1), self.k, self.v, slots, **named)
+        if rotated is not None:
+            self.q = rotated.unflatten(0, (self.batch, self.rows))
+        self.lengths = self.lengths + count
+
+    def run(self, scale, window, softcap, count, share):
+        """Output and LSE."""
+        shape = self.batch, self.rows, self.heads
+        out = self.q.new_empty((*shape, self.value))
+        lse = self.q.new_empty((self.batch, self.heads, self.rows), dtype=torch.float32)
+        if 0 in (*shape, self.most):
+            return out.zero_(), lse.fill_(float("-inf"))
+        # The heads of one query are rows of a tile, whatever their number; of several queries as many as fill it.
+        grouped = self.rows == 1 and self.slopes is None
+        group = self.heads // self.key_heads
+        packed = 1 if grouped else _count_packed(group, self.rows)
+        rows = group if grouped else self.rows * packed
+        tile_rows = 64 if rows <= 64 else 128
+        tiles = self.batch * (self.key_heads if grouped else self.heads // packed) * -(-rows // tile_rows)
+        step = self._find_step()
+        share = self._find_share(count, share, tiles, step)
+        kernel, extras = self._find_kernel(window, softcap, grouped, packed, tile_rows, step, share < self.most)
+        call = functools.partial(self._launch, kernel, grouped, scale, extras)
+        if share >= self.most:
+            call(out, lse)
+            return out, lse
+        count = -(-self.most // share)
+        parts = self.q.new_empty((count, *shape, self.value), dtype=torch.float32)
+        lses = self.q.new_empty((count, self.batch, self.heads, self.rows), dtype=torch.float32)
+        extras["share"] = share
+        call(parts.flatten(0, 1), lses.flatten(0, 1))
+        _merge(parts, lses, out, lse)
+        return out, lse
+
+    def _find_step(self):
+        """How many keys a step has: all of them lie in one page, unless rows are gathered."""
+        step = _STEP if max(self.width, self.value) <= 128 else _SHORT_STEP
+        page = self.k.shape[1]
+        if self.table is not None and page % step and not page % _SHORT_STEP:
+            return _SHORT_STEP
+        return step
+
+    def _find_share(self, count, share, tiles, step):
+        """How many keys a part has; all of them where they are not divided."""
+        if share is not None:
+            if type(share) is not int or share < _STEP or share % _STEP:
+                raise ValueError(f"argument 'keys_per_part' is {share!r}; it is a multiple of {_STEP}")
+            return share
+        if type(count) is not int or count < 0:
+            raise ValueError(f"argument 'num_splits' is {count!r}; it is a number of parts, or 0 to let the call find it")
+        count = count or _count_parts(tiles, self.most, _count_multiprocessors(self.q.device))
+        return -(-self.most // (count * step)) * step
+
+    def _find_kernel(self, window, softcap, grouped, packed, tile_rows, step, divided):
+        """The kernel, and what its variant takes."""
+        left, right = (_FARTHEST if bound is None else bound for bound in window)
+        extras, imports = {}, ["attention_cache"]
+        if grouped and right >= 0:
+            right = _FARTHEST
+        if left != _FARTHEST or right not in (0, _FARTHEST):
+            imports.append("variants/window")
+            extras.update(left=left, right=right)
+        elif right == 0:
+            imports.append("variants/causal")
+        if softcap and self.slopes is not None:
+            _refuse("softcap", softcap, "no kernel over a cache has slopes too: leave one of them out")
+        if softcap:
+            imports.append("variants/softcap")
+            extras["cap"] = softcap
+        if self.slopes is not None:
+            imports.append("variants/alibi")
+            extras["slopes"] = self.slopes
+        width, value = (_variants.find_width(name, size) for name, size in (("q", self.width), ("v_cache", self.value)))
+        parameters = {"T": TYPES[self.q.dtype], "D": width, "DV": value, "BM": tile_rows, "BN": step}
+        flags = {
+            "PADDED": (width, value) != (self.width, self.value), "GROUPED": grouped, "PAGED": self.table is not None,
+            "GATHERED": self.table is not None and self.k.shape[1] % step != 0, "PARTS": divided,
+        }  # fmt: skip
+        parameters.update({name: True for name, is_set in flags.items() if is_set})
+        if divided:
+            parameters["OUT"] = "f32"
+        if packed > 1:
+            parameters["HEADS"] = packed
+        source = "".join(f'$import "{name}.tile"\n' for name in imports)
+        return _find(self.q.device.type == "cpu", source, "attention", **parameters), extras
+
+    def _launch(self, kernel, grouped, scale, extras, out, lse):
+        """Launches the kernel for results [B, SQ, H, DV] and [B, H, SQ] of all parts."""
+        if grouped:
+            group = (self.key_heads, self.heads // self.key_heads)
+            q, o = (x.squeeze(1).unflatten(1, group) for x in (self.q, out))
+            lse = lse.squeeze(2).unflatten(1, group)
+        else:
+            q, o = self.q.transpose(1, 2), out.transpose(1, 2)
+        given = {"lengths": self.lengths, "pages": self.table, "slots": self.slots, **extras}
+        named = {name: given[name] for name in kernel.names[6:]}
+        k, v = (x.permute(2, 0, 1, 3) for x in (self.k, self.v))
+        kernel(q, k, v, o, lse, scale, *named.values())
+
+
+def _count_packed(group, rows):
+    """How many heads of a group are rows of one tile: a power of 2 that divides the group, where all of their rows fit in it."""
+    packed = 1
+    while group % (2 * packed) == 0 and 2 * packed * rows <= 64:
+        packed *= 2
+    return packed
+
+
+def _count_parts(tiles, keys, multiprocessors):
+    """Into how many parts keys are divided so that tiles fill the GPU: as few as come near to the best."""
+    most = min(_MOST_PARTS, keys // _LEAST_SHARE)
+    if tiles >= _FULL * multiprocessors or most <= 1:
+        return 1
+    fills = []
+    for count in range(1, most + 1):
+        waves = tiles * count / multiprocessors
+        fills.append(waves / -(-tiles * count // multiprocessors))
+    return 1 + next(i for i, fill in enumerate(fills) if fill >= _ENOUGH * max(fills))

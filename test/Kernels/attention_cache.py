@@ -1,0 +1,106 @@
+# RUN: mkdir -p %t
+# RUN: %python %s %t
+"""Attention over caches in machine code, on the simulator: with lengths, pages of a step's rows and of fewer, parts and variants it gives
+what the template gives for each sequence alone. NaN in all rows that no length reaches changes nothing."""
+
+import math
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "Inputs"))
+from reference import compare, draw, load, run, save, save_integers  # noqa: E402
+
+D, SCALE, HEADS, KV_HEADS, SQ = 64, 0.125, 4, 2, 3
+LENGTHS = [130, 0, 64, 5]
+
+
+def attend(folder, q, k, v, length, masks):
+    """(O, LSE) of one sequence, by the template on the interpreter."""
+    if not length:
+        return [0.0] * (HEADS * SQ * D), [-math.inf] * (HEADS * SQ)
+    words = []
+    for name, values, heads, rows in (("q", q, HEADS, SQ), ("k", k, KV_HEADS, length), ("v", v, KV_HEADS, length)):
+        save(f"{folder}/{name}.npy", values, (1, heads, rows, D))
+        words += ["--input", f"{name}={folder}/{name}.npy"]
+    source = f"{folder}/one.tile"
+    with open(source, "w") as file:
+        file.write("".join(f'$import "{name}.tile"\n' for name in masks or ["attention"]))
+    outputs = [word for name in ("o", "lse") for word in ("--output", f"{name}={folder}/{name}.npy")]
+    run(source, f"-DD={D}", "-DBM=64", "--set", f"scale={SCALE}", *words, *outputs)
+    return load(f"{folder}/o.npy"), load(f"{folder}/lse.npy")
+
+
+def make_cache(seed, rows, pages, table):
+    """[HK, PAGES, ROWS, D] with NaN, and K or V of each sequence, [HK, length, D]."""
+    cache, sequences = [math.nan] * (KV_HEADS * pages * rows * D), []
+    for b, length in enumerate(LENGTHS):
+        own = draw(seed + b, KV_HEADS, length, D) if length else []
+        for head in range(KV_HEADS):
+            for key in range(length):
+                begin = ((head * pages + table[b][key // rows]) * rows + key % rows) * D
+                cache[begin : begin + D] = own[(head * length + key) * D : (head * length + key + 1) * D]
+        sequences.append(own)
+    return cache, sequences
+
+
+def check(folder, rows, flags, masks, share=0):
+    most = -(-max(LENGTHS) // rows)
+    pages, numbers, table = len(LENGTHS) * most + 1, iter(range(len(LENGTHS) * most, 0, -1)), []
+    for length in LENGTHS:
+        used = -(-length // rows)
+        table.append([next(numbers) for _ in range(used)] + [-777777] * (most - used))
+    caches = [make_cache(seed, rows, pages, table) for seed in (10, 20)]
+    q = [draw(30 + b, HEADS, SQ, D) for b in range(len(LENGTHS))]
+    expected = [attend(folder, q[b], caches[0][1][b], caches[1][1][b], length, masks) for b, length in enumerate(LENGTHS)]
+
+    save(f"{folder}/q.npy", [x for own in q for x in own], (len(LENGTHS), HEADS, SQ, D))
+    words = ["--input", f"q={folder}/q.npy"]
+    for name, (cache, _) in zip("kv", caches):
+        save(f"{folder}/{name}.npy", cache, (KV_HEADS, pages, rows, D))
+        words += ["--input", f"{name}={folder}/{name}.npy"]
+    integers = {"lengths": (LENGTHS, [len(LENGTHS)])}
+    if "PAGED" in flags:
+        integers["pages"] = [entry for own in table for entry in own], [len(LENGTHS), most]
+    else:
+        integers["slots"] = [own[0] if own[0] > 0 else 0 for own in table], [len(LENGTHS)]
+    for name, (values, shape) in integers.items():
+        save_integers(f"{folder}/{name}.npy", values, "i32", shape)
+        words += ["--input", f"{name}={folder}/{name}.npy"]
+    parts = -(-most * rows // share) if share else 1
+    words += ["--shape", f"B={parts * len(LENGTHS)}", *(["--set", f"share={share}"] if share else [])]
+    source = f"{folder}/cached.tile"
+    with open(source, "w") as file:
+        file.write("".join(f'$import "{name}.tile"\n' for name in ["attention_cache", *masks]))
+    outputs = [word for name in ("o", "lse") for word in ("--output", f"{name}={folder}/{name}.npy")]
+    defines = [f"-DD={D}", "-DBM=64", "-DBN=64", "-DHEADS=2", *(f"-D{flag}=true" for flag in flags)]
+    run(source, *defines, *words, *outputs, "--set", f"scale={SCALE}", "--device", "sim", "--seeds", "1")
+    found = join(load(f"{folder}/o.npy"), load(f"{folder}/lse.npy"), parts)
+    what = f"pages of {rows} rows, {flags}, {masks}"
+    compare(f"O, {what}", found[0], [x for own in expected for x in own[0]], 2e-2)
+    compare(f"LSE, {what}", found[1], [x for own in expected for x in own[1]], 1e-3)
+
+
+def join(o, lse, parts):
+    """(O, LSE) of parts one behind the other."""
+    rows, outs, sums = len(LENGTHS) * HEADS * SQ, [], []
+    for row in range(rows):
+        own = [lse[part * rows + row] for part in range(parts)]
+        largest = max(own)
+        weights = [math.exp(x - largest) if x > -math.inf else 0.0 for x in own]
+        total = sum(weights)
+        sums.append(largest + math.log(total) if total else -math.inf)
+        begins = [(part * rows + row) * D for part in range(parts)]
+        outs += [sum(w * o[begin + i] for w, begin in zip(weights, begins)) / (total or 1.0) for i in range(D)]
+    return outs, sums
+
+
+def main(folder):
+    causal, full = ["variants/causal"], []
+    check(folder, 192, [], full)
+    check(folder, 64, ["PAGED"], causal)
+    check(folder, 128, ["PAGED", "PARTS"], causal, share=64)
+    check(folder, 16, ["PAGED", "GATHERED"], causal)
+    check(folder, 24, ["PAGED", "GATHERED", "PARTS"], full, share=128)
+
+
+main(*sys.argv[1:])

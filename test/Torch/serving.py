@@ -1,0 +1,389 @@
+# RUN: env TESSERA_LIBRARY=%build/lib %torch-python %s
+"""Attention over caches, as engines call it, on the interpreter: compared with f64. All that no length reaches is NaN, and entries of
+tables behind the last page are no pages."""
+
+import math
+import unittest
+
+import problems
+import torch
+from problems import band, exact
+
+from tessera.torch import _serving, flash_attn_with_kvcache, kv_append, merge_states
+
+NAN = math.nan
+
+
+class Cache:
+    """Keys and values of sequences of some lengths, in pages or with one place for each."""
+
+    def __init__(self, lengths, rows, paged, kv_heads, d=64, dv=None, dtype=torch.bfloat16):
+        self.lengths, self.paged, batch = lengths, paged, len(lengths)
+        most = max(1, -(-max(lengths) // rows)) if paged else 1
+        count, generator = batch * most + 2, torch.Generator().manual_seed(sum(lengths))
+        self.k, self.v = (torch.full((count, rows, kv_heads, width), NAN, dtype=dtype) for width in (d, dv or d))
+        self.table = torch.full((batch, most), -777777, dtype=torch.int32)
+        numbers = torch.randperm(count, generator=generator).tolist()
+        self.keys, self.values = [], []
+        for b, length in enumerate(lengths):
+            for cache, own in ((self.k, self.keys), (self.v, self.values)):
+                own.append(torch.randn(length, kv_heads, cache.shape[3], generator=generator).to(dtype))
+            for j in range(-(-length // rows) if paged else 1):
+                self.table[b, j] = number = numbers.pop()
+                for cache, own in ((self.k, self.keys[b]), (self.v, self.values[b])):
+                    part = own[j * rows : (j + 1) * rows]
+                    cache[number, : len(part)] = part
+
+    @property
+    def places(self):
+        return {"page_table": self.table} if self.paged else {"cache_batch_idx": self.table[:, 0].contiguous()}
+
+    @property
+    def seqlens(self):
+        return torch.tensor(self.lengths, dtype=torch.int32)
+
+    def expect(self, q, left=None, right=None, **options):
+        """(output [B, SQ, H, DV], LSE) in f64."""
+        outs, lses = [], []
+        for own, k, v in zip(q, self.keys, self.values):
+            own, k, v = (x.transpose(0, 1)[None] for x in (own, k, v))
+            visible = band(own.shape[2], k.shape[2], left, right)
+            out, lse = exact(own, k, v, visible, **options)
+            outs.append(out[0].transpose(0, 1)), lses.append(lse[0])
+        return torch.stack(outs), torch.stack(lses)
+
+
+class Meaning(unittest.TestCase):
+    def setUp(self):
+        problems.use_interpreter(self)
+
+    def check(self, cache, heads, rows, expected=(), **options):
+        q = torch.randn(len(cache.lengths), rows, heads, cache.k.shape[3], generator=torch.Generator().manual_seed(1))
+        q = q.to(cache.k.dtype)
+        out, lse = flash_attn_with_kvcache(
+            q, cache.k, cache.v, cache_seqlens=cache.seqlens, return_softmax_lse=True, **cache.places, **options
+        )
+        expected = dict(expected)
+        if options.get("causal"):
+            expected.setdefault("right", 0)
+        want, want_lse = cache.expect(q, **expected)
+        problems.assert_close(self, out, want, options)
+        self.assertTrue(torch.allclose(lse.double(), want_lse, atol=2e-3), options)
+
+    def test_groups_and_lengths(self):
+        lengths = [5, 128, 0, 1, 127, 129]
+        for paged, rows in ((False, 160), (True, 64), (True, 128)):
+            for heads, kv_heads in ((2, 2), (3, 1), (7, 1), (8, 1)):
+                with self.subTest(f"{paged} {rows} {heads}/{kv_heads}"):
+                    self.check(Cache(lengths, rows, paged, kv_heads), heads, 1)
+
+    def test_short_pages(self):
+        for rows in (8, 16, 24):
+            for queries in (1, 3):
+                with self.subTest(f"{rows} {queries}"):
+                    self.check(Cache([17, 100, 0, 1, 16], rows, True, 2), 4, queries, causal=True)
+
+    def test_queries(self):
+        """Some sequences have fewer keys than queries, of which the first see none."""
+        for paged, queries in ((False, 2), (True, 3), (True, 70)):
+            for causal in (False, True):
+                self.check(Cache([100, 7, 131, 0], 192 if not paged else 64, paged, 1), 4, queries, causal=causal)
+
+    def test_parts(self):
+        for options in ({"num_splits": 2}, {"num_splits": 3}, {"keys_per_part": 128}):
+            for paged, rows, queries in ((False, 384, 1), (True, 64, 2), (True, 128, 70), (True, 16, 1)):
+                with self.subTest(f"{options} {rows} {queries}"):
+                    self.check(Cache([300, 100, 0, 1, 257], rows, paged, 1), 2, queries, causal=True, **options)
+
+    def test_masks_and_scores(self):
+        cache = Cache([300, 100, 7], 128, True, 1)
+        for queries in (1, 2):
+            self.check(cache, 4, queries, {"left": 50, "right": 0}, causal=True, window_size=(50, -1))
+            self.check(cache, 4, queries, {"left": 50, "right": 3}, window_size=(50, 3), num_splits=2)
+            self.check(cache, 4, queries, {"softcap": 3.0}, softcap=3.0)
+        slopes = torch.tensor([0.5, 0.1, 0.02, 0.3])
+        self.check(cache, 4, 1, {"slopes": slopes}, alibi_slopes=slopes)
+
+    def test_sizes(self):
+        for d, dv, dtype in ((72, 40, torch.bfloat16), (128, 128, torch.float16), (256, 256, torch.bfloat16)):
+            self.check(Cache([70, 3], 64, True, 1, d, dv, dtype), 2, 1)
+
+    def test_lengths_that_are_no_tensor(self):
+        cache = Cache([96, 96], 96, False, 1)
+        q = torch.randn(2, 1, 2, 64).bfloat16()
+        want = cache.expect(q)[0]
+        k, v = (x[cache.table[:, 0].long()] for x in (cache.k, cache.v))
+        for lengths in (None, 96):
+            problems.assert_close(self, flash_attn_with_kvcache(q, k, v, cache_seqlens=lengths), want)
+        out, lse = flash_attn_with_kvcache(q[:, :0], k, v, return_softmax_lse=True)
+        self.assertEqual((out.shape, lse.shape), ((2, 0, 2, 64), (2, 2, 0)))
+
+    def test_invariance(self):
+        """With parts of so many keys a sequence gives the same bits beside any other, in any pages, and in a longer cache."""
+        cache, generator = Cache([300, 100], 128, True, 1), torch.Generator().manual_seed(3)
+        q = torch.randn(2, 1, 2, 64, generator=generator).bfloat16()
+
+        def attend(*numbers, **more):
+            places = {
+                "page_table": cache.table[list(numbers)],
+                "cache_seqlens": cache.seqlens[list(numbers)],
+                "keys_per_part": 128,
+            }
+            return flash_attn_with_kvcache(q[list(numbers)], cache.k, cache.v, **{**places, **more})
+
+        both = attend(0, 1)
+        for b in (0, 1):
+            self.assertTrue(torch.equal(attend(b)[0], both[b]))
+        longer = torch.cat([cache.table, torch.full((2, 3), 99, dtype=torch.int32)], 1)
+        self.assertTrue(torch.equal(attend(0, 1, page_table=longer), both))
+
+
+def rotate(x, cos, sin, places, interleaved):
+    """Rows of [T, H, D], rotated in f64."""
+    n, x = cos.shape[1], x.double()
+    cos, sin, y = cos.double()[places][:, None], sin.double()[places][:, None], x.clone()
+    first, second = (slice(0, 2 * n, 2), slice(1, 2 * n, 2)) if interleaved else (slice(0, n), slice(n, 2 * n))
+    y[..., first] = x[..., first] * cos - x[..., second] * sin
+    y[..., second] = x[..., second] * cos + x[..., first] * sin
+    return y
+
+
+def make_angles(n, dtype):
+    angles = torch.rand(200, n, generator=torch.Generator().manual_seed(5)) * 6
+    return angles.cos().to(dtype), angles.sin().to(dtype)
+
+
+class Append(unittest.TestCase):
+    def setUp(self):
+        problems.use_interpreter(self)
+
+    def check(self, d, dv, n, interleaved, with_q, is_short, numbers, angles):
+        generator = torch.Generator().manual_seed(d + n)
+
+        def draw(heads, width):
+            return torch.randn(7, heads, width, generator=generator).bfloat16()
+
+        k, v, q = draw(3, d), draw(3, dv), draw(6, d) if with_q else None
+        pages, rows = 3, 5
+        slots = torch.tensor([3, -1, 14, 0, -5, 7, 15], dtype=numbers)
+        positions = torch.tensor([0, 3, 9, 4, 2, 8, 1], dtype=numbers)
+        kind = torch.float8_e4m3fn if is_short else torch.bfloat16
+        caches = [torch.zeros(pages, rows, 3, width).to(kind) for width in (d, dv)]
+        options, units = {}, (1.0, 1.0)
+        want_k = k.double()
+        if n:
+            cos, sin = make_angles(n, angles)
+            options = {"cos": cos, "sin": sin, "positions": positions, "interleaved": interleaved}
+            want_k = rotate(k, cos, sin, positions.long(), interleaved)
+        if is_short:
+            units = 0.5, 0.004
+            options.update(k_scale=torch.tensor(units[0]), v_scale=torch.tensor([units[1]]))
+        rotated = kv_append(k, v, *caches, slots, q=q, **options)
+        if q is None:
+            self.assertIsNone(rotated)
+        else:
+            want = rotate(q, cos, sin, positions.long(), interleaved)
+            self.assertTrue(torch.allclose(rotated.double(), want, rtol=2**-8, atol=1e-2))
+        for cache, new, unit in zip(caches, (want_k, v.double()), units):
+            want = torch.zeros(pages * rows, 3, cache.shape[3], dtype=torch.float64)
+            for t, slot in enumerate(slots.tolist()):
+                if 0 <= slot < pages * rows:
+                    want[slot] = (new[t] / unit).clamp(-448, 448) if is_short else new[t]
+            got = cache.double().view(want.shape)
+            self.assertTrue(torch.allclose(got, want, rtol=2**-4 if is_short else 2**-8, atol=1e-2))
+
+    def test_meaning(self):
+        for case in (
+            (64, 64, 32, False, True, False, torch.int64, torch.bfloat16),
+            (128, 128, 16, True, True, False, torch.int32, torch.float32),
+            (80, 48, 24, True, False, False, torch.int64, torch.bfloat16),
+            (64, 64, 32, False, True, True, torch.int64, torch.float32),
+            (128, 64, 0, False, False, True, torch.int32, None),
+            (256, 256, 0, False, False, False, torch.int32, None),
+        ):
+            with self.subTest(case):
+                self.check(*case)
+
+    def test_before_attention(self):
+        """New keys behind those of the cache, rotated with the queries."""
+        before = [5, 70, 127]
+        for paged, interleaved, count in ((True, False, 1), (False, True, 1), (True, True, 3)):
+            cache = Cache([length + count for length in before], 64 if paged else 192, paged, 2)
+            rows = cache.k.shape[1]
+            q, k, v = (torch.randn(3, count, heads, 64).bfloat16() for heads in (4, 2, 2))
+            cos, sin = make_angles(16, torch.bfloat16)
+            turned = []
+            for b, length in enumerate(before):
+                places = torch.arange(count) + length
+                turned.append(rotate(q[b], cos, sin, places, interleaved).bfloat16())
+                cache.keys[b][length:] = rotate(k[b], cos, sin, places, interleaved).bfloat16()
+                cache.values[b][length:] = v[b]
+                for place in places.tolist():
+                    page = cache.table[b, place // rows]
+                    cache.k[page, place % rows] = cache.v[page, place % rows] = NAN
+            out = flash_attn_with_kvcache(
+                q, cache.k, cache.v, k, v, rotary_cos=cos, rotary_sin=sin, rotary_interleaved=interleaved,
+                cache_seqlens=torch.tensor(before, dtype=torch.int32), causal=True, **cache.places,
+            )  # fmt: skip
+            want = cache.expect(torch.stack(turned), right=0)[0]
+            self.assertTrue(torch.allclose(out.double(), want, atol=2e-2), (paged, interleaved, count))
+
+
+class Joining(unittest.TestCase):
+    def setUp(self):
+        problems.use_interpreter(self)
+
+    def test_states(self):
+        generator = torch.Generator().manual_seed(7)
+        for count, width, dtype, out in (
+            (1, 64, torch.float32, None),
+            (3, 40, torch.bfloat16, torch.float32),
+            (35, 136, torch.float32, torch.float16),
+        ):
+            parts = torch.randn(count, 2, 4, 5, width, generator=generator).to(dtype)
+            lses = torch.randn(count, 2, 5, 4, generator=generator) * 3
+            parts[0, 0], lses[0, 0] = NAN, -math.inf
+            lses[:, 1, 2] = -math.inf
+            got, got_lse = merge_states(parts, lses, dtype=out)
+            want_lse = lses.double().logsumexp(0)
+            weights = (lses.double() - want_lse).exp().nan_to_num(0)
+            want = torch.einsum("pbhs,pbshd->bshd", weights, parts.double().nan_to_num(0))
+            self.assertEqual(got.dtype, out or dtype)
+            self.assertTrue(torch.allclose(got.double(), want, atol=1e-2 if got.dtype != torch.float32 else 1e-5))
+            self.assertTrue(torch.allclose(got_lse.double(), want_lse, atol=1e-5))
+
+
+class Divisions(unittest.TestCase):
+    def test_parts_fill_the_gpu(self):
+        for tiles, keys, want in (
+            (200, 4096, 1),
+            (110, 4096, 1),
+            (8, 8192, 16),
+            (8, 131072, 16),
+            (1, 1024, 4),
+            (64, 4096, 2),
+            (8, 200, 1),
+        ):
+            self.assertEqual(_serving._count_parts(tiles, keys, 132), want, (tiles, keys))
+
+
+class Refused(unittest.TestCase):
+    def setUp(self):
+        problems.use_interpreter(self)
+        self.cache = Cache([70, 3], 64, True, 1)
+        self.q = torch.randn(2, 1, 2, 64).bfloat16()
+
+    def refuse(self, kind, text, q=None, k=None, v=None, **options):
+        given = {"page_table": self.cache.table, "cache_seqlens": self.cache.seqlens, **options}
+        with self.assertRaisesRegex(kind, text):
+            flash_attn_with_kvcache(
+                self.q if q is None else q, self.cache.k if k is None else k, self.cache.v if v is None else v, **given
+            )
+
+    def test_attention(self):
+        cache, q = self.cache, self.q
+        for name in (
+            "qv",
+            "cache_leftpad",
+            "cu_seqlens_q",
+            "cu_seqlens_k_new",
+            "rotary_seqlens",
+            "q_descale",
+            "k_descale",
+            "v_descale",
+        ):
+            self.refuse(NotImplementedError, f"argument '{name}' is given; .*leave it out", **{name: cache.seqlens})
+        self.refuse(NotImplementedError, "'attention_chunk' is 64; no kernel has chunks over a cache: pass 0", attention_chunk=64)
+        self.refuse(ValueError, "'page_table' and 'block_table' are both given", block_table=cache.table)
+        self.refuse(ValueError, "'cache_batch_idx' and 'page_table' are both given", cache_batch_idx=cache.seqlens)
+        self.refuse(ValueError, "'k_cache' has 6 batches and 'q' 2; pass cache_batch_idx", page_table=None)
+        self.refuse(TypeError, "'cache_seqlens' has type torch.int64; it is int32", cache_seqlens=cache.seqlens.long())
+        self.refuse(ValueError, r"'cache_seqlens' has shape \(1,\); with this 'q' it is \[2\]", cache_seqlens=cache.seqlens[:1])
+        self.refuse(ValueError, "'cache_seqlens' is 129; it is a tensor, or a number of keys up to 128", cache_seqlens=129)
+        self.refuse(TypeError, "'page_table' has type torch.int64; it is int32", page_table=cache.table.long())
+        self.refuse(ValueError, r"'page_table' has shape \(1, 2\); with this 'q' it is \[2, any\]", page_table=cache.table[:1])
+        self.refuse(ValueError, "'page_table' has stride 2 in its last dimension", page_table=cache.table.t().contiguous().t())
+        self.refuse(ValueError, "'num_splits' is -1", num_splits=-1)
+        self.refuse(ValueError, "'keys_per_part' is 100; it is a multiple of 128", keys_per_part=100)
+        self.refuse(ValueError, "'rotary_cos' is given without new keys", rotary_cos=torch.ones(4, 8))
+        self.refuse(TypeError, "'q' has type torch.float32; attention takes float16 and bfloat16", q=q.float())
+        self.refuse(TypeError, "'k_cache' has type torch.float16 and 'q' torch.bfloat16", k=cache.k.half())
+        self.refuse(
+            ValueError,
+            "'q' has 3 heads and 'k_cache' 2",
+            q=q.expand(2, 1, 2, 64)[:, :, [0, 1, 1]],
+            k=cache.k.expand(-1, -1, 2, -1).contiguous(),
+            v=cache.v.expand(-1, -1, 2, -1).contiguous(),
+        )
+        self.refuse(ValueError, "'k_cache' has head dimension 32 and 'q' 64", k=cache.k[..., :32].contiguous())
+        self.refuse(
+            ValueError, "'k_cache' has strides .*; its rows must be dense", k=cache.k.transpose(1, 3).contiguous().transpose(1, 3)
+        )
+        self.refuse(ValueError, "'v_cache' have shapes .*; all but their last dimensions are equal", v=cache.v[:, :32])
+        slopes = torch.ones(2)
+        self.refuse(NotImplementedError, "'alibi_slopes' is of type torch.float16", alibi_slopes=slopes.half())
+        self.refuse(
+            NotImplementedError, "'softcap' is 2.0; no kernel over a cache has slopes too", alibi_slopes=slopes, softcap=2.0
+        )
+        self.refuse(NotImplementedError, "'q' requires a gradient", q=q.clone().requires_grad_())
+        with self.assertRaisesRegex(
+            ValueError, r"'k' has shape \(2, 1, 1, 32\); with these 'q' and caches it is \[2, 1, 1, 64\]"
+        ):
+            flash_attn_with_kvcache(
+                q, cache.k, cache.v, torch.randn(2, 1, 1, 32), torch.randn(2, 1, 1, 64), page_table=cache.table
+            )
+
+    def test_states(self):
+        parts, lses = torch.zeros(2, 1, 3, 4, 64), torch.zeros(2, 1, 4, 3)
+        for text, arguments in (
+            ("'parts' has shape", (parts[0], lses)),
+            (r"'lses' has shape \(2, 1, 3, 4\); with these 'parts' it is \(2, 1, 4, 3\)", (parts, lses.mT)),
+            ("'parts' has head dimension 60; it is a multiple of 8 up to 256", (parts[..., :60], lses)),
+            ("'parts' has no parts", (parts[:0], lses[:0])),
+        ):
+            with self.assertRaisesRegex(ValueError, text):
+                merge_states(*arguments)
+        with self.assertRaisesRegex(TypeError, "'lses' has type torch.float64; it is float32"):
+            merge_states(parts, lses.double())
+        with self.assertRaisesRegex(TypeError, "'parts' has type torch.float64"):
+            merge_states(parts.double(), lses)
+
+    def test_append(self):
+        k, cache = torch.zeros(3, 2, 64).bfloat16(), torch.zeros(2, 4, 2, 64).bfloat16()
+        slots = torch.arange(3)
+        cos = torch.ones(4, 8)
+        short = cache.to(torch.float8_e4m3fn)
+        rotary = {"cos": cos, "sin": cos, "positions": slots}
+        one = torch.ones(1)
+        for kind, text, arguments, options in (
+            (TypeError, "'slots' has type torch.float32; it is int32 or int64", (k, k, cache, cache, slots.float()), {}),
+            (ValueError, "'slots' has shape", (k, k, cache, cache, slots[:2]), {}),
+            (ValueError, "'k_cache' has 3 dimensions; it has 4", (k, k, cache[0], cache, slots), {}),
+            (ValueError, "'k_cache' has rows", (k, k, cache[:, :, :1], cache, slots), {}),
+            (ValueError, "'v' and 'v_cache' have other", (k, k, cache, cache[:1], slots), {}),
+            (TypeError, "'k_cache' has type torch.float16", (k, k, cache.half(), cache, slots), {}),
+            (ValueError, "'q' is given without cos", (k, k, cache, cache, slots), {"q": k}),
+            (ValueError, "'positions' is missing", (k, k, cache, cache, slots), {"cos": cos, "sin": cos}),
+            (
+                TypeError,
+                "'positions' has type torch.int32 and 'slots' torch.int64",
+                (k, k, cache, cache, slots),
+                {**rotary, "positions": slots.int()},
+            ),
+            (
+                ValueError,
+                "'cos' has shape",
+                (k, k, cache, cache, slots),
+                {**rotary, "cos": torch.ones(4, 40), "sin": torch.ones(4, 40)},
+            ),
+            (ValueError, "'q' has shape", (k, k, cache, cache, slots), {**rotary, "q": k[:2]}),
+            (ValueError, "'k_scale' is missing", (k, k, short, short, slots), {}),
+            (ValueError, "'k_scale' is given with a cache of torch.bfloat16", (k, k, cache, cache, slots), {"k_scale": one}),
+            (TypeError, "'v_scale' is of torch.float64", (k, k, short, short, slots), {"k_scale": one, "v_scale": one.double()}),
+        ):
+            with self.assertRaisesRegex(kind, text):
+                kv_append(*arguments, **options)
+
+
+if __name__ == "__main__":
+    unittest.main()
