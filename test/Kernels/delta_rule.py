@@ -1,0 +1,84 @@
+# RUN: mkdir -p %t
+# RUN: %python %s %source/kernels/linear/delta_rule.tile %t
+"""Compares the gated delta rule with its recurrence, token by token: lengths that no chunk divides, a state before and behind, gates
+near 0 and near 1, and keys that repeat, for which the inverse is at its worst. On the interpreter, and on the simulator beside it."""
+
+import math
+import os
+import random
+import struct
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "Inputs"))
+from reference import compare, load, run, save  # noqa: E402
+
+DK, DV, HEADS, SCALE = 64, 32, 2, 0.125
+
+
+def to_bf16(x):
+    (bits,) = struct.unpack("<I", struct.pack("<f", x))
+    return struct.unpack("<f", struct.pack("<I", bits + 0x7FFF + (bits >> 16 & 1) & 0xFFFF0000))[0]
+
+
+def normal(columns, length=None):
+    """A row of numbers that bf16 has, of this length."""
+    row = [random.gauss(0, 1) for _ in range(columns)]
+    scale = length / math.sqrt(sum(x * x for x in row)) if length else 1
+    return [to_bf16(scale * x) for x in row]
+
+
+def draw_keys(length, repeats):
+    """Rows of length 1, few different ones where they repeat."""
+    rows = [normal(DK, length=1) for _ in range(min(length, 3) if repeats else length)]
+    return [x for t in range(length) for x in rows[t % len(rows)]]
+
+
+def recur(q, k, v, g, beta, state):
+    """The outputs of a head, and its state behind them, which is changed in place."""
+    outputs = []
+    for t, (gate, rate) in enumerate(zip(g, beta)):
+        query, key, value = q[t * DK :][:DK], k[t * DK :][:DK], v[t * DV :][:DV]
+        for row in state:
+            row[:] = [math.exp(gate) * x for x in row]
+        news = [rate * (value[j] - sum(x * row[j] for x, row in zip(key, state))) for j in range(DV)]
+        for x, row in zip(key, state):
+            row[:] = [held + x * new for held, new in zip(row, news)]
+        outputs += [SCALE * sum(x * row[j] for x, row in zip(query, state)) for j in range(DV)]
+    return outputs
+
+
+def main(kernel, folder):
+    random.seed(1)
+    for length, initial, gates, repeats in (
+        (1, False, (-1, 0), False), (63, True, (-1, 0), False), (64, False, (-30, -20), False),
+        (65, True, (-0.01, 0), True), (150, True, (-2, 0), False),
+    ):  # fmt: skip
+        q = [x for _ in range(length) for x in normal(DK)]
+        k = draw_keys(length, repeats)
+        v = [x for _ in range(HEADS * length) for x in normal(DV)]
+        start = [x for _ in range(HEADS * DK) for x in normal(DV)]
+        g = [random.uniform(*gates) for _ in range(HEADS * length)]
+        beta = [1.0 if repeats else random.uniform(0, 1) for _ in range(HEADS * length)]
+        inputs = {"q": (q, (1, 1, length, DK)), "k": (k, (1, 1, length, DK)), "v": (v, (1, HEADS, length, DV)),
+                  "g": (g, (1, HEADS, length)), "beta": (beta, (1, HEADS, length))}  # fmt: skip
+        if initial:
+            inputs["s0"] = (start, (1, HEADS, DK, DV))
+        options = [f"-DDK={DK}", f"-DDV={DV}", "-DFINAL=true", f"-DINITIAL={str(initial).lower()}"]
+        for name, (values, shape) in inputs.items():
+            save(f"{folder}/{name}.npy", values, shape)
+            options += ["--input", f"{name}={folder}/{name}.npy"]
+        options += ["--set", f"scale={SCALE}"]
+        outputs = [word for name in ("o", "s1") for word in ("--output", f"{name}={folder}/{name}.npy")]
+        run(kernel, *options, *outputs, "--precision", "exact")
+        out, states = [], []
+        for head in range(HEADS):
+            state = [start[(head * DK + i) * DV :][:DV] if initial else [0.0] * DV for i in range(DK)]
+            own = slice(head * length, (head + 1) * length)
+            out += recur(q, k, v[head * length * DV :], g[own], beta[own], state)
+            states += [value for row in state for value in row]
+        compare(f"o, {length} tokens", load(f"{folder}/o.npy"), out, 1e-5)
+        compare(f"s1, {length} tokens", load(f"{folder}/s1.npy"), states, 1e-5)
+        run(kernel, *options, "--pad-rows", "8", "--device", "sim", "--check")
+
+
+main(*sys.argv[1:])
