@@ -126,11 +126,11 @@ def _source_directories():
 
 
 def find_source(name):
-    """The path of a source that ships with the package; ValueError when there is none of this name."""
+    """The path of a source that ships with the package; ValueError when there is none of this name, with its folder."""
     names = set()
     for directory in _source_directories():
         path = os.path.join(directory, name + ".tile")
-        if os.path.basename(name) == name and os.path.exists(path):
+        if all(part.isidentifier() for part in name.split("/")) and os.path.exists(path):
             return path
         if os.path.isdir(directory):
             names.update(file[: -len(".tile")] for file in os.listdir(directory) if file.endswith(".tile"))

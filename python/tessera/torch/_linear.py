@@ -1,0 +1,189 @@
+"""Recurrences whose state stays on the chip: retention, state-space duality and the gated delta rule, forward.
+
+Tensors are [B, T, H, D] in any strides but the innermost, which is 1. docs/recurrences.md says what is supported.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import torch
+
+from .. import _compile, _library
+from .._program import Program
+from . import _compute, _op
+from ._types import TYPES
+
+#: Head dimensions of queries and keys that kernels have.
+_STATE_ROWS = (64, 128, 192, 256)
+# Columns of the state that a thread block holds beside chunks of 64 tokens.
+_WIDE, _NARROW = 64, 32
+# Gates of a head start at multiples of so many, as copies take them.
+_GATES_APART = 4
+
+
+@functools.lru_cache(maxsize=256)
+def _find_kernel(name, is_cuda, parameters):
+    path = _library.find_source(f"linear/{name}")
+    return (_compile.compile if is_cuda else Program)(path, **dict(parameters))
+
+
+def _refuse_shape(name, tensor, wanted):
+    raise ValueError(f"argument '{name}' has shape {tuple(tensor.shape)}; {wanted} would work")
+
+
+def _check_tensor(name, tensor, of, shape, dtype):
+    """Refuses a tensor that is not of this shape and type, and on the device of `of`."""
+    if tuple(tensor.shape) != tuple(shape):
+        _refuse_shape(name, tensor, tuple(shape))
+    if tensor.dtype != dtype:
+        raise TypeError(f"argument '{name}' has type {tensor.dtype}; {dtype} would work")
+    if tensor.device != of.device:
+        raise ValueError(f"argument '{name}' is on {tensor.device} and another one on {of.device}; they must be equal")
+    if tensor.requires_grad and torch.is_grad_enabled():
+        raise ValueError(f"argument '{name}' requires a gradient, and there are none of recurrences yet; torch.no_grad() would work")
+
+
+def _check(names, q, k, v, state, of_state):
+    """Refuses what no kernel takes of the tensors that each recurrence has."""
+    of_q, of_k, of_v = names
+    for name, tensor in zip(names, (q, k, v)):
+        if tensor.dim() != 4:
+            _refuse_shape(name, tensor, "4 dimensions, [batch, tokens, heads, head dimension],")
+        if tensor.stride(3) != 1:
+            raise ValueError(f"argument '{name}' has stride {tensor.stride(3)} in its last dimension; .contiguous() would work")
+    if q.dtype not in TYPES:
+        raise TypeError(f"argument '{of_q}' has type {q.dtype}; torch.bfloat16 and torch.float16 would work")
+    if q.shape[3] not in _STATE_ROWS:
+        raise ValueError(f"argument '{of_q}' has a head dimension of {q.shape[3]}; {', '.join(map(str, _STATE_ROWS))} would work")
+    if v.shape[2] % q.shape[2]:
+        raise ValueError(f"argument '{of_v}' has {v.shape[2]} heads and '{of_q}' {q.shape[2]}; a multiple of these would work")
+    if v.shape[3] % 8:
+        raise ValueError(f"argument '{of_v}' has a head dimension of {v.shape[3]}; a multiple of 8 would work")
+    batch, tokens, heads, columns = v.shape
+    _check_tensor(of_q, q, q, (batch, tokens, *q.shape[2:]), q.dtype)
+    _check_tensor(of_k, k, q, q.shape, q.dtype)
+    _check_tensor(of_v, v, q, v.shape, q.dtype)
+    if state is not None:
+        _check_tensor(of_state, state, q, (batch, heads, q.shape[3], columns), torch.float32)
+    if not _op.runs_on(q.device):
+        raise ValueError(
+            f"argument '{of_q}' is on {q.device}; recurrences run on CUDA devices of compute capability 9.0: move it there, or call "
+            "tessera.torch.use_interpreter() to run tests on the CPU"
+        )
+
+
+def _heads_first(tensor):
+    return tensor.transpose(1, 2)
+
+
+def _lay_out_gates(tensor):
+    """[B, H, T] of float32, of which each head starts at a multiple of 16 bytes."""
+    batch, tokens, heads = tensor.shape
+    padded = tensor.new_empty((batch, heads, -(-tokens // _GATES_APART) * _GATES_APART), dtype=torch.float32)
+    return padded[:, :, :tokens].copy_(_heads_first(tensor))
+
+
+def _launch(name, q, k, v, others, scale, state, wants_state, **parameters):
+    """The outputs of a kernel and the state behind the last token, or None."""
+    batch, tokens, heads, columns = v.shape
+    out = torch.empty_like(v, memory_format=torch.contiguous_format)
+    last = v.new_empty((batch, heads, q.shape[3], columns), dtype=torch.float32) if wants_state else None
+    if 0 in v.shape or 0 in q.shape:
+        return out, None if last is None else last.zero_() if state is None else last.copy_(state)
+    parameters.update(
+        T=TYPES[q.dtype], DK=q.shape[3], DV=_WIDE if columns > _NARROW else _NARROW,
+        INITIAL=state is not None, FINAL=wants_state,
+    )  # fmt: skip
+    kernel = _find_kernel(name, q.is_cuda, tuple(sorted(parameters.items())))
+    states = [x for x in (None if state is None else state.contiguous(), last) if x is not None]
+    _compute.launch(kernel, *map(_heads_first, (q, k, v)), *others, *scale, *states, _heads_first(out))
+    return out, last
+
+
+def _default_scale(scale, q):
+    return 1 / math.sqrt(q.shape[3]) if scale is None else float(scale)
+
+
+def retention(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    scale: float | None = None,
+    initial_state: torch.Tensor | None = None,
+    output_final_state: bool = False,
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Retention (Sun et al. 2023): o_t = scale q_t S_t with S_t = g S_(t-1) + k_t^T v_t, where g = 1 - 2^(-5 - h) of head h.
+
+    q, k: [B, T, H, K], v: [B, T, H, V], initial_state: [B, H, K, V] of float32. Returns (o, final state or None), as
+    `chunk_retention` of flash-linear-attention does. The scale is 1 / sqrt(K) where it is None.
+    """
+    _check(("q", "k", "v"), q, k, v, initial_state, "initial_state")
+    exponents = torch.arange(v.shape[2], dtype=torch.float64)
+    decays = torch.log2(1 - torch.exp2(-5 - exponents)).to(device=v.device, dtype=torch.float32)
+    return _launch("retention", q, k, v, (decays,), (_default_scale(scale, q),), initial_state, output_final_state)
+
+
+def gated_delta_rule(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    g: torch.Tensor,
+    beta: torch.Tensor,
+    scale: float | None = None,
+    initial_state: torch.Tensor | None = None,
+    output_final_state: bool = False,
+    use_qk_l2norm_in_kernel: bool = False,
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """The gated delta rule (Yang et al. 2024): S_t = exp(g_t) S_(t-1) + k_t^T u_t with u_t = beta_t (v_t - exp(g_t) k_t S_(t-1)), and
+    o_t = scale q_t S_t.
+
+    q, k: [B, T, H, K], v: [B, T, HV, V] with HV a multiple of H, g (logarithms) and beta: [B, T, HV], initial_state:
+    [B, HV, K, V] of float32. Returns (o, final state or None), as `chunk_gated_delta_rule` of flash-linear-attention does.
+    Keys have length 1, which `use_qk_l2norm_in_kernel` sees to. The scale is 1 / sqrt(K) where it is None.
+    """
+    _check(("q", "k", "v"), q, k, v, initial_state, "initial_state")
+    gates = []
+    for name, tensor in (("g", g), ("beta", beta)):
+        _check_tensor(name, tensor, q, v.shape[:3], tensor.dtype)
+        gates.append(_lay_out_gates(tensor))
+    if use_qk_l2norm_in_kernel:
+        q, k = (torch.nn.functional.normalize(x.float(), dim=-1, eps=1e-6).to(x.dtype) for x in (q, k))
+    return _launch("delta_rule", q, k, v, gates, (_default_scale(scale, q),), initial_state, output_final_state)
+
+
+def ssd(
+    x: torch.Tensor,
+    dt: torch.Tensor,
+    A: torch.Tensor,
+    B: torch.Tensor,
+    C: torch.Tensor,
+    D: torch.Tensor | None = None,
+    dt_bias: torch.Tensor | None = None,
+    initial_states: torch.Tensor | None = None,
+    dt_softplus: bool = False,
+    return_final_states: bool = False,
+) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+    """State-space duality (Mamba-2, Dao and Gu 2024): y_t = C_t S_t + D x_t with S_t = exp(dt_t A) S_(t-1) + dt_t B_t^T x_t.
+
+    x: [B, T, H, P], dt: [B, T, H], A, D, dt_bias: [H], B, C: [B, T, G, N] with H a multiple of G, initial_states:
+    [B, H, P, N] of float32. Returns y, or (y, final states), as `mamba_chunk_scan_combined` of mamba-ssm does.
+    """
+    state = None
+    if initial_states is not None:
+        _check_tensor("initial_states", initial_states, x, (x.shape[0], x.shape[2], x.shape[3], B.shape[3]), torch.float32)
+        state = initial_states.transpose(2, 3).contiguous()
+    _check(("C", "B", "x"), C, B, x, state, "initial_states")
+    _check_tensor("dt", dt, x, x.shape[:3], dt.dtype)
+    for name, tensor in (("A", A), ("D", D), ("dt_bias", dt_bias)):
+        if tensor is not None:
+            _check_tensor(name, tensor, x, (x.shape[2],), tensor.dtype)
+    steps = dt.float() if dt_bias is None else dt.float() + dt_bias.float()
+    if dt_softplus:
+        steps = torch.nn.functional.softplus(steps)
+    others = [_lay_out_gates(steps), A.float().contiguous()]
+    if D is not None:
+        others.append(D.float().contiguous())
+    y, last = _launch("ssd", C, B, x, others, (), state, return_final_states, SKIP=D is not None)
+    return (y, last.transpose(2, 3)) if return_final_states else y

@@ -1,0 +1,108 @@
+# RUN: env TESSERA_LIBRARY=%build/lib TESSERA_CACHE_DIR= %torch-python %s
+"""Recurrences for PyTorch against their definitions, token by token in f64, on the interpreter: states in and out, heads that share
+keys, lengths that no chunk divides. What is refused names the argument and what would work."""
+
+import torch
+
+from tessera.torch import gated_delta_rule, retention, ssd, use_interpreter
+
+BATCH, HEADS, OWN, K, V = 2, 1, 2, 64, 32
+
+
+def recur(q, k, v, decays, rates=None, steps=None, scale=1.0, state=None):
+    q, k, v, decays = (x.double() for x in (q, k, v, decays))
+    state = torch.zeros(BATCH, OWN, K, V, dtype=torch.float64) if state is None else state.double()
+    out = []
+    for t in range(v.shape[1]):
+        key, query = (x[:, t].expand(BATCH, OWN, K) for x in (k, q))
+        state = state * decays[:, t, :, None, None]
+        new = v[:, t]
+        if rates is not None:
+            new = rates[:, t, :, None].double() * (new - torch.einsum("bhk,bhkv->bhv", key, state))
+        if steps is not None:
+            new = new * steps[:, t, :, None].double()
+        state = state + key[..., None] * new[:, :, None]
+        out.append(scale * torch.einsum("bhk,bhkv->bhv", query, state))
+    return torch.stack(out, 1), state
+
+
+def check(what, found, expected):
+    error = (found.double() - expected).norm() / expected.norm()
+    assert error < 2e-2, f"{what}: relative error {error}"
+
+
+def draw(tokens):
+    q, k, v = (torch.randn(BATCH, tokens, heads, of, dtype=torch.bfloat16) for heads, of in ((HEADS, K), (HEADS, K), (OWN, V)))
+    return q, torch.nn.functional.normalize(k.float(), dim=-1).to(k.dtype), v
+
+
+def check_values():
+    for tokens, starts in ((1, False), (67, True)):
+        q, k, v = draw(tokens)
+        gates, rates = -torch.rand(BATCH, tokens, OWN), torch.rand(BATCH, tokens, OWN)
+        state = torch.randn(BATCH, OWN, K, V) if starts else None
+        decays = (1 - torch.exp2(-5 - torch.arange(OWN, dtype=torch.float64))).expand(BATCH, tokens, OWN)
+
+        out, last = retention(q, k, v, initial_state=state, output_final_state=True)
+        expected, expected_last = recur(q, k, v, decays, scale=K**-0.5, state=state)
+        check("retention", out, expected)
+        check("state of retention", last, expected_last)
+        assert retention(q, k, v)[1] is None
+
+        out, last = gated_delta_rule(q, k, v, gates, rates, 0.5, state, True)
+        expected, expected_last = recur(q, k, v, gates.exp(), rates, scale=0.5, state=state)
+        check("delta rule", out, expected)
+        check("state of the delta rule", last, expected_last)
+        scaled, _ = gated_delta_rule(3 * q, 2 * k, v, gates, rates, use_qk_l2norm_in_kernel=True)
+        unit = torch.nn.functional.normalize(q.float(), dim=-1).to(q.dtype)
+        check("keys of length 1", scaled, recur(unit, k, v, gates.exp(), rates, scale=K**-0.5)[0])
+
+        rate, skip, bias = -torch.rand(OWN), torch.randn(OWN), torch.randn(OWN)
+        before = None if state is None else state.transpose(2, 3).contiguous()
+        y, last = ssd(v, gates, rate, k, q, skip, bias, before, dt_softplus=True, return_final_states=True)
+        steps = torch.nn.functional.softplus(gates + bias)
+        expected, expected_last = recur(q, k, v, (steps.double() * rate).exp(), steps=steps, state=state)
+        check("ssd", y, expected + skip[:, None].double() * v)
+        check("state of ssd", last, expected_last.transpose(2, 3))
+        assert torch.equal(ssd(v, gates, rate, k, q), ssd(v, gates, rate, k, q, D=torch.zeros(OWN)))
+    q, k, v = draw(0)
+    out, last = retention(q, k, v, output_final_state=True)
+    assert out.shape == v.shape and not last.any()
+
+
+def check_refusals():
+    q, k, v = draw(5)
+    gates = torch.rand(BATCH, 5, OWN)
+
+    def refused(text, function, *arguments, error=ValueError, **named):
+        try:
+            function(*arguments, **named)
+        except error as caught:
+            assert text in str(caught), f"{caught}, expected {text}"
+        else:
+            raise AssertionError(f"not refused: {text}")
+
+    refused("argument 'q' has type torch.float32; torch.bfloat16 and torch.float16 would work", retention, q.float(), k, v, error=TypeError)
+    refused("argument 'k' has type torch.float16; torch.bfloat16 would work", retention, q, k.half(), v, error=TypeError)
+    refused("argument 'q' has a head dimension of 32; 64, 128, 192, 256 would work", retention, q[..., :32], k[..., :32], v)
+    refused("argument 'v' has a head dimension of 20; a multiple of 8 would work", retention, q, k, v[..., :20])
+    refused("argument 'v' has 2 heads and 'q' 3; a multiple of these would work", retention, q.expand(-1, -1, 3, -1), k, v)
+    refused("argument 'k' has shape (2, 4, 1, 64); (2, 5, 1, 64) would work", retention, q, k[:, :4], v)
+    refused("argument 'q' has shape (5, 1, 64); 4 dimensions", retention, q[0], k, v)
+    refused("in its last dimension; .contiguous() would work", retention, q.transpose(1, 3).contiguous().transpose(1, 3), k, v)
+    refused("argument 'initial_state' has shape (2, 2, 32, 64); (2, 2, 64, 32) would work", retention, q, k, v,
+            initial_state=torch.zeros(BATCH, OWN, V, K))  # fmt: skip
+    refused("argument 'initial_state' has type torch.float64; torch.float32 would work", retention, q, k, v,
+            initial_state=torch.zeros(BATCH, OWN, K, V).double(), error=TypeError)  # fmt: skip
+    refused("argument 'beta' has shape (2, 5, 1); (2, 5, 2) would work", gated_delta_rule, q, k, v, gates, gates[..., :1])
+    refused("argument 'dt' has shape (2, 4, 2); (2, 5, 2) would work", ssd, v, gates[:, :4], gates[0, 0], k, q)
+    refused("argument 'A' has shape (1,); (2,) would work", ssd, v, gates, gates[0, 0, :1], k, q)
+    refused("argument 'q' requires a gradient", retention, q.requires_grad_(), k, v)
+    use_interpreter(False)
+    refused("argument 'q' is on cpu", retention, q.detach(), k, v)
+
+
+use_interpreter()
+torch.manual_seed(1)
+check_values()
+check_refusals()
