@@ -20,7 +20,6 @@ LIMITS = (
     r"neighbours each cannot share \S+ tiles; \S+ would work",
     r"is also an operand of a dot, and so lies in shared memory",
     r"both along rows and along columns",
-    r"operand b of a dot is a loaded tile|has a computed tile as its second operand",
     r"strides must be multiples of",
     r"grid names the dimension",
     r"a bulk copy starts at a multiple of|no bulk store can start",

@@ -66,6 +66,7 @@ class Values:
         self.used = set()
         self.constants = set()
         self.summing = random.Random(f"sums {program.seed}")  # of its own: programs without sums stay what they are
+        self.seconds = random.Random(f"second operands {program.seed}")  # likewise
 
     # Small helpers.
 
@@ -453,10 +454,7 @@ class Values:
     def first_operand(self, scope, depth):
         dims = ("BM", depth)
         if scope.find(*dims) and self.chance(0.5):
-            a = self.bounded(scope, self.pick(scope, *dims), dims, 16)
-            name = self.round(scope, a, dims)
-            self.bound[name] = self.bound[a]
-            return name
+            return self.computed(scope, dims)
         if self.chance(0.06) and self.size["BM"] == 64:
             name = self.transposed(scope, dims)
         else:
@@ -464,12 +462,29 @@ class Values:
         self.bound[name] = LARGEST_INPUT
         return name
 
-    def dot(self, scope, column, accumulator=None):
+    def computed(self, scope, dims):
+        """A computed tile of 16 bits."""
+        a = self.bounded(scope, self.pick(scope, *dims), dims, 16)
+        name = self.round(scope, a, dims)
+        self.bound[name] = self.bound[a]
+        return name
+
+    def operands(self, scope, column):
+        """The operands of a dot and what it contracts; the second one is computed at times."""
+        if scope.find("BM", column) and self.seconds.random() < 0.2:
+            a, b = self.operand(scope, ("BM", "BM")), self.computed(scope, ("BM", column))
+            self.bound[a] = LARGEST_INPUT
+            return a, b, "BM"
         depth = self.rng.choice(COLUMNS)
         a = self.first_operand(scope, depth)
         b = self.transposed(scope, (depth, column)) if self.chance(0.5) else self.operand(scope, (depth, column))
+        self.bound[b] = LARGEST_INPUT
+        return a, b, depth
+
+    def dot(self, scope, column, accumulator=None):
+        a, b, depth = self.operands(scope, column)
         dims = ("BM", column)
-        bound = self.bound[a] * LARGEST_INPUT * (self.size[depth] if self.program.integers else self.size[depth] ** 0.5)
+        bound = self.bound[a] * self.bound[b] * (self.size[depth] if self.program.integers else self.size[depth] ** 0.5)
         if accumulator is None and scope.find(*dims) and self.chance(0.3):
             accumulator = self.bounded(scope, self.pick(scope, *dims), dims, self.limit)
         operands, acc = [a, b], ""
