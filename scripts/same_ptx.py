@@ -6,12 +6,14 @@
 
 The configurations are the entries of schedules.json in the folder of --kernels, each with its parameters and its
 schedule, and the sources with the schedules that a compilation chooses: measured ones, and those of the model alone.
-GRID has the parameters of a source; others are compiled as they are. --only TEXT takes the configurations whose names
+GRID has the parameters of a source; others are compiled as they are. TEXTS has sources that are made of imports, and
+ALTERNATIVES those whose bundles launches choose from. --only TEXT takes the configurations whose names
 begin so. A configuration that does not compile counts with its first error. Positions in the source do not count.
 `./dev same-ptx REV` compares the working tree with a commit.
 """
 
 import argparse
+import base64
 import concurrent.futures
 import itertools
 import json
@@ -21,57 +23,109 @@ import subprocess
 import sys
 
 
+WIDTHS = ["64", "96", "128", "192", "256"]
+EITHER = ["false", "true"]
+GROUPS = ["2", "8"]
+WIDE_VALUES = [("64", "128"), ("96", "128"), ("128", "64"), ("128", "256"), ("192", "128")]
+
+
+def of_widths(**parameters):
+    """A grid for each of some pairs of widths of Q and of V."""
+    return [{"D": [d], "DV": [dv], **parameters} for d, dv in WIDE_VALUES]
+
+
 # Parameters of each source, and their values; all combinations are compiled.
 GRID = {
     "attention_fwd": [
-        {"T": ["bf16", "f16"], "D": ["64", "96", "128", "192", "256"], "CAUSAL": ["false", "true"]},
-        {"D": ["192"], "DV": ["128"], "CAUSAL": ["false", "true"]},
+        {"T": ["bf16", "f16"], "D": WIDTHS, "CAUSAL": EITHER},
+        {"D": ["192"], "DV": ["128"], "CAUSAL": EITHER},
+        {"D": ["160"], "CAUSAL": EITHER},
+        {"D": ["64", "128"], "HEADS": ["2", "8"]},
+        {"D": ["64", "128", "256"], "SHARED": ["true"]},
+        {"D": ["96", "128"], "PADDED": ["true"], "CAUSAL": EITHER},
     ],
     "attention_variants": [
         {
             "D": ["64", "128", "256"],
             "MASK": ["none", "causal", "window"],
             "SOFTCAP": ["none", "exact", "approx"],
-            "ALIBI": ["false", "true"],
+            "ALIBI": EITHER,
         }
     ],
     "gemm": [
         {
             "T": ["bf16", "f16"],
             "B_TRANSPOSED": ["true", "false"],
-            "BIAS": ["false", "true"],
+            "BIAS": EITHER,
             "ACTIVATION": ["none", "relu", "gelu"],
-        }
+        },
+        {"T": ["f8E4M3FN"], "SCALES": ["none", "rows", "blocks"]},
+        {"T": ["bf16"], "TB": ["f8E4M3FN"]},
     ],
-    "variants/causal": [{"D": ["64", "128", "256"]}],
+    "variants/bias": [{"D": ["64", "128", "256"], "BIAS": ["f32", "bf16"]}],
+    "variants/causal": [{"D": ["64", "128", "256"]}, {"D": ["96", "192"]}, {"D": ["64", "128"], "T": ["f8E4M3FN"]}],
     "variants/window": [{"D": ["64", "128", "256"]}],
     "variants/softcap": [{"D": ["64", "128", "256"]}],
     "variants/alibi": [{"D": ["64", "128", "256"]}],
     "variants/documents": [{"D": ["64", "128", "256"]}],
     "variants/packed": [{"D": ["64", "128", "256"]}],
-    "attention_bwd": [{"D": ["64", "128"], "CAUSAL": ["false", "true"]}, {"D": ["64", "128"], "SPREAD": ["true"]}],
-    "attention_bwd_deterministic": [{"D": ["64", "128", "192", "256"]}],
+    "attention_bwd": [
+        {"D": WIDTHS, "CAUSAL": EITHER, "FIXED": EITHER},
+        {"D": WIDTHS, "CAUSAL": ["true"], "FIXED": EITHER, "GROUP": GROUPS},
+        *of_widths(CAUSAL=["true"], FIXED=EITHER, GROUP=["1", "2"]),
+        {"D": ["64", "128"], "CAUSAL": EITHER, "SPREAD": ["true"]},
+        {"D": ["128", "192"], "PADDED": ["true"]},
+    ],
+    "attention_bwd_deterministic": [{"D": WIDTHS, "CAUSAL": EITHER}, *of_widths(), {"D": ["128"], "PADDED": ["true"]}],
     "attention_bwd_statistics": [{}, {"SUMS": ["true"]}],
     "attention_fp8": [
         {
             "D": ["64", "128", "256"],
-            "CAUSAL": ["false", "true"],
+            "CAUSAL": EITHER,
             "SCALES": ["tensor", "blocks"],
             "V_TRANSPOSED": ["true", "false"],
         }
     ],
-    "attention_gradients": [{"D": ["64", "128", "256"]}],
-    "attention_variants_bwd": [{"D": ["64", "128", "256"], "SOFTCAP": ["none", "exact"]}],
+    "attention_gradients": [
+        {"D": WIDTHS},
+        {"D": WIDTHS, "VISITS": ["list"]},
+        *of_widths(),
+        {"D": ["64", "128"], "WAITS": ["derivatives", "weights", "products"]},
+    ],
+    "attention_gradients_fixed": [{"D": WIDTHS}, *of_widths()],
+    "attention_variants_bwd": [
+        {"D": WIDTHS, "SOFTCAP": ["none", "exact"], "MASK": ["none", "causal"]},
+        {"D": WIDTHS, "SOFTCAP": ["none", "exact"], "MASK": ["causal"], "GROUP": GROUPS},
+        *of_widths(MASK=["causal"], GROUP=["1", "2"]),
+        {"D": ["128"], "ALIBI": ["true"], "PADDED": ["true"]},
+    ],
+    "attention_variants_bwd_fixed": [{"D": WIDTHS, "SOFTCAP": ["none", "exact"]}],
     "softmax": [{"T": ["bf16", "f32"], "D": ["1000", "4096", "65536"]}],
-    "layer_norm": [{"T": ["bf16", "f32"], "D": ["1000", "4096", "65536"], "RMS": ["false", "true"]}],
+    "layer_norm": [{"T": ["bf16", "f32"], "D": ["1000", "4096", "65536"], "RMS": EITHER}],
     "embedding": [{"I": ["i32", "i64"], "D": ["256", "1000"]}],
     "quantize": [{"D": ["128", "4096"]}, {"BLOCKS": ["true"]}, {"ROTATE": ["true"]}],
     "gemm_split": [{"B_TRANSPOSED": ["true", "false"]}],
     "gemm_split_k": [{"SPLITS": ["2", "8"], "B_TRANSPOSED": ["true", "false"]}],
 }
+# Sources that are no file of the kernels: what they import. They too are compiled at each of `OF_TEXTS`.
+TEXTS = {
+    "causal gradients": ["attention_gradients", "variants/causal"],
+    "window gradients": ["attention_gradients", "variants/window"],
+    "softcap gradients": ["attention_gradients", "variants/softcap"],
+    "bias gradients": ["attention_gradients", "variants/bias"],
+    "documents gradients": ["attention_gradients", "variants/documents"],
+    "sink gradients": ["attention_gradients", "variants/sink"],
+    "causal fixed gradients": ["attention_gradients_fixed", "variants/causal"],
+    "documents fixed gradients": ["attention_gradients_fixed", "variants/documents"],
+}
+OF_TEXTS = [{"D": ["64", "128", "192"]}]
+# Sources with alternatives, of which a bundle has all.
+ALTERNATIVES = {"attention_fwd": [{"D": ["64", "96", "128"]}]}
 # What a configuration is that one of the compilers does not have.
 MISSING = "exit unknown: not there\n"
-CHOICES = {"measured": [], "model": ["--no-database"], "exact": ["--no-database", "--schedule", "speculate=false"]}
+MEASURED = {"measured": []}
+CHOICES = {**MEASURED, "model": ["--no-database"], "exact": ["--no-database", "--schedule", "speculate=false"]}
+BUNDLE = ["--alternatives", "--emit", "bundle", "--ptx"]
 
 
 def defines(parameters):
@@ -82,13 +136,23 @@ def spell(parameters):
     return "_".join(f"{name}-{value}" for name, value in parameters.items())
 
 
+def is_measured(source):
+    """Whether schedules of a source may come from the database, and products of it may speculate: not those of gradients."""
+    return not any(word in source for word in ("bwd", "gradients"))
+
+
 def grids_of(kernels):
-    """Yields (source, grids): those of GRID, and every other source that has a kernel, as it is."""
-    yield from GRID.items()
+    """Yields (source, grids, choices): those of GRID, and every other source that has a kernel, as it is."""
+    for source, grids in GRID.items():
+        yield source, grids, CHOICES if is_measured(source) else MEASURED
     for path in sorted(kernels.rglob("*.tile")):
         source = path.relative_to(kernels).with_suffix("").as_posix()
         if source not in GRID and "tile.kernel @" in path.read_text():
-            yield source, [{}]
+            yield source, [{}], CHOICES
+    for source in TEXTS:
+        yield source, OF_TEXTS, MEASURED
+    for source, grids in ALTERNATIVES.items():
+        yield source, grids, {"alternatives": BUNDLE}
 
 
 def configurations(kernels):
@@ -97,20 +161,34 @@ def configurations(kernels):
     for number, entry in enumerate(entries):
         arguments = [*defines(entry["parameters"]), "--no-database", "--schedule", entry["schedule"].replace(" ", "")]
         yield f"entry-{number:03}_{entry['kernel']}_{entry['class']}", entry["kernel"], arguments
-    for source, grids in grids_of(kernels):
+    for source, grids, choices in grids_of(kernels):
         for grid in grids:
             for values in itertools.product(*grid.values()):
                 parameters = dict(zip(grid, values))
-                for choice, arguments in CHOICES.items():
-                    yield f"{source.replace('/', '.')}_{spell(parameters)}_{choice}", source, [*defines(parameters), *arguments]
+                for choice, arguments in choices.items():
+                    name = f"{source.replace('/', '.').replace(' ', '-')}_{spell(parameters)}_{choice}"
+                    yield name, source, [*defines(parameters), *arguments]
+
+
+def read_bundle(text):
+    """The PTX of a bundle, and of its choice the terms of the time, which say which alternatives there are."""
+    bundle = json.loads(text)
+    return base64.b64decode(bundle["image"]["base64"]).decode() + json.dumps(bundle.get("choices"), indent=1)
+
+
+def run_tessera(tessera, kernels, source, arguments):
+    """The finished `tessera compile` of a configuration, whose output is text."""
+    text = "".join(f'$import "{name}.tile"\n' for name in TEXTS.get(source, ()))
+    file = ["/dev/stdin", "-I", "."] if text else [f"{source}.tile"]
+    command = [tessera, "compile", *file, *arguments, "-o", "-"]
+    return subprocess.run(command, cwd=kernels, capture_output=True, text=True, input=text)
 
 
 def compile_ptx(tessera, kernels, source, arguments):
     """The PTX, or the first error."""
-    command = [tessera, "compile", f"{source}.tile", *arguments, "--emit", "ptx", "-o", "-"]
-    run = subprocess.run(command, cwd=kernels, capture_output=True, text=True)
+    run = run_tessera(tessera, kernels, source, arguments if "--emit" in arguments else [*arguments, "--emit", "ptx"])
     if run.returncode == 0:
-        return run.stdout
+        return read_bundle(run.stdout) if "bundle" in arguments else run.stdout
     errors = [line for line in run.stderr.splitlines() if "error" in line]
     return f"exit {run.returncode}: {errors[0] if errors else run.stderr.strip()}\n"
 
