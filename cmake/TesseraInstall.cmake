@@ -7,7 +7,7 @@ install(TARGETS libtessera tessera_runtime
 install(DIRECTORY include/tessera include/tessera-c
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT libraries)
 install(DIRECTORY kernels/
-  DESTINATION "${CMAKE_INSTALL_DATADIR}/tessera/kernels" COMPONENT libraries FILES_MATCHING PATTERN "*.tile" PATTERN "schedules.json")
+  DESTINATION "${CMAKE_INSTALL_DATADIR}/tessera/kernels" COMPONENT libraries FILES_MATCHING PATTERN "*.tile" PATTERN "schedules.json" PATTERN "choices/*.json")
 foreach(tool tessera tessera-opt tessera-lsp-server)
   if(TARGET ${tool})
     install(TARGETS ${tool} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT tools)

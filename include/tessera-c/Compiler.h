@@ -128,6 +128,9 @@ typedef struct tessera_compile_options {
   /** With TESSERA_EMIT_BUNDLE: the kernel with each of the alternatives that the source declares,
    * of which a launch takes the fastest for its extents. */
   int32_t alternatives;
+  /** Files of rules that choose free parameters and schedules before those of the source, with
+   * the separator of PATH between them; null for none. */
+  const char *rules;
 } tessera_compile_options;
 
 typedef enum tessera_severity {

@@ -51,6 +51,18 @@ enum class CompileStatus {
   ToolchainError = 4, ///< ptxas is missing or too old, or refused its input
 };
 
+/// Which rules choose the values of free parameters, beside those that the source names.
+struct RuleOptions {
+  /// Files of a user, as --rules FILE. They count before those of the source, and those that the
+  /// environment variable TESSERA_RULES lists count too.
+  std::vector<std::string> files;
+  /// The GPU that rules of one card are for; empty for the default card of each file. Set by
+  /// `CompileOptions::Tuning::gpu`.
+  std::string card;
+  /// Extents that rules may ask for. Set by `CompileOptions::Tuning::shape`.
+  std::vector<std::pair<std::string, int64_t>> extents;
+};
+
 /// Where `$import "name"` finds its file: among `texts`, beside the file that imports it, in
 /// `paths`, and among the kernels that ship with the compiler.
 struct ImportOptions {
@@ -58,6 +70,7 @@ struct ImportOptions {
   std::vector<std::string> paths;
   /// Names and texts of files that need not be on disk.
   std::vector<std::pair<std::string, std::string>> texts;
+  RuleOptions rules;
 };
 
 struct CompileOptions {
@@ -145,6 +158,8 @@ struct ParameterInfo {
   std::string documentation;
   /// Values that a kernel with alternatives has, each in a kernel of its own.
   std::vector<std::string> alternatives;
+  /// Where the value comes from: "given", "default", or the place of a rule as "file.json:12".
+  std::string origin;
 };
 
 /// A kernel or a sequence of a source, with defaults bound.

@@ -6,6 +6,8 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/Program.h"
 #include <algorithm>
 #include <cstring>
 
@@ -83,6 +85,12 @@ std::optional<CompileOptions> tessera::capi::convert(const tessera_compile_optio
   for (const tessera_import &import : llvm::ArrayRef(given.imports, given.import_count))
     result.imports.texts.emplace_back(text(import.name),
                                       llvm::StringRef(import.text, import.length).str());
+  llvm::SmallVector<llvm::StringRef> rules;
+  std::string names = text(given.rules);
+  llvm::StringRef(names).split(rules, llvm::sys::EnvPathSeparator, /*MaxSplit=*/-1,
+                               /*KeepEmpty=*/false);
+  for (llvm::StringRef name : rules)
+    result.imports.rules.files.push_back(name.str());
   result.instrument = text(given.instrument);
   result.alternatives = given.alternatives;
   return result;

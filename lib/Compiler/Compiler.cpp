@@ -5,6 +5,7 @@
 #include "lib/Codegen/Gate.h"
 #include "lib/Compiler/Alternatives.h"
 #include "lib/Compiler/Bundle.h"
+#include "lib/Compiler/Choices.h"
 #include "lib/Compiler/Dump.h"
 #include "lib/Compiler/Observer.h"
 #include "lib/Compiler/Pipeline.h"
@@ -21,6 +22,7 @@
 #include "passes/Hop/HopPasses.h"
 #include "passes/Schedule/ScheduleChoice.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/SaveAndRestore.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -48,6 +50,7 @@ private:
   CompileStatus readTuned(const CompileOptions &given, OwningOpRef<ModuleOp> &form,
                           TunedForm &found);
   CompileStatus addAlternatives(OwningOpRef<ModuleOp> &form);
+  void findOrigins(ModuleOp source);
   CompileStatus selectKernel(ModuleOp form);
   CompileStatus readParameters();
   CompileStatus compile(OwningOpRef<ModuleOp> form) override;
@@ -93,6 +96,9 @@ private:
   /// What trials made of the kernels that were not refused, the last of each.
   llvm::StringMap<BundledKernel> kept;
   TunedForm tuned;
+  /// Of the source as it was read last, and what they make of each kernel.
+  std::vector<Choice> choices;
+  llvm::StringMap<json::Object> origins;
   /// The kernels of the choice that is being compiled, if it is one.
   std::optional<Alternatives> alternatives;
   /// The fields that the options set.
@@ -168,6 +174,7 @@ CompileStatus Compilation::read(ArrayRef<source::Define> defines, OwningOpRef<Mo
     return input.status;
   form = std::move(input.module);
   files = std::move(input.files);
+  choices = std::move(input.choices);
   if (CompileStatus status = selectKernel(*form); status != CompileStatus::Success)
     return status;
   scope.stop();
@@ -300,7 +307,10 @@ CompileStatus Compilation::finish(ImageKind kind) {
     KernelReport report;
     report.name = name;
     report.description = llvm::formatv("{0:2}", json::Value(json::Object(kernel.description)));
-    report.report = llvm::formatv("{0:2}", json::Value(completeReport(kernel.description)));
+    json::Object complete = completeReport(kernel.description);
+    if (auto known = origins.find(name); known != origins.end())
+      complete["choices"] = json::Object(known->second);
+    report.report = llvm::formatv("{0:2}", json::Value(std::move(complete)));
     result.kernels.push_back(std::move(report));
     described.push_back(json::Object(kernel.description));
   }
@@ -425,6 +435,8 @@ CompileStatus Compilation::readTuned(const CompileOptions &given, OwningOpRef<Mo
   if (status != CompileStatus::Success || !options.tuning.useDatabase)
     return status;
   auto readForm = [&](ArrayRef<source::Define> defines, OwningOpRef<ModuleOp> &other) {
+    // Choices stay those of `form`: of what an entry changes reports say so.
+    llvm::SaveAndRestore<std::vector<Choice>> kept(choices);
     return read(defines, other);
   };
   return findTuned(sourceText, fileName, *form, given, readForm, found);
@@ -467,6 +479,18 @@ CompileStatus Compilation::addAlternatives(OwningOpRef<ModuleOp> &form) {
   return CompileStatus::Success;
 }
 
+/// Keeps where what `source` and the database say of its kernels comes from, for reports.
+void Compilation::findOrigins(ModuleOp source) {
+  ModuleOp form = tuned.module ? *tuned.module : source;
+  for (auto kernel : form.getOps<tile::KernelOp>()) {
+    StringRef name = kernel.getSymName();
+    auto isOfKernel = [&](const TunedKernel &known) { return known.name == name; };
+    auto known = llvm::find_if(tuned.kernels, isOfKernel);
+    origins[name] =
+        describeOrigins(kernel, choices, asked, known == tuned.kernels.end() ? nullptr : &*known);
+  }
+}
+
 CompileStatus Compilation::run(StringRef text, StringRef fileName) {
   sourceText = text;
   this->fileName = fileName;
@@ -479,8 +503,13 @@ CompileStatus Compilation::run(StringRef text, StringRef fileName) {
     status = addAlternatives(source);
   if (status != CompileStatus::Success)
     return status;
+  findOrigins(*source);
   Trials trials(context, *this);
   status = trials.run(*source, tuned);
+  if (status == CompileStatus::SourceError)
+    reportRules(*source, choices, options);
+  for (const source::RulesFile &file : files->getRules())
+    result.files.push_back(file.name);
   for (const source::File &file : files->getFiles())
     result.files.push_back(file.name);
   return status;
@@ -500,7 +529,10 @@ static CompileResult compile(const std::string &source, const std::string &fileN
   // A diagnostic points into the source; the whole operation behind it would bury the message.
   context.printOpOnDiagnostic(false);
   DiagnosticForwarder forwarder(context, handler, options.remarks);
-  Compilation compilation(context, options, observer);
+  CompileOptions complete = options;
+  complete.imports.rules.card = options.tuning.gpu;
+  complete.imports.rules.extents = options.tuning.shape;
+  Compilation compilation(context, complete, observer);
   compilation.result.status = compilation.run(source, fileName);
   if (compilation.result.status != CompileStatus::Success) {
     compilation.result.output.clear();

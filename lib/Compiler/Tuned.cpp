@@ -203,9 +203,11 @@ std::optional<std::string> Lookup::findClass() {
 // Finding an entry
 //===----------------------------------------------------------------------===//
 
+/// Whether a user says what a parameter is: by the options, or by rules of his own.
 bool Lookup::isDefined(StringRef parameter) const {
-  return llvm::any_of(options.defines,
-                      [&](const source::Define &define) { return define.first == parameter; });
+  return llvm::any_of(parameters, [&](const source::Parameter &known) {
+    return known.name == parameter && (known.isGiven || (known.rule && known.rule->isUsers));
+  });
 }
 
 /// Whether the entry is for this program, whatever its name: as the source has it, or with what

@@ -133,9 +133,10 @@ private:
     StringRef indented = text.slice(position, end).ltrim(" \t");
     bool isLineStart = position == lineBegin;
     StringRef keyword = indented.take_while([](char c) { return c == '$' || isAlpha(c); });
-    if (isLineStart && keyword == "$import") {
+    if (isLineStart && (keyword == "$import" || keyword == "$rules")) {
       error(end - indented.size(),
-            "imports stand at the top of a source, before its parameters and everything else");
+            "imports and names of rules stand at the top of a source, before its parameters and "
+            "everything else");
       return false;
     }
     if (isLineStart && isDirective(keyword)) {

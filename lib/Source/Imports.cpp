@@ -7,6 +7,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
 
 // The texts of the kernels that ship with the compiler, from the build.
 #include "lib/Source/ShippedTexts.inc"
@@ -43,16 +44,19 @@ public:
       : files(files), options(options), error(error) {}
 
   bool read(const Found &found);
+  bool readRules();
 
 private:
-  /// An import as a file writes it.
+  /// An import, or a name of rules, as a file writes it.
   struct Import {
     StringRef name;
     Place place;
+    bool isRules;
   };
 
   bool parseImports(const Found &found, std::vector<Import> &imports, size_t &end);
   bool follow(const Found &importer, const Import &import, BitVector &imported);
+  void addRules(Found found, bool isUsers);
   std::optional<Found> find(StringRef importer, const Import &import);
   std::optional<Found> open(const Twine &path);
   void append(const Found &found, size_t headerEnd, BitVector imported);
@@ -66,7 +70,7 @@ private:
 };
 } // namespace tessera::source
 
-/// Reads `$import "name"`, as many as there are; `end` is where they end.
+/// Reads `$import "name"` and `$rules "name"`, as many as there are; `end` is where they end.
 bool ImportReader::parseImports(const Found &found, std::vector<Import> &imports, size_t &end) {
   Lexer lexer(found.text, 0, found.text.size());
   end = 0;
@@ -74,14 +78,16 @@ bool ImportReader::parseImports(const Found &found, std::vector<Import> &imports
     Lexer ahead = lexer;
     Place place = locateIn(found.name, found.text, ahead.offset());
     ahead.take();
-    if (!ahead.takeIf("import"))
+    bool isRules = ahead.takeIf("rules");
+    if (!isRules && !ahead.takeIf("import"))
       break;
     Token name = ahead.take();
     if (name.kind != Token::String || name.text.size() <= 2) {
-      error(place, "an import is `$import \"file.tile\"`");
+      error(place, isRules ? "a file of rules is named by `$rules \"file.json\"`"
+                           : "an import is `$import \"file.tile\"`");
       return false;
     }
-    imports.push_back({name.text.drop_front().drop_back(), place});
+    imports.push_back({name.text.drop_front().drop_back(), place, isRules});
     end = ahead.end();
     lexer = ahead;
   }
@@ -121,10 +127,14 @@ std::optional<Found> ImportReader::find(StringRef importer, const Import &import
   for (const auto &[shipped, text] : kShippedTexts)
     if (shipped == name)
       return Found{("<tessera>/" + shipped).str(), ("shipped " + shipped).str(), text};
-  auto names = map_range(kShippedTexts, [](const auto &entry) { return entry.first; });
+  SmallVector<StringRef> names;
+  for (const auto &[shipped, text] : kShippedTexts)
+    if (shipped.ends_with(".json") == import.isRules)
+      names.push_back(shipped);
   std::string searched = options.paths.empty() ? "" : " and in " + join(options.paths, ", ");
-  error(import.place, "there is no source '" + name + "': looked beside '" + importer + "'" +
-                          searched + "; those that ship are " + join(names, ", "));
+  error(import.place, "there is no " + Twine(import.isRules ? "file" : "source") + " '" + name +
+                          "': looked beside '" + importer + "'" + searched +
+                          "; those that ship are " + join(names, ", "));
   return std::nullopt;
 }
 
@@ -137,11 +147,41 @@ std::string ImportReader::describeCycle(StringRef identity) const {
   return text + "'" + name(identity) + "'";
 }
 
+/// Keeps the text of a file of rules, once.
+void ImportReader::addRules(Found found, bool isUsers) {
+  if (none_of(files.rules, [&](const RulesFile &file) { return file.identity == found.identity; }))
+    files.rules.push_back(
+        {std::move(found.name), std::move(found.identity), std::move(found.text), isUsers});
+}
+
+/// Reads the files of rules that a user names.
+bool ImportReader::readRules() {
+  std::vector<std::string> names = options.rules.files;
+  SmallVector<StringRef> further;
+  std::string variable = sys::Process::GetEnv("TESSERA_RULES").value_or("");
+  StringRef(variable).split(further, sys::EnvPathSeparator, /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+  for (StringRef name : further)
+    names.push_back(name.str());
+  for (const std::string &name : names) {
+    std::optional<Found> found = open(name);
+    if (!found) {
+      error({name, 1, 1}, "cannot read the rules");
+      return false;
+    }
+    addRules(std::move(*found), /*isUsers=*/true);
+  }
+  return true;
+}
+
 /// Reads what `importer` imports, where it is not read yet, and adds it to `imported`.
 bool ImportReader::follow(const Found &importer, const Import &import, BitVector &imported) {
   std::optional<Found> found = find(importer.name, import);
   if (!found)
     return false;
+  if (import.isRules) {
+    addRules(std::move(*found), /*isUsers=*/false);
+    return true;
+  }
   if (is_contained(path, found->identity)) {
     error(import.place, "a source imports itself: " + describeCycle(found->identity));
     return false;
@@ -200,7 +240,9 @@ bool Files::read(StringRef text, StringRef name, const ImportOptions &options,
   SmallString<128> identity;
   if (sys::fs::real_path(name, identity))
     identity = name;
-  return ImportReader(*this, options, error).read({name.str(), identity.str().str(), text.str()});
+  // A file that a user names counts as the user's, also where the source names it.
+  ImportReader reader(*this, options, error);
+  return reader.readRules() && reader.read({name.str(), identity.str().str(), text.str()});
 }
 
 const File &Files::findByLine(unsigned line) const {

@@ -1,6 +1,7 @@
 //===- Imports.h - A source and the files that it imports -----------------===//
 //
-// `$import "name.tile"` at the top of a source stands for the text of another. All texts of a
+// `$import "name.tile"` at the top of a source stands for the text of another, and
+// `$rules "name.json"` names rules for its parameters. All texts of a
 // source are one: each file after those that it imports, once, with its lines one to one. An offset
 // or a line of the whole is one of a file. Pure text: no MLIR here.
 //
@@ -11,6 +12,7 @@
 
 #include "lib/Source/Expression.h"
 #include "tessera/Compiler.h"
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/BitVector.h"
 #include <vector>
 
@@ -28,6 +30,15 @@ struct File {
   unsigned firstLine = 1;
   /// The files that it imports, and those that they import, by index.
   llvm::BitVector imports;
+};
+
+/// A file of rules for parameters without defaults, see Rules.h.
+struct RulesFile {
+  /// What diagnostics call it, and what tells it from other files.
+  std::string name, identity;
+  std::string text;
+  /// Whether a user names it, and no file of the source.
+  bool isUsers = false;
 };
 
 /// A place in a file; lines and columns count from 1, columns in bytes.
@@ -49,6 +60,8 @@ public:
   llvm::StringRef getText() const { return text; }
   /// Each after those that it imports; the file that is read is the last.
   llvm::ArrayRef<File> getFiles() const { return files; }
+  /// What the files of the source name with `$rules "name.json"`, and what a user names, each once.
+  llvm::ArrayRef<RulesFile> getRules() const { return rules; }
   const File &getMain() const { return files.back(); }
 
   /// The file that a line of the whole, or an offset, is in.
@@ -66,6 +79,7 @@ private:
 
   std::string text;
   std::vector<File> files;
+  std::vector<RulesFile> rules;
 };
 
 } // namespace tessera::source

@@ -59,7 +59,7 @@ SourceInfo tessera::inspect(const std::string &source, const std::string &fileNa
     info.parameters.push_back({parameter.name,
                                source::stringifyValueKind(parameter.value.getKind()).str(),
                                parameter.value.str(), parameter.allowed, parameter.documentation,
-                               parameter.alternatives});
+                               parameter.alternatives, parameter.describeOrigin()});
   ReadResult read = readSource(source, fileName, defines, context, imports);
   info.status = read.status;
   if (info.status != CompileStatus::Success)
@@ -82,5 +82,7 @@ std::vector<SourceFile> tessera::readImports(const std::string &source, const st
   std::vector<SourceFile> result;
   for (const source::File &file : files.getFiles())
     result.push_back({file.name, files.getText().slice(file.begin, file.end).str()});
+  for (const source::RulesFile &file : files.getRules())
+    result.insert(result.begin(), {file.name, file.text});
   return result;
 }

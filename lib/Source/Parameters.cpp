@@ -4,6 +4,7 @@
 #include "lib/Support/NearestNames.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace llvm;
 using namespace tessera::source;
@@ -89,8 +90,9 @@ bool ParameterTable::parseDeclaration(Lexer &lexer, ErrorSink error) {
     return false;
   }
   declaration.kind = *valueKind;
-  if (!expect(lexer, "=", "and a default after the kind of a parameter", error) ||
-      !skipValue(lexer, declaration.defaultOffset, error))
+  bool isFree = lexer.peek().is("in");
+  if (!isFree && (!expect(lexer, "=", "and a default after the kind of a parameter", error) ||
+                  !skipValue(lexer, declaration.defaultOffset.emplace(), error)))
     return false;
   if (lexer.takeIf("in") && !parseAllowed(lexer, declaration, error))
     return false;
@@ -272,64 +274,80 @@ bool ParameterTable::define(ArrayRef<Define> defines, DefineErrorSink error) {
   return true;
 }
 
-bool ParameterTable::bind(ErrorSink error, DefineErrorSink defineError) {
+bool ParameterTable::bind(const RuleBook &rules, ErrorSink error, DefineErrorSink defineError,
+                          PlaceErrorSink ruleError) {
+  Binding given{rules, error, defineError, ruleError};
+  SaveAndRestore<const Binding *> bound(binding, &given);
+  if (!checkRules())
+    return false;
   for (size_t i = 0; i < declarations.size(); ++i)
-    if (!evaluateParameter(i, error))
+    if (!evaluateParameter(i))
       return false;
   for (size_t i = 0; i < declarations.size(); ++i)
-    if (!checkAllowed(i, error, defineError) || !bindAlternatives(i, error))
+    if (!checkAllowed(i) || !bindAlternatives(i))
       return false;
-  return true;
+  return chooseSchedules();
 }
 
-std::optional<Value> ParameterTable::evaluateAt(size_t offset, ErrorSink error) {
+std::optional<Value> ParameterTable::resolve(StringRef name, size_t offset, bool needed,
+                                             ErrorSink error) {
+  std::optional<size_t> index = find(name);
+  if (!index) {
+    error(offset, explainUnknown(name));
+    return std::nullopt;
+  }
+  if (!needed)
+    return Value::integer(0);
+  if (entries[*index].state == State::Evaluating) {
+    error(offset, "the value of parameter '" + name + "' depends on itself");
+    return std::nullopt;
+  }
+  return evaluateParameter(*index);
+}
+
+std::optional<Value> ParameterTable::evaluateAt(size_t offset) {
   Lexer lexer(text, offset, text.size());
-  auto resolve = [&](StringRef name, size_t at, bool needed) -> std::optional<Value> {
-    std::optional<size_t> index = find(name);
-    if (!index) {
-      error(at, explainUnknown(name));
-      return std::nullopt;
-    }
-    if (!needed)
-      return Value::integer(0);
-    if (entries[*index].state == State::Evaluating) {
-      error(at, "the value of parameter '" + name + "' depends on itself");
-      return std::nullopt;
-    }
-    return evaluateParameter(*index, error);
+  auto resolveName = [&](StringRef name, size_t at, bool needed) {
+    return resolve(name, at, needed, binding->error);
   };
-  return Evaluator(lexer, resolve, error, depth).declarationValue();
+  return Evaluator(lexer, resolveName, binding->error, depth).declarationValue();
 }
 
-std::optional<Value> ParameterTable::evaluateParameter(size_t index, ErrorSink error) {
+std::optional<Value> ParameterTable::evaluateDefault(const Declaration &declaration) {
+  std::optional<Value> value = evaluateAt(*declaration.defaultOffset);
+  if (!value || value->getKind() == declaration.kind)
+    return value;
+  binding->error(declaration.nameOffset, "parameter '" + declaration.name + "' is of kind " +
+                                             stringifyValueKind(declaration.kind) +
+                                             ", its default is " + value->str() + " (" +
+                                             stringifyValueKind(value->getKind()) + ")");
+  return std::nullopt;
+}
+
+std::optional<Value> ParameterTable::evaluateParameter(size_t index) {
   Entry &entry = entries[index];
   if (entry.state == State::Bound)
     return entry.value;
   const Declaration &declaration = declarations[index];
   if (depth >= maxExpressionDepth) {
-    error(declaration.nameOffset,
-          "parameters use each other more than " + Twine(maxExpressionDepth) + " levels deep");
+    binding->error(declaration.nameOffset, "parameters use each other more than " +
+                                               Twine(maxExpressionDepth) + " levels deep");
     return std::nullopt;
   }
   ++depth;
   entry.state = State::Evaluating;
-  std::optional<Value> value = evaluateAt(declaration.defaultOffset, error);
+  std::optional<Value> value =
+      declaration.defaultOffset ? evaluateDefault(declaration) : chooseValue(index);
   --depth;
-  if (value && value->getKind() != declaration.kind) {
-    error(declaration.nameOffset, "parameter '" + declaration.name + "' is of kind " +
-                                      stringifyValueKind(declaration.kind) + ", its default is " +
-                                      value->str() + " (" + stringifyValueKind(value->getKind()) +
-                                      ")");
-    value = std::nullopt;
-  }
   entry.state = value ? State::Bound : State::Failed;
   entry.value = value;
   return value;
 }
 
 std::optional<bool> ParameterTable::matches(const Value &value, const Declaration::Allowed &allowed,
-                                            std::vector<std::string> &texts, ErrorSink error) {
-  std::optional<Value> low = evaluateAt(allowed.low, error);
+                                            std::vector<std::string> &texts) {
+  ErrorSink error = binding->error;
+  std::optional<Value> low = evaluateAt(allowed.low);
   if (!low)
     return std::nullopt;
   if (low->getKind() != value.getKind()) {
@@ -340,9 +358,9 @@ std::optional<bool> ParameterTable::matches(const Value &value, const Declaratio
   texts.push_back(low->str());
   if (!allowed.high)
     return *low == value;
-  std::optional<Value> high = evaluateAt(*allowed.high, error), step = Value::integer(1);
+  std::optional<Value> high = evaluateAt(*allowed.high), step = Value::integer(1);
   if (allowed.step)
-    step = evaluateAt(*allowed.step, error);
+    step = evaluateAt(*allowed.step);
   if (!high || !step)
     return std::nullopt;
   if (high->getKind() != ValueKind::Integer || step->getKind() != ValueKind::Integer ||
@@ -360,13 +378,29 @@ std::optional<bool> ParameterTable::matches(const Value &value, const Declaratio
          distance % step->getInteger() == 0;
 }
 
-bool ParameterTable::checkAllowed(size_t index, ErrorSink error, DefineErrorSink defineError) {
+/// Reports that the value of a parameter is not one of those that are allowed, as `rule` has them.
+void ParameterTable::refuseValue(size_t index, const Twine &rule) {
   const Declaration &declaration = declarations[index];
-  const Value &value = *entries[index].value;
+  const Entry &entry = entries[index];
+  std::string what =
+      ("parameter '" + declaration.name + "' cannot be " + entry.value->str() + "; " + rule).str();
+  if (entry.define)
+    binding->defineError(*entry.define, what, declaration.nameOffset);
+  else if (entry.rule)
+    binding->ruleError(entry.rule->getPlace(), what);
+  else
+    binding->error(declaration.nameOffset, "the default of parameter '" + declaration.name +
+                                               "' is " + entry.value->str() +
+                                               ", which is not allowed; " + rule);
+}
+
+bool ParameterTable::checkAllowed(size_t index) {
+  const Declaration &declaration = declarations[index];
+  const Entry &entry = entries[index];
   bool isAllowed = declaration.allowed.empty();
   std::vector<std::string> texts;
   for (const Declaration::Allowed &allowed : declaration.allowed) {
-    std::optional<bool> matched = matches(value, allowed, texts, error);
+    std::optional<bool> matched = matches(*entry.value, allowed, texts);
     if (!matched)
       return false;
     isAllowed |= *matched;
@@ -374,38 +408,32 @@ bool ParameterTable::checkAllowed(size_t index, ErrorSink error, DefineErrorSink
   // Allowed values may be computed, and then be the same.
   texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
   if (!isAllowed) {
-    std::string rule = "allowed: " + join(texts, ", ");
-    const Define *define = entries[index].define;
-    if (define)
-      defineError(*define,
-                  "parameter '" + declaration.name + "' cannot be " + value.str() + "; " + rule,
-                  declaration.nameOffset);
-    else
-      error(declaration.nameOffset, "the default of parameter '" + declaration.name + "' is " +
-                                        value.str() + ", which is not allowed; " + rule);
+    refuseValue(index, "allowed: " + join(texts, ", "));
     return false;
   }
   parameters.push_back({declaration.name.str(),
                         declaration.nameOffset,
-                        value,
+                        *entry.value,
                         std::move(texts),
                         declaration.documentation.str(),
                         declaration.alike,
-                        {}});
+                        {},
+                        entry.rule,
+                        entry.define != nullptr});
   return true;
 }
 
 /// Evaluates the alternatives of a parameter that is bound. Those that are alike count once.
-bool ParameterTable::bindAlternatives(size_t index, ErrorSink error) {
+bool ParameterTable::bindAlternatives(size_t index) {
   const Declaration &declaration = declarations[index];
   std::vector<std::string> &alternatives = parameters[index].alternatives;
   for (size_t offset : declaration.alternatives) {
-    std::optional<Value> value = evaluateAt(offset, error);
+    std::optional<Value> value = evaluateAt(offset);
     if (!value)
       return false;
     if (value->getKind() != declaration.kind) {
-      error(offset, "expected a value of kind " + stringifyValueKind(declaration.kind) + ", got " +
-                        value->str());
+      binding->error(offset, "expected a value of kind " + stringifyValueKind(declaration.kind) +
+                                 ", got " + value->str());
       return false;
     }
     if (!is_contained(alternatives, value->str()))

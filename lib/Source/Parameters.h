@@ -9,7 +9,9 @@
 //   param BM : int = 128 in 64..256 step 64 alternatives [128, 192]
 //   param LSE : bool = true alike
 //   param ACTIVATION : name = "none" in ["none", "relu"]
+//   param CHUNK : int in 0..32
 //
+// A parameter without a default is free: rules choose its value, see Rules.h.
 // A source declares a parameter of a file that it imports again to give it another default, and to
 // allow other values. Names are upper-case letters, digits and underscores, so that
 // `tensor<$BMx$Dx$T>` reads as it should. A default, an allowed value and a bound is a literal,
@@ -22,6 +24,7 @@
 #define TESSERA_LIB_SOURCE_PARAMETERS_H
 
 #include "lib/Source/Imports.h"
+#include "lib/Source/Rules.h"
 #include "llvm/ADT/ArrayRef.h"
 #include <utility>
 #include <vector>
@@ -44,7 +47,8 @@ struct Declaration {
 
   llvm::StringRef name;
   ValueKind kind = ValueKind::Integer;
-  size_t nameOffset = 0, defaultOffset = 0;
+  size_t nameOffset = 0;
+  std::optional<size_t> defaultOffset; ///< none of a free parameter
   std::vector<Allowed> allowed;
   /// Values of which a kernel with alternatives has each.
   std::vector<size_t> alternatives;
@@ -64,6 +68,18 @@ struct Parameter {
   bool alike = false;
   /// Values such as "128"; none where kernels have no alternatives by this parameter.
   std::vector<std::string> alternatives;
+  /// The rule that chose the value; null where it is given or a default.
+  const Rule *rule = nullptr;
+  bool isGiven = false;
+
+  /// "given", "default" or the place of the rule.
+  std::string describeOrigin() const;
+};
+
+/// Fields that a rule chose for the schedule of a kernel.
+struct ChosenSchedule {
+  std::string kernel;
+  const Rule *rule = nullptr;
 };
 
 /// The values that "128", "16..256" or "16..256 step 16" of Parameter::allowed stands for, of
@@ -89,14 +105,17 @@ public:
   /// counts. Returns false after an error.
   bool define(llvm::ArrayRef<Define> defines, DefineErrorSink error);
 
-  /// Evaluates every default that no definition replaced and checks every value against what is
-  /// allowed. Returns false after an error.
-  bool bind(ErrorSink error, DefineErrorSink defineError);
+  /// Evaluates every default that no definition replaced, lets `rules` choose the values of free
+  /// parameters and the schedules of kernels, and checks every value against what is allowed.
+  /// Returns false after an error. The rules must outlive the table.
+  bool bind(const RuleBook &rules, ErrorSink error, DefineErrorSink defineError,
+            PlaceErrorSink ruleError);
 
   /// Where declarations stand in the text, [first, second), in their order there.
   llvm::ArrayRef<std::pair<size_t, size_t>> getPlaces() const { return places; }
   /// The parameters with their values, in the order of declaration; valid after `bind`.
   llvm::ArrayRef<Parameter> getParameters() const { return parameters; }
+  llvm::ArrayRef<ChosenSchedule> getSchedules() const { return schedules; }
 
   /// The value of a bound parameter, or an error with the nearest name.
   std::optional<Value> lookup(llvm::StringRef name, size_t offset, ErrorSink error) const;
@@ -106,8 +125,16 @@ private:
   struct Entry {
     State state = State::Unbound;
     std::optional<Value> value;
-    /// The definition that gave the value; null for a default.
+    /// The definition that gave the value, or the rule that chose it; null for a default.
     const Define *define = nullptr;
+    const Rule *rule = nullptr;
+  };
+  /// What `bind` is called with.
+  struct Binding {
+    const RuleBook &rules;
+    ErrorSink error;
+    DefineErrorSink defineError;
+    PlaceErrorSink ruleError;
   };
 
   bool parseDeclaration(Lexer &lexer, ErrorSink error);
@@ -119,13 +146,24 @@ private:
   std::optional<size_t> find(llvm::StringRef name) const;
   std::string explainUnknown(llvm::StringRef name) const;
 
-  std::optional<Value> evaluateAt(size_t offset, ErrorSink error);
-  std::optional<Value> evaluateParameter(size_t index, ErrorSink error);
-  bool bindAlternatives(size_t index, ErrorSink error);
-  bool checkAllowed(size_t index, ErrorSink error, DefineErrorSink defineError);
+  std::optional<Value> resolve(llvm::StringRef name, size_t offset, bool needed, ErrorSink error);
+  std::optional<Value> evaluateAt(size_t offset);
+  std::optional<Value> evaluateParameter(size_t index);
+  std::optional<Value> evaluateDefault(const Declaration &declaration);
+  std::optional<Value> evaluateTaken(const Declaration &declaration, const Rule &rule);
+  std::optional<Value> chooseValue(size_t index);
+  std::optional<Value> evaluateIn(const Rule &rule, llvm::StringRef expression);
+  std::optional<bool> isTrue(const Rule &rule, llvm::StringRef expression);
+  bool asksForUnknownExtent(const Rule &rule, llvm::StringRef expression) const;
+  bool checkRules();
+  bool chooseSchedules();
+  std::string describeGiven() const;
+  bool bindAlternatives(size_t index);
+  bool checkAllowed(size_t index);
+  void refuseValue(size_t index, const llvm::Twine &rule);
   /// Whether `value` is one of `allowed`, whose text is appended to `texts`.
   std::optional<bool> matches(const Value &value, const Declaration::Allowed &allowed,
-                              std::vector<std::string> &texts, ErrorSink error);
+                              std::vector<std::string> &texts);
 
   const Files *files = nullptr;
   llvm::StringRef text;
@@ -133,6 +171,8 @@ private:
   std::vector<std::pair<size_t, size_t>> places;
   std::vector<Entry> entries;
   std::vector<Parameter> parameters;
+  std::vector<ChosenSchedule> schedules;
+  const Binding *binding = nullptr; ///< while `bind` runs
   unsigned depth = 0;
 };
 

@@ -58,8 +58,9 @@ ParameterResult tessera::readParameters(StringRef text, StringRef fileName,
   };
   // Each step reports through the sinks, which set the status.
   if (result.files->read(text, fileName, imports, placeError) &&
+      result.rules->read(*result.files, imports.rules, placeError) &&
       result.table.parse(*result.files, sourceError) && result.table.define(defines, defineError))
-    result.table.bind(sourceError, defineError);
+    result.table.bind(*result.rules, sourceError, defineError, placeError);
   return result;
 }
 
@@ -245,13 +246,51 @@ static OwningOpRef<ModuleOp> parseText(StringRef text, const Files &files, Locat
   return module;
 }
 
+/// Sets the fields that rules choose: those of a user's rules before what the kernel writes, those
+/// of the source's rules behind it.
+static LogicalResult applySchedules(ModuleOp module, ArrayRef<ChosenSchedule> schedules) {
+  MLIRContext &context = *module.getContext();
+  for (const ChosenSchedule &chosen : schedules) {
+    auto kernel = module.lookupSymbol<tile::KernelOp>(chosen.kernel);
+    Location place = toLocation(chosen.rule->getPlace(), context);
+    // The kernel may be under a condition of the source.
+    if (!kernel)
+      continue;
+    FailureOr<tile::ScheduleAttr> fields = tile::ScheduleAttr::parseText(
+        &context, chosen.rule->schedule, [&] { return emitError(place); });
+    if (failed(fields))
+      return failure();
+    tile::ScheduleAttr own = kernel.getScheduleAttr();
+    tile::ScheduleAttr whole = *fields;
+    if (own)
+      whole = chosen.rule->isUsers ? own.overriddenBy(*fields) : fields->overriddenBy(own);
+    kernel.setScheduleAttr(whole);
+  }
+  return success();
+}
+
+static std::vector<Choice> listChoices(const ParameterTable &table) {
+  std::vector<Choice> choices;
+  auto add = [&](StringRef kernel, StringRef name, std::string value, std::string origin,
+                 const Rule *rule) {
+    choices.push_back({kernel.str(), name.str(), std::move(value), std::move(origin),
+                       rule ? rule->file : "", rule ? rule->line : 0});
+  };
+  for (const Parameter &parameter : table.getParameters())
+    add("", parameter.name, parameter.value.str(), parameter.describeOrigin(), parameter.rule);
+  for (const ChosenSchedule &chosen : table.getSchedules())
+    add(chosen.kernel, "schedule", chosen.rule->schedule, chosen.rule->describePlace(),
+        chosen.rule);
+  return choices;
+}
+
 ReadResult tessera::readSource(StringRef text, StringRef fileName, ArrayRef<Define> defines,
                                MLIRContext &context, const ImportOptions &imports) {
   ParameterResult parameters = readParameters(text, fileName, defines, context, imports);
   if (parameters.status != CompileStatus::Success)
-    return {parameters.status, nullptr, nullptr};
+    return {parameters.status, nullptr, nullptr, {}};
   const Files &files = *parameters.files;
-  ReadResult failed{CompileStatus::SourceError, nullptr, nullptr};
+  ReadResult failed{CompileStatus::SourceError, nullptr, nullptr, {}};
   auto sourceError = [&](size_t offset, const Twine &message) {
     emitError(toLocation(files.locate(offset), context)) << message;
   };
@@ -268,9 +307,11 @@ ReadResult tessera::readSource(StringRef text, StringRef fileName, ArrayRef<Defi
   OwningOpRef<ModuleOp> module = parseText(expansion->text, files, mapper, context);
   if (!module || mlir::failed(resolveOverrides(*module, files)) ||
       mlir::failed(checkIndices(*module)) || mlir::failed(checkYields(*module)) ||
-      mlir::failed(verify(*module)) || mlir::failed(resolveFunctions(*module)))
+      mlir::failed(verify(*module)) || mlir::failed(resolveFunctions(*module)) ||
+      mlir::failed(applySchedules(*module, parameters.table.getSchedules())))
     return failed;
   tile::TileDialect::ParametersAttrHelper(&context).setAttr(
       *module, getParametersAttr(parameters.table.getParameters(), context));
-  return {CompileStatus::Success, std::move(module), std::move(parameters.files)};
+  return {CompileStatus::Success, std::move(module), std::move(parameters.files),
+          listChoices(parameters.table)};
 }

@@ -27,8 +27,9 @@ mlir::Location toLocation(const source::Place &place, mlir::MLIRContext &context
 struct ParameterResult {
   /// Success, UsageError (a definition is wrong) or SourceError (the source is).
   CompileStatus status = CompileStatus::Success;
-  /// The source with what it imports; the table refers to it.
+  /// The source with what it imports, and its rules; the table refers to them.
   std::unique_ptr<source::Files> files = std::make_unique<source::Files>();
+  std::unique_ptr<source::RuleBook> rules = std::make_unique<source::RuleBook>();
   /// The source's declarations with their values.
   source::ParameterTable table;
 };
@@ -40,6 +41,16 @@ ParameterResult readParameters(llvm::StringRef text, llvm::StringRef fileName,
                                llvm::ArrayRef<source::Define> defines, mlir::MLIRContext &context,
                                const ImportOptions &imports = {});
 
+/// Where the value of a parameter, or fields of the schedule of a kernel, come from.
+struct Choice {
+  std::string kernel; ///< empty for a parameter
+  std::string name, value;
+  std::string origin; ///< "given", "default" or the place of a rule
+  /// The place of the rule, if one chose.
+  std::string file;
+  unsigned line = 0;
+};
+
 /// What reading a source gave.
 struct ReadResult {
   CompileStatus status = CompileStatus::Success;
@@ -47,11 +58,14 @@ struct ReadResult {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   /// The files of the source, itself as the last.
   std::unique_ptr<source::Files> files;
+  /// Of all parameters, and of the schedules that rules choose.
+  std::vector<Choice> choices;
 };
 
 /// Reads `text` as readParameters does, replaces substitutions, parses and verifies the module,
-/// inlines its functions and records the parameters in its attribute "tile.parameters", as i64,
-/// bool, type and string attributes. `context` must know the dialects of registerSourceDialects.
+/// inlines its functions, gives kernels the schedules that rules choose and records the parameters
+/// in its attribute "tile.parameters", as i64, bool, type and string attributes. `context` must
+/// know the dialects of registerSourceDialects.
 ReadResult readSource(llvm::StringRef text, llvm::StringRef fileName,
                       llvm::ArrayRef<source::Define> defines, mlir::MLIRContext &context,
                       const ImportOptions &imports = {});

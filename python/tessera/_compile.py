@@ -10,7 +10,7 @@ import operator
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_void_p
 
 from . import _cache, _imports, _library, _own, _refusals, _typing
@@ -68,6 +68,7 @@ class _Options(ctypes.Structure):
         ("import_count", c_size_t),
         ("instrument", c_char_p),
         ("alternatives", c_int32),
+        ("rules", c_char_p),
     ]
 
 
@@ -309,6 +310,7 @@ def make_options(request, remarks):
         extents=extents,
         extent_count=len(extents),
         alternatives=bool(request["alternatives"]),
+        rules=_encode(os.pathsep.join(request["rules"])),
         **{name: _encode(request[name]) for name in texts if request[name]},
     )
 
@@ -381,7 +383,7 @@ def _find_own(path_or_source, source, file_name, request):
     # Another compiler may make something else.
     if "TESSERA_LIBRARY" in os.environ or not _own.read_index(_cache.OWN_BUNDLES):
         return None
-    digest = _own.make_digest(_imports.read_whole(source, file_name))
+    digest = _own.make_digest(_imports.read_whole(source, file_name, request["rules"]))
     entry = _own.find_entry(_cache.OWN_BUNDLES, digest, request, lambda: _find_class(path_or_source, request))
     if not entry:
         return None
@@ -433,6 +435,7 @@ def compile(
     shape_class: str | None = None,
     instrument: str | None = None,
     alternatives: bool | None = None,
+    rules: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
     **parameters: object,
 ) -> Kernel:
     """Compiles a `.tile` source to a Kernel.
@@ -454,6 +457,8 @@ def compile(
     alternatives:   True for the kernel with each of the alternatives that the source declares, of which a call launches the
                     fastest for its extents (`Kernel.choice`); False for one kernel. Otherwise what the package has compiled,
                     which is with alternatives, and where it has nothing one kernel.
+    rules:          a file of rules, or several, that choose free parameters and schedules before those of the source, as do
+                    those that $TESSERA_RULES lists.
     parameters:     values of the source's parameters: D=128, CAUSAL=True, T="bf16" (or a torch type).
 
     Results are cached in memory and in $TESSERA_CACHE_DIR (empty: not on disk; default
@@ -473,7 +478,7 @@ def compile(
     source, file_name = _read_source(path_or_source)
     request = make_request(
         parameters, kernel=kernel, schedule=schedule, image=image, ptxas=ptxas, database=database, gpu=gpu, shape=shape,
-        shape_class=shape_class, instrument=instrument, alternatives=alternatives,
+        shape_class=shape_class, instrument=instrument, alternatives=alternatives, rules=rules,
     )  # fmt: skip
     bundle = _find_own(path_or_source, source, file_name, request) if cache else None
     if bundle is None:
@@ -490,9 +495,11 @@ def find_own(path, shape_class, parameters):
 
 def make_request(
     parameters, kernel=None, schedule=None, image="cubin", ptxas=None, database=None, gpu=None, shape=None,
-    shape_class=None, instrument=None, alternatives=None,
+    shape_class=None, instrument=None, alternatives=None, rules=None,
 ):  # fmt: skip
     """What is asked for, as data for JSON."""
+    if rules is None or isinstance(rules, (str, os.PathLike)):
+        rules = [rules] if rules else []
     if isinstance(schedule, dict):
         schedule = ",".join(f"{name}={_to_text(value)}" for name, value in schedule.items())
     return {
@@ -506,6 +513,7 @@ def make_request(
         "shape_class": shape_class,
         "instrument": instrument,
         "alternatives": None if alternatives is None else bool(alternatives),
+        "rules": [os.path.abspath(path) for path in rules],
         "parameters": to_texts(parameters),
     }
 
@@ -546,7 +554,7 @@ def _find_or_compile(source, file_name, request, cache, on_diagnostic):
 
 def _make_compiled_key(source, file_name, request, tools):
     """The key of what is compiled now."""
-    return _make_key([{**request, **tools}, _read_database(request["database"])], _imports.read_whole(source, file_name))
+    return _make_key([{**request, **tools}, _read_database(request["database"])], _imports.read_whole(source, file_name, request["rules"]))
 
 
 def kernel(name: str, **options: _typing.Any) -> Kernel:

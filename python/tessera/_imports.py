@@ -1,4 +1,4 @@
-"""The files that a source consists of, by the rule of the compiler (lib/Source/Imports.cpp): a file is looked for beside its
+"""The files that a source consists of, and its rules, by the rule of the compiler (lib/Source/Imports.cpp): a file is looked for beside its
 importer as that is called, so that a link is where it lies, and read once, whatever it is called. The compiler is not
 asked, since a process that finds its kernels on disk has no use for it."""
 
@@ -7,7 +7,7 @@ import re
 
 # Strings, which may have what looks like a comment in them, and comments.
 _STRING_OR_COMMENT = re.compile(rb'("[^"\n]*")|//[^\n]*')
-_IMPORT = re.compile(rb'\$\s*import\s*"([^"\n]+)"')
+_IMPORT = re.compile(rb'\$\s*(?:import|rules)\s*"([^"\n]+)"')
 # The compiler reads no file that is larger, and refuses more files.
 _MOST_BYTES, _MOST_FILES = 1 << 24, 64
 
@@ -43,7 +43,14 @@ def _quote(text):
     return b"%d\0%s" % (len(text), text)
 
 
-def read_whole(source, file_name):
-    """The text of a source with those of the files that it imports, each with its name: what is compiled, but for what the
-    compiler has itself."""
-    return b"".join([_quote(source), *_follow(source, file_name, {os.path.realpath(file_name): 0})])
+def read_rules(paths):
+    """The texts of the files of rules that a user names, by a call and by the environment."""
+    named = os.environ.get("TESSERA_RULES", "").split(os.pathsep)
+    return [_quote(_read_file(path) or b"") for path in (*paths, *named) if path]
+
+
+def read_whole(source, file_name, rules=()):
+    """The text of a source with those of the files that it imports, each with its name, and of rules: what is compiled, but for
+    what the compiler has itself."""
+    files = _follow(source, file_name, {os.path.realpath(file_name): 0})
+    return b"".join([_quote(source), *files, *read_rules(rules)])

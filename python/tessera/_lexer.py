@@ -23,7 +23,7 @@ class TileLexer(RegexLexer):
             (r"//[^\n]*", Comment.Single),
             (rf"(param)(\s+)({_PARAMETER})(\s*)(:)(\s*)(int|bool|type|name)\b",
              bygroups(Keyword.Declaration, Whitespace, Name.Constant, Whitespace, Punctuation, Whitespace, Keyword.Type)),
-            (r"\$import\b|\$(?:else|end)\b", Comment.Preproc),
+            (r"\$(?:import|rules)\b|\$(?:else|end)\b", Comment.Preproc),
             (r"\$(?:if|elif)\b", Comment.Preproc, "condition"),
             (r"\$\(", String.Interpol, "substitution"),
             (rf"\${_PARAMETER}", Name.Constant),

@@ -1,6 +1,7 @@
 # RUN: env TESSERA_LIBRARY=%build/lib %python %s
 """The files that a source consists of: the cache's key has those that the compiler reads."""
 
+import json
 import os
 import pathlib
 import random
@@ -50,6 +51,32 @@ class Imports(unittest.TestCase):
         _compile._bundles.clear()  # As another process.
         kernel = tessera.compile(self.root / "a.tile", image="ptx", **options)
         return kernel.description["grid"][0]["divisor"]
+
+    def test_rules(self):
+        """What a source's rules, those of a call and those of the environment choose, each also where only they change."""
+
+        def write(name, value):
+            rule = {"source": "a.tile", "take": {"B": value}}
+            text = {"format": "tessera-rules", "version": 1, "rules": [rule]}
+            self.write(name, json.dumps(text))
+
+        self.write("a.tile", '$rules "own.json"\nparam B : int in 64..256 step 64\n' + BODY)
+        for own in (64, 192):
+            write("own.json", own)
+            self.assertEqual(self.compile(), own)
+            for given in (128, 256):
+                write("given.json", given)
+                self.assertEqual(self.compile(rules=self.root / "given.json"), given)
+                self.assertEqual(self.compile(rules=[self.root / "given.json"]), given)
+                with unittest.mock.patch.dict(os.environ, {"TESSERA_RULES": str(self.root / "given.json")}):
+                    self.assertEqual(self.compile(), given)
+                    self.assertEqual(tessera.Program(self.root / "a.tile").parameters, {"B": given})
+            self.assertEqual(self.compile(B=64), 64)
+        with self.assertRaisesRegex(tessera.CompileError, "none.json:1:1: error: cannot read the rules"):
+            self.compile(rules=self.root / "none.json")
+        write("given.json", 100)
+        with self.assertRaisesRegex(tessera.CompileError, "given.json:1:.*: error: parameter 'B' cannot be 100"):
+            self.compile(rules=self.root / "given.json")
 
     def test_link(self):
         """What a file imports that is a link lies beside the link."""

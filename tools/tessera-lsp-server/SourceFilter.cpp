@@ -94,8 +94,10 @@ std::string SourceFilter::open(const Subject &subject, StringRef text) {
   };
   auto noDefines = [](const source::Define &, const Twine &, std::optional<size_t>) {};
   source::ParameterTable table;
-  if (!files.read(text, uriToPath(subject.uri), {}, placeError) || !table.parse(files, error) ||
-      !table.bind(error, noDefines))
+  source::RuleBook rules;
+  if (!files.read(text, uriToPath(subject.uri), {}, placeError) ||
+      !rules.read(files, {}, placeError) || !table.parse(files, error) ||
+      !table.bind(rules, error, noDefines, placeError))
     return {};
   std::optional<source::Expansion> expansion = source::expand(files, table, error);
   if (!expansion)

@@ -35,6 +35,11 @@ void tessera::addImportOption(CLI::App &command, ImportOptions &imports) {
                   "Look for the files of `$import` in this directory too")
       ->type_name("DIR")
       ->allow_extra_args(false);
+  command
+      .add_option("--rules", imports.rules.files,
+                  "Rules that choose free parameters and schedules before those of the source")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
 }
 
 /// The arguments in the order in which CLI11 takes them, last first. CLI11 would read `-Xptxas`,

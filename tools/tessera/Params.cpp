@@ -42,15 +42,16 @@ static void printTable(const std::vector<std::vector<std::string>> &rows) {
 }
 
 static void printText(const SourceInfo &info) {
-  std::vector<std::vector<std::string>> rows = {{"parameter", "kind", "value", "allowed", ""}};
+  std::vector<std::vector<std::string>> rows = {
+      {"parameter", "kind", "value", "from", "allowed", ""}};
   for (const ParameterInfo &parameter : info.parameters) {
     std::string allowed = !parameter.allowed.empty() ? join(parameter.allowed, ", ")
                           : parameter.kind == "bool" ? "true, false"
                                                      : "any";
     if (!parameter.alternatives.empty())
       allowed += "; alternatives " + join(parameter.alternatives, ", ");
-    rows.push_back(
-        {parameter.name, parameter.kind, parameter.defaultValue, allowed, parameter.documentation});
+    rows.push_back({parameter.name, parameter.kind, parameter.defaultValue, parameter.origin,
+                    allowed, parameter.documentation});
   }
   if (info.parameters.empty())
     outs() << "no parameters\n";
@@ -90,6 +91,7 @@ static void printJson(const SourceInfo &info) {
     parameters.push_back(json::Object{{"name", parameter.name},
                                       {"kind", parameter.kind},
                                       {"default", toJson(parameter)},
+                                      {"origin", parameter.origin},
                                       {"allowed", json::Array(parameter.allowed)},
                                       {"alternatives", json::Array(parameter.alternatives)},
                                       {"documentation", parameter.documentation}});

@@ -21,7 +21,8 @@ Outcome expandText(llvm::StringRef text) {
   bool isRead = files.read(text, "test.tile", {}, [](const Place &, const llvm::Twine &) {});
   EXPECT_TRUE(isRead);
   ParameterTable table;
-  if (!table.parse(files, error) || !table.bind(error, noDefines))
+  auto noRules = [](const Place &, const llvm::Twine &) {};
+  if (!table.parse(files, error) || !table.bind(RuleBook(), error, noDefines, noRules))
     return outcome;
   if (std::optional<Expansion> expansion = expand(files, table, error)) {
     outcome.text = expansion->text;

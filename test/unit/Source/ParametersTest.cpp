@@ -20,8 +20,9 @@ std::string bindText(llvm::StringRef text, std::vector<Define> defines = {}) {
   bool isRead = files.read(text, "test.tile", {}, [](const Place &, const llvm::Twine &) {});
   EXPECT_TRUE(isRead);
   ParameterTable table;
-  bool bound = table.parse(files, error) && table.define(defines, defineError) &&
-               table.bind(error, defineError);
+  bool bound =
+      table.parse(files, error) && table.define(defines, defineError) &&
+      table.bind(RuleBook(), error, defineError, [](const Place &, const llvm::Twine &) {});
   EXPECT_EQ(bound, failure.empty());
   if (!bound)
     return failure;

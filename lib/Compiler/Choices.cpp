@@ -1,0 +1,104 @@
+//===- Choices.cpp - Where parameters and schedules come from -------------===//
+
+#include "lib/Compiler/Choices.h"
+#include "dialects/Tile/ScheduleFields.h"
+#include "lib/Source/Diagnostics.h"
+#include "passes/Schedule/ScheduleChoice.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace tessera;
+namespace json = llvm::json;
+using llvm::StringMap;
+using tile::ScheduleFieldInfo;
+
+/// Says `origin` of the fields of `schedule` that are what is `requested`, where no other is known.
+static void addOrigins(tile::ScheduleAttr schedule, tile::ScheduleAttr requested, StringRef origin,
+                       StringMap<std::string> &origins) {
+  if (!schedule)
+    return;
+  tile::ScheduleFields mine = schedule.getFields(), theirs = requested.getFields();
+  mine.visitWith(theirs, [&](const ScheduleFieldInfo &info, const auto &value, const auto &other) {
+    if (value && value == other)
+      origins.try_emplace(info.name, origin);
+  });
+}
+
+/// The fields of a schedule that a rule chose, which was read before.
+static tile::ScheduleAttr parseChosen(MLIRContext *context, StringRef text) {
+  ErrorCapture errors(context);
+  FailureOr<tile::ScheduleAttr> fields = tile::ScheduleAttr::parseText(
+      context, text, [&] { return emitError(UnknownLoc::get(context)); });
+  return failed(fields) ? tile::ScheduleAttr() : *fields;
+}
+
+static json::Object describeSchedule(tile::KernelOp kernel, ArrayRef<Choice> choices,
+                                     ArrayRef<ScheduleOverride> asked, const TunedKernel *tuned) {
+  StringMap<std::string> origins;
+  tile::ScheduleAttr requested = getRequestedSchedule(kernel);
+  for (const ScheduleOverride &item : asked)
+    if (item.kernel.empty() || item.kernel == kernel.getSymName())
+      addOrigins(item.fields, requested, "given", origins);
+  for (const Choice &choice : choices)
+    if (choice.kernel == kernel.getSymName())
+      addOrigins(parseChosen(kernel.getContext(), choice.value), requested, choice.origin, origins);
+  if (tuned && tuned->entry)
+    addOrigins(tuned->schedule, requested, "database", origins);
+  addOrigins(requested, requested, "source", origins);
+  json::Object described;
+  for (const ScheduleFieldInfo &info : tile::ScheduleAttr::getFieldInfos()) {
+    auto known = origins.find(info.name);
+    described[info.name] = known == origins.end() ? "model" : known->second;
+  }
+  return described;
+}
+
+json::Object tessera::describeOrigins(tile::KernelOp kernel, ArrayRef<Choice> choices,
+                                      ArrayRef<ScheduleOverride> asked, const TunedKernel *tuned) {
+  json::Object parameters;
+  for (const Choice &choice : choices)
+    if (choice.kernel.empty()) {
+      bool isMeasured =
+          tuned && tuned->entry && tuned->isChanged && tuned->entry->isTuned(choice.name);
+      parameters[choice.name] = isMeasured ? "database" : choice.origin;
+    }
+  return json::Object{{"parameters", std::move(parameters)},
+                      {"schedule", describeSchedule(kernel, choices, asked, tuned)}};
+}
+
+/// "D = 64, SK = 512": what the options say of the program and its extents.
+static std::string describeCase(const CompileOptions &options) {
+  std::vector<std::string> texts;
+  for (const auto &[name, value] : options.defines)
+    texts.push_back(name + " = " + value);
+  for (const auto &[name, extent] : options.tuning.shape)
+    texts.push_back(name + " = " + std::to_string(extent));
+  return texts.empty() ? "the defaults of the source" : llvm::join(texts, ", ");
+}
+
+void tessera::reportRules(ModuleOp source, ArrayRef<Choice> choices,
+                          const CompileOptions &options) {
+  MLIRContext *context = source.getContext();
+  SmallVector<const Choice *> ofRules;
+  for (const Choice &choice : choices)
+    if (choice.line)
+      ofRules.push_back(&choice);
+  if (ofRules.empty())
+    return;
+  SmallVector<StringRef> kernels;
+  for (auto kernel : source.getOps<tile::KernelOp>())
+    kernels.push_back(kernel.getSymName());
+  auto locate = [&](const Choice &choice) {
+    return FileLineColLoc::get(context, choice.file, choice.line, 1);
+  };
+  auto describe = [](const Choice &choice) {
+    return (choice.kernel.empty() ? "" : "for '" + choice.kernel + "' ") + choice.name + " = " +
+           choice.value;
+  };
+  InFlightDiagnostic error = emitError(locate(*ofRules.front()));
+  error << "what this rule chooses, " << describe(*ofRules.front()) << ", is part of "
+        << llvm::join(kernels, ", ") << " with " << describeCase(options)
+        << ", which does not compile";
+  for (const Choice *choice : ArrayRef(ofRules).drop_front())
+    error.attachNote(locate(*choice)) << "so is " << describe(*choice);
+}

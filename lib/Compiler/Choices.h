@@ -1,0 +1,33 @@
+//===- Choices.h - Where parameters and schedules come from ---------------===//
+//
+// What a compilation takes is given, the source's, a rule's, measured, or the model's. Reports say
+// which, and where what rules chose does not compile, an error says which rules chose.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_COMPILER_CHOICES_H
+#define TESSERA_LIB_COMPILER_CHOICES_H
+
+#include "lib/Compiler/Pipeline.h"
+#include "lib/Compiler/Tuned.h"
+#include "lib/Source/Source.h"
+#include "llvm/Support/JSON.h"
+
+namespace tessera {
+
+/// The origin of each parameter and each field of the schedule of `kernel`, which has the fields
+/// that are set before the model chooses: {"parameters": {"BN": "rules.json:12"}, "schedule":
+/// {"stages": "model"}}. `choices` are of reading the source, `asked` is what the options set, and
+/// `tuned` what the database has for the kernel, if anything.
+llvm::json::Object describeOrigins(tile::KernelOp kernel, llvm::ArrayRef<Choice> choices,
+                                   llvm::ArrayRef<ScheduleOverride> asked,
+                                   const TunedKernel *tuned);
+
+/// Says, after the errors of a compilation, which rules chose what it compiled: an error at the
+/// first of them, with the others in notes. Does nothing where no rule did.
+void reportRules(mlir::ModuleOp source, llvm::ArrayRef<Choice> choices,
+                 const CompileOptions &options);
+
+} // namespace tessera
+
+#endif // TESSERA_LIB_COMPILER_CHOICES_H

@@ -1,0 +1,160 @@
+//===- Choices.cpp - What rules choose for the parameters of a source -----===//
+
+#include "lib/Source/Parameters.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+using namespace tessera::source;
+
+std::string Parameter::describeOrigin() const {
+  if (rule)
+    return rule->describePlace();
+  return isGiven ? "given" : "default";
+}
+
+/// "D = 64, CAUSAL = true": what the definitions set.
+std::string ParameterTable::describeGiven() const {
+  std::vector<std::string> texts;
+  for (auto [declaration, entry] : zip_equal(declarations, entries))
+    if (entry.define)
+      texts.push_back((declaration.name + " = " + entry.value->str()).str());
+  return texts.empty() ? "the defaults of the others" : join(texts, ", ");
+}
+
+//===----------------------------------------------------------------------===//
+// Expressions of rules
+//===----------------------------------------------------------------------===//
+
+/// The value of an expression of a rule, of parameters and extents.
+std::optional<Value> ParameterTable::evaluateIn(const Rule &rule, StringRef expression) {
+  auto error = [&](size_t offset, const Twine &message) {
+    binding->ruleError(rule.getPlace(), "'" + expression + "': " + message);
+  };
+  auto resolveName = [&](StringRef name, size_t at, bool needed) -> std::optional<Value> {
+    if (!find(name))
+      for (const auto &[extent, size] : binding->rules.getExtents())
+        if (extent == name)
+          return Value::integer(size);
+    return resolve(name, at, needed, error);
+  };
+  Lexer lexer(expression, 0, expression.size());
+  std::optional<Value> value = Evaluator(lexer, resolveName, error, depth).expression();
+  if (!value || lexer.peek().kind == Token::End)
+    return value;
+  error(lexer.offset(), "an expression ends before '" + lexer.peek().text + "'");
+  return std::nullopt;
+}
+
+/// Whether a condition is about an extent that nobody gave.
+bool ParameterTable::asksForUnknownExtent(const Rule &rule, StringRef expression) const {
+  if (!is_contained(rule.extents, expression))
+    return false;
+  Lexer lexer(expression, 0, expression.size());
+  for (; lexer.peek().kind != Token::End; lexer.take()) {
+    StringRef name = lexer.peek().text;
+    auto isName = [&](const auto &extent) { return extent.first == name; };
+    if (isParameterName(name) && !find(name) && none_of(binding->rules.getExtents(), isName))
+      return true;
+  }
+  return false;
+}
+
+std::optional<bool> ParameterTable::isTrue(const Rule &rule, StringRef expression) {
+  if (asksForUnknownExtent(rule, expression))
+    return false;
+  std::optional<Value> value = evaluateIn(rule, expression);
+  if (!value)
+    return std::nullopt;
+  if (value->getKind() == ValueKind::Boolean)
+    return value->getBoolean();
+  binding->ruleError(rule.getPlace(),
+                     "the condition '" + expression + "' is no bool; compare it, as in 'D <= 128'");
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Choices
+//===----------------------------------------------------------------------===//
+
+/// Refuses rules that take what the source does not have or leave free.
+bool ParameterTable::checkRules() {
+  for (const Rule &rule : binding->rules.getRules()) {
+    for (const auto &[name, taken] : rule.takes) {
+      std::optional<size_t> index = find(name);
+      if (!index) {
+        binding->ruleError(rule.getPlace(), explainUnknown(name));
+        return false;
+      }
+      const Declaration &declaration = declarations[*index];
+      StringRef file = files->findByOffset(declaration.nameOffset).name;
+      // Another file may have given it a default, which counts then.
+      if (declaration.defaultOffset && rule.isOf(file)) {
+        binding->ruleError(rule.getPlace(), "parameter '" + name + "' is not free: '" + file +
+                                                "' gives it a default, which rules do not replace");
+        return false;
+      }
+    }
+    if (rule.kernel.empty() || text.contains("tile.kernel @" + rule.kernel + "("))
+      continue;
+    binding->ruleError(rule.getPlace(),
+                       "the source '" + rule.source + "' has no kernel '" + rule.kernel + "'");
+    return false;
+  }
+  return true;
+}
+
+/// What a rule takes for a parameter: a value, or an expression of others.
+std::optional<Value> ParameterTable::evaluateTaken(const Declaration &declaration,
+                                                   const Rule &rule) {
+  StringRef taken = *rule.find(declaration.name);
+  if (std::optional<Value> literal = parseLiteral(declaration.kind, taken))
+    return literal;
+  std::optional<Value> value = evaluateIn(rule, taken);
+  if (!value || value->getKind() == declaration.kind)
+    return value;
+  binding->ruleError(rule.getPlace(), "parameter '" + declaration.name + "' is of kind " +
+                                          stringifyValueKind(declaration.kind) +
+                                          ", the rule takes " + value->str() + " (" +
+                                          stringifyValueKind(value->getKind()) + ")");
+  return std::nullopt;
+}
+
+std::optional<Value> ParameterTable::chooseValue(size_t index) {
+  const Declaration &declaration = declarations[index];
+  std::optional<const Rule *> rule = binding->rules.choose(
+      [&](const Rule &rule) { return rule.find(declaration.name) != nullptr; },
+      "parameter '" + declaration.name + "' with " + describeGiven(),
+      [&](const Rule &rule, StringRef expression) { return isTrue(rule, expression); },
+      binding->ruleError);
+  if (!rule)
+    return std::nullopt;
+  if (!*rule) {
+    binding->error(declaration.nameOffset, "no rule chooses parameter '" + declaration.name +
+                                               "', which has no default, with " + describeGiven() +
+                                               "; give it, or add a rule");
+    return std::nullopt;
+  }
+  entries[index].rule = *rule;
+  return evaluateTaken(declaration, **rule);
+}
+
+/// Finds the rule for the schedule of each kernel that rules name.
+bool ParameterTable::chooseSchedules() {
+  std::vector<std::string> kernels;
+  for (const Rule &rule : binding->rules.getRules())
+    if (!rule.kernel.empty() && !is_contained(kernels, rule.kernel))
+      kernels.push_back(rule.kernel);
+  for (const std::string &kernel : kernels) {
+    std::optional<const Rule *> rule = binding->rules.choose(
+        [&](const Rule &rule) { return rule.kernel == kernel; },
+        "the schedule of kernel '" + kernel + "' with " + describeGiven(),
+        [&](const Rule &rule, StringRef expression) { return isTrue(rule, expression); },
+        binding->ruleError);
+    if (!rule)
+      return false;
+    if (*rule)
+      schedules.push_back({kernel, *rule});
+  }
+  return true;
+}

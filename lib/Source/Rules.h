@@ -1,0 +1,83 @@
+//===- Rules.h - Which values free parameters take ------------------------===//
+//
+// `$rules "name.json"` at the top of a source names a file of rules. A row says for a source, by
+// conditions on its parameters, on extents and on the card, what parameters without a default take,
+// and which fields the schedule of a kernel takes:
+//
+//   {"source": "attention_bwd.tile", "when": ["CAUSAL", "D <= 128"], "take": {"BN": 128}}
+//
+// Of the rules that hold that with the most conditions counts, and those of files that a user names
+// count before those of the source. Pure text: no MLIR here.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_SOURCE_RULES_H
+#define TESSERA_LIB_SOURCE_RULES_H
+
+#include "lib/Source/Imports.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/JSON.h"
+#include <vector>
+
+namespace tessera::source {
+
+/// A row of a file of rules.
+struct Rule {
+  std::string file;
+  unsigned line = 0;
+  /// Whether a user named the file.
+  bool isUsers = false;
+  std::string source, kernel, card;
+  /// Expressions of parameters, and of parameters and extents.
+  std::vector<std::string> when, extents;
+  /// Names of parameters and what they take, as text.
+  std::vector<std::pair<std::string, std::string>> takes;
+  /// Fields that the schedule of `kernel` takes.
+  std::string schedule;
+
+  /// Whether it is for a file of this name.
+  bool isOf(llvm::StringRef fileName) const {
+    return fileName.consume_back(source) && (fileName.empty() || fileName.ends_with("/"));
+  }
+  Place getPlace() const { return {file, line, 1}; }
+  /// "file.json:12"
+  std::string describePlace() const { return file + ":" + std::to_string(line); }
+  size_t countConditions() const { return when.size() + extents.size() + !card.empty(); }
+  /// What parameter `name` takes; null where the rule is of others.
+  const std::string *find(llvm::StringRef name) const;
+};
+
+/// Whether an expression of a rule is true; nothing after an error.
+using HoldsFunction =
+    llvm::function_ref<std::optional<bool>(const Rule &rule, llvm::StringRef expression)>;
+
+/// The rules for the files of a source.
+class RuleBook {
+public:
+  /// Reads the files of rules that the source and `options` name. Returns false after an error.
+  bool read(const Files &files, const RuleOptions &options, PlaceErrorSink error);
+
+  llvm::ArrayRef<Rule> getRules() const { return rules; }
+  llvm::ArrayRef<std::pair<std::string, int64_t>> getExtents() const { return extents; }
+
+  /// Of the rules that `isMeant` takes the one that counts, null where none holds. Two of which
+  /// neither has more conditions are an error about `what`. Nothing after an error.
+  std::optional<const Rule *> choose(llvm::function_ref<bool(const Rule &)> isMeant,
+                                     const llvm::Twine &what, HoldsFunction holds,
+                                     PlaceErrorSink error) const;
+
+private:
+  bool readFile(const RulesFile &file, PlaceErrorSink error);
+  bool readRow(const llvm::json::Value &row, Rule rule, llvm::StringRef defaultCard,
+               PlaceErrorSink error);
+  std::optional<bool> doesHold(const Rule &rule, HoldsFunction holds) const;
+
+  const Files *files = nullptr;
+  std::string card;
+  std::vector<std::pair<std::string, int64_t>> extents;
+  std::vector<Rule> rules;
+};
+
+} // namespace tessera::source
+
+#endif // TESSERA_LIB_SOURCE_RULES_H
