@@ -215,6 +215,9 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
 
 FailureOr<ScheduleAttr> ScheduleAttr::parseText(MLIRContext *context, StringRef text,
                                                 function_ref<InFlightDiagnostic()> emitError) {
+  // As an error shows what would work.
+  if (text = text.trim(); text.consume_front("#tile.schedule<") && !text.consume_back(">"))
+    return emitError() << "expected '>' at the end of #tile.schedule<...>";
   ScheduleFields fields;
   while (!text.empty()) {
     // Commas in a list do not separate fields.

@@ -36,13 +36,31 @@ tessera::Diagnostic tessera::convertDiagnostic(mlir::Diagnostic &diagnostic) {
   return converted;
 }
 
+/// Leaves out notes beyond the first few, which say the most.
+static void shorten(tessera::Diagnostic &diagnostic) {
+  constexpr size_t most = 4;
+  size_t count = diagnostic.notes.size();
+  if (count <= most)
+    return;
+  tessera::Diagnostic rest = diagnostic;
+  rest.severity = tessera::Severity::Note;
+  rest.notes.clear();
+  rest.message = std::to_string(count - most + 1) + " more notes with remarks (--remarks)";
+  diagnostic.notes.resize(most - 1);
+  diagnostic.notes.push_back(std::move(rest));
+}
+
 tessera::DiagnosticForwarder::DiagnosticForwarder(MLIRContext &context,
                                                   const DiagnosticHandler &handler, bool remarks)
     : ScopedDiagnosticHandler(&context) {
   context.printOpOnDiagnostic(false);
   setHandler([&handler, remarks](mlir::Diagnostic &diagnostic) {
-    if (handler && (remarks || diagnostic.getSeverity() != DiagnosticSeverity::Remark))
-      handler(convertDiagnostic(diagnostic));
+    if (!handler || (!remarks && diagnostic.getSeverity() == DiagnosticSeverity::Remark))
+      return;
+    Diagnostic converted = convertDiagnostic(diagnostic);
+    if (!remarks)
+      shorten(converted);
+    handler(converted);
   });
 }
 

@@ -13,8 +13,8 @@ namespace tessera {
 Diagnostic convertDiagnostic(mlir::Diagnostic &diagnostic);
 
 /// While it lives, gives the errors, warnings and (when `remarks` is set) remarks of a context to
-/// a handler, without notes that print the operation: the source's line shows it. Both must outlive
-/// the forwarder.
+/// a handler, without notes that print the operation: the source's line shows it. Without remarks
+/// only the first notes are given on, which say the most. Both must outlive the forwarder.
 class DiagnosticForwarder : public mlir::ScopedDiagnosticHandler {
 public:
   DiagnosticForwarder(mlir::MLIRContext &context, const DiagnosticHandler &handler, bool remarks);

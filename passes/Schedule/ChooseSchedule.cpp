@@ -8,6 +8,7 @@
 #include "passes/Analysis/ExchangedSums.h"
 #include "passes/Analysis/IndexFacts.h"
 #include "passes/Analysis/Speculation.h"
+#include "passes/Schedule/Arithmetic.h"
 #include "passes/Schedule/DotOrder.h"
 #include "passes/Schedule/PipeNumbers.h"
 #include "passes/Schedule/ScheduleSearch.h"
@@ -199,6 +200,8 @@ static LogicalResult checkDots(KernelOp kernel) {
         return failure();
     return success();
   });
+  if (!result.wasInterrupted())
+    result = kernel.walk([](Operation *op) -> WalkResult { return checkArithmetic(op); });
   if (result.wasInterrupted())
     return failure();
   if (any)
@@ -370,28 +373,35 @@ static RefusalKind findKind(ArrayRef<ScheduleRejection> rejections) {
   return RefusalKind::Unsupported;
 }
 
-/// Attaches the rejections of the failed search and the nearest schedule that
-/// fits: the one that differs in a single field if there is one.
-static void explainFailure(KernelOp kernel, ScheduleSearch &search, ScheduleAttr requested) {
-  InFlightDiagnostic diag = kernel.emitError("no schedule of this kernel fits the machine");
-  setRefusalKind(diag, findKind(search.rejections));
-  ScheduleAttr empty = ScheduleFields().get(kernel.getContext());
-  if (requested != empty)
-    diag << " with " << requested;
-  for (const ScheduleRejection &rejection : search.rejections)
-    diag.attachNote() << rejection.candidate << ": " << rejection.reason;
+/// The nearest schedule that fits where that which was asked for does not: the one that differs in
+/// a single field if there is one. Null where none fits.
+static ScheduleAttr findNearest(ScheduleSearch &search, ScheduleAttr requested) {
   for (const ScheduleFieldInfo &field : ScheduleAttr::getFieldInfos())
     if (ScheduleAttr reduced = withoutField(requested, field))
-      if (std::optional<ScheduleAttr> found = search.run(reduced)) {
-        diag.attachNote() << "this would work: " << *found;
-        return;
-      }
+      if (std::optional<ScheduleAttr> found = search.run(reduced))
+        return *found;
+  return search.run(ScheduleFields().get(requested.getContext())).value_or(ScheduleAttr());
+}
+
+/// Says what would work, and then the rejections of the failed search, those first for which there
+/// is too little room.
+static void explainFailure(KernelOp kernel, ScheduleSearch &search, ScheduleAttr requested) {
+  SmallVector<ScheduleRejection> rejections(search.rejections.begin(), search.rejections.end());
+  RefusalKind kind = findKind(rejections);
+  InFlightDiagnostic diag = kernel.emitError("no schedule of this kernel fits the machine");
+  setRefusalKind(diag, kind);
+  if (requested != ScheduleFields().get(kernel.getContext()))
+    diag << " with " << requested;
   // The rejections of a kernel without dots say which tiles would work.
-  if (std::optional<ScheduleAttr> found = search.run(empty))
-    diag.attachNote() << "this would work: " << *found;
+  if (ScheduleAttr found = findNearest(search, requested))
+    diag.attachNote() << "this would work: " << found;
   else if (hasDots(kernel))
     diag.attachNote() << "whatever the schedule, smaller tiles are needed: fewer columns of the "
                          "dots' results, or fewer rows";
+  for (bool isOfKind : {true, false})
+    for (const ScheduleRejection &rejection : rejections)
+      if ((rejection.kind == kind) == isOfKind)
+        diag.attachNote() << rejection.candidate << ": " << rejection.reason;
 }
 
 /// Says at `loc` that a kernel has its exact region alone, and what rejected the preferred schedule

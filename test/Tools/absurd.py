@@ -385,7 +385,7 @@ CASES = {
     ),
     "unknown function": (
         kernel(DOT.replace("%d", "%f") + "  %d = math.atan2 %f, %f : tensor<128x64xf32>\n"),
-        "no Hopper instruction sequence is known",
+        "'math.atan2' op has no instructions on the machine, whatever the schedule; instead: a polynomial",
     ),
     "two results": (
         kernel(DOT.replace("%d", "%f") + """  %i = tile.iota %n axis 1 : tensor<128x64xi32>

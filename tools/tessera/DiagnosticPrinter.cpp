@@ -56,6 +56,11 @@ void DiagnosticPrinter::print(const Diagnostic &diagnostic) {
                            diagnostic.message, "", {});
   }
   message.print(/*ProgName=*/nullptr, errs());
-  for (const Diagnostic &note : diagnostic.notes)
+  for (Diagnostic note : diagnostic.notes) {
+    // The line has just been shown.
+    if (note.file == diagnostic.file && note.line == diagnostic.line &&
+        note.column == diagnostic.column)
+      note.file.clear(), note.line = note.column = 0;
     print(note);
+  }
 }

@@ -28,8 +28,8 @@
 // RINGS: remark: schedule chosen: {{.*}}stages = [1, 2],{{.*}} pdl = true,{{.*}} and 163960 bytes of shared memory
 // RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=stages=[1,2,3] --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=MANY
 // MANY: error: no schedule of this kernel fits the machine with #tile.schedule<stages = [1, 2, 3]>
-// MANY: note: stages = [1, 2, 3]: the kernel loads 2 tiles in loops, and the list has 3 numbers
 // MANY: note: this would work: #tile.schedule<{{.*}}stages = 2,
+// MANY: note: stages = [1, 2, 3]: the kernel loads 2 tiles in loops, and the list has 3 numbers
 
 // A causal mask makes the loops of neighbours run to different columns, of which the blocks of a cluster load the most.
 // RUN: tessera-opt %S/../Inputs/causal.mlir --tile-override-schedule=schedule=cluster=2 --tile-choose-schedule | FileCheck %s --check-prefix=CAUSAL

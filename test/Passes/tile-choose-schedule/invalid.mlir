@@ -20,45 +20,45 @@
 // RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=consumers=many --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=VALUE
 
 // OVERLAP: error: no schedule of this kernel fits the machine with #tile.schedule<overlap = 2>
-// OVERLAP: note: overlap = 2: no dot of the loop reads what was computed from another dot of the same iteration
 // OVERLAP: note: this would work: {{.*}}overlap = 1,
+// OVERLAP: note: overlap = 2: no dot of the loop reads what was computed from another dot of the same iteration
 
-// OPERANDS: consumers = 2: no dot of the kernel multiplies a computed tile; use operands = registers
 // OPERANDS: note: this would work: {{.*}}operands = registers,
-// FULL: note: stages = 3, outer_stages = 1, store = direct: it takes {{[0-9]+}} bytes of shared memory (tiles 229376, computed operands 32768, staging of stores 0, mbarriers {{[0-9]+}}, numbers of tiles 40), and a CTA can have 232448
+// OPERANDS: consumers = 2: no dot of the kernel multiplies a computed tile; use operands = registers
 // FULL: note: this would work:
+// FULL: note: stages = 3, outer_stages = 1, store = direct: it takes {{[0-9]+}} bytes of shared memory (tiles 229376, computed operands 32768, staging of stores 0, mbarriers {{[0-9]+}}, numbers of tiles 40), and a CTA can have 232448
 
-// DIRECT: consumers = 2: staging = shared is for results that leave through shared memory; use store = tma or staging = own
 // DIRECT: note: this would work: {{.*}}store = tma, staging = shared,
-// LENDER: consumers = 2: staging = shared needs a producer, which lends the slots; use warp_specialize = true or staging = own
+// DIRECT: consumers = 2: staging = shared is for results that leave through shared memory; use store = tma or staging = own
 // LENDER: note: this would work: {{.*}}warp_specialize = true,{{.*}}staging = shared,
-// SLOTS: note: stages = 1: staging = shared takes slots that have room for tensor<64x256x{{.*}}> of each warpgroup, 2 of a pipe; use more stages or staging = own
+// LENDER: consumers = 2: staging = shared needs a producer, which lends the slots; use warp_specialize = true or staging = own
 // SLOTS: note: this would work: {{.*}}stages = 4,{{.*}}staging = shared,
+// SLOTS: note: stages = 1: staging = shared takes slots that have room for tensor<64x256x{{.*}}> of each warpgroup, 2 of a pipe; use more stages or staging = own
 
+// PINGPONG: note: this would work: {{.*}}pingpong = false,
 // PINGPONG: note: warp_specialize = true, overlap = 1, consumers = 2: ping-pong needs a loop with work between dependent dots, and the kernel has none
 // PINGPONG: note: warp_specialize = true, overlap = 1, consumers = 1: ping-pong takes two consumers or more that take turns
-// PINGPONG: note: this would work: {{.*}}pingpong = false,
 
-// STAGES: note: stages = 8, outer_stages = 1, store = direct: it takes 393472 bytes of shared memory (tiles 393216, staging of stores 0, mbarriers 256), and a CTA can have 232448
 // STAGES: note: this would work: {{.*}}stages = 4,
+// STAGES: note: stages = 8, outer_stages = 1, store = direct: it takes 393472 bytes of shared memory (tiles 393216, staging of stores 0, mbarriers 256), and a CTA can have 232448
 
-// CONSUMERS: 128 rows of a dot cannot be divided among 3 warpgroups in multiples of 64
 // CONSUMERS: note: this would work: {{.*}}consumers = 2,
+// CONSUMERS: 128 rows of a dot cannot be divided among 3 warpgroups in multiples of 64
 
-// REGISTERS: the warpgroups take 68608 registers (24 for each thread of the producer, 256 for each thread of the consumers in 2 warpgroups), and the launch gives the block 64512, 168 for each of 384 threads; use at most 240 for the consumers
 // REGISTERS: note: this would work:
+// REGISTERS: the warpgroups take 68608 registers (24 for each thread of the producer, 256 for each thread of the consumers in 2 warpgroups), and the launch gives the block 64512, 168 for each of 384 threads; use at most 240 for the consumers
 
-// ORDER: the order of tiles is the launch's with persistent = none; use static or dynamic, or order = linear
 // ORDER: note: this would work: {{.*}}persistent = {{static|dynamic}}, order = descending
+// ORDER: the order of tiles is the launch's with persistent = none; use static or dynamic, or order = linear
 // ORDERED: persistent = static, order = descending
 
-// ONE: note: warp_specialize = true, overlap = 2, consumers = 1: a consumer thread needs 350 registers and can use 233 of its 240
 // ONE: note: this would work: {{.*}}consumers = 2,
+// ONE: note: warp_specialize = true, overlap = 2, consumers = 1: a consumer thread needs 350 registers and can use 233 of its 240
 
-// AHEAD: note: stages = 1: in a cluster tiles are loaded up to 2 iterations ahead of a block whose loop is shorter, which takes stages = 2 or more; or use cluster = 1
 // AHEAD: note: this would work: {{.*}}stages = {{[2-4]}},{{.*}}cluster = 2,
-// PRODUCER: note: warp_specialize = false, overlap = 2, consumers = 1: the loops around what a cluster loads together run longer in some of its blocks, which takes a producer that loads for all of them; use warp_specialize = true or cluster = 1
+// AHEAD: note: stages = 1: in a cluster tiles are loaded up to 2 iterations ahead of a block whose loop is shorter, which takes stages = 2 or more; or use cluster = 1
 // PRODUCER: note: this would work: #tile.schedule<warp_specialize = true,{{.*}}cluster = 2,
+// PRODUCER: note: warp_specialize = false, overlap = 2, consumers = 1: the loops around what a cluster loads together run longer in some of its blocks, which takes a producer that loads for all of them; use warp_specialize = true or cluster = 1
 
 // UNKNOWN: error: unknown schedule field 'pipes'; known are warp_specialize,
 // VALUE: error: schedule field 'consumers' takes 1 to 4, got 'many'
