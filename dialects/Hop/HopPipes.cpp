@@ -426,8 +426,11 @@ LogicalResult StageOp::verify() {
     return emitOpError("writes a tile of 16 or 32 bits to one of its ")
            << (getTransposed() ? "type and transposed shape" : "shape and type") << ", got " << tile
            << " to " << destination;
-  if (getTransposed() && bits != 16)
+  bool isVector = tile.getRank() == 1;
+  if (getTransposed() && (isVector || bits != 16))
     return emitOpError("transposes tiles of 16 bits (stmatrix.trans), got ") << tile;
+  if (isVector && !tile.getElementType().isF32())
+    return emitOpError("writes vectors of f32, got ") << tile;
   return success();
 }
 

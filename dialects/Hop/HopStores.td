@@ -30,8 +30,8 @@ def Hop_StagingOp : Hop_Op<"staging", [
 def Hop_FetchOp : Hop_Op<"fetch", [Hop_OnWarpgroups, MemoryEffects<[MemRead]>]> {
   let summary = "Reads a tile from shared memory into registers";
   let description = [{
-    Each thread reads the elements that it has of the result: of a tile of rank 1 by the layout of columns, of a tile of
-    rank 2, of elements of 2 or 4 bytes, by that of accumulators (for 16 bits ldmatrix, PTX ISA 9.7.14.5.15). A tile of rank
+    Each thread reads the elements that it has of the result: of a tile of rank 1 by the layout of columns, or of floats of
+    4 bytes by that of rows, of a tile of rank 2, of elements of 2 or 4 bytes, by that of accumulators (for 16 bits ldmatrix, PTX ISA 9.7.14.5.15). A tile of rank
     2, of floats of 1 byte too, may also have a layout of runs of 8 bytes or more, which a thread reads at once
     (`ld.shared.v4`); others are refused when they are lowered. `source` is a slot, or the warpgroup's rows of one (`hop.slice`). On all threads of a role
     with warpgroups, each of which gives the slot back for itself (`hop.pipe.release`).
@@ -51,7 +51,8 @@ def Hop_FetchOp : Hop_Op<"fetch", [Hop_OnWarpgroups, MemoryEffects<[MemRead]>]> 
 def Hop_StageOp : Hop_Op<"stage", [Hop_OnWarpgroups]> {
   let summary = "Writes a tile of registers into shared memory";
   let description = [{
-    `tile` is in the accumulator layout, of a type of 16 or 32 bits; shape and type of the destination are the same. The
+    `tile` is in the accumulator layout, of a type of 16 or 32 bits; shape and type of the destination are the same. A vector
+    of f32 that each row has one of is written by the first of the lanes that share a row. The
     writes are of the generic proxy (for 16 bits stmatrix, PTX ISA 9.7.15.3). In a layout of runs of neighbours, as
     `hop.fetch` has it, a thread writes a run at once (`st.shared.v4`). Every product that reads the destination
     has been waited for. On all threads of a role with warpgroups; each warpgroup writes a tile of its own.
@@ -62,9 +63,10 @@ def Hop_StageOp : Hop_Op<"stage", [Hop_OnWarpgroups]> {
     hop.stage %o, %mine : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 128>
     hop.stage %p, %columns transposed : tensor<64x32xbf16, #hop.layout<accumulator>>,
       !hop.shared<tensor<32x64xbf16>, rows = 32>
+    hop.stage %max, %slot : tensor<64xf32, #hop.layout<row>>, !hop.shared<tensor<64xf32>, rows = 64>
     ```
   }];
-  let arguments = (ins Hop_Fragment:$tile, Hop_SharedMatrix:$destination, UnitAttr:$transposed);
+  let arguments = (ins Hop_Fragment:$tile, Hop_SharedType:$destination, UnitAttr:$transposed);
   let assemblyFormat =
     "$tile `,` $destination (`transposed` $transposed^)? attr-dict `:` type($tile) `,` qualified(type($destination))";
   let hasVerifier = 1;

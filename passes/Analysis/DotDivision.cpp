@@ -5,8 +5,10 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/Analysis/ApartSums.h"
+#include "passes/Analysis/MemoryOrder.h"
 #include "passes/Analysis/RowPartition.h"
 #include "passes/Analysis/ScfFlow.h"
+#include "passes/Analysis/VectorAxes.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -145,7 +147,9 @@ bool DotDivision::assignDots(unsigned consumers, DivisionRefusal &refusal) {
   SmallVector<tile::DotOp> all = dotsOfConsumers(kernel);
   SmallVector<Accumulator> accumulators = findAccumulators(all);
   llvm::erase_if(accumulators, [](const Accumulator &a) { return !a.isCarried(); });
-  if (consumers < 2 || accumulators.size() < consumers) {
+  // The first consumer has no accumulator where there is one consumer more.
+  bool isFirstFree = accumulators.size() > 1 && consumers == accumulators.size() + 1;
+  if (consumers < 2 || (accumulators.size() < consumers && !isFirstFree)) {
     refusal = {kernel, llvm::formatv("its loops carry {0} accumulators of dots, of which each of 2 "
                                      "consumers or more wants one; use placement = rows",
                                      accumulators.size())};
@@ -154,20 +158,38 @@ bool DotDivision::assignDots(unsigned consumers, DivisionRefusal &refusal) {
   SmallVector<int64_t> sizes;
   for (const Accumulator &accumulator : accumulators)
     sizes.push_back(accumulator.getElements());
-  SmallVector<unsigned> runs = cutIntoRuns(sizes, consumers);
-  DenseMap<Operation *, unsigned> first;
+  SmallVector<unsigned> runs = cutIntoRuns(sizes, consumers - isFirstFree);
+  for (unsigned &run : runs)
+    run += isFirstFree;
+  DenseMap<Operation *, unsigned> owner;
   for (auto [accumulator, consumer] : llvm::zip_equal(accumulators, runs))
     for (tile::DotOp dot : accumulator.dots)
-      first[dot] = consumer;
+      owner[dot] = consumer;
+  DenseSet<Operation *> leading, shared;
   for (auto [accumulator, consumer] : llvm::zip_equal(accumulators, runs))
     for (tile::DotOp dot : accumulator.dots)
-      for (Operation *op : reach(dot, /*stopsAtOthers=*/false))
-        if (isa<tile::DotOp>(op))
-          first.try_emplace(op, consumer);
+      for (Operation *op : reach(dot, /*stopsAtOthers=*/false)) {
+        if (!isa<tile::DotOp>(op))
+          continue;
+        if (owner.try_emplace(op, consumer).second)
+          leading.insert(op);
+        else if (leading.contains(op) && owner.lookup(op) != consumer)
+          shared.insert(op);
+      }
+  if (isFirstFree && shared.empty()) {
+    refusal = {kernel, llvm::formatv("its loops carry {0} accumulators of dots, and no dot that a "
+                                     "consumer beside theirs could have leads to several of them; "
+                                     "use {0} consumers or fewer",
+                                     accumulators.size())};
+    return false;
+  }
+  if (isFirstFree)
+    for (Operation *op : shared)
+      owner[op] = 0;
   // A dot that no accumulator needs runs where the one before it does.
   unsigned before = 0;
   for (tile::DotOp dot : all)
-    before = dots[dot] = first.contains(dot) ? first.lookup(dot) : before;
+    before = dots[dot] = owner.contains(dot) ? owner.lookup(dot) : before;
   return true;
 }
 
@@ -200,8 +222,11 @@ int64_t DotDivision::bytesFor(Operation *op, unsigned consumer) {
   return isOfOther(op, consumer) ? std::min(bytesOfResult(op), bytesToCompute(op, consumer)) : 0;
 }
 
-/// The same to compute it, of operands that count by themselves. What loops hand on is not counted:
-/// it crosses where the other consumer has it anyway.
+/// Whether a loop carries `value`, which then crosses in each of its iterations.
+static bool isLoopResult(Value value) { return isa_and_present<scf::ForOp>(value.getDefiningOp()); }
+
+/// The same to compute it, of operands that count by themselves. What loops hand on to their bodies
+/// is not counted: it crosses where the other consumer has it anyway.
 int64_t DotDivision::bytesToCompute(Operation *op, unsigned consumer) {
   if (dots.contains(op))
     return never;
@@ -212,7 +237,7 @@ int64_t DotDivision::bytesToCompute(Operation *op, unsigned consumer) {
   for (Value operand : llvm::SmallSetVector<Value, 4>(op->operand_begin(), op->operand_end())) {
     Operation *maker = operand.getDefiningOp();
     if (findHandoverTo(operand))
-      bytes += ownSlices[ownerOf(op)].contains(op) ? never : 0;
+      bytes += isLoopResult(operand) || ownSlices[ownerOf(op)].contains(op) ? never : 0;
     else if (maker)
       bytes += bytesFor(maker, consumer);
     bytes = std::min(bytes, never);
@@ -279,8 +304,18 @@ bool DotDivision::checkCrossing(const Crossing &crossing, DivisionRefusal &refus
                                 reason + "; use placement = rows"};
     return false;
   };
-  if (!type || type.getRank() != 2)
-    return refuse("only tiles of rank 2 go from one to the other");
+  if (!type)
+    return refuse("only tiles and vectors go from one to the other");
+  if (type.getRank() == 1) {
+    VectorAxes axes(/*usual=*/0);
+    tile::KernelOp program = kernel;
+    bool isOfRows = succeeded(axes.run(program)) && axes.lookup(crossing.op->getResult(0)) == 0;
+    if (isOfRows && type.getElementType().isF32() && type.getDimSize(0) % hopper::mmaRows == 0)
+      return true;
+    return refuse(
+        "a vector goes from one to the other as f32, one for each row, a multiple of 64 of "
+        "them");
+  }
   unsigned bits = type.getElementTypeBitWidth();
   if (!isa<FloatType>(type.getElementType()) || (bits != 16 && bits != 32))
     return refuse("only floats of 16 or 32 bits go from one to the other");
@@ -295,8 +330,7 @@ bool DotDivision::checkCrossing(const Crossing &crossing, DivisionRefusal &refus
   return true;
 }
 
-/// Refuses views that one consumer stores to and another one touches: only within a role is there
-/// an order.
+/// Refuses stores to what another role touches: only within a role is there an order.
 bool DotDivision::checkViews(DivisionRefusal &refusal) const {
   DenseSet<Operation *> apart = apartOperations(kernel, tile::PlacementKind::divided);
   auto isOnlyIn = [&](Operation *op, unsigned consumer) {
@@ -305,15 +339,27 @@ bool DotDivision::checkViews(DivisionRefusal &refusal) const {
         return false;
     return !apart.contains(op);
   };
+  tile::KernelOp program = kernel;
+  MemoryOrder order(program.getBody(),
+                    program.getBody().getArguments().drop_front(program.getNumArguments()),
+                    program.getGrid());
+  DenseSet<std::pair<Operation *, Operation *>> meet;
+  order.forEachPair([&](const AccessPair &pair) {
+    if (order.mayMeet(pair)) {
+      meet.insert({pair.earlier.op, pair.later.op});
+      meet.insert({pair.later.op, pair.earlier.op});
+    }
+  });
   for (unsigned consumer = 0; consumer < getConsumers(); ++consumer)
     for (Operation *op : programs[consumer].operations) {
       auto store = dyn_cast<tile::StoreOp>(op);
       if (!store || apart.contains(op))
         continue;
       for (Operation *user : store.getView().getUsers())
-        if (!isOnlyIn(user, consumer)) {
-          refusal = {op, "stores to a view that another role touches, and roles have no order in "
-                         "memory (placement = divided); use placement = rows"};
+        if (!isOnlyIn(user, consumer) &&
+            (user == op || apart.contains(user) || meet.contains({op, user}))) {
+          refusal = {op, "stores to what another role touches, and roles have no order in memory "
+                         "(placement = divided); use placement = rows"};
           return false;
         }
     }

@@ -6,13 +6,14 @@
 //
 //   * the accumulators, in the order of the program, are cut into as many runs as there are
 //     consumers, so that the largest is as small as possible;
-//   * a dot that leads to accumulators of several consumers runs in the first of them;
+//   * a dot that leads to accumulators of several consumers runs in the first of them; with one
+//     consumer more than there are accumulators such dots have the first consumer to themselves;
 //   * what is computed of dots belongs to the consumer of the last of these. Another one that
 //     needs it gets it from there, or computes it of what it gets: whichever takes fewer bytes;
 //   * all else, which follows from loads and scalars, each makes for itself.
 //
 // A tile that crosses goes through a pipe: to the same lanes of the other warpgroup, or to dots
-// that read it from shared memory.
+// that read it from shared memory. So does a vector of f32 that each row has one of.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,7 +56,7 @@ public:
   static std::optional<DotDivision> get(tile::KernelOp kernel, unsigned consumers,
                                         DivisionRefusal &refusal);
 
-  /// The accumulators of dots that the loops of `kernel` carry: the most consumers.
+  /// The accumulators of dots that the loops of `kernel` carry: the most consumers, but for one.
   static unsigned countAccumulators(tile::KernelOp kernel);
 
   unsigned getConsumers() const { return programs.size(); }

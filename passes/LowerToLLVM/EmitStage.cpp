@@ -16,7 +16,9 @@ using namespace tessera;
 void Emitter::emitStage(hop::StageOp op) {
   const SharedPlace target = sharedTiles.find(op.getDestination())->second;
   auto type = cast<RankedTensorType>(op.getTile().getType());
-  if (!hop::getLayout(type).isAccumulator())
+  if (type.getRank() == 1)
+    stageVector(op, target);
+  else if (!hop::getLayout(type).isAccumulator())
     stageRuns(op, target);
   else if (op.getTransposed())
     stageColumns(op, target);
@@ -34,12 +36,16 @@ LogicalResult Emitter::emitFetch(hop::FetchOp op) {
     fetchRuns(op, sharedTiles.find(op.getSource())->second);
     return success();
   }
-  if (hop::getLayout(type) != (isVector ? accumulator.getSlice(1) : accumulator))
+  bool isOfRows =
+      isVector && type.getElementType().isF32() && hop::getLayout(type) == accumulator.getSlice(0);
+  if (!isOfRows && hop::getLayout(type) != (isVector ? accumulator.getSlice(1) : accumulator))
     return op.emitError("reads a tile ")
            << (isVector ? "of rank 1 for the columns of accumulators" : "for accumulators")
            << " (loads = pipe), and here it is laid out as " << type << "; use loads = direct";
   const SharedPlace source = sharedTiles.find(op.getSource())->second;
-  if (isVector)
+  if (isOfRows)
+    fetchRowVector(op, source);
+  else if (isVector)
     fetchVector(op, source);
   else if (hop::isPacked(type))
     fetchRows(op, source);
@@ -70,6 +76,31 @@ void Emitter::fetchVector(hop::FetchOp op, const SharedPlace &source) {
           results, assembly("ld.shared.v2.b" + Twine(8 * bytes) + " {$0, $1}, [$2" + offset,
                             constraint + "," + constraint + ",r", {first}, {element, element}));
   }
+  bind(op, std::move(results));
+}
+
+/// Writes what each row has one of, by the first of the lanes that have the row.
+void Emitter::stageVector(hop::StageOp op, const SharedPlace &target) {
+  hop::FragmentLayout layout(cast<RankedTensorType>(op.getTile().getType()));
+  Value first = add(target.address, mul(thread.firstRow, hopper::registerBytes));
+  Value isFirst =
+      LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, thread.firstColumn, i32(0));
+  for (auto [i, value] : llvm::enumerate(elements(op.getTile())))
+    assembly("@$2 st.shared.b32 [$0+" + Twine(layout.offset(i, 0) * hopper::registerBytes) +
+                 "], $1;",
+             "r,f,b", {first, value, isFirst}, {});
+}
+
+/// Reads it, as all lanes of a row hold it.
+void Emitter::fetchRowVector(hop::FetchOp op, const SharedPlace &source) {
+  hop::FragmentLayout layout(op.getTile().getType());
+  Value first = add(source.address, mul(thread.firstRow, hopper::registerBytes));
+  Values results;
+  for (int64_t i = 0; i < layout.size(); ++i)
+    llvm::append_range(results,
+                       assembly("ld.shared.b32 $0, [$1+" +
+                                    Twine(layout.offset(i, 0) * hopper::registerBytes) + "];",
+                                "=f,r", {first}, TypeRange(builder.getF32Type())));
   bind(op, std::move(results));
 }
 

@@ -361,10 +361,12 @@ private:
   void forEachPair(mlir::RankedTensorType type, const SharedPlace &place, PlaceVisitor visit);
   void forEachRun(mlir::RankedTensorType type, const SharedPlace &place, PlaceVisitor visit);
   void stageRows(hop::StageOp op, const SharedPlace &target);
+  void stageVector(hop::StageOp op, const SharedPlace &target);
   void stageColumns(hop::StageOp op, const SharedPlace &target);
   void stageWords(hop::StageOp op, const SharedPlace &target);
   void stageRuns(hop::StageOp op, const SharedPlace &target);
   void fetchVector(hop::FetchOp op, const SharedPlace &source);
+  void fetchRowVector(hop::FetchOp op, const SharedPlace &source);
   void fetchRows(hop::FetchOp op, const SharedPlace &source);
   void fetchWords(hop::FetchOp op, const SharedPlace &source);
   void fetchRuns(hop::FetchOp op, const SharedPlace &source);

@@ -105,6 +105,9 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
       return !issue.getAcc() || isFragment(issue.getAcc());
     if (auto stage = dyn_cast<hop::StageOp>(op); stage && !stage.getTransposed()) {
       auto tile = cast<RankedTensorType>(stage.getTile().getType());
+      if (tile.getRank() == 1)
+        return hop::getLayout(tile) ==
+               hop::LayoutAttr::getAccumulator(op->getContext()).getSlice(0);
       return isFragment(stage.getTile()) || hop::wordsOfRun(tile);
     }
     if (isa<hop::MmaIssueOp, hop::StageOp>(op))

@@ -402,9 +402,11 @@ int64_t tessera::crossingBytes(KernelOp kernel, const DotDivision &division) {
   for (const Crossing &crossing : division.getCrossings())
     if (!ofSums.contains(crossing.op) &&
         pipes.insert({crossing.getTile(), crossing.from, crossing.number}).second)
-      bytes +=
-          slotsOfCrossings * (llvm::alignTo(tileBytes(crossing.getTile()), hopper::tileAlignment) +
-                              2 * hopper::mbarrierBytes);
+      bytes += slotsOfCrossings *
+               (llvm::alignTo(tileBytes(crossing.getTile()), crossing.getTile().getRank() == 2
+                                                                 ? hopper::tileAlignment
+                                                                 : hopper::bulkAlignment) +
+                2 * hopper::mbarrierBytes);
   return bytes;
 }
 

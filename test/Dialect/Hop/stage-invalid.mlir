@@ -76,10 +76,19 @@ func.func @product_of_row(%a: !Row, %b: !Matrix) {
 
 // -----
 
+!Row = !hop.shared<tensor<64xi32>, rows = 64>
+func.func @stage_integers(%t: tensor<64xi32, #hop.layout<row>>, %to: !Row) {
+  // expected-error@+1 {{writes vectors of f32, got 'tensor<64xi32, #hop.layout<row>>'}}
+  hop.stage %t, %to : tensor<64xi32, #hop.layout<row>>, !Row
+  func.return
+}
+
+// -----
+
 !Row = !hop.shared<tensor<64xf32>, rows = 64>
-func.func @stage_to_row(%t: tensor<64xf32, #hop.layout<row>>, %to: !Row) {
-  // expected-error@+1 {{operand #1 must be a tile of rank 2 in shared memory}}
-  hop.stage %t, %to : tensor<64xf32, #hop.layout<row>>, !Row
+func.func @stage_transposed_row(%t: tensor<64xf32, #hop.layout<row>>, %to: !Row) {
+  // expected-error@+1 {{transposes tiles of 16 bits (stmatrix.trans), got 'tensor<64xf32, #hop.layout<row>>'}}
+  hop.stage %t, %to transposed : tensor<64xf32, #hop.layout<row>>, !Row
   func.return
 }
 

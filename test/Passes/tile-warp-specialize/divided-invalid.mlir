@@ -117,7 +117,7 @@ tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 6
 
 // -----
 
-// A row statistic crosses.
+// A statistic of columns crosses.
 #s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 240, placement = divided, reducer_registers = 24, loads = pipe, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 !View = !tile.view<[M, 64], bf16>
 !Tile = tensor<64x64xbf16>
@@ -134,19 +134,46 @@ tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 6
     %s = tile.dot %a, %b : !Tile, !Tile -> !S
     %p = arith.truncf %s : !S to !Tile
     %new1 = tile.dot %p, %b, %old1 : !Tile, !Tile -> !S
-    // expected-error@+1 {{is made by one consumer and needed by another one (placement = divided), and only tiles of rank 2 go from one to the other; use placement = rows}}
-    %max = tile.reduce max %s axis 1 : !S -> tensor<64xf32>
+    // expected-error@+1 {{is made by one consumer and needed by another one (placement = divided), and a vector goes from one to the other as f32, one for each row, a multiple of 64 of them; use placement = rows}}
+    %max = tile.reduce max %s axis 0 : !S -> tensor<64xf32>
     %more = arith.mulf %max, %max : tensor<64xf32>
-    %more_s = tile.broadcast %more axis 1 : tensor<64xf32> -> !S
+    %more_s = tile.broadcast %more axis 0 : tensor<64xf32> -> !S
     %less = arith.subf %s, %more_s : !S
     %less_t = arith.truncf %less : !S to !Tile
     %new0 = tile.dot %less_t, %b, %new1 : !Tile, !Tile -> !S
     %g = tile.dot %a, %a : !Tile, !Tile -> !S
-    %max_s = tile.broadcast %max axis 1 : tensor<64xf32> -> !S
+    %max_s = tile.broadcast %max axis 0 : tensor<64xf32> -> !S
     %scaled = arith.mulf %g, %max_s : !S
     %q = arith.truncf %scaled : !S to !Tile
     %new2 = tile.dot %q, %a, %old2 : !Tile, !Tile -> !S
     scf.yield %new0, %new2 : !S, !S
+  }
+  %t1 = arith.truncf %s1 : !S to !Tile
+  %t2 = arith.truncf %s2 : !S to !Tile
+  tile.store %t1, %z[%first, %c0] : !Tile, !View
+  tile.store %t2, %w[%first, %c0] : !Tile, !View
+}
+
+// -----
+
+// Each accumulator has a dot of its own, and nothing is left for a third consumer.
+#s = #tile.schedule<warp_specialize = true, consumers = 3, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 240, placement = divided, reducer_registers = 24, loads = pipe, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
+!View = !tile.view<[M, 64], bf16>
+!Tile = tensor<64x64xbf16>
+!S    = tensor<64x64xf32>
+// expected-error@+1 {{its loops carry 2 accumulators of dots, and no dot that a consumer beside theirs could have leads to several of them; use 2 consumers or fewer}}
+tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 64) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %rows = tile.dim "M"
+  %first = arith.muli %m, %c64 : index
+  %a = tile.load %x[%first, %c0] : !View -> !Tile
+  %zero = arith.constant dense<0.0> : !S
+  %s1, %s2 = scf.for %j = %c0 to %rows step %c64 iter_args(%old1 = %zero, %old2 = %zero) -> (!S, !S) {
+    %b = tile.load %x[%j, %c0] : !View -> !Tile
+    %new1 = tile.dot %a, %b, %old1 : !Tile, !Tile -> !S
+    %new2 = tile.dot %b, %a, %old2 : !Tile, !Tile -> !S
+    scf.yield %new1, %new2 : !S, !S
   }
   %t1 = arith.truncf %s1 : !S to !Tile
   %t2 = arith.truncf %s2 : !S to !Tile
@@ -178,7 +205,7 @@ tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 6
   }
   %t1 = arith.truncf %s1 : !S to !Tile
   %t2 = arith.truncf %s2 : !S to !Tile
-  // expected-error@+1 {{stores to a view that another role touches, and roles have no order in memory (placement = divided); use placement = rows}}
+  // expected-error@+1 {{stores to what another role touches, and roles have no order in memory (placement = divided); use placement = rows}}
   tile.store %t1, %z[%first, %c0] : !Tile, !View
   tile.store %t2, %z[%first, %c0] : !Tile, !View
 }
