@@ -373,6 +373,21 @@ static RefusalKind findKind(ArrayRef<ScheduleRejection> rejections) {
   return RefusalKind::Unsupported;
 }
 
+/// Attaches what computed second operands take of the shared memory that did not suffice.
+static void noteComputedBs(InFlightDiagnostic &diag, KernelOp kernel) {
+  OperandBuffers buffers(computedBs(kernel));
+  for (const OperandBuffers::Tile &operand : buffers.getTiles()) {
+    auto tile = cast<RankedTensorType>(operand.values.front().getType());
+    int64_t unit = 8 * hopper::narrowestSwizzle / tile.getElementTypeBitWidth(),
+            half = roundUp(tile.getDimSize(1) / 2, unit);
+    auto smaller = RankedTensorType::get({tile.getDimSize(0), half}, tile.getElementType());
+    diag.attachNote(operand.reads.front()->getOwner()->getLoc())
+        << "operand b is computed, and takes " << tileBytes(tile) << " bytes of shared memory for "
+        << tile.getDimSize(0) << "x" << tile.getDimSize(1) << "; " << tile.getDimSize(0) << "x"
+        << half << " would take " << tileBytes(smaller);
+  }
+}
+
 /// The nearest schedule that fits where that which was asked for does not: the one that differs in
 /// a single field if there is one. Null where none fits.
 static ScheduleAttr findNearest(ScheduleSearch &search, ScheduleAttr requested) {
@@ -402,6 +417,8 @@ static void explainFailure(KernelOp kernel, ScheduleSearch &search, ScheduleAttr
     for (const ScheduleRejection &rejection : rejections)
       if ((rejection.kind == kind) == isOfKind)
         diag.attachNote() << rejection.candidate << ": " << rejection.reason;
+  if (kind == RefusalKind::SharedMemory)
+    noteComputedBs(diag, kernel);
 }
 
 /// Says at `loc` that a kernel has its exact region alone, and what rejected the preferred schedule

@@ -180,6 +180,38 @@ tile.kernel @computed_bytes(%x: !tile.view<[M, 64], f8E4M3FN>, %z: !tile.view<[M
 
 // -----
 
+// Triangles that fill shared memory.
+// expected-error@+5 {{no schedule of this kernel fits the machine}}
+// expected-note@+4 {{overlap = 2: the kernel has no loop with dots}}
+// expected-note@+3 {{it takes 294928 bytes of shared memory (tiles 32768, computed operands 262144, staging of stores 0, mbarriers 16), and a CTA can have 232448}}
+// expected-note@+2 {{whatever the schedule, smaller tiles are needed}}
+!Wide = tensor<256x256xf32>
+tile.kernel @computed_bytes_in_all(%x: !tile.view<[M, 256], bf16>, %z: !tile.view<[M, 256], f32>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 256], bf16> -> tensor<64x256xbf16>
+  // expected-note@+1 {{is not computed element by element}}
+  %i = tile.iota %c0 axis 0 : tensor<256x256xi32>
+  %j = tile.iota %c0 axis 1 : tensor<256x256xi32>
+  %upper = arith.cmpi sle, %i, %j : tensor<256x256xi32>
+  %one = arith.constant dense<1.0> : !Wide
+  %zero = arith.constant dense<0.0> : !Wide
+  %t = arith.select %upper, %one, %zero : tensor<256x256xi1>, !Wide
+  %t16 = arith.truncf %t : !Wide to tensor<256x256xbf16>
+  %u = arith.select %upper, %zero, %one : tensor<256x256xi1>, !Wide
+  %u16 = arith.truncf %u : !Wide to tensor<256x256xbf16>
+  // expected-remark@+2 {{operand b is computed by those who multiply it, and goes through shared memory}}
+  // expected-note@+1 {{operand b is computed, and takes 131072 bytes of shared memory for 256x256; 256x128 would take 65536}}
+  %d = tile.dot %a, %t16 : tensor<64x256xbf16>, tensor<256x256xbf16> -> tensor<64x256xf32>
+  // expected-remark@+2 {{operand b is computed by those who multiply it, and goes through shared memory}}
+  // expected-note@+1 {{operand b is computed, and takes 131072 bytes of shared memory for 256x256; 256x128 would take 65536}}
+  %e = tile.dot %a, %u16, %d : tensor<64x256xbf16>, tensor<256x256xbf16> -> tensor<64x256xf32>
+  // expected-remark@+1 {{operand b is computed by those who multiply it, and goes through shared memory}}
+  %f = tile.dot %a, %t16, %e : tensor<64x256xbf16>, tensor<256x256xbf16> -> tensor<64x256xf32>
+  tile.store %f, %z[%m, %c0] : tensor<64x256xf32>, !tile.view<[M, 256], f32>
+}
+
+// -----
+
 tile.kernel @computed_twice_transposed(%x: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
   %c0 = arith.constant 0 : index
   %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
