@@ -1,6 +1,6 @@
 # RUN: env TESSERA_LIBRARY=%build/lib TESSERA_CACHE_DIR= %torch-python %s
 """Recurrences for PyTorch against their definitions, token by token in f64, on the interpreter: states in and out, heads that share
-keys, lengths that no chunk divides. What is refused names the argument and what would work."""
+keys, lengths that no chunk divides, a step of decoding. What is refused names the argument and what would work."""
 
 import torch
 
@@ -37,7 +37,7 @@ def draw(tokens):
 
 
 def check_values():
-    for tokens, starts in ((1, False), (67, True)):
+    for tokens, starts in ((1, False), (1, True), (67, True)):
         q, k, v = draw(tokens)
         gates, rates = -torch.rand(BATCH, tokens, OWN), torch.rand(BATCH, tokens, OWN)
         state = torch.randn(BATCH, OWN, K, V) if starts else None

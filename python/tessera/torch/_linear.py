@@ -102,6 +102,20 @@ def _launch(name, q, k, v, others, scale, state, wants_state, **parameters):
     return out, last
 
 
+def _steps(v, state, wants_state):
+    """Whether a call is a step of decoding: one token, with a state before it and behind."""
+    return v.shape[1] == 1 and state is not None and wants_state
+
+
+def _launch_step(q, k, v, g, rates, scale, state, skip=(), **parameters):
+    """The output of one token and the state behind it, from gates and rates of [B, H]."""
+    out, last = torch.empty_like(v, memory_format=torch.contiguous_format), torch.empty_like(state)
+    parameters.update(T=TYPES[q.dtype], DK=q.shape[3], DV=_WIDE if v.shape[3] > _NARROW else _NARROW, SKIP=bool(skip))
+    kernel = _find_kernel("step", q.is_cuda, tuple(sorted(parameters.items())))
+    kernel(*(x[:, 0] for x in (q, k, v)), g.contiguous(), rates.contiguous(), scale, *skip, state.contiguous(), last, out[:, 0])
+    return out, last
+
+
 def _default_scale(scale, q):
     return 1 / math.sqrt(q.shape[3]) if scale is None else float(scale)
 
@@ -122,6 +136,9 @@ def retention(
     _check(("q", "k", "v"), q, k, v, initial_state, "initial_state")
     exponents = torch.arange(v.shape[2], dtype=torch.float64)
     decays = torch.log2(1 - torch.exp2(-5 - exponents)).to(device=v.device, dtype=torch.float32)
+    if _steps(v, initial_state, output_final_state):
+        g = (math.log(2) * decays).expand(v.shape[0], -1)
+        return _launch_step(q, k, v, g, torch.ones_like(g), _default_scale(scale, q), initial_state)
     return _launch("retention", q, k, v, (decays,), (_default_scale(scale, q),), initial_state, output_final_state)
 
 
@@ -144,12 +161,14 @@ def gated_delta_rule(
     Keys have length 1, which `use_qk_l2norm_in_kernel` sees to. The scale is 1 / sqrt(K) where it is None.
     """
     _check(("q", "k", "v"), q, k, v, initial_state, "initial_state")
-    gates = []
     for name, tensor in (("g", g), ("beta", beta)):
         _check_tensor(name, tensor, q, v.shape[:3], tensor.dtype)
-        gates.append(_lay_out_gates(tensor))
     if use_qk_l2norm_in_kernel:
         q, k = (torch.nn.functional.normalize(x.float(), dim=-1, eps=1e-6).to(x.dtype) for x in (q, k))
+    if _steps(v, initial_state, output_final_state):
+        of_token = (x[:, 0].float() for x in (g, beta))
+        return _launch_step(q, k, v, *of_token, _default_scale(scale, q), initial_state, DELTA=True)
+    gates = [_lay_out_gates(x) for x in (g, beta)]
     return _launch("delta_rule", q, k, v, gates, (_default_scale(scale, q),), initial_state, output_final_state)
 
 
@@ -182,8 +201,10 @@ def ssd(
     steps = dt.float() if dt_bias is None else dt.float() + dt_bias.float()
     if dt_softplus:
         steps = torch.nn.functional.softplus(steps)
-    others = [_lay_out_gates(steps), A.float().contiguous()]
-    if D is not None:
-        others.append(D.float().contiguous())
-    y, last = _launch("ssd", C, B, x, others, (), state, return_final_states, SKIP=D is not None)
+    skip = () if D is None else (D.float().contiguous(),)
+    if _steps(x, state, return_final_states):
+        y, last = _launch_step(C, B, x, A.float() * steps[:, 0], steps[:, 0], 1.0, state, skip)
+    else:
+        others = (_lay_out_gates(steps), A.float().contiguous(), *skip)
+        y, last = _launch("ssd", C, B, x, others, (), state, return_final_states, SKIP=bool(skip))
     return (y, last.transpose(2, 3)) if return_final_states else y
