@@ -131,6 +131,11 @@ class ProgramTest(unittest.TestCase):
     def test_shipped_kernels_by_name(self):
         with self.assertRaisesRegex(ValueError, "no kernel 'nothing' ships with this package; there are attention, attention_bwd, attention_bwd_deterministic, attention_bwd_keys, attention_bwd_q, attention_bwd_statistics,"):
             tessera.kernel("nothing")
+        for outside in ("../kernels/gemm", "/gemm", "linear/../gemm"):
+            with self.assertRaisesRegex(ValueError, "ships with this package"):
+                tessera.kernel(outside)
+        with self.assertRaisesRegex(tessera.CompileError, "DK=100"):
+            tessera.kernel("linear/retention", DK=100)
         with self.assertRaisesRegex(tessera.CompileError, "D=100"):
             tessera.kernel("attention_fwd", D=100)
 
