@@ -4,7 +4,7 @@ keys, lengths that no chunk divides, a step of decoding. What is refused names t
 
 import torch
 
-from tessera.torch import gated_delta_rule, retention, ssd, use_interpreter
+from tessera.torch import gated_delta_rule, gla, retention, ssd, use_interpreter
 
 BATCH, HEADS, OWN, K, V = 2, 1, 2, 64, 32
 
@@ -15,7 +15,7 @@ def recur(q, k, v, decays, rates=None, steps=None, scale=1.0, state=None):
     out = []
     for t in range(v.shape[1]):
         key, query = (x[:, t].expand(BATCH, OWN, K) for x in (k, q))
-        state = state * decays[:, t, :, None, None]
+        state = state * (decays[:, t, :, None, None] if decays.dim() == 3 else decays[:, t, :, :, None])
         new = v[:, t]
         if rates is not None:
             new = rates[:, t, :, None].double() * (new - torch.einsum("bhk,bhkv->bhv", key, state))
@@ -48,6 +48,12 @@ def check_values():
         check("retention", out, expected)
         check("state of retention", last, expected_last)
         assert retention(q, k, v)[1] is None
+
+        channels = -torch.rand(BATCH, tokens, HEADS, K)
+        out, last = gla(q, k, v, channels, initial_state=state, output_final_state=True)
+        expected, expected_last = recur(q, k, v, channels.exp(), scale=K**-0.5, state=state)
+        check("gla", out, expected)
+        check("state of gla", last, expected_last)
 
         out, last = gated_delta_rule(q, k, v, gates, rates, 0.5, state, True)
         expected, expected_last = recur(q, k, v, gates.exp(), rates, scale=0.5, state=state)
@@ -95,6 +101,7 @@ def check_refusals():
     refused("argument 'initial_state' has type torch.float64; torch.float32 would work", retention, q, k, v,
             initial_state=torch.zeros(BATCH, OWN, K, V).double(), error=TypeError)  # fmt: skip
     refused("argument 'beta' has shape (2, 5, 1); (2, 5, 2) would work", gated_delta_rule, q, k, v, gates, gates[..., :1])
+    refused("argument 'g' has shape (2, 5, 2); (2, 5, 1, 64) would work", gla, q, k, v, gates)
     refused("argument 'dt' has shape (2, 4, 2); (2, 5, 2) would work", ssd, v, gates[:, :4], gates[0, 0], k, q)
     refused("argument 'A' has shape (1,); (2,) would work", ssd, v, gates, gates[0, 0, :1], k, q)
     refused("argument 'q' requires a gradient", retention, q.requires_grad_(), k, v)

@@ -5,7 +5,7 @@
     out, lse = attention(q, k, v, layout="BSHD", window=(256, 0), return_lse=True)
 
 `attention_fp8` does it with numbers of 8 bits. `scaled_dot_product_attention`, `flex_attention`, `flash_attn_func` and its
-packed forms take what the functions of these names take. `retention`, `gated_delta_rule` and `ssd` are recurrences.
+packed forms take what the functions of these names take. `retention`, `gla`, `gated_delta_rule` and `ssd` are recurrences.
 docs/pytorch.md says what is supported; what is not raises an exception that names the argument.
 """
 
@@ -19,7 +19,7 @@ from ._attention import attention, warm_up
 from ._block_mask import BlockMask, create_block_mask
 from ._bytes import attention_fp8
 from ._flex import flex_attention
-from ._linear import gated_delta_rule, retention, ssd
+from ._linear import gated_delta_rule, gla, retention, ssd
 from ._op import use_interpreter
 from ._originals import (
     flash_attn_func,
@@ -42,6 +42,7 @@ __all__ = [
     "flash_attn_with_kvcache",
     "flex_attention",
     "gated_delta_rule",
+    "gla",
     "kv_append",
     "merge_states",
     "register_sharding",

@@ -172,6 +172,26 @@ def gated_delta_rule(
     return _launch("delta_rule", q, k, v, gates, (_default_scale(scale, q),), initial_state, output_final_state)
 
 
+def gla(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    g: torch.Tensor,
+    scale: float | None = None,
+    initial_state: torch.Tensor | None = None,
+    output_final_state: bool = False,
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Gated linear attention (Yang et al. 2024): o_t = scale q_t S_t with S_t = exp(g_t)^T * S_(t-1) + k_t^T v_t.
+
+    q, k, g (logarithms): [B, T, H, K], v: [B, T, HV, V] with HV a multiple of H, initial_state: [B, HV, K, V] of float32.
+    Returns (o, final state or None), as `chunk_gla` of flash-linear-attention does. The scale is 1 / sqrt(K) where it is None.
+    """
+    _check(("q", "k", "v"), q, k, v, initial_state, "initial_state")
+    _check_tensor("g", g, q, q.shape, g.dtype)
+    gates = _heads_first(g.float().contiguous())
+    return _launch("gla", q, k, v, (gates,), (_default_scale(scale, q),), initial_state, output_final_state)
+
+
 def ssd(
     x: torch.Tensor,
     dt: torch.Tensor,
