@@ -4,12 +4,13 @@ tables behind the last page are no pages."""
 
 import math
 import unittest
+import unittest.mock
 
 import problems
 import torch
 from problems import band, exact
 
-from tessera.torch import _serving, flash_attn_with_kvcache, kv_append, merge_states
+from tessera.torch import _serving, attention, flash_attn_with_kvcache, kv_append, merge_states
 
 NAN = math.nan
 
@@ -136,6 +137,42 @@ class Meaning(unittest.TestCase):
             self.assertTrue(torch.equal(attend(b)[0], both[b]))
         longer = torch.cat([cache.table, torch.full((2, 3), 99, dtype=torch.int32)], 1)
         self.assertTrue(torch.equal(attend(0, 1, page_table=longer), both))
+
+
+class FewQueries(unittest.TestCase):
+    """`attention` takes these kernels where they gain."""
+
+    def setUp(self):
+        problems.use_interpreter(self)
+
+    def attend(self, taken, tensors, visible=None, **options):
+        with unittest.mock.patch.object(_serving._Call, "run", autospec=True, side_effect=_serving._Call.run) as run:
+            out, lse = attention(*tensors, return_lse=True, **options)
+        self.assertEqual(run.called, taken, options)
+        layout = options.get("layout", "BHSD")
+        q, k, v = (x.transpose(1, 2) for x in tensors) if layout == "BSHD" else tensors
+        want, want_lse = exact(q, k, v, visible)
+        problems.assert_close(self, out.transpose(1, 2) if layout == "BSHD" else out, want, options)
+        self.assertTrue(torch.allclose(lse.double(), want_lse, atol=1e-3))
+        self.assertTrue(torch.equal(attention(*tensors, **options), out))
+
+    def test_taken(self):
+        for heads, kv_heads, rows, keys in ((4, 4, 1, 600), (7, 1, 1, 1000), (8, 2, 5, 520), (6, 2, 16, 512)):
+            tensors = problems.make(heads=heads, kv_heads=kv_heads, rows=rows, keys=keys)
+            self.attend(True, tensors)
+            self.attend(True, tensors, band(rows, keys, right=0), causal=True)
+        tensors = problems.make(heads=4, kv_heads=2, rows=2, keys=600, layout="BSHD")
+        self.attend(True, tensors, layout="BSHD")
+
+    def test_left_to_others(self):
+        self.attend(False, problems.make(heads=2, kv_heads=2, rows=17, keys=520))
+        self.attend(False, problems.make(heads=2, kv_heads=2, rows=1, keys=500))
+        q, k, v = problems.make(heads=2, kv_heads=2, rows=1, keys=520)
+        self.attend(False, (q.requires_grad_(), k, v))
+        with unittest.mock.patch.object(_serving, "_INTERPRETED", 4):
+            _serving._count_multiprocessors.cache_clear()
+            self.attend(False, problems.make(heads=2, kv_heads=2, rows=1, keys=520))
+        _serving._count_multiprocessors.cache_clear()
 
 
 def rotate(x, cos, sin, places, interleaved):

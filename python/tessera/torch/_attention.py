@@ -10,7 +10,7 @@ import torch
 
 from .. import _gradient_kernels, _named, _variants
 from .._variant import Variant
-from . import _backward, _bias, _block_mask, _fallback, _functions, _listed, _op, _recalled
+from . import _backward, _bias, _block_mask, _direct, _fallback, _functions, _listed, _op, _recalled, _serving
 from ._types import TYPES
 
 if TYPE_CHECKING:  # Where nobody has a mask of torch it takes a third of a second for nothing.
@@ -21,6 +21,7 @@ _NO_MODS = _variants.NO_MODS
 _FULL, _CAUSAL = ((_variants.name_variant(mask, 0.0, False),) for mask in ("none", "causal"))
 # `torch.is_autocast_enabled` wants the type of a device, which takes the host longer to find than this answer.
 _is_autocast_enabled = torch._C._is_any_autocast_enabled
+_is_watched = _direct.is_watched
 
 
 def _cast_for_autocast(tensors):
@@ -133,6 +134,10 @@ def attention(q, k, v, *, causal=False, scale=None, return_lse=False, **others):
             return _attention(q, k, v, causal=causal, scale=scale, return_lse=return_lse, **others)
         if _is_autocast_enabled():
             q, k, v = _cast_for_autocast((q, k, v))
+        if not _is_watched() and q.shape[2] <= _serving.MOST_QUERIES and k.shape[2] >= _serving.LEAST_KEYS:
+            results = _serving.attend_few(q, k, v, causal, scale, return_lse)
+            if results is not None:
+                return results
         # What is passed beyond the defaults of the op costs time too.
         arguments = _CAUSAL if causal else _FULL
         if scale is not None:

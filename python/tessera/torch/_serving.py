@@ -17,6 +17,7 @@ from . import _op
 from ._append import has_rows, kv_append
 from ._types import TYPES
 
+_are_transforms_active = torch._C._are_functorch_transforms_active
 #: A window that does not end.
 _FARTHEST = 2**30
 # The keys of a step, where the head dimensions leave room for them, and elsewhere.
@@ -102,7 +103,7 @@ def _merge(parts, lses, out, lse):
         parts.device.type == "cpu", _library.find_source("merge_states"), "merge_states", T=_MERGED[parts.dtype],
         OUT=_MERGED[out.dtype], D=128 if width <= 128 else 256, BP=steps,
     )  # fmt: skip
-    kernel(parts.flatten(2, 3).permute(1, 2, 0, 3), lses, out.flatten(1, 2), lse)
+    kernel(parts.flatten(2, 3).permute(1, 2, 0, 3), lses, out, lse)
 
 
 def flash_attn_with_kvcache(
@@ -212,6 +213,34 @@ def _check_numbers(name, tensor, shape, q):
         raise ValueError(
             f"argument '{name}' has stride {tensor.stride(-1)} in its last dimension; it must be 1: pass {name}.contiguous()"
         )
+
+
+#: Calls of `attention` with at most so many queries of at least so many keys take the kernels of this file where these gain.
+MOST_QUERIES, LEAST_KEYS = 16, 512
+
+
+def attend_few(q, k, v, causal, scale, return_lse):
+    """What `attention` gives for few queries of many keys, [B, H, S, D], where nothing sees ops: query heads that share keys are
+    rows of one tile, and keys are divided where tiles are few. None where that gains nothing, or for what the kernels of this file
+    do not take."""
+    if not type(q) is type(k) is type(v) is torch.Tensor or not q.dim() == k.dim() == v.dim() == 4:
+        return None
+    if _are_transforms_active() or _op.may_have_tangents() or not _op.runs_on(q.device):
+        return None
+    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
+        return None
+    heads, key_heads = q.shape[1], k.shape[1]
+    tiles = q.shape[0] * heads
+    if not key_heads or (heads == key_heads and tiles >= _FULL * _count_multiprocessors(q.device)) or not _compile.may_compile():
+        return None
+    try:
+        call = _Call(*(x.transpose(1, 2) for x in (q, k, v)), None, None, None, None)
+        scale = q.shape[3] ** -0.5 if scale is None else _read_scale(scale, q)
+    except (NotImplementedError, TypeError, ValueError):
+        return None  # Others say what is wrong with it.
+    out = _op.allocate_results(q, v, lse=False)[0]
+    _, lse = call.run(scale, (None, 0) if causal else (None, None), out=out.transpose(1, 2))
+    return (out, lse) if return_lse else out
 
 
 class _Call:
@@ -330,10 +359,10 @@ class _Call:
             self.q = rotated.unflatten(0, (self.batch, self.rows))
         self.lengths = self.lengths + count
 
-    def run(self, scale, window, softcap, count, share):
+    def run(self, scale, window, softcap=0.0, count=0, share=None, out=None):
         """Output and LSE."""
         shape = self.batch, self.rows, self.heads
-        out = self.q.new_empty((*shape, self.value))
+        out = self.q.new_empty((*shape, self.value)) if out is None else out
         lse = self.q.new_empty((self.batch, self.heads, self.rows), dtype=torch.float32)
         if 0 in (*shape, self.most):
             return out.zero_(), lse.fill_(float("-inf"))
