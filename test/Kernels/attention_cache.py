@@ -14,12 +14,12 @@ D, SCALE, HEADS, KV_HEADS, SQ = 64, 0.125, 4, 2, 3
 LENGTHS = [130, 0, 64, 5]
 
 
-def attend(folder, q, k, v, length, masks):
+def attend(folder, q, k, v, length, masks, queries=SQ):
     """(O, LSE) of one sequence, by the template on the interpreter."""
     if not length:
-        return [0.0] * (HEADS * SQ * D), [-math.inf] * (HEADS * SQ)
+        return [0.0] * (HEADS * queries * D), [-math.inf] * (HEADS * queries)
     words = []
-    for name, values, heads, rows in (("q", q, HEADS, SQ), ("k", k, KV_HEADS, length), ("v", v, KV_HEADS, length)):
+    for name, values, heads, rows in (("q", q, HEADS, queries), ("k", k, KV_HEADS, length), ("v", v, KV_HEADS, length)):
         save(f"{folder}/{name}.npy", values, (1, heads, rows, D))
         words += ["--input", f"{name}={folder}/{name}.npy"]
     source = f"{folder}/one.tile"
@@ -80,6 +80,54 @@ def check(folder, rows, flags, masks, share=0):
     compare(f"LSE, {what}", found[1], [x for own in expected for x in own[1]], 1e-3)
 
 
+def check_tokens(folder, rows, flags, heads):
+    """Queries of all sequences one behind the other: of 3, 0, 2 and 70 queries, and padding."""
+    counts, total = [3, 0, 2, 70], 80
+    most, starts = -(-max(LENGTHS) // rows), [0, 3, 3, 5, 75]
+    pages, numbers, table = len(LENGTHS) * most + 1, iter(range(len(LENGTHS) * most, 0, -1)), []
+    for length in LENGTHS:
+        used = -(-length // rows)
+        table.append([next(numbers) for _ in range(used)] + [-777777] * (most - used))
+    caches = [make_cache(seed, rows, pages, table) for seed in (10, 20)]
+    q, o, lse = draw(40, HEADS, total, D), {}, {}
+    for b, (count, length) in enumerate(zip(counts, LENGTHS)):
+        own = []
+        for head in range(HEADS):
+            own += q[(head * total + starts[b]) * D : (head * total + starts[b + 1]) * D]
+        o[b], lse[b] = (
+            attend(folder, own, caches[0][1][b], caches[1][1][b], length, ["variants/causal"], count) if count else ([], [])
+        )
+
+    words = ["--shape", f"B={len(LENGTHS)},SQ={max(counts)}"]
+    for name, values, shape in (
+        ("q", q, (HEADS, total, D)),
+        ("k", caches[0][0], (KV_HEADS, pages, rows, D)),
+        ("v", caches[1][0], (KV_HEADS, pages, rows, D)),
+    ):
+        save(f"{folder}/{name}.npy", values, shape)
+        words += ["--input", f"{name}={folder}/{name}.npy"]
+    for name, values, shape in (
+        ("lengths", LENGTHS, [len(LENGTHS)]),
+        ("pages", [entry for own in table for entry in own], [len(LENGTHS), most]),
+        ("query_starts", starts, [len(starts)]),
+    ):
+        save_integers(f"{folder}/{name}.npy", values, "i32", shape)
+        words += ["--input", f"{name}={folder}/{name}.npy"]
+    source = f"{folder}/tokens.tile"
+    with open(source, "w") as file:
+        file.write('$import "attention_cache.tile"\n$import "variants/causal.tile"\n')
+    outputs = [word for name in ("o", "sums") for word in ("--output", f"{name}={folder}/{name}.npy")]
+    defines = [f"-DD={D}", "-DBM=64", "-DBN=64", f"-DHEADS={heads}", *(f"-D{flag}=true" for flag in ["TOKENS", "PAGED", *flags])]
+    run(source, *defines, *words, *outputs, "--set", f"scale={SCALE}", "--device", "sim", "--seeds", "1")
+    found_o, found_lse = load(f"{folder}/o.npy"), load(f"{folder}/sums.npy")
+    for b, count in enumerate(counts):
+        for head in range(HEADS):
+            begin, end = head * total + starts[b], head * total + starts[b + 1]
+            what = f"sequence {b}, head {head}, {rows} rows, {flags}"
+            compare(f"O of {what}", found_o[begin * D : end * D], o[b][head * count * D : (head + 1) * count * D], 2e-2)
+            compare(f"LSE of {what}", found_lse[begin:end], lse[b][head * count : (head + 1) * count], 1e-3)
+
+
 def join(o, lse, parts):
     """(O, LSE) of parts one behind the other."""
     rows, outs, sums = len(LENGTHS) * HEADS * SQ, [], []
@@ -96,6 +144,8 @@ def join(o, lse, parts):
 
 def main(folder):
     causal, full = ["variants/causal"], []
+    check_tokens(folder, 64, [], 1)
+    check_tokens(folder, 16, ["GATHERED"], 2)
     check(folder, 192, [], full)
     check(folder, 64, ["PAGED"], causal)
     check(folder, 128, ["PAGED", "PARTS"], causal, share=64)

@@ -27,7 +27,7 @@ from ._originals import (
     flash_attn_qkvpacked_func,
     scaled_dot_product_attention,
 )
-from ._serving import flash_attn_with_kvcache, merge_states
+from ._serving import flash_attn_varlen_func, flash_attn_with_kvcache, merge_states
 from ._sharding import register_sharding
 from ._use import use
 
@@ -39,6 +39,7 @@ __all__ = [
     "flash_attn_func",
     "flash_attn_kvpacked_func",
     "flash_attn_qkvpacked_func",
+    "flash_attn_varlen_func",
     "flash_attn_with_kvcache",
     "flex_attention",
     "gated_delta_rule",

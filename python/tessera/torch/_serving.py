@@ -189,6 +189,61 @@ def flash_attn_with_kvcache(
     return (out, lse) if return_softmax_lse else out
 
 
+def flash_attn_varlen_func(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    cu_seqlens_q: torch.Tensor,
+    cu_seqlens_k: torch.Tensor | None,
+    max_seqlen_q: int,
+    max_seqlen_k: int,
+    dropout_p: float = 0.0,
+    softmax_scale: float | None = None,
+    causal: bool = False,
+    window_size: tuple[int | None, int | None] = (-1, -1),
+    softcap: float = 0.0,
+    alibi_slopes: torch.Tensor | None = None,
+    deterministic: bool = False,
+    return_attn_probs: bool = False,
+    block_table: torch.Tensor | None = None,
+    *,
+    seqused_k: torch.Tensor | None = None,
+) -> torch.Tensor | Any:
+    """flash_attn.flash_attn_varlen_func: attention of sequences that lie one behind the other.
+
+    q:            [tokens, H, D], float16 or bfloat16. What lies behind the last sequence has no output.
+    k, v:         [tokens, HK, D] and [..., DV], or with a `block_table` of int32, [B, pages of a sequence], pages [pages, rows, HK, D].
+    cu_seqlens_q, cu_seqlens_k: int32, [B + 1], where the sequences begin and end.
+    seqused_k:    int32, [B], how many keys each sequence has, in place of what `cu_seqlens_k` says.
+    max_seqlen_q: the most queries of a sequence. `max_seqlen_k` changes nothing.
+
+    Masks are aligned at the last query and the last key. With `return_attn_probs` returns (output, LSE [H, tokens], None). Has no
+    gradient.
+    """
+    if dropout_p:
+        _refuse("dropout_p", dropout_p, "no kernel drops weights: pass 0")
+    _op.check_types(
+        {"q": q, "k": k, "v": v, "cu_seqlens_q": cu_seqlens_q}, {"cu_seqlens_k": cu_seqlens_k, "seqused_k": seqused_k}
+    )
+    for name, tensor, rank in (("q", q, 3), ("k", k, 3 if block_table is None else 4), ("v", v, 3 if block_table is None else 4)):
+        if tensor.dim() != rank:
+            raise ValueError(f"argument '{name}' has {tensor.dim()} dimensions; it has {rank}")
+    if type(max_seqlen_q) is not int or max_seqlen_q < 0:
+        raise ValueError(f"argument 'max_seqlen_q' is {max_seqlen_q!r}; it is a number of queries")
+    if cu_seqlens_k is None and (seqused_k is None or block_table is None):
+        raise ValueError("argument 'cu_seqlens_k' is None; without it a block_table and seqused_k say where keys are")
+    if cu_seqlens_k is not None:
+        _check_numbers("cu_seqlens_k", cu_seqlens_k, (len(cu_seqlens_q),), q)
+    lengths = cu_seqlens_k[1:] - cu_seqlens_k[:-1] if seqused_k is None else seqused_k
+    slots = None
+    if block_table is None:
+        k, v, slots = k[None], v[None], cu_seqlens_k[:-1]
+    call = _Call(q[None], k, v, lengths, slots, block_table, alibi_slopes, cu_seqlens_q, max_seqlen_q)
+    window = _variants.read_window(causal, window_size, "window_size")
+    out, lse = call.run_tokens(_read_scale(softmax_scale, q), window, _variants.read_softcap(max(softcap, 0.0)))
+    return (out, lse, None) if return_attn_probs else out
+
+
 def _read_scale(scale, q):
     if scale is None:
         return q.shape[-1] ** -0.5
@@ -244,15 +299,20 @@ def attend_few(q, k, v, causal, scale, return_lse):
 
 
 class _Call:
-    """Checked tensors of a call: q [B, SQ, H, D], caches [pages, rows, HK, D], numbers."""
+    """Checked tensors of a call: q [B, SQ, H, D], caches [pages, rows, HK, D], numbers. With `starts` q is [1, tokens, H, D], and has
+    the queries of all sequences one behind the other, at most `rows` of each."""
 
-    def __init__(self, q, k_cache, v_cache, lengths, slots, table, slopes):
+    def __init__(self, q, k_cache, v_cache, lengths, slots, table, slopes, starts=None, rows=0):
         tensors = {"q": q, "k_cache": k_cache, "v_cache": v_cache}
         _op.check_types(tensors)
         _op.check_forms(tensors)
         self._check(q, k_cache, v_cache, tensors)
         self.q, self.k, self.v, self.slopes = q, k_cache, v_cache, slopes
         self.batch, self.rows, self.heads, self.width = q.shape
+        self.starts = starts
+        if starts is not None:
+            _check_numbers("cu_seqlens_q", starts, (None,), q)
+            self.batch, self.rows = len(starts) - 1, rows
         self.key_heads, self.value = k_cache.shape[2], v_cache.shape[3]
         self.table = table
         if table is not None:
@@ -388,6 +448,22 @@ class _Call:
         _merge(parts, lses, out, lse)
         return out, lse
 
+    def run_tokens(self, scale, window, softcap):
+        """Output [tokens, H, DV] and LSE [H, tokens]."""
+        q = self.q[0]
+        out = q.new_empty((len(q), self.heads, self.value))
+        sums = q.new_empty((self.heads, len(q)), dtype=torch.float32)
+        if 0 in (self.batch, self.rows, len(q), self.most):
+            return out.zero_(), sums.fill_(float("-inf"))
+        packed = _count_packed(self.heads // self.key_heads, self.rows)
+        tile_rows = 64 if self.rows * packed <= 64 else 128
+        kernel, extras = self._find_kernel(window, softcap, False, packed, tile_rows, self._find_step(), False)
+        # Of the LSE of each sequence only the extents count.
+        shape = sums.new_empty(self.rows).expand(self.batch, self.heads, self.rows)
+        extras.update(query_starts=self.starts, sums=sums)
+        self._launch_on(kernel, q.transpose(0, 1), out.transpose(0, 1), shape, scale, extras)
+        return out, sums
+
     def _find_step(self):
         """How many keys a step has: all of them lie in one page, unless rows are gathered."""
         step = _STEP if max(self.width, self.value) <= 128 else _SHORT_STEP
@@ -430,7 +506,7 @@ class _Call:
         parameters = {"T": TYPES[self.q.dtype], "D": width, "DV": value, "BM": tile_rows, "BN": step}
         flags = {
             "PADDED": (width, value) != (self.width, self.value), "GROUPED": grouped, "PAGED": self.table is not None,
-            "GATHERED": self.table is not None and self.k.shape[1] % step != 0, "PARTS": divided,
+            "GATHERED": self.table is not None and self.k.shape[1] % step != 0, "PARTS": divided, "TOKENS": self.starts is not None,
         }  # fmt: skip
         parameters.update({name: True for name, is_set in flags.items() if is_set})
         if divided:
@@ -448,6 +524,9 @@ class _Call:
             lse = lse.squeeze(2).unflatten(1, group)
         else:
             q, o = self.q.transpose(1, 2), out.transpose(1, 2)
+        self._launch_on(kernel, q, o, lse, scale, extras)
+
+    def _launch_on(self, kernel, q, o, lse, scale, extras):
         given = {"lengths": self.lengths, "pages": self.table, "slots": self.slots, **extras}
         named = {name: given[name] for name in kernel.names[6:]}
         k, v = (x.permute(2, 0, 1, 3) for x in (self.k, self.v))
