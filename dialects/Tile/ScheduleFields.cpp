@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/ScheduleFields.h"
+#include "lib/Support/NearestNames.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -110,9 +111,12 @@ static LogicalResult setNamedField(ScheduleFields &fields, StringRef name, Strin
   if (known)
     return emitError() << "schedule field '" << name << "' takes " << known->expected << ", got '"
                        << value << "'";
-  InFlightDiagnostic diag = emitError() << "unknown schedule field '" << name << "'; known are ";
-  llvm::interleaveComma(ScheduleAttr::getFieldInfos(), diag,
-                        [&](const ScheduleFieldInfo &info) { diag << info.name; });
+  SmallVector<StringRef> names;
+  for (const ScheduleFieldInfo &info : ScheduleAttr::getFieldInfos())
+    names.push_back(info.name);
+  InFlightDiagnostic diag = emitError() << "unknown schedule field '" << name << "'"
+                                        << tessera::suggestNames(name, names) << "; known are ";
+  llvm::interleaveComma(names, diag);
   return diag;
 }
 

@@ -144,7 +144,7 @@ struct CompileResult {
 CompileResult compile(const std::string &source, const std::string &fileName,
                       const CompileOptions &options, const DiagnosticHandler &handler);
 
-/// Compiles a file.
+/// Compiles a file, or where there is none the kernel that ships of this name, as "attention_fwd".
 CompileResult compileFile(const std::string &path, const CompileOptions &options,
                           const DiagnosticHandler &handler);
 

@@ -14,6 +14,7 @@
 #include "lib/Compiler/Trials.h"
 #include "lib/Compiler/Tuned.h"
 #include "lib/Source/Diagnostics.h"
+#include "lib/Source/Shipped.h"
 #include "lib/Source/Source.h"
 #include "lib/Support/Files.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -556,13 +557,13 @@ CompileResult compile(const std::string &source, const std::string &fileName,
 
 CompileResult compileFile(const std::string &path, const CompileOptions &options,
                           const DiagnosticHandler &handler) {
-  auto buffer = readInputOrStdin(path);
-  if (buffer)
-    return compile((*buffer)->getBuffer().str(), path == "-" ? "<stdin>" : path, options, handler);
+  llvm::Expected<SourceFile> source = openSource(path);
+  if (source)
+    return compile(source->text, source->name, options, handler);
+  std::string message = toString(source.takeError());
   if (handler) {
     Diagnostic diagnostic;
-    diagnostic.file = path;
-    diagnostic.message = "cannot read the file: " + buffer.getError().message();
+    diagnostic.message = std::move(message);
     handler(diagnostic);
   }
   CompileResult result;

@@ -1,6 +1,7 @@
 //===- Imports.cpp - A source and the files that it imports ---------------===//
 
 #include "lib/Source/Imports.h"
+#include "lib/Source/Shipped.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
@@ -8,9 +9,6 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
-
-// The texts of the kernels that ship with the compiler, from the build.
-#include "lib/Source/ShippedTexts.inc"
 
 using namespace llvm;
 using namespace tessera;
@@ -124,11 +122,11 @@ std::optional<Found> ImportReader::find(StringRef importer, const Import &import
     if (std::optional<Found> found = open(whole))
       return found;
   }
-  for (const auto &[shipped, text] : kShippedTexts)
+  for (const auto &[shipped, text] : getShippedTexts())
     if (shipped == name)
-      return Found{("<tessera>/" + shipped).str(), ("shipped " + shipped).str(), text};
+      return Found{getShippedFileName(shipped), ("shipped " + shipped).str(), text};
   SmallVector<StringRef> names;
-  for (const auto &[shipped, text] : kShippedTexts)
+  for (const auto &[shipped, text] : getShippedTexts())
     if (shipped.ends_with(".json") == import.isRules)
       names.push_back(shipped);
   std::string searched = options.paths.empty() ? "" : " and in " + join(options.paths, ", ");

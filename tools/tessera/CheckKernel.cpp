@@ -160,7 +160,7 @@ int KernelCheck::checkSchedule(const std::string &schedule) {
   compileOptions.kernel = source.getKernel().getSymName().str();
   CompileStatus status;
   std::unique_ptr<SimRunner> runner =
-      SimRunner::create(source.getText(), options.base.file, compileOptions, options.base.sim,
+      SimRunner::create(source.getText(), source.getName(), compileOptions, options.base.sim,
                         source.getHandler(), status);
   if (!runner)
     return static_cast<int>(status);

@@ -2,6 +2,7 @@
 
 #include "tools/tessera/CommandLine.h"
 #include "lib/Support/Files.h"
+#include "lib/Support/NearestNames.h"
 #include "tools/tessera/Commands.h"
 #include "tools/tessera/KernelSource.h"
 #include "llvm/ADT/STLExtras.h"
@@ -11,6 +12,22 @@
 #include <CLI/CLI.hpp>
 
 using namespace tessera;
+
+CLI::Option *tessera::addSourceArgument(CLI::App &command, std::string &file) {
+  return command
+      .add_option("FILE", file, "The source, or the name of a kernel that ships (tessera kernels)")
+      ->required();
+}
+
+void tessera::groupOptions(CLI::App &command, const std::string &title,
+                           std::initializer_list<const char *> names) {
+  for (const char *name : names)
+    command.get_option(name)->group(title);
+}
+
+void tessera::addExamples(CLI::App &command, const std::string &examples) {
+  command.footer("Examples:\n" + examples + "\n\n" + command.get_footer());
+}
 
 void tessera::addDefineOption(CLI::App &command,
                               std::vector<std::pair<std::string, std::string>> &defines) {
@@ -55,12 +72,34 @@ static std::vector<std::string> getArguments(int argc, char **argv) {
   return arguments;
 }
 
+static std::vector<std::string> listSubcommands(const CLI::App &app) {
+  std::vector<std::string> names;
+  for (const CLI::App *command : app.get_subcommands([](const CLI::App *) { return true; }))
+    names.push_back(command->get_name());
+  return names;
+}
+
 /// Says that there is no subcommand of this name, and which there are.
 static int refuseSubcommand(const CLI::App &app, llvm::StringRef name) {
-  std::vector<const CLI::App *> all = app.get_subcommands([](const CLI::App *) { return true; });
-  return reportFailure(
-      "there is no subcommand '" + name + "'; there are " +
-      llvm::join(llvm::map_range(all, [](auto *one) { return one->get_name(); }), ", "));
+  std::vector<std::string> names = listSubcommands(app);
+  llvm::SmallVector<llvm::StringRef> known(names.begin(), names.end());
+  return reportFailure("there is no subcommand '" + name + "'" + suggestNames(name, known) +
+                       "; there are " + llvm::join(names, ", "));
+}
+
+static void addHelpCommand(CLI::App &app) {
+  CLI::App *sub = app.add_subcommand("help", "Print the help of a subcommand, or this one");
+  auto name = std::make_shared<std::string>();
+  sub->add_option("SUBCOMMAND", *name, "The subcommand");
+  sub->callback([&app, name] {
+    std::vector<std::string> names = listSubcommands(app);
+    if (!name->empty() && !llvm::is_contained(names, *name))
+      throw CLI::RuntimeError(refuseSubcommand(app, *name));
+    const CLI::App *shown = name->empty() ? &app : app.get_subcommand(*name);
+    std::string title = (name->empty() ? "" : "tessera ") + shown->get_name();
+    llvm::outs() << app.get_formatter()->make_help(shown, title, CLI::AppFormatMode::Normal);
+    throw CLI::RuntimeError(ExitSuccess);
+  });
 }
 
 static int runSubcommand(int argc, char **argv) {
@@ -68,16 +107,24 @@ static int runSubcommand(int argc, char **argv) {
   llvm::CrashRecoveryContext::Enable();
   CLI::App app("Tessera compiles kernels written at tile level to Hopper machine code.", "tessera");
   app.require_subcommand(1);
-  app.set_version_flag("--version", "tessera " TESSERA_VERSION " with LLVM " LLVM_VERSION_STRING);
+  app.footer(
+      "Exit codes: 0 done, every check holds; 1 a kernel ran and went wrong; 2 an option, a "
+      "file or a launch that\nis refused; 3 a source or a schedule does not compile; 4 a tool "
+      "is missing or failed.\nThe first kernel: docs/first-kernel.md. Kernels that ship: "
+      "tessera kernels.");
+  app.set_version_flag("-v,--version",
+                       "tessera " TESSERA_VERSION " with LLVM " LLVM_VERSION_STRING);
   app.set_help_all_flag("--help-all", "Print the help of every subcommand");
   addCompileCommand(app);
   addParamsCommand(app);
+  addKernelsCommand(app);
   addRunCommand(app);
   addCheckCommand(app);
   addTraceCommand(app);
   addInspectCommand(app);
   addExplainCommand(app);
   addTuneCommand(app);
+  addHelpCommand(app);
   try {
     app.parse(getArguments(argc, argv));
   } catch (const CLI::RuntimeError &error) {

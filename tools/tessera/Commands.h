@@ -9,6 +9,7 @@
 
 namespace CLI {
 class App;
+class Option;
 } // namespace CLI
 
 namespace tessera {
@@ -22,12 +23,23 @@ int reportFailure(const llvm::Twine &message, ExitCode code = ExitUsage);
 /// Adds a subcommand to `app`. Its callback ends by throwing CLI::RuntimeError(exit code).
 void addCompileCommand(CLI::App &app);
 void addParamsCommand(CLI::App &app);
+void addKernelsCommand(CLI::App &app);
 void addRunCommand(CLI::App &app);
 void addCheckCommand(CLI::App &app);
 void addTraceCommand(CLI::App &app);
 void addInspectCommand(CLI::App &app);
 void addExplainCommand(CLI::App &app);
 void addTuneCommand(CLI::App &app);
+
+/// Adds FILE, a source or the name of one that ships.
+CLI::Option *addSourceArgument(CLI::App &command, std::string &file);
+
+/// Lists options of `command` under a title of their own in its help.
+void groupOptions(CLI::App &command, const std::string &title,
+                  std::initializer_list<const char *> names);
+
+/// Ends the help of `command` with examples, before what all subcommands end with.
+void addExamples(CLI::App &command, const std::string &examples);
 
 /// Adds `-D NAME=VALUE`, which may be repeated; each is checked for its form and appended to
 /// `defines`.

@@ -259,7 +259,7 @@ void tessera::addCompileCommand(CLI::App &app) {
   CLI::App *sub = app.add_subcommand("compile", "Compile a .tile source");
   auto command = std::make_shared<CompileCommand>();
   CompileOptions &options = command->options;
-  sub->add_option("FILE", command->file, "The source")->required()->check(CLI::ExistingFile);
+  addSourceArgument(*sub, command->file);
   addDefineOption(*sub, options.defines);
   addImportOption(*sub, options.imports);
   sub->add_option("--schedule", options.schedule,
@@ -302,5 +302,18 @@ void tessera::addCompileCommand(CLI::App &app) {
                 "Verify the IR after each pass (default)");
   sub->add_option("--mllvm", command->llvmArguments, "An option of LLVM or MLIR")
       ->allow_extra_args(false);
+  groupOptions(*sub, "Source", {"-D", "-I", "--kernel"});
+  groupOptions(*sub, "Schedule",
+               {"--schedule", "--database", "--no-database", "--shape-class", "--gpu", "--shape"});
+  groupOptions(*sub, "Output",
+               {"--emit", "-o", "--deps", "--alternatives", "--ptx", "--instrument"});
+  groupOptions(*sub, "What is said",
+               {"--remarks", "--report", "--timing", "--dump-dir", "--reproducer"});
+  groupOptions(*sub, "Tools", {"--ptxas", "--Xptxas", "--verify-each", "--mllvm"});
+  sub->footer(
+      "Examples:\n"
+      "  tessera compile attention_fwd -D D=128 -D CAUSAL=true --report -o attention.bundle\n"
+      "  tessera compile gemm --emit ptx -o gemm.ptx\n"
+      "  tessera compile gemm --schedule consumers=1,stages=3 --emit hop --remarks");
   sub->callback([command] { throw CLI::RuntimeError(runCompile(*command)); });
 }

@@ -1,7 +1,7 @@
 //===- DiagnosticPrinter.cpp - Diagnostics with the line they are about ---===//
 
 #include "tools/tessera/DiagnosticPrinter.h"
-#include "lib/Support/Files.h"
+#include "lib/Source/Shipped.h"
 #include "tools/tessera/Commands.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -32,8 +32,11 @@ SMLoc DiagnosticPrinter::locate(const Diagnostic &diagnostic) {
     return {};
   auto [entry, isNew] = buffers.try_emplace(diagnostic.file, 0);
   if (isNew)
-    if (ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = readInput(diagnostic.file))
-      entry->second = sources.AddNewSourceBuffer(std::move(*buffer), SMLoc());
+    if (Expected<SourceFile> file = openSource(diagnostic.file))
+      entry->second = sources.AddNewSourceBuffer(
+          MemoryBuffer::getMemBufferCopy(file->text, diagnostic.file), SMLoc());
+    else
+      consumeError(file.takeError());
   if (entry->second == 0)
     return {};
   return sources.FindLocForLineAndColumn(entry->second, diagnostic.line, diagnostic.column);
@@ -55,7 +58,9 @@ void DiagnosticPrinter::print(const Diagnostic &diagnostic) {
     message = SMDiagnostic(sources, SMLoc(), diagnostic.file, line, column, kind,
                            diagnostic.message, "", {});
   }
-  message.print(/*ProgName=*/nullptr, errs());
+  // https://no-color.org
+  const char *noColor = std::getenv("NO_COLOR");
+  message.print(/*ProgName=*/nullptr, errs(), /*ShowColors=*/!noColor || !*noColor);
   for (Diagnostic note : diagnostic.notes) {
     // The line has just been shown.
     if (note.file == diagnostic.file && note.line == diagnostic.line &&

@@ -1,6 +1,7 @@
 //===- Explain.cpp - tessera explain --------------------------------------===//
 
 #include "lib/Explain/Explain.h"
+#include "lib/Source/Shipped.h"
 #include "lib/Support/Files.h"
 #include "tools/tessera/Commands.h"
 #include "tools/tessera/DiagnosticPrinter.h"
@@ -34,13 +35,12 @@ static ExplainedTimeline drawTimeline(const ExplainCommand &command) {
 
 static int runExplain(ExplainCommand &command) {
   command.options.pictures.shape = readExtents(command.shape);
-  auto buffer = readInput(command.file);
-  if (!buffer)
-    return reportFailure("cannot read '" + command.file + "': " + buffer.getError().message());
+  llvm::Expected<SourceFile> source = openSource(command.file);
+  if (!source)
+    return reportFailure(toString(source.takeError()));
   DiagnosticPrinter printer;
-  explain::Explanation explanation =
-      explain::explain((*buffer)->getBuffer().str(), command.file, command.options,
-                       [&](const Diagnostic &d) { printer.print(d); });
+  explain::Explanation explanation = explain::explain(
+      source->text, source->name, command.options, [&](const Diagnostic &d) { printer.print(d); });
   int code = static_cast<int>(explanation.status);
   if (explanation.status == CompileStatus::UsageError)
     return code;
@@ -63,7 +63,7 @@ void tessera::addExplainCommand(CLI::App &app) {
   auto command = std::make_shared<ExplainCommand>();
   CompileOptions &options = command->options.compile;
   explain::PictureRequest &pictures = command->options.pictures;
-  sub->add_option("FILE", command->file, "The source")->required()->check(CLI::ExistingFile);
+  addSourceArgument(*sub, command->file);
   addDefineOption(*sub, options.defines);
   addImportOption(*sub, options.imports);
   sub->add_option("--schedule", options.schedule,

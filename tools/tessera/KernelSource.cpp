@@ -2,8 +2,8 @@
 
 #include "tools/tessera/KernelSource.h"
 #include "dialects/Tile/Entries.h"
+#include "lib/Source/Shipped.h"
 #include "lib/Source/Source.h"
-#include "lib/Support/Files.h"
 #include "mlir/Pass/PassManager.h"
 #include "tools/tessera/Commands.h"
 #include "llvm/ADT/StringExtras.h"
@@ -41,11 +41,12 @@ static tile::EntryOpInterface selectKernel(ModuleOp module, StringRef name) {
 }
 
 int KernelSource::read(const RunOptions &options) {
-  auto buffer = readInput(options.file);
-  if (!buffer)
-    return reportFailure("cannot read '" + options.file + "': " + buffer.getError().message());
-  text = (*buffer)->getBuffer().str();
-  ReadResult source = readSource(text, options.file, options.defines, context, options.imports);
+  llvm::Expected<SourceFile> file = openSource(options.file);
+  if (!file)
+    return reportFailure(toString(file.takeError()));
+  name = std::move(file->name);
+  text = std::move(file->text);
+  ReadResult source = readSource(text, name, options.defines, context, options.imports);
   if (source.status != CompileStatus::Success)
     return static_cast<int>(source.status);
   module = std::move(source.module);

@@ -29,6 +29,8 @@ public:
   mlir::OwningOpRef<mlir::ModuleOp> schedule(llvm::StringRef overrides);
 
   const std::string &getText() const { return text; }
+  /// What diagnostics call the source.
+  const std::string &getName() const { return name; }
   const DiagnosticHandler &getHandler() const { return handler; }
   mlir::ModuleOp getModule() { return *module; }
   tile::EntryOpInterface getKernel() { return kernel; }
@@ -40,7 +42,7 @@ private:
   DiagnosticForwarder forwarder;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   tile::EntryOpInterface kernel;
-  std::string text;
+  std::string name, text;
 };
 
 } // namespace tessera

@@ -2,7 +2,7 @@
 
 #include "dialects/Tile/ScheduleFields.h"
 #include "dialects/Tile/Tile.h"
-#include "lib/Support/Files.h"
+#include "lib/Source/Shipped.h"
 #include "mlir/IR/MLIRContext.h"
 #include "tools/tessera/Commands.h"
 #include "tools/tessera/DiagnosticPrinter.h"
@@ -140,15 +140,13 @@ static int runParams(const ParamsCommand &command) {
     errs() << "tessera: params takes a FILE or --schedule-fields\n";
     return ExitUsage;
   }
-  ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = readInput(command.file);
-  if (!buffer) {
-    errs() << "tessera: cannot read '" << command.file << "': " << buffer.getError().message()
-           << "\n";
-    return ExitUsage;
-  }
+  Expected<SourceFile> source = openSource(command.file);
+  if (!source)
+    return reportFailure(toString(source.takeError()));
   DiagnosticPrinter printer;
-  SourceInfo info = inspect((*buffer)->getBuffer().str(), command.file, command.defines,
-                            [&](const Diagnostic &d) { printer.print(d); }, command.imports);
+  SourceInfo info = inspect(
+      source->text, source->name, command.defines, [&](const Diagnostic &d) { printer.print(d); },
+      command.imports);
   if (info.status != CompileStatus::Success)
     return static_cast<int>(info.status);
   command.json ? printJson(info) : printText(info);
@@ -159,7 +157,7 @@ void tessera::addParamsCommand(CLI::App &app) {
   CLI::App *sub = app.add_subcommand(
       "params", "Show what a source declares: kernels, parameters, run-time dimensions");
   auto command = std::make_shared<ParamsCommand>();
-  sub->add_option("FILE", command->file, "The source")->check(CLI::ExistingFile);
+  addSourceArgument(*sub, command->file)->required(false);
   addDefineOption(*sub, command->defines);
   addImportOption(*sub, command->imports);
   sub->add_flag("--schedule-fields", command->scheduleFields,

@@ -40,7 +40,7 @@ void tessera::addShape(CLI::App &command, Assignments &shape, const std::string 
 
 /// The options of run and check alike.
 static void addKernelOptions(CLI::App &command, RunOptions &options) {
-  command.add_option("FILE", options.file, "The source")->required()->check(CLI::ExistingFile);
+  addSourceArgument(command, options.file);
   addDefineOption(command, options.defines);
   addImportOption(command, options.imports);
   command.add_option("--kernel", options.kernel, "The kernel, when the source has several");
@@ -134,6 +134,19 @@ void tessera::addRunCommand(CLI::App &app) {
   CLI::App *sub = app.add_subcommand("run", "Run a kernel on given or random tensors");
   auto options = std::make_shared<RunOptions>();
   addRunOptions(*sub, *options);
+  groupOptions(*sub, "Source", {"-D", "-I", "--kernel"});
+  groupOptions(*sub, "Arguments",
+               {"--shape", "--set", "--input", "--order", "--pad-rows", "--seed", "--integers"});
+  groupOptions(*sub, "Results", {"--output", "--expect", "--save-inputs", "--check", "--time"});
+  groupOptions(*sub, "Interpreter", {"--precision", "--level"});
+  groupOptions(*sub, "Simulator",
+               {"--seeds", "--sim-seed", "--sim-blocks", "--move-approximations", "--threads"});
+  groupOptions(*sub, "Schedule",
+               {"--schedule", "--database", "--no-database", "--shape-class", "--gpu", "--ptxas"});
+  addExamples(*sub, "  tessera run gemm --shape M=100,N=96,K=136 --check\n"
+                    "  tessera run gemm --input a=a.npy --input b=b.npy --expect c=c.npy\n"
+                    "  tessera run attention_fwd -D D=64 --shape B=1,H=2,HK=1,SQ=100,SK=200 --set "
+                    "scale=0.125 --device sim --check");
   sub->callback([options] {
     options->check |= !options->expects.empty();
     throw CLI::RuntimeError(runKernel(*options));
@@ -186,5 +199,13 @@ void tessera::addCheckCommand(CLI::App &app) {
                 "Also check the interpreter on the kernel with its schedule chosen and its loops "
                 "overlapped and split");
   addSimOptions(*sub, options->base.sim);
+  groupOptions(*sub, "Source", {"-D", "-I", "--kernel"});
+  groupOptions(*sub, "Arguments",
+               {"--shape", "--set", "--input", "--order", "--pad-rows", "--seed", "--data-seeds",
+                "--integers", "--expect", "--save-inputs"});
+  groupOptions(*sub, "Simulator",
+               {"--seeds", "--sim-seed", "--sim-blocks", "--move-approximations", "--threads"});
+  addExamples(*sub,
+              "  tessera check gemm --shape M=100,N=96,K=136 --schedule '' --schedule consumers=1");
   sub->callback([options] { throw CLI::RuntimeError(checkKernel(*options)); });
 }

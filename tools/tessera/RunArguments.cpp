@@ -3,6 +3,7 @@
 #include "tools/tessera/RunArguments.h"
 #include "lib/Support/Fail.h"
 #include "lib/Support/Gaussian.h"
+#include "lib/Support/NearestNames.h"
 #include "lib/Support/Npy.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -76,7 +77,8 @@ Error ArgumentBuilder::indexByArgument(StringRef option, const Assignments &assi
   for (const auto &[name, value] : assignments) {
     if (!llvm::is_contained(known, name))
       return fail(option + ": kernel '" + kernel.getSymName() + "' has no " +
-                  (views ? "view" : "scalar") + " '" + name + "'; it has " + join(known));
+                  (views ? "view" : "scalar") + " '" + name + "'" + suggestNames(name, known) +
+                  "; it has " + join(known));
     if (!byName.insert({name, value}).second)
       return fail(option + ": '" + name + "' is given twice");
   }
@@ -163,8 +165,8 @@ Error ArgumentBuilder::bindDims() {
   for (const auto &[name, text] : options.shape) {
     int64_t extent;
     if (!llvm::is_contained(known, name))
-      return fail("--shape: kernel '" + kernel.getSymName() + "' has no dimension '" + name +
-                  "'; it has " + join(known));
+      return fail("--shape: kernel '" + kernel.getSymName() + "' has no dimension '" + name + "'" +
+                  suggestNames(name, known) + "; it has " + join(known));
     if (StringRef(text).getAsInteger(10, extent) || extent < 0)
       return fail("--shape: " + name + " is an integer of at least 0, got '" + text + "'");
     if (Error error = bindDim(name, extent, "--shape " + name + "=" + text))

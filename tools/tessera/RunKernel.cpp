@@ -154,7 +154,7 @@ static void noteRefusal(const RunOptions &options, KernelSource &source,
   std::optional<tessera::Diagnostic> first;
   CompileStatus status;
   std::unique_ptr<SimRunner> runner = SimRunner::create(
-      source.getText(), options.file, compileOptions, options.sim,
+      source.getText(), source.getName(), compileOptions, options.sim,
       [&](const tessera::Diagnostic &diagnostic) {
         if (diagnostic.severity == Severity::Error && !first)
           first = diagnostic;
@@ -210,7 +210,7 @@ static int runOnCuda(const RunOptions &options, KernelSource &source, const Laun
                      KernelRun &run) {
   CompileStatus status;
   std::unique_ptr<DeviceRunner> runner = createCudaRunner(
-      source.getText(), options.file, getCompileOptions(options, source.getKernel(), launch),
+      source.getText(), source.getName(), getCompileOptions(options, source.getKernel(), launch),
       source.getHandler(), status);
   if (!runner)
     return static_cast<int>(status);
@@ -226,7 +226,7 @@ static int runOnSimulator(const RunOptions &options, KernelSource &source, const
                           KernelRun &run) {
   CompileStatus status;
   std::unique_ptr<SimRunner> runner = SimRunner::create(
-      source.getText(), options.file, getCompileOptions(options, source.getKernel(), launch),
+      source.getText(), source.getName(), getCompileOptions(options, source.getKernel(), launch),
       options.sim, source.getHandler(), status);
   if (!runner)
     return static_cast<int>(status);
