@@ -37,13 +37,19 @@ TESSERA_EXPORT size_t tessera_program_argument_count(const tessera_program *prog
 TESSERA_EXPORT const char *tessera_program_argument_name(const tessera_program *program,
                                                          size_t index);
 
+/** The type of an argument as the source has it, "!tile.view<[M, K], bf16>" or "f32", or null where
+ *  there is none. Lives as long as the program. */
+TESSERA_EXPORT const char *tessera_program_argument_type(const tessera_program *program,
+                                                         size_t index);
+
 /** 1 where the kernel writes an argument, a view; 0 for other ones, and where there is none. */
 TESSERA_EXPORT int tessera_program_argument_is_written(const tessera_program *program,
                                                        size_t index);
 
 /** Runs all of the grid on the CPU, rounding each value to its type. `arguments` are those of
  *  tessera_kernel_launch, with addresses of this process' memory. A scalar may have any scalar type
- *  that can hold its value. Results are written when the whole grid has run. Errors: USAGE_ERROR
+ *  that can hold its value, a view of narrower floating-point numbers elements of f32, which are
+ *  rounded as they are read. Results are written when the whole grid has run. Errors: USAGE_ERROR
  *  when an argument does not fit, SOURCE_ERROR when the kernel does what has no meaning. */
 TESSERA_EXPORT tessera_compile_status tessera_program_run(tessera_program *program,
                                                           const tessera_argument *arguments,

@@ -36,7 +36,7 @@ struct tessera_program {
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
   tile::EntryOpInterface kernel;
-  std::vector<std::string> argumentNames;
+  std::vector<std::string> argumentNames, argumentTypes;
   std::vector<bool> isWritten;
   std::string parameters = "{}";
   std::set<std::string> classes, rules, visits;
@@ -48,14 +48,20 @@ struct tessera_program {
 
 namespace {
 
-/// A view argument of a caller, and the tensor that the interpreter works on.
+/// A view argument of a caller, whose memory has elements of `element`, and the tensor that the
+/// interpreter works on.
 class HostView {
 public:
-  HostView(const ElementType &element, const tessera_argument &argument)
+  HostView(tile::ViewType view, const ElementType &element, const tessera_argument &argument)
       : element(element), argument(argument),
         tensor(HostTensor::contiguous({argument.shape, argument.shape + argument.rank})) {
     tensor.holdsIntegers = element.type == TESSERA_TYPE_I64;
-    forEach([&](char *at, int64_t offset) { tensor.decode(offset, element, at); });
+    bool isNarrower = element.type != getElementType(view).type;
+    forEach([&](char *at, int64_t offset) {
+      tensor.decode(offset, element, at);
+      if (isNarrower)
+        tensor.data[offset] = roundToType(view.getElementType(), tensor.data[offset]);
+    });
   }
 
   HostTensor *getTensor() { return &tensor; }
@@ -106,17 +112,24 @@ private:
 
 LogicalResult HostArguments::readView(unsigned index, tile::ViewType view,
                                       const tessera_argument &argument) {
-  const ElementType &element = getElementType(view);
-  if (argument.type != element.type)
-    return refuse(index) << "has another type than the elements of its view, "
-                         << view.getElementType();
+  const ElementType *given =
+      findElementType([&](const ElementType &type) { return type.type == argument.type; });
+  // Host memory may have f32 where a view has narrower floating-point numbers, as files have.
+  bool isWide = given && given->type == TESSERA_TYPE_F32 && isa<FloatType>(view.getElementType());
+  if (!given || (given->type != getElementType(view).type && !isWide)) {
+    InFlightDiagnostic error = refuse(index);
+    error << "has another type than the elements of its view, " << view.getElementType();
+    if (given)
+      error << ": " << given->name;
+    return error;
+  }
   if (argument.rank != static_cast<int32_t>(view.getRank()))
     return refuse(index) << "has " << argument.rank << " dimensions; its view has "
                          << view.getRank();
   for (int32_t i = 0; i < argument.rank; ++i)
     if (argument.shape[i] < 0 || argument.strides[i] < 0)
       return refuse(index) << "has a negative extent or stride in dimension " << i;
-  auto host = std::make_unique<HostView>(element, argument);
+  auto host = std::make_unique<HostView>(view, *given, argument);
   values.push_back(host->getTensor());
   views.push_back(std::move(host));
   return success();
@@ -215,6 +228,8 @@ tessera_compile_status tessera_program_read(const char *source, size_t length,
     return TESSERA_COMPILE_USAGE_ERROR;
   for (unsigned i = 0; i < result->kernel.getNumArguments(); ++i) {
     result->argumentNames.push_back(result->kernel.getArgumentName(i).str());
+    llvm::raw_string_ostream(result->argumentTypes.emplace_back())
+        << result->kernel.getArgument(i).getType();
     result->isWritten.push_back(isa<tile::ViewType>(result->kernel.getArgument(i).getType()) &&
                                 getViewUse(result->kernel, i).stored);
   }
@@ -232,6 +247,10 @@ size_t tessera_program_argument_count(const tessera_program *program) {
 
 const char *tessera_program_argument_name(const tessera_program *program, size_t index) {
   return index < program->argumentNames.size() ? program->argumentNames[index].c_str() : nullptr;
+}
+
+const char *tessera_program_argument_type(const tessera_program *program, size_t index) {
+  return index < program->argumentTypes.size() ? program->argumentTypes[index].c_str() : nullptr;
 }
 
 int tessera_program_argument_is_written(const tessera_program *program, size_t index) {

@@ -9,6 +9,7 @@ found by the environment variable TESSERA_LIBRARY (a file or a directory), besid
 the build tree around it.
 """
 
+from ._compare import Comparison, MismatchError
 from ._compile import compile, kernel
 from ._errors import BundleError, CompileError, DeviceError, Diagnostic, DriverError, Error, LibraryError
 from ._explain import explain
@@ -24,6 +25,7 @@ __all__ = [
     "Bundle",
     "BundleError",
     "Choice",
+    "Comparison",
     "CompileError",
     "DeviceError",
     "Diagnostic",
@@ -32,6 +34,7 @@ __all__ = [
     "Kernel",
     "LibraryError",
     "Mask",
+    "MismatchError",
     "Program",
     "TraceError",
     "Variant",
@@ -56,6 +59,10 @@ __all__ = [
     "tanh",
     "where",
 ]
+
+
+#: That of the wheel (pyproject.toml).
+__version__ = "0.1.0"
 
 
 def load_ipython_extension(shell: object) -> None:

@@ -10,10 +10,11 @@ import operator
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_void_p
 
-from . import _cache, _imports, _library, _own, _refusals, _typing
+from . import _cache, _imports, _library, _log, _own, _refusals, _typing
 from ._errors import BundleError, CompileError, Diagnostic, LibraryError
 from ._kernel import Bundle, Kernel
 
@@ -355,11 +356,13 @@ def _load(text):
 
 
 def _find_compiled(places, key):
-    """What was compiled or refused before, None when nothing was."""
-    found = _bundles.get(key)
+    """(what was compiled or refused before, where it was), None and "" when nothing was."""
+    if found := _bundles.get(key):
+        return found, "memory"
     for place in places:
-        found = found or _load(_cache.read(place, key))
-    return found
+        if found := _load(_cache.read(place, key)):
+            return found, place
+    return None, ""
 
 
 def _make_key(identity, whole):
@@ -389,14 +392,16 @@ def _find_own(path_or_source, source, file_name, request):
         return None
     bundle = _bundles.get(entry["key"]) or _load(_own.read_bundle(_cache.OWN_BUNDLES, entry))
     if bundle:
+        _log.debug("found %s in the package", _log.describe(file_name, request["parameters"]))
         _remember(entry["key"], bundle)
     return bundle
 
 
-def _check_may_compile(file_name, places):
+def _check_may_compile(file_name, parameters, places):
     if not may_compile():
+        described = ", ".join(f"{name}={value}" for name, value in parameters.items())
         raise CompileError(
-            f"{file_name}: it was not compiled with these parameters before, by this compiler and ptxas, into "
+            f"{file_name}: it was not compiled with these parameters before{described and f' ({described})'}, by this compiler and ptxas, into "
             f"{' or '.join(places) or 'any directory'}, and TESSERA_JIT=0 forbids to compile; run the program once "
             "without it and with TESSERA_CACHE_DIR naming such a directory",
             "usage",
@@ -529,9 +534,11 @@ def _find_or_compile(source, file_name, request, cache, on_diagnostic):
     tools = {"ptxas": assembler and assembler[1:3], "compiler": _compiler_identity()}
     key = _make_compiled_key(source, file_name, request, tools)
     places = [*_cache.shipped_directories(), *([place] if place else [])]
-    found, error = _find_compiled(places, key) if cache else None, None
+    found, where = _find_compiled(places, key) if cache else (None, "")
+    name, error = _log.describe(file_name, request["parameters"]), None
     if found is None:
-        _check_may_compile(file_name, places)
+        _check_may_compile(file_name, request["parameters"], places)
+        start = time.perf_counter()
         try:
             text = pack(compile_bundle(source, file_name, request, on_diagnostic))
             found = Bundle(text)
@@ -540,12 +547,14 @@ def _find_or_compile(source, file_name, request, cache, on_diagnostic):
             if found is None:
                 raise
             text = found.to_text()
+        _log.info("compiled %s in %.1f s, key %.12s, kept in %s", name, time.perf_counter() - start, key, place or "memory")
         # The compiler has read files that may have become others meanwhile.
         if key == _make_compiled_key(source, file_name, request, tools):
             if place:
                 _cache.write(place, key, text)
             _remember(key, found)
     else:
+        _log.debug("found %s in %s, key %.12s", name, where, key)
         _remember(key, found)
     if isinstance(found, _refusals.Refusal):
         raise error or found.make_error(file_name, on_diagnostic)

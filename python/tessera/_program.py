@@ -9,7 +9,10 @@ import operator
 import os
 from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_void_p
 
+from collections.abc import Callable, Mapping, Sequence
+
 from . import _compile, _imports, _library, _typing
+from ._compare import Comparison, compare
 from ._errors import CompileError
 
 
@@ -22,6 +25,7 @@ def _interpreter():
         ),
         "tessera_program_argument_count": (c_size_t, c_void_p),
         "tessera_program_argument_name": (c_char_p, c_void_p, c_size_t),
+        "tessera_program_argument_type": (c_char_p, c_void_p, c_size_t),
         "tessera_program_argument_is_written": (c_int, c_void_p, c_size_t),
         "tessera_program_run": (c_int, c_void_p, c_void_p, c_size_t, handler, c_void_p),
         "tessera_program_shape_class": (c_char_p, c_void_p, extent, c_size_t, handler, c_void_p),
@@ -68,8 +72,8 @@ class Program:
         program(q, k, v, o, lse, 0.125)
 
     The source and its parameters are those of `compile`. Arguments are given by position or name: tensors of torch on
-    the CPU, or objects with __array_interface__ (arrays of numpy), and numbers. Results are written into the tensors
-    that the kernel stores. Every value is rounded as the kernel's types say, so results are those of the GPU up to
+    the CPU, or objects with __array_interface__ (arrays of numpy), and numbers. Views of fewer bits take float32 too, which
+    is rounded: numpy has no bf16. Results are written into the tensors that the kernel stores. Every value is rounded as the kernel's types say, so results are those of the GPU up to
     the order of sums. Raises CompileError, TypeError, ValueError, LibraryError.
     """
 
@@ -96,6 +100,46 @@ class Program:
         name, count = self._library.tessera_program_argument_name, self._library.tessera_program_argument_count
         return tuple(name(self._handle, i).decode() for i in range(count(self._handle)))
 
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{name}: {type_}" for name, type_ in self.types.items())
+        return f"<tessera.Program of {self._file_name}: {arguments}>"
+
+    @functools.cached_property
+    def types(self) -> dict[str, str]:
+        """The types of the arguments as the source has them, by name."""
+        type_ = self._library.tessera_program_argument_type
+        return {name: type_(self._handle, i).decode() for i, name in enumerate(self.names)}
+
+    @functools.cached_property
+    def written(self) -> tuple[str, ...]:
+        """The names of the views that the kernel writes."""
+        is_written = self._library.tessera_program_argument_is_written
+        return tuple(name for i, name in enumerate(self.names) if is_written(self._handle, i))
+
+    def compare(
+        self,
+        function: Callable[..., _typing.Any],
+        shapes: Mapping[str, int] | Sequence[Mapping[str, int]],
+        *,
+        seed: int = 0,
+        tolerance: float | None = None,
+        **given: _typing.Any,
+    ) -> list[Comparison]:
+        """Compares the kernel with a function of numpy that computes what it should.
+
+            program.compare(lambda a, b, s: s[:, None] * (a @ b.T), {"M": 100, "N": 96, "K": 136})
+
+        function:  gets the arguments that the kernel does not write, by name: float32 arrays, as rounded as the views have
+                   them, and numbers. It gives what the kernel writes: one array, several, or a dict by name.
+        shapes:    extents of the dimensions, or several of them.
+        tolerance: how much of the largest number that is expected an error may be; by default a few roundings of the type
+                   with the fewest bits.
+        given:     scalars, and arrays in place of those that are drawn from a normal distribution by `seed`.
+
+        Returns a Comparison for each result. Raises MismatchError where one is too far away.
+        """
+        return compare(self, function, shapes, seed, tolerance, given)
+
     def __call__(self, *arguments: object, **named: object) -> None:
         arguments = arguments + self._order(arguments, named) if named else arguments
         array, keep = (_library.Argument * len(arguments))(), []
@@ -116,9 +160,11 @@ class Program:
     def _order(self, arguments, named):
         """What is given by name, in the order of the arguments that are not given by position."""
         rest = self.names[len(arguments) :]
-        wrong = [name for name in named if name not in rest] + [name for name in rest if name not in named]
-        if wrong:
-            raise TypeError(f"the kernel takes {', '.join(self.names)}; '{wrong[0]}' is missing, unknown or given twice")
+        faults = [(name, "given twice" if name in self.names else "unknown") for name in named if name not in rest]
+        faults += [(name, "missing") for name in rest if name not in named]
+        if faults:
+            name, fault = faults[0]
+            raise TypeError(f"the argument '{name}' is {fault}; the kernel takes {', '.join(self.names)}")
         return tuple(named[name] for name in rest)
 
     @staticmethod

@@ -308,8 +308,9 @@ def _check_count(function, given, own):
         inspect.signature(function).bind(*given)
     except TypeError as error:
         names = "b, h, q, k" if own == 4 else "score, b, h, q, k"
+        further = f" and {len(given) - own} further arguments" if len(given) > own else ""
         code = getattr(function, "__code__", None)
         place = f"{code.co_filename}:{code.co_firstlineno}: " if code else ""
         raise _trace.TraceError(
-            f"{place}{error}; the function is called with ({names}) and {len(given) - own} further arguments"
+            f"{place}a {'mask' if own == 4 else 'score'} is called with ({names}){further}; this one takes others: {error}"
         ) from None

@@ -202,6 +202,10 @@ class Value:
     def __init__(self, function, name, kind):
         self.function, self.name, self.kind = function, name, kind
 
+    def __repr__(self):
+        made = next((text for text, value in self.function.known.items() if value is self), "given to the function")
+        return f"<traced {self.kind}, a number in the kernel only: {made}>"
+
     def __bool__(self):
         fail("a condition on a traced value, which is known in the kernel only; use where(condition, a, b), and "
              "&, | and ~ in place of `and`, `or` and `not`")  # fmt: skip
@@ -216,7 +220,8 @@ class Value:
     __int__ = __round__ = __trunc__ = __floor__ = __ceil__ = __float__
 
     def __iter__(self):
-        fail("a loop over a traced value, which is one number")
+        fail("a loop over a traced value, which is one number; numpy asks for one where an array is indexed by it: make the "
+             "array an argument of the variant, as slopes=(\"H\",), and a parameter of the function")  # fmt: skip
 
     __len__ = __iter__
 
@@ -241,7 +246,8 @@ class Value:
     def __torch_function__(cls, function, types, args=(), kwargs=None):
         name = getattr(function, "__name__", str(function)).strip("_")
         if name == "getitem":
-            fail("a tensor that the function makes is indexed by a traced value; make it outside of the function")
+            fail("a tensor is indexed by a traced value; make it outside of the function, and of tessera.Variant an argument, as "
+                 "slopes=(\"H\",)")  # fmt: skip
         return call(f"torch.{name}", name, args, kwargs or {})
 
     def __neg__(self):

@@ -95,6 +95,9 @@ def _run(body, name, function, parameters, declared):
     except RecursionError:
         raise TraceError(f"{body.here}the {name} calls a function that calls itself without end") from None
     except Exception as error:
+        if isinstance(error, TypeError) and not _find_line(error):
+            takes = ", ".join(["score" if name == "s" else name for name, _ in parameters] + list(declared))
+            raise TraceError(f"{body.here}a {name} is called with ({takes}); this one takes others: {error}") from None
         # What a function raises after a refusal is no answer, and JAX says it in words of its own.
         if body.stopped is None and not isinstance(error, Error):
             raise TraceError(f"{_find_line(error) or body.here}{type(error).__name__}: {error}") from error

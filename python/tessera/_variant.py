@@ -9,6 +9,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 
 from . import _compile, _explain, _library, _mask_parts, _trace, _tracing, _typing
+from ._compare import Comparison
 from ._errors import CompileError
 from ._kernel import Kernel
 from ._program import Program, find_fact
@@ -154,6 +155,11 @@ def _join(parts):
     return "".join(f"{line}\n" for line in lines), places
 
 
+def _name_kind(kind):
+    """What is written for the kind of an argument."""
+    return kind.__name__ if isinstance(kind, type) else repr(kind)
+
+
 class Mask:
     """Which queries see which keys: a function of (b, h, q, k) and of further arguments by name.
 
@@ -171,6 +177,10 @@ class Mask:
         self, b: _typing.Any, h: _typing.Any, q: _typing.Any, k: _typing.Any, **arguments: _typing.Any
     ) -> _typing.Any:
         return self.function(b, h, q, k, **{name: arguments[name] for name in self.arguments})
+
+    def __repr__(self) -> str:
+        arguments = "".join(f", {name}={_name_kind(kind)}" for name, kind in self.arguments.items())
+        return f"tessera.Mask({self.__name__}{arguments})"
 
     def _combine(self, other, name, operation):
         other = other if isinstance(other, Mask) else Mask(other)
@@ -339,6 +349,10 @@ class Variant:
         sink: Callable[..., _typing.Any] | None = None,
         **arguments: type[float] | type[int] | tuple[str | int, ...],
     ) -> None:
+        for name, kind in arguments.items():
+            if callable(kind) and not isinstance(kind, type):
+                raise TypeError(f"a variant takes functions as score, mask and sink; '{name}' is none of these, and arguments of "
+                                "functions are float, int, or the dimensions of a view, as ('H',)")  # fmt: skip
         if score is None and mask is None and sink is None and visits != "list":
             raise ValueError("a variant has a score, a mask or a sink")
         if visits not in (None, "interval", "list"):
@@ -377,6 +391,11 @@ class Variant:
         #: The text of the source, for `compile` and for a file.
         self.source: str = _HEAD.format("attention") + settings + functions
         self._places = [""] * (2 + settings.count("\n")) + places
+
+    def __repr__(self) -> str:
+        given = {"score": self.score, "mask": self.mask, "sink": self.sink}
+        parts = [f"{name}={getattr(function, '__name__', function)}" for name, function in given.items() if function is not None]
+        return f"tessera.Variant({', '.join(parts + [f'{name}={_name_kind(kind)}' for name, kind in self.arguments.items()])})"
 
     def _arguments_of(self, function):
         if isinstance(function, Mask):
@@ -445,6 +464,17 @@ class Variant:
     def program(self, **parameters: object) -> Program:
         """The kernel on the CPU."""
         return Program(self.source, **parameters)
+
+    def compare(
+        self,
+        function: Callable[..., _typing.Any],
+        shapes: Mapping[str, int] | Sequence[Mapping[str, int]],
+        *,
+        parameters: Mapping[str, object] | None = None,
+        **given: _typing.Any,
+    ) -> list[Comparison]:
+        """Compares the kernel on the CPU, of these parameters, with a function of numpy: `Program.compare`."""
+        return self.program(**(parameters or {})).compare(function, shapes, **given)
 
     def write_gradients(self, fixed: bool = False, learned: Sequence[str] = ()) -> str:
         """The text of the source of the gradients, whose derivative of the score the compiler finds.

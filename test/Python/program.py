@@ -83,11 +83,19 @@ class ProgramTest(unittest.TestCase):
         self.program(self.x, self.y, 2)
         self.assertEqual(self.y[19, 15], 2.5)
 
+    def test_arrays_of_f32(self):
+        """Host memory may have f32 where a view is narrower: numbers are rounded as the view has them."""
+        y = Array((20, 16), "f")
+        self.x[3, 4] = 1 + 2**-12
+        self.program(self.x, y, 1.0)
+        self.assertEqual(y[3, 4], 1.0)
+
     def test_refusals(self):
         for arguments, exception, text in (
             ((self.x, self.y), ValueError, "takes 3 arguments; 2 were given"),
             ((self.y, self.y, 1), ValueError, "argument 'x' has another type than the elements of its view, 'f32'"),
             ((self.x, Array((19, 16), "e"), 1), ValueError, "dimension 0 of the tensor for 'y' is 19"),
+            ((self.x, Array((20, 16), "i"), 1), ValueError, "argument 'y' has another type than the elements of its view, 'f16': i32"),
             ((self.x, 1, 1), ValueError, "argument 'y' has another type"),
             ((self.x, self.y, self.x), ValueError, "argument 'a' is a scalar of type 'f32' and takes a number"),
             ((self.x, self.y, "1"), TypeError, "argument 'a' is a str"),

@@ -380,7 +380,7 @@ def create_block_mask(
     H: int | None,
     Q_LEN: int,
     KV_LEN: int,
-    device: str | int | torch.device = "cuda",
+    device: str | int | torch.device | None = None,
     *,
     mask_args: tuple[torch.Tensor | float, ...] = (),
 ) -> BlockMask:
@@ -389,9 +389,12 @@ def create_block_mask(
 
     B, H:   the batches and heads of q; None where the mask is the same for all, of which there may be any number then.
     Q_LEN, KV_LEN: the numbers of queries and keys.
+    device: where the lists are; by default the current CUDA device, and the CPU where `use_interpreter` is on and there is none.
 
     What `mask_mod` captures is as in `attention`. A mask whose comparisons say which blocks there are needs no lists, and has
     none. Raises TraceError and ValueError.
     """
     _variants.check_block_mask(mask_mod, B, H, Q_LEN, KV_LEN)
+    if device is None:
+        device = "cpu" if _op.runs_on(torch.device("cpu")) and not torch.cuda.is_available() else "cuda"
     return BlockMask(mask_mod, mask_args, (B, H, Q_LEN, KV_LEN), torch.device(device))
