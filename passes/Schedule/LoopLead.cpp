@@ -12,7 +12,7 @@ using namespace tessera;
 using namespace tessera::tile;
 
 namespace {
-using OpSet = llvm::SetVector<Operation *>;
+using OrderedOpSet = llvm::SetVector<Operation *>;
 
 /// Finds out what of one loop can run ahead.
 class LeadPlanner {
@@ -31,8 +31,8 @@ private:
     Operation *op = value.getDefiningOp();
     return op && op->getBlock() == body ? op : nullptr;
   }
-  OpSet sourcesOf(ValueRange roots) const;
-  LogicalResult checkAhead(const OpSet &sources);
+  OrderedOpSet sourcesOf(ValueRange roots) const;
+  LogicalResult checkAhead(const OrderedOpSet &sources);
   LogicalResult checkLoad(LoadOp load);
   bool variesWithin(Value value);
 
@@ -44,8 +44,8 @@ private:
 } // namespace
 
 /// What of the same iteration `roots` are computed from.
-OpSet LeadPlanner::sourcesOf(ValueRange roots) const {
-  OpSet found;
+OrderedOpSet LeadPlanner::sourcesOf(ValueRange roots) const {
+  OrderedOpSet found;
   SmallVector<Value> work(roots);
   while (!work.empty())
     if (Operation *op = definingOp(work.pop_back_val()); op && found.insert(op))
@@ -72,7 +72,7 @@ LogicalResult LeadPlanner::checkLoad(LoadOp load) {
   return success();
 }
 
-LogicalResult LeadPlanner::checkAhead(const OpSet &sources) {
+LogicalResult LeadPlanner::checkAhead(const OrderedOpSet &sources) {
   for (Operation *op : sources) {
     if (llvm::any_of(inputsOf(op), [&](Value input) {
           auto argument = dyn_cast<BlockArgument>(input);
@@ -100,10 +100,10 @@ FailureOr<LeadPlan> LeadPlanner::run() {
   }
   if (!plan.first || plan.first == plan.last)
     return refuse(loop, "the loop has no two dots of one role in its own body");
-  OpSet needed = sourcesOf(plan.last.getOperands());
+  OrderedOpSet needed = sourcesOf(plan.last.getOperands());
   if (!needed.contains(plan.first))
     return refuse(plan.first, "the last dot of the loop does not depend on the first one");
-  OpSet sources = sourcesOf(plan.first->getResults());
+  OrderedOpSet sources = sourcesOf(plan.first->getResults());
   if (failed(checkAhead(sources)))
     return failure();
   for (Operation &op : body->without_terminator()) {

@@ -8,11 +8,11 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::tile;
 
-using OpSet = llvm::DenseSet<Operation *>;
+using LoadOpSet = llvm::DenseSet<Operation *>;
 
 /// The last operation of `block` in which the loaded tile is used, or a transpose of it, or what
 /// one of `conversions` makes of it.
-static Operation *lastUse(Operation *op, Block *block, const OpSet &conversions) {
+static Operation *lastUse(Operation *op, Block *block, const LoadOpSet &conversions) {
   Operation *last = block->findAncestorOpInBlock(*op);
   // What is loaded in a nested region is used there.
   if (last != op)
@@ -28,7 +28,7 @@ static Operation *lastUse(Operation *op, Block *block, const OpSet &conversions)
 }
 
 /// Whether one of the loads is done with its tile before the other one loads.
-static bool mayShare(LoadOpInterface a, LoadOpInterface b, const OpSet &conversions) {
+static bool mayShare(LoadOpInterface a, LoadOpInterface b, const LoadOpSet &conversions) {
   if (a->getName() != b->getName() || a.getView() != b.getView() || a.getType() != b.getType() ||
       a->getBlock() == b->getBlock())
     return false;
@@ -45,7 +45,7 @@ static bool mayShare(LoadOpInterface a, LoadOpInterface b, const OpSet &conversi
 
 void tessera::numberPipes(KernelOp kernel) {
   SmallVector<SmallVector<LoadOpInterface>> pipes;
-  OpSet conversions = conversionOperations(kernel);
+  LoadOpSet conversions = conversionOperations(kernel);
   auto add = [&](LoadOpInterface load) {
     auto *pipe = llvm::find_if(pipes, [&](ArrayRef<LoadOpInterface> others) {
       return llvm::all_of(
