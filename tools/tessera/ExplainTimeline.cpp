@@ -16,13 +16,13 @@ static constexpr uint64_t kMostWarpInstructions = uint64_t(1) << 22;
 /// The extent, unless the options have another, of a dimension that is cut into tiles or loops.
 static constexpr int64_t kDefaultLength = 512;
 
-static ExplainedTimeline fail(const llvm::Twine &problem, int code) {
+static ExplainedTimeline refuse(const llvm::Twine &problem, int code) {
   return {json::Object{{"problem", problem.str()}}, code};
 }
 
 /// Says what is wrong with the options.
 static ExplainedTimeline refuse(const llvm::Twine &problem) {
-  return fail(problem, reportFailure("--timeline: " + problem));
+  return refuse(problem, reportFailure("--timeline: " + problem));
 }
 
 /// The timeline of a launch as people read it. Where there is no main loop to draw, what it did
@@ -45,7 +45,7 @@ static ExplainedTimeline simulate(SimRunner &runner, tile::EntryOpInterface kern
   runner.setMaxWarpInstructions(kMostWarpInstructions);
   if (runner.run(kernel, arguments.getValues()) != RunOutcome::Ran) {
     if (runner.getReport().warpInstructions <= kMostWarpInstructions)
-      return fail("the kernel failed on the simulator", ExitFailed);
+      return refuse("the kernel failed on the simulator", ExitFailed);
     return refuse("the kernel takes more than " + llvm::Twine(kMostWarpInstructions) +
                   " warp instructions, which the simulator does not run for a page; give smaller "
                   "extents with --shape");
@@ -62,7 +62,7 @@ static ExplainedTimeline simulate(SimRunner &runner, tile::EntryOpInterface kern
 ExplainedTimeline tessera::explainTimeline(RunOptions run, CompileOptions compile) {
   KernelSource source;
   if (int code = source.read(run))
-    return fail("the kernel is not known", code);
+    return refuse("the kernel is not known", code);
   tile::EntryOpInterface kernel = source.getKernel();
   if (run.shape.empty())
     for (const auto &[name, extent] : explain::getDefaultExtents(kernel, kDefaultLength))
@@ -71,7 +71,7 @@ ExplainedTimeline tessera::explainTimeline(RunOptions run, CompileOptions compil
   if (!arguments)
     return refuse(toString(arguments.takeError()));
   if (failed(resolveLaunch(kernel, arguments->getValues())))
-    return fail("the kernel does not take this shape", ExitUsage);
+    return refuse("the kernel does not take this shape", ExitUsage);
   compile.kernel = kernel.getSymName().str();
   compile.instrument = "timeline";
   // The page has the warnings already.
@@ -83,7 +83,8 @@ ExplainedTimeline tessera::explainTimeline(RunOptions run, CompileOptions compil
   std::unique_ptr<SimRunner> runner =
       SimRunner::create(source.getText(), run.file, compile, run.sim, report, status);
   if (!runner)
-    return fail("the kernel does not compile with marks for a timeline", static_cast<int>(status));
+    return refuse("the kernel does not compile with marks for a timeline",
+                  static_cast<int>(status));
   ExplainedTimeline timeline = simulate(*runner, kernel, *arguments);
   timeline.data["shape"] = json::Object();
   for (const auto &[name, extent] : run.shape)
