@@ -443,7 +443,7 @@ class Refused(unittest.TestCase):
         for text, arguments in (
             ("'parts' has shape", (parts[0], lses)),
             (r"'lses' has shape \(2, 1, 3, 4\); with these 'parts' it is \(2, 1, 4, 3\)", (parts, lses.mT)),
-            ("'parts' has head dimension 60; it is a multiple of 8 up to 256", (parts[..., :60], lses)),
+            ("'parts' has head dimension 60; it is a multiple of 8 up to 512", (parts[..., :60], lses)),
             ("'parts' has no parts", (parts[:0], lses[:0])),
         ):
             with self.assertRaisesRegex(ValueError, text):

@@ -19,6 +19,7 @@ from ._attention import attention, warm_up
 from ._block_mask import BlockMask, create_block_mask
 from ._bytes import attention_fp8
 from ._flex import flex_attention
+from ._latent import mla_with_kvcache
 from ._linear import gated_delta_rule, gla, retention, ssd
 from ._op import use_interpreter
 from ._originals import (
@@ -46,6 +47,7 @@ __all__ = [
     "gla",
     "kv_append",
     "merge_states",
+    "mla_with_kvcache",
     "register_sharding",
     "retention",
     "scaled_dot_product_attention",

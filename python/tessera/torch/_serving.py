@@ -74,8 +74,8 @@ def merge_states(
     for name, kind in (("parts", parts.dtype), ("dtype", dtype)):
         if kind not in _MERGED:
             raise TypeError(f"argument '{name}' has type {kind}; states are of float32, float16 or bfloat16")
-    if not 0 < width <= 256 or width % 8:
-        raise ValueError(f"argument 'parts' has head dimension {width}; it is a multiple of 8 up to 256")
+    if not 0 < width <= _MERGED_WIDTHS[-1] or width % 8:
+        raise ValueError(f"argument 'parts' has head dimension {width}; it is a multiple of 8 up to {_MERGED_WIDTHS[-1]}")
     if not count:
         raise ValueError("argument 'parts' has no parts; it has one at least")
     problem = _op.find_other_device("lses", lses, parts, "parts") or _op.find_device_problem("parts", parts.device)
@@ -93,6 +93,7 @@ def merge_states(
 
 
 _MERGED = {torch.float32: "f32", **TYPES}
+_MERGED_WIDTHS = (128, 256, 512)
 
 
 def _merge(parts, lses, out, lse):
@@ -101,7 +102,7 @@ def _merge(parts, lses, out, lse):
     steps = next((steps for steps in (8, 16) if count <= steps), 32)
     kernel = _find(
         parts.device.type == "cpu", _library.find_source("merge_states"), "merge_states", T=_MERGED[parts.dtype],
-        OUT=_MERGED[out.dtype], D=128 if width <= 128 else 256, BP=steps,
+        OUT=_MERGED[out.dtype], D=next(size for size in _MERGED_WIDTHS if width <= size), BP=steps,
     )  # fmt: skip
     kernel(parts.flatten(2, 3).permute(1, 2, 0, 3), lses, out, lse)
 

@@ -1,0 +1,140 @@
+"""Latent attention (DeepSeek-V2) over a cache in pages, as FlashMLA has it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from .. import _library
+from . import _op
+from ._append import has_rows
+from ._serving import _check_numbers, _count_multiprocessors, _find, _merge, _read_scale, _refuse
+from ._types import TYPES
+
+#: Numbers of a row of the cache: those that are key and value, and all.
+VALUE, KEY = 512, 576
+# Rows of a tile, and keys of a step.
+_ROWS, _STEP = 64, 64
+# A part has as many keys at least.
+_LEAST_SHARE = 256
+
+
+def mla_with_kvcache(
+    q: torch.Tensor,
+    k_cache: torch.Tensor,
+    block_table: torch.Tensor,
+    cache_seqlens: torch.Tensor,
+    head_dim_v: int = VALUE,
+    tile_scheduler_metadata: Any = None,
+    num_splits: torch.Tensor | None = None,
+    softmax_scale: float | None = None,
+    causal: bool = False,
+    is_fp8_kvcache: bool | None = None,
+    indices: torch.Tensor | None = None,
+    attn_sink: torch.Tensor | None = None,
+    *,
+    keys_per_part: int | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """flash_mla.flash_mla_with_kvcache: latent attention of the last queries of sequences, whose heads share a row for each token.
+
+    q:             [B, SQ, H, 576], float16 or bfloat16; up to 64 queries.
+    k_cache:       [pages, rows, 1, 576] of the type of q, with a multiple of 64 rows up to 1024: 512 numbers that are key and value,
+                   and 64 of the key alone.
+    block_table:   int32, [B, entries]: key j of a sequence is row j % rows of page block_table[b, j // rows].
+    cache_seqlens: int32, [B]: the keys of each sequence.
+    causal:        query r of SQ sees the keys up to number cache_seqlens - SQ + r.
+    keys_per_part: keys are divided into parts of so many, a multiple of 64, that are joined in their order; then the bits of a sequence
+                   depend on its own queries and keys alone. By default shapes say how many fill the GPU.
+
+    Returns the output [B, SQ, H, 512] and the LSE [B, H, SQ] in float32, natural logarithms. Nothing waits for the device, and
+    `tile_scheduler_metadata` and `num_splits` are not needed. Entries of the table and rows of the cache that no length reaches may
+    hold anything. Raises TypeError, ValueError and NotImplementedError.
+    """
+    for name, value in (("indices", indices), ("attn_sink", attn_sink)):
+        if value is not None:
+            _refuse(name, "given", "no kernel of latent attention takes it: leave it out")
+    if is_fp8_kvcache:
+        _refuse("is_fp8_kvcache", is_fp8_kvcache, "caches have the type of 'q'")
+    if head_dim_v != VALUE:
+        _refuse("head_dim_v", head_dim_v, f"values are the first {VALUE} numbers of a row")
+    page = _check(q, k_cache, block_table, cache_seqlens)
+    batch, rows, heads, _ = q.shape
+    out = q.new_empty((batch, rows, heads, VALUE))
+    lse = q.new_empty((batch, heads, rows), dtype=torch.float32)
+    most = block_table.shape[1] * page
+    if 0 in (batch, rows, heads, most):
+        return out.zero_(), lse.fill_(float("-inf"))
+    packed = _count_heads(heads, rows)
+    share = _find_share(keys_per_part, batch * heads // packed, most, q.device)
+    count = -(-most // share)
+    # One query sees all keys.
+    parameters = {"T": TYPES[q.dtype], "PAGE": page, "CAUSAL": bool(causal) and rows > 1, "HEADS": packed}
+    if count > 1:
+        parameters["OUT"] = "f32"
+    kernel = _find(q.device.type == "cpu", _library.find_source("mla_decode"), "mla_decode", **parameters)
+    scale = _read_scale(softmax_scale, q)
+
+    def launch(o, logs):
+        kernel(q.transpose(1, 2), k_cache.transpose(1, 2), block_table, cache_seqlens, o.transpose(1, 2), logs, scale, share)
+
+    if count == 1:
+        launch(out, lse)
+        return out, lse
+    parts = q.new_empty((count, *out.shape), dtype=torch.float32)
+    logs = q.new_empty((count, *lse.shape), dtype=torch.float32)
+    launch(parts.flatten(0, 1), logs.flatten(0, 1))
+    _merge(parts, logs, out, lse)
+    return out, lse
+
+
+def _count_heads(heads, rows):
+    """How many heads are rows of one tile: a power of 2 that divides them, where all of their queries fit in it."""
+    packed = 1
+    while heads % (2 * packed) == 0 and 2 * packed * rows <= _ROWS:
+        packed *= 2
+    return packed
+
+
+def _find_share(share, tiles, most, device):
+    """How many keys a part has: as few as the tiles of all parts take to fill the GPU, a power of 2."""
+    if share is not None:
+        if type(share) is not int or share < _STEP or share % _STEP:
+            raise ValueError(f"argument 'keys_per_part' is {share!r}; it is a multiple of {_STEP}")
+        return share
+    parts = max(1, _count_multiprocessors(device) // tiles)
+    share = _LEAST_SHARE
+    while share * parts < most:
+        share *= 2
+    return share
+
+
+def _check(q, k_cache, block_table, cache_seqlens):
+    """The rows of a page; refuses what kernels do not take."""
+    _op.check_types({"q": q, "k_cache": k_cache, "block_table": block_table, "cache_seqlens": cache_seqlens})
+    for name, tensor in (("q", q), ("k_cache", k_cache)):
+        if tensor.dim() != 4 or tensor.shape[3] != KEY:
+            form = "[batch, queries, heads, 576]" if name == "q" else "[pages, rows, 1, 576]"
+            raise ValueError(f"argument '{name}' has shape {tuple(tensor.shape)}; it is {form}")
+        if tensor.dtype not in TYPES or tensor.dtype != q.dtype:
+            raise TypeError(f"argument '{name}' has type {tensor.dtype}; q and k_cache are float16, or both bfloat16")
+        if torch.is_grad_enabled() and tensor.requires_grad:
+            raise NotImplementedError(f"argument '{name}' requires a gradient, and attention over a cache has none: detach it")
+        if not has_rows(tensor):
+            raise ValueError(
+                f"argument '{name}' has strides {tuple(tensor.stride())}; its rows must be dense and begin at multiples of 16 bytes: "
+                f"pass {name}.contiguous()"
+            )
+    problem = _op.find_other_device("k_cache", k_cache, q) or _op.find_device_problem("q", q.device)
+    if problem is not None:
+        raise problem
+    page, key_heads = k_cache.shape[1:3]
+    if key_heads != 1:
+        raise ValueError(f"argument 'k_cache' has {key_heads} heads; all heads of 'q' read one row for each token")
+    if page % _STEP or not 0 < page <= 1024:
+        raise ValueError(f"argument 'k_cache' has pages of {page} rows; kernels take multiples of {_STEP} up to 1024")
+    if q.shape[1] > _ROWS:
+        raise ValueError(f"argument 'q' has {q.shape[1]} queries; kernels over a cache take up to {_ROWS}: pass them in parts")
+    _check_numbers("block_table", block_table, (q.shape[0], None), q)
+    _check_numbers("cache_seqlens", cache_seqlens, (q.shape[0],), q)
+    return page

@@ -1,0 +1,123 @@
+# RUN: env TESSERA_LIBRARY=%build/lib %torch-python %s
+"""Latent attention over caches in pages, on the interpreter: compared with f64. All that no length reaches is NaN, and entries of
+tables behind the last page are no pages."""
+
+import math
+import unittest
+
+import problems
+import torch
+
+from tessera.torch import mla_with_kvcache
+
+
+def make(lengths, page, dtype=torch.float16):
+    """(cache, table, lengths, rows of each sequence)"""
+    generator = torch.Generator().manual_seed(sum(lengths))
+    most = max(1, -(-max(lengths) // page))
+    cache = torch.full((len(lengths) * most + 1, page, 1, 576), math.nan, dtype=dtype)
+    table = torch.full((len(lengths), most), -777777, dtype=torch.int32)
+    numbers, sequences = torch.randperm(len(cache), generator=generator).tolist(), []
+    for b, length in enumerate(lengths):
+        sequences.append(torch.randn(length, 576, generator=generator).to(dtype))
+        for j in range(-(-length // page)):
+            table[b, j] = number = numbers.pop()
+            part = sequences[b][j * page : (j + 1) * page]
+            cache[number, : len(part), 0] = part
+    return cache, table, torch.tensor(lengths, dtype=torch.int32), sequences
+
+
+def expect(q, sequences, causal, scale, precision=torch.float64):
+    outs, lses = [], []
+    for own, rows in zip(q.to(precision), sequences):
+        rows, count = rows.to(precision), own.shape[0]
+        scores = scale * torch.einsum("qhd,kd->hqk", own, rows)
+        if causal:
+            seen = torch.arange(len(rows))[None] <= torch.arange(count)[:, None] + len(rows) - count
+            scores = scores.masked_fill(~seen, -math.inf)
+        lses.append(scores.logsumexp(-1))
+        outs.append(torch.einsum("hqk,kd->qhd", scores.softmax(-1).nan_to_num(0), rows[:, :512]))
+    return torch.stack(outs), torch.stack(lses)
+
+
+class Meaning(unittest.TestCase):
+    def setUp(self):
+        problems.use_interpreter(self)
+
+    def check(self, lengths, heads, rows, page=64, dtype=torch.float16, causal=True, **options):
+        cache, table, seqlens, sequences = make(lengths, page, dtype)
+        q = torch.randn(len(lengths), rows, heads, 576, generator=torch.Generator().manual_seed(1)).to(dtype)
+        scale = options.get("softmax_scale", 576**-0.5)
+        out, lse = mla_with_kvcache(q, cache, table, seqlens, causal=causal, **options)
+        exact, exact_lse = expect(q, sequences, causal, scale)
+        rounded, _ = expect(q, sequences, causal, scale, torch.float32)
+        allowed = 2 * (rounded.to(dtype) - exact).abs().max().item() + 1e-6
+        self.assertLessEqual((out - exact).abs().max().item(), allowed)
+        torch.testing.assert_close(lse, exact_lse.float(), rtol=1e-5, atol=1e-5)
+
+    def test_lengths(self):
+        self.check([0, 1, 63, 64, 65, 130], 16, 1)
+
+    def test_several_queries(self):
+        self.check([2, 3, 66, 131], 4, 3, page=128)
+        self.check([5, 70], 4, 3, causal=False)
+        self.check([200], 2, 40)
+
+    def test_heads(self):
+        for heads in (1, 3, 24, 128):
+            with self.subTest(heads=heads):
+                self.check([100], heads, 1, dtype=torch.bfloat16)
+
+    def test_parts(self):
+        self.check([0, 64, 200, 333], 16, 1, page=64, keys_per_part=128)
+        self.check([700], 16, 2, page=192)
+
+    def test_scale(self):
+        self.check([90], 16, 1, softmax_scale=0.2)
+
+    def test_strided(self):
+        cache, table, seqlens, _ = make([100, 70], 64)
+        q = torch.randn(2, 1, 16, 600).half()[..., :576]
+        wide = torch.zeros(len(cache), 64, 1, 640, dtype=torch.float16)[..., :576]
+        wide.copy_(cache)
+        out, _ = mla_with_kvcache(q, wide, table, seqlens)
+        self.assertTrue(torch.equal(out, mla_with_kvcache(q.contiguous(), cache, table, seqlens)[0]))
+
+    def test_nothing(self):
+        cache, table, seqlens, _ = make([1], 64)
+        out, lse = mla_with_kvcache(torch.zeros(0, 1, 4, 576).half(), cache, table[:0], seqlens[:0])
+        self.assertEqual((tuple(out.shape), tuple(lse.shape)), ((0, 1, 4, 512), (0, 4, 1)))
+
+
+class Refusals(unittest.TestCase):
+    def setUp(self):
+        problems.use_interpreter(self)
+
+    def test_refusals(self):
+        cache, table, seqlens, _ = make([100], 64)
+        q = torch.zeros(1, 1, 16, 576, dtype=torch.float16)
+        given = {"q": q, "k_cache": cache, "block_table": table, "cache_seqlens": seqlens}
+        for error, text, changed in (
+            (NotImplementedError, "argument 'indices' is given", {"indices": table}),
+            (NotImplementedError, "argument 'attn_sink' is given", {"attn_sink": torch.zeros(16)}),
+            (NotImplementedError, "argument 'is_fp8_kvcache' is True", {"is_fp8_kvcache": True}),
+            (NotImplementedError, "argument 'head_dim_v' is 256; values are the first 512", {"head_dim_v": 256}),
+            (NotImplementedError, "argument 'q' requires a gradient", {"q": q.clone().requires_grad_()}),
+            (TypeError, "argument 'k_cache' has type torch.bfloat16", {"k_cache": cache.bfloat16()}),
+            (TypeError, "argument 'block_table' has type torch.int64; it is int32", {"block_table": table.long()}),
+            (TypeError, "argument 'cache_seqlens' has type torch.int64", {"cache_seqlens": seqlens.long()}),
+            (TypeError, "argument 'cache_seqlens'", {"cache_seqlens": 100}),
+            (ValueError, r"argument 'q' has shape \(1, 1, 16, 512\); it is \[batch, queries, heads, 576\]", {"q": q[..., :512]}),
+            (ValueError, "argument 'q' has 65 queries; kernels over a cache take up to 64", {"q": q.expand(1, 65, 16, 576).contiguous()}),
+            (ValueError, "argument 'k_cache' has 2 heads", {"k_cache": cache.expand(-1, -1, 2, -1).contiguous()}),
+            (ValueError, "argument 'k_cache' has pages of 48 rows; kernels take multiples of 64", {"k_cache": cache[:, :48]}),
+            (ValueError, "argument 'k_cache' has strides", {"k_cache": torch.zeros(3, 64, 1, 577).half()[..., 1:]}),
+            (ValueError, r"argument 'cache_seqlens' has shape \(2,\)", {"cache_seqlens": seqlens.repeat(2)}),
+            (ValueError, "argument 'keys_per_part' is 100; it is a multiple of 64", {"keys_per_part": 100}),
+        ):
+            with self.subTest(text), self.assertRaisesRegex(error, text):
+                mla_with_kvcache(**{**given, **changed})
+
+
+if __name__ == "__main__":
+    unittest.main()
