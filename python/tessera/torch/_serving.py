@@ -45,10 +45,18 @@ def _count_multiprocessors(device):
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else _INTERPRETED
 
 
-@functools.lru_cache(maxsize=256)
 def _make_numbers(count, first, step, device):
-    """`count` numbers on a device, which calls do not change."""
-    return torch.arange(count, device=device, dtype=torch.int32) * step + first
+    """`count` numbers on a device, which calls do not change. In a graph that is captured they are made in each replay, since its
+    memory is its own."""
+    if device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+        return torch.arange(count, device=device, dtype=torch.int32) * step + first
+    return _keep_numbers(count, first, step, device)
+
+
+@functools.lru_cache(maxsize=256)
+def _keep_numbers(count, first, step, device):
+    # By a copy that has ended when it returns: later calls may run on another stream.
+    return (torch.arange(count, dtype=torch.int32) * step + first).to(device)
 
 
 def merge_states(
