@@ -213,15 +213,16 @@ class FewQueries(unittest.TestCase):
     def setUp(self):
         problems.use_interpreter(self)
 
-    def attend(self, taken, tensors, visible=None, **options):
+    def attend(self, taken, tensors, visible=None, softcap=0.0, **options):
+        options = {**options, "softcap": softcap} if softcap else options
         with unittest.mock.patch.object(_serving._Call, "run", autospec=True, side_effect=_serving._Call.run) as run:
             out, lse = attention(*tensors, return_lse=True, **options)
         self.assertEqual(run.called, taken, options)
         layout = options.get("layout", "BHSD")
         q, k, v = (x.transpose(1, 2) for x in tensors) if layout == "BSHD" else tensors
-        want, want_lse = exact(q, k, v, visible)
+        want, want_lse = exact(q, k, v, visible, softcap)
         problems.assert_close(self, out.transpose(1, 2) if layout == "BSHD" else out, want, options)
-        self.assertTrue(torch.allclose(lse.double(), want_lse, atol=1e-3))
+        self.assertTrue(torch.allclose(lse.double(), want_lse, atol=2e-3))
         self.assertTrue(torch.equal(attention(*tensors, **options), out))
 
     def test_taken(self):
@@ -229,12 +230,20 @@ class FewQueries(unittest.TestCase):
             tensors = problems.make(heads=heads, kv_heads=kv_heads, rows=rows, keys=keys)
             self.attend(True, tensors)
             self.attend(True, tensors, band(rows, keys, right=0), causal=True)
+        for rows in (1, 3):
+            tensors = problems.make(heads=4, kv_heads=2, rows=rows, keys=700)
+            self.attend(True, tensors, band(rows, 700, 99, 0), causal=True, window=(99, 0))
+            self.attend(True, tensors, band(rows, 700, 99, 5), window=(99, 5), softcap=20.0)
         tensors = problems.make(heads=4, kv_heads=2, rows=2, keys=600, layout="BSHD")
         self.attend(True, tensors, layout="BSHD")
 
     def test_left_to_others(self):
         self.attend(False, problems.make(heads=2, kv_heads=2, rows=17, keys=520))
         self.attend(False, problems.make(heads=2, kv_heads=2, rows=1, keys=500))
+        slopes = torch.tensor([0.1, 0.2])
+        with unittest.mock.patch.object(_serving._Call, "run") as run:
+            attention(*problems.make(heads=2, rows=1, keys=520), alibi=slopes)
+        self.assertFalse(run.called)
         q, k, v = problems.make(heads=2, kv_heads=2, rows=1, keys=520)
         self.attend(False, (q.requires_grad_(), k, v))
         with unittest.mock.patch.object(_serving, "_INTERPRETED", 4):

@@ -33,6 +33,11 @@ def _cast_for_autocast(tensors):
     return tuple(tensor.to(dtype) if tensor.dtype == torch.float32 else tensor for tensor in tensors)
 
 
+def _has_few(q, k):
+    """Whether there are few queries of many keys, where nothing sees ops."""
+    return not _is_watched() and q.shape[2] <= _serving.MOST_QUERIES and k.shape[2] >= _serving.LEAST_KEYS
+
+
 # What it gives depends on `return_lse`: with Any, type checkers take a tensor for one, and let a pair be unpacked.
 def _attention(
     q: torch.Tensor,
@@ -134,8 +139,8 @@ def attention(q, k, v, *, causal=False, scale=None, return_lse=False, **others):
             return _attention(q, k, v, causal=causal, scale=scale, return_lse=return_lse, **others)
         if _is_autocast_enabled():
             q, k, v = _cast_for_autocast((q, k, v))
-        if not _is_watched() and q.shape[2] <= _serving.MOST_QUERIES and k.shape[2] >= _serving.LEAST_KEYS:
-            results = _serving.attend_few(q, k, v, causal, scale, return_lse)
+        if _has_few(q, k):
+            results = _serving.attend_few(q, k, v, (None, 0) if causal else (None, None), scale, return_lse)
             if results is not None:
                 return results
         # What is passed beyond the defaults of the op costs time too.
@@ -220,6 +225,10 @@ def _call_masks(q, k, v, causal, window, softcap, alibi, bias, scale, return_lse
     if learned is not None and not fallback:
         raise learned
     cap, softcap = softcap, _variants.read_softcap(softcap.detach() if isinstance(softcap, torch.Tensor) else softcap)
+    if alibi is bias is sinks is learned is None and _has_few(q, k):
+        results = _serving.attend_few(q, k, v, (left, right), scale, return_lse, softcap)
+        if results is not None:
+            return results
     given, others = (causal, scale, window, cap, alibi, bias, sinks), (return_lse, deterministic)
     if bias is not None and _takes_bias(q, k, v, alibi, bias, softcap, scale, fallback, learned):
         return _call_named(q, k, v, _bias.make_score(bias), left, right, scale, *others, given)

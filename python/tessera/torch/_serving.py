@@ -283,7 +283,7 @@ def _check_numbers(name, tensor, shape, q):
 MOST_QUERIES, LEAST_KEYS = 16, 512
 
 
-def attend_few(q, k, v, causal, scale, return_lse):
+def attend_few(q, k, v, window, scale, return_lse, softcap=0.0):
     """What `attention` gives for few queries of many keys, [B, H, S, D], where nothing sees ops: query heads that share keys are
     rows of one tile, and keys are divided where tiles are few. None where that gains nothing, or for what the kernels of this file
     do not take."""
@@ -303,7 +303,7 @@ def attend_few(q, k, v, causal, scale, return_lse):
     except (NotImplementedError, TypeError, ValueError):
         return None  # Others say what is wrong with it.
     out = _op.allocate_results(q, v, lse=False)[0]
-    _, lse = call.run(scale, (None, 0) if causal else (None, None), out=out.transpose(1, 2))
+    _, lse = call.run(scale, window, softcap, out=out.transpose(1, 2))
     return (out, lse) if return_lse else out
 
 
