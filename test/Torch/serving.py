@@ -185,6 +185,14 @@ class Tokens(unittest.TestCase):
         for rows in (64, 16):
             self.check([1, 0, 3, 2], Cache([100, 5, 3, 64], rows, True, 2, 72), 8, False, causal=True)
 
+    def test_single_queries(self):
+        """Sequences without a query stand between the others, and behind them."""
+        for counts in ([1, 1, 1, 1], [1, 0, 1, 1, 0, 0]):
+            for heads, rows in ((7, 64), (4, 16)):
+                cache = Cache([300, 5, 100, 1, 7, 0][: len(counts)], rows, True, 1)
+                self.check(counts, cache, heads, False, causal=True)
+                self.check(counts, cache, heads, False, {"left": 50, "right": 0}, causal=True, window_size=(50, -1))
+
     def test_refused(self):
         cache = Cache([3, 4], 64, True, 1)
         q, starts = torch.zeros(5, 2, 64).bfloat16(), torch.tensor([0, 2, 5], dtype=torch.int32)

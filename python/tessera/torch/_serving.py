@@ -248,9 +248,23 @@ def flash_attn_varlen_func(
     if block_table is None:
         k, v, slots = k[None], v[None], cu_seqlens_k[:-1]
     call = _Call(q[None], k, v, lengths, slots, block_table, alibi_slopes, cu_seqlens_q, max_seqlen_q)
-    window = _variants.read_window(causal, window_size, "window_size")
-    out, lse = call.run_tokens(_read_scale(softmax_scale, q), window, _variants.read_softcap(max(softcap, 0.0)))
+    masks = _variants.read_window(causal, window_size, "window_size"), _variants.read_softcap(max(softcap, 0.0))
+    run = _run_single if max_seqlen_q == 1 and block_table is not None and len(q) and len(lengths) else _Call.run_tokens
+    out, lse = run(call, _read_scale(softmax_scale, q), *masks)
     return (out, lse, None) if return_attn_probs else out
+
+
+def _run_single(call, scale, window, softcap):
+    """`run_tokens` where no sequence has more than one query: by tiles of query heads and divided keys, as of [B, 1, H, D]."""
+    q, starts = call.q[0], call.starts
+    # Sequences without a query have one of another's, and give what nobody reads.
+    tokens = starts[:-1].clamp(max=len(q) - 1)
+    places = torch.where(starts[1:] > starts[:-1], tokens, len(q)).to(torch.int64)
+    call.q, call.starts = q.index_select(0, tokens)[:, None], None
+    own, own_lse = call.run(scale, window, softcap)
+    out = q.new_empty((len(q) + 1, *own.shape[2:])).index_copy_(0, places, own[:, 0])
+    lse = own_lse.new_empty((call.heads, len(q) + 1)).index_copy_(1, places, own_lse[:, :, 0].t())
+    return out[:-1], lse[:, :-1]
 
 
 def _read_scale(scale, q):
