@@ -59,6 +59,10 @@ def check_values():
         expected, expected_last = recur(q, k, v, gates.exp(), rates, scale=0.5, state=state)
         check("delta rule", out, expected)
         check("state of the delta rule", last, expected_last)
+        out, last = gated_delta_rule(q, k, v, channels, rates, None, state, True)
+        expected, expected_last = recur(q, k, v, channels.exp(), rates, scale=K**-0.5, state=state)
+        check("delta rule of channels", out, expected)
+        check("state of the delta rule of channels", last, expected_last)
         scaled, _ = gated_delta_rule(3 * q, 2 * k, v, gates, rates, use_qk_l2norm_in_kernel=True)
         unit = torch.nn.functional.normalize(q.float(), dim=-1).to(q.dtype)
         check("keys of length 1", scaled, recur(unit, k, v, gates.exp(), rates, scale=K**-0.5)[0])
@@ -102,6 +106,8 @@ def check_refusals():
             initial_state=torch.zeros(BATCH, OWN, K, V).double(), error=TypeError)  # fmt: skip
     refused("argument 'beta' has shape (2, 5, 1); (2, 5, 2) would work", gated_delta_rule, q, k, v, gates, gates[..., :1])
     refused("argument 'g' has shape (2, 5, 2); (2, 5, 1, 64) would work", gla, q, k, v, gates)
+    refused("argument 'g' has shape (2, 5, 2, 64); (2, 5, 1, 64) would work", gated_delta_rule, q, k, v,
+            torch.zeros(BATCH, 5, OWN, K), gates)  # fmt: skip
     refused("argument 'dt' has shape (2, 4, 2); (2, 5, 2) would work", ssd, v, gates[:, :4], gates[0, 0], k, q)
     refused("argument 'A' has shape (1,); (2,) would work", ssd, v, gates, gates[0, 0, :1], k, q)
     refused("argument 'q' requires a gradient", retention, q.requires_grad_(), k, v)

@@ -15,10 +15,16 @@ from .._program import Program
 from . import _compute, _op
 from ._types import TYPES
 
-#: Head dimensions of queries and keys that kernels have.
-_STATE_ROWS = (64, 128, 192, 256)
-# Columns of the state that a thread block holds beside chunks of 64 tokens.
-_WIDE, _NARROW = 64, 32
+#: Head dimensions of queries and keys that kernels have: rows of the state, and the columns of it that a thread block holds.
+_COLUMNS = {
+    "retention": {64: 64, 128: 64, 192: 64, 256: 64},
+    "ssd": {64: 64, 128: 64, 192: 32, 256: 32},
+    "gla": {64: 64, 128: 64},
+    "delta_rule": {64: 64, 128: 64, 192: 32, 256: 32},
+    "kda": {64: 64, 128: 32},
+    "step": {64: 64, 128: 64, 192: 64, 256: 64},
+}
+_FEWEST_COLUMNS = 32
 # Gates of a head start at multiples of so many, as copies take them.
 _GATES_APART = 4
 
@@ -45,7 +51,12 @@ def _check_tensor(name, tensor, of, shape, dtype):
         raise ValueError(f"argument '{name}' requires a gradient, and there are none of recurrences yet; torch.no_grad() would work")
 
 
-def _check(names, q, k, v, state, of_state):
+def _find_columns(kernel, q, v):
+    """The columns of the state of a grid point."""
+    return _COLUMNS[kernel][q.shape[3]] if v.shape[3] > _FEWEST_COLUMNS else _FEWEST_COLUMNS
+
+
+def _check(kernel, names, q, k, v, state, of_state):
     """Refuses what no kernel takes of the tensors that each recurrence has."""
     of_q, of_k, of_v = names
     for name, tensor in zip(names, (q, k, v)):
@@ -55,8 +66,8 @@ def _check(names, q, k, v, state, of_state):
             raise ValueError(f"argument '{name}' has stride {tensor.stride(3)} in its last dimension; .contiguous() would work")
     if q.dtype not in TYPES:
         raise TypeError(f"argument '{of_q}' has type {q.dtype}; torch.bfloat16 and torch.float16 would work")
-    if q.shape[3] not in _STATE_ROWS:
-        raise ValueError(f"argument '{of_q}' has a head dimension of {q.shape[3]}; {', '.join(map(str, _STATE_ROWS))} would work")
+    if q.shape[3] not in _COLUMNS[kernel]:
+        raise ValueError(f"argument '{of_q}' has a head dimension of {q.shape[3]}; {', '.join(map(str, _COLUMNS[kernel]))} would work")
     if v.shape[2] % q.shape[2]:
         raise ValueError(f"argument '{of_v}' has {v.shape[2]} heads and '{of_q}' {q.shape[2]}; a multiple of these would work")
     if v.shape[3] % 8:
@@ -93,7 +104,7 @@ def _launch(name, q, k, v, others, scale, state, wants_state, **parameters):
     if 0 in v.shape or 0 in q.shape:
         return out, None if last is None else last.zero_() if state is None else last.copy_(state)
     parameters.update(
-        T=TYPES[q.dtype], DK=q.shape[3], DV=_WIDE if columns > _NARROW else _NARROW,
+        T=TYPES[q.dtype], DK=q.shape[3], DV=_find_columns(name, q, v),
         INITIAL=state is not None, FINAL=wants_state,
     )  # fmt: skip
     kernel = _find_kernel(name, q.is_cuda, tuple(sorted(parameters.items())))
@@ -110,7 +121,7 @@ def _steps(v, state, wants_state):
 def _launch_step(q, k, v, g, rates, scale, state, skip=(), **parameters):
     """The output of one token and the state behind it, from gates and rates of [B, H]."""
     out, last = torch.empty_like(v, memory_format=torch.contiguous_format), torch.empty_like(state)
-    parameters.update(T=TYPES[q.dtype], DK=q.shape[3], DV=_WIDE if v.shape[3] > _NARROW else _NARROW, SKIP=bool(skip))
+    parameters.update(T=TYPES[q.dtype], DK=q.shape[3], DV=_find_columns("step", q, v), SKIP=bool(skip))
     kernel = _find_kernel("step", q.is_cuda, tuple(sorted(parameters.items())))
     kernel(*(x[:, 0] for x in (q, k, v)), g.contiguous(), rates.contiguous(), scale, *skip, state.contiguous(), last, out[:, 0])
     return out, last
@@ -133,7 +144,7 @@ def retention(
     q, k: [B, T, H, K], v: [B, T, H, V], initial_state: [B, H, K, V] of float32. Returns (o, final state or None), as
     `chunk_retention` of flash-linear-attention does. The scale is 1 / sqrt(K) where it is None.
     """
-    _check(("q", "k", "v"), q, k, v, initial_state, "initial_state")
+    _check("retention", ("q", "k", "v"), q, k, v, initial_state, "initial_state")
     exponents = torch.arange(v.shape[2], dtype=torch.float64)
     decays = torch.log2(1 - torch.exp2(-5 - exponents)).to(device=v.device, dtype=torch.float32)
     if _steps(v, initial_state, output_final_state):
@@ -158,18 +169,23 @@ def gated_delta_rule(
 
     q, k: [B, T, H, K], v: [B, T, HV, V] with HV a multiple of H, g (logarithms) and beta: [B, T, HV], initial_state:
     [B, HV, K, V] of float32. Returns (o, final state or None), as `chunk_gated_delta_rule` of flash-linear-attention does.
-    Keys have length 1, which `use_qk_l2norm_in_kernel` sees to. The scale is 1 / sqrt(K) where it is None.
+    With g of [B, T, H, K] each channel of the keys has its own gate, as in Kimi Delta Attention (`chunk_kda`). Keys have length 1, which `use_qk_l2norm_in_kernel` sees to. The scale is 1 / sqrt(K) where it is None.
     """
-    _check(("q", "k", "v"), q, k, v, initial_state, "initial_state")
-    for name, tensor in (("g", g), ("beta", beta)):
-        _check_tensor(name, tensor, q, v.shape[:3], tensor.dtype)
+    of_channels = g.dim() == 4
+    _check("kda" if of_channels else "delta_rule", ("q", "k", "v"), q, k, v, initial_state, "initial_state")
+    for name, tensor, shape in (("g", g, q.shape if of_channels else v.shape[:3]), ("beta", beta, v.shape[:3])):
+        _check_tensor(name, tensor, q, shape, tensor.dtype)
     if use_qk_l2norm_in_kernel:
         q, k = (torch.nn.functional.normalize(x.float(), dim=-1, eps=1e-6).to(x.dtype) for x in (q, k))
+    scale = _default_scale(scale, q)
+    if of_channels:
+        gates = (_heads_first(g.float().contiguous()), _lay_out_gates(beta))
+        return _launch("kda", q, k, v, gates, (scale,), initial_state, output_final_state)
     if _steps(v, initial_state, output_final_state):
         of_token = (x[:, 0].float() for x in (g, beta))
-        return _launch_step(q, k, v, *of_token, _default_scale(scale, q), initial_state, DELTA=True)
+        return _launch_step(q, k, v, *of_token, scale, initial_state, DELTA=True)
     gates = [_lay_out_gates(x) for x in (g, beta)]
-    return _launch("delta_rule", q, k, v, gates, (_default_scale(scale, q),), initial_state, output_final_state)
+    return _launch("delta_rule", q, k, v, gates, (scale,), initial_state, output_final_state)
 
 
 def gla(
@@ -186,7 +202,7 @@ def gla(
     q, k, g (logarithms): [B, T, H, K], v: [B, T, HV, V] with HV a multiple of H, initial_state: [B, HV, K, V] of float32.
     Returns (o, final state or None), as `chunk_gla` of flash-linear-attention does. The scale is 1 / sqrt(K) where it is None.
     """
-    _check(("q", "k", "v"), q, k, v, initial_state, "initial_state")
+    _check("gla", ("q", "k", "v"), q, k, v, initial_state, "initial_state")
     _check_tensor("g", g, q, q.shape, g.dtype)
     gates = _heads_first(g.float().contiguous())
     return _launch("gla", q, k, v, (gates,), (_default_scale(scale, q),), initial_state, output_final_state)
@@ -213,7 +229,7 @@ def ssd(
     if initial_states is not None:
         _check_tensor("initial_states", initial_states, x, (x.shape[0], x.shape[2], x.shape[3], B.shape[3]), torch.float32)
         state = initial_states.transpose(2, 3).contiguous()
-    _check(("C", "B", "x"), C, B, x, state, "initial_states")
+    _check("ssd", ("C", "B", "x"), C, B, x, state, "initial_states")
     _check_tensor("dt", dt, x, x.shape[:3], dt.dtype)
     for name, tensor in (("A", A), ("D", D), ("dt_bias", dt_bias)):
         if tensor is not None:

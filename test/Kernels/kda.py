@@ -1,0 +1,60 @@
+# RUN: mkdir -p %t
+# RUN: %python %s %source/kernels/linear/kda.tile %t
+"""Compares the delta rule with gates of channels with its recurrence, token by token: lengths that no chunk divides, a state before
+and behind, channels that forget all and nothing, heads that share keys, keys that repeat. On the interpreter, and on the simulator."""
+
+import math
+import os
+import random
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "Inputs"))
+from reference import compare, draw, load, run, save  # noqa: E402
+
+DK, DV, HEADS, SCALE = 64, 32, 2, 0.125
+
+
+def recur(q, k, v, gates, rates, state):
+    """The outputs of a head, and its state behind them, which is changed in place."""
+    outputs = []
+    for t in range(len(gates) // DK):
+        query, key, own = (x[t * DK :][:DK] for x in (q, k, gates))
+        for gate, row in zip(own, state):
+            row[:] = [math.exp(gate) * held for held in row]
+        news = [rates[t] * (v[t * DV + j] - sum(x * row[j] for x, row in zip(key, state))) for j in range(DV)]
+        for x, row in zip(key, state):
+            row[:] = [held + x * new for held, new in zip(row, news)]
+        outputs += [SCALE * sum(x * row[j] for x, row in zip(query, state)) for j in range(DV)]
+    return outputs
+
+
+def main(kernel, folder):
+    random.seed(1)
+    for length, initial, most in ((1, False, 1), (63, True, 1), (64, False, 40), (150, True, 0.01)):
+        gates = [-random.uniform(0, most) for _ in range(length * DK)]
+        q, few = draw(1, length, DK), [[random.choice((-0.125, 0.125)) for _ in range(DK)] for _ in range(5)]
+        k = [x for t in range(length) for x in few[t % 5]]
+        rates = [random.uniform(0.5, 1) for _ in range(HEADS * length)]
+        v, start = draw(3, HEADS, length, DV), draw(4, HEADS, DK, DV)
+        inputs = {"q": (q, (1, 1, length, DK)), "k": (k, (1, 1, length, DK)), "v": (v, (1, HEADS, length, DV)),
+                  "g": (gates, (1, 1, length, DK)), "beta": (rates, (1, HEADS, length))}  # fmt: skip
+        if initial:
+            inputs["s0"] = (start, (1, HEADS, DK, DV))
+        options = [f"-DDK={DK}", f"-DDV={DV}", "-DFINAL=true", f"-DINITIAL={str(initial).lower()}"]
+        for name, (values, shape) in inputs.items():
+            save(f"{folder}/{name}.npy", values, shape)
+            options += ["--input", f"{name}={folder}/{name}.npy"]
+        options += ["--set", f"scale={SCALE}"]
+        outputs = [word for name in ("o", "s1") for word in ("--output", f"{name}={folder}/{name}.npy")]
+        run(kernel, *options, *outputs, "--precision", "exact")
+        out, states = [], []
+        for head in range(HEADS):
+            state = [start[(head * DK + i) * DV :][:DV] if initial else [0.0] * DV for i in range(DK)]
+            out += recur(q, k, v[head * length * DV :], gates, rates[head * length :], state)
+            states += [value for row in state for value in row]
+        compare(f"o, {length} tokens", load(f"{folder}/o.npy"), out, 1e-5)
+        compare(f"s1, {length} tokens", load(f"{folder}/s1.npy"), states, 1e-5)
+        run(kernel, *options, "--pad-rows", "8", "--device", "sim", "--check")
+
+
+main(*sys.argv[1:])
