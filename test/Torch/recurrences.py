@@ -109,6 +109,8 @@ def check_refusals():
     refused("argument 'g' has shape (2, 5, 2, 64); (2, 5, 1, 64) would work", gated_delta_rule, q, k, v,
             torch.zeros(BATCH, 5, OWN, K), gates)  # fmt: skip
     refused("argument 'dt' has shape (2, 4, 2); (2, 5, 2) would work", ssd, v, gates[:, :4], gates[0, 0], k, q)
+    refused("argument 'x' has shape (5, 2, 32); 4 dimensions", ssd, v[0], gates, gates[0, 0], k, q, initial_states=gates)
+    refused("argument 'v' has 2 heads and 'q' 0; a multiple", retention, q[:, :, :0], k[:, :, :0], v)
     refused("argument 'A' has shape (1,); (2,) would work", ssd, v, gates, gates[0, 0, :1], k, q)
     refused("argument 'q' requires a gradient", retention, q.requires_grad_(), k, v)
     use_interpreter(False)

@@ -1,4 +1,4 @@
-"""Recurrences whose state stays on the chip: retention, state-space duality and the gated delta rule, forward.
+"""Recurrences whose state stays on the chip: retention, gated attention, state-space duality and delta rules, forward.
 
 Tensors are [B, T, H, D] in any strides but the innermost, which is 1. docs/recurrences.md says what is supported.
 """
@@ -68,7 +68,7 @@ def _check(kernel, names, q, k, v, state, of_state):
         raise TypeError(f"argument '{of_q}' has type {q.dtype}; torch.bfloat16 and torch.float16 would work")
     if q.shape[3] not in _COLUMNS[kernel]:
         raise ValueError(f"argument '{of_q}' has a head dimension of {q.shape[3]}; {', '.join(map(str, _COLUMNS[kernel]))} would work")
-    if v.shape[2] % q.shape[2]:
+    if v.shape[2] and (not q.shape[2] or v.shape[2] % q.shape[2]):
         raise ValueError(f"argument '{of_v}' has {v.shape[2]} heads and '{of_q}' {q.shape[2]}; a multiple of these would work")
     if v.shape[3] % 8:
         raise ValueError(f"argument '{of_v}' has a head dimension of {v.shape[3]}; a multiple of 8 would work")
@@ -131,6 +131,13 @@ def _default_scale(scale, q):
     return 1 / math.sqrt(q.shape[3]) if scale is None else float(scale)
 
 
+@functools.lru_cache(maxsize=64)
+def _find_decays(heads, device):
+    """Of each head of retention the logarithm to the base 2 of its factor."""
+    exponents = torch.arange(heads, dtype=torch.float64)
+    return torch.log2(1 - torch.exp2(-5 - exponents)).to(device=device, dtype=torch.float32)
+
+
 def retention(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -145,8 +152,7 @@ def retention(
     `chunk_retention` of flash-linear-attention does. The scale is 1 / sqrt(K) where it is None.
     """
     _check("retention", ("q", "k", "v"), q, k, v, initial_state, "initial_state")
-    exponents = torch.arange(v.shape[2], dtype=torch.float64)
-    decays = torch.log2(1 - torch.exp2(-5 - exponents)).to(device=v.device, dtype=torch.float32)
+    decays = _find_decays(v.shape[2], v.device)
     if _steps(v, initial_state, output_final_state):
         g = (math.log(2) * decays).expand(v.shape[0], -1)
         return _launch_step(q, k, v, g, torch.ones_like(g), _default_scale(scale, q), initial_state)
@@ -225,11 +231,11 @@ def ssd(
     x: [B, T, H, P], dt: [B, T, H], A, D, dt_bias: [H], B, C: [B, T, G, N] with H a multiple of G, initial_states:
     [B, H, P, N] of float32. Returns y, or (y, final states), as `mamba_chunk_scan_combined` of mamba-ssm does.
     """
+    _check("ssd", ("C", "B", "x"), C, B, x, None, "initial_states")
     state = None
     if initial_states is not None:
         _check_tensor("initial_states", initial_states, x, (x.shape[0], x.shape[2], x.shape[3], B.shape[3]), torch.float32)
         state = initial_states.transpose(2, 3).contiguous()
-    _check("ssd", ("C", "B", "x"), C, B, x, state, "initial_states")
     _check_tensor("dt", dt, x, x.shape[:3], dt.dtype)
     for name, tensor in (("A", A), ("D", D), ("dt_bias", dt_bias)):
         if tensor is not None:
