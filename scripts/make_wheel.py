@@ -60,11 +60,17 @@ def name_files(project):
 
 def describe_project(project):
     """The core metadata of the package."""
-    metadata = ["Metadata-Version: 2.1", f"Name: {project['name']}", f"Version: {project['version']}"]
+    metadata = ["Metadata-Version: 2.4", f"Name: {project['name']}", f"Version: {project['version']}"]
     metadata += [f"Summary: {project['description']}", f"Requires-Python: {project['requires-python']}"]
+    metadata += [f"Author: {author['name']}" for author in project["authors"]]
+    metadata += [f"Keywords: {','.join(project['keywords'])}"]
+    metadata += [f"Classifier: {classifier}" for classifier in project["classifiers"]]
     metadata += [f"Requires-Dist: {dependency}" for dependency in project["dependencies"]]
-    metadata += ["License-File: LICENSE", "Description-Content-Type: text/markdown", ""]
-    return "\n".join(metadata) + "\n" + (ROOT / "docs" / "install.md").read_text()
+    metadata += [f"License-Expression: {project['license']['text']}", "License-File: LICENSE"]
+    metadata += ["Description-Content-Type: text/markdown", ""]
+    # An index has the page alone: links to other pages would lead nowhere.
+    page = re.sub(r"\[([^]]*)\]\((?!https?:)[^)]*\)", r"\1", (ROOT / "docs" / "install.md").read_text())
+    return "\n".join(metadata) + "\n" + page
 
 
 def describe(project, tag):
@@ -77,7 +83,7 @@ def describe(project, tag):
         "METADATA": describe_project(project),
         "WHEEL": "\n".join(wheel) + "\n",
         "entry_points.txt": "\n".join(entry_points),
-        "LICENSE": (ROOT / "LICENSE").read_text(),
+        "licenses/LICENSE": (ROOT / "LICENSE").read_text(),
     }
 
 
