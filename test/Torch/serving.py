@@ -3,6 +3,7 @@
 tables behind the last page are no pages."""
 
 import math
+import threading
 import unittest
 import unittest.mock
 
@@ -244,6 +245,30 @@ class FewQueries(unittest.TestCase):
             self.attend(True, tensors, band(rows, 700, 99, 5), window=(99, 5), softcap=20.0)
         tensors = problems.make(heads=4, kv_heads=2, rows=2, keys=600, layout="BSHD")
         self.attend(True, tensors, layout="BSHD")
+
+    def test_compiled_aside(self):
+        """What is not there yet is compiled beside the program."""
+        made, may_end = [], threading.Event()
+
+        def find(*asked, **parameters):
+            may_end.wait(60)
+            made.append((asked, parameters))
+            if parameters["D"] == 256:
+                raise ValueError("no room")
+            return "kernel"
+
+        with unittest.mock.patch.object(_serving, "_find", find), unittest.mock.patch.dict(_serving._begun, clear=True):
+            for _ in range(2):
+                self.assertRaises(_serving._NotReady, _serving._find_ready, False, "source", "attention", D=64)
+            may_end.set()
+            wait = _serving._variants._background().submit(lambda: None)
+            wait.result()
+            self.assertEqual(_serving._find_ready(False, "source", "attention", D=64), "kernel")
+            self.assertEqual(made, [((False, "source", "attention"), {"D": 64})])
+            self.assertRaises(_serving._NotReady, _serving._find_ready, False, "source", "attention", D=256)
+            _serving._variants._background().submit(lambda: None).result()
+            with self.assertWarnsRegex(RuntimeWarning, "go on with kernels for others: no room"):
+                self.assertRaises(_serving._NotReady, _serving._find_ready, False, "source", "attention", D=256)
 
     def test_left_to_others(self):
         self.attend(False, problems.make(heads=2, kv_heads=2, rows=17, keys=520))

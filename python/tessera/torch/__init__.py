@@ -28,9 +28,10 @@ from ._originals import (
     flash_attn_qkvpacked_func,
     scaled_dot_product_attention,
 )
-from ._serving import flash_attn_varlen_func, flash_attn_with_kvcache, merge_states
+from ._serving import flash_attn_with_kvcache, merge_states
 from ._sharding import register_sharding
 from ._use import use
+from ._varlen import flash_attn_varlen_func
 
 __all__ = [
     "BlockMask",

@@ -7,6 +7,7 @@ take other lengths and tables when they are replayed.
 from __future__ import annotations
 
 import functools
+import warnings
 from typing import Any
 
 import torch
@@ -38,6 +39,31 @@ def _refuse(name, value, reason):
 def _find(is_cpu, source, kernel, **parameters):
     """The kernel of a source, or its form for the interpreter."""
     return (Program if is_cpu else _compile.compile)(source, kernel, **parameters)
+
+
+# What is compiled beside the program, by source and parameters.
+_begun = {}
+
+
+class _NotReady(Exception):
+    """A kernel is compiled beside the program, or cannot be."""
+
+
+def _find_ready(is_cpu, source, kernel, **parameters):
+    """`_find` of what need not be waited for. Raises _NotReady."""
+    if is_cpu:
+        return _find(is_cpu, source, kernel, **parameters)
+    key = source, *sorted(parameters.items())
+    future = _begun.get(key)
+    if future is None:
+        future = _begun[key] = _variants._background().submit(_find, is_cpu, source, kernel, **parameters)
+    if not future.done():
+        raise _NotReady
+    if future.exception() is not None:
+        # As each warning, Python says it once.
+        warnings.warn(f"calls of few queries go on with kernels for others: {future.exception()}", RuntimeWarning)
+        raise _NotReady
+    return future.result()
 
 
 @functools.lru_cache(maxsize=64)
@@ -104,14 +130,19 @@ _MERGED = {torch.float32: "f32", **TYPES}
 _MERGED_WIDTHS = (128, 256, 512)
 
 
-def _merge(parts, lses, out, lse):
-    """Joins parts [P, B, S, H, DV] whose queries and heads are one dimension."""
-    count, width = parts.shape[0], parts.shape[4]
+def _find_merge(find, parts, dtype):
+    """The kernel that joins parts [P, B, S, H, DV] of a layout, element type and device to an output of type `dtype`."""
+    count, *_, width = parts.shape
     steps = next((steps for steps in (8, 16) if count <= steps), 32)
-    kernel = _find(
+    return find(
         parts.device.type == "cpu", _library.find_source("merge_states"), "merge_states", T=_MERGED[parts.dtype],
-        OUT=_MERGED[out.dtype], D=next(size for size in _MERGED_WIDTHS if width <= size), BP=steps,
+        OUT=_MERGED[dtype], D=next(size for size in _MERGED_WIDTHS if width <= size), BP=steps,
     )  # fmt: skip
+
+
+def _merge(parts, lses, out, lse, find=_find):
+    """Joins parts [P, B, S, H, DV] whose queries and heads are one dimension."""
+    kernel = _find_merge(find, parts, out.dtype)
     kernel(parts.flatten(2, 3).permute(1, 2, 0, 3), lses, out, lse)
 
 
@@ -198,75 +229,6 @@ def flash_attn_with_kvcache(
     return (out, lse) if return_softmax_lse else out
 
 
-def flash_attn_varlen_func(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    cu_seqlens_q: torch.Tensor,
-    cu_seqlens_k: torch.Tensor | None,
-    max_seqlen_q: int,
-    max_seqlen_k: int,
-    dropout_p: float = 0.0,
-    softmax_scale: float | None = None,
-    causal: bool = False,
-    window_size: tuple[int | None, int | None] = (-1, -1),
-    softcap: float = 0.0,
-    alibi_slopes: torch.Tensor | None = None,
-    deterministic: bool = False,
-    return_attn_probs: bool = False,
-    block_table: torch.Tensor | None = None,
-    *,
-    seqused_k: torch.Tensor | None = None,
-) -> torch.Tensor | Any:
-    """flash_attn.flash_attn_varlen_func: attention of sequences that lie one behind the other.
-
-    q:            [tokens, H, D], float16 or bfloat16. What lies behind the last sequence has no output.
-    k, v:         [tokens, HK, D] and [..., DV], or with a `block_table` of int32, [B, pages of a sequence], pages [pages, rows, HK, D].
-    cu_seqlens_q, cu_seqlens_k: int32, [B + 1], where the sequences begin and end.
-    seqused_k:    int32, [B], how many keys each sequence has, in place of what `cu_seqlens_k` says.
-    max_seqlen_q: the most queries of a sequence. `max_seqlen_k` changes nothing.
-
-    Masks are aligned at the last query and the last key. With `return_attn_probs` returns (output, LSE [H, tokens], None). Has no
-    gradient.
-    """
-    if dropout_p:
-        _refuse("dropout_p", dropout_p, "no kernel drops weights: pass 0")
-    _op.check_types(
-        {"q": q, "k": k, "v": v, "cu_seqlens_q": cu_seqlens_q}, {"cu_seqlens_k": cu_seqlens_k, "seqused_k": seqused_k}
-    )
-    for name, tensor, rank in (("q", q, 3), ("k", k, 3 if block_table is None else 4), ("v", v, 3 if block_table is None else 4)):
-        if tensor.dim() != rank:
-            raise ValueError(f"argument '{name}' has {tensor.dim()} dimensions; it has {rank}")
-    if type(max_seqlen_q) is not int or max_seqlen_q < 0:
-        raise ValueError(f"argument 'max_seqlen_q' is {max_seqlen_q!r}; it is a number of queries")
-    if cu_seqlens_k is None and (seqused_k is None or block_table is None):
-        raise ValueError("argument 'cu_seqlens_k' is None; without it a block_table and seqused_k say where keys are")
-    if cu_seqlens_k is not None:
-        _check_numbers("cu_seqlens_k", cu_seqlens_k, (len(cu_seqlens_q),), q)
-    lengths = cu_seqlens_k[1:] - cu_seqlens_k[:-1] if seqused_k is None else seqused_k
-    slots = None
-    if block_table is None:
-        k, v, slots = k[None], v[None], cu_seqlens_k[:-1]
-    call = _Call(q[None], k, v, lengths, slots, block_table, alibi_slopes, cu_seqlens_q, max_seqlen_q)
-    masks = _variants.read_window(causal, window_size, "window_size"), _variants.read_softcap(max(softcap, 0.0))
-    run = _run_single if max_seqlen_q == 1 and block_table is not None and len(q) and len(lengths) else _Call.run_tokens
-    out, lse = run(call, _read_scale(softmax_scale, q), *masks)
-    return (out, lse, None) if return_attn_probs else out
-
-
-def _run_single(call, scale, window, softcap):
-    """`run_tokens` where no sequence has more than one query: by tiles of query heads and divided keys, as of [B, 1, H, D]."""
-    q, starts = call.q[0], call.starts
-    # Sequences without a query have one of another's, and give what nobody reads.
-    tokens = starts[:-1].clamp(max=len(q) - 1)
-    places = torch.where(starts[1:] > starts[:-1], tokens, len(q)).to(torch.int64)
-    call.q, call.starts = q.index_select(0, tokens)[:, None], None
-    own, own_lse = call.run(scale, window, softcap)
-    out = q.new_empty((len(q) + 1, *own.shape[2:])).index_copy_(0, places, own[:, 0])
-    lse = own_lse.new_empty((call.heads, len(q) + 1)).index_copy_(1, places, own_lse[:, :, 0].t())
-    return out[:-1], lse[:, :-1]
-
-
 def _read_scale(scale, q):
     if scale is None:
         return q.shape[-1] ** -0.5
@@ -317,7 +279,11 @@ def attend_few(q, k, v, window, scale, return_lse, softcap=0.0):
     except (NotImplementedError, TypeError, ValueError):
         return None  # Others say what is wrong with it.
     out = _op.allocate_results(q, v, lse=False)[0]
-    _, lse = call.run(scale, window, softcap, out=out.transpose(1, 2))
+    call.find = _find_ready
+    try:
+        _, lse = call.run(scale, window, softcap, out=out.transpose(1, 2))
+    except _NotReady:
+        return None
     return (out, lse) if return_lse else out
 
 
@@ -326,6 +292,8 @@ class _Call:
     the queries of all sequences one behind the other, at most `rows` of each."""
 
     def __init__(self, q, k_cache, v_cache, lengths, slots, table, slopes, starts=None, rows=0):
+        #: How kernels are found.
+        self.find = _find
         tensors = {"q": q, "k_cache": k_cache, "v_cache": v_cache}
         _op.check_types(tensors)
         _op.check_forms(tensors)
@@ -467,8 +435,9 @@ class _Call:
         parts = self.q.new_empty((count, *shape, self.value), dtype=torch.float32)
         lses = self.q.new_empty((count, self.batch, self.heads, self.rows), dtype=torch.float32)
         extras["share"] = share
+        _find_merge(self.find, parts, out.dtype)  # Before anything is launched: it may have to be compiled.
         call(parts.flatten(0, 1), lses.flatten(0, 1))
-        _merge(parts, lses, out, lse)
+        _merge(parts, lses, out, lse, self.find)
         return out, lse
 
     def run_tokens(self, scale, window, softcap):
@@ -537,7 +506,7 @@ class _Call:
         if packed > 1:
             parameters["HEADS"] = packed
         source = "".join(f'$import "{name}.tile"\n' for name in imports)
-        return _find(self.q.device.type == "cpu", source, "attention", **parameters), extras
+        return self.find(self.q.device.type == "cpu", source, "attention", **parameters), extras
 
     def _launch(self, kernel, grouped, scale, extras, out, lse):
         """Launches the kernel for results [B, SQ, H, DV] and [B, H, SQ] of all parts."""

@@ -1,0 +1,80 @@
+"""Attention of sequences that lie one behind the other, over keys that lie so too and over caches in pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from .. import _variants
+from . import _op
+from ._serving import _Call, _check_numbers, _read_scale, _refuse
+
+
+def flash_attn_varlen_func(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    cu_seqlens_q: torch.Tensor,
+    cu_seqlens_k: torch.Tensor | None,
+    max_seqlen_q: int,
+    max_seqlen_k: int,
+    dropout_p: float = 0.0,
+    softmax_scale: float | None = None,
+    causal: bool = False,
+    window_size: tuple[int | None, int | None] = (-1, -1),
+    softcap: float = 0.0,
+    alibi_slopes: torch.Tensor | None = None,
+    deterministic: bool = False,
+    return_attn_probs: bool = False,
+    block_table: torch.Tensor | None = None,
+    *,
+    seqused_k: torch.Tensor | None = None,
+) -> torch.Tensor | Any:
+    """flash_attn.flash_attn_varlen_func: attention of sequences that lie one behind the other.
+
+    q:            [tokens, H, D], float16 or bfloat16. What lies behind the last sequence has no output.
+    k, v:         [tokens, HK, D] and [..., DV], or with a `block_table` of int32, [B, pages of a sequence], pages [pages, rows, HK, D].
+    cu_seqlens_q, cu_seqlens_k: int32, [B + 1], where the sequences begin and end.
+    seqused_k:    int32, [B], how many keys each sequence has, in place of what `cu_seqlens_k` says.
+    max_seqlen_q: the most queries of a sequence. `max_seqlen_k` changes nothing.
+
+    Masks are aligned at the last query and the last key. With `return_attn_probs` returns (output, LSE [H, tokens], None). Has no
+    gradient.
+    """
+    if dropout_p:
+        _refuse("dropout_p", dropout_p, "no kernel drops weights: pass 0")
+    _op.check_types(
+        {"q": q, "k": k, "v": v, "cu_seqlens_q": cu_seqlens_q}, {"cu_seqlens_k": cu_seqlens_k, "seqused_k": seqused_k}
+    )
+    for name, tensor, rank in (("q", q, 3), ("k", k, 3 if block_table is None else 4), ("v", v, 3 if block_table is None else 4)):
+        if tensor.dim() != rank:
+            raise ValueError(f"argument '{name}' has {tensor.dim()} dimensions; it has {rank}")
+    if type(max_seqlen_q) is not int or max_seqlen_q < 0:
+        raise ValueError(f"argument 'max_seqlen_q' is {max_seqlen_q!r}; it is a number of queries")
+    if cu_seqlens_k is None and (seqused_k is None or block_table is None):
+        raise ValueError("argument 'cu_seqlens_k' is None; without it a block_table and seqused_k say where keys are")
+    if cu_seqlens_k is not None:
+        _check_numbers("cu_seqlens_k", cu_seqlens_k, (len(cu_seqlens_q),), q)
+    lengths = cu_seqlens_k[1:] - cu_seqlens_k[:-1] if seqused_k is None else seqused_k
+    slots = None
+    if block_table is None:
+        k, v, slots = k[None], v[None], cu_seqlens_k[:-1]
+    call = _Call(q[None], k, v, lengths, slots, block_table, alibi_slopes, cu_seqlens_q, max_seqlen_q)
+    masks = _variants.read_window(causal, window_size, "window_size"), _variants.read_softcap(max(softcap, 0.0))
+    run = _run_single if max_seqlen_q == 1 and block_table is not None and len(q) and len(lengths) else _Call.run_tokens
+    out, lse = run(call, _read_scale(softmax_scale, q), *masks)
+    return (out, lse, None) if return_attn_probs else out
+
+
+def _run_single(call, scale, window, softcap):
+    """`run_tokens` where no sequence has more than one query: by tiles of query heads and divided keys, as of [B, 1, H, D]."""
+    q, starts = call.q[0], call.starts
+    # Sequences without a query have one of another's, and give what nobody reads.
+    tokens = starts[:-1].clamp(max=len(q) - 1)
+    places = torch.where(starts[1:] > starts[:-1], tokens, len(q)).to(torch.int64)
+    call.q, call.starts = q.index_select(0, tokens)[:, None], None
+    own, own_lse = call.run(scale, window, softcap)
+    out = q.new_empty((len(q) + 1, *own.shape[2:])).index_copy_(0, places, own[:, 0])
+    lse = own_lse.new_empty((call.heads, len(q) + 1)).index_copy_(1, places, own_lse[:, :, 0].t())
+    return out[:-1], lse[:, :-1]
