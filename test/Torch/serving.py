@@ -400,6 +400,25 @@ class Joining(unittest.TestCase):
             self.assertTrue(torch.allclose(got_lse.double(), want_lse, atol=1e-5))
 
 
+    def test_shared_prefix(self):
+        """As docs/serving.md has it."""
+        cache, prefix, count = Cache([70, 3], 64, True, 1), Cache([100], 128, False, 1), 3
+        q = torch.randn(2, count, 2, 64, generator=torch.Generator().manual_seed(2)).bfloat16()
+        prefix_k, prefix_v = prefix.keys[0][None], prefix.values[0][None]
+        o1, l1 = flash_attn_with_kvcache(q.flatten(0, 1)[None], prefix_k, prefix_v, return_softmax_lse=True)
+        o2, l2 = flash_attn_with_kvcache(
+            q, cache.k, cache.v, cache_seqlens=cache.seqlens, page_table=cache.table, causal=True, return_softmax_lse=True
+        )
+        parts = torch.stack([o1.view_as(o2), o2])
+        out, lse = merge_states(parts, torch.stack([l1.unflatten(2, (2, count))[0].transpose(0, 1), l2]))
+        for own in (cache.keys, cache.values):
+            shared = prefix.keys[0] if own is cache.keys else prefix.values[0]
+            own[:] = [torch.cat([shared, x]) for x in own]
+        want, want_lse = cache.expect(q, right=0)
+        problems.assert_close(self, out, want)
+        self.assertTrue(torch.allclose(lse.double(), want_lse, atol=1e-3))
+
+
 class Divisions(unittest.TestCase):
     def test_parts_fill_the_gpu(self):
         for tiles, keys, want in (
