@@ -225,12 +225,12 @@ Error Loader::buffer(const json::Object &o, StringRef name, FileBuffer &b) {
 
 static std::optional<TensorElement> findTensorElement(StringRef type) {
   return llvm::StringSwitch<std::optional<TensorElement>>(type)
-      .Cases({"u8", "b8", "e4m3", "e5m2"}, TensorElement::U8)
+      .Cases({"u8", "b8", "i8", "e4m3", "e5m2", "f8E4M3FN", "f8E5M2"}, TensorElement::U8)
       .Cases({"u16", "b16"}, TensorElement::U16)
       .Cases({"u32", "b32"}, TensorElement::U32)
-      .Case("s32", TensorElement::S32)
+      .Cases({"s32", "i32"}, TensorElement::S32)
       .Cases({"u64", "b64"}, TensorElement::U64)
-      .Case("s64", TensorElement::S64)
+      .Cases({"s64", "i64"}, TensorElement::S64)
       .Case("f16", TensorElement::F16)
       .Case("f32", TensorElement::F32)
       .Case("f64", TensorElement::F64)
@@ -321,6 +321,10 @@ Error Loader::param(const json::Object &o, const ParamInfo &info) {
   }
   ElementType type = findElementType(o.getString("type").value_or(info.type));
   unsigned n = type.bytes;
+  if (std::optional<StringRef> given = o.getString("type"); given && !n)
+    return bad(
+        "parameter " + info.name + " has the unknown type '" + given->str() +
+        "'; a type is that of a bundle (i32, f32, bf16, ...) or of PTX (u32, s64, b16, ...)");
   if (!n || !o.get("value"))
     return bad("parameter " + info.name + " needs a value, a buffer, a tensor map or hex bytes");
   uint64_t bits;
