@@ -75,7 +75,8 @@ def _trace_once(name, function, parameters, result, declared):
     with _current(body):
         value = _run(body, name, function, parameters, declared)
         if result == "i1" and value.kind != "i1":
-            raise TraceError(f"{here}the mask gives a {value.kind}; a mask is a condition, as a comparison gives it")
+            article = "an" if value.kind.startswith("i") else "a"
+            raise TraceError(f"{here}the mask gives {article} {value.kind}; a mask is a condition, as a comparison gives it")
         value = body.cast(value, result)
     signature = ", ".join(f"%{parameter}: {kind}" for parameter, kind in parameters)
     lines = [f"func.func @{name}({signature}) -> {result} {{", *body.lines, f"  func.return {value.name} : {result}", "}"]

@@ -261,7 +261,7 @@ class Refusals(Cases):
         self.refuse("3 \\*\\* an integer is exact for 2, 4, 8", lambda s, b, h, q, k: s + jnp.power(3, h))
         self.refuse("sub of two conditions", lambda s, b, h, q, k: s + jnp.subtract(q > k, k > 3))
         self.refuse("isinstance of a traced value and .*Array", lambda s, b, h, q, k: s if isinstance(s, jax.Array) else -s)
-        self.refuse("the mask gives a i32", mask=lambda b, h, q, k: k - q)
+        self.refuse("the mask gives an i32", mask=lambda b, h, q, k: k - q)
 
     def test_arguments(self):
         q, k, v = self.tensors

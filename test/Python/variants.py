@@ -452,7 +452,7 @@ class RefusalTest(unittest.TestCase):
         self.refuse("does not fit in 32 bits", lambda s, b, h, q, k: s + (q + 2**31))
         self.refuse("//, %, << and >> take integers", lambda s, b, h, q, k: s // 2)
         self.refuse("&, | and ^ combine conditions", lambda s, b, h, q, k: s & q)
-        self.refuse("gives a i32; a mask is a condition", mask=lambda b, h, q, k: q - k)
+        self.refuse("gives an i32; a mask is a condition", mask=lambda b, h, q, k: q - k)
 
     def test_runs(self):
         """A traced value belongs to one run of one function; each run says the same."""

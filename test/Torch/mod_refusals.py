@@ -157,7 +157,7 @@ class Refusals(problems.Mods):
         self.refuse("a division of integers by 0", lambda s, b, h, q, k: s + q % 0)
         self.refuse("sub of two conditions", lambda s, b, h, q, k: s + ((q > k) - (k > 3)))
         self.refuse("- of a condition", lambda s, b, h, q, k: s + -(q > k))
-        self.refuse("the mask gives a i32", mask_mod=lambda b, h, q, k: q - k)
+        self.refuse("the mask gives an i32", mask_mod=lambda b, h, q, k: q - k)
         self.refuse("a score is called with \\(score, b, h, q, k\\); this one takes others: too many positional arguments", lambda s, b, h, q: s)
         self.refuse("missing a required argument: 'n'", mask_mod=lambda b, h, q, k, n: k < n)
         self.refuse("with \\(b, h, q, k\\) and 1 further", mask_mod=lambda b, h, q, k: k < q, mask_args=(3,))

@@ -134,7 +134,7 @@ class Use:
         self.stop()
 
     def __str__(self) -> str:
-        lines = [f"{self.taken} calls taken"]
+        lines = [f"{self.taken} call{'' if self.taken == 1 else 's'} taken"]
         lines += [f"{count} calls left to torch: {reason}" for reason, count in self.left.most_common()]
         return "\n".join(lines)
 
