@@ -424,7 +424,7 @@ class _Call:
         rows = group if grouped else self.rows * packed
         tile_rows = 64 if rows <= 64 else 128
         tiles = self.batch * (self.key_heads if grouped else self.heads // packed) * -(-rows // tile_rows)
-        step = self._find_step()
+        step = self._find_step(tile_rows)
         share = self._find_share(count, share, tiles, step)
         kernel, extras = self._find_kernel(window, softcap, grouped, packed, tile_rows, step, share < self.most)
         call = functools.partial(self._launch, kernel, grouped, scale, extras)
@@ -449,20 +449,21 @@ class _Call:
             return out.zero_(), sums.fill_(float("-inf"))
         packed = _count_packed(self.heads // self.key_heads, self.rows)
         tile_rows = 64 if self.rows * packed <= 64 else 128
-        kernel, extras = self._find_kernel(window, softcap, False, packed, tile_rows, self._find_step(), False)
+        kernel, extras = self._find_kernel(window, softcap, False, packed, tile_rows, self._find_step(tile_rows), False)
         # Of the LSE of each sequence only the extents count.
         shape = sums.new_empty(self.rows).expand(self.batch, self.heads, self.rows)
         extras.update(query_starts=self.starts, sums=sums)
         self._launch_on(kernel, q.transpose(0, 1), out.transpose(0, 1), shape, scale, extras)
         return out, sums
 
-    def _find_step(self):
-        """How many keys a step has: all of them lie in one page, unless rows are gathered."""
-        step = _STEP if max(self.width, self.value) <= 128 else _SHORT_STEP
+    def _find_step(self, tile_rows):
+        """How many keys a step has: all of them lie in one page, unless rows are gathered. Those who gather leave wide tiles no
+        registers for a long step."""
         page = self.k.shape[1]
-        if self.table is not None and page % step and not page % _SHORT_STEP:
-            return _SHORT_STEP
-        return step
+        is_short = max(self.width, self.value) > 128
+        if self.table is not None and page % _STEP:
+            is_short |= page % _SHORT_STEP == 0 or tile_rows > 64
+        return _SHORT_STEP if is_short else _STEP
 
     def _find_share(self, count, share, tiles, step):
         """How many keys a part has; all of them where they are not divided."""
