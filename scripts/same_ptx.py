@@ -121,6 +121,9 @@ TEXTS = {
 OF_TEXTS = [{"D": ["64", "128", "192"]}]
 # Sources with alternatives, of which a bundle has all.
 ALTERNATIVES = {"attention_fwd": [{"D": ["64", "96", "128"]}]}
+# Schedules that no compilation chooses, and that a user may ask for.
+SCHEDULES = {"attention_fwd": [{"D": ["64"], "CAUSAL": ["true"]}]}
+ASKED = ("overlap=3", "operands=shared", "warp_specialize=false")
 # What a configuration is that one of the compilers does not have.
 MISSING = "exit unknown: not there\n"
 MEASURED = {"measured": []}
@@ -151,6 +154,8 @@ def grids_of(kernels):
             yield source, [{}], CHOICES
     for source in TEXTS:
         yield source, OF_TEXTS, MEASURED
+    for source, grids in SCHEDULES.items():
+        yield source, grids, {fields.replace("=", "-"): ["--no-database", "--schedule", fields] for fields in ASKED}
     for source, grids in ALTERNATIVES.items():
         yield source, grids, {"alternatives": BUNDLE}
 
