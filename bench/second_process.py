@@ -35,7 +35,7 @@ marks.append(time.perf_counter())
 source = write(**eval(sys.argv[1]))
 marks.append(time.perf_counter())
 if sys.argv[2] == "gradients":
-    _gradient_kernels.find_gradients(_compile.compile, source, False, "bf16", (128, 128, 1, None, None), False)
+    _gradient_kernels.find_gradients(_compile.compile, source, False, "bf16", (128, 128, 1, None), False)
 else:
     _variants.find_kernel(source, "bf16", (1, 16, 4096, 128, 16, 4096, 128))
 marks.append(time.perf_counter())

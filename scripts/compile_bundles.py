@@ -40,6 +40,13 @@ def find_classes(parameters):
     }
 
 
+def list_calls():
+    """Extents of calls that rules tell from others: short ones of many blocks, and those of large groups with few."""
+    for batch, heads, kv_heads, length in ((65536, 1, 1, 256), (65536, 1, 1, 512), (65536, 1, 1, 1024), (65536, 1, 1, 2048),
+                                           (1, 64, 1, 2048), (1, 64, 4, 4096)):  # fmt: skip
+        yield _gradient_kernels.find_sizes(batch, heads, length, 64, kv_heads, length, 64)[-1]
+
+
 def list_requests():
     """(source, request) of each bundle."""
     flags = (False, True)
@@ -56,8 +63,7 @@ def list_requests():
         found = [_gradient_kernels.describe_gradients(text, kind, size, size)]
         if not padded:
             found += [_gradient_kernels.describe_gradients(text, kind, size, size, group=_gradient_kernels.GROUPS[-1])]
-            found += [_gradient_kernels.describe_gradients(text, kind, size, size, span=span) for span in _gradient_kernels.SPANS]
-            found += [_gradient_kernels.describe_gradients(text, kind, size, size, blocks=few) for few in _gradient_kernels.BLOCKS]
+            found += [_gradient_kernels.describe_gradients(text, kind, size, size, extents=extents) for extents in list_calls()]
         for at, (source, parameters, _) in enumerate(found):
             if (source, parameters) not in [(other, of_other) for other, of_other, _ in found[:at]]:
                 yield source, _compile.make_request(parameters, alternatives=False)

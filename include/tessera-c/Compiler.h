@@ -114,7 +114,7 @@ typedef struct tessera_compile_options {
    *  default class. */
   const char *shape_class;
   /** Extents of the kernel's named dimensions, all of them or none; they decide the class and
-   *  nothing else. */
+   *  which rules hold. */
   const tessera_extent *extents;
   size_t extent_count;
   /** Directories where `$import "name"` looks, behind that of the source. */
@@ -239,6 +239,24 @@ TESSERA_EXPORT const char *tessera_page_text(const tessera_page *page, size_t *s
 TESSERA_EXPORT const char *tessera_page_data(const tessera_page *page, size_t *size);
 
 /*===- The files of a source ----------------------------------------------===*/
+
+/** What is chosen for a source before it is compiled. */
+typedef struct tessera_resolution tessera_resolution;
+
+/** Binds the parameters of `length` bytes of source text by the definitions, extents, GPU and rules of
+ *  `options`, which may be null. On success `*resolution` is a handle to destroy, otherwise null. */
+TESSERA_EXPORT tessera_compile_status tessera_source_resolve(
+    const char *source, size_t length, const char *file_name,
+    const tessera_compile_options *options, tessera_diagnostic_handler handler, void *user_data,
+    tessera_resolution **resolution);
+
+/** Null is allowed. */
+TESSERA_EXPORT void tessera_resolution_destroy(tessera_resolution *resolution);
+
+/** JSON: {"parameters": {"BN": {"value": "128", "origin": "rules.json:12"}}, "schedules": {"kernel":
+ *  {"value": "stages = 2", "origin": ...}}, "form": {"value": "other.tile", "origin": ...}}. `origin` is
+ *  "given", "default" or the place of a rule; "form" is there where a rule chooses another source. */
+TESSERA_EXPORT const char *tessera_resolution_text(const tessera_resolution *resolution);
 
 /** The files that a source consists of. */
 typedef struct tessera_source_files tessera_source_files;

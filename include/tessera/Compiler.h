@@ -97,7 +97,8 @@ struct CompileOptions {
     /// The class of shapes that the kernel is compiled for, as "many-short"; empty for that of
     /// `shape`, or the default class.
     std::string shapeClass;
-    /// Extents of the kernel's named dimensions, which decide the class; none or all of them.
+    /// Extents of the kernel's named dimensions, which decide the class and which rules hold; none
+    /// or all of them.
     std::vector<std::pair<std::string, int64_t>> shape;
   };
   Tuning tuning;
@@ -119,6 +120,14 @@ struct CompileOptions {
   std::string dumpDir;
   /// File that receives a reproducer when a pass fails.
   std::string reproducer;
+
+  /// `imports`, with the card and the extents that rules may ask for.
+  ImportOptions getImports() const {
+    ImportOptions complete = imports;
+    complete.rules.card = tuning.gpu;
+    complete.rules.extents = tuning.shape;
+    return complete;
+  }
 };
 
 /// What the compiler knows about one compiled kernel.

@@ -3,10 +3,12 @@
 #include "tessera-c/Compiler.h"
 #include "lib/CAPI/Conversions.h"
 #include "lib/Codegen/Ptxas.h"
+#include "lib/Compiler/Choices.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Program.h"
 #include <algorithm>
 #include <cstring>
@@ -176,6 +178,39 @@ const char *tessera_compilation_kernel_report(const tessera_compilation *compila
                                               size_t index) {
   const KernelReport *kernel = compilation->kernel(index);
   return kernel ? kernel->report.c_str() : nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// What is chosen for a source
+//===----------------------------------------------------------------------===//
+
+struct tessera_resolution {
+  std::string text;
+};
+
+tessera_compile_status tessera_source_resolve(const char *source, size_t length,
+                                              const char *file_name,
+                                              const tessera_compile_options *options,
+                                              tessera_diagnostic_handler handler, void *user_data,
+                                              tessera_resolution **resolution) {
+  *resolution = nullptr;
+  DiagnosticHandler handle = convert(handler, user_data);
+  std::optional<CompileOptions> converted = convert(options, handle);
+  std::optional<std::string> given = convert(source, length, handle);
+  if (!converted || !given)
+    return TESSERA_COMPILE_USAGE_ERROR;
+  Resolution resolved = resolve(*given, text(file_name), *converted, handle);
+  if (resolved.status == CompileStatus::Success) {
+    llvm::json::Value choices = std::move(resolved.choices);
+    *resolution = new tessera_resolution{llvm::formatv("{0}", choices).str()};
+  }
+  return convert(resolved.status);
+}
+
+void tessera_resolution_destroy(tessera_resolution *resolution) { delete resolution; }
+
+const char *tessera_resolution_text(const tessera_resolution *resolution) {
+  return resolution->text.c_str();
 }
 
 //===----------------------------------------------------------------------===//

@@ -66,6 +66,32 @@ json::Object tessera::describeOrigins(tile::KernelOp kernel, ArrayRef<Choice> ch
                       {"schedule", describeSchedule(kernel, choices, asked, tuned)}};
 }
 
+Resolution tessera::resolve(StringRef source, StringRef fileName, const CompileOptions &options,
+                            const DiagnosticHandler &handler) {
+  DialectRegistry registry;
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  DiagnosticForwarder forwarder(context, handler, /*remarks=*/false);
+  ParameterResult read =
+      readParameters(source, fileName, options.defines, context, options.getImports());
+  Resolution result;
+  result.status = read.status;
+  if (read.status != CompileStatus::Success)
+    return result;
+  auto describe = [](std::string value, std::string origin) {
+    return json::Object{{"value", std::move(value)}, {"origin", std::move(origin)}};
+  };
+  json::Object parameters, schedules;
+  for (const source::Parameter &parameter : read.table.getParameters())
+    parameters[parameter.name] = describe(parameter.value.str(), parameter.describeOrigin());
+  for (const source::ChosenSchedule &chosen : read.table.getSchedules())
+    schedules[chosen.kernel] = describe(chosen.rule->schedule, chosen.rule->describePlace());
+  result.choices["parameters"] = std::move(parameters);
+  result.choices["schedules"] = std::move(schedules);
+  if (const source::Rule *rule = read.table.getForm())
+    result.choices["form"] = describe(rule->form, rule->describePlace());
+  return result;
+}
+
 /// "D = 64, SK = 512": what the options say of the program and its extents.
 static std::string describeCase(const CompileOptions &options) {
   std::vector<std::string> texts;

@@ -23,6 +23,17 @@ llvm::json::Object describeOrigins(tile::KernelOp kernel, llvm::ArrayRef<Choice>
                                    llvm::ArrayRef<ScheduleOverride> asked,
                                    const TunedKernel *tuned);
 
+/// What is chosen for a source with the parameters, extents, GPU and rules of `options`, before it
+/// is compiled: {"parameters": {"BN": {"value": "128", "origin": "rules.json:12"}}, "schedules":
+/// {"kernel": {"value": "stages = 2", "origin": ...}}, "form": {"value": "other.tile", "origin":
+/// ...}}, the last where a rule chooses another source. Errors are as of reading the source.
+struct Resolution {
+  CompileStatus status = CompileStatus::Success;
+  llvm::json::Object choices;
+};
+Resolution resolve(llvm::StringRef source, llvm::StringRef fileName, const CompileOptions &options,
+                   const DiagnosticHandler &handler);
+
 /// Says, after the errors of a compilation, which rules chose what it compiled: an error at the
 /// first of them, with the others in notes. Does nothing where no rule did.
 void reportRules(mlir::ModuleOp source, llvm::ArrayRef<Choice> choices,

@@ -531,8 +531,7 @@ static CompileResult compile(const std::string &source, const std::string &fileN
   context.printOpOnDiagnostic(false);
   DiagnosticForwarder forwarder(context, handler, options.remarks);
   CompileOptions complete = options;
-  complete.imports.rules.card = options.tuning.gpu;
-  complete.imports.rules.extents = options.tuning.shape;
+  complete.imports = options.getImports();
   Compilation compilation(context, complete, observer);
   compilation.result.status = compilation.run(source, fileName);
   if (compilation.result.status != CompileStatus::Success) {

@@ -120,13 +120,20 @@ std::optional<Value> ParameterTable::evaluateTaken(const Declaration &declaratio
   return std::nullopt;
 }
 
-std::optional<Value> ParameterTable::chooseValue(size_t index) {
-  const Declaration &declaration = declarations[index];
-  std::optional<const Rule *> rule = binding->rules.choose(
-      [&](const Rule &rule) { return rule.find(declaration.name) != nullptr; },
-      "parameter '" + declaration.name + "' with " + describeGiven(),
+/// Of the rules that `isMeant` takes the one that counts, null where none holds.
+std::optional<const Rule *> ParameterTable::chooseRule(function_ref<bool(const Rule &)> isMeant,
+                                                       const Twine &what) {
+  return binding->rules.choose(
+      isMeant, what + " with " + describeGiven(),
       [&](const Rule &rule, StringRef expression) { return isTrue(rule, expression); },
       binding->ruleError);
+}
+
+std::optional<Value> ParameterTable::chooseValue(size_t index) {
+  const Declaration &declaration = declarations[index];
+  std::optional<const Rule *> rule =
+      chooseRule([&](const Rule &rule) { return rule.find(declaration.name) != nullptr; },
+                 "parameter '" + declaration.name + "'");
   if (!rule)
     return std::nullopt;
   if (!*rule) {
@@ -146,15 +153,23 @@ bool ParameterTable::chooseSchedules() {
     if (!rule.kernel.empty() && !is_contained(kernels, rule.kernel))
       kernels.push_back(rule.kernel);
   for (const std::string &kernel : kernels) {
-    std::optional<const Rule *> rule = binding->rules.choose(
-        [&](const Rule &rule) { return rule.kernel == kernel; },
-        "the schedule of kernel '" + kernel + "' with " + describeGiven(),
-        [&](const Rule &rule, StringRef expression) { return isTrue(rule, expression); },
-        binding->ruleError);
+    std::optional<const Rule *> rule =
+        chooseRule([&](const Rule &rule) { return rule.kernel == kernel; },
+                   "the schedule of kernel '" + kernel + "'");
     if (!rule)
       return false;
     if (*rule)
       schedules.push_back({kernel, *rule});
   }
   return true;
+}
+
+/// Finds the rule by which another source serves in place of this one.
+bool ParameterTable::chooseForm() {
+  auto isForm = [&](const Rule &rule) {
+    return !rule.form.empty() && rule.isOf(files->getMain().name);
+  };
+  std::optional<const Rule *> rule = chooseRule(isForm, "the form of the source");
+  form = rule.value_or(nullptr);
+  return rule.has_value();
 }

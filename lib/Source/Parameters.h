@@ -116,6 +116,8 @@ public:
   /// The parameters with their values, in the order of declaration; valid after `bind`.
   llvm::ArrayRef<Parameter> getParameters() const { return parameters; }
   llvm::ArrayRef<ChosenSchedule> getSchedules() const { return schedules; }
+  /// The rule that chooses another source in place of this one, null where none does.
+  const Rule *getForm() const { return form; }
 
   /// The value of a bound parameter, or an error with the nearest name.
   std::optional<Value> lookup(llvm::StringRef name, size_t offset, ErrorSink error) const;
@@ -156,6 +158,9 @@ private:
   std::optional<bool> isTrue(const Rule &rule, llvm::StringRef expression);
   bool asksForUnknownExtent(const Rule &rule, llvm::StringRef expression) const;
   bool checkRules();
+  std::optional<const Rule *> chooseRule(llvm::function_ref<bool(const Rule &)> isMeant,
+                                         const llvm::Twine &what);
+  bool chooseForm();
   bool chooseSchedules();
   std::string describeGiven() const;
   bool bindAlternatives(size_t index);
@@ -172,6 +177,7 @@ private:
   std::vector<Entry> entries;
   std::vector<Parameter> parameters;
   std::vector<ChosenSchedule> schedules;
+  const Rule *form = nullptr;
   const Binding *binding = nullptr; ///< while `bind` runs
   unsigned depth = 0;
 };

@@ -77,6 +77,8 @@ static bool readTakes(const json::Value &value, Rule &rule) {
       return false;
     if (StringRef(name) == "schedule")
       rule.schedule = *text;
+    else if (StringRef(name) == "form")
+      rule.form = *text;
     else
       rule.takes.emplace_back(StringRef(name).str(), *text);
   }
@@ -124,7 +126,7 @@ bool RuleBook::readRow(const json::Value &row, Rule rule, StringRef defaultCard,
   for (const auto &[name, value] : *members)
     if (!readMember(name, value, rule))
       return refuse(error, rule.getPlace(), "member '" + StringRef(name) + "': " + form);
-  if (rule.source.empty() || (rule.takes.empty() && rule.schedule.empty()))
+  if (rule.source.empty() || (rule.takes.empty() && rule.schedule.empty() && rule.form.empty()))
     return refuse(error, rule.getPlace(), form);
   if (rule.kernel.empty() != rule.schedule.empty())
     return refuse(error, rule.getPlace(),

@@ -2,7 +2,7 @@
 //
 // `$rules "name.json"` at the top of a source names a file of rules. A row says for a source, by
 // conditions on its parameters, on extents and on the card, what parameters without a default take,
-// and which fields the schedule of a kernel takes:
+// which fields the schedule of a kernel takes, and which source computes the same in another form:
 //
 //   {"source": "attention_bwd.tile", "when": ["CAUSAL", "D <= 128"], "take": {"BN": 128}}
 //
@@ -34,6 +34,8 @@ struct Rule {
   std::vector<std::pair<std::string, std::string>> takes;
   /// Fields that the schedule of `kernel` takes.
   std::string schedule;
+  /// The source that computes the same and is to be taken instead.
+  std::string form;
 
   /// Whether it is for a file of this name.
   bool isOf(llvm::StringRef fileName) const {

@@ -10,7 +10,7 @@ the build tree around it.
 """
 
 from ._compare import Comparison, MismatchError
-from ._compile import compile, kernel
+from ._compile import compile, kernel, resolve
 from ._errors import BundleError, CompileError, DeviceError, Diagnostic, DriverError, Error, LibraryError
 from ._explain import explain
 from ._kernel import Bundle, Choice, Kernel, load
@@ -53,6 +53,7 @@ __all__ = [
     "masks",
     "maximum",
     "minimum",
+    "resolve",
     "rsqrt",
     "sin",
     "sqrt",

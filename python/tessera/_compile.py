@@ -103,6 +103,11 @@ def _compiler():
         ),
         "tessera_compilation_output": (c_void_p, c_void_p, POINTER(c_size_t)),
         "tessera_compilation_destroy": (None, c_void_p),
+        "tessera_source_resolve": (
+            c_int, c_char_p, c_size_t, c_char_p, POINTER(_Options), _Handler, c_void_p, POINTER(c_void_p),
+        ),
+        "tessera_resolution_text": (c_char_p, c_void_p),
+        "tessera_resolution_destroy": (None, c_void_p),
         "tessera_find_ptxas": (c_int, c_char_p, _Handler, c_void_p, POINTER(c_void_p)),
         "tessera_ptxas_path": (c_char_p, c_void_p),
         "tessera_ptxas_version": (c_char_p, c_void_p),
@@ -337,6 +342,29 @@ def compile_bundle(source, file_name, request, on_diagnostic):
         library.tessera_compilation_destroy(compilation)
 
 
+def resolve(
+    path_or_source: str | os.PathLike[str],
+    *,
+    gpu: str | None = None,
+    shape: Mapping[str, int] | None = None,
+    rules: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
+    **parameters: object,
+) -> dict[str, _typing.Any]:
+    """What is chosen for a source before it is compiled, and where that comes from: {"parameters": {"BN": {"value": "128", "origin":
+    "rules.json:12"}}, "schedules": {...}}, and "form" where a rule chooses another source. Arguments are those of `compile`."""
+    source, file_name = _read_source(path_or_source)
+    options = make_options(make_request(parameters, gpu=gpu, shape=shape, rules=rules), remarks=False)
+    library, collector, resolution = _compiler(), _Collector(), c_void_p()
+    status = library.tessera_source_resolve(
+        source, len(source), file_name.encode(), ctypes.byref(options), collector.handler, None, ctypes.byref(resolution),
+    )  # fmt: skip
+    collector.check(status, file_name)
+    try:
+        return json.loads(library.tessera_resolution_text(resolution))
+    finally:
+        library.tessera_resolution_destroy(resolution)
+
+
 def pack(text):
     """The text of a bundle as it is kept and loaded: without spaces, and without the lists of what lies where in shared
     memory, most of the text, which no launch reads."""
@@ -456,7 +484,7 @@ def compile(
     database:       a file of measured schedules to use instead of those that ship, False for none.
     gpu:            the GPU whose measurements count, as "NVIDIA H200"; the database's default otherwise.
     shape:          extents of the kernel's dimensions, {"SQ": 1024, ...}, all of them: they decide which measured
-                    schedule is used, and nothing else.
+                    schedule is used and which rules hold.
     shape_class:    the class of shapes instead, as "many-short".
     instrument:     what launches record for `Kernel.read_timeline`, as "timeline,blocks=8".
     alternatives:   True for the kernel with each of the alternatives that the source declares, of which a call launches the

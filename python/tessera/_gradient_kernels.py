@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import json
 import re
 import warnings
 
@@ -13,46 +14,8 @@ from ._variant import keeps_lists, to_gradients
 #: The widest tiles of which a warpgroup holds dK and dV.
 WIDEST_OF_BOTH = 128
 
-# Up to so many queries and keys the seven products of attention_bwd_deterministic.tile, which add nothing in memory, take less
-# time than the five of attention_bwd.tile, by the wider head dimension: without a mask, with a causal one. As measured where blocks
-# are many; where they are few, the two kernels of the seven follow each other, and neither fills the device.
-_SEVEN = {64: (0, 0), 96: (256, 256), 128: (256, 512), 192: (512, 1024), 256: (512, 1024)}
-# The same where the five add in a fixed order.
-_SEVEN_OF_FIXED = {64: (0, 0), 96: (512, 512), 128: (512, 512), 192: (512, 1024), 256: (1024, 2048)}
-#: The lengths that `find_span` finds.
-SPANS = sorted({span for table in (_SEVEN, _SEVEN_OF_FIXED) for pair in table.values() for span in pair if span})
 #: What `find_group` finds.
 GROUPS = (1, 2, 4, 8)
-# The keys of all batches and heads, where they make many blocks.
-_MANY_KEYS = 1 << 16
-
-# Up to so many blocks of keys of grouped heads a thread block for each query head takes less time than one for all of a group
-# (SPREAD of attention_bwd.tile): without a mask, with a causal one. As measured with 132 multiprocessors.
-_SPREAD_BLOCKS = {"few": 96, "some": 132}
-_SPREAD = {False: ("few",), True: ("few", "some")}
-_KEYS_OF_BLOCK = _ROWS_OF_STEP = 128
-# The fewest steps that a block then has less: those of two launches more.
-_LEAST_SPARED = 8
-#: What `find_blocks` finds.
-BLOCKS = (None, *_SPREAD_BLOCKS)
-
-
-def find_span(batch, heads, rows, keys):
-    """How long a call is, as far as the form of its gradients depends on it: a length that it does not exceed, None where it
-    exceeds them all or has few blocks."""
-    if batch * heads * keys < _MANY_KEYS:
-        return None
-    return next((span for span in SPANS if max(rows, keys) <= span), None)
-
-
-def find_blocks(batch, heads, rows, kv_heads, keys):
-    """How many blocks of keys grouped heads make, as far as the form of their gradients depends on it: "few" or "some", None for
-    others, and where a block has few steps."""
-    spared = (heads // kv_heads - 1 if kv_heads else 0) * -(-rows // _ROWS_OF_STEP)
-    if spared < _LEAST_SPARED:
-        return None
-    count = batch * kv_heads * -(-keys // _KEYS_OF_BLOCK)
-    return next((name for name, most in _SPREAD_BLOCKS.items() if count <= most), None)
 
 
 def find_group(heads, kv_heads):
@@ -63,19 +26,18 @@ def find_group(heads, kv_heads):
 
 
 def find_sizes(batch, heads, rows, d, kv_heads, keys, dv):
-    """What the form of gradients depends on of a call: (D, DV, group, length, blocks of keys), as the functions above have these."""
-    span = find_span(batch, heads, rows, keys)
-    return d, dv, find_group(heads, kv_heads), span, find_blocks(batch, heads, rows, kv_heads, keys)
+    """What the form of gradients depends on of a call: (D, DV, group, extents), as `describe_gradients` has these."""
+    extents = ("B", batch), ("H", heads), ("HK", kv_heads), ("SK", keys), ("SQ", rows)
+    return d, dv, find_group(heads, kv_heads), extents
 
 
-def _takes_seven(widths, causal, fixed, span):
-    """Whether the seven products are to make the gradients of attention without functions of scores."""
-    widest = max(widths["D"], widths["DV"])
-    # From 192 columns of Q on pairs of blocks make the five. Below that none is faster for wide values, and sums in a fixed order
-    # were measured for Q and V of one width.
-    if widths["D"] < 192 and (widest > WIDEST_OF_BOTH or (fixed and widths["D"] != widths["DV"])):
-        return True
-    return span is not None and span <= (_SEVEN_OF_FIXED if fixed else _SEVEN)[widest][causal]
+def _choose(source, parameters, extents):
+    """What the rules of a source choose for extents."""
+
+    def find():
+        return json.dumps(_compile.resolve(source, shape=dict(extents), **parameters))
+
+    return json.loads(find_fact("choices", source, [_compile.to_texts(parameters), list(extents)], find))
 
 
 def _find_least_group(source, parameters, group):
@@ -92,15 +54,14 @@ def _find_least_group(source, parameters, group):
     return int(find_fact("least group", source, {**_compile.to_texts(parameters), "GROUP": str(group)}, find))
 
 
-def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, group=1, span=None, blocks=None):
+def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, group=1, extents=None):
     """(source, parameters, names of arguments after the scale) of the gradients of a variant, for tensors of head dimensions
     d and dv.
 
     lse:   with the gradient of the LSE.
     fixed: the same results in each run. Otherwise dQ is a sum over blocks in any order, but where registers forbid it.
     group: for so many query heads a key head, as `find_group` has it; others are right for these too.
-    span:  for calls of this length, as `find_span` has it; others are right for these too.
-    blocks: for calls of so many blocks of keys, as `find_blocks` has it; likewise.
+    extents: for calls with these, (name, extent) of each dimension; others are right for these too.
     """
     name, *fields = text.split()
     if name not in ("attention_fwd", "attention_variants"):
@@ -108,20 +69,20 @@ def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, group=
     fields = dict(field.split("=", 1) for field in fields)
     widths = _variants.describe_widths(d, dv)
     parameters = {**fields, **widths, "T": element_type, "DLSE": lse}
-    widest = max(widths["D"], widths["DV"])
     if name == "attention_fwd":
-        if _takes_seven(widths, fields.get("CAUSAL") == "true", fixed, span):
-            return _library.find_source("attention_bwd_deterministic"), parameters, []
-        source, extras = _library.find_source("attention_bwd"), []
-        parameters["FIXED"] = fixed
+        source, extras, unordered = _library.find_source("attention_bwd"), [], parameters
+        parameters = {**parameters, "FIXED": fixed}
+        chosen = _choose(source, parameters, extents or ())
+        if "form" in chosen:
+            return _library.find_source(chosen["form"]["value"].removesuffix(".tile")), unordered, []
+        if chosen["parameters"]["SPREAD"]["value"] == "true":
+            return source, {**parameters, "SPREAD": True}, extras
     else:
         source = _library.find_source("attention_variants_bwd" + ("_fixed" if fixed else ""))
         extras = _variants.list_extras_of(fields, ("MASK", "SOFTCAP", "ALIBI"))
     is_causal = "true" == fields.get("CAUSAL") or fields.get("MASK") == "causal"
     # attention_gradients_fixed.tile adds nothing up over blocks.
     sums = name == "attention_fwd" or not fixed
-    if name == "attention_fwd" and not fixed and widest <= WIDEST_OF_BOTH and blocks in _SPREAD[is_causal]:
-        return source, {**parameters, "SPREAD": True}, extras
     least = _find_least_group(source, parameters, group) if group > 1 and is_causal and sums else 1
     if least > 1:
         parameters["GROUP"] = least
@@ -149,21 +110,26 @@ def read_gradients(text):
 
 
 @functools.lru_cache(maxsize=None)
+def _make(kind, source, parameters):
+    return kind(source, **dict(parameters))
+
+
+@functools.lru_cache(maxsize=4096)
 def find_gradients(kind, text, fixed, element_type, sizes, lse, learned=()):
     """(kernels, or the interpreter's form, by `kind`; names of arguments after the scale) as `describe_gradients` has it,
     of functions of scores and masks too, with the gradients of the views that `learned` names. `sizes` are (D, DV,
-    heads a key head, length, blocks of keys) as `find_sizes` has them."""
-    d, dv, group, span, blocks = sizes
+    heads a key head, extents) as `find_sizes` has them."""
+    d, dv, group, extents = sizes
     if _variants.is_source(text):
         return find_gradients_of_source(kind, text, learned, fixed, element_type, d, dv, lse), []
-    source, parameters, extras = describe_gradients(text, element_type, d, dv, lse, fixed, group, span, blocks)
+    source, parameters, extras = describe_gradients(text, element_type, d, dv, lse, fixed, group, extents)
     try:
-        return kind(source, **parameters), extras
+        return _make(kind, source, tuple(parameters.items())), extras
     except CompileError:
         # Where nothing may be compiled, what is there does.
-        if (span, blocks) == (None, None) or _compile.may_compile():
+        if extents is None or _compile.may_compile():
             raise
-        return find_gradients(kind, text, fixed, element_type, (d, dv, group, None, None), lse)
+        return find_gradients(kind, text, fixed, element_type, (d, dv, group, None), lse)
 
 
 def list_smaller(widest):
@@ -199,6 +165,8 @@ def _find_summed(kind, source, learned, parameters, *entry):
         try:
             return kind(text, *entry, **parameters, **form)
         except CompileError as error:
+            if not error.lacks_room:
+                raise
             reason = reason or error
     raise reason
 

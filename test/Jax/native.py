@@ -136,7 +136,7 @@ class Native(unittest.TestCase):
 
     def find_gradients(self, fixed):
         text = "attention_fwd CAUSAL=false"
-        return _gradient_kernels.find_gradients(_compile.compile, text, fixed, "bf16", (64, 64, 1, None, None), False)[0]
+        return _gradient_kernels.find_gradients(_compile.compile, text, fixed, "bf16", (64, 64, 1, None), False)[0]
 
     def test_memory_of_sequences(self):
         """Gradients on a CUDA stream ask XLA for memory, and give it back."""

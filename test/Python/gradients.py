@@ -2,10 +2,12 @@
 """Which kernels compute the gradients of an attention: forms by widths, masks, groups of heads, order of sums and length."""
 
 import itertools
+import json
 import os
 import pathlib
 import re
 import subprocess
+import tempfile
 import unittest
 import unittest.mock
 
@@ -89,23 +91,24 @@ class GradientsTest(unittest.TestCase):
 
     def find_form(self, mask, d, dv, shape, **options):
         text = _variants.name_variant(mask, 0.0, False)
-        span = _gradient_kernels.find_span(*shape)
-        source = _gradient_kernels.describe_gradients(text, "bf16", d, dv, span=span, **options)[0]
+        batch, heads, rows, keys = shape
+        extents = _gradient_kernels.find_sizes(batch, heads, rows, d, heads, keys, dv)[-1]
+        source = _gradient_kernels.describe_gradients(text, "bf16", d, dv, extents=extents, **options)[0]
         return "seven" if pathlib.Path(source).name == "attention_bwd_deterministic.tile" else "five"
 
     def test_few_blocks(self):
         """Query heads of a group are apart where their keys make few blocks, and sums may be in any order."""
-        for heads, rows, kv_heads, keys, blocks in (
-            (71, 2048, 1, 2048, "few"), (28, 4096, 4, 4096, "some"), (64, 4096, 8, 4096, None), (8, 4096, 8, 128, None),
-            (16, 897, 8, 1, "few"), (16, 896, 8, 1, None), (0, 1, 0, 1, None), (71, 0, 1, 20, None),
+        few, some, many = (71, 2048, 1, 2048), (28, 4096, 4, 4096), (64, 4096, 8, 4096)
+        for mask, d, call, options, spread in (
+            ("none", 64, few, {}, True), ("none", 64, some, {}, False), ("causal", 128, some, {}, True), ("causal", 64, many, {}, False),
+            ("causal", 64, few, {"fixed": True}, False), ("none", 256, few, {}, False), ("none", 64, (8, 4096, 8, 128), {}, False),
+            ("none", 64, (16, 897, 8, 1), {}, True), ("none", 64, (16, 896, 8, 1), {}, False), ("none", 64, (0, 1, 0, 1), {}, False),
+            ("none", 64, (71, 0, 1, 20), {}, False),
         ):  # fmt: skip
-            self.assertEqual(_gradient_kernels.find_blocks(1, heads, rows, kv_heads, keys), blocks)
-        for mask, d, options, spread in (
-            ("none", 64, {"blocks": "few"}, True), ("none", 64, {"blocks": "some"}, False), ("causal", 128, {"blocks": "some"}, True),
-            ("causal", 64, {}, False), ("causal", 64, {"blocks": "few", "fixed": True}, False), ("none", 256, {"blocks": "few"}, False),
-        ):  # fmt: skip
-            found = self.find(mask, d, group=8, **options)
-            self.assertEqual(found["SPREAD"], spread, (mask, d, options))
+            heads, rows, kv_heads, keys = call
+            extents = _gradient_kernels.find_sizes(1, heads, rows, d, kv_heads, keys, d)[-1]
+            found = self.find(mask, d, group=8, extents=extents, **options)
+            self.assertEqual(found["SPREAD"], spread, (mask, d, call, options))
             self.assertFalse(found["SPREAD"] and (found["CHUNK"] or found["TOGETHER"] > 1))
 
     def test_short(self):
@@ -121,6 +124,30 @@ class GradientsTest(unittest.TestCase):
                     shape = 1 << 16, 1, keys, keys
                     self.assertEqual(self.find_form(mask, d, dv, shape, fixed=fixed), expected, (mask, d, dv, fixed, keys))
 
+    def test_rules_of_a_user(self):
+        """A user's rules choose the form and what is free, and the resolver says where that comes from."""
+        rows = [{"source": "attention_bwd.tile", "when": ["D == 64"], "take": {"form": "attention_bwd_deterministic.tile"}},
+                {"source": "attention_bwd.tile", "extents": ["SQ > 4096"], "take": {"BN": 64}}]  # fmt: skip
+        source = _library.find_source("attention_bwd")
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump({"format": "tessera-rules", "version": 1, "rules": rows}, file)
+            file.flush()
+            with unittest.mock.patch.dict(os.environ, {"TESSERA_RULES": file.name}):
+                for d, form in ((64, "seven"), (128, "five")):
+                    self.assertEqual(self.find_form("none", d, d, (1, 8, 4096, 4096)), form)
+            shape = {"B": 1, "H": 8, "HK": 8, "SQ": 8192, "SK": 8192}
+            chosen = T.resolve(source, rules=file.name, shape=shape)
+            self.assertEqual(chosen["parameters"]["BN"], {"value": "64", "origin": f"{file.name}:1"})
+            self.assertNotIn("form", chosen)
+            self.assertEqual(T.resolve(source, rules=file.name, D=64)["form"], {"value": rows[0]["take"]["form"], "origin": f"{file.name}:1"})
+        chosen = T.resolve(source, D=128, CAUSAL=True, GROUP=2)
+        self.assertEqual(chosen["parameters"]["D"], {"value": "128", "origin": "given"})
+        self.assertEqual(chosen["parameters"]["T"], {"value": "bf16", "origin": "default"})
+        self.assertEqual(chosen["schedules"]["attention_bwd_gradients"]["value"], "cluster = 2, exchange = 1")
+        self.assertRegex(chosen["schedules"]["attention_bwd_gradients"]["origin"], r"choices/gradients\.json:\d+$")
+        with self.assertRaisesRegex(T.CompileError, "parameter 'D' cannot be 65"):
+            T.resolve(source, D=65)
+
     def test_few_blocks_and_long_queries(self):
         for shape in ((1, 8, 512, 512), (64, 32, 4096, 512)):
             self.assertEqual(self.find_form("none", 256, 256, shape), "five")
@@ -134,8 +161,9 @@ class GradientsTest(unittest.TestCase):
             return pathlib.Path(source).name
 
         def find(**environment):
-            text, sizes = _variants.name_variant("none", 0.0, False), (256, 256, 1, 512, None)
+            text, sizes = _variants.name_variant("none", 0.0, False), _gradient_kernels.find_sizes(1 << 16, 1, 512, 256, 1, 512, 256)
             _gradient_kernels.find_gradients.cache_clear()
+            _gradient_kernels._make.cache_clear()
             with unittest.mock.patch.dict(os.environ, environment):
                 return _gradient_kernels.find_gradients(kind, text, False, "bf16", sizes, False)[0]
 

@@ -30,6 +30,7 @@ class NullArguments(unittest.TestCase):
             given = c_char_p(source), c_size_t(length)
             self.assertRefuses("tessera_compile", *given, b"x.tile", byref(options), text=text)
             self.assertRefuses("tessera_source_read_imports", *given, b"x.tile", byref(options), text=text)
+            self.assertRefuses("tessera_source_resolve", *given, b"x.tile", byref(options), text=text)
             self.assertRefuses("tessera_source_inspect", *given, b"x.tile", None, c_size_t(0), text=text)
             self.assertRefuses("tessera_program_read", *given, b"x.tile", None, None, c_size_t(0), text=text)
             self.assertRefuses("tessera_explain", *given, b"x.tile", byref(options), None, c_size_t(0), text=text)

@@ -270,8 +270,8 @@ void tessera::addCompileCommand(CLI::App &app) {
                   "commas, as timeline,blocks=8");
   addTuningOptions(*sub, options.tuning);
   addShapes(*sub, command->shapes,
-            "Extents of the run-time dimensions; they decide which measured schedule is used, and "
-            "nothing else");
+            "Extents of the run-time dimensions; they decide which measured schedule is used and "
+            "which rules hold");
   sub->add_option("--emit", command->emit, "What to produce")
       ->check(CLI::IsMember(
           {"tile", "scheduled", "hop", "barriers", "llvm", "ptx", "cubin", "bundle", "c"}))
