@@ -25,6 +25,7 @@ _COLUMNS = {
     "step": {64: 64, 128: 64, 192: 64, 256: 64},
 }
 _FEWEST_COLUMNS = 32
+_MULTIPROCESSORS = 132
 # Gates of a head start at multiples of so many, as copies take them.
 _GATES_APART = 4
 
@@ -52,8 +53,11 @@ def _check_tensor(name, tensor, of, shape, dtype):
 
 
 def _find_columns(kernel, q, v):
-    """The columns of the state of a grid point."""
-    return _COLUMNS[kernel][q.shape[3]] if v.shape[3] > _FEWEST_COLUMNS else _FEWEST_COLUMNS
+    """The columns of the state of a grid point: few where the multiprocessors have room for all grid points even then, as
+    each walks over all tokens."""
+    batch, _, heads, columns = v.shape
+    points = batch * heads * -(-columns // _FEWEST_COLUMNS)
+    return _FEWEST_COLUMNS if points <= _MULTIPROCESSORS else _COLUMNS[kernel][q.shape[3]]
 
 
 def _check(kernel, names, q, k, v, state, of_state):
