@@ -1,6 +1,6 @@
 # RUN: rm -rf %t && mkdir -p %t
 # RUN: %python %s %source/kernels %t
-"""A row that sees one key gets its value, to the last bit, whatever hides the others: a mask by place or by data, a score that is
+"""A row that sees one key gets its value, to the last bit, whatever hides the others: bounds, a mask by place or by data, a score that is
 chosen, or one that is loaded. By the interpreter and as compiled by the simulator, with rows that see nothing of the first
 block too."""
 
@@ -56,6 +56,8 @@ def main(kernels, folder):
         documents, bias = f"{kernels}/variants/documents.tile", f"{kernels}/variants/bias.tile"
         for causal in ("true", "false"):
             check("documents", documents, folder, keys, d, dtype, f"-DCAUSAL={causal}", "--input", f"documents={folder}/documents.npy")
+        window = f"{kernels}/variants/window.tile"
+        check("bounds", window, folder, keys, d, dtype, "--set", "left=0", "--set", "right=0")
         check("a bias", bias, folder, keys, d, dtype, "--input", f"bias={folder}/bias.npy")
 
 
