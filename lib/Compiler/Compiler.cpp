@@ -562,6 +562,7 @@ CompileResult compileFile(const std::string &path, const CompileOptions &options
   std::string message = toString(source.takeError());
   if (handler) {
     Diagnostic diagnostic;
+    diagnostic.file = path;
     diagnostic.message = std::move(message);
     handler(diagnostic);
   }

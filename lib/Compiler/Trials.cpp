@@ -144,6 +144,17 @@ void Trials::reportLostProducer(KernelOp kernel, const Trial &preferred) {
                           "warning";
 }
 
+/// `diagnostic` with a note before its others, of which a reader may be shown the first few.
+static mlir::Diagnostic withFirstNote(mlir::Diagnostic &diagnostic, const Twine &text) {
+  mlir::Diagnostic noted(diagnostic.getLocation(), diagnostic.getSeverity());
+  noted << diagnostic.str();
+  llvm::append_range(noted.getMetadata(), diagnostic.getMetadata());
+  noted.attachNote() << text;
+  for (mlir::Diagnostic &note : diagnostic.getNotes())
+    noted.attachNote(note.getLocation()) << note.str();
+  return noted;
+}
+
 CompileStatus Trials::reportFailure(KernelOp kernel, std::vector<Attempt> &attempts) {
   auto print = [](const Attempt &attempt) {
     const mlir::Diagnostic *error = attempt.trial.findError();
@@ -158,7 +169,7 @@ CompileStatus Trials::reportFailure(KernelOp kernel, std::vector<Attempt> &attem
   for (mlir::Diagnostic &diagnostic : reported.diagnostics) {
     // Alternatives are of one place in the source.
     if (&diagnostic == reported.findError() && !isAlone)
-      diagnostic.attachNote() << "of kernel '" << kernel.getSymName() << "'";
+      diagnostic = withFirstNote(diagnostic, "of kernel '" + kernel.getSymName() + "'");
     if (&diagnostic != reported.findError() || attempts.size() == 1)
       continue;
     if (isAlike) {

@@ -42,6 +42,7 @@ struct Options {
   size_t importCount;
   const char *instrument;
   int32_t alternatives;
+  const char *rules;
 };
 struct Diagnostic {
   int32_t severity;
@@ -96,6 +97,8 @@ EXPORT int tessera_compile(const char *source, size_t length, const char *file,
     request += text ? ";" + std::string(text) : "";
   if (options->alternatives)
     request += ";alternatives";
+  if (options->rules && *options->rules)
+    request += ";rules " + std::string(options->rules);
   for (size_t i = 0; i < options->extentCount; ++i)
     request += ";" + std::string(options->extents[i].name) + "=" +
                std::to_string(options->extents[i].value);
@@ -111,6 +114,17 @@ EXPORT int tessera_compile(const char *source, size_t length, const char *file,
   *compilation = new std::string(source, length);
   return 0;
 }
+
+EXPORT int tessera_source_resolve(const char *, size_t, const char *, const Options *,
+                                  void (*)(const Diagnostic *, void *), void *,
+                                  std::string **resolution) {
+  *resolution = new std::string("{}");
+  return 0;
+}
+EXPORT const char *tessera_resolution_text(const std::string *resolution) {
+  return resolution->c_str();
+}
+EXPORT void tessera_resolution_destroy(std::string *resolution) { delete resolution; }
 
 EXPORT const void *tessera_compilation_output(const std::string *compilation, size_t *size) {
   *size = compilation->size();
