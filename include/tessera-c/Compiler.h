@@ -243,19 +243,23 @@ TESSERA_EXPORT const char *tessera_page_data(const tessera_page *page, size_t *s
 /** What is chosen for a source before it is compiled. */
 typedef struct tessera_resolution tessera_resolution;
 
-/** Binds the parameters of `length` bytes of source text by the definitions, extents, GPU and rules of
- *  `options`, which may be null. On success `*resolution` is a handle to destroy, otherwise null. */
-TESSERA_EXPORT tessera_compile_status tessera_source_resolve(
-    const char *source, size_t length, const char *file_name,
-    const tessera_compile_options *options, tessera_diagnostic_handler handler, void *user_data,
-    tessera_resolution **resolution);
+/** Binds the parameters of `length` bytes of source text by the definitions, extents, GPU and rules
+ *  of `options`, which may be null. On success `*resolution` is a handle to destroy, otherwise
+ *  null. */
+TESSERA_EXPORT tessera_compile_status tessera_source_resolve(const char *source, size_t length,
+                                                             const char *file_name,
+                                                             const tessera_compile_options *options,
+                                                             tessera_diagnostic_handler handler,
+                                                             void *user_data,
+                                                             tessera_resolution **resolution);
 
 /** Null is allowed. */
 TESSERA_EXPORT void tessera_resolution_destroy(tessera_resolution *resolution);
 
-/** JSON: {"parameters": {"BN": {"value": "128", "origin": "rules.json:12"}}, "schedules": {"kernel":
- *  {"value": "stages = 2", "origin": ...}}, "form": {"value": "other.tile", "origin": ...}}. `origin` is
- *  "given", "default" or the place of a rule; "form" is there where a rule chooses another source. */
+/** JSON: {"parameters": {"BN": {"value": "128", "origin": "rules.json:12"}}, "schedules":
+ *  {"kernel": {"value": "stages = 2", "origin": ...}}, "form": {"value": "other.tile", ...}}.
+ *  `origin` is "given", "default" or the place of a rule; "form" is there where a rule chooses
+ *  another source. */
 TESSERA_EXPORT const char *tessera_resolution_text(const tessera_resolution *resolution);
 
 /** The files that a source consists of. */
