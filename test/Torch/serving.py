@@ -11,7 +11,7 @@ import problems
 import torch
 from problems import band, exact
 
-from tessera.torch import _serving, attention, flash_attn_varlen_func, flash_attn_with_kvcache, kv_append, merge_states
+from tessera.torch import _kernels, _serving, attention, flash_attn_varlen_func, flash_attn_with_kvcache, kv_append, merge_states
 
 NAN = math.nan
 
@@ -257,7 +257,7 @@ class FewQueries(unittest.TestCase):
                 raise ValueError("no room")
             return "kernel"
 
-        with unittest.mock.patch.object(_serving, "_find", find), unittest.mock.patch.dict(_serving._begun, clear=True):
+        with unittest.mock.patch.object(_kernels, "find", find), unittest.mock.patch.dict(_serving._begun, clear=True):
             for _ in range(2):
                 self.assertRaises(_serving._NotReady, _serving._find_ready, False, "source", "attention", D=64)
             may_end.set()
@@ -279,10 +279,10 @@ class FewQueries(unittest.TestCase):
         self.assertFalse(run.called)
         q, k, v = problems.make(heads=2, kv_heads=2, rows=1, keys=520)
         self.attend(False, (q.requires_grad_(), k, v))
-        with unittest.mock.patch.object(_serving, "_INTERPRETED", 4):
-            _serving._count_multiprocessors.cache_clear()
+        with unittest.mock.patch.object(_kernels, "_INTERPRETED", 4):
+            _kernels.count_multiprocessors.cache_clear()
             self.attend(False, problems.make(heads=2, kv_heads=2, rows=1, keys=520))
-        _serving._count_multiprocessors.cache_clear()
+        _kernels.count_multiprocessors.cache_clear()
 
 
 def rotate(x, cos, sin, places, interleaved):

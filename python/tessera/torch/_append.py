@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-
 import torch
 
-from .. import _compile, _library
-from .._program import Program
-from . import _op
+from .. import _library
+from . import _kernels, _op
 from ._types import TYPES
 
 _SLOTS = {torch.int32: "i32", torch.int64: "i64"}
 _ANGLES = {torch.float32: "f32", **TYPES}
-
-
-@functools.lru_cache(maxsize=256)
-def _find(is_cpu, **parameters):
-    source = _library.find_source("kv_append")
-    return (Program if is_cpu else _compile.compile)(source, "kv_append", **parameters)
 
 
 def has_rows(tensor):
@@ -74,7 +65,7 @@ def kv_append(
         arguments += [q, rotated]
     if rotates:
         arguments += [cos, sin, positions]
-    _find(k.device.type == "cpu", **parameters)(*arguments, *scales)
+    _kernels.find(k.device.type == "cpu", _library.find_source("kv_append"), **parameters)(*arguments, *scales)
     return rotated
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 
 from .. import _library
-from . import _op
+from . import _kernels, _op
 from ._append import has_rows
-from ._serving import _check_numbers, _count_multiprocessors, _find, _merge, _read_scale, _refuse
+from ._serving import _check_numbers, _merge, _read_scale, _refuse
 from ._types import TYPES
 
 #: Numbers of a row of the cache: those that are key and value, and all.
@@ -72,7 +72,7 @@ def mla_with_kvcache(
     parameters = {"T": TYPES[q.dtype], "PAGE": page, "CAUSAL": bool(causal) and rows > 1, "HEADS": packed}
     if count > 1:
         parameters["OUT"] = "f32"
-    kernel = _find(q.device.type == "cpu", _library.find_source("mla_decode"), "mla_decode", **parameters)
+    kernel = _kernels.find(q.device.type == "cpu", _library.find_source("mla_decode"), **parameters)
     scale = _read_scale(softmax_scale, q)
 
     def launch(o, logs):
@@ -102,7 +102,7 @@ def _find_share(share, tiles, most, device):
         if type(share) is not int or share < _STEP or share % _STEP:
             raise ValueError(f"argument 'keys_per_part' is {share!r}; it is a multiple of {_STEP}")
         return share
-    parts = max(1, _count_multiprocessors(device) // tiles)
+    parts = max(1, _kernels.count_multiprocessors(device) // tiles)
     share = _LEAST_SHARE
     while share * parts < most:
         share *= 2

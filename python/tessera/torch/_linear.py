@@ -10,9 +10,8 @@ import math
 
 import torch
 
-from .. import _compile, _library
-from .._program import Program
-from . import _compute, _op
+from .. import _library
+from . import _compute, _kernels, _op
 from ._types import TYPES
 
 #: Head dimensions of queries and keys that kernels have: rows of the state, and the columns of it that a thread block holds.
@@ -25,15 +24,12 @@ _COLUMNS = {
     "step": {64: 64, 128: 64, 192: 64, 256: 64},
 }
 _FEWEST_COLUMNS = 32
-_MULTIPROCESSORS = 132
 # Gates of a head start at multiples of so many, as copies take them.
 _GATES_APART = 4
 
 
-@functools.lru_cache(maxsize=256)
-def _find_kernel(name, is_cuda, parameters):
-    path = _library.find_source(f"linear/{name}")
-    return (_compile.compile if is_cuda else Program)(path, **dict(parameters))
+def _find_kernel(name, q, **parameters):
+    return _kernels.find(q.device.type == "cpu", _library.find_source(f"linear/{name}"), **parameters)
 
 
 def _refuse_shape(name, tensor, wanted):
@@ -57,7 +53,7 @@ def _find_columns(kernel, q, v):
     each walks over all tokens."""
     batch, _, heads, columns = v.shape
     points = batch * heads * -(-columns // _FEWEST_COLUMNS)
-    return _FEWEST_COLUMNS if points <= _MULTIPROCESSORS else _COLUMNS[kernel][q.shape[3]]
+    return _FEWEST_COLUMNS if points <= _kernels.count_multiprocessors(q.device) else _COLUMNS[kernel][q.shape[3]]
 
 
 def _check(kernel, names, q, k, v, state, of_state):
@@ -111,7 +107,7 @@ def _launch(name, q, k, v, others, scale, state, wants_state, **parameters):
         T=TYPES[q.dtype], DK=q.shape[3], DV=_find_columns(name, q, v),
         INITIAL=state is not None, FINAL=wants_state,
     )  # fmt: skip
-    kernel = _find_kernel(name, q.is_cuda, tuple(sorted(parameters.items())))
+    kernel = _find_kernel(name, q, **parameters)
     states = [x for x in (None if state is None else state.contiguous(), last) if x is not None]
     _compute.launch(kernel, *map(_heads_first, (q, k, v)), *others, *scale, *states, _heads_first(out))
     return out, last
@@ -126,7 +122,7 @@ def _launch_step(q, k, v, g, rates, scale, state, skip=(), **parameters):
     """The output of one token and the state behind it, from gates and rates of [B, H]."""
     out, last = torch.empty_like(v, memory_format=torch.contiguous_format), torch.empty_like(state)
     parameters.update(T=TYPES[q.dtype], DK=q.shape[3], DV=_find_columns("step", q, v), SKIP=bool(skip))
-    kernel = _find_kernel("step", q.is_cuda, tuple(sorted(parameters.items())))
+    kernel = _find_kernel("step", q, **parameters)
     kernel(*(x[:, 0] for x in (q, k, v)), g.contiguous(), rates.contiguous(), scale, *skip, state.contiguous(), last, out[:, 0])
     return out, last
 

@@ -13,8 +13,7 @@ from typing import Any
 import torch
 
 from .. import _compile, _library, _variants
-from .._program import Program
-from . import _op
+from . import _kernels, _op
 from ._append import has_rows, kv_append
 from ._types import TYPES
 
@@ -27,18 +26,10 @@ _STEP, _SHORT_STEP = 128, 64
 _LEAST_SHARE, _MOST_PARTS = 256, 128
 # A division fills the GPU well enough from this part of the best one's on, and needs none from this part of its multiprocessors on.
 _ENOUGH, _FULL = 0.95, 0.8
-# Multiprocessors where there is no device to ask.
-_INTERPRETED = 132
 
 
 def _refuse(name, value, reason):
     raise NotImplementedError(f"argument '{name}' is {value}; {reason}")
-
-
-@functools.lru_cache(maxsize=512)
-def _find(is_cpu, source, kernel, **parameters):
-    """The kernel of a source, or its form for the interpreter."""
-    return (Program if is_cpu else _compile.compile)(source, kernel, **parameters)
 
 
 # What is compiled beside the program, by source and parameters.
@@ -50,13 +41,13 @@ class _NotReady(Exception):
 
 
 def _find_ready(is_cpu, source, kernel, **parameters):
-    """`_find` of what need not be waited for. Raises _NotReady."""
+    """`_kernels.find` of what need not be waited for. Raises _NotReady."""
     if is_cpu:
-        return _find(is_cpu, source, kernel, **parameters)
+        return _kernels.find(is_cpu, source, kernel, **parameters)
     key = source, *sorted(parameters.items())
     future = _begun.get(key)
     if future is None:
-        future = _begun[key] = _variants._background().submit(_find, is_cpu, source, kernel, **parameters)
+        future = _begun[key] = _variants._background().submit(_kernels.find, is_cpu, source, kernel, **parameters)
     if not future.done():
         raise _NotReady
     if future.exception() is not None:
@@ -64,11 +55,6 @@ def _find_ready(is_cpu, source, kernel, **parameters):
         warnings.warn(f"calls of few queries go on with kernels for others: {future.exception()}", RuntimeWarning)
         raise _NotReady
     return future.result()
-
-
-@functools.lru_cache(maxsize=64)
-def _count_multiprocessors(device):
-    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else _INTERPRETED
 
 
 def _make_numbers(count, first, step, device):
@@ -140,7 +126,7 @@ def _find_merge(find, parts, dtype):
     )  # fmt: skip
 
 
-def _merge(parts, lses, out, lse, find=_find):
+def _merge(parts, lses, out, lse, find=_kernels.find):
     """Joins parts [P, B, S, H, DV] whose queries and heads are one dimension."""
     kernel = _find_merge(find, parts, out.dtype)
     kernel(parts.flatten(2, 3).permute(1, 2, 0, 3), lses, out, lse)
@@ -271,7 +257,7 @@ def attend_few(q, k, v, window, scale, return_lse, softcap=0.0):
         return None
     heads, key_heads = q.shape[1], k.shape[1]
     tiles = q.shape[0] * heads
-    if not key_heads or (heads == key_heads and tiles >= _FULL * _count_multiprocessors(q.device)) or not _compile.may_compile():
+    if not key_heads or (heads == key_heads and tiles >= _FULL * _kernels.count_multiprocessors(q.device)) or not _compile.may_compile():
         return None
     try:
         call = _Call(*(x.transpose(1, 2) for x in (q, k, v)), None, None, None, None)
@@ -293,7 +279,7 @@ class _Call:
 
     def __init__(self, q, k_cache, v_cache, lengths, slots, table, slopes, starts=None, rows=0):
         #: How kernels are found.
-        self.find = _find
+        self.find = _kernels.find
         tensors = {"q": q, "k_cache": k_cache, "v_cache": v_cache}
         _op.check_types(tensors)
         _op.check_forms(tensors)
@@ -473,7 +459,7 @@ class _Call:
             return share
         if type(count) is not int or count < 0:
             raise ValueError(f"argument 'num_splits' is {count!r}; it is a number of parts, or 0 to let the call find it")
-        count = count or _count_parts(tiles, self.most, _count_multiprocessors(self.q.device))
+        count = count or _count_parts(tiles, self.most, _kernels.count_multiprocessors(self.q.device))
         return -(-self.most // (count * step)) * step
 
     def _find_kernel(self, window, softcap, grouped, packed, tile_rows, step, divided):
