@@ -292,6 +292,17 @@ LogicalResult ReduceAllOp::verify() {
   return success();
 }
 
+LogicalResult ScanOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType());
+  if (getAxis() >= static_cast<uint64_t>(source.getRank()))
+    return emitOpError("axis ") << getAxis() << " is outside a tile of rank " << source.getRank();
+  bool ofNumbers = getKind() == ReduceKind::maximum || getKind() == ReduceKind::minimum;
+  if (ofNumbers && !source.getElementType().isF32())
+    return emitOpError("takes max or min of integers, which have no NaN, got ")
+           << stringifyReduceKind(getKind());
+  return success();
+}
+
 LogicalResult BroadcastOp::verify() {
   auto source = cast<RankedTensorType>(getSource().getType()),
        result = cast<RankedTensorType>(getType());

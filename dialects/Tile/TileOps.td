@@ -101,6 +101,7 @@ def Tile_DimOp : Tile_Op<"dim", [
 
 include "dialects/Tile/TileMemoryOps.td"
 include "dialects/Tile/TileElementOps.td"
+include "dialects/Tile/TileDebugOps.td"
 
 def Tile_DotOp : Tile_Op<"dot", [Pure]> {
   let summary = "Matrix product with f32 accumulation: a * b (+ acc)";
@@ -165,6 +166,25 @@ def Tile_ReduceAllOp : Tile_Op<"reduce_all", [Pure]> {
   let arguments = (ins Tile_ReduceKind:$kind, Tile_FloatTile:$source);
   let results = (outs AnyFloat:$result);
   let assemblyFormat = "$kind $source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_ScanOp : Tile_Op<"scan", [Pure, AllTypesMatch<["source", "result"]>]> {
+  let summary = "Combines the elements of a tile along one axis up to each of them";
+  let description = [{
+    Element i along `axis` combines the elements 0 to i; with `exclusive` those before i, of which the first has none: 0 for a
+    sum, else the value that changes nothing. With `reverse` the elements are taken from the end. The kinds are those of
+    `tile.reduce`; a sum of integers wraps. The order of a sum of floating-point numbers is not specified.
+
+    ```mlir
+    %starts = tile.scan sum %lengths axis 0 exclusive : tensor<128xi32>
+    %decay = tile.scan sum %gates axis 1 reverse : tensor<64x128xf32>
+    ```
+  }];
+  let arguments = (ins Tile_ReduceKind:$kind, StaticShapeTensorOf<[F32, I32, I64]>:$source,
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$axis, UnitAttr:$exclusive, UnitAttr:$reverse);
+  let results = (outs StaticShapeTensorOf<[F32, I32, I64]>:$result);
+  let assemblyFormat = "$kind $source `axis` $axis (`exclusive` $exclusive^)? (`reverse` $reverse^)? attr-dict `:` type($source)";
   let hasVerifier = 1;
 }
 
