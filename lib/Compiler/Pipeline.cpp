@@ -28,6 +28,7 @@ void buildTilePhase(OpPassManager &pm) {
   addCleanup(pm);
   pm.addNestedPass<tile::KernelOp>(createTileCheckDivisors());
   pm.addNestedPass<tile::KernelOp>(createTileCarrySums());
+  pm.addNestedPass<tile::KernelOp>(createTileMaskEarly());
 }
 
 void buildSchedulePhase(OpPassManager &pm) {

@@ -432,6 +432,35 @@ def TileOverlap : Pass<"tile-overlap", "::tessera::tile::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
+def TileMaskEarly : Pass<"tile-mask-early", "::tessera::tile::KernelOp"> {
+  let summary = "Masks scores, and takes their maxima, before they are multiplied";
+  let description = [{
+    What a mask hides is -inf, and stays it when it is multiplied by a positive number or less a number that is neither -inf
+    nor NaN. So the mask goes before these. The largest element of a product with one positive number is that number times the
+    largest element, rounding included. An exponent of a base 2, `x * scale - reference`, is then one multiply-add of the masked
+    product, which the maximum is taken of too: where both are computed of one block the mask is applied once.
+
+    A number is known to be positive as a constant, or as an argument of the kernel of which `requires` says it. A reference
+    is known to be no -inf and no NaN where it is the larger one (`arith.maxnumf`) of two of which one is neither, what a loop
+    carries included, or is chosen only where it is larger than something (`arith.cmpf ogt`).
+
+    ```mlir
+    tile.kernel @k(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[M], f32>, %scale: f32) grid(%m = M ceildiv 64)
+        requires(scale > 1.0e-30) {
+      // ...
+      %e = arith.mulf %t, %scales : tensor<64x64xf32>
+      %seen = arith.select %visible, %e, %minus_inf : tensor<64x64xi1>, tensor<64x64xf32>
+      %max = tile.reduce max %seen axis 1 : tensor<64x64xf32> -> tensor<64xf32>
+      // becomes
+      %seen = arith.select %visible, %t, %minus_inf : tensor<64x64xi1>, tensor<64x64xf32>
+      %largest = tile.reduce max %seen axis 1 : tensor<64x64xf32> -> tensor<64xf32>
+      %max = arith.mulf %largest, %scales_of_rows : tensor<64xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def TileSplitLoops : Pass<"tile-split-loops", "::tessera::tile::KernelOp"> {
   let summary = "Gives the iterations that need no mask a loop without one";
   let description = [{

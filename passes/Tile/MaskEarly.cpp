@@ -1,0 +1,186 @@
+//===- MaskEarly.cpp - Masks and maxima before what keeps the order -------===//
+//
+// Implements tile-mask-early. See TilePasses.td.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Tile/Tile.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "passes/Tile/TilePasses.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
+namespace tessera {
+#define GEN_PASS_DEF_TILEMASKEARLY
+#include "passes/Tile/TilePasses.h.inc"
+} // namespace tessera
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tile;
+
+//===----------------------------------------------------------------------===//
+// What is known of numbers
+//===----------------------------------------------------------------------===//
+
+/// The number that `value` is, or that all of its elements are.
+static std::optional<APFloat> getUniformConstant(Value value) {
+  if (auto broadcast = value.getDefiningOp<BroadcastOp>())
+    return getUniformConstant(broadcast.getSource());
+  FloatAttr number;
+  if (matchPattern(value, m_Constant(&number)))
+    return number.getValue();
+  DenseFPElementsAttr elements;
+  if (matchPattern(value, m_Constant(&elements)) && elements.isSplat())
+    return elements.getSplatValue<APFloat>();
+  return std::nullopt;
+}
+
+/// A number below which `value`, an f32 or a tile of one, is not, and that is no subnormal; none
+/// where there is no positive one. So what it multiplies keeps its order, and an infinity stays.
+static std::optional<double> getPositiveBound(Value value) {
+  std::optional<double> bound;
+  if (std::optional<APFloat> number = getUniformConstant(value)) {
+    if (!number->isNaN())
+      bound = number->convertToDouble();
+  } else if (auto splat = value.getDefiningOp<SplatOp>()) {
+    bound = getPositiveBound(splat.getSource());
+  } else if (auto product = value.getDefiningOp<arith::MulFOp>()) {
+    std::optional<double> lhs = getPositiveBound(product.getLhs());
+    std::optional<double> rhs = getPositiveBound(product.getRhs());
+    if (lhs && rhs)
+      bound = *lhs * *rhs;
+  } else if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto kernel = dyn_cast<KernelOp>(argument.getOwner()->getParentOp());
+    if (kernel && kernel.getRequirements() && argument.getArgNumber() < kernel.getNumArguments())
+      for (auto above : kernel.getRequirements()->getAsRange<AboveAttr>())
+        if (above.getArgument() == kernel.getArgumentName(argument.getArgNumber()))
+          bound = above.getBound().getValueAsDouble();
+  }
+  double smallest = APFloat::getSmallestNormalized(APFloat::IEEEsingle()).convertToDouble();
+  return bound && *bound >= smallest ? bound : std::nullopt;
+}
+
+/// Whether no element of `value` is -inf or NaN. What a loop carries is not where neither its start
+/// nor what an iteration makes of such a number is: `assumed` holds what is asked for already.
+static bool isAboveMinusInfinity(Value value, SmallPtrSetImpl<Value> &assumed) {
+  if (std::optional<APFloat> number = getUniformConstant(value))
+    return !number->isNaN() && !(number->isInfinity() && number->isNegative());
+  if (auto broadcast = value.getDefiningOp<BroadcastOp>())
+    return isAboveMinusInfinity(broadcast.getSource(), assumed);
+  // The larger one, whatever the other one is: of a number and NaN it is the number.
+  if (auto larger = value.getDefiningOp<arith::MaxNumFOp>())
+    return isAboveMinusInfinity(larger.getLhs(), assumed) ||
+           isAboveMinusInfinity(larger.getRhs(), assumed);
+  if (auto choice = value.getDefiningOp<arith::SelectOp>()) {
+    auto compare = choice.getCondition().getDefiningOp<arith::CmpFOp>();
+    bool isLarger = compare && compare.getPredicate() == arith::CmpFPredicate::OGT &&
+                    compare.getLhs() == choice.getTrueValue();
+    return (isLarger || isAboveMinusInfinity(choice.getTrueValue(), assumed)) &&
+           isAboveMinusInfinity(choice.getFalseValue(), assumed);
+  }
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto loop = argument ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp()) : nullptr;
+  if (!loop || argument == loop.getInductionVar())
+    return false;
+  if (!assumed.insert(value).second)
+    return true;
+  return isAboveMinusInfinity(loop.getTiedLoopInit(argument)->get(), assumed) &&
+         isAboveMinusInfinity(loop.getTiedLoopYieldedValue(argument)->get(), assumed);
+}
+
+/// The operand of a product that the other one, a positive number, multiplies; null of others.
+static OpOperand *getScaled(arith::MulFOp product) {
+  if (getPositiveBound(product.getRhs()))
+    return &product.getLhsMutable();
+  return getPositiveBound(product.getLhs()) ? &product.getRhsMutable() : nullptr;
+}
+
+static bool isMinusInfinity(Value value) {
+  std::optional<APFloat> number = getUniformConstant(value);
+  return number && number->isInfinity() && number->isNegative();
+}
+
+//===----------------------------------------------------------------------===//
+// Patterns
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// x - 0 is x.
+struct DropZero : OpRewritePattern<arith::SubFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::SubFOp op, PatternRewriter &rewriter) const override {
+    std::optional<APFloat> number = getUniformConstant(op.getRhs());
+    if (!number || !number->isPosZero())
+      return failure();
+    rewriter.replaceOp(op, op.getLhs());
+    return success();
+  }
+};
+
+/// The mask of what is computed of a tile, by an operation that keeps -inf, becomes a mask of it.
+struct MaskOperand : OpRewritePattern<arith::SelectOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::SelectOp op, PatternRewriter &rewriter) const override {
+    Operation *made = op.getTrueValue().getDefiningOp();
+    if (!made || !made->hasOneUse() || made->getBlock() != op->getBlock() ||
+        !isMinusInfinity(op.getFalseValue()) || !isa<RankedTensorType>(op.getType()))
+      return failure();
+    OpOperand *masked = nullptr;
+    SmallPtrSet<Value, 4> assumed;
+    if (auto product = dyn_cast<arith::MulFOp>(made))
+      masked = getScaled(product);
+    else if (auto less = dyn_cast<arith::SubFOp>(made);
+             less && isAboveMinusInfinity(less.getRhs(), assumed))
+      masked = &less.getLhsMutable();
+    if (!masked)
+      return failure();
+    auto select = arith::SelectOp::create(rewriter, op.getLoc(), op.getCondition(), masked->get(),
+                                          op.getFalseValue());
+    Operation *again = rewriter.clone(*made);
+    rewriter.modifyOpInPlace(
+        again, [&] { again->setOperand(masked->getOperandNumber(), select.getResult()); });
+    rewriter.replaceOp(op, again->getResult(0));
+    return success();
+  }
+};
+
+/// The largest or smallest of products with one positive number is a product with it.
+struct ScaleReduced : OpRewritePattern<ReduceOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ReduceOp op, PatternRewriter &rewriter) const override {
+    auto product = op.getSource().getDefiningOp<arith::MulFOp>();
+    OpOperand *scaled = op.getKind() != ReduceKind::sum && product ? getScaled(product) : nullptr;
+    if (!scaled)
+      return failure();
+    Value factor = product->getOperand(1 - scaled->getOperandNumber());
+    auto splat = factor.getDefiningOp<SplatOp>();
+    std::optional<APFloat> number = getUniformConstant(factor);
+    if (!splat && !number)
+      return failure();
+    ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
+    auto type = cast<RankedTensorType>(op.getType());
+    Value reduced = ReduceOp::create(builder, type, op.getKind(), scaled->get(), op.getAxis(),
+                                     /*limit=*/FloatAttr());
+    Value rows = number ? arith::ConstantOp::create(
+                              builder, DenseElementsAttr::get(type, ArrayRef<APFloat>(*number)))
+                              .getResult()
+                        : SplatOp::create(builder, type, splat.getSource()).getResult();
+    rewriter.replaceOpWithNewOp<arith::MulFOp>(op, reduced, rows);
+    return success();
+  }
+};
+
+struct TileMaskEarlyPass : tessera::impl::TileMaskEarlyBase<TileMaskEarlyPass> {
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    patterns.add<DropZero, MaskOperand, ScaleReduced>(&getContext());
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      signalPassFailure();
+  }
+};
+} // namespace
