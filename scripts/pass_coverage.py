@@ -26,26 +26,33 @@ UNCHANGING = {
     "tile-carry-sums": "no loop of a kernel that ships adds to one place in memory",
     "hop-order-memory": "no kernel that ships loads what other threads of its block stored",
 }
-# Clean-ups of MLIR stand in many places of the pipeline.
-CLEAN_UPS = {"canonicalize", "cse"}
-STAGE = re.compile(r"(\d+)-([\w-]+)\.(.+)\.mlir")
+# As they are registered with tessera-opt, in their order; the last of "hop" is the one behind "ordered".
+STAGES = ("tile", "chosen", "scheduled", "roles", "staged", "ordered", "hop", "barriers", "llvm")
+FILE = re.compile(r"\d+-([\w-]+)\..+\.mlir")
 
 
-def find_stages(tessera, kernels, source, arguments):
-    """(the passes of the pipeline, those that change a kernel of the configuration)."""
+def list_stages(tessera):
+    """The passes of each stage of the pipeline, without clean-ups of MLIR."""
+    stages, known = {}, set()
+    for stage in STAGES:
+        pipeline = f"builtin.module(tessera-{stage})"
+        command = [pathlib.Path(tessera).with_name("tessera-opt"), "--pass-pipeline=" + pipeline, "--dump-pass-pipeline"]
+        printed = subprocess.run(command, input="module {}", capture_output=True, text=True, check=True).stderr
+        stages[stage] = [name for name in dict.fromkeys(re.findall(r"\b(?:tile|hop)-[\w-]+", printed)) if name not in known]
+        known.update(stages[stage])
+    return stages
+
+
+def find_changing(tessera, kernels, source, arguments):
+    """The passes that change a kernel of the configuration: those of which there is a file."""
     with tempfile.TemporaryDirectory() as directory:
         words = ["--emit", "barriers", "--dump-dir", directory]
         same_ptx.run_tessera(tessera, kernels, source, [*arguments, *words])
-        stages = sorted((int(m[1]), m[2], m[3], path) for path in pathlib.Path(directory).iterdir() if (m := STAGE.match(path.name)))
-        before, passes, changing = {}, {}, set()
-        for _, name, kernel, path in stages:
-            text = path.read_text()
-            if name != "source":
-                passes[name] = None
-                if text != before.get(kernel, text):
-                    changing.add(name)
-            before[kernel] = text
-    return [name for name in passes if name not in CLEAN_UPS], changing
+        return {found[1] for path in pathlib.Path(directory).iterdir() if (found := FILE.match(path.name))}
+
+
+def list_passes(tessera):
+    return [name for stage, passes in list_stages(tessera).items() if stage != "llvm" for name in passes]
 
 
 def find_configurations(kernels):
@@ -53,13 +60,12 @@ def find_configurations(kernels):
 
 
 def check(tessera, kernels):
-    known, problems, passes, changing_some = find_configurations(kernels), [], {}, set()
+    known, problems, passes, changing_some = find_configurations(kernels), [], list_passes(tessera), set()
     for name, expected in json.loads(TABLE.read_text()).items():
         if name not in known:
             problems.append(f"same_ptx.py has no configuration {name} any more")
             continue
-        found, changing = find_stages(tessera, kernels, *known[name])
-        passes |= dict.fromkeys(found)
+        changing = find_changing(tessera, kernels, *known[name])
         problems += [f"{stage} does not change {name}" for stage in expected if stage not in changing]
         changing_some |= changing
     problems += [f"no configuration of the table is changed by {stage}" for stage in passes if stage not in changing_some | set(UNCHANGING)]
@@ -82,11 +88,9 @@ def find_samples(kernels):
 
 
 def refresh(tessera, kernels):
-    table, missing = {}, None
+    table, missing = {}, dict.fromkeys(name for name in list_passes(tessera) if name not in UNCHANGING)
     for name, source, arguments in find_samples(kernels):
-        passes, changing = find_stages(tessera, kernels, source, arguments)
-        if missing is None:
-            missing = dict.fromkeys(stage for stage in passes if stage not in UNCHANGING)
+        changing = find_changing(tessera, kernels, source, arguments)
         found = [stage for stage in missing if stage in changing]
         if found:
             table[name] = found

@@ -49,12 +49,20 @@ typedef enum tessera_emit {
   TESSERA_EMIT_LLVM = 3,
   /** hop dialect: mbarriers, fences and shared-memory offsets. */
   TESSERA_EMIT_BARRIERS = 4,
-  /** hop dialect: roles, pipes and flights. */
+  /** hop dialect: roles, pipes and flights, proved to end. */
   TESSERA_EMIT_HOP = 5,
-  /** tile dialect, schedule chosen, loops overlapped and split. */
+  /** tile dialect, loops overlapped and split as the schedule says. */
   TESSERA_EMIT_SCHEDULED = 6,
   /** The source with its parameters bound. */
-  TESSERA_EMIT_TILE = 7
+  TESSERA_EMIT_TILE = 7,
+  /** tile dialect, schedule chosen. */
+  TESSERA_EMIT_CHOSEN = 8,
+  /** hop dialect: roles and pipes. */
+  TESSERA_EMIT_ROLES = 9,
+  /** hop dialect: layouts, shared memory, clusters, tiles that thread blocks walk over. */
+  TESSERA_EMIT_STAGED = 10,
+  /** hop dialect: flights, and when roles wait, load, release and take turns. */
+  TESSERA_EMIT_ORDERED = 11
 } tessera_emit;
 
 /** The value of a parameter of the source. */

@@ -21,8 +21,12 @@ namespace tessera {
 /// How far a compilation goes. Each level is text except Cubin.
 enum class EmitKind {
   Tile,      ///< the source with its parameters bound
-  Scheduled, ///< tile dialect, schedule chosen, loops overlapped and split
-  Hop,       ///< hop dialect: roles, pipes and flights
+  Chosen,    ///< tile dialect, schedule chosen
+  Scheduled, ///< and loops overlapped and split as it says
+  Roles,     ///< hop dialect: roles and pipes
+  Staged,    ///< and layouts, shared memory, clusters, tiles that blocks walk over
+  Ordered,   ///< and flights: when roles wait, load, release and take turns
+  Hop,       ///< and proved to end
   Barriers,  ///< hop dialect: mbarriers, fences and shared-memory offsets
   LLVM,      ///< LLVM dialect
   PTX,

@@ -32,6 +32,10 @@ static std::optional<EmitKind> convertEmit(int32_t emit) {
       {TESSERA_EMIT_HOP, EmitKind::Hop},
       {TESSERA_EMIT_SCHEDULED, EmitKind::Scheduled},
       {TESSERA_EMIT_TILE, EmitKind::Tile},
+      {TESSERA_EMIT_CHOSEN, EmitKind::Chosen},
+      {TESSERA_EMIT_ROLES, EmitKind::Roles},
+      {TESSERA_EMIT_STAGED, EmitKind::Staged},
+      {TESSERA_EMIT_ORDERED, EmitKind::Ordered},
   };
   for (auto [code, kind] : kinds)
     if (code == emit)

@@ -185,10 +185,11 @@ CompileStatus Compilation::read(ArrayRef<source::Define> defines, OwningOpRef<Mo
     return CompileStatus::UsageError;
   if (failed(dump.prepare(*form)))
     return CompileStatus::UsageError;
-  dump.writeModule(*form, "source");
+  dump.writeForm(*form, "source");
   if (observer)
     observer->readSource(*form);
-  return runPhase(*form, "Tile passes", buildTilePhase);
+  return runPhase(*form, "Stage tile",
+                  [](OpPassManager &pm) { buildStages(pm, EmitKind::Tile, EmitKind::Tile); });
 }
 
 /// The values of the module's parameters.
@@ -218,12 +219,14 @@ CompileStatus Compilation::runPhase(ModuleOp form, StringRef name,
   if (options.timing)
     pm.enableTiming(scope);
   if (dump.isEnabled() || observer)
-    pm.addInstrumentation(
-        createFormInstrumentation([this](StringRef pass, ModuleOp form, bool hasFailed) {
-          dump.writeModule(form, (pass + (hasFailed ? "-failed" : "")).str());
-          if (observer)
-            observer->runPass(pass, form, hasFailed);
-        }));
+    pm.addInstrumentation(createFormInstrumentation([this](StringRef pass, Operation *op,
+                                                           bool hasFailed) {
+      dump.writeForm(op, (pass + (hasFailed ? "-failed" : "")).str());
+      if (observer)
+        observer->runPass(pass,
+                          isa<ModuleOp>(op) ? cast<ModuleOp>(op) : op->getParentOfType<ModuleOp>(),
+                          hasFailed);
+    }));
   if (!options.reproducer.empty())
     pm.enableCrashReproducerGeneration(options.reproducer);
   build(pm);
@@ -231,23 +234,15 @@ CompileStatus Compilation::runPhase(ModuleOp form, StringRef name,
 }
 
 CompileStatus Compilation::lower() {
-  struct Phase {
-    StringRef name;
-    EmitKind level;
-    llvm::function_ref<void(OpPassManager &)> build;
-  };
-  auto buildHop = [](OpPassManager &pm) { buildHopPhase(pm); };
-  auto buildBarriers = [&](OpPassManager &pm) {
-    buildBarriersPhase(pm, timeline ? &*timeline : nullptr);
-  };
-  const Phase phases[] = {{"Schedule passes", EmitKind::Scheduled, buildSchedulePhase},
-                          {"Hop passes", EmitKind::Hop, buildHop},
-                          {"Barrier passes", EmitKind::Barriers, buildBarriers},
-                          {"Lowering to LLVM", EmitKind::LLVM, buildLLVMPhase}};
-  for (const Phase &phase : phases) {
-    if (phase.level > options.emit)
+  PipelineOptions pipeline;
+  pipeline.timeline = timeline ? &*timeline : nullptr;
+  for (const Stage &stage : getStages()) {
+    if (stage.level > options.emit)
       break;
-    CompileStatus status = runPhase(*module, phase.name, phase.build);
+    if (stage.level == EmitKind::Tile)
+      continue; // `read` runs it.
+    CompileStatus status = runPhase(*module, ("Stage " + stage.name).str(),
+                                    [&](OpPassManager &pm) { stage.build(pm, pipeline); });
     if (status != CompileStatus::Success)
       return status;
   }

@@ -46,26 +46,36 @@ void Dump::write(StringRef fileName, StringRef contents, Location loc) {
       << "cannot write '" << path << "': " << error.message();
 }
 
-void Dump::writeModule(Operation *module, StringRef stage) {
+/// The text of the module of a kernel without the others: it parses by itself.
+static std::string printAlone(Operation *module, StringRef name, ArrayRef<std::string> kernels) {
+  OwningOpRef<Operation *> copy(module->clone());
+  tile::eraseSequences(cast<ModuleOp>(*copy));
+  for (Operation &op : llvm::make_early_inc_range((*copy)->getRegion(0).getOps())) {
+    auto symbol = op.getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName());
+    if (symbol && symbol.getValue() != name && llvm::is_contained(kernels, symbol.getValue()))
+      op.erase();
+  }
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  (*copy)->print(stream, OpPrintingFlags().assumeVerified());
+  stream << '\n';
+  return text;
+}
+
+void Dump::writeForm(Operation *op, StringRef stage) {
   if (!isEnabled())
     return;
   std::string prefix = llvm::formatv("{0,0+2}-{1}.", nextNumber++, stage);
+  Operation *module = isa<ModuleOp>(op) ? op : op->getParentOfType<ModuleOp>().getOperation();
   for (const std::string &name : kernels) {
-    if (!SymbolTable::lookupSymbolIn(module, name))
+    Operation *kernel = SymbolTable::lookupSymbolIn(module, name);
+    if (!kernel || (op != module && op != kernel))
       continue;
-    // Each file parses by itself: the module without the other kernels.
-    OwningOpRef<Operation *> copy(module->clone());
-    tile::eraseSequences(cast<ModuleOp>(*copy));
-    for (Operation &op : llvm::make_early_inc_range((*copy)->getRegion(0).getOps())) {
-      auto symbol = op.getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName());
-      if (symbol && symbol.getValue() != name && llvm::is_contained(kernels, symbol.getValue()))
-        op.erase();
-    }
-    std::string text;
-    llvm::raw_string_ostream stream(text);
-    (*copy)->print(stream, OpPrintingFlags().assumeVerified());
-    stream << '\n';
-    write(prefix + name + ".mlir", text, module->getLoc());
+    std::string text = printAlone(module, name, kernels);
+    std::string &last = written[name];
+    if (text != last || stage.ends_with("-failed"))
+      write(prefix + name + ".mlir", text, module->getLoc());
+    last = std::move(text);
   }
 }
 

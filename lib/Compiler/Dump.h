@@ -4,14 +4,15 @@
 #define TESSERA_LIB_COMPILER_DUMP_H
 
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
 #include <string>
 #include <vector>
 
 namespace tessera {
 
-/// Writes files into a directory: `NN-PASS.KERNEL.mlir` after each pass, one per kernel, and what
-/// the code generator makes. Reports files that it cannot write as errors, once.
+/// Writes files into a directory: `NN-PASS.KERNEL.mlir` after each pass, of the kernel that it
+/// changed, and what the code generator makes. Reports files that it cannot write as errors, once.
 class Dump {
 public:
   /// An empty directory name makes an object that writes nothing.
@@ -25,8 +26,9 @@ public:
   /// Creates the directory; reports at the module and fails when that is not possible.
   mlir::LogicalResult prepare(mlir::ModuleOp module);
 
-  /// Writes the module as it is now, one file per kernel, under the next number.
-  void writeModule(mlir::Operation *module, llvm::StringRef stage);
+  /// Writes `op`, a kernel, or all kernels of a module, under the next number: each of them that is
+  /// not as it was written last.
+  void writeForm(mlir::Operation *op, llvm::StringRef stage);
 
   /// Writes one file.
   void write(llvm::StringRef fileName, llvm::StringRef contents, mlir::Location loc);
@@ -34,6 +36,7 @@ public:
 private:
   std::string directory;
   std::vector<std::string> kernels;
+  llvm::StringMap<std::string> written; ///< by kernel, what was written last
   unsigned nextNumber = 0;
   bool reportedFailure = false;
 };

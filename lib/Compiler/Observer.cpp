@@ -21,9 +21,7 @@ private:
     // Adaptors, which run passes on nested operations, have no argument of their own.
     if (pass->getArgument().empty())
       return;
-    while (Operation *parent = op->getParentOp())
-      op = parent;
-    handler(pass->getArgument(), cast<ModuleOp>(op), hasFailed);
+    handler(pass->getArgument(), op, hasFailed);
   }
 
   FormHandler handler;

@@ -32,9 +32,8 @@ CompileResult compile(const std::string &source, const std::string &fileName,
                       const CompileOptions &options, const DiagnosticHandler &handler,
                       CompilationObserver &observer);
 
-/// Called after each pass with its argument and the module that it ran in.
-using FormHandler =
-    std::function<void(llvm::StringRef pass, mlir::ModuleOp module, bool hasFailed)>;
+/// Called after each pass with its argument and what it ran on: a kernel, or the module.
+using FormHandler = std::function<void(llvm::StringRef pass, mlir::Operation *op, bool hasFailed)>;
 
 std::unique_ptr<mlir::PassInstrumentation> createFormInstrumentation(FormHandler handler);
 

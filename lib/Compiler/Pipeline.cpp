@@ -1,4 +1,4 @@
-//===- Pipeline.cpp - The passes of each phase ----------------------------===//
+//===- Pipeline.cpp - The passes of each stage ----------------------------===//
 
 #include "lib/Compiler/Pipeline.h"
 #include "dialects/Hop/Hop.h"
@@ -23,7 +23,11 @@ static void addCleanup(OpPassManager &pm) {
   pm.addPass(createCSEPass());
 }
 
-void buildTilePhase(OpPassManager &pm) {
+//===----------------------------------------------------------------------===//
+// Stages
+//===----------------------------------------------------------------------===//
+
+static void buildTile(OpPassManager &pm, const PipelineOptions &) {
   pm.addNestedPass<tile::KernelOp>(createTileFindVisits());
   addCleanup(pm);
   pm.addNestedPass<tile::KernelOp>(createTileCheckDivisors());
@@ -31,10 +35,14 @@ void buildTilePhase(OpPassManager &pm) {
   pm.addNestedPass<tile::KernelOp>(createTileMaskEarly());
 }
 
-void buildSchedulePhase(OpPassManager &pm) {
+static void buildChosen(OpPassManager &pm, const PipelineOptions &) {
   OpPassManager &kernels = pm.nest<tile::KernelOp>();
   kernels.addPass(createTileOrderMemory());
   kernels.addPass(createTileChooseSchedule());
+}
+
+static void buildScheduled(OpPassManager &pm, const PipelineOptions &) {
+  OpPassManager &kernels = pm.nest<tile::KernelOp>();
   kernels.addPass(createTilePolynomialExp());
   kernels.addPass(createTileCompleteSpeculation());
   kernels.addPass(createTileOrderSums());
@@ -48,11 +56,14 @@ void buildSchedulePhase(OpPassManager &pm) {
   addCleanup(kernels);
 }
 
-void buildHopPhase(OpPassManager &pm, int64_t producers) {
-  WarpSpecializeOptions options;
-  options.producers = producers;
-  pm.addPass(createWarpSpecialize(options));
+static void buildRoles(OpPassManager &pm, const PipelineOptions &options) {
+  WarpSpecializeOptions roles;
+  roles.producers = options.producers;
+  pm.addPass(createWarpSpecialize(roles));
   addCleanup(pm);
+}
+
+static void buildStaged(OpPassManager &pm, const PipelineOptions &) {
   pm.addNestedPass<hop::KernelOp>(createPrefetch());
   pm.addNestedPass<hop::KernelOp>(createLoadScalarsAhead());
   pm.addNestedPass<hop::KernelOp>(createAssignLayouts());
@@ -69,6 +80,10 @@ void buildHopPhase(OpPassManager &pm, int64_t producers) {
   kernels.addPass(createPersistent());
   kernels.addPass(createRetry());
   kernels.addPass(createLoadOnce());
+}
+
+static void buildOrdered(OpPassManager &pm, const PipelineOptions &) {
+  OpPassManager &kernels = pm.nest<hop::KernelOp>();
   kernels.addPass(createWaitLate());
   kernels.addPass(createAsyncMma());
   kernels.addPass(createSinkScalars());
@@ -78,15 +93,14 @@ void buildHopPhase(OpPassManager &pm, int64_t producers) {
   kernels.addPass(createPinWork());
   kernels.addPass(createOrderLoads());
   kernels.addPass(createReleaseLate());
-  kernels.addPass(createCheckPipes());
-  // Behind the check, which wants the same loops in all roles.
-  kernels.addPass(createJoinLoops());
-  kernels.addPass(createFlattenLoops());
-  kernels.addPass(createPeekTickets());
-  kernels.addPass(createPassApart());
+  kernels.addPass(createScheduleTickets());
 }
 
-void buildBarriersPhase(OpPassManager &pm, const InstrumentTimelineOptions *timeline) {
+static void buildHop(OpPassManager &pm, const PipelineOptions &) {
+  pm.addNestedPass<hop::KernelOp>(createCheckPipes());
+}
+
+static void buildBarriers(OpPassManager &pm, const PipelineOptions &options) {
   OpPassManager &kernels = pm.nest<hop::KernelOp>();
   kernels.addPass(createJoinPipes());
   kernels.addPass(createInsertMbarriers());
@@ -94,9 +108,36 @@ void buildBarriersPhase(OpPassManager &pm, const InstrumentTimelineOptions *time
   kernels.addPass(createAllocateSharedMemory());
   kernels.addPass(createFlattenGrid());
   addCleanup(pm);
-  if (timeline)
-    pm.addNestedPass<hop::KernelOp>(createInstrumentTimeline(*timeline));
+  if (options.timeline)
+    pm.addNestedPass<hop::KernelOp>(createInstrumentTimeline(*options.timeline));
 }
+
+static void buildLLVM(OpPassManager &pm, const PipelineOptions &) {
+  pm.addPass(createLowerToLLVM());
+}
+
+ArrayRef<Stage> getStages() {
+  static constexpr Stage stages[] = {{"tile", EmitKind::Tile, buildTile},
+                                     {"chosen", EmitKind::Chosen, buildChosen},
+                                     {"scheduled", EmitKind::Scheduled, buildScheduled},
+                                     {"roles", EmitKind::Roles, buildRoles},
+                                     {"staged", EmitKind::Staged, buildStaged},
+                                     {"ordered", EmitKind::Ordered, buildOrdered},
+                                     {"hop", EmitKind::Hop, buildHop},
+                                     {"barriers", EmitKind::Barriers, buildBarriers},
+                                     {"llvm", EmitKind::LLVM, buildLLVM}};
+  return stages;
+}
+
+void buildStages(OpPassManager &pm, EmitKind first, EmitKind last, const PipelineOptions &options) {
+  for (const Stage &stage : getStages())
+    if (stage.level >= first && stage.level <= last)
+      stage.build(pm, options);
+}
+
+//===----------------------------------------------------------------------===//
+// Options
+//===----------------------------------------------------------------------===//
 
 FailureOr<tile::ScheduleAttr> parseSchedule(MLIRContext &context, StringRef text) {
   // No source has been read yet that would have loaded it.
@@ -169,8 +210,6 @@ llvm::Expected<std::optional<InstrumentTimelineOptions>> parseInstrument(StringR
   return options;
 }
 
-void buildLLVMPhase(OpPassManager &pm) { pm.addPass(createLowerToLLVM()); }
-
 void registerCompilerDialects(DialectRegistry &registry) {
   registerSourceDialects(registry);
   registerCodegenDialects(registry);
@@ -190,24 +229,25 @@ struct HopOptions : PassPipelineOptions<HopOptions> {
 };
 } // namespace
 
-void registerPhasePipelines() {
-  static PassPipelineRegistration<> tile("tessera-tile", "Clean up a source", buildTilePhase);
+void registerStagePipelines() {
+  for (const Stage &stage : getStages())
+    if (stage.level != EmitKind::Hop)
+      PassPipelineRegistration<>("tessera-" + stage.name.str(),
+                                 "Stage " + stage.name.str() + " of tessera compile",
+                                 [&stage](OpPassManager &pm) { stage.build(pm, {}); });
   static PassPipelineRegistration<ScheduleOptions> schedule(
       "tessera-schedule", "Choose schedules, overlap and split loops",
       [](OpPassManager &pm, const ScheduleOptions &options) {
         TileOverrideScheduleOptions fields;
         fields.schedule = options.schedule;
         pm.addPass(createTileOverrideSchedule(fields));
-        buildSchedulePhase(pm);
+        buildStages(pm, EmitKind::Chosen, EmitKind::Scheduled);
       });
   static PassPipelineRegistration<HopOptions> hop(
       "tessera-hop", "From tile to roles, pipes and flights",
-      [](OpPassManager &pm, const HopOptions &options) { buildHopPhase(pm, options.producers); });
-  static PassPipelineRegistration<> barriers("tessera-barriers",
-                                             "From pipes to mbarriers, fences and offsets",
-                                             [](OpPassManager &pm) { buildBarriersPhase(pm); });
-  static PassPipelineRegistration<> llvm("tessera-llvm", "From hop to the LLVM dialect",
-                                         buildLLVMPhase);
+      [](OpPassManager &pm, const HopOptions &options) {
+        buildStages(pm, EmitKind::Roles, EmitKind::Hop, {options.producers});
+      });
   static PassPipelineRegistration<> emission(
       "tessera-emission", "Prepare the LLVM dialect for translation",
       [](OpPassManager &pm) { buildEmissionPipeline(pm, /*lineInfo=*/true); });

@@ -1,7 +1,7 @@
-//===- Pipeline.h - The passes of each phase ------------------------------===//
+//===- Pipeline.h - The passes of each stage ------------------------------===//
 //
-// One function per phase; `tessera compile` runs them in this order and stops
-// where --emit says. This is the one list of what runs when.
+// `tessera compile` runs the stages in their order and stops where --emit says.
+// This is the one list of what runs when; docs/architecture.md says what each is for.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,6 +10,7 @@
 
 #include "dialects/Tile/Tile.h"
 #include "mlir/Support/LLVM.h"
+#include "tessera/Compiler.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <optional>
@@ -22,19 +23,25 @@ namespace tessera {
 
 struct InstrumentTimelineOptions;
 
-/// Cleans up a source as it was read: constants folded, common expressions shared.
-void buildTilePhase(mlir::OpPassManager &pm);
+struct PipelineOptions {
+  int64_t producers = 1; ///< roles that load
+  /// With the options of hop-instrument-timeline kernels record one.
+  const InstrumentTimelineOptions *timeline = nullptr;
+};
 
-/// Completes the schedule of each kernel, then overlaps and splits loops.
-void buildSchedulePhase(mlir::OpPassManager &pm);
+/// Passes that establish a level, by whose name --emit stops behind them.
+struct Stage {
+  llvm::StringLiteral name;
+  EmitKind level;
+  void (*build)(mlir::OpPassManager &, const PipelineOptions &);
+};
 
-/// From the tile dialect to roles, pipes and flights of the hop dialect; `producers` roles load.
-void buildHopPhase(mlir::OpPassManager &pm, int64_t producers = 1);
+/// All stages, in their order.
+llvm::ArrayRef<Stage> getStages();
 
-/// From pipes to mbarriers, fences and offsets in shared memory; with `timeline`, the options of
-/// hop-instrument-timeline, kernels record one.
-void buildBarriersPhase(mlir::OpPassManager &pm,
-                        const InstrumentTimelineOptions *timeline = nullptr);
+/// Adds the stages from `first` to `last`.
+void buildStages(mlir::OpPassManager &pm, EmitKind first, EmitKind last,
+                 const PipelineOptions &options = {});
 
 /// Reads fields of a schedule ("consumers=2,overlap=1"). What is wrong is an error without a
 /// position: a misspelt field is one of usage and not of the source.
@@ -59,16 +66,13 @@ llvm::LogicalResult overrideSchedules(mlir::ModuleOp module,
 /// Reads CompileOptions::instrument. Nothing for an empty text; an error says what is wrong.
 llvm::Expected<std::optional<InstrumentTimelineOptions>> parseInstrument(llvm::StringRef text);
 
-/// From the hop dialect to functions of the LLVM and NVVM dialects.
-void buildLLVMPhase(mlir::OpPassManager &pm);
-
 /// Registers every dialect that occurs between the source and the PTX.
 void registerCompilerDialects(mlir::DialectRegistry &registry);
 
-/// Registers the phases as the pass pipelines tessera-tile, tessera-schedule{schedule=...},
-/// tessera-hop, tessera-barriers, tessera-llvm and tessera-emission (which prepares the LLVM
-/// dialect for translation), for use by tools like tessera-opt.
-void registerPhasePipelines();
+/// Registers each stage as the pass pipeline tessera-NAME, tessera-schedule{schedule=...} of chosen
+/// and scheduled, tessera-hop{producers=...} of roles to hop, and tessera-emission, which prepares
+/// the LLVM dialect for translation, for use by tools like tessera-opt.
+void registerStagePipelines();
 
 } // namespace tessera
 

@@ -255,7 +255,7 @@ bool Enumerator::readModule(Tiles &tiles) {
   }
   overrideSchedules(*tiles.module, fixed);
   PassManager cleanup(&context, ModuleOp::getOperationName());
-  buildTilePhase(cleanup);
+  buildStages(cleanup, EmitKind::Tile, EmitKind::Tile);
   if (failed(cleanup.run(*tiles.module)))
     return false;
   tiles.program = getFingerprint(tiles.kernel);

@@ -26,7 +26,7 @@ Expected<std::string> tessera::tuning::identifyProgram(const std::string &source
   if (read.status != CompileStatus::Success)
     return fail(errors.getFirst());
   PassManager cleanup(&context, ModuleOp::getOperationName());
-  buildTilePhase(cleanup);
+  buildStages(cleanup, EmitKind::Tile, EmitKind::Tile);
   if (failed(cleanup.run(*read.module)))
     return fail(errors.getFirst());
   if (auto found = read.module->lookupSymbol<KernelOp>(kernel))

@@ -67,7 +67,7 @@ int64_t placesOfSums(int64_t count, bool ofPieces);
 /// Slots in which the role hands what leaves of a sum to a writer.
 int64_t slotsForWriter(const ApartSum &sum, const tile::ScheduleFields &schedule);
 
-/// Whether another thread than the writer passes tickets on (`hop-pass-apart`).
+/// Whether another thread than the writer passes tickets on (`hop-schedule-tickets`).
 bool passesTicketsApart(llvm::ArrayRef<ApartSum> sums, const tile::ScheduleFields &schedule);
 
 /// Tickets of a tile of a sum in a fixed order: one for each block that adds to it.

@@ -61,6 +61,55 @@ static bool isControl(Operation *op) {
   return op->getNumRegions() != 0 && !isOfOneThread(op) && !skipsTiles(op);
 }
 
+/// The events of `op` and the controls around them, in their order.
+static SmallVector<std::pair<StringRef, Value>> listEvents(Operation *op) {
+  SmallVector<std::pair<StringRef, Value>> events;
+  op->walk<WalkOrder::PreOrder>([&](Operation *inner) {
+    if (isEvent(inner))
+      events.emplace_back(inner->getName().getStringRef(), inner->getOperand(0));
+    else if (isControl(inner) && holdsEvents(inner))
+      events.emplace_back(inner->getName().getStringRef(), Value());
+  });
+  return events;
+}
+
+/// Whether `next` is a loop that follows the loop `op`, with the same events and none in between.
+static bool isNextPiece(Operation *op, Operation *next) {
+  if (!isa<scf::ForOp>(op) || !isa<scf::ForOp>(next) || op->getBlock() != next->getBlock())
+    return false;
+  for (Operation *between = op->getNextNode(); between != next; between = between->getNextNode())
+    if (!between || isEvent(between) || holdsEvents(between))
+      return false;
+  return listEvents(op) == listEvents(next);
+}
+
+/// Whether a role gets `value` from a pipe.
+static bool isGot(Value value) { return value.getDefiningOp<hop::PipeGetOp>() != nullptr; }
+
+/// The pipe from which `role` alone gets values, if it waits for nothing else and one loop that
+/// goes on as long as these say so is all that it runs: it holds nobody up.
+static Value endsByValue(hop::RoleOp role) {
+  auto loops = role.getBody().getOps<scf::WhileOp>();
+  if (!llvm::hasSingleElement(loops))
+    return {};
+  scf::WhileOp loop = *loops.begin();
+  if (loop.getInits().empty() || !llvm::all_of(loop.getInits(), isGot) ||
+      !llvm::all_of(loop.getYieldOp().getResults(), isGot))
+    return {};
+  Value pipe;
+  WalkResult walk = role.walk([&](Operation *op) {
+    if (!isEvent(op))
+      return WalkResult::advance();
+    bool isSame = isa<hop::PipeGetOp>(op) && (!pipe || pipe == op->getOperand(0));
+    pipe = op->getOperand(0);
+    return isSame ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  bool isOnlyReader = llvm::all_of(pipe.getUsers(), [&](Operation *user) {
+    return !user->hasTrait<hop::ReadsPipe>() || role->isAncestor(user);
+  });
+  return !walk.wasInterrupted() && isOnlyReader ? pipe : Value();
+}
+
 //===----------------------------------------------------------------------===//
 // Channels
 //===----------------------------------------------------------------------===//
@@ -71,8 +120,16 @@ StringRef Channel::getLabel() const {
   return value.getDefiningOp<hop::BarriersOp>().getLabel();
 }
 
-RoleGraph::RoleGraph(hop::KernelOp kernel) : roles(kernel.getBody().getOps<hop::RoleOp>()) {
+RoleGraph::RoleGraph(hop::KernelOp kernel) {
+  DenseSet<Value> taken;
+  for (hop::RoleOp role : kernel.getBody().getOps<hop::RoleOp>())
+    if (Value pipe = endsByValue(role))
+      taken.insert(pipe);
+    else
+      roles.push_back(role);
   for (auto pipe : kernel.getBody().getOps<hop::PipeCreateOp>()) {
+    if (taken.contains(pipe.getPipe()))
+      continue;
     numbers[pipe.getPipe()] = channels.size();
     channels.push_back({pipe.getPipe(), {}, {}});
   }
@@ -87,6 +144,8 @@ void RoleGraph::addEvents(unsigned role) {
   };
   auto reads = [&](Operation *op) { return op->hasTrait<hop::ReadsPipe>(); };
   roles[role].walk([&](Operation *op) {
+    if (isEvent(op) && !isa<hop::BarrierWaitOp>(op) && !numbers.contains(op->getOperand(0)))
+      return;
     if (isa<hop::BarrierWaitOp>(op) &&
         numbers.try_emplace(op->getOperand(0), channels.size()).second)
       channels.push_back({op->getOperand(0), {}, {}});
@@ -132,7 +191,19 @@ LogicalResult Decisions::pair(const RoleGraph &graph, const Channel &channel, un
   return alone ? LogicalResult(refuse(alone)) : success();
 }
 
-/// Pairs the controls around the channel of two regions; returns one that has no partner.
+/// Pairs two controls and those in them; returns one that has no partner.
+Operation *Decisions::pairOne(Operation *first, Operation *second, Value channel) {
+  if (first->getName() != second->getName())
+    return second;
+  alike.unionSets(first, second);
+  for (auto [inFirst, inSecond] : llvm::zip_equal(first->getRegions(), second->getRegions()))
+    if (Operation *alone = pair(inFirst, inSecond, channel))
+      return alone;
+  return nullptr;
+}
+
+/// Pairs the controls around the channel of two regions; returns one that has no partner. Where one
+/// of them has more, pieces of a loop are one.
 Operation *Decisions::pair(Region &first, Region &second, Value channel) {
   auto controlsOf = [&](Region &region) {
     Controls controls;
@@ -141,15 +212,21 @@ Operation *Decisions::pair(Region &first, Region &second, Value channel) {
         controls.push_back(&op);
     return controls;
   };
+  auto joinPieces = [&](Controls &controls) {
+    Controls whole;
+    for (auto [i, op] : llvm::enumerate(controls))
+      if (i == 0 || !isNextPiece(controls[i - 1], op) || pairOne(whole.back(), op, channel))
+        whole.push_back(op);
+    controls = whole;
+  };
   Controls ofFills = controlsOf(first), ofReads = controlsOf(second);
-  for (auto [fill, read] : llvm::zip(ofFills, ofReads)) {
-    if (fill->getName() != read->getName())
-      return read;
-    alike.unionSets(fill, read);
-    for (auto [inFill, inRead] : llvm::zip_equal(fill->getRegions(), read->getRegions()))
-      if (Operation *alone = pair(inFill, inRead, channel))
-        return alone;
+  if (ofFills.size() != ofReads.size()) {
+    joinPieces(ofFills);
+    joinPieces(ofReads);
   }
+  for (auto [fill, read] : llvm::zip(ofFills, ofReads))
+    if (Operation *alone = pairOne(fill, read, channel))
+      return alone;
   if (ofReads.size() > ofFills.size())
     return ofReads[ofFills.size()];
   return ofFills.size() > ofReads.size() ? ofFills[ofReads.size()] : nullptr;
@@ -175,6 +252,11 @@ LogicalResult Decisions::number(const RoleGraph &graph) {
       auto [before, isFirst] = ofRole.try_emplace(entry->second, op);
       if (isFirst)
         return success();
+      if (isNextPiece(before->second, op)) {
+        before->second = op;
+        further.insert(op);
+        return WalkResult::skip();
+      }
       InFlightDiagnostic diag =
           op->emitError("goes with the same operation of another role as one before it does, so "
                         "that the roles cannot decide alike; put what both hold into one");
@@ -248,6 +330,8 @@ unsigned RoleProgram::buildLoop(Operation *op, Region &body, unsigned follow) {
 
 unsigned RoleProgram::build(Operation *op, unsigned follow) {
   using Kind = Step::Kind;
+  if (isEvent(op) && !graph.numbers.contains(op->getOperand(0)))
+    return follow;
   if (op->hasTrait<hop::FillsPipe>())
     return addStep(isa<hop::PipeAcquireOp>(op) ? Kind::Acquire : Kind::Fill, op, nullptr, follow);
   if (isa<hop::PipeCommitOp>(op))
@@ -266,7 +350,8 @@ unsigned RoleProgram::build(Operation *op, unsigned follow) {
       follow = addStep(Kind::Release, op, op, follow);
     return addStep(Kind::Wait, op, op, follow);
   }
-  if (op->getNumRegions() == 0 || !holdsEvents(op) || skipsTiles(op))
+  if (op->getNumRegions() == 0 || !holdsEvents(op) || skipsTiles(op) ||
+      decisions.isFurtherPiece(op))
     return follow;
   return buildControl(op, follow);
 }

@@ -32,6 +32,8 @@ struct RoleGraph {
   hop::RoleOp getRole(unsigned role) const { return roles[role]; }
   std::string nameOf(unsigned role) const { return ("@" + getRole(role).getSymName()).str(); }
 
+  /// Without those that hold nobody up: they get values from a pipe of their own until one says
+  /// that it was the last.
   llvm::SmallVector<hop::RoleOp> roles;
   llvm::SmallVector<Channel> channels;
   llvm::DenseMap<mlir::Value, unsigned> numbers; ///< of channels
@@ -48,6 +50,8 @@ public:
   mlir::LogicalResult run(const RoleGraph &graph);
 
   unsigned of(mlir::Operation *op) const { return numbers.lookup(op); }
+  /// Whether `op` is a further piece of a loop that another role has whole.
+  bool isFurtherPiece(mlir::Operation *op) const { return further.contains(op); }
   unsigned size() const { return count; }
 
 private:
@@ -56,10 +60,12 @@ private:
   mlir::LogicalResult pair(const RoleGraph &graph, const Channel &channel, unsigned first,
                            unsigned second);
   mlir::Operation *pair(mlir::Region &first, mlir::Region &second, mlir::Value channel);
+  mlir::Operation *pairOne(mlir::Operation *first, mlir::Operation *second, mlir::Value channel);
   mlir::LogicalResult number(const RoleGraph &graph);
 
   llvm::EquivalenceClasses<mlir::Operation *> alike;
   llvm::DenseMap<mlir::Operation *, unsigned> numbers;
+  llvm::DenseSet<mlir::Operation *> further;
   unsigned count = 0;
 };
 

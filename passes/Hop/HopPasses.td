@@ -1,15 +1,13 @@
-// Passes on the hop dialect; the one that makes it is in ../WarpSpecialize/WarpSpecialize.td, those that write tiles to
-// shared memory in StagingPasses.td, those that start loads early in AheadPasses.td, those that pin work in PinPasses.td,
-// those from pipes to mbarriers and LLVM in BarrierPasses.td.
+// Passes on the hop dialect; the one that makes it is in ../WarpSpecialize/WarpSpecialize.td, others in the files below.
 
 #ifndef TESSERA_PASSES_HOPPASSES_TD
 #define TESSERA_PASSES_HOPPASSES_TD
 
 include "mlir/Pass/PassBase.td"
-include "passes/Hop/AheadPasses.td"
 include "passes/Hop/BarrierPasses.td"
-include "passes/Hop/PinPasses.td"
+include "passes/Hop/OrderPasses.td"
 include "passes/Hop/StagingPasses.td"
+include "passes/Hop/Ordered/Tickets/TicketPasses.td"
 include "passes/WarpSpecialize/WarpSpecialize.td"
 
 def AssignLayouts : Pass<"hop-assign-layouts", "::tessera::hop::KernelOp"> {

@@ -1,4 +1,4 @@
-// Passes that write tiles to shared memory, for products and for stores in bulk.
+// Passes that say where tiles lie, when loads that no role is for begin, and what blocks share.
 
 #ifndef TESSERA_PASSES_HOP_STAGINGPASSES_TD
 #define TESSERA_PASSES_HOP_STAGINGPASSES_TD
@@ -141,6 +141,129 @@ def StageStores : Pass<"hop-stage-stores", "::tessera::hop::KernelOp"> {
     ```
   }];
   let dependentDialects = ["::tessera::hop::HopDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
+def Prefetch : Pass<"hop-prefetch", "::tessera::hop::KernelOp"> {
+  let summary = "Start the loads of a loop iterations ahead, without a producer";
+  let description = [{
+    Only for `warp_specialize = false`. A load that one thread of the role starts in each iteration of a loop is
+    started as many iterations before as its pipe has slots that the role does not hold, less one, if there are
+    two or more: the slot that comes free last waits for the slowest warpgroup. The first loads come before the
+    loop, and an iteration loads only for an iteration that the loop runs, so the fills keep their order.
+
+    The address of a later iteration is written anew from the induction variable, from values outside the loop
+    and from what iter_args will be. A load whose address takes anything else, or that shares its pipe with
+    another load of the loop, stays where it is; a remark says why.
+
+    ```mlir
+    !Pipe = !hop.pipe<tensor<64x64xbf16>, 2>
+    !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>
+    scf.for %j = %c0 to %n step %c1 {
+      %elected = hop.elected %wg
+      scf.if %elected {
+        hop.pipe.load %k, %K[%j, %c0] : !Pipe, !tile.view<[N, 64], bf16>
+      }
+      %t = hop.pipe.wait %k : !Pipe -> !Shared
+      hop.pipe.release %k, %t : !Pipe, !Shared
+    }
+    // becomes
+    %elected = hop.elected %wg
+    %runs = arith.cmpi slt, %c0, %n : index
+    %first = arith.andi %elected, %runs : i1
+    scf.if %first {
+      hop.pipe.load %k, %K[%c0, %c0] : !Pipe, !tile.view<[N, 64], bf16>
+    }
+    scf.for %j = %c0 to %n step %c1 {
+      %next = arith.addi %j, %c1 : index
+      %again = arith.cmpi slt, %next, %n : index
+      %ahead = arith.andi %elected, %again : i1
+      scf.if %ahead {
+        hop.pipe.load %k, %K[%next, %c0] : !Pipe, !tile.view<[N, 64], bf16>
+      }
+      %t = hop.pipe.wait %k : !Pipe -> !Shared
+      hop.pipe.release %k, %t : !Pipe, !Shared
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
+def LoadOnce : Pass<"hop-load-once", "::tessera::hop::KernelOp"> {
+  let summary = "Load what all tiles of the grid need once for each thread block";
+  let description = [{
+    A thread block that walks over tiles (`hop-persistent`) fills a pipe in each of its turns. Where the place of the load
+    is the same in all of them, as that of a weight that many rows are multiplied with, the load and the waits for it come
+    before the loops, and the releases behind them: the tile stays in its slot.
+
+    That takes a pipe with this one load, whose view the kernel does not store to, and one wait in each role that reads it,
+    both in the loop over tiles itself. Where a load is the same for all tiles and something else is missing, a remark
+    says what.
+
+    ```mlir
+    scf.for %tile = %block to %tiles step %blocks {
+      hop.pipe.load %pipe, %R[%c0, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[64, 64], bf16>
+    }
+    // becomes
+    hop.pipe.load %pipe, %R[%c0, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[64, 64], bf16>
+    scf.for %tile = %block to %tiles step %blocks {
+    }
+    ```
+  }];
+  let dependentDialects = ["::tessera::hop::HopDialect"];
+}
+
+def LoadScalarsAhead : Pass<"hop-load-scalars-ahead", "::tessera::hop::KernelOp"> {
+  let summary = "Load scalars of the next iteration beside the products of this one";
+  let description = [{
+    A loop with products that loads a scalar in each iteration, such as the scale of a block, hands it from one iteration
+    to the next: the load comes before the products of the iteration before, and takes its time under them. The first
+    scalar is loaded before the loop; the last iteration loads its own again, since an index has to lie inside the view.
+    For views that the kernel does not store to. Where the loop's bounds come from memory, the first scalar is loaded
+    whether there is one or not, as a branch would wait for them.
+
+    Where what a loop carries and its widest product take more than four fifths of a thread's registers, as with an output
+    of 256 columns, three things differ in the role. The load of the next scalar stands behind the first products of an
+    iteration. A loop that begins where another one ends, as `tile-split-loops` leaves them, takes over what that one
+    loaded last, which leaves two registers. And scalars behind a branch are loaded before it, under the first product
+    there, where its condition holds: not where the condition or the index comes from memory.
+
+    The address of the next iteration is written anew from the induction variable, from values outside the loop and from
+    what iter_args will be. A load whose address takes anything else stays where it is; a remark says why.
+
+    ```mlir
+    !Acc = tensor<64x64xf32>
+    !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>
+    %sum = scf.for %j = %c0 to %n step %c1 iter_args(%old = %acc) -> (!Acc) {
+      %scale = tile.load %L[%j] : !tile.view<[M], f32> -> f32
+      %s = hop.mma %q, %k : !Shared, !Shared -> !Acc
+      %factor = tile.splat %scale : f32 -> !Acc
+      %scaled = arith.mulf %s, %factor : !Acc
+      %new = arith.addf %old, %scaled : !Acc
+      scf.yield %new : !Acc
+    }
+    // becomes
+    %any = arith.cmpi slt, %c0, %n : index
+    %first = scf.if %any -> (f32) {
+      %element = tile.load %L[%c0] : !tile.view<[M], f32> -> f32
+      scf.yield %element : f32
+    } else {
+      %zero = arith.constant 0.0 : f32
+      scf.yield %zero : f32
+    }
+    %sum:2 = scf.for %j = %c0 to %n step %c1 iter_args(%old = %acc, %scale = %first) -> (!Acc, f32) {
+      %next = arith.addi %j, %c1 : index
+      %again = arith.cmpi slt, %next, %n : index
+      %place = arith.select %again, %next, %j : index
+      %ahead = tile.load %L[%place] : !tile.view<[M], f32> -> f32
+      %s = hop.mma %q, %k : !Shared, !Shared -> !Acc
+      %factor = tile.splat %scale : f32 -> !Acc
+      %scaled = arith.mulf %s, %factor : !Acc
+      %new = arith.addf %old, %scaled : !Acc
+      scf.yield %new, %ahead : !Acc, f32
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
 #endif // TESSERA_PASSES_HOP_STAGINGPASSES_TD

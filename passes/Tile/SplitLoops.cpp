@@ -249,7 +249,8 @@ void LoopSplitter::foldSelects(scf::ForOp copy, Part part) {
 /// masks of both.
 void LoopSplitter::turnRound() {
   Value total = arith::AddIOp::create(builder, lower, upper);
-  // No part begins before the one in front of it: hop-join-loops and bulk stores want to know that.
+  // No part begins before the one in front of it: hop-schedule-tickets and bulk stores want to know
+  // that.
   auto either = [&](Value up, Value other, Value least) -> Value {
     Value down = arith::SubIOp::create(builder, total, other);
     Value bound = arith::SelectOp::create(builder, walk.getDown(), down, up);

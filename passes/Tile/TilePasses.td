@@ -496,7 +496,7 @@ def TileSplitLoops : Pass<"tile-split-loops", "::tessera::tile::KernelOp"> {
     middle, or all behind it. Both copies keep the masks of both ends, and `tile.walk` becomes arithmetic.
 
     Of a loop that consists of another one it is the outer loop that is cut, where no mask depends on the iteration of the inner
-    one, and some mask on that of the outer one. So each part is still a loop over one loop (`hop-flatten-loops`).
+    one, and some mask on that of the outer one. So each part is still a loop over one loop (`hop-schedule-tickets`).
 
     Several masks of a loop are folded together, in the iterations in which all are uniform. A mask that
     cannot be analysed stays in every iteration, and a remark says why. Coordinates are taken to fit i32, as

@@ -13,7 +13,7 @@ int main(int argc, char **argv) {
   mlir::registerTransformsPasses();
   tessera::registerTilePasses();
   tessera::registerTesseraHopPasses();
-  tessera::registerPhasePipelines();
+  tessera::registerStagePipelines();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "Tessera's optimizer driver\n", registry));
 }

@@ -1,6 +1,7 @@
 //===- Compile.cpp - tessera compile --------------------------------------===//
 
 #include "lib/CSource/CSource.h"
+#include "lib/Compiler/Pipeline.h"
 #include "lib/Support/Files.h"
 #include "lib/Support/Json.h"
 #include "mlir/IR/AsmState.h"
@@ -32,12 +33,10 @@ struct CompileCommand {
 } // namespace
 
 static EmitKind parseEmitKind(StringRef text) {
+  for (const Stage &stage : getStages())
+    if (text == stage.name)
+      return stage.level;
   return StringSwitch<EmitKind>(text)
-      .Case("tile", EmitKind::Tile)
-      .Case("scheduled", EmitKind::Scheduled)
-      .Case("hop", EmitKind::Hop)
-      .Case("barriers", EmitKind::Barriers)
-      .Case("llvm", EmitKind::LLVM)
       .Case("ptx", EmitKind::PTX)
       .Case("cubin", EmitKind::Cubin)
       .Default(EmitKind::Bundle);
@@ -272,9 +271,12 @@ void tessera::addCompileCommand(CLI::App &app) {
   addShapes(*sub, command->shapes,
             "Extents of the run-time dimensions; they decide which measured schedule is used and "
             "which rules hold");
-  sub->add_option("--emit", command->emit, "What to produce")
-      ->check(CLI::IsMember(
-          {"tile", "scheduled", "hop", "barriers", "llvm", "ptx", "cubin", "bundle", "c"}))
+  std::vector<std::string> kinds;
+  for (const Stage &stage : getStages())
+    kinds.push_back(stage.name.str());
+  kinds.insert(kinds.end(), {"ptx", "cubin", "bundle", "c"});
+  sub->add_option("--emit", command->emit, "What to produce: what a stage leaves, or code")
+      ->check(CLI::IsMember(kinds))
       ->capture_default_str();
   sub->add_option("-o,--output", command->output,
                   "Output file; - is stdout (default: stdout for text, FILE's name with .cubin, "

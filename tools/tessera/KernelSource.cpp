@@ -58,8 +58,7 @@ OwningOpRef<ModuleOp> KernelSource::schedule(ArrayRef<ScheduleOverride> override
   OwningOpRef<ModuleOp> scheduled = module->clone();
   tile::keepEntry(tile::findEntry(*scheduled, kernel.getSymName()));
   PassManager pm(&context);
-  buildTilePhase(pm);
-  buildSchedulePhase(pm);
+  buildStages(pm, EmitKind::Tile, EmitKind::Scheduled);
   if (failed(overrideSchedules(*scheduled, overrides)) || failed(pm.run(*scheduled)))
     return {};
   return scheduled;

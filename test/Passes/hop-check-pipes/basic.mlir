@@ -1,7 +1,7 @@
 // Roles that always go on.
 //
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-check-pipes))' | FileCheck %s
-// CHECK-COUNT-11: hop.kernel @
+// CHECK-COUNT-12: hop.kernel @
 
 !V = !tile.view<[M, 64], bf16>
 !T = !hop.shared<tensor<64x64xbf16>, rows = 64>
@@ -347,6 +347,54 @@ hop.kernel @writer attributes {argument_names = ["x"], argument_types = [!V],
       %t = hop.pipe.wait %a : !R1 -> !T
       hop.bulk_store %t, %x[%i, %c0] : !T, !V
       hop.pipe.release %a, %t : !R1, !T
+    }
+  }
+}
+
+// One role has in one loop what the other has in pieces, and a third one ends by what it gets.
+hop.kernel @pieces attributes {argument_names = ["x"], argument_types = [!V],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !V, %m: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0 : i32
+  %a = hop.pipe.create "a" : !R2
+  %numbers = hop.pipe.create "numbers" : !hop.pipe<tensor<1xi32>, 1>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    scf.for %i = %c0 to %m step %c1 {
+      hop.pipe.load %a, %x[%m, %c0] : !R2, !V
+    }
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    scf.for %i = %c0 to %c1 step %c1 {
+      %t = hop.pipe.wait %a : !R2 -> !T
+      hop.pipe.release %a, %t : !R2, !T
+    }
+    scf.for %i = %c1 to %m step %c1 {
+      %t = hop.pipe.wait %a : !R2 -> !T
+      hop.pipe.release %a, %t : !R2, !T
+    }
+  }
+  hop.role @teller elected {
+  ^bb0(%wg: index):
+    scf.for %i = %c0 to %m step %c1 {
+      hop.pipe.put %numbers, %zero : !hop.pipe<tensor<1xi32>, 1>
+    }
+    %none = arith.constant -1 : i32
+    hop.pipe.put %numbers, %none : !hop.pipe<tensor<1xi32>, 1>
+  }
+  hop.role @listener elected {
+  ^bb0(%wg: index):
+    %first = hop.pipe.get %numbers : !hop.pipe<tensor<1xi32>, 1>
+    scf.while (%now = %first) : (i32) -> i32 {
+      %more = arith.cmpi sge, %now, %zero : i32
+      scf.condition(%more) %now : i32
+    } do {
+    ^bb0(%got: i32):
+      %next = hop.pipe.get %numbers : !hop.pipe<tensor<1xi32>, 1>
+      scf.yield %next : i32
     }
   }
 }

@@ -772,3 +772,37 @@ hop.kernel @sometimes attributes {argument_names = ["x"], argument_types = [!til
     hop.pipe.release %p, %t : !hop.pipe<tensor<64x64xbf16>, 1>, !hop.shared<tensor<64x64xbf16>, rows = 64>
   }
 }
+
+// -----
+
+// Two loops that do not do the same are no pieces of one.
+!V = !tile.view<[M, 64], bf16>
+!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
+!R2 = !hop.pipe<tensor<64x64xbf16>, 2>
+hop.kernel @pieces attributes {argument_names = ["x"], argument_types = [!V],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !V, %m: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = hop.pipe.create "a" : !R2
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    scf.for %i = %c0 to %m step %c1 {
+      hop.pipe.load %a, %x[%m, %c0] : !R2, !V
+    }
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    scf.for %i = %c0 to %c1 step %c1 {
+      %t = hop.pipe.wait %a : !R2 -> !T
+      hop.pipe.release %a, %t : !R2, !T
+    }
+    // expected-error@+1 {{stands around uses of 'a', and @producer has no such operation around its own; roles that are joined run the same loops and conditionals}}
+    scf.for %i = %c1 to %m step %c1 {
+      %t = hop.pipe.wait %a : !R2 -> !T
+      %u = hop.pipe.wait %a : !R2 -> !T
+      hop.pipe.release %a, %t : !R2, !T
+      hop.pipe.release %a, %u : !R2, !T
+    }
+  }
+}

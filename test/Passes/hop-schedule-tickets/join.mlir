@@ -1,5 +1,5 @@
 // Pieces of a loop that do the same are one loop again where a thread waits for tickets, in roles of one thread.
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-join-loops))' -split-input-file | FileCheck %s
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-schedule-tickets{steps=join}))' -split-input-file | FileCheck %s
 
 !S = !tile.view<[M, 64], f32>
 !Pipe = !hop.pipe<tensor<64x64xf32>, 2>

@@ -1,5 +1,5 @@
 // The ticket of the next step is asked for before that of this one is passed on, in roles of one thread.
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-peek-tickets))' -split-input-file | FileCheck %s
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-schedule-tickets{steps=peek}))' -split-input-file | FileCheck %s
 
 !S = !tile.view<[M, 64], f32>
 

@@ -1,6 +1,6 @@
 //===- LoadScalarsAhead.cpp - Scalars of the next iteration ------------------===//
 //
-// Implements hop-load-scalars-ahead. See AheadPasses.td.
+// Implements hop-load-scalars-ahead. See StagingPasses.td.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,8 +6,8 @@
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/Analysis/PipeProtocol.h"
+#include "passes/Hop/Barriers/PipeRewriter.h"
 #include "passes/Hop/HopPasses.h"
-#include "passes/Hop/PipeRewriter.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_INSERTMBARRIERS

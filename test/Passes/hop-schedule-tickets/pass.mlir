@@ -1,5 +1,5 @@
 // Where one thread adds in loops and a warp is free beside it, another thread passes its tickets on.
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-pass-apart))' -split-input-file | FileCheck %s
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-schedule-tickets{steps=pass}))' -split-input-file | FileCheck %s
 
 !S = !tile.view<[M, 64], f32>
 !Part = !hop.shared<tensor<64x64xf32>, rows = 64>

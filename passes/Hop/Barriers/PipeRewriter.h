@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_PASSES_HOP_PIPEREWRITER_H
-#define TESSERA_PASSES_HOP_PIPEREWRITER_H
+#ifndef TESSERA_PASSES_HOP_BARRIERS_PIPEREWRITER_H
+#define TESSERA_PASSES_HOP_BARRIERS_PIPEREWRITER_H
 
-#include "passes/Hop/PipeRings.h"
+#include "passes/Hop/Barriers/PipeRings.h"
 
 namespace tessera {
 
@@ -24,4 +24,4 @@ void rewritePipes(hop::RoleOp role, const PipeRings &rings, int64_t blocks);
 
 } // namespace tessera
 
-#endif // TESSERA_PASSES_HOP_PIPEREWRITER_H
+#endif // TESSERA_PASSES_HOP_BARRIERS_PIPEREWRITER_H

@@ -1,6 +1,6 @@
 //===- OrderLoads.cpp - Loads that wait for a step go behind others -------===//
 //
-// Implements hop-order-loads. See AheadPasses.td.
+// Implements hop-order-loads. See OrderPasses.td.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,6 +1,6 @@
 //===- PipeRewriter.cpp - Roles on buffers and mbarriers --------------------===//
 
-#include "passes/Hop/PipeRewriter.h"
+#include "passes/Hop/Barriers/PipeRewriter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"

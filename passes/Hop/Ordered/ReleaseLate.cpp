@@ -1,6 +1,6 @@
 //===- ReleaseLate.cpp - Slots given back behind the next copy ------------===//
 //
-// Implements hop-release-late. See AheadPasses.td.
+// Implements hop-release-late. See OrderPasses.td.
 //
 //===----------------------------------------------------------------------===//
 

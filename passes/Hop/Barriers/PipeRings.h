@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_PASSES_HOP_PIPERINGS_H
-#define TESSERA_PASSES_HOP_PIPERINGS_H
+#ifndef TESSERA_PASSES_HOP_BARRIERS_PIPERINGS_H
+#define TESSERA_PASSES_HOP_BARRIERS_PIPERINGS_H
 
 #include "dialects/Hop/Hop.h"
 #include "llvm/ADT/MapVector.h"
@@ -49,4 +49,4 @@ PipeRings createRings(hop::KernelOp kernel, llvm::ArrayRef<hop::PipeCreateOp> pi
 
 } // namespace tessera
 
-#endif // TESSERA_PASSES_HOP_PIPERINGS_H
+#endif // TESSERA_PASSES_HOP_BARRIERS_PIPERINGS_H

@@ -1,6 +1,6 @@
 //===- LoadOnce.cpp - Tiles that a thread block keeps ---------------------===//
 //
-// Implements hop-load-once. See AheadPasses.td.
+// Implements hop-load-once. See StagingPasses.td.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,6 +1,6 @@
 //===- Prefetch.cpp - Loads ahead of their use without a producer ---------===//
 //
-// Implements hop-prefetch. See AheadPasses.td.
+// Implements hop-prefetch. See StagingPasses.td.
 //
 //===----------------------------------------------------------------------===//
 

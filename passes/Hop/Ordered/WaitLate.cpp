@@ -1,6 +1,6 @@
 //===- WaitLate.cpp - Tiles are waited for behind products that need none -===//
 //
-// Implements hop-wait-late. See AheadPasses.td.
+// Implements hop-wait-late. See OrderPasses.td.
 //
 //===----------------------------------------------------------------------===//
 

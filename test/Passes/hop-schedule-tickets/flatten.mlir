@@ -1,6 +1,6 @@
 // A loop over others of the same iterations is one loop where a thread waits for tickets.
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-flatten-loops))' -split-input-file | FileCheck %s
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-flatten-loops,hop-peek-tickets))' -split-input-file | FileCheck %s --check-prefix=PEEK
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-schedule-tickets{steps=flatten}))' -split-input-file | FileCheck %s
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-schedule-tickets{steps=flatten,peek}))' -split-input-file | FileCheck %s --check-prefix=PEEK
 
 !S = !tile.view<[H, M, 64], f32>
 

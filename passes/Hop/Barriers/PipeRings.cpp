@@ -1,6 +1,6 @@
 //===- PipeRings.cpp - Buffers and mbarriers of pipes -----------------------===//
 
-#include "passes/Hop/PipeRings.h"
+#include "passes/Hop/Barriers/PipeRings.h"
 #include "mlir/IR/Builders.h"
 #include "passes/Analysis/PipeProtocol.h"
 

@@ -1,6 +1,6 @@
 //===- FlattenLoops.cpp - One loop in place of a loop over others ---------===//
 //
-// Implements hop-flatten-loops. See AheadPasses.td.
+// A step of hop-schedule-tickets.
 //
 //===----------------------------------------------------------------------===//
 
@@ -9,12 +9,7 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "passes/Hop/HopPasses.h"
-
-namespace tessera {
-#define GEN_PASS_DEF_FLATTENLOOPS
-#include "passes/Hop/HopPasses.h.inc"
-} // namespace tessera
+#include "passes/Hop/Ordered/Tickets/Tickets.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -132,28 +127,19 @@ static std::optional<Nest> findNest(scf::ForOp outer) {
   return Nest{outer, inner};
 }
 
-namespace {
-
-struct FlattenLoopsPass : tessera::impl::FlattenLoopsBase<FlattenLoopsPass> {
-  void runOnOperation() override {
-    hop::KernelOp kernel = getOperation();
-    if (!kernel.walk([](hop::TicketWaitOp) { return WalkResult::interrupt(); }).wasInterrupted())
-      return;
-    SmallVector<Nest> nests;
-    // All roles go through the same steps, and none is to begin and end more often than others.
-    WalkResult walk = kernel.walk([&](scf::ForOp outer) -> WalkResult {
-      if (outer.getBody()->getOps<scf::ForOp>().empty())
-        return WalkResult::advance();
-      std::optional<Nest> nest = findNest(outer);
-      if (nest)
-        nests.push_back(*nest);
-      return nest ? WalkResult::advance() : WalkResult::interrupt();
-    });
-    if (walk.wasInterrupted())
-      return;
-    for (Nest nest : nests)
-      Flattener(nest).flatten();
-  }
-};
-
-} // namespace
+void tessera::flattenLoops(hop::KernelOp kernel) {
+  SmallVector<Nest> nests;
+  // All roles go through the same steps, and none is to begin and end more often than others.
+  WalkResult walk = kernel.walk([&](scf::ForOp outer) -> WalkResult {
+    if (outer.getBody()->getOps<scf::ForOp>().empty())
+      return WalkResult::advance();
+    std::optional<Nest> nest = findNest(outer);
+    if (nest)
+      nests.push_back(*nest);
+    return nest ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  if (walk.wasInterrupted())
+    return;
+  for (Nest nest : nests)
+    Flattener(nest).flatten();
+}

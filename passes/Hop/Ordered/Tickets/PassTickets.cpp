@@ -1,20 +1,14 @@
-//===- PassApart.cpp - Tickets passed on by a thread of its own -----------===//
+//===- PassTickets.cpp - Tickets passed on by a thread of its own ---------===//
 //
-// Implements hop-pass-apart. See AheadPasses.td.
+// A step of hop-schedule-tickets.
 //
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Hop/Machine.h"
-#include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/Analysis/PipeSlots.h"
-#include "passes/Hop/HopPasses.h"
-
-namespace tessera {
-#define GEN_PASS_DEF_PASSAPART
-#include "passes/Hop/HopPasses.h.inc"
-} // namespace tessera
+#include "passes/Hop/Ordered/Tickets/Tickets.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -129,17 +123,9 @@ void Passer::write() {
   writer.role.emitRemark("another thread passes its tickets on");
 }
 
-struct PassApartPass : tessera::impl::PassApartBase<PassApartPass> {
-  void runOnOperation() override {
-    hop::KernelOp kernel = getOperation();
-    const tile::ScheduleFields &schedule = kernel.getSchedule().getFields();
-    if (failed(schedule.require(kernel, &tile::ScheduleFields::placement)))
-      return signalPassFailure();
-    if (schedule.placement == tile::PlacementKind::rows)
-      return;
-    if (std::optional<Writer> writer = findWriter(kernel))
-      Passer(kernel, *writer).write();
-  }
-};
-
 } // namespace
+
+void tessera::passTickets(hop::KernelOp kernel) {
+  if (std::optional<Writer> writer = findWriter(kernel))
+    Passer(kernel, *writer).write();
+}

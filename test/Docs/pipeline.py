@@ -1,0 +1,49 @@
+# RUN: %python %s %source %build/bin/tessera
+"""Holds docs/architecture.md to the pipeline: its tables have the stages and their passes in the order in which they run, each
+stage names folders that there are, and `tessera compile --emit` stops behind each."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+# The reader runs them, and asks whoever compiles with --instrument.
+ELSEWHERE = {"tile-differentiate", "tile-inline-functions", "tile-check-padding", "tile-widen-comparisons", "hop-instrument-timeline"}
+
+
+def read_tables(text):
+    """(folders by stage, passes by stage) as the page has them."""
+    section = text[text.index("## The pipeline") : text.index("### Why overlap")]
+    folders, passes, stage = {}, {}, ""
+    for line in section.splitlines():
+        if found := re.match(r"\| `(\w+)` \| (`[\w/]+`(?:, `[\w/]+`)*) \| ", line):
+            folders[found[1]] = re.findall(r"`([\w/]+)`", found[2])
+        elif found := re.match(r"\| (?:`(\w+)` )?\| (?:`([\w-]+)`|reader) \| ", line):
+            stage = found[1] or stage
+            if found[2] not in ELSEWHERE | {None}:
+                passes.setdefault(stage, []).append(found[2])
+    return folders, passes
+
+
+def find_problems(root, tessera):
+    sys.path.insert(0, str(root / "scripts"))
+    import pass_coverage
+
+    folders, written = read_tables((root / "docs" / "architecture.md").read_text())
+    stages = pass_coverage.list_stages(tessera)
+    if list(folders) != list(stages):
+        yield f"the page has the stages {', '.join(folders)}, and there are {', '.join(stages)}"
+    for stage, passes in stages.items():
+        if written.get(stage) != passes:
+            yield f"the page has {written.get(stage)} in {stage}, and the pipeline runs {passes}"
+        command = [tessera, "compile", str(root / "kernels" / "gemm.tile"), "--emit", stage, "-o", "-"]
+        if subprocess.run(command, capture_output=True).returncode:
+            yield f"--emit {stage} fails"
+    for stage, names in folders.items():
+        yield from (f"{name} of {stage} is no folder" for name in names if not (root / name).is_dir())
+
+
+if __name__ == "__main__":
+    problems = list(find_problems(pathlib.Path(sys.argv[1]), sys.argv[2]))
+    print(*problems, sep="\n")
+    sys.exit(bool(problems))
