@@ -49,8 +49,9 @@ TESSERA_EXPORT int tessera_program_argument_is_written(const tessera_program *pr
 /** Runs all of the grid on the CPU, rounding each value to its type. `arguments` are those of
  *  tessera_kernel_launch, with addresses of this process' memory. A scalar may have any scalar type
  *  that can hold its value, a view of narrower floating-point numbers elements of f32, which are
- *  rounded as they are read. Results are written when the whole grid has run. Errors: USAGE_ERROR
- *  when an argument does not fit, SOURCE_ERROR when the kernel does what has no meaning. */
+ *  rounded as they are read. Results are written when the whole grid has run. What tile.print shows
+ *  goes to the handler as remarks. Errors: USAGE_ERROR when an argument does not fit, SOURCE_ERROR
+ *  when the kernel does what has no meaning or a tile.assert does not hold. */
 TESSERA_EXPORT tessera_compile_status tessera_program_run(tessera_program *program,
                                                           const tessera_argument *arguments,
                                                           size_t count,

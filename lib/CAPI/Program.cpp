@@ -219,7 +219,8 @@ tessera_compile_status tessera_program_read(const char *source, size_t length,
   auto result = std::make_unique<tessera_program>();
   DiagnosticForwarder forwarder(result->context, handle, /*remarks=*/false);
   ReadResult read =
-      readSource(*given, text(file_name), convert(defines, define_count), result->context);
+      readSource(*given, text(file_name), convert(defines, define_count), result->context,
+                 /*imports=*/{}, DebugOps::Keep);
   if (read.status != CompileStatus::Success)
     return convert(read.status);
   result->module = std::move(read.module);
@@ -267,7 +268,14 @@ tessera_compile_status tessera_program_run(tessera_program *program,
   if (failed(host.read(llvm::ArrayRef(arguments, count))) ||
       failed(resolveLaunch(program->kernel, host.getValues())))
     return TESSERA_COMPILE_USAGE_ERROR;
-  if (failed(interpret(program->kernel, host.getValues())))
+  InterpreterOptions options;
+  options.shown.show = [&](Location loc, StringRef text) {
+    mlir::Diagnostic shown(loc, DiagnosticSeverity::Remark);
+    shown << text;
+    if (handle)
+      handle(convertDiagnostic(shown));
+  };
+  if (failed(interpret(program->kernel, host.getValues(), options)))
     return TESSERA_COMPILE_SOURCE_ERROR;
   host.writeResults();
   return TESSERA_COMPILE_SUCCESS;

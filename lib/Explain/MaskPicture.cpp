@@ -368,7 +368,7 @@ static bool drawLoops(KernelOp kernel, ArrayRef<MaskedLoop> loops, const Launch 
                       const MaskInputs &inputs, std::vector<MaskPicture> &pictures) {
   std::vector<HostTensor> tensors;
   FailureOr<std::unique_ptr<interp::Program>> program =
-      interp::prepare(kernel, launch, makeArguments(kernel, inputs, tensors), Precision::Kernel);
+      interp::prepare(kernel, launch, makeArguments(kernel, inputs, tensors), InterpreterOptions());
   if (failed(program))
     return false;
   auto isKnown = [&](unsigned argument) {

@@ -16,6 +16,19 @@ static void assign(Frame &frame, ValueRange targets, ValueRange sources) {
     frame.set(target, std::move(datum));
 }
 
+namespace {
+/// A loop that runs, while it lives.
+class LoopScope {
+public:
+  LoopScope(Frame &frame, Operation *loop) : frame(frame) { frame.loops.push_back({loop}); }
+  ~LoopScope() { frame.loops.pop_back(); }
+  void step() { ++frame.loops.back().number; }
+
+private:
+  Frame &frame;
+};
+} // namespace
+
 static LogicalResult runFor(Frame &frame, Operation *op) {
   auto loop = cast<scf::ForOp>(op);
   int64_t position = frame.scalar(loop.getLowerBound()), end = frame.scalar(loop.getUpperBound()),
@@ -25,6 +38,7 @@ static LogicalResult runFor(Frame &frame, Operation *op) {
   if (isUnsigned ? step == 0 : step <= 0)
     return frame.fail(op, "the step of a loop is at least 1, got " + Twine(step));
   assign(frame, loop.getRegionIterArgs(), loop.getInitArgs());
+  std::optional<LoopScope> scope(std::in_place, frame, op);
   Block &body = *loop.getBody();
   auto isBefore = [&] {
     return isUnsigned ? static_cast<uint64_t>(position) < static_cast<uint64_t>(end)
@@ -42,7 +56,9 @@ static LogicalResult runFor(Frame &frame, Operation *op) {
     if (isUnsigned ? static_cast<uint64_t>(position) < static_cast<uint64_t>(last)
                    : position < last)
       break;
+    scope->step();
   }
+  scope.reset();
   assign(frame, loop.getResults(), loop.getRegionIterArgs());
   return success();
 }
@@ -62,11 +78,13 @@ static LogicalResult runIf(Frame &frame, Operation *op) {
 static LogicalResult runWhile(Frame &frame, Operation *op) {
   auto loop = cast<scf::WhileOp>(op);
   assign(frame, loop.getBeforeArguments(), loop.getInits());
+  std::optional<LoopScope> scope(std::in_place, frame, op);
   while (true) {
     if (failed(frame.runBlock(*loop.getBeforeBody())))
       return failure();
     scf::ConditionOp condition = loop.getConditionOp();
     if (!frame.scalar(condition.getCondition())) {
+      scope.reset();
       assign(frame, loop.getResults(), condition.getArgs());
       return success();
     }
@@ -74,6 +92,7 @@ static LogicalResult runWhile(Frame &frame, Operation *op) {
     if (failed(frame.runBlock(*loop.getAfterBody())))
       return failure();
     assign(frame, loop.getBeforeArguments(), loop.getYieldOp().getOperands());
+    scope->step();
   }
 }
 
@@ -99,6 +118,7 @@ static LogicalResult runVisits(Frame &frame, Operation *op) {
   auto visits = cast<tile::VisitsOp>(op);
   int64_t lower = frame.scalar(visits.getLower()), upper = frame.scalar(visits.getUpper());
   int64_t first = lower, past = lower;
+  LoopScope scope(frame, op);
   for (int64_t j = lower; j < upper; ++j) {
     frame.set(visits.getInductionVar(), Ints{j});
     if (failed(frame.runBlock(visits.getBody().front())))

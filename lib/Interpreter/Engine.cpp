@@ -19,6 +19,7 @@ const HandlerTable &HandlerTable::get() {
     addMathHandlers(result);
     addTileHandlers(result);
     addControlHandlers(result);
+    addDebugHandlers(result);
     return result;
   }();
   return table;
@@ -29,7 +30,7 @@ void Frame::set(Value value, Ints elements) {
   if (width != 64)
     for (int64_t &element : elements)
       element = signExtend(element, width);
-  values[value] = Datum::of(std::move(elements));
+  set(value, Datum::of(std::move(elements)));
 }
 
 LogicalResult Frame::runBlock(Block &block) {
@@ -137,23 +138,26 @@ static LogicalResult readConstants(Program &program) {
 
 FailureOr<std::unique_ptr<Program>> interp::prepare(tile::KernelOp kernel, Launch launch,
                                                     ArrayRef<KernelArgument> arguments,
-                                                    Precision precision) {
+                                                    const InterpreterOptions &options) {
   if (failed(checkKernel(kernel, HandlerTable::get())))
     return failure();
-  auto program = std::make_unique<Program>(kernel, std::move(launch), precision);
+  auto program = std::make_unique<Program>(kernel, std::move(launch), options);
   for (auto [i, argument] : llvm::enumerate(arguments)) {
     BlockArgument value = kernel.getArgument(i);
     program->views.emplace_back();
     if (auto *tensor = std::get_if<HostTensor *>(&argument))
       program->views.back() = std::make_unique<ViewMemory>(**tensor, getViewUse(kernel, i));
     else if (auto *number = std::get_if<double>(&argument))
-      program->constants[value] = Datum::of(
-          Floats{precision == Precision::Kernel ? roundToType(value.getType(), *number) : *number});
+      program->constants[value] = Datum::of(Floats{program->precision == Precision::Kernel
+                                                       ? roundToType(value.getType(), *number)
+                                                       : *number});
     else
       program->constants[value] =
           Datum::of(Ints{signExtend(std::get<int64_t>(argument), intWidth(value.getType()))});
   }
   if (failed(readConstants(*program)))
     return failure();
+  if (options.shown.show)
+    findWatched(*program);
   return program;
 }

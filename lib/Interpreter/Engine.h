@@ -13,6 +13,7 @@
 #include "lib/Interpreter/Memory.h"
 #include "lib/Interpreter/Numerics.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SetVector.h"
 #include <functional>
 #include <memory>
 
@@ -46,6 +47,7 @@ void addArithHandlers(HandlerTable &table);
 void addMathHandlers(HandlerTable &table);
 void addTileHandlers(HandlerTable &table);
 void addControlHandlers(HandlerTable &table);
+void addDebugHandlers(HandlerTable &table);
 
 /// The elements of one SSA value in C order; one element for a scalar. Immutable, so that copies
 /// share it.
@@ -66,12 +68,16 @@ struct Failure {
 
 /// A kernel with its arguments, prepared for any number of threads.
 struct Program {
-  Program(tile::KernelOp kernel, Launch launch, Precision precision)
-      : kernel(kernel), launch(std::move(launch)), precision(precision) {}
+  Program(tile::KernelOp kernel, Launch launch, const InterpreterOptions &options)
+      : kernel(kernel), launch(std::move(launch)), precision(options.precision),
+        shown(options.shown) {}
 
   tile::KernelOp kernel;
   Launch launch;
   Precision precision;
+  ShowOptions shown;
+  /// The named values that are shown, in the order of the program.
+  llvm::SetVector<mlir::Value> watched;
   const HandlerTable &handlers = HandlerTable::get();
   /// Views and scalar arguments, and constants, which have one value for all grid points.
   std::vector<std::unique_ptr<ViewMemory>> views; ///< by argument; null for scalars
@@ -84,10 +90,17 @@ inline size_t elementCount(mlir::Type type) {
   return tensor ? tensor.getNumElements() : 1;
 }
 
+/// A loop that runs, and how many steps were made before this one.
+struct LoopStep {
+  mlir::Operation *loop;
+  int64_t number = 0;
+};
+
 /// The state of one grid point.
 class Frame {
 public:
-  Frame(const Program &program, int64_t point) : program(program), point(point) {}
+  Frame(const Program &program, int64_t point)
+      : program(program), point(point), isShown(selects(program, point)) {}
 
   /// Runs the operations of `block` in order, its terminator excepted.
   llvm::LogicalResult runBlock(mlir::Block &block);
@@ -109,11 +122,15 @@ public:
   void set(mlir::Value value, Floats elements) {
     if (isRounded())
       roundAll(mlir::getElementTypeOrSelf(value.getType()), elements);
-    values[value] = Datum::of(std::move(elements));
+    set(value, Datum::of(std::move(elements)));
   }
   /// Gives `value` new elements, wrapped to the width of its element type.
   void set(mlir::Value value, Ints elements);
-  void set(mlir::Value value, Datum datum) { values[value] = std::move(datum); }
+  void set(mlir::Value value, Datum datum) {
+    values[value] = std::move(datum);
+    if (isShown && program.watched.contains(value))
+      watch(value);
+  }
 
   /// The memory behind a kernel argument.
   ViewMemory &view(mlir::Value value) const {
@@ -129,11 +146,27 @@ public:
     return llvm::failure();
   }
 
+  /// Shows `value` under `label`, if this grid point is shown.
+  void show(mlir::Location loc, llvm::StringRef label, mlir::Value value);
+  /// Shows the named values that are shown as this grid point leaves them.
+  void showWatched();
+  /// "m = 0, j = 3": the grid point and the steps of the loops around.
+  std::string describePlace() const;
+
   const Program &program;
   const int64_t point; ///< linear index of the grid point
   std::optional<Failure> failure;
+  llvm::SmallVector<LoopStep> loops;                         ///< those that run, from outside
+  std::vector<std::pair<mlir::Location, std::string>> texts; ///< what is shown
 
 private:
+  static bool selects(const Program &program, int64_t point);
+  void watch(mlir::Value value);
+  void show(mlir::Location loc, llvm::StringRef label, llvm::StringRef place, mlir::Value value);
+
+  const bool isShown;
+  /// Where named values were computed last.
+  llvm::DenseMap<mlir::Value, std::string> places;
   llvm::DenseMap<mlir::Value, Datum> values;
 };
 
@@ -143,7 +176,13 @@ llvm::LogicalResult checkKernel(tile::KernelOp kernel, const HandlerTable &handl
 /// Checks and prepares a kernel for arguments that `resolveLaunch` accepted.
 llvm::FailureOr<std::unique_ptr<Program>> prepare(tile::KernelOp kernel, Launch launch,
                                                   llvm::ArrayRef<KernelArgument> arguments,
-                                                  Precision precision);
+                                                  const InterpreterOptions &options);
+
+/// "[1, 0, 17]": the indices of an element.
+std::string formatElement(llvm::ArrayRef<int64_t> shape, int64_t linear);
+
+/// Finds what is shown of the kernel of `program`.
+void findWatched(Program &program);
 
 } // namespace tessera::interp
 

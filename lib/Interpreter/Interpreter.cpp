@@ -6,6 +6,7 @@
 #include "llvm/Support/ThreadPool.h"
 #include <limits>
 #include <list>
+#include <map>
 #include <mutex>
 
 using namespace mlir;
@@ -16,6 +17,8 @@ using namespace tessera::interp;
 static constexpr int64_t maxWorkspaceElements = int64_t(1) << 32;
 
 namespace {
+using Texts = std::vector<std::pair<Location, std::string>>;
+
 /// Runs the grid points of one program and keeps the failure of smallest order.
 class GridRun {
 public:
@@ -25,7 +28,8 @@ public:
 
 private:
   void work();
-  std::optional<Failure> runPoint(int64_t point);
+  std::optional<Failure> runPoint(int64_t point, Texts &texts);
+  void show(int64_t point, Texts texts);
 
   const Program &program;
   const int64_t numPoints;
@@ -34,10 +38,13 @@ private:
   std::atomic<int64_t> end{INT64_MAX};
   std::mutex mutex;
   std::optional<Failure> first;
+  /// What grid points show that ended before an earlier one did, and the first that has not.
+  std::map<int64_t, Texts> waiting;
+  int64_t nextShown = 0;
 };
 } // namespace
 
-std::optional<Failure> GridRun::runPoint(int64_t point) {
+std::optional<Failure> GridRun::runPoint(int64_t point, Texts &texts) {
   Frame frame(program, point);
   tile::KernelOp kernel = program.kernel;
   int64_t rest = point;
@@ -45,14 +52,31 @@ std::optional<Failure> GridRun::runPoint(int64_t point) {
     frame.set(kernel.getGridIndex(i), Ints{rest % program.launch.grid[i]});
     rest /= program.launch.grid[i];
   }
-  if (succeeded(frame.runBlock(kernel.getBody().front())))
+  LogicalResult result = frame.runBlock(kernel.getBody().front());
+  frame.showWatched();
+  texts = std::move(frame.texts);
+  if (succeeded(result))
     return std::nullopt;
   return frame.failure;
 }
 
+/// Shows what `point` does when all before it have been shown.
+void GridRun::show(int64_t point, Texts texts) {
+  std::lock_guard<std::mutex> lock(mutex);
+  waiting.emplace(point, std::move(texts));
+  for (auto it = waiting.begin(); it != waiting.end() && it->first == nextShown; ++nextShown) {
+    for (auto &[loc, text] : it->second)
+      program.shown.show(loc, text);
+    it = waiting.erase(it);
+  }
+}
+
 void GridRun::work() {
   for (int64_t point = next++; point < numPoints && point <= end; point = next++) {
-    std::optional<Failure> failure = runPoint(point);
+    Texts texts;
+    std::optional<Failure> failure = runPoint(point, texts);
+    if (program.shown.show)
+      show(point, std::move(texts));
     if (!failure)
       continue;
     std::lock_guard<std::mutex> lock(mutex);
@@ -88,7 +112,7 @@ static LogicalResult interpretKernel(tile::KernelOp kernel, ArrayRef<KernelArgum
       return kernel.emitError() << "the interpreter runs grids of at most " << INT32_MAX
                                 << " points; this one has more";
   FailureOr<std::unique_ptr<Program>> program =
-      prepare(kernel, std::move(*launch), arguments, options.precision);
+      prepare(kernel, std::move(*launch), arguments, options);
   if (failed(program))
     return failure();
   unsigned numThreads =

@@ -14,6 +14,8 @@
 #include "lib/Support/HostTensor.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/Error.h"
+#include <functional>
 #include <variant>
 
 namespace tessera {
@@ -35,10 +37,30 @@ using tile::ViewUse;
 /// a floating-point scalar, or an integer one.
 using KernelArgument = std::variant<HostTensor *, double, int64_t>;
 
+/// What a run shows of the values of a kernel: those of tile.print, and those that are named.
+struct ShowOptions {
+  /// Receives each text with its place in the source, in the order of grid points. Null: nothing is
+  /// shown.
+  std::function<void(mlir::Location, llvm::StringRef)> show;
+  /// What the source calls values, without `%`.
+  std::vector<std::string> names;
+  /// Whether named values are shown each time that they are computed, those that a loop carries
+  /// before its first step and after each; otherwise as the grid point leaves them.
+  bool steps = false;
+  /// Only grid points with these indices are shown.
+  std::vector<std::pair<std::string, int64_t>> at;
+  /// At most so many elements along each axis.
+  int64_t elements = 6;
+};
+
+/// Says which name of a value or of a grid index no kernel of `entry` has.
+llvm::Error checkShown(tile::EntryOpInterface entry, const ShowOptions &options);
+
 struct InterpreterOptions {
   Precision precision = Precision::Kernel;
   /// Threads that run grid points; 0: one per core.
   unsigned threads = 0;
+  ShowOptions shown;
 };
 
 /// What the launch of a kernel or a sequence with concrete arguments fixes.
@@ -76,7 +98,8 @@ int64_t getExtent(tile::ViewType view, int64_t dim, const Launch &launch);
 /// Elements of f16, bf16 and f32 views are rounded as they are loaded in Kernel precision and used
 /// as they are in Exact. An operation that is not known, a type without a meaning here, an outer
 /// index outside its view, an integer division by zero or that overflows, and two grid points that
-/// touch one element, one of them storing, are errors at the operation's location; the error of
+/// touch one element, one of them storing, and a tile.assert that does not hold are errors at the
+/// operation's location; the error of
 /// the first such grid point is reported, whatever the number of threads. Where arith leaves a
 /// value undefined (poison), the result is: 0, or the sign, for shifts by the width or more; the
 /// nearest integer in range, 0 for NaN, for conversions to integers; the wrapped result for

@@ -31,7 +31,7 @@ static std::string formatPoint(const Launch &launch, int64_t point) {
   return text + ")";
 }
 
-static std::string formatElement(ArrayRef<int64_t> shape, int64_t linear) {
+std::string interp::formatElement(ArrayRef<int64_t> shape, int64_t linear) {
   std::string text;
   for (size_t i = shape.size(); i-- > 0; linear /= shape[i])
     text = std::to_string(linear % shape[i]) + (text.empty() ? "" : ", ") + text;

@@ -2,10 +2,12 @@
 
 #include "lib/Source/Source.h"
 #include "dialects/Tile/Tile.h"
+#include "dialects/Tile/ValueNames.h"
 #include "lib/Source/Guard.h"
 #include "lib/Source/Overrides.h"
 #include "lib/Source/Slips.h"
 #include "mlir/AsmParser/AsmParser.h"
+#include "mlir/AsmParser/AsmParserState.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -18,6 +20,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "passes/Tile/TilePasses.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -212,8 +215,10 @@ static LogicalResult checkYields(ModuleOp module) {
 }
 
 /// Verifies `module` again: what a function asks of a kernel can only be seen in one.
-static LogicalResult resolveFunctions(ModuleOp module) {
+static LogicalResult resolveFunctions(ModuleOp module, DebugOps debugOps) {
   PassManager pm(module.getContext(), ModuleOp::getOperationName());
+  if (debugOps == DebugOps::Drop)
+    pm.addPass(createTileDropDebug());
   pm.addPass(createTileDifferentiate());
   pm.addPass(createTileInlineFunctions());
   pm.addNestedPass<tile::KernelOp>(createTileCheckPadding());
@@ -221,18 +226,57 @@ static LogicalResult resolveFunctions(ModuleOp module) {
   return pm.run(module);
 }
 
+/// Keeps what the text of the parser calls values.
+static void keepNames(const AsmParserState &parsed) {
+  auto getName = [](const AsmParserState::SMDefinition &definition) {
+    StringRef text(definition.loc.Start.getPointer(),
+                   definition.loc.End.getPointer() - definition.loc.Start.getPointer());
+    return text.ltrim('%');
+  };
+  for (const AsmParserState::OperationDefinition &definition : parsed.getOpDefs()) {
+    SmallVector<StringRef> names;
+    for (const auto &group : definition.resultGroups) {
+      // Results of one name are numbered, as %sums#1.
+      names.resize(group.startIndex, names.empty() ? StringRef() : names.back());
+      names.push_back(getName(group.definition));
+    }
+    if (names.empty())
+      continue;
+    names.resize(definition.op->getNumResults(), names.back());
+    tile::setResultNames(definition.op, names);
+  }
+  for (const AsmParserState::BlockDefinition &definition : parsed.getBlockDefs())
+    for (auto [argument, name] : llvm::zip(definition.block->getArguments(), definition.arguments))
+      if (name.loc.isValid())
+        tile::setArgumentName(argument, getName(name));
+}
+
+/// Parses `text`, which the diagnostics call `name`. What was parsed is not verified.
+static OwningOpRef<ModuleOp> parseNamed(StringRef text, StringRef name, AsmParserState &parsed,
+                                        MLIRContext &context) {
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(
+      llvm::MemoryBuffer::getMemBuffer(text, name, /*RequiresNullTerminator=*/false), SMLoc());
+  // Verified later, once the operations have their positions in the source.
+  ParserConfig config(&context, /*verifyAfterParse=*/false);
+  Block block;
+  if (failed(parseAsmSourceFile(sources, &block, config, &parsed)))
+    return nullptr;
+  return mlir::detail::constructContainerOpForParserIfNecessary<ModuleOp>(
+      &block, &context, FileLineColLoc::get(&context, name, 0, 0));
+}
+
 /// The module of `text`, with its diagnostics and its operations at their places in the source.
 static OwningOpRef<ModuleOp> parseText(StringRef text, const Files &files, LocationMapper &mapper,
                                        MLIRContext &context) {
   std::vector<mlir::Diagnostic> diagnostics;
   OwningOpRef<ModuleOp> module;
+  AsmParserState parsed;
   {
     ScopedDiagnosticHandler collector(&context, [&](mlir::Diagnostic &diagnostic) {
       diagnostics.push_back(std::move(diagnostic));
     });
-    // Verified later, once the operations have their positions in the source.
-    ParserConfig config(&context, /*verifyAfterParse=*/false);
-    module = parseSourceString<ModuleOp>(text, config, files.getMain().name);
+    module = parseNamed(text, files.getMain().name, parsed, context);
   }
   for (mlir::Diagnostic &diagnostic : diagnostics) {
     // MLIR's lexer goes on behind an open string that follows the type of a dialect: at the end of
@@ -241,8 +285,10 @@ static OwningOpRef<ModuleOp> parseText(StringRef text, const Files &files, Locat
       module = nullptr;
     emitMapped(diagnostic, text, mapper, context);
   }
-  if (module)
+  if (module) {
     mapper.mapAll(*module);
+    keepNames(parsed);
+  }
   return module;
 }
 
@@ -285,7 +331,8 @@ static std::vector<Choice> listChoices(const ParameterTable &table) {
 }
 
 ReadResult tessera::readSource(StringRef text, StringRef fileName, ArrayRef<Define> defines,
-                               MLIRContext &context, const ImportOptions &imports) {
+                               MLIRContext &context, const ImportOptions &imports,
+                               DebugOps debugOps) {
   ParameterResult parameters = readParameters(text, fileName, defines, context, imports);
   if (parameters.status != CompileStatus::Success)
     return {parameters.status, nullptr, nullptr, {}};
@@ -307,7 +354,7 @@ ReadResult tessera::readSource(StringRef text, StringRef fileName, ArrayRef<Defi
   OwningOpRef<ModuleOp> module = parseText(expansion->text, files, mapper, context);
   if (!module || mlir::failed(resolveOverrides(*module, files)) ||
       mlir::failed(checkIndices(*module)) || mlir::failed(checkYields(*module)) ||
-      mlir::failed(verify(*module)) || mlir::failed(resolveFunctions(*module)) ||
+      mlir::failed(verify(*module)) || mlir::failed(resolveFunctions(*module, debugOps)) ||
       mlir::failed(applySchedules(*module, parameters.table.getSchedules())))
     return failed;
   tile::TileDialect::ParametersAttrHelper(&context).setAttr(

@@ -62,13 +62,17 @@ struct ReadResult {
   std::vector<Choice> choices;
 };
 
+/// What becomes of tile.print and tile.assert: the interpreter keeps them, the machine has none.
+enum class DebugOps { Drop, Keep };
+
 /// Reads `text` as readParameters does, replaces substitutions, parses and verifies the module,
 /// inlines its functions, gives kernels the schedules that rules choose and records the parameters
-/// in its attribute "tile.parameters", as i64, bool, type and string attributes. `context` must
-/// know the dialects of registerSourceDialects.
+/// in its attribute "tile.parameters", as i64, bool, type and string attributes. Values keep their
+/// names, see dialects/Tile/ValueNames.h. `context` must know the dialects of
+/// registerSourceDialects.
 ReadResult readSource(llvm::StringRef text, llvm::StringRef fileName,
                       llvm::ArrayRef<source::Define> defines, mlir::MLIRContext &context,
-                      const ImportOptions &imports = {});
+                      const ImportOptions &imports = {}, DebugOps debugOps = DebugOps::Drop);
 
 } // namespace tessera
 

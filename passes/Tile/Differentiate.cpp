@@ -370,7 +370,8 @@ LogicalResult GradientWriter::run() {
   for (auto [from, to] : llvm::zip(body.getArguments(), block->getArguments()))
     mapping.map(from, to);
   for (Operation &op : body.without_terminator())
-    builder.clone(op, mapping);
+    if (!isa<PrintOp, AssertOp>(op)) // The function itself has them.
+      builder.clone(op, mapping);
   if (failed(findActive()))
     return failure();
   Operation *terminator = body.getTerminator();

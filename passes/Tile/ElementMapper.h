@@ -57,6 +57,8 @@ private:
   LinearForm multiply(mlir::Value a, mlir::Value b);
   LinearForm getForm(mlir::Value original);
   mlir::Value get(mlir::Value original);
+  mlir::Value getShown(mlir::Value original);
+  void mapDebug(mlir::Operation &op);
   void hoist(mlir::Operation *before);
   mlir::LogicalResult mapLoad(tile::LoadOp load);
   mlir::LogicalResult mapAddition(tile::StoreOp store);

@@ -5,6 +5,23 @@
 
 include "mlir/Pass/PassBase.td"
 
+def TileDropDebug : Pass<"tile-drop-debug", "::mlir::ModuleOp"> {
+  let summary = "Removes tile.print and tile.assert, which the machine does not run";
+  let description = [{
+    The interpreter shows values and checks conditions; machine code has neither. What is computed for them alone goes too, so
+    that a kernel is compiled as if they were not there. A warning names the place of each `tile.print`, a remark that of each
+    `tile.assert`. The reader runs it, unless it reads for the interpreter, before functions are differentiated and inlined.
+
+    ```mlir
+    %low = arith.constant dense<0.0> : tensor<64x64xf32>
+    %small = arith.cmpf olt, %s, %low : tensor<64x64xf32>
+    %some = tile.any %small : tensor<64x64xi1>
+    tile.print "scores" %s if %some : tensor<64x64xf32>
+    // all of these are removed
+    ```
+  }];
+}
+
 def TileDifferentiate : Pass<"tile-differentiate", "::mlir::ModuleOp"> {
   let summary = "Writes the gradients of functions of scalars";
   let description = [{

@@ -59,10 +59,16 @@ Value ElementMapper::get(Value original) {
 // Operations
 //===----------------------------------------------------------------------===//
 
+/// Whether one operation that computes takes `original`: what is shown changes no computation.
+static bool hasOneUse(Value original) {
+  return llvm::hasSingleElement(llvm::make_filter_range(
+      original.getUses(), [](OpOperand &use) { return !isa<PrintOp, AssertOp>(use.getOwner()); }));
+}
+
 /// The form of an operand; a sum that others use too is computed once.
 LinearForm ElementMapper::getForm(Value original) {
   auto form = forms.find(original);
-  if (form != forms.end() && (original.hasOneUse() || form->second.second.isSingle()))
+  if (form != forms.end() && (hasOneUse(original) || form->second.second.isSingle()))
     return form->second.second;
   return LinearForm(get(original));
 }
@@ -120,7 +126,7 @@ bool ElementMapper::mapLinear(Operation &op) {
   if (!form)
     return false;
   for (Value operand : op.getOperands())
-    if (operand.hasOneUse())
+    if (hasOneUse(operand))
       forms.erase(operand);
   forms.try_emplace(op.getResult(0), op.getLoc(), std::move(*form));
   return true;
@@ -183,8 +189,30 @@ LogicalResult ElementMapper::mapElementwise(Operation &op) {
   return success();
 }
 
+/// The value of `original` for what shows or checks it, which leaves sums as they are.
+Value ElementMapper::getShown(Value original) {
+  auto form = forms.find(original);
+  if (form == forms.end())
+    return indices.contains(original) ? indices.lookup(original) : mapping.lookup(original);
+  ImplicitLocOpBuilder there(form->second.first, builder);
+  return LinearForm(form->second.second).materialize(getTileType(original.getType()), there);
+}
+
+/// Shows a tile where some element meets a condition; checks all of them.
+void ElementMapper::mapDebug(Operation &op) {
+  SmallVector<Value> operands =
+      llvm::map_to_vector(op.getOperands(), [&](Value operand) { return getShown(operand); });
+  if (auto print = dyn_cast<PrintOp>(op); print && print.getCondition())
+    if (isa<ShapedType>(operands.back().getType()))
+      operands.back() = AnyOp::create(builder, builder.getI1Type(), operands.back());
+  OperationState state(op.getLoc(), op.getName(), operands, TypeRange(), op.getAttrs());
+  builder.OpBuilder::create(state);
+}
+
 LogicalResult ElementMapper::mapOperation(Operation &op) {
   builder.setLoc(op.getLoc());
+  if (isa<PrintOp, AssertOp>(op))
+    return mapDebug(op), success();
   if (op.getNumRegions() != 0)
     return op.emitOpError("is a loop or a condition in a function of elements, which tile.map "
                           "applies to all elements at once; choose between values by arith.select");

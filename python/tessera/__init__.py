@@ -17,7 +17,7 @@ from ._kernel import Bundle, Choice, Kernel, load
 from ._program import Program
 from ._trace import TraceError
 from ._tracing import length
-from ._math import cos, exp, exp2, fast_tanh, floor, log, log2, maximum, minimum, rsqrt, sin, sqrt, tanh, where
+from ._math import assert_, cos, exp, exp2, fast_tanh, floor, log, log2, maximum, minimum, print, rsqrt, sin, sqrt, tanh, where
 from ._variant import Mask, Variant
 from . import masks
 
@@ -38,6 +38,7 @@ __all__ = [
     "Program",
     "TraceError",
     "Variant",
+    "assert_",
     "compile",
     "cos",
     "exp",
@@ -53,6 +54,7 @@ __all__ = [
     "masks",
     "maximum",
     "minimum",
+    "print",
     "resolve",
     "rsqrt",
     "sin",

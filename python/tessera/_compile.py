@@ -281,6 +281,12 @@ class _Collector:
         self.diagnostics = []
         self.handler = _Handler(lambda diagnostic, _: self.diagnostics.append(_convert(diagnostic.contents)))
 
+    def take_shown(self):
+        """What a run of the interpreter shows, as text, which is no report of the compiler."""
+        shown = [entry for entry in self.diagnostics if entry.severity == "remark"]
+        self.diagnostics = [entry for entry in self.diagnostics if entry.severity != "remark"]
+        return [f"{entry.file}:{entry.line}: {entry.message}" for entry in shown]
+
     def check(self, status, file_name):
         """Raises the CompileError of a tessera_compile_status other than success."""
         if not status:
@@ -330,9 +336,11 @@ def compile_bundle(source, file_name, request, on_diagnostic):
         source, len(source), file_name.encode(), ctypes.byref(options), collector.handler, None,
         ctypes.byref(compilation),
     )  # fmt: skip
-    if on_diagnostic:
-        for diagnostic in collector.diagnostics:
+    for diagnostic in collector.diagnostics:
+        if on_diagnostic:
             on_diagnostic(diagnostic)
+        elif diagnostic.severity == "warning":
+            _log.warning("%s", diagnostic)
     collector.check(status, file_name)
     try:
         size = c_size_t()

@@ -7,10 +7,10 @@ import os
 import sys
 
 
-def _find_logger():
+def _find_logger(always=False):
     """The logger; None where nobody can have asked for it, as the import of logging takes longer than a call."""
     wanted = os.environ.get("TESSERA_LOG", "")
-    if not wanted and "logging" not in sys.modules:
+    if not always and not wanted and "logging" not in sys.modules:
         return None
     import logging
 
@@ -29,6 +29,11 @@ def info(message, *arguments):
 def debug(message, *arguments):
     if logger := _find_logger():
         logger.debug(message, *arguments)
+
+
+def warning(message, *arguments):
+    """What Python shows on standard error unless the program says otherwise."""
+    _find_logger(always=True).warning(message, *arguments)
 
 
 def describe(file_name, parameters):

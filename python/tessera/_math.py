@@ -3,6 +3,7 @@ too."""
 
 from __future__ import annotations
 
+import builtins
 import functools
 import math
 import operator
@@ -60,6 +61,47 @@ def where(condition: _typing.Any, a: _typing.Any, b: _typing.Any) -> _typing.Any
         fail("where takes a condition, as a comparison gives it")
     a, b, kind = common(a, b, function)
     return function.emit(kind, f"arith.select {condition.name}, {a.name}, {b.name} : {kind}")
+
+
+def _quote(text):
+    """A string of a source, in which $ begins what parameters replace."""
+    return '"' + "".join(c if c not in '\\"$\n' else f"\\{ord(c):02X}" for c in text) + '"'
+
+
+def _lift_condition(function, condition, name):
+    condition = function.lift(condition)
+    if condition.kind != "i1":
+        fail(f"{name} takes a condition, as a comparison gives it")
+    return condition
+
+
+def print(value: _typing.Any, label: str = "", where: _typing.Any = True) -> None:
+    """Shows a value of a function of scores or masks where the interpreter runs the kernel, under a label, and with `where` only
+    where that holds for some element of a tile. Machine code has none of it, and the compiler warns of that. Values that are
+    not traced are printed as by Python."""
+    function = _find_function(value, where)
+    if function is None:
+        if _holds(where, any):
+            builtins.print(*filter(None, [label]), value)
+        return
+    value = function.lift(value)
+    condition = "" if where is True else f" if {_lift_condition(function, where, 'where').name}"
+    function.act(f"tile.print {_quote(label or 'value')} {value.name}{condition} : {value.kind}")
+
+
+def assert_(condition: _typing.Any, message: str) -> None:
+    """Ends a run of the interpreter with the message where the condition of a function of scores or masks does not hold.
+    Machine code does not check it. Values that are not traced are checked at once."""
+    function = _find_function(condition)
+    if function is not None:
+        function.act(f"tile.assert {_lift_condition(function, condition, 'assert_').name}, {_quote(message)} : i1")
+    elif not _holds(condition, all):
+        raise AssertionError(message)
+
+
+def _holds(condition, of):
+    """Whether a condition holds, for any or all elements of an array."""
+    return bool(getattr(condition, of.__name__)() if hasattr(condition, of.__name__) else condition)
 
 
 def _extreme(name: str, operation: str) -> Callable[[_typing.Any, _typing.Any], _typing.Any]:

@@ -74,7 +74,8 @@ class Program:
     The source and its parameters are those of `compile`. Arguments are given by position or name: tensors of torch on
     the CPU, or objects with __array_interface__ (arrays of numpy), and numbers. Views of fewer bits take float32 too, which
     is rounded: numpy has no bf16. Results are written into the tensors that the kernel stores. Every value is rounded as the kernel's types say, so results are those of the GPU up to
-    the order of sums. Raises CompileError, TypeError, ValueError, LibraryError.
+    the order of sums. What the source prints (`tile.print`, `tessera.print`) is printed when the run ends. Raises CompileError,
+    also where an assertion of the source does not hold, TypeError, ValueError, LibraryError.
     """
 
     def __init__(
@@ -150,6 +151,8 @@ class Program:
                 keep.append(self._set_view(argument, position, value))
         collector = _compile._Collector()
         status = self._library.tessera_program_run(self._handle, array, len(array), collector.handler, None)
+        for shown in collector.take_shown():
+            print(shown)
         try:
             collector.check(status, self._file_name)
         except CompileError as error:

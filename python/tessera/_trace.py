@@ -102,6 +102,11 @@ class Function:
             self.known[text] = value
         return self.known[text]
 
+    def act(self, text):
+        """An operation without a result, each time anew."""
+        self.lines.append(f"  {text}")
+        self.places.append(place())
+
     def constant(self, number, wide=False):
         """A number of Python; `wide` allows an integer of 64 bits."""
         if isinstance(number, bool):
@@ -204,7 +209,7 @@ class Value:
 
     def __repr__(self):
         made = next((text for text, value in self.function.known.items() if value is self), "given to the function")
-        return f"<traced {self.kind}, a number in the kernel only: {made}>"
+        return f"<traced {self.kind}, a number in the kernel only, which tessera.print shows: {made}>"
 
     def __bool__(self):
         fail("a condition on a traced value, which is known in the kernel only; use where(condition, a, b), and "

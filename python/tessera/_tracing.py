@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import sys
+import threading
 
 from . import _typing
 from ._errors import Error
@@ -55,6 +57,24 @@ def _find_line(error):
     return line
 
 
+class _Silent:
+    """Standard output without what one thread prints."""
+
+    def __init__(self, stream):
+        self._stream, self._thread = stream, threading.get_ident()
+
+    def write(self, text):
+        return len(text) if threading.get_ident() == self._thread else self._stream.write(text)
+
+    def __getattr__(self, name):
+        return getattr(self._stream, name)
+
+
+def _silence():
+    """For the second run of a function, which prints what the first has printed."""
+    return contextlib.redirect_stdout(_Silent(sys.stdout)) if sys.stdout else contextlib.nullcontext()
+
+
 _KINDS = {float: "f32", int: "i32"}
 
 
@@ -63,7 +83,9 @@ def trace(name, function, parameters, result, declared):
     int or dimensions."""
     traced = _trace_once(name, function, parameters, result, declared)
     # A kernel has what one run of the function says. What another run says otherwise is drawn, counted or read from a clock.
-    if _trace_once(name, function, parameters, result, declared) != traced:
+    with _silence():
+        again = _trace_once(name, function, parameters, result, declared)
+    if again != traced:
         raise TraceError(f"{_find_place(function)}the {name} says something else each time that it runs, as with random numbers; "
                          "make these outside of it and give them as arguments or tensors")  # fmt: skip
     return traced

@@ -45,16 +45,17 @@ public:
 /// The interpreter, in the given precision.
 class InterpreterRunner : public DeviceRunner {
 public:
-  explicit InterpreterRunner(Precision precision) : precision(precision) {}
+  explicit InterpreterRunner(Precision precision, ShowOptions shown = {}) {
+    options.precision = precision;
+    options.shown = std::move(shown);
+  }
 
   RunOutcome run(tile::EntryOpInterface kernel, llvm::ArrayRef<KernelArgument> arguments) override {
-    InterpreterOptions options;
-    options.precision = precision;
     return succeeded(interpret(kernel, arguments, options)) ? RunOutcome::Ran : RunOutcome::Failed;
   }
 
 private:
-  Precision precision;
+  InterpreterOptions options;
 };
 
 } // namespace tessera

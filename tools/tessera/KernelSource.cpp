@@ -46,7 +46,8 @@ int KernelSource::read(const RunOptions &options) {
     return reportFailure(toString(file.takeError()));
   name = std::move(file->name);
   text = std::move(file->text);
-  ReadResult source = readSource(text, name, options.defines, context, options.imports);
+  ReadResult source =
+      readSource(text, name, options.defines, context, options.imports, DebugOps::Keep);
   if (source.status != CompileStatus::Success)
     return static_cast<int>(source.status);
   module = std::move(source.module);

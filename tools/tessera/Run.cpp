@@ -93,6 +93,34 @@ static void addSimOptions(CLI::App &command, SimOptions &options) {
       ->check(CLI::Range(0u, mostHostThreads));
 }
 
+/// What is shown of values, beside what tile.print shows.
+static void addShowOptions(CLI::App &command, RunOptions &options) {
+  command
+      .add_option("--print", options.prints,
+                  "Show a value by its name in the source, as each grid point leaves it (the "
+                  "interpreter shows it, for --device sim before the simulator runs)")
+      ->type_name("%NAME")
+      ->allow_extra_args(false);
+  auto append = [&options](const std::vector<std::string> &items) {
+    for (const std::string &item : items)
+      for (const std::string &part : CLI::detail::split(item, ','))
+        options.at.push_back(splitAssignment("--at", part));
+  };
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--at", append, "Show values of the grid points with these indices only, as m=0,h=1")
+      ->type_name("NAME=N,...")
+      ->allow_extra_args(false);
+  command.add_flag("--steps", options.steps,
+                   "Show values of --print each time that they are computed, those that a loop "
+                   "carries before its first step and after each");
+  command
+      .add_option("--elements", options.elements,
+                  "Elements that are shown along each axis, at most")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+}
+
 static void addRunOptions(CLI::App &command, RunOptions &options) {
   addKernelOptions(command, options);
   addShape(command, options.shape, "Extents of the run-time dimensions that no input fixes");
@@ -102,6 +130,16 @@ static void addRunOptions(CLI::App &command, RunOptions &options) {
       ->check(CLI::IsMember({"interp", "sim", "cuda"}))
       ->capture_default_str();
   addSimOptions(command, options.sim);
+  command
+      .add_option("--ptx", options.sim.ptx,
+                  "PTX that the simulator runs in place of what is compiled, as of an edited "
+                  "--emit ptx")
+      ->type_name("FILE");
+  command
+      .add_option("--write-launch", options.writeLaunch,
+                  "Write the launch here as tessera-sim reads it, and beside it the elements of "
+                  "each view")
+      ->type_name("FILE.json");
   command
       .add_option("--precision", options.precision,
                   "Rounding of the interpreter: each value to its type, or none (double)")
@@ -122,6 +160,7 @@ static void addRunOptions(CLI::App &command, RunOptions &options) {
   command.add_option("--instrument", options.instrument,
                      "What is recorded for --trace: timeline, with blocks=N, first=N and events=N "
                      "after commas (default: timeline)");
+  addShowOptions(command, options);
   addTuningOptions(command, options.tuning);
   command.add_flag("--time", options.time,
                    "Time the kernel, with the L2 cache flushed before each run (--device cuda)");
@@ -138,13 +177,16 @@ void tessera::addRunCommand(CLI::App &app) {
   groupOptions(*sub, "Arguments",
                {"--shape", "--set", "--input", "--order", "--pad-rows", "--seed", "--integers"});
   groupOptions(*sub, "Results", {"--output", "--expect", "--save-inputs", "--check", "--time"});
-  groupOptions(*sub, "Interpreter", {"--precision", "--level"});
+  groupOptions(*sub, "Interpreter",
+               {"--precision", "--level", "--print", "--at", "--steps", "--elements"});
   groupOptions(*sub, "Simulator",
-               {"--seeds", "--sim-seed", "--sim-blocks", "--move-approximations", "--threads"});
+               {"--seeds", "--sim-seed", "--sim-blocks", "--move-approximations", "--threads",
+                "--ptx", "--write-launch"});
   groupOptions(*sub, "Schedule",
                {"--schedule", "--database", "--no-database", "--shape-class", "--gpu", "--ptxas"});
   addExamples(*sub, "  tessera run gemm --shape M=100,N=96,K=136 --check\n"
                     "  tessera run gemm --input a=a.npy --input b=b.npy --expect c=c.npy\n"
+                    "  tessera run gemm --shape M=128,N=128,K=64 --print %sum --at m=0,n=0\n"
                     "  tessera run attention_fwd -D D=64 --shape B=1,H=2,HK=1,SQ=100,SK=200 --set "
                     "scale=0.125 --device sim --check");
   sub->callback([options] {

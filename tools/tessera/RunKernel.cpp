@@ -32,6 +32,7 @@ public:
   /// and checks.
   int run(DeviceRunner &runner, tile::EntryOpInterface executed);
   ArrayRef<KernelArgument> getArguments() const { return arguments.getValues(); }
+  int showBefore(ShowOptions shown);
   void printUnchecked() { reference.printUnchecked(llvm::outs()); }
 
 private:
@@ -137,9 +138,57 @@ int KernelRun::run(DeviceRunner &runner, tile::EntryOpInterface executed) {
   return reference.check(schedules, results, llvm::outs()) ? ExitSuccess : ExitFailed;
 }
 
+/// Has the interpreter show and check what machine code leaves out.
+int KernelRun::showBefore(ShowOptions shown) {
+  RunArguments results = arguments.cloneForRun();
+  InterpreterRunner runner(Precision::Kernel, std::move(shown));
+  return runner.run(kernel, results.getValues()) == RunOutcome::Ran ? ExitSuccess : ExitFailed;
+}
+
 //===----------------------------------------------------------------------===//
 // From options to a run
 //===----------------------------------------------------------------------===//
+
+/// Prints what is shown of a value: "softmax.tile:12:3: %sum at m = 0: ...".
+static void printShown(Location loc, StringRef text) {
+  if (auto place = loc->findInstanceOf<FileLineColRange>())
+    llvm::outs() << place.getFilename().getValue() << ":" << place.getStartLine() << ":"
+                 << place.getStartColumn() << ": ";
+  llvm::outs() << text << "\n";
+}
+
+/// What the options and the source say of values that are shown.
+static llvm::Expected<ShowOptions> getShown(const RunOptions &options,
+                                            tile::EntryOpInterface kernel) {
+  ShowOptions shown;
+  shown.show = printShown;
+  for (StringRef name : options.prints)
+    shown.names.push_back(name.ltrim('%').str());
+  shown.steps = options.steps;
+  shown.elements = options.elements;
+  for (const auto &[name, text] : options.at) {
+    int64_t number;
+    if (StringRef(text).getAsInteger(10, number) || number < 0)
+      return llvm::createStringError("--at: " + name + " is an integer of at least 0, got '" +
+                                     text + "'");
+    shown.at.emplace_back(name, number);
+  }
+  if (llvm::Error error = checkShown(kernel, shown))
+    return llvm::createStringError("--print, --at: " + toString(std::move(error)));
+  return shown;
+}
+
+/// Whether the machine code of `kernel` leaves out what shows or checks values.
+static bool hasDebugOps(tile::EntryOpInterface kernel) {
+  return llvm::any_of(tile::getKernels(kernel), [](tile::KernelOp op) {
+    return op
+        ->walk([](Operation *inner) {
+          return isa<tile::PrintOp, tile::AssertOp>(inner) ? WalkResult::interrupt()
+                                                           : WalkResult::advance();
+        })
+        .wasInterrupted();
+  });
+}
 
 /// What keeps the machine from this run, as a note: the interpreter runs kernels that do not
 /// compile, and tensors that a launch refuses.
@@ -175,8 +224,10 @@ static void noteRefusal(const RunOptions &options, KernelSource &source,
   source.getHandler()(*first);
 }
 
-static int runOnInterpreter(const RunOptions &options, KernelSource &source, KernelRun &run) {
-  InterpreterRunner runner(options.precision == "exact" ? Precision::Exact : Precision::Kernel);
+static int runOnInterpreter(const RunOptions &options, KernelSource &source, ShowOptions shown,
+                            KernelRun &run) {
+  InterpreterRunner runner(options.precision == "exact" ? Precision::Exact : Precision::Kernel,
+                           std::move(shown));
   if (options.level == "bound") {
     int code = run.run(runner, source.getKernel());
     if (code == ExitSuccess)
@@ -223,13 +274,22 @@ static int runOnCuda(const RunOptions &options, KernelSource &source, const Laun
 }
 
 static int runOnSimulator(const RunOptions &options, KernelSource &source, const Launch &launch,
-                          KernelRun &run) {
+                          ShowOptions shown, KernelRun &run) {
+  if (!shown.names.empty() || hasDebugOps(source.getKernel()))
+    if (int code = run.showBefore(std::move(shown)))
+      return code;
   CompileStatus status;
   std::unique_ptr<SimRunner> runner = SimRunner::create(
       source.getText(), source.getName(), getCompileOptions(options, source.getKernel(), launch),
       options.sim, source.getHandler(), status);
   if (!runner)
     return static_cast<int>(status);
+  if (!options.writeLaunch.empty()) {
+    llvm::Error error =
+        runner->writeLaunch(source.getKernel(), run.getArguments(), options.writeLaunch);
+    if (error)
+      return reportFailure("--write-launch: " + toString(std::move(error)));
+  }
   runner->setSeeds(options.sim.seed, options.sim.seeds);
   for (uint64_t i = 0; i < options.sim.seeds; ++i) {
     int code = run.run(*runner, source.getKernel());
@@ -250,6 +310,12 @@ static int checkOptions(const RunOptions &options) {
     return reportFailure("--level and --precision are options of --device interp");
   if (isInterpreter && options.level == "bound" && !options.schedule.empty())
     return reportFailure("--schedule changes nothing at --level bound; give --level scheduled");
+  bool showsSome = !options.prints.empty() || !options.at.empty() || options.steps;
+  if (showsSome && (options.device == "cuda" || options.level != "bound"))
+    return reportFailure("--print, --at and --steps are options of --device interp and sim, and of "
+                         "--level bound, whose values are those of the source");
+  if (options.steps && options.prints.empty())
+    return reportFailure("--steps says how often --print shows a value; give --print %NAME");
   if (options.device != "cuda" && !options.ptxas.empty())
     return reportFailure("--ptxas is an option of --device cuda");
   if (options.device != "cuda" && options.time)
@@ -263,10 +329,11 @@ static int checkOptions(const RunOptions &options) {
     return reportFailure("--trace is an option of --device sim and cuda");
   if (options.trace.empty() && !options.instrument.empty())
     return reportFailure("--instrument says what --trace records; give --trace FILE");
-  if (options.device != "sim" && options.sim != SimOptions())
+  bool isForSim = options.sim != SimOptions() || !options.writeLaunch.empty();
+  if (options.device != "sim" && isForSim)
     return reportFailure(
-        "--seeds, --sim-seed, --sim-blocks, --move-approximations and --threads are "
-        "options of --device sim");
+        "--seeds, --sim-seed, --sim-blocks, --move-approximations, --threads, --ptx and "
+        "--write-launch are options of --device sim");
   if (llvm::Error error = checkSeeds("--seeds", options.sim.seeds, "--sim-seed", options.sim.seed))
     return reportFailure(toString(std::move(error)));
   return ExitSuccess;
@@ -274,9 +341,12 @@ static int checkOptions(const RunOptions &options) {
 
 static int runOnDevice(const RunOptions &options, KernelSource &source, const Launch &launch,
                        KernelRun &run) {
+  llvm::Expected<ShowOptions> shown = getShown(options, source.getKernel());
+  if (!shown)
+    return reportFailure(toString(shown.takeError()));
   if (options.device == "interp")
-    return runOnInterpreter(options, source, run);
-  return options.device == "sim" ? runOnSimulator(options, source, launch, run)
+    return runOnInterpreter(options, source, std::move(*shown), run);
+  return options.device == "sim" ? runOnSimulator(options, source, launch, std::move(*shown), run)
                                  : runOnCuda(options, source, launch, run);
 }
 

@@ -22,10 +22,12 @@ struct SimOptions {
   unsigned threads = 0; ///< of the host; 0: all cores, or one when a seed would not fix the run
   unsigned blocks = 4;  ///< of a persistent launch, at most
   bool moveApproximations = false; ///< within their documented error, as the seed says
+  std::string ptx; ///< file whose PTX runs in place of what is compiled, by its launch
 
   bool operator!=(const SimOptions &other) const {
-    return std::tie(seed, seeds, threads, blocks, moveApproximations) !=
-           std::tie(other.seed, other.seeds, other.threads, other.blocks, other.moveApproximations);
+    return std::tie(seed, seeds, threads, blocks, moveApproximations, ptx) !=
+           std::tie(other.seed, other.seeds, other.threads, other.blocks, other.moveApproximations,
+                    other.ptx);
   }
 };
 
@@ -57,11 +59,16 @@ struct RunOptions {
   bool integers = false;
   bool check = false;
   bool time = false; ///< of cuda only
+  std::vector<std::string> prints; ///< names of values that the interpreter shows
+  Assignments at;                  ///< grid index = number: what is shown
+  bool steps = false;              ///< whether values are shown each time that they are computed
+  int64_t elements = 6;            ///< of each axis, at most, where a value is shown
   /// File that receives the timeline of the last launch of sim or cuda.
   std::string trace;
   /// What is recorded for it, see CompileOptions::instrument; empty for the defaults.
   std::string instrument;
   SimOptions sim;
+  std::string writeLaunch; ///< file that receives the launch as tessera-sim reads it
 };
 
 /// Runs a kernel as the options say: reads the source, makes the tensors, runs, saves, checks.

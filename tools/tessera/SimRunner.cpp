@@ -2,6 +2,7 @@
 
 #include "tools/tessera/SimRunner.h"
 #include "lib/Runtime/Sequence.h"
+#include "lib/Support/Files.h"
 #include "lib/Support/Json.h"
 #include "tessera/BundleKeys.h"
 #include "tools/tessera/DeviceArguments.h"
@@ -39,6 +40,17 @@ static Expected<std::pair<runtime::BundleInfo, sim::Module>> loadBundle(StringRe
   return std::make_pair(std::move(*bundle), std::move(*module));
 }
 
+/// Of the text of a file.
+static Expected<sim::Module> readModule(StringRef path) {
+  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> text = readInput(path);
+  if (!text)
+    return makeError("--ptx: cannot read '" + path + "': " + text.getError().message());
+  Expected<sim::Module> module = sim::parseModule((*text)->getBuffer());
+  if (!module)
+    return makeError("--ptx: " + path + ": " + toString(module.takeError()));
+  return module;
+}
+
 /// Each launch takes and gives back the same megabytes for its registers and its shared memory.
 /// Given back to the system they would be new pages for the next one.
 static void keepFreedMemory() {
@@ -61,15 +73,23 @@ std::unique_ptr<SimRunner> SimRunner::create(const std::string &source, const st
   if (status != CompileStatus::Success)
     return nullptr;
   auto loaded = loadBundle(compiled.output);
-  if (!loaded) {
+  auto refuse = [&](std::string message, CompileStatus how) {
     Diagnostic diagnostic;
-    diagnostic.message = "--device sim: " + toString(loaded.takeError());
+    diagnostic.message = std::move(message);
     handler(diagnostic);
-    status = CompileStatus::ToolchainError;
+    status = how;
     return nullptr;
-  }
-  std::unique_ptr<SimRunner> runner(
-      new SimRunner(std::move(loaded->first), std::move(loaded->second)));
+  };
+  if (!loaded)
+    return refuse("--device sim: " + toString(loaded.takeError()), CompileStatus::ToolchainError);
+  bool isCompiled = simOptions.ptx.empty();
+  Expected<sim::Module> module =
+      isCompiled ? Expected<sim::Module>(std::move(loaded->second)) : readModule(simOptions.ptx);
+  if (!module)
+    return refuse(toString(module.takeError()), CompileStatus::UsageError);
+  std::unique_ptr<SimRunner> runner(new SimRunner(std::move(loaded->first), std::move(*module)));
+  if (!isCompiled)
+    runner->ptxName = runner->ptxOrigin = simOptions.ptx;
   runner->readDescriptions();
   runner->maxBlocks = simOptions.blocks;
   runner->hostThreads = simOptions.threads;
@@ -206,7 +226,8 @@ Error SimRunner::fillParameters(const runtime::KernelInfo &info,
   const sim::PtxKernel *declared = module.kernel(info.symbol);
   if (!declared || declared->params.size() != info.parameters.size())
     return makeError("the PTX has no kernel '" + info.symbol +
-                     "' with the parameters of its description");
+                     "' with the parameters of its description; PTX of a file is compiled with the "
+                     "same -D, --schedule and --shape");
   launch.params.resize(declared->paramBytes);
   for (auto [i, parameter] : llvm::enumerate(info.parameters)) {
     if (declared->params[i].size != parameter.bytes)
@@ -249,19 +270,19 @@ static void addReport(sim::Report next, sim::Report &report) {
   report = std::move(next);
 }
 
-Error SimRunner::executeKernel(unsigned index, ArrayRef<runtime::Argument> arguments,
-                               Trial &trial) const {
+Error SimRunner::makeLaunch(unsigned index, ArrayRef<runtime::Argument> arguments,
+                            sim::GlobalMemory &memory, PreparedLaunch &prepared) const {
   const runtime::KernelInfo &info = bundle.kernels[index];
-  runtime::DimValues dims;
-  if (Error error = runtime::checkArguments(info, arguments, dims))
+  if (Error error = runtime::checkArguments(info, arguments, prepared.dims))
     return error;
-  Expected<std::array<unsigned, 3>> grid = runtime::computeGrid(info, dims);
+  Expected<std::array<unsigned, 3>> grid = runtime::computeGrid(info, prepared.dims);
   if (!grid)
     return grid.takeError();
-  if ((*grid)[0] == 0)
+  prepared.isEmpty = (*grid)[0] == 0;
+  if (prepared.isEmpty)
     return Error::success();
-  sim::Launch launch;
-  launch.memory = &trial.memory;
+  sim::Launch &launch = prepared.launch;
+  launch.memory = &memory;
   launch.kernel = info.symbol;
   launch.grid = {(*grid)[0], (*grid)[1], (*grid)[2]};
   if (info.persistent)
@@ -271,18 +292,27 @@ Error SimRunner::executeKernel(unsigned index, ArrayRef<runtime::Argument> argum
   launch.cluster = {info.cluster[0], info.cluster[1], info.cluster[2]};
   launch.dynamicSharedBytes = info.sharedMemory;
   launch.registersPerThread = names[index].registers;
-  uint64_t workspace = 0;
-  Expected<uint64_t> bytes = runtime::countWorkspaceBytes(info, dims);
+  Expected<uint64_t> bytes = runtime::countWorkspaceBytes(info, prepared.dims);
   if (!bytes)
     return bytes.takeError();
+  prepared.workspaceBytes = *bytes;
   if (*bytes) {
-    Expected<uint64_t> address = trial.memory.allocate(*bytes, "workspace");
+    Expected<uint64_t> address = memory.allocate(*bytes, "workspace");
     if (!address)
       return address.takeError();
-    workspace = *address;
+    prepared.workspace = *address;
   }
-  if (Error error = fillParameters(info, arguments, dims, workspace, launch))
+  return fillParameters(info, arguments, prepared.dims, prepared.workspace, launch);
+}
+
+Error SimRunner::executeKernel(unsigned index, ArrayRef<runtime::Argument> arguments,
+                               Trial &trial) const {
+  const runtime::KernelInfo &info = bundle.kernels[index];
+  PreparedLaunch prepared;
+  if (Error error = makeLaunch(index, arguments, trial.memory, prepared))
     return error;
+  if (prepared.isEmpty)
+    return Error::success();
   sim::Options options = trial.options;
   options.sharedNames = names[index].shared;
   options.roleNames = names[index].roles;
@@ -290,7 +320,7 @@ Error SimRunner::executeKernel(unsigned index, ArrayRef<runtime::Argument> argum
   options.orderedSums = !info.ticketed.empty();
   options.maxWarpInstructions -=
       std::min(options.maxWarpInstructions, trial.report.warpInstructions);
-  Expected<sim::Report> result = sim::run(module, launch, options);
+  Expected<sim::Report> result = sim::run(module, prepared.launch, options);
   if (!result)
     return result.takeError();
   trial.outcome = RunOutcome::Failed;
@@ -298,8 +328,10 @@ Error SimRunner::executeKernel(unsigned index, ArrayRef<runtime::Argument> argum
   if (!trial.report.ok())
     return makeError("the simulator found a hazard with --sim-seed " +
                      llvm::Twine(trial.options.seed) + " --threads " +
-                     llvm::Twine(trial.options.threads) + "; PTX lines are those of --emit ptx");
-  return workspace ? checkWorkspace(index, trial, workspace, *bytes) : Error::success();
+                     llvm::Twine(trial.options.threads) + "; PTX lines are those of " + ptxOrigin);
+  return prepared.workspaceBytes
+             ? checkWorkspace(index, trial, prepared.workspace, prepared.workspaceBytes)
+             : Error::success();
 }
 
 Error SimRunner::executeSequence(const runtime::SequenceInfo &sequence, Trial &trial) const {
@@ -367,15 +399,20 @@ Error SimRunner::checkLaunch(tile::EntryOpInterface kernel, ArrayRef<KernelArgum
   return runtime::checkArguments(getSignature(), arguments, dims);
 }
 
+void SimRunner::encode(tile::EntryOpInterface kernel, ArrayRef<KernelArgument> values) {
+  if (!encoded.empty())
+    return;
+  for (auto [i, value] : llvm::enumerate(values))
+    encoded.push_back(std::holds_alternative<HostTensor *>(value)
+                          ? encodeTensor(*std::get<HostTensor *>(value), kernel, i)
+                          : std::vector<char>());
+}
+
 /// Simulates as many of the seeds that are left as there are host threads.
 Error SimRunner::simulateAhead(tile::EntryOpInterface kernel, ArrayRef<KernelArgument> values) {
   unsigned cores = hostThreads ? hostThreads : std::max(std::thread::hardware_concurrency(), 1u);
   uint64_t count = std::min<uint64_t>(std::max<uint64_t>(seedsLeft, 1), cores);
-  if (encoded.empty())
-    for (auto [i, value] : llvm::enumerate(values))
-      encoded.push_back(std::holds_alternative<HostTensor *>(value)
-                            ? encodeTensor(*std::get<HostTensor *>(value), kernel, i)
-                            : std::vector<char>());
+  encode(kernel, values);
   for (uint64_t i = 0; i < count; ++i) {
     Trial &trial = ahead.emplace_back();
     trial.options = simulation;
@@ -412,7 +449,7 @@ Error SimRunner::launch(tile::EntryOpInterface kernel, ArrayRef<KernelArgument> 
   report = std::move(trial.report);
   recordings = std::move(trial.recordings);
   if (!report.ok())
-    report.print(llvm::errs(), "<ptx>");
+    report.print(llvm::errs(), ptxName);
   if (!trial.failure.empty())
     return makeError(trial.failure);
   for (auto [i, value] : llvm::enumerate(values)) {

@@ -9,6 +9,7 @@
 #include "tools/tessera/DeviceArguments.h"
 #include "tools/tessera/DeviceRunner.h"
 #include "tools/tessera/RunKernel.h"
+#include "llvm/Support/JSON.h"
 #include <deque>
 #include <memory>
 
@@ -29,6 +30,11 @@ public:
   /// The seeds of events of the next `count` launches, which all have the same arguments: several
   /// of them run at once, each on a host thread of its own.
   void setSeeds(uint64_t first, uint64_t count);
+
+  /// Writes the launch of a kernel to `path`, as tessera-sim reads it, and beside it the elements
+  /// of views.
+  llvm::Error writeLaunch(tile::EntryOpInterface kernel, llvm::ArrayRef<KernelArgument> values,
+                          llvm::StringRef path);
 
   /// A launch that takes more fails, and so do those of a sequence that take more together.
   void setMaxWarpInstructions(uint64_t most) { simulation.maxWarpInstructions = most; }
@@ -82,7 +88,17 @@ private:
     RunOutcome outcome = RunOutcome::Refused;
   };
 
+  /// A launch, and what it is made of. One without blocks is empty.
+  struct PreparedLaunch {
+    sim::Launch launch;
+    runtime::DimValues dims;
+    uint64_t workspace = 0, workspaceBytes = 0;
+    bool isEmpty = false;
+  };
+
   void readDescriptions();
+  static void describeNames(const KernelNames &own, llvm::json::Object &file);
+  void encode(tile::EntryOpInterface kernel, llvm::ArrayRef<KernelArgument> values);
   const runtime::Signature &getSignature() const;
   llvm::Error prepare(tile::EntryOpInterface kernel, llvm::ArrayRef<KernelArgument> arguments,
                       Trial &trial) const;
@@ -92,6 +108,8 @@ private:
                      RunOutcome &outcome);
   llvm::Error execute(Trial &trial) const;
   llvm::Error executeSequence(const runtime::SequenceInfo &sequence, Trial &trial) const;
+  llvm::Error makeLaunch(unsigned index, llvm::ArrayRef<runtime::Argument> arguments,
+                         sim::GlobalMemory &memory, PreparedLaunch &prepared) const;
   llvm::Error executeKernel(unsigned index, llvm::ArrayRef<runtime::Argument> arguments,
                             Trial &trial) const;
   llvm::Error checkWorkspace(unsigned index, Trial &trial, uint64_t address, uint64_t bytes) const;
@@ -105,6 +123,8 @@ private:
   /// Of each kernel.
   std::vector<KernelNames> names;
   sim::Module module;
+  /// What reports call the PTX, and where its lines come from.
+  std::string ptxName = "<ptx>", ptxOrigin = "--emit ptx";
   sim::Options simulation;
   uint64_t seedsLeft = 1;
   /// Of the host, for all that runs at once; 0: all cores.
