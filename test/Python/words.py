@@ -33,8 +33,8 @@ class WordsTest(unittest.TestCase):
     def test_values(self):
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             tessera.Variant(score=lambda s, b, h, q, k: print(s, s * 2.0) or s)
-        self.assertIn("<traced f32, a number in the kernel only: given to the function>", printed.getvalue())
-        self.assertIn("<traced f32, a number in the kernel only: arith.mulf %s", printed.getvalue())
+        self.assertIn("<traced f32, a number in the kernel only, which tessera.print shows: given to the function>", printed.getvalue())
+        self.assertIn("<traced f32, a number in the kernel only, which tessera.print shows: arith.mulf %s", printed.getvalue())
 
     def refuse(self, text, exception, call):
         with self.assertRaisesRegex(exception, text):
