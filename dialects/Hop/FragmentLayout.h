@@ -28,6 +28,7 @@ public:
   }
 
   LayoutAttr getLayoutAttr() const { return layout; }
+  llvm::ArrayRef<LayoutDigit> getDigits() const { return digits; }
 
   /// Elements of one thread.
   int64_t size() const {

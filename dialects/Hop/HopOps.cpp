@@ -233,6 +233,46 @@ LogicalResult CombineAllOp::verify() {
   return success();
 }
 
+int64_t ScanOp::getWarpSpan(RankedTensorType source, int64_t axis) {
+  LayoutAttr layout = getLayout(source);
+  int64_t span = 0;
+  for (ArrayRef<LayoutDigit> digits : {layout.getWarps(), layout.getWarpgroups()})
+    for (const LayoutDigit &digit : digits)
+      if (digit.moves(axis))
+        span = span ? std::min(span, digit.steps[axis]) : digit.steps[axis];
+  return span;
+}
+
+int64_t ScanOp::getSlots(RankedTensorType source, int64_t axis, int64_t warpgroups) {
+  int64_t span = getWarpSpan(source, axis);
+  if (!span)
+    return 0;
+  int64_t copies = getLayout(source).getWarpgroups().empty() ? warpgroups : 1,
+          words = llvm::divideCeil(source.getElementTypeBitWidth(), 8 * hopper::registerBytes);
+  return source.getNumElements() / span * words * copies;
+}
+
+bool ScanOp::isWithinWarpgroups() {
+  return getLayout(getSource().getType()).getWarpgroups().empty() &&
+         (*this)->getParentOfType<RoleOp>().getNumWarpgroups() > 1;
+}
+
+LogicalResult ScanOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType());
+  LayoutAttr layout = getLayout(source);
+  auto role = (*this)->getParentOfType<RoleOp>();
+  if (!layout || layout.getPartial() || getAxis() >= static_cast<uint64_t>(source.getRank()) ||
+      !role || !getWarpSpan(source, getAxis()))
+    return emitOpError(
+               "scans whole elements along an axis that several warps of a role share, got ")
+           << source;
+  BufferType exchange = getExchange().getType();
+  int64_t slots = getSlots(source, getAxis(), role.getNumWarpgroups());
+  if (exchange.getTile().getRank() != 1 || exchange.getSlots() < slots)
+    return emitOpError("exchanges ") << slots << " values, got " << exchange;
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Timelines
 //===----------------------------------------------------------------------===//

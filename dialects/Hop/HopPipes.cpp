@@ -112,7 +112,13 @@ int64_t BufferOp::getSharedBytes() {
 
 int64_t BufferOp::getSharedAlignment() {
   RankedTensorType tile = getBuffer().getType().getTile();
-  return holdsValue(tile) ? valueAlignment : getSharedLayout(tile)->atomBytes();
+  if (!holdsValue(tile))
+    return getSharedLayout(tile)->atomBytes();
+  // Warps read what they exchange in runs.
+  bool isExchange =
+      llvm::any_of(getBuffer().getUsers(), llvm::IsaPred<CombineOp, CombineAllOp, ScanOp>);
+  return isExchange && getSharedBytes() >= hopper::widestAccess ? hopper::widestAccess
+                                                                : valueAlignment;
 }
 
 int64_t StagingOp::getSharedBytes() {

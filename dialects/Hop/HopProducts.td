@@ -265,6 +265,46 @@ def Hop_CombineAllOp : Hop_Op<"combine_all", [Hop_OnWarpgroups]> {
   let hasVerifier = 1;
 }
 
+def Hop_ScanOp : Hop_Op<"scan", [Hop_OnWarpgroups, AllTypesMatch<["source", "result"]>]> {
+  let summary = "Combines the elements of a tile along an axis that several warps share, up to each of them";
+  let description = [{
+    What `tile.scan` becomes where warps hold different places along its axis. Each warp combines what it holds of a
+    neighbourhood, and writes the result to `exchange`; the threads that share the axis meet (bar.sync, PTX ISA 9.7.13.1),
+    and each reads those of all warps. `exchange` has a slot for each of these results, and two where elements have 64
+    bits; where the layout has no digits of warpgroups, each warpgroup of the role has slots of its own. In a loop the
+    threads meet before they write, too. Fewer slots are refused, as are parts, and an axis of one warp. On all
+    threads of a role with warpgroups.
+
+    ```mlir
+    hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 2>],
+        schedule = #tile.schedule<>} {
+    ^bb0(%m: index):
+      %exchange = hop.buffer "exchange" : !hop.buffer<tensor<1xi32>, 4>
+      hop.role @consumer warpgroups(1) {
+      ^bb0(%warpgroup: index):
+        %gates = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row>>
+        %sums = hop.scan sum %gates axis 0 through %exchange
+          : tensor<64xf32, #hop.layout<row>>, !hop.buffer<tensor<1xi32>, 4>
+      }
+    }
+    ```
+  }];
+  let arguments = (ins Tile_ReduceKind:$kind, Hop_Fragment:$source, I64Attr:$axis, UnitAttr:$exclusive,
+                       UnitAttr:$reverse, Hop_BufferType:$exchange);
+  let results = (outs Hop_Fragment:$result);
+  let assemblyFormat = "$kind $source `axis` $axis (`exclusive` $exclusive^)? (`reverse` $reverse^)? `through` $exchange "
+                       "attr-dict `:` type($source) `,` qualified(type($exchange))";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The places along `axis` that one warp of `source` holds side by side; 0 where warps do not share the axis.
+    static int64_t getWarpSpan(::mlir::RankedTensorType source, int64_t axis);
+    /// Slots for a scan of `source` in a role of `warpgroups`; 0 where warps do not share the axis.
+    static int64_t getSlots(::mlir::RankedTensorType source, int64_t axis, int64_t warpgroups);
+    /// Whether only the warps of a warpgroup share the axis, of several warpgroups in the role.
+    bool isWithinWarpgroups();
+  }];
+}
+
 def Hop_RowFactorOp : Hop_Op<"row_factor", [Pure]> {
   let summary = "A tile of rank 1 as the factor of partial sums";
   let description = [{

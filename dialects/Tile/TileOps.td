@@ -172,9 +172,13 @@ def Tile_ReduceAllOp : Tile_Op<"reduce_all", [Pure]> {
 def Tile_ScanOp : Tile_Op<"scan", [Pure, AllTypesMatch<["source", "result"]>]> {
   let summary = "Combines the elements of a tile along one axis up to each of them";
   let description = [{
-    Element i along `axis` combines the elements 0 to i; with `exclusive` those before i, of which the first has none: 0 for a
-    sum, else the value that changes nothing. With `reverse` the elements are taken from the end. The kinds are those of
-    `tile.reduce`; a sum of integers wraps. The order of a sum of floating-point numbers is not specified.
+    Element i along `axis` combines the elements 0 to i. With `exclusive` it combines those before i, beginning with 0 for a sum,
+    with the least number (-inf) for `max` and `maximum`, and with the largest for `min` and `minimum`. With `reverse` the
+    elements are taken from the end. The kinds are those of `tile.reduce`; a sum of integers wraps. The order of a sum of
+    floating-point numbers is not specified. The gradient of a sum's elements is the sum of the results' in the other direction.
+
+    On Hopper a thread scans its own elements, lanes that share the axis exchange sums by shuffles, and warps through shared
+    memory (`hop.scan`). Consumers that divide the rows cannot scan along them.
 
     ```mlir
     %starts = tile.scan sum %lengths axis 0 exclusive : tensor<128xi32>

@@ -18,6 +18,7 @@ const HandlerTable &HandlerTable::get() {
     addArithHandlers(result);
     addMathHandlers(result);
     addTileHandlers(result);
+    addReduceHandlers(result);
     addControlHandlers(result);
     addDebugHandlers(result);
     return result;

@@ -46,6 +46,7 @@ private:
 void addArithHandlers(HandlerTable &table);
 void addMathHandlers(HandlerTable &table);
 void addTileHandlers(HandlerTable &table);
+void addReduceHandlers(HandlerTable &table);
 void addControlHandlers(HandlerTable &table);
 void addDebugHandlers(HandlerTable &table);
 
@@ -58,6 +59,10 @@ struct Datum {
   static Datum of(Floats values) { return {std::make_shared<const Floats>(std::move(values)), {}}; }
   static Datum of(Ints values) { return {{}, std::make_shared<const Ints>(std::move(values))}; }
 };
+
+inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value tile) {
+  return llvm::cast<mlir::RankedTensorType>(tile.getType()).getShape();
+}
 
 /// Why a grid point stopped. `order` decides which of several failures is reported: the smallest.
 struct Failure {

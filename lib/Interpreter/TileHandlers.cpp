@@ -13,10 +13,6 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::interp;
 
-static ArrayRef<int64_t> shapeOf(Value tile) {
-  return cast<RankedTensorType>(tile.getType()).getShape();
-}
-
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//
@@ -394,102 +390,6 @@ static LogicalResult runDot(Frame &frame, Operation *op) {
   return success();
 }
 
-/// Combines along `axis` in ascending order, rounding after each step.
-template <typename Combine>
-static Floats reduce(ArrayRef<double> in, ArrayRef<int64_t> shape, int64_t axis, Type roundTo,
-                     Combine combine) {
-  int64_t rows = shape[0], columns = shape[1];
-  if (axis == 0) {
-    Floats out(in.begin(), in.begin() + columns);
-    for (int64_t i = 1; i < rows; ++i) {
-      for (int64_t j = 0; j < columns; ++j)
-        out[j] = combine(out[j], in[i * columns + j]);
-      if (roundTo)
-        roundAll(roundTo, out);
-    }
-    return out;
-  }
-  Floats out(rows);
-  for (int64_t i = 0; i < rows; ++i)
-    out[i] = in[i * columns];
-  // Column by column, so that one loop rounds all rows at once.
-  for (int64_t j = 1; j < columns; ++j) {
-    for (int64_t i = 0; i < rows; ++i)
-      out[i] = combine(out[i], in[i * columns + j]);
-    if (roundTo)
-      roundAll(roundTo, out);
-  }
-  return out;
-}
-
-static double add(double a, double b) { return a + b; }
-
-static double (*combinerOf(tile::ReduceKind kind))(double, double) {
-  switch (kind) {
-  case tile::ReduceKind::sum:
-    return add;
-  case tile::ReduceKind::max:
-    return maximumNumber;
-  case tile::ReduceKind::min:
-    return minimumNumber;
-  case tile::ReduceKind::maximum:
-    return maximum;
-  case tile::ReduceKind::minimum:
-    return minimum;
-  }
-  llvm_unreachable("a kind of reduction");
-}
-
-static LogicalResult runReduce(Frame &frame, Operation *op) {
-  auto reduction = cast<tile::ReduceOp>(op);
-  // Only sums round.
-  bool rounds =
-      frame.program.precision == Precision::Kernel && reduction.getKind() == tile::ReduceKind::sum;
-  Type element = cast<RankedTensorType>(reduction.getType()).getElementType();
-  Floats out =
-      reduce(frame.floats(reduction.getSource()), shapeOf(reduction.getSource()),
-             reduction.getAxis(), rounds ? element : Type(), combinerOf(reduction.getKind()));
-  if (std::optional<llvm::APFloat> limit = reduction.getLimit())
-    for (double &sum : out)
-      if (sum > limit->convertToFloat())
-        sum = std::numeric_limits<double>::infinity();
-  frame.set(reduction.getResult(), std::move(out));
-  return success();
-}
-
-static LogicalResult runMaskedMax(Frame &frame, Operation *op) {
-  auto largest = cast<tile::MaskedMaxOp>(op);
-  ArrayRef<double> source = frame.floats(largest.getSource()), old = frame.floats(largest.getOld());
-  Floats out(old.begin(), old.end());
-  if (llvm::is_contained(source, 0.0)) {
-    Floats rows = reduce(source, shapeOf(largest.getSource()), /*axis=*/1, Type(),
-                         combinerOf(tile::ReduceKind::maximum));
-    for (auto [largest, row] : llvm::zip_equal(out, rows))
-      largest = maximum(largest, row);
-  }
-  frame.set(largest.getResult(), std::move(out));
-  return success();
-}
-
-static LogicalResult runReduceAll(Frame &frame, Operation *op) {
-  auto reduction = cast<tile::ReduceAllOp>(op);
-  bool rounds =
-      frame.program.precision == Precision::Kernel && reduction.getKind() == tile::ReduceKind::sum;
-  const Floats &all = frame.floats(reduction.getSource());
-  int64_t shape[] = {static_cast<int64_t>(all.size()), 1};
-  frame.set(reduction.getResult(),
-            reduce(all, shape, /*axis=*/0, rounds ? reduction.getType() : Type(),
-                   combinerOf(reduction.getKind())));
-  return success();
-}
-
-static LogicalResult runAny(Frame &frame, Operation *op) {
-  auto any = cast<tile::AnyOp>(op);
-  bool some = llvm::any_of(frame.ints(any.getSource()), [](int64_t element) { return element; });
-  frame.set(any.getResult(), Ints{some});
-  return success();
-}
-
 /// Moves elements of either kind: `move(source elements, result elements)`.
 template <typename Move>
 static void moveElements(Frame &frame, Operation *op, Move move) {
@@ -572,10 +472,6 @@ void interp::addTileHandlers(HandlerTable &table) {
   table.add<tile::WalkOp>(runWalk);
   table.add<tile::SkipLoadsOp>(runSkipLoads);
   table.add<tile::DotOp>(runDot);
-  table.add<tile::ReduceOp>(runReduce);
-  table.add<tile::MaskedMaxOp>(runMaskedMax);
-  table.add<tile::ReduceAllOp>(runReduceAll);
-  table.add<tile::AnyOp>(runAny);
   table.add<tile::BroadcastOp>(runBroadcast);
   table.add<tile::SplatOp>(runSplat);
   table.add<tile::TransposeOp>(runTranspose);

@@ -204,6 +204,22 @@ PaddingAnalysis::Axes PaddingAnalysis::visitReduce(ReduceOp reduce) {
   return {kept, Padding()};
 }
 
+/// Past the end of its axis a scan goes on with what it has; from the end a sum of zeros is zero.
+PaddingAnalysis::Axes PaddingAnalysis::visitScan(ScanOp scan) {
+  Axes axes;
+  bool isSum = scan.getKind() == ReduceKind::sum;
+  for (int64_t axis = 0; axis < getRank(scan.getResult()); ++axis) {
+    axes[axis] = get(scan.getSource(), axis);
+    bool staysZero = isSum && (scan.getReverse() || axis != static_cast<int64_t>(scan.getAxis()));
+    if (staysZero && isZeroNumber(axes[axis].value))
+      continue;
+    axes[axis].value = {};
+    if (axes[axis].load && !axes[axis].change)
+      axes[axis].change = scan;
+  }
+  return axes;
+}
+
 Padding PaddingAnalysis::visitElementwise(Operation *op, int64_t axis) {
   Padding padding;
   SmallVector<Attribute> numbers;
@@ -228,6 +244,8 @@ PaddingAnalysis::Axes PaddingAnalysis::visit(Operation *op, Value result) {
     return visitDot(dot);
   if (auto reduce = dyn_cast<ReduceOp>(op))
     return visitReduce(reduce);
+  if (auto scan = dyn_cast<ScanOp>(op))
+    return visitScan(scan);
   Axes axes;
   for (int64_t axis = 0; axis < getRank(result); ++axis) {
     axes[axis].value = getConstant(result);

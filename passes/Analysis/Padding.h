@@ -46,6 +46,7 @@ private:
   Axes visitLoad(tile::LoadOp load);
   Axes visitDot(tile::DotOp dot);
   Axes visitReduce(tile::ReduceOp reduce);
+  Axes visitScan(tile::ScanOp scan);
   Padding visitElementwise(mlir::Operation *op, int64_t axis);
   Padding join(mlir::ValueRange values, int64_t axis) const;
   bool mayReachOutside(mlir::Value start, int64_t tile, mlir::Attribute extent);

@@ -189,6 +189,14 @@ LogicalResult RowPartition::visitReduceAll(tile::ReduceAllOp reduce) {
   return isSum ? set(reduce, reduce.getSource(), State::Partitioned) : success();
 }
 
+/// Along its rows a warpgroup scans what it has, which is all of them or refused.
+LogicalResult RowPartition::visitScan(tile::ScanOp scan) {
+  if (scan.getAxis() == 0 && partitioned.lookup(scan.getSource()) == State::Partitioned)
+    return scan.emitError("scans along rows that are divided among the consumer warpgroups; use "
+                          "consumers = 1, or scan in a kernel without a tile.dot");
+  return unify(scan, {scan.getSource(), scan.getResult()});
+}
+
 /// A loaded tile is transposed by how a dot reads it: rows that a warpgroup has of the result are
 /// columns of the tile in shared memory, which all of them have.
 LogicalResult RowPartition::visitTranspose(tile::TransposeOp transpose) {
@@ -275,6 +283,7 @@ LogicalResult RowPartition::visit(Operation *op) {
       })
       .Case([&](tile::ReduceOp reduce) { return visitReduce(reduce); })
       .Case([&](tile::ReduceAllOp reduce) { return visitReduceAll(reduce); })
+      .Case([&](tile::ScanOp scan) { return visitScan(scan); })
       .Case([&](tile::TransposeOp transpose) { return visitTranspose(transpose); })
       .Case<scf::ForOp, scf::IfOp>([&](Operation *op) {
         for (const Handover &handover : getHandovers(op))

@@ -64,6 +64,7 @@ private:
   mlir::LogicalResult visitDot(tile::DotOp dot);
   mlir::LogicalResult visitReduce(tile::ReduceOp reduce);
   mlir::LogicalResult visitReduceAll(tile::ReduceAllOp reduce);
+  mlir::LogicalResult visitScan(tile::ScanOp scan);
   mlir::LogicalResult visitTranspose(tile::TransposeOp transpose);
   mlir::LogicalResult visitStore(tile::StoreOp store);
   mlir::LogicalResult visitScatter(tile::ScatterAddOp scatter);

@@ -24,7 +24,8 @@ def AssignLayouts : Pass<"hop-assign-layouts", "::tessera::hop::KernelOp"> {
     Tiles of rank 1 follow the rows or the columns, as their uses ask; one that would need both is an error. A reduction
     stays what each thread has combined of its own elements for as long as only operations of its kind, and of a sum
     products by whole values, follow. So an online softmax needs its sum across threads once, after the loop. Where
-    several warps share a row, its parts meet in shared memory (`hop.combine`).
+    several warps share a row, its parts meet in shared memory (`hop.combine`). So does what warps combined of a scan along
+    an axis that they share (`hop.scan`); a scan within warps stays a `tile.scan`.
 
     ```mlir
     %r = tile.reduce sum %p axis 1 : tensor<64x128xf32> -> tensor<64xf32>

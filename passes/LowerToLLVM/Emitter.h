@@ -46,6 +46,9 @@ std::string vectorOf(int64_t first, int64_t count);
 struct MaskWord;
 struct MaskBits;
 
+/// A digit of a layout along the axis of a scan (EmitScan.cpp).
+struct ScanDigit;
+
 /// A tile in shared memory: the 32-bit shared address of its first row.
 struct SharedPlace {
   mlir::Value address;
@@ -192,6 +195,19 @@ private:
   mlir::LogicalResult emitCombine(hop::CombineOp op);
   mlir::Value combineElements(tile::ReduceKind kind, mlir::Value tile);
   void emitCombineAll(hop::CombineAllOp op);
+  // Scans: EmitScan.cpp.
+  struct Scan;
+  void emitScan(tile::ScanOp op);
+  void emitScan(hop::ScanOp op);
+  template <typename ScanOp>
+  void emitScan(ScanOp op, mlir::Value exchange, bool isAlone);
+  void scanRegisters(Scan &scan, int64_t extent, int64_t weight);
+  void scanLanes(Scan &scan, int64_t extent, int64_t weight);
+  void scanWarps(Scan &scan, llvm::ArrayRef<ScanDigit> digits);
+  void putBefore(Scan &scan, int64_t first, mlir::Value before);
+  mlir::Value startOf(tile::ReduceKind kind, mlir::Type type);
+  mlir::Value neutral(tile::ReduceKind kind, mlir::Type type);
+  mlir::Value combineScanned(tile::ReduceKind kind, mlir::Value a, mlir::Value b);
   void storeShared(mlir::Value address, int64_t byte, mlir::ValueRange values, mlir::Value writes);
   Values loadShared(mlir::Value address, int64_t byte, int64_t count);
   mlir::Value combineLanes(mlir::Value value, tile::ReduceKind kind, hop::LayoutAttr layout);

@@ -82,6 +82,10 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
       return layout.withPartial(false) == slice &&
              (layout.getPartial() || slice.getWarpParts() == 1);
     }
+    if (auto scan = dyn_cast<tile::ScanOp>(op)) {
+      auto source = cast<RankedTensorType>(scan.getSource().getType());
+      return !layoutOf(scan).getPartial() && hop::ScanOp::getWarpSpan(source, scan.getAxis()) == 0;
+    }
     if (auto store = dyn_cast<tile::StoreOp>(op)) {
       hop::LayoutAttr layout = layoutOf(store.getValue());
       return !layout || !layout.getPartial();

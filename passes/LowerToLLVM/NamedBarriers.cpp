@@ -10,11 +10,14 @@ using namespace tessera;
 static bool uses(hop::RoleOp role, NamedBarriers::Kind kind) {
   return role
       .walk([&](Operation *op) {
-        if (auto combine = dyn_cast<hop::CombineOp>(op))
-          return kind == (combine.isWithinWarpgroups() ? NamedBarriers::Warpgroups
-                                                       : NamedBarriers::Role)
+        auto combine = dyn_cast<hop::CombineOp>(op);
+        auto scan = dyn_cast<hop::ScanOp>(op);
+        if (combine || scan) {
+          bool isAlone = combine ? combine.isWithinWarpgroups() : scan.isWithinWarpgroups();
+          return kind == (isAlone ? NamedBarriers::Warpgroups : NamedBarriers::Role)
                      ? WalkResult::interrupt()
                      : WalkResult::advance();
+        }
         bool isUse = kind == NamedBarriers::Turns
                          ? isa<hop::TurnStartOp, hop::TurnWaitOp, hop::TurnPassOp>(op)
                      : kind == NamedBarriers::Warpgroups

@@ -90,6 +90,8 @@ public:
         for (int64_t axis = 0; axis < cast<RankedTensorType>(all.getSource().getType()).getRank();
              ++axis)
           checkReduced(all, all.getKind(), analysis.get(all.getSource(), axis));
+      else if (auto scan = dyn_cast<ScanOp>(op); scan && scan.getReverse())
+        checkReduced(scan, scan.getKind(), analysis.get(scan.getSource(), scan.getAxis()));
       else if (auto dot = dyn_cast<DotOp>(op))
         checkContracted(dot, analysis.get(dot.getA(), 1), analysis.get(dot.getB(), 0));
       else if (auto store = dyn_cast<StoreOp>(op))

@@ -67,6 +67,7 @@ class Values:
         self.constants = set()
         self.summing = random.Random(f"sums {program.seed}")  # of its own: programs without sums stay what they are
         self.seconds = random.Random(f"second operands {program.seed}")  # likewise
+        self.scans = random.Random(f"scans {program.seed}")  # likewise
 
     # Small helpers.
 
@@ -376,6 +377,8 @@ class Values:
         """A reduction along the columns."""
         dims = ("BM", column)
         source = self.pick(scope, *dims)
+        if self.scans.random() < 0.25:
+            source = self.scan(scope, source, dims)
         kind = self.rng.choice(("sum", "sum", "max", "max", "min", "maximum", "minimum"))
         if kind == "sum":
             source = self.bounded(scope, source, dims, self.limit)
@@ -383,6 +386,17 @@ class Values:
         name = self.reduce_columns(scope, kind, source, dims)
         self.add_tile(scope, name, ("BM",), self.bound[source] * factor)
         return self.bounded(scope, name, ("BM",), self.limit)
+
+    def scan(self, scope, source, dims):
+        """A scan along columns, or along the rows of one warpgroup. What an exclusive one has where it begins stays in range."""
+        axis = self.scans.choice((0, 1) if self.size["BM"] == 64 else (1,))
+        kind = self.scans.choice(("sum", "sum", "max", "min", "maximum", "minimum"))
+        flags = self.scans.choice(("", " reverse", " exclusive", " exclusive reverse") if kind == "sum" else ("", " reverse"))
+        if kind == "sum":
+            source = self.bounded(scope, source, dims, self.limit)
+        factor = self.size[dims[axis]] if kind == "sum" else 1
+        name = self.emit(scope, f"tile.scan {kind} {{0}} axis {axis}{flags} : {tile(dims)}", [source], tile(dims))
+        return self.add_tile(scope, name, dims, self.bound[source] * factor)
 
     def round_trip(self, scope, dims):
         """Through 16 bits and back."""

@@ -169,6 +169,8 @@ public:
         combineWarps(reduce);
       if (auto reduce = dyn_cast<tile::ReduceAllOp>(op))
         combineAll(reduce);
+      if (auto scan = dyn_cast<tile::ScanOp>(op))
+        scanWarps(scan);
     }
   }
 
@@ -300,6 +302,21 @@ private:
                                               reduce.getKind(), reduce.getSource(), exchange);
     reduce.replaceAllUsesWith(combined.getResult());
     reduce.erase();
+  }
+
+  /// Warps that hold different places along the axis of a scan hand on what they combined.
+  void scanWarps(tile::ScanOp scan) {
+    auto source = cast<RankedTensorType>(scan.getSource().getType());
+    int64_t slots = hop::ScanOp::getSlots(source, scan.getAxis(), role.getNumWarpgroups());
+    if (slots == 0)
+      return;
+    OpBuilder builder(scan);
+    Value exchange = makeExchange(scan.getSource(), slots);
+    auto scanned =
+        hop::ScanOp::create(builder, scan.getLoc(), source, scan.getKind(), scan.getSource(),
+                            scan.getAxis(), scan.getExclusive(), scan.getReverse(), exchange);
+    scan.replaceAllUsesWith(scanned.getResult());
+    scan.erase();
   }
 
   /// partial * row: the operands' types differ, so say that the row value is taken as it is.

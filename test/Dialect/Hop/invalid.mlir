@@ -1894,6 +1894,34 @@ hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#til
 
 // -----
 
+!Tile = tensor<64x32xf32, #hop.layout<accumulator>>
+hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 2>], schedule = #tile.schedule<>} {
+^bb0(%m: index):
+  %exchange = hop.buffer "exchange" : !hop.buffer<tensor<1xi32>, 128>
+  hop.role @consumer warpgroups(2) {
+  ^bb0(%warpgroup: index):
+    %tile = arith.constant dense<0.0> : !Tile
+    // expected-error@+1 {{exchanges 256 values, got '!hop.buffer<tensor<1xi32>, 128>'}}
+    %sums = hop.scan sum %tile axis 0 through %exchange : !Tile, !hop.buffer<tensor<1xi32>, 128>
+  }
+}
+
+// -----
+
+!Tile = tensor<64x32xf32, #hop.layout<accumulator>>
+hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 2>], schedule = #tile.schedule<>} {
+^bb0(%m: index):
+  %exchange = hop.buffer "exchange" : !hop.buffer<tensor<1xi32>, 128>
+  hop.role @consumer warpgroups(2) {
+  ^bb0(%warpgroup: index):
+    %tile = arith.constant dense<0.0> : !Tile
+    // expected-error@+1 {{scans whole elements along an axis that several warps of a role share, got 'tensor<64x32xf32, #hop.layout<accumulator>>'}}
+    %sums = hop.scan sum %tile axis 1 through %exchange : !Tile, !hop.buffer<tensor<1xi32>, 128>
+  }
+}
+
+// -----
+
 !Half = tensor<64x32xf16, #hop.layout<accumulator>>
 hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 2>], schedule = #tile.schedule<>} {
 ^bb0(%m: index):

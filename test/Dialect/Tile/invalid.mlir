@@ -470,6 +470,18 @@ tile.kernel @store_indices(%x: !tile.view<[M, N], f32>, %a: f32) grid(%m = M) {
 // -----
 
 %a = "test.tile"() : () -> tensor<64x32xf32>
+// expected-error@+1 {{'tile.scan' op axis 2 is outside a tile of rank 2}}
+%b = tile.scan sum %a axis 2 : tensor<64x32xf32>
+
+// -----
+
+%a = "test.tile"() : () -> tensor<64xi32>
+// expected-error@+1 {{'tile.scan' op takes max or min of integers, which have no NaN, got maximum}}
+%b = tile.scan maximum %a axis 0 : tensor<64xi32>
+
+// -----
+
+%a = "test.tile"() : () -> tensor<64x32xf32>
 // expected-error@+1 {{'tile.reduce' op has a limit, which sums of f32 take; leave it out for a max of 'f32'}}
 %b = tile.reduce max %a axis 1 limit 448.0 : tensor<64x32xf32> -> tensor<64xf32>
 

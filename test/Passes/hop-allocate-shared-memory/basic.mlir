@@ -175,3 +175,21 @@ hop.kernel @operand attributes {argument_names = [], argument_types = [], grid =
     }
   }
 }
+
+// What warps exchange is read in runs of 16 bytes, other values one by one.
+// CHECK-LABEL: hop.kernel @exchanges
+// CHECK: hop.buffer "numbers" at 0
+// CHECK: hop.buffer "exchange" at 16
+// CHECK: hop.buffer "exchange" at 32
+hop.kernel @exchanges attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 2>], schedule = #tile.schedule<>} {
+^bb0(%m: index):
+  %numbers = hop.buffer "numbers" : !hop.buffer<tensor<1xi32>, 2>
+  %of_scan = hop.buffer "exchange" : !hop.buffer<tensor<1xi32>, 4>
+  %of_all = hop.buffer "exchange" : !hop.buffer<tensor<1xi32>, 4>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %gates = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row>>
+    %sums = hop.scan sum %gates axis 0 through %of_scan : tensor<64xf32, #hop.layout<row>>, !hop.buffer<tensor<1xi32>, 4>
+    %all = hop.combine_all sum %sums through %of_all : tensor<64xf32, #hop.layout<row>>, !hop.buffer<tensor<1xi32>, 4> -> f32
+  }
+}

@@ -160,3 +160,35 @@ hop.kernel @columns attributes {argument_names = ["x", "y"], argument_types = [!
     tile.store %r, %y[%m] : tensor<64xf32>, !tile.view<[N], f32>
   }
 }
+
+// Columns of an accumulator are in one warp each, rows in four: what these combined of 16 rows goes through shared memory.
+// CHECK-LABEL: hop.kernel @scans
+// CHECK-DAG: %[[TILES:.*]] = hop.buffer "exchange" : !hop.buffer<tensor<1xi32>, 256>
+// CHECK-DAG: %[[ROWS:.*]] = hop.buffer "exchange" : !hop.buffer<tensor<1xi32>, 4>
+hop.kernel @scans attributes {argument_names = ["x", "y", "z"],
+    argument_types = [!tile.view<[M, 64], f32>, !tile.view<[N], i32>, !tile.view<[N], f32>], grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[N], i32>, %z: !tile.view<[N], f32>, %m: index):
+  %pipe = hop.pipe.create "b" : !hop.pipe<tensor<64x64xbf16>, 1>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %b = hop.pipe.wait %pipe : !hop.pipe<tensor<64x64xbf16>, 1> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    %s = hop.mma %b, %b : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32>
+    hop.pipe.release %pipe, %b : !hop.pipe<tensor<64x64xbf16>, 1>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+    // CHECK: tile.scan maximum {{.*}} axis 1 exclusive
+    %along = tile.scan maximum %s axis 1 exclusive : tensor<64x64xf32>
+    // CHECK: hop.scan sum {{.*}} axis 0 reverse through %[[TILES]]
+    %down = tile.scan sum %along axis 0 reverse : tensor<64x64xf32>
+    tile.store %down, %x[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+    %lengths = tile.load %y[%m] : !tile.view<[N], i32> -> tensor<64xi32>
+    // CHECK: hop.scan sum {{.*}} axis 0 exclusive through %[[ROWS]] : tensor<64xi32, #hop.layout<row>>
+    %starts = tile.scan sum %lengths axis 0 exclusive : tensor<64xi32>
+    tile.store %starts, %y[%m] : tensor<64xi32>, !tile.view<[N], i32>
+    // CHECK: tile.scan sum {{.*}} axis 0 : tensor<64xf32, #hop.layout<column>>
+    %columns = tile.load %z[%m] : !tile.view<[N], f32> -> tensor<64xf32>
+    %sums = tile.scan sum %columns axis 0 : tensor<64xf32>
+    %all = tile.broadcast %sums axis 0 : tensor<64xf32> -> tensor<64x64xf32>
+    %both = arith.addf %all, %down : tensor<64x64xf32>
+    tile.store %both, %x[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+  }
+}

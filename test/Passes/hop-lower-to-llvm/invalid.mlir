@@ -150,6 +150,20 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 
 // -----
 
+// Rows of an accumulator are in several warps, and the scan has no memory through which these meet.
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %z = arith.constant dense<0.0> : tensor<64x64xf32, #hop.layout<accumulator>>
+    // expected-error@+1 {{mixes layouts}}
+    %b = tile.scan sum %z axis 0 : tensor<64x64xf32, #hop.layout<accumulator>>
+  }
+}
+
+// -----
+
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):

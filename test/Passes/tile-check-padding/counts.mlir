@@ -144,3 +144,22 @@ tile.kernel @later(%x: !tile.view<[M, N], f32>, %y: !tile.view<[M], f32>) grid(%
   %sum = tile.reduce sum %e axis 1 : tensor<64x128xf32> -> tensor<64xf32>
   tile.store %sum, %y[%row] : tensor<64xf32>, !tile.view<[M], f32>
 }
+
+// -----
+
+// A scan from the end takes what is past it first; one from the start gives its last value there, which a store drops.
+tile.kernel @scans(%x: !tile.view<[1000], f32>, %y: !tile.view<[1000], f32>, %z: !tile.view<[1024], f32>) grid(%m = 1) {
+  %c0 = arith.constant 0 : index
+  // expected-note @below {{1024 are loaded here}}
+  %t = tile.load %x[%c0] : !tile.view<[1000], f32> -> tensor<1024xf32>
+  %from_end = tile.scan sum %t axis 0 reverse : tensor<1024xf32>
+  tile.store %from_end, %z[%c0] : tensor<1024xf32>, !tile.view<[1024], f32>
+  // expected-note @below {{0 becomes another number here}}
+  %from_start = tile.scan sum %t axis 0 : tensor<1024xf32>
+  tile.store %from_start, %y[%c0] : tensor<1024xf32>, !tile.view<[1000], f32>
+  // expected-warning @below {{elements of 'x' past its 1000 are stored here}}
+  tile.store %from_start, %z[%c0] : tensor<1024xf32>, !tile.view<[1024], f32>
+  // expected-warning @below {{elements of 'x' past its 1000 count in this maximum; hide them by arith.select}}
+  %most = tile.scan max %t axis 0 reverse : tensor<1024xf32>
+  tile.store %most, %y[%c0] : tensor<1024xf32>, !tile.view<[1000], f32>
+}

@@ -1,7 +1,7 @@
-"""Damages the exchange by which warps reduce a row together, or a whole tile: the simulator must name each damage, and
-nothing in the kernel as it is compiled.
+"""Damages the exchange by which warps reduce or scan a row together, or reduce a whole tile: the simulator must name each damage,
+and nothing in the kernel as it is compiled.
 
-    combine.py {softmax.tile|all.tile} WORKDIR
+    combine.py {softmax.tile|scan.tile|all.tile} WORKDIR
 """
 
 import json
@@ -23,7 +23,7 @@ def of_all(source):
 def compile_kernel(source, width, columns, directory):
     ptx = os.path.join(directory, "kernel.ptx")
     defines = ["-D", f"D={width}", "-D", f"BN={columns}"]
-    if not of_all(source):
+    if os.path.basename(source) == "softmax.tile":
         defines += ["-D", "BM=1", "-D", "T=f32"]
     command = ["tessera", "compile", source, *defines, "--no-database", "--schedule", "consumers=1", "--emit", "ptx", "-o", ptx]
     subprocess.run(command, check=True)
