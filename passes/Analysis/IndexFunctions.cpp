@@ -60,13 +60,18 @@ static std::optional<IndexSteps> findIndexSteps(Value tile, unsigned depth = kDe
   return IndexSteps{a->row + sign * b->row, a->column + sign * b->column};
 }
 
-/// Whether an operation makes each element of those of its operands in the same place.
-static bool isOnElements(Operation *op) {
-  return op && op->getNumResults() == 1 && op->getNumRegions() == 0 &&
-         OpTrait::hasElementwiseMappableTraits(op) && isTileOfRank2(op->getResult(0));
+std::optional<SmallVector<Value>> tessera::findElementOperands(Operation *op, bool loads) {
+  if (!op || op->getNumResults() != 1 || op->getNumRegions() != 0)
+    return std::nullopt;
+  auto isTile = [](Value value) { return isa<RankedTensorType>(value.getType()); };
+  if (auto gather = loads ? dyn_cast<GatherElementsOp>(op) : GatherElementsOp())
+    return llvm::filter_to_vector<4>(gather.getIndices(), isTile);
+  if (!OpTrait::hasElementwiseMappableTraits(op) || !llvm::all_of(op->getOperands(), isTile))
+    return std::nullopt;
+  return SmallVector<Value>(op->getOperands());
 }
 
-Value tessera::findIndexOf(Value tile) {
+Value tessera::findIndexOf(Value tile, bool loads) {
   llvm::SetVector<Value> values;
   values.insert(tile);
   Value index;
@@ -80,11 +85,10 @@ Value tessera::findIndexOf(Value tile) {
       index = value;
       continue;
     }
-    Operation *op = value.getDefiningOp();
-    if (values.size() > kMostOperations || !isOnElements(op) ||
-        !llvm::all_of(op->getOperands(), isTileOfRank2))
+    std::optional<SmallVector<Value>> operands = findElementOperands(value.getDefiningOp(), loads);
+    if (!operands || !isTileOfRank2(value) || values.size() > kMostOperations)
       return {};
-    values.insert(op->operand_begin(), op->operand_end());
+    values.insert(operands->begin(), operands->end());
   }
   return index == tile ? Value() : index;
 }
@@ -95,7 +99,7 @@ SmallVector<Operation *> tessera::operationsOn(Value index, Value tile) {
     Operation *op = value.getDefiningOp();
     if (value == index || isUniformTile(value) || found.contains(op))
       return;
-    for (Value operand : op->getOperands())
+    for (Value operand : *findElementOperands(op, /*loads=*/true))
       self(operand, self);
     found.insert(op);
   };

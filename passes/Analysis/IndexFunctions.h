@@ -11,14 +11,20 @@
 
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/SmallVector.h"
+#include <optional>
 
 namespace tessera {
 
-/// The index tile, of both rows and columns, of which each element of `tile` is a function by
-/// elementwise operations, whose other operands are uniform; null where there is none.
-mlir::Value findIndexOf(mlir::Value tile);
+/// The tiles of which `op` makes each element of its result by those in the same place, or loads
+/// it from where they say; nothing for other operations, and for loads unless `loads`.
+std::optional<llvm::SmallVector<mlir::Value>> findElementOperands(mlir::Operation *op, bool loads);
 
-/// The operations that make `tile` of its index, each behind those that it needs.
+/// The index tile, of both rows and columns, of which each element of `tile` is a function by
+/// elementwise operations, with `loads` by loads too. Their other operands are uniform. Null where
+/// there is none.
+mlir::Value findIndexOf(mlir::Value tile, bool loads = false);
+
+/// The operations that make `tile` of its index, each behind those that it needs, loads among them.
 llvm::SmallVector<mlir::Operation *> operationsOn(mlir::Value index, mlir::Value tile);
 
 /// Whether `op` takes the unit of special functions for each element.

@@ -265,15 +265,21 @@ LogicalResult Emitter::emitLoad(tile::LoadOp op) {
 LogicalResult Emitter::emitGather(tile::GatherOp op) { return emitTileLoad(op); }
 
 Emitter::ElementPlaces Emitter::placesOf(Value view, ValueRange indices) {
-  ElementPlaces places{view, {}, {}, {}};
+  ElementPlaces places{view, {}, {}};
   for (auto [dim, index] : llvm::enumerate(indices)) {
     bool differs = isa<RankedTensorType>(index.getType());
-    places.ofElements.push_back(differs ? elements(index) : Values());
     places.ofAll.push_back(differs ? Value() : scalar(index));
     if (!differs && tile::comesFromMemory(index))
       places.insideOfAll = checkPlace(places, places.insideOfAll, places.ofAll.back(), dim);
   }
   return places;
+}
+
+/// The indices of a thread's elements, by dimension; none where an index is the same for all.
+SmallVector<Emitter::Values> Emitter::indicesOfElements(ValueRange indices) {
+  return llvm::map_to_vector(indices, [&](Value index) {
+    return isa<RankedTensorType>(index.getType()) ? elements(index) : Values();
+  });
 }
 
 /// `inside`, which may be null, and whether `index` lies inside of dimension `dim`.
@@ -311,16 +317,25 @@ std::optional<SmallVector<int64_t>> Emitter::offsetsOf(ValueRange indices, int64
   return offsets;
 }
 
+/// The element of a view with these indices where they differ, by dimension; 0 where that is
+/// outside.
+Value Emitter::loadElement(tile::GatherElementsOp op, const ElementPlaces &places,
+                           function_ref<Value(size_t)> indexOf) {
+  auto view = cast<tile::ViewType>(op.getView().getType());
+  ElementMove move(builder, view.getElementBytes());
+  auto [address, inside] = placeOf(places, indexOf);
+  return fromRegister(loadGuarded(move.suffix, move.constraint, move.type, address, toI32(inside)),
+                      lowered(view.getElementType()));
+}
+
 /// One load an element, from wherever its indices say; 0 where that is outside of the view.
 /// Elements at one place, as those of rows and columns with the same difference, have one load.
 void Emitter::emitGatherElements(tile::GatherElementsOp op) {
   auto type = cast<RankedTensorType>(op.getType());
-  auto view = cast<tile::ViewType>(op.getView().getType());
-  Type element = lowered(view.getElementType());
-  ElementMove move(builder, view.getElementBytes());
+  if (emitWindows(op))
+    return;
   ElementPlaces places = placesOf(op.getView(), op.getIndices());
-  if (std::optional<Values> handedOn = emitWindows(op, places))
-    return bind(op, hop::isPacked(type) ? joinWords(*handedOn) : *handedOn);
+  SmallVector<Values> indices = indicesOfElements(op.getIndices());
   Values results;
   std::map<SmallVector<int64_t>, Value> loaded;
   for (int64_t i = 0, count = FragmentLayout(type).size(); i < count; ++i) {
@@ -329,9 +344,7 @@ void Emitter::emitGatherElements(tile::GatherElementsOp op) {
       results.push_back(known->second);
       continue;
     }
-    auto [address, inside] = placeOf(places, [&](size_t dim) { return places.ofElements[dim][i]; });
-    Value bits = loadGuarded(move.suffix, move.constraint, move.type, address, toI32(inside));
-    results.push_back(fromRegister(bits, element));
+    results.push_back(loadElement(op, places, [&](size_t dim) { return indices[dim][i]; }));
     if (offsets)
       loaded.emplace(*offsets, results.back());
   }

@@ -13,6 +13,18 @@ void Emitter::addToMemory(Value address, Value value, Value inside) {
            "l,r,r", {address, toRegister(value, builder.getI32Type()), toI32(inside)}, {});
 }
 
+/// The sum of what the lanes of a warp have.
+Value Emitter::sumOfWarp(Value value) {
+  for (int64_t distance = 1; distance < hopper::warpThreads; distance *= 2)
+    value = combine(tile::ReduceKind::sum, value, shuffle("bfly", value, i32(distance)));
+  return value;
+}
+
+/// i1: this thread is the first of its warp.
+Value Emitter::isFirstLane() {
+  return LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, thread.lane, i32(0));
+}
+
 /// Adds the sum of all elements to one place, once a warp.
 void Emitter::addToOnePlace(tile::ScatterAddOp op, const ElementPlaces &places) {
   auto type = cast<RankedTensorType>(op.getValue().getType());
@@ -21,9 +33,8 @@ void Emitter::addToOnePlace(tile::ScatterAddOp op, const ElementPlaces &places) 
     sum = sum ? combine(tile::ReduceKind::sum, sum, element) : element;
   if (type.getRank() == 1)
     sum = LLVM::SelectOp::create(builder, loc, isFirstSharer(type), sum, f32(0.0));
-  for (int64_t distance = 1; distance < hopper::warpThreads; distance *= 2)
-    sum = combine(tile::ReduceKind::sum, sum, shuffle("bfly", sum, i32(distance)));
-  Value adds = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, thread.lane, i32(0));
+  sum = sumOfWarp(sum);
+  Value adds = isFirstLane();
   auto [address, inside] = placeOf(places, nullptr);
   addToMemory(address, sum, inside ? Value(LLVM::AndOp::create(builder, loc, adds, inside)) : adds);
 }
@@ -40,14 +51,18 @@ void Emitter::emitScatterAdd(tile::ScatterAddOp op) {
   ElementPlaces places = placesOf(op.getView(), op.getIndices());
   if (llvm::all_of(places.ofAll, [](Value index) { return !!index; }))
     return addToOnePlace(op, places);
+  if (scatterByWindows(op, places))
+    return;
   bool repeats = mayRepeat(op);
-  OpenSum open = repeats ? openSum(op) : OpenSum();
+  OpenSum open = repeats ? openSum(/*ofWarp=*/false) : OpenSum();
+  if (repeats)
+    op.emitRemark("sums of a thread go to memory where the place changes");
   // Several threads hold an element of a tile of rank 1: one of them adds it.
   Value isFirst = type.getRank() == 1 ? isFirstSharer(type) : Value();
   const Values values = elements(op.getValue());
+  SmallVector<Values> indices = indicesOfElements(op.getIndices());
   for (auto [i, value] : llvm::enumerate(values)) {
-    auto [address, inside] =
-        placeOf(places, [&, i = i](size_t dim) { return places.ofElements[dim][i]; });
+    auto [address, inside] = placeOf(places, [&, i = i](size_t dim) { return indices[dim][i]; });
     if (isFirst)
       inside = LLVM::AndOp::create(builder, loc, inside, isFirst);
     if (repeats)
@@ -57,18 +72,25 @@ void Emitter::emitScatterAdd(tile::ScatterAddOp op) {
   }
 }
 
+/// The one index that says where elements of a tile of rank 2 are added; null where there are
+/// several.
+Value Emitter::findPlace(tile::ScatterAddOp op) {
+  auto differs = [](Value index) { return isa<RankedTensorType>(index.getType()); };
+  bool isOne = llvm::count_if(op.getIndices(), differs) == 1 &&
+               cast<RankedTensorType>(op.getValue().getType()).getRank() == 2;
+  return isOne ? *llvm::find_if(op.getIndices(), differs) : Value();
+}
+
 /// Whether elements that a thread has one after the other may go to one place: one index says
 /// where, and it is more than a sum of those of row and column, as the bucket of a distance.
 bool Emitter::mayRepeat(tile::ScatterAddOp op) {
-  auto differs = [](Value index) { return isa<RankedTensorType>(index.getType()); };
-  auto index = llvm::find_if(op.getIndices(), differs);
-  return cast<RankedTensorType>(op.getValue().getType()).getRank() == 2 &&
-         llvm::count_if(op.getIndices(), differs) == 1 && !affineTiles.contains(*index);
+  Value place = findPlace(op);
+  return place && !affineTiles.contains(place);
 }
 
-/// The sum that a thread has of elements for one place, in registers: it goes to memory when an
-/// element for another place comes, and at the end of the role.
-Emitter::OpenSum Emitter::openSum(tile::ScatterAddOp op) {
+/// The sum that a thread has of elements for one place, in registers, or its part of the sum of a
+/// warp: it goes to memory when an element for another place comes, and at the end of the role.
+Emitter::OpenSum Emitter::openSum(bool ofWarp) {
   // In the entry block, where LLVM makes registers of them.
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(&function.getBody().front());
@@ -78,9 +100,8 @@ Emitter::OpenSum Emitter::openSum(tile::ScatterAddOp op) {
     LLVM::StoreOp::create(builder, loc, zero, slot);
     return slot;
   };
-  OpenSum open = {make(i64(0)), make(f32(0.0))};
+  OpenSum open = {make(i64(0)), make(f32(0.0)), ofWarp};
   openSums.push_back(open);
-  op.emitRemark("sums of a thread go to memory where the place changes");
   return open;
 }
 
@@ -113,12 +134,21 @@ Value Emitter::toGlobal(Value address) {
   return LLVM::IntToPtrOp::create(builder, loc, pointer, address);
 }
 
-/// Adds what is open to memory, at the end of the role.
-void Emitter::closeSums() {
-  for (const OpenSum &open : openSums) {
-    Value address = LLVM::LoadOp::create(builder, loc, builder.getI64Type(), open.address);
-    Value sum = LLVM::LoadOp::create(builder, loc, builder.getF32Type(), open.sum);
-    addToMemory(toGlobal(address), sum, isOpen(address));
+/// Adds what is open to memory.
+void Emitter::closeSum(const OpenSum &open) {
+  Value address = LLVM::LoadOp::create(builder, loc, builder.getI64Type(), open.address);
+  Value sum = LLVM::LoadOp::create(builder, loc, builder.getF32Type(), open.sum);
+  Value adds = isOpen(address);
+  if (open.ofWarp) {
+    sum = sumOfWarp(sum);
+    adds = LLVM::AndOp::create(builder, loc, adds, isFirstLane());
   }
+  addToMemory(toGlobal(address), sum, adds);
+}
+
+/// At the end of the role.
+void Emitter::closeSums() {
+  for (const OpenSum &open : openSums)
+    closeSum(open);
   openSums.clear();
 }

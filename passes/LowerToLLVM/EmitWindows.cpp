@@ -14,18 +14,6 @@
 using namespace mlir;
 using namespace tessera;
 
-/// The one index that differs between elements; null where there are several.
-static Value findIndex(tile::GatherElementsOp op) {
-  Value found;
-  for (Value index : op.getIndices())
-    if (isa<RankedTensorType>(index.getType())) {
-      if (found)
-        return {};
-      found = index;
-    }
-  return found;
-}
-
 /// `lanes`, the number of each lane, as a sum of the bits of the lane times a constant each; null
 /// where it is none.
 Value Emitter::laneSum(ArrayRef<int64_t> lanes) {
@@ -73,6 +61,7 @@ std::optional<Emitter::Windows> Emitter::findWindows(Value index) {
       !found->second.base.getType().isInteger(32))
     return std::nullopt;
   Windows windows;
+  windows.index = index;
   windows.tile = found->second;
   auto [least, most] = std::minmax_element(windows.tile.lanes.begin(), windows.tile.lanes.end());
   int64_t width = hopper::warpThreads - (*most - *least);
@@ -102,46 +91,122 @@ Emitter::Values Emitter::handOn(const Windows &windows, ArrayRef<Value> values,
                                 llvm::function_ref<Value(Value)> convert) {
   std::map<int64_t, Value> taken;
   for (auto [offset, start] : windows.of) {
-    Value held = values[llvm::find(windows.starts, start) - windows.starts.begin()];
+    Value own = values[llvm::find(windows.starts, start) - windows.starts.begin()];
     Value lane = windows.lanes.lookup(offset - start);
-    taken[offset] =
-        convert(shuffle("idx", held, lane ? lane : add(windows.behind, offset - start)));
+    taken[offset] = convert(shuffle("idx", own, lane ? lane : add(windows.behind, offset - start)));
   }
   return llvm::map_to_vector<0>(windows.tile.offsets,
                                 [&](int64_t offset) { return taken[offset]; });
 }
 
-/// The elements of a thread, or nothing where loading each by itself takes as few instructions.
-std::optional<Emitter::Values> Emitter::emitWindows(tile::GatherElementsOp op,
-                                                    const ElementPlaces &places) {
-  auto view = cast<tile::ViewType>(op.getView().getType());
-  // A shuffle moves 32 bits.
-  if (view.getElementBytes() > 4)
-    return std::nullopt;
-  std::optional<Windows> windows = findWindows(findIndex(op));
+/// The index tile of which all of `indices` that differ between elements are functions; null where
+/// there is none.
+Value Emitter::indexOfPlaces(ValueRange indices) {
+  Value found;
+  for (Value tile : indices) {
+    if (!isa<RankedTensorType>(tile.getType()))
+      continue;
+    Value index = findIndexOf(tile, /*loads=*/true);
+    if (!index && affineTiles.contains(tile))
+      index = tile;
+    if (!index || (found && index != found))
+      return {};
+    found = index;
+  }
+  return found;
+}
+
+/// What each lane computes and loads of the windows of `index` to have `result`, in the order of
+/// their starts; nothing where an operation has no instructions.
+Emitter::Values Emitter::computeByWindows(const Windows &windows, Value result) {
+  const Value index = windows.index;
+  if (auto known = held.find(result); known != held.end())
+    return known->second;
+  Value own = add(windows.tile.base, windows.ahead);
+  Values computed;
+  for (auto [window, start] : llvm::enumerate(windows.starts)) {
+    llvm::DenseMap<Value, Value> values;
+    values[index] = add(own, start);
+    auto valueOf = [&](Value tile) {
+      Value known = values.lookup(tile);
+      return known ? known : elements(tile).front();
+    };
+    for (Operation *part : operationsOn(index, result)) {
+      auto gather = dyn_cast<tile::GatherElementsOp>(part);
+      auto known = held.find(part->getResult(0));
+      Value &value = values[part->getResult(0)];
+      if (known != held.end())
+        value = known->second[window];
+      else if (gather)
+        value = loadElement(gather, placesOf(gather.getView(), gather.getIndices()),
+                            [&](size_t dim) { return valueOf(gather.getIndices()[dim]); });
+      else
+        value = emitScalar(part, llvm::map_to_vector(part->getOperands(), valueOf));
+      if (!value)
+        return {};
+    }
+    computed.push_back(values.lookup(result));
+  }
+  return computed;
+}
+
+/// The windows of the index that says which elements are loaded; none where loading each by itself
+/// takes as few instructions.
+std::optional<Emitter::Windows> Emitter::findWindowsOfLoad(tile::GatherElementsOp op) {
+  std::optional<Windows> windows = findWindows(indexOfPlaces(op.getIndices()));
   // A load takes an address and a test of it beside.
   constexpr size_t instructionsOfLoad = 4;
   if (!windows || windows->of.size() + instructionsOfLoad * windows->starts.size() >=
                       instructionsOfLoad * windows->of.size())
     return std::nullopt;
-  if (!placeLanes(*windows))
-    return std::nullopt;
+  return windows;
+}
 
-  ElementMove move(builder, view.getElementBytes());
-  Type i32Type = builder.getI32Type(), element = lowered(view.getElementType());
-  Value place = add(windows->tile.base, windows->ahead);
-  Values loads;
-  for (int64_t start : windows->starts) {
-    auto [address, inside] = placeOf(places, [&](size_t) { return add(place, start); });
-    Value loaded = loadGuarded(move.suffix, move.constraint, move.type, address, toI32(inside));
-    if (move.registerBits < 32)
-      loaded = LLVM::ZExtOp::create(builder, loc, i32Type, loaded);
-    loads.push_back(loaded);
+/// Whether all that takes what `op` loads takes it as a place, and has windows too.
+bool Emitter::isOnlyPlace(tile::GatherElementsOp op) {
+  Value index = indexOfPlaces(op.getIndices());
+  return llvm::all_of(op->getUsers(), [&](Operation *user) {
+    if (auto sum = dyn_cast<tile::ScatterAddOp>(user))
+      return sum.getValue() != op.getResult() && findWindowsOfSum(sum).has_value();
+    auto load = dyn_cast<tile::GatherElementsOp>(user);
+    return load && indexOfPlaces(load.getIndices()) == index &&
+           (cast<tile::ViewType>(load.getView().getType()).getElementBytes() <= 4 ||
+            isOnlyPlace(load));
+  });
+}
+
+/// Loads what a function of an index names by windows of it, and hands on what lanes want of them;
+/// false where each element is loaded by itself.
+bool Emitter::emitWindows(tile::GatherElementsOp op) {
+  Value result = op.getResult();
+  std::optional<Windows> windows = findWindowsOfLoad(op);
+  if (!windows)
+    return false;
+  bool isPlace = isOnlyPlace(op);
+  // A shuffle moves 32 bits.
+  auto view = cast<tile::ViewType>(op.getView().getType());
+  if ((!isPlace && view.getElementBytes() > 4) || !placeLanes(*windows))
+    return false;
+  Values loads = computeByWindows(*windows, result);
+  if (loads.empty())
+    return false;
+  held[result] = loads;
+  if (isPlace) {
+    op.emitRemark("elements are places of others: a thread loads ")
+        << windows->starts.size() << " of " << windows->of.size();
+    return true;
   }
   op.emitRemark("elements lie one behind the other: a thread has ")
       << windows->tile.offsets.size() << " of " << windows->of.size() << ", of which it loads "
       << windows->starts.size() << " and gets the others from the lanes of its warp";
-  return handOn(*windows, loads, [&](Value bits) { return fromRegister(bits, element); });
+  Type i32Type = builder.getI32Type();
+  for (Value &load : loads)
+    load = toRegister(load, i32Type);
+  Values handedOn = handOn(*windows, loads, [&](Value bits) {
+    return fromRegister(bits, lowered(view.getElementType()));
+  });
+  bind(op, hop::isPacked(op.getType()) ? joinWords(handedOn) : handedOn);
+  return true;
 }
 
 /// Whether one operation takes the result of `op`, which is no further function of `index`. What is
@@ -200,23 +265,9 @@ bool Emitter::emitOfIndex(Operation *op) {
     return false;
   if (!placeLanesBefore(loop, *windows))
     return false;
-  Values computed;
-  for (int64_t start : windows->starts) {
-    llvm::DenseMap<Value, Value> values;
-    values[index] = add(add(windows->tile.base, windows->ahead), start);
-    for (Operation *part : operations) {
-      Values operands;
-      for (Value operand : part->getOperands()) {
-        Value known = values.lookup(operand);
-        operands.push_back(known ? known : elements(operand).front());
-      }
-      Value value = emitScalar(part, operands);
-      if (!value)
-        return false;
-      values[part->getResult(0)] = value;
-    }
-    computed.push_back(values.lookup(result));
-  }
+  Values computed = computeByWindows(*windows, result);
+  if (computed.empty())
+    return false;
   (*special)->emitRemark("depends on an index alone: a thread has ")
       << windows->tile.offsets.size() << " of " << windows->of.size() << ", of which it computes "
       << windows->starts.size() << " and gets the others from the lanes of its warp";

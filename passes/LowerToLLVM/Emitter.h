@@ -238,27 +238,35 @@ private:
   void emitGatherElements(tile::GatherElementsOp op);
   struct ElementPlaces;
   ElementPlaces placesOf(mlir::Value view, mlir::ValueRange indices);
+  llvm::SmallVector<Values> indicesOfElements(mlir::ValueRange indices);
   mlir::Value checkPlace(const ElementPlaces &places, mlir::Value inside, mlir::Value index,
                          size_t dim);
   std::pair<mlir::Value, mlir::Value> placeOf(const ElementPlaces &places,
                                               llvm::function_ref<mlir::Value(size_t)> indexOf);
   // Additions of elements to anywhere in memory: EmitScatter.cpp.
-  /// Addresses of an i64 and of an f32 that become registers: for which place a thread has a sum.
+  /// Addresses of an i64 and of an f32 that become registers: for which place a thread has a sum,
+  /// or all threads of a warp have a part of one.
   struct OpenSum {
     mlir::Value address, sum;
+    bool ofWarp;
   };
   void emitScatterAdd(tile::ScatterAddOp op);
   void addToOnePlace(tile::ScatterAddOp op, const ElementPlaces &places);
   void addToMemory(mlir::Value address, mlir::Value value, mlir::Value inside);
   mlir::Value isFirstSharer(mlir::RankedTensorType type);
   bool mayRepeat(tile::ScatterAddOp op);
-  OpenSum openSum(tile::ScatterAddOp op);
+  OpenSum openSum(bool ofWarp);
   mlir::Value isOpen(mlir::Value address);
   mlir::Value toGlobal(mlir::Value address);
+  mlir::Value sumOfWarp(mlir::Value value);
   void addToOpen(const OpenSum &open, mlir::Value address, mlir::Value value, mlir::Value inside);
+  void closeSum(const OpenSum &open);
   void closeSums();
+  static mlir::Value findPlace(tile::ScatterAddOp op);
+  mlir::Value isFirstLane();
   // Elements that the lanes of a warp hand on: EmitWindows.cpp.
   struct Windows {
+    mlir::Value index;
     AffineTile tile;
     std::map<int64_t, int64_t> of;     ///< the first offset of its window, by offset
     llvm::SmallVector<int64_t> starts; ///< of each window
@@ -267,16 +275,29 @@ private:
     llvm::DenseMap<int64_t, mlir::Value> lanes; ///< `behind` and a number, where known already
   };
   std::optional<Windows> findWindows(mlir::Value index);
+  std::optional<Windows> findWindowsOfLoad(tile::GatherElementsOp op);
+  mlir::Value indexOfPlaces(mlir::ValueRange indices);
+  bool isOnlyPlace(tile::GatherElementsOp op);
+  Values computeByWindows(const Windows &windows, mlir::Value result);
   bool placeLanes(Windows &windows);
   bool placeLanesBefore(mlir::scf::ForOp loop, Windows &windows);
   Values handOn(const Windows &windows, llvm::ArrayRef<mlir::Value> values,
                 llvm::function_ref<mlir::Value(mlir::Value)> convert);
-  std::optional<Values> emitWindows(tile::GatherElementsOp op, const ElementPlaces &places);
+  bool emitWindows(tile::GatherElementsOp op);
   bool emitOfIndex(mlir::Operation *op);
   mlir::Value laneSum(llvm::ArrayRef<int64_t> lanes);
+  // Additions by what a warp has for one place: EmitWindowSums.cpp.
+  std::optional<Windows> findWindowsOfSum(tile::ScatterAddOp op);
+  Values sumByWindows(const Windows &windows, llvm::ArrayRef<mlir::Value> values);
+  void addByLanes(mlir::Value address, mlir::Value sum, mlir::Value inside);
+  void addToOpenOfWarp(const ElementPlaces &places, llvm::ArrayRef<mlir::Value> numbers,
+                       llvm::ArrayRef<mlir::Value> values, llvm::function_ref<void()> addWindows);
+  bool scatterByWindows(tile::ScatterAddOp op, const ElementPlaces &places);
   template <typename LoadOp>
   mlir::LogicalResult emitTileLoad(LoadOp op);
   mlir::LogicalResult emitScalarLoad(tile::LoadOp op);
+  mlir::Value loadElement(tile::GatherElementsOp op, const ElementPlaces &places,
+                          llvm::function_ref<mlir::Value(size_t)> indexOf);
   mlir::Value loadGuarded(llvm::StringRef suffix, llvm::StringRef constraint, mlir::Type type,
                           mlir::Value address, mlir::Value inside);
   mlir::Value fromRegister(mlir::Value bits, mlir::Type type);
@@ -433,6 +454,7 @@ private:
   llvm::DenseMap<mlir::Value, Values> fragments; ///< scalars too, as one element
   llvm::DenseMap<mlir::Value, AffineTile> affineTiles;
   llvm::DenseMap<mlir::Value, SharedPlace> sharedTiles;
+  llvm::DenseMap<mlir::Value, Values> held;         ///< of tiles, by windows of their index
   llvm::DenseMap<mlir::Operation *, Values> ranges; ///< what a lane has of tile.reduce_range
   llvm::SmallVector<OpenSum> openSums;              ///< of the role
 };

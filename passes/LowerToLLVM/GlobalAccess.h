@@ -41,8 +41,6 @@ struct Emitter::ElementPlaces {
   mlir::Value view;
   /// An index that is the same for all elements, for each dimension; null where they differ.
   Values ofAll;
-  /// Those that differ.
-  llvm::SmallVector<Values> ofElements;
   /// i1: the indices of all elements lie inside the view; null where nothing has to be asked.
   mlir::Value insideOfAll;
 };
