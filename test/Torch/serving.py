@@ -2,6 +2,7 @@
 """Attention over caches, as engines call it, on the interpreter: compared with f64. All that no length reaches is NaN, and entries of
 tables behind the last page are no pages."""
 
+import itertools
 import math
 import threading
 import unittest
@@ -106,6 +107,33 @@ class Meaning(unittest.TestCase):
         slopes = torch.tensor([0.5, 0.1, 0.02, 0.3])
         self.check(cache, 4, 1, {"slopes": slopes}, alibi_slopes=slopes)
 
+    def test_sinks(self):
+        """Sinks count once, however keys are divided, and where there are none. Several heads are in a tile, or one is."""
+        sinks = torch.tensor([0.5, -1.0, 2.0])
+        for heads, kv_heads, dtype in ((2, 1, torch.float32), (3, 1, torch.bfloat16)):
+            cache = Cache([300, 5, 0, 129], 128, True, kv_heads)
+            for queries, options in itertools.product((1, 3), ({}, {"num_splits": 3}, {"softcap": 3.0, "num_splits": 2})):
+                q = torch.randn(4, queries, heads, 64, generator=torch.Generator().manual_seed(queries)).bfloat16()
+                out, lse = flash_attn_with_kvcache(
+                    q, cache.k, cache.v, cache_seqlens=cache.seqlens, causal=True, sinks=sinks[:heads].to(dtype), return_softmax_lse=True,
+                    **cache.places, **options,
+                )  # fmt: skip
+                want, want_lse = cache.expect(q, right=0, softcap=options.get("softcap", 0.0))
+                joined = torch.logaddexp(want_lse, sinks[:heads, None].double())
+                kept = (want_lse - joined).exp().transpose(1, 2)[..., None]
+                problems.assert_close(self, out, want * kept, options)
+                self.assertTrue(torch.allclose(lse.double(), joined, atol=2e-3), options)
+
+    def test_given_output(self):
+        cache, out = Cache([300, 5], 128, True, 1), torch.full((2, 3, 2, 64), NAN).bfloat16()
+        q = torch.randn(2, 1, 2, 64, generator=torch.Generator().manual_seed(4)).bfloat16()
+        for parts in (1, 2):
+            given = out[:, 1:2]
+            options = {**cache.places, "cache_seqlens": cache.seqlens, "num_splits": parts, "out": given}
+            self.assertIs(flash_attn_with_kvcache(q, cache.k, cache.v, **options), given)
+            problems.assert_close(self, given, cache.expect(q)[0])
+        self.assertTrue(out[:, ::2].isnan().all())
+
     def test_sizes(self):
         for d, dv, dtype in ((72, 40, torch.bfloat16), (128, 128, torch.float16), (256, 256, torch.bfloat16)):
             self.check(Cache([70, 3], 64, True, 1, d, dv, dtype), 2, 1)
@@ -146,7 +174,7 @@ class Tokens(unittest.TestCase):
     def setUp(self):
         problems.use_interpreter(self)
 
-    def check(self, counts, cache, heads, packed_keys, expected=(), **options):
+    def check(self, counts, cache, heads, packed_keys, expected=(), with_out=False, **options):
         d = cache.k.shape[3]
         queries = [torch.randn(n, heads, d, generator=torch.Generator().manual_seed(n)).to(cache.k.dtype) for n in counts]
         starts = torch.tensor([0, *counts]).cumsum(0).to(torch.int32)
@@ -157,9 +185,13 @@ class Tokens(unittest.TestCase):
             k, v, more = torch.cat(cache.keys), torch.cat(cache.values), {}
         else:
             k, v, more = cache.k, cache.v, {"block_table": cache.table}
+        if with_out:
+            options["out"] = torch.empty_like(q)
         out, lse, _ = flash_attn_varlen_func(
             q, k, v, starts, starts_k, max(counts), max(cache.lengths), return_attn_probs=True, **more, **options
         )  # fmt: skip
+        if with_out:
+            self.assertIs(out, options["out"])
         expected = dict(expected)
         if options.get("causal"):
             expected.setdefault("right", 0)
@@ -184,14 +216,14 @@ class Tokens(unittest.TestCase):
     def test_few_queries(self):
         """Several heads are in a tile."""
         for rows in (64, 16):
-            self.check([1, 0, 3, 2], Cache([100, 5, 3, 64], rows, True, 2, 72), 8, False, causal=True)
+            self.check([1, 0, 3, 2], Cache([100, 5, 3, 64], rows, True, 2, 72), 8, False, with_out=True, causal=True)
 
     def test_single_queries(self):
         """Sequences without a query stand between the others, and behind them."""
         for counts in ([1, 1, 1, 1], [1, 0, 1, 1, 0, 0]):
             for heads, rows in ((7, 64), (4, 16)):
                 cache = Cache([300, 5, 100, 1, 7, 0][: len(counts)], rows, True, 1)
-                self.check(counts, cache, heads, False, causal=True)
+                self.check(counts, cache, heads, False, with_out=True, causal=True)
                 self.check(counts, cache, heads, False, {"left": 50, "right": 0}, causal=True, window_size=(50, -1))
 
     def test_refused(self):
@@ -486,6 +518,9 @@ class Refused(unittest.TestCase):
             ValueError, "'k_cache' has strides .*; its rows must be dense", k=cache.k.transpose(1, 3).contiguous().transpose(1, 3)
         )
         self.refuse(ValueError, "'v_cache' have shapes .*; all but their last dimensions are equal", v=cache.v[:, :32])
+        for out in (q[:, :, :1], q.half(), q.new_zeros(2, 1, 2, 65)[..., 1:]):
+            self.refuse(ValueError, r"'out' has shape .*; it is \(2, 1, 2, 64\) of torch.bfloat16 on cpu, with dense rows", out=out)
+        self.refuse(ValueError, "'sinks' is torch.float32 of shape", sinks=torch.ones(3))
         slopes = torch.ones(2)
         self.refuse(NotImplementedError, "'alibi_slopes' is of type torch.float16", alibi_slopes=slopes.half())
         self.refuse(

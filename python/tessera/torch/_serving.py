@@ -166,6 +166,8 @@ def flash_attn_with_kvcache(
     *,
     block_table: torch.Tensor | None = None,
     alibi_slopes: torch.Tensor | None = None,
+    sinks: torch.Tensor | None = None,
+    out: torch.Tensor | None = None,
     keys_per_part: int | None = None,
 ) -> torch.Tensor | Any:
     """flash_attn.flash_attn_with_kvcache: attention of the last queries of sequences over caches of their keys and values.
@@ -179,6 +181,8 @@ def flash_attn_with_kvcache(
                       attended to. Where a sequence has no room for them they are not stored.
     rotary_cos, rotary_sin: [positions, n]: new keys are rotated by their places, and queries, of which there are as many as new keys
                       and which have the same places. Pairs are neighbours where `rotary_interleaved`.
+    sinks:            [H], a number for each head: the score of a key more that every query sees, with the value 0.
+    out:              [B, SQ, H, DV], of the type of q, where the output is stored.
     num_splits:       into how many parts the keys of a sequence are divided; 0 lets the call find it. It is found from shapes alone.
     keys_per_part:    how many keys a part has instead, a multiple of 128: then what a sequence gives does not depend on the others.
 
@@ -204,13 +208,15 @@ def flash_attn_with_kvcache(
         raise ValueError("arguments 'page_table' and 'block_table' are both given; they are two names of one")
     table = page_table if page_table is not None else block_table
     window = _variants.read_window(causal, window_size, "window_size")
-    call = _Call(q, k_cache, v_cache, cache_seqlens, cache_batch_idx, table, alibi_slopes)
+    call = _Call(q, k_cache, v_cache, cache_seqlens, cache_batch_idx, table, alibi_slopes, sinks)
     if k is not None or v is not None:
         call.append(k, v, rotary_cos, rotary_sin, rotary_interleaved, window != (None, None))
     elif rotary_cos is not None or rotary_sin is not None:
         raise ValueError("argument 'rotary_cos' is given without new keys; queries alone are rotated before the call")
+    if out is not None:
+        _check_output(out, q, v_cache)
     out, lse = call.run(
-        _read_scale(softmax_scale, q), window, _variants.read_softcap(max(softcap, 0.0)), num_splits, keys_per_part
+        _read_scale(softmax_scale, q), window, _variants.read_softcap(max(softcap, 0.0)), num_splits, keys_per_part, out
     )
     return (out, lse) if return_softmax_lse else out
 
@@ -222,6 +228,16 @@ def _read_scale(scale, q):
     if problem is not None:
         raise problem
     return float(scale)
+
+
+def _check_output(out, q, v):
+    _op.check_types({"out": out})
+    shape = *q.shape[:-1], v.shape[-1]
+    if tuple(out.shape) != shape or out.dtype != q.dtype or out.device != q.device or not has_rows(out):
+        raise ValueError(
+            f"argument 'out' has shape {tuple(out.shape)}, type {out.dtype} and strides {tuple(out.stride())}, on {out.device}; it is "
+            f"{shape} of {q.dtype} on {q.device}, with dense rows at multiples of 16 bytes"
+        )
 
 
 def _check_numbers(name, tensor, shape, q):
@@ -260,7 +276,7 @@ def attend_few(q, k, v, window, scale, return_lse, softcap=0.0):
     if not key_heads or (heads == key_heads and tiles >= _FULL * _kernels.count_multiprocessors(q.device)) or not _compile.may_compile():
         return None
     try:
-        call = _Call(*(x.transpose(1, 2) for x in (q, k, v)), None, None, None, None)
+        call = _Call(*(x.transpose(1, 2) for x in (q, k, v)), None, None, None)
         scale = q.shape[3] ** -0.5 if scale is None else _read_scale(scale, q)
     except (NotImplementedError, TypeError, ValueError):
         return None  # Others say what is wrong with it.
@@ -277,14 +293,14 @@ class _Call:
     """Checked tensors of a call: q [B, SQ, H, D], caches [pages, rows, HK, D], numbers. With `starts` q is [1, tokens, H, D], and has
     the queries of all sequences one behind the other, at most `rows` of each."""
 
-    def __init__(self, q, k_cache, v_cache, lengths, slots, table, slopes, starts=None, rows=0):
+    def __init__(self, q, k_cache, v_cache, lengths, slots, table, slopes=None, sinks=None, starts=None, rows=0):
         #: How kernels are found.
         self.find = _kernels.find
         tensors = {"q": q, "k_cache": k_cache, "v_cache": v_cache}
         _op.check_types(tensors)
         _op.check_forms(tensors)
         self._check(q, k_cache, v_cache, tensors)
-        self.q, self.k, self.v, self.slopes = q, k_cache, v_cache, slopes
+        self.q, self.k, self.v, self.slopes, self.sinks = q, k_cache, v_cache, slopes, None
         self.batch, self.rows, self.heads, self.width = q.shape
         self.starts = starts
         if starts is not None:
@@ -323,6 +339,11 @@ class _Call:
                 f"of type {slopes.dtype} and shape {tuple(slopes.shape)}",
                 "kernels take a float32 slope for each head",
             )
+        if sinks is not None:
+            problem = _op.find_sinks_problem(sinks, q.transpose(1, 2))
+            if problem is not None:
+                raise problem
+            self.sinks = sinks.to(torch.float32)
 
     @staticmethod
     def _check(q, k_cache, v_cache, tensors):
@@ -396,15 +417,19 @@ class _Call:
             self.q = rotated.unflatten(0, (self.batch, self.rows))
         self.lengths = self.lengths + count
 
+    def _see_nothing(self, out, lse):
+        """The results of rows that see no key: `lse` is [..., H, rows]."""
+        return out.zero_(), lse.fill_(float("-inf")) if self.sinks is None else lse.copy_(self.sinks[:, None])
+
     def run(self, scale, window, softcap=0.0, count=0, share=None, out=None):
         """Output and LSE."""
         shape = self.batch, self.rows, self.heads
         out = self.q.new_empty((*shape, self.value)) if out is None else out
         lse = self.q.new_empty((self.batch, self.heads, self.rows), dtype=torch.float32)
         if 0 in (*shape, self.most):
-            return out.zero_(), lse.fill_(float("-inf"))
+            return self._see_nothing(out, lse)
         # The heads of one query are rows of a tile, whatever their number; of several queries as many as fill it.
-        grouped = self.rows == 1 and self.slopes is None
+        grouped = self.rows == 1 and self.slopes is None and self.sinks is None
         group = self.heads // self.key_heads
         packed = 1 if grouped else _count_packed(group, self.rows)
         rows = group if grouped else self.rows * packed
@@ -426,13 +451,13 @@ class _Call:
         _merge(parts, lses, out, lse, self.find)
         return out, lse
 
-    def run_tokens(self, scale, window, softcap):
+    def run_tokens(self, scale, window, softcap, out=None):
         """Output [tokens, H, DV] and LSE [H, tokens]."""
         q = self.q[0]
-        out = q.new_empty((len(q), self.heads, self.value))
+        out = q.new_empty((len(q), self.heads, self.value)) if out is None else out
         sums = q.new_empty((self.heads, len(q)), dtype=torch.float32)
         if 0 in (self.batch, self.rows, len(q), self.most):
-            return out.zero_(), sums.fill_(float("-inf"))
+            return self._see_nothing(out, sums)
         packed = _count_packed(self.heads // self.key_heads, self.rows)
         tile_rows = 64 if self.rows * packed <= 64 else 128
         kernel, extras = self._find_kernel(window, softcap, False, packed, tile_rows, self._find_step(tile_rows), False)
@@ -481,6 +506,9 @@ class _Call:
         if self.slopes is not None:
             imports.append("variants/alibi")
             extras["slopes"] = self.slopes
+        if self.sinks is not None:
+            imports.append("variants/sink")
+            extras["sinks"] = self.sinks
         width, value = (_variants.find_width(name, size) for name, size in (("q", self.width), ("v_cache", self.value)))
         parameters = {"T": TYPES[self.q.dtype], "D": width, "DV": value, "BM": tile_rows, "BN": step}
         flags = {

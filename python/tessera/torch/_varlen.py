@@ -8,7 +8,7 @@ import torch
 
 from .. import _variants
 from . import _op
-from ._serving import _Call, _check_numbers, _read_scale, _refuse
+from ._serving import _Call, _check_numbers, _check_output, _read_scale, _refuse
 
 
 def flash_attn_varlen_func(
@@ -30,6 +30,8 @@ def flash_attn_varlen_func(
     block_table: torch.Tensor | None = None,
     *,
     seqused_k: torch.Tensor | None = None,
+    sinks: torch.Tensor | None = None,
+    out: torch.Tensor | None = None,
 ) -> torch.Tensor | Any:
     """flash_attn.flash_attn_varlen_func: attention of sequences that lie one behind the other.
 
@@ -38,6 +40,8 @@ def flash_attn_varlen_func(
     cu_seqlens_q, cu_seqlens_k: int32, [B + 1], where the sequences begin and end.
     seqused_k:    int32, [B], how many keys each sequence has, in place of what `cu_seqlens_k` says.
     max_seqlen_q: the most queries of a sequence. `max_seqlen_k` changes nothing.
+    sinks:        [H], a number for each head: the score of a key more that every query sees, with the value 0.
+    out:          [tokens, H, DV], of the type of q, where the output is stored.
 
     Masks are aligned at the last query and the last key. With `return_attn_probs` returns (output, LSE [H, tokens], None). Has no
     gradient.
@@ -60,14 +64,16 @@ def flash_attn_varlen_func(
     slots = None
     if block_table is None:
         k, v, slots = k[None], v[None], cu_seqlens_k[:-1]
-    call = _Call(q[None], k, v, lengths, slots, block_table, alibi_slopes, cu_seqlens_q, max_seqlen_q)
+    call = _Call(q[None], k, v, lengths, slots, block_table, alibi_slopes, sinks, cu_seqlens_q, max_seqlen_q)
+    if out is not None:
+        _check_output(out, q, v)
     masks = _variants.read_window(causal, window_size, "window_size"), _variants.read_softcap(max(softcap, 0.0))
     run = _run_single if max_seqlen_q == 1 and block_table is not None and len(q) and len(lengths) else _Call.run_tokens
-    out, lse = run(call, _read_scale(softmax_scale, q), *masks)
+    out, lse = run(call, _read_scale(softmax_scale, q), *masks, out=out)
     return (out, lse, None) if return_attn_probs else out
 
 
-def _run_single(call, scale, window, softcap):
+def _run_single(call, scale, window, softcap, out=None):
     """`run_tokens` where no sequence has more than one query: by tiles of query heads and divided keys, as of [B, 1, H, D]."""
     q, starts = call.q[0], call.starts
     # Sequences without a query have one of another's, and give what nobody reads.
@@ -75,6 +81,6 @@ def _run_single(call, scale, window, softcap):
     places = torch.where(starts[1:] > starts[:-1], tokens, len(q)).to(torch.int64)
     call.q, call.starts = q.index_select(0, tokens)[:, None], None
     own, own_lse = call.run(scale, window, softcap)
-    out = q.new_empty((len(q) + 1, *own.shape[2:])).index_copy_(0, places, own[:, 0])
+    rows = q.new_empty((len(q) + 1, *own.shape[2:])).index_copy_(0, places, own[:, 0])[:-1]
     lse = own_lse.new_empty((call.heads, len(q) + 1)).index_copy_(1, places, own_lse[:, :, 0].t())
-    return out[:-1], lse[:, :-1]
+    return rows if out is None else out.copy_(rows), lse[:, :-1]
