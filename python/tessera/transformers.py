@@ -8,6 +8,8 @@ A mask is read once for each forward pass, whatever functions it is made of: for
 that a row sees. Runs of rows whose keys move with them, or stay, are one call of the kernel each: so a batch with
 padding has a call for each length of padding, and packed sequences one each. A kernel is compiled from the function of a mask
 with holes in a row, and a BlockMask is taken as it is. docs/pytorch.md says more.
+
+Continuous batching (`generate_batch`) takes attention by a few names alone. `register_paged` gives one of them these kernels.
 """
 
 import bisect
@@ -16,9 +18,9 @@ import dataclasses
 import torch
 
 from . import _named
-from .torch import _captured, attention
+from .torch import _captured, attention, flash_attn_varlen_func
 
-__all__ = ["register"]
+__all__ = ["register", "register_paged"]
 
 # Elements of a mask that are looked at together.
 _MOST_ELEMENTS = 1 << 26
@@ -77,12 +79,22 @@ class _HolesError(NotImplementedError):
 
 def register(name: str = "tessera") -> None:
     """Lets models take attn_implementation=`name`."""
+    transformers = _import_transformers()
+    transformers.AttentionInterface.register(name, _attend)
+    transformers.AttentionMaskInterface.register(name, _make_mask)
+
+
+def register_paged(name: str = "paged|eager") -> None:
+    """Gives models with attn_implementation=`name` these kernels in continuous batching, in place of what the name stood for."""
+    _import_transformers().AttentionInterface.register(name, _attend_packed)
+
+
+def _import_transformers():
     import transformers
 
     if int(transformers.__version__.split(".")[0]) < 5:
         raise ImportError(f"tessera.transformers needs transformers 5.0 or newer; this is {transformers.__version__}")
-    transformers.AttentionInterface.register(name, _attend)
-    transformers.AttentionMaskInterface.register(name, _make_mask)
+    return transformers
 
 
 # ---- Reading a mask
@@ -292,6 +304,10 @@ def _refuse(**arguments):
 _OF_RESULTS = "sinks", "learnable_sink", "position_bias", "attn_bias", "indices", "block_indices"
 
 
+def _refuse_results(others):
+    _refuse(**{name: True for name in _OF_RESULTS if others.get(name) is not None})
+
+
 def _attend(
     module,
     query,
@@ -311,9 +327,7 @@ def _attend(
     """What transformers.AttentionInterface calls for each layer: tensors are [B, H, S, D], the output [B, S, H, D]. `s_aux` has the
     sinks of heads."""
     _refuse(dropout=dropout, output_attentions=output_attentions)
-    for name in _OF_RESULTS:
-        if others.get(name) is not None:
-            _refuse(**{name: True})
+    _refuse_results(others)
     mask = _find_mask(module, query, key, attention_mask, is_causal, sliding_window)
     options = {"scale": scaling, "deterministic": bool(deterministic), "sinks": s_aux}
     if isinstance(mask, FunctionMask):
@@ -329,6 +343,38 @@ def _attend(
         (begin, end), (row, last_row) = part.batch, part.rows
         out[begin:end, row:last_row] = _call(part, query, key, value, options).transpose(1, 2)
     return out, None
+
+
+def _attend_packed(
+    module,
+    query,
+    key,
+    value,
+    attention_mask,
+    dropout=0.0,
+    scaling=None,
+    sliding_window=None,
+    softcap=None,
+    s_aux=None,
+    cu_seq_lens_q=None,
+    cu_seq_lens_k=None,
+    max_length_q=None,
+    max_length_k=None,
+    **others,
+):
+    """The same with requests that lie one behind the other, their keys as well: tensors are [1, H, tokens, D], the output [1, tokens, H,
+    D]. The mask that comes with them says what their lengths and the window say, and is not read."""
+    if cu_seq_lens_q is None:
+        named = {"dropout": dropout, "scaling": scaling, "sliding_window": sliding_window, "softcap": softcap, "s_aux": s_aux}
+        return _attend(module, query, key, value, attention_mask, **named, **others)
+    _refuse(dropout=dropout, output_attentions=others.get("output_attentions"))
+    _refuse_results(others)
+    q, k, v = (x[0].transpose(0, 1) for x in (query, key, value))
+    out = flash_attn_varlen_func(
+        q, k, v, cu_seq_lens_q, cu_seq_lens_k, max_length_q, max_length_k, softmax_scale=scaling, causal=True,
+        window_size=(sliding_window - 1 if sliding_window else None, 0), softcap=softcap or 0.0, sinks=s_aux,
+    )  # fmt: skip
+    return out[None], None
 
 
 def _call(part, query, key, value, options):

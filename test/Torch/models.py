@@ -174,6 +174,40 @@ class Models(unittest.TestCase):
     def test_generation(self):
         self.generate(make_models())
 
+    def test_continuous_batching(self):
+        """Requests of several lengths, prompts in parts among them, that begin and end in other steps."""
+        from transformers.generation.configuration_utils import ContinuousBatchingConfig
+
+        from tessera import transformers as ours
+
+        interface = transformers.AttentionInterface._global_mapping
+        original = interface["paged|eager"]
+        self.addCleanup(interface.__setitem__, "paged|eager", original)
+        generator = torch.Generator().manual_seed(5)
+        prompts = [torch.randint(3, 96, (length,), generator=generator).tolist() for length in (7, 1, 40, 13)]
+        settings = transformers.GenerationConfig(max_new_tokens=6, do_sample=False, eos_token_id=-1, pad_token_id=0)
+        batching = {"num_blocks": 64, "max_batch_tokens": 32, "auto_switch_to_flash": False}
+        for name in ("llama", "mistral", "gemma2", "gpt_oss"):
+            found, model = [], self.make(make_models()[name], "paged|eager")
+            for is_own in (False, True):
+                if is_own:
+                    ours.register_paged()
+                with unittest.mock.patch.object(ours, "flash_attn_varlen_func", wraps=ours.flash_attn_varlen_func) as attend:
+                    results = model.generate_batch(
+                        inputs=prompts, generation_config=settings, continuous_batching_config=ContinuousBatchingConfig(**batching)
+                    )
+                self.assertEqual(attend.called, is_own)
+                found.append([result.generated_tokens for result in results.values()])
+            with self.subTest(name):
+                self.assertEqual([len(tokens) for tokens in found[0]], [6] * 4)
+                self.assertEqual(*found)
+            # Outside of continuous batching there are no lengths.
+            tokens = torch.tensor([prompts[2]])
+            with torch.no_grad():
+                eager, own = (self.make(make_models()[name], kind)(tokens).logits for kind in ("eager", "paged|eager"))
+                self.assertLess((eager - own).abs().max(), 0.02 * eager.abs().max())
+            interface["paged|eager"] = original
+
     def test_generation_of_functions(self):
         with self.holes() as takes:
             self.generate(["llama"])
@@ -216,7 +250,7 @@ class Masks(unittest.TestCase):
     def test_too_old(self):
         from tessera import transformers as ours
 
-        with unittest.mock.patch.object(transformers, "__version__", "4.57.1"):
+        with unittest.mock.patch("transformers.__version__", "4.57.1"):
             with self.assertRaisesRegex(ImportError, "needs transformers 5.0 or newer; this is 4.57.1"):
                 ours.register()
 
@@ -242,6 +276,9 @@ class Masks(unittest.TestCase):
         ):
             with self.subTest(text), self.assertRaisesRegex(NotImplementedError, text):
                 ours._attend(None, q, q, q, mask, **options)
+            if options:
+                with self.subTest(f"packed, {text}"), self.assertRaisesRegex(NotImplementedError, text):
+                    ours._attend_packed(None, q, q, q, mask, cu_seq_lens_q=torch.zeros(2), **options)
         for exception, text, mask in (
             (ValueError, "has shape .3, 1, 4, 4., which does not repeat", torch.ones(3, 1, 4, 4).bool()),
             (ValueError, "has shape .1, 1, 4, 3., which does not repeat", torch.ones(1, 1, 4, 3).bool()),
