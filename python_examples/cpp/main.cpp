@@ -5,6 +5,7 @@
 //   attention --launch    only launches, for machines with a stand-in for the driver
 
 #include "attention_causal.h"
+#include "driver.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +13,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <dlfcn.h>
 #include <random>
 #include <vector>
 
@@ -20,60 +20,6 @@ namespace {
 
 constexpr int64_t batch = 1, heads = 4, keyHeads = 2, length = 203, width = 64;
 constexpr float scale = 0.125f;
-
-void check(int status, const char *what) {
-  if (!status)
-    return;
-  std::fprintf(stderr, "%s: error %d\n", what, status);
-  std::exit(1);
-}
-
-/// As much of the driver as memory takes. Programs that link libcuda or the run-time library call
-/// these by name.
-struct Driver {
-  int (*init)(unsigned);
-  int (*getDevice)(int *, int);
-  int (*retain)(void **, int);
-  int (*push)(void *);
-  int (*synchronize)();
-  int (*allocate)(uint64_t *, size_t);
-  int (*toDevice)(uint64_t, const void *, size_t);
-  int (*toHost)(void *, uint64_t, size_t);
-
-  Driver() {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW), *context;
-    check(!library, "libcuda.so.1");
-    using Find = int(const char *, void **, int, uint64_t, int *);
-    auto *find = reinterpret_cast<Find *>(dlsym(library, "cuGetProcAddress_v2"));
-    check(!find, "cuGetProcAddress_v2");
-    auto get = [&](auto &function, const char *name) {
-      void *address;
-      int status, device = 12000; // functions as of CUDA 12.0
-      check(find(name, &address, device, 0, &status), name);
-      function = reinterpret_cast<std::decay_t<decltype(function)>>(address);
-    };
-    get(init, "cuInit");
-    get(getDevice, "cuDeviceGet");
-    get(retain, "cuDevicePrimaryCtxRetain");
-    get(push, "cuCtxPushCurrent");
-    get(synchronize, "cuCtxSynchronize");
-    get(allocate, "cuMemAlloc");
-    get(toDevice, "cuMemcpyHtoD");
-    get(toHost, "cuMemcpyDtoH");
-    int device;
-    check(init(0), "cuInit");
-    check(getDevice(&device, 0), "cuDeviceGet");
-    check(retain(&context, device), "cuDevicePrimaryCtxRetain");
-    check(push(context), "cuCtxPushCurrent");
-  }
-};
-
-float fromBFloat16(uint16_t bits) {
-  uint32_t wide = uint32_t(bits) << 16;
-  float value;
-  std::memcpy(&value, &wide, sizeof value);
-  return value;
-}
 
 /// A tensor of bf16, [batch, heads, length, width], on the host and on the device.
 struct Tensor {
@@ -87,12 +33,8 @@ struct Tensor {
         values(batch * heads * length * width) {
     std::mt19937 random(seed);
     std::normal_distribution<float> normal;
-    for (uint16_t &value : values) {
-      float number = normal(random);
-      uint32_t bits;
-      std::memcpy(&bits, &number, sizeof bits);
-      value = uint16_t(bits >> 16);
-    }
+    for (uint16_t &value : values)
+      value = toBFloat16(normal(random));
     view = {0, shape, strides};
     check(driver.allocate(&view.data, values.size() * 2), "cuMemAlloc");
     check(driver.toDevice(view.data, values.data(), values.size() * 2), "cuMemcpyHtoD");
@@ -128,7 +70,7 @@ double findError(const Tensor &q, const Tensor &k, const Tensor &v, const Tensor
 } // namespace
 
 int main(int argc, char **argv) {
-  Driver driver;
+  Driver driver = openDriver();
   Tensor q(driver, heads, 1), k(driver, keyHeads, 2), v(driver, keyHeads, 3), o(driver, heads, 4);
 
   // Device 0, its default stream, and the arguments in the order of the source.
