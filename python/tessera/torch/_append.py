@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from .. import _library
-from . import _kernels, _op
+from . import _kernels, _op, _serving_ops
 from ._types import TYPES
 
 _SLOTS = {torch.int32: "i32", torch.int64: "i64"}
@@ -46,6 +46,8 @@ def kv_append(
     q:                [tokens, query heads, head dimension], which are rotated into a new tensor.
     k_scale, v_scale: float32 on the device, of one element: what keys and values are divided by before they are rounded to 8 bits.
     """
+    if torch.compiler.is_compiling():
+        return _serving_ops.append(k, v, k_cache, v_cache, slots, q, cos, sin, positions, interleaved, k_scale, v_scale)
     tensors = {"k": k, "v": v, "k_cache": k_cache, "v_cache": v_cache, "slots": slots}
     _op.check_types(tensors, {"q": q, "cos": cos, "sin": sin, "positions": positions, "k_scale": k_scale, "v_scale": v_scale})
     _check(k, v, k_cache, v_cache, slots)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from .. import _compile, _library, _variants
-from . import _kernels, _op
+from . import _kernels, _op, _serving_ops
 from ._append import has_rows, kv_append
 from ._types import TYPES
 
@@ -82,6 +82,8 @@ def merge_states(
 
     Returns [B, S, H, DV] and [B, H, S]. Parts are joined in their order, so that results are the same in each run.
     """
+    if torch.compiler.is_compiling():
+        return torch.ops.tessera.merge_states(parts, lses, dtype)
     _op.check_types({"parts": parts, "lses": lses})
     if parts.dim() != 5:
         raise ValueError(f"argument 'parts' has shape {tuple(parts.shape)}; it is [parts, batch, queries, heads, head dimension]")
@@ -207,6 +209,13 @@ def flash_attn_with_kvcache(
     if page_table is not None and block_table is not None:
         raise ValueError("arguments 'page_table' and 'block_table' are both given; they are two names of one")
     table = page_table if page_table is not None else block_table
+    if torch.compiler.is_compiling():
+        found, lse = _serving_ops.attend_cache(
+            q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, rotary_interleaved, cache_seqlens, window_size, cache_batch_idx, table,
+            softmax_scale, causal, softcap, num_splits, alibi_slopes, sinks, keys_per_part,
+        )  # fmt: skip
+        out = found if out is None else out.copy_(found)
+        return (out, lse) if return_softmax_lse else out
     window = _variants.read_window(causal, window_size, "window_size")
     call = _Call(q, k_cache, v_cache, cache_seqlens, cache_batch_idx, table, alibi_slopes, sinks)
     if k is not None or v is not None:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from .. import _variants
-from . import _op
+from . import _op, _serving_ops
 from ._serving import _Call, _check_numbers, _check_output, _read_scale, _refuse
 
 
@@ -48,6 +48,13 @@ def flash_attn_varlen_func(
     """
     if dropout_p:
         _refuse("dropout_p", dropout_p, "no kernel drops weights: pass 0")
+    if torch.compiler.is_compiling():
+        found, lse = _serving_ops.attend_tokens(
+            q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, softmax_scale, causal, window_size, softcap, alibi_slopes, block_table,
+            seqused_k, sinks,
+        )  # fmt: skip
+        out = found if out is None else out.copy_(found)
+        return (out, lse, None) if return_attn_probs else out
     _op.check_types(
         {"q": q, "k": k, "v": v, "cu_seqlens_q": cu_seqlens_q}, {"cu_seqlens_k": cu_seqlens_k, "seqused_k": seqused_k}
     )
