@@ -86,6 +86,13 @@ param BN : int = $((max(D, DV) <= 64 ? (PAIR == f32 ? 80 : 96)
 """
 
 
+# The same of what a score loads by a distance, or by another number that differs with both: the tiles of variants/relative.tile.
+_TILE_OF_DISTANCES = """param BM : int = $(max(D, DV) <= 128 && HEADS == 1 ? 192 : 128)
+param BN : int = $((max(D, DV) <= 64 ? 96 : max(D, DV) <= 96 ? 80 : max(D, DV) <= 192 ? 64 : 48) / (BYTES ? 32 : 16) * (BYTES ? 32 : 16))
+
+"""
+
+
 def _find_pairs(lines):
     """"f32" or "bf16", as wide as the widest that the text of a function loads for each query and key, in tiles: where the
     last two indices are these. None where it loads none."""
@@ -131,6 +138,19 @@ def _loads_by(lines, index):
         if operation.startswith("tile.load"):
             return True
         depends.add(result)
+    return False
+
+
+def _loads_by_distance(lines):
+    """Whether the text of a score loads elements at a place of which one index differs with the query and the key."""
+    of = {"%q": {"q"}, "%k": {"k"}}
+    for line in lines:
+        result, _, operation = line.strip().partition(" = ")
+        places = re.match(r"tile\.load %\w+\[(.*?)\]", operation)
+        used = [of.get(name, set()) for name in re.findall(r"%\w+", places[1] if places else operation)]
+        if places and any(len(index) == 2 for index in used):
+            return True
+        of[result] = set().union(*used)
     return False
 
 
@@ -376,6 +396,8 @@ class Variant:
             settings = _describe_lists(self._of_mask, masks, self._name_lists()) + "\n"
         elif pair := _find_pairs([line for lines, _ in parts for line in lines]):
             settings = _TILE_OF_PAIRS.format(pair)
+        elif score is not None and _loads_by_distance(parts[self.mask is not None][0]):
+            settings = _TILE_OF_DISTANCES
         elif _loads_by(self._of_mask, "%q"):
             settings = _TILE_OF_ROWS
         if score is None and mask is not None:
