@@ -169,7 +169,8 @@ defvar Tile_ScheduleFields = [
     "work that the program has before a wait for a dot stays before it, under the dot, where the assembler would move "
     "the wait up">,
   ScheduleField<"pingpong", Flag, Chosen<"`true` with several consumers, where turns pay and `lead = 0`">,
-    "consumer warpgroups take turns at issuing dots (section 3.1, Figure 1)">,
+    "consumer warpgroups take turns at issuing dots (section 3.1, Figure 1). With `placement = divided` the dots of one that gets "
+    "a vector of rows from another wait for that one's dots of the next iteration">,
   ScheduleField<"split", Flag, Always<"true">,
     "iterations that need no mask run in a loop without one, and masks outside of loops are jumped over where no "
     "element needs them">,

@@ -348,6 +348,11 @@ def Pingpong : Pass<"hop-pingpong", "::tessera::hop::KernelOp"> {
     elementwise work of one warpgroup runs under the products of another (FlashAttention-3, section 3.1,
     Figure 1). Only when the schedule says `pingpong = true`; refused when the role has one warpgroup.
 
+    Consumers of different programs (`placement = divided`) take turns by what they hand on. One that gets a vector of rows in each
+    iteration, and once more behind the loop, reads that of the next iteration before it issues its products. So these wait until the
+    maker's products of that iteration are done, and run under its elementwise work, not beside its products. Refused when no consumer
+    gets such a vector.
+
     ```mlir
     !S = tensor<64x64xf32, #hop.layout<accumulator>>
     !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>

@@ -238,10 +238,6 @@ std::optional<std::string> ScheduleSearch::rejectPlacement(const Candidate &cand
   if (*candidate.fields.speculate)
     return who + " would not know which of " + own + (isDivided ? " tiles" : " sums") +
            " come again; use placement = rows or speculate = false";
-  if (isDivided && *candidate.fields.pingpong)
-    return "consumers with different dots run different phases by themselves, and take no turns; "
-           "use "
-           "pingpong = false";
   if (isDivided && !divide(candidate.consumers()))
     return dotDivisions[candidate.consumers()].second;
   return std::nullopt;

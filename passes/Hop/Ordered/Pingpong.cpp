@@ -6,7 +6,9 @@
 
 #include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/PatternMatch.h"
 #include "passes/Hop/HopPasses.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_PINGPONG
@@ -52,6 +54,86 @@ LoopShape shapeOf(scf::ForOp loop) {
   return shape;
 }
 
+/// A vector that another role makes, where this one takes it from its slot.
+struct VectorRead {
+  hop::PipeWaitOp wait;
+  hop::FetchOp fetch;
+  hop::PipeReleaseOp release;
+
+  static std::optional<VectorRead> get(hop::PipeWaitOp wait) {
+    VectorRead read{wait, nullptr, nullptr};
+    for (Operation *user : wait.getTile().getUsers()) {
+      if (auto fetch = dyn_cast<hop::FetchOp>(user); fetch && !read.fetch)
+        read.fetch = fetch;
+      else if (auto release = dyn_cast<hop::PipeReleaseOp>(user); release && !read.release)
+        read.release = release;
+      else
+        return std::nullopt;
+    }
+    bool isVector = read.fetch && cast<RankedTensorType>(read.fetch.getType()).getRank() == 1;
+    if (!isVector || !read.release || read.fetch->getBlock() != wait->getBlock() ||
+        read.release->getBlock() != wait->getBlock())
+      return std::nullopt;
+    return read;
+  }
+
+  SmallVector<Operation *> operations() const { return {wait, fetch, release}; }
+};
+
+/// All reads of a pipe by a role: one in each iteration of some loops with products, and one behind
+/// them, in the block of the loops.
+struct VectorReads {
+  SmallVector<std::pair<scf::ForOp, VectorRead>> inLoops;
+  VectorRead behind;
+
+  static std::optional<VectorReads> get(ArrayRef<hop::PipeWaitOp> waits) {
+    std::optional<VectorRead> behind = VectorRead::get(waits.back());
+    if (!behind || waits.size() < 2)
+      return std::nullopt;
+    VectorReads reads{{}, *behind};
+    Operation *before = nullptr;
+    for (hop::PipeWaitOp wait : waits.drop_back()) {
+      std::optional<VectorRead> read = VectorRead::get(wait);
+      auto loop = dyn_cast<scf::ForOp>(wait->getParentOp());
+      if (!read || !loop || loop->getBlock() != behind->wait->getBlock() || loop == before ||
+          loop.getBody()->getOps<hop::MmaIssueOp>().empty() || !loop->isBeforeInBlock(behind->wait))
+        return std::nullopt;
+      reads.inLoops.emplace_back(loop, *read);
+      before = loop;
+    }
+    return reads;
+  }
+
+  /// Has each product wait for the vector of the next iteration, which is read once, and which the
+  /// iteration then hands on.
+  void moveAhead() {
+    IRRewriter rewriter(behind.wait.getContext());
+    rewriter.setInsertionPoint(inLoops.front().first);
+    IRMapping first;
+    for (Operation *op : inLoops.front().second.operations())
+      rewriter.clone(*op, first);
+    Value next = first.lookup(inLoops.front().second.fetch.getTile());
+    for (auto &[loop, read] : inLoops) {
+      Operation *product = *loop.getBody()->getOps<hop::MmaIssueOp>().begin();
+      for (Operation *op : read.operations())
+        op->moveBefore(product);
+      rewriter.setInsertionPoint(loop);
+      Value ahead = read.fetch.getTile();
+      auto handsOn = [&](OpBuilder &, Location, ArrayRef<BlockArgument> own) {
+        rewriter.replaceAllUsesWith(ahead, own.front());
+        return SmallVector<Value>{ahead};
+      };
+      FailureOr<LoopLikeOpInterface> made =
+          loop.replaceWithAdditionalYields(rewriter, next, false, handsOn);
+      next = cast<scf::ForOp>(made->getOperation()).getResults().back();
+    }
+    rewriter.replaceAllUsesWith(behind.fetch.getTile(), next);
+    for (Operation *op :
+         {behind.release.getOperation(), behind.fetch.getOperation(), behind.wait.getOperation()})
+      rewriter.eraseOp(op);
+  }
+};
+
 struct PingpongPass : tessera::impl::PingpongBase<PingpongPass> {
   void runOnOperation() override {
     hop::KernelOp kernel = getOperation();
@@ -60,14 +142,35 @@ struct PingpongPass : tessera::impl::PingpongBase<PingpongPass> {
       return signalPassFailure();
     if (!*schedule.pingpong)
       return;
-    // A role of one warpgroup takes no turns beside one that has several.
     auto roles = kernel.getBody().getOps<hop::RoleOp>();
+    if (schedule.placement == tile::PlacementKind::divided) {
+      if (!llvm::count_if(roles, [](hop::RoleOp role) { return followMaker(role); })) {
+        kernel.emitError("pingpong = true has the products of a consumer wait for those of another "
+                         "one that makes a vector of rows for them, in a loop and once more behind "
+                         "it, and no consumer of this kernel gets one so; use pingpong = false");
+        return signalPassFailure();
+      }
+      return;
+    }
+    // A role of one warpgroup takes no turns beside one that has several.
     bool hasTeam =
         llvm::any_of(roles, [](hop::RoleOp role) { return role.getNumWarpgroups() > 1; });
     for (auto role : roles)
       if (!role.isElected() && (role.getNumWarpgroups() > 1 || !hasTeam) &&
           failed(insertTurns(role)))
         return signalPassFailure();
+  }
+
+  /// Has the products of `role` wait until the consumer that makes a vector for them has done those
+  /// of its own next iteration: they run under its elementwise work then, and not beside its
+  /// products. Returns whether it gets such a vector.
+  static bool followMaker(hop::RoleOp role) {
+    llvm::MapVector<Value, SmallVector<hop::PipeWaitOp>> waits;
+    role.walk([&](hop::PipeWaitOp wait) { waits[wait.getPipe()].push_back(wait); });
+    for (auto &[pipe, ofPipe] : waits)
+      if (std::optional<VectorReads> reads = VectorReads::get(ofPipe))
+        return reads->moveAhead(), true;
+    return false;
   }
 
   LogicalResult insertTurns(hop::RoleOp role) {
