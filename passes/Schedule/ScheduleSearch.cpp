@@ -35,6 +35,18 @@ static bool isLoaded(Value value) {
   return isa<LoadOp>(op) || llvm::any_of(op->getOperands(), isLoaded);
 }
 
+/// How many loops there are around a tile.
+static size_t depthOf(const PipedTile &tile) {
+  size_t depth = 0;
+  for (LoadOpInterface load : tile.loads) {
+    size_t own = 0;
+    for (Operation *op = load; (op = op->getParentOfType<scf::ForOp>());)
+      ++own;
+    depth = std::max(depth, own);
+  }
+  return depth;
+}
+
 ScheduleSearch::ScheduleSearch(KernelOp kernel, const CostModel &model)
     : kernel(kernel), model(model) {
   multiplies = kernel.walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
@@ -59,12 +71,18 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel, const CostModel &model)
       firstDot = dotCycles(*loop.getBody()->getOps<DotOp>().begin());
   leadPays = budget.functions + budget.instructions >= model.leastWorkForLead * budget.dots &&
              firstDot >= model.leastDotAhead;
+  SmallVector<size_t> depths;
   for (const PipedTile &tile : pipedTiles(kernel)) {
+    if (tile.inLoop)
+      depths.push_back(depthOf(tile));
     tilesInLoops += tile.inLoop;
     loadsOutside |= !tile.inLoop;
     outerTiles += !tile.inLoop && !tile.isKept;
   }
   fetchedMatrices = countFetchedMatrices(kernel);
+  deepestFirst = llvm::to_vector(llvm::seq(tilesInLoops + fetchedMatrices));
+  depths.resize(deepestFirst.size());
+  llvm::stable_sort(deepestFirst, [&](size_t a, size_t b) { return depths[a] > depths[b]; });
   sums = findApartSums(kernel);
   accumulators = DotDivision::countAccumulators(kernel);
   ordered = findOrderedSums(kernel);

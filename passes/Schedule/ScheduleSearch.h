@@ -223,6 +223,8 @@ private:
   /// Cycles of the first dot of an iteration.
   double firstDot = 0;
   size_t tilesInLoops = 0;
+  /// The tiles that may have slots for each stage, those of the innermost loops first.
+  llvm::SmallVector<size_t> deepestFirst;
   /// Tiles that are loaded once for each tile of the grid, and whether any is outside of loops.
   size_t outerTiles = 0;
   bool loadsOutside = false;

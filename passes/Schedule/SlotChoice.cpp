@@ -24,12 +24,15 @@ SmallVector<NumberList> ScheduleSearch::stageChoices(const ScheduleFields &reque
                                     : model.mostStages;
   for (int64_t i = most; i >= 1; --i) {
     stages.push_back(NumberList(i));
-    // Where one slot more for all is too much, those have it that come first.
+    // Where one slot more for all is too much, those have it that come first in the innermost
+    // loops.
     if (requested.placement != PlacementKind::divided || i == 1 || tiles > NumberList::kMost)
       continue;
+    auto order = llvm::filter_to_vector(deepestFirst, [&](size_t tile) { return tile < tiles; });
     for (size_t ahead = tiles; ahead-- > 1;) {
       SmallVector<int64_t> counts(tiles, i - 1);
-      std::fill_n(counts.begin(), ahead, i);
+      for (size_t tile : ArrayRef(order).take_front(ahead))
+        counts[tile] = i;
       stages.push_back(*NumberList::get(counts));
     }
   }
