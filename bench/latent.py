@@ -3,7 +3,8 @@
     PYTHONPATH=python python3 bench/latent.py [--out DIR]
 
 A graph has several launches over different pages of 1.2 GB, so that the L2 cache has none of them. `tessera.torch.mla_with_kvcache` is
-called as an engine does, FlashMLA (package `sgl-flash-mla`) likewise where it can be imported. bf16, pages of 64 rows. A product of Q
+called as an engine does, FlashMLA (package `sgl-flash-mla`) likewise where it can be imported; what divides the keys is made before, as
+for all layers of a step. bf16, pages of 64 rows. A product of Q
 and the cache counts 2 x 576 operations for each head, key and query, and one of P 2 x 512.
 """
 
@@ -44,7 +45,7 @@ def time_graph(torch, calls, rounds):
 
 def measure(torch, cache, point, rounds, peer):
     """A line of the table."""
-    from tessera.torch import mla_with_kvcache
+    from tessera.torch import get_mla_metadata, mla_with_kvcache
 
     batch, keys, heads, rows = point
     lengths = [keys] * batch if isinstance(keys, int) else [random.randint(*keys) for _ in range(batch)]
@@ -56,7 +57,10 @@ def measure(torch, cache, point, rounds, peer):
     tables = list(order[: count * batch * most].view(count, batch, most))
     q = torch.randn(batch, rows, heads, 576, device="cuda", dtype=torch.bfloat16)
     scale = 576**-0.5
-    calls = [lambda table=table: mla_with_kvcache(q, cache, table, seqlens, softmax_scale=scale, causal=True) for table in tables]
+    shares = get_mla_metadata(seqlens, rows * heads)
+    calls = [
+        lambda table=table: mla_with_kvcache(q, cache, table, seqlens, 512, *shares, softmax_scale=scale, causal=True) for table in tables
+    ]
     out, _ = calls[-1]()
     own = time_graph(torch, calls, rounds)
     name = str(keys) if isinstance(keys, int) else "{}-{}".format(*keys)

@@ -8,7 +8,7 @@ import unittest
 import problems
 import torch
 
-from tessera.torch import mla_with_kvcache
+from tessera.torch import get_mla_metadata, mla_with_kvcache
 
 
 def make(lengths, page, dtype=torch.float16):
@@ -72,6 +72,24 @@ class Meaning(unittest.TestCase):
         self.check([0, 64, 200, 333], 16, 1, page=64, keys_per_part=128)
         self.check([700], 16, 2, page=192)
 
+    def test_shares(self):
+        # Equal shares of four steps, some of which have parts of two sequences or the middle of one.
+        self.check([700, 10, 0, 1200, 65], 16, 1)
+        self.check([128] * 5, 24, 2, page=128)
+
+    def test_metadata(self):
+        cache, table, seqlens, sequences = make([900, 0, 130, 500], 64)
+        q = torch.randn(4, 1, 16, 576, generator=torch.Generator().manual_seed(1)).half()
+        own, own_lse = mla_with_kvcache(q, cache, table, seqlens)
+        metadata = get_mla_metadata(seqlens, 16, 1)
+        self.assertTrue(torch.equal(own, mla_with_kvcache(q, cache, table, seqlens, 512, *metadata)[0]))
+        # Those of other lengths leave no key out.
+        for lengths in ([1, 900, 130, 2000], [0, 0, 0, 0], [5000, 5000, 5000, 5000]):
+            metadata = get_mla_metadata(torch.tensor(lengths, dtype=torch.int32), 16)
+            out, lse = mla_with_kvcache(q, cache, table, seqlens, 512, *metadata)
+            torch.testing.assert_close(out, own, rtol=0, atol=2e-3)
+            torch.testing.assert_close(lse, own_lse, rtol=1e-5, atol=1e-5)
+
     def test_scale(self):
         self.check([90], 16, 1, softmax_scale=0.2)
 
@@ -114,9 +132,21 @@ class Refusals(unittest.TestCase):
             (ValueError, "argument 'k_cache' has strides", {"k_cache": torch.zeros(3, 64, 1, 577).half()[..., 1:]}),
             (ValueError, r"argument 'cache_seqlens' has shape \(2,\)", {"cache_seqlens": seqlens.repeat(2)}),
             (ValueError, "argument 'keys_per_part' is 100; it is a multiple of 64", {"keys_per_part": 100}),
+            (ValueError, "argument 'num_splits' is None; get_mla_metadata gives both", {"tile_scheduler_metadata": torch.zeros(3, 2).int()}),
+            (ValueError, r"argument 'tile_scheduler_metadata' has shape \(2, 8\); with this 'q' it is \[3, any\]",
+             {"tile_scheduler_metadata": torch.zeros(2, 8).int(), "num_splits": torch.zeros(2).int()}),
+            (ValueError, r"argument 'num_splits' has shape \(3,\)",
+             {"tile_scheduler_metadata": torch.zeros(3, 2).int(), "num_splits": torch.zeros(3).int()}),
         ):
             with self.subTest(text), self.assertRaisesRegex(error, text):
                 mla_with_kvcache(**{**given, **changed})
+        for error, text, arguments in (
+            (TypeError, "argument 'cache_seqlens' has type torch.int64; it is int32", (seqlens.long(), 16)),
+            (ValueError, "argument 'num_q_tokens_per_head_k' is 0; it is a number above 0", (seqlens, 0)),
+            (ValueError, "argument 'num_heads_k' is 2; it is 1", (seqlens, 16, 2)),
+        ):
+            with self.subTest(text), self.assertRaisesRegex(error, text):
+                get_mla_metadata(*arguments)
 
 
 if __name__ == "__main__":

@@ -2,22 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from .. import _library
 from . import _kernels, _op
 from ._append import has_rows
 from ._serving import _check_numbers, _merge, _read_scale, _refuse
+from ._shares import Shares
 from ._types import TYPES
 
 #: Numbers of a row of the cache: those that are key and value, and all.
 VALUE, KEY = 512, 576
 # Rows of a tile, and keys of a step.
 _ROWS, _STEP = 64, 64
-# A part has as many keys at least.
-_LEAST_SHARE = 256
+# A share has as many steps at least.
+_LEAST_STEPS = 4
+
+
+def get_mla_metadata(
+    cache_seqlens: torch.Tensor, num_q_tokens_per_head_k: int, num_heads_k: int = 1, num_heads_q: int | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """flash_mla.get_mla_metadata: how `mla_with_kvcache` divides the keys of sequences, made once for all layers of a step.
+
+    num_q_tokens_per_head_k: the queries of a sequence times its heads.
+
+    Returns `tile_scheduler_metadata`, int32, [3, shares], and `num_splits`, int32, [B + 1]. Nothing waits for the device. Those of other
+    lengths of as many sequences give right results too, in more time. Raises TypeError and ValueError.
+    """
+    _op.check_types({"cache_seqlens": cache_seqlens})
+    _check_numbers("cache_seqlens", cache_seqlens, (None,), cache_seqlens)
+    for name, value, most in (("num_q_tokens_per_head_k", num_q_tokens_per_head_k, None), ("num_heads_k", num_heads_k, 1)):
+        if type(value) is not int or value < 1 or value > (most or value):
+            raise ValueError(f"argument '{name}' is {value!r}; it is {most or 'a number above 0'}")
+    problem = _op.find_device_problem("cache_seqlens", cache_seqlens.device)
+    if problem is not None:
+        raise problem
+    shares = _balance(cache_seqlens, -(-num_q_tokens_per_head_k // _ROWS))
+    return shares.shares, shares.starts
+
+
+def _balance(lengths, tiles):
+    """Shares of sequences of so many tiles each."""
+    return Shares.balance(lengths, _STEP, max(1, _kernels.count_multiprocessors(lengths.device) // tiles), _LEAST_STEPS)
 
 
 def mla_with_kvcache(
@@ -26,7 +52,7 @@ def mla_with_kvcache(
     block_table: torch.Tensor,
     cache_seqlens: torch.Tensor,
     head_dim_v: int = VALUE,
-    tile_scheduler_metadata: Any = None,
+    tile_scheduler_metadata: torch.Tensor | None = None,
     num_splits: torch.Tensor | None = None,
     softmax_scale: float | None = None,
     causal: bool = False,
@@ -44,11 +70,12 @@ def mla_with_kvcache(
     block_table:   int32, [B, entries]: key j of a sequence is row j % rows of page block_table[b, j // rows].
     cache_seqlens: int32, [B]: the keys of each sequence.
     causal:        query r of SQ sees the keys up to number cache_seqlens - SQ + r.
+    tile_scheduler_metadata, num_splits: what `get_mla_metadata` gave for as many sequences; without them each call makes its own.
     keys_per_part: keys are divided into parts of so many, a multiple of 64, that are joined in their order; then the bits of a sequence
-                   depend on its own queries and keys alone. By default shapes say how many fill the GPU.
+                   depend on its own queries and keys alone. By default the keys of all sequences are cut into as many equal shares as
+                   fill the GPU, whatever the lengths are.
 
-    Returns the output [B, SQ, H, 512] and the LSE [B, H, SQ] in float32, natural logarithms. Nothing waits for the device, and
-    `tile_scheduler_metadata` and `num_splits` are not needed. Entries of the table and rows of the cache that no length reaches may
+    Returns the output [B, SQ, H, 512] and the LSE [B, H, SQ] in float32, natural logarithms. Nothing waits for the device. Entries of the table and rows of the cache that no length reaches may
     hold anything. Raises TypeError, ValueError and NotImplementedError.
     """
     for name, value in (("indices", indices), ("attn_sink", attn_sink)):
@@ -66,24 +93,31 @@ def mla_with_kvcache(
     if 0 in (batch, rows, heads, most):
         return out.zero_(), lse.fill_(float("-inf"))
     packed = _count_heads(heads, rows)
-    share = _find_share(keys_per_part, batch * heads // packed, most, q.device)
-    count = -(-most // share)
     # One query sees all keys.
     parameters = {"T": TYPES[q.dtype], "PAGE": page, "CAUSAL": bool(causal) and rows > 1, "HEADS": packed}
-    if count > 1:
-        parameters["OUT"] = "f32"
-    kernel = _kernels.find(q.device.type == "cpu", _library.find_source("mla_decode"), **parameters)
     scale = _read_scale(softmax_scale, q)
+    given = _read_metadata(tile_scheduler_metadata, num_splits, q)
 
-    def launch(o, logs):
-        kernel(q.transpose(1, 2), k_cache.transpose(1, 2), block_table, cache_seqlens, o.transpose(1, 2), logs, scale, share)
+    def launch(o, logs, *more, **divided):
+        kernel = _kernels.find(q.device.type == "cpu", _library.find_source("mla_decode"), **parameters, **divided)
+        kernel(q.transpose(1, 2), k_cache.transpose(1, 2), block_table, cache_seqlens, o.transpose(1, 2), logs, scale, *more)
 
+    if keys_per_part is None:
+        shares = given or _balance(cache_seqlens, heads // packed)
+        parts = q.new_empty((shares.slots, rows, heads, VALUE), dtype=torch.float32)
+        logs = q.new_empty((shares.slots, heads, rows), dtype=torch.float32)
+        launch(out, lse, shares.starts, *shares.shares, parts.transpose(1, 2), logs, BALANCED=True)
+        shares.merge(parts, logs, out, lse)
+        return out, lse
+    if type(keys_per_part) is not int or keys_per_part < _STEP or keys_per_part % _STEP:
+        raise ValueError(f"argument 'keys_per_part' is {keys_per_part!r}; it is a multiple of {_STEP}")
+    count = -(-most // keys_per_part)
     if count == 1:
-        launch(out, lse)
+        launch(out, lse, keys_per_part)
         return out, lse
     parts = q.new_empty((count, *out.shape), dtype=torch.float32)
     logs = q.new_empty((count, *lse.shape), dtype=torch.float32)
-    launch(parts.flatten(0, 1), logs.flatten(0, 1))
+    launch(parts.flatten(0, 1), logs.flatten(0, 1), keys_per_part, OUT="f32")
     _merge(parts, logs, out, lse)
     return out, lse
 
@@ -96,17 +130,15 @@ def _count_heads(heads, rows):
     return packed
 
 
-def _find_share(share, tiles, most, device):
-    """How many keys a part has: as few as the tiles of all parts take to fill the GPU, a power of 2."""
-    if share is not None:
-        if type(share) is not int or share < _STEP or share % _STEP:
-            raise ValueError(f"argument 'keys_per_part' is {share!r}; it is a multiple of {_STEP}")
-        return share
-    parts = max(1, _kernels.count_multiprocessors(device) // tiles)
-    share = _LEAST_SHARE
-    while share * parts < most:
-        share *= 2
-    return share
+def _read_metadata(metadata, splits, q):
+    """The shares that `get_mla_metadata` made, or None."""
+    if metadata is None and splits is None:
+        return None
+    for name, value, shape in (("tile_scheduler_metadata", metadata, (3, None)), ("num_splits", splits, (len(q) + 1,))):
+        if value is None:
+            raise ValueError(f"argument '{name}' is None; get_mla_metadata gives both it and the other one")
+        _check_numbers(name, value, shape, q)
+    return Shares(splits, metadata)
 
 
 def _check(q, k_cache, block_table, cache_seqlens):

@@ -1,0 +1,45 @@
+"""The work of sequences, whose lengths lie on the device, in shares that end together (kernels/balance.tile)."""
+
+from __future__ import annotations
+
+import torch
+
+from .. import _library
+from . import _kernels
+
+
+class Shares:
+    """`count` shares of the steps of sequences, as kernels take them.
+
+    starts: int32, [B + 1]: the steps before each sequence, and all.
+    shares: int32, [3, count]: of each share the first sequence, the one behind the last, and how many steps it has.
+    """
+
+    def __init__(self, starts: torch.Tensor, shares: torch.Tensor):
+        self.starts, self.shares = starts, shares
+
+    @classmethod
+    def balance(cls, lengths, step, count, least):
+        """Of sequences of `lengths` keys, `step` of them a step; a share has `least` steps at least."""
+        starts = lengths.new_empty(len(lengths) + 1)
+        shares = lengths.new_empty((3, count))
+        kernel = _kernels.find(lengths.device.type == "cpu", _library.find_source("balance"))
+        kernel(lengths, starts, *shares, step, least)
+        return cls(starts, shares)
+
+    @property
+    def slots(self) -> int:
+        """Numbers of the parts of sequences: sequence b has number b + w of share w, where it has steps in several shares."""
+        return len(self.starts) - 1 + self.shares.shape[1]
+
+    def merge(self, parts, lses, out, lse):
+        """Joins parts [slots, S, H, DV] and their LSE [slots, H, S] where a sequence has several: to out [B, S, H, DV], lse [B, H, S]."""
+        steps = 4 if len(out) >= self.shares.shape[1] // 4 else 16
+        kernel = _kernels.find(
+            parts.device.type == "cpu", _library.find_source("merge_states"), "merge_states", OUT=_TYPES[out.dtype],
+            D=next(size for size in (128, 256, 512) if parts.shape[-1] <= size), BP=steps, RAGGED=True,
+        )  # fmt: skip
+        kernel(parts.flatten(1, 2).transpose(0, 1), lses, out, lse, self.starts, self.shares[2])
+
+
+_TYPES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}

@@ -1,0 +1,55 @@
+"""Runs `tessera check` on mla_decode.tile, over lengths that lie around pages and steps, forms and schedules.
+
+latent.py DIRECTORY WORKDIR: DIRECTORY holds the .tile sources.
+"""
+
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../../Kernels/Inputs"))
+from reference import save_integers  # noqa: E402
+from shares import balance  # noqa: E402
+
+LENGTHS = [100, 0, 300, 64, 1, 130, 63]
+SHARES, LEAST = 3, 2
+
+
+def check(directory, work, lengths, defines, schedule, heads, queries, page=64):
+    batch = len(lengths)
+    pages = max(1, max(-(-length // page) for length in lengths))
+    numbers = [(7 * i + 3) % (batch * pages + 1) for i in range(batch * pages)]
+    starts, first, past, size = balance(lengths, SHARES, 64, LEAST)
+    inputs = {"lengths": lengths, "pages": numbers}
+    shape = f"H={heads},SQ={queries},HK=1,PAGES={batch * pages + 1}"
+    if "BALANCED=true" in defines:
+        inputs.update(starts=starts, first_of=first, past_of=past, size_of=[size] * SHARES)
+        shape += f",PB={batch},SLOTS={batch + SHARES}"
+    else:
+        shape += f",PB={2 * batch}"
+    given = []
+    for name, values in inputs.items():
+        save_integers(f"{work}/{name}.npy", values, "i32", [batch, pages] if name == "pages" else None)
+        given += ["--input", f"{name}={work}/{name}.npy"]
+    if "BALANCED=true" not in defines:
+        given += ["--set", "share=192"]
+    command = ["tessera", "check", os.path.join(directory, "mla_decode.tile"), "--set", "scale=0.04", "--shape", shape, *given]
+    for define in (f"PAGE={page}", *defines):
+        command += ["-D", define]
+    done = subprocess.run([*command, "--schedule", schedule, "--seeds", "6", "--threads", "1"], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(done.args)}\n{done.stdout}{done.stderr}")
+
+
+def main(directory, work):
+    check(directory, work, LENGTHS, ["CAUSAL=false"], "", 128, 1)
+    check(directory, work, LENGTHS, ["CAUSAL=false", "T=f16", "OUT=f32"], "pingpong=true", 64, 1, page=128)
+    check(directory, work, LENGTHS, ["CAUSAL=false"], "cluster=2,pingpong=true", 128, 1)
+    check(directory, work, LENGTHS[:4], ["HEADS=16"], "consumers=3", 16, 3)
+    check(directory, work, LENGTHS, ["CAUSAL=false", "BALANCED=true"], "", 64, 1)
+    check(directory, work, LENGTHS, ["CAUSAL=false", "BALANCED=true"], "pingpong=true,cluster=2", 128, 1)
+    check(directory, work, LENGTHS, ["HEADS=32", "BALANCED=true"], "pingpong=true", 32, 2)
+    print("ok")
+
+
+main(*sys.argv[1:])
