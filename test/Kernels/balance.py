@@ -18,11 +18,12 @@ def main(kernel, folder):
     ):  # fmt: skip
         save_integers(f"{folder}/lengths.npy", lengths, "i32")
         starts, first, past, size = balance(lengths, shares, 64, least)
-        expected = {"starts": starts, "first": first, "past": past, "size": [size] * shares}
+        none = [len(lengths)] * 2
+        expected = {"starts": starts, "first": first + none, "past": past + none, "size": [size] * (shares + 2)}
         for device in ("interp", "sim"):
             outputs = [word for name in expected for word in ("--output", f"{name}={folder}/{name}.npy")]
-            given = ["--input", f"lengths={folder}/lengths.npy", "--set", "step=64", "--set", f"least={least}", "--device", device]
-            run(kernel, *given, "--shape", f"W={shares},STARTS={len(lengths) + 1}", *outputs)
+            given = ["--input", f"lengths={folder}/lengths.npy", "--set", "step=64", "--set", f"least={least}", "--set", f"count={shares}", "--device", device]
+            run(kernel, *given, "--shape", f"W={shares + 2},STARTS={len(lengths) + 1}", *outputs)
             for name, values in expected.items():
                 found = [round(x) for x in load(f"{folder}/{name}.npy")]
                 assert found == values, (device, lengths, shares, name, found, values)

@@ -9,10 +9,11 @@ from . import _kernels
 
 
 class Shares:
-    """`count` shares of the steps of sequences, as kernels take them.
+    """Shares of the steps of sequences, as kernels take them.
 
     starts: int32, [B + 1]: the steps before each sequence, and all.
-    shares: int32, [3, count]: of each share the first sequence, the one behind the last, and how many steps it has.
+    shares: int32, [3, W]: of each share the first sequence, the one behind the last, and how many steps it has. W is a multiple of 4, so
+            that each begins at 16 bytes.
     """
 
     def __init__(self, starts: torch.Tensor, shares: torch.Tensor):
@@ -20,11 +21,11 @@ class Shares:
 
     @classmethod
     def balance(cls, lengths, step, count, least):
-        """Of sequences of `lengths` keys, `step` of them a step; a share has `least` steps at least."""
+        """`count` shares of sequences of `lengths` keys, `step` of them a step; a share has `least` steps at least."""
         starts = lengths.new_empty(len(lengths) + 1)
-        shares = lengths.new_empty((3, count))
+        shares = lengths.new_empty((3, -(-count // 4) * 4))
         kernel = _kernels.find(lengths.device.type == "cpu", _library.find_source("balance"))
-        kernel(lengths, starts, *shares, step, least)
+        kernel(lengths, starts, *shares, step, least, count)
         return cls(starts, shares)
 
     @property
@@ -34,11 +35,14 @@ class Shares:
 
     def merge(self, parts, lses, out, lse):
         """Joins parts [slots, S, H, DV] and their LSE [slots, H, S] where a sequence has several: to out [B, S, H, DV], lse [B, H, S]."""
-        steps = 4 if len(out) >= self.shares.shape[1] // 4 else 16
-        kernel = _kernels.find(
-            parts.device.type == "cpu", _library.find_source("merge_states"), "merge_states", OUT=_TYPES[out.dtype],
-            D=next(size for size in (128, 256, 512) if parts.shape[-1] <= size), BP=steps, RAGGED=True,
-        )  # fmt: skip
+        is_cpu, width = parts.device.type == "cpu", next(size for size in (128, 256, 512) if parts.shape[-1] <= size)
+        kind = {"OUT": _TYPES[out.dtype], "D": width}
+        if len(out) >= self.shares.shape[1] // 8:
+            kernel = _kernels.find(is_cpu, _library.find_source("merge_shares"), **kind)
+            kernel(parts, lses, out, lse, self.starts, self.shares[2])
+            return
+        # A sequence has many parts: several are joined at a time.
+        kernel = _kernels.find(is_cpu, _library.find_source("merge_states"), "merge_states", **kind, RAGGED=True)
         kernel(parts.flatten(1, 2).transpose(0, 1), lses, out, lse, self.starts, self.shares[2])
 
 
