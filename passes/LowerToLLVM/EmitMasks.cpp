@@ -2,8 +2,9 @@
 //
 // A comparison of indices is an instruction for each element, and each further one of a mask is
 // one more. But along a row its outcome changes once: of the elements that a thread has of a row
-// those before, or those from one place on, are true. So a mask of several comparisons is a few
-// words, whose bits ptxas turns into predicates, seven at a time (R2P).
+// those before, or those from one place on, are true. So several comparisons that all end a row, or
+// all begin it, are one with the least or the largest bound. Other masks are a few words, whose
+// bits ptxas turns into predicates, seven at a time (R2P).
 //
 //===----------------------------------------------------------------------===//
 
@@ -119,37 +120,87 @@ Value Emitter::clampedSum(Value base, int64_t offset, int64_t end) {
   return add(LLVM::SMinOp::create(builder, loc, least, i32(end - offset)), offset);
 }
 
-/// Where `compare` is true.
-std::optional<MaskBits> Emitter::packComparison(arith::CmpIOp compare, const MaskWord &word) {
+/// From where on, or up to where, the elements of `word` are true; none where all are or none is.
+std::optional<MaskBound> Emitter::boundOf(arith::CmpIOp compare, const MaskWord &word) {
   std::optional<AffineTile> a = indicesOf(compare.getLhs(), word),
                             b = indicesOf(compare.getRhs(), word);
   if (!a || !b)
     return std::nullopt;
   auto difference = [&](size_t i) { return a->offsets[i] - b->offsets[i]; };
-  int64_t first = difference(0), slope = difference(1) - first, end = word.end();
+  int64_t first = difference(0), slope = difference(1) - first;
   for (size_t i = 0; i < word.elements.size(); ++i)
     if (difference(i) != first + slope * word.place(i))
       return std::nullopt;
-  if (slope < -1 || slope > 1)
+  if ((slope != -1 && slope != 1) || !llvm::isInt<30>(first))
     return std::nullopt;
   // a + difference < b + more, or the opposite.
   Predicate predicate = compare.getPredicate();
   int64_t more = predicate == Predicate::sle || predicate == Predicate::sgt;
   bool isOpposite = predicate == Predicate::sgt || predicate == Predicate::sge;
-  MaskBits found;
-  if (slope == 1) {
-    // place < b - a + more - first
-    found.to = clampedSum(differenceOf(compare, *b, *a), more - first, end);
-  } else if (slope == -1) {
-    // place > a - b + first - more
-    found.from = clampedSum(differenceOf(compare, *a, *b), first - more + 1, end);
-  } else {
-    Value holds = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::sgt,
-                                       differenceOf(compare, *b, *a), i32(first - more));
-    found.to = LLVM::SelectOp::create(builder, loc, holds, i32(end), i32(0));
+  if (slope == 1) // place < b - a + more - first
+    return MaskBound{/*isEnd=*/!isOpposite, differenceOf(compare, *b, *a), more - first};
+  // place > a - b + first - more
+  return MaskBound{/*isEnd=*/isOpposite, differenceOf(compare, *a, *b), first - more + 1};
+}
+
+/// The comparisons that `mask` combines, all of which have to hold; none where it is another mask.
+static bool collectConjunction(Value mask, SmallVectorImpl<arith::CmpIOp> &comparisons) {
+  Operation *op = mask.getDefiningOp();
+  if (auto compare = dyn_cast_or_null<arith::CmpIOp>(op)) {
+    comparisons.push_back(compare);
+    return true;
   }
-  if (isOpposite)
-    std::swap(found.from, found.to);
+  return isa_and_nonnull<arith::AndIOp>(op) && collectConjunction(op->getOperand(0), comparisons) &&
+         collectConjunction(op->getOperand(1), comparisons);
+}
+
+/// The bounds that `comparisons` are together, the end first, each null where there is none; none
+/// where one of them is no bound.
+std::optional<MaskBounds> Emitter::joinBounds(ArrayRef<arith::CmpIOp> comparisons,
+                                              const MaskWord &word) {
+  MaskBounds bounds;
+  for (arith::CmpIOp compare : comparisons) {
+    std::optional<MaskBound> bound = boundOf(compare, word);
+    if (!bound)
+      return std::nullopt;
+    std::optional<MaskBound> &joined = bounds[bound->isEnd ? 0 : 1];
+    if (!joined) {
+      joined = bound;
+      continue;
+    }
+    Value other = bound->difference;
+    if (int64_t more = bound->more - joined->more)
+      other = LLVM::SAddSat::create(builder, loc, other.getType(), other, i32(more));
+    joined->difference =
+        bound->isEnd ? LLVM::SMinOp::create(builder, loc, joined->difference, other).getResult()
+                     : LLVM::SMaxOp::create(builder, loc, joined->difference, other).getResult();
+  }
+  return bounds;
+}
+
+/// Where `compare` is true.
+std::optional<MaskBits> Emitter::packComparison(arith::CmpIOp compare, const MaskWord &word) {
+  int64_t end = word.end();
+  MaskBits found;
+  if (std::optional<MaskBound> bound = boundOf(compare, word)) {
+    (bound->isEnd ? found.to : found.from) = clampedSum(bound->difference, bound->more, end);
+    return found;
+  }
+  std::optional<AffineTile> a = indicesOf(compare.getLhs(), word),
+                            b = indicesOf(compare.getRhs(), word);
+  if (!a || !b)
+    return std::nullopt;
+  int64_t first = a->offsets.front() - b->offsets.front();
+  for (size_t i = 0; i < word.elements.size(); ++i)
+    if (a->offsets[i] - b->offsets[i] != first)
+      return std::nullopt;
+  Predicate predicate = compare.getPredicate();
+  int64_t more = predicate == Predicate::sle || predicate == Predicate::sgt;
+  bool isOpposite = predicate == Predicate::sgt || predicate == Predicate::sge;
+  Value holds = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::sgt,
+                                     differenceOf(compare, *b, *a), i32(first - more));
+  Value place = LLVM::SelectOp::create(builder, loc, holds, i32(end), i32(0));
+  (isOpposite ? found.from : found.to) = place;
   return found;
 }
 
@@ -192,6 +243,13 @@ Value Emitter::toBits(const MaskBits &mask, const MaskWord &word) {
 /// The part of `mask` that `word` is of, with its spans joined before they become bits.
 std::optional<MaskBits> Emitter::packMask(Value mask, const MaskWord &word) {
   Operation *op = mask.getDefiningOp();
+  if (SmallVector<arith::CmpIOp> comparisons; collectConjunction(mask, comparisons))
+    if (auto bounds = joinBounds(comparisons, word)) {
+      auto placeOf = [&](const std::optional<MaskBound> &bound) {
+        return bound ? clampedSum(bound->difference, bound->more, word.end()) : Value();
+      };
+      return MaskBits{placeOf((*bounds)[1]), placeOf((*bounds)[0]), /*bits=*/Value()};
+    }
   if (auto compare = dyn_cast<arith::CmpIOp>(op))
     return packComparison(compare, word);
   std::optional<MaskBits> a = packMask(op->getOperand(0), word),
@@ -210,6 +268,35 @@ std::optional<MaskBits> Emitter::packMask(Value mask, const MaskWord &word) {
            [&](Value x, Value y) -> Value { return LLVM::AndOp::create(builder, loc, x, y); })};
 }
 
+/// A select by a mask of several comparisons that are all ends or all beginnings: one of them
+/// counts in each row, so that an element takes one comparison, as it would for one of them. Where
+/// a word is long its bits take fewer instructions.
+bool Emitter::emitBounded(arith::SelectOp select, ArrayRef<MaskWord> words) {
+  SmallVector<arith::CmpIOp> comparisons;
+  if (!collectConjunction(select.getCondition(), comparisons))
+    return false;
+  SmallVector<MaskBound> bounds;
+  for (const MaskWord &word : words) {
+    auto joined = word.elements.size() < kWordBits ? joinBounds(comparisons, word) : std::nullopt;
+    if (!joined || ((*joined)[0] && (*joined)[1]))
+      return false;
+    bounds.push_back((*joined)[0] ? *(*joined)[0] : *(*joined)[1]);
+  }
+  const Values whereTrue = elements(select.getTrueValue()),
+               whereFalse = elements(select.getFalseValue());
+  Values results(whereTrue.size());
+  for (auto [word, bound] : llvm::zip_equal(words, bounds))
+    for (auto [i, element] : llvm::enumerate(word.elements)) {
+      auto predicate = bound.isEnd ? LLVM::ICmpPredicate::sgt : LLVM::ICmpPredicate::sle;
+      Value isTrue = LLVM::ICmpOp::create(builder, loc, predicate, bound.difference,
+                                          i32(word.place(i) - bound.more));
+      results[element] =
+          LLVM::SelectOp::create(builder, loc, isTrue, whereTrue[element], whereFalse[element]);
+    }
+  bind(select, std::move(results));
+  return true;
+}
+
 /// A select whose condition is a mask of several comparisons. Each bit is tested right before the
 /// element that it chooses: of tests that stand together ptxas makes an instruction each.
 bool Emitter::emitMasked(arith::SelectOp select) {
@@ -220,6 +307,8 @@ bool Emitter::emitMasked(arith::SelectOp select) {
   std::optional<SmallVector<MaskWord>> words = maskWords(type);
   if (!words)
     return false;
+  if (emitBounded(select, *words))
+    return true;
   Values allBits;
   for (const MaskWord &word : *words) {
     std::optional<MaskBits> packed = packMask(mask, word);

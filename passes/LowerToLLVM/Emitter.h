@@ -46,6 +46,16 @@ std::string vectorOf(int64_t first, int64_t count);
 struct MaskWord;
 struct MaskBits;
 
+/// The elements of a row whose place is less than `difference` + `more`, or, unless that is an end,
+/// not less.
+struct MaskBound {
+  bool isEnd;
+  mlir::Value difference;
+  int64_t more;
+};
+/// An end and a beginning, as far as there are any.
+using MaskBounds = std::array<std::optional<MaskBound>, 2>;
+
 /// A digit of a layout along the axis of a scan (EmitScan.cpp).
 struct ScanDigit;
 
@@ -159,6 +169,10 @@ private:
   std::optional<unsigned> countComparisons(mlir::Value mask);
   std::optional<AffineTile> indicesOf(mlir::Value tile, const MaskWord &word);
   mlir::Value clampedSum(mlir::Value base, int64_t offset, int64_t end);
+  std::optional<MaskBound> boundOf(mlir::arith::CmpIOp compare, const MaskWord &word);
+  std::optional<MaskBounds> joinBounds(llvm::ArrayRef<mlir::arith::CmpIOp> comparisons,
+                                       const MaskWord &word);
+  bool emitBounded(mlir::arith::SelectOp select, llvm::ArrayRef<MaskWord> words);
   std::optional<MaskBits> packComparison(mlir::arith::CmpIOp compare, const MaskWord &word);
   mlir::Value countBefore(mlir::Value place, const MaskWord &word);
   mlir::Value toBits(const MaskBits &mask, const MaskWord &word);
