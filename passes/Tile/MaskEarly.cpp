@@ -175,10 +175,62 @@ struct ScaleReduced : OpRewritePattern<ReduceOp> {
   }
 };
 
+/// The factor that is the same in all elements of a tile, and what it is a tile of; null of others.
+static Value getUniform(Value factor) {
+  auto splat = factor.getDefiningOp<SplatOp>();
+  return splat ? splat.getSource() : Value();
+}
+
+/// A sum of a product with a positive number and of another product, of which a mask or a maximum
+/// is taken, is that number times a sum: the mask and the maximum go before it. As many operations
+/// as before, but for a division of scalars.
+struct ScaleSum : OpRewritePattern<arith::AddFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::AddFOp op, PatternRewriter &rewriter) const override {
+    if (!llvm::any_of(op->getUsers(), [](Operation *user) {
+          auto reduce = dyn_cast<ReduceOp>(user);
+          auto select = dyn_cast<arith::SelectOp>(user);
+          return (reduce && reduce.getKind() != ReduceKind::sum) ||
+                 (select && isMinusInfinity(select.getFalseValue()));
+        }))
+      return failure();
+    for (unsigned i : {0, 1})
+      if (succeeded(scale(op, op->getOperand(i), op->getOperand(1 - i), rewriter)))
+        return success();
+    return failure();
+  }
+
+private:
+  /// `sum` is `scaled`, a product or one less a number, plus `other`, another product.
+  static LogicalResult scale(arith::AddFOp sum, Value scaled, Value other,
+                             PatternRewriter &rewriter) {
+    auto less = scaled.getDefiningOp<arith::SubFOp>();
+    auto product = (less ? less.getLhs() : scaled).getDefiningOp<arith::MulFOp>();
+    auto bias = other.getDefiningOp<arith::MulFOp>();
+    OpOperand *x = product && product.getType() == sum.getType() ? getScaled(product) : nullptr;
+    if (!x || !bias || (less && !less->hasOneUse()))
+      return failure();
+    Value unit = product->getOperand(1 - x->getOperandNumber());
+    Value scalar = getUniform(unit), factor = getUniform(bias.getRhs());
+    if (!scalar || !factor)
+      return failure();
+    ImplicitLocOpBuilder builder(sum.getLoc(), rewriter);
+    Value relative = arith::DivFOp::create(builder, factor, scalar);
+    Value part = arith::MulFOp::create(builder, bias.getLhs(),
+                                       SplatOp::create(builder, bias.getType(), relative));
+    Value inner = arith::AddFOp::create(builder, part, x->get());
+    Value result = arith::MulFOp::create(builder, inner, unit);
+    if (less)
+      result = arith::SubFOp::create(builder, result, less.getRhs());
+    rewriter.replaceOp(sum, result);
+    return success();
+  }
+};
+
 struct TileMaskEarlyPass : tessera::impl::TileMaskEarlyBase<TileMaskEarlyPass> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<DropZero, MaskOperand, ScaleReduced>(&getContext());
+    patterns.add<DropZero, MaskOperand, ScaleReduced, ScaleSum>(&getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

@@ -440,6 +440,9 @@ def TileMaskEarly : Pass<"tile-mask-early", "::tessera::tile::KernelOp"> {
     largest element, rounding included. An exponent of a base 2, `x * scale - reference`, is then one multiply-add of the masked
     product, which the maximum is taken of too: where both are computed of one block the mask is applied once.
 
+    A product with a positive number plus another product, as a score with a bias that falls with the distance, is the number
+    times a sum, where a mask or a maximum is taken of it: the factor of the other product is divided by the number.
+
     A number is known to be positive as a constant, or as an argument of the kernel of which `requires` says it. A reference
     is known to be no -inf and no NaN where it is the larger one (`arith.maxnumf`) of two of which one is neither, what a loop
     carries included, or is chosen only where it is larger than something (`arith.cmpf ogt`).

@@ -110,3 +110,39 @@ tile.kernel @stays(%x: !X, %y: !X, %z: !Y, %scale: f32) grid(%m = M ceildiv 64) 
   %sum = tile.reduce sum %shared axis 1 : tensor<64x64xf32> -> tensor<64xf32>
   tile.store %sum, %z[%m] : tensor<64xf32>, !Y
 }
+
+// The factor of the products is one of their sum with a bias, so that mask and maximum go before it; without either the sum stays.
+// CHECK-LABEL: tile.kernel @bias
+// CHECK:         %[[X:.*]] = tile.load
+// CHECK:         %[[RELATIVE:.*]] = arith.divf %slope, %scale
+// CHECK:         %[[FACTOR:.*]] = tile.splat %[[RELATIVE]]
+// CHECK:         %[[PART:.*]] = arith.mulf %{{.*}}, %[[FACTOR]]
+// CHECK:         %[[SUM:.*]] = arith.addf %[[PART]], %[[X]]
+// CHECK:         %[[SEEN:.*]] = arith.select %{{.*}}, %[[SUM]]
+// CHECK:         tile.reduce max %[[SEEN]]
+// CHECK:         %[[SCALED:.*]] = arith.mulf %[[X]]
+// CHECK:         %[[BIAS:.*]] = arith.mulf
+// CHECK:         %[[STAYS:.*]] = arith.addf %[[BIAS]], %[[SCALED]]
+// CHECK:         tile.store %[[STAYS]]
+tile.kernel @bias(%x: !X, %y: !X, %z: !Y, %scale: f32, %slope: f32) grid(%m = M ceildiv 64) requires(scale > 1.0e-30) {
+  %c0 = arith.constant 0 : index
+  %minus_inf = arith.constant dense<0xFF800000> : tensor<64x64xf32>
+  %t = tile.load %x[%m, %c0] : !X -> tensor<64x64xf32>
+  %rows = tile.iota %m axis 0 : tensor<64x64xi32>
+  %cols = tile.iota %c0 axis 1 : tensor<64x64xi32>
+  %visible = arith.cmpi sle, %cols, %rows : tensor<64x64xi32>
+  %away = arith.subi %cols, %rows : tensor<64x64xi32>
+  %distance = arith.sitofp %away : tensor<64x64xi32> to tensor<64x64xf32>
+  %scales = tile.splat %scale : f32 -> tensor<64x64xf32>
+  %slopes = tile.splat %slope : f32 -> tensor<64x64xf32>
+  %e = arith.mulf %t, %scales : tensor<64x64xf32>
+  %bias = arith.mulf %distance, %slopes : tensor<64x64xf32>
+  %biased = arith.addf %bias, %e : tensor<64x64xf32>
+  %seen = arith.select %visible, %biased, %minus_inf : tensor<64x64xi1>, tensor<64x64xf32>
+  %max = tile.reduce max %seen axis 1 : tensor<64x64xf32> -> tensor<64xf32>
+  tile.store %max, %z[%m] : tensor<64xf32>, !Y
+  %e2 = arith.mulf %t, %scales : tensor<64x64xf32>
+  %bias2 = arith.mulf %distance, %slopes : tensor<64x64xf32>
+  %biased2 = arith.addf %bias2, %e2 : tensor<64x64xf32>
+  tile.store %biased2, %y[%m, %c0] : tensor<64x64xf32>, !X
+}
