@@ -13,7 +13,6 @@
 #include "lib/Source/Source.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Transforms/Passes.h"
 #include "passes/Tile/FindVisits.h"
 #include <mutex>
 #include <optional>
@@ -36,6 +35,7 @@ struct tessera_program {
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
   tile::EntryOpInterface kernel;
+  OwningOpRef<ModuleOp> folded; ///< see `getFolded`
   std::vector<std::string> argumentNames, argumentTypes;
   std::vector<bool> isWritten;
   std::string parameters = "{}";
@@ -287,8 +287,24 @@ static unsigned countMultiprocessors() {
   return database.getGpus().find(database.getDefaultGpu())->second.multiprocessors;
 }
 
-static llvm::Expected<std::string> findShapeClass(tile::EntryOpInterface entry,
+/// The kernel in a module in which what the parameters decide is folded, and what a mask leaves is
+/// found; null where there is none.
+static tile::EntryOpInterface getFolded(tessera_program &program) {
+  if (!program.folded) {
+    ErrorCapture errors(&program.context);
+    program.folded = program.module->clone();
+    PassManager passes(&program.context, ModuleOp::getOperationName());
+    buildTilePhase(passes);
+    if (failed(passes.run(*program.folded)))
+      program.folded->getBody()->clear();
+  }
+  return tile::findEntry(*program.folded, program.kernel.getSymName());
+}
+
+static llvm::Expected<std::string> findShapeClass(tessera_program &program,
                                                   llvm::ArrayRef<tessera_extent> extents) {
+  tile::EntryOpInterface folded = getFolded(program);
+  tile::EntryOpInterface entry = folded ? folded : program.kernel;
   llvm::StringMap<int64_t> dims;
   for (const tessera_extent &extent : extents)
     dims[text(extent.name)] = extent.value;
@@ -304,8 +320,7 @@ const char *tessera_program_shape_class(tessera_program *program, const tessera_
                                         size_t count, tessera_diagnostic_handler handler,
                                         void *user_data) {
   std::lock_guard<std::mutex> lock(program->mutex);
-  llvm::Expected<std::string> name =
-      findShapeClass(program->kernel, llvm::ArrayRef(extents, count));
+  llvm::Expected<std::string> name = findShapeClass(*program, llvm::ArrayRef(extents, count));
   if (name)
     return program->classes.insert(std::move(*name)).first->c_str();
   reportError(convert(handler, user_data), toString(name.takeError()));
@@ -313,19 +328,15 @@ const char *tessera_program_shape_class(tessera_program *program, const tessera_
 }
 
 /// What decides the class of a launch, see tessera_program_shape_rule.
-static std::string findShapeRule(tile::EntryOpInterface entry) {
-  auto kernel = dyn_cast<tile::KernelOp>(*entry);
+static std::string findShapeRule(tessera_program &program) {
+  auto kernel = dyn_cast<tile::KernelOp>(*program.kernel);
   if (!kernel)
     return "";
-  ErrorCapture errors(kernel.getContext());
-  // What the parameters decide is folded first.
-  OwningOpRef<ModuleOp> folded = kernel->getParentOfType<ModuleOp>().clone();
-  PassManager passes(kernel.getContext(), ModuleOp::getOperationName());
-  passes.addPass(createCanonicalizerPass());
-  if (failed(passes.run(*folded)))
+  auto folded = dyn_cast_or_null<tile::KernelOp>(getFolded(program).getOperation());
+  if (!folded)
     return "";
-  FailureOr<LaunchTimes> times =
-      LaunchTimes::of(folded->lookupSymbol<tile::KernelOp>(kernel.getSymName()));
+  ErrorCapture errors(kernel.getContext());
+  FailureOr<LaunchTimes> times = LaunchTimes::of(folded);
   if (succeeded(times)) {
     llvm::json::Object rule = times->describeTiles();
     rule["multiprocessors"] = countMultiprocessors();
@@ -336,7 +347,7 @@ static std::string findShapeRule(tile::EntryOpInterface entry) {
   llvm::StringMap<int64_t> dims;
   for (StringRef name : kernel.getDimNames())
     dims[name] = 1;
-  llvm::Expected<tuning::ShapeMeasure> measure = tuning::measureShape(entry, dims);
+  llvm::Expected<tuning::ShapeMeasure> measure = tuning::measureShape(folded, dims);
   if (measure)
     return "";
   llvm::consumeError(measure.takeError());
@@ -345,7 +356,7 @@ static std::string findShapeRule(tile::EntryOpInterface entry) {
 
 const char *tessera_program_shape_rule(tessera_program *program) {
   std::lock_guard<std::mutex> lock(program->mutex);
-  return program->rules.insert(findShapeRule(program->kernel)).first->c_str();
+  return program->rules.insert(findShapeRule(*program)).first->c_str();
 }
 
 const char *tessera_program_parameters(const tessera_program *program) {

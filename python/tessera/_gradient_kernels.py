@@ -79,7 +79,7 @@ def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, group=
             return source, {**parameters, "SPREAD": True}, extras
     else:
         source = _library.find_source("attention_variants_bwd" + ("_fixed" if fixed else ""))
-        extras = _variants.list_extras_of(fields, ("MASK", "SOFTCAP", "ALIBI"))
+        extras = _variants.list_extras_of(fields)
     is_causal = "true" == fields.get("CAUSAL") or fields.get("MASK") == "causal"
     # attention_gradients_fixed.tile adds nothing up over blocks.
     sums = name == "attention_fwd" or not fixed

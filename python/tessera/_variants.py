@@ -71,17 +71,17 @@ def name_variant(mask, softcap, alibi):
     return " ".join(["attention_variants", *fields])
 
 
-# What kernels take for parameters of these values.
-_EXTRAS = {"SOFTCAP": ("exact", ["softcap"]), "ALIBI": ("true", ["alibi"]), "MASK": ("window", ["left", "right"])}
+# What kernels take for parameters of these values, in this order.
+_EXTRAS = {"MASK": ("window", ["left", "right"]), "SOFTCAP": ("exact", ["softcap"]), "ALIBI": ("true", ["alibi"])}
 
 
-def list_extras_of(parameters, order):
-    return [name for field in order if parameters.get(field) == _EXTRAS[field][0] for name in _EXTRAS[field][1]]
+def list_extras_of(parameters):
+    return [name for field, (value, names) in _EXTRAS.items() if parameters.get(field) == value for name in names]
 
 
 def list_extras(text):
     """The names of what the kernel of a named variant takes after its scale."""
-    return list_extras_of(dict(field.split("=", 1) for field in text.split()[1:]), ("SOFTCAP", "ALIBI", "MASK"))
+    return list_extras_of(dict(field.split("=", 1) for field in text.split()[1:]))
 
 
 def is_source(text):

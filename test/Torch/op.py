@@ -186,7 +186,7 @@ class Choice(unittest.TestCase):
 
     def test_extra_arguments(self):
         text = "attention_variants MASK=window SOFTCAP=exact ALIBI=true"
-        self.assertEqual(self.find(text), (None, ["softcap", "alibi", "left", "right"]))
+        self.assertEqual(self.find(text), (None, ["left", "right", "softcap", "alibi"]))
 
     def test_all_classes(self):
         _variants.find_variant("attention_fwd CAUSAL=true", "f16", 64, 64).compile_all()
