@@ -19,6 +19,7 @@ import itertools
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -160,12 +161,28 @@ def grids_of(kernels):
         yield source, grids, {"alternatives": BUNDLE}
 
 
+def declared(path):
+    """The parameters of a source and of what it imports."""
+    text = path.read_text()
+    names = set(re.findall(r"^param (\w+)", text, re.M))
+    return names.union(*(declared(path.parent / name) for name in re.findall(r'^\$import "([^"]+)"', text, re.M)))
+
+
+def find_source(kernels, entry):
+    """The source of an entry: that of the kernel's name, or another one that imports it and has all parameters."""
+    first = kernels / f"{entry['kernel']}.tile"
+    for path in [first, *sorted(kernels.glob(f"{entry['kernel']}_*.tile"))]:
+        if declared(path) >= entry["parameters"].keys():
+            return path.stem
+    raise SystemExit(f"same_ptx: no source of {entry['kernel']} has {', '.join(entry['parameters'])}")
+
+
 def configurations(kernels):
     """Yields (file name, source, arguments of tessera compile)."""
     entries = json.loads((kernels / "schedules.json").read_text())["entries"]
     for number, entry in enumerate(entries):
         arguments = [*defines(entry["parameters"]), "--no-database", "--schedule", entry["schedule"].replace(" ", "")]
-        yield f"entry-{number:03}_{entry['kernel']}_{entry['class']}", entry["kernel"], arguments
+        yield f"entry-{number:03}_{entry['kernel']}_{entry['class']}", find_source(kernels, entry), arguments
     for source, grids, choices in grids_of(kernels):
         for grid in grids:
             for values in itertools.product(*grid.values()):

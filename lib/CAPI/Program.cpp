@@ -294,7 +294,7 @@ static tile::EntryOpInterface getFolded(tessera_program &program) {
     ErrorCapture errors(&program.context);
     program.folded = program.module->clone();
     PassManager passes(&program.context, ModuleOp::getOperationName());
-    buildTilePhase(passes);
+    buildStages(passes, EmitKind::Tile, EmitKind::Tile);
     if (failed(passes.run(*program.folded)))
       program.folded->getBody()->clear();
   }
