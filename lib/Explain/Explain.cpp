@@ -4,6 +4,7 @@
 #include "lib/Codegen/Ptxas.h"
 #include "lib/Explain/Recorder.h"
 #include "lib/Inspect/Sass.h"
+#include "lib/Reference/Reference.h"
 #include "lib/Support/Json.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
@@ -133,12 +134,26 @@ static json::Object describeCode(StringRef cubin, StringRef nvdisasm,
 // The whole
 //===----------------------------------------------------------------------===//
 
-/// Adds to each kernel its entry of a bundle.
+/// Adds to each kernel its entry of a bundle, and where its fields and parameters come from.
 static void addDescriptions(json::Array &kernels, llvm::ArrayRef<KernelReport> reports) {
-  for (json::Value &kernel : kernels)
-    for (const KernelReport &report : reports)
-      if (kernel.getAsObject()->getString("name") == StringRef(report.name))
-        (*kernel.getAsObject())["description"] = llvm::cantFail(parseJson(report.description));
+  for (json::Value &value : kernels)
+    for (const KernelReport &report : reports) {
+      json::Object &kernel = *value.getAsObject();
+      if (kernel.getString("name") != StringRef(report.name))
+        continue;
+      kernel["description"] = llvm::cantFail(parseJson(report.description));
+      json::Value whole = llvm::cantFail(parseJson(report.report));
+      if (json::Object *choices = whole.getAsObject()->getObject("choices"))
+        kernel["origins"] = std::move(*choices);
+    }
+}
+
+/// What the fields of a schedule mean.
+static json::Object describeFields() {
+  json::Object fields;
+  for (const FieldText &field : getFieldTexts())
+    fields[field.name] = field.meaning;
+  return fields;
 }
 
 /// How far to compile: without an assembler the page has all but the machine code, and `missing`
@@ -185,6 +200,7 @@ Explanation tessera::explain::explain(const std::string &source, const std::stri
   data["version"] = 2;
   data["status"] = static_cast<int>(result.status);
   data["files"] = describeFiles(files);
+  data["fields"] = describeFields();
   data["diagnostics"] = std::move(diagnostics);
   recorder.moveTo(data);
   addDescriptions(*data.getArray("kernels"), result.kernels);

@@ -143,7 +143,34 @@
 
   // The forms of the module. ----------------------------------------------------------------------
 
-  let shownForm = 0;
+  let shownForm = 0, showsDiff = false;
+
+  /** The lines of `b`, and between them those of `a` that are gone: [sign, index in its own list]. */
+  function diffLines(a, b) {
+    let head = 0, tail = 0;
+    while (head < a.length && head < b.length && a[head] === b[head]) ++head;
+    while (tail < a.length - head && tail < b.length - head && a[a.length - 1 - tail] === b[b.length - 1 - tail]) ++tail;
+    const rows = a.length - head - tail, columns = b.length - head - tail;
+    const result = [];
+    for (let i = 0; i < head; ++i) result.push([" ", i]);
+    // Longest common subsequences, of texts for which a table of them is small.
+    const isSmall = rows * columns <= 16e6, width = columns + 1;
+    const best = isSmall ? new Uint16Array((rows + 1) * width) : null;
+    for (let i = rows - 1; isSmall && i >= 0; --i)
+      for (let j = columns - 1; j >= 0; --j)
+        best[i * width + j] = a[head + i] === b[head + j]
+          ? best[(i + 1) * width + j + 1] + 1 : Math.max(best[(i + 1) * width + j], best[i * width + j + 1]);
+    for (let i = 0, j = 0; i < rows || j < columns;) {
+      if (isSmall && i < rows && j < columns && a[head + i] === b[head + j]) {
+        result.push([" ", head + j]);
+        ++i, ++j;
+      } else if (i < rows && (j === columns || !isSmall || best[(i + 1) * width + j] >= best[i * width + j + 1]))
+        result.push(["-", head + i++]);
+      else result.push(["+", head + j++]);
+    }
+    for (let j = b.length - tail; j < b.length; ++j) result.push([" ", j]);
+    return result;
+  }
 
   function makeForms() {
     const page = make("div", {});
@@ -158,6 +185,11 @@
     for (const i of changed)
       select.append(make("option", { value: i },
                          `${i}. ${data.forms[i].pass}${data.forms[i].failed ? " (failed)" : ""}`));
+    const diff = make("button", { "aria-pressed": String(showsDiff), onclick: () => {
+      showsDiff = !showsDiff;
+      diff.setAttribute("aria-pressed", String(showsDiff));
+      show(shownForm);
+    } }, "changes");
     const step = by => {
       const next = changed[changed.indexOf(shownForm) + by];
       if (next !== undefined) show(next);
@@ -166,9 +198,18 @@
       shownForm = index;
       select.value = String(index);
       viewRows.clear();
-      const form = data.forms[index];
-      text.replaceChildren(...form.text.split("\n").map((line, i) =>
-        link(makeRow(i + 1, line), data.places[form.at[i] || 0], viewRows, sourceRows)));
+      const form = data.forms[index], before = data.forms[changed[changed.indexOf(index) - 1]];
+      const linesOf = of => of.text.split("\n");
+      const makeLine = (of, i, line) => link(makeRow(i + 1, line), data.places[of.at[i] || 0], viewRows, sourceRows);
+      const lines = linesOf(form);
+      if (showsDiff && before) {
+        const old = linesOf(before);
+        text.replaceChildren(...diffLines(old, lines).map(([sign, i]) => {
+          const row = sign === "-" ? makeLine(before, i, old[i]) : makeLine(form, i, lines[i]);
+          if (sign !== " ") row.classList.add(sign === "-" ? "removed" : "added");
+          return row;
+        }));
+      } else text.replaceChildren(...lines.map((line, i) => makeLine(form, i, line)));
       let past = index + 1;
       while (past < data.forms.length && data.forms[past].text === undefined) ++past;
       const passes = data.forms.slice(index + 1, past).map(f => f.pass + (f.failed ? " (failed)" : ""));
@@ -176,7 +217,7 @@
     }
     page.append(make("div", { class: "bar" }, "after ", select,
                      make("button", { onclick: () => step(-1) }, "previous"),
-                     make("button", { onclick: () => step(1) }, "next"), folded), text);
+                     make("button", { onclick: () => step(1) }, "next"), diff, folded), text);
     if (data.trials > 1)
       page.append(quiet(`${data.trials} schedules were tried; these are the forms of the last.`));
     show(shownForm || changed[0]);
@@ -203,11 +244,17 @@
 
   function drawRows(mask, rows, rowName) {
     const cell = Math.max(2, Math.min(18, Math.floor(640 / Math.max(rows.length, rows[0].length))));
-    const left = 44, top = 18, width = left + cell * rows[0].length, height = top + cell * rows.length;
+    const left = 64, top = 30, width = left + cell * rows[0].length, height = top + cell * rows.length;
     const svg = makeSvg("svg", { class: "picture", width, height, viewBox: `0 0 ${width} ${height}` });
     const word = mask.columns === "elements" ? "block at" : "iteration";
-    svg.append(makeSvg("text", { x: left, y: 12 }, `${word} ${mask.first}, ${mask.first + mask.unit}, ...`));
-    svg.append(makeSvg("text", { x: 0, y: top + 10 }, rowName));
+    svg.append(makeSvg("text", { x: left, y: 12 }, word));
+    svg.append(makeSvg("text", { x: 0, y: 12 }, rowName));
+    // As many numbers as there is room for.
+    const every = (count, room) => Math.ceil(count / Math.max(1, Math.floor(count * cell / room)));
+    for (let x = 0, step = every(rows[0].length, 44); x < rows[0].length; x += step)
+      svg.append(makeSvg("text", { x: left + x * cell, y: top - 4 }, String(mask.first + x * mask.unit)));
+    for (let y = 0, step = every(rows.length, 16); rowName && y < rows.length; y += step)
+      svg.append(makeSvg("text", { x: left - 4, y: top + y * cell + Math.min(cell, 11), "text-anchor": "end" }, String(y)));
     const gap = cell > 6 ? 1 : 0;
     rows.forEach((row, y) => {
       // Neighbours of one kind are one box, lest there be tens of thousands.
@@ -306,7 +353,7 @@
   }
 
   /** The fields of "consumers = 2, stages = 3". */
-  const fieldsOf = text => new Map((text || "").split(", ").filter(Boolean).map(field => field.split(" = ")));
+  const fieldsOf = text => new Map((text || "").split(/, (?![^\[]*\])/).filter(Boolean).map(field => field.split(" = ")));
 
   function makeRejections(choice, box) {
     if (choice.use) box.append(quiet(`It takes ${choice.use}.`));
@@ -316,13 +363,17 @@
   }
 
   /** What one trial asked for and got, beside what the model of the machine prefers by itself. */
-  function makeChoice(choice, box) {
+  function makeChoice(choice, origins, box) {
     const asked = fieldsOf(choice.asked), chosen = fieldsOf(choice.schedule);
     const model = choice.model ? fieldsOf(choice.model.schedule) : null;
     if (!chosen.size) box.append(make("p", { class: "error" }, "No schedule holds."));
     const rows = [...new Set([...chosen.keys(), ...asked.keys()])].map(name => {
-      const row = { field: name, chosen: chosen.get(name) ?? "none", "was set": asked.get(name) ?? "" };
+      const row = { field: name, chosen: chosen.get(name) ?? "none" };
+      // Reports say where each field of what was compiled comes from; of what was not only what was set.
+      if (origins) row["comes from"] = origins[name] ?? "model";
+      else row["was set"] = asked.get(name) ?? "";
       if (model) row["by the model"] = model.get(name) ?? "none";
+      row.meaning = data.fields[name] ?? "";
       return row;
     });
     if (rows.length) box.append(make("details", { open: "" }, make("summary", {}, "fields"), makeTable(rows)));
@@ -339,8 +390,13 @@
       page.append(make("h2", {}, kernel.name));
       for (const choice of kernel.schedules || []) {
         page.append(make("h3", {}, data.trials > 1 ? `Schedule, trial ${choice.trial}` : "Schedule"));
-        makeChoice(choice, page);
+        // The last is the one that was compiled.
+        makeChoice(choice, kernel.origins && choice === kernel.schedules.at(-1) ? kernel.origins.schedule : null, page);
       }
+      const parameters = Object.entries((kernel.origins || {}).parameters || {}).map(
+        ([name, origin]) => ({ parameter: name, value: data.parameters[name], "comes from": origin }));
+      if (parameters.length)
+        page.append(make("details", {}, make("summary", {}, "parameters"), makeTable(parameters)));
       if (!kernel.schedules) page.append(quiet("The compilation ended before a schedule was looked for."));
       const description = kernel.description;
       page.append(make("h3", {}, "Resources"));

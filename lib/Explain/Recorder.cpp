@@ -74,7 +74,8 @@ static json::Array placeLines(ModuleOp module, const AsmState::LocationMap &prin
 void Recorder::record(StringRef pass, ModuleOp module, bool hasFailed) {
   Forms &forms = inTrial ? trial : readings.back().forms;
   AsmState::LocationMap printed;
-  AsmState state(module, OpPrintingFlags().assumeVerified(), &printed);
+  // Values are called as in the source, as far as they come from there.
+  AsmState state(module, OpPrintingFlags().assumeVerified().printNameLocAsPrefix(), &printed);
   std::string text;
   llvm::raw_string_ostream os(text);
   module->print(os, state);

@@ -14,7 +14,7 @@ using namespace tessera::timeline;
 
 // Sizes in pixels.
 static constexpr double plotWidth = 1200, labelWidth = 150, laneHeight = 24, productHeight = 16,
-                        laneGap = 2, groupGap = 14, headHeight = 64, axisHeight = 26,
+                        laneGap = 2, groupGap = 14, scheduleHeight = 12, axisHeight = 26,
                         legendHeight = 20, letterWidth = 6.2, smallestText = 16;
 
 /// Waits are pale, work has a colour; products have colours of their own, by their order.
@@ -55,6 +55,20 @@ static std::string escape(StringRef text) {
   return escaped;
 }
 
+/// The fields of a schedule in lines that are as wide as the picture.
+static std::vector<std::string> wrapSchedule(StringRef schedule) {
+  constexpr size_t mostLetters = 240;
+  std::vector<std::string> lines(1);
+  while (!schedule.empty()) {
+    auto [field, rest] = schedule.split(", ");
+    if (!lines.back().empty() && lines.back().size() + field.size() > mostLetters)
+      lines.emplace_back();
+    lines.back() += (field + (rest.empty() ? "" : ", ")).str();
+    schedule = rest;
+  }
+  return lines;
+}
+
 namespace {
 class Drawing {
 public:
@@ -81,6 +95,8 @@ private:
   const Timeline &timeline;
   std::vector<const Record *> records;
   raw_ostream &os;
+  std::vector<std::string> schedule = wrapSchedule(timeline.schedule);
+  const double headHeight = 52 + scheduleHeight * schedule.size();
   uint64_t begin = 0, end = 0;
   DenseMap<unsigned, StringRef> productColour; ///< by the Issue stage
   SetVector<unsigned> legend;                  ///< stages that are shown
@@ -147,8 +163,10 @@ void Drawing::drawLane(double top, double height, StringRef label, ArrayRef<Span
 /// Returns the height of the lanes.
 double Drawing::drawProducts(double top, const Record &record) {
   double height = 0;
-  for (const std::vector<Span> &lane : getProductLanes(timeline, record)) {
-    drawLane(top + height, productHeight, "in flight", lane, /*areProducts=*/true);
+  auto lanes = getProductLanes(timeline, record);
+  for (auto [i, lane] : enumerate(lanes)) {
+    std::string label = lanes.size() == 1 ? "in flight" : "in flight, " + std::to_string(i + 1);
+    drawLane(top + height, productHeight, label, lane, /*areProducts=*/true);
     height += productHeight + laneGap;
   }
   return height;
@@ -204,13 +222,14 @@ void Drawing::draw() {
   os << "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n";
   bool isTimed = timeline.unit == ClockUnit::Cycles;
   drawText(4, 16, timeline.kernel, " font-weight=\"bold\"");
-  drawText(4, 32, timeline.schedule, " font-size=\"9\" fill=\"#555555\"");
+  for (auto [i, line] : enumerate(schedule))
+    drawText(4, 32 + scheduleHeight * i, line, " font-size=\"9\" fill=\"#555555\"");
   std::string place = "block " + std::to_string(records.front()->block);
   if (isTimed)
     place += " on multiprocessor " + std::to_string(records.front()->multiprocessor) + ", cycles";
   else
     place += " on the simulator, which knows no time: the axis counts warp instructions";
-  drawText(4, 48, place);
+  drawText(4, headHeight - 16, place);
   double top = headHeight;
   for (const Record *record : records) {
     drawLane(top, laneHeight, record->role, getStages(*record), /*areProducts=*/false);

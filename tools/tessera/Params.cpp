@@ -2,6 +2,7 @@
 
 #include "dialects/Tile/ScheduleFields.h"
 #include "dialects/Tile/Tile.h"
+#include "lib/Reference/Reference.h"
 #include "lib/Source/Shipped.h"
 #include "mlir/IR/MLIRContext.h"
 #include "tools/tessera/Commands.h"
@@ -117,12 +118,14 @@ static void printJson(const SourceInfo &info) {
   outs() << formatv("{0:2}", json::Value(std::move(all))) << "\n";
 }
 
-/// Prints every field of #tile.schedule with the values that it takes.
+/// Prints every field of #tile.schedule with the values that it takes, and as text what it means.
 static void printScheduleFields(bool asJson) {
-  std::vector<std::vector<std::string>> rows = {{"field", "values"}};
+  std::vector<std::vector<std::string>> rows = {{"field", "values", "meaning"}};
   json::Object fields;
   for (const tile::ScheduleFieldInfo &field : tile::ScheduleAttr::getFieldInfos()) {
-    rows.push_back({field.name.str(), join(field.values, ", ")});
+    auto text = find_if(getFieldTexts(), [&](const FieldText &t) { return t.name == field.name; });
+    StringRef meaning = text == getFieldTexts().end() ? StringRef() : text->meaning;
+    rows.push_back({field.name.str(), join(field.values, ", "), meaning.split(". ").first.str()});
     fields[field.name] = json::Array(field.values);
   }
   if (asJson)

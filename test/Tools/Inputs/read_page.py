@@ -47,6 +47,7 @@ def read(path):
     assert kinds == ["application/json", ""], kinds
     data = json.loads(page.scripts[0][1])
     assert data["format"] == "tessera-explain" and data["version"] == 2
+    assert all(data["fields"].values()) and "warpgroups that compute" in data["fields"]["consumers"], data["fields"]
     return data
 
 
