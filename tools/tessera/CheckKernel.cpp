@@ -4,6 +4,7 @@
 #include "lib/Support/Seeds.h"
 #include "tools/tessera/Commands.h"
 #include "tools/tessera/KernelSource.h"
+#include "tools/tessera/Progress.h"
 #include "tools/tessera/RunReference.h"
 #include "tools/tessera/SimRunner.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -95,7 +96,11 @@ RunOutcome KernelCheck::checkCase(SimRunner &runner, DataCase &data, StringRef s
   std::string failure;
   RunOutcome outcome = RunOutcome::Ran;
   runner.setSeeds(sim.seed, sim.seeds);
+  Progress progress("simulating " + data.name);
   for (uint64_t i = 0; i < sim.seeds && failure.empty(); ++i) {
+    progress.set(
+        ("simulating " + data.name + ": seed of events " + Twine(i + 1) + " of " + Twine(sim.seeds))
+            .str());
     RunArguments results = data.arguments->cloneForRun();
     std::string comparison;
     llvm::raw_string_ostream os(comparison);

@@ -6,6 +6,7 @@
 #include "tools/tessera/Commands.h"
 #include "tools/tessera/DiagnosticPrinter.h"
 #include "tools/tessera/ExplainTimeline.h"
+#include "tools/tessera/Progress.h"
 #include <CLI/CLI.hpp>
 
 using namespace tessera;
@@ -39,12 +40,14 @@ static int runExplain(ExplainCommand &command) {
   if (!source)
     return reportFailure(toString(source.takeError()));
   DiagnosticPrinter printer;
+  Progress progress("compiling, and drawing masks");
   explain::Explanation explanation = explain::explain(
       source->text, source->name, command.options, [&](const Diagnostic &d) { printer.print(d); });
   int code = static_cast<int>(explanation.status);
   if (explanation.status == CompileStatus::UsageError)
     return code;
   if (command.timeline && code == ExitSuccess) {
+    progress.set("simulating the timeline; a smaller --shape takes less");
     ExplainedTimeline timeline = drawTimeline(command);
     if (timeline.code == ExitUsage)
       return timeline.code;

@@ -9,6 +9,7 @@
 #include "tools/tessera/CudaRunner.h"
 #include "tools/tessera/DeviceRunner.h"
 #include "tools/tessera/KernelSource.h"
+#include "tools/tessera/Progress.h"
 #include "tools/tessera/RunArguments.h"
 #include "tools/tessera/RunReference.h"
 #include "tools/tessera/SimRunner.h"
@@ -291,7 +292,9 @@ static int runOnSimulator(const RunOptions &options, KernelSource &source, const
       return reportFailure("--write-launch: " + toString(std::move(error)));
   }
   runner->setSeeds(options.sim.seed, options.sim.seeds);
+  Progress progress("simulating");
   for (uint64_t i = 0; i < options.sim.seeds; ++i) {
+    progress.set(("simulating seed " + Twine(i + 1) + " of " + Twine(options.sim.seeds)).str());
     int code = run.run(*runner, source.getKernel());
     const sim::Report &report = runner->getReport();
     llvm::outs() << llvm::formatv("event seed {0}: {1} blocks, {2} warp instructions in {3:f3} s\n",

@@ -58,7 +58,7 @@ struct RunOptions {
   /// Whether the inputs that are drawn are rounded to integers.
   bool integers = false;
   bool check = false;
-  bool time = false; ///< of cuda only
+  bool time = false;               ///< of cuda only
   std::vector<std::string> prints; ///< names of values that the interpreter shows
   Assignments at;                  ///< grid index = number: what is shown
   bool steps = false;              ///< whether values are shown each time that they are computed
