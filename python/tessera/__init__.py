@@ -10,13 +10,15 @@ the build tree around it.
 """
 
 from ._compare import Comparison, MismatchError
-from ._compile import compile, kernel, resolve
+from ._compile import compile, resolve
 from ._errors import BundleError, CompileError, DeviceError, Diagnostic, DriverError, Error, LibraryError
 from ._explain import explain
 from ._kernel import Bundle, Choice, Kernel, load
 from ._program import Program
+from ._shipped import kernel
 from ._trace import TraceError
 from ._tracing import length
+from ._tune import Database, Entry, TuneError, tune
 from ._math import assert_, cos, exp, exp2, fast_tanh, floor, log, log2, maximum, minimum, print, rsqrt, sin, sqrt, tanh, where
 from ._variant import Mask, Variant
 from . import masks
@@ -27,9 +29,11 @@ __all__ = [
     "Choice",
     "Comparison",
     "CompileError",
+    "Database",
     "DeviceError",
     "Diagnostic",
     "DriverError",
+    "Entry",
     "Error",
     "Kernel",
     "LibraryError",
@@ -37,6 +41,7 @@ __all__ = [
     "MismatchError",
     "Program",
     "TraceError",
+    "TuneError",
     "Variant",
     "assert_",
     "compile",
@@ -60,6 +65,7 @@ __all__ = [
     "sin",
     "sqrt",
     "tanh",
+    "tune",
     "where",
 ]
 

@@ -600,11 +600,3 @@ def _find_or_compile(source, file_name, request, cache, on_diagnostic):
 def _make_compiled_key(source, file_name, request, tools):
     """The key of what is compiled now."""
     return _make_key([{**request, **tools}, _read_database(request["database"])], _imports.read_whole(source, file_name, request["rules"]))
-
-
-def kernel(name: str, **options: _typing.Any) -> Kernel:
-    """Compiles a kernel that ships with the package, by name: kernel("attention_fwd", D=64, CAUSAL=True).
-
-    Options and exceptions are those of `compile`; ValueError for a name that does not ship.
-    """
-    return compile(_library.find_source(name), **options)
