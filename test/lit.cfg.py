@@ -5,6 +5,7 @@
 #                nvdisasm                    a disassembler of CUDA 12 or newer was found
 #                gpu                         the machine has a device of compute capability 9.0
 #                torch, jax, pygments        a Python with PyTorch, with JAX, with Pygments was found
+#                node                        Node.js was found
 #                static                      LLVM is linked statically
 #                asan                        address and undefined-behaviour sanitizers are compiled in
 # Substitutions  %ptxas, %ptxas-12, %ptxas-13, %ptxas-oldest, %ptxas-newest, %nvdisasm, %python, %torch-python, %jax-python, %pygments-python, %cmake, %cxx, %cc, %llvm-include,
@@ -105,6 +106,8 @@ for framework in ("torch", "jax", "pygments"):
         substitute(f"{framework}-python", framework_python)
 if found:
     path.append(os.path.dirname(found["ptxas"]))
+if shutil.which("node"):
+    config.available_features.add("node")
 if has_hopper():
     config.available_features.add("gpu")
 if config.static_build:

@@ -34,6 +34,13 @@ static bool isNarrow(Type type) {
          tile.getElementTypeBitWidth() <= 16;
 }
 
+StringRef tessera::findReplacement(StringRef name) {
+  for (auto [missing, instead] : kMissing)
+    if (name == missing)
+      return instead;
+  return "";
+}
+
 LogicalResult tessera::checkArithmetic(Operation *op) {
   auto refuse = [](InFlightDiagnostic diagnostic) -> LogicalResult {
     setRefusalKind(diagnostic, RefusalKind::Unsupported);
@@ -42,11 +49,10 @@ LogicalResult tessera::checkArithmetic(Operation *op) {
   StringRef dialect = op->getName().getDialectNamespace();
   if (dialect != "arith" && dialect != "math")
     return success();
-  for (auto [name, instead] : kMissing)
-    if (op->getName().getStringRef() == name)
-      return refuse(op->emitOpError("has no instructions on the machine, whatever the schedule; "
-                                    "instead: ")
-                    << instead);
+  if (StringRef instead = findReplacement(op->getName().getStringRef()); !instead.empty())
+    return refuse(
+        op->emitOpError("has no instructions on the machine, whatever the schedule; instead: ")
+        << instead);
   bool isNarrowed =
       llvm::any_of(op->getOperandTypes(), isNarrow) || llvm::any_of(op->getResultTypes(), isNarrow);
   if (isNarrowed && !isa<arith::ConstantOp>(op) && !isa<CastOpInterface>(op))

@@ -11,6 +11,9 @@ namespace tessera {
 /// write instead: one that is missing, or one on a tile of numbers that are converted only.
 llvm::LogicalResult checkArithmetic(mlir::Operation *op);
 
+/// What to write in place of an operation that is missing, by its name; empty for other names.
+llvm::StringRef findReplacement(llvm::StringRef name);
+
 } // namespace tessera
 
 #endif // TESSERA_PASSES_SCHEDULE_ARITHMETIC_H

@@ -16,11 +16,19 @@
 #include "llvm/Support/LogicalResult.h"
 #include "llvm/Support/raw_ostream.h"
 #include <csignal>
+#include <mutex>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
 using namespace llvm;
+
+static constexpr StringLiteral kHelp =
+    "tessera-lsp-server " TESSERA_VERSION ": the language server of .tile sources\n\n"
+    "An editor starts it and speaks the language server protocol on standard input and output.\n"
+    "  --log=error|info|verbose   what goes to standard error (default: info)\n"
+    "  --help, --version          print this\n\n"
+    "docs/editors.md says how editors are set up.\n";
 
 static int runServer(std::vector<char *> arguments) {
   mlir::DialectRegistry registry;
@@ -35,9 +43,9 @@ static void writeMessage(raw_ostream &os, const json::Value &message, bool prett
   os.flush();
 }
 
-/// Reads messages until the input ends and writes each as `filter` returns it.
-static void pump(std::FILE *in, lsp::JSONStreamStyle style, raw_ostream &os, bool pretty,
-                 function_ref<json::Value(json::Value)> filter) {
+/// Reads messages until the input ends and gives each to `handle`.
+static void pump(std::FILE *in, lsp::JSONStreamStyle style,
+                 function_ref<void(json::Value)> handle) {
   lsp::JSONTransportInputOverFile input(in, style);
   while (!input.isEndOfInput() && !input.hasError()) {
     std::string text;
@@ -48,7 +56,7 @@ static void pump(std::FILE *in, lsp::JSONStreamStyle style, raw_ostream &os, boo
       errs() << "tessera-lsp-server: " << toString(message.takeError()) << "\n";
       continue;
     }
-    writeMessage(os, filter(std::move(*message)), pretty);
+    handle(std::move(*message));
   }
 }
 
@@ -65,8 +73,10 @@ int tessera::runLanguageServer(int argc, char **argv) {
     else
       arguments.push_back(argument);
   }
-  if (asksForHelp)
-    return runServer(arguments);
+  if (asksForHelp) {
+    outs() << kHelp;
+    return 0;
+  }
   int input[2], output[2];
   if (pipe(input) != 0 || pipe(output) != 0) {
     errs() << "tessera-lsp-server: cannot make a pipe\n";
@@ -88,18 +98,25 @@ int tessera::runLanguageServer(int argc, char **argv) {
   close(input[0]);
   close(output[1]);
 
-  tessera::SourceFilter filter;
+  std::mutex mutex; // Both threads and that of the compiler write to the client.
+  auto toClient = [&](const json::Value &message) {
+    std::lock_guard<std::mutex> lock(mutex);
+    writeMessage(outs(), message, isTest);
+  };
+  tessera::SourceFilter filter(toClient);
   std::thread toServer([&] {
     raw_fd_ostream os(input[1], /*shouldClose=*/true);
-    pump(stdin, isTest ? lsp::JSONStreamStyle::Delimited : lsp::JSONStreamStyle::Standard, os,
-         /*pretty=*/false,
-         [&](json::Value message) { return filter.toServer(std::move(message)); });
+    pump(stdin, isTest ? lsp::JSONStreamStyle::Delimited : lsp::JSONStreamStyle::Standard,
+         [&](json::Value message) {
+           if (std::optional<json::Value> passed = filter.toServer(std::move(message)))
+             writeMessage(os, *passed, /*pretty=*/false);
+         });
     // The server may be gone already.
     os.clear_error();
   });
   std::FILE *answers = fdopen(output[0], "r");
-  pump(answers, lsp::JSONStreamStyle::Standard, outs(), isTest,
-       [&](json::Value message) { return filter.toClient(std::move(message)); });
+  pump(answers, lsp::JSONStreamStyle::Standard,
+       [&](json::Value message) { toClient(filter.toClient(std::move(message))); });
   std::fclose(answers);
   // The client sends nothing after `exit`, but may leave its end open.
   toServer.detach();

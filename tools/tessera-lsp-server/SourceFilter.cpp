@@ -52,11 +52,15 @@ static void blankReplaced(std::string &text, const source::Files &files) {
 SourceFilter::Subject SourceFilter::getSubject(const json::Object &params) const {
   const json::Object *identifier = params.getObject("textDocument");
   const json::Object &fields = identifier ? *identifier : params;
-  Subject subject{fields.getString("uri").value_or("").str(), 0};
+  Subject subject;
+  subject.uri = fields.getString("uri").value_or("").str();
   auto versions = documents.find(subject.uri);
   if (versions != documents.end() && !versions->second.empty())
     subject.version = versions->second.rbegin()->first;
   subject.version = fields.getInteger("version").value_or(subject.version);
+  if (const json::Object *position = params.getObject("position"))
+    subject.position = {position->getInteger("line").value_or(0),
+                        position->getInteger("character").value_or(0)};
   return subject;
 }
 
@@ -71,8 +75,14 @@ const SourceFilter::Document *SourceFilter::find(StringRef uri, const Subject &s
 }
 
 std::string SourceFilter::open(const Subject &subject, StringRef text) {
-  Document &document = documents[subject.uri][subject.version];
+  std::map<int64_t, Document> &versions = documents[subject.uri];
+  Answers answers(text);
+  if (!versions.empty())
+    answers.takeParameters(versions.rbegin()->second.answers);
+  Document &document = versions[subject.version];
   document = Document();
+  document.answers = std::move(answers);
+  document.text = text.str();
   auto report = [&](int64_t line, int64_t character, const Twine &message) {
     json::Object range{{"start", json::Object{{"line", line}, {"character", character}}},
                        {"end", json::Object{{"line", line}, {"character", character + 1}}}};
@@ -99,6 +109,7 @@ std::string SourceFilter::open(const Subject &subject, StringRef text) {
       !rules.read(files, {}, placeError) || !table.parse(files, error) ||
       !table.bind(rules, error, noDefines, placeError))
     return {};
+  document.answers.setParameters(files, table, subject.uri);
   std::optional<source::Expansion> expansion = source::expand(files, table, error);
   if (!expansion)
     return {};
@@ -165,19 +176,43 @@ void SourceFilter::mapPositions(json::Value &value, StringRef uri, const Subject
 // Messages
 //===----------------------------------------------------------------------===//
 
-json::Value SourceFilter::toServer(json::Value message) {
+/// The answer to a request that MLIR's server need not see.
+std::optional<json::Value> SourceFilter::answer(const Subject &subject, const json::Value &id) {
+  const Document *document = find(subject.uri, subject);
+  std::optional<json::Value> result =
+      document ? document->answers.answer(subject.method, subject.uri, subject.position)
+               : std::nullopt;
+  if (!result)
+    return std::nullopt;
+  return json::Object{{"jsonrpc", "2.0"}, {"id", id}, {"result", std::move(*result)}};
+}
+
+std::optional<json::Value> SourceFilter::toServer(json::Value message) {
   json::Object *object = message.getAsObject();
+  StringRef method = object ? object->getString("method").value_or("") : "";
+  if (json::Value *id = object ? object->get("id") : nullptr; id && method == "shutdown") {
+    std::lock_guard<std::mutex> lock(mutex);
+    requests[getIdText(*id)].method = method.str();
+  }
   json::Value *params = object ? object->get("params") : nullptr;
   json::Object *fields = params ? params->getAsObject() : nullptr;
   if (!fields)
     return message;
   std::lock_guard<std::mutex> lock(mutex);
-  StringRef method = object->getString("method").value_or("");
   Subject subject = getSubject(*fields);
+  subject.method = method.str();
+  json::Value *id = object->get("id");
+  if (id && method == "initialize")
+    requests[getIdText(*id)] = subject;
   if (!StringRef(subject.uri).ends_with(".tile"))
     return message;
-  if (json::Value *id = object->get("id"))
+  if (id) {
+    if (std::optional<json::Value> answered = answer(subject, *id)) {
+      send(std::move(*answered));
+      return std::nullopt;
+    }
     requests[getIdText(*id)] = subject;
+  }
   if (method == "textDocument/didOpen") {
     if (json::Object *document = fields->getObject("textDocument"))
       (*document)["text"] = open(subject, document->getString("text").value_or(""));
@@ -196,23 +231,74 @@ json::Value SourceFilter::toServer(json::Value message) {
 
 void SourceFilter::finishDiagnostics(json::Object &params, const Subject &subject) {
   json::Array *diagnostics = params.getArray("diagnostics");
-  const Document *document = find(subject.uri, subject);
-  if (!document || !diagnostics)
+  const Document *found = find(subject.uri, subject);
+  if (!found || !diagnostics)
     return;
-  for (const json::Value &diagnostic : document->diagnostics)
-    diagnostics->push_back(diagnostic);
   std::map<int64_t, Document> &versions = documents[subject.uri];
+  Document &document = versions[subject.version];
+  for (const json::Value &diagnostic : document.diagnostics)
+    diagnostics->push_back(diagnostic);
+  document.diagnostics = *diagnostics;
   versions.erase(versions.begin(), versions.find(subject.version));
+  auto isError = [](const json::Value &diagnostic) {
+    const json::Object *fields = diagnostic.getAsObject();
+    return fields && fields->getInteger("severity") == 1;
+  };
+  // What cannot be read is not compiled.
+  if (none_of(*diagnostics, isError))
+    check.start({subject.uri, subject.version, uriToPath(subject.uri), document.text});
+}
+
+/// Tells the client what the compiler found, unless the text has changed meanwhile.
+void SourceFilter::publish(const CheckedText &text, json::Array found) {
+  std::lock_guard<std::mutex> lock(mutex);
+  auto versions = documents.find(text.uri);
+  if (versions == documents.end() || versions->second.empty() ||
+      versions->second.rbegin()->first != text.version || found.empty())
+    return;
+  json::Array all = versions->second.rbegin()->second.diagnostics;
+  for (json::Value &diagnostic : found)
+    all.push_back(std::move(diagnostic));
+  send(json::Object{{"jsonrpc", "2.0"},
+                    {"method", "textDocument/publishDiagnostics"},
+                    {"params", json::Object{{"uri", text.uri},
+                                            {"version", text.version},
+                                            {"diagnostics", std::move(all)}}}});
+}
+
+/// Says who serves, and what it answers beside MLIR's server.
+void SourceFilter::finishCapabilities(json::Object &result) {
+  result["serverInfo"] = json::Object{{"name", "tessera-lsp-server"}, {"version", TESSERA_VERSION}};
+  json::Object *capabilities = result.getObject("capabilities");
+  if (!capabilities)
+    return;
+  // The filter replaces whole texts, so the client must send whole texts.
+  if (json::Object *sync = capabilities->getObject("textDocumentSync"))
+    (*sync)["change"] = 1;
+  if (json::Object *completion = capabilities->getObject("completionProvider"))
+    if (json::Array *triggers = completion->getArray("triggerCharacters"))
+      for (StringRef trigger : {"$", "<", "\"", "="})
+        if (!is_contained(*triggers, json::Value(trigger)))
+          triggers->push_back(trigger);
+}
+
+bool SourceFilter::answersShutdown(const json::Object &message) {
+  std::lock_guard<std::mutex> lock(mutex);
+  const json::Value *id = message.get("id");
+  return id && message.get("result") && requests.lookup(getIdText(*id)).method == "shutdown";
 }
 
 json::Value SourceFilter::toClient(json::Value message) {
   json::Object *object = message.getAsObject();
   if (!object)
     return message;
+  // The server has answered all before it, and nothing is published behind it.
+  if (answersShutdown(*object))
+    check.finish();
   std::lock_guard<std::mutex> lock(mutex);
   if (json::Value *params = object->get("params")) {
     json::Object *fields = params->getAsObject();
-    Subject subject = fields ? getSubject(*fields) : Subject{"", 0};
+    Subject subject = fields ? getSubject(*fields) : Subject();
     mapPositions(*params, subject.uri, subject, &source::ColumnMap::toOriginal);
     if (fields && object->getString("method") == StringRef("textDocument/publishDiagnostics"))
       finishDiagnostics(*fields, subject);
@@ -221,16 +307,19 @@ json::Value SourceFilter::toClient(json::Value message) {
   json::Value *result = object->get("result"), *id = object->get("id");
   if (!result || !id)
     return message;
-  // The filter replaces whole texts, so the client must send whole texts.
-  if (json::Object *fields = result->getAsObject())
-    if (json::Object *capabilities = fields->getObject("capabilities"))
-      if (json::Object *sync = capabilities->getObject("textDocumentSync"))
-        (*sync)["change"] = 1;
   auto request = requests.find(getIdText(*id));
   if (request == requests.end())
     return message;
   Subject subject = request->second;
   requests.erase(request);
+  if (subject.method == "initialize") {
+    if (json::Object *fields = result->getAsObject())
+      finishCapabilities(*fields);
+    return message;
+  }
+  const Document *document = find(subject.uri, subject);
+  if (subject.method == "textDocument/completion" && document)
+    document->answers.filterCompletion(*result, subject.position);
   mapPositions(*result, subject.uri, subject, &source::ColumnMap::toOriginal);
   return message;
 }
