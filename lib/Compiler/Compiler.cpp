@@ -35,8 +35,10 @@ namespace {
 /// One compilation, from the text of a source to the requested form.
 class Compilation : private TrialCompiler {
 public:
-  Compilation(MLIRContext &context, const CompileOptions &options, CompilationObserver *observer)
-      : context(context), options(options), observer(observer), dump(options.dumpDir) {
+  Compilation(MLIRContext &context, const CompileOptions &options, bool isRead,
+              CompilationObserver *observer)
+      : context(context), options(options), isRead(isRead), observer(observer),
+        dump(options.dumpDir) {
     timingManager.setEnabled(options.timing);
     timing = timingManager.getRootScope();
   }
@@ -60,8 +62,9 @@ private:
   bool isKept(StringRef kernel) const override { return kept.count(kernel); }
   bool canJoin(ModuleOp source) const override;
   CompileStatus join(ModuleOp source) override;
-  std::string findSmaller(StringRef kernel) override {
-    return findSmallerTiles(sourceText, fileName, options, kernel, context);
+  std::string findSmaller(StringRef kernel, Varied varied) override {
+    // What nobody reads is not looked for, as in the compilations of the search itself.
+    return isRead ? findSmallerTiles(sourceText, fileName, options, kernel, varied, context) : "";
   }
   CompileStatus runPhase(ModuleOp form, StringRef name,
                          llvm::function_ref<void(OpPassManager &)> build);
@@ -81,6 +84,7 @@ private:
 
   MLIRContext &context;
   const CompileOptions &options;
+  const bool isRead;             ///< whether somebody receives the diagnostics
   CompilationObserver *observer; ///< may be null
   DefaultTimingManager timingManager;
   TimingScope timing;
@@ -527,7 +531,7 @@ static CompileResult compile(const std::string &source, const std::string &fileN
   DiagnosticForwarder forwarder(context, handler, options.remarks);
   CompileOptions complete = options;
   complete.imports = options.getImports();
-  Compilation compilation(context, complete, observer);
+  Compilation compilation(context, complete, /*isRead=*/handler != nullptr, observer);
   compilation.result.status = compilation.run(source, fileName);
   if (compilation.result.status != CompileStatus::Success) {
     compilation.result.output.clear();

@@ -58,7 +58,7 @@ static SmallVector<int64_t> listSmaller(const source::Parameter &parameter) {
 
 std::string tessera::findSmallerTiles(StringRef text, StringRef fileName,
                                       const CompileOptions &options, StringRef kernel,
-                                      MLIRContext &context) {
+                                      Varied varied, MLIRContext &context) {
   ScopedDiagnosticHandler silence(&context, [](mlir::Diagnostic &) { return success(); });
   std::optional<Shape> own = readShape(text, fileName, options, kernel, context);
   ParameterResult bound = readParameters(text, fileName, options.defines, context, options.imports);
@@ -68,11 +68,14 @@ std::string tessera::findSmallerTiles(StringRef text, StringRef fileName,
   given.kernel = kernel.str();
   given.schedule += (given.schedule.empty() ? "" : ",") + std::string("warp_specialize=true");
   given.alternatives = given.timing = false;
+  if (varied == Varied::All)
+    given.emit = EmitKind::Hop;
   given.dumpDir.clear();
   given.reproducer.clear();
   unsigned trials = 0;
   for (const source::Parameter &parameter : bound.table.getParameters()) {
-    if (llvm::is_contained(llvm::make_first_range(options.defines), parameter.name))
+    bool isGiven = llvm::is_contained(llvm::make_first_range(options.defines), parameter.name);
+    if (isGiven && varied == Varied::Defaults)
       continue;
     for (int64_t value : listSmaller(parameter)) {
       given.defines = options.defines;

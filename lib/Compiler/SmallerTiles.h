@@ -9,11 +9,17 @@
 
 namespace tessera {
 
-/// The next smaller value of a parameter that `options` leave to its default, "BN = 48 in place of
-/// 64", with which a kernel has smaller tiles and the same arguments, and compiles with a schedule
-/// that has a producer; empty where none is found among the next ones. Reports nothing.
+/// Which parameters may have other values.
+enum class Varied {
+  Defaults, ///< those that the options leave to their defaults
+  All       ///< those too that the options give, whose author asks what would fit
+};
+
+/// The next smaller value of a parameter, "BN = 48 in place of 64", with which a kernel has smaller
+/// tiles and the same arguments, and compiles with a schedule that has a producer; of `All` as far
+/// as to roles and pipes. Empty where none is found among the next ones. Reports nothing.
 std::string findSmallerTiles(llvm::StringRef text, llvm::StringRef fileName,
-                             const CompileOptions &options, llvm::StringRef kernel,
+                             const CompileOptions &options, llvm::StringRef kernel, Varied varied,
                              mlir::MLIRContext &context);
 
 } // namespace tessera

@@ -2,6 +2,7 @@
 
 #include "lib/Compiler/Trials.h"
 #include "dialects/Tile/Entries.h"
+#include "dialects/Tile/Refusal.h"
 #include "dialects/Tile/ScheduleFields.h"
 #include "passes/Schedule/ScheduleChoice.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -137,7 +138,7 @@ void Trials::reportLostProducer(KernelOp kernel, const Trial &preferred) {
                          "one each load waits for its memory");
   if (const mlir::Diagnostic *error = preferred.findError())
     warning.attachNote(error->getLocation()) << "preferred, and refused: " << error->str();
-  std::string smaller = compiler.findSmaller(kernel.getSymName());
+  std::string smaller = compiler.findSmaller(kernel.getSymName(), Varied::Defaults);
   warning.attachNote() << (smaller.empty() ? "smaller tiles may leave more registers"
                                            : "with " + smaller + " one compiles")
                        << "; warp_specialize = false in the schedule takes this one without a "
@@ -155,6 +156,15 @@ static mlir::Diagnostic withFirstNote(mlir::Diagnostic &diagnostic, const Twine 
   return noted;
 }
 
+bool Trials::Trial::lacksRoom() {
+  for (mlir::Diagnostic &diagnostic : diagnostics)
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error) {
+      RefusalKind kind = getRefusalKind(diagnostic);
+      return kind == RefusalKind::Registers || kind == RefusalKind::SharedMemory;
+    }
+  return false;
+}
+
 CompileStatus Trials::reportFailure(KernelOp kernel, std::vector<Attempt> &attempts) {
   auto print = [](const Attempt &attempt) {
     const mlir::Diagnostic *error = attempt.trial.findError();
@@ -166,8 +176,14 @@ CompileStatus Trials::reportFailure(KernelOp kernel, std::vector<Attempt> &attem
   // The preferred schedule is the one that the author would want to have.
   Trial &reported = attempts.front().trial;
   bool isAlone = llvm::hasSingleElement(kernel->getParentOfType<ModuleOp>().getOps<KernelOp>());
+  // No schedule was there to try.
+  std::string nearest;
+  if (attempts.size() == 1 && !attempts.front().schedule && reported.lacksRoom())
+    nearest = compiler.findSmaller(kernel.getSymName(), Varied::All);
   for (mlir::Diagnostic &diagnostic : reported.diagnostics) {
     // Alternatives are of one place in the source.
+    if (&diagnostic == reported.findError() && !nearest.empty())
+      diagnostic = withFirstNote(diagnostic, "with " + nearest + " one fits");
     if (&diagnostic == reported.findError() && !isAlone)
       diagnostic = withFirstNote(diagnostic, "of kernel '" + kernel.getSymName() + "'");
     if (&diagnostic != reported.findError() || attempts.size() == 1)

@@ -11,6 +11,7 @@
 
 #include "dialects/Tile/Tile.h"
 #include "lib/Codegen/Gate.h"
+#include "lib/Compiler/SmallerTiles.h"
 #include "lib/Compiler/Tuned.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -41,7 +42,7 @@ public:
   virtual CompileStatus join(mlir::ModuleOp source) = 0;
   /// A smaller value of a parameter with which `kernel` compiles with a producer, as of
   /// findSmallerTiles.
-  virtual std::string findSmaller(llvm::StringRef kernel) = 0;
+  virtual std::string findSmaller(llvm::StringRef kernel, Varied varied) = 0;
 };
 
 /// Compiles one source that is cleaned up, whose kernels have the fields that are set, with one
@@ -71,6 +72,8 @@ private:
     const mlir::Diagnostic *findError() const;
     /// What a thread spills, where that is all that was wrong.
     unsigned spilledBytes() const;
+    /// Whether it was refused where smaller tiles may fit.
+    bool lacksRoom();
   };
 
   Trial attempt(mlir::OwningOpRef<mlir::ModuleOp> module);
