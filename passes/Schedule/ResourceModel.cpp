@@ -249,6 +249,30 @@ static void addWalk(KernelOp kernel, const ScheduleFields &fields, SharedMemoryU
     use.tiles += hopper::bulkAlignment - hopper::mbarrierBytes;
 }
 
+/// What warps hand each other that have other rows: the parts of a reduction along these, or of all
+/// elements, and the sums of a scan of 16 rows each.
+static void addExchanges(KernelOp kernel, int64_t consumers, SharedMemoryUse &use) {
+  if (!kernel.walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted())
+    return; // without products shared memory holds nothing else
+  constexpr int64_t warpRows = hopper::mmaRows / hopper::warpgroupWarps;
+  kernel.walk([&](Operation *op) {
+    auto add = [&](int64_t values) {
+      use.exchanges += llvm::alignTo(values * hopper::registerBytes, hopper::widestAccess);
+    };
+    if (auto reduce = dyn_cast<ReduceOp>(op); reduce && reduce.getAxis() == 0) {
+      add(cast<RankedTensorType>(reduce.getType()).getNumElements() * hopper::warpgroupWarps *
+          consumers);
+    } else if (isa<ReduceAllOp>(op)) {
+      add(hopper::warpgroupWarps * consumers);
+    } else if (auto scan = dyn_cast<ScanOp>(op)) {
+      auto type = cast<RankedTensorType>(scan.getType());
+      int64_t words = llvm::divideCeil(type.getElementTypeBitWidth(), 8 * hopper::registerBytes);
+      if (scan.getAxis() == 0)
+        add(llvm::divideCeil(type.getNumElements(), warpRows) * words * consumers);
+    }
+  });
+}
+
 SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const NumberList &stages,
                                          const NumberList &outerStages,
                                          const ScheduleFields &fields) {
@@ -270,6 +294,7 @@ SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const NumberList &stag
   else
     addStores(kernel, outerStages.last(), fields, use);
   addWalk(kernel, fields, use);
+  addExchanges(kernel, fields.consumers.value_or(1), use);
   return use;
 }
 

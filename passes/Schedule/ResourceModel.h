@@ -92,8 +92,10 @@ struct SharedMemoryUse {
   int64_t numbers = 0;
   /// The bounds that a role of its own finds, with their mbarriers.
   int64_t bounds = 0;
+  /// What warps hand each other of reductions and scans.
+  int64_t exchanges = 0;
   int64_t total() const {
-    return tiles + operands + staging + barriers + retries + numbers + bounds;
+    return tiles + operands + staging + barriers + retries + numbers + bounds + exchanges;
   }
 };
 

@@ -46,11 +46,13 @@ static std::string describe(const SharedMemoryUse &shared) {
       shared.operands ? llvm::formatv(", computed operands {0}", shared.operands).str() : "";
   std::string numbers =
       shared.numbers ? llvm::formatv(", numbers of tiles {0}", shared.numbers).str() : "";
+  std::string exchanges =
+      shared.exchanges ? llvm::formatv(", exchanges of warps {0}", shared.exchanges).str() : "";
   std::string bounds = shared.bounds ? llvm::formatv(", bounds {0}", shared.bounds).str() : "";
   return llvm::formatv("{0} bytes of shared memory (tiles {1}{2}, staging of stores {3}, "
-                       "mbarriers {4}{5}{6}{7})",
+                       "mbarriers {4}{5}{6}{7}{8})",
                        shared.total(), shared.tiles, operands, shared.staging, shared.barriers,
-                       retries, numbers, bounds)
+                       retries, numbers, bounds, exchanges)
       .str();
 }
 

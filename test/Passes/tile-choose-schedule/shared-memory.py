@@ -18,6 +18,7 @@ SOURCES = {
     "gemm": {"BIAS": ("false", "true")},
     "gemm_split": {},
     "gemm_split_k": {},
+    "linear/ssd": {"DK": (64, 192)},
 }
 SCHEDULES = ("", "persistent=dynamic", "store=tma", "staging=shared")
 # The remark of the pass, and the kernel's entry of the bundle.
