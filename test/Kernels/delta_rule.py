@@ -10,7 +10,7 @@ import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "Inputs"))
-from reference import compare, load, run, save  # noqa: E402
+from recurrences import check  # noqa: E402
 
 DK, DV, HEADS, SCALE = 64, 32, 2, 0.125
 
@@ -61,24 +61,11 @@ def main(kernel, folder):
         beta = [1.0 if repeats else random.uniform(0, 1) for _ in range(HEADS * length)]
         inputs = {"q": (q, (1, 1, length, DK)), "k": (k, (1, 1, length, DK)), "v": (v, (1, HEADS, length, DV)),
                   "g": (g, (1, HEADS, length)), "beta": (beta, (1, HEADS, length))}  # fmt: skip
-        if initial:
-            inputs["s0"] = (start, (1, HEADS, DK, DV))
-        options = [f"-DDK={DK}", f"-DDV={DV}", "-DFINAL=true", f"-DINITIAL={str(initial).lower()}"]
-        for name, (values, shape) in inputs.items():
-            save(f"{folder}/{name}.npy", values, shape)
-            options += ["--input", f"{name}={folder}/{name}.npy"]
-        options += ["--set", f"scale={SCALE}"]
-        outputs = [word for name in ("o", "s1") for word in ("--output", f"{name}={folder}/{name}.npy")]
-        run(kernel, *options, *outputs, "--precision", "exact")
-        out, states = [], []
-        for head in range(HEADS):
-            state = [start[(head * DK + i) * DV :][:DV] if initial else [0.0] * DV for i in range(DK)]
+        def of_head(head, state):
             own = slice(head * length, (head + 1) * length)
-            out += recur(q, k, v[head * length * DV :], g[own], beta[own], state)
-            states += [value for row in state for value in row]
-        compare(f"o, {length} tokens", load(f"{folder}/o.npy"), out, 1e-5)
-        compare(f"s1, {length} tokens", load(f"{folder}/s1.npy"), states, 1e-5)
-        run(kernel, *options, "--pad-rows", "8", "--device", "sim", "--check")
+            return recur(q, k, v[head * length * DV :], g[own], beta[own], state)
+
+        check(kernel, folder, inputs, start if initial else None, (HEADS, DK, DV), of_head, length, SCALE, simulated=["--pad-rows", "8"])
 
 
 main(*sys.argv[1:])

@@ -9,7 +9,8 @@ import random
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "Inputs"))
-from reference import compare, draw, load, run, save  # noqa: E402
+from recurrences import check  # noqa: E402
+from reference import draw  # noqa: E402
 
 DK, DV, SCALE = 64, 32, 0.125
 
@@ -38,20 +39,8 @@ def main(kernel, folder):
         inputs = {"q": (q, (1, 1, length, DK)), "k": (k, (1, 1, length, DK)), "a": (a, (1, 1, length, DK)), "b": (b, (1, 1, length, DK)),
                   "v": (v, (1, 1, length, DV)),
                   "g": (gates, (1, 1, length, DK))}  # fmt: skip
-        if initial:
-            inputs["s0"] = (start, (1, 1, DK, DV))
-        options = [f"-DDK={DK}", f"-DDV={DV}", "-DFINAL=true", f"-DINITIAL={str(initial).lower()}"]
-        for name, (values, shape) in inputs.items():
-            save(f"{folder}/{name}.npy", values, shape)
-            options += ["--input", f"{name}={folder}/{name}.npy"]
-        options += ["--set", f"scale={SCALE}"]
-        outputs = [word for name in ("o", "s1") for word in ("--output", f"{name}={folder}/{name}.npy")]
-        run(kernel, *options, *outputs, "--precision", "exact")
-        state = [start[i * DV :][:DV] if initial else [0.0] * DV for i in range(DK)]
-        out = recur(q, a, b, k, v, gates, state)
-        compare(f"o, {length} tokens", load(f"{folder}/o.npy"), out, 1e-5)
-        compare(f"s1, {length} tokens", load(f"{folder}/s1.npy"), [x for row in state for x in row], 1e-5)
-        run(kernel, *options, "--device", "sim", "--check")
+        of_head = lambda _, state: recur(q, a, b, k, v, gates, state)
+        check(kernel, folder, inputs, start if initial else None, (1, DK, DV), of_head, length, SCALE)
 
 
 main(*sys.argv[1:])

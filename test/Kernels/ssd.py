@@ -9,7 +9,8 @@ import random
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "Inputs"))
-from reference import compare, draw, load, run, save  # noqa: E402
+from recurrences import check  # noqa: E402
+from reference import draw  # noqa: E402
 
 DK, DV, HEADS = 64, 32, 2
 
@@ -34,26 +35,15 @@ def main(kernel, folder):
         q, k = (draw(seed, length, DK) for seed in (1, 2))
         v, start = draw(3, HEADS, length, DV), draw(4, HEADS, DK, DV)
         inputs = {"q": (q, (1, 1, length, DK)), "k": (k, (1, 1, length, DK)), "v": (v, (1, HEADS, length, DV)),
-                  "dt": (steps, (1, HEADS, length)), "rates": (rates, (HEADS,))}  # fmt: skip
+                  "gates": (steps, (1, HEADS, length)), "dt": (steps, (1, HEADS, length)), "rates": (rates, (HEADS,))}  # fmt: skip
         if passes:
             inputs["skip"] = (skips, (HEADS,))
-        if initial:
-            inputs["s0"] = (start, (1, HEADS, DK, DV))
-        options = [f"-DDK={DK}", f"-DDV={DV}", "-DFINAL=true", f"-DINITIAL={str(initial).lower()}", f"-DSKIP={str(passes).lower()}"]
-        for name, (values, shape) in inputs.items():
-            save(f"{folder}/{name}.npy", values, shape)
-            options += ["--input", f"{name}={folder}/{name}.npy"]
-        outputs = [word for name in ("o", "s1") for word in ("--output", f"{name}={folder}/{name}.npy")]
-        run(kernel, *options, *outputs, "--precision", "exact")
-        out, states = [], []
-        for head in range(HEADS):
-            state = [start[(head * DK + i) * DV :][:DV] if initial else [0.0] * DV for i in range(DK)]
+        def of_head(head, state):
             own = steps[head * length :][:length]
-            out += recur(q, k, v[head * length * DV :], own, rates[head], skips[head], state)
-            states += [value for row in state for value in row]
-        compare(f"o, {length} tokens", load(f"{folder}/o.npy"), out, 1e-5)
-        compare(f"s1, {length} tokens", load(f"{folder}/s1.npy"), states, 1e-5)
-        run(kernel, *options, "--pad-rows", "8", "--device", "sim", "--check")
+            return recur(q, k, v[head * length * DV :], own, rates[head], skips[head], state)
+
+        check(kernel, folder, inputs, start if initial else None, (HEADS, DK, DV), of_head, length, None, [f"-DSKIP={str(passes).lower()}"],
+              ["--pad-rows", "8"])  # fmt: skip
 
 
 main(*sys.argv[1:])

@@ -14,6 +14,7 @@ import torch
 if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 6):
     raise ImportError(f"tessera.torch needs torch 2.6 or newer; this is {torch.__version__}")
 
+from . import _walks  # noqa: F401
 from ._append import kv_append
 from ._attention import attention, warm_up
 from ._block_mask import BlockMask, create_block_mask

@@ -1,4 +1,4 @@
-"""Recurrences whose state stays on the chip: retention, gated attention, state-space duality and delta rules, forward.
+"""Recurrences whose state stays on the chip: retention, gated attention, state-space duality and delta rules.
 
 Tensors are [B, T, H, D] in any strides but the innermost, which is 1. docs/recurrences.md says what is supported.
 """
@@ -19,7 +19,9 @@ _COLUMNS = {
     "retention": {64: 64, 128: 64, 192: 64, 256: 64},
     "ssd": {64: 64, 128: 64, 192: 32, 256: 32},
     "gla": {64: 64, 128: 64},
+    "gla_bwd": {64: 32, 128: 32},
     "delta_rule": {64: 64, 128: 64, 192: 32, 256: 32},
+    "delta_rule_bwd": {64: 64, 128: 64, 192: 32, 256: 32},
     "kda": {64: 64, 128: 32},
     "step": {64: 64, 128: 64, 192: 64, 256: 64},
 }
@@ -36,6 +38,26 @@ def _refuse_shape(name, tensor, wanted):
     raise ValueError(f"argument '{name}' has shape {tuple(tensor.shape)}; {wanted} would work")
 
 
+def _wants_gradients(*tensors):
+    return torch.is_grad_enabled() and _op.require_grad(*(x for x in tensors if x is not None))
+
+
+def _refuse_gradients(**tensors):
+    """Refuses tensors that require a gradient, of a recurrence that has none."""
+    for name, tensor in tensors.items():
+        if _wants_gradients(tensor):
+            raise ValueError(f"argument '{name}' requires a gradient, and this recurrence has none yet; torch.no_grad() would work")
+
+
+def _check_gradients(kernel, name, v, *tensors):
+    """Whether gradients are wanted. In their walks the columns of values are rows of a state."""
+    wanted = _wants_gradients(v, *tensors)
+    if wanted and v.shape[3] not in _COLUMNS[kernel]:
+        among = ", ".join(map(str, _COLUMNS[kernel]))
+        raise ValueError(f"argument '{name}' has a head dimension of {v.shape[3]}, of which there are no gradients; {among} would work")
+    return wanted
+
+
 def _check_tensor(name, tensor, of, shape, dtype):
     """Refuses a tensor that is not of this shape and type, and on the device of `of`."""
     if tuple(tensor.shape) != tuple(shape):
@@ -44,11 +66,9 @@ def _check_tensor(name, tensor, of, shape, dtype):
         raise TypeError(f"argument '{name}' has type {tensor.dtype}; {dtype} would work")
     if tensor.device != of.device:
         raise ValueError(f"argument '{name}' is on {tensor.device} and another one on {of.device}; they must be equal")
-    if tensor.requires_grad and torch.is_grad_enabled():
-        raise ValueError(f"argument '{name}' requires a gradient, and there are none of recurrences yet; torch.no_grad() would work")
 
 
-def _find_columns(kernel, q, v):
+def find_columns(kernel, q, v):
     """The columns of the state of a grid point: few where the multiprocessors have room for all grid points even then, as
     each walks over all tokens."""
     batch, _, heads, columns = v.shape
@@ -85,32 +105,41 @@ def _check(kernel, names, q, k, v, state, of_state):
         )
 
 
-def _heads_first(tensor):
+def heads_first(tensor):
     return tensor.transpose(1, 2)
 
 
-def _lay_out_gates(tensor):
+def lay_out_gates(tensor):
     """[B, H, T] of float32, of which each head starts at a multiple of 16 bytes."""
     batch, tokens, heads = tensor.shape
     padded = tensor.new_empty((batch, heads, -(-tokens // _GATES_APART) * _GATES_APART), dtype=torch.float32)
-    return padded[:, :, :tokens].copy_(_heads_first(tensor))
+    return padded[:, :, :tokens].copy_(heads_first(tensor))
 
 
-def _launch(name, q, k, v, others, scale, state, wants_state, **parameters):
-    """The outputs of a kernel and the state behind the last token, or None."""
-    batch, tokens, heads, columns = v.shape
-    out = torch.empty_like(v, memory_format=torch.contiguous_format)
+def launch(name, q, k, v, others, scale, state, wants_state, out=None, heads=None, given=(), **parameters):
+    """The outputs of a kernel and the state behind the last token, or None. `heads` are those of the states, if values share them;
+    `given` are further results, which are written."""
+    batch, _, _, columns = v.shape
+    heads = v.shape[2] if heads is None else heads
+    out = torch.empty_like(v, memory_format=torch.contiguous_format) if out is None else out
     last = v.new_empty((batch, heads, q.shape[3], columns), dtype=torch.float32) if wants_state else None
     if 0 in v.shape or 0 in q.shape:
         return out, None if last is None else last.zero_() if state is None else last.copy_(state)
     parameters.update(
-        T=TYPES[q.dtype], DK=q.shape[3], DV=_find_columns(name, q, v),
+        T=TYPES[q.dtype], DK=q.shape[3], DV=find_columns(name, q, v[:, :, :1].expand(-1, -1, heads, -1)),
         INITIAL=state is not None, FINAL=wants_state,
     )  # fmt: skip
     kernel = _find_kernel(name, q, **parameters)
     states = [x for x in (None if state is None else state.contiguous(), last) if x is not None]
-    _compute.launch(kernel, *map(_heads_first, (q, k, v)), *others, *scale, *states, _heads_first(out))
+    _compute.launch(kernel, *map(heads_first, (q, k, v)), *others, *scale, *states, *given, heads_first(out))
     return out, last
+
+
+def launch_pairs(q, k, v, gates, grad, scale, of_q, of_k):
+    """What pairs of tokens of a chunk give the gradients of q and k of `gla`, [B, T, H, K] of float32."""
+    if v.numel() and q.numel():
+        kernel = _find_kernel("gla_pairs", q, T=TYPES[q.dtype], DW=v.shape[3])
+        kernel(*map(heads_first, (q, k)), gates, *map(heads_first, (grad, v)), scale, *map(heads_first, (of_q, of_k)))
 
 
 def _steps(v, state, wants_state):
@@ -121,7 +150,7 @@ def _steps(v, state, wants_state):
 def _launch_step(q, k, v, g, rates, scale, state, skip=(), **parameters):
     """The output of one token and the state behind it, from gates and rates of [B, H]."""
     out, last = torch.empty_like(v, memory_format=torch.contiguous_format), torch.empty_like(state)
-    parameters.update(T=TYPES[q.dtype], DK=q.shape[3], DV=_find_columns("step", q, v), SKIP=bool(skip))
+    parameters.update(T=TYPES[q.dtype], DK=q.shape[3], DV=find_columns("step", q, v), SKIP=bool(skip))
     kernel = _find_kernel("step", q, **parameters)
     kernel(*(x[:, 0] for x in (q, k, v)), g.contiguous(), rates.contiguous(), scale, *skip, state.contiguous(), last, out[:, 0])
     return out, last
@@ -153,10 +182,12 @@ def retention(
     """
     _check("retention", ("q", "k", "v"), q, k, v, initial_state, "initial_state")
     decays = _find_decays(v.shape[2], v.device)
-    if _steps(v, initial_state, output_final_state):
+    wants_gradients = _check_gradients("retention", "v", v, q, k, initial_state)
+    if _steps(v, initial_state, output_final_state) and not wants_gradients:
         g = (math.log(2) * decays).expand(v.shape[0], -1)
         return _launch_step(q, k, v, g, torch.ones_like(g), _default_scale(scale, q), initial_state)
-    return _launch("retention", q, k, v, (decays,), (_default_scale(scale, q),), initial_state, output_final_state)
+    out, last = torch.ops.tessera.retention(q, k, v, decays, _default_scale(scale, q), initial_state, output_final_state)
+    return out, last if output_final_state else None
 
 
 def gated_delta_rule(
@@ -181,17 +212,20 @@ def gated_delta_rule(
     _check("kda" if of_channels else "delta_rule", ("q", "k", "v"), q, k, v, initial_state, "initial_state")
     for name, tensor, shape in (("g", g, q.shape if of_channels else v.shape[:3]), ("beta", beta, v.shape[:3])):
         _check_tensor(name, tensor, q, shape, tensor.dtype)
+    if of_channels:
+        _refuse_gradients(q=q, k=k, v=v, g=g, beta=beta, initial_state=initial_state)
+    wants_gradients = _check_gradients("delta_rule", "v", v, q, k, g, beta, initial_state)
     if use_qk_l2norm_in_kernel:
         q, k = (torch.nn.functional.normalize(x.float(), dim=-1, eps=1e-6).to(x.dtype) for x in (q, k))
     scale = _default_scale(scale, q)
     if of_channels:
-        gates = (_heads_first(g.float().contiguous()), _lay_out_gates(beta))
-        return _launch("kda", q, k, v, gates, (scale,), initial_state, output_final_state)
-    if _steps(v, initial_state, output_final_state):
-        of_token = (x[:, 0].float() for x in (g, beta))
-        return _launch_step(q, k, v, *of_token, scale, initial_state, DELTA=True)
-    gates = [_lay_out_gates(x) for x in (g, beta)]
-    return _launch("delta_rule", q, k, v, gates, (scale,), initial_state, output_final_state)
+        gates = (heads_first(g.float().contiguous()), lay_out_gates(beta))
+        return launch("kda", q, k, v, gates, (scale,), initial_state, output_final_state)
+    g, beta = g.float(), beta.float()
+    if _steps(v, initial_state, output_final_state) and not wants_gradients:
+        return _launch_step(q, k, v, g[:, 0], beta[:, 0], scale, initial_state, DELTA=True)
+    out, last, _ = torch.ops.tessera.delta_rule(q, k, v, g, beta, scale, initial_state, output_final_state, wants_gradients)
+    return out, last if output_final_state else None
 
 
 def gla(
@@ -210,8 +244,9 @@ def gla(
     """
     _check("gla", ("q", "k", "v"), q, k, v, initial_state, "initial_state")
     _check_tensor("g", g, q, q.shape, g.dtype)
-    gates = _heads_first(g.float().contiguous())
-    return _launch("gla", q, k, v, (gates,), (_default_scale(scale, q),), initial_state, output_final_state)
+    _check_gradients("gla", "v", v, q, k, g, initial_state)
+    out, last = torch.ops.tessera.gla(q, k, v, g.float(), _default_scale(scale, q), initial_state, output_final_state)
+    return out, last if output_final_state else None
 
 
 def ssd(
@@ -243,10 +278,11 @@ def ssd(
     steps = dt.float() if dt_bias is None else dt.float() + dt_bias.float()
     if dt_softplus:
         steps = torch.nn.functional.softplus(steps)
-    skip = () if D is None else (D.float().contiguous(),)
-    if _steps(x, state, return_final_states):
-        y, last = _launch_step(C, B, x, A.float() * steps[:, 0], steps[:, 0], 1.0, state, skip)
+    skip = None if D is None else D.float().contiguous()
+    wants_gradients = _check_gradients("ssd", "x", x, dt, A, B, C, D, dt_bias, initial_states)
+    if _steps(x, state, return_final_states) and not wants_gradients:
+        passing = () if skip is None else (skip,)
+        y, last = _launch_step(C, B, x, A.float() * steps[:, 0], steps[:, 0], 1.0, state, passing)
     else:
-        others = (_lay_out_gates(steps), A.float().contiguous(), *skip)
-        y, last = _launch("ssd", C, B, x, others, (), state, return_final_states, SKIP=bool(skip))
+        y, last = torch.ops.tessera.ssd(C, B, x, steps, A.float().contiguous(), skip, state, return_final_states)
     return (y, last.transpose(2, 3)) if return_final_states else y

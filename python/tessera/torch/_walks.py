@@ -1,0 +1,281 @@
+"""Ops of the recurrences whose gradients are the same walk of other tensors (kernels/linear/directions.tile), and those gradients:
+`tessera::retention`, `tessera::ssd`, `tessera::gla`, `tessera::delta_rule` and those of their gradients.
+
+Tensors are [B, T, H, D] in any strides but the innermost, which is 1. Results that nobody wants are tensors without elements.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+
+from . import _linear, _op
+
+_CHUNK = 64
+
+
+def _empty(like):
+    return like.new_empty(0, dtype=torch.float32)
+
+
+def _transposed(state):
+    return None if state is None else state.transpose(2, 3).contiguous()
+
+
+def _sum_of_shared(q, heads, walk):
+    """What `walk` writes of a tensor of q's shape, which several heads of values may share: added up in f32, then rounded."""
+    adds = heads != q.shape[2]
+    out = torch.zeros(q.shape, dtype=torch.float32, device=q.device) if adds else torch.empty_like(q, memory_format=torch.contiguous_format)
+    walk(out, ADD=adds)
+    return out.to(q.dtype)
+
+
+def _walk_to(out, name, q, k, v, others, scale, state, heads, **parameters):
+    _linear.launch(name, q, k, v, others, scale, state, False, out=out, heads=heads, **parameters)
+    return out
+
+
+def _walk_retention(q, k, v, decays, scale, state, wants_state):
+    out, last = _linear.launch("retention", q, k, v, (decays,), (scale,), state, wants_state)
+    return out, _empty(v) if last is None else last
+
+
+def _walk_retention_back(grad, grad_last, q, k, v, decays, scale, state):
+    heads, others = v.shape[2], ((decays,), (scale,))
+    dq = _sum_of_shared(q, heads, lambda out, **adds: _walk_to(out, "retention", grad, v, k, *others, _transposed(state), heads, **adds))
+    back = {"REVERSE": True}
+    dk = _sum_of_shared(
+        k, heads, lambda out, **adds: _walk_to(out, "retention", v, grad, q, *others, _transposed(grad_last), heads, **back, **adds)
+    )
+    dv, first = _linear.launch("retention", k, q, grad, *others, grad_last, state is not None, **back)
+    return dq, dk, dv, _empty(v) if first is None else first
+
+
+def _walk_ssd(q, k, v, dt, rates, skip, state, wants_state):
+    gates = _linear.lay_out_gates(dt)
+    others = (gates, rates, gates, *(() if skip is None else (skip,)))
+    out, last = _linear.launch("ssd", q, k, v, others, (), state, wants_state, SKIP=skip is not None)
+    return out, _empty(v) if last is None else last
+
+
+def _sum_changes(changes, meets):
+    """The gradient of each logarithm of a factor, [B, T, H] or [B, T, H, K]: the sums over what comes behind of dq q - dk k, and what the
+    last state adds. Of a chunk that is what the state before it and its gradient have in common, [B, H, N] or [B, H, N, K], less what
+    stands before the token."""
+    batch, tokens, *others = changes.shape
+    padded = changes.new_zeros((batch, -(-tokens // _CHUNK) * _CHUNK, *others))
+    padded[:, :tokens] = changes
+    padded = padded.unflatten(1, (-1, _CHUNK))
+    before = padded.cumsum(2) - padded
+    return (meets.transpose(1, 2).unsqueeze(2) - before).flatten(1, 2)[:, :tokens]
+
+
+class _GatedWalks:
+    """Walks of ssd.tile for the gradient of a recurrence with gates of a head, of which `v` has the columns: where states meet their
+    gradients, and sums of rows. `q` are queries, or what has their shape."""
+
+    def __init__(self, q, v, gates, rates):
+        batch, tokens, self.heads, columns = v.shape
+        self.gates, self.rates = _linear.lay_out_gates(gates), rates
+        chunks, width = -(-tokens // _CHUNK), q.shape[3]
+        parts = -(-width // _linear.find_columns("ssd", v, v[..., :1].expand(-1, -1, -1, width)))
+        self.parts = batch, self.heads, parts
+        self.states = v.new_empty((batch, self.heads, chunks * columns, width))
+        self.chunks = chunks
+
+    def _new(self, extent):
+        return torch.zeros((*self.parts, extent), dtype=torch.float32, device=self.states.device)
+
+    def run(self, out, q, k, v, w, steps, state, meets=None, **parameters):
+        """Sums of the rows of the outputs times `w`, [B, T, H]. `meets` gets sums of the products of the states and those of the walk
+        that kept its own (KEEP)."""
+        sums = self._new(q.shape[1])
+        kept = (self.states, meets) if meets is not None else (self.states,) if parameters.get("KEEP") else ()
+        others = (self.gates, self.rates, steps, _linear.heads_first(w), sums, *kept)
+        _walk_to(out, "ssd", q, k, v, others, (), state, self.heads, SUMS=True, **parameters)
+        return sums.sum(2).transpose(1, 2)
+
+    def run_back(self, *arguments, **parameters):
+        """Sums of rows, and of products of states for each chunk, [B, H, N]."""
+        meets = self._new(self.chunks)
+        return self.run(*arguments, meets=meets, REVERSE=True, MEET=True, **parameters), meets.sum(2)
+
+
+def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state):
+    heads, walks = v.shape[2], _GatedWalks(q, v, dt, rates)
+    found = {}
+
+    def walk_q(out, **adds):
+        found["q"] = walks.run(out, grad, v, k, q, walks.gates, _transposed(state), KEEP=True, **adds)
+
+    def walk_k(out, **adds):
+        found["k"] = walks.run_back(out, v, grad, q, k, walks.gates, _transposed(grad_last), STEPS="own", **adds)
+
+    dq, dk = _sum_of_shared(q, heads, walk_q), _sum_of_shared(k, heads, walk_k)
+    others = (walks.gates, rates, walks.gates, *(() if skip is None else (skip,)))
+    dv, first = _linear.launch(
+        "ssd", k, q, grad, others, (), grad_last, state is not None, SKIP=skip is not None, REVERSE=True, STEPS="own"
+    )
+    of_k, meets = found["k"]
+    dg = _sum_changes(found["q"] - dt * of_k, meets)
+    dskip = _empty(v) if skip is None else torch.einsum("bthv,bthv->h", grad.float(), v.float())
+    return dq, dk, dv, rates * dg + of_k, (dg * dt).sum((0, 1)), dskip, _empty(v) if first is None else first
+
+
+def _walk_delta(q, k, v, g, beta, scale, state, wants_state, wants_news):
+    news = torch.empty_like(v, memory_format=torch.contiguous_format) if wants_news else None
+    gates = [_linear.lay_out_gates(x) for x in (g, beta)]
+    given = () if news is None else (_linear.heads_first(news),)
+    out, last = _linear.launch("delta_rule", q, k, v, gates, (scale,), state, wants_state, given=given, NEWS=wants_news)
+    return out, _empty(v) if last is None else last, v.new_empty(0) if news is None else news
+
+
+def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, news):
+    rates = [_linear.lay_out_gates(x) for x in (g, beta)]
+    z, first = _linear.launch("delta_rule_bwd", q, k, grad, rates, (scale,), grad_last, state is not None)
+    ones = torch.ones(v.shape[2], dtype=torch.float32, device=v.device)
+    walks = _GatedWalks(q, v, g, ones)
+    scales, less = torch.full_like(walks.gates, scale), -rates[1]
+    dq, dk = (torch.zeros(x.shape, dtype=torch.float32, device=x.device) for x in (q, k))
+    before, behind = _transposed(state), _transposed(grad_last)
+    own, read = {"ADD": True, "STEPS": "own"}, {"ADD": True, "STEPS": "read"}
+    of_q = walks.run(dq, grad, news, k, q, scales, before, KEEP=True, **own)
+    of_z = walks.run(dk, z, news, k, k, less, before, STRICT=True, **own)
+    of_k, meets = walks.run_back(dk, news, grad, q, k, scales, behind, **read)
+    of_strict, meets_of_strict = walks.run_back(dk, news, z, k, k, less, None, STRICT=True, **read)
+    dg = _sum_changes(scale * of_q - beta * of_z - of_k - of_strict, meets + meets_of_strict)
+    z = z.float()
+    dbeta = (z * v).sum(3) - of_z
+    dv = (beta[..., None] * z).to(v.dtype)
+    return dq.to(q.dtype), dk.to(k.dtype), dv, dg, dbeta, _empty(v) if first is None else first
+
+
+def _walk_gla(q, k, v, g, scale, state, wants_state):
+    out, last = _linear.launch("gla", q, k, v, (_linear.heads_first(g.contiguous()),), (scale,), state, wants_state)
+    return out, _empty(v) if last is None else last
+
+
+def _sum_group(x, heads):
+    """Sums of what heads of values have that share one of `heads`, [B, T, heads, K]."""
+    return x.unflatten(2, (heads, -1)).sum(3)
+
+
+def _walk_gla_back(grad, grad_last, q, k, v, g, scale, state):
+    batch, tokens, heads, columns = v.shape
+    of_keys, channels = q.shape[2:]
+    pairs_q, pairs_k, dq, dk = (torch.empty((batch, tokens, heads, channels), dtype=torch.float32, device=v.device) for _ in range(4))
+    chunks = -(-tokens // _CHUNK)
+    states = v.new_empty((batch, heads, chunks * columns, channels))
+    meets = torch.empty((batch, heads, chunks, channels), dtype=torch.float32, device=v.device)
+    gates = _linear.heads_first(g.contiguous())
+    behind = None if grad_last is None else grad_last / scale
+    _linear.launch_pairs(q, k, v, gates, grad, scale, pairs_q, pairs_k)
+    walk = functools.partial(_walk_to, name="gla_bwd", scale=(scale,), heads=heads)
+    walk(dq, q=grad, k=v, v=k, others=(gates, _linear.heads_first(pairs_q)), state=_transposed(state), given=(states,))
+    walk(dk, q=v, k=grad, v=q, others=(gates, _linear.heads_first(pairs_k)), state=_transposed(behind), given=(states, meets), REVERSE=True)
+    dv, first = _linear.launch("gla", k, q, grad, (gates,), (scale,), behind, state is not None, REVERSE=True)
+    changes = _sum_group(dq, of_keys) * q - _sum_group(dk, of_keys) * k
+    dg = _sum_changes(changes, scale * meets.unflatten(1, (of_keys, -1)).sum(2))
+    dq, dk = (_sum_group(x, of_keys).to(q.dtype) for x in (dq, dk))
+    return dq, dk, dv, dg, _empty(v) if first is None else scale * first
+
+
+def _fake_outputs(q, v, wants_state):
+    out = torch.empty_like(v, memory_format=torch.contiguous_format)
+    shape = (v.shape[0], v.shape[2], q.shape[3], v.shape[3]) if wants_state else (0,)
+    return out, v.new_empty(shape, dtype=torch.float32)
+
+
+def _fake_gradients(*tensors):
+    return tuple(torch.empty_like(x, memory_format=torch.contiguous_format) for x in tensors)
+
+
+def _fake_retention(q, k, v, decays, scale, state, wants_state):
+    return _fake_outputs(q, v, wants_state)
+
+
+def _fake_retention_back(grad, grad_last, q, k, v, decays, scale, state):
+    return *_fake_gradients(q, k, v), _empty(v) if state is None else torch.empty_like(state)
+
+
+def _fake_ssd(q, k, v, dt, rates, skip, state, wants_state):
+    return _fake_outputs(q, v, wants_state)
+
+
+def _fake_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state):
+    others = (_empty(v) if x is None else torch.empty_like(x) for x in (skip, state))
+    return *_fake_gradients(q, k, v, dt, rates), *others
+
+
+def _fake_gla(q, k, v, g, scale, state, wants_state):
+    return _fake_outputs(q, v, wants_state)
+
+
+def _fake_gla_back(grad, grad_last, q, k, v, g, scale, state):
+    return *_fake_gradients(q, k, v, g), _empty(v) if state is None else torch.empty_like(state)
+
+
+def _fake_delta(q, k, v, g, beta, scale, state, wants_state, wants_news):
+    news = torch.empty_like(v, memory_format=torch.contiguous_format) if wants_news else v.new_empty(0)
+    return *_fake_outputs(q, v, wants_state), news
+
+
+def _fake_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, news):
+    return *_fake_gradients(q, k, v, g, beta), _empty(v) if state is None else torch.empty_like(state)
+
+
+def _define(name, arguments, results, run, fake):
+    """An op that a kernel computes, where launches are allowed on the device."""
+    _op._library.define(f"{name}({arguments}) -> ({', '.join(['Tensor'] * results)})", tags=_op._tags)
+    for key in ("CUDA", "CPU"):
+        _op._library.impl(name, run, key)
+    torch.library.register_fake(f"tessera::{name}", fake, lib=_op._library)
+
+
+def _register_gradient(name, backward, tensors, wants, news=None):
+    """The gradient of op `name`, of its arguments at `tensors`. `wants` is where the argument is that says whether the state behind is a
+    result, and `news` where the result is that the gradient takes besides those before it."""
+
+    def setup(ctx, inputs, output):
+        given = [*inputs[:wants], *(() if news is None else (output[news],))]
+        ctx.save_for_backward(*(x for x in given if isinstance(x, torch.Tensor)))
+        ctx.form = [None if isinstance(x, torch.Tensor) else (x,) for x in given]
+        ctx.count, ctx.wants_state = len(inputs), inputs[wants]
+        if news is not None:
+            ctx.mark_non_differentiable(output[news])
+        ctx.set_materialize_grads(False)
+
+    def run(ctx, grad, grad_last, *_):
+        saved = iter(ctx.saved_tensors)
+        given = [next(saved) if form is None else form[0] for form in ctx.form]
+        if grad is None:
+            grad = torch.zeros_like(given[2], memory_format=torch.contiguous_format)
+        found = backward(grad.contiguous(), grad_last if ctx.wants_state else None, *given)
+        results = [None] * ctx.count
+        for place, gradient in zip(tensors, found):
+            results[place] = None if given[place] is None else gradient
+        return tuple(results)
+
+    torch.library.register_autograd(f"tessera::{name}", run, setup_context=setup, lib=_op._library)
+
+
+_define("retention", "Tensor q, Tensor k, Tensor v, Tensor decays, float scale, Tensor? state, bool wants_state", 2,
+        _walk_retention, _fake_retention)  # fmt: skip
+_define("retention_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor decays, float scale, Tensor? state",
+        4, _walk_retention_back, _fake_retention_back)  # fmt: skip
+_define("ssd", "Tensor q, Tensor k, Tensor v, Tensor dt, Tensor rates, Tensor? skip, Tensor? state, bool wants_state", 2,
+        _walk_ssd, _fake_ssd)  # fmt: skip
+_define("ssd_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor dt, Tensor rates, Tensor? skip, "
+        "Tensor? state", 7, _walk_ssd_back, _fake_ssd_back)  # fmt: skip
+_register_gradient("retention", torch.ops.tessera.retention_backward.default, (0, 1, 2, 5), wants=6)
+_register_gradient("ssd", torch.ops.tessera.ssd_backward.default, (0, 1, 2, 3, 4, 5, 6), wants=7)
+_define("gla", "Tensor q, Tensor k, Tensor v, Tensor g, float scale, Tensor? state, bool wants_state", 2, _walk_gla, _fake_gla)
+_define("gla_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor g, float scale, Tensor? state", 5,
+        _walk_gla_back, _fake_gla_back)  # fmt: skip
+_register_gradient("gla", torch.ops.tessera.gla_backward.default, (0, 1, 2, 3, 5), wants=6)
+_define("delta_rule", "Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, float scale, Tensor? state, bool wants_state, "
+        "bool wants_news", 3, _walk_delta, _fake_delta)  # fmt: skip
+_define("delta_rule_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, float scale, "
+        "Tensor? state, Tensor news", 6, _walk_delta_back, _fake_delta_back)  # fmt: skip
+_register_gradient("delta_rule", torch.ops.tessera.delta_rule_backward.default, (0, 1, 2, 3, 4, 6), wants=7, news=2)

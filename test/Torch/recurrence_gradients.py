@@ -1,0 +1,136 @@
+# RUN: env TESSERA_LIBRARY=%build/lib TESSERA_CACHE_DIR= %torch-python %s
+"""Gradients of recurrences for PyTorch against those of their definitions, token by token in f64, by autograd and by differences: on
+the interpreter, with states in and out, heads that share keys, lengths that no chunk divides. The ops are what torch asks of ops."""
+
+import torch
+
+from tessera.torch import gated_delta_rule, gla, retention, ssd, use_interpreter
+
+BATCH, K, V = 1, 64, 64
+
+
+def recur(q, k, v, decays, steps=None, scale=1.0, state=None, rates=None):
+    """The definition: outputs and the last state, of heads of values that share keys."""
+    group = v.shape[2] // q.shape[2]
+    q, k = (x.repeat_interleave(group, 2) for x in (q, k))
+    state = q.new_zeros(v.shape[0], v.shape[2], K, V) if state is None else state
+    out = []
+    for t in range(v.shape[1]):
+        state = state * (decays[:, t, :, None, None] if decays.dim() == 3 else decays[:, t, :, :, None].repeat_interleave(group, 1))
+        new = v[:, t] if steps is None else v[:, t] * steps[:, t, :, None]
+        if rates is not None:
+            new = rates[:, t, :, None] * (new - torch.einsum("bhk,bhkv->bhv", k[:, t], state))
+        state = state + k[:, t, :, :, None] * new[:, :, None]
+        out.append(scale * torch.einsum("bhk,bhkv->bhv", q[:, t], state))
+    return torch.stack(out, 1), state
+
+
+def draw(tokens, heads, own):
+    shapes = {"q": (heads, K), "k": (heads, K), "v": (own, V)}
+    return {name: torch.randn(BATCH, tokens, *shape, dtype=torch.float16) for name, shape in shapes.items()}
+
+
+def differentiate(function, given, weights):
+    """Gradients of a weighted sum of the outputs and of the state behind, in the order of `given`."""
+    leaves = {name: x.detach().clone().requires_grad_() for name, x in given.items()}
+    outputs = function(**leaves)
+    sum((x.double() * w).sum() for x, w in zip(outputs, weights) if w is not None).backward()
+    return {name: x.grad for name, x in leaves.items()}
+
+
+def compare(what, function, definition, given, wants_state):
+    """The gradients of a call against those of its definition in f64, and these against a difference."""
+    exact = {name: x.double() for name, x in given.items()}
+    out, last = definition(**exact)
+    weights = [torch.randn_like(out), torch.randn_like(last) if wants_state else None]
+    found, expected = differentiate(function, given, weights), differentiate(definition, exact, weights)
+    for name, gradient in expected.items():
+        error = (found[name].double() - gradient).norm() / gradient.norm().clamp(min=1e-9)
+        # Sums over all tokens of numbers of either sign lose more.
+        limit = 2e-2 if gradient.dim() == 1 else 4e-3
+        assert found[name].dtype == given[name].dtype and error < limit, f"{what}, {name}: relative error {error}"
+    along = {name: torch.randn_like(x) for name, x in exact.items()}
+    weigh = lambda step: sum((x * w).sum() for x, w in zip(
+        definition(**{name: x + step * along[name] for name, x in exact.items()}), weights) if w is not None)  # fmt: skip
+    slope = sum((expected[name] * along[name]).sum() for name in exact)
+    assert abs((weigh(1e-5) - weigh(-1e-5)) / 2e-5 - slope) < 1e-4 * abs(slope) + 1e-3, what
+
+
+def check_retention(tokens, heads, own, starts):
+    given = draw(tokens, heads, own)
+    if starts:
+        given["initial_state"] = torch.randn(BATCH, own, K, V)
+    decays = (1 - torch.exp2(-5 - torch.arange(own, dtype=torch.float64))).expand(BATCH, tokens, own)
+    compare(
+        f"retention of {tokens} tokens",
+        lambda **named: retention(**named, output_final_state=starts),
+        lambda q, k, v, initial_state=None: recur(q, k, v, decays, scale=K**-0.5, state=initial_state),
+        given, starts,
+    )  # fmt: skip
+
+
+def check_ssd(tokens, heads, own, starts):
+    drawn = draw(tokens, heads, own)
+    given = {"C": drawn["q"], "B": drawn["k"], "x": drawn["v"], "dt": torch.rand(BATCH, tokens, own), "A": -torch.rand(own) - 0.1}
+    if starts:
+        given.update(D=torch.randn(own), dt_bias=torch.randn(own), initial_states=torch.randn(BATCH, own, V, K))
+
+    def define(C, B, x, dt, A, D=None, dt_bias=None, initial_states=None):
+        steps = torch.nn.functional.softplus(dt if dt_bias is None else dt + dt_bias)
+        state = None if initial_states is None else initial_states.transpose(2, 3)
+        out, last = recur(C, B, x, (steps * A).exp(), steps, state=state)
+        return out if D is None else out + D[:, None] * x, last.transpose(2, 3)
+
+    def call(**named):
+        y = ssd(**named, dt_softplus=True, return_final_states=starts)
+        return y if starts else (y,)
+
+    compare(f"ssd of {tokens} tokens", call, define, given, starts)
+
+
+def check_delta_rule(tokens, heads, own, starts):
+    given = draw(tokens, heads, own)
+    given["k"] = torch.nn.functional.normalize(given["k"].float(), dim=-1).to(given["k"].dtype)
+    given.update(g=-torch.rand(BATCH, tokens, own), beta=torch.rand(BATCH, tokens, own))
+    if starts:
+        given["initial_state"] = torch.randn(BATCH, own, K, V)
+    compare(
+        f"delta rule of {tokens} tokens",
+        lambda **named: gated_delta_rule(**named, scale=0.3, output_final_state=starts),
+        lambda q, k, v, g, beta, initial_state=None: recur(q, k, v, g.exp(), scale=0.3, state=initial_state, rates=beta),
+        given, starts,
+    )  # fmt: skip
+
+
+def check_gla(tokens, heads, own, starts):
+    given = draw(tokens, heads, own)
+    given["g"] = -torch.rand(BATCH, tokens, heads, K) * torch.tensor([0.1, 4.0]).repeat(K // 2)
+    if starts:
+        given["initial_state"] = torch.randn(BATCH, own, K, V)
+    compare(
+        f"gla of {tokens} tokens",
+        lambda **named: gla(**named, output_final_state=starts),
+        lambda q, k, v, g, initial_state=None: recur(q, k, v, g.exp(), scale=K**-0.5, state=initial_state),
+        given, starts,
+    )  # fmt: skip
+
+
+def check_ops():
+    """Schemas, shapes without data, and gradients as torch.compile traces them."""
+    given = draw(5, 1, 2)
+    q, k, v = (x.requires_grad_() for x in given.values())
+    state = torch.randn(BATCH, 2, K, V, requires_grad=True)
+    decays = torch.full((2,), -0.1)
+    torch.library.opcheck(torch.ops.tessera.retention, (q, k, v, decays, 0.5, state, True))
+    steps, rates = torch.rand(BATCH, 5, 2, requires_grad=True), (-torch.rand(2)).requires_grad_()
+    torch.library.opcheck(torch.ops.tessera.ssd, (q, k, v, steps, rates, None, state, True))
+
+
+use_interpreter()
+torch.manual_seed(1)
+for form in ((1, 1, 1, False), (65, 1, 2, True)):
+    check_retention(*form)
+    check_ssd(*form)
+    check_delta_rule(*form)
+    check_gla(*form)
+check_ops()
