@@ -76,6 +76,8 @@ class Meaning(unittest.TestCase):
         # Equal shares of four steps, some of which have parts of two sequences or the middle of one.
         self.check([700, 10, 0, 1200, 65], 16, 1)
         self.check([128] * 5, 24, 2, page=128)
+        # Many sequences of few parts, which are joined by heads.
+        self.check([600] + [70] * 17, 8, 2, dtype=torch.bfloat16)
 
     def test_metadata(self):
         cache, table, seqlens, sequences = make([900, 0, 130, 500], 64)

@@ -37,8 +37,10 @@ class Shares:
         """Joins parts [slots, S, H, DV] and their LSE [slots, H, S] where a sequence has several: to out [B, S, H, DV], lse [B, H, S]."""
         is_cpu, width = parts.device.type == "cpu", next(size for size in (128, 256, 512) if parts.shape[-1] <= size)
         kind = {"OUT": _TYPES[out.dtype], "D": width}
-        if len(out) >= self.shares.shape[1] // 8:
+        if len(out) >= self.shares.shape[1] // 8 and out.shape[2] % _HEADS == 0:
             kernel = _kernels.find(is_cpu, _library.find_source("merge_shares"), **kind)
+            parts, out = (x.flatten(1, 2).unflatten(1, (-1, _HEADS)) for x in (parts, out))
+            lses, lse = (x.unflatten(1, (-1, _HEADS)) for x in (lses, lse))
             kernel(parts, lses, out, lse, self.starts, self.shares[2])
             return
         # A sequence has many parts: several are joined at a time.
@@ -46,4 +48,6 @@ class Shares:
         kernel(parts.flatten(1, 2).transpose(0, 1), lses, out, lse, self.starts, self.shares[2])
 
 
+# Heads of a tile of merge_shares.tile.
+_HEADS = 8
 _TYPES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
