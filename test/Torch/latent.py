@@ -79,6 +79,9 @@ class Meaning(unittest.TestCase):
         # Many sequences of few parts, which are joined by heads.
         self.check([600] + [70] * 17, 8, 2, dtype=torch.bfloat16)
 
+    def test_many_short(self):
+        self.check([30, 0, 64] * 25, 1, 1)
+
     def test_metadata(self):
         cache, table, seqlens, sequences = make([900, 0, 130, 500], 64)
         q = torch.randn(4, 1, 16, 576, generator=torch.Generator().manual_seed(1)).half()

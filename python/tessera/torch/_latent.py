@@ -102,13 +102,14 @@ def mla_with_kvcache(
         kernel = _kernels.find(q.device.type == "cpu", _library.find_source("mla_decode"), **parameters, **divided)
         kernel(q.transpose(1, 2), k_cache.transpose(1, 2), block_table, cache_seqlens, o.transpose(1, 2), logs, scale, *more)
 
-    if keys_per_part is None:
+    if keys_per_part is None and not _has_short_tiles(batch * heads // packed, most, q.device):
         shares = given or _balance(cache_seqlens, heads // packed)
         parts = q.new_empty((shares.slots, rows, heads, VALUE), dtype=torch.float32)
         logs = q.new_empty((shares.slots, heads, rows), dtype=torch.float32)
         launch(out, lse, shares.starts, *shares.shares, parts.transpose(1, 2), logs, BALANCED=True)
         shares.merge(parts, logs, out, lse)
         return out, lse
+    keys_per_part = -(-most // _STEP) * _STEP if keys_per_part is None else keys_per_part
     if type(keys_per_part) is not int or keys_per_part < _STEP or keys_per_part % _STEP:
         raise ValueError(f"argument 'keys_per_part' is {keys_per_part!r}; it is a multiple of {_STEP}")
     count = -(-most // keys_per_part)
@@ -128,6 +129,12 @@ def _count_heads(heads, rows):
     while heads % (2 * packed) == 0 and 2 * packed * rows <= _ROWS:
         packed *= 2
     return packed
+
+
+def _has_short_tiles(tiles, most, device):
+    """Whether a multiprocessor has so many tiles of so few steps that none is worth cutting: going from sequence to sequence takes a
+    thread block longer than taking the next tile."""
+    return 4 * tiles * _STEP > most * _kernels.count_multiprocessors(device)
 
 
 def _read_metadata(metadata, splits, q):

@@ -43,8 +43,9 @@ class Shares:
             lses, lse = (x.unflatten(1, (-1, _HEADS)) for x in (lses, lse))
             kernel(parts, lses, out, lse, self.starts, self.shares[2])
             return
-        # A sequence has many parts: several are joined at a time.
-        kernel = _kernels.find(is_cpu, _library.find_source("merge_states"), "merge_states", **kind, RAGGED=True)
+        # A sequence may have many parts: several are joined at a time.
+        steps = next((steps for steps in (8, 16) if self.shares.shape[1] <= steps * len(out)), 32)
+        kernel = _kernels.find(is_cpu, _library.find_source("merge_states"), "merge_states", **kind, BP=steps, RAGGED=True)
         kernel(parts.flatten(1, 2).transpose(0, 1), lses, out, lse, self.starts, self.shares[2])
 
 
