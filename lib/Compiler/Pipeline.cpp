@@ -33,6 +33,7 @@ static void buildTile(OpPassManager &pm, const PipelineOptions &) {
   addCleanup(pm);
   pm.addNestedPass<tile::KernelOp>(createTileCheckDivisors());
   pm.addNestedPass<tile::KernelOp>(createTileCarrySums());
+  pm.addNestedPass<tile::KernelOp>(createTileCutDots());
   pm.addNestedPass<tile::KernelOp>(createTileMaskEarly());
 }
 

@@ -432,6 +432,40 @@ def TileOverlap : Pass<"tile-overlap", "::tessera::tile::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
+def TileCutDots : Pass<"tile-cut-dots", "::tessera::tile::KernelOp"> {
+  let summary = "Cuts dots of more than 256 columns into dots on some of the columns";
+  let description = [{
+    wgmma has 256 columns at most, and the registers of a warpgroup hold no more of 64 rows. A dot of more columns becomes as few as
+    possible, each on as many columns of the second operand and of the accumulator. What is on the way is cut alike: operations element
+    by element, what loops and conditionals hand on, stores, and loads, each of whose parts arrives, serves and is given back by
+    itself. A loaded tile is loaded in parts for all of its readers: a dot that sums over what is cut becomes a dot for each part, which
+    adds to the one before. So does a reduction along it, whose results are combined. Vectors of the other axis stay whole.
+
+    With `placement = divided` each consumer may then have some of the accumulators.
+
+    Refused where a tile would be cut along both of its axes, does not divide, or is read by an operation that makes no parts.
+
+    ```mlir
+    %q = tile.load %Q[%row, %c0] : !tile.view<[M, 512], bf16> -> tensor<64x512xbf16>
+    %c = tile.load %C[%j, %c0] : !tile.view<[N, 512], bf16> -> tensor<64x512xbf16>
+    %ct = tile.transpose %c : tensor<64x512xbf16> -> tensor<512x64xbf16>
+    %s = tile.dot %q, %ct : tensor<64x512xbf16>, tensor<512x64xbf16> -> tensor<64x64xf32>
+    %p = arith.truncf %s : tensor<64x64xf32> to tensor<64x64xbf16>
+    %o = tile.dot %p, %c, %acc : tensor<64x64xbf16>, tensor<64x512xbf16> -> tensor<64x512xf32>
+    // becomes
+    %q0 = tile.load %Q[%row, %c0] : !tile.view<[M, 512], bf16> -> tensor<64x256xbf16>
+    %q1 = tile.load %Q[%row, %c256] : !tile.view<[M, 512], bf16> -> tensor<64x256xbf16>
+    // ... and %c0, %c1, and their transposed forms likewise
+    %s0 = tile.dot %q0, %ct0 : tensor<64x256xbf16>, tensor<256x64xbf16> -> tensor<64x64xf32>
+    %s1 = tile.dot %q1, %ct1, %s0 : tensor<64x256xbf16>, tensor<256x64xbf16> -> tensor<64x64xf32>
+    %p = arith.truncf %s1 : tensor<64x64xf32> to tensor<64x64xbf16>
+    %o0 = tile.dot %p, %c0, %acc0 : tensor<64x64xbf16>, tensor<64x256xbf16> -> tensor<64x256xf32>
+    %o1 = tile.dot %p, %c1, %acc1 : tensor<64x64xbf16>, tensor<64x256xbf16> -> tensor<64x256xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 def TileMaskEarly : Pass<"tile-mask-early", "::tessera::tile::KernelOp"> {
   let summary = "Masks scores, and takes their maxima, before they are multiplied";
   let description = [{

@@ -1,0 +1,107 @@
+// RUN: tessera-opt %s --tile-cut-dots -split-input-file | FileCheck %s
+
+!Q = tensor<64x512xbf16>
+!S = tensor<64x64xf32>
+!O = tensor<64x512xf32>
+!Row = tensor<64xf32>
+
+// One loaded tile is the second operand of two products: a part of it serves both. A factor of rows stays whole, one of columns has
+// parts, and so have constants, numbers of columns, and what is stored.
+// CHECK-LABEL: tile.kernel @latent
+// CHECK-DAG: %[[C256:.*]] = arith.constant 256 : index
+// CHECK-DAG: %[[Q0:.*]] = tile.load %[[Q:.*]][%[[ROW:.*]], %[[C0:.*]]] : {{.*}} -> tensor<64x256xbf16>
+// CHECK: tile.load %[[Q]][%[[ROW]], %[[AT:.*]]] : {{.*}} -> tensor<64x256xbf16>
+// CHECK: %[[OUT:.*]]:2 = scf.for {{.*}} iter_args(%[[A0:.*]] = %{{.*}}, %[[A1:.*]] = %{{.*}}) -> (tensor<64x256xf32>, tensor<64x256xf32>)
+// CHECK: %[[K0:.*]] = tile.load
+// CHECK: %[[K1:.*]] = tile.load
+// CHECK: %[[T0:.*]] = tile.transpose %[[K0]] : tensor<64x256xbf16> -> tensor<256x64xbf16>
+// CHECK: %[[T1:.*]] = tile.transpose %[[K1]]
+// CHECK: %[[X0:.*]] = tile.dot %[[Q0]], %[[T0]] : tensor<64x256xbf16>, tensor<256x64xbf16> -> tensor<64x64xf32>
+// CHECK: %[[X1:.*]] = tile.dot %{{.*}}, %[[T1]], %[[X0]]
+// CHECK: arith.truncf %[[X1]]
+// CHECK: %[[ALL:.*]] = tile.broadcast %{{.*}} axis 1 : tensor<64xf32> -> tensor<64x256xf32>
+// CHECK: arith.mulf %[[A0]], %[[ALL]]
+// CHECK: arith.mulf %[[A1]]
+// CHECK: tile.dot %{{.*}}, %[[K0]], %{{.*}} -> tensor<64x256xf32>
+// CHECK: tile.dot %{{.*}}, %[[K1]], %{{.*}} -> tensor<64x256xf32>
+// CHECK: scf.yield %{{.*}}, %{{.*}} : tensor<64x256xf32>, tensor<64x256xf32>
+// CHECK: %[[FIRST:.*]] = tile.reduce max %[[OUT]]#0 axis 1 : tensor<64x256xf32> -> tensor<64xf32>
+// CHECK: %[[SECOND:.*]] = tile.reduce max %[[OUT]]#1 axis 1
+// CHECK: %[[MAX:.*]] = arith.maxnumf %[[FIRST]], %[[SECOND]]
+// CHECK: tile.store %[[MAX]]
+// CHECK: %[[BIAS:.*]] = tile.load %{{.*}}[%{{.*}}] : {{.*}} -> tensor<256xf32>
+// CHECK: tile.iota {{.*}} axis 1 : tensor<64x256xi32>
+// CHECK: tile.store %{{.*}} box [1, 64, 256] : tensor<64x256xf32>
+// CHECK: tile.store %{{.*}} box [1, 64, 256] : tensor<64x256xf32>
+tile.kernel @latent(%q: !tile.view<[M, 512], bf16>, %k: !tile.view<[N, 576], bf16>, %bias: !tile.view<[512], f32>,
+    %max: !tile.view<[M], f32>, %o: !tile.view<[B, M, 512], f32>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %n = tile.dim "N"
+  %row = arith.muli %m, %c64 : index
+  %zero = arith.constant dense<0.0> : !O
+  %half = arith.constant dense<0.5> : !Row
+  %limit = arith.constant dense<300> : tensor<64x512xi32>
+  %qt = tile.load %q[%row, %c0] : !tile.view<[M, 512], bf16> -> !Q
+  %acc = scf.for %j = %c0 to %n step %c64 iter_args(%old = %zero) -> (!O) {
+    %kt = tile.load %k[%j, %c0] : !tile.view<[N, 576], bf16> -> !Q
+    %t = tile.transpose %kt : !Q -> tensor<512x64xbf16>
+    %x = tile.dot %qt, %t : !Q, tensor<512x64xbf16> -> !S
+    %p = arith.truncf %x : !S to tensor<64x64xbf16>
+    %factor = tile.broadcast %half axis 1 : !Row -> !O
+    %scaled = arith.mulf %old, %factor : !O
+    %new = tile.dot %p, %kt, %scaled : tensor<64x64xbf16>, !Q -> !O
+    scf.yield %new : !O
+  }
+  %largest = tile.reduce max %acc axis 1 : !O -> !Row
+  tile.store %largest, %max[%row] : !Row, !tile.view<[M], f32>
+  %b = tile.load %bias[%c0] : !tile.view<[512], f32> -> tensor<512xf32>
+  %bs = tile.broadcast %b axis 0 : tensor<512xf32> -> !O
+  %sum = arith.addf %acc, %bs : !O
+  %columns = tile.iota %c0 axis 1 : tensor<64x512xi32>
+  %is_kept = arith.cmpi slt, %columns, %limit : tensor<64x512xi32>
+  %kept = arith.select %is_kept, %sum, %zero : tensor<64x512xi1>, !O
+  tile.store %kept, %o[%c0, %row, %c0] box [1, 64, 512] : !O, !tile.view<[B, M, 512], f32>
+}
+
+// -----
+
+// A branch hands both parts on; 384 columns are two parts of 192.
+// CHECK-LABEL: tile.kernel @branch
+// CHECK: %[[D0:.*]] = tile.dot {{.*}} -> tensor<64x192xf32>
+// CHECK: %[[D1:.*]] = tile.dot {{.*}} -> tensor<64x192xf32>
+// CHECK: scf.if %{{.*}} -> (tensor<64x192xf32>, tensor<64x192xf32>)
+// CHECK: scf.yield %[[D0]], %[[D1]]
+// CHECK: scf.yield %cst, %{{.*}} : tensor<64x192xf32>, tensor<64x192xf32>
+tile.kernel @branch(%a: !tile.view<[M, 64], bf16>, %b: !tile.view<[64, 384], bf16>, %o: !tile.view<[M, 384], f32>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %zero = arith.constant dense<0.0> : tensor<64x384xf32>
+  %at = tile.load %a[%row, %c0] : !tile.view<[M, 64], bf16> -> tensor<64x64xbf16>
+  %bt = tile.load %b[%c0, %c0] : !tile.view<[64, 384], bf16> -> tensor<64x384xbf16>
+  %d = tile.dot %at, %bt : tensor<64x64xbf16>, tensor<64x384xbf16> -> tensor<64x384xf32>
+  %is_late = arith.cmpi sgt, %m, %c64 : index
+  %x = scf.if %is_late -> (tensor<64x384xf32>) {
+    scf.yield %d : tensor<64x384xf32>
+  } else {
+    scf.yield %zero : tensor<64x384xf32>
+  }
+  tile.store %x, %o[%row, %c0] : tensor<64x384xf32>, !tile.view<[M, 384], f32>
+}
+
+// -----
+
+// No more columns than the machine multiplies: nothing changes.
+// CHECK-LABEL: tile.kernel @whole
+// CHECK: tile.dot {{.*}} -> tensor<64x256xf32>
+// CHECK-NOT: tile.dot
+tile.kernel @whole(%a: !tile.view<[M, 64], bf16>, %b: !tile.view<[64, 256], bf16>, %o: !tile.view<[M, 256], f32>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %at = tile.load %a[%row, %c0] : !tile.view<[M, 64], bf16> -> tensor<64x64xbf16>
+  %bt = tile.load %b[%c0, %c0] : !tile.view<[64, 256], bf16> -> tensor<64x256xbf16>
+  %d = tile.dot %at, %bt : tensor<64x64xbf16>, tensor<64x256xbf16> -> tensor<64x256xf32>
+  tile.store %d, %o[%row, %c0] : tensor<64x256xf32>, !tile.view<[M, 256], f32>
+}
