@@ -103,13 +103,18 @@ def give_back_untransposed(text):
     return text[: found.start()] + text[found.end() : place] + found[0] + text[place:]
 
 
-def give_back_unread(text):
-    """A slot is given back before its tile is in registers."""
-    start, end = "\t// begin inline asm\n", "\t// end inline asm\n"
-    arrival = re.compile(rf"\tadd\.s32 \t(%r\d+), %r\d+, \d+;\n{start}\tmbarrier\.arrive[^\n]*\[\1\];\n{end}")
-    first = text.rindex(start, 0, text.index("ldmatrix"))
-    found = arrival.search(text, text.rindex("ldmatrix"))
-    return text[:first] + found[0] + text[first : found.start()] + text[found.end() :]
+def give_back_unread(read="ldmatrix", site=slice(0, None)):
+    """A slot is given back before what these reads take from it is in registers."""
+
+    def damage(text):
+        start, end = "\t// begin inline asm\n", "\t// end inline asm\n"
+        arrival = re.compile(rf"\tadd\.s32 \t(%r\d+), %r\d+, \d+;\n{start}\tmbarrier\.arrive[^\n]*\[\1\];\n{end}")
+        reads = [found.start() for found in re.finditer(re.escape(read), text)][site]
+        first = text.rindex(start, 0, reads[0])
+        found = arrival.search(text, reads[-1])
+        return text[:first] + found[0] + text[first : found.start()] + text[found.end() :]
+
+    return damage
 
 
 def lend_early(text):

@@ -308,9 +308,31 @@ CASES = {
         "damages": {
             "barrier": BARRIER,
             "filled": (without_wait("ldmatrix"), {*STALE, "uninitialised-shared", "over-arrival"}),
-            "read": (give_back_unread, {"race", "slot-overwritten"}),
+            "read": (give_back_unread(), {"race", "slot-overwritten"}),
         },
     },
+    # Vectors of rows that one consumer hands to another one, which reads that of the next step before it multiplies.
+    "vectors": {
+        "schedule": "placement=divided,pingpong=true,persistent=none,stages=2",
+        "defines": [],
+        "blocks": 1,
+        "buffers": {
+            "a": {"type": "bf16", "shape": [64, 64], "fill": "random", "seed": 1},
+            "b": {"type": "bf16", "shape": [KEYS, 64], "fill": "random", "seed": 2},
+            "v": {"type": "bf16", "shape": [KEYS, 128], "fill": "random", "seed": 3},
+            "o": {"type": "bf16", "shape": [64, 128], "fill": "nan"},
+        },
+        "params": [
+            chunks("a", 64, 64, columns=64), chunks("b", KEYS, 64, columns=64), chunks("v", KEYS, 64, parts=2),
+            {"buffer": "o"}, {"value": 64}, {"value": KEYS}, {"type": "s64", "value": 128},
+        ],
+        "damages": {
+            "barrier": (without(r"bar(rier)?\.sync\s+%r\d+, 128;", "st.shared.b32"), {*STALE, "uninitialised-shared"}),
+            "first": (without_wait("ld.shared.b32"), {*STALE, "uninitialised-shared", "over-arrival"}),
+            "next": (without_wait("ld.shared.b32", skipped=2), {*STALE, "uninitialised-shared", "over-arrival"}),
+            "read": (give_back_unread("ld.shared.b32", slice(2, 4)), {"race", "slot-overwritten"}),
+        },
+    },  # fmt: skip
     # The same sums in a fixed order: of four grid points, by two blocks.
     "tickets": {**TICKETS, "schedule": "placement=apart,sums=fixed,store=tma,consumers=2,stages=2"},
     # Of a writer, who asks for the next ticket ahead, and for whom another thread passes tickets on.
