@@ -61,7 +61,9 @@ def _make_numbers(count, first, step, device):
     """`count` numbers on a device, which calls do not change. In a graph that is captured they are made in each replay, since its
     memory is its own."""
     if device.type == "cuda" and torch.cuda.is_current_stream_capturing():
-        return torch.arange(count, device=device, dtype=torch.int32) * step + first
+        if not step:
+            return torch.full((count,), first, device=device, dtype=torch.int32)
+        return torch.arange(first, first + count * step, step, device=device, dtype=torch.int32)
     return _keep_numbers(count, first, step, device)
 
 
@@ -332,15 +334,17 @@ class _Call:
                     "is which"
                 )
             self.most = k_cache.shape[1]
-            self.slots = _make_numbers(self.batch, 0, 1, q.device) if slots is None else slots
-            _check_numbers("cache_batch_idx", self.slots, (self.batch,), q)
+            self.slots = slots
+            if slots is not None:
+                _check_numbers("cache_batch_idx", slots, (self.batch,), q)
         if isinstance(lengths, torch.Tensor):
             _check_numbers("cache_seqlens", lengths, (self.batch,), q)
         else:
             number = self.most if lengths is None else lengths
             if type(number) is not int or not 0 <= number <= self.most:
                 raise ValueError(f"argument 'cache_seqlens' is {number!r}; it is a tensor, or a number of keys up to {self.most}")
-            lengths = _make_numbers(self.batch, number, 0, q.device)
+            lengths = None if number == self.most else _make_numbers(self.batch, number, 0, q.device)
+        #: How many keys each sequence has; None where all have as many as there is room for.
         self.lengths = lengths
         if slopes is not None and (slopes.dtype != torch.float32 or tuple(slopes.shape) != (self.heads,)):
             _refuse(
@@ -404,10 +408,12 @@ class _Call:
                 "given",
                 "queries are rotated as new keys are, of which there are as many, and see them by a causal mask",
             )
-        places = self.lengths[:, None] + _make_numbers(count, 0, 1, device)
+        lengths = _make_numbers(self.batch, self.most, 0, device) if self.lengths is None else self.lengths
+        places = lengths[:, None] + _make_numbers(count, 0, 1, device)
         rows = self.k.shape[1]
         if self.table is None:
-            slots = self.slots[:, None].to(torch.int64) * rows + places
+            slots = _make_numbers(self.batch, 0, 1, device) if self.slots is None else self.slots
+            slots = slots[:, None].to(torch.int64) * rows + places
         else:
             pages = self.table.gather(1, (places // rows).clamp_(max=self.table.shape[1] - 1).to(torch.int64)).to(torch.int64)
             slots = pages * rows + places % rows
@@ -424,7 +430,7 @@ class _Call:
         rotated = kv_append(k.flatten(0, 1), v.flatten(0, 1), self.k, self.v, slots, **named)
         if rotated is not None:
             self.q = rotated.unflatten(0, (self.batch, self.rows))
-        self.lengths = self.lengths + count
+        self.lengths = lengths + count
 
     def _see_nothing(self, out, lse):
         """The results of rows that see no key: `lse` is [..., H, rows]."""
@@ -525,6 +531,7 @@ class _Call:
             "GATHERED": self.table is not None and self.k.shape[1] % step != 0, "PARTS": divided, "TOKENS": self.starts is not None,
         }  # fmt: skip
         parameters.update({name: True for name, is_set in flags.items() if is_set})
+        parameters.update({name: False for name, given in (("LENGTHS", self.lengths), ("SLOTS", self.slots)) if given is None})
         if divided:
             parameters["OUT"] = "f32"
         if packed > 1:
