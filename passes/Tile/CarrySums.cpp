@@ -30,21 +30,38 @@ static bool addsToOnePlace(Operation *op, scf::ForOp loop) {
                       [&](Value operand) { return loop.isDefinedOutsideOfLoop(operand); });
 }
 
+/// What `op` adds without a factor that `loop` does not change, and that factor, null for 1.
+static std::pair<Value, Value> divideAdded(Operation *op, scf::ForOp loop) {
+  Value added = addedOf(op).get();
+  auto product = added.getDefiningOp<arith::MulFOp>();
+  if (!product)
+    return {added, {}};
+  auto stays = [&](Value factor) {
+    auto splat = factor.getDefiningOp<SplatOp>();
+    return loop.isDefinedOutsideOfLoop(splat ? splat.getSource() : factor);
+  };
+  if (stays(product.getLhs()))
+    return {product.getRhs(), product.getLhs()};
+  return stays(product.getRhs()) ? std::pair(product.getLhs(), product.getRhs())
+                                 : std::pair(added, Value());
+}
+
 /// Lets `loop` carry the sum of what each of `additions` adds, and moves them behind it. The loop
 /// that takes its place; null where there is none.
 static scf::ForOp carry(scf::ForOp loop, ArrayRef<Operation *> additions) {
   IRRewriter rewriter(loop);
   SmallVector<Value> zeros;
+  SmallVector<std::pair<Value, Value>> parts;
   for (Operation *op : additions) {
+    parts.push_back(divideAdded(op, loop));
     auto type = cast<RankedTensorType>(addedOf(op).get().getType());
     zeros.push_back(arith::ConstantOp::create(rewriter, op->getLoc(),
                                               cast<TypedAttr>(rewriter.getZeroAttr(type))));
   }
   auto addAll = [&](OpBuilder &builder, Location, ArrayRef<BlockArgument> sums) {
     SmallVector<Value> yielded;
-    for (auto [op, sum] : llvm::zip_equal(additions, sums))
-      yielded.push_back(
-          arith::AddFOp::create(builder, op->getLoc(), sum, addedOf(op).get()).getResult());
+    for (auto [op, sum, part] : llvm::zip_equal(additions, sums, parts))
+      yielded.push_back(arith::AddFOp::create(builder, op->getLoc(), sum, part.first).getResult());
     return yielded;
   };
   FailureOr<LoopLikeOpInterface> carried = loop.replaceWithAdditionalYields(
@@ -53,10 +70,18 @@ static scf::ForOp carry(scf::ForOp loop, ArrayRef<Operation *> additions) {
     return {};
   auto result = cast<scf::ForOp>(carried->getOperation());
   Operation *behind = result;
-  for (auto [op, sum] : llvm::zip_equal(additions, result.getResults().take_back(zeros.size()))) {
+  for (auto [op, sum, part] :
+       llvm::zip_equal(additions, result.getResults().take_back(zeros.size()), parts)) {
     op->moveAfter(behind);
-    addedOf(op).set(sum);
     behind = op;
+    rewriter.setInsertionPoint(op);
+    Value total = sum;
+    if (Value factor = part.second) {
+      if (auto splat = factor.getDefiningOp<SplatOp>())
+        factor = SplatOp::create(rewriter, op->getLoc(), factor.getType(), splat.getSource());
+      total = arith::MulFOp::create(rewriter, op->getLoc(), total, factor);
+    }
+    addedOf(op).set(total);
   }
   return result;
 }

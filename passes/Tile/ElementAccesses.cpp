@@ -252,8 +252,16 @@ LogicalResult ElementMapper::mapAddition(StoreOp store) {
   bool isInUnits = !ShapedType::isDynamic(columns) && columns % kColumnsOfUnit == 0;
   if (neighbours && neighbours->kind == ElementPlace::Kind::Tile && !isInUnits)
     neighbours.reset();
+  const ElementPlace place = neighbours ? *neighbours : findSingle(store.getIndices());
+  using Kind = ElementPlace::Kind;
+  if (place.kind == Kind::Tile || place.kind == Kind::Anywhere) {
+    additions.push_back({store, place, get(store.getValue()), {}});
+    return success();
+  }
+  LinearForm form = getForm(store.getValue());
+  Value factor = form.takeFactor(builder);
   additions.push_back(
-      {store, neighbours ? *neighbours : findSingle(store.getIndices()), get(store.getValue())});
+      {store, place, form.materialize(getTileType(builder.getF32Type()), builder), factor});
   return success();
 }
 
@@ -290,6 +298,10 @@ void ElementMapper::emitAdditions() {
     sums.push_back(isVector               ? sumAlong(addition.value, 1 - addition.place.axis)
                    : kind == Kind::Scalar ? sumAlong(addition.value, /*axis=*/1)
                                           : addition.value);
+    if (addition.factor)
+      sums.back() = arith::MulFOp::create(
+          builder, sums.back(),
+          makeUniform(addition.factor, cast<RankedTensorType>(sums.back().getType()), builder));
   }
   for (auto [addition, sum] : llvm::zip_equal(additions, sums))
     emitAddition(addition, sum);

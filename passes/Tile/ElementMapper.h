@@ -32,11 +32,12 @@ struct ElementPlace {
   llvm::SmallVector<mlir::Value> indices;
 };
 
-/// What a function adds to memory: elements, before those that go to one place are summed.
+/// What a function adds to memory: elements, before those that go to one place are summed, and a
+/// scalar with which sums are multiplied, null for 1.
 struct Addition {
   tile::StoreOp store;
   ElementPlace place;
-  mlir::Value value;
+  mlir::Value value, factor;
 };
 
 /// Writes a function of scalars on tiles, in the place of a tile.map.

@@ -113,8 +113,9 @@ def TileInlineFunctions : Pass<"tile-inline-functions", "::mlir::ModuleOp"> {
     ones, as its indices say.
 
     Sums of f32 in it are reordered. Scalars are combined before they meet a tile, and so is what each row has one of: it is
-    multiplied and summed as a vector. Other numbers of f32 of a row or a column alone are made as vectors too. A choice between sums leaves outside what
-    they have in common, so that `select(c, x + b, x)` is x and a choice between b and 0. Factors go into the numbers that
+    multiplied and summed as a vector. Other numbers of f32 of a row or a column alone are made as vectors too, and scalars of a
+    product meet those. Those of a product that is added to memory meet its sum. A choice between sums leaves outside what they
+    have in common, so that `select(c, x + b, x)` is x and a choice between b and 0. Factors go into the numbers that
     are chosen, and so does what each row has one of: where `c` does not change in a loop, nor does the choice.
 
     The reader of sources runs this pass, so that nothing after it meets a function.

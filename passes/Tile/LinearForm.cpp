@@ -8,6 +8,7 @@
 
 using namespace mlir;
 using namespace tessera;
+using tile::BroadcastOp;
 
 Value tessera::makeUniform(Value scalar, RankedTensorType type, ImplicitLocOpBuilder &builder) {
   Attribute constant;
@@ -19,28 +20,53 @@ Value tessera::makeUniform(Value scalar, RankedTensorType type, ImplicitLocOpBui
 
 LinearForm::LinearForm(Value value) {
   if (value && isa<ShapedType>(value.getType()))
-    terms.push_back({value, {}, false, {}});
+    terms.push_back({value, {}, false, {}, {}});
   else
     scalar = value;
+}
+
+static BroadcastOp getBroadcast(Value tile) {
+  return tile ? tile.getDefiningOp<BroadcastOp>() : BroadcastOp();
+}
+
+/// What rows or columns have a number of stays apart, so that a scalar can meet it before it meets
+/// the tile.
+void LinearForm::Term::multiply(Value other, ImplicitLocOpBuilder &builder) {
+  BroadcastOp repeated = getBroadcast(other);
+  for (Value *own : {&tile, &vector})
+    if (BroadcastOp first = getBroadcast(*own);
+        first && repeated && first.getAxis() == repeated.getAxis()) {
+      Value product = arith::MulFOp::create(builder, first.getSource(), repeated.getSource());
+      *own = BroadcastOp::create(builder, first.getType(), product, first.getAxis());
+      return;
+    }
+  if (repeated && !vector)
+    vector = other;
+  else
+    tile = arith::MulFOp::create(builder, tile, other);
 }
 
 /// Two tiles times scalars are one tile times their product. A sum keeps its scalars to itself and
 /// takes those of the tile that it is multiplied with.
 LinearForm LinearForm::multiply(const LinearForm &a, const LinearForm &b, RankedTensorType type,
                                 ImplicitLocOpBuilder &builder) {
-  if (!a.isSingle() && b.isSingle())
+  if (!a.isProduct() && b.isProduct())
     return multiply(b, a, type, builder);
-  if (!a.isSingle())
+  if (!a.isProduct())
     return LinearForm(
         arith::MulFOp::create(builder, a.materialize(type, builder), b.materialize(type, builder)));
   LinearForm product = a;
   Term &term = product.terms.front();
-  if (!b.isSingle()) {
+  if (!b.isProduct()) {
     term.inner = std::make_shared<const LinearForm>(b);
     return product;
   }
   const Term &other = b.terms.front();
-  term.tile = arith::MulFOp::create(builder, term.tile, other.tile);
+  if (getBroadcast(term.tile) && !getBroadcast(other.tile))
+    return multiply(b, a, type, builder);
+  for (Value factor : {other.tile, other.vector})
+    if (factor)
+      term.multiply(factor, builder);
   term.isNegative ^= other.isNegative;
   if (other.factor)
     product.scale(other.factor, builder);
@@ -89,13 +115,14 @@ std::optional<LinearForm> LinearForm::choose(Value condition, const LinearForm &
   if (!form.isScalar()) {
     Value rest = arith::SelectOp::create(builder, condition, onTrue.materialize(type, builder),
                                          onFalse.materialize(type, builder));
-    form.terms.push_back({rest, {}, false, {}});
+    form.terms.push_back({rest, {}, false, {}, {}});
     return form;
   }
   // The same tile times one of two scalars. By a comparison of scores it is known no earlier than
   // they are, and the factors would take as many registers.
-  if (comparesFloats(condition) || !a.isSingle() || !b.isSingle() ||
-      a.terms.front().tile != b.terms.front().tile)
+  if (comparesFloats(condition) || !a.isProduct() || !b.isProduct() ||
+      a.terms.front().tile != b.terms.front().tile ||
+      a.terms.front().vector != b.terms.front().vector)
     return std::nullopt;
   auto getFactor = [&](const Term &term) {
     LinearForm factor(term.factor);
@@ -107,7 +134,7 @@ std::optional<LinearForm> LinearForm::choose(Value condition, const LinearForm &
   };
   std::optional<LinearForm> factor =
       choose(condition, getFactor(a.terms.front()), getFactor(b.terms.front()), type, builder);
-  form.terms.push_back({a.terms.front().tile, {}, false, {}});
+  form.terms.push_back({a.terms.front().tile, {}, false, {}, a.terms.front().vector});
   if (factor->choices.empty())
     form.scale(factor->scalar, builder);
   else
@@ -165,8 +192,8 @@ Value LinearForm::getScalar(ImplicitLocOpBuilder &builder) const {
 }
 
 bool LinearForm::Term::isOfRows() const {
-  auto repeated = tile.getDefiningOp<tile::BroadcastOp>();
-  return repeated && repeated.getAxis() == 1 && !inner;
+  BroadcastOp repeated = getBroadcast(tile);
+  return repeated && repeated.getAxis() == 1 && !inner && !vector;
 }
 
 /// The first choice is between sums with the scalar and what rows have a number of: where its
@@ -184,10 +211,21 @@ Value LinearForm::materializeChoices(RankedTensorType type, ImplicitLocOpBuilder
     };
     Value chosen =
         arith::SelectOp::create(builder, choice.condition, add(choice.first), add(choice.second));
-    rest.terms.push_back({chosen, {}, false, {}});
+    rest.terms.push_back({chosen, {}, false, {}, {}});
     early = LinearForm(Value{});
   }
   return rest.materialize(type, builder);
+}
+
+Value LinearForm::takeFactor(ImplicitLocOpBuilder &builder) {
+  if (!isProduct())
+    return {};
+  Term &term = terms.front();
+  Value factor = std::exchange(term.factor, Value());
+  if (!std::exchange(term.isNegative, false))
+    return factor;
+  return factor ? Value(arith::NegFOp::create(builder, factor))
+                : Value(arith::ConstantOp::create(builder, builder.getF32FloatAttr(-1.0f)));
 }
 
 /// A term without its sign, unless it is a product.
@@ -195,17 +233,32 @@ Value LinearForm::materialize(const Term &term, RankedTensorType type,
                               ImplicitLocOpBuilder &builder) const {
   if (!term.isProduct())
     return term.tile;
-  Value factor = term.factor;
-  if (factor && term.isNegative)
+  Value factor = term.factor, product = term.tile;
+  bool isNegative = term.isNegative;
+  if (BroadcastOp repeated = getBroadcast(term.vector)) {
+    Value vector = repeated.getSource();
+    auto ofVector = cast<RankedTensorType>(vector.getType());
+    if (factor)
+      vector = arith::MulFOp::create(builder, vector, makeUniform(factor, ofVector, builder));
+    if (std::exchange(isNegative, false))
+      vector = arith::NegFOp::create(builder, vector);
+    if (vector != repeated.getSource())
+      repeated = BroadcastOp::create(builder, type, vector, repeated.getAxis());
+    product = arith::MulFOp::create(builder, product, repeated);
+    factor = Value();
+  }
+  if (factor && isNegative)
     factor = arith::NegFOp::create(builder, factor);
   if (!term.inner)
-    return arith::MulFOp::create(builder, term.tile, makeUniform(factor, type, builder));
+    return factor
+               ? Value(arith::MulFOp::create(builder, product, makeUniform(factor, type, builder)))
+               : product;
   LinearForm sum = *term.inner;
   if (factor)
     sum.scale(factor, builder);
-  else if (term.isNegative)
+  else if (isNegative)
     sum.negate(builder);
-  return arith::MulFOp::create(builder, term.tile, sum.materialize(type, builder));
+  return arith::MulFOp::create(builder, product, sum.materialize(type, builder));
 }
 
 /// What rows have a number of is multiplied and summed for each row and not for each element.
@@ -222,11 +275,11 @@ LinearForm LinearForm::withRowsJoined(RankedTensorType type, ImplicitLocOpBuilde
     return *this;
   RankedTensorType ofRow;
   for (Term &term : ofRows.terms) {
-    term.tile = term.tile.getDefiningOp<tile::BroadcastOp>().getSource();
+    term.tile = term.tile.getDefiningOp<BroadcastOp>().getSource();
     ofRow = cast<RankedTensorType>(term.tile.getType());
   }
   Value sum = ofRows.materialize(ofRow, builder);
-  rest.terms.push_back({tile::BroadcastOp::create(builder, type, sum, 1), {}, false, {}});
+  rest.terms.push_back({BroadcastOp::create(builder, type, sum, 1), {}, false, {}, {}});
   return rest;
 }
 

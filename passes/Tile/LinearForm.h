@@ -17,8 +17,9 @@ mlir::Value makeUniform(mlir::Value scalar, mlir::RankedTensorType type,
 
 /// A sum of tiles of f32, each times a scalar, and of a scalar. Scalars are combined before they
 /// meet a tile, so that each term costs one multiply-add, and a term without a factor an addition
-/// or none. A tile may be times a sum: a factor of the product is one of the sum's scalars. A
-/// choice between scalars is a term too, whose scalars take what it is multiplied with.
+/// or none. A tile may be times what rows or columns have a number of, which takes the scalar. It
+/// may be times a sum: a factor of the product is one of the sum's scalars. A choice between
+/// scalars is a term too, whose scalars take what it is multiplied with.
 class LinearForm {
 public:
   /// A tile, or a scalar; of null 0.
@@ -37,11 +38,11 @@ public:
   void scale(mlir::Value factor, mlir::ImplicitLocOpBuilder &builder);
   void negate(mlir::ImplicitLocOpBuilder &builder);
   void add(const LinearForm &other, mlir::ImplicitLocOpBuilder &builder);
+  /// The scalar that a product has, which is without it then; null for 1.
+  mlir::Value takeFactor(mlir::ImplicitLocOpBuilder &builder);
 
   /// One tile times a scalar: to take it several times costs nothing.
-  bool isSingle() const {
-    return choices.empty() && terms.size() == 1 && !scalar && !terms.front().inner;
-  }
+  bool isSingle() const { return isProduct() && !terms.front().vector; }
 
   /// The tile of `type` that the form is.
   mlir::Value materialize(mlir::RankedTensorType type, mlir::ImplicitLocOpBuilder &builder) const;
@@ -54,13 +55,16 @@ private:
     bool isNegative = false;
     /// What the tile is multiplied with; null for 1.
     std::shared_ptr<const LinearForm> inner;
+    /// A tile.broadcast that it is multiplied with; null for 1.
+    mlir::Value vector;
 
-    bool isProduct() const { return factor || inner; }
+    bool isProduct() const { return factor || inner || vector; }
     /// A number for each row, of which a thread has few.
     bool isOfRows() const;
+    void multiply(mlir::Value other, mlir::ImplicitLocOpBuilder &builder);
     bool operator==(const Term &other) const {
       return tile == other.tile && factor == other.factor && isNegative == other.isNegative &&
-             inner == other.inner;
+             inner == other.inner && vector == other.vector;
     }
   };
   /// Two scalars, null for 0, by a tile of i1.
@@ -71,6 +75,10 @@ private:
     }
   };
 
+  /// A product of tiles and scalars, without a sum in it.
+  bool isProduct() const {
+    return choices.empty() && terms.size() == 1 && !scalar && !terms.front().inner;
+  }
   bool isScalar() const { return terms.empty() && choices.empty(); }
   mlir::Value getScalar(mlir::ImplicitLocOpBuilder &builder) const;
   void addScalar(mlir::Value value, mlir::ImplicitLocOpBuilder &builder);

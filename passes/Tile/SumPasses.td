@@ -10,8 +10,8 @@ def TileCarrySums : Pass<"tile-carry-sums", "::tessera::tile::KernelOp"> {
   let description = [{
     A `tile.store ... add` or a `tile.scatter_add` of a tile of rank 1 whose indices do not change in a loop: the loop
     carries the sum of its tiles, and adds it once. A sum that is made of a `tile.reduce` costs a thread an addition for
-    each of its rows then, as threads combine their parts behind the loop (`hop-assign-layouts`). Tiles of rank 2 stay: to
-    carry one would take its registers.
+    each of its rows then, as threads combine their parts behind the loop (`hop-assign-layouts`). What it is multiplied with
+    goes behind the loop too where that does not change in it. Tiles of rank 2 stay: to carry one would take its registers.
 
     ```mlir
     scf.for %j = %c0 to %n step %c1 {
