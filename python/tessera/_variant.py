@@ -87,7 +87,7 @@ param BN : int = $((max(D, DV) <= 64 ? (PAIR == f32 ? 80 : 96)
 
 
 # The same of what a score loads by a distance, or by another number that differs with both: the tiles of variants/relative.tile.
-_TILE_OF_DISTANCES = """param BM : int = $(max(D, DV) <= 128 && HEADS == 1 ? 192 : 128)
+_TILE_OF_DISTANCES = """param BM : int = $(max(D, DV) <= 128 ? 192 : 128)
 param BN : int = $((max(D, DV) <= 64 ? 96 : max(D, DV) <= 96 ? 80 : max(D, DV) <= 192 ? 64 : 48) / (BYTES ? 32 : 16) * (BYTES ? 32 : 16))
 
 """

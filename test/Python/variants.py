@@ -381,9 +381,11 @@ class VisitsTest(unittest.TestCase):
 
         relative = os.path.join(os.path.dirname(_library.find_source("attention")), "variants", "relative.tile")
         for d, score in itertools.product((64, 96, 128, 192, 256), (lambda s, b, h, q, k, n: s + n[h, k - q], bucket)):
-            found = T.Variant(score=score, mask=masks.causal, n=("H", "DISTANCES")).program(D=d).parameters
+            variant = T.Variant(score=score, mask=masks.causal, n=("H", "DISTANCES"))
+            found = variant.program(D=d).parameters
             expected = Program(relative, D=d).parameters
             self.assertEqual((found["BM"], found["BN"]), (expected["BM"], expected["BN"]))
+            variant.gradients_program(learned=("n",), D=d)
         for score in (lambda s, b, h, q, k, n: s + n[h, q] * n[h, k], lambda s, b, h, q, k, n: s + n[h, 0] * (q - k)):
             self.assertNotIn("param BM", T.Variant(score=score, n=("H", "SK")).source)
 
