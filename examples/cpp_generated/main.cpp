@@ -4,8 +4,8 @@
 //   attention             on a Hopper GPU, compared with the same in double
 //   attention --launch    only launches, for machines with a stand-in for the driver
 
+#include "../driver.h"
 #include "attention_causal.h"
-#include "driver.h"
 
 #include <algorithm>
 #include <cmath>
@@ -35,9 +35,7 @@ struct Tensor {
     std::normal_distribution<float> normal;
     for (uint16_t &value : values)
       value = toBFloat16(normal(random));
-    view = {0, shape, strides};
-    check(driver.allocate(&view.data, values.size() * 2), "cuMemAlloc");
-    check(driver.toDevice(view.data, values.data(), values.size() * 2), "cuMemcpyHtoD");
+    view = {put(&driver, values.data(), values.size() * 2), shape, strides};
   }
   const uint16_t *getRow(int64_t head, int64_t row) const {
     return values.data() + head * strides[1] + row * strides[2];

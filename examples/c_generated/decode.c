@@ -6,9 +6,9 @@
  *   decode             on a Hopper GPU, compared with the same in double
  *   decode --launch    only launches, for machines with a stand-in for the driver
  */
+#include "../driver.h"
 #include "decode_join.h"
 #include "decode_parts.h"
-#include "driver.h"
 
 #include <math.h>
 
@@ -25,15 +25,6 @@ static const int32_t pages[SEQUENCES][LENGTH] = {{5, 2, 11, 7}, {3, -1, -1, -1},
 static uint16_t q[SEQUENCES][HEADS * GROUP][WIDTH], o[SEQUENCES][HEADS * GROUP][WIDTH];
 /* A row has keys, and values beside them. */
 static uint16_t cache[PAGES][ROWS][HEADS][2][WIDTH];
-
-/* Memory of the device with a copy of `host`, or with anything. */
-static uint64_t put(const Driver *driver, const void *host, size_t size) {
-  uint64_t data;
-  check(driver->allocate(&data, size), "cuMemAlloc");
-  if (host)
-    check(driver->toDevice(data, host, size), "cuMemcpyHtoD");
-  return data;
-}
 
 static float draw(void) { return (float)rand() / (float)RAND_MAX * 4 - 2; }
 

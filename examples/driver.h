@@ -1,7 +1,7 @@
 /* As much of the CUDA driver as memory takes, for the examples. Programs that link libcuda or the
  * run-time library call these by name. */
-#ifndef DRIVER_H
-#define DRIVER_H
+#ifndef TESSERA_EXAMPLES_DRIVER_H
+#define TESSERA_EXAMPLES_DRIVER_H
 
 #include <dlfcn.h>
 #include <stddef.h>
@@ -39,7 +39,10 @@ static inline Driver openDriver(void) {
   void *functions[sizeof names / sizeof *names], *context;
   Driver driver;
   void *library = dlopen("libcuda.so.1", RTLD_NOW);
-  check(!library, "libcuda.so.1");
+  if (!library) {
+    fprintf(stderr, "there is no CUDA driver: libcuda.so.1 cannot be opened\n");
+    exit(1);
+  }
   void *address = dlsym(library, "cuGetProcAddress_v2");
   check(!address, "cuGetProcAddress_v2");
   memcpy(&find, &address, sizeof find);
@@ -51,6 +54,15 @@ static inline Driver openDriver(void) {
   check(driver.retain(&context, device), "cuDevicePrimaryCtxRetain");
   check(driver.push(context), "cuCtxPushCurrent");
   return driver;
+}
+
+/* Memory of the device with a copy of `host`, or with anything where that is null. */
+static inline uint64_t put(const Driver *driver, const void *host, size_t size) {
+  uint64_t data;
+  check(driver->allocate(&data, size), "cuMemAlloc");
+  if (host)
+    check(driver->toDevice(data, host, size), "cuMemcpyHtoD");
+  return data;
 }
 
 static inline float fromBFloat16(uint16_t bits) {
