@@ -87,10 +87,10 @@ bool ParameterTable::checkRules() {
         return false;
       }
       const Declaration &declaration = declarations[*index];
-      StringRef file = files->findByOffset(declaration.nameOffset).name;
-      // Another file may have given it a default, which counts then.
-      if (declaration.defaultOffset && rule.isOf(file)) {
-        binding->ruleError(rule.getPlace(), "parameter '" + name + "' is not free: '" + file +
+      const File &file = files->findByOffset(declaration.nameOffset);
+      // The default that an importer gives counts before the rules for what it imports.
+      if (declaration.defaultOffset && !(&file != rule.of && files->doesImport(file, *rule.of))) {
+        binding->ruleError(rule.getPlace(), "parameter '" + name + "' is not free: '" + file.name +
                                                 "' gives it a default, which rules do not replace");
         return false;
       }
@@ -105,9 +105,8 @@ bool ParameterTable::checkRules() {
 }
 
 /// What a rule takes for a parameter: a value, or an expression of others.
-std::optional<Value> ParameterTable::evaluateTaken(const Declaration &declaration,
-                                                   const Rule &rule) {
-  StringRef taken = *rule.find(declaration.name);
+std::optional<Value> ParameterTable::evaluateTaken(const Declaration &declaration, const Rule &rule,
+                                                   StringRef taken) {
   if (std::optional<Value> literal = parseLiteral(declaration.kind, taken))
     return literal;
   std::optional<Value> value = evaluateIn(rule, taken);
@@ -143,7 +142,7 @@ std::optional<Value> ParameterTable::chooseValue(size_t index) {
     return std::nullopt;
   }
   entries[index].rule = *rule;
-  return evaluateTaken(declaration, **rule);
+  return evaluateTaken(declaration, **rule, *(*rule)->find(declaration.name));
 }
 
 /// Finds the rule for the schedule of each kernel that rules name.
@@ -167,7 +166,7 @@ bool ParameterTable::chooseSchedules() {
 /// Finds the rule by which another source serves in place of this one.
 bool ParameterTable::chooseForm() {
   auto isForm = [&](const Rule &rule) {
-    return !rule.form.empty() && rule.isOf(files->getMain().name);
+    return !rule.form.empty() && rule.of == &files->getMain();
   };
   std::optional<const Rule *> rule = chooseRule(isForm, "the form of the source");
   form = rule.value_or(nullptr);

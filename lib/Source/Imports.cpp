@@ -50,6 +50,7 @@ private:
     StringRef name;
     Place place;
     bool isRules;
+    StringRef as = "";
   };
 
   bool parseImports(const Found &found, std::vector<Import> &imports, size_t &end);
@@ -57,7 +58,7 @@ private:
   void addRules(Found found, bool isUsers);
   std::optional<Found> find(StringRef importer, const Import &import);
   std::optional<Found> open(const Twine &path);
-  void append(const Found &found, size_t headerEnd, BitVector imported);
+  void append(const Found &found, size_t headerEnd, BitVector imported, StringRef rulesName);
   std::string describeCycle(StringRef identity) const;
 
   Files &files;
@@ -68,7 +69,13 @@ private:
 };
 } // namespace tessera::source
 
-/// Reads `$import "name"` and `$rules "name"`, as many as there are; `end` is where they end.
+/// The text between the quotes of a string; empty of another token.
+static StringRef readString(const Token &token) {
+  return token.kind == Token::String ? token.text.drop_front().drop_back() : "";
+}
+
+/// Reads `$import "name"` and `$rules "name" as "name"`, as many as there are; `end` is where they
+/// end.
 bool ImportReader::parseImports(const Found &found, std::vector<Import> &imports, size_t &end) {
   Lexer lexer(found.text, 0, found.text.size());
   end = 0;
@@ -79,13 +86,17 @@ bool ImportReader::parseImports(const Found &found, std::vector<Import> &imports
     bool isRules = ahead.takeIf("rules");
     if (!isRules && !ahead.takeIf("import"))
       break;
-    Token name = ahead.take();
-    if (name.kind != Token::String || name.text.size() <= 2) {
-      error(place, isRules ? "a file of rules is named by `$rules \"file.json\"`"
+    Import import{readString(ahead.take()), place, isRules};
+    bool hasOwnName = isRules && ahead.takeIf("as");
+    if (hasOwnName)
+      import.as = readString(ahead.take());
+    if (import.name.empty() || hasOwnName == import.as.empty()) {
+      error(place, isRules ? "a file of rules is named by `$rules \"file.json\"`, or by `$rules "
+                             "\"file.json\" as \"source.tile\"`"
                            : "an import is `$import \"file.tile\"`");
       return false;
     }
-    imports.push_back({name.text.drop_front().drop_back(), place, isRules});
+    imports.push_back(import);
     end = ahead.end();
     lexer = ahead;
   }
@@ -200,7 +211,8 @@ bool ImportReader::follow(const Found &importer, const Import &import, BitVector
 }
 
 /// Puts a file behind those that are read.
-void ImportReader::append(const Found &found, size_t headerEnd, BitVector imported) {
+void ImportReader::append(const Found &found, size_t headerEnd, BitVector imported,
+                          StringRef rulesName) {
   // A file begins a line.
   if (!files.files.empty() && !StringRef(files.text).ends_with("\n")) {
     files.text += '\n';
@@ -208,6 +220,7 @@ void ImportReader::append(const Found &found, size_t headerEnd, BitVector import
   }
   File file;
   file.name = found.name;
+  file.rulesName = rulesName.str();
   file.begin = files.text.size();
   file.body = file.begin + headerEnd;
   file.firstLine = 1 + StringRef(files.text).count('\n');
@@ -225,11 +238,15 @@ bool ImportReader::read(const Found &found) {
   if (!parseImports(found, imports, headerEnd))
     return false;
   BitVector imported(maxFiles);
-  for (const Import &import : imports)
+  StringRef rulesName;
+  for (const Import &import : imports) {
     if (!follow(found, import, imported))
       return false;
+    if (!import.as.empty())
+      rulesName = import.as;
+  }
   path.pop_back();
-  append(found, headerEnd, std::move(imported));
+  append(found, headerEnd, std::move(imported), rulesName);
   return true;
 }
 

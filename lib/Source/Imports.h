@@ -1,9 +1,9 @@
 //===- Imports.h - A source and the files that it imports -----------------===//
 //
 // `$import "name.tile"` at the top of a source stands for the text of another, and
-// `$rules "name.json"` names rules for its parameters. All texts of a
-// source are one: each file after those that it imports, once, with its lines one to one. An offset
-// or a line of the whole is one of a file. Pure text: no MLIR here.
+// `$rules "name.json" as "name.tile"` names rules for its parameters. All texts of a source are
+// one: each file after those that it imports, once, with its lines one to one. An offset or a line
+// of the whole is one of a file. Pure text: no MLIR here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,6 +24,8 @@ constexpr size_t maxFiles = 64;
 /// A file of a source.
 struct File {
   std::string name;
+  /// The source whose rules are its, whatever the file is called: `$rules "file.json" as "name"`.
+  std::string rulesName;
   /// Its text in the whole, [begin, end); what follows its imports; its first
   /// line, from 1.
   size_t begin = 0, body = 0, end = 0;

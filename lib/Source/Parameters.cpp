@@ -394,20 +394,29 @@ void ParameterTable::refuseValue(size_t index, const Twine &rule) {
                                                ", which is not allowed; " + rule);
 }
 
-bool ParameterTable::checkAllowed(size_t index) {
-  const Declaration &declaration = declarations[index];
-  const Entry &entry = entries[index];
+/// Whether a parameter may be `value`; what is allowed is appended to `texts`.
+std::optional<bool> ParameterTable::isAllowed(const Declaration &declaration, const Value &value,
+                                              std::vector<std::string> &texts) {
   bool isAllowed = declaration.allowed.empty();
-  std::vector<std::string> texts;
   for (const Declaration::Allowed &allowed : declaration.allowed) {
-    std::optional<bool> matched = matches(*entry.value, allowed, texts);
+    std::optional<bool> matched = matches(value, allowed, texts);
     if (!matched)
-      return false;
+      return std::nullopt;
     isAllowed |= *matched;
   }
   // Allowed values may be computed, and then be the same.
   texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
-  if (!isAllowed) {
+  return isAllowed;
+}
+
+bool ParameterTable::checkAllowed(size_t index) {
+  const Declaration &declaration = declarations[index];
+  const Entry &entry = entries[index];
+  std::vector<std::string> texts;
+  std::optional<bool> allowed = isAllowed(declaration, *entry.value, texts);
+  if (!allowed)
+    return false;
+  if (!*allowed) {
     refuseValue(index, "allowed: " + join(texts, ", "));
     return false;
   }
@@ -423,21 +432,45 @@ bool ParameterTable::checkAllowed(size_t index) {
   return true;
 }
 
-/// Evaluates the alternatives of a parameter that is bound. Those that are alike count once.
+std::optional<Value> ParameterTable::evaluateAlternative(const Declaration &declaration,
+                                                         size_t offset) {
+  std::optional<Value> value = evaluateAt(offset);
+  if (!value || value->getKind() == declaration.kind)
+    return value;
+  binding->error(offset, "expected a value of kind " + stringifyValueKind(declaration.kind) +
+                             ", got " + value->str());
+  return std::nullopt;
+}
+
+/// An alternative that a rule has, which is allowed.
+std::optional<Value> ParameterTable::evaluateAlternative(const Declaration &declaration,
+                                                         const Rule &rule, StringRef text) {
+  std::optional<Value> value = evaluateTaken(declaration, rule, text);
+  std::vector<std::string> texts;
+  std::optional<bool> allowed = value ? isAllowed(declaration, *value, texts) : std::nullopt;
+  if (!allowed || *allowed)
+    return allowed ? value : std::nullopt;
+  binding->ruleError(rule.getPlace(), "parameter '" + declaration.name + "' cannot be " +
+                                          value->str() + "; allowed: " + join(texts, ", "));
+  return std::nullopt;
+}
+
+/// Evaluates the alternatives of a parameter that is bound: those of the rule that chose it, or of
+/// its declaration. Those that are alike count once.
 bool ParameterTable::bindAlternatives(size_t index) {
   const Declaration &declaration = declarations[index];
   std::vector<std::string> &alternatives = parameters[index].alternatives;
-  for (size_t offset : declaration.alternatives) {
-    std::optional<Value> value = evaluateAt(offset);
-    if (!value)
-      return false;
-    if (value->getKind() != declaration.kind) {
-      binding->error(offset, "expected a value of kind " + stringifyValueKind(declaration.kind) +
-                                 ", got " + value->str());
-      return false;
-    }
-    if (!is_contained(alternatives, value->str()))
+  auto add = [&](const std::optional<Value> &value) {
+    if (value && !is_contained(alternatives, value->str()))
       alternatives.push_back(value->str());
-  }
-  return true;
+    return value.has_value();
+  };
+  if (const Rule *rule = entries[index].rule)
+    for (const auto &[name, values] : rule->alternatives)
+      if (name == declaration.name)
+        return all_of(values, [&, rule = rule](const std::string &text) {
+          return add(evaluateAlternative(declaration, *rule, text));
+        });
+  return all_of(declaration.alternatives,
+                [&](size_t offset) { return add(evaluateAlternative(declaration, offset)); });
 }

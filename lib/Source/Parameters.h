@@ -152,7 +152,8 @@ private:
   std::optional<Value> evaluateAt(size_t offset);
   std::optional<Value> evaluateParameter(size_t index);
   std::optional<Value> evaluateDefault(const Declaration &declaration);
-  std::optional<Value> evaluateTaken(const Declaration &declaration, const Rule &rule);
+  std::optional<Value> evaluateTaken(const Declaration &declaration, const Rule &rule,
+                                     llvm::StringRef taken);
   std::optional<Value> chooseValue(size_t index);
   std::optional<Value> evaluateIn(const Rule &rule, llvm::StringRef expression);
   std::optional<bool> isTrue(const Rule &rule, llvm::StringRef expression);
@@ -164,6 +165,11 @@ private:
   bool chooseSchedules();
   std::string describeGiven() const;
   bool bindAlternatives(size_t index);
+  std::optional<Value> evaluateAlternative(const Declaration &declaration, size_t offset);
+  std::optional<Value> evaluateAlternative(const Declaration &declaration, const Rule &rule,
+                                           llvm::StringRef text);
+  std::optional<bool> isAllowed(const Declaration &declaration, const Value &value,
+                                std::vector<std::string> &texts);
   bool checkAllowed(size_t index);
   void refuseValue(size_t index, const llvm::Twine &rule);
   /// Whether `value` is one of `allowed`, whose text is appended to `texts`.

@@ -9,6 +9,12 @@ using namespace llvm;
 using namespace tessera;
 using namespace tessera::source;
 
+bool Rule::isFor(const File &file) const {
+  StringRef name = file.name;
+  return file.rulesName == source ||
+         (name.consume_back(source) && (name.empty() || name.ends_with("/")));
+}
+
 const std::string *Rule::find(StringRef name) const {
   auto found = find_if(takes, [&](const auto &taken) { return taken.first == name; });
   return found == takes.end() ? nullptr : &found->second;
@@ -66,6 +72,26 @@ static bool readTexts(const json::Value &value, std::vector<std::string> &texts)
   return true;
 }
 
+/// Reads the alternatives of what a rule takes.
+static bool readAlternatives(const json::Value &value, Rule &rule) {
+  const json::Object *object = value.getAsObject();
+  if (!object)
+    return false;
+  for (const auto &[name, listed] : *object) {
+    const json::Array *array = listed.getAsArray();
+    if (!array || array->empty())
+      return false;
+    auto &alternatives = rule.alternatives.emplace_back(StringRef(name).str(), 0).second;
+    for (const json::Value &element : *array) {
+      std::optional<std::string> text = toText(element);
+      if (!text)
+        return false;
+      alternatives.push_back(std::move(*text));
+    }
+  }
+  return true;
+}
+
 /// Reads what a rule takes.
 static bool readTakes(const json::Value &value, Rule &rule) {
   const json::Object *object = value.getAsObject();
@@ -106,6 +132,8 @@ static bool readMember(StringRef name, const json::Value &value, Rule &rule) {
     return readTexts(value, rule.when);
   if (name == "extents")
     return readTexts(value, rule.extents);
+  if (name == "alternatives")
+    return readAlternatives(value, rule);
   return name == "take" && readTakes(value, rule);
 }
 
@@ -119,8 +147,8 @@ bool RuleBook::readRow(const json::Value &row, Rule rule, StringRef defaultCard,
                        PlaceErrorSink error) {
   const json::Object *members = row.getAsObject();
   StringRef form = "a rule is {\"source\": \"file.tile\", \"when\": [\"expression\", ...], "
-                   "\"take\": {\"NAME\": value}}, where \"kernel\", \"extents\", \"card\", \"why\" "
-                   "and \"record\" may stand too";
+                   "\"take\": {\"NAME\": value}}, where \"kernel\", \"extents\", \"card\", "
+                   "\"alternatives\", \"why\" and \"record\" may stand too";
   if (!members)
     return refuse(error, rule.getPlace(), form);
   for (const auto &[name, value] : *members)
@@ -131,10 +159,16 @@ bool RuleBook::readRow(const json::Value &row, Rule rule, StringRef defaultCard,
   if (rule.kernel.empty() != rule.schedule.empty())
     return refuse(error, rule.getPlace(),
                   "a rule that takes a schedule names a kernel, and no other does");
-  bool isOfSource =
-      any_of(files->getFiles(), [&](const File &file) { return rule.isOf(file.name); });
+  for (const auto &[name, values] : rule.alternatives)
+    if (!rule.find(name))
+      return refuse(error, rule.getPlace(),
+                    "a rule has alternatives of what it takes, and it does not take '" + name +
+                        "'");
+  for (const File &file : files->getFiles())
+    if (rule.isFor(file))
+      rule.of = &file;
   StringRef asked = card.empty() ? defaultCard : StringRef(card);
-  if (isOfSource && (rule.card.empty() || rule.card == asked))
+  if (rule.of && (rule.card.empty() || rule.card == asked))
     rules.push_back(std::move(rule));
   return true;
 }
@@ -184,25 +218,42 @@ std::optional<bool> RuleBook::doesHold(const Rule &rule, HoldsFunction holds) co
   return true;
 }
 
+/// Whether a rule counts before another, where both hold.
+bool RuleBook::precedes(const Rule &rule, const Rule &other) const {
+  if (rule.of != other.of && files->doesImport(*rule.of, *other.of))
+    return true;
+  if (rule.of != other.of && files->doesImport(*other.of, *rule.of))
+    return false;
+  return rule.countConditions() > other.countConditions();
+}
+
 std::optional<const Rule *> RuleBook::choose(function_ref<bool(const Rule &)> isMeant,
                                              const Twine &what, HoldsFunction holds,
                                              PlaceErrorSink error) const {
-  auto rank = [](const Rule &rule) { return std::pair(rule.isUsers, rule.countConditions()); };
-  const Rule *best = nullptr, *equal = nullptr;
-  for (const Rule &rule : rules) {
-    if (!isMeant(rule) || (best && rank(rule) < rank(*best)))
-      continue;
-    std::optional<bool> truth = doesHold(rule, holds);
-    if (!truth)
-      return std::nullopt;
-    if (!*truth)
-      continue;
-    equal = best && rank(rule) == rank(*best) ? best : nullptr;
-    best = &rule;
+  SmallVector<const Rule *> held;
+  for (bool isUsers : {true, false}) {
+    for (const Rule &rule : rules) {
+      if (rule.isUsers != isUsers || !isMeant(rule))
+        continue;
+      std::optional<bool> truth = doesHold(rule, holds);
+      if (!truth)
+        return std::nullopt;
+      if (*truth)
+        held.push_back(&rule);
+    }
+    if (!held.empty())
+      break;
   }
-  if (!equal)
-    return best;
-  error(best->getPlace(), "two rules with as many conditions choose " + what + ": this one and " +
-                              equal->describePlace() + "; give one of them a condition more");
-  return std::nullopt;
+  const Rule *best = nullptr;
+  for (const Rule *rule : held)
+    if (!best || precedes(*rule, *best))
+      best = rule;
+  for (const Rule *rule : held)
+    if (rule != best && !precedes(*best, *rule)) {
+      error(rule->getPlace(), "two rules with as many conditions choose " + what +
+                                  ": this one and " + best->describePlace() +
+                                  "; give one of them a condition more");
+      return std::nullopt;
+    }
+  return best;
 }

@@ -6,8 +6,9 @@
 //
 //   {"source": "attention_bwd.tile", "when": ["CAUSAL", "D <= 128"], "take": {"BN": 128}}
 //
-// Of the rules that hold that with the most conditions counts, and those of files that a user names
-// count before those of the source. Pure text: no MLIR here.
+// Of the rules that hold those of a file count before those of what it imports, and of these that
+// with the most conditions. Those of files that a user names count before all others. Pure text: no
+// MLIR here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,19 +29,21 @@ struct Rule {
   /// Whether a user named the file.
   bool isUsers = false;
   std::string source, kernel, card;
+  /// The file that `source` names.
+  const File *of = nullptr;
   /// Expressions of parameters, and of parameters and extents.
   std::vector<std::string> when, extents;
   /// Names of parameters and what they take, as text.
   std::vector<std::pair<std::string, std::string>> takes;
+  /// Values such as those of parameters that it takes, of which a kernel with alternatives has
+  /// each.
+  std::vector<std::pair<std::string, std::vector<std::string>>> alternatives;
   /// Fields that the schedule of `kernel` takes.
   std::string schedule;
   /// The source that computes the same and is to be taken instead.
   std::string form;
 
-  /// Whether it is for a file of this name.
-  bool isOf(llvm::StringRef fileName) const {
-    return fileName.consume_back(source) && (fileName.empty() || fileName.ends_with("/"));
-  }
+  bool isFor(const File &file) const;
   Place getPlace() const { return {file, line, 1}; }
   /// "file.json:12"
   std::string describePlace() const { return file + ":" + std::to_string(line); }
@@ -63,7 +66,7 @@ public:
   llvm::ArrayRef<std::pair<std::string, int64_t>> getExtents() const { return extents; }
 
   /// Of the rules that `isMeant` takes the one that counts, null where none holds. Two of which
-  /// neither has more conditions are an error about `what`. Nothing after an error.
+  /// neither counts before the other are an error about `what`. Nothing after an error.
   std::optional<const Rule *> choose(llvm::function_ref<bool(const Rule &)> isMeant,
                                      const llvm::Twine &what, HoldsFunction holds,
                                      PlaceErrorSink error) const;
@@ -73,6 +76,7 @@ private:
   bool readRow(const llvm::json::Value &row, Rule rule, llvm::StringRef defaultCard,
                PlaceErrorSink error);
   std::optional<bool> doesHold(const Rule &rule, HoldsFunction holds) const;
+  bool precedes(const Rule &rule, const Rule &other) const;
 
   const Files *files = nullptr;
   std::string card;
