@@ -51,6 +51,10 @@ class Meaning(unittest.TestCase):
         out, lse = mla_with_kvcache(q, cache, table, seqlens, causal=causal, **options)
         exact, exact_lse = expect(q, sequences, causal, scale)
         rounded, _ = expect(q, sequences, causal, scale, torch.float32)
+        if "attn_sink" in options:
+            # The sink takes its part of all weights.
+            kept = torch.sigmoid(exact_lse - options["attn_sink"].double()[:, None]).nan_to_num(0).transpose(1, 2)[..., None]
+            exact, rounded = exact * kept, rounded * kept.float()
         allowed = 2 * (rounded.to(dtype) - exact).abs().max().item() + 1e-6
         self.assertLessEqual((out - exact).abs().max().item(), allowed)
         torch.testing.assert_close(lse, exact_lse.float(), rtol=1e-5, atol=1e-5)
@@ -78,6 +82,14 @@ class Meaning(unittest.TestCase):
         self.check([128] * 5, 24, 2, page=128)
         # Many sequences of few parts, which are joined by heads.
         self.check([600] + [70] * 17, 8, 2, dtype=torch.bfloat16)
+
+    def test_sinks(self):
+        sinks = torch.tensor([-math.inf, -3.0, 0.5, 9.0] * 4)
+        self.check([0, 1, 64, 300], 16, 1, attn_sink=sinks)
+        self.check([5, 700], 16, 3, attn_sink=sinks)
+        self.check([300, 70], 16, 2, attn_sink=sinks, keys_per_part=128)
+        self.check([300, 70], 16, 1, attn_sink=sinks, keys_per_part=512)
+        self.check([600] + [70] * 17, 8, 1, attn_sink=sinks[:8])
 
     def test_many_short(self):
         self.check([30, 0, 64] * 25, 1, 1)
@@ -122,7 +134,8 @@ class Refusals(unittest.TestCase):
         given = {"q": q, "k_cache": cache, "block_table": table, "cache_seqlens": seqlens}
         for error, text, changed in (
             (NotImplementedError, "argument 'indices' is given", {"indices": table}),
-            (NotImplementedError, "argument 'attn_sink' is given", {"attn_sink": torch.zeros(16)}),
+            (ValueError, r"argument 'attn_sink' has shape \(8,\) and type torch.float32; with this 'q' it is \[16\]", {"attn_sink": torch.zeros(8)}),
+            (ValueError, "argument 'attn_sink' has .* type torch.float16; .* of float32", {"attn_sink": torch.zeros(16).half()}),
             (NotImplementedError, "argument 'is_fp8_kvcache' is True", {"is_fp8_kvcache": True}),
             (NotImplementedError, "argument 'head_dim_v' is 256; values are the first 512", {"head_dim_v": 256}),
             (NotImplementedError, "argument 'q' requires a gradient", {"q": q.clone().requires_grad_()}),

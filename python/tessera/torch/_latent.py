@@ -70,6 +70,7 @@ def mla_with_kvcache(
     block_table:   int32, [B, entries]: key j of a sequence is row j % rows of page block_table[b, j // rows].
     cache_seqlens: int32, [B]: the keys of each sequence.
     causal:        query r of SQ sees the keys up to number cache_seqlens - SQ + r.
+    attn_sink:     float32, [H]: a score more that every row of a head has, with the weight of a key and no value. The LSE is without it.
     tile_scheduler_metadata, num_splits: what `get_mla_metadata` gave for as many sequences; without them each call makes its own.
     keys_per_part: keys are divided into parts of so many, a multiple of 64, that are joined in their order; then the bits of a sequence
                    depend on its own queries and keys alone. By default the keys of all sequences are cut into as many equal shares as
@@ -78,9 +79,8 @@ def mla_with_kvcache(
     Returns the output [B, SQ, H, 512] and the LSE [B, H, SQ] in float32, natural logarithms. Nothing waits for the device. Entries of the table and rows of the cache that no length reaches may
     hold anything. Raises TypeError, ValueError and NotImplementedError.
     """
-    for name, value in (("indices", indices), ("attn_sink", attn_sink)):
-        if value is not None:
-            _refuse(name, "given", "no kernel of latent attention takes it: leave it out")
+    if indices is not None:
+        _refuse("indices", "given", "no kernel of latent attention takes it: leave it out")
     if is_fp8_kvcache:
         _refuse("is_fp8_kvcache", is_fp8_kvcache, "caches have the type of 'q'")
     if head_dim_v != VALUE:
@@ -93,12 +93,16 @@ def mla_with_kvcache(
     if 0 in (batch, rows, heads, most):
         return out.zero_(), lse.fill_(float("-inf"))
     packed = _count_heads(heads, rows)
+    if attn_sink is not None:
+        _check_sinks(attn_sink, q)
+    sinks = {} if attn_sink is None else {"SINK": True}
     # One query sees all keys.
     parameters = {"T": TYPES[q.dtype], "PAGE": page, "CAUSAL": bool(causal) and rows > 1, "HEADS": packed}
     scale = _read_scale(softmax_scale, q)
     given = _read_metadata(tile_scheduler_metadata, num_splits, q)
 
     def launch(o, logs, *more, **divided):
+        more = (attn_sink, *more) if "SINK" in divided else more
         kernel = _kernels.find(q.device.type == "cpu", _library.find_source("mla_decode"), **parameters, **divided)
         kernel(q.transpose(1, 2), k_cache.transpose(1, 2), block_table, cache_seqlens, o.transpose(1, 2), logs, scale, *more)
 
@@ -106,20 +110,20 @@ def mla_with_kvcache(
         shares = given or _balance(cache_seqlens, heads // packed)
         parts = q.new_empty((shares.slots, rows, heads, VALUE), dtype=torch.float32)
         logs = q.new_empty((shares.slots, heads, rows), dtype=torch.float32)
-        launch(out, lse, shares.starts, *shares.shares, parts.transpose(1, 2), logs, BALANCED=True)
-        shares.merge(parts, logs, out, lse)
+        launch(out, lse, shares.starts, *shares.shares, parts.transpose(1, 2), logs, BALANCED=True, **sinks)
+        shares.merge(parts, logs, out, lse, attn_sink)
         return out, lse
     keys_per_part = -(-most // _STEP) * _STEP if keys_per_part is None else keys_per_part
     if type(keys_per_part) is not int or keys_per_part < _STEP or keys_per_part % _STEP:
         raise ValueError(f"argument 'keys_per_part' is {keys_per_part!r}; it is a multiple of {_STEP}")
     count = -(-most // keys_per_part)
     if count == 1:
-        launch(out, lse, keys_per_part)
+        launch(out, lse, keys_per_part, **sinks)
         return out, lse
     parts = q.new_empty((count, *out.shape), dtype=torch.float32)
     logs = q.new_empty((count, *lse.shape), dtype=torch.float32)
     launch(parts.flatten(0, 1), logs.flatten(0, 1), keys_per_part, OUT="f32")
-    _merge(parts, logs, out, lse)
+    _merge(parts, logs, out, lse, sinks=attn_sink)
     return out, lse
 
 
@@ -135,6 +139,17 @@ def _has_short_tiles(tiles, most, device):
     """Whether a multiprocessor has so many tiles of so few steps that none is worth cutting: going from sequence to sequence takes a
     thread block longer than taking the next tile."""
     return 4 * tiles * _STEP > most * _kernels.count_multiprocessors(device)
+
+
+def _check_sinks(sinks, q):
+    _op.check_types({"attn_sink": sinks})
+    if sinks.dtype != torch.float32 or tuple(sinks.shape) != (q.shape[2],) or not sinks.is_contiguous():
+        raise ValueError(
+            f"argument 'attn_sink' has shape {tuple(sinks.shape)} and type {sinks.dtype}; with this 'q' it is [{q.shape[2]}], dense, of float32"
+        )
+    problem = _op.find_other_device("attn_sink", sinks, q)
+    if problem is not None:
+        raise problem
 
 
 def _read_metadata(metadata, splits, q):

@@ -120,20 +120,20 @@ _MERGED = {torch.float32: "f32", **TYPES}
 _MERGED_WIDTHS = (128, 256, 512)
 
 
-def _find_merge(find, parts, dtype):
+def _find_merge(find, parts, dtype, **options):
     """The kernel that joins parts [P, B, S, H, DV] of a layout, element type and device to an output of type `dtype`."""
     count, *_, width = parts.shape
     steps = next((steps for steps in (8, 16) if count <= steps), 32)
     return find(
         parts.device.type == "cpu", _library.find_source("merge_states"), "merge_states", T=_MERGED[parts.dtype],
-        OUT=_MERGED[dtype], D=next(size for size in _MERGED_WIDTHS if width <= size), BP=steps,
+        OUT=_MERGED[dtype], D=next(size for size in _MERGED_WIDTHS if width <= size), BP=steps, **options,
     )  # fmt: skip
 
 
-def _merge(parts, lses, out, lse, find=_kernels.find):
-    """Joins parts [P, B, S, H, DV] whose queries and heads are one dimension."""
-    kernel = _find_merge(find, parts, out.dtype)
-    kernel(parts.flatten(2, 3).permute(1, 2, 0, 3), lses, out, lse)
+def _merge(parts, lses, out, lse, find=_kernels.find, sinks=None):
+    """Joins parts [P, B, S, H, DV] whose queries and heads are one dimension; `sinks`, [H], are scores that have no value."""
+    kernel = _find_merge(find, parts, out.dtype, **({} if sinks is None else {"SINK": True}))
+    kernel(parts.flatten(2, 3).permute(1, 2, 0, 3), lses, out, lse, *(() if sinks is None else (sinks,)))
 
 
 def flash_attn_with_kvcache(

@@ -33,20 +33,23 @@ class Shares:
         """Numbers of the parts of sequences: sequence b has number b + w of share w, where it has steps in several shares."""
         return len(self.starts) - 1 + self.shares.shape[1]
 
-    def merge(self, parts, lses, out, lse):
-        """Joins parts [slots, S, H, DV] and their LSE [slots, H, S] where a sequence has several: to out [B, S, H, DV], lse [B, H, S]."""
+    def merge(self, parts, lses, out, lse, sinks=None):
+        """Joins parts [slots, S, H, DV] and their LSE [slots, H, S] where a sequence has several: to out [B, S, H, DV], lse [B, H, S].
+        `sinks`, [H], are scores that have no value."""
         is_cpu, width = parts.device.type == "cpu", next(size for size in (128, 256, 512) if parts.shape[-1] <= size)
-        kind = {"OUT": _TYPES[out.dtype], "D": width}
+        kind = {"OUT": _TYPES[out.dtype], "D": width, **({} if sinks is None else {"SINK": True})}
+        more = () if sinks is None else (sinks,)
         if len(out) >= self.shares.shape[1] // 8 and out.shape[2] % _HEADS == 0:
             kernel = _kernels.find(is_cpu, _library.find_source("merge_shares"), **kind)
             parts, out = (x.flatten(1, 2).unflatten(1, (-1, _HEADS)) for x in (parts, out))
             lses, lse = (x.unflatten(1, (-1, _HEADS)) for x in (lses, lse))
-            kernel(parts, lses, out, lse, self.starts, self.shares[2])
+            more = [x.unflatten(0, (-1, _HEADS)) for x in more]
+            kernel(parts, lses, out, lse, self.starts, self.shares[2], *more)
             return
         # A sequence may have many parts: several are joined at a time.
         steps = next((steps for steps in (8, 16) if self.shares.shape[1] <= steps * len(out)), 32)
         kernel = _kernels.find(is_cpu, _library.find_source("merge_states"), "merge_states", **kind, BP=steps, RAGGED=True)
-        kernel(parts.flatten(1, 2).transpose(0, 1), lses, out, lse, self.starts, self.shares[2])
+        kernel(parts.flatten(1, 2).transpose(0, 1), lses, out, lse, self.starts, self.shares[2], *more)
 
 
 # Heads of a tile of merge_shares.tile.
