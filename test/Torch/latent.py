@@ -124,6 +124,27 @@ class Meaning(unittest.TestCase):
         self.assertEqual((tuple(out.shape), tuple(lse.shape)), ((0, 1, 4, 512), (0, 4, 1)))
 
 
+class Compiled(unittest.TestCase):
+    """In compiled code each function is one op, and the graph has no break."""
+
+    def test_compiled(self):
+        problems.use_interpreter(self)
+        torch._dynamo.reset()
+        cache, table, seqlens, _ = make([300, 0, 65], 64)
+        q, sinks = torch.randn(3, 1, 8, 576, generator=torch.Generator().manual_seed(1)).half(), torch.zeros(8)
+
+        def attend(q, cache, table, lengths):
+            metadata = get_mla_metadata(lengths, 8)
+            out, lse = mla_with_kvcache(q, cache, table, lengths, 512, *metadata, attn_sink=sinks)
+            return (*metadata, out + 1, lse, mla_with_kvcache(q, cache, table, lengths, causal=True, keys_per_part=128)[0])
+
+        want = attend(q, cache, table, seqlens)
+        got = torch.compile(attend, fullgraph=True, backend="aot_eager")(q, cache, table, seqlens)
+        for one, other in zip(want, got):
+            self.assertEqual((one.shape, one.stride(), one.dtype), (other.shape, other.stride(), other.dtype))
+            self.assertTrue(torch.equal(one, other))
+
+
 class Refusals(unittest.TestCase):
     def setUp(self):
         problems.use_interpreter(self)

@@ -29,21 +29,27 @@ def get_mla_metadata(
     Returns `tile_scheduler_metadata`, int32, [3, shares], and `num_splits`, int32, [B + 1]. Nothing waits for the device. Those of other
     lengths of as many sequences give right results too, in more time. Raises TypeError and ValueError.
     """
-    _op.check_types({"cache_seqlens": cache_seqlens})
-    _check_numbers("cache_seqlens", cache_seqlens, (None,), cache_seqlens)
     for name, value, most in (("num_q_tokens_per_head_k", num_q_tokens_per_head_k, None), ("num_heads_k", num_heads_k, 1)):
         if type(value) is not int or value < 1 or value > (most or value):
             raise ValueError(f"argument '{name}' is {value!r}; it is {most or 'a number above 0'}")
+    if torch.compiler.is_compiling():
+        return torch.ops.tessera.latent_shares(cache_seqlens, num_q_tokens_per_head_k)
+    _op.check_types({"cache_seqlens": cache_seqlens})
+    _check_numbers("cache_seqlens", cache_seqlens, (None,), cache_seqlens)
     problem = _op.find_device_problem("cache_seqlens", cache_seqlens.device)
     if problem is not None:
         raise problem
-    shares = _balance(cache_seqlens, -(-num_q_tokens_per_head_k // _ROWS))
+    shares = _balance(cache_seqlens, num_q_tokens_per_head_k)
     return shares.shares, shares.starts
 
 
-def _balance(lengths, tiles):
-    """Shares of sequences of so many tiles each."""
-    return Shares.balance(lengths, _STEP, max(1, _kernels.count_multiprocessors(lengths.device) // tiles), _LEAST_STEPS)
+def count_shares(rows, device):
+    """As many as fill the GPU with tiles of sequences of so many rows."""
+    return max(1, _kernels.count_multiprocessors(device) // -(-rows // _ROWS))
+
+
+def _balance(lengths, rows):
+    return Shares.balance(lengths, _STEP, count_shares(rows, lengths.device), _LEAST_STEPS)
 
 
 def mla_with_kvcache(
@@ -85,6 +91,10 @@ def mla_with_kvcache(
         _refuse("is_fp8_kvcache", is_fp8_kvcache, "caches have the type of 'q'")
     if head_dim_v != VALUE:
         _refuse("head_dim_v", head_dim_v, f"values are the first {VALUE} numbers of a row")
+    if torch.compiler.is_compiling():
+        return torch.ops.tessera.latent_attention(
+            q, k_cache, block_table, cache_seqlens, tile_scheduler_metadata, num_splits, softmax_scale, causal, attn_sink, keys_per_part
+        )
     page = _check(q, k_cache, block_table, cache_seqlens)
     batch, rows, heads, _ = q.shape
     out = q.new_empty((batch, rows, heads, VALUE))
@@ -107,7 +117,7 @@ def mla_with_kvcache(
         kernel(q.transpose(1, 2), k_cache.transpose(1, 2), block_table, cache_seqlens, o.transpose(1, 2), logs, scale, *more)
 
     if keys_per_part is None and not _has_short_tiles(batch * heads // packed, most, q.device):
-        shares = given or _balance(cache_seqlens, heads // packed)
+        shares = given or _balance(cache_seqlens, heads // packed * _ROWS)
         parts = q.new_empty((shares.slots, rows, heads, VALUE), dtype=torch.float32)
         logs = q.new_empty((shares.slots, heads, rows), dtype=torch.float32)
         launch(out, lse, shares.starts, *shares.shares, parts.transpose(1, 2), logs, BALANCED=True, **sinks)

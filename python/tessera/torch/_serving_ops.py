@@ -20,6 +20,9 @@ _SCHEMAS = {
     "varlen_attention": "(Tensor q, Tensor k, Tensor v, Tensor cu_seqlens_q, Tensor? cu_seqlens_k, SymInt max_seqlen_q, "
     "float? softmax_scale, bool causal, SymInt[] window_size, float softcap, Tensor? alibi_slopes, Tensor? block_table, "
     "Tensor? seqused_k, Tensor? sinks) -> (Tensor, Tensor)",
+    "latent_attention": "(Tensor q, Tensor k_cache, Tensor block_table, Tensor cache_seqlens, Tensor? tile_scheduler_metadata, "
+    "Tensor? num_splits, float? softmax_scale, bool causal, Tensor? attn_sink, SymInt? keys_per_part) -> (Tensor, Tensor)",
+    "latent_shares": "(Tensor cache_seqlens, SymInt rows) -> (Tensor, Tensor)",
     "merge_states": "(Tensor parts, Tensor lses, ScalarType? dtype) -> (Tensor, Tensor)",
     "kv_append": "(Tensor k, Tensor v, Tensor(a!) k_cache, Tensor(b!) v_cache, Tensor slots, Tensor? cos, Tensor? sin, "
     "Tensor? positions, bool interleaved, Tensor? k_scale, Tensor? v_scale) -> ()",
@@ -81,6 +84,18 @@ def _run_varlen(q, k, v, starts, starts_k, most, scale, causal, window, softcap,
     return out, lse.contiguous()
 
 
+def _run_latent(q, cache, table, lengths, metadata, splits, scale, causal, sinks, share):
+    from ._latent import VALUE, mla_with_kvcache
+
+    return mla_with_kvcache(q, cache, table, lengths, VALUE, metadata, splits, scale, causal, attn_sink=sinks, keys_per_part=share)
+
+
+def _run_shares(lengths, rows):
+    from ._latent import get_mla_metadata
+
+    return get_mla_metadata(lengths, rows)
+
+
 def _run_merge(parts, lses, dtype):
     from ._serving import merge_states
 
@@ -104,6 +119,19 @@ def _fake_varlen(q, k, v, *_):
     return q.new_empty((*q.shape[:2], v.shape[-1])), q.new_empty((q.shape[1], q.shape[0]), dtype=torch.float32)
 
 
+def _fake_latent(q, *_):
+    from ._latent import VALUE
+
+    return q.new_empty((*q.shape[:3], VALUE)), q.new_empty((q.shape[0], q.shape[2], q.shape[1]), dtype=torch.float32)
+
+
+def _fake_shares(lengths, rows):
+    from ._latent import count_shares
+    from ._shares import Shares
+
+    return lengths.new_empty(Shares.shape_of(count_shares(rows, lengths.device))), lengths.new_empty(lengths.shape[0] + 1)
+
+
 def _fake_merge(parts, lses, dtype):
     return parts.new_empty(parts.shape[1:], dtype=dtype or parts.dtype), lses.new_empty(lses.shape[1:])
 
@@ -116,6 +144,8 @@ _RUNS = {
     "cache_attention": (_run_cache, _fake_cache),
     "cache_update_attention": (_run_cache_update, _fake_cache),
     "varlen_attention": (_run_varlen, _fake_varlen),
+    "latent_attention": (_run_latent, _fake_latent),
+    "latent_shares": (_run_shares, _fake_shares),
     "merge_states": (_run_merge, _fake_merge),
     "kv_append": (_run_append, lambda *_: None),
     "kv_append_rotated": (_run_append, _fake_append),

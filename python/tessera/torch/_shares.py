@@ -23,10 +23,15 @@ class Shares:
     def balance(cls, lengths, step, count, least):
         """`count` shares of sequences of `lengths` keys, `step` of them a step; a share has `least` steps at least."""
         starts = lengths.new_empty(len(lengths) + 1)
-        shares = lengths.new_empty((3, -(-count // 4) * 4))
+        shares = lengths.new_empty(cls.shape_of(count))
         kernel = _kernels.find(lengths.device.type == "cpu", _library.find_source("balance"))
         kernel(lengths, starts, *shares, step, least, count)
         return cls(starts, shares)
+
+    @staticmethod
+    def shape_of(count):
+        """Of the numbers of `count` shares."""
+        return 3, -(-count // 4) * 4
 
     @property
     def slots(self) -> int:
