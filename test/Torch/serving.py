@@ -252,6 +252,82 @@ class Tokens(unittest.TestCase):
                 flash_attn_varlen_func(*arguments, **options)
 
 
+class Masks(unittest.TestCase):
+    """Masks that have a source of their own, dense and over caches, of one query, of several, with divided keys, and packed."""
+
+    LENGTHS = [150, 5, 0, 129]
+
+    def setUp(self):
+        problems.use_interpreter(self)
+        self.cache = Cache(self.LENGTHS, 64, True, 1)
+
+    def expect(self, q, b, see):
+        """Output of queries [SQ, H, D] of sequence b in f64, by a function of places of queries and keys."""
+        rows, keys = len(q), self.LENGTHS[b]
+        own, key = torch.arange(rows)[:, None] + keys - rows, torch.arange(keys)
+        q, k, v = (x.transpose(0, 1)[None] for x in (q, self.cache.keys[b], self.cache.values[b]))
+        return exact(q, k, v, see(b, own, key) & (own >= 0))[0][0].transpose(0, 1)
+
+    def check(self, see, run, rows=(1, 3), parts=(1, 2)):
+        """`run(q, parts)` gives the output of [B, SQ, H, D]."""
+        for count, divisions in itertools.product(rows, parts):
+            q = torch.randn(4, count, 2, 64, generator=torch.Generator().manual_seed(count)).bfloat16()
+            out = run(q, divisions)
+            for b in range(4):
+                problems.assert_close(self, out[b], self.expect(q[b], b, see), (count, divisions, b))
+
+    def check_all(self, see, **options):
+        cache = self.cache
+        named = {"cache_seqlens": cache.seqlens, "page_table": cache.table}
+        self.check(see, lambda q, parts: flash_attn_with_kvcache(q, cache.k, cache.v, num_splits=parts, **named, **options))
+        counts = [70, 5, 0, 1]
+        starts, generator = torch.tensor([0, *counts]).cumsum(0).to(torch.int32), torch.Generator().manual_seed(9)
+        q = torch.randn(sum(counts), 2, 64, generator=generator).bfloat16()
+        out = flash_attn_varlen_func(q, cache.k, cache.v, starts, None, 70, 0, seqused_k=cache.seqlens, block_table=cache.table, **options)
+        for b in (0, 1, 3):
+            own = slice(starts[b], starts[b + 1])
+            problems.assert_close(self, out[own], self.expect(q[own], b, see), b)
+
+    def test_chunks(self):
+        self.check_all(lambda b, q, k: (q // 48 == k // 48) & (k <= q), causal=True, attention_chunk=48)
+
+    def test_flags(self):
+        flags = torch.tensor([0, 1, 1, 3], dtype=torch.int32)
+        self.check_all(lambda b, q, k: (k <= q) | (flags[b] == 0), causal=flags)
+
+    def test_prefixes(self):
+        prefixes = torch.tensor([70, 2, 0, 0], dtype=torch.int32)
+        see = lambda b, q, k: (k <= q) & ((k >= q - 20) | (k < prefixes[b]))  # noqa: E731
+        self.check_all(see, causal=True, window_size=(20, 0), prefix_lens=prefixes)
+
+    def run_variant(self, variant):
+        def run(q, parts):
+            cache = self.cache
+            call = _serving._Call(q, cache.k, cache.v, cache.seqlens, None, cache.table)
+            call.variant = variant
+            return call.run(64**-0.5, (None, None), count=parts)[0]
+
+        return run
+
+    def test_trees(self):
+        tree = torch.tensor([[1, 3, 5], [1, 2, 6], [1, 3, 7], [1, 3, 4]], dtype=torch.int32)
+
+        def see(b, q, k):
+            draft = k - q[0]
+            return (draft < 0) | ((tree[b, : len(q), None] >> draft.clamp(min=0)) & 1).bool()
+
+        self.check(see, self.run_variant(("draft_tree", {"tree": tree}, {})), rows=(3,))
+
+    def test_images(self):
+        ends = torch.zeros(4, 192, dtype=torch.int32)
+        ends[0, 100:149], ends[3, 120:128], ends[3, 128:129] = 149, 128, 129
+
+        def see(b, q, k):
+            return (k <= q) | (k < ends[b, q.clamp(min=0)])
+
+        self.check(see, self.run_variant(("image_ranges", {"ends": ends}, {})), rows=(1, 3, 40))
+
+
 class FewQueries(unittest.TestCase):
     """`attention` takes these kernels where they gain."""
 
@@ -503,7 +579,9 @@ class Compiled(unittest.TestCase):
         self.check(attend, q, torch.cat(cache.keys), torch.cat(cache.values), starts, starts_k)
 
         def attend_pages(q, k, v, starts, lengths, table):
-            return (flash_attn_varlen_func(q, k, v, starts, None, 5, 70, seqused_k=lengths, block_table=table),)
+            named = {"seqused_k": lengths, "block_table": table}
+            out = flash_attn_varlen_func(q, k, v, starts, None, 5, 70, causal=lengths - 3, **named)
+            return out, flash_attn_varlen_func(q, k, v, starts, None, 5, 70, causal=True, attention_chunk=32, **named)
 
         self.check(attend_pages, q, cache.k, cache.v, starts, cache.seqlens, cache.table)
 
@@ -523,7 +601,8 @@ class Compiled(unittest.TestCase):
         """PyTorch's own checks: schemas, fakes and what is changed."""
         cache, q = self.cache, self.q
         clean_k, clean_v = cache.k.nan_to_num(), cache.v.nan_to_num()
-        ops, rest = torch.ops.tessera, (cache.seqlens, None, None, cache.table, None, True, [-1, -1], 0.0, 1, None, None, None)
+        masks, more = (True, None, [-1, -1], 0.0), (1, None, None, None, 0, None)
+        ops, rest = torch.ops.tessera, (cache.seqlens, None, None, cache.table, None, *masks, *more)
         new = torch.ones(2, 1, 1, 64).bfloat16()
         for op, arguments in (
             (ops.cache_attention, (q, clean_k, clean_v, *rest)),
@@ -574,7 +653,11 @@ class Refused(unittest.TestCase):
             "v_descale",
         ):
             self.refuse(NotImplementedError, f"argument '{name}' is given; .*leave it out", **{name: cache.seqlens})
-        self.refuse(NotImplementedError, "'attention_chunk' is 64; no kernel has chunks over a cache: pass 0", attention_chunk=64)
+        self.refuse(NotImplementedError, "'attention_chunk' is 64; chunks are causal and have no window", attention_chunk=64)
+        self.refuse(ValueError, "'attention_chunk' is -1; it is a number of keys", attention_chunk=-1)
+        self.refuse(NotImplementedError, "'causal' is a tensor; no kernel has flags beside", causal=cache.seqlens, attention_chunk=64)
+        self.refuse(TypeError, "'causal' has type torch.bool; it is int32", causal=cache.seqlens > 0)
+        self.refuse(NotImplementedError, "'prefix_lens' is given; it is for a causal window", prefix_lens=cache.seqlens, causal=True)
         self.refuse(ValueError, "'page_table' and 'block_table' are both given", block_table=cache.table)
         self.refuse(ValueError, "'cache_batch_idx' and 'page_table' are both given", cache_batch_idx=cache.seqlens)
         self.refuse(ValueError, "'k_cache' has 6 batches and 'q' 2; pass cache_batch_idx", page_table=None)

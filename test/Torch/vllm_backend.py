@@ -167,6 +167,34 @@ class Attends(unittest.TestCase):
                 kept = torch.exp(lse - torch.logaddexp(lse, sinks.double()[:, None])).t()[..., None]
                 problems.assert_close(self, out[start : start + count], want * kept, (counts, b))
 
+    def test_flags_of_requests(self):
+        step = Step([1, 40, 3], [90, 60, 5])
+        step.common.causal = flags = torch.tensor([True, False, True])
+        builder, out = make_builder(), torch.empty_like(step.q)
+        metadata = builder.build(0, step.common)
+        # The next step's are in the same place, where graphs read them.
+        self.assertEqual(builder.build(0, step.common).causal.data_ptr(), metadata.causal.data_ptr())
+        impl = make_impl()
+        impl.do_kv_cache_update(LAYER, step.k, step.v, step.cache, metadata.slot_mapping)
+        impl.forward(LAYER, step.q, step.k, step.v, step.cache, metadata, out)
+        for b, (start, count) in enumerate(zip(step.common.query_start_loc.tolist(), step.counts)):
+            problems.assert_close(self, out[start : start + count], step.expect(b, right=0 if flags[b] else None)[0])
+
+    def test_prefix_before_a_window(self):
+        step, prefixes = Step([1, 40, 3], [90, 60, 5]), torch.tensor([20, 10, 3])
+        step.common.rswa_prefix_lens = prefixes
+        builder, impl, out = make_builder(), make_impl(), torch.empty_like(step.q)
+        builder._window = 8
+        metadata = builder.build(0, step.common)
+        impl.do_kv_cache_update(LAYER, step.k, step.v, step.cache, metadata.slot_mapping)
+        impl.forward(LAYER, step.q, step.k, step.v, step.cache, metadata, out)
+        starts = step.common.query_start_loc
+        for b, prefix in enumerate(prefixes.tolist()):
+            q, k, v = (x.transpose(0, 1)[None] for x in (step.q[starts[b] : starts[b + 1]], step.keys[b], step.values[b]))
+            rows, keys = q.shape[2], k.shape[2]
+            seen = band(rows, keys, 7, 0) | (band(rows, keys, None, 0) & (torch.arange(keys) < prefix))
+            problems.assert_close(self, out[starts[b] : starts[b + 1]], exact(q, k, v, seen)[0][0].transpose(0, 1))
+
     def test_encoders(self):
         step = Step([70, 3], [0, 0])
         impl, out = make_impl(attn_type=AttentionType.ENCODER_ONLY), torch.full_like(step.q, 7.0)
@@ -289,7 +317,7 @@ class Takes(unittest.TestCase):
             "head_size": 128, "dtype": torch.bfloat16, "kv_cache_dtype": "auto", "block_size": 16, "use_mla": False, "has_sink": True,
             "use_sparse": False, "use_mm_prefix": False, "use_per_head_quant_scales": False, "attn_type": AttentionType.DECODER,
             "device_capability": DeviceCapability(9, 0), "has_sliding_window": True, "use_non_causal": True, "use_dcp": True,
-            "use_adaptive_verification": True,
+            "use_adaptive_verification": True, "use_rswa": True,
         }  # fmt: skip
         self.assertEqual(self.backend.validate_configuration(**named), [])
         for other, words in (
@@ -299,7 +327,6 @@ class Takes(unittest.TestCase):
             ({"block_size": 20}, "block_size not supported"),
             ({"use_mla": True, "use_non_causal": False}, "MLA not supported"),
             ({"use_mm_prefix": True}, "partial multimodal token full attention not supported"),
-            ({"use_rswa": True}, "R-SWA not supported"),
             ({"use_batch_invariant": True}, "batch invariance not supported"),
             ({"device_capability": DeviceCapability(10, 0)}, "compute capability not supported"),
         ):
@@ -307,11 +334,8 @@ class Takes(unittest.TestCase):
 
     def test_refused(self):
         step = Step([1], [3])
-        step.common.causal = torch.tensor([True])
-        with self.assertRaisesRegex(NotImplementedError, "causal is a tensor"):
-            make_builder().build(0, step.common)
-        step.common.causal, step.common.rswa_prefix_lens = True, torch.tensor([1])
-        with self.assertRaisesRegex(NotImplementedError, "no prefix before a window"):
+        step.common.mm_req_doc_ranges = {0: [(0, 2)]}
+        with self.assertRaisesRegex(NotImplementedError, "no ranges of image tokens"):
             make_builder().build(0, step.common)
         with self.assertRaisesRegex(NotImplementedError, "no output of 8 bits"):
             make_impl().forward(LAYER, step.q, step.k, step.v, step.cache, None, step.q, output_scale=torch.ones(1))

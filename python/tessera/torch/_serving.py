@@ -157,7 +157,7 @@ def flash_attn_with_kvcache(
     k_descale: torch.Tensor | None = None,
     v_descale: torch.Tensor | None = None,
     softmax_scale: float | None = None,
-    causal: bool = False,
+    causal: bool | torch.Tensor = False,
     window_size: tuple[int | None, int | None] = (-1, -1),
     attention_chunk: int = 0,
     softcap: float = 0.0,
@@ -171,6 +171,7 @@ def flash_attn_with_kvcache(
     block_table: torch.Tensor | None = None,
     alibi_slopes: torch.Tensor | None = None,
     sinks: torch.Tensor | None = None,
+    prefix_lens: torch.Tensor | None = None,
     out: torch.Tensor | None = None,
     keys_per_part: int | None = None,
 ) -> torch.Tensor | Any:
@@ -186,6 +187,9 @@ def flash_attn_with_kvcache(
     rotary_cos, rotary_sin: [positions, n]: new keys are rotated by their places, and queries, of which there are as many as new keys
                       and which have the same places. Pairs are neighbours where `rotary_interleaved`.
     sinks:            [H], a number for each head: the score of a key more that every query sees, with the value 0.
+    causal:           True, False, or int32, [B]: a flag for each sequence.
+    attention_chunk:  queries see the keys of their own chunk of so many alone, up to their own; 0 for no chunks.
+    prefix_lens:      int32, [B], of how many first keys of each sequence a window hides none.
     out:              [B, SQ, H, DV], of the type of q, where the output is stored.
     num_splits:       into how many parts the keys of a sequence are divided; 0 lets the call find it. It is found from shapes alone.
     keys_per_part:    how many keys a part has instead, a multiple of 128: then what a sequence gives does not depend on the others.
@@ -206,22 +210,20 @@ def flash_attn_with_kvcache(
     ):  # fmt: skip
         if value is not None:
             _refuse(name, "given", reason)
-    if attention_chunk:
-        _refuse("attention_chunk", attention_chunk, "no kernel has chunks over a cache: pass 0")
     if page_table is not None and block_table is not None:
         raise ValueError("arguments 'page_table' and 'block_table' are both given; they are two names of one")
     table = page_table if page_table is not None else block_table
     if torch.compiler.is_compiling():
         found, lse = _serving_ops.attend_cache(
             q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, rotary_interleaved, cache_seqlens, window_size, cache_batch_idx, table,
-            softmax_scale, causal, softcap, num_splits, alibi_slopes, sinks, keys_per_part,
+            softmax_scale, causal, softcap, num_splits, alibi_slopes, sinks, keys_per_part, attention_chunk, prefix_lens,
         )  # fmt: skip
         out = found if out is None else out.copy_(found)
         return (out, lse) if return_softmax_lse else out
-    window = _variants.read_window(causal, window_size, "window_size")
     call = _Call(q, k_cache, v_cache, cache_seqlens, cache_batch_idx, table, alibi_slopes, sinks)
+    window = call.read_masks(causal, window_size, attention_chunk, prefix_lens)
     if k is not None or v is not None:
-        call.append(k, v, rotary_cos, rotary_sin, rotary_interleaved, window != (None, None))
+        call.append(k, v, rotary_cos, rotary_sin, rotary_interleaved, window != (None, None) or call.variant is not None)
     elif rotary_cos is not None or rotary_sin is not None:
         raise ValueError("argument 'rotary_cos' is given without new keys; queries alone are rotated before the call")
     if out is not None:
@@ -307,6 +309,8 @@ class _Call:
     def __init__(self, q, k_cache, v_cache, lengths, slots, table, slopes=None, sinks=None, starts=None, rows=0):
         #: How kernels are found.
         self.find = _kernels.find
+        #: A mask that has a source of its own: its name, what it takes, and its parameters.
+        self.variant = None
         tensors = {"q": q, "k_cache": k_cache, "v_cache": v_cache}
         _op.check_types(tensors)
         _op.check_forms(tensors)
@@ -391,6 +395,28 @@ class _Call:
             raise ValueError(
                 f"argument 'q' has {q.shape[2]} heads and 'k_cache' {k_cache.shape[2]}; the first must be a multiple of the second"
             )
+
+    def read_masks(self, causal, window, chunk=0, prefixes=None):
+        """The window, where it says all of the mask; otherwise notes the variant that does."""
+        flags, causal = (causal, False) if isinstance(causal, torch.Tensor) else (None, causal)
+        left, right = _variants.read_window(causal, window, "window_size")
+        if type(chunk) is not int or chunk < 0:
+            raise ValueError(f"argument 'attention_chunk' is {chunk!r}; it is a number of keys, or 0")
+        if flags is not None:
+            _check_numbers("causal", flags, (self.batch,), self.q)
+            if chunk or prefixes is not None or (left, right) != (None, None):
+                _refuse("causal", "a tensor", "no kernel has flags beside windows, chunks and prefixes: leave one of them out")
+            self.variant = "causal_flags", {"causal": flags}, {}
+        elif prefixes is not None:
+            _check_numbers("prefix_lens", prefixes, (self.batch,), self.q)
+            if chunk or left is None or right != 0:
+                _refuse("prefix_lens", "given", "it is for a causal window, without chunks: pass window_size=(left, 0)")
+            self.variant = "prefix_window", {"left": left, "prefixes": prefixes}, {}
+        elif chunk:
+            if left is not None or right != 0:
+                _refuse("attention_chunk", chunk, "chunks are causal and have no window: pass causal=True alone")
+            self.variant = "chunks", {}, {"CHUNK_KEYS": chunk}
+        return (left, right) if self.variant is None else (None, None)
 
     def append(self, k, v, cos, sin, interleaved, is_masked):
         """Stores new keys and values, and rotates queries."""
@@ -531,6 +557,11 @@ class _Call:
             "GATHERED": self.table is not None and self.k.shape[1] % step != 0, "PARTS": divided, "TOKENS": self.starts is not None,
         }  # fmt: skip
         parameters.update({name: True for name, is_set in flags.items() if is_set})
+        if self.variant is not None:
+            name, given, more = self.variant
+            imports.append(f"variants/{name}")
+            extras.update(given)
+            parameters.update(more)
         parameters.update({name: False for name, given in (("LENGTHS", self.lengths), ("SLOTS", self.slots)) if given is None})
         if divided:
             parameters["OUT"] = "f32"

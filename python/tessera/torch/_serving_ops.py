@@ -11,15 +11,16 @@ from . import _op
 
 _CACHE = (
     "Tensor? cache_seqlens, SymInt? length, Tensor? cache_batch_idx, Tensor? page_table, float? softmax_scale, bool causal, "
-    "SymInt[] window_size, float softcap, SymInt num_splits, Tensor? alibi_slopes, Tensor? sinks, SymInt? keys_per_part"
+    "Tensor? causal_flags, SymInt[] window_size, float softcap, SymInt num_splits, Tensor? alibi_slopes, Tensor? sinks, "
+    "SymInt? keys_per_part, SymInt attention_chunk, Tensor? prefix_lens"
 )
 _SCHEMAS = {
     "cache_attention": f"(Tensor q, Tensor k_cache, Tensor v_cache, {_CACHE}) -> (Tensor, Tensor)",
     "cache_update_attention": "(Tensor q, Tensor(a!) k_cache, Tensor(b!) v_cache, Tensor k, Tensor v, Tensor? rotary_cos, "
     f"Tensor? rotary_sin, bool rotary_interleaved, {_CACHE}) -> (Tensor, Tensor)",
     "varlen_attention": "(Tensor q, Tensor k, Tensor v, Tensor cu_seqlens_q, Tensor? cu_seqlens_k, SymInt max_seqlen_q, "
-    "float? softmax_scale, bool causal, SymInt[] window_size, float softcap, Tensor? alibi_slopes, Tensor? block_table, "
-    "Tensor? seqused_k, Tensor? sinks) -> (Tensor, Tensor)",
+    "float? softmax_scale, bool causal, Tensor? causal_flags, SymInt[] window_size, float softcap, Tensor? alibi_slopes, "
+    "Tensor? block_table, Tensor? seqused_k, Tensor? sinks, SymInt attention_chunk, Tensor? prefix_lens) -> (Tensor, Tensor)",
     "latent_attention": "(Tensor q, Tensor k_cache, Tensor block_table, Tensor cache_seqlens, Tensor? tile_scheduler_metadata, "
     "Tensor? num_splits, float? softmax_scale, bool causal, Tensor? attn_sink, SymInt? keys_per_part) -> (Tensor, Tensor)",
     "latent_shares": "(Tensor cache_seqlens, SymInt rows) -> (Tensor, Tensor)",
@@ -36,11 +37,16 @@ def _read_window(window):
     return [-1 if bound is None else bound for bound in window]
 
 
+def _read_causal(causal):
+    """A flag for all, and those of sequences."""
+    return (False, causal) if isinstance(causal, torch.Tensor) else (causal, None)
+
+
 def attend_cache(q, k_cache, v_cache, k, v, cos, sin, interleaved, lengths, window, *others):
     """flash_attn_with_kvcache in compiled code. `others` are the arguments of an op in its order, but for the lengths and the window."""
     lengths, length = (lengths, None) if isinstance(lengths, torch.Tensor) else (None, lengths)
     slots, table, scale, causal, *rest = others
-    shared = lengths, length, slots, table, scale, causal, _read_window(window), *rest
+    shared = lengths, length, slots, table, scale, *_read_causal(causal), _read_window(window), *rest
     if k is None and v is None:
         return torch.ops.tessera.cache_attention(q, k_cache, v_cache, *shared)
     return torch.ops.tessera.cache_update_attention(q, k_cache, v_cache, k, v, cos, sin, interleaved, *shared)
@@ -48,7 +54,8 @@ def attend_cache(q, k_cache, v_cache, k, v, cos, sin, interleaved, lengths, wind
 
 def attend_tokens(q, k, v, starts, starts_k, most, scale, causal, window, *others):
     """flash_attn_varlen_func in compiled code."""
-    return torch.ops.tessera.varlen_attention(q, k, v, starts, starts_k, most, scale, causal, _read_window(window), *others)
+    masks = *_read_causal(causal), _read_window(window)
+    return torch.ops.tessera.varlen_attention(q, k, v, starts, starts_k, most, scale, *masks, *others)
 
 
 def append(k, v, k_cache, v_cache, slots, q, *others):
@@ -59,13 +66,16 @@ def append(k, v, k_cache, v_cache, slots, q, *others):
     return torch.ops.tessera.kv_append_rotated(k, v, k_cache, v_cache, slots, *others, q)
 
 
-def _run_cache(q, k_cache, v_cache, lengths, length, slots, table, scale, causal, window, softcap, count, slopes, sinks, share, **new):
+def _run_cache(
+    q, k_cache, v_cache, lengths, length, slots, table, scale, causal, flags, window, softcap, count, slopes, sinks, share, chunk, prefixes,
+    **new,
+):  # fmt: skip
     from ._serving import flash_attn_with_kvcache
 
     return flash_attn_with_kvcache(
         q, k_cache, v_cache, cache_seqlens=length if lengths is None else lengths, cache_batch_idx=slots, page_table=table,
-        softmax_scale=scale, causal=causal, window_size=tuple(window), softcap=softcap, num_splits=count, alibi_slopes=slopes,
-        sinks=sinks, keys_per_part=share, return_softmax_lse=True, **new,
+        softmax_scale=scale, causal=causal if flags is None else flags, window_size=tuple(window), softcap=softcap, num_splits=count,
+        alibi_slopes=slopes, sinks=sinks, keys_per_part=share, attention_chunk=chunk, prefix_lens=prefixes, return_softmax_lse=True, **new,
     )  # fmt: skip
 
 
@@ -74,12 +84,15 @@ def _run_cache_update(q, k_cache, v_cache, k, v, cos, sin, interleaved, *others)
     return _run_cache(q, k_cache, v_cache, *others, **new)
 
 
-def _run_varlen(q, k, v, starts, starts_k, most, scale, causal, window, softcap, slopes, table, used, sinks):
+def _run_varlen(
+    q, k, v, starts, starts_k, most, scale, causal, flags, window, softcap, slopes, table, used, sinks, chunk, prefixes
+):  # fmt: skip
     from ._varlen import flash_attn_varlen_func
 
     out, lse, _ = flash_attn_varlen_func(
-        q, k, v, starts, starts_k, most, 0, softmax_scale=scale, causal=causal, window_size=tuple(window), softcap=softcap,
-        alibi_slopes=slopes, block_table=table, seqused_k=used, sinks=sinks, return_attn_probs=True,
+        q, k, v, starts, starts_k, most, 0, softmax_scale=scale, causal=causal if flags is None else flags, window_size=tuple(window),
+        softcap=softcap, alibi_slopes=slopes, block_table=table, seqused_k=used, sinks=sinks, attention_chunk=chunk,
+        prefix_lens=prefixes, return_attn_probs=True,
     )  # fmt: skip
     return out, lse.contiguous()
 

@@ -21,7 +21,7 @@ def flash_attn_varlen_func(
     max_seqlen_k: int,
     dropout_p: float = 0.0,
     softmax_scale: float | None = None,
-    causal: bool = False,
+    causal: bool | torch.Tensor = False,
     window_size: tuple[int | None, int | None] = (-1, -1),
     softcap: float = 0.0,
     alibi_slopes: torch.Tensor | None = None,
@@ -31,6 +31,8 @@ def flash_attn_varlen_func(
     *,
     seqused_k: torch.Tensor | None = None,
     sinks: torch.Tensor | None = None,
+    attention_chunk: int = 0,
+    prefix_lens: torch.Tensor | None = None,
     out: torch.Tensor | None = None,
 ) -> torch.Tensor | Any:
     """flash_attn.flash_attn_varlen_func: attention of sequences that lie one behind the other.
@@ -41,6 +43,7 @@ def flash_attn_varlen_func(
     seqused_k:    int32, [B], how many keys each sequence has, in place of what `cu_seqlens_k` says.
     max_seqlen_q: the most queries of a sequence. `max_seqlen_k` changes nothing.
     sinks:        [H], a number for each head: the score of a key more that every query sees, with the value 0.
+    causal, attention_chunk, prefix_lens: as flash_attn_with_kvcache has them.
     out:          [tokens, H, DV], of the type of q, where the output is stored.
 
     Masks are aligned at the last query and the last key. With `return_attn_probs` returns (output, LSE [H, tokens], None). Has no
@@ -51,7 +54,7 @@ def flash_attn_varlen_func(
     if torch.compiler.is_compiling():
         found, lse = _serving_ops.attend_tokens(
             q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, softmax_scale, causal, window_size, softcap, alibi_slopes, block_table,
-            seqused_k, sinks,
+            seqused_k, sinks, attention_chunk, prefix_lens,
         )  # fmt: skip
         out = found if out is None else out.copy_(found)
         return (out, lse, None) if return_attn_probs else out
@@ -74,7 +77,7 @@ def flash_attn_varlen_func(
     call = _Call(q[None], k, v, lengths, slots, block_table, alibi_slopes, sinks, cu_seqlens_q, max_seqlen_q)
     if out is not None:
         _check_output(out, q, v)
-    masks = _variants.read_window(causal, window_size, "window_size"), _variants.read_softcap(max(softcap, 0.0))
+    masks = call.read_masks(causal, window_size, attention_chunk, prefix_lens), _variants.read_softcap(max(softcap, 0.0))
     run = _run_single if max_seqlen_q == 1 and block_table is not None and len(q) and len(lengths) else _Call.run_tokens
     out, lse = run(call, _read_scale(softmax_scale, q), *masks, out=out)
     return (out, lse, None) if return_attn_probs else out

@@ -71,6 +71,10 @@ class TesseraBackend(AttentionBackend):
         return True
 
     @classmethod
+    def supports_rswa(cls):
+        return True
+
+    @classmethod
     def supports_non_causal(cls):
         return True
 
@@ -86,7 +90,10 @@ class TesseraMetadata:
     seq_lens: torch.Tensor
     block_table: torch.Tensor
     slot_mapping: torch.Tensor
-    causal: bool
+    causal: bool | torch.Tensor
+    #: Of how many first keys of each request a window hides none, and that window, where a model has both.
+    prefix_lens: torch.Tensor | None = None
+    prefix_window: int | None = None
     num_decodes: int = 0
     decode_query_len: int = 0
     #: How many keys before its queries this rank has of each request, where the ranks of a group share the cache.
@@ -100,23 +107,22 @@ class TesseraMetadataBuilder(AttentionMetadataBuilder[TesseraMetadata]):
         super().__init__(kv_cache_spec, layer_names, vllm_config, device)
         self._init_reorder_batch_threshold(1, supports_spec_as_decode=True, supports_dcp_with_varlen=True)
         self._ranks, self._rank = get_dcp_world_size_and_rank(getattr(kv_cache_spec, "dcp_sharded", True))
-        # Without context parallelism metadata refers to the buffers that vLLM keeps, and nothing else.
-        self.supports_draft_decode_metadata_update = self._ranks == 1
         if self._ranks > 1:
             self._interleave = vllm_config.parallel_config.cp_kv_cache_interleave_size
-            self._context_lens = torch.zeros(vllm_config.scheduler_config.max_num_seqs, dtype=torch.int32, device=device)
+        self._window = getattr(getattr(vllm_config, "model_config", None), "rswa_window", None)
+        # Otherwise metadata refers to the buffers that vLLM keeps, and nothing else.
+        self.supports_draft_decode_metadata_update = self._ranks == 1 and self._window is None
+        self._kept = {}
 
     def _make(self, common):
-        if isinstance(common.causal, torch.Tensor):
-            raise NotImplementedError("causal is a tensor with a flag for each request; tessera takes one bool for a batch")
-        if common.mm_req_doc_ranges is not None or common.rswa_prefix_lens is not None:
-            raise NotImplementedError("tessera takes no ranges of image tokens, and no prefix before a window")
+        if common.mm_req_doc_ranges is not None:
+            raise NotImplementedError("tessera takes no ranges of image tokens")
+        if common.rswa_prefix_lens is not None and self._ranks > 1:
+            raise NotImplementedError("decode context parallelism gives each rank other keys, which a prefix before a window does not know")
         context_lens, most = None, common.max_seq_len
         if self._ranks > 1:
-            # In a buffer that stays, since graphs read it.
-            context_lens = self._context_lens[: common.num_reqs]
             before = common.seq_lens - common.query_start_loc.diff()
-            context_lens.copy_(get_dcp_local_seq_lens(before, self._ranks, self._rank, self._interleave))
+            context_lens = self._keep("context", get_dcp_local_seq_lens(before, self._ranks, self._rank, self._interleave))
             most = -(-most // (self._ranks * self._interleave)) * self._interleave
         return TesseraMetadata(
             num_actual_tokens=common.num_actual_tokens,
@@ -126,9 +132,20 @@ class TesseraMetadataBuilder(AttentionMetadataBuilder[TesseraMetadata]):
             seq_lens=common.seq_lens,
             block_table=common.block_table_tensor,
             slot_mapping=common.slot_mapping,
-            causal=common.causal,
+            causal=self._keep("causal", common.causal),
+            prefix_lens=self._keep("prefix", common.rswa_prefix_lens),
             context_lens=context_lens,
+            prefix_window=self._window,
         )
+
+    def _keep(self, name, numbers):
+        """Numbers of requests in a buffer that stays, since graphs read it; others as they are."""
+        if not isinstance(numbers, torch.Tensor):
+            return numbers
+        if name not in self._kept:
+            count = self.vllm_config.scheduler_config.max_num_seqs
+            self._kept[name] = torch.zeros(count, dtype=torch.int32, device=self.device)
+        return self._kept[name][: len(numbers)].copy_(numbers)
 
     def build(self, common_prefix_len, common_attn_metadata, fast_build=False):
         metadata = self._make(common_attn_metadata)
@@ -193,7 +210,7 @@ class TesseraImpl(AttentionImpl[TesseraMetadata]):
             window = (-1, -1)
         else:
             left = self.sliding_window - 1
-            window = (left, 0 if causal else left)
+            window = (left, 0 if causal is True else left)
         named = {"causal": causal, "window_size": window, "softmax_scale": self.scale, "softcap": self.softcap}
         return {**named, "alibi_slopes": self.slopes, "sinks": self.sinks}
 
@@ -213,6 +230,8 @@ class TesseraImpl(AttentionImpl[TesseraMetadata]):
             flash_attn_varlen_func(query, key[:count], value[:count], starts, starts, most, most, out=out, **masks)
             return output
         caches, masks = self._split(kv_cache), self._name_masks(attn_metadata.causal)
+        if attn_metadata.prefix_lens is not None and self.sliding_window is None:
+            masks["window_size"] = (attn_metadata.prefix_window - 1, 0)
         if attn_metadata.context_lens is not None:
             self._attend_shared(query, key[:count], value[:count], caches, attn_metadata, out, masks)
             return output
@@ -225,6 +244,10 @@ class TesseraImpl(AttentionImpl[TesseraMetadata]):
     def _attend(self, query, caches, metadata, requests, most, out, masks):
         """Attention of some requests with at most `most` queries each."""
         lengths, table = metadata.seq_lens[requests], self._find_table(caches, metadata)[requests]
+        if isinstance(metadata.causal, torch.Tensor):
+            masks = {**masks, "causal": metadata.causal[requests]}
+        if metadata.prefix_lens is not None and self.sliding_window is None:
+            masks = {**masks, "prefix_lens": metadata.prefix_lens[requests]}
         if requests.start is None and most == 1 and len(lengths) <= len(query):
             # Request i has query i: vLLM pads with requests behind the others, whose rows nobody reads.
             batch = len(lengths)
