@@ -1,5 +1,6 @@
 //===- Compiler.cpp - From a source to what was asked for -----------------===//
 
+#include "dialects/Hop/Hop.h"
 #include "dialects/Tile/Entries.h"
 #include "lib/Codegen/EmitPTX.h"
 #include "lib/Codegen/Gate.h"
@@ -7,6 +8,7 @@
 #include "lib/Compiler/Bundle.h"
 #include "lib/Compiler/Choices.h"
 #include "lib/Compiler/Dump.h"
+#include "lib/Compiler/FromIR.h"
 #include "lib/Compiler/Observer.h"
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Compiler/Sequences.h"
@@ -18,7 +20,9 @@
 #include "lib/Source/Source.h"
 #include "lib/Support/Files.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Hop/HopPasses.h"
 #include "passes/Schedule/ScheduleChoice.h"
@@ -44,6 +48,7 @@ public:
   }
 
   CompileStatus run(StringRef text, StringRef fileName);
+  CompileStatus runIR(StringRef text, StringRef fileName, EmitKind level);
 
   CompileResult result;
 
@@ -110,7 +115,9 @@ private:
   SmallVector<ScheduleOverride> asked;
   std::optional<InstrumentTimelineOptions> timeline;
   StringRef sourceText, fileName;
-  std::unique_ptr<source::Files> files;
+  std::unique_ptr<source::Files> files; ///< null where IR is compiled
+  /// The level of the IR that is compiled.
+  std::optional<EmitKind> from;
 };
 } // namespace
 
@@ -243,8 +250,8 @@ CompileStatus Compilation::lower() {
   for (const Stage &stage : getStages()) {
     if (stage.level > options.emit)
       break;
-    if (stage.level == EmitKind::Tile)
-      continue; // `read` runs it.
+    if (stage.level <= from.value_or(EmitKind::Tile))
+      continue; // `read` runs the first.
     CompileStatus status = runPhase(*module, ("Stage " + stage.name).str(),
                                     [&](OpPassManager &pm) { stage.build(pm, pipeline); });
     if (status != CompileStatus::Success)
@@ -286,9 +293,12 @@ CompileStatus Compilation::keepKernels(const PTXText &index, const PtxasLog *log
   for (json::Value &kernel : *kernels) {
     json::Object &object = *kernel.getAsObject();
     // Stages name lines, which are those of one file only where there is one.
-    if (files->getFiles().size() == 1)
+    if (files && files->getFiles().size() == 1)
       nameTimelineStages(object, sourceText);
     std::string name = object.getString("name").value_or("").str();
+    // Of what is lowered already nothing else says the names.
+    if (from && *from > EmitKind::Scheduled)
+      names.push_back(name);
     if (!isRefused(name))
       kept[name] = {std::move(object), shared};
   }
@@ -515,13 +525,49 @@ CompileStatus Compilation::run(StringRef text, StringRef fileName) {
   return status;
 }
 
+/// Whether `module` has a kernel of a level.
+static bool hasKernel(ModuleOp module, EmitKind level) {
+  return llvm::any_of(module.getOps(), [&](Operation &op) {
+    if (level <= EmitKind::Scheduled)
+      return isa<tile::KernelOp>(op);
+    return level == EmitKind::LLVM ? isa<LLVM::LLVMFuncOp>(op) : isa<hop::KernelOp>(op);
+  });
+}
+
+CompileStatus Compilation::runIR(StringRef text, StringRef fileName, EmitKind level) {
+  this->fileName = fileName;
+  from = level;
+  if (CompileStatus status = readOptions(); status != CompileStatus::Success)
+    return status;
+  OwningOpRef<ModuleOp> form = parseSourceString<ModuleOp>(text, ParserConfig(&context), fileName);
+  if (!form)
+    return CompileStatus::SourceError;
+  if (!hasKernel(*form, level)) {
+    emitError(form->getLoc())
+        << "has no kernel of the stage that is given; it is the one with which "
+           "--emit wrote the module";
+    return CompileStatus::UsageError;
+  }
+  if (!options.schedule.empty() && level != EmitKind::Tile) {
+    emitError(form->getLoc())
+        << "has a schedule already; fields are set in sources and behind the stage 'tile'";
+    return CompileStatus::UsageError;
+  }
+  if (failed(overrideSchedules(*form, asked)) || failed(dump.prepare(*form)))
+    return CompileStatus::UsageError;
+  if (level != EmitKind::Tile)
+    return compile(std::move(form));
+  return Trials(context, *this).run(*form);
+}
+
 //===----------------------------------------------------------------------===//
 // Interface
 //===----------------------------------------------------------------------===//
 
 static CompileResult compile(const std::string &source, const std::string &fileName,
                              const CompileOptions &options, const DiagnosticHandler &handler,
-                             CompilationObserver *observer) {
+                             CompilationObserver *observer,
+                             std::optional<EmitKind> from = std::nullopt) {
   DialectRegistry registry;
   registerCompilerDialects(registry);
   // A module holds a few kernels and most passes work on the whole of it.
@@ -532,7 +578,8 @@ static CompileResult compile(const std::string &source, const std::string &fileN
   CompileOptions complete = options;
   complete.imports = options.getImports();
   Compilation compilation(context, complete, /*isRead=*/handler != nullptr, observer);
-  compilation.result.status = compilation.run(source, fileName);
+  compilation.result.status =
+      from ? compilation.runIR(source, fileName, *from) : compilation.run(source, fileName);
   if (compilation.result.status != CompileStatus::Success) {
     compilation.result.output.clear();
     compilation.result.kernels.clear();
@@ -551,6 +598,11 @@ CompileResult compile(const std::string &source, const std::string &fileName,
                       const CompileOptions &options, const DiagnosticHandler &handler,
                       CompilationObserver &observer) {
   return compile(source, fileName, options, handler, &observer);
+}
+
+CompileResult compileIR(const std::string &text, const std::string &fileName, EmitKind from,
+                        const CompileOptions &options, const DiagnosticHandler &handler) {
+  return compile(text, fileName, options, handler, /*observer=*/nullptr, from);
 }
 
 CompileResult compileFile(const std::string &path, const CompileOptions &options,

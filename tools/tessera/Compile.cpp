@@ -1,6 +1,7 @@
 //===- Compile.cpp - tessera compile --------------------------------------===//
 
 #include "lib/CSource/CSource.h"
+#include "lib/Compiler/FromIR.h"
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Support/Files.h"
 #include "lib/Support/Json.h"
@@ -25,7 +26,7 @@ using namespace tessera;
 
 namespace {
 struct CompileCommand {
-  std::string file, emit = "bundle", output, report, deps;
+  std::string file, from, emit = "bundle", output, report, deps;
   std::vector<std::string> llvmArguments;
   std::vector<Assignments> shapes;
   CompileOptions options;
@@ -201,6 +202,20 @@ static std::string describeDependencies(StringRef output, const CompileResult &r
   return rule + "\n";
 }
 
+/// Compiles a source, or IR where the command says of which level.
+static CompileResult compileInput(const CompileCommand &command, const DiagnosticHandler &handler) {
+  if (command.from.empty())
+    return compileFile(command.file, command.options, handler);
+  ErrorOr<std::unique_ptr<MemoryBuffer>> text = readInput(command.file);
+  if (text)
+    return compileIR((*text)->getBuffer().str(), command.file, parseEmitKind(command.from),
+                     command.options, handler);
+  reportFailure("cannot read '" + command.file + "': " + text.getError().message());
+  CompileResult result;
+  result.status = CompileStatus::UsageError;
+  return result;
+}
+
 static int runCompile(CompileCommand &command) {
   CompileOptions &options = command.options;
   options.emit = parseEmitKind(command.emit);
@@ -219,9 +234,11 @@ static int runCompile(CompileCommand &command) {
   }
   for (const Assignments &shape : command.shapes)
     options.tuning.shape = readExtents(shape);
+  if (!command.from.empty() && parseEmitKind(command.from) > options.emit)
+    return reportFailure("--emit " + command.emit + " comes before --from " + command.from);
   DiagnosticPrinter printer;
   CompileResult result =
-      compileFile(command.file, options, [&](const Diagnostic &d) { printer.print(d); });
+      compileInput(command, [&](const Diagnostic &diagnostic) { printer.print(diagnostic); });
   if (result.status != CompileStatus::Success)
     return static_cast<int>(result.status);
   if (command.emit == "c") {
@@ -271,13 +288,17 @@ void tessera::addCompileCommand(CLI::App &app) {
   addShapes(*sub, command->shapes,
             "Extents of the run-time dimensions; they decide which measured schedule is used and "
             "which rules hold");
-  std::vector<std::string> kinds;
+  std::vector<std::string> stages;
   for (const Stage &stage : getStages())
-    kinds.push_back(stage.name.str());
+    stages.push_back(stage.name.str());
+  std::vector<std::string> kinds = stages;
   kinds.insert(kinds.end(), {"ptx", "cubin", "bundle", "c"});
   sub->add_option("--emit", command->emit, "What to produce: what a stage leaves, or code")
       ->check(CLI::IsMember(kinds))
       ->capture_default_str();
+  sub->add_option("--from", command->from,
+                  "FILE is what this stage left, as --emit has written it: compile on from there")
+      ->check(CLI::IsMember(stages));
   sub->add_option("-o,--output", command->output,
                   "Output file; - is stdout (default: stdout for text, FILE's name with .cubin, "
                   ".bundle or .c otherwise; beside .c goes a header)");
@@ -308,7 +329,7 @@ void tessera::addCompileCommand(CLI::App &app) {
   groupOptions(*sub, "Schedule",
                {"--schedule", "--database", "--no-database", "--shape-class", "--gpu", "--shape"});
   groupOptions(*sub, "Output",
-               {"--emit", "-o", "--deps", "--alternatives", "--ptx", "--instrument"});
+               {"--emit", "--from", "-o", "--deps", "--alternatives", "--ptx", "--instrument"});
   groupOptions(*sub, "What is said",
                {"--remarks", "--report", "--timing", "--dump-dir", "--reproducer"});
   groupOptions(*sub, "Tools", {"--ptxas", "--Xptxas", "--verify-each", "--mllvm"});
@@ -316,6 +337,7 @@ void tessera::addCompileCommand(CLI::App &app) {
       "Examples:\n"
       "  tessera compile attention_fwd -D D=128 -D CAUSAL=true --report -o attention.bundle\n"
       "  tessera compile gemm --emit ptx -o gemm.ptx\n"
+      "  tessera compile gemm --emit hop -o gemm.mlir; tessera compile gemm.mlir --from hop\n"
       "  tessera compile gemm --schedule consumers=1,stages=3 --emit hop --remarks");
   sub->callback([command] { throw CLI::RuntimeError(runCompile(*command)); });
 }
