@@ -139,6 +139,7 @@ int main(int argc, char **argv) {
   CLI::App app{
       "Executes a Hopper PTX module on the CPU and reports races, deadlocks and other hazards."};
   Arguments a;
+  app.set_version_flag("-v,--version", "tessera-sim " TESSERA_VERSION);
   app.add_option("ptx", a.ptx, "PTX module")->required();
   app.add_option("--launch", a.launch, "launch description (JSON); see docs/simulator.md");
   app.add_option("--seed", a.seed, "first seed")->check(tessera::validateSeed);
