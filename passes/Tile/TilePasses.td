@@ -482,17 +482,13 @@ def TileMaskEarly : Pass<"tile-mask-early", "::tessera::tile::KernelOp"> {
     carries included, or is chosen only where it is larger than something (`arith.cmpf ogt`).
 
     ```mlir
-    tile.kernel @k(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[M], f32>, %scale: f32) grid(%m = M ceildiv 64)
-        requires(scale > 1.0e-30) {
-      // ...
-      %e = arith.mulf %t, %scales : tensor<64x64xf32>
-      %seen = arith.select %visible, %e, %minus_inf : tensor<64x64xi1>, tensor<64x64xf32>
-      %max = tile.reduce max %seen axis 1 : tensor<64x64xf32> -> tensor<64xf32>
-      // becomes
-      %seen = arith.select %visible, %t, %minus_inf : tensor<64x64xi1>, tensor<64x64xf32>
-      %largest = tile.reduce max %seen axis 1 : tensor<64x64xf32> -> tensor<64xf32>
-      %max = arith.mulf %largest, %scales_of_rows : tensor<64xf32>
-    }
+    %e = arith.mulf %t, %scales : tensor<64x64xf32>
+    %seen = arith.select %visible, %e, %minus_inf : tensor<64x64xi1>, tensor<64x64xf32>
+    %max = tile.reduce max %seen axis 1 : tensor<64x64xf32> -> tensor<64xf32>
+    // becomes
+    %seen = arith.select %visible, %t, %minus_inf : tensor<64x64xi1>, tensor<64x64xf32>
+    %largest = tile.reduce max %seen axis 1 : tensor<64x64xf32> -> tensor<64xf32>
+    %max = arith.mulf %largest, %scales_of_rows : tensor<64xf32>
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];

@@ -1,91 +1,183 @@
-# REQUIRES: ptxas, torch
+# REQUIRES: ptxas, torch, jax, pygments
 # RUN: rm -rf %t && mkdir %t
-# RUN: env TESSERA_LIBRARY=%build/lib TESSERA_CACHE_DIR= %torch-python %s %source %t
-"""The pages that a newcomer reads first say what is so: each command of tessera runs as it is written, in the order of its
-page, with the sources that the page has one save and its Python, and prints what the page quotes.
+# RUN: env TESSERA_LIBRARY=%build/lib TESSERA_CACHE_DIR= CUDA_VISIBLE_DEVICES= %torch-python %s %source %t
+"""Every block of the documents says what is so. In the order of its page, with the sources that the page has one save:
 
-What takes a GPU (--device cuda, tune) is left out. A command behind "$ " is followed by what it prints.
+* Commands of tessera run as they are written, and print what the page quotes. What takes a GPU has to get as far as the
+  driver. Of other commands the program, its subcommand and the files that they name have to be there.
+* Python runs on the CPU, by the interpreter, with few tokens for thousands. What a page takes as given is in
+  Inputs/given/PAGE.py.
+* Lines of C, C++ and CMake stand in the examples, in this order. JSON is read.
+* Errors of the simulator that are quoted as text have the words of its source.
+* `.tile` sources and IR are held by examples.py.
+
+A fence has one of these kinds, or one that is shown alone. "gpu" behind the kind: the last line has to ask for a tensor on a GPU.
+"untested": what it takes is neither here nor made.
 """
 
+import concurrent.futures
+import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import traceback
 
-PAGES = ("README.md", "docs/lessons.md", "docs/first-kernel.md", "docs/fast-kernels.md", "docs/variants.md")
-ELSEWHERE = re.compile(r"--device cuda|^tessera tune ")
-# Python that stands alone: it takes what the page has saved, or what ships.
-RUNS = re.compile(r"\.compare\(|import numpy")
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "Inputs"))
+import pages
+
+# Programs of the environment that runs this.
+os.environ["PATH"] += os.pathsep + os.path.dirname(sys.executable)
+NEEDS_GPU = re.compile(r"--device cuda|^tessera tune (?!.*--compile-only)")
+WRITES = re.compile(r"(?:-o|--out|--output|--trace|--svg|--perfetto|--export) (\S+)|> (\S+)")
 SAVED = re.compile(r"[Ss]ave this as\s+`([\w.-]+)`")
+ERROR = re.compile(r"error: \[[\w-]+\] (?:[^\n]|\n  )*")
+STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+SHOWN = ("lua", "elisp", "tablegen")
+EXCERPTS = {"c": ("*.c",), "cpp": ("*.cpp", "*.h"), "cmake": ("CMakeLists.txt",)}
+# Programs of others, whose commands are not run.
+OTHERS = ("pip", "source", "cmake", "git", "ncu", "torchrun")
+# Of what ptxas makes numbers change with its version, and what is left out with "...".
+NUMBERS = re.compile(r"\b(?:0x)?[0-9a-f]*\d[0-9a-f.]*\b|(?<=x)\d+")
 
 
-def read_blocks(text):
-    """Yields (kind, text, line) of fenced blocks by their kind, and of indented ones as "shell"."""
-    pattern = r"^```(\w*)\n(.*?)^```$|((?:^    [^\n]*\n)+)"
-    for block in re.finditer(pattern, text, re.MULTILINE | re.DOTALL):
-        before = text[: block.start()]
-        if block[3] and not before.endswith("\n\n"):
-            continue  # A paragraph or a list goes on.
-        yield (block[1] or "shell"), (block[2] or block[3]), before.count("\n") + 1
+def differ(quoted, printed, loose):
+    """Says whether a page quotes what was not printed: lines in their order from the first on, "..." for any."""
+    lines = iter([NUMBERS.sub("N", line) for line in printed] if loose else printed)
+    anywhere = loose
+    for line in quoted:
+        wanted = NUMBERS.sub("N", line) if loose else line
+        if line.strip() == "...":
+            anywhere = True
+        elif not (wanted in lines if anywhere else next(lines, None) == wanted):
+            return True
+        else:
+            anywhere = loose
+    return False
 
 
-def read_commands(block):
-    """Yields (command, what it prints or None) of an indented block."""
-    lines = [line[4:] for line in block.replace("\\\n", " ").splitlines()]
-    while lines:
-        line = lines.pop(0)
-        command = line.removeprefix("$ ").partition(" #")[0].strip().removeprefix("build/bin/")
-        quoted = [] if line.startswith("$ ") else None
-        while quoted is not None and lines and not lines[0].startswith("$ "):
-            quoted.append(lines.pop(0))
-        if command.startswith("tessera ") and not ELSEWHERE.search(command):
-            yield command, quoted
+class Page:
+    """Runs the blocks of a page in a folder."""
+
+    def __init__(self, root, folder, name):
+        self.root, self.folder, self.name = root, folder, name
+        self.absent = set()  # files that a command which was left out would have written
+        self.subcommands = set(re.findall(r"^\./dev (\S+)", (root / "dev").read_text(), re.MULTILINE))
+        given = pathlib.Path(__file__).parent / "Inputs/given" / f"{pathlib.Path(name).stem}.py"
+        self.names = {"__name__": "page"}
+        # Before each block what it takes as given; what stands behind "# next" is for the block after.
+        self.given = given.read_text().split("# next\n") if given.exists() else []
+
+    def run(self, command, quoted):
+        """What is wrong with a command; empty for nothing."""
+        program, *words = command.split()
+        if program == "./dev":
+            return "" if words[0] in self.subcommands else "./dev help does not list it"
+        if not program.startswith(("tessera", "pygmentize")):
+            files = [word for word in (program, *words) if re.fullmatch(r"(?!build/)[a-z_]+/[\w./-]+", word)]
+            lacking = [file for file in files if not (self.root / file).exists()]
+            known = program in OTHERS or program.startswith("python3") or "/" in program
+            return "no such files: " + ", ".join(lacking) if lacking else "" if known else "no such program"
+        if self.absent.intersection(words):
+            return ""
+        done = subprocess.run(command, shell=True, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if NEEDS_GPU.search(command):
+            self.absent.update(name for pair in WRITES.findall(command) for name in pair if name)
+            return "" if done.returncode == 4 and "driver" in done.stdout else done.stdout
+        if quoted is None:
+            return done.stdout if done.returncode else ""
+        printed = done.stdout.splitlines()
+        if differ(quoted, printed, "inspect" in words):
+            return "\n".join(["prints:", *printed, "and not:", *quoted])
+        return ""
+
+    def execute(self, block):
+        """Runs Python, with lines of their page in tracebacks."""
+        text = block.text.replace('"cuda"', '"cpu"').replace("4096", "128")
+        try:
+            if self.given:
+                exec(self.given.pop(0), self.names)
+            exec(compile("\n" * (block.line - 1) + text, self.name, "exec"), self.names)
+        except Exception as error:
+            # As far as the driver: a tensor that is not on the device.
+            needs_gpu = "gpu" in block.tags and "CUDA" in str(error)
+            return "" if needs_gpu else traceback.format_exc()
+        return ""
+
+    def find_excerpt(self, block):
+        """What no example has of a block."""
+        wanted = [line.strip() for line in block.text.splitlines() if line.strip() not in ("", "...", "// ...")]
+        best = wanted
+        for path in (path for pattern in EXCERPTS[block.kind] for path in (self.root / "examples").rglob(pattern)):
+            lines = iter([line.strip() for line in path.read_text().splitlines()])
+            lacking = [line for line in wanted if line not in lines]
+            best = min(best, lacking, key=len)
+        return "no example has: " + "\n".join(best) if best else ""
+
+    def find_messages(self, text):
+        """Yields the errors of the simulator that a block quotes, with what is wrong: its source has their words."""
+        strings = (literal for path in (self.root / "lib/Simulator").rglob("*.cpp") for literal in STRING.findall(path.read_text()))
+        said = set(re.findall(r"[a-z]+", " ".join(strings)))
+        for found in ERROR.finditer(text):
+            lacking = set(re.findall(r"\b[a-z]{4,}\b", re.sub(r"'[^']*'|\w+\[|\bof [a-z]\b", "", found[0]))) - said
+            yield found[0], f"the simulator does not say {sorted(lacking)}" if len(lacking) > 1 else ""
+
+    def check(self, block):
+        """Yields (what, what is wrong with it) of the parts of a block."""
+        if "untested" in block.tags or block.kind in ("mlir", *SHOWN):
+            return
+        if block.kind == "tile":
+            if saved := SAVED.search(block.before):
+                (self.folder / saved[1]).write_text(block.text)
+        elif block.kind == "shell":
+            for command, quoted in pages.read_commands(block):
+                yield command, self.run(command, quoted)
+        elif block.kind == "python":
+            yield block.text, self.execute(block)
+        elif block.kind == "text":
+            yield from self.find_messages(block.text)
+        elif block.kind in EXCERPTS:
+            yield block.text, self.find_excerpt(block)
+        elif block.kind == "json":
+            try:
+                json.loads(block.text)
+            except ValueError as error:
+                yield block.text, str(error)
+        else:
+            yield block.text, f"a block of kind '{block.kind}', which nothing holds"
 
 
-def run_command(command, quoted, folder):
-    """What is wrong with a command; empty for nothing."""
-    done = subprocess.run(command, shell=True, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if quoted is None:
-        return done.stdout if done.returncode else ""
-    printed = done.stdout.splitlines()
-    return "" if printed[: len(quoted)] == quoted else "\n".join(["prints:", *printed, "and not:", *quoted])
-
-
-def run_python(text, folder):
-    done = subprocess.run([sys.executable, "-c", text], cwd=folder, stderr=subprocess.PIPE, text=True)
-    return done.stderr if done.returncode else ""
-
-
-def check_page(page, text, folder):
-    """The number of commands of a page, and of those that do something else."""
-    count, failures = 0, 0
-    for kind, block, line in read_blocks(text):
-        saved = SAVED.search(text[: text.find(block)].rsplit("\n\n", 2)[-2] if kind == "tile" else "")
-        if saved:
-            (folder / saved[1]).write_text(block)
-        runs = list(read_commands(block)) if kind == "shell" else []
-        if kind == "python" and RUNS.search(block):
-            runs = [(block, None)]
-        for command, quoted in runs:
+def check_page(root, folder, name):
+    folder.mkdir()
+    os.symlink(root / "kernels", folder / "kernels")
+    os.chdir(folder)
+    page = Page(root, folder, name)
+    count = failures = 0
+    for block in pages.read_blocks((root / name).read_text()):
+        for what, wrong in page.check(block):
             count += 1
-            wrong = run_python(command, folder) if kind == "python" else run_command(command, quoted, folder)
             if wrong:
                 failures += 1
-                print(f"{page}:{line}: {command}\n{wrong}")
-    return count, failures
+                print(f"{name}:{block.line}: {what.rstrip()}\n{wrong}")
+    print(f"{name}: {count} commands, {failures} failures", flush=True)
+    return failures > 0
 
 
 def main(root, folder):
-    os.symlink(root / "kernels", folder / "kernels")
-    total = 0
-    for page in PAGES:
-        count, failures = check_page(page, (root / page).read_text(), folder)
-        total += failures
-        print(f"{page}: {count} commands, {failures} failures")
-        total += not count
-    return total > 0
+    names = ["README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in sorted((root / "docs").glob("*.md")))]
+
+    def run(name):
+        command = [sys.executable, __file__, root, folder / name.replace("/", "-"), name]
+        return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(run, names))
+    print("".join(page.stdout for page in done))
+    commands = [int(count) for page in done for count in re.findall(r": (\d+) commands", page.stdout)]
+    return any(page.returncode for page in done) or len(commands) != len(names) or sum(commands) < 80
 
 
 if __name__ == "__main__":
-    sys.exit(main(*map(pathlib.Path, sys.argv[1:])))
+    root, folder, *name = sys.argv[1:]
+    sys.exit(check_page(pathlib.Path(root), pathlib.Path(folder), *name) if name else main(pathlib.Path(root), pathlib.Path(folder)))

@@ -1,6 +1,7 @@
 # RUN: %python %s %source/docs %source/README.md
 """Parses and verifies every ```mlir example of the documentation with tessera-opt, compiles every ```tile source to PTX,
-and asks an example of each operation, type and attribute of the dialects and of each pass.
+and asks an example of each operation, type and attribute of the dialects and of each pass. Of a "tile fragment" the operations
+have to be there.
 
 An MLIR example may be a fragment: it is tried as a module, as the body of a tile.kernel, of a hop.kernel and of a
 consumer role, and as an attribute or a type. Values that it uses and does not define are given the types that the
@@ -16,7 +17,11 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "Inputs"))
+import pages
+
 VIEWS = {"%view": "!tile.view<[B, H, SQ, 64], f16>", "%other": "!tile.view<[B, HK, SK, 64], f16>"}
+OPERATION = re.compile(r"(?:^|=) *((?:tile|hop|arith|math|scf|func)\.\w+)", re.MULTILINE)
 UNDECLARED = re.compile(r"<stdin>:(\d+):(\d+): error: use of undeclared SSA value name")
 WANTED = re.compile(r"use of value '(%[\w.$-]+)' expects different type than prior uses: '(.*)' vs 'none'")
 ALIASES = re.compile(r"^ *[!#]\w+ = .*\n", re.MULTILINE)
@@ -125,11 +130,20 @@ def compile_source(text):
     return done.stderr if done.returncode else ""
 
 
+def find_unknown(text):
+    """Says which operations of a fragment there are not."""
+    names = sorted(set(OPERATION.findall(text)))
+    uses = "\n// -----\n".join(f'"{name}"() : () -> ()' for name in names)
+    done = subprocess.run(["tessera-opt", "-split-input-file"], input=uses, capture_output=True, text=True)
+    unknown = re.findall(r"unregistered operation '([\w.]+)'", done.stderr)
+    return f"there are no operations {unknown}" if unknown else "" if names else "no operation"
+
+
 def check(example):
-    """Returns what is wrong with an example: its kind and its text."""
-    kind, text = example
-    if kind == "tile":
-        return compile_source(text)
+    """Returns what is wrong with an example: a block of a page."""
+    text = example.text
+    if example.kind == "tile":
+        return find_unknown(text) if "fragment" in example.tags else compile_source(text)
     aliases = "".join(ALIASES.findall(text))
     programs = BECOMES.split(ALIASES.sub("", text))
     return "\n".join(errors for program in programs if (errors := parse_example(program, aliases)))
@@ -150,18 +164,17 @@ def main(paths):
     for path in map(pathlib.Path, paths):
         for page in sorted(path.rglob("*.md")) if path.is_dir() else [path]:
             text = page.read_text()
-            for block in re.finditer(r"^ *```(mlir|tile)\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL):
-                line = text.count("\n", 0, block.start()) + 1
-                examples.append((f"{page}:{line}", (block[1], block[2])))
+            blocks = (block for block in pages.read_blocks(text) if block.kind in ("mlir", "tile"))
+            examples += ((f"{page}:{block.line}", block) for block in blocks)
             if page.parent.name == "generated":
                 for section in find_missing(page, text):
                     failures += 1
                     print(f"{page}: no example of {section}")
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        for (place, (_, text)), errors in zip(examples, pool.map(check, [example for _, example in examples])):
+        for (place, block), errors in zip(examples, pool.map(check, [example for _, example in examples])):
             if errors:
                 failures += 1
-                print(f"{place}: no valid example:\n{text}\n{errors}")
+                print(f"{place}: no valid example:\n{block.text}\n{errors}")
     print(f"{len(examples)} examples, {failures} failures")
     return failures > 0 or not examples
 
