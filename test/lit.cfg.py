@@ -4,11 +4,11 @@
 #                ptxas-oldest, ptxas-newest  the same; the oldest of them, and the newest
 #                nvdisasm                    a disassembler of CUDA 12 or newer was found
 #                gpu                         the machine has a device of compute capability 9.0
-#                torch, jax, pygments        a Python with PyTorch, with JAX, with Pygments was found
+#                torch, jax, pygments, sphinx, twine  a Python with PyTorch, JAX, Pygments, Sphinx, twine was found
 #                node                        Node.js was found
 #                static                      LLVM is linked statically
 #                asan                        address and undefined-behaviour sanitizers are compiled in
-# Substitutions  %ptxas, %ptxas-12, %ptxas-13, %ptxas-oldest, %ptxas-newest, %nvdisasm, %python, %torch-python, %jax-python, %pygments-python, %cmake, %cxx, %cc, %llvm-include,
+# Substitutions  %ptxas, %ptxas-12, %ptxas-13, %ptxas-oldest, %ptxas-newest, %nvdisasm, %python, %torch-python, %jax-python, %pygments-python, %sphinx-python, %twine-python, %cmake, %cxx, %cc, %llvm-include,
 #                %build, %source
 # Environment    TESSERA_CHECK_ROUNDTRIP=1   tessera-opt also checks that its input survives printing and bytecode
 #                TESSERA_PTXAS=PATH          the assembler to try first
@@ -17,6 +17,7 @@
 #                TESSERA_TORCH=PATH          the Python to try first for PyTorch
 #                TESSERA_JAX=PATH            the Python to try first for JAX
 #                TESSERA_PYGMENTS=PATH       the Python to try first for Pygments
+#                TESSERA_SPHINX=PATH         the Python to try first for Sphinx; so TESSERA_TWINE
 
 import ctypes
 import glob
@@ -100,7 +101,7 @@ for feature, ptxas in found.items():
 if nvdisasm := next(disassemblers(), None):
     config.available_features.add("nvdisasm")
     substitute("nvdisasm", nvdisasm)
-for framework in ("torch", "jax", "pygments"):
+for framework in ("torch", "jax", "pygments", "sphinx", "twine"):
     if framework_python := next(pythons_with(framework), None):
         config.available_features.add(framework)
         substitute(f"{framework}-python", framework_python)
