@@ -22,9 +22,10 @@ class MismatchError(Error, AssertionError):
     """A kernel gives something else than the function that it was compared with."""
 
 
-class Comparison(collections.namedtuple("Comparison", "name shape error largest tolerance")):
+class Comparison(collections.namedtuple("Comparison", "name shape error largest tolerance norm_error")):
     """How far a result is from what was expected: the extents of the launch, the largest difference, the largest number that
-    was expected, and how much of it the difference may be."""
+    was expected, and how much of it the difference may be; and the norm of all differences as a part of that of the numbers.
+    Roundings differ from element to element, and what is wrong everywhere does not: of the norm half as much is allowed."""
 
     __slots__ = ()
     name: str
@@ -32,17 +33,19 @@ class Comparison(collections.namedtuple("Comparison", "name shape error largest 
     error: float
     largest: float
     tolerance: float
+    norm_error: float
 
     @property
     def holds(self) -> bool:
-        return self.error <= self.tolerance * self.largest
+        return self.error <= self.tolerance * self.largest and self.norm_error <= self.tolerance / 2
 
     def __str__(self) -> str:
         extents = ", ".join(f"{name}={extent}" for name, extent in self.shape.items())
         verdict = "ok" if self.holds else "FAILED"
         return (
             f"{self.name} ({extents}): max error {self.error:.3g} of {self.largest:.3g}, "
-            f"{self.tolerance * self.largest:.3g} is allowed: {verdict}"
+            f"{self.tolerance * self.largest:.3g} is allowed; {self.norm_error:.3g} in the norm, "
+            f"{self.tolerance / 2:.3g} is allowed: {verdict}"
         )
 
 
@@ -108,7 +111,9 @@ def _measure(numpy, name, shape, actual, expected, tolerance):
     differs = (numpy.isfinite(actual) != finite) | ~(finite | (actual == expected) | (numpy.isnan(actual) & numpy.isnan(expected)))
     error = numpy.inf if differs.any() else numpy.abs(actual - expected)[finite].max(initial=0.0)
     largest = numpy.abs(expected)[finite].max(initial=0.0)
-    return Comparison(name, shape, float(error), float(largest), tolerance)
+    norm = numpy.linalg.norm(expected[finite])
+    norm_error = numpy.linalg.norm((actual - expected)[finite]) / norm if norm else 0.0
+    return Comparison(name, shape, float(error), float(largest), tolerance, float(norm_error))
 
 
 def compare(program, function, shapes, seed, tolerance, given):

@@ -1,4 +1,4 @@
-# REQUIRES: ptxas, torch, jax, pygments
+# REQUIRES: ptxas, nvdisasm, torch, jax, pygments
 # RUN: rm -rf %t && mkdir %t
 # RUN: env TESSERA_LIBRARY=%build/lib TESSERA_CACHE_DIR= CUDA_VISIBLE_DEVICES= %torch-python %s %source %t
 """Every block of the documents says what is so. In the order of its page, with the sources that the page has one save:
@@ -27,8 +27,9 @@ import traceback
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "Inputs"))
 import pages
 
-# Programs of the environment that runs this.
+# The environment that runs this is active, for its programs, ptxas and nvdisasm.
 os.environ["PATH"] += os.pathsep + os.path.dirname(sys.executable)
+os.environ["VIRTUAL_ENV"] = sys.prefix
 NEEDS_GPU = re.compile(r"--device cuda|^tessera tune (?!.*--compile-only)")
 WRITES = re.compile(r"(?:-o|--out|--output|--trace|--svg|--perfetto|--export) (\S+)|> (\S+)")
 SAVED = re.compile(r"[Ss]ave this as\s+`([\w.-]+)`")
@@ -37,7 +38,7 @@ STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 SHOWN = ("lua", "elisp", "tablegen")
 EXCERPTS = {"c": ("*.c",), "cpp": ("*.cpp", "*.h"), "cmake": ("CMakeLists.txt",)}
 # Programs of others, whose commands are not run.
-OTHERS = ("pip", "source", "cmake", "git", "ncu", "torchrun")
+OTHERS = ("pip", "source", "cmake", "git", "ncu", "torchrun", "code")
 # Of what ptxas makes numbers change with its version, and what is left out with "...".
 NUMBERS = re.compile(r"\b(?:0x)?[0-9a-f]*\d[0-9a-f.]*\b|(?<=x)\d+")
 
@@ -71,7 +72,7 @@ class Page:
 
     def run(self, command, quoted):
         """What is wrong with a command; empty for nothing."""
-        program, *words = command.split()
+        program, *words = (word for word in command.split() if not re.match(r"[A-Z_]+=", word))
         if program == "./dev":
             return "" if words[0] in self.subcommands else "./dev help does not list it"
         if not program.startswith(("tessera", "pygmentize")):
