@@ -1,6 +1,6 @@
 //===- EvenLoops.cpp - As many loads in all blocks of a cluster ----------===//
 //
-// Implements tile-even-loops. See TilePasses.td.
+// Implements tile-even-loops. See LoopPasses.td.
 //
 //===----------------------------------------------------------------------===//
 
