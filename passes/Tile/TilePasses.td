@@ -299,20 +299,20 @@ def TileCutDots : Pass<"tile-cut-dots", "::tessera::tile::KernelOp"> {
 
     ```mlir
     %q = tile.load %Q[%row, %c0] : !tile.view<[M, 512], bf16> -> tensor<64x512xbf16>
-    %c = tile.load %C[%j, %c0] : !tile.view<[N, 512], bf16> -> tensor<64x512xbf16>
-    %ct = tile.transpose %c : tensor<64x512xbf16> -> tensor<512x64xbf16>
-    %s = tile.dot %q, %ct : tensor<64x512xbf16>, tensor<512x64xbf16> -> tensor<64x64xf32>
+    %k = tile.load %C[%j, %c0] : !tile.view<[N, 512], bf16> -> tensor<64x512xbf16>
+    %kt = tile.transpose %k : tensor<64x512xbf16> -> tensor<512x64xbf16>
+    %s = tile.dot %q, %kt : tensor<64x512xbf16>, tensor<512x64xbf16> -> tensor<64x64xf32>
     %p = arith.truncf %s : tensor<64x64xf32> to tensor<64x64xbf16>
-    %o = tile.dot %p, %c, %acc : tensor<64x64xbf16>, tensor<64x512xbf16> -> tensor<64x512xf32>
+    %o = tile.dot %p, %k, %acc : tensor<64x64xbf16>, tensor<64x512xbf16> -> tensor<64x512xf32>
     // becomes
     %q0 = tile.load %Q[%row, %c0] : !tile.view<[M, 512], bf16> -> tensor<64x256xbf16>
     %q1 = tile.load %Q[%row, %c256] : !tile.view<[M, 512], bf16> -> tensor<64x256xbf16>
-    // ... and %c0, %c1, and their transposed forms likewise
-    %s0 = tile.dot %q0, %ct0 : tensor<64x256xbf16>, tensor<256x64xbf16> -> tensor<64x64xf32>
-    %s1 = tile.dot %q1, %ct1, %s0 : tensor<64x256xbf16>, tensor<256x64xbf16> -> tensor<64x64xf32>
+    // ... and %k0, %k1, and their transposed forms likewise
+    %s0 = tile.dot %q0, %kt0 : tensor<64x256xbf16>, tensor<256x64xbf16> -> tensor<64x64xf32>
+    %s1 = tile.dot %q1, %kt1, %s0 : tensor<64x256xbf16>, tensor<256x64xbf16> -> tensor<64x64xf32>
     %p = arith.truncf %s1 : tensor<64x64xf32> to tensor<64x64xbf16>
-    %o0 = tile.dot %p, %c0, %acc0 : tensor<64x64xbf16>, tensor<64x256xbf16> -> tensor<64x256xf32>
-    %o1 = tile.dot %p, %c1, %acc1 : tensor<64x64xbf16>, tensor<64x256xbf16> -> tensor<64x256xf32>
+    %o0 = tile.dot %p, %k0, %acc0 : tensor<64x64xbf16>, tensor<64x256xbf16> -> tensor<64x256xf32>
+    %o1 = tile.dot %p, %k1, %acc1 : tensor<64x64xbf16>, tensor<64x256xbf16> -> tensor<64x256xf32>
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
