@@ -4,7 +4,7 @@ the interpreter, with states in and out, heads that share keys, lengths that no 
 
 import torch
 
-from tessera.torch import gated_delta_rule, gla, retention, ssd, use_interpreter
+from tessera.torch import _compute, gated_delta_rule, gla, retention, ssd, use_interpreter
 
 BATCH, K, V = 1, 64, 64
 
@@ -126,8 +126,25 @@ def check_ops():
     torch.library.opcheck(torch.ops.tessera.ssd, (q, k, v, steps, rates, None, state, True))
 
 
+def check_strides():
+    """Gates begin where copies take them from, which launches on a device ask of tensors and the interpreter does not."""
+    launch, strides = _compute.launch, []
+    _compute.launch = lambda kernel, *arguments: strides.extend(
+        x.stride(1) for x in arguments if isinstance(x, torch.Tensor) and x.dim() == 3 and x.dtype == torch.float32
+    )
+    try:
+        given = {name: x.requires_grad_() for name, x in draw(5, 1, 2).items()}
+        gates, rates = (torch.rand(BATCH, 5, 2, requires_grad=True) for _ in range(2))
+        gated_delta_rule(**given, g=gates, beta=rates)[0].sum().backward()
+        ssd(given["v"], gates, -torch.rand(2), given["k"], given["q"]).sum().backward()
+    finally:
+        _compute.launch = launch
+    assert len(strides) > 10 and not any(stride % 4 for stride in strides), strides
+
+
 use_interpreter()
 torch.manual_seed(1)
+check_strides()
 for form in ((1, 1, 1, False), (65, 1, 2, True)):
     check_retention(*form)
     check_ssd(*form)

@@ -136,7 +136,7 @@ def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, news):
     z, first = _linear.launch("delta_rule_bwd", q, k, grad, rates, (scale,), grad_last, state is not None)
     ones = torch.ones(v.shape[2], dtype=torch.float32, device=v.device)
     walks = _GatedWalks(q, v, g, ones)
-    scales, less = torch.full_like(walks.gates, scale), -rates[1]
+    scales, less = (_linear.lay_out_gates(x) for x in (torch.full_like(beta, scale), -beta))
     dq, dk = (torch.zeros(x.shape, dtype=torch.float32, device=x.device) for x in (q, k))
     before, behind = _transposed(state), _transposed(grad_last)
     own, read = {"ADD": True, "STEPS": "own"}, {"ADD": True, "STEPS": "read"}
