@@ -40,7 +40,7 @@ EXCERPTS = {"c": ("*.c",), "cpp": ("*.cpp", "*.h"), "cmake": ("CMakeLists.txt",)
 # Programs of others, whose commands are not run.
 OTHERS = ("pip", "source", "cmake", "git", "ncu", "torchrun", "code")
 # Of what ptxas makes numbers change with its version, and what is left out with "...".
-NUMBERS = re.compile(r"\b(?:0x)?[0-9a-f]*\d[0-9a-f.]*\b|(?<=x)\d+")
+NUMBERS = re.compile(r"\b(?:0x)?[0-9a-f]*\d[0-9a-f.]*\b|(?<=[xR])\d+")
 
 
 def differ(quoted, printed, loose):
