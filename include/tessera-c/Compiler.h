@@ -264,10 +264,26 @@ TESSERA_EXPORT tessera_compile_status tessera_source_resolve(const char *source,
 /** Null is allowed. */
 TESSERA_EXPORT void tessera_resolution_destroy(tessera_resolution *resolution);
 
-/** JSON: {"parameters": {"BN": {"value": "128", "origin": "rules.json:12"}}, "schedules":
- *  {"kernel": {"value": "stages = 2", "origin": ...}}, "form": {"value": "other.tile", ...}}.
- *  `origin` is "given", "default" or the place of a rule; "form" is there where a rule chooses
- *  another source. */
+/** What the functions of `length` bytes of source text compute with, those of the files that it
+ *  imports left out. Parameters are bound as by tessera_source_resolve. */
+TESSERA_EXPORT tessera_compile_status tessera_source_describe_functions(
+    const char *source, size_t length, const char *file_name,
+    const tessera_compile_options *options, tessera_diagnostic_handler handler, void *user_data,
+    tessera_resolution **resolution);
+
+/** JSON. Of tessera_source_resolve: {"parameters": {"BN": {"value": "128", "origin":
+ *  "rules.json:12"}}, "schedules": {"kernel": {"value": "stages = 2", "origin": ...}}, "form":
+ *  {"value": "other.tile", ...}, "instead": [{"BN": "64"}], "extents": [[["ge", "SQ", 512],
+ *  true]]}. `origin` is "given", "default" or the place of a rule; "form" is there where a rule
+ *  chooses another source, and "instead" where rules say what parameters take where registers or
+ *  shared memory are short. "extents" has the comparisons of extents that decided: with others
+ *  that compare so the answer is the same.
+ *
+ *  Of tessera_source_describe_functions an object for each function: the arguments that it "uses",
+ *  whether it "divides" integers, what it "loads" ("type", and of each of "places" the arguments
+ *  "on" which it depends and the one that it "is", or -1), what it "compares" ("on", and "given"
+ *  with an argument of the kernel), and the "result": the arguments "on" which it depends, and
+ *  those by which it is "scaled_by". */
 TESSERA_EXPORT const char *tessera_resolution_text(const tessera_resolution *resolution);
 
 /** The files that a source consists of. */

@@ -4,6 +4,8 @@
 #include "lib/CAPI/Conversions.h"
 #include "lib/Codegen/Ptxas.h"
 #include "lib/Compiler/Choices.h"
+#include "lib/Source/Diagnostics.h"
+#include "lib/Source/Functions.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -209,6 +211,31 @@ tessera_compile_status tessera_source_resolve(const char *source, size_t length,
     *resolution = new tessera_resolution{llvm::formatv("{0}", choices).str()};
   }
   return convert(resolved.status);
+}
+
+tessera_compile_status tessera_source_describe_functions(const char *source, size_t length,
+                                                         const char *file_name,
+                                                         const tessera_compile_options *options,
+                                                         tessera_diagnostic_handler handler,
+                                                         void *user_data,
+                                                         tessera_resolution **resolution) {
+  *resolution = nullptr;
+  DiagnosticHandler handle = convert(handler, user_data);
+  std::optional<CompileOptions> converted = convert(options, handle);
+  std::optional<std::string> given = convert(source, length, handle);
+  if (!converted || !given)
+    return TESSERA_COMPILE_USAGE_ERROR;
+  mlir::DialectRegistry registry;
+  registerSourceDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  DiagnosticForwarder forwarder(context, handle, /*remarks=*/false);
+  ReadResult read =
+      readFunctions(*given, text(file_name), converted->defines, context, converted->getImports());
+  if (read.status == CompileStatus::Success) {
+    llvm::json::Value described = describeFunctions(read);
+    *resolution = new tessera_resolution{llvm::formatv("{0}", described).str()};
+  }
+  return convert(read.status);
 }
 
 void tessera_resolution_destroy(tessera_resolution *resolution) { delete resolution; }

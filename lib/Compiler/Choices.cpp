@@ -85,8 +85,21 @@ Resolution tessera::resolve(StringRef source, StringRef fileName, const CompileO
     parameters[parameter.name] = describe(parameter.value.str(), parameter.describeOrigin());
   for (const source::ChosenSchedule &chosen : read.table.getSchedules())
     schedules[chosen.kernel] = describe(chosen.rule->schedule, chosen.rule->describePlace());
+  json::Array extents;
+  for (const auto &[term, holds] : read.table.getComparisons())
+    extents.push_back(json::Array{llvm::cantFail(json::parse(term)), holds});
+  result.choices["extents"] = std::move(extents);
   result.choices["parameters"] = std::move(parameters);
   result.choices["schedules"] = std::move(schedules);
+  json::Array instead;
+  for (const std::vector<source::Define> &values : read.table.getInstead()) {
+    json::Object taken;
+    for (const auto &[name, value] : values)
+      taken[name] = value;
+    instead.push_back(std::move(taken));
+  }
+  if (!instead.empty())
+    result.choices["instead"] = std::move(instead);
   if (const source::Rule *rule = read.table.getForm())
     result.choices["form"] = describe(rule->form, rule->describePlace());
   return result;

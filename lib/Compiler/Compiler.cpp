@@ -9,6 +9,7 @@
 #include "lib/Compiler/Choices.h"
 #include "lib/Compiler/Dump.h"
 #include "lib/Compiler/FromIR.h"
+#include "lib/Compiler/Instead.h"
 #include "lib/Compiler/Observer.h"
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Compiler/Sequences.h"
@@ -51,6 +52,8 @@ public:
   CompileStatus runIR(StringRef text, StringRef fileName, EmitKind level);
 
   CompileResult result;
+  /// What parameters take instead where registers or shared memory are short, as rules say.
+  Instead instead;
 
 private:
   CompileStatus readOptions();
@@ -185,6 +188,9 @@ CompileStatus Compilation::read(ArrayRef<source::Define> defines, OwningOpRef<Mo
   if (input.status != CompileStatus::Success)
     return input.status;
   form = std::move(input.module);
+  // What is read later has other definitions.
+  if (!files)
+    instead = std::move(input.instead);
   files = std::move(input.files);
   choices = std::move(input.choices);
   if (CompileStatus status = selectKernel(*form); status != CompileStatus::Success)
@@ -516,7 +522,7 @@ CompileStatus Compilation::run(StringRef text, StringRef fileName) {
   findOrigins(*source);
   Trials trials(context, *this);
   status = trials.run(*source, tuned);
-  if (status == CompileStatus::SourceError)
+  if (status == CompileStatus::SourceError && options.schedule.empty())
     reportRules(*source, choices, options);
   for (const source::RulesFile &file : files->getRules())
     result.files.push_back(file.name);
@@ -564,10 +570,12 @@ CompileStatus Compilation::runIR(StringRef text, StringRef fileName, EmitKind le
 // Interface
 //===----------------------------------------------------------------------===//
 
-static CompileResult compile(const std::string &source, const std::string &fileName,
-                             const CompileOptions &options, const DiagnosticHandler &handler,
-                             CompilationObserver *observer,
-                             std::optional<EmitKind> from = std::nullopt) {
+/// Compiles with the values of the parameters that `options` define and no others, or goes on from
+/// IR of a level; `instead` gets what rules say to take in their place.
+static CompileResult compileAs(const std::string &source, const std::string &fileName,
+                               const CompileOptions &options, const DiagnosticHandler &handler,
+                               bool isRead, CompilationObserver *observer,
+                               std::optional<EmitKind> from, Instead &instead) {
   DialectRegistry registry;
   registerCompilerDialects(registry);
   // A module holds a few kernels and most passes work on the whole of it.
@@ -575,9 +583,7 @@ static CompileResult compile(const std::string &source, const std::string &fileN
   // A diagnostic points into the source; the whole operation behind it would bury the message.
   context.printOpOnDiagnostic(false);
   DiagnosticForwarder forwarder(context, handler, options.remarks);
-  CompileOptions complete = options;
-  complete.imports = options.getImports();
-  Compilation compilation(context, complete, /*isRead=*/handler != nullptr, observer);
+  Compilation compilation(context, options, isRead, observer);
   compilation.result.status =
       from ? compilation.runIR(source, fileName, *from) : compilation.run(source, fileName);
   if (compilation.result.status != CompileStatus::Success) {
@@ -586,7 +592,26 @@ static CompileResult compile(const std::string &source, const std::string &fileN
   }
   if (observer)
     observer->endCompilation();
+  instead = std::move(compilation.instead);
   return std::move(compilation.result);
+}
+
+static CompileResult compile(const std::string &source, const std::string &fileName,
+                             const CompileOptions &options, const DiagnosticHandler &handler,
+                             CompilationObserver *observer,
+                             std::optional<EmitKind> from = std::nullopt) {
+  CompileOptions complete = options;
+  complete.imports = options.getImports();
+  auto run = [&](const CompileOptions &given, const DiagnosticHandler &handle, Instead &instead) {
+    return compileAs(source, fileName, given, handle, /*isRead=*/handler != nullptr, observer, from,
+                     instead);
+  };
+  // Who observes a compilation says what it compiles, and who asks for a schedule asks for it with
+  // the usual values.
+  if (!observer && !from && options.schedule.empty())
+    return compileOrInstead(complete, handler, run);
+  Instead unused;
+  return run(complete, handler, unused);
 }
 
 CompileResult compile(const std::string &source, const std::string &fileName,

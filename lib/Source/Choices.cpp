@@ -26,6 +26,12 @@ std::string ParameterTable::describeGiven() const {
 // Expressions of rules
 //===----------------------------------------------------------------------===//
 
+/// Keeps a comparison of extents that has decided a choice, once.
+void ParameterTable::addComparison(StringRef term, bool holds) {
+  if (none_of(comparisons, [&](const auto &known) { return known.first == term; }))
+    comparisons.emplace_back(term.str(), holds);
+}
+
 /// The value of an expression of a rule, of parameters and extents.
 std::optional<Value> ParameterTable::evaluateIn(const Rule &rule, StringRef expression) {
   auto error = [&](size_t offset, const Twine &message) {
@@ -35,13 +41,17 @@ std::optional<Value> ParameterTable::evaluateIn(const Rule &rule, StringRef expr
     if (!find(name))
       for (const auto &[extent, size] : binding->rules.getExtents())
         if (extent == name)
-          return Value::integer(size);
+          return Value::integer(size).withTerm("\"" + extent + "\"");
     return resolve(name, at, needed, error);
   };
   Lexer lexer(expression, 0, expression.size());
-  std::optional<Value> value = Evaluator(lexer, resolveName, error, depth).expression();
+  auto compared = [&](StringRef term, bool holds) { addComparison(term, holds); };
+  std::optional<Value> value = Evaluator(lexer, resolveName, error, depth, compared).expression();
+  // What is computed of extents is so for these.
+  if (value && !value->getTerm().empty())
+    addComparison(("[\"eq\", " + value->getTerm() + ", " + value->str() + "]"), true);
   if (!value || lexer.peek().kind == Token::End)
-    return value;
+    return value ? value->withTerm("") : value;
   error(lexer.offset(), "an expression ends before '" + lexer.peek().text + "'");
   return std::nullopt;
 }
@@ -77,31 +87,32 @@ std::optional<bool> ParameterTable::isTrue(const Rule &rule, StringRef expressio
 // Choices
 //===----------------------------------------------------------------------===//
 
-/// Refuses rules that take what the source does not have or leave free.
-bool ParameterTable::checkRules() {
-  for (const Rule &rule : binding->rules.getRules()) {
-    for (const auto &[name, taken] : rule.takes) {
-      std::optional<size_t> index = find(name);
-      if (!index) {
-        binding->ruleError(rule.getPlace(), explainUnknown(name));
-        return false;
-      }
-      const Declaration &declaration = declarations[*index];
-      const File &file = files->findByOffset(declaration.nameOffset);
-      // The default that an importer gives counts before the rules for what it imports.
-      if (declaration.defaultOffset && !(&file != rule.of && files->doesImport(file, *rule.of))) {
-        binding->ruleError(rule.getPlace(), "parameter '" + name + "' is not free: '" + file.name +
-                                                "' gives it a default, which rules do not replace");
-        return false;
-      }
+/// Refuses values of a rule for parameters that the source does not have or leave free.
+bool ParameterTable::checkTaken(const Rule &rule,
+                                ArrayRef<std::pair<std::string, std::string>> values) {
+  for (const auto &[name, taken] : values) {
+    std::optional<size_t> index = find(name);
+    if (!index) {
+      binding->ruleError(rule.getPlace(), explainUnknown(name));
+      return false;
     }
-    if (rule.kernel.empty() || text.contains("tile.kernel @" + rule.kernel + "("))
-      continue;
-    binding->ruleError(rule.getPlace(),
-                       "the source '" + rule.source + "' has no kernel '" + rule.kernel + "'");
-    return false;
+    const Declaration &declaration = declarations[*index];
+    const File &file = files->findByOffset(declaration.nameOffset);
+    // The default that an importer gives counts before the rules for what it imports.
+    if (declaration.defaultOffset && !(&file != rule.of && files->doesImport(file, *rule.of))) {
+      binding->ruleError(rule.getPlace(), "parameter '" + name + "' is not free: '" + file.name +
+                                              "' gives it a default, which rules do not replace");
+      return false;
+    }
   }
   return true;
+}
+
+bool ParameterTable::checkRules() {
+  return all_of(binding->rules.getRules(), [&](const Rule &rule) {
+    return checkTaken(rule, rule.takes) &&
+           all_of(rule.instead, [&](const auto &values) { return checkTaken(rule, values); });
+  });
 }
 
 /// What a rule takes for a parameter: a value, or an expression of others.
@@ -171,4 +182,27 @@ bool ParameterTable::chooseForm() {
   std::optional<const Rule *> rule = chooseRule(isForm, "the form of the source");
   form = rule.value_or(nullptr);
   return rule.has_value();
+}
+
+/// Finds the rule for what is taken instead, unless a parameter of it is given or an importer's.
+bool ParameterTable::chooseInstead() {
+  std::optional<const Rule *> rule =
+      chooseRule([](const Rule &rule) { return !rule.instead.empty(); }, "what is taken instead");
+  if (!rule || !*rule)
+    return rule.has_value();
+  for (const auto &values : (*rule)->instead) {
+    std::vector<Define> &defines = instead.emplace_back();
+    for (const auto &[name, text] : values) {
+      const Entry &entry = entries[*find(name)];
+      if (!entry.rule) {
+        instead.clear();
+        return true;
+      }
+      std::optional<Value> value = evaluateAlternative(declarations[*find(name)], **rule, text);
+      if (!value)
+        return false;
+      defines.emplace_back(name, value->str());
+    }
+  }
+  return true;
 }

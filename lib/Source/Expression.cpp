@@ -248,14 +248,53 @@ std::optional<Value> Evaluator::applyBinary(const Token &op, const Value &lhs, c
                                           lhs.str() + " (" + stringifyValueKind(lhs.getKind()) +
                                           ") and " + rhs.str() + " (" +
                                           stringifyValueKind(rhs.getKind()) + ")");
+    if (lhs.getKind() == ValueKind::Integer)
+      return applyInteger(op, lhs, rhs);
     return Value::boolean((lhs == rhs) == (op.text == "=="));
   }
   if (!isKind(lhs, ValueKind::Integer, op) || !isKind(rhs, ValueKind::Integer, op))
     return std::nullopt;
-  return applyInteger(op, lhs.getInteger(), rhs.getInteger());
+  return applyInteger(op, lhs, rhs);
 }
 
-std::optional<Value> Evaluator::applyInteger(const Token &op, int64_t lhs, int64_t rhs) {
+/// `["mul", left, right]`; empty where neither depends on extents.
+static std::string joinTerms(StringRef op, const Value &lhs, const Value &rhs) {
+  if (lhs.getTerm().empty() && rhs.getTerm().empty())
+    return "";
+  StringRef name = StringSwitch<StringRef>(op)
+                       .Case("+", "add")
+                       .Case("-", "sub")
+                       .Case("*", "mul")
+                       .Case("/", "floordiv")
+                       .Case("%", "mod")
+                       .Case("<", "lt")
+                       .Case("<=", "le")
+                       .Case(">", "gt")
+                       .Case(">=", "ge")
+                       .Case("==", "eq")
+                       .Case("!=", "ne")
+                       .Default(op);
+  auto spell = [](const Value &value) {
+    return value.getTerm().empty() ? value.str() : value.getTerm();
+  };
+  return ("[\"" + name + "\", " + spell(lhs) + ", " + spell(rhs) + "]").str();
+}
+
+std::optional<Value> Evaluator::applyInteger(const Token &op, const Value &lhs, const Value &rhs) {
+  std::optional<Value> value = computeInteger(op, lhs.getInteger(), rhs.getInteger());
+  std::string term = joinTerms(op.text, lhs, rhs);
+  if (!value || term.empty())
+    return value;
+  if (value->getKind() == ValueKind::Integer)
+    return value->withTerm(std::move(term));
+  if (compared)
+    compared(term, value->getBoolean());
+  return value;
+}
+
+std::optional<Value> Evaluator::computeInteger(const Token &op, int64_t lhs, int64_t rhs) {
+  if (op.text == "==" || op.text == "!=")
+    return Value::boolean((lhs == rhs) == (op.text == "=="));
   if (op.text == "<")
     return Value::boolean(lhs < rhs);
   if (op.text == "<=")
@@ -306,7 +345,7 @@ std::optional<Value> Evaluator::unary(bool live) {
   }
   if (!isKind(*operand, ValueKind::Integer, op))
     return std::nullopt;
-  return applyInteger(op, 0, operand->getInteger());
+  return applyInteger(op, Value::integer(0), *operand);
 }
 
 std::optional<Value> Evaluator::primary(bool live) {
@@ -363,7 +402,7 @@ std::optional<Value> Evaluator::call(const Token &function, bool live) {
   if (!isKind(*lhs, ValueKind::Integer, function) || !isKind(*rhs, ValueKind::Integer, function))
     return std::nullopt;
   if (function.is("ceildiv"))
-    return applyInteger(function, lhs->getInteger(), rhs->getInteger());
+    return applyInteger(function, *lhs, *rhs);
   bool takeLeft = (lhs->getInteger() < rhs->getInteger()) == function.is("min");
-  return takeLeft ? lhs : rhs;
+  return (takeLeft ? lhs : rhs)->withTerm(joinTerms(function.text, *lhs, *rhs));
 }

@@ -36,6 +36,14 @@ public:
   bool getBoolean() const { return number != 0; }
   /// The spelling of a type, or a name.
   llvm::StringRef getText() const { return text; }
+  /// How an integer follows from extents, as JSON: "SQ" in quotes, or ["mul", "B", 4]. Empty where
+  /// it depends on none.
+  const std::string &getTerm() const { return term; }
+  Value withTerm(std::string newTerm) const {
+    Value result = *this;
+    result.term = std::move(newTerm);
+    return result;
+  }
 
   /// What a substitution puts into the text.
   std::string str() const;
@@ -51,7 +59,7 @@ private:
 
   ValueKind kind;
   int64_t number;
-  std::string text;
+  std::string text, term;
 };
 
 /// True for the scalar types a `type` parameter may name: f16, bf16, f32, f64, f8E4M3FN, f8E5M2,
@@ -111,6 +119,9 @@ private:
 /// Receives an error at a byte offset of the source.
 using ErrorSink = llvm::function_ref<void(size_t offset, const llvm::Twine &message)>;
 
+/// Receives a comparison of what extents decide, as Value::getTerm has terms, and what it gave.
+using ComparisonSink = llvm::function_ref<void(llvm::StringRef term, bool holds)>;
+
 /// Gives the value of a parameter, or reports why there is none. When `needed` is false only the
 /// name is checked and the value does not matter.
 using NameResolver =
@@ -126,9 +137,10 @@ constexpr unsigned maxExpressionDepth = 200;
 /// and `&&` do not choose is checked for syntax and names only.
 class Evaluator {
 public:
-  /// `depth` is shared by evaluations that cause each other.
-  Evaluator(Lexer &lexer, NameResolver resolve, ErrorSink error, unsigned &depth)
-      : lexer(lexer), resolve(resolve), error(error), depth(depth) {}
+  /// `depth` is shared by evaluations that cause each other. `compared` may be null.
+  Evaluator(Lexer &lexer, NameResolver resolve, ErrorSink error, unsigned &depth,
+            ComparisonSink compared = nullptr)
+      : lexer(lexer), resolve(resolve), error(error), depth(depth), compared(compared) {}
 
   /// An expression, up to the first token that cannot continue it.
   std::optional<Value> expression(bool live = true);
@@ -143,7 +155,8 @@ private:
   std::optional<Value> nameLiteral(const Token &token);
   std::optional<Value> call(const Token &function, bool live);
   std::optional<Value> applyBinary(const Token &op, const Value &lhs, const Value &rhs);
-  std::optional<Value> applyInteger(const Token &op, int64_t lhs, int64_t rhs);
+  std::optional<Value> applyInteger(const Token &op, const Value &lhs, const Value &rhs);
+  std::optional<Value> computeInteger(const Token &op, int64_t lhs, int64_t rhs);
   bool expect(llvm::StringRef spelling);
   bool isKind(const Value &value, ValueKind kind, const Token &op);
   std::optional<Value> fail(size_t offset, const llvm::Twine &message) {
@@ -155,6 +168,7 @@ private:
   NameResolver resolve;
   ErrorSink error;
   unsigned &depth;
+  ComparisonSink compared;
 };
 
 } // namespace tessera::source

@@ -286,7 +286,7 @@ bool ParameterTable::bind(const RuleBook &rules, ErrorSink error, DefineErrorSin
   for (size_t i = 0; i < declarations.size(); ++i)
     if (!checkAllowed(i) || !bindAlternatives(i))
       return false;
-  return chooseSchedules() && chooseForm();
+  return chooseSchedules() && chooseInstead() && chooseForm();
 }
 
 std::optional<Value> ParameterTable::resolve(StringRef name, size_t offset, bool needed,

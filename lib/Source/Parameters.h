@@ -116,6 +116,11 @@ public:
   /// The parameters with their values, in the order of declaration; valid after `bind`.
   llvm::ArrayRef<Parameter> getParameters() const { return parameters; }
   llvm::ArrayRef<ChosenSchedule> getSchedules() const { return schedules; }
+  /// What parameters take instead, in this order, where a kernel lacks registers or shared memory.
+  llvm::ArrayRef<std::vector<Define>> getInstead() const { return instead; }
+  /// The comparisons of extents that have decided what rules choose, as JSON, and whether they
+  /// hold. With others that compare so the choices are the same.
+  llvm::ArrayRef<std::pair<std::string, bool>> getComparisons() const { return comparisons; }
   /// The rule that chooses another source in place of this one, null where none does.
   const Rule *getForm() const { return form; }
 
@@ -157,8 +162,11 @@ private:
   std::optional<Value> chooseValue(size_t index);
   std::optional<Value> evaluateIn(const Rule &rule, llvm::StringRef expression);
   std::optional<bool> isTrue(const Rule &rule, llvm::StringRef expression);
+  void addComparison(llvm::StringRef term, bool holds);
   bool asksForUnknownExtent(const Rule &rule, llvm::StringRef expression) const;
   bool checkRules();
+  bool checkTaken(const Rule &rule, llvm::ArrayRef<std::pair<std::string, std::string>> values);
+  bool chooseInstead();
   std::optional<const Rule *> chooseRule(llvm::function_ref<bool(const Rule &)> isMeant,
                                          const llvm::Twine &what);
   bool chooseForm();
@@ -183,6 +191,8 @@ private:
   std::vector<Entry> entries;
   std::vector<Parameter> parameters;
   std::vector<ChosenSchedule> schedules;
+  std::vector<std::vector<Define>> instead;
+  std::vector<std::pair<std::string, bool>> comparisons;
   const Rule *form = nullptr;
   const Binding *binding = nullptr; ///< while `bind` runs
   unsigned depth = 0;

@@ -92,8 +92,9 @@ static bool readAlternatives(const json::Value &value, Rule &rule) {
   return true;
 }
 
-/// Reads what a rule takes.
-static bool readTakes(const json::Value &value, Rule &rule) {
+/// Reads values of parameters by name, in the order of the names.
+static bool readValues(const json::Value &value,
+                       std::vector<std::pair<std::string, std::string>> &values) {
   const json::Object *object = value.getAsObject();
   if (!object || object->empty())
     return false;
@@ -101,15 +102,30 @@ static bool readTakes(const json::Value &value, Rule &rule) {
     std::optional<std::string> text = toText(taken);
     if (!text)
       return false;
-    if (StringRef(name) == "schedule")
-      rule.schedule = *text;
-    else if (StringRef(name) == "form")
-      rule.form = *text;
-    else
-      rule.takes.emplace_back(StringRef(name).str(), *text);
+    values.emplace_back(StringRef(name).str(), std::move(*text));
   }
-  llvm::sort(rule.takes);
+  llvm::sort(values);
   return true;
+}
+
+/// Reads what a rule takes.
+static bool readTakes(const json::Value &value, Rule &rule) {
+  if (!readValues(value, rule.takes))
+    return false;
+  for (auto [name, member] : {std::pair("schedule", &rule.schedule), {"form", &rule.form}})
+    if (const std::string *text = rule.find(name)) {
+      *member = *text;
+      erase_if(rule.takes, [&, name = name](const auto &taken) { return taken.first == name; });
+    }
+  return true;
+}
+
+/// Reads the lists of what is taken instead.
+static bool readInstead(const json::Value &value, Rule &rule) {
+  const json::Array *array = value.getAsArray();
+  return array && !array->empty() && all_of(*array, [&](const json::Value &element) {
+           return readValues(element, rule.instead.emplace_back());
+         });
 }
 
 /// Reads a member of a row; false where its value is of another kind, or nobody knows it.
@@ -134,6 +150,8 @@ static bool readMember(StringRef name, const json::Value &value, Rule &rule) {
     return readTexts(value, rule.extents);
   if (name == "alternatives")
     return readAlternatives(value, rule);
+  if (name == "instead")
+    return readInstead(value, rule);
   return name == "take" && readTakes(value, rule);
 }
 
@@ -146,15 +164,18 @@ static bool refuse(PlaceErrorSink error, const Place &place, const Twine &messag
 bool RuleBook::readRow(const json::Value &row, Rule rule, StringRef defaultCard,
                        PlaceErrorSink error) {
   const json::Object *members = row.getAsObject();
-  StringRef form = "a rule is {\"source\": \"file.tile\", \"when\": [\"expression\", ...], "
-                   "\"take\": {\"NAME\": value}}, where \"kernel\", \"extents\", \"card\", "
-                   "\"alternatives\", \"why\" and \"record\" may stand too";
+  StringRef form =
+      "a rule is {\"source\": \"file.tile\", \"when\": [\"expression\", ...], "
+      "\"take\": {\"NAME\": value}}, where \"kernel\", \"extents\", \"card\", "
+      "\"alternatives\", \"why\" and \"record\" may stand too, and \"instead\": [{\"NAME\": "
+      "value}, ...] in place of \"take\"";
   if (!members)
     return refuse(error, rule.getPlace(), form);
   for (const auto &[name, value] : *members)
     if (!readMember(name, value, rule))
       return refuse(error, rule.getPlace(), "member '" + StringRef(name) + "': " + form);
-  if (rule.source.empty() || (rule.takes.empty() && rule.schedule.empty() && rule.form.empty()))
+  bool takes = !rule.takes.empty() || !rule.schedule.empty() || !rule.form.empty();
+  if (rule.source.empty() || takes == !rule.instead.empty())
     return refuse(error, rule.getPlace(), form);
   if (rule.kernel.empty() != rule.schedule.empty())
     return refuse(error, rule.getPlace(),

@@ -38,6 +38,8 @@ struct Rule {
   /// Values such as those of parameters that it takes, of which a kernel with alternatives has
   /// each.
   std::vector<std::pair<std::string, std::vector<std::string>>> alternatives;
+  /// What parameters take instead, in this order, where a kernel lacks registers or shared memory.
+  std::vector<std::vector<std::pair<std::string, std::string>>> instead;
   /// Fields that the schedule of `kernel` takes.
   std::string schedule;
   /// The source that computes the same and is to be taken instead.

@@ -299,9 +299,10 @@ static LogicalResult applySchedules(ModuleOp module, ArrayRef<ChosenSchedule> sc
   for (const ChosenSchedule &chosen : schedules) {
     auto kernel = module.lookupSymbol<tile::KernelOp>(chosen.kernel);
     Location place = toLocation(chosen.rule->getPlace(), context);
-    // The kernel may be under a condition of the source.
     if (!kernel)
-      continue;
+      return emitError(place) << "the source '" << chosen.rule->source << "' has no kernel '"
+                              << chosen.kernel << "' with these parameters; name another, or add "
+                              << "the condition under which it has";
     FailureOr<tile::ScheduleAttr> fields = tile::ScheduleAttr::parseText(
         &context, chosen.rule->schedule, [&] { return emitError(place); });
     if (failed(fields))
@@ -330,14 +331,13 @@ static std::vector<Choice> listChoices(const ParameterTable &table) {
   return choices;
 }
 
-ReadResult tessera::readSource(StringRef text, StringRef fileName, ArrayRef<Define> defines,
-                               MLIRContext &context, const ImportOptions &imports,
-                               DebugOps debugOps) {
+ReadResult tessera::readFunctions(StringRef text, StringRef fileName, ArrayRef<Define> defines,
+                                  MLIRContext &context, const ImportOptions &imports) {
   ParameterResult parameters = readParameters(text, fileName, defines, context, imports);
   if (parameters.status != CompileStatus::Success)
-    return {parameters.status, nullptr, nullptr, {}};
+    return {parameters.status, nullptr, nullptr, {}, {}};
   const Files &files = *parameters.files;
-  ReadResult failed{CompileStatus::SourceError, nullptr, nullptr, {}};
+  ReadResult failed{CompileStatus::SourceError, nullptr, nullptr, {}, {}};
   auto sourceError = [&](size_t offset, const Twine &message) {
     emitError(toLocation(files.locate(offset), context)) << message;
   };
@@ -354,11 +354,20 @@ ReadResult tessera::readSource(StringRef text, StringRef fileName, ArrayRef<Defi
   OwningOpRef<ModuleOp> module = parseText(expansion->text, files, mapper, context);
   if (!module || mlir::failed(resolveOverrides(*module, files)) ||
       mlir::failed(checkIndices(*module)) || mlir::failed(checkYields(*module)) ||
-      mlir::failed(verify(*module)) || mlir::failed(resolveFunctions(*module, debugOps)) ||
+      mlir::failed(verify(*module)) ||
       mlir::failed(applySchedules(*module, parameters.table.getSchedules())))
     return failed;
   tile::TileDialect::ParametersAttrHelper(&context).setAttr(
       *module, getParametersAttr(parameters.table.getParameters(), context));
   return {CompileStatus::Success, std::move(module), std::move(parameters.files),
-          listChoices(parameters.table)};
+          listChoices(parameters.table), parameters.table.getInstead().vec()};
+}
+
+ReadResult tessera::readSource(StringRef text, StringRef fileName, ArrayRef<Define> defines,
+                               MLIRContext &context, const ImportOptions &imports,
+                               DebugOps debugOps) {
+  ReadResult result = readFunctions(text, fileName, defines, context, imports);
+  if (result.status == CompileStatus::Success && failed(resolveFunctions(*result.module, debugOps)))
+    return {CompileStatus::SourceError, nullptr, nullptr, {}, {}};
+  return result;
 }

@@ -60,6 +60,8 @@ struct ReadResult {
   std::unique_ptr<source::Files> files;
   /// Of all parameters, and of the schedules that rules choose.
   std::vector<Choice> choices;
+  /// What parameters take instead, in this order, where a kernel lacks registers or shared memory.
+  std::vector<std::vector<source::Define>> instead;
 };
 
 /// What becomes of tile.print and tile.assert: the interpreter keeps them, the machine has none.
@@ -73,6 +75,11 @@ enum class DebugOps { Drop, Keep };
 ReadResult readSource(llvm::StringRef text, llvm::StringRef fileName,
                       llvm::ArrayRef<source::Define> defines, mlir::MLIRContext &context,
                       const ImportOptions &imports = {}, DebugOps debugOps = DebugOps::Drop);
+
+/// The same before functions are inlined, and without what kernels get by it.
+ReadResult readFunctions(llvm::StringRef text, llvm::StringRef fileName,
+                         llvm::ArrayRef<source::Define> defines, mlir::MLIRContext &context,
+                         const ImportOptions &imports = {});
 
 } // namespace tessera
 

@@ -9,8 +9,9 @@ found by the environment variable TESSERA_LIBRARY (a file or a directory), besid
 the build tree around it.
 """
 
+from ._choices import resolve
 from ._compare import Comparison, MismatchError
-from ._compile import compile, resolve
+from ._compile import compile
 from ._errors import BundleError, CompileError, DeviceError, Diagnostic, DriverError, Error, LibraryError
 from ._explain import explain
 from ._kernel import Bundle, Choice, Kernel, load

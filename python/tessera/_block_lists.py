@@ -3,7 +3,7 @@
 import functools
 import warnings
 
-from . import _gradient_kernels, _listed, _variants
+from . import _choices, _gradient_kernels, _listed, _variants
 from ._errors import CompileError
 from ._program import Program
 from ._variant import keep_lists, read_lists, to_gradients
@@ -38,10 +38,9 @@ def keep_forward(source, element_type, sizes, is_compiled, block=None):
     """The source of attention with lists that outlive a call, and which lists these are, as `_keep` has it; for sizes as those
     of `_variants.find_kernel`, and for a block where the lists are those of a user."""
     *_, d, _, _, dv = sizes
-    program = _variants.find_variant(source, element_type, d, dv).program
-    widest = max(_variants.find_width("q", d), _variants.find_width("v", dv))
-    smaller = ({"BM": rows, "BN": columns} for rows, columns in _variants.SMALLER[widest])
-    candidates = list(dict.fromkeys(_keep(source, program, _FORWARD, block, **changed) for changed in ({}, *smaller)))
+    variant = _variants.find_variant(source, element_type, d, dv)
+    smaller = _choices.choose(source, variant.parameters)["instead"]
+    candidates = list(dict.fromkeys(_keep(source, variant.program, _FORWARD, block, **changed) for changed in ({}, *smaller)))
     for kept in candidates if is_compiled else ():
         try:
             _variants.find_kernel(kept[0], element_type, sizes)
@@ -57,7 +56,8 @@ def keep_forward(source, element_type, sizes, is_compiled, block=None):
 def keep_gradients(kind, source, learned, fixed, element_type, d, dv, block=None):
     """The same of the gradients; the form is that which `_gradient_kernels.find_gradients_of_source` finds."""
     widths = _variants.describe_widths(d, dv)
-    parameters, smaller = {**widths, "T": element_type}, _gradient_kernels.list_smaller(max(widths["D"], widths["DV"]))
+    parameters = {**widths, "T": element_type}
+    smaller = _choices.choose(to_gradients(source, True), parameters)["instead"]
     candidates = [*([] if fixed else [(False, {})]), *((True, sizes) for sizes in ({}, *smaller))]
     for is_fixed, changed in candidates:
         program = Program(to_gradients(source, is_fixed), **parameters)

@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_void_p
 
@@ -104,6 +105,9 @@ def _compiler():
         "tessera_compilation_output": (c_void_p, c_void_p, POINTER(c_size_t)),
         "tessera_compilation_destroy": (None, c_void_p),
         "tessera_source_resolve": (
+            c_int, c_char_p, c_size_t, c_char_p, POINTER(_Options), _Handler, c_void_p, POINTER(c_void_p),
+        ),
+        "tessera_source_describe_functions": (
             c_int, c_char_p, c_size_t, c_char_p, POINTER(_Options), _Handler, c_void_p, POINTER(c_void_p),
         ),
         "tessera_resolution_text": (c_char_p, c_void_p),
@@ -339,7 +343,10 @@ def compile_bundle(source, file_name, request, on_diagnostic):
     for diagnostic in collector.diagnostics:
         if on_diagnostic:
             on_diagnostic(diagnostic)
-        elif diagnostic.severity == "warning":
+        # The kernel is another than what was asked for, as rules say.
+        if diagnostic.severity == "warning" and diagnostic.kind:
+            warnings.warn(str(diagnostic).splitlines()[0], RuntimeWarning)
+        elif diagnostic.severity == "warning" and not on_diagnostic:
             _log.warning("%s", diagnostic)
     collector.check(status, file_name)
     try:
@@ -348,29 +355,6 @@ def compile_bundle(source, file_name, request, on_diagnostic):
         return ctypes.string_at(output, size.value)
     finally:
         library.tessera_compilation_destroy(compilation)
-
-
-def resolve(
-    path_or_source: str | os.PathLike[str],
-    *,
-    gpu: str | None = None,
-    shape: Mapping[str, int] | None = None,
-    rules: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
-    **parameters: object,
-) -> dict[str, _typing.Any]:
-    """What is chosen for a source before it is compiled, and where that comes from: {"parameters": {"BN": {"value": "128", "origin":
-    "rules.json:12"}}, "schedules": {...}}, and "form" where a rule chooses another source. Arguments are those of `compile`."""
-    source, file_name = _read_source(path_or_source)
-    options = make_options(make_request(parameters, gpu=gpu, shape=shape, rules=rules), remarks=False)
-    library, collector, resolution = _compiler(), _Collector(), c_void_p()
-    status = library.tessera_source_resolve(
-        source, len(source), file_name.encode(), ctypes.byref(options), collector.handler, None, ctypes.byref(resolution),
-    )  # fmt: skip
-    collector.check(status, file_name)
-    try:
-        return json.loads(library.tessera_resolution_text(resolution))
-    finally:
-        library.tessera_resolution_destroy(resolution)
 
 
 def pack(text):

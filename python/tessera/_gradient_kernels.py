@@ -1,18 +1,13 @@
 """Which kernels compute the gradients of an attention: forms by widths, masks, groups of heads, order of sums and length."""
 
 import functools
-import itertools
-import json
 import re
 import warnings
 
-from . import _compile, _library, _variants
+from . import _choices, _compile, _library, _variants
 from ._errors import CompileError
 from ._program import Program, find_fact
 from ._variant import keeps_lists, to_gradients
-
-#: The widest tiles of which a warpgroup holds dK and dV.
-WIDEST_OF_BOTH = 128
 
 #: What `find_group` finds.
 GROUPS = (1, 2, 4, 8)
@@ -29,15 +24,6 @@ def find_sizes(batch, heads, rows, d, kv_heads, keys, dv):
     """What the form of gradients depends on of a call: (D, DV, group, extents), as `describe_gradients` has these."""
     extents = ("B", batch), ("H", heads), ("HK", kv_heads), ("SK", keys), ("SQ", rows)
     return d, dv, find_group(heads, kv_heads), extents
-
-
-def _choose(source, parameters, extents):
-    """What the rules of a source choose for extents."""
-
-    def find():
-        return json.dumps(_compile.resolve(source, shape=dict(extents), **parameters))
-
-    return json.loads(find_fact("choices", source, [_compile.to_texts(parameters), list(extents)], find))
 
 
 def _find_least_group(source, parameters, group):
@@ -72,7 +58,7 @@ def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, group=
     if name == "attention_fwd":
         source, extras, unordered = _library.find_source("attention_bwd"), [], parameters
         parameters = {**parameters, "FIXED": fixed}
-        chosen = _choose(source, parameters, extents or ())
+        chosen = _choices.choose(source, parameters, extents or ())
         if "form" in chosen:
             return _library.find_source(chosen["form"]["value"].removesuffix(".tile")), unordered, []
         if chosen["parameters"]["SPREAD"]["value"] == "true":
@@ -132,45 +118,6 @@ def find_gradients(kind, text, fixed, element_type, sizes, lse, learned=()):
         return find_gradients(kind, text, fixed, element_type, (d, dv, group, None), lse)
 
 
-def list_smaller(widest):
-    """Sizes of the steps of attention_gradients_fixed.tile for scores that take more registers than usual, the largest first."""
-    fewer = 32 if widest <= WIDEST_OF_BOTH else 16
-    return {"GQN": fewer}, {"GQN": fewer, "GM": 32}, {"GQN": 16, "GM": 16}
-
-
-def _find_fixed(kind, source, learned, parameters):
-    """attention_gradients_fixed.tile; with smaller steps where a score takes more registers than usual."""
-    text, smaller = to_gradients(source, True, learned), list_smaller(max(parameters["D"], parameters["DV"]))
-    reason = None
-    for sizes in ({}, *smaller):
-        try:
-            kernel = kind(text, **parameters, **sizes)
-        except CompileError as error:
-            if not error.lacks_room or sizes == smaller[-1]:
-                raise
-            reason = reason or str(error).splitlines()[0]
-            continue
-        if sizes:
-            queries = f" and {sizes['GM']} queries" if "GM" in sizes else ""
-            warnings.warn(f"gradients of functions of scores take {sizes['GQN']} keys{queries} a step: {reason}", RuntimeWarning)
-        return kernel
-
-
-def _find_summed(kind, source, learned, parameters, *entry):
-    """attention_gradients.tile, in the fastest of the forms that fit. With what is learned the gradient of a score is needed
-    too, and its derivative waits for that anyway."""
-    text, reason = to_gradients(source, False, learned), None
-    waits = ("derivatives", "weights", "products") if learned else (None, "products")
-    for form in ({} if wait is None else {"WAITS": wait} for wait in waits):
-        try:
-            return kind(text, *entry, **parameters, **form)
-        except CompileError as error:
-            if not error.lacks_room:
-                raise
-            reason = reason or error
-    raise reason
-
-
 @functools.lru_cache(maxsize=None)
 def find_gradients_of_source(kind, source, learned, fixed, element_type, d, dv, lse):
     """The kernels of the gradients of a variant's source, and of the views that `learned` names, or the interpreter's form:
@@ -178,16 +125,14 @@ def find_gradients_of_source(kind, source, learned, fixed, element_type, d, dv, 
     widths = _variants.describe_widths(d, dv)
     parameters = {**widths, "T": element_type, "DLSE": lse}
     if keeps_lists(source):
-        if not has_fixed_lists(source):
-            return _find_summed(kind, source, learned, parameters, "attention_gradients")
-        return kind(to_gradients(source, True, learned), "attention_gradients", **parameters)
+        return kind(to_gradients(source, has_fixed_lists(source), learned), "attention_gradients", **parameters)
     if fixed:
-        return _find_fixed(kind, source, learned, parameters)
+        return kind(to_gradients(source, True, learned), **parameters)
     try:
-        return _find_summed(kind, source, learned, parameters)
+        return kind(to_gradients(source, False, learned), **parameters)
     except CompileError as error:
         # What is wrong with the functions themselves, the other form refuses too.
-        kernel = _find_fixed(kind, source, learned, parameters)
+        kernel = kind(to_gradients(source, True, learned), **parameters)
         warnings.warn(f"gradients take attention_gradients_fixed.tile, with more products: {error}", RuntimeWarning)
         return kernel
 
@@ -269,5 +214,5 @@ def warm_up(text, element_type, d, dv, lse, gradients, fixed):
         if problem is not None:
             raise problem
     _variants.find_variant(text, element_type, d, dv, lse or gradients).compile_all()
-    for group, span, blocks in itertools.product(GROUPS, (None, *SPANS), BLOCKS) if gradients else ():
-        find_gradients(_compile.compile, text, fixed, element_type, (d, dv, group, span, blocks), False)
+    for group in GROUPS if gradients else ():
+        find_gradients(_compile.compile, text, fixed, element_type, (d, dv, group, None), False)

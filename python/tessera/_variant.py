@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import operator
 import re
 import types
 from collections.abc import Callable, Mapping, Sequence
 
-from . import _compile, _explain, _library, _mask_parts, _trace, _tracing, _typing
+from . import _choices, _compile, _explain, _library, _mask_parts, _trace, _tracing, _typing
 from ._compare import Comparison
 from ._errors import CompileError
 from ._kernel import Kernel
@@ -38,6 +39,8 @@ _UNBIASED_WIDE = 'param REFERENCE : name = $(T == f16 || BYTES ? "first" : "unbi
 _BACKWARD = "param BACKWARD : bool = true\n"
 # One whose mask compares keys with lengths: nothing of V is read behind the last key that a tile sees.
 _FROM_END = 'param ALIGN : name = "end"\n'
+# One of gradients of views too.
+_LEARNED = "param LEARNED : bool = true\n"
 # One whose rows see a sink.
 _SINK = "param SINK : bool = true\n"
 
@@ -55,8 +58,8 @@ def read_lists(source):
 
 def takes_batch(source):
     """Whether the mask of a source takes the batch. One that takes the head alone has lists for each batch nevertheless."""
-    bodies = (_read_function(source, name).partition("{\n")[2] for name in ("mask", "mask_by_data"))
-    return any(re.search(r"%b\b", body) for body in bodies)
+    facts = _describe_functions(source)
+    return any(_B in _get(facts, name)["uses"] for name in ("mask", "mask_by_data"))
 
 
 def keeps_lists(source):
@@ -71,100 +74,54 @@ def keep_lists(source, **sizes):
     return source.replace(_LISTED, _LISTED + _KEPT + lines, 1)
 
 
-# What a mask loads for each row takes registers, which larger tiles have not.
-_TILE_OF_ROWS = "param BM : int = 128\n\n"
+# The numbers of the arguments of a mask.
+_B, _H, _Q, _K = range(4)
+# What a source says whose functions load for tiles: LOADS of attention_visits.tile.
+_LOADS = 'param LOADS : name = "{}"\n\n'
 
 
-# The same of what a score loads for each pair of query and key, by the type of these: the tiles of variants/bias.tile.
-_TILE_OF_PAIRS = """param PAIR : type = {} in [bf16, f32]
-param BM : int = $(max(D, DV) <= 96 ? 192 : max(D, DV) <= 128 && PAIR != f32 ? 192 : 128)
-param BN : int = $((max(D, DV) <= 64 ? (PAIR == f32 ? 80 : 96)
-                  : max(D, DV) <= 96 ? (PAIR == f32 ? 48 : 64)
-                  : max(D, DV) <= 128 ? (PAIR == f32 ? 96 : 64)
-                  : max(D, DV) <= 192 ? 64 : 48) / (BYTES ? 32 : 16) * (BYTES ? 32 : 16))
-
-"""
+# What `_describe_functions` says of a function that there is not.
+_NO_FACTS = {"uses": [], "divides": False, "loads": [], "compares": [], "result": {"on": [], "scaled_by": []}}
 
 
-# The same of what a score loads by a distance, or by another number that differs with both: the tiles of variants/relative.tile.
-_TILE_OF_DISTANCES = """param BM : int = $(max(D, DV) <= 128 ? 192 : 128)
-param BN : int = $((max(D, DV) <= 64 ? 96 : max(D, DV) <= 96 ? 80 : max(D, DV) <= 192 ? 64 : 48) / (BYTES ? 32 : 16) * (BYTES ? 32 : 16))
-
-"""
-
-
-def _find_pairs(lines):
-    """"f32" or "bf16", as wide as the widest that the text of a function loads for each query and key, in tiles: where the
-    last two indices are these. None where it loads none."""
-    of, found = {"%q": "q", "%k": "k"}, set()
-    for line in lines:
-        result, _, operation = line.strip().partition(" = ")
-        cast = re.fullmatch(r"arith\.index_cast (%\w+) : .*", operation)
-        if cast and cast[1] in of:
-            of[result] = of[cast[1]]
-        loaded = re.fullmatch(r"tile\.load %\w+\[(?:.*, )?(%\w+), (%\w+)\] : .* -> (\w+)", operation)
-        if loaded and (of.get(loaded[1]), of.get(loaded[2])) == ("q", "k"):
-            found.add("bf16" if loaded[3] in ("bf16", "f16") else "f32")
-    return max(found, default=None)
+@functools.lru_cache(maxsize=256)
+def _describe_functions(source):
+    """What the functions of a source compute with, by their names (`_choices.describe_functions`)."""
+    try:
+        return json.loads(find_fact("functions", source, [], lambda: json.dumps(_choices.describe_functions(source))))
+    except CompileError:
+        return {}  # Whoever asks for the kernel gets the error.
 
 
-def _adds_by_key(lines):
-    """Whether the text of a score adds what depends on the key to the product %s, as a bias by distance or the gate of a key. The
-    scores of a block far from the query may be far below those next to it. What multiplies the product lowers none by its place."""
-    vanishes, of_key, result = {"%s"}, {"%k"}, None
-    for line in lines:
-        defined, _, operation = line.strip().partition(" = ")
-        names = re.findall(r"%\w+", operation or defined)
-        if defined.startswith("func.return"):
-            result = names[0]
-        if not of_key.isdisjoint(names):
-            of_key.add(defined)
-        scaled = {"arith.mulf": names, "arith.divf": names[:1], "math.tanh": names, "math.absf": names}
-        summed = ("arith.addf", "arith.subf", "arith.negf", "arith.maximumf", "arith.minimumf")
-        name = operation.partition(" ")[0]
-        terms = names[1:] if name == "arith.select" else names if name in summed else None
-        if not vanishes.isdisjoint(scaled.get(name, ())) or (terms and vanishes.issuperset(terms)):
-            vanishes.add(defined)
-    return result in of_key and result not in vanishes
+def _get(facts, function):
+    return facts.get(function, _NO_FACTS)
 
 
-def _loads_by(lines, index):
-    """Whether the text of a function loads elements whose place depends on an index."""
-    depends = {index}
-    for line in lines:
-        result, _, operation = line.strip().partition(" = ")
-        if depends.isdisjoint(re.findall(r"%\w+", operation)):
-            continue
-        if operation.startswith("tile.load"):
-            return True
-        depends.add(result)
-    return False
+def _name_loads(facts):
+    """What functions load for tiles, LOADS of attention_visits.tile: for each query and key where the last two indices are these; by
+    a distance where a score has an index that differs with both; for each row where a mask has one that differs with the query."""
+    found, score = set(), _get(facts, "score")
+    for name, function in facts.items():
+        pair = [place + (name == "score") for place in (_Q, _K)]
+        for load in function["loads"]:
+            if [place["is"] for place in load["places"][-2:]] == pair:
+                found.add("pair" if load["type"] in ("bf16", "f16") else "wide_pair")
+    if any({_Q + 1, _K + 1}.issubset(place["on"]) for load in score["loads"] for place in load["places"]):
+        found.add("distance")
+    if any(_Q in place["on"] for load in _get(facts, "mask")["loads"] for place in load["places"]):
+        found.add("row")
+    return next((name for name in ("wide_pair", "pair", "distance", "row") if name in found), None)
 
 
-def _loads_by_distance(lines):
-    """Whether the text of a score loads elements at a place of which one index differs with the query and the key."""
-    of = {"%q": {"q"}, "%k": {"k"}}
-    for line in lines:
-        result, _, operation = line.strip().partition(" = ")
-        places = re.match(r"tile\.load %\w+\[(.*?)\]", operation)
-        used = [of.get(name, set()) for name in re.findall(r"%\w+", places[1] if places else operation)]
-        if places and any(len(index) == 2 for index in used):
-            return True
-        of[result] = set().union(*used)
-    return False
+def _adds_by_key(score):
+    """Whether a score adds what depends on the key to the product, as a bias by distance or the gate of a key. The scores of a block
+    far from the query may be far below those next to it. What multiplies the product lowers none by its place."""
+    return _K + 1 in score["result"]["on"] and 0 not in score["result"]["scaled_by"]
 
 
-def _takes_lengths(lines):
-    """Whether the text of a mask compares keys with what a call gives, whatever the query is."""
-    of = {"%k": {"k"}, "%q": {"q"}}
-    for line in lines:
-        result, _, operation = line.strip().partition(" = ")
-        found = {"given"} if "tile.argument" in operation else set()
-        found = found.union(*(of.get(name, ()) for name in re.findall(r"%\w+", operation)))
-        if operation.startswith("arith.cmpi") and found == {"k", "given"}:
-            return True
-        of[result] = found
-    return False
+def _takes_lengths(mask):
+    """Whether a mask compares keys with what a call gives, whatever the query is."""
+    return any(compared["given"] and {_Q, _K}.intersection(compared["on"]) == {_K} for compared in mask["compares"])
 
 
 def _join(parts):
@@ -276,16 +233,17 @@ def _describe_visits(source, *kernel):
         return {"loose": "", "end_moves": False, "work": ""}  # Whoever asks for the kernel gets the error.
 
 
-def _name_lists(mask):
-    """Of which indices a mask is a function, by the lines of its text: LISTS of attention_visits.tile."""
-    body = "\n".join(mask[1:])
-    return "head" if re.search(r"%h\b", body) else "batch" if re.search(r"%b\b", body) else "one"
+def _name_lists(facts):
+    """Of which indices a mask is a function: LISTS of attention_visits.tile."""
+    uses = _get(facts, "mask")["uses"]
+    return "head" if _H in uses else "batch" if _B in uses else "one"
 
 
-def _describe_lists(mask, parts, lists):
-    """The settings of a source whose blocks are a list, by the lines of its mask, its parts (`_mask_parts.split`) and LISTS."""
+def _describe_lists(facts, mask, parts, lists):
+    """The settings of a source whose blocks are a list, by what is known of its functions, the lines of its mask, its parts
+    (`_mask_parts.split`) and LISTS."""
     settings = f'{_LISTED}param LISTS : name = "{lists}"\n'
-    if any(re.search(r"= arith\.\w*(div|rem)[su]i ", line) for line in mask):
+    if _get(facts, "mask")["divides"]:
         settings += _PIECES
     if parts is not None:
         settings += _BY_DATA
@@ -307,7 +265,8 @@ def _with_lists(head, source):
     mask = f"func.func @mask({body}\n}}".split("\n")
     parts = _mask_parts.split(mask, [""] * len(mask))
     functions, _ = _join(parts)
-    return head + _describe_lists(mask, parts, _name_lists(mask)) + "\n" + rest.replace("\n".join(mask) + "\n", functions, 1)
+    facts = _describe_functions(source)
+    return head + _describe_lists(facts, mask, parts, _name_lists(facts)) + "\n" + rest.replace("\n".join(mask) + "\n", functions, 1)
 
 
 def _write_learned(source, learned):
@@ -323,6 +282,8 @@ def _write_learned(source, learned):
 def to_gradients(source, fixed, learned=()):
     """The source of the gradients of a variant's source, as `Variant.write_gradients` says."""
     head = _HEAD.format("attention_gradients_fixed" if fixed else "attention_gradients")
+    if learned and not fixed:
+        head += _LEARNED
     return _with_lists(head, source) + _write_learned(source, learned)
 
 
@@ -385,28 +346,24 @@ class Variant:
         learned = "\n".join(line for lines, _ in parts[self.mask is not None :] for line in lines)
         #: The names of views with whose elements the score or the sink computes, so that they may have gradients.
         self.learnable: tuple[str, ...] = tuple(dict.fromkeys(_FLOAT_VIEW.findall(learned)))
-        self._of_mask = parts[0][0] if self.mask is not None else []
+        of_mask = parts[0][0] if self.mask is not None else []
         functions, places = _join(parts)
-        settings = ""
+        self._facts, settings = _describe_functions(_HEAD.format("attention") + functions), ""
         is_list, begins_last = self._find_visits(visits, functions)
         if is_list:
             masks = None if mask is None else _mask_parts.split(*parts[0])
             if masks is not None:
                 functions, places = _join([*masks, *parts[1:]])
-            settings = _describe_lists(self._of_mask, masks, self._name_lists()) + "\n"
-        elif pair := _find_pairs([line for lines, _ in parts for line in lines]):
-            settings = _TILE_OF_PAIRS.format(pair)
-        elif score is not None and _loads_by_distance(parts[self.mask is not None][0]):
-            settings = _TILE_OF_DISTANCES
-        elif _loads_by(self._of_mask, "%q"):
-            settings = _TILE_OF_ROWS
+            settings = _describe_lists(self._facts, of_mask, masks, self._name_lists()) + "\n"
+        elif loads := _name_loads(self._facts):
+            settings = _LOADS.format(loads)
         if score is None and mask is not None:
             # A row may see few keys of the first block, or none, and those that it does not see are references as good.
             settings = _UNBIASED_WIDE + (settings or "\n")
-        elif score is not None and _adds_by_key(parts[self.mask is not None][0]):
+        elif score is not None and _adds_by_key(_get(self._facts, "score")):
             reference = _UNBIASED_WIDE if is_list or begins_last else _UNBIASED
             settings = reference + (_BACKWARD if begins_last else "") + (settings or "\n")
-        if not takes_lists(settings) and _takes_lengths(self._of_mask):
+        if not takes_lists(settings) and _takes_lengths(_get(self._facts, "mask")):
             settings = _FROM_END + (settings or "\n")
         if sink is not None:
             settings = _SINK + (settings or "\n")
@@ -446,7 +403,7 @@ class Variant:
 
     def _name_lists(self):
         """Of which indices there are lists: LISTS of attention_visits.tile."""
-        return _name_lists(self._of_mask)
+        return _name_lists(self._facts)
 
     def check(self) -> None:
         """Raises TraceError, with the line of Python, for what the compiler refuses whatever the parameters are."""

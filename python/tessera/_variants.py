@@ -7,7 +7,6 @@ import threading
 import warnings
 
 from . import _classes, _compile, _library, _own, _variant
-from ._errors import CompileError
 from ._program import Program, find_fact
 from ._variant import keeps_lists, read_lists, takes_batch, takes_lists
 
@@ -179,12 +178,6 @@ def find_width(name, size, widths=WIDTHS):
     return next(width for width in widths if size <= width)
 
 
-# Tiles of fewer rows and columns by the wider head dimension, for functions that take more registers than the usual ones leave;
-# the first that compile are taken.
-SMALLER = {64: ((192, 96), (128, 96)), 96: ((192, 80), (128, 96)), 128: ((192, 64), (128, 80)), 192: ((128, 64),),
-            256: ((128, 48),)}  # fmt: skip
-
-
 class Variant:
     """The kernels of one variant (the name of a source with parameters, or the text of a source), element type ("f16",
     "bf16") and widths of tiles: one for each class of shapes, which has the alternatives that the source declares."""
@@ -246,31 +239,7 @@ class Variant:
 
     def _compile(self, shape_class):
         named = {"kernel": self._kernel, "shape_class": shape_class, "alternatives": True}
-        try:
-            return _compile.compile(self.source, **named, **self.parameters)
-        except CompileError as error:
-            # Lists that are arguments are for the tiles that the source has.
-            if not self._is_written or self._kernel is not None or not error.lacks_room:
-                raise
-            return self._compile_smaller(named, error)
-
-    def _compile_smaller(self, named, reason):
-        """The kernel with the largest of the smaller tiles that compile; `reason` is what the usual ones were refused with."""
-        error = reason
-        for rows, columns in SMALLER[max(self.parameters["D"], self.parameters["DV"])]:
-            parameters = {**self.parameters, "BM": rows, "BN": columns}
-            if parameters == self.parameters:
-                break
-            try:
-                kernel = _compile.compile(self.source, **named, **parameters)
-            except CompileError as refused:
-                error = refused
-                continue
-            self.parameters = parameters
-            first = str(reason).splitlines()[0]
-            warnings.warn(f"functions of scores take tiles of {rows} x {columns}: {first}", RuntimeWarning)
-            return kernel
-        raise error
+        return _compile.compile(self.source, **named, **self.parameters)
 
     def find(self, shape):
         """(kernel, whether it is that of the shape's class). A class that is not there yet is compiled beside the

@@ -12,7 +12,7 @@ import unittest
 import unittest.mock
 
 import tessera as T
-from tessera import _gradient_kernels, _library, _variants
+from tessera import _choices, _gradient_kernels, _library, _variants
 from tessera._program import Program
 
 
@@ -123,6 +123,19 @@ class GradientsTest(unittest.TestCase):
                     expected = "seven" if last is None or keys <= last else "five"
                     shape = 1 << 16, 1, keys, keys
                     self.assertEqual(self.find_form(mask, d, dv, shape, fixed=fixed), expected, (mask, d, dv, fixed, keys))
+
+    def test_ranges(self):
+        """Extents that compare alike with what rules ask for have one answer, and all answers for a source are in one file."""
+        source, parameters = _library.find_source("attention_bwd"), {"D": 96, "CAUSAL": True}
+        with tempfile.TemporaryDirectory() as place, unittest.mock.patch.dict(os.environ, {"TESSERA_CACHE_DIR": place}):
+            with unittest.mock.patch.object(_choices, "resolve", wraps=_choices.resolve) as resolve:
+                for heads, keys in itertools.product((1, 8, 1 << 16), range(64, 4096, 448)):
+                    extents = _gradient_kernels.find_sizes(1, heads, keys, 96, heads, keys, 96)[-1]
+                    found = _choices.choose(source, parameters, extents)
+                    expected = T.resolve(source, shape=dict(extents), **parameters)
+                    self.assertEqual({**found, "extents": None}, {**expected, "extents": None}, extents)
+            self.assertLess(resolve.call_count, 8)
+            self.assertEqual(len([path for path in pathlib.Path(place).rglob("*") if path.is_file()]), 1)
 
     def test_rules_of_a_user(self):
         """A user's rules choose the form and what is free, and the resolver says where that comes from."""

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 import unittest
-import unittest.mock
 
 import tessera
 from tessera import _library, _places, _trace, _variants, _views, masks
@@ -352,8 +351,8 @@ class VisitsTest(unittest.TestCase):
             return (starts[q] <= k) & (k <= q)
 
         self.assertEqual(self.form(packed), "interval")
-        self.assertIn("param BM : int", T.Variant(mask=packed).source)
-        self.assertNotIn("param BM : int", T.Variant(mask=masks.causal).source)
+        self.assertIn('param LOADS : name = "row"', T.Variant(mask=packed).source)
+        self.assertNotIn("param LOADS", T.Variant(mask=masks.causal).source)
         self.assertEqual(self.form(lambda b, h, q, k, n: n[q] <= k, n=("SQ",)), "one")  # Of floats.
 
     def test_pairs(self):
@@ -371,7 +370,21 @@ class VisitsTest(unittest.TestCase):
             expected = Program(bias, D=d, BIAS=element).parameters
             self.assertEqual((found["BM"], found["BN"]), (expected["BM"], expected["BN"]))
         for score in (lambda s, b, h, q, k, n: s + n[k, q], lambda s, b, h, q, k, n: s + n[q, k + 1]):
-            self.assertNotIn("param BM", T.Variant(score=score, n=("SQ", "SK")).source)
+            self.assertNotIn("pair", T.Variant(score=score, n=("SQ", "SK")).source)
+
+    def test_distances(self):
+        """Scores that load by a distance, or by what is loaded by one, have the tiles of variants/relative.tile."""
+
+        def bucket(s, b, h, q, k, n):
+            return s + n[h, _views.View(_trace.current(), "buckets", ("SK",), "i32")[q - k]]
+
+        relative = os.path.join(os.path.dirname(_library.find_source("attention")), "variants", "relative.tile")
+        for d, score in itertools.product((64, 96, 128, 192, 256), (lambda s, b, h, q, k, n: s + n[h, k - q], bucket)):
+            found = T.Variant(score=score, mask=masks.causal, n=("H", "DISTANCES")).program(D=d).parameters
+            expected = Program(relative, D=d).parameters
+            self.assertEqual((found["BM"], found["BN"]), (expected["BM"], expected["BN"]))
+        for score in (lambda s, b, h, q, k, n: s + n[h, q] * n[h, k], lambda s, b, h, q, k, n: s + n[h, 0] * (q - k)):
+            self.assertNotIn("param LOADS", T.Variant(score=score, n=("H", "SK")).source)
 
     def test_distances(self):
         """Scores that load by a distance, or by what is loaded by one, have the tiles of variants/relative.tile."""
@@ -523,46 +536,29 @@ class RefusalTest(unittest.TestCase):
 
 
 class SmallerTilesTest(unittest.TestCase):
-    """Which tiles are tried for functions that take more registers than the usual ones leave."""
+    """Which tiles functions take that need more registers than the usual ones leave."""
 
-    SOURCE = T.Variant(mask=masks.causal).source
-    def compile(self, size, fitting, kind="registers"):
-        """(BM, BN) of all tries, the last of which compiles: number `fitting`, 0 with the usual tiles. Others are refused as
-        errors of `kind` are."""
-        tried = []
-
-        def compile_some(source, **options):
-            tried.append((options.get("BM"), options.get("BN")))
-            if len(tried) <= fitting:
-                error = T.Diagnostic("error", "", 0, 0, f"refused {len(tried)}", (), kind)
-                raise T.CompileError(error.message, "source", [error])
-            return "kernel"
-
-        variant = _variants.Variant(self.SOURCE, "bf16", size, size, False, True)
-        with unittest.mock.patch.object(_variants._compile, "compile", compile_some):
-            self.assertEqual(variant.compile("many-long"), "kernel")
-            # Another class begins with what has compiled.
-            self.assertEqual(variant.compile("many-short"), "kernel")
-        return tried
+    TILES = {
+        64: ((192, 96), (128, 96)), 96: ((192, 80), (128, 96)), 128: ((192, 64), (128, 80)), 192: ((128, 64),), 256: ((128, 48),),
+    }  # fmt: skip
 
     def test_each_in_order(self):
-        for size, tiles in _variants.SMALLER.items():
-            self.assertEqual(self.compile(size, 0), [(None, None)] * 2)
-            for number, (rows, columns) in enumerate(tiles, start=1):
-                with self.assertWarnsRegex(RuntimeWarning, f"take tiles of {rows} x {columns}: refused 1$"):
-                    tried = self.compile(size, number, ("registers", "shared memory")[number % 2])
-                self.assertEqual(tried, [(None, None), *tiles[:number], tiles[number - 1]])
+        for size, tiles in self.TILES.items():
+            for source in (T.Variant(mask=masks.causal).source, T.Variant(mask=lambda b, h, q, k: q % 8 == k % 8).source):
+                found = T.resolve(source, D=size)["instead"]
+                self.assertEqual([(int(values["BM"]), int(values["BN"])) for values in found], [*tiles])
+                self.assertNotIn("instead", T.resolve(source, D=size, BM=128))
 
-    def test_none_fits(self):
-        """The last refusal is what the caller gets."""
-        with self.assertRaisesRegex(T.CompileError, "^refused 3$"):
-            self.compile(128, 9)
-
-    def test_other_refusals(self):
-        """What no tile changes is not tried again."""
-        for kind in ("", "unsupported"):
-            with self.subTest(kind), self.assertRaisesRegex(T.CompileError, "^refused 1$"):
-                self.compile(128, 1, kind)
+    def test_others(self):
+        """The derivative of a score waits where it is known anyway; gradients in a fixed order take fewer keys a step."""
+        variant = T.Variant(score=lambda s, b, h, q, k, n: s + n[h], n=("H",))
+        for learned, waits in (((), ["products"]), (("n",), ["weights", "products"])):
+            found = T.resolve(variant.write_gradients(learned=learned), D=128)
+            self.assertEqual([values["WAITS"] for values in found["instead"]], waits)
+            self.assertEqual(found["parameters"]["WAITS"]["value"], "derivatives" if learned else "weights")
+        for size, keys in ((128, "32"), (192, "16")):
+            found = T.resolve(variant.write_gradients(fixed=True), D=size)["instead"]
+            self.assertEqual(found, [{"GQN": keys}, {"GM": "32", "GQN": keys}, {"GM": "16", "GQN": "16"}])
 
 
 unittest.main()

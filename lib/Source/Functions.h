@@ -1,0 +1,31 @@
+//===- Functions.h - What functions of a source compute with -------------===//
+//
+// Facts about the functions that a source has of its own, for who writes them and chooses by what
+// they load, compare and add.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_SOURCE_FUNCTIONS_H
+#define TESSERA_LIB_SOURCE_FUNCTIONS_H
+
+#include "lib/Source/Source.h"
+#include "llvm/Support/JSON.h"
+
+namespace tessera {
+
+/// For each function of the main file of a source, as `readFunctions` gives it, by its name:
+///
+///   uses      the numbers of the arguments that it uses
+///   divides   whether it divides integers
+///   loads     of each element that it loads the "type", and for each of its "places" the arguments
+///             "on" which it depends and the one that it "is", -1 where it is computed
+///   compares  of each comparison of integers the arguments "on" which it depends, and whether it
+///             depends on an argument of the kernel too ("given")
+///   result    the arguments "on" which it depends, and those that it is "scaled_by": where one is
+///   0,
+///             so is the result
+llvm::json::Object describeFunctions(const ReadResult &read);
+
+} // namespace tessera
+
+#endif // TESSERA_LIB_SOURCE_FUNCTIONS_H
