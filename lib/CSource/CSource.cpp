@@ -451,7 +451,7 @@ void Writer::writeAlternatives(llvm::raw_ostream &os) {
   os << "static const TimeModel alternatives[KERNEL_COUNT] = {\n";
   for (auto [i, alternative] : llvm::enumerate(choice->alternatives)) {
     const TimeModel &time = alternative.time;
-    const TimeLine &line = time.line;
+    const LinearIterations &line = time.line;
     os << llvm::formatv("    {{terms{0}, {1}, {2}, {3}, {4}, {5}, {6},\n     ", i,
                         alternative.iterations.size(), time.order, time.section, time.atATime,
                         spell(time.iterationTime), spell(time.endsTime));

@@ -2,7 +2,7 @@
 
 #include "lib/Compiler/LaunchTimes.h"
 #include "dialects/Hop/Machine.h"
-#include "lib/Runtime/TimeLine.h"
+#include "lib/Runtime/LinearIterations.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -270,7 +270,7 @@ double LaunchTimes::predict(const tuning::Extents &extents) const {
   runtime::TimeModel complete = model;
   complete.terms = terms.data();
   complete.termCount = terms.size();
-  complete.line = runtime::findTimeLine(terms);
+  complete.line = runtime::findLinearIterations(terms);
   runtime::TimeExpected expected;
   runtime::expectTime(&complete, values.data(), &expected);
   return runtime::findTime(&expected, TIME_NEVER);

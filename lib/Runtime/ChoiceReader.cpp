@@ -1,7 +1,7 @@
 //===- ChoiceReader.cpp - Reading and checking a choice -------------------===//
 
 #include "lib/Runtime/BundleReader.h"
-#include "lib/Runtime/TimeLine.h"
+#include "lib/Runtime/LinearIterations.h"
 #include "tessera/BundleKeys.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -146,7 +146,7 @@ bool ChoiceReader::readModel(const json::Object &object, json::Path path,
     return fail(path.field(key::iterations), "expected the iterations of a tile");
   if (!readTerms(*iterations, path.field(key::iterations), 0, alternative.iterations))
     return false;
-  alternative.time.line = findTimeLine(alternative.iterations);
+  alternative.time.line = findLinearIterations(alternative.iterations);
   setTimeCluster(alternative.time, bundle.kernels[alternative.kernel].cluster[0]);
   if (const json::Object *rows = object.getObject(key::unaligned))
     if (!readRows(*rows, path.field(key::unaligned), alternative.time.rows))

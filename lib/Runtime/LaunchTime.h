@@ -40,7 +40,7 @@ typedef struct {
   double inverseFactor, inverse; /* of the factor's magnitude, and of the divisor */
   TimeSum offset, most;
   int isWhole; /* The factor is a multiple of the divisor. */
-} TimeLine;
+} LinearIterations;
 
 /* The tiles along a dimension of the grid: an extent, or the number where `dim` is below 0, which
  * may be divided, rounded up. */
@@ -66,7 +66,7 @@ typedef struct {
   int64_t atATime; /* tiles that the GPU runs at a time */
   double iterationTime, endsTime; /* in microseconds: an iteration, and a tile beside these */
   TimeGrid grid[3];
-  TimeLine line;
+  LinearIterations line;
   TimeRows rows;
   double cluster, perCluster; /* tiles along the first dimension that run together, the inverse */
 } TimeModel;
@@ -96,7 +96,8 @@ static inline double latestTime(double a, double b) { return a > b ? a : b; }
 static inline double earliestTime(double a, double b) { return a < b ? a : b; }
 
 /* A sum of a line, rounded where it is counted in iterations. */
-static inline double sumExtents(const TimeLine *line, const TimeSum *sum, const double *dims) {
+static inline double sumExtents(const LinearIterations *line, const TimeSum *sum,
+                                const double *dims) {
   double value =
       sum->number + sum->factors[0] * dims[sum->dims[0]] + sum->factors[1] * dims[sum->dims[1]];
   return line->isWhole ? ceilTime(value, line->inverse) : value;
@@ -104,7 +105,7 @@ static inline double sumExtents(const TimeLine *line, const TimeSum *sum, const 
 
 /* How long a tile takes by the line. */
 static inline double measureStep(const TimeExpected *launch, double step, int isWhole) {
-  const TimeLine *line = &launch->model->line;
+  const LinearIterations *line = &launch->model->line;
   double count = latestTime(line->factor * step + launch->offset, line->least);
   count = earliestTime(count, launch->most);
   if (!isWhole)
@@ -188,7 +189,7 @@ static inline double averageLine(const TimeExpected *launch) {
  */
 TIME_INLINE void expectLine(TimeExpected *launch) {
   const TimeModel *model = launch->model;
-  const TimeLine *line = &model->line;
+  const LinearIterations *line = &model->line;
   double offset = sumExtents(line, &line->offset, launch->dims), scale;
   double most = latestTime(sumExtents(line, &line->most, launch->dims), 0), first, last;
   launch->steps = launch->grid[0];
@@ -237,7 +238,7 @@ typedef struct {
 typedef enum { TIME_TERMS, TIME_LINE, TIME_WHOLE } TimeForm;
 
 static inline TimeForm findForm(const TimeExpected *launch) {
-  const TimeLine *line = &launch->model->line;
+  const LinearIterations *line = &launch->model->line;
   return line->isWhole ? TIME_WHOLE : line->divisor != 0 ? TIME_LINE : TIME_TERMS;
 }
 

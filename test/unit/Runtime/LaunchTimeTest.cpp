@@ -1,7 +1,7 @@
 //===- LaunchTimeTest.cpp - What launches are expected to take ------------===//
 
 #include "lib/Runtime/LaunchTime.h"
-#include "lib/Runtime/TimeLine.h"
+#include "lib/Runtime/LinearIterations.h"
 
 #include "gtest/gtest.h"
 
@@ -246,7 +246,7 @@ TEST(LaunchTimeTest, HasATimeForEachGrid) {
     model.model.section = drawExtent();
     model.model.atATime = drawExtent();
     if (random() % 2)
-      model.model.line = findTimeLine(model.terms);
+      model.model.line = findLinearIterations(model.terms);
     double dims[] = {drawExtent(), drawExtent()};
     Grid grid = {drawExtent(), drawExtent(), drawExtent()};
     TimeExpected expected = model.expect(grid, dims);
@@ -265,7 +265,7 @@ TEST(LaunchTimeTest, LeavesOutWhatIsNotTheLeast) {
   for (int i = 0; i < 20000; ++i) {
     Model model = drawModel(random);
     if (random() % 2)
-      model.model.line = findTimeLine(model.terms);
+      model.model.line = findLinearIterations(model.terms);
     TimeExpected expected = model.expect(drawGrid(random));
     double time = findTime(&expected, TIME_NEVER), least = time * (0.3 + 0.01 * (random() % 100));
     EXPECT_LE(expected.lower, time);
@@ -291,7 +291,7 @@ TEST(LaunchTimeTest, TakesTheFirstOfTheLeast) {
     for (int j = 0, count = draw(random, 1, 4); j < count; ++j) {
       models.push_back(j && random() % 4 == 0 ? models[random() % j] : drawModel(random));
       if (random() % 2)
-        models.back().model.line = findTimeLine(models.back().terms);
+        models.back().model.line = findLinearIterations(models.back().terms);
     }
     Grid grid = drawGrid(random);
     for (Model &model : models) {
@@ -384,7 +384,7 @@ TEST(LaunchTimeTest, DividesExactly) {
 }
 
 TEST(LaunchTimeTest, FindsLines) {
-  TimeLine line = findTimeLine(causal(64));
+  LinearIterations line = findLinearIterations(causal(64));
   EXPECT_EQ(line.divisor, 64);
   EXPECT_TRUE(line.isWhole);
   EXPECT_EQ(line.factor, 4);
@@ -395,18 +395,18 @@ TEST(LaunchTimeTest, FindsLines) {
   EXPECT_EQ(line.least, 1);
   EXPECT_EQ(line.most.factors[0], 1);
   EXPECT_EQ(line.most.dims[0], 1);
-  line = findTimeLine(causal(80));
+  line = findLinearIterations(causal(80));
   EXPECT_EQ(line.divisor, 80);
   EXPECT_FALSE(line.isWhole);
   EXPECT_EQ(line.factor, 256);
   // ceildiv(SK, 64)
-  line = findTimeLine({{TIME_DIM, 1}, {TIME_NUMBER, 64}, {TIME_CEIL_DIV, 0}});
+  line = findLinearIterations({{TIME_DIM, 1}, {TIME_NUMBER, 64}, {TIME_CEIL_DIV, 0}});
   EXPECT_EQ(line.factor, 0);
   EXPECT_EQ(line.divisor, 64);
 }
 
 TEST(LaunchTimeTest, FindsNoLinesInOtherTerms) {
-  auto isLine = [](Terms terms) { return findTimeLine(terms).divisor != 0; };
+  auto isLine = [](Terms terms) { return findLinearIterations(terms).divisor != 0; };
   Terms index = {{TIME_INDEX, 0}}, dim = {{TIME_DIM, 0}};
   auto operate = [](Terms left, const Terms &right, int op) {
     left.insert(left.end(), right.begin(), right.end());
@@ -439,7 +439,7 @@ TEST(LaunchTimeTest, TakesTheSameTimeByLines) {
     Model model = drawModel(random), other = model;
     double dims[] = {draw(random, 1, 20000), draw(random, 1, 20000)};
     Grid grid = drawGrid(random);
-    other.model.line = findTimeLine(other.terms);
+    other.model.line = findLinearIterations(other.terms);
     TimeExpected expected = other.expect(grid, dims), byTerms = model.expect(grid, dims);
     if (other.model.line.divisor == 0)
       continue;
@@ -465,7 +465,7 @@ TEST(LaunchTimeTest, AveragesLines) {
   for (int i = 0; i < 20000; ++i) {
     Model model = drawModel(random);
     double dims[] = {draw(random, 1, 20000), draw(random, 1, 20000)};
-    model.model.line = findTimeLine(model.terms);
+    model.model.line = findLinearIterations(model.terms);
     TimeExpected expected = model.expect({draw(random, 2, 200), 64, 8}, dims);
     if (!model.model.line.isWhole || !measureEnds(&expected, TIME_WHOLE).differ)
       continue;

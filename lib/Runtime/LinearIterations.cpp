@@ -1,6 +1,6 @@
-//===- TimeLine.cpp - Iterations as a line of the tile's index ------------===//
+//===- LinearIterations.cpp - Iterations as a line of the tile's index -----===//
 
-#include "lib/Runtime/TimeLine.h"
+#include "lib/Runtime/LinearIterations.h"
 
 #include "llvm/ADT/SmallVector.h"
 
@@ -127,7 +127,7 @@ TimeGrid tessera::runtime::makeTimeGrid(int dim, int64_t number, int64_t divisor
   return {dim, divisor != 1, double(number), 1.0 / divisor};
 }
 
-TimeLine tessera::runtime::findTimeLine(llvm::ArrayRef<TimeTerm> terms) {
+LinearIterations tessera::runtime::findLinearIterations(llvm::ArrayRef<TimeTerm> terms) {
   llvm::SmallVector<Partial, TIME_DEPTH> stack;
   bool hasExtents = false; // Without any there may be none to read, as sums do.
   for (const TimeTerm &term : terms) {
