@@ -86,7 +86,7 @@ std::optional<std::string> ScheduleSearch::rejectExchange(const ScheduleFields &
 /// make them together send half as much.
 bool ScheduleSearch::exchangePays(const ScheduleFields &exchanging) {
   int64_t bytes = 0;
-  for (const ApartSum &sum : sums)
+  for (const ApartSum &sum : work.sums)
     bytes += tileBytes(StoreOp(sum.store).getValue().getType());
   return bytes > budget.dots * model.bytesOfSums && !rejectExchange(exchanging) &&
          !shareInCluster(*exchanging.cluster).refusal;

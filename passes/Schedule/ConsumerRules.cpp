@@ -97,11 +97,9 @@ SmallVector<hop::RegisterRequest> ScheduleSearch::Candidate::registerRequests() 
   else
     for (auto [i, number] : llvm::enumerate(ofConsumers.getNumbers()))
       requests.push_back({("consumer" + Twine(i)).str(), 1, number});
-  if (hasHelperWarpgroup())
-    requests.push_back({hasReducer        ? "the reducer"
-                        : hasTransposer() ? "the transposer"
-                                          : "the converter",
-                        1, fields.reducerRegisters});
+  for (const Helper *helper : helpers)
+    if (helper->hasWarpgroup(fields))
+      requests.push_back({("the " + helper->name).str(), 1, fields.reducerRegisters});
   return requests;
 }
 
@@ -155,7 +153,7 @@ std::optional<std::string> ScheduleSearch::rejectTurns(const Candidate &candidat
            "false use static";
   if (*fields.pingpong && candidate.consumers() < 2)
     return "ping-pong takes two consumers or more that take turns";
-  if (*fields.pingpong && computesB)
+  if (*fields.pingpong && work.computesB)
     return "ping-pong keeps warpgroups apart that meet where they compute operand b of a dot "
            "together; use pingpong = false";
   if (*fields.pingpong && !canTakeTurns)
@@ -190,15 +188,12 @@ std::optional<std::string> ScheduleSearch::rejectNeeds(const Candidate &candidat
 std::optional<std::string> ScheduleSearch::rejectRules(const Candidate &candidate) {
   int64_t consumers = candidate.consumers();
   PlacementKind placement = *candidate.fields.placement;
-  if (std::optional<std::string> reason = rejectPlacement(candidate))
+  if (std::optional<std::string> reason =
+          work.whyNot(candidate.fields, *candidate.fields.speculate))
     return reason;
+  if (candidate.isDivided() && !divide(consumers))
+    return dotDivisions[consumers].second;
   if (std::optional<std::string> reason = rejectLead(candidate))
-    return reason;
-  if (std::optional<std::string> reason = rejectTransposer(candidate))
-    return reason;
-  if (std::optional<std::string> reason = rejectConverter(candidate))
-    return reason;
-  if (std::optional<std::string> reason = rejectGathers(candidate))
     return reason;
   if (std::optional<std::string> reason = rejectLoads(candidate))
     return reason;

@@ -51,6 +51,8 @@ static ScheduleFields fixedWithoutDots() {
   fields.transposerWarps = h200CostModel.transposerWarps.front();
   fields.loads = LoadKind::direct;
   fields.reducerRegisters = hopper::leastRoleRegisters;
+  fields.exchange = 0;
+  fields.work = WorkKind::tiles;
   return fields;
 }
 
@@ -78,14 +80,10 @@ bool ScheduleSearch::fixFields(ScheduleFields &requested) {
     rejections.push_back({llvm::formatv("consumer_registers = {0}", *requested.consumerRegisters),
                           "a list of registers is for consumers of different programs, and those "
                           "of a kernel without a tile.dot run one; use one number"});
-  fields.consumers = requested.consumers;
-  fields.consumerRegisters = requested.consumerRegisters;
-  fields.split = requested.split;
-  fields.persistent = requested.persistent;
-  fields.order = requested.order;
-  fields.section = requested.section;
-  fields.pdl = requested.pdl;
-  fields.sums = requested.sums;
+  fields.visitWith(requested, [](const ScheduleFieldInfo &, auto &fixed, const auto &asked) {
+    if (!fixed)
+      fixed = asked;
+  });
   requested = fields;
   return rejections.size() == before;
 }

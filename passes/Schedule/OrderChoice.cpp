@@ -29,9 +29,10 @@ void ScheduleSearch::chooseWalk(ScheduleFields &fields) const {
   bool isFew = TileDialect::FewTilesAttrHelper(own.getContext()).isAttrPresent(own),
        handsOut = varies || (worksBetweenDots && !isFew);
   if (!fields.persistent)
-    fields.persistent = *fields.warpSpecialize && !gathers && handsOut ? PersistentKind::Dynamic
-                        : *fields.warpSpecialize || ordered            ? PersistentKind::Static
-                                                                       : PersistentKind::None;
+    fields.persistent = *fields.warpSpecialize && !work.gathers && handsOut
+                            ? PersistentKind::Dynamic
+                        : *fields.warpSpecialize || ordered ? PersistentKind::Static
+                                                            : PersistentKind::None;
   bool walks = *fields.persistent != PersistentKind::None, ofTwo = own.getGrid().size() == 2;
   // Of a sliding window the first tiles are short, as nothing is before the sequence.
   bool shortFirst = walks && (trend == Trend::Increasing || trend == Trend::Sliding),

@@ -1,8 +1,7 @@
 //===- PlacementChoice.cpp - What runs in roles of its own -----------------===//
 //
-// The part of ScheduleSearch that decides whether sums have a role of their own
-// (placement = apart), or transpositions (transpose = apart), or conversions,
-// and what that leaves to the others.
+// The part of ScheduleSearch that decides which helpers there are to be (Helpers.h), and what they
+// leave to the others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,9 +21,9 @@ SmallVector<PlacementKind> ScheduleSearch::placements(const ScheduleFields &requ
                                                       bool warpSpecialize) const {
   if (requested.placement)
     return {*requested.placement};
-  if (requested.reducerRegisters && loadsToTranspose(kernel).empty() && !converts)
+  if (requested.reducerRegisters && loadsToTranspose(kernel).empty() && !work.converts)
     return {PlacementKind::apart};
-  bool isOpen = !sums.empty() && !converts && !gathers && warpSpecialize &&
+  bool isOpen = !work.sums.empty() && !work.converts && !work.gathers && warpSpecialize &&
                 requested.overlap.value_or(1) == 1 && !findSpeculation(kernel);
   return isOpen ? SmallVector<PlacementKind>{PlacementKind::apart, PlacementKind::rows}
                 : SmallVector<PlacementKind>{PlacementKind::rows};
@@ -33,10 +32,10 @@ SmallVector<PlacementKind> ScheduleSearch::placements(const ScheduleFields &requ
 /// Whether consumers with different dots are a choice where nothing else fits.
 bool ScheduleSearch::isDividedLast(const ScheduleFields &requested,
                                    std::optional<bool> specialized) const {
-  return !requested.placement && accumulators > 1 && !converts && !gathers &&
+  return !requested.placement && accumulators > 1 && !work.converts && !work.gathers &&
          specialized.value_or(true) && requested.overlap.value_or(1) == 1 &&
          !requested.pingpong.value_or(false) && !findSpeculation(kernel) &&
-         (!requested.reducerRegisters || !sums.empty());
+         (!requested.reducerRegisters || !work.sums.empty());
 }
 
 /// The division of the dots among `consumers` with different programs.
@@ -54,12 +53,6 @@ const std::optional<DotDivision> &ScheduleSearch::divide(int64_t consumers) {
       reason = llvm::formatv("line {0}: {1}", place.getLine(), reason).str();
   }
   return division;
-}
-
-/// Whether a role of its own makes sums.
-bool ScheduleSearch::hasReducer(PlacementKind placement) const {
-  return placement == PlacementKind::apart ||
-         (placement == PlacementKind::divided && !sums.empty());
 }
 
 /// The iterations of a step to try.
@@ -99,8 +92,8 @@ std::optional<std::string> ScheduleSearch::explainLead(ScheduleAttr schedule) co
 SmallVector<ScheduleSearch::Transposer> ScheduleSearch::transposers(const ScheduleFields &requested,
                                                                     bool warpSpecialize) const {
   int64_t warps = requested.transposerWarps.value_or(model.transposerWarps.front());
-  bool isOpen = warpSpecialize && requested.placement == PlacementKind::rows && !converts &&
-                !gathers && !loadsToTranspose(kernel).empty();
+  bool isOpen = warpSpecialize && requested.placement == PlacementKind::rows && !work.converts &&
+                !work.gathers && !loadsToTranspose(kernel).empty();
   SmallVector<Transposer> found;
   if (requested.transpose.value_or(isOpen ? TransposeKind::apart : TransposeKind::own) ==
       TransposeKind::apart)
@@ -112,67 +105,45 @@ SmallVector<ScheduleSearch::Transposer> ScheduleSearch::transposers(const Schedu
   return found;
 }
 
-/// Gives the warpgroup in which a transposer runs beside the producer what it needs, and takes it
-/// from the consumers of `split`.
-void ScheduleSearch::leaveForSharedTransposer(RegisterSplit &split, ScheduleFields &fields) const {
-  if (!fields.reducerRegisters)
-    fields.reducerRegisters = fields.producerRegisters.value_or(model.sharedTransposerRegisters);
-  split.producer = fields.producerRegisters.value_or(*fields.reducerRegisters);
-  leaveToConsumers(split, fields);
-}
-
-/// Leaves to the consumers of `split` what one warpgroup beside them does not have.
-void ScheduleSearch::leaveToConsumers(RegisterSplit &split, const ScheduleFields &fields) {
-  int64_t warpgroups = *fields.consumers + 1, pool = warpgroups * hop::entryRegisters(warpgroups);
-  int64_t left = std::max<int64_t>(pool - split.producer, 0) / *fields.consumers;
-  split.consumer = std::clamp<int64_t>(llvm::alignDown(left, hopper::roleRegisterStep),
-                                       hopper::leastRoleRegisters, split.consumer);
-}
-
-/// Gives the producer's threads what they need to gather, and takes it from the consumers of
-/// `split`.
-void ScheduleSearch::leaveForGathers(RegisterSplit &split, ScheduleFields &fields) const {
-  fields.reducerRegisters = fields.reducerRegisters.value_or(hopper::leastRoleRegisters);
-  split.producer = fields.producerRegisters.value_or(gatheringRegisters(kernel, model));
-  leaveToConsumers(split, fields);
-}
-
-/// Gives the role of the sums, the transpositions or the conversions what it needs, and takes it
-/// from the consumers of `split`.
-void ScheduleSearch::leaveForHelper(RegisterSplit &split, ScheduleFields &fields) const {
-  if (sharesTransposer(fields))
-    return leaveForSharedTransposer(split, fields);
-  if (gathers && *fields.warpSpecialize)
-    return leaveForGathers(split, fields);
-  bool sumsApart = hasReducer(*fields.placement);
-  bool transposes = fields.transpose == TransposeKind::apart;
-  if (!sumsApart && !transposes && !converts) {
-    fields.reducerRegisters = fields.reducerRegisters.value_or(hopper::leastRoleRegisters);
-    return;
+/// What a thread of the helpers needs that `fields` have, of which the one that needs the most
+/// decides.
+int64_t ScheduleSearch::registersOfHelpers(const ScheduleFields &fields) const {
+  int64_t most = hopper::leastRoleRegisters;
+  if (work.isGiven(RoleTask::Sum, fields)) {
+    // With a writer the reducer needs no addresses, and has as many less.
+    bool writes = fields.store.value_or(chooseStoreOfSums(fields)) == StoreKind::writer;
+    most = reducerRegisters(kernel, fields, model) - (writes ? hopper::roleRegisterStep : 0);
   }
+  if (sharesTransposer(fields))
+    most = std::max(most, fields.producerRegisters.value_or(model.sharedTransposerRegisters));
+  else if (work.isGiven(RoleTask::Transpose, fields))
+    most = std::max(most, model.transposerRegisters);
+  return work.converts ? std::max(most, model.converterRegisters) : most;
+}
+
+/// Gives the roles beside the consumers what they need, and takes it from the consumers of `split`.
+void ScheduleSearch::leaveForHelpers(RegisterSplit &split, ScheduleFields &fields) const {
+  bool gathers = work.gathers && *fields.warpSpecialize;
+  int64_t warpgroups = work.countWarpgroups(fields);
+  if (!fields.reducerRegisters)
+    fields.reducerRegisters = gathers ? hopper::leastRoleRegisters : registersOfHelpers(fields);
+  if (!gathers && warpgroups == 0 && !sharesTransposer(fields))
+    return;
+  bool sumsApart = work.isGiven(RoleTask::Sum, fields);
   bool writes = sumsApart && fields.store.value_or(chooseStoreOfSums(fields)) == StoreKind::writer;
-  // What the fourth or fifth warpgroup leaves is scarce; the producer gets by with the least. With
-  // a writer the reducer needs no addresses, and has as many less.
-  if (writes)
-    split.producer = fields.producerRegisters.value_or(model.writerRegisters);
-  else if (!sumsApart)
-    split.producer = fields.producerRegisters.value_or(leastOfProducer);
-  fields.reducerRegisters = fields.reducerRegisters.value_or(
-      sumsApart ? reducerRegisters(kernel, fields, model) - (writes ? hopper::roleRegisterStep : 0)
-      : transposes ? model.transposerRegisters
-                   : model.converterRegisters);
-  int64_t warpgroups = *fields.consumers + 2, pool = warpgroups * hop::entryRegisters(warpgroups);
-  int64_t left = std::max<int64_t>(pool - split.producer - *fields.reducerRegisters, 0);
+  // What the fourth or fifth warpgroup leaves is scarce; the producer gets by with the least.
+  if (!sumsApart || writes)
+    split.producer =
+        fields.producerRegisters.value_or(gathers ? gatheringRegisters(kernel, model)
+                                          : sharesTransposer(fields) ? *fields.reducerRegisters
+                                          : writes                   ? model.writerRegisters
+                                                                     : leastOfProducer);
+  int64_t all = *fields.consumers + 1 + warpgroups, pool = all * hop::entryRegisters(all);
+  int64_t left =
+      std::max<int64_t>(pool - split.producer - warpgroups * *fields.reducerRegisters, 0);
   split.consumer =
       std::clamp<int64_t>(llvm::alignDown(left / *fields.consumers, hopper::roleRegisterStep),
                           hopper::leastRoleRegisters, split.consumer);
-}
-
-/// Whether bulk copies can add all sums to memory.
-bool ScheduleSearch::sumsLeaveInBulk() const {
-  return llvm::none_of(sums, [](const ApartSum &sum) {
-    return whyNoBulkStore(sum.store, partsOf(sum, {}).tile).has_value();
-  });
 }
 
 /// Why tiles that arithmetic reads cannot come through pipes.
@@ -205,90 +176,5 @@ std::optional<std::string> ScheduleSearch::rejectLead(const Candidate &candidate
            "placement = apart or lead = 0";
   if (*candidate.fields.pingpong)
     return "overlap = 1, lead = 1 leaves no turn to take; use pingpong = false or lead = 0";
-  return std::nullopt;
-}
-
-/// Why `candidate` cannot have dots in roles with different programs.
-std::optional<std::string> ScheduleSearch::rejectPlacement(const Candidate &candidate) {
-  if (candidate.fields.placement == PlacementKind::rows && exchangesSums(candidate.fields))
-    return "the blocks of a cluster make sums together in a role of their own; use placement = "
-           "apart or divided, or exchange = 0";
-  if (candidate.fields.placement == PlacementKind::rows)
-    return std::nullopt;
-  bool isDivided = candidate.isDivided();
-  std::string who = isDivided ? "consumers with different dots" : "a reducer",
-              own = isDivided ? "their" : "its", s = isDivided ? "" : "s";
-  if (!isDivided && sums.empty())
-    return "no dot of a computed tile, beside other dots of a loop, has a result that only leaves "
-           "by a store that adds it; use placement = rows";
-  if (computesB)
-    return who + " do" + (isDivided ? "" : "es") +
-           " not go with operand b of a dot that consumers compute together; use placement = rows";
-  if (!candidate.isSpecialized())
-    return who + " get" + s +
-           " tiles from a producer; use warp_specialize = true or placement = rows";
-  if (candidate.fields.store == StoreKind::writer && sums.empty())
-    return who + " store their results themselves; use store = tma or direct, or placement = rows";
-  if (candidate.fields.store == StoreKind::writer && !sumsLeaveInBulk())
-    return who + " has sums that cannot leave in bulk, which a writer takes; use store = direct or "
-                 "placement = rows";
-  if (candidate.shape.stages != 1)
-    return who + " take" + s + " the operands of " + own +
-           " dots in their own steps; use overlap = 1 or placement = rows";
-  if (*candidate.fields.speculate)
-    return who + " would not know which of " + own + (isDivided ? " tiles" : " sums") +
-           " come again; use placement = rows or speculate = false";
-  if (isDivided && !divide(candidate.consumers()))
-    return dotDivisions[candidate.consumers()].second;
-  return std::nullopt;
-}
-
-/// Why `candidate` cannot have a role of its own that transposes.
-std::optional<std::string> ScheduleSearch::rejectTransposer(const Candidate &candidate) const {
-  if (!candidate.hasTransposer())
-    return std::nullopt;
-  if (loadsToTranspose(kernel).empty())
-    return "no dot reads a loaded tile of 8-bit elements along its columns, beside a computed one; "
-           "use transpose = own";
-  if (!candidate.isSpecialized())
-    return "a transposer gets tiles from a producer; use warp_specialize = true or transpose = own";
-  if (candidate.fields.placement == PlacementKind::apart)
-    return "a kernel has a reducer or a transposer; use placement = rows or transpose = own";
-  if (candidate.isDivided())
-    return "beside consumers with different dots no role transposes; use placement = rows or "
-           "transpose = own";
-  const ScheduleFields &fields = candidate.fields;
-  if (sharesTransposer(fields) && fields.producerRegisters != fields.reducerRegisters)
-    return llvm::formatv("a transposer of {0} warps shares the producer's warpgroup and its "
-                         "registers, and {1} and {2} are asked for; use "
-                         "producer_registers = reducer_registers or transposer_warps = 4",
-                         *fields.transposerWarps, *fields.producerRegisters,
-                         *fields.reducerRegisters)
-        .str();
-  return std::nullopt;
-}
-
-/// Why the producer of `candidate` cannot gather what dots read.
-std::optional<std::string> ScheduleSearch::rejectGathers(const Candidate &candidate) const {
-  std::optional<std::string> reason =
-      gathers ? whyNotGathered(candidate.fields) : std::optional<std::string>();
-  return reason ? "the threads of a producer gather what dots read: " + *reason : reason;
-}
-
-/// Why `candidate` cannot have the role that converts operands on their way.
-std::optional<std::string> ScheduleSearch::rejectConverter(const Candidate &candidate) const {
-  if (!candidate.hasConverter)
-    return std::nullopt;
-  if (!candidate.isSpecialized())
-    return "operand b of a dot is converted on its way, by a role that gets tiles from a producer; "
-           "use warp_specialize = true";
-  if (candidate.fields.placement != PlacementKind::rows)
-    return llvm::formatv("operand b of a dot is converted on its way, and beside {0} no role can; "
-                         "use placement = rows",
-                         candidate.isDivided() ? "consumers with different dots" : "a reducer")
-        .str();
-  if (candidate.hasTransposer())
-    return "operand b of a dot is converted on its way, and beside a transposer no role can; use "
-           "transpose = own";
   return std::nullopt;
 }

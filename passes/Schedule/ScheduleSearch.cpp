@@ -48,7 +48,7 @@ static size_t depthOf(const PipedTile &tile) {
 }
 
 ScheduleSearch::ScheduleSearch(KernelOp kernel, const CostModel &model)
-    : kernel(kernel), model(model) {
+    : kernel(kernel), model(model), work(kernel) {
   multiplies = kernel.walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
   for (scf::ForOp loop : loopsWithDots(kernel)) {
     multipliesInLoops = true;
@@ -83,12 +83,8 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel, const CostModel &model)
   deepestFirst = llvm::to_vector(llvm::seq(tilesInLoops + fetchedMatrices));
   depths.resize(deepestFirst.size());
   llvm::stable_sort(deepestFirst, [&](size_t a, size_t b) { return depths[a] > depths[b]; });
-  sums = findApartSums(kernel);
   accumulators = DotDivision::countAccumulators(kernel);
   ordered = findOrderedSums(kernel);
-  converts = !findConversions(kernel).empty();
-  computesB = !computedBs(kernel).empty();
-  gathers = !pipedGathers(kernel).empty();
   findsBounds = kernel.walk([](ReduceRangeOp) { return WalkResult::interrupt(); }).wasInterrupted();
   if (findsBounds)
     leastOfProducer = model.boundingRegisters;
@@ -189,7 +185,7 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
   fields.consumers = consumers;
   fields.warpSpecialize = warpSpecialize;
   fields.work = requested.work.value_or(WorkKind::tiles);
-  leaveForHelper(split, fields);
+  leaveForHelpers(split, fields);
   fields.consumerRegisters = requested.consumerRegisters.value_or(NumberList(split.consumer));
   bool choosesLoads = !fields.loads && fields.placement == PlacementKind::rows;
   if (!fields.loads)
@@ -205,7 +201,7 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
   // Dots that run ahead keep the tensor cores busy during the work of their own warpgroup; turns
   // would only serialise the warpgroups (measured: 0.85 of the speed without).
   if (!fields.pingpong)
-    fields.pingpong = warpSpecialize && consumers > 1 && canTakeTurns && !computesB &&
+    fields.pingpong = warpSpecialize && consumers > 1 && canTakeTurns && !work.computesB &&
                       shape.lead == 0 && fields.placement == PlacementKind::rows &&
                       fields.transpose == TransposeKind::own && turnsPay;
   if (!fields.store)
@@ -219,8 +215,7 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
           shape,
           choosesLoads,
           /*choosesRegisters=*/!requested.consumerRegisters,
-          /*hasConverter=*/converts,
-          /*hasReducer=*/hasReducer(*fields.placement),
+          work.list(fields),
           sharing};
 }
 
@@ -238,8 +233,9 @@ NumberList ScheduleSearch::usableBy(const Candidate &candidate) const {
 /// multiprocessor then.
 int64_t ScheduleSearch::makeRoomForOthers(Candidate &candidate) const {
   ScheduleFields &fields = candidate.fields;
-  if (!candidate.choosesRegisters || !multiplies || multipliesInLoops || candidate.hasHelper() ||
-      *fields.persistent == PersistentKind::Dynamic || fields.cluster.value_or(1) > 1)
+  if (!candidate.choosesRegisters || !multiplies || multipliesInLoops ||
+      !candidate.helpers.empty() || *fields.persistent == PersistentKind::Dynamic ||
+      fields.cluster.value_or(1) > 1)
     return 1;
   int64_t warpgroups = candidate.warpgroups(), threads = warpgroups * hopper::warpgroupThreads;
   int64_t bytes = sharedUse(candidate).total();
@@ -446,9 +442,9 @@ bool ScheduleSearch::forEachCount(const ScheduleFields &requested, bool warpSpec
       continue;
     ScheduleRejection rejection{llvm::formatv("warp_specialize = {0}, {1}{2}{3}, consumers = {4}",
                                               warpSpecialize ? "true" : "false",
-                                              candidate.isDivided()  ? "placement = divided, "
-                                              : candidate.hasReducer ? "placement = apart, "
-                                                                     : "",
+                                              candidate.isDivided()    ? "placement = divided, "
+                                              : candidate.hasReducer() ? "placement = apart, "
+                                                                       : "",
                                               nameTransposer(candidate.fields), nameShape(shape),
                                               consumers),
                                 reason->text, reason->kind};

@@ -4,10 +4,10 @@
 #define TESSERA_PASSES_SCHEDULE_SCHEDULESEARCH_H
 
 #include "dialects/Tile/ScheduleFields.h"
-#include "passes/Analysis/ApartSums.h"
 #include "passes/Analysis/DotDivision.h"
 #include "passes/Analysis/OrderedSums.h"
 #include "passes/Schedule/Exponentials.h"
+#include "passes/Schedule/Helpers.h"
 #include "passes/Schedule/LoopOverlap.h"
 #include "passes/Schedule/RegisterModel.h"
 #include "passes/Schedule/ResourceModel.h"
@@ -70,8 +70,8 @@ public:
     OverlapShape shape;
     /// How tiles are loaded for arithmetic is a choice, and what registers consumers have.
     bool choosesLoads = false, choosesRegisters = false;
-    /// A role of its own converts operands, or makes sums.
-    bool hasConverter = false, hasReducer = false;
+    /// Those with tiles in registers.
+    llvm::SmallVector<const Helper *> helpers;
     ClusterSharing sharing;
     /// Of a thread that computes, or of one of each consumer.
     tile::NumberList registersNeeded = tile::NumberList(0);
@@ -80,14 +80,16 @@ public:
 
     bool isSpecialized() const { return *fields.warpSpecialize; }
     bool isDivided() const { return fields.placement == tile::PlacementKind::divided; }
-    bool hasTransposer() const { return fields.transpose == tile::TransposeKind::apart; }
-    bool hasHelper() const { return hasReducer || hasTransposer() || hasConverter; }
-    /// A warpgroup of its own makes sums, transposes or converts.
-    bool hasHelperWarpgroup() const {
-      return hasReducer || hasConverter || (hasTransposer() && !sharesTransposer(fields));
+    bool hasHelper(RoleTask task) const {
+      return llvm::any_of(helpers, [=](const Helper *helper) { return helper->task == task; });
     }
-    /// Those that compute, load, and make sums, transpose or convert.
-    int64_t warpgroups() const { return consumers() + isSpecialized() + hasHelperWarpgroup(); }
+    bool hasReducer() const { return hasHelper(RoleTask::Sum); }
+    /// Those that compute, load and help.
+    int64_t warpgroups() const {
+      return consumers() + isSpecialized() + llvm::count_if(helpers, [&](const Helper *helper) {
+               return helper->hasWarpgroup(fields);
+             });
+    }
     int64_t consumers() const { return *fields.consumers; }
     /// What each role asks for, where the roles are warpgroups of their own.
     llvm::SmallVector<hop::RegisterRequest> registerRequests() const;
@@ -128,11 +130,8 @@ private:
                                             bool warpSpecialize) const;
   llvm::SmallVector<int64_t> overlaps(const tile::ScheduleFields &requested) const;
   llvm::SmallVector<int64_t> leads(const tile::ScheduleFields &requested, int64_t overlap) const;
-  void leaveForSharedTransposer(RegisterSplit &split, tile::ScheduleFields &fields) const;
-  void leaveForGathers(RegisterSplit &split, tile::ScheduleFields &fields) const;
-  static void leaveToConsumers(RegisterSplit &split, const tile::ScheduleFields &fields);
-  void leaveForHelper(RegisterSplit &split, tile::ScheduleFields &fields) const;
-  bool sumsLeaveInBulk() const;
+  int64_t registersOfHelpers(const tile::ScheduleFields &fields) const;
+  void leaveForHelpers(RegisterSplit &split, tile::ScheduleFields &fields) const;
   tile::StoreKind chooseStoreOfSums(const tile::ScheduleFields &fields) const;
   /// Whether grid points add to one tile, in an order that is asked for.
   bool ordersSums(const tile::ScheduleFields &fields) const {
@@ -142,11 +141,6 @@ private:
   void chooseOrderOfSums(tile::ScheduleFields &fields) const;
   std::optional<std::string> rejectLoads(const Candidate &candidate) const;
   std::optional<std::string> rejectLead(const Candidate &candidate) const;
-  bool hasReducer(tile::PlacementKind placement) const;
-  std::optional<std::string> rejectPlacement(const Candidate &candidate);
-  std::optional<std::string> rejectTransposer(const Candidate &candidate) const;
-  std::optional<std::string> rejectConverter(const Candidate &candidate) const;
-  std::optional<std::string> rejectGathers(const Candidate &candidate) const;
   bool writerPays(const tile::ScheduleFields &fields) const;
   const std::optional<DotDivision> &divide(int64_t consumers);
   tile::NumberList neededRegisters(const Candidate &candidate);
@@ -172,7 +166,6 @@ private:
   std::optional<std::string> rejectBudget(const Candidate &candidate) const;
   std::optional<std::string> rejectTurns(const Candidate &candidate) const;
   std::optional<std::string> rejectNeeds(const Candidate &candidate) const;
-  std::optional<std::string> rejectWriter(const Candidate &candidate) const;
   std::optional<std::string> rejectStaging(const Candidate &candidate) const;
   std::optional<std::string> rejectExchange(const tile::ScheduleFields &requested) const;
   bool exchangePays(const tile::ScheduleFields &exchanging);
@@ -201,11 +194,6 @@ private:
        canTakeTurns = false, turnsPay = false, leadPays = false, severalDots = false,
        countsFromMemory = false, findsBounds = false;
   bool scalesWideTiles = false;
-  /// Whether dots read tiles that are converted on their way.
-  bool converts = false;
-  bool computesB = false; ///< consumers compute second operands of dots
-  /// Whether dots read tiles of gathered rows.
-  bool gathers = false;
   /// Registers that a thread of the producer needs at least.
   int64_t leastOfProducer = hopper::leastRoleRegisters;
   /// What tile-warp-specialize would say of each number of consumers.
@@ -214,8 +202,8 @@ private:
   std::map<int64_t, std::pair<std::optional<DotDivision>, std::string>> dotDivisions;
   /// Accumulators that could each be of another consumer.
   unsigned accumulators = 0;
-  /// What a role of its own can sum up.
-  llvm::SmallVector<ApartSum> sums;
+  /// What roles of their own can do.
+  HelperWork work;
   /// What can have a fixed order (sums = fixed).
   OrderedSums ordered;
   /// Of the loops that run first.

@@ -36,28 +36,12 @@ bool ScheduleSearch::writerPays(const ScheduleFields &fields) const {
             return computedTranspose(dot.getA()) ? WalkResult::interrupt() : WalkResult::advance();
           })
           .wasInterrupted();
-  return fits && adds && !isPartial && !gathers && *fields.warpSpecialize &&
+  return fits && adds && !isPartial && !work.gathers && *fields.warpSpecialize &&
          llvm::all_of(stored, isBulk);
-}
-
-/// Why no role of one thread can store the results of `candidate`.
-std::optional<std::string> ScheduleSearch::rejectWriter(const Candidate &candidate) const {
-  if (candidate.fields.staging == StagingKind::shared)
-    return "staging = shared lends slots to the consumers' stores, and a writer has a pipe of its "
-           "own; use store = tma or staging = own";
-  if (!candidate.isSpecialized())
-    return "store = writer needs a producer, beside which the writer runs; use warp_specialize = "
-           "true or store = tma";
-  if (*candidate.fields.speculate)
-    return "store = writer stores while the program goes on, and would not know which stores come "
-           "again; use store = tma or speculate = false";
-  return std::nullopt;
 }
 
 /// Why the results of `candidate` cannot leave as it says.
 std::optional<std::string> ScheduleSearch::rejectStaging(const Candidate &candidate) const {
-  if (candidate.fields.store == StoreKind::writer)
-    return rejectWriter(candidate);
   if (candidate.fields.staging != StagingKind::shared)
     return std::nullopt;
   if (candidate.fields.store == StoreKind::direct)
@@ -73,12 +57,12 @@ std::optional<std::string> ScheduleSearch::rejectStaging(const Candidate &candid
 /// waits while the reducer goes on. Only an order that is asked for makes a launch refuse rows that
 /// bulk copies do not take.
 StoreKind ScheduleSearch::chooseStoreOfSums(const ScheduleFields &fields) const {
-  if (sums.empty() || !sumsLeaveInBulk())
+  if (work.sums.empty() || !work.areSumsBulk)
     return StoreKind::direct;
   if (ordersSums(fields))
     return StoreKind::writer;
   bool areWhole =
-      llvm::all_of(sums, [](const ApartSum &sum) { return writesWholeUnits(sum.store); });
+      llvm::all_of(work.sums, [](const ApartSum &sum) { return writesWholeUnits(sum.store); });
   return areWhole ? StoreKind::tma : StoreKind::direct;
 }
 
@@ -98,18 +82,18 @@ std::optional<std::string> ScheduleSearch::rejectSums(const Candidate &candidate
     return "in a cluster a number is that of several blocks, and sums in a fixed order take one "
            "for each, or blocks that make them together; use cluster = 1, exchange = 1 or sums = "
            "any";
-  if (exchanges && !llvm::all_of(sums, [&](const ApartSum &sum) {
+  if (exchanges && !llvm::all_of(work.sums, [&](const ApartSum &sum) {
         return dividesTickets(sum, ticketsOf(fields));
       }))
     return "sums in a fixed order that two blocks make together have tickets for parts of their "
            "columns, which takes a view of as many as whole tiles have; use exchange = 0 or sums = "
            "any";
   bool areApart = llvm::all_of(ordered.sums, [&](const OrderedSum &sum) {
-    return llvm::any_of(sums, [&](const ApartSum &apart) { return apart.store == sum.store; });
+    return llvm::any_of(work.sums, [&](const ApartSum &apart) { return apart.store == sum.store; });
   });
   bool isApart =
-      candidate.hasReducer && areApart && fields.store != StoreKind::direct && sumsLeaveInBulk();
-  if (!isApart && (candidate.hasReducer || fields.store != StoreKind::writer))
+      candidate.hasReducer() && areApart && fields.store != StoreKind::direct && work.areSumsBulk;
+  if (!isApart && (candidate.hasReducer() || fields.store != StoreKind::writer))
     return "sums in a fixed order are added by copies of one thread, which waits for their "
            "tickets; use store = writer, placement = apart with store = tma, or sums = any";
   return std::nullopt;

@@ -32,9 +32,9 @@ LogicalResult Slicer::cloneLoad(tile::LoadOp load, OpBuilder &builder) {
     writeTransposed(load, info, builder);
   else if (plan.fetched.contains(load))
     writeFetch(load, info, builder);
-  else if (!info.ownHalf || !spec.sums)
+  else if (!info.ownHalf || spec.task != RoleTask::Sum)
     writeWait(load.getResult(), info, builder);
-  if (info.theirs && spec.sums)
+  if (info.theirs && spec.task == RoleTask::Sum)
     writeHalfWaits(load, info, builder);
   return success();
 }
@@ -214,7 +214,7 @@ static Value takeBound(tile::ReduceRangeOp bound, Value pipe, OpBuilder &builder
 /// Finds a bound, or takes it. Bounds are handed on behind the last one of a block, as those of the
 /// same integers load them once where nothing stands between.
 void Slicer::writeBound(tile::ReduceRangeOp bound, PipeInfo &info, OpBuilder &builder) {
-  if (info.filler != role) {
+  if (plan.fillerOf(info) != role) {
     whole.map(bound.getResult(), takeBound(bound, info.pipe, builder));
     return;
   }
@@ -261,7 +261,7 @@ void Slicer::sinkCrossings() {
 void Slicer::writeTransposed(tile::LoadOp load, PipeInfo &info, OpBuilder &builder) {
   Location loc = load.getLoc();
   hop::SharedType slot = slotType(info.transposed);
-  if (info.transposer != role) {
+  if (plan.roleOf(RoleTask::Transpose) != role) {
     auto wait = hop::PipeWaitOp::create(builder, loc, slot, info.transposed);
     operands[load.getResult()] = {wait.getTile(), /*transposed=*/true, /*inAccumulatorOrder=*/true};
     waits.push_back(wait);
@@ -406,10 +406,11 @@ LogicalResult Slicer::cloneSkip(tile::SkipLoadsOp skip, OpBuilder &builder) {
       return skip.emitError("skips tiles of loads of pipe ")
              << number << ", of which the kernel has none";
     PipeInfo &info = pipe->second;
-    if (info.filler == role)
+    if (plan.fillerOf(info) == role)
       return skip.emitError("skips tiles that a producer loads for other grid points, and "
                             "warp_specialize = false has none; use warp_specialize = true");
-    if (!assignment.reads(role, pipe->first) || (info.isTransposed && info.transposer != role))
+    if (!assignment.reads(role, pipe->first) ||
+        (info.isTransposed && plan.roleOf(RoleTask::Transpose) != role))
       continue;
     Value tile = hop::PipeWaitOp::create(inner, loc, slotType(info.pipe), info.pipe);
     hop::WarpgroupSyncOp::create(inner, loc);
@@ -433,7 +434,7 @@ void Slicer::releaseSlots() {
     };
     extend(wait.getTile(), extend);
     // One thread of a converter gives the slot back for all, when they have met.
-    if (spec.converts && isa<hop::FetchOp>(last))
+    if (spec.task == RoleTask::Convert && isa<hop::FetchOp>(last))
       while (!isa<hop::WarpgroupSyncOp>(last))
         last = last->getNextNode();
     OpBuilder builder(last->getBlock(), std::next(last->getIterator()));

@@ -69,7 +69,6 @@ FailureOr<PipePlan> tessera::planPipes(tile::KernelOp kernel, tile::LoadKind loa
     if (!info.tile) {
       info.label = plan.makeLabel(kernel, load.getView());
       info.tile = tile;
-      info.isGathered = isa<tile::GatherOp>(load);
       if (!isFetched && isKeptTile(load))
         info.slots = 1;
     } else {
@@ -286,7 +285,7 @@ void tessera::planConversions(tile::KernelOp kernel, PipePlan &plan) {
       continue;
     info.tile = tile;
     info.label = label;
-    info.isComputed = info.isConverted = true;
+    info.maker = RoleTask::Convert;
     info.slots = slotsOfConverted;
     last->emitRemark("is made by a role of its own, a converter, and goes on to the consumers as '")
         << label << "', in " << slotsOfConverted << " slots of " << tile;
@@ -303,7 +302,7 @@ void tessera::planBounds(ArrayRef<tile::ReduceRangeOp> bounds, PipePlan &plan) {
   PipeInfo &info = plan.pipes[key];
   info.label = "bounds";
   info.tile = RankedTensorType::get({1}, IntegerType::get(first.getContext(), 32));
-  info.isComputed = info.isBound = true;
+  info.maker = RoleTask::FindBounds;
   // Those of a grid point stand in one block, and the two programs of a speculation have as many.
   info.slots =
       slotsOfBounds * countWords(llvm::to_vector(first->getBlock()->getOps<tile::ReduceRangeOp>()));
@@ -362,15 +361,15 @@ LogicalResult tessera::planDivision(tile::KernelOp kernel, unsigned consumers, P
     if (!info.tile)
       info.label = ("consumer" + Twine(crossing.from) + "." + Twine(known.size() - 1)).str();
     info.tile = crossing.getTile();
-    info.isComputed = true;
+    info.maker = RoleTask::Compute;
     info.slots = slotsOfCrossings;
-    info.maker = crossing.from;
+    info.part = crossing.from;
     crossing.op->emitRemark("is made by @consumer")
         << crossing.from << " and goes on to other consumers as '" << info.label << "', in "
         << slotsOfCrossings << " slots of " << info.tile;
   }
   for (const ApartSum &sum : plan.sums)
-    plan.pipeOf(sum.operand).maker = plan.division->ownerOf(sum.operand);
+    plan.pipeOf(sum.operand).part = plan.division->ownerOf(sum.operand);
   return success();
 }
 
@@ -391,22 +390,18 @@ LogicalResult tessera::planSums(tile::KernelOp kernel, PipePlan &plan) {
   plan.schedule = kernel.getScheduleFields();
   plan.exchanges = exchangesSums(plan.schedule);
   int64_t slots = plan.exchanges ? *plan.schedule.exchange : slotsOfSums;
-  if (plan.sums.empty())
-    return kernel.emitError("has no dot of a computed tile, beside other dots of a loop, whose "
-                            "result only leaves by a store that adds it (placement = apart); use "
-                            "placement = rows");
   for (const ApartSum &sum : plan.sums) {
     if (plan.exchanges && failed(planExchange(sum, plan)))
       return failure();
     if (plan.isPiped(sum.operand))
       continue;
     PipeInfo &info = operandPipe(kernel, sum, plan);
-    if (!info.isComputed)
+    if (!info.isComputed())
       tile::DotOp(sum.dot).emitRemark("runs in a role of its own, a reducer, as its result only "
                                       "leaves by a store that adds it; its computed operand "
                                       "crosses from the consumers as '")
           << info.label << "', in " << slots << " slots of " << info.tile;
-    info.isComputed = true;
+    info.maker = RoleTask::Compute;
     info.isExchanged = plan.exchanges;
     info.slots = slots;
   }
@@ -419,6 +414,7 @@ LogicalResult tessera::planStores(tile::KernelOp kernel, PipePlan &plan) {
     PipeInfo &info = plan.pipes[key];
     info.label = plan.makeLabel(kernel, tile::StoreOp(tile.stores.front()).getView());
     info.tile = tile.type;
+    info.maker = RoleTask::Compute;
     info.isStored = true;
     for (tile::StoreOp store : tile.stores) {
       if (std::optional<std::string> why = whyNoBulkStore(store, tile.type))
@@ -448,7 +444,8 @@ LogicalResult tessera::planSumStores(tile::KernelOp kernel, PipePlan &plan) {
     PipeInfo &info = plan.pipes[key];
     info.tile = tile;
     info.label = plan.makeLabel(kernel, store.getView());
-    info.isStored = info.isSum = true;
+    info.maker = RoleTask::Sum;
+    info.isStored = true;
     info.slots = slotsForWriter(sum, plan.schedule);
     store.emitRemark("a writer adds it, of which the reducer makes parts of ")
         << tile << " in " << *info.slots << " slots";
@@ -457,11 +454,7 @@ LogicalResult tessera::planSumStores(tile::KernelOp kernel, PipePlan &plan) {
 }
 
 LogicalResult tessera::planTransposes(tile::KernelOp kernel, PipePlan &plan) {
-  SmallVector<tile::LoadOpInterface> loads = loadsToTranspose(kernel);
-  if (loads.empty())
-    return kernel.emitError("has no dot that reads a loaded tile of 8-bit elements along its "
-                            "columns, for a transposer (transpose = apart); use transpose = own");
-  for (tile::LoadOpInterface load : loads) {
+  for (tile::LoadOpInterface load : loadsToTranspose(kernel)) {
     PipeInfo &info = plan.pipeOf(load);
     if (!info.isTransposed)
       load.emitRemark("is transposed by a role of its own, a transposer, and goes on to the "

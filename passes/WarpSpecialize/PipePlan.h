@@ -14,6 +14,7 @@
 #include "passes/Analysis/Conversions.h"
 #include "passes/Analysis/DotDivision.h"
 #include "passes/Analysis/ExchangedSums.h"
+#include "passes/Schedule/Helpers.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace tessera {
@@ -26,26 +27,15 @@ struct PipeInfo {
   bool inLoop = false;
   /// Which of the tiles that are loaded in loops it is, or of those that are not, by number.
   size_t index = 0;
-  /// The role that fills it, by number.
-  unsigned filler = 0;
-  /// Results go through it, which a role of its own stores: that one, by number.
+  /// Who makes its tiles: loads them, computes results or operands, sums, converts, finds bounds.
+  RoleTask maker = RoleTask::Load;
+  /// Which of several such roles.
+  unsigned part = 0;
+  /// A writer takes them; of all others who needs them.
   bool isStored = false;
-  /// These results are sums, of which a reducer fills in the parts.
-  bool isSum = false;
-  unsigned writer = 0;
-  /// Computed tiles go through it: to the role that makes sums of them, or from the role that
-  /// converts what is loaded, or between consumers of different programs.
-  bool isComputed = false, isConverted = false;
-  /// Bounds go through it that a role of its own finds for all others (tile.reduce_range).
-  bool isBound = false;
-  /// Which of the roles that compute makes its tiles.
-  unsigned maker = 0;
-  /// A role of its own transposes its tiles, that one by number, and hands them on through a pipe.
+  /// A transposer takes them, and hands them on through another pipe.
   bool isTransposed = false;
-  unsigned transposer = 0;
   mlir::Value transposed;
-  /// The threads of the role that fills it copy rows that numbers name.
-  bool isGathered = false;
   /// Each of its slots has the tiles of both blocks of a cluster, this one's first.
   bool isExchanged = false;
   /// What this block multiplies of the other block's tile; it comes through a pipe beside. And that
@@ -58,6 +48,9 @@ struct PipeInfo {
   /// Slots, where the schedule does not say.
   std::optional<int64_t> slots;
   mlir::Value pipe;
+
+  /// Whether a role hands on to others what it has in registers.
+  bool isComputed() const { return !isStored && maker != RoleTask::Load; }
 };
 /// The number that tile-choose-schedule gave the load; or the load itself, or the first store, or
 /// the operation that makes the first operand. Of pipes that take parts in turn, with their number.
@@ -86,7 +79,7 @@ struct PipePlan {
   PipeInfo &pipeOf(mlir::Operation *op) { return pipes.find(accesses.lookup(op))->second; }
   bool isPiped(mlir::Operation *op) const { return accesses.contains(op); }
   /// Whether `op` makes a tile that another role multiplies.
-  bool isHandedOver(mlir::Operation *op) { return isPiped(op) && pipeOf(op).isComputed; }
+  bool isHandedOver(mlir::Operation *op) { return isPiped(op) && pipeOf(op).isComputed(); }
   /// Whether the dot of a sum hands over its operand `op`, which is made in the same block.
   bool isHandedOverLate(mlir::Operation *op) const {
     return handsOverLate && llvm::any_of(sums, [&](const ApartSum &sum) {
@@ -102,15 +95,25 @@ struct PipePlan {
   SumParts partsOf(const ApartSum &sum) const { return tessera::partsOf(sum, schedule); }
   /// A name for another pipe of tiles of `view`.
   std::string makeLabel(tile::KernelOp kernel, mlir::Value view);
-  bool findsBounds() const {
-    return llvm::any_of(pipes, [](auto &pipe) { return pipe.second.isBound; });
-  }
   bool gathers() const {
-    return llvm::any_of(pipes, [](auto &pipe) { return pipe.second.isGathered; });
+    return llvm::any_of(accesses,
+                        [](auto &access) { return mlir::isa<tile::GatherOp>(access.first); });
   }
+  /// Whether there is work for a role of `task` beside the producer and the consumers.
+  bool needs(RoleTask task) const {
+    return task == RoleTask::Sum ? !sums.empty() : llvm::any_of(pipes, [=](auto &pipe) {
+      return task == RoleTask::Store       ? pipe.second.isStored
+             : task == RoleTask::Transpose ? pipe.second.isTransposed
+                                           : pipe.second.maker == task;
+    });
+  }
+  /// The first role of each task, by number, once there are roles.
+  unsigned &roleOf(RoleTask task) { return firstRoles[static_cast<size_t>(task)]; }
+  unsigned fillerOf(const PipeInfo &pipe) { return roleOf(pipe.maker) + pipe.part; }
 
 private:
   llvm::DenseMap<mlir::Value, unsigned> labels;
+  std::array<unsigned, 7> firstRoles = {};
 };
 
 /// The pipes of a kernel's loads that feed dots, and of those that feed arithmetic where `loads`

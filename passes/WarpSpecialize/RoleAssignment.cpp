@@ -20,19 +20,16 @@ FailureOr<RoleAssignment> RoleAssignment::get(tile::KernelOp kernel, PipePlan &p
     // The indices, and the ticket or the numbers of gathered rows; not the tile.
     ValueRange place = op->getOperands().drop_front();
     if (!isa<tile::StoreOp>(op))
-      return assignment.assignCopy(op, place, plan.pipeOf(op).filler);
-    return assignment.assignCopy(op, place, plan.pipeOf(op).writer);
+      return assignment.assignCopy(op, place, plan.fillerOf(plan.pipeOf(op)));
+    return assignment.assignCopy(op, place, plan.roleOf(RoleTask::Store));
   });
   if (walk.wasInterrupted())
     return failure();
-  if (roles.front().loads && roles.front().isElected() && failed(assignment.assignPrefetches(0)))
+  if (roles.front().task == RoleTask::Load && roles.front().isElected() &&
+      failed(assignment.assignPrefetches(0)))
     return failure();
-  for (auto [number, role] : llvm::enumerate(roles))
-    if ((role.sums && failed(assignment.assignSums(number))) ||
-        (role.transposes && failed(assignment.assignTransposes(number))) ||
-        (role.converts && failed(assignment.assignConversions(number))) ||
-        (role.finds && failed(assignment.assignBounds(number))) ||
-        (role.part && failed(assignment.assignPart(number))))
+  for (unsigned role = 0; role < roles.size(); ++role)
+    if (failed(assignment.assignHelp(role)))
       return failure();
   if (failed(assignment.assignRest(rest)))
     return failure();
@@ -146,16 +143,10 @@ LogicalResult RoleAssignment::assignTransposes(unsigned role) {
   return failure(walk.wasInterrupted());
 }
 
-LogicalResult RoleAssignment::assignConversions(unsigned role) {
+/// Gives `role` what goes through the pipes that it fills.
+LogicalResult RoleAssignment::assignMade(unsigned role) {
   for (auto [access, pipe] : plan->accesses)
-    if (plan->pipes.find(pipe)->second.isConverted && failed(assign(access, role)))
-      return failure();
-  return success();
-}
-
-LogicalResult RoleAssignment::assignBounds(unsigned role) {
-  for (auto [access, pipe] : plan->accesses)
-    if (plan->pipes.find(pipe)->second.isBound && failed(assign(access, role)))
+    if (plan->pipes.find(pipe)->second.maker == roles[role].task && failed(assign(access, role)))
       return failure();
   return success();
 }
@@ -167,6 +158,25 @@ LogicalResult RoleAssignment::assignPart(unsigned role) {
       return failure();
   }
   return success();
+}
+
+/// Gives `role` what it does for the others.
+LogicalResult RoleAssignment::assignHelp(unsigned role) {
+  switch (roles[role].task) {
+  case RoleTask::Sum:
+    return assignSums(role);
+  case RoleTask::Transpose:
+    return assignTransposes(role);
+  case RoleTask::Convert:
+  case RoleTask::FindBounds:
+    return assignMade(role);
+  case RoleTask::Compute:
+    return roles[role].part ? assignPart(role) : success();
+  case RoleTask::Load:
+  case RoleTask::Store:
+    return success();
+  }
+  llvm_unreachable("covered switch");
 }
 
 /// A role that reads a pipe waits for each tile that goes through it, and lets those pass that are
@@ -202,7 +212,7 @@ LogicalResult RoleAssignment::assignRest(unsigned role) {
     if (isa<tile::LoadOpInterface>(op) && plan->isPiped(op))
       return readers.contains(plan->accesses.lookup(op)) ? success() : assignReads(op, role);
     if (auto store = dyn_cast<tile::StoreOp>(op);
-        store && plan->isPiped(store) && !plan->pipeOf(store).isSum)
+        store && plan->isPiped(store) && plan->pipeOf(store).maker != RoleTask::Sum)
       return assignResult(store, role);
     bool isAssigned = operations.contains(op);
     if (isa<tile::ReduceRangeOp>(op)) // with what is in it
@@ -240,8 +250,8 @@ LogicalResult RoleAssignment::assignControl(Operation *op, unsigned role) {
     if (speculation.getNumResults() != 0)
       return op->emitError("has results; run tile-complete-speculation first");
   } else if (roles[role].isElected()) {
-    return op->emitError("holds a ") << (roles[role].loads ? "load; loads" : "store; stores")
-                                     << " stand in scf.for and scf.if";
+    return op->emitError("holds a ")
+           << (isLoader(role) ? "load; loads" : "store; stores") << " stand in scf.for and scf.if";
   } else {
     return op->emitError("is not supported in a kernel; control flow is scf.for and scf.if");
   }
@@ -261,9 +271,9 @@ LogicalResult RoleAssignment::need(Value value, unsigned role) {
     return success();
   if (roles[role].isElected() && isa<RankedTensorType>(value.getType()))
     return emitError(value.getLoc())
-           << "the address of a " << (roles[role].loads ? "load" : "store")
+           << "the address of a " << (isLoader(role) ? "load" : "store")
            << " depends on the elements of this tile; a "
-           << (roles[role].loads ? "producer" : "writer") << " has no tiles in registers";
+           << (isLoader(role) ? "producer" : "writer") << " has no tiles in registers";
   // An scf.while is no control flow of a kernel, which assign() says.
   if (std::optional<Handover> handover = findHandoverTo(value);
       handover && !isa<scf::WhileOp>(handover->op))

@@ -35,20 +35,10 @@ namespace tessera {
 /// What the pass decides about a role before it has a program.
 struct RoleSpec {
   std::string name;
+  RoleTask task = RoleTask::Compute;
   /// Those that run it; nothing for one thread, which has no tiles in registers, and for warps.
   std::optional<int64_t> warpgroups;
   std::optional<int64_t> registers;
-
-  /// One thread loads, for all blocks of a cluster, or a warpgroup of which all gather.
-  bool loads = false;
-  /// It makes the sums of the plan.
-  bool sums = false;
-  /// It transposes the tiles of the plan's pipes that are to be transposed.
-  bool transposes = false;
-  /// It converts operands.
-  bool converts = false;
-  /// It finds bounds by going through integers.
-  bool finds = false;
   /// Whole warps of the warpgroup that it shares with those of one thread.
   std::optional<int64_t> warps = std::nullopt;
   /// Which part of the plan's division it runs.
@@ -59,7 +49,7 @@ struct RoleSpec {
 
 /// The bound of a loop that `role` runs: the longest of the cluster where it loads for all blocks.
 inline mlir::Value boundOf(tile::CommonBoundOp bound, const RoleSpec &role) {
-  return role.loads ? bound.getLoads() : bound.getOwn();
+  return role.task == RoleTask::Load ? bound.getLoads() : bound.getOwn();
 }
 
 class RoleAssignment {
@@ -69,11 +59,12 @@ public:
   static mlir::FailureOr<RoleAssignment> get(tile::KernelOp kernel, PipePlan &plan,
                                              llvm::ArrayRef<RoleSpec> roles, unsigned rest);
 
+  bool isLoader(unsigned role) const { return roles[role].task == RoleTask::Load; }
   bool runs(unsigned role, mlir::Operation *op) const { return contains(operations, op, role); }
   /// Whether the role has the value. For what a loop carries, ask about the loop's block argument.
   bool has(unsigned role, mlir::Value value) const { return contains(values, value, role); }
   bool fills(unsigned role, mlir::Operation *access) const {
-    return plan->pipeOf(access).filler == role;
+    return plan->fillerOf(plan->pipeOf(access)) == role;
   }
   bool reads(unsigned role, PipeKey pipe) const { return contains(readers, pipe, role); }
   /// Whether the role only brings into the cache what other roles load: it has no use for it.
@@ -103,9 +94,9 @@ private:
   mlir::LogicalResult assignReads(mlir::Operation *access, unsigned role);
   mlir::LogicalResult assignSums(unsigned role);
   mlir::LogicalResult assignTransposes(unsigned role);
-  mlir::LogicalResult assignConversions(unsigned role);
-  mlir::LogicalResult assignBounds(unsigned role);
+  mlir::LogicalResult assignMade(unsigned role);
   mlir::LogicalResult assignPart(unsigned role);
+  mlir::LogicalResult assignHelp(unsigned role);
   mlir::LogicalResult assignRest(unsigned role);
   mlir::LogicalResult assignControl(mlir::Operation *op, unsigned role);
   mlir::LogicalResult need(mlir::Value value, unsigned role);

@@ -50,7 +50,7 @@ public:
       : plan(plan), assignment(assignment), role(role), spec(roles[role]), rows(rows),
         warpgroup(warpgroup), whole(arguments) {
     for (auto &[last, conversion] : plan.conversions)
-      if (spec.converts)
+      if (spec.task == RoleTask::Convert)
         steps.insert_range(conversion.operations);
   }
 

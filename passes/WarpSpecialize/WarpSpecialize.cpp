@@ -50,7 +50,7 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
       return failure();
     reloadTiles(kernel, *plan);
     plan->handsOverLate = schedule.keepsOperands();
-    if (failed(checkRegisters(kernel, schedule)) || failed(checkGathers(kernel, schedule)))
+    if (failed(checkRegisters(kernel, schedule)) || failed(checkHelpers(kernel, schedule)))
       return failure();
     if (failed(planResults(kernel, schedule, *plan)))
       return failure();
@@ -87,17 +87,12 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
   /// Adds the pipes of what a role of its own converts, transposes, stores or sums up.
   LogicalResult planResults(tile::KernelOp kernel, const tile::ScheduleFields &schedule,
                             PipePlan &plan) {
-    if (failed(checkConverter(kernel, schedule)))
-      return failure();
     planConversions(kernel, plan);
     planBounds(boundsFoundApart(kernel, schedule), plan);
-    if (schedule.transpose == tile::TransposeKind::apart &&
-        (failed(checkTransposer(kernel, schedule)) || failed(planTransposes(kernel, plan))))
+    if (schedule.transpose == tile::TransposeKind::apart && failed(planTransposes(kernel, plan)))
       return failure();
     bool isDivided = schedule.placement == tile::PlacementKind::divided;
     if (schedule.placement != tile::PlacementKind::rows) {
-      if (failed(checkPlacement(kernel, schedule)))
-        return failure();
       bool sums = !isDivided || !findApartSums(kernel).empty();
       if (sums && failed(planSums(kernel, plan)))
         return failure();
@@ -105,9 +100,7 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
         return failure();
       return isDivided ? planDivision(kernel, *schedule.consumers, plan) : success();
     }
-    if (schedule.store != tile::StoreKind::writer)
-      return success();
-    return success(succeeded(checkWriter(kernel, schedule)) && succeeded(planStores(kernel, plan)));
+    return schedule.store == tile::StoreKind::writer ? planStores(kernel, plan) : success();
   }
 
   /// Refuses registers of each consumer where all run one program, or of other numbers of
@@ -124,105 +117,12 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
            << " for consumer_registers";
   }
 
-  /// Refuses gathers into pipes where no threads of a producer make them, and roles of one thread
-  /// beside a producer that has a warpgroup of its own.
-  LogicalResult checkGathers(tile::KernelOp kernel, const tile::ScheduleFields &schedule) {
-    SmallVector<tile::GatherOp> gathers = pipedGathers(kernel);
-    if (gathers.empty())
-      return success();
-    if (std::optional<std::string> reason = whyNotGathered(schedule))
-      return gathers.front().emitError("feeds a dot, so that the threads of a producer gather it: ")
-             << *reason;
-    return success();
-  }
-
-  /// Refuses dots in roles of different programs where no producer loads for them, where a grid
-  /// point may run again, and where loops have been rotated, so that operands cross from one step
-  /// to the next.
-  LogicalResult checkPlacement(tile::KernelOp kernel, const tile::ScheduleFields &schedule) {
-    bool isDivided = schedule.placement == tile::PlacementKind::divided;
-    StringRef who = isDivided ? "consumers with different dots (placement = divided)"
-                              : "a reducer (placement = apart)";
-    if (!*schedule.warpSpecialize)
-      return kernel.emitError("has no producer, which loads for ")
-             << (isDivided ? "" : "the consumers and for ") << who
-             << "; use warp_specialize = true or placement = rows";
-    if (!kernel.getBody().getOps<tile::SpeculateOp>().empty())
-      return kernel.emitError("speculates, and ")
-             << who << " would not know which of " << (isDivided ? "their tiles" : "its sums")
-             << " come again; use placement = rows or speculate = false";
-    if (SmallVector<OpOperand *> computed = computedBs(kernel); !computed.empty())
-      return emitError(computed.front()->get().getLoc())
-             << "is operand b of a dot, which consumers compute together, and " << who
-             << " have not all rows of it; use placement = rows";
-    if (isDivided && schedule.store == tile::StoreKind::writer && findApartSums(kernel).empty())
-      return kernel.emitError("has ") << who
-                                      << ", which store their results; use store = tma or "
-                                         "direct, or placement = rows";
-    if (*schedule.overlap != 1)
-      return kernel.emitError("has rotated loops, and ")
-             << who
-             << (isDivided ? " hand tiles on in their own steps"
-                           : " takes the operands of its dots in their own steps")
-             << "; use overlap = 1 or placement = rows";
-    return success();
-  }
-
-  /// Refuses a role that converts where no producer loads for it, or another helper is.
-  LogicalResult checkConverter(tile::KernelOp kernel, const tile::ScheduleFields &schedule) {
-    SmallVector<Conversion> conversions = findConversions(kernel);
-    if (conversions.empty())
-      return success();
-    Operation *first = conversions.front().operations.back();
-    if (!*schedule.warpSpecialize)
-      return first->emitError("is to be made by a converter, as a dot reads it from shared memory, "
-                              "and no producer loads for one; use warp_specialize = true");
-    if (schedule.placement != tile::PlacementKind::rows)
-      return first->emitError("is to be made by a converter, as a dot reads it from shared memory, "
-                              "and ")
-             << (schedule.placement == tile::PlacementKind::apart
-                     ? "a reducer (placement = apart) leaves"
-                     : "consumers with different dots (placement = divided) leave")
-             << " no room for one; use placement = rows";
-    if (schedule.transpose == tile::TransposeKind::apart)
-      return first->emitError("is to be made by a converter, as a dot reads it from shared memory, "
-                              "and a transposer (transpose = apart) leaves no room for one; use "
-                              "transpose = own");
-    return success();
-  }
-
-  /// Refuses a role that transposes where no producer loads for it, or a reducer is, or where it
-  /// has warps of a warpgroup with other registers.
-  LogicalResult checkTransposer(tile::KernelOp kernel, const tile::ScheduleFields &schedule) {
-    if (!*schedule.warpSpecialize)
-      return kernel.emitError("has no producer, which loads for a transposer (transpose = apart); "
-                              "use warp_specialize = true or transpose = own");
-    if (schedule.placement != tile::PlacementKind::rows)
-      return kernel.emitError("has ")
-             << (schedule.placement == tile::PlacementKind::apart
-                     ? "a reducer (placement = apart)"
-                     : "consumers with different dots (placement = divided)")
-             << " and no room for a transposer (transpose = apart); use placement = rows or "
-                "transpose = own";
-    if (sharesTransposer(schedule) && schedule.producerRegisters != schedule.reducerRegisters)
-      return kernel.emitError("has a transposer with warps of the producer's warpgroup "
-                              "(transposer_warps = ")
-             << *schedule.transposerWarps
-             << "), and registers are of a whole warpgroup; use producer_registers = "
-                "reducer_registers or transposer_warps = 4";
-    return success();
-  }
-
-  /// Refuses a role that stores where there is no warpgroup of such roles, or where a grid point
-  /// may run again after it.
-  LogicalResult checkWriter(tile::KernelOp kernel, const tile::ScheduleFields &schedule) {
-    if (!*schedule.warpSpecialize)
-      return kernel.emitError("has no producer, beside which a writer could run (store = writer); "
-                              "use warp_specialize = true or store = tma");
-    if (!kernel.getBody().getOps<tile::SpeculateOp>().empty())
-      return kernel.emitError("speculates, and a writer (store = writer) would not know which of "
-                              "its stores come again; use store = tma or speculate = false");
-    return success();
+  /// Refuses roles of their own that the kernel cannot have.
+  LogicalResult checkHelpers(tile::KernelOp kernel, const tile::ScheduleFields &schedule) {
+    bool speculates = !kernel.getBody().getOps<tile::SpeculateOp>().empty();
+    std::optional<std::string> reason = HelperWork(kernel).whyNot(schedule, speculates);
+    return reason ? kernel.emitError("cannot have the roles of its schedule: ") << *reason
+                  : success();
   }
 
   /// Refuses a partial sum that a writer would store: it gets one tile for all warpgroups.
@@ -253,11 +153,11 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     return failure(walk.wasInterrupted());
   }
 
-  /// Threads that load, which divide the pipes of loads in turn; those that store, where results go
-  /// through pipes; a warpgroup that makes sums, one that transposes or one that converts; and
-  /// those that compute, or do all of this. The role of all else is last.
+  /// Threads that load, which divide the pipes of loads in turn, or a warpgroup that gathers; the
+  /// helpers for which there is work; and those that compute, or do all of this. The role of all
+  /// else is last.
   SmallVector<RoleSpec> planRoles(const tile::ScheduleFields &schedule, PipePlan &plan) {
-    RoleSpec consumer{"consumer", schedule.consumers, std::nullopt};
+    RoleSpec consumer{"consumer", RoleTask::Compute, schedule.consumers, std::nullopt};
     if (!*schedule.warpSpecialize) {
       if (int64_t registers = schedule.consumerRegisters->most();
           registers < hop::entryRegisters(*schedule.consumers))
@@ -265,67 +165,40 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
       return {consumer};
     }
     consumer.registers = schedule.consumerRegisters->most();
-    auto isStored = [](auto &pipe) { return pipe.second.isStored; };
-    auto isLoaded = [](auto &pipe) { return !pipe.second.isStored && !pipe.second.isComputed; };
+    auto isLoaded = [](auto &pipe) { return pipe.second.maker == RoleTask::Load; };
     size_t loaded = llvm::count_if(plan.pipes, isLoaded);
-    size_t count = std::clamp<size_t>(loaded, 1, producers);
+    size_t count = plan.gathers() ? 1 : std::clamp<size_t>(loaded, 1, producers);
     SmallVector<RoleSpec> roles;
-    // Gathering takes a warpgroup.
-    if (plan.gathers())
-      count = 1;
     for (size_t i = 0; i < count; ++i)
-      roles.push_back({count == 1 ? "producer" : ("producer" + Twine(i)).str(),
+      roles.push_back({count == 1 ? "producer" : ("producer" + Twine(i)).str(), RoleTask::Load,
                        plan.gathers() ? std::optional<int64_t>(1) : std::nullopt,
-                       schedule.producerRegisters, /*loads=*/true});
+                       schedule.producerRegisters});
     for (auto [i, pipe] : llvm::enumerate(llvm::make_filter_range(plan.pipes, isLoaded)))
-      pipe.second.filler = i % count;
-    unsigned writer = roles.size();
-    if (llvm::any_of(plan.pipes, isStored))
-      roles.push_back({"writer", std::nullopt, schedule.producerRegisters});
-    unsigned finder = roles.size();
-    if (plan.findsBounds()) {
-      roles.push_back({"finder", std::nullopt, schedule.producerRegisters});
-      roles.back().finds = true;
+      pipe.second.part = i % count;
+    for (const Helper &helper : getHelpers()) {
+      plan.roleOf(helper.task) = roles.size();
+      if (plan.needs(helper.task))
+        roles.push_back(planHelper(helper, schedule));
     }
-    unsigned reducer = roles.size();
-    if (!plan.sums.empty())
-      roles.push_back({"reducer", 1, schedule.reducerRegisters, /*loads=*/false, /*sums=*/true});
-    unsigned transposer = roles.size();
-    if (schedule.transpose == tile::TransposeKind::apart)
-      roles.push_back(planTransposer(schedule));
-    unsigned converter = roles.size();
-    if (llvm::any_of(plan.pipes, [](auto &pipe) { return pipe.second.isConverted; }))
-      roles.push_back({"converter", 1, schedule.reducerRegisters, /*loads=*/false, /*sums=*/false,
-                       /*transposes=*/false, /*converts=*/true});
-    for (auto &[key, pipe] : plan.pipes) {
-      pipe.transposer = transposer;
-      pipe.writer = writer;
-      if (pipe.isStored || pipe.isComputed)
-        pipe.filler = pipe.isConverted ? converter
-                      : pipe.isBound   ? finder
-                      : pipe.isSum     ? reducer
-                                       : roles.size() + pipe.maker;
-    }
+    plan.roleOf(RoleTask::Compute) = roles.size();
     if (!plan.division)
       roles.push_back(consumer);
     else
       for (unsigned part = 0; part < plan.division->getConsumers(); ++part) {
-        roles.push_back(
-            {("consumer" + Twine(part)).str(), 1, schedule.consumerRegisters->of(part)});
+        roles.push_back({("consumer" + Twine(part)).str(), RoleTask::Compute, 1,
+                         schedule.consumerRegisters->of(part)});
         roles.back().part = part;
       }
     return roles;
   }
 
-  /// A warpgroup that transposes, or warps of the producer's.
-  static RoleSpec planTransposer(const tile::ScheduleFields &schedule) {
-    RoleSpec transposer{"transposer", 1, schedule.reducerRegisters};
-    transposer.transposes = true;
-    if (sharesTransposer(schedule)) {
-      transposer.warpgroups = std::nullopt;
-      transposer.warps = schedule.transposerWarps;
-    }
-    return transposer;
+  static RoleSpec planHelper(const Helper &helper, const tile::ScheduleFields &schedule) {
+    RoleSpec role{helper.name.str(), helper.task, std::nullopt, helper.getRegisters(schedule)};
+    if (helper.hasWarpgroup(schedule))
+      role.warpgroups = 1;
+    else
+      role.warps = helper.getWarps(schedule);
+    return role;
   }
 
   hop::KernelOp createKernel(tile::KernelOp kernel, OpBuilder &builder) {
@@ -382,10 +255,9 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     Block &body = role.getBody().emplaceBlock();
     Value warpgroup = body.addArgument(builder.getIndexType(), kernel.getLoc());
     OpBuilder inner = OpBuilder::atBlockEnd(&body);
-    // One warpgroup has all rows of a sum, of a part of the dots, or of a tile to gather, transpose
-    // or convert, which cannot fail.
-    bool isAlone = (spec.loads && !spec.isElected()) || spec.sums || spec.transposes ||
-                   spec.converts || spec.part;
+    // One warpgroup has all rows of a part of the dots, and of what it gathers or helps with, which
+    // cannot fail.
+    bool isAlone = !spec.isElected() && (spec.task != RoleTask::Compute || spec.part);
     RowPartition divided = isAlone ? *RowPartition::get(kernel, 1) : rows;
     return Slicer(plan, assignment, roles, number, divided, warpgroup, arguments)
         .slice(kernel.getBody().front(), inner);

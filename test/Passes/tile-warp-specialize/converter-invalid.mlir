@@ -6,11 +6,11 @@
 !Q = !tile.view<[M, 64], bf16>
 !View = !tile.view<[M, 64], f8E4M3FN>
 !Out = !tile.view<[M, 64], f32>
+// expected-error@+1 {{cannot have the roles of its schedule: operand b of a dot is converted on its way, by a role that gets tiles from a producer; use warp_specialize = true}}
 tile.kernel @k(%q: !Q, %x: !View, %z: !Out) grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
   %a = tile.load %q[%m, %c0] : !Q -> tensor<128x64xbf16>
   %b8 = tile.load %x[%c0, %c0] : !View -> tensor<64x64xf8E4M3FN>
-  // expected-error@+1 {{is to be made by a converter, as a dot reads it from shared memory, and no producer loads for one; use warp_specialize = true}}
   %b = arith.extf %b8 : tensor<64x64xf8E4M3FN> to tensor<64x64xbf16>
   %s = tile.dot %a, %b : tensor<128x64xbf16>, tensor<64x64xbf16> -> tensor<128x64xf32>
   tile.store %s, %z[%m, %c0] : tensor<128x64xf32>, !Out
@@ -18,16 +18,16 @@ tile.kernel @k(%q: !Q, %x: !View, %z: !Out) grid(%m = M ceildiv 128) schedule #s
 
 // -----
 
-// A reducer takes the registers.
+// No sum for a reducer beside it.
 #s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 208, placement = apart, reducer_registers = 72, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 !Q = !tile.view<[M, 64], bf16>
 !View = !tile.view<[M, 64], f8E4M3FN>
 !Out = !tile.view<[M, 64], f32>
+// expected-error@+1 {{cannot have the roles of its schedule: no dot of a computed tile, beside other dots of a loop, has a result that only leaves by a store that adds it; use placement = rows}}
 tile.kernel @k(%q: !Q, %x: !View, %z: !Out) grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
   %a = tile.load %q[%m, %c0] : !Q -> tensor<128x64xbf16>
   %b8 = tile.load %x[%c0, %c0] : !View -> tensor<64x64xf8E4M3FN>
-  // expected-error@+1 {{is to be made by a converter, as a dot reads it from shared memory, and a reducer (placement = apart) leaves no room for one; use placement = rows}}
   %b = arith.extf %b8 : tensor<64x64xf8E4M3FN> to tensor<64x64xbf16>
   %s = tile.dot %a, %b : tensor<128x64xbf16>, tensor<64x64xbf16> -> tensor<128x64xf32>
   tile.store %s, %z[%m, %c0] : tensor<128x64xf32>, !Out
@@ -35,16 +35,16 @@ tile.kernel @k(%q: !Q, %x: !View, %z: !Out) grid(%m = M ceildiv 128) schedule #s
 
 // -----
 
-// So does a transposer.
+// Nothing for a transposer beside it.
 #s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 208, placement = rows, reducer_registers = 72, loads = direct, transpose = apart, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 !Q = !tile.view<[M, 64], bf16>
 !View = !tile.view<[M, 64], f8E4M3FN>
 !Out = !tile.view<[M, 64], f32>
+// expected-error@+1 {{cannot have the roles of its schedule: no dot reads a loaded tile of 8-bit elements along its columns, beside a computed one; use transpose = own}}
 tile.kernel @k(%q: !Q, %x: !View, %z: !Out) grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
   %a = tile.load %q[%m, %c0] : !Q -> tensor<128x64xbf16>
   %b8 = tile.load %x[%c0, %c0] : !View -> tensor<64x64xf8E4M3FN>
-  // expected-error@+1 {{is to be made by a converter, as a dot reads it from shared memory, and a transposer (transpose = apart) leaves no room for one; use transpose = own}}
   %b = arith.extf %b8 : tensor<64x64xf8E4M3FN> to tensor<64x64xbf16>
   %s = tile.dot %a, %b : tensor<128x64xbf16>, tensor<64x64xbf16> -> tensor<128x64xf32>
   tile.store %s, %z[%m, %c0] : tensor<128x64xf32>, !Out

@@ -35,7 +35,7 @@ tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 6
 !View = !tile.view<[M, 64], bf16>
 !Tile = tensor<64x64xbf16>
 !S    = tensor<64x64xf32>
-// expected-error@+1 {{has no producer, which loads for consumers with different dots (placement = divided); use warp_specialize = true or placement = rows}}
+// expected-error@+1 {{cannot have the roles of its schedule: consumers with different dots get tiles from a producer; use warp_specialize = true or placement = rows}}
 tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 64) schedule #s {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
@@ -64,7 +64,7 @@ tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 6
 !View = !tile.view<[M, 64], bf16>
 !Tile = tensor<64x64xbf16>
 !S    = tensor<64x64xf32>
-// expected-error@+1 {{has rotated loops, and consumers with different dots (placement = divided) hand tiles on in their own steps; use overlap = 1 or placement = rows}}
+// expected-error@+1 {{cannot have the roles of its schedule: consumers with different dots take the operands of their dots in their own steps; use overlap = 1 or placement = rows}}
 tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 64) schedule #s {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
@@ -93,7 +93,7 @@ tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 6
 !View = !tile.view<[M, 64], bf16>
 !Tile = tensor<64x64xbf16>
 !S    = tensor<64x64xf32>
-// expected-error@+1 {{has consumers with different dots (placement = divided), which store their results; use store = tma or direct, or placement = rows}}
+// expected-error@+1 {{cannot have the roles of its schedule: consumers with different dots store their results themselves; use store = tma or direct, or placement = rows}}
 tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 64) schedule #s {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index

@@ -2,15 +2,15 @@
 // of one of them. The numbers are the producer's alone.
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(tile-warp-specialize,canonicalize,cse)' | FileCheck %s
 // RUN: sed 's/warp_specialize = true/warp_specialize = false/' %s | not tessera-opt --pass-pipeline='builtin.module(tile-warp-specialize)' 2>&1 | FileCheck %s --check-prefix=ALONE
-// ALONE: error: feeds a dot, so that the threads of a producer gather it: warp_specialize = false has no producer; use true
+// ALONE: error: cannot have the roles of its schedule: the threads of a producer gather what dots read: warp_specialize = false has no producer; use true
 // RUN: sed 's/persistent = none/persistent = dynamic/' %s | not tessera-opt --pass-pipeline='builtin.module(tile-warp-specialize)' 2>&1 | FileCheck %s --check-prefix=DYNAMIC
-// DYNAMIC: error: feeds a dot, so that the threads of a producer gather it: the producer is a warpgroup, and one thread fetches tiles of persistent = dynamic; use static or none
+// DYNAMIC: error: cannot have the roles of its schedule: the threads of a producer gather what dots read: the producer is a warpgroup, and one thread fetches tiles of persistent = dynamic; use static or none
 // RUN: sed 's/cluster = 1/cluster = 2/' %s | not tessera-opt --pass-pipeline='builtin.module(tile-warp-specialize)' 2>&1 | FileCheck %s --check-prefix=CLUSTER
-// CLUSTER: error: feeds a dot, so that the threads of a producer gather it: each block of a cluster gathers for itself; use cluster = 1
+// CLUSTER: error: cannot have the roles of its schedule: the threads of a producer gather what dots read: each block of a cluster gathers for itself; use cluster = 1
 // RUN: sed 's/store = direct/store = writer/' %s | not tessera-opt --pass-pipeline='builtin.module(tile-warp-specialize)' 2>&1 | FileCheck %s --check-prefix=WRITER
-// WRITER: error: feeds a dot, so that the threads of a producer gather it: a writer (store = writer) shares a warpgroup with a producer of one thread; use store = direct or tma
+// WRITER: error: cannot have the roles of its schedule: the threads of a producer gather what dots read: a writer (store = writer) shares a warpgroup with a producer of one thread; use store = direct or tma
 // RUN: sed 's/staging = own/staging = shared/' %s | not tessera-opt --pass-pipeline='builtin.module(tile-warp-specialize)' 2>&1 | FileCheck %s --check-prefix=LENT
-// LENT: error: feeds a dot, so that the threads of a producer gather it: slots are lent by a producer of one thread (staging = shared); use staging = own
+// LENT: error: cannot have the roles of its schedule: the threads of a producer gather what dots read: slots are lent by a producer of one thread (staging = shared); use staging = own
 
 #s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 56, consumer_registers = 224, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 !Table = !tile.view<[V, 64], bf16>

@@ -168,13 +168,13 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 // -----
 
 #s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = divided, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
+// expected-error@+1 {{cannot have the roles of its schedule: consumers with different dots do not go with operand b of a dot that consumers compute together; use placement = rows}}
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %n = tile.dim "N"
   %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
-  // expected-error@+1 {{is operand b of a dot, which consumers compute together, and consumers with different dots (placement = divided) have not all rows of it; use placement = rows}}
   %b = arith.constant dense<1.0> : tensor<64x64xf16>
   %d = tile.dot %a, %b : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
 }
@@ -182,13 +182,13 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 // -----
 
 #s = #tile.schedule<warp_specialize = true, consumers = 1, stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, pdl = false, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = apart, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
+// expected-error@+1 {{cannot have the roles of its schedule: no dot of a computed tile, beside other dots of a loop, has a result that only leaves by a store that adds it; use placement = rows}}
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %n = tile.dim "N"
   %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
-  // expected-error@+1 {{is operand b of a dot, which consumers compute together, and a reducer (placement = apart) have not all rows of it; use placement = rows}}
   %b = arith.constant dense<1.0> : tensor<64x64xf16>
   %d = tile.dot %a, %b : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
 }

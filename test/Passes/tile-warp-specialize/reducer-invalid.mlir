@@ -5,7 +5,7 @@
 #s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = tma, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 208, placement = apart, reducer_registers = 72, loads = pipe, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 !View = !tile.view<[M, 128], bf16>
 !Sums = !tile.view<[M, 128], f32>
-// expected-error@+1 {{has no dot of a computed tile, beside other dots of a loop, whose result only leaves by a store that adds it (placement = apart); use placement = rows}}
+// expected-error@+1 {{cannot have the roles of its schedule: no dot of a computed tile, beside other dots of a loop, has a result that only leaves by a store that adds it; use placement = rows}}
 tile.kernel @k(%x: !View, %y: !Sums, %z: !Sums) grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
@@ -29,7 +29,7 @@ tile.kernel @k(%x: !View, %y: !Sums, %z: !Sums) grid(%m = M ceildiv 128) schedul
 #s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = tma, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 208, placement = apart, reducer_registers = 72, loads = pipe, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 !View = !tile.view<[M, 128], bf16>
 !Sums = !tile.view<[M, 128], f32>
-// expected-error@+1 {{has no dot of a computed tile, beside other dots of a loop, whose result only leaves by a store that adds it (placement = apart); use placement = rows}}
+// expected-error@+1 {{cannot have the roles of its schedule: no dot of a computed tile, beside other dots of a loop, has a result that only leaves by a store that adds it; use placement = rows}}
 tile.kernel @k(%x: !View, %y: !Sums, %z: !Sums) grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
@@ -57,7 +57,7 @@ tile.kernel @k(%x: !View, %y: !Sums, %z: !Sums) grid(%m = M ceildiv 128) schedul
 #s = #tile.schedule<warp_specialize = false, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = tma, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 208, placement = apart, reducer_registers = 72, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 !View = !tile.view<[M, 128], bf16>
 !Sums = !tile.view<[M, 128], f32>
-// expected-error@+1 {{has no producer, which loads for the consumers and for a reducer (placement = apart); use warp_specialize = true or placement = rows}}
+// expected-error@+1 {{cannot have the roles of its schedule: a reducer gets tiles from a producer; use warp_specialize = true or placement = rows}}
 tile.kernel @k(%x: !View, %y: !Sums, %z: !Sums) grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
@@ -84,6 +84,7 @@ tile.kernel @k(%x: !View, %y: !Sums, %z: !Sums) grid(%m = M ceildiv 128) schedul
 #s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = writer, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 208, placement = apart, reducer_registers = 72, loads = pipe, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 !View = !tile.view<[M, 128], bf16>
 !Sums = !tile.view<[M, 128], f32>
+// expected-error@+1 {{cannot have the roles of its schedule: a reducer has sums that cannot leave in bulk, which a writer takes; use store = direct or placement = rows}}
 tile.kernel @k(%x: !View, %y: !Sums, %z: !Sums) grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
@@ -97,9 +98,7 @@ tile.kernel @k(%x: !View, %y: !Sums, %z: !Sums) grid(%m = M ceildiv 128) schedul
     %p = arith.truncf %s : tensor<128x64xf32> to tensor<128x64xbf16>
     %new = tile.dot %p, %b, %old : tensor<128x64xbf16>, tensor<64x128xbf16> -> tensor<128x128xf32>
     %p_t = tile.transpose %p : tensor<128x64xbf16> -> tensor<64x128xbf16>
-    // expected-remark@+1 {{runs in a role of its own, a reducer}}
     %c = tile.dot %p_t, %a : tensor<64x128xbf16>, tensor<128x128xbf16> -> tensor<64x128xf32>
-    // expected-error@+1 {{stores from a column on that is not known to be a multiple of 4, where no bulk store can start; use store = direct}}
     tile.store %c, %y[%j, %m] add : tensor<64x128xf32>, !Sums
     scf.yield %new : tensor<128x128xf32>
   }
@@ -112,7 +111,7 @@ tile.kernel @k(%x: !View, %y: !Sums, %z: !Sums) grid(%m = M ceildiv 128) schedul
 #s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 2, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = tma, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 208, placement = apart, reducer_registers = 72, loads = pipe, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 !View = !tile.view<[M, 128], bf16>
 !Sums = !tile.view<[M, 128], f32>
-// expected-error@+1 {{has rotated loops, and a reducer (placement = apart) takes the operands of its dots in their own steps; use overlap = 1 or placement = rows}}
+// expected-error@+1 {{cannot have the roles of its schedule: a reducer takes the operands of its dots in their own steps; use overlap = 1 or placement = rows}}
 tile.kernel @k(%x: !View, %y: !Sums, %z: !Sums) grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index

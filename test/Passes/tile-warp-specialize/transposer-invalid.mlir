@@ -8,7 +8,7 @@
 !Tile = tensor<128x64xf8E4M3FN>
 !Part = tensor<64x64xf8E4M3FN>
 !S = tensor<128x64xf32>
-// expected-error@+1 {{has no dot that reads a loaded tile of 8-bit elements along its columns, for a transposer (transpose = apart); use transpose = own}}
+// expected-error@+1 {{cannot have the roles of its schedule: no dot reads a loaded tile of 8-bit elements along its columns, beside a computed one; use transpose = own}}
 tile.kernel @k(%x: !View, %y: !View, %z: !Out) grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
@@ -33,7 +33,7 @@ tile.kernel @k(%x: !View, %y: !View, %z: !Out) grid(%m = M ceildiv 128) schedule
 !Tile = tensor<128x64xf8E4M3FN>
 !Part = tensor<64x64xf8E4M3FN>
 !S = tensor<128x64xf32>
-// expected-error@+1 {{has no producer, which loads for a transposer (transpose = apart); use warp_specialize = true or transpose = own}}
+// expected-error@+1 {{cannot have the roles of its schedule: a transposer gets tiles from a producer; use warp_specialize = true or transpose = own}}
 tile.kernel @k(%x: !View, %y: !View, %z: !Out) grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
@@ -61,7 +61,7 @@ tile.kernel @k(%x: !View, %y: !View, %z: !Out) grid(%m = M ceildiv 128) schedule
 !Tile = tensor<128x64xf8E4M3FN>
 !Part = tensor<64x64xf8E4M3FN>
 !S = tensor<128x64xf32>
-// expected-error@+1 {{has a reducer (placement = apart) and no room for a transposer (transpose = apart); use placement = rows or transpose = own}}
+// expected-error@+1 {{cannot have the roles of its schedule: no dot of a computed tile, beside other dots of a loop, has a result that only leaves by a store that adds it; use placement = rows}}
 tile.kernel @k(%x: !View, %y: !View, %z: !Out) grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index

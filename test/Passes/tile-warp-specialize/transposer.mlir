@@ -10,7 +10,7 @@
 // WARPS-NEXT: hop.warpgroup_sync
 // WARPS: hop.role @consumer warpgroups(2) registers(216)
 // RUN: sed 's/transposer_warps = 4/transposer_warps = 3/' %s | not tessera-opt --pass-pipeline='builtin.module(tile-warp-specialize)' 2>&1 | FileCheck %s --check-prefix=UNEQUAL
-// UNEQUAL: error: has a transposer with warps of the producer's warpgroup (transposer_warps = 3), and registers are of a whole warpgroup; use producer_registers = reducer_registers or transposer_warps = 4
+// UNEQUAL: error: cannot have the roles of its schedule: a transposer of 3 warps shares the producer's warpgroup and its registers, and 24 and 48 are asked for; use producer_registers = reducer_registers or transposer_warps = 4
 
 #s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 216, placement = rows, reducer_registers = 48, loads = direct, transpose = apart, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 !View = !tile.view<[M, 64], f8E4M3FN>

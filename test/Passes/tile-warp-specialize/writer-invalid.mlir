@@ -4,7 +4,7 @@
 #s = #tile.schedule<warp_specialize = false, consumers = 2, stages = 2, outer_stages = 2, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = writer, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 240, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
 !View = !tile.view<[M, 64], bf16>
 !Acc = tensor<128x64xf32>
-// expected-error@+1 {{has no producer, beside which a writer could run (store = writer); use warp_specialize = true or store = tma}}
+// expected-error@+1 {{cannot have the roles of its schedule: store = writer needs a producer, beside which the writer runs; use warp_specialize = true or store = tma}}
 tile.kernel @k(%x: !View, %y: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
   %c128 = arith.constant 128 : index

@@ -1,0 +1,159 @@
+//===- Helpers.cpp - Roles beside the producer and the consumers ----------===//
+//
+// See Helpers.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Schedule/Helpers.h"
+#include "dialects/Hop/Machine.h"
+#include "passes/Analysis/BulkStores.h"
+#include "passes/Analysis/Conversions.h"
+#include "passes/Analysis/ExchangedSums.h"
+#include "passes/Schedule/ResourceModel.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tile;
+
+static constexpr int64_t warpsOfWarpgroup = hopper::warpgroupThreads / hopper::warpThreads;
+
+ArrayRef<Helper> tessera::getHelpers() {
+  static constexpr Helper helpers[] = {{RoleTask::Store, "writer"},
+                                       {RoleTask::FindBounds, "finder"},
+                                       {RoleTask::Sum, "reducer"},
+                                       {RoleTask::Transpose, "transposer"},
+                                       {RoleTask::Convert, "converter"}};
+  return helpers;
+}
+
+std::optional<int64_t> Helper::getWarps(const ScheduleFields &fields) const {
+  if (task == RoleTask::Store || task == RoleTask::FindBounds)
+    return std::nullopt;
+  return task == RoleTask::Transpose ? *fields.transposerWarps : warpsOfWarpgroup;
+}
+
+bool Helper::hasWarpgroup(const ScheduleFields &fields) const {
+  return getWarps(fields) == warpsOfWarpgroup;
+}
+
+std::optional<int64_t> Helper::getRegisters(const ScheduleFields &fields) const {
+  return getWarps(fields) ? fields.reducerRegisters : fields.producerRegisters;
+}
+
+HelperWork::HelperWork(KernelOp kernel)
+    : sums(findApartSums(kernel)), transposes(!loadsToTranspose(kernel).empty()),
+      converts(!findConversions(kernel).empty()), gathers(!pipedGathers(kernel).empty()),
+      computesB(!computedBs(kernel).empty()) {
+  areSumsBulk = llvm::none_of(sums, [](const ApartSum &sum) {
+    return whyNoBulkStore(sum.store, partsOf(sum, {}).tile).has_value();
+  });
+}
+
+bool HelperWork::isGiven(RoleTask task, const ScheduleFields &fields) const {
+  switch (task) {
+  case RoleTask::Sum:
+    return fields.placement == PlacementKind::apart ||
+           (fields.placement == PlacementKind::divided && !sums.empty());
+  case RoleTask::Transpose:
+    return fields.transpose == TransposeKind::apart;
+  case RoleTask::Convert:
+    return converts;
+  default:
+    return false;
+  }
+}
+
+SmallVector<const Helper *> HelperWork::list(const ScheduleFields &fields) const {
+  SmallVector<const Helper *> given;
+  for (const Helper &helper : getHelpers())
+    if (isGiven(helper.task, fields))
+      given.push_back(&helper);
+  return given;
+}
+
+int64_t HelperWork::countWarpgroups(const ScheduleFields &fields) const {
+  return llvm::count_if(list(fields),
+                        [&](const Helper *helper) { return helper->hasWarpgroup(fields); });
+}
+
+/// Why dots cannot be in roles with different programs.
+std::optional<std::string> HelperWork::whyNotPlaced(const ScheduleFields &fields,
+                                                    bool speculates) const {
+  if (fields.placement == PlacementKind::rows)
+    return exchangesSums(fields)
+               ? std::optional<std::string>(
+                     "the blocks of a cluster make sums together in a role of their own; use "
+                     "placement = apart or divided, or exchange = 0")
+               : std::nullopt;
+  bool isDivided = fields.placement == PlacementKind::divided;
+  std::string who = isDivided ? "consumers with different dots" : "a reducer",
+              own = isDivided ? "their" : "its", s = isDivided ? "" : "s";
+  if (!isDivided && sums.empty())
+    return "no dot of a computed tile, beside other dots of a loop, has a result that only leaves "
+           "by a store that adds it; use placement = rows";
+  if (computesB)
+    return who + " do" + (isDivided ? "" : "es") +
+           " not go with operand b of a dot that consumers compute together; use placement = rows";
+  if (!*fields.warpSpecialize)
+    return who + " get" + s +
+           " tiles from a producer; use warp_specialize = true or placement = rows";
+  if (fields.store == StoreKind::writer && sums.empty())
+    return who + " store their results themselves; use store = tma or direct, or placement = rows";
+  if (fields.store == StoreKind::writer && !areSumsBulk)
+    return who + " has sums that cannot leave in bulk, which a writer takes; use store = direct or "
+                 "placement = rows";
+  if (*fields.overlap != 1)
+    return who + " take" + s + " the operands of " + own +
+           " dots in their own steps; use overlap = 1 or placement = rows";
+  if (speculates)
+    return who + " would not know which of " + own + (isDivided ? " tiles" : " sums") +
+           " come again; use placement = rows or speculate = false";
+  return std::nullopt;
+}
+
+/// Why no role of its own can transpose.
+std::optional<std::string> HelperWork::whyNotTransposed(const ScheduleFields &fields) const {
+  if (!transposes)
+    return "no dot reads a loaded tile of 8-bit elements along its columns, beside a computed one; "
+           "use transpose = own";
+  if (!*fields.warpSpecialize)
+    return "a transposer gets tiles from a producer; use warp_specialize = true or transpose = own";
+  if (fields.placement == PlacementKind::divided)
+    return "beside consumers with different dots no role transposes; use placement = rows or "
+           "transpose = own";
+  if (sharesTransposer(fields) && fields.producerRegisters != fields.reducerRegisters)
+    return llvm::formatv("a transposer of {0} warps shares the producer's warpgroup and its "
+                         "registers, and {1} and {2} are asked for; use "
+                         "producer_registers = reducer_registers or transposer_warps = 4",
+                         *fields.transposerWarps, *fields.producerRegisters,
+                         *fields.reducerRegisters)
+        .str();
+  return std::nullopt;
+}
+
+std::optional<std::string> HelperWork::whyNot(const ScheduleFields &fields, bool speculates) const {
+  if (std::optional<std::string> reason = whyNotPlaced(fields, speculates))
+    return reason;
+  if (isGiven(RoleTask::Transpose, fields))
+    if (std::optional<std::string> reason = whyNotTransposed(fields))
+      return reason;
+  if (converts && !*fields.warpSpecialize)
+    return "operand b of a dot is converted on its way, by a role that gets tiles from a producer; "
+           "use warp_specialize = true";
+  if (converts && fields.placement == PlacementKind::divided)
+    return "operand b of a dot is converted on its way, and beside consumers with different dots "
+           "no role can; use placement = rows";
+  if (gathers)
+    if (std::optional<std::string> reason = whyNotGathered(fields))
+      return "the threads of a producer gather what dots read: " + *reason;
+  if (fields.store != StoreKind::writer)
+    return std::nullopt;
+  if (!*fields.warpSpecialize)
+    return "store = writer needs a producer, beside which the writer runs; use warp_specialize = "
+           "true or store = tma";
+  if (speculates)
+    return "store = writer stores while the program goes on, and would not know which stores come "
+           "again; use store = tma or speculate = false";
+  return std::nullopt;
+}

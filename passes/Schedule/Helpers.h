@@ -1,0 +1,63 @@
+//===- Helpers.h - Roles beside the producer and the consumers ------------===//
+//
+// What a schedule gives to roles of their own: what each does, on how many warps, with which
+// registers, and what forbids it. The search and tile-warp-specialize ask the same list.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_SCHEDULE_HELPERS_H
+#define TESSERA_PASSES_SCHEDULE_HELPERS_H
+
+#include "dialects/Tile/ScheduleFields.h"
+#include "passes/Analysis/ApartSums.h"
+
+namespace tessera {
+
+/// What a role does: it loads for the others, or helps, or computes all else.
+enum class RoleTask { Load, Store, FindBounds, Sum, Transpose, Convert, Compute };
+
+/// A role that may be beside a producer and consumers.
+struct Helper {
+  RoleTask task;
+  llvm::StringLiteral name;
+
+  /// Its warps: nothing for one thread, which has no tiles in registers.
+  std::optional<int64_t> getWarps(const tile::ScheduleFields &fields) const;
+  /// Whether it has a warpgroup of its own; others have warps of the producer's.
+  bool hasWarpgroup(const tile::ScheduleFields &fields) const;
+  std::optional<int64_t> getRegisters(const tile::ScheduleFields &fields) const;
+};
+
+/// All that there are, in the order of their roles.
+llvm::ArrayRef<Helper> getHelpers();
+
+/// What of a kernel helpers can do, and what they cannot be beside.
+struct HelperWork {
+  explicit HelperWork(tile::KernelOp kernel);
+
+  llvm::SmallVector<ApartSum> sums;
+  bool areSumsBulk = false; ///< bulk copies can add them all
+  bool transposes = false;  ///< dots read loaded tiles of 8 bits along the other dimension
+  bool converts = false;    ///< dots read loaded tiles that are converted on their way
+  bool gathers = false;     ///< dots read tiles of gathered rows
+  bool computesB = false;   ///< consumers compute second operands of dots
+
+  /// Whether `fields` give work of the kernel to such a helper.
+  bool isGiven(RoleTask task, const tile::ScheduleFields &fields) const;
+  /// The helpers with tiles in registers that `fields` give work to.
+  llvm::SmallVector<const Helper *> list(const tile::ScheduleFields &fields) const;
+  /// How many of them have a warpgroup.
+  int64_t countWarpgroups(const tile::ScheduleFields &fields) const;
+  /// Why the roles that `fields` ask for cannot run the kernel, which speculates or not, and what
+  /// would work.
+  std::optional<std::string> whyNot(const tile::ScheduleFields &fields, bool speculates) const;
+
+private:
+  std::optional<std::string> whyNotPlaced(const tile::ScheduleFields &fields,
+                                          bool speculates) const;
+  std::optional<std::string> whyNotTransposed(const tile::ScheduleFields &fields) const;
+};
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_SCHEDULE_HELPERS_H
