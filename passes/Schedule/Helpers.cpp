@@ -138,6 +138,10 @@ std::optional<std::string> HelperWork::whyNot(const ScheduleFields &fields, bool
   if (isGiven(RoleTask::Transpose, fields))
     if (std::optional<std::string> reason = whyNotTransposed(fields))
       return reason;
+  if (SmallVector<const Helper *> given = list(fields); given.size() > 1)
+    return ("a kernel has a " + given[0]->name + " or a " + given[1]->name +
+            "; use placement = rows or transpose = own")
+        .str();
   if (converts && !*fields.warpSpecialize)
     return "operand b of a dot is converted on its way, by a role that gets tiles from a producer; "
            "use warp_specialize = true";
