@@ -249,15 +249,12 @@ static void addWalk(KernelOp kernel, const ScheduleFields &fields, SharedMemoryU
     use.tiles += hopper::bulkAlignment - hopper::mbarrierBytes;
 }
 
-/// What warps hand each other that have other rows: the parts of a reduction along these, or of all
-/// elements, and the sums of a scan of 16 rows each.
-static void addExchanges(KernelOp kernel, int64_t consumers, SharedMemoryUse &use) {
-  if (!kernel.walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted())
-    return; // without products shared memory holds nothing else
+int64_t tessera::exchangeBytes(KernelOp kernel, int64_t consumers) {
+  int64_t bytes = 0;
   constexpr int64_t warpRows = hopper::mmaRows / hopper::warpgroupWarps;
   kernel.walk([&](Operation *op) {
     auto add = [&](int64_t values) {
-      use.exchanges += llvm::alignTo(values * hopper::registerBytes, hopper::widestAccess);
+      bytes += llvm::alignTo(values * hopper::registerBytes, hopper::widestAccess);
     };
     if (auto reduce = dyn_cast<ReduceOp>(op); reduce && reduce.getAxis() == 0) {
       add(cast<RankedTensorType>(reduce.getType()).getNumElements() * hopper::warpgroupWarps *
@@ -271,6 +268,7 @@ static void addExchanges(KernelOp kernel, int64_t consumers, SharedMemoryUse &us
         add(llvm::divideCeil(type.getNumElements(), warpRows) * words * consumers);
     }
   });
+  return bytes;
 }
 
 SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const NumberList &stages,
@@ -294,7 +292,6 @@ SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const NumberList &stag
   else
     addStores(kernel, outerStages.last(), fields, use);
   addWalk(kernel, fields, use);
-  addExchanges(kernel, fields.consumers.value_or(1), use);
   return use;
 }
 

@@ -99,6 +99,10 @@ struct SharedMemoryUse {
   }
 };
 
+/// What warps hand each other that have other rows of a kernel with dots: the parts of a reduction
+/// along these, or of all elements, and the sums of a scan of 16 rows each.
+int64_t exchangeBytes(tile::KernelOp kernel, int64_t consumers);
+
 /// The loads of tiles of 8-bit elements, stored KxN, that dots of `kernel` read as b beside a
 /// computed a: these have to be transposed.
 llvm::SmallVector<tile::LoadOpInterface> loadsToTranspose(tile::KernelOp kernel);

@@ -146,6 +146,7 @@ SharedMemoryUse ScheduleSearch::sharedUse(const Candidate &candidate, const Numb
                                           const NumberList &outerStages) const {
   SharedMemoryUse use = sharedMemoryUse(kernel, stages, outerStages, candidate.fields);
   use.operands += candidate.operandBytes;
+  use.exchanges += candidate.exchangeBytes;
   return use;
 }
 
@@ -263,6 +264,8 @@ std::optional<ScheduleAttr> ScheduleSearch::complete(Candidate candidate) {
   ScheduleFields &fields = candidate.fields;
   chooseWalk(fields);
   candidate.operandBytes = operandBytes(candidate);
+  if (multiplies)
+    candidate.exchangeBytes = exchangeBytes(rotated(candidate), candidate.consumers());
   std::optional<NumberList> stagesAsked = fields.stages;
   fields.stages = findStages(candidate);
   // With one slot no load runs ahead of the dots.

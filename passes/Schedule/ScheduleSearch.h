@@ -77,6 +77,7 @@ public:
     tile::NumberList registersNeeded = tile::NumberList(0);
     /// Shared memory of tiles that the kernel computes, transposes or converts for its dots.
     int64_t operandBytes = 0;
+    int64_t exchangeBytes = 0; ///< shared memory through which warps reduce and scan
 
     bool isSpecialized() const { return *fields.warpSpecialize; }
     bool isDivided() const { return fields.placement == tile::PlacementKind::divided; }
