@@ -477,8 +477,11 @@ class _Call:
         tile_rows = 64 if rows <= 64 else 128
         tiles = self.batch * (self.key_heads if grouped else self.heads // packed) * -(-rows // tile_rows)
         step = self._find_step(tile_rows)
+        # Two blocks of a multiprocessor hide each other's beginnings and ends.
+        blocks = 2 if grouped and tile_rows == 64 and step % _SHORT_STEP == 0 and self._has_room() else 1
+        step = _SHORT_STEP if blocks == 2 else step
         share = self._find_share(count, share, tiles, step)
-        kernel, extras = self._find_kernel(window, softcap, grouped, packed, tile_rows, step, share < self.most)
+        kernel, extras = self._find_kernel(window, softcap, grouped, packed, tile_rows, step, share < self.most, blocks)
         call = functools.partial(self._launch, kernel, grouped, scale, extras)
         if share >= self.most:
             call(out, lse)
@@ -517,6 +520,10 @@ class _Call:
             is_short |= page % _SHORT_STEP == 0 or tile_rows > 64
         return _SHORT_STEP if is_short else _STEP
 
+    def _has_room(self):
+        """Whether two thread blocks have room on a multiprocessor, and bulk copies bring keys."""
+        return max(self.width, self.value) <= 128 and (self.table is None or self.k.shape[1] % _SHORT_STEP == 0)
+
     def _find_share(self, count, share, tiles, step):
         """How many keys a part has; all of them where they are not divided."""
         if share is not None:
@@ -528,7 +535,7 @@ class _Call:
         count = count or _count_parts(tiles, self.most, _kernels.count_multiprocessors(self.q.device))
         return -(-self.most // (count * step)) * step
 
-    def _find_kernel(self, window, softcap, grouped, packed, tile_rows, step, divided):
+    def _find_kernel(self, window, softcap, grouped, packed, tile_rows, step, divided, blocks=1):
         """The kernel, and what its variant takes."""
         left, right = (_FARTHEST if bound is None else bound for bound in window)
         extras, imports = {}, ["attention_cache"]
@@ -565,6 +572,8 @@ class _Call:
         parameters.update({name: False for name, given in (("LENGTHS", self.lengths), ("SLOTS", self.slots)) if given is None})
         if divided:
             parameters["OUT"] = "f32"
+        if blocks > 1:
+            parameters["BLOCKS"] = blocks
         if packed > 1:
             parameters["HEADS"] = packed
         source = "".join(f'$import "{name}.tile"\n' for name in imports)
