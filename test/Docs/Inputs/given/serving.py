@@ -15,4 +15,4 @@ q = q.view(B, S, 4, 64)
 prefix_k, prefix_v = torch.randn(2, 1, 128, 2, 64).bfloat16()
 # next
 q, cache = torch.randn(2, 1, 16, 576).bfloat16(), torch.randn(4, 64, 1, 576).bfloat16()
-block_table, cache_seqlens = table, lengths
+block_table, cache_seqlens, SQ, H = table, lengths, 1, 16
