@@ -163,6 +163,8 @@ void tessera::addParamsCommand(CLI::App &app) {
   addSourceArgument(*sub, command->file)->required(false);
   addDefineOption(*sub, command->defines);
   addImportOption(*sub, command->imports);
+  sub->add_option("--gpu", command->imports.rules.card,
+                  "The GPU whose rules count, as 'NVIDIA H200'");
   sub->add_flag("--schedule-fields", command->scheduleFields,
                 "Show the fields of a schedule and the values that each takes, of no source");
   sub->add_flag("--json", command->json, "Print JSON");
