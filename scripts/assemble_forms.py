@@ -53,8 +53,7 @@ def list_functions():
         sizes = {"T": "bf16", "D": width, "DV": width}
         yield source, _compile.make_request(sizes, shape_class=_variants.DEFAULT_CLASS, alternatives=True)
         for learned, fixed in itertools.product([(), tuple(views)] if views else [()], (False, True)):
-            form = {"WEIGHTED": False} if learned and not fixed else {}
-            yield to_gradients(source, fixed, learned), _compile.make_request({**sizes, **form}, alternatives=False)
+            yield to_gradients(source, fixed, learned), _compile.make_request(sizes, alternatives=False)
 
 
 def list_forms():

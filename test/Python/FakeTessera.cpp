@@ -121,6 +121,12 @@ EXPORT int tessera_source_resolve(const char *, size_t, const char *, const Opti
   *resolution = new std::string("{}");
   return 0;
 }
+EXPORT int tessera_source_describe_functions(const char *, size_t, const char *, const Options *,
+                                             void (*)(const Diagnostic *, void *), void *,
+                                             std::string **resolution) {
+  *resolution = new std::string("{}");
+  return 0;
+}
 EXPORT const char *tessera_resolution_text(const std::string *resolution) {
   return resolution->c_str();
 }

@@ -268,7 +268,7 @@ class TextTest(unittest.TestCase):
             environment = {**os.environ, "TESSERA_CACHE_DIR": cache}
             run = [sys.executable, "-c", program]
             said = [subprocess.check_output(run, env=environment, text=True).split() for _ in range(2)]
-        self.assertEqual(said, [["None", "True", "1"], ["None", "True", "0"]])
+        self.assertEqual(said, [["few-medium", "True", "1"], ["few-medium", "True", "0"]])
 
 
 class VisitsTest(unittest.TestCase):
