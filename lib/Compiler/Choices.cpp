@@ -117,6 +117,9 @@ static std::string describeCase(const CompileOptions &options) {
 
 void tessera::reportRules(ModuleOp source, ArrayRef<Choice> choices,
                           const CompileOptions &options) {
+  // Beside what the caller chooses a rule may be right.
+  if (llvm::any_of(choices, [](const Choice &choice) { return choice.isFree && !choice.line; }))
+    return;
   MLIRContext *context = source.getContext();
   SmallVector<const Choice *> ofRules;
   for (const Choice &choice : choices)

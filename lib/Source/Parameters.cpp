@@ -428,7 +428,8 @@ bool ParameterTable::checkAllowed(size_t index) {
                         declaration.alike,
                         {},
                         entry.rule,
-                        entry.define != nullptr});
+                        entry.define != nullptr,
+                        !declaration.defaultOffset});
   return true;
 }
 

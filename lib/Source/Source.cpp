@@ -319,15 +319,16 @@ static LogicalResult applySchedules(ModuleOp module, ArrayRef<ChosenSchedule> sc
 static std::vector<Choice> listChoices(const ParameterTable &table) {
   std::vector<Choice> choices;
   auto add = [&](StringRef kernel, StringRef name, std::string value, std::string origin,
-                 const Rule *rule) {
+                 const Rule *rule, bool isFree) {
     choices.push_back({kernel.str(), name.str(), std::move(value), std::move(origin),
-                       rule ? rule->file : "", rule ? rule->line : 0});
+                       rule ? rule->file : "", rule ? rule->line : 0, isFree});
   };
   for (const Parameter &parameter : table.getParameters())
-    add("", parameter.name, parameter.value.str(), parameter.describeOrigin(), parameter.rule);
+    add("", parameter.name, parameter.value.str(), parameter.describeOrigin(), parameter.rule,
+        parameter.isFree);
   for (const ChosenSchedule &chosen : table.getSchedules())
-    add(chosen.kernel, "schedule", chosen.rule->schedule, chosen.rule->describePlace(),
-        chosen.rule);
+    add(chosen.kernel, "schedule", chosen.rule->schedule, chosen.rule->describePlace(), chosen.rule,
+        /*isFree=*/false);
   return choices;
 }
 

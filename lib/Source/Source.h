@@ -49,6 +49,8 @@ struct Choice {
   /// The place of the rule, if one chose.
   std::string file;
   unsigned line = 0;
+  /// A parameter without a default, which rules choose where it is not given.
+  bool isFree = false;
 };
 
 /// What reading a source gave.

@@ -99,7 +99,8 @@ SmallVector<Operation *> tessera::operationsOn(Value index, Value tile) {
     Operation *op = value.getDefiningOp();
     if (value == index || isUniformTile(value) || found.contains(op))
       return;
-    for (Value operand : *findElementOperands(op, /*loads=*/true))
+    std::optional<SmallVector<Value>> operands = findElementOperands(op, /*loads=*/true);
+    for (Value operand : *operands)
       self(operand, self);
     found.insert(op);
   };

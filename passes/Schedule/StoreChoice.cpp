@@ -47,6 +47,9 @@ std::optional<std::string> ScheduleSearch::rejectStaging(const Candidate &candid
   if (candidate.fields.store == StoreKind::direct)
     return "staging = shared is for results that leave through shared memory; use store = tma or "
            "staging = own";
+  if (candidate.fields.store == StoreKind::writer)
+    return "staging = shared lends slots to the consumers' stores, and a writer has a pipe of its "
+           "own; use store = tma or staging = own";
   if (!candidate.isSpecialized())
     return "staging = shared needs a producer, which lends the slots; use warp_specialize = true "
            "or staging = own";

@@ -447,14 +447,21 @@ void Cut::rewriteTerminator(Operation *op, ValueRange results) {
   op->setOperands(handed);
 }
 
+/// Whether no warpgroup holds 64 rows of the accumulator of `dot`.
+static bool isWide(DotOp dot) {
+  int64_t columns = dot.getType().getDimSize(1);
+  return columns * hopper::mmaRows > hopper::mostThreadRegisters * hopper::warpgroupThreads;
+}
+
 struct TileCutDotsPass : tessera::impl::TileCutDotsBase<TileCutDotsPass> {
   void runOnOperation() override {
     SmallVector<DotOp> wide;
     int64_t columns = 0;
     getOperation().walk([&](DotOp dot) {
-      int64_t own = dot.getType().getDimSize(1);
-      if (own > hopper::mostMmaColumns)
-        wide.push_back(dot), columns = std::max(columns, own);
+      if (!isWide(dot))
+        return;
+      wide.push_back(dot);
+      columns = std::max(columns, dot.getType().getDimSize(1));
     });
     if (wide.empty())
       return;

@@ -285,10 +285,10 @@ def TileCompleteSpeculation : Pass<"tile-complete-speculation", "::tessera::tile
 }
 
 def TileCutDots : Pass<"tile-cut-dots", "::tessera::tile::KernelOp"> {
-  let summary = "Cuts dots of more than 256 columns into dots on some of the columns";
+  let summary = "Cuts dots of which no warpgroup holds 64 rows into dots on some of the columns";
   let description = [{
-    wgmma has 256 columns at most, and the registers of a warpgroup hold no more of 64 rows. A dot of more columns becomes as few as
-    possible, each on as many columns of the second operand and of the accumulator. What is on the way is cut alike: operations element
+    A thread has 255 registers, so that a warpgroup holds 64 rows of 510 columns at most. A dot of more columns becomes as few of 256
+    columns, the most of a wgmma, as possible, each on as many columns of the second operand and of the accumulator. What is on the way is cut alike: operations element
     by element, what loops and conditionals hand on, stores, and loads, each of whose parts arrives, serves and is given back by
     itself. A loaded tile is loaded in parts for all of its readers: a dot that sums over what is cut becomes a dot for each part, which
     adds to the one before. So does a reduction along it, whose results are combined. Vectors of the other axis stay whole.

@@ -68,40 +68,40 @@ tile.kernel @latent(%q: !tile.view<[M, 512], bf16>, %k: !tile.view<[N, 576], bf1
 
 // A branch hands both parts on; 384 columns are two parts of 192.
 // CHECK-LABEL: tile.kernel @branch
-// CHECK: %[[D0:.*]] = tile.dot {{.*}} -> tensor<64x192xf32>
-// CHECK: %[[D1:.*]] = tile.dot {{.*}} -> tensor<64x192xf32>
-// CHECK: scf.if %{{.*}} -> (tensor<64x192xf32>, tensor<64x192xf32>)
+// CHECK: %[[D0:.*]] = tile.dot {{.*}} -> tensor<64x256xf32>
+// CHECK: %[[D1:.*]] = tile.dot {{.*}} -> tensor<64x256xf32>
+// CHECK: scf.if %{{.*}} -> (tensor<64x256xf32>, tensor<64x256xf32>)
 // CHECK: scf.yield %[[D0]], %[[D1]]
-// CHECK: scf.yield %cst, %{{.*}} : tensor<64x192xf32>, tensor<64x192xf32>
-tile.kernel @branch(%a: !tile.view<[M, 64], bf16>, %b: !tile.view<[64, 384], bf16>, %o: !tile.view<[M, 384], f32>) grid(%m = M ceildiv 64) {
+// CHECK: scf.yield %cst, %{{.*}} : tensor<64x256xf32>, tensor<64x256xf32>
+tile.kernel @branch(%a: !tile.view<[M, 64], bf16>, %b: !tile.view<[64, 512], bf16>, %o: !tile.view<[M, 512], f32>) grid(%m = M ceildiv 64) {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %row = arith.muli %m, %c64 : index
-  %zero = arith.constant dense<0.0> : tensor<64x384xf32>
+  %zero = arith.constant dense<0.0> : tensor<64x512xf32>
   %at = tile.load %a[%row, %c0] : !tile.view<[M, 64], bf16> -> tensor<64x64xbf16>
-  %bt = tile.load %b[%c0, %c0] : !tile.view<[64, 384], bf16> -> tensor<64x384xbf16>
-  %d = tile.dot %at, %bt : tensor<64x64xbf16>, tensor<64x384xbf16> -> tensor<64x384xf32>
+  %bt = tile.load %b[%c0, %c0] : !tile.view<[64, 512], bf16> -> tensor<64x512xbf16>
+  %d = tile.dot %at, %bt : tensor<64x64xbf16>, tensor<64x512xbf16> -> tensor<64x512xf32>
   %is_late = arith.cmpi sgt, %m, %c64 : index
-  %x = scf.if %is_late -> (tensor<64x384xf32>) {
-    scf.yield %d : tensor<64x384xf32>
+  %x = scf.if %is_late -> (tensor<64x512xf32>) {
+    scf.yield %d : tensor<64x512xf32>
   } else {
-    scf.yield %zero : tensor<64x384xf32>
+    scf.yield %zero : tensor<64x512xf32>
   }
-  tile.store %x, %o[%row, %c0] : tensor<64x384xf32>, !tile.view<[M, 384], f32>
+  tile.store %x, %o[%row, %c0] : tensor<64x512xf32>, !tile.view<[M, 512], f32>
 }
 
 // -----
 
-// No more columns than the machine multiplies: nothing changes.
+// A warpgroup holds 64 rows of it, which several instructions multiply: nothing changes.
 // CHECK-LABEL: tile.kernel @whole
-// CHECK: tile.dot {{.*}} -> tensor<64x256xf32>
+// CHECK: tile.dot {{.*}} -> tensor<64x384xf32>
 // CHECK-NOT: tile.dot
-tile.kernel @whole(%a: !tile.view<[M, 64], bf16>, %b: !tile.view<[64, 256], bf16>, %o: !tile.view<[M, 256], f32>) grid(%m = M ceildiv 64) {
+tile.kernel @whole(%a: !tile.view<[M, 64], bf16>, %b: !tile.view<[64, 384], bf16>, %o: !tile.view<[M, 384], f32>) grid(%m = M ceildiv 64) {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %row = arith.muli %m, %c64 : index
   %at = tile.load %a[%row, %c0] : !tile.view<[M, 64], bf16> -> tensor<64x64xbf16>
-  %bt = tile.load %b[%c0, %c0] : !tile.view<[64, 256], bf16> -> tensor<64x256xbf16>
-  %d = tile.dot %at, %bt : tensor<64x64xbf16>, tensor<64x256xbf16> -> tensor<64x256xf32>
-  tile.store %d, %o[%row, %c0] : tensor<64x256xf32>, !tile.view<[M, 256], f32>
+  %bt = tile.load %b[%c0, %c0] : !tile.view<[64, 384], bf16> -> tensor<64x384xbf16>
+  %d = tile.dot %at, %bt : tensor<64x64xbf16>, tensor<64x384xbf16> -> tensor<64x384xf32>
+  tile.store %d, %o[%row, %c0] : tensor<64x384xf32>, !tile.view<[M, 384], f32>
 }

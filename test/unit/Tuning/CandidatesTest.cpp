@@ -14,10 +14,12 @@ namespace {
 class CandidatesTest : public ::testing::Test {
 protected:
   Enumeration run(const SearchSpace &space, CompileStatus expected = CompileStatus::Success) {
-    static const std::string source = cantFail(readFile(TESSERA_SOURCE_DIR "/kernels/gemm.tile"));
+    // Its rules lie beside it.
+    static const std::string path = TESSERA_SOURCE_DIR "/kernels/gemm.tile";
+    static const std::string source = cantFail(readFile(path));
     Enumeration result;
     EXPECT_EQ(enumerateCandidates(
-                  source, "gemm.tile", space,
+                  source, path, space,
                   [&](const Diagnostic &diagnostic) { errors.push_back(diagnostic.message); },
                   result),
               expected);
