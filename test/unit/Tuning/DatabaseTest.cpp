@@ -3,6 +3,7 @@
 #include "lib/Database/Database.h"
 #include "lib/Database/Json.h"
 #include "tessera/Compiler.h"
+#include "llvm/Support/FileSystem.h"
 #include "gtest/gtest.h"
 
 using namespace tessera;
@@ -190,12 +191,19 @@ TEST(DatabaseTest, AnOldVersionSaysWhatToDo) {
   EXPECT_EQ(old->getEntries().size(), 1u);
 }
 
+/// The source of an entry: that of its kernel, or what makes named variants of it.
+static std::string findSource(const Entry &entry) {
+  std::string stem = std::string(TESSERA_SOURCE_DIR "/kernels/") + entry.kernel;
+  std::string variants = stem + "_variants.tile";
+  return llvm::sys::fs::exists(variants) ? variants : stem + ".tile";
+}
+
 /// Every entry that ships is for a kernel that ships, and is what a compilation takes that asks for
 /// the fields that tuning was told to keep.
 TEST(DatabaseTest, ShippedEntriesHold) {
   for (const Entry &entry : Database::getShipped().getEntries()) {
-    llvm::Expected<std::string> source =
-        readFile(std::string(TESSERA_SOURCE_DIR "/kernels/") + entry.kernel + ".tile");
+    std::string path = findSource(entry);
+    llvm::Expected<std::string> source = readFile(path);
     ASSERT_TRUE(static_cast<bool>(source)) << toString(source.takeError());
     CompileOptions options;
     for (const auto &[name, value] : entry.parameters)
@@ -207,12 +215,11 @@ TEST(DatabaseTest, ShippedEntriesHold) {
     options.tuning.shapeClass = entry.shapeClass;
     options.tuning.gpu = entry.gpu;
     bool isUsed = false;
-    CompileResult result =
-        compile(*source, entry.kernel, options, [&](const Diagnostic &diagnostic) {
-          isUsed |=
-              diagnostic.message.find("schedule from the database: entry " + entry.describe()) == 0;
-          EXPECT_NE(diagnostic.severity, Severity::Warning) << diagnostic.message;
-        });
+    CompileResult result = compile(*source, path, options, [&](const Diagnostic &diagnostic) {
+      isUsed |=
+          diagnostic.message.find("schedule from the database: entry " + entry.describe()) == 0;
+      EXPECT_NE(diagnostic.severity, Severity::Warning) << diagnostic.message;
+    });
     EXPECT_EQ(result.status, CompileStatus::Success);
     EXPECT_TRUE(isUsed) << entry.describe() << ": where the kernel is what was measured, and the "
                         << "compiler changed, run ./dev tune --adopt kernels/*.tile";
