@@ -57,8 +57,9 @@ static std::optional<double> getPositiveBound(Value value) {
   } else if (auto argument = dyn_cast<BlockArgument>(value)) {
     auto kernel = dyn_cast<KernelOp>(argument.getOwner()->getParentOp());
     if (kernel && kernel.getRequirements() && argument.getArgNumber() < kernel.getNumArguments())
-      for (auto above : kernel.getRequirements()->getAsRange<AboveAttr>())
-        if (above.getArgument() == kernel.getArgumentName(argument.getArgNumber()))
+      for (Attribute requirement : *kernel.getRequirements())
+        if (auto above = dyn_cast<AboveAttr>(requirement);
+            above && above.getArgument() == kernel.getArgumentName(argument.getArgNumber()))
           bound = above.getBound().getValueAsDouble();
   }
   double smallest = APFloat::getSmallestNormalized(APFloat::IEEEsingle()).convertToDouble();

@@ -165,11 +165,12 @@ public:
         rearrange(op);
       if (auto gather = dyn_cast<hop::GatherOp>(op))
         gather.setLayoutAttr(layout);
+      // These may replace the operation.
       if (auto reduce = dyn_cast<tile::ReduceOp>(op))
         combineWarps(reduce);
-      if (auto reduce = dyn_cast<tile::ReduceAllOp>(op))
+      else if (auto reduce = dyn_cast<tile::ReduceAllOp>(op))
         combineAll(reduce);
-      if (auto scan = dyn_cast<tile::ScanOp>(op))
+      else if (auto scan = dyn_cast<tile::ScanOp>(op))
         scanWarps(scan);
     }
   }
