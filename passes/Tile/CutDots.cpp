@@ -291,7 +291,7 @@ Operation *Cut::cloneFor(Operation *op, int64_t part) {
   // Each operand has its own axis where it is cut; what is made anew has that of the result.
   IRMapping map;
   for (Value operand : op->getOperands())
-    if (tileOf(operand))
+    if (RankedTensorType type = tileOf(operand); type && axis < type.getRank())
       map.map(operand, partOf(operand, axis, part));
   if (auto dot = dyn_cast<DotOp>(op)) {
     map.map(dot.getA(), axis == 0 ? partOf(dot.getA(), 0, part) : dot.getA());
