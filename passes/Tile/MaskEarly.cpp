@@ -56,8 +56,9 @@ static std::optional<double> getPositiveBound(Value value) {
       bound = *lhs * *rhs;
   } else if (auto argument = dyn_cast<BlockArgument>(value)) {
     auto kernel = dyn_cast<KernelOp>(argument.getOwner()->getParentOp());
-    if (kernel && kernel.getRequirements() && argument.getArgNumber() < kernel.getNumArguments())
-      for (Attribute requirement : *kernel.getRequirements())
+    ArrayAttr requirements = kernel ? kernel.getRequirementsAttr() : ArrayAttr();
+    if (requirements && argument.getArgNumber() < kernel.getNumArguments())
+      for (Attribute requirement : requirements)
         if (auto above = dyn_cast<AboveAttr>(requirement);
             above && above.getArgument() == kernel.getArgumentName(argument.getArgNumber()))
           bound = above.getBound().getValueAsDouble();
