@@ -29,7 +29,7 @@ LADDER = {
               "docs/serving", "docs/recurrences", "docs/kernels", "docs/fast-kernels", "docs/seeing", "docs/tuning",
               "docs/editors", "docs/first-pass"],
     "Reference": ["docs/language", "docs/generated/", "api", "errors", "docs/environment", "docs/bundle", "docs/simulator",
-                  "CHANGELOG"],
+                  "docs/launching", "docs/versions", "CHANGELOG"],
     "Design and measurements": ["docs/architecture", "docs/performance", "docs/benchmarks", "docs/testing", "CONTRIBUTING",
                                 "docs/lab/", "bench/results/README"],
 }  # fmt: skip
@@ -74,6 +74,10 @@ def stage_text(source, text, stage):
         if target.suffix != ".md" and not place.exists():
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(target, place)
+        lesson = re.match(r"#(\d)-", found[2] or "") if target == ROOT / "docs/lessons.md" else None
+        if lesson:
+            page = target.with_name("first-kernel.md" if lesson[1] == "3" else f"lesson-{lesson[1]}.md")
+            return f"]({os.path.relpath(page, source.parent)})"
         if target == ROOT / "README.md":
             return f"]({os.path.relpath(ROOT / 'index.md', source.parent)}{found[2] or ''})"
         return found[0]

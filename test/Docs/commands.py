@@ -27,8 +27,9 @@ import traceback
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "Inputs"))
 import pages
 
-# The environment that runs this is active, for its programs, ptxas and nvdisasm.
-os.environ["PATH"] += os.pathsep + os.path.dirname(sys.executable)
+# The environment that runs this is active, for its programs, ptxas and nvdisasm; tessera is that of the build.
+BUILT = str(pathlib.Path(os.environ["TESSERA_LIBRARY"]).resolve().parent / "bin")
+os.environ["PATH"] = os.pathsep.join([BUILT, os.path.dirname(sys.executable), os.environ["PATH"]])
 os.environ["VIRTUAL_ENV"] = sys.prefix
 NEEDS_GPU = re.compile(r"--device cuda|^tessera tune (?!.*--compile-only)")
 WRITES = re.compile(r"(?:-o|--out|--output|--trace|--svg|--perfetto|--export) (\S+)|> (\S+)")
