@@ -70,9 +70,18 @@ class _Silent:
         return getattr(self._stream, name)
 
 
+# Standard output is the process's: who replaces it puts it back before another one does.
+_silencing = threading.RLock()
+
+
+@contextlib.contextmanager
 def _silence():
     """For the second run of a function, which prints what the first has printed."""
-    return contextlib.redirect_stdout(_Silent(sys.stdout)) if sys.stdout else contextlib.nullcontext()
+    if sys.stdout is None:
+        yield
+        return
+    with _silencing, contextlib.redirect_stdout(_Silent(sys.stdout)):
+        yield
 
 
 _KINDS = {float: "f32", int: "i32"}

@@ -6,6 +6,8 @@ import ctypes
 import io
 import math
 import re
+import sys
+import threading
 
 import tessera
 
@@ -54,6 +56,30 @@ def plain(s, b, h, q, k):
 
 text = run(plain)
 assert text.count("traced f32") == 1 and "tessera.print" in text, text
+
+
+# Two functions are traced at the same time, and the one that began first ends first.
+begun, ended, output = threading.Event(), threading.Event(), sys.stdout
+
+
+def trace_two(calls, before, after):
+    def score(s, b, h, q, k):
+        calls.append(s)
+        if len(calls) == 2:
+            before.set()
+            after.wait(0.5)
+        return s
+
+    tessera.Variant(score=score)
+
+
+first, entered = [], threading.Event()
+thread = threading.Thread(target=lambda: (trace_two(first, entered, begun), ended.set()))
+thread.start()
+assert entered.wait(60)
+trace_two([], begun, ended)
+thread.join()
+assert sys.stdout is output and len(first) == 2, sys.stdout
 
 
 def held(s, b, h, q, k):
