@@ -351,28 +351,23 @@ def _attend_packed(
     key,
     value,
     attention_mask,
-    dropout=0.0,
-    scaling=None,
-    sliding_window=None,
-    softcap=None,
-    s_aux=None,
     cu_seq_lens_q=None,
     cu_seq_lens_k=None,
     max_length_q=None,
     max_length_k=None,
-    **others,
+    **options,
 ):
     """The same with requests that lie one behind the other, their keys as well: tensors are [1, H, tokens, D], the output [1, tokens, H,
-    D]. The mask that comes with them says what their lengths and the window say, and is not read."""
+    D]. The mask that comes with them says what their lengths and the window say, and is not read. `options` are those of `_attend`."""
     if cu_seq_lens_q is None:
-        named = {"dropout": dropout, "scaling": scaling, "sliding_window": sliding_window, "softcap": softcap, "s_aux": s_aux}
-        return _attend(module, query, key, value, attention_mask, **named, **others)
-    _refuse(dropout=dropout, output_attentions=others.get("output_attentions"))
-    _refuse_results(others)
+        return _attend(module, query, key, value, attention_mask, **options)
+    _refuse(dropout=options.get("dropout"), output_attentions=options.get("output_attentions"))
+    _refuse_results(options)
     q, k, v = (x[0].transpose(0, 1) for x in (query, key, value))
+    window = options.get("sliding_window")
     out = flash_attn_varlen_func(
-        q, k, v, cu_seq_lens_q, cu_seq_lens_k, max_length_q, max_length_k, softmax_scale=scaling, causal=True,
-        window_size=(sliding_window - 1 if sliding_window else None, 0), softcap=softcap or 0.0, sinks=s_aux,
+        q, k, v, cu_seq_lens_q, cu_seq_lens_k, max_length_q, max_length_k, softmax_scale=options.get("scaling"), causal=True,
+        window_size=(window - 1 if window else None, 0), softcap=options.get("softcap") or 0.0, sinks=options.get("s_aux"),
     )  # fmt: skip
     return out[None], None
 
