@@ -100,7 +100,8 @@ class Refit:
             begin = json.dumps({name: row[name] for name in ("source", "when", "card")})[:-1]
             line = json.dumps(row)
             kept = [old for old in head.split("\n") if not old.lstrip().startswith(begin)]
-            head = "\n".join(kept).rstrip().rstrip(",") + f",\n  {line}"
+            head = "\n".join(kept).rstrip().rstrip(",")
+            head += f"{'' if head.endswith('[') else ','}\n  {line}"
         self.rules.write_text(head + end)
 
     def check(self, target, row):

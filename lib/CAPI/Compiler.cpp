@@ -194,23 +194,37 @@ struct tessera_resolution {
   std::string text;
 };
 
-tessera_compile_status tessera_source_resolve(const char *source, size_t length,
-                                              const char *file_name,
-                                              const tessera_compile_options *options,
-                                              tessera_diagnostic_handler handler, void *user_data,
-                                              tessera_resolution **resolution) {
+/// Hands on the JSON that `read` makes of a source.
+static tessera_compile_status
+resolveWith(const char *source, size_t length, const tessera_compile_options *options,
+            tessera_diagnostic_handler handler, void *userData, tessera_resolution **resolution,
+            llvm::function_ref<Resolution(const std::string &, const CompileOptions &,
+                                          const DiagnosticHandler &)>
+                read) {
   *resolution = nullptr;
-  DiagnosticHandler handle = convert(handler, user_data);
+  DiagnosticHandler handle = convert(handler, userData);
   std::optional<CompileOptions> converted = convert(options, handle);
   std::optional<std::string> given = convert(source, length, handle);
   if (!converted || !given)
     return TESSERA_COMPILE_USAGE_ERROR;
-  Resolution resolved = resolve(*given, text(file_name), *converted, handle);
+  Resolution resolved = read(*given, *converted, handle);
   if (resolved.status == CompileStatus::Success) {
     llvm::json::Value choices = std::move(resolved.choices);
     *resolution = new tessera_resolution{llvm::formatv("{0}", choices).str()};
   }
   return convert(resolved.status);
+}
+
+tessera_compile_status tessera_source_resolve(const char *source, size_t length,
+                                              const char *file_name,
+                                              const tessera_compile_options *options,
+                                              tessera_diagnostic_handler handler, void *user_data,
+                                              tessera_resolution **resolution) {
+  return resolveWith(source, length, options, handler, user_data, resolution,
+                     [&](const std::string &given, const CompileOptions &converted,
+                         const DiagnosticHandler &handle) {
+                       return resolve(given, text(file_name), converted, handle);
+                     });
 }
 
 tessera_compile_status tessera_source_describe_functions(const char *source, size_t length,
@@ -219,23 +233,21 @@ tessera_compile_status tessera_source_describe_functions(const char *source, siz
                                                          tessera_diagnostic_handler handler,
                                                          void *user_data,
                                                          tessera_resolution **resolution) {
-  *resolution = nullptr;
-  DiagnosticHandler handle = convert(handler, user_data);
-  std::optional<CompileOptions> converted = convert(options, handle);
-  std::optional<std::string> given = convert(source, length, handle);
-  if (!converted || !given)
-    return TESSERA_COMPILE_USAGE_ERROR;
-  mlir::DialectRegistry registry;
-  registerSourceDialects(registry);
-  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-  DiagnosticForwarder forwarder(context, handle, /*remarks=*/false);
-  ReadResult read =
-      readFunctions(*given, text(file_name), converted->defines, context, converted->getImports());
-  if (read.status == CompileStatus::Success) {
-    llvm::json::Value described = describeFunctions(read);
-    *resolution = new tessera_resolution{llvm::formatv("{0}", described).str()};
-  }
-  return convert(read.status);
+  return resolveWith(source, length, options, handler, user_data, resolution,
+                     [&](const std::string &given, const CompileOptions &converted,
+                         const DiagnosticHandler &handle) {
+                       mlir::DialectRegistry registry;
+                       registerSourceDialects(registry);
+                       mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+                       DiagnosticForwarder forwarder(context, handle, /*remarks=*/false);
+                       ReadResult read = readFunctions(given, text(file_name), converted.defines,
+                                                       context, converted.getImports());
+                       Resolution described;
+                       described.status = read.status;
+                       if (read.status == CompileStatus::Success)
+                         described.choices = describeFunctions(read);
+                       return described;
+                     });
 }
 
 void tessera_resolution_destroy(tessera_resolution *resolution) { delete resolution; }

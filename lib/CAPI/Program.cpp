@@ -269,12 +269,12 @@ tessera_compile_status tessera_program_run(tessera_program *program,
       failed(resolveLaunch(program->kernel, host.getValues())))
     return TESSERA_COMPILE_USAGE_ERROR;
   InterpreterOptions options;
-  options.shown.show = [&](Location loc, StringRef text) {
-    mlir::Diagnostic shown(loc, DiagnosticSeverity::Remark);
-    shown << text;
-    if (handle)
+  if (handle)
+    options.shown.show = [&](Location loc, StringRef text) {
+      mlir::Diagnostic shown(loc, DiagnosticSeverity::Remark);
+      shown << text;
       handle(convertDiagnostic(shown));
-  };
+    };
   if (failed(interpret(program->kernel, host.getValues(), options)))
     return TESSERA_COMPILE_SOURCE_ERROR;
   host.writeResults();

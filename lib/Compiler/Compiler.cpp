@@ -7,9 +7,8 @@
 #include "lib/Compiler/Alternatives.h"
 #include "lib/Compiler/Bundle.h"
 #include "lib/Compiler/Choices.h"
+#include "lib/Compiler/Compilation.h"
 #include "lib/Compiler/Dump.h"
-#include "lib/Compiler/FromIR.h"
-#include "lib/Compiler/Instead.h"
 #include "lib/Compiler/Observer.h"
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Compiler/Sequences.h"
@@ -17,9 +16,7 @@
 #include "lib/Compiler/Trials.h"
 #include "lib/Compiler/Tuned.h"
 #include "lib/Source/Diagnostics.h"
-#include "lib/Source/Shipped.h"
 #include "lib/Source/Source.h"
-#include "lib/Support/Files.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/MLIRContext.h"
@@ -545,6 +542,12 @@ CompileStatus Compilation::runIR(StringRef text, StringRef fileName, EmitKind le
   from = level;
   if (CompileStatus status = readOptions(); status != CompileStatus::Success)
     return status;
+  if (!options.defines.empty() || !options.kernel.empty() || options.alternatives) {
+    emitError(FileLineColLoc::get(&context, fileName, 0, 0))
+        << "parameters, a kernel and alternatives are chosen of sources; this is IR, in which they "
+           "are fixed";
+    return CompileStatus::UsageError;
+  }
   OwningOpRef<ModuleOp> form = parseSourceString<ModuleOp>(text, ParserConfig(&context), fileName);
   if (!form)
     return CompileStatus::SourceError;
@@ -567,15 +570,13 @@ CompileStatus Compilation::runIR(StringRef text, StringRef fileName, EmitKind le
 }
 
 //===----------------------------------------------------------------------===//
-// Interface
+// The whole
 //===----------------------------------------------------------------------===//
 
-/// Compiles with the values of the parameters that `options` define and no others, or goes on from
-/// IR of a level; `instead` gets what rules say to take in their place.
-static CompileResult compileAs(const std::string &source, const std::string &fileName,
-                               const CompileOptions &options, const DiagnosticHandler &handler,
-                               bool isRead, CompilationObserver *observer,
-                               std::optional<EmitKind> from, Instead &instead) {
+CompileResult compileOnce(const std::string &source, const std::string &fileName,
+                          const CompileOptions &options, const DiagnosticHandler &handler,
+                          bool isRead, CompilationObserver *observer, std::optional<EmitKind> from,
+                          Instead &instead) {
   DialectRegistry registry;
   registerCompilerDialects(registry);
   // A module holds a few kernels and most passes work on the whole of it.
@@ -594,57 +595,6 @@ static CompileResult compileAs(const std::string &source, const std::string &fil
     observer->endCompilation();
   instead = std::move(compilation.instead);
   return std::move(compilation.result);
-}
-
-static CompileResult compile(const std::string &source, const std::string &fileName,
-                             const CompileOptions &options, const DiagnosticHandler &handler,
-                             CompilationObserver *observer,
-                             std::optional<EmitKind> from = std::nullopt) {
-  CompileOptions complete = options;
-  complete.imports = options.getImports();
-  auto run = [&](const CompileOptions &given, const DiagnosticHandler &handle, Instead &instead) {
-    return compileAs(source, fileName, given, handle, /*isRead=*/handler != nullptr, observer, from,
-                     instead);
-  };
-  // Who observes a compilation says what it compiles, and who asks for a schedule asks for it with
-  // the usual values.
-  if (!observer && !from && options.schedule.empty())
-    return compileOrInstead(complete, handler, run);
-  Instead unused;
-  return run(complete, handler, unused);
-}
-
-CompileResult compile(const std::string &source, const std::string &fileName,
-                      const CompileOptions &options, const DiagnosticHandler &handler) {
-  return compile(source, fileName, options, handler, /*observer=*/nullptr);
-}
-
-CompileResult compile(const std::string &source, const std::string &fileName,
-                      const CompileOptions &options, const DiagnosticHandler &handler,
-                      CompilationObserver &observer) {
-  return compile(source, fileName, options, handler, &observer);
-}
-
-CompileResult compileIR(const std::string &text, const std::string &fileName, EmitKind from,
-                        const CompileOptions &options, const DiagnosticHandler &handler) {
-  return compile(text, fileName, options, handler, /*observer=*/nullptr, from);
-}
-
-CompileResult compileFile(const std::string &path, const CompileOptions &options,
-                          const DiagnosticHandler &handler) {
-  llvm::Expected<SourceFile> source = openSource(path);
-  if (source)
-    return compile(source->text, source->name, options, handler);
-  std::string message = toString(source.takeError());
-  if (handler) {
-    Diagnostic diagnostic;
-    diagnostic.file = path;
-    diagnostic.message = std::move(message);
-    handler(diagnostic);
-  }
-  CompileResult result;
-  result.status = CompileStatus::UsageError;
-  return result;
 }
 
 } // namespace tessera

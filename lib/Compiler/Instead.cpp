@@ -1,29 +1,32 @@
 //===- Instead.cpp - What is taken where registers or memory are short ----===//
 
 #include "lib/Compiler/Instead.h"
+#include "lib/Compiler/SmallerTiles.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace tessera;
 
 namespace {
-/// Gives on what is reported, and keeps errors until it is known whether they count.
-class HeldErrors {
+/// Keeps errors, or all that is reported, until it is known whether they count; gives on the rest.
+class HeldDiagnostics {
 public:
-  explicit HeldErrors(const DiagnosticHandler &handler)
-      : next(handler),
-        handler([this](const tessera::Diagnostic &diagnostic) { receive(diagnostic); }) {}
+  HeldDiagnostics(const DiagnosticHandler &handler, bool holdsAll)
+      : next(handler), handler([this, holdsAll](const tessera::Diagnostic &diagnostic) {
+          if (holdsAll || diagnostic.severity == Severity::Error)
+            held.push_back(diagnostic);
+          else
+            give(diagnostic);
+        }) {}
 
   const DiagnosticHandler &getHandler() const { return handler; }
-  /// The first error, where it says that smaller tiles may fit; null otherwise.
+  /// What is held first, where it says that smaller tiles may fit; null otherwise.
   const tessera::Diagnostic *getLackOfRoom() const {
-    bool isShort = !errors.empty() && (errors.front().kind == RefusalKind::Registers ||
-                                       errors.front().kind == RefusalKind::SharedMemory);
-    return isShort ? &errors.front() : nullptr;
+    return !held.empty() && lacksRoom(held.front().kind) ? &held.front() : nullptr;
   }
   void report() const {
-    for (const tessera::Diagnostic &error : errors)
-      give(error);
+    for (const tessera::Diagnostic &diagnostic : held)
+      give(diagnostic);
   }
   void give(const tessera::Diagnostic &diagnostic) const {
     if (next)
@@ -31,16 +34,9 @@ public:
   }
 
 private:
-  void receive(const tessera::Diagnostic &diagnostic) {
-    if (diagnostic.severity == Severity::Error)
-      errors.push_back(diagnostic);
-    else
-      give(diagnostic);
-  }
-
   const DiagnosticHandler &next;
   DiagnosticHandler handler;
-  std::vector<tessera::Diagnostic> errors;
+  std::vector<tessera::Diagnostic> held;
 };
 } // namespace
 
@@ -58,18 +54,19 @@ static tessera::Diagnostic explainInstead(tessera::Diagnostic refusal,
 
 CompileResult tessera::compileOrInstead(const CompileOptions &options,
                                         const DiagnosticHandler &handler, CompileFunction run) {
-  HeldErrors errors(handler);
+  HeldDiagnostics errors(handler, /*holdsAll=*/false);
   Instead instead, unused;
   CompileResult result = run(options, errors.getHandler(), instead);
   if (const tessera::Diagnostic *refusal = errors.getLackOfRoom())
     for (const std::vector<source::Define> &values : instead) {
       CompileOptions others = options;
       llvm::append_range(others.defines, values);
-      HeldErrors otherErrors(handler);
-      CompileResult tried = run(others, otherErrors.getHandler(), unused);
+      HeldDiagnostics ofOthers(handler, /*holdsAll=*/true);
+      CompileResult tried = run(others, ofOthers.getHandler(), unused);
       if (tried.status != CompileStatus::Success)
         continue;
       errors.give(explainInstead(*refusal, values));
+      ofOthers.report();
       return tried;
     }
   errors.report();

@@ -9,6 +9,11 @@
 
 namespace tessera {
 
+/// Whether smaller tiles may mend a refusal.
+inline bool lacksRoom(RefusalKind kind) {
+  return kind == RefusalKind::Registers || kind == RefusalKind::SharedMemory;
+}
+
 /// Which parameters may have other values.
 enum class Varied {
   Defaults, ///< those that the options leave to their defaults

@@ -158,10 +158,8 @@ static mlir::Diagnostic withFirstNote(mlir::Diagnostic &diagnostic, const Twine 
 
 bool Trials::Trial::lacksRoom() {
   for (mlir::Diagnostic &diagnostic : diagnostics)
-    if (diagnostic.getSeverity() == DiagnosticSeverity::Error) {
-      RefusalKind kind = getRefusalKind(diagnostic);
-      return kind == RefusalKind::Registers || kind == RefusalKind::SharedMemory;
-    }
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+      return tessera::lacksRoom(getRefusalKind(diagnostic));
   return false;
 }
 
@@ -181,9 +179,9 @@ CompileStatus Trials::reportFailure(KernelOp kernel, std::vector<Attempt> &attem
   if (attempts.size() == 1 && !attempts.front().schedule && reported.lacksRoom())
     nearest = compiler.findSmaller(kernel.getSymName(), Varied::All);
   for (mlir::Diagnostic &diagnostic : reported.diagnostics) {
-    // Alternatives are of one place in the source.
     if (&diagnostic == reported.findError() && !nearest.empty())
       diagnostic = withFirstNote(diagnostic, "with " + nearest + " one fits");
+    // Alternatives are of one place in the source.
     if (&diagnostic == reported.findError() && !isAlone)
       diagnostic = withFirstNote(diagnostic, "of kernel '" + kernel.getSymName() + "'");
     if (&diagnostic != reported.findError() || attempts.size() == 1)

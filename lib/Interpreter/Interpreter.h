@@ -97,13 +97,12 @@ int64_t getExtent(tile::ViewType view, int64_t dim, const Launch &launch);
 ///
 /// Elements of f16, bf16 and f32 views are rounded as they are loaded in Kernel precision and used
 /// as they are in Exact. An operation that is not known, a type without a meaning here, an outer
-/// index outside its view, an integer division by zero or that overflows, and two grid points that
+/// index outside its view, an integer division by zero or that overflows, two grid points that
 /// touch one element, one of them storing, and a tile.assert that does not hold are errors at the
-/// operation's location; the error of
-/// the first such grid point is reported, whatever the number of threads. Where arith leaves a
-/// value undefined (poison), the result is: 0, or the sign, for shifts by the width or more; the
-/// nearest integer in range, 0 for NaN, for conversions to integers; the wrapped result for
-/// `nsw`/`nuw` overflow.
+/// operation's location; the error of the first such grid point is reported, whatever the number of
+/// threads. Where arith leaves a value undefined (poison), the result is: 0, or the sign, for
+/// shifts by the width or more; the nearest integer in range, 0 for NaN, for conversions to
+/// integers; the wrapped result for `nsw`/`nuw` overflow.
 llvm::LogicalResult interpret(tile::EntryOpInterface entry,
                               llvm::ArrayRef<KernelArgument> arguments,
                               const InterpreterOptions &options = {});

@@ -1,6 +1,7 @@
 //===- Reference.cpp - The dialect in the words of its .td files ----------===//
 
 #include "lib/Reference/Reference.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/Twine.h"
 
@@ -50,4 +51,10 @@ const std::vector<FieldText> &tessera::getFieldTexts() {
     return all;
   }();
   return fields;
+}
+
+const FieldText *tessera::findFieldText(StringRef name) {
+  const std::vector<FieldText> &all = getFieldTexts();
+  auto found = find_if(all, [&](const FieldText &field) { return field.name == name; });
+  return found == all.end() ? nullptr : &*found;
 }

@@ -20,6 +20,8 @@ struct FieldText {
   llvm::StringRef name, values, whenAbsent, meaning;
 };
 const std::vector<FieldText> &getFieldTexts();
+/// That of a name; null for another one.
+const FieldText *findFieldText(llvm::StringRef name);
 
 } // namespace tessera
 

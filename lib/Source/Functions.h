@@ -21,9 +21,8 @@ namespace tessera {
 ///             "on" which it depends and the one that it "is", -1 where it is computed
 ///   compares  of each comparison of integers the arguments "on" which it depends, and whether it
 ///             depends on an argument of the kernel too ("given")
-///   result    the arguments "on" which it depends, and those that it is "scaled_by": where one is
-///   0,
-///             so is the result
+///   result    the arguments "on" which it depends, and those that it is "scaled_by": where one of
+///             these is 0, so is the result
 llvm::json::Object describeFunctions(const ReadResult &read);
 
 } // namespace tessera

@@ -429,7 +429,9 @@ bool ParameterTable::checkAllowed(size_t index) {
                         {},
                         entry.rule,
                         entry.define != nullptr,
-                        !declaration.defaultOffset});
+                        any_of(binding->rules.getRules(), [&](const Rule &rule) {
+                          return rule.find(declaration.name) != nullptr;
+                        })});
   return true;
 }
 

@@ -71,7 +71,7 @@ struct Parameter {
   /// The rule that chose the value; null where it is given or a default.
   const Rule *rule = nullptr;
   bool isGiven = false;
-  /// It has no default: rules choose its value where it is not given.
+  /// Whether rules choose its value where it is not given.
   bool isFree = false;
 
   /// "given", "default" or the place of the rule.

@@ -49,7 +49,7 @@ struct Choice {
   /// The place of the rule, if one chose.
   std::string file;
   unsigned line = 0;
-  /// A parameter without a default, which rules choose where it is not given.
+  /// Of a parameter, whether rules choose it where it is not given.
   bool isFree = false;
 };
 

@@ -120,6 +120,13 @@ Value Emitter::clampedSum(Value base, int64_t offset, int64_t end) {
   return add(LLVM::SMinOp::create(builder, loc, least, i32(end - offset)), offset);
 }
 
+/// A comparison as one for less: a < b + `more`, or its opposite.
+static std::pair<bool, int64_t> asLess(arith::CmpIOp compare) {
+  Predicate predicate = compare.getPredicate();
+  return {predicate == Predicate::sgt || predicate == Predicate::sge,
+          predicate == Predicate::sle || predicate == Predicate::sgt};
+}
+
 /// From where on, or up to where, the elements of `word` are true; none where all are or none is.
 std::optional<MaskBound> Emitter::boundOf(arith::CmpIOp compare, const MaskWord &word) {
   std::optional<AffineTile> a = indicesOf(compare.getLhs(), word),
@@ -133,10 +140,7 @@ std::optional<MaskBound> Emitter::boundOf(arith::CmpIOp compare, const MaskWord 
       return std::nullopt;
   if ((slope != -1 && slope != 1) || !llvm::isInt<30>(first))
     return std::nullopt;
-  // a + difference < b + more, or the opposite.
-  Predicate predicate = compare.getPredicate();
-  int64_t more = predicate == Predicate::sle || predicate == Predicate::sgt;
-  bool isOpposite = predicate == Predicate::sgt || predicate == Predicate::sge;
+  auto [isOpposite, more] = asLess(compare);
   if (slope == 1) // place < b - a + more - first
     return MaskBound{/*isEnd=*/!isOpposite, differenceOf(compare, *b, *a), more - first};
   // place > a - b + first - more
@@ -194,9 +198,7 @@ std::optional<MaskBits> Emitter::packComparison(arith::CmpIOp compare, const Mas
   for (size_t i = 0; i < word.elements.size(); ++i)
     if (a->offsets[i] - b->offsets[i] != first)
       return std::nullopt;
-  Predicate predicate = compare.getPredicate();
-  int64_t more = predicate == Predicate::sle || predicate == Predicate::sgt;
-  bool isOpposite = predicate == Predicate::sgt || predicate == Predicate::sge;
+  auto [isOpposite, more] = asLess(compare);
   Value holds = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::sgt,
                                      differenceOf(compare, *b, *a), i32(first - more));
   Value place = LLVM::SelectOp::create(builder, loc, holds, i32(end), i32(0));

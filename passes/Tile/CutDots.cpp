@@ -65,6 +65,8 @@ private:
     auto found = axes.find(value);
     return found == axes.end() ? std::nullopt : std::optional(found->second);
   }
+  /// Whether `dot` sums over what is cut. One of its operands may be made anew.
+  bool isSum(DotOp dot) const { return axisOf(dot.getA()) == 1 || axisOf(dot.getB()) == 0; }
   Type partOf(Type type, int64_t axis) const;
   Value partOf(Value value, int64_t axis, int64_t part);
   Value shift(Value index, int64_t elements, OpBuilder &builder, Location loc) const;
@@ -75,7 +77,8 @@ private:
   void rewrite(scf::IfOp branch);
   void rewriteContraction(DotOp dot);
   void rewriteReduction(ReduceOp reduce);
-  void rewriteTerminator(Operation *op, ValueRange results);
+  SmallVector<Value> partsOf(ValueRange values, ValueRange results);
+  void replaceByParts(ValueRange values, ValueRange own);
   Operation *cloneFor(Operation *op, int64_t part);
 
   KernelOp kernel;
@@ -166,8 +169,7 @@ LogicalResult Cut::follow(Operation *op) {
 /// first one; the columns of the first operand are the rows of the second one.
 LogicalResult Cut::followDot(DotOp dot) {
   Value a = dot.getA(), b = dot.getB(), acc = dot.getAcc(), result = dot.getResult();
-  bool isSum = axisOf(a) == 1 || axisOf(b) == 0;
-  if (isSum && (failed(mark(a, 1, dot)) || failed(mark(b, 0, dot))))
+  if (isSum(dot) && (failed(mark(a, 1, dot)) || failed(mark(b, 0, dot))))
     return failure();
   bool isWide = axisOf(b) == 1 || axisOf(result) == 1 || (acc && axisOf(acc) == 1);
   if (isWide && (failed(mark(b, 1, dot)) || failed(mark(result, 1, dot)) ||
@@ -271,7 +273,7 @@ void Cut::rewrite(Operation *op) {
   if (isa<scf::YieldOp>(op) ||
       !(llvm::any_of(op->getOperands(), cuts) || llvm::any_of(op->getResults(), cuts)))
     return;
-  if (auto dot = dyn_cast<DotOp>(op); dot && axisOf(dot.getA()) == 1)
+  if (auto dot = dyn_cast<DotOp>(op); dot && isSum(dot))
     return rewriteContraction(dot);
   if (auto reduce = dyn_cast<ReduceOp>(op); reduce && !isCut(reduce.getResult()))
     return rewriteReduction(reduce);
@@ -303,6 +305,8 @@ Operation *Cut::cloneFor(Operation *op, int64_t part) {
                                        : partOf(broadcast.getSource(), 0, part));
   if (auto transpose = dyn_cast<TransposeOp>(op))
     map.map(transpose.getSource(), partOf(transpose.getSource(), 1 - axis, part));
+  if (auto reduce = dyn_cast<ReduceOp>(op))
+    map.map(reduce.getSource(), partOf(reduce.getSource(), 1 - reduce.getAxis(), part));
   Operation *own = builder.clone(*op, map);
   for (OpResult result : own->getResults())
     result.setType(cast<RankedTensorType>(partOf(result.getType(), axis)));
@@ -370,39 +374,19 @@ void Cut::rewriteReduction(ReduceOp reduce) {
 
 void Cut::rewrite(scf::ForOp loop) {
   OpBuilder builder(loop);
-  SmallVector<Value> starts;
-  for (auto [start, result] : llvm::zip_equal(loop.getInitArgs(), loop.getResults())) {
-    if (!isCut(result)) {
-      starts.push_back(start);
-      continue;
-    }
-    for (int64_t part = 0; part < parts; ++part)
-      starts.push_back(partOf(start, *axisOf(result), part));
-  }
   auto own = scf::ForOp::create(builder, loop.getLoc(), loop.getLowerBound(), loop.getUpperBound(),
-                                loop.getStep(), starts);
+                                loop.getStep(), partsOf(loop.getInitArgs(), loop.getResults()));
   own->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
   Block *body = own.getBody();
   if (!body->empty())
     body->getTerminator()->erase();
   loop.getInductionVar().replaceAllUsesWith(own.getInductionVar());
-  unsigned next = 0;
-  for (auto [argument, result] : llvm::zip_equal(loop.getRegionIterArgs(), loop.getResults())) {
-    int64_t count = isCut(result) ? parts : 1;
-    ValueRange arguments = own.getRegionIterArgs().slice(next, count),
-               results = own.getResults().slice(next, count);
-    next += count;
-    if (isCut(result)) {
-      made[argument] = llvm::to_vector(arguments);
-      made[result] = llvm::to_vector(results);
-      continue;
-    }
-    argument.replaceAllUsesWith(arguments.front());
-    result.replaceAllUsesWith(results.front());
-  }
+  replaceByParts(loop.getRegionIterArgs(), own.getRegionIterArgs());
+  replaceByParts(loop.getResults(), own.getResults());
   body->getOperations().splice(body->end(), loop.getBody()->getOperations());
   rewrite(body);
-  rewriteTerminator(body->getTerminator(), loop.getResults());
+  Operation *end = body->getTerminator();
+  end->setOperands(partsOf(end->getOperands(), loop.getResults()));
   replaced.push_back(loop);
 }
 
@@ -418,25 +402,17 @@ void Cut::rewrite(scf::IfOp branch) {
   own.getElseRegion().takeBody(branch.getElseRegion());
   for (Block *block : {own.thenBlock(), own.elseBlock()}) {
     rewrite(block);
-    rewriteTerminator(block->getTerminator(), branch.getResults());
+    Operation *end = block->getTerminator();
+    end->setOperands(partsOf(end->getOperands(), branch.getResults()));
   }
-  unsigned next = 0;
-  for (Value result : branch.getResults()) {
-    int64_t count = isCut(result) ? parts : 1;
-    ValueRange results = own.getResults().slice(next, count);
-    next += count;
-    if (isCut(result))
-      made[result] = llvm::to_vector(results);
-    else
-      result.replaceAllUsesWith(results.front());
-  }
+  replaceByParts(branch.getResults(), own.getResults());
   replaced.push_back(branch);
 }
 
-/// Has the end of a loop's body or of a branch hand on the parts of what is cut of `results`.
-void Cut::rewriteTerminator(Operation *op, ValueRange results) {
+/// `values`, which become `results`, in parts where these are cut.
+SmallVector<Value> Cut::partsOf(ValueRange values, ValueRange results) {
   SmallVector<Value> handed;
-  for (auto [value, result] : llvm::zip_equal(op->getOperands(), results)) {
+  for (auto [value, result] : llvm::zip_equal(values, results)) {
     if (!isCut(result)) {
       handed.push_back(value);
       continue;
@@ -444,7 +420,18 @@ void Cut::rewriteTerminator(Operation *op, ValueRange results) {
     for (int64_t part = 0; part < parts; ++part)
       handed.push_back(partOf(value, *axisOf(result), part));
   }
-  op->setOperands(handed);
+  return handed;
+}
+
+/// Puts `own`, which are parts where `values` are cut, in the place of these.
+void Cut::replaceByParts(ValueRange values, ValueRange own) {
+  for (Value value : values) {
+    if (isCut(value))
+      made[value] = llvm::to_vector(own.take_front(parts));
+    else
+      value.replaceAllUsesWith(own.front());
+    own = own.drop_front(isCut(value) ? parts : 1);
+  }
 }
 
 /// Whether no warpgroup holds 64 rows of the accumulator of `dot`.

@@ -19,9 +19,12 @@ namespace {
 class Eraser {
 public:
   void erase(Operation *op) {
-    for (Value operand : op->getOperands())
-      if (Operation *maker = operand.getDefiningOp())
-        makers.insert(maker);
+    op->walk([&](Operation *own) {
+      makers.remove(own);
+      for (Value operand : own->getOperands())
+        if (Operation *maker = operand.getDefiningOp(); maker && !op->isAncestor(maker))
+          makers.insert(maker);
+    });
     op->erase();
   }
   void eraseDead() {

@@ -11,6 +11,7 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "passes/Tile/LinearForm.h"
 #include "passes/Tile/TilePasses.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
@@ -68,8 +69,8 @@ static std::optional<double> getPositiveBound(Value value) {
 }
 
 /// Whether no element of `value` is -inf or NaN. What a loop carries is not where neither its start
-/// nor what an iteration makes of such a number is: `assumed` holds what is asked for already.
-static bool isAboveMinusInfinity(Value value, SmallPtrSetImpl<Value> &assumed) {
+/// nor what an iteration makes of such a number is: `assumed` holds what `value` is asked for.
+static bool isAboveMinusInfinity(Value value, SmallPtrSet<Value, 4> assumed = {}) {
   if (std::optional<APFloat> number = getUniformConstant(value))
     return !number->isNaN() && !(number->isInfinity() && number->isNegative());
   if (auto broadcast = value.getDefiningOp<BroadcastOp>())
@@ -107,6 +108,17 @@ static bool isMinusInfinity(Value value) {
   return number && number->isInfinity() && number->isNegative();
 }
 
+/// The scalar that all elements of `tile` are; null where they are not known to be one.
+static Value getScalar(Value tile, ImplicitLocOpBuilder &builder) {
+  if (auto splat = tile.getDefiningOp<SplatOp>())
+    return splat.getSource();
+  std::optional<APFloat> number = getUniformConstant(tile);
+  return number ? arith::ConstantOp::create(
+                      builder, builder.getFloatAttr(getElementTypeOrSelf(tile), *number))
+                      .getResult()
+                : Value();
+}
+
 //===----------------------------------------------------------------------===//
 // Patterns
 //===----------------------------------------------------------------------===//
@@ -133,11 +145,10 @@ struct MaskOperand : OpRewritePattern<arith::SelectOp> {
         !isMinusInfinity(op.getFalseValue()) || !isa<RankedTensorType>(op.getType()))
       return failure();
     OpOperand *masked = nullptr;
-    SmallPtrSet<Value, 4> assumed;
     if (auto product = dyn_cast<arith::MulFOp>(made))
       masked = getScaled(product);
     else if (auto less = dyn_cast<arith::SubFOp>(made);
-             less && isAboveMinusInfinity(less.getRhs(), assumed))
+             less && isAboveMinusInfinity(less.getRhs()))
       masked = &less.getLhsMutable();
     if (!masked)
       return failure();
@@ -160,28 +171,17 @@ struct ScaleReduced : OpRewritePattern<ReduceOp> {
     if (!scaled)
       return failure();
     Value factor = product->getOperand(1 - scaled->getOperandNumber());
-    auto splat = factor.getDefiningOp<SplatOp>();
-    std::optional<APFloat> number = getUniformConstant(factor);
-    if (!splat && !number)
-      return failure();
     ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
+    Value scalar = getScalar(factor, builder);
+    if (!scalar)
+      return failure();
     auto type = cast<RankedTensorType>(op.getType());
     Value reduced = ReduceOp::create(builder, type, op.getKind(), scaled->get(), op.getAxis(),
                                      /*limit=*/FloatAttr());
-    Value rows = number ? arith::ConstantOp::create(
-                              builder, DenseElementsAttr::get(type, ArrayRef<APFloat>(*number)))
-                              .getResult()
-                        : SplatOp::create(builder, type, splat.getSource()).getResult();
-    rewriter.replaceOpWithNewOp<arith::MulFOp>(op, reduced, rows);
+    rewriter.replaceOpWithNewOp<arith::MulFOp>(op, reduced, makeUniform(scalar, type, builder));
     return success();
   }
 };
-
-/// The factor that is the same in all elements of a tile, and what it is a tile of; null of others.
-static Value getUniform(Value factor) {
-  auto splat = factor.getDefiningOp<SplatOp>();
-  return splat ? splat.getSource() : Value();
-}
 
 /// A sum of a product with a positive number and of another product, of which a mask or a maximum
 /// is taken, is that number times a sum: the mask and the maximum go before it. As many operations
@@ -213,13 +213,14 @@ private:
     if (!x || !bias || (less && !less->hasOneUse()))
       return failure();
     Value unit = product->getOperand(1 - x->getOperandNumber());
-    Value scalar = getUniform(unit), factor = getUniform(bias.getRhs());
+    ImplicitLocOpBuilder builder(sum.getLoc(), rewriter);
+    Value scalar = getScalar(unit, builder), factor = getScalar(bias.getRhs(), builder);
     if (!scalar || !factor)
       return failure();
-    ImplicitLocOpBuilder builder(sum.getLoc(), rewriter);
     Value relative = arith::DivFOp::create(builder, factor, scalar);
-    Value part = arith::MulFOp::create(builder, bias.getLhs(),
-                                       SplatOp::create(builder, bias.getType(), relative));
+    auto type = cast<RankedTensorType>(bias.getType());
+    Value part =
+        arith::MulFOp::create(builder, bias.getLhs(), makeUniform(relative, type, builder));
     Value inner = arith::AddFOp::create(builder, part, x->get());
     Value result = arith::MulFOp::create(builder, inner, unit);
     if (less)

@@ -113,7 +113,7 @@ struct PipePlan {
 
 private:
   llvm::DenseMap<mlir::Value, unsigned> labels;
-  std::array<unsigned, 7> firstRoles = {};
+  std::array<unsigned, static_cast<size_t>(RoleTask::Compute) + 1> firstRoles = {};
 };
 
 /// The pipes of a kernel's loads that feed dots, and of those that feed arithmetic where `loads`

@@ -40,8 +40,9 @@ static bool isWordCharacter(char c) { return isAlnum(c) || c == '_'; }
 
 Answers::Cursor Answers::look(Position position) const {
   StringRef rest = text;
+  // Behind the last line `rest` is empty at the end of the text, into which Cursor::before points.
   for (int64_t line = 0; line < position.line && !rest.empty(); ++line)
-    rest = rest.split('\n').second;
+    rest = rest.drop_front(std::min(rest.find('\n'), rest.size() - 1) + 1);
   StringRef line = rest.split('\n').first;
   size_t column = std::min<size_t>(std::max<int64_t>(position.character, 0), line.size());
   size_t begin = column, end = column;
@@ -121,11 +122,6 @@ std::optional<StringRef> Answers::findScheduleStart(const Cursor &cursor) const 
   return before.drop_front(begin + StringRef("#tile.schedule<").size());
 }
 
-static const FieldText *findField(StringRef name) {
-  auto found = find_if(getFieldTexts(), [&](const FieldText &field) { return field.name == name; });
-  return found == getFieldTexts().end() ? nullptr : &*found;
-}
-
 /// Calls `visit` with each dimension that a view of `text` names, until it returns true.
 static void forEachDim(StringRef text, function_ref<bool(StringRef)> visit) {
   constexpr StringLiteral keyword = "tile.view<[";
@@ -183,7 +179,7 @@ std::optional<json::Value> Answers::hover(const Cursor &cursor) const {
   if (const KnownParameter *parameter = findParameter(cursor)) {
     said = parameter->description;
   } else if (const FieldText *field =
-                 findScheduleStart(cursor) ? findField(cursor.word) : nullptr) {
+                 findScheduleStart(cursor) ? findFieldText(cursor.word) : nullptr) {
     said = ("**" + field->name + "**: " + field->values + "; when absent " + field->whenAbsent +
             "\n\n" + field->meaning)
                .str();
@@ -200,7 +196,8 @@ std::optional<json::Value> Answers::hover(const Cursor &cursor) const {
 
 std::optional<json::Value> Answers::define(const Cursor &cursor, StringRef uri) const {
   auto locate = [&](StringRef of, Position place) {
-    return json::Array{json::Object{{"uri", of.str()}, {"range", makeRange(place, cursor.word.size())}}};
+    return json::Array{
+        json::Object{{"uri", of.str()}, {"range", makeRange(place, cursor.word.size())}}};
   };
   if (const KnownParameter *parameter = findParameter(cursor))
     return parameter->uri.empty() ? json::Array() : locate(parameter->uri, parameter->place);
@@ -219,7 +216,7 @@ std::optional<json::Value> Answers::complete(const Cursor &cursor) const {
   } else if (std::optional<StringRef> fields = findScheduleStart(cursor)) {
     StringRef item = fields->drop_front(fields->rfind(',') + 1);
     auto [name, value] = item.split('=');
-    const FieldText *field = item.contains('=') ? findField(name.trim()) : nullptr;
+    const FieldText *field = item.contains('=') ? findFieldText(name.trim()) : nullptr;
     if (field) {
       SmallVector<StringRef> values;
       for (StringRef list : split(field->values.split(", or a list").first, " or "))

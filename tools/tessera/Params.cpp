@@ -123,8 +123,8 @@ static void printScheduleFields(bool asJson) {
   std::vector<std::vector<std::string>> rows = {{"field", "values", "meaning"}};
   json::Object fields;
   for (const tile::ScheduleFieldInfo &field : tile::ScheduleAttr::getFieldInfos()) {
-    auto text = find_if(getFieldTexts(), [&](const FieldText &t) { return t.name == field.name; });
-    StringRef meaning = text == getFieldTexts().end() ? StringRef() : text->meaning;
+    const FieldText *text = findFieldText(field.name);
+    StringRef meaning = text ? text->meaning : "";
     rows.push_back({field.name.str(), join(field.values, ", "), meaning.split(". ").first.str()});
     fields[field.name] = json::Array(field.values);
   }

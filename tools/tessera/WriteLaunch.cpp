@@ -11,6 +11,7 @@
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
+#include <cmath>
 #include <cstring>
 
 using namespace mlir;
@@ -92,9 +93,10 @@ json::Object LaunchWriter::describeScalar(const runtime::LaunchParameter &parame
                                           ArrayRef<uint8_t> value) const {
   StringRef type = info.arguments[parameter.argument].type->name;
   uint64_t word = readWord(value);
-  if (type == "f32")
-    return json::Object{{"type", type},
-                        {"value", llvm::bit_cast<float>(static_cast<uint32_t>(word))}};
+  // JSON has no infinities.
+  float number = llvm::bit_cast<float>(static_cast<uint32_t>(word));
+  if (type == "f32" && std::isfinite(number))
+    return json::Object{{"type", type}, {"value", number}};
   if (type == "i32")
     return json::Object{{"type", type}, {"value", static_cast<int32_t>(word)}};
   return json::Object{{"hex", llvm::toHex(value, /*LowerCase=*/true)}};
@@ -155,6 +157,8 @@ Error SimRunner::writeLaunch(tile::EntryOpInterface kernel, ArrayRef<KernelArgum
   PreparedLaunch prepared;
   if (Error error = makeLaunch(0, trial.arguments, trial.memory, prepared))
     return error;
+  if (prepared.isEmpty)
+    return llvm::createStringError("the grid has no points, so nothing is launched");
   const sim::Launch &launch = prepared.launch;
   const runtime::KernelInfo &info = bundle.kernels.front();
   LaunchWriter writer(info, trial.arguments, prepared.dims, prepared.workspace);

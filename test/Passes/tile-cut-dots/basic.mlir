@@ -66,7 +66,7 @@ tile.kernel @latent(%q: !tile.view<[M, 512], bf16>, %k: !tile.view<[N, 576], bf1
 
 // -----
 
-// A branch hands both parts on; 384 columns are two parts of 192.
+// A branch hands both parts on.
 // CHECK-LABEL: tile.kernel @branch
 // CHECK: %[[D0:.*]] = tile.dot {{.*}} -> tensor<64x256xf32>
 // CHECK: %[[D1:.*]] = tile.dot {{.*}} -> tensor<64x256xf32>
@@ -104,4 +104,26 @@ tile.kernel @whole(%a: !tile.view<[M, 64], bf16>, %b: !tile.view<[64, 384], bf16
   %bt = tile.load %b[%c0, %c0] : !tile.view<[64, 384], bf16> -> tensor<64x384xbf16>
   %d = tile.dot %at, %bt : tensor<64x64xbf16>, tensor<64x384xbf16> -> tensor<64x384xf32>
   tile.store %d, %o[%row, %c0] : tensor<64x384xf32>, !tile.view<[M, 384], f32>
+}
+
+// -----
+
+// A sum over what is cut has parts of its other operand too, where that is made anew.
+// CHECK-LABEL: tile.kernel @ones
+// CHECK: %[[ONES0:.*]] = arith.constant dense<1.0{{.*}}> : tensor<64x256xbf16>
+// CHECK: %[[ONES1:.*]] = arith.constant dense<1.0{{.*}}> : tensor<64x256xbf16>
+// CHECK: %[[S0:.*]] = tile.dot %[[ONES0]], %{{.*}} : tensor<64x256xbf16>, tensor<256x64xbf16> -> tensor<64x64xf32>
+// CHECK: %[[S1:.*]] = tile.dot %[[ONES1]], %{{.*}}, %[[S0]]
+// CHECK: tile.store %[[S1]]
+tile.kernel @ones(%k: !tile.view<[N, 512], bf16>, %p: !tile.view<[N, 64], bf16>, %o: !tile.view<[64, 512], f32>,
+    %s: !tile.view<[64, 64], f32>) grid(%m = N ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %ones = arith.constant dense<1.0> : tensor<64x512xbf16>
+  %kt = tile.load %k[%m, %c0] : !tile.view<[N, 512], bf16> -> tensor<64x512xbf16>
+  %pt = tile.load %p[%m, %c0] : !tile.view<[N, 64], bf16> -> tensor<64x64xbf16>
+  %t = tile.transpose %kt : tensor<64x512xbf16> -> tensor<512x64xbf16>
+  %sums = tile.dot %ones, %t : tensor<64x512xbf16>, tensor<512x64xbf16> -> tensor<64x64xf32>
+  %d = tile.dot %pt, %kt : tensor<64x64xbf16>, tensor<64x512xbf16> -> tensor<64x512xf32>
+  tile.store %d, %o[%c0, %c0] : tensor<64x512xf32>, !tile.view<[64, 512], f32>
+  tile.store %sums, %s[%c0, %c0] : tensor<64x64xf32>, !tile.view<[64, 64], f32>
 }

@@ -28,3 +28,21 @@ tile.kernel @k(%x: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
   tile.assert %above, "negative" : tensor<64x64xi1>
   tile.store %t, %x[%row, %c0] : !T, !tile.view<[M, 64], f32>
 }
+
+// A branch that is only shown goes with what is in it, shown too, and with what that alone needs.
+// CHECK-LABEL: func.func @branch
+func.func @branch(%c: i1, %x: f32, %y: f32) -> f32 {
+  // CHECK-NEXT: return
+  %product = arith.mulf %x, %y : f32
+  %r = scf.if %c -> (f32) {
+    %sum = arith.addf %product, %y : f32
+    // expected-warning@+1 {{tile.print is left out}}
+    tile.print "sum" %sum : f32
+    scf.yield %sum : f32
+  } else {
+    scf.yield %y : f32
+  }
+  // expected-warning@+1 {{tile.print is left out}}
+  tile.print "choice" %r : f32
+  func.return %x : f32
+}

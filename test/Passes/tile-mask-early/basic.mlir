@@ -146,3 +146,29 @@ tile.kernel @bias(%x: !X, %y: !X, %z: !Y, %scale: f32, %slope: f32) grid(%m = M 
   %biased2 = arith.addf %bias2, %e2 : tensor<64x64xf32>
   tile.store %biased2, %y[%m, %c0] : tensor<64x64xf32>, !X
 }
+
+// The second number that the loop carries is the first one of the step before, which begins with -inf: neither keeps the mask's.
+// CHECK-LABEL: tile.kernel @carried
+// CHECK:         %[[LESS:.*]] = arith.subf
+// CHECK:         arith.select %{{.*}}, %[[LESS]]
+tile.kernel @carried(%x: !X, %y: !X, %z: !Y) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  %minus_inf = arith.constant dense<0xFF800000> : tensor<64x64xf32>
+  %lowest = arith.constant dense<0xFF800000> : tensor<64xf32>
+  %zero = arith.constant dense<0.0> : tensor<64xf32>
+  %t = tile.load %x[%m, %c0] : !X -> tensor<64x64xf32>
+  %l = tile.load %z[%m] : !Y -> tensor<64xf32>
+  %rows = tile.iota %m axis 0 : tensor<64x64xi32>
+  %cols = tile.iota %c0 axis 1 : tensor<64x64xi32>
+  %visible = arith.cmpi sle, %cols, %rows : tensor<64x64xi32>
+  %r:2 = scf.for %i = %c0 to %c9 step %c1 iter_args(%a = %lowest, %b = %zero) -> (tensor<64xf32>, tensor<64xf32>) {
+    %ref = arith.maxnumf %a, %b : tensor<64xf32>
+    %all = tile.broadcast %ref axis 1 : tensor<64xf32> -> tensor<64x64xf32>
+    %less = arith.subf %t, %all : tensor<64x64xf32>
+    %seen = arith.select %visible, %less, %minus_inf : tensor<64x64xi1>, tensor<64x64xf32>
+    tile.store %seen, %y[%m, %c0] : tensor<64x64xf32>, !X
+    scf.yield %l, %a : tensor<64xf32>, tensor<64xf32>
+  }
+}
