@@ -39,7 +39,7 @@ def keep_forward(source, element_type, sizes, is_compiled, block=None):
     of `_variants.find_kernel`, and for a block where the lists are those of a user."""
     *_, d, _, _, dv = sizes
     variant = _variants.find_variant(source, element_type, d, dv)
-    smaller = _choices.choose(source, variant.parameters)["instead"]
+    smaller = _choices.choose(source, variant.parameters).get("instead", ())
     candidates = list(dict.fromkeys(_keep(source, variant.program, _FORWARD, block, **changed) for changed in ({}, *smaller)))
     for kept in candidates if is_compiled else ():
         try:
@@ -57,7 +57,7 @@ def keep_gradients(kind, source, learned, fixed, element_type, d, dv, block=None
     """The same of the gradients; the form is that which `_gradient_kernels.find_gradients_of_source` finds."""
     widths = _variants.describe_widths(d, dv)
     parameters = {**widths, "T": element_type}
-    smaller = _choices.choose(to_gradients(source, True), parameters)["instead"]
+    smaller = _choices.choose(to_gradients(source, True), parameters).get("instead", ())
     candidates = [*([] if fixed else [(False, {})]), *((True, sizes) for sizes in ({}, *smaller))]
     for is_fixed, changed in candidates:
         program = Program(to_gradients(source, is_fixed), **parameters)

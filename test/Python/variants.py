@@ -15,7 +15,7 @@ import tempfile
 import unittest
 
 import tessera
-from tessera import _library, _places, _trace, _variants, _views, masks
+from tessera import _library, _places, _trace, _views, masks
 from tessera._program import Program
 
 T = tessera

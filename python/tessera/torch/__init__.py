@@ -29,8 +29,9 @@ from ._originals import (
     flash_attn_qkvpacked_func,
     scaled_dot_product_attention,
 )
-from ._serving import flash_attn_with_kvcache, merge_states
+from ._serving import flash_attn_with_kvcache
 from ._sharding import register_sharding
+from ._states import merge_states
 from ._use import use
 from ._varlen import flash_attn_varlen_func
 

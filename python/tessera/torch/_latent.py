@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 
 from .. import _library
-from . import _kernels, _op
+from . import _checks, _kernels, _op, _states
 from ._append import has_rows
-from ._serving import _check_numbers, _merge, _read_scale, _refuse
 from ._shares import Shares
 from ._types import TYPES
 
@@ -24,7 +23,8 @@ def get_mla_metadata(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """flash_mla.get_mla_metadata: how `mla_with_kvcache` divides the keys of sequences, made once for all layers of a step.
 
-    num_q_tokens_per_head_k: the queries of a sequence times its heads.
+    cache_seqlens: int32, [B]: the keys of each sequence.
+    num_q_tokens_per_head_k: the queries of a sequence times its heads. `num_heads_q` changes nothing.
 
     Returns `tile_scheduler_metadata`, int32, [3, shares], and `num_splits`, int32, [B + 1]. Nothing waits for the device. Those of other
     lengths of as many sequences give right results too, in more time. Raises TypeError and ValueError.
@@ -35,7 +35,7 @@ def get_mla_metadata(
     if torch.compiler.is_compiling():
         return torch.ops.tessera.latent_shares(cache_seqlens, num_q_tokens_per_head_k)
     _op.check_types({"cache_seqlens": cache_seqlens})
-    _check_numbers("cache_seqlens", cache_seqlens, (None,), cache_seqlens)
+    _checks.check_numbers("cache_seqlens", cache_seqlens, (None,), cache_seqlens)
     problem = _op.find_device_problem("cache_seqlens", cache_seqlens.device)
     if problem is not None:
         raise problem
@@ -82,15 +82,15 @@ def mla_with_kvcache(
                    depend on its own queries and keys alone. By default the keys of all sequences are cut into as many equal shares as
                    fill the GPU, whatever the lengths are.
 
-    Returns the output [B, SQ, H, 512] and the LSE [B, H, SQ] in float32, natural logarithms. Nothing waits for the device. Entries of the table and rows of the cache that no length reaches may
-    hold anything. Raises TypeError, ValueError and NotImplementedError.
+    Returns the output [B, SQ, H, 512] and the LSE [B, H, SQ] in float32, natural logarithms. Nothing waits for the device. Entries of
+    the table and rows of the cache that no length reaches may hold anything. Raises TypeError, ValueError and NotImplementedError.
     """
     if indices is not None:
-        _refuse("indices", "given", "no kernel of latent attention takes it: leave it out")
+        _checks.refuse("indices", "given", "no kernel of latent attention takes it: leave it out")
     if is_fp8_kvcache:
-        _refuse("is_fp8_kvcache", is_fp8_kvcache, "caches have the type of 'q'")
+        _checks.refuse("is_fp8_kvcache", is_fp8_kvcache, "caches have the type of 'q'")
     if head_dim_v != VALUE:
-        _refuse("head_dim_v", head_dim_v, f"values are the first {VALUE} numbers of a row")
+        _checks.refuse("head_dim_v", head_dim_v, f"values are the first {VALUE} numbers of a row")
     if torch.compiler.is_compiling():
         return torch.ops.tessera.latent_attention(
             q, k_cache, block_table, cache_seqlens, tile_scheduler_metadata, num_splits, softmax_scale, causal, attn_sink, keys_per_part
@@ -108,7 +108,7 @@ def mla_with_kvcache(
     sinks = {} if attn_sink is None else {"SINK": True}
     # One query sees all keys.
     parameters = {"T": TYPES[q.dtype], "PAGE": page, "CAUSAL": bool(causal) and rows > 1, "HEADS": packed}
-    scale = _read_scale(softmax_scale, q)
+    scale = _checks.read_scale(softmax_scale, q)
     given = _read_metadata(tile_scheduler_metadata, num_splits, q)
 
     def launch(o, logs, *more, **divided):
@@ -133,7 +133,7 @@ def mla_with_kvcache(
     parts = q.new_empty((count, *out.shape), dtype=torch.float32)
     logs = q.new_empty((count, *lse.shape), dtype=torch.float32)
     launch(parts.flatten(0, 1), logs.flatten(0, 1), keys_per_part, OUT="f32")
-    _merge(parts, logs, out, lse, sinks=attn_sink)
+    _states.merge(parts, logs, out, lse, sinks=attn_sink)
     return out, lse
 
 
@@ -155,7 +155,8 @@ def _check_sinks(sinks, q):
     _op.check_types({"attn_sink": sinks})
     if sinks.dtype != torch.float32 or tuple(sinks.shape) != (q.shape[2],) or not sinks.is_contiguous():
         raise ValueError(
-            f"argument 'attn_sink' has shape {tuple(sinks.shape)} and type {sinks.dtype}; with this 'q' it is [{q.shape[2]}], dense, of float32"
+            f"argument 'attn_sink' has shape {tuple(sinks.shape)} and type {sinks.dtype}; with this 'q' it is [{q.shape[2]}], dense, of "
+            "float32"
         )
     problem = _op.find_other_device("attn_sink", sinks, q)
     if problem is not None:
@@ -169,7 +170,7 @@ def _read_metadata(metadata, splits, q):
     for name, value, shape in (("tile_scheduler_metadata", metadata, (3, None)), ("num_splits", splits, (len(q) + 1,))):
         if value is None:
             raise ValueError(f"argument '{name}' is None; get_mla_metadata gives both it and the other one")
-        _check_numbers(name, value, shape, q)
+        _checks.check_numbers(name, value, shape, q)
     return Shares(splits, metadata)
 
 
@@ -199,6 +200,6 @@ def _check(q, k_cache, block_table, cache_seqlens):
         raise ValueError(f"argument 'k_cache' has pages of {page} rows; kernels take multiples of {_STEP} up to 1024")
     if q.shape[1] > _ROWS:
         raise ValueError(f"argument 'q' has {q.shape[1]} queries; kernels over a cache take up to {_ROWS}: pass them in parts")
-    _check_numbers("block_table", block_table, (q.shape[0], None), q)
-    _check_numbers("cache_seqlens", cache_seqlens, (q.shape[0],), q)
+    _checks.check_numbers("block_table", block_table, (q.shape[0], None), q)
+    _checks.check_numbers("cache_seqlens", cache_seqlens, (q.shape[0],), q)
     return page

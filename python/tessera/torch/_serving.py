@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from .. import _compile, _library, _variants
-from . import _kernels, _op, _serving_ops
+from .. import _compile, _variants
+from . import _checks, _kernels, _op, _serving_ops, _states
 from ._append import has_rows, kv_append
 from ._types import TYPES
 
@@ -26,11 +26,6 @@ _STEP, _SHORT_STEP = 128, 64
 _LEAST_SHARE, _MOST_PARTS = 256, 128
 # A division fills the GPU well enough from this part of the best one's on, and needs none from this part of its multiprocessors on.
 _ENOUGH, _FULL = 0.95, 0.8
-
-
-def _refuse(name, value, reason):
-    raise NotImplementedError(f"argument '{name}' is {value}; {reason}")
-
 
 # What is compiled beside the program, by source and parameters.
 _begun = {}
@@ -71,69 +66,6 @@ def _make_numbers(count, first, step, device):
 def _keep_numbers(count, first, step, device):
     # By a copy that has ended when it returns: later calls may run on another stream.
     return (torch.arange(count, dtype=torch.int32) * step + first).to(device)
-
-
-def merge_states(
-    parts: torch.Tensor, lses: torch.Tensor, *, dtype: torch.dtype | None = None
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Output and LSE of attention over several disjoint sets of keys, from those over each.
-
-    parts: [P, B, S, H, DV], the outputs over each of P sets, of float32, float16 or bfloat16.
-    lses:  [P, B, H, S] in float32, natural logarithms of the softmax' sums. A part whose LSE is -inf may hold anything.
-    dtype: of the output; that of `parts` when not given.
-
-    Returns [B, S, H, DV] and [B, H, S]. Parts are joined in their order, so that results are the same in each run.
-    """
-    if torch.compiler.is_compiling():
-        return torch.ops.tessera.merge_states(parts, lses, dtype)
-    _op.check_types({"parts": parts, "lses": lses})
-    if parts.dim() != 5:
-        raise ValueError(f"argument 'parts' has shape {tuple(parts.shape)}; it is [parts, batch, queries, heads, head dimension]")
-    count, batch, rows, heads, width = parts.shape
-    if tuple(lses.shape) != (count, batch, heads, rows):
-        raise ValueError(f"argument 'lses' has shape {tuple(lses.shape)}; with these 'parts' it is {(count, batch, heads, rows)}")
-    if lses.dtype != torch.float32:
-        raise TypeError(f"argument 'lses' has type {lses.dtype}; it is float32")
-    dtype = parts.dtype if dtype is None else dtype
-    for name, kind in (("parts", parts.dtype), ("dtype", dtype)):
-        if kind not in _MERGED:
-            raise TypeError(f"argument '{name}' has type {kind}; states are of float32, float16 or bfloat16")
-    if not 0 < width <= _MERGED_WIDTHS[-1] or width % 8:
-        raise ValueError(f"argument 'parts' has head dimension {width}; it is a multiple of 8 up to {_MERGED_WIDTHS[-1]}")
-    if not count:
-        raise ValueError("argument 'parts' has no parts; it has one at least")
-    problem = _op.find_other_device("lses", lses, parts, "parts") or _op.find_device_problem("parts", parts.device)
-    if problem is not None:
-        raise problem
-    if lses.stride(-1) != 1 and rows > 1:
-        lses = lses.contiguous()
-    if not has_rows(parts) or parts.stride(2) != heads * parts.stride(3):
-        parts = parts.contiguous()
-    out = torch.empty((batch, rows, heads, width), dtype=dtype, device=parts.device)
-    lse = torch.empty((batch, heads, rows), dtype=torch.float32, device=parts.device)
-    if out.numel():
-        _merge(parts, lses, out, lse)
-    return out, lse
-
-
-_MERGED = {torch.float32: "f32", **TYPES}
-_MERGED_WIDTHS = (128, 256, 512)
-
-
-def _find_merge(find, parts, dtype, **options):
-    """The kernel that joins parts [P, B, S, H, DV] of a layout, element type and device to an output of type `dtype`."""
-    count, *_, width = parts.shape
-    steps = next((steps for steps in (8, 16) if count <= steps), 32)
-    return find(
-        parts.device.type == "cpu", _library.find_source("merge_states"), "merge_states", T=_MERGED[parts.dtype],
-        OUT=_MERGED[dtype], D=next(size for size in _MERGED_WIDTHS if width <= size), BP=steps, **options,
-    )  # fmt: skip
-
-
-def _merge(parts, lses, out, lse, find=_kernels.find, sinks=None):
-    """Joins parts [P, B, S, H, DV] whose queries and heads are one dimension; `sinks`, [H], are scores that have no value."""
-    kernel = _find_merge(find, parts, out.dtype, **({} if sinks is None else {"SINK": True}))
-    kernel(parts.flatten(2, 3).permute(1, 2, 0, 3), lses, out, lse, *(() if sinks is None else (sinks,)))
 
 
 def flash_attn_with_kvcache(
@@ -209,7 +141,7 @@ def flash_attn_with_kvcache(
         ("v_descale", v_descale, "caches have 16 bits: leave it out"),
     ):  # fmt: skip
         if value is not None:
-            _refuse(name, "given", reason)
+            _checks.refuse(name, "given", reason)
     if page_table is not None and block_table is not None:
         raise ValueError("arguments 'page_table' and 'block_table' are both given; they are two names of one")
     table = page_table if page_table is not None else block_table
@@ -220,54 +152,18 @@ def flash_attn_with_kvcache(
         )  # fmt: skip
         out = found if out is None else out.copy_(found)
         return (out, lse) if return_softmax_lse else out
-    call = _Call(q, k_cache, v_cache, cache_seqlens, cache_batch_idx, table, alibi_slopes, sinks)
+    call = Call(q, k_cache, v_cache, cache_seqlens, cache_batch_idx, table, alibi_slopes, sinks)
     window = call.read_masks(causal, window_size, attention_chunk, prefix_lens)
     if k is not None or v is not None:
         call.append(k, v, rotary_cos, rotary_sin, rotary_interleaved, window != (None, None) or call.variant is not None)
     elif rotary_cos is not None or rotary_sin is not None:
         raise ValueError("argument 'rotary_cos' is given without new keys; queries alone are rotated before the call")
     if out is not None:
-        _check_output(out, q, v_cache)
+        _checks.check_output(out, q, v_cache)
     out, lse = call.run(
-        _read_scale(softmax_scale, q), window, _variants.read_softcap(max(softcap, 0.0)), num_splits, keys_per_part, out
+        _checks.read_scale(softmax_scale, q), window, _variants.read_softcap(max(softcap, 0.0)), num_splits, keys_per_part, out
     )
     return (out, lse) if return_softmax_lse else out
-
-
-def _read_scale(scale, q):
-    if scale is None:
-        return q.shape[-1] ** -0.5
-    problem = _op.find_scale_problem(scale, "softmax_scale")
-    if problem is not None:
-        raise problem
-    return float(scale)
-
-
-def _check_output(out, q, v):
-    _op.check_types({"out": out})
-    shape = *q.shape[:-1], v.shape[-1]
-    if tuple(out.shape) != shape or out.dtype != q.dtype or out.device != q.device or not has_rows(out):
-        raise ValueError(
-            f"argument 'out' has shape {tuple(out.shape)}, type {out.dtype} and strides {tuple(out.stride())}, on {out.device}; it is "
-            f"{shape} of {q.dtype} on {q.device}, with dense rows at multiples of 16 bytes"
-        )
-
-
-def _check_numbers(name, tensor, shape, q):
-    """Refuses what is no tensor of int32 numbers of a shape, on the device of q; None stands for any extent."""
-    _op.check_types({name: tensor})
-    if tensor.dtype != torch.int32:
-        raise TypeError(f"argument '{name}' has type {tensor.dtype}; it is int32")
-    if tensor.dim() != len(shape) or any(own not in (None, size) for own, size in zip(shape, tensor.shape)):
-        text = ", ".join("any" if size is None else str(size) for size in shape)
-        raise ValueError(f"argument '{name}' has shape {tuple(tensor.shape)}; with this 'q' it is [{text}]")
-    problem = _op.find_other_device(name, tensor, q)
-    if problem is not None:
-        raise problem
-    if tensor.stride(-1) != 1 and tensor.shape[-1] > 1:
-        raise ValueError(
-            f"argument '{name}' has stride {tensor.stride(-1)} in its last dimension; it must be 1: pass {name}.contiguous()"
-        )
 
 
 #: Calls of `attention` with at most so many queries of at least so many keys take the kernels of this file where these gain.
@@ -289,8 +185,8 @@ def attend_few(q, k, v, window, scale, return_lse, softcap=0.0):
     if not key_heads or (heads == key_heads and tiles >= _FULL * _kernels.count_multiprocessors(q.device)) or not _compile.may_compile():
         return None
     try:
-        call = _Call(*(x.transpose(1, 2) for x in (q, k, v)), None, None, None)
-        scale = q.shape[3] ** -0.5 if scale is None else _read_scale(scale, q)
+        call = Call(*(x.transpose(1, 2) for x in (q, k, v)), None, None, None)
+        scale = q.shape[3] ** -0.5 if scale is None else _checks.read_scale(scale, q)
     except (NotImplementedError, TypeError, ValueError):
         return None  # Others say what is wrong with it.
     out = _op.allocate_results(q, v, lse=False)[0]
@@ -302,7 +198,7 @@ def attend_few(q, k, v, window, scale, return_lse, softcap=0.0):
     return (out, lse) if return_lse else out
 
 
-class _Call:
+class Call:
     """Checked tensors of a call: q [B, SQ, H, D], caches [pages, rows, HK, D], numbers. With `starts` q is [1, tokens, H, D], and has
     the queries of all sequences one behind the other, at most `rows` of each."""
 
@@ -319,7 +215,7 @@ class _Call:
         self.batch, self.rows, self.heads, self.width = q.shape
         self.starts = starts
         if starts is not None:
-            _check_numbers("cu_seqlens_q", starts, (None,), q)
+            _checks.check_numbers("cu_seqlens_q", starts, (None,), q)
             self.batch, self.rows = len(starts) - 1, rows
         self.key_heads, self.value = k_cache.shape[2], v_cache.shape[3]
         self.table = table
@@ -328,7 +224,7 @@ class _Call:
                 raise ValueError(
                     "arguments 'cache_batch_idx' and 'page_table' are both given; a table says which pages are a sequence's"
                 )
-            _check_numbers("page_table", table, (self.batch, None), q)
+            _checks.check_numbers("page_table", table, (self.batch, None), q)
             self.most = table.shape[1] * k_cache.shape[1]
             self.slots = None
         else:
@@ -340,9 +236,9 @@ class _Call:
             self.most = k_cache.shape[1]
             self.slots = slots
             if slots is not None:
-                _check_numbers("cache_batch_idx", slots, (self.batch,), q)
+                _checks.check_numbers("cache_batch_idx", slots, (self.batch,), q)
         if isinstance(lengths, torch.Tensor):
-            _check_numbers("cache_seqlens", lengths, (self.batch,), q)
+            _checks.check_numbers("cache_seqlens", lengths, (self.batch,), q)
         else:
             number = self.most if lengths is None else lengths
             if type(number) is not int or not 0 <= number <= self.most:
@@ -351,7 +247,7 @@ class _Call:
         #: How many keys each sequence has; None where all have as many as there is room for.
         self.lengths = lengths
         if slopes is not None and (slopes.dtype != torch.float32 or tuple(slopes.shape) != (self.heads,)):
-            _refuse(
+            _checks.refuse(
                 "alibi_slopes",
                 f"of type {slopes.dtype} and shape {tuple(slopes.shape)}",
                 "kernels take a float32 slope for each head",
@@ -403,18 +299,18 @@ class _Call:
         if type(chunk) is not int or chunk < 0:
             raise ValueError(f"argument 'attention_chunk' is {chunk!r}; it is a number of keys, or 0")
         if flags is not None:
-            _check_numbers("causal", flags, (self.batch,), self.q)
+            _checks.check_numbers("causal", flags, (self.batch,), self.q)
             if chunk or prefixes is not None or (left, right) != (None, None):
-                _refuse("causal", "a tensor", "no kernel has flags beside windows, chunks and prefixes: leave one of them out")
+                _checks.refuse("causal", "a tensor", "no kernel has flags beside windows, chunks and prefixes: leave one of them out")
             self.variant = "causal_flags", {"causal": flags}, {}
         elif prefixes is not None:
-            _check_numbers("prefix_lens", prefixes, (self.batch,), self.q)
+            _checks.check_numbers("prefix_lens", prefixes, (self.batch,), self.q)
             if chunk or left is None or right != 0:
-                _refuse("prefix_lens", "given", "it is for a causal window, without chunks: pass window_size=(left, 0)")
+                _checks.refuse("prefix_lens", "given", "it is for a causal window, without chunks: pass window_size=(left, 0)")
             self.variant = "prefix_window", {"left": left, "prefixes": prefixes}, {}
         elif chunk:
             if left is not None or right != 0:
-                _refuse("attention_chunk", chunk, "chunks are causal and have no window: pass causal=True alone")
+                _checks.refuse("attention_chunk", chunk, "chunks are causal and have no window: pass causal=True alone")
             self.variant = "chunks", {}, {"CHUNK_KEYS": chunk}
         return (left, right) if self.variant is None else (None, None)
 
@@ -429,7 +325,7 @@ class _Call:
                 )
         count, device = k.shape[1], self.q.device
         if cos is not None and (count != self.rows or not (is_masked or count == 1)):
-            _refuse(
+            _checks.refuse(
                 "rotary_cos",
                 "given",
                 "queries are rotated as new keys are, of which there are as many, and see them by a causal mask",
@@ -490,9 +386,9 @@ class _Call:
         parts = self.q.new_empty((count, *shape, self.value), dtype=torch.float32)
         lses = self.q.new_empty((count, self.batch, self.heads, self.rows), dtype=torch.float32)
         extras["share"] = share
-        _find_merge(self.find, parts, out.dtype)  # Before anything is launched: it may have to be compiled.
+        _states.find_merge(self.find, parts, out.dtype)  # Before anything is launched: it may have to be compiled.
         call(parts.flatten(0, 1), lses.flatten(0, 1))
-        _merge(parts, lses, out, lse, self.find)
+        _states.merge(parts, lses, out, lse, self.find)
         return out, lse
 
     def run_tokens(self, scale, window, softcap, out=None):
@@ -547,7 +443,7 @@ class _Call:
         elif right == 0:
             imports.append("variants/causal")
         if softcap and self.slopes is not None:
-            _refuse("softcap", softcap, "no kernel over a cache has slopes too: leave one of them out")
+            _checks.refuse("softcap", softcap, "no kernel over a cache has slopes too: leave one of them out")
         if softcap:
             imports.append("variants/softcap")
             extras["cap"] = softcap

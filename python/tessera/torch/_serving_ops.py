@@ -110,7 +110,7 @@ def _run_shares(lengths, rows):
 
 
 def _run_merge(parts, lses, dtype):
-    from ._serving import merge_states
+    from ._states import merge_states
 
     return merge_states(parts, lses, dtype=dtype)
 

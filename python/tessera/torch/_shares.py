@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from .. import _library
-from . import _kernels
+from . import _kernels, _states
 
 
 class Shares:
@@ -41,8 +41,8 @@ class Shares:
     def merge(self, parts, lses, out, lse, sinks=None):
         """Joins parts [slots, S, H, DV] and their LSE [slots, H, S] where a sequence has several: to out [B, S, H, DV], lse [B, H, S].
         `sinks`, [H], are scores that have no value."""
-        is_cpu, width = parts.device.type == "cpu", next(size for size in (128, 256, 512) if parts.shape[-1] <= size)
-        kind = {"OUT": _TYPES[out.dtype], "D": width, **({} if sinks is None else {"SINK": True})}
+        is_cpu = parts.device.type == "cpu"
+        kind = {"OUT": _states.TYPES[out.dtype], "D": _states.find_width(parts.shape[-1]), **({} if sinks is None else {"SINK": True})}
         more = () if sinks is None else (sinks,)
         if len(out) >= self.shares.shape[1] // 8 and out.shape[2] % _HEADS == 0:
             kernel = _kernels.find(is_cpu, _library.find_source("merge_shares"), **kind)
@@ -52,11 +52,10 @@ class Shares:
             kernel(parts, lses, out, lse, self.starts, self.shares[2], *more)
             return
         # A sequence may have many parts: several are joined at a time.
-        steps = next((steps for steps in (8, 16) if self.shares.shape[1] <= steps * len(out)), 32)
+        steps = _states.find_step(-(-self.shares.shape[1] // len(out)))
         kernel = _kernels.find(is_cpu, _library.find_source("merge_states"), "merge_states", **kind, BP=steps, RAGGED=True)
         kernel(parts.flatten(1, 2).transpose(0, 1), lses, out, lse, self.starts, self.shares[2], *more)
 
 
 # Heads of a tile of merge_shares.tile.
 _HEADS = 8
-_TYPES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}

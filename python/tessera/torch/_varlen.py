@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from .. import _variants
-from . import _op, _serving_ops
-from ._serving import _Call, _check_numbers, _check_output, _read_scale, _refuse
+from . import _checks, _op, _serving_ops
+from ._serving import Call
 
 
 def flash_attn_varlen_func(
@@ -50,7 +50,7 @@ def flash_attn_varlen_func(
     gradient.
     """
     if dropout_p:
-        _refuse("dropout_p", dropout_p, "no kernel drops weights: pass 0")
+        _checks.refuse("dropout_p", dropout_p, "no kernel drops weights: pass 0")
     if torch.compiler.is_compiling():
         found, lse = _serving_ops.attend_tokens(
             q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, softmax_scale, causal, window_size, softcap, alibi_slopes, block_table,
@@ -69,17 +69,17 @@ def flash_attn_varlen_func(
     if cu_seqlens_k is None and (seqused_k is None or block_table is None):
         raise ValueError("argument 'cu_seqlens_k' is None; without it a block_table and seqused_k say where keys are")
     if cu_seqlens_k is not None:
-        _check_numbers("cu_seqlens_k", cu_seqlens_k, (len(cu_seqlens_q),), q)
+        _checks.check_numbers("cu_seqlens_k", cu_seqlens_k, (len(cu_seqlens_q),), q)
     lengths = cu_seqlens_k[1:] - cu_seqlens_k[:-1] if seqused_k is None else seqused_k
     slots = None
     if block_table is None:
         k, v, slots = k[None], v[None], cu_seqlens_k[:-1]
-    call = _Call(q[None], k, v, lengths, slots, block_table, alibi_slopes, sinks, cu_seqlens_q, max_seqlen_q)
+    call = Call(q[None], k, v, lengths, slots, block_table, alibi_slopes, sinks, cu_seqlens_q, max_seqlen_q)
     if out is not None:
-        _check_output(out, q, v)
+        _checks.check_output(out, q, v)
     masks = call.read_masks(causal, window_size, attention_chunk, prefix_lens), _variants.read_softcap(max(softcap, 0.0))
-    run = _run_single if max_seqlen_q == 1 and block_table is not None and len(q) and len(lengths) else _Call.run_tokens
-    out, lse = run(call, _read_scale(softmax_scale, q), *masks, out=out)
+    run = _run_single if max_seqlen_q == 1 and block_table is not None and len(q) and len(lengths) else Call.run_tokens
+    out, lse = run(call, _checks.read_scale(softmax_scale, q), *masks, out=out)
     return (out, lse, None) if return_attn_probs else out
 
 

@@ -1,0 +1,48 @@
+"""What functions for serving engines refuse of their arguments."""
+
+from __future__ import annotations
+
+import torch
+
+from . import _op
+from ._append import has_rows
+
+
+def refuse(name, value, reason):
+    raise NotImplementedError(f"argument '{name}' is {value}; {reason}")
+
+
+def read_scale(scale, q):
+    if scale is None:
+        return q.shape[-1] ** -0.5
+    problem = _op.find_scale_problem(scale, "softmax_scale")
+    if problem is not None:
+        raise problem
+    return float(scale)
+
+
+def check_output(out, q, v):
+    _op.check_types({"out": out})
+    shape = *q.shape[:-1], v.shape[-1]
+    if tuple(out.shape) != shape or out.dtype != q.dtype or out.device != q.device or not has_rows(out):
+        raise ValueError(
+            f"argument 'out' has shape {tuple(out.shape)}, type {out.dtype} and strides {tuple(out.stride())}, on {out.device}; it is "
+            f"{shape} of {q.dtype} on {q.device}, with dense rows at multiples of 16 bytes"
+        )
+
+
+def check_numbers(name, tensor, shape, q):
+    """Refuses what is no tensor of int32 numbers of a shape, on the device of q; None stands for any extent."""
+    _op.check_types({name: tensor})
+    if tensor.dtype != torch.int32:
+        raise TypeError(f"argument '{name}' has type {tensor.dtype}; it is int32")
+    if tensor.dim() != len(shape) or any(own not in (None, size) for own, size in zip(shape, tensor.shape)):
+        text = ", ".join("any" if size is None else str(size) for size in shape)
+        raise ValueError(f"argument '{name}' has shape {tuple(tensor.shape)}; with this 'q' it is [{text}]")
+    problem = _op.find_other_device(name, tensor, q)
+    if problem is not None:
+        raise problem
+    if tensor.stride(-1) != 1 and tensor.shape[-1] > 1:
+        raise ValueError(
+            f"argument '{name}' has stride {tensor.stride(-1)} in its last dimension; it must be 1: pass {name}.contiguous()"
+        )

@@ -1,0 +1,83 @@
+"""Outputs and LSE over disjoint sets of keys, joined (kernels/merge_states.tile)."""
+
+from __future__ import annotations
+
+import torch
+
+from .. import _library
+from . import _kernels, _op
+from ._append import has_rows
+from ._types import TYPES as _SHORT
+
+#: Element types of states, as kernels call them.
+TYPES = {torch.float32: "f32", **_SHORT}
+# Head dimensions of tiles of kernels that join states, D of merge_states.tile and merge_shares.tile.
+_WIDTHS = (128, 256, 512)
+
+
+def find_width(size):
+    """The head dimension of the tiles for outputs of `size` numbers."""
+    return next(width for width in _WIDTHS if size <= width)
+
+
+def find_step(count):
+    """How many of `count` parts are joined at a time, BP of merge_states.tile."""
+    return next((steps for steps in (8, 16) if count <= steps), 32)
+
+
+def merge_states(
+    parts: torch.Tensor, lses: torch.Tensor, *, dtype: torch.dtype | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Output and LSE of attention over several disjoint sets of keys, from those over each.
+
+    parts: [P, B, S, H, DV], the outputs over each of P sets, of float32, float16 or bfloat16.
+    lses:  [P, B, H, S] in float32, natural logarithms of the softmax' sums. A part whose LSE is -inf may hold anything.
+    dtype: of the output; that of `parts` when not given.
+
+    Returns [B, S, H, DV] and [B, H, S]. Parts are joined in their order, so that results are the same in each run.
+    """
+    if torch.compiler.is_compiling():
+        return torch.ops.tessera.merge_states(parts, lses, dtype)
+    _op.check_types({"parts": parts, "lses": lses})
+    if parts.dim() != 5:
+        raise ValueError(f"argument 'parts' has shape {tuple(parts.shape)}; it is [parts, batch, queries, heads, head dimension]")
+    count, batch, rows, heads, width = parts.shape
+    if tuple(lses.shape) != (count, batch, heads, rows):
+        raise ValueError(f"argument 'lses' has shape {tuple(lses.shape)}; with these 'parts' it is {(count, batch, heads, rows)}")
+    if lses.dtype != torch.float32:
+        raise TypeError(f"argument 'lses' has type {lses.dtype}; it is float32")
+    dtype = parts.dtype if dtype is None else dtype
+    for name, kind in (("parts", parts.dtype), ("dtype", dtype)):
+        if kind not in TYPES:
+            raise TypeError(f"argument '{name}' has type {kind}; states are of float32, float16 or bfloat16")
+    if not 0 < width <= _WIDTHS[-1] or width % 8:
+        raise ValueError(f"argument 'parts' has head dimension {width}; it is a multiple of 8 up to {_WIDTHS[-1]}")
+    if not count:
+        raise ValueError("argument 'parts' has no parts; it has one at least")
+    problem = _op.find_other_device("lses", lses, parts, "parts") or _op.find_device_problem("parts", parts.device)
+    if problem is not None:
+        raise problem
+    if lses.stride(-1) != 1 and rows > 1:
+        lses = lses.contiguous()
+    if not has_rows(parts) or parts.stride(2) != heads * parts.stride(3):
+        parts = parts.contiguous()
+    out = torch.empty((batch, rows, heads, width), dtype=dtype, device=parts.device)
+    lse = torch.empty((batch, heads, rows), dtype=torch.float32, device=parts.device)
+    if out.numel():
+        merge(parts, lses, out, lse)
+    return out, lse
+
+
+def find_merge(find, parts, dtype, **options):
+    """The kernel that joins parts [P, B, S, H, DV] of a layout, element type and device to an output of type `dtype`."""
+    count, *_, width = parts.shape
+    return find(
+        parts.device.type == "cpu", _library.find_source("merge_states"), "merge_states", T=TYPES[parts.dtype],
+        OUT=TYPES[dtype], D=find_width(width), BP=find_step(count), **options,
+    )  # fmt: skip
+
+
+def merge(parts, lses, out, lse, find=_kernels.find, sinks=None):
+    """Joins parts [P, B, S, H, DV] whose queries and heads are one dimension; `sinks`, [H], are scores that have no value."""
+    kernel = find_merge(find, parts, out.dtype, **({} if sinks is None else {"SINK": True}))
+    kernel(parts.flatten(2, 3).permute(1, 2, 0, 3), lses, out, lse, *(() if sinks is None else (sinks,)))
