@@ -440,8 +440,22 @@ def _remember(key, bundle):
         _bundles[key] = bundle
 
 
+def _find_near(name):
+    """A hint at an option, or at a parameter of few letters, that is written like `name`."""
+    import difflib
+    import inspect
+
+    options = [option for option in inspect.signature(compile).parameters if option != "parameters"]
+    near = [name.upper()] if len(name) < 3 else difflib.get_close_matches(name, options, 1)
+    return f"; did you mean '{near[0]}'?" if near else ""
+
+
 def to_texts(parameters):
     """The values of parameters as on the command line, in the order of their names."""
+    for name in parameters:
+        # Names of parameters have no lower-case letters.
+        if name.upper() != name:
+            raise TypeError(f"there is no option '{name}', and parameters of sources have names in upper case{_find_near(name)}")
     return {name: _to_text(value) for name, value in sorted(parameters.items())}
 
 

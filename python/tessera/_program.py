@@ -51,7 +51,8 @@ def _describe_array(name, array, is_written):
     element = _library.TYPESTRS.get(interface["typestr"])
     if element is None:
         names = _library.list_names(_library.TYPESTRS)
-        raise TypeError(f"argument {name} has type '{interface['typestr']}'; kernels take {names}")
+        hint = ", and float32 for floating-point views of fewer bits: .astype('f4')" if interface["typestr"][1:] == "f8" else ""
+        raise TypeError(f"argument {name} has type '{interface['typestr']}'; kernels take {names}{hint}")
     size = element.size
     shape, strides = interface["shape"], interface.get("strides")
     if strides is None:

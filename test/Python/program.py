@@ -99,11 +99,22 @@ class ProgramTest(unittest.TestCase):
             ((self.x, 1, 1), ValueError, "argument 'y' has another type"),
             ((self.x, self.y, self.x), ValueError, "argument 'a' is a scalar of type 'f32' and takes a number"),
             ((self.x, self.y, "1"), TypeError, "argument 'a' is a str"),
-            ((self.x, Array((20, 16), "d"), 1), TypeError, "argument 'y' has type '<f8'"),
+            ((self.x, Array((20, 16), "d"), 1), TypeError, "argument 'y' has type '<f8'; kernels take .* and float32 for"),
         ):
             with self.subTest(text), self.assertRaises(exception) as caught:
                 self.program(*arguments)
-            self.assertIn(text, str(caught.exception))
+            self.assertRegex(str(caught.exception), text)
+
+    def test_options(self):
+        """What is no option and no name of a parameter is refused by itself, with the nearest option."""
+        for name, text in (
+            ("schedul", "there is no option 'schedul'.*; did you mean 'schedule'"),
+            ("n", "there is no option 'n'.*; did you mean 'N'"),
+            ("frobnicate", "there is no option 'frobnicate', and parameters of sources have names in upper case$"),
+        ):
+            for function in (tessera.Program, tessera.compile):
+                with self.subTest(text), self.assertRaisesRegex(TypeError, text):
+                    function(INTEGERS, **{name: 1})
 
     def test_integers_that_no_double_holds(self):
         program, x, y = tessera.Program(INTEGERS), Array((16, 32), "q"), Array((16, 32), "q")

@@ -11,7 +11,6 @@ import torch
 from .. import _block_lists, _compile, _explain, _variants
 from .. import _listed as _tables
 from .._program import Program
-from .._trace import TraceError
 from .._variant import read_lists, takes_batch, takes_lists
 from . import _captured, _compute, _functions, _listed, _op
 from ._types import TYPES
@@ -52,7 +51,7 @@ class BlockMask:
         self.device = self._anchor.device
         self._written, self._values = _captured.find(self.device, None, (), *self.mods)
         if self._written.problem is not None:
-            raise TraceError(self._written.problem)
+            _captured.refuse(self._written.problem)
         # Compiled code that reads `_written` would have a guard of it and of what `find` gives again, which no name leads to.
         self._source = self._written.source
         #: The lists and how many blocks each has, by what they are for: "queries 128 64" are lists of blocks of 64 keys for

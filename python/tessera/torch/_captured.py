@@ -5,11 +5,27 @@ import sys
 import torch
 
 from .. import _block_lists, _captured, _computed, _reading
+from .._trace import TraceError
 from . import _op
 
 # Older compilers of torch do not list those of functions. A function that asks for some is refused then.
 _KNOWS_ATTRIBUTES = torch.__version__ >= (2, 15)
 _PLAIN = torch.Tensor, torch.nn.Parameter
+
+
+@_op.mark_constant
+def _refuse_to_dynamo(problem):
+    # Runs while Dynamo traces the call. Of another exception Dynamo's own words come first, and the text far behind them.
+    from torch._dynamo import exc
+
+    raise exc.UserError(exc.UserErrorType.INVALID_INPUT, problem)
+
+
+def refuse(problem):
+    """Refuses functions with the text, which is also the first that a compilation says."""
+    if torch.compiler.is_compiling():
+        _refuse_to_dynamo(problem)
+    raise TraceError(problem)
 
 
 class _Found(_captured.Found):

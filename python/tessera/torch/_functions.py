@@ -11,7 +11,6 @@ from torch.utils.flop_counter import register_flop_formula
 
 from .. import _block_lists, _compile, _gradient_kernels, _recipes
 from .._program import Program
-from .._trace import TraceError
 from .._variant import takes_lists
 from . import _backward, _captured, _compute, _direct, _native, _op, _vmap
 from ._types import TYPES
@@ -295,7 +294,7 @@ def read_mods(q, mods, sinks=None):
     """What is written for functions of Python and sinks, and captured tensors and numbers, which kernels take as arguments."""
     written, found = _captured.find(q.device, *mods, sinks)
     if written.problem is not None:
-        raise TraceError(written.problem)
+        _captured.refuse(written.problem)
     return written, found
 
 
@@ -438,7 +437,7 @@ def _check_gradients(q, k, v, source, learned, deterministic, has_lists):
         fixed = _backward.is_fixed(deterministic)
         problem = _find_room_problem(source, learned, fixed, TYPES[q.dtype], q.shape[-1], v.shape[-1])
     if problem:
-        raise TraceError(problem)
+        _captured.refuse(problem)
     if deterministic:
         _recipes.check_order(tuple(_split(learned)), source, q, _recipes.ASKED)
 
