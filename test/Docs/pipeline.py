@@ -1,5 +1,5 @@
 # RUN: %python %s %source %build/bin/tessera
-"""Holds docs/architecture.md to the pipeline: its tables have the stages and their passes in the order in which they run, each
+"""Holds docs/architecture.md to the pipeline: its table has the stages and their passes in the order in which they run, each
 stage names folders that there are, and `tessera compile --emit` stops behind each."""
 
 import pathlib
@@ -13,15 +13,11 @@ ELSEWHERE = {"tile-differentiate", "tile-inline-functions", "tile-check-padding"
 
 def read_tables(text):
     """(folders by stage, passes by stage) as the page has them."""
-    section = text[text.index("## The pipeline") : text.index("### Why overlap")]
-    folders, passes, stage = {}, {}, ""
-    for line in section.splitlines():
-        if found := re.match(r"\| `(\w+)` \| (`[\w/]+`(?:, `[\w/]+`)*) \| ", line):
+    folders, passes = {}, {}
+    for line in text.splitlines():
+        if found := re.match(r"\| `(\w+)` \| (`[\w/]+`(?:, `[\w/]+`)*) \| .* \| (`[\w-]+`(?:, `[\w-]+`)*) \|$", line):
             folders[found[1]] = re.findall(r"`([\w/]+)`", found[2])
-        elif found := re.match(r"\| (?:`(\w+)` )?\| (?:`([\w-]+)`|reader) \| ", line):
-            stage = found[1] or stage
-            if found[2] not in ELSEWHERE | {None}:
-                passes.setdefault(stage, []).append(found[2])
+            passes[found[1]] = [name for name in re.findall(r"`([\w-]+)`", found[3]) if name not in ELSEWHERE]
     return folders, passes
 
 
