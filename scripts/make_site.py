@@ -29,7 +29,7 @@ LADDER = {
               "docs/serving", "docs/recurrences", "docs/kernels", "docs/fast-kernels", "docs/seeing", "docs/tuning",
               "docs/editors", "docs/first-pass"],
     "Reference": ["docs/language", "docs/generated/", "api", "errors", "docs/environment", "docs/bundle", "docs/simulator",
-                  "docs/launching", "docs/versions", "CHANGELOG"],
+                  "docs/launching", "CHANGELOG"],
     "Design and measurements": ["docs/architecture", "docs/performance", "docs/benchmarks", "docs/testing", "CONTRIBUTING",
                                 "docs/lab/", "bench/results/README"],
 }  # fmt: skip
