@@ -132,6 +132,27 @@ std::optional<std::string> HelperWork::whyNotTransposed(const ScheduleFields &fi
   return std::nullopt;
 }
 
+/// Why the threads of a producer cannot gather tiles for dots.
+std::optional<std::string> HelperWork::whyNotGathered(const ScheduleFields &fields) const {
+  if (fields.warpSpecialize == false)
+    return "warp_specialize = false has no producer; use true";
+  if (fields.cluster.value_or(1) != 1)
+    return "each block of a cluster gathers for itself; use cluster = 1";
+  if (fields.persistent == PersistentKind::Dynamic)
+    return "the producer is a warpgroup, and one thread fetches tiles of persistent = dynamic; use "
+           "static or none";
+  if (isGiven(RoleTask::Sum, fields))
+    return "a reducer has no room beside it; use placement = rows";
+  if (fields.transpose == TransposeKind::apart)
+    return "a transposer (transpose = apart) has no room beside it; use transpose = own";
+  if (fields.store == StoreKind::writer)
+    return "a writer (store = writer) shares a warpgroup with a producer of one thread; use "
+           "store = direct or tma";
+  if (fields.staging == StagingKind::shared)
+    return "slots are lent by a producer of one thread (staging = shared); use staging = own";
+  return std::nullopt;
+}
+
 std::optional<std::string> HelperWork::whyNot(const ScheduleFields &fields, bool speculates) const {
   if (std::optional<std::string> reason = whyNotPlaced(fields, speculates))
     return reason;

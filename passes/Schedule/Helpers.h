@@ -56,6 +56,7 @@ private:
   std::optional<std::string> whyNotPlaced(const tile::ScheduleFields &fields,
                                           bool speculates) const;
   std::optional<std::string> whyNotTransposed(const tile::ScheduleFields &fields) const;
+  std::optional<std::string> whyNotGathered(const tile::ScheduleFields &fields) const;
 };
 
 } // namespace tessera

@@ -32,10 +32,10 @@ SmallVector<PlacementKind> ScheduleSearch::placements(const ScheduleFields &requ
 /// Whether consumers with different dots are a choice where nothing else fits.
 bool ScheduleSearch::isDividedLast(const ScheduleFields &requested,
                                    std::optional<bool> specialized) const {
-  return !requested.placement && accumulators > 1 && !work.converts && !work.gathers &&
-         specialized.value_or(true) && requested.overlap.value_or(1) == 1 &&
-         !requested.pingpong.value_or(false) && !findSpeculation(kernel) &&
-         (!requested.reducerRegisters || !work.sums.empty());
+  return !requested.placement && accumulators > 1 && !work.converts &&
+         (!work.gathers || work.sums.empty()) && specialized.value_or(true) &&
+         requested.overlap.value_or(1) == 1 && !requested.pingpong.value_or(false) &&
+         !findSpeculation(kernel) && (!requested.reducerRegisters || !work.sums.empty());
 }
 
 /// The division of the dots among `consumers` with different programs.

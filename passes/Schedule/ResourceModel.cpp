@@ -366,29 +366,6 @@ int64_t tessera::countWords(ArrayRef<ReduceRangeOp> bounds) {
   return bits / 32;
 }
 
-std::optional<std::string> tessera::whyNotGathered(const ScheduleFields &fields) {
-  if (fields.warpSpecialize == false)
-    return "warp_specialize = false has no producer; use true";
-  if (fields.cluster.value_or(1) != 1)
-    return "each block of a cluster gathers for itself; use cluster = 1";
-  if (fields.persistent == PersistentKind::Dynamic)
-    return "the producer is a warpgroup, and one thread fetches tiles of persistent = dynamic; use "
-           "static or none";
-  if (fields.placement == PlacementKind::apart)
-    return "a reducer (placement = apart) has no room beside it; use placement = rows";
-  if (fields.placement == PlacementKind::divided)
-    return "consumers of different programs (placement = divided) have no room beside it; use "
-           "placement = rows";
-  if (fields.transpose == TransposeKind::apart)
-    return "a transposer (transpose = apart) has no room beside it; use transpose = own";
-  if (fields.store == StoreKind::writer)
-    return "a writer (store = writer) shares a warpgroup with a producer of one thread; use "
-           "store = direct or tma";
-  if (fields.staging == StagingKind::shared)
-    return "slots are lent by a producer of one thread (staging = shared); use staging = own";
-  return std::nullopt;
-}
-
 int64_t tessera::transposedBytes(KernelOp kernel, int64_t consumers, TransposeKind transpose) {
   bool isApart = transpose == TransposeKind::apart;
   llvm::MapVector<std::pair<Attribute, Type>, int64_t> tiles;

@@ -119,10 +119,6 @@ llvm::SmallVector<tile::ReduceRangeOp> boundsFoundApart(tile::KernelOp kernel,
 /// How many values of 32 bits these bounds are.
 int64_t countWords(llvm::ArrayRef<tile::ReduceRangeOp> bounds);
 
-/// Why the threads of a producer cannot gather tiles for dots under a schedule of `fields`; nothing
-/// when they can. Fields that are not set hold nothing back.
-std::optional<std::string> whyNotGathered(const tile::ScheduleFields &fields);
-
 /// Shared memory in which loaded operands of 8 bits are transposed: by each of `consumers`
 /// warpgroups for itself, or on their way from a role of its own.
 int64_t transposedBytes(tile::KernelOp kernel, int64_t consumers, tile::TransposeKind transpose);

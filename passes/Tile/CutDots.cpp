@@ -195,6 +195,8 @@ LogicalResult Cut::check(Operation *op) const {
     return success();
   if (auto load = dyn_cast<LoadOp>(op); load && (!load.getBox() || axisOf(load.getResult()) == 1))
     return success();
+  if (auto gather = dyn_cast<GatherOp>(op); gather && axisOf(gather.getResult()) == 1)
+    return success();
   if (auto store = dyn_cast<StoreOp>(op);
       store && !store.getTicket() && (!store.getBox() || axisOf(store.getValue()) == 1))
     return success();
@@ -310,11 +312,11 @@ Operation *Cut::cloneFor(Operation *op, int64_t part) {
   Operation *own = builder.clone(*op, map);
   for (OpResult result : own->getResults())
     result.setType(cast<RankedTensorType>(partOf(result.getType(), axis)));
-  if (!isa<LoadOp, StoreOp>(own))
+  if (!isa<LoadOp, GatherOp, StoreOp>(own))
     return own;
   int64_t size = tileOf(tile).getDimSize(axis) / parts;
-  OperandRange places =
-      isa<LoadOp>(own) ? cast<LoadOp>(own).getIndices() : cast<StoreOp>(own).getIndices();
+  auto load = dyn_cast<LoadOpInterface>(own);
+  OperandRange places = load ? load.getIndices() : cast<StoreOp>(own).getIndices();
   int64_t dim = places.size() - tileOf(tile).getRank() + axis;
   unsigned number = places.getBeginOperandIndex() + dim;
   builder.setInsertionPoint(own);

@@ -153,7 +153,7 @@ LogicalResult RoleAssignment::assignMade(unsigned role) {
 
 LogicalResult RoleAssignment::assignPart(unsigned role) {
   for (Operation *op : plan->division->operationsOf(*roles[role].part)) {
-    bool isWait = isa<tile::LoadOp>(op) && plan->isPiped(op);
+    bool isWait = isa<tile::LoadOpInterface>(op) && plan->isPiped(op);
     if (failed(isWait ? assignReads(op, role) : assign(op, role)))
       return failure();
   }

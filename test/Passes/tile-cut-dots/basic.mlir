@@ -127,3 +127,23 @@ tile.kernel @ones(%k: !tile.view<[N, 512], bf16>, %p: !tile.view<[N, 64], bf16>,
   tile.store %d, %o[%c0, %c0] : tensor<64x512xf32>, !tile.view<[64, 512], f32>
   tile.store %sums, %s[%c0, %c0] : tensor<64x64xf32>, !tile.view<[64, 64], f32>
 }
+
+// -----
+
+// Rows that numbers name are gathered in parts, by the same numbers.
+// CHECK-LABEL: tile.kernel @named
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[C256:.*]] = arith.constant 256 : index
+// CHECK-DAG: %[[ROWS:.*]] = tile.load
+// CHECK-DAG: tile.gather %[[B:.*]][%[[C0]], %[[C0]]] rows %[[ROWS]] : {{.*}} -> tensor<64x256xbf16>
+// CHECK: %[[NEXT:.*]] = arith.addi %[[C0]], %[[C256]]
+// CHECK: tile.gather %[[B]][%[[C0]], %[[NEXT]]] rows %[[ROWS]] : {{.*}} -> tensor<64x256xbf16>
+tile.kernel @named(%a: !tile.view<[M, 64], bf16>, %list: !tile.view<[64], i32>, %b: !tile.view<[N, 512], bf16>,
+    %o: !tile.view<[M, 512], f32>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %rows = tile.load %list[%c0] : !tile.view<[64], i32> -> tensor<64xi32>
+  %at = tile.load %a[%m, %c0] : !tile.view<[M, 64], bf16> -> tensor<64x64xbf16>
+  %bt = tile.gather %b[%c0, %c0] rows %rows : !tile.view<[N, 512], bf16>, tensor<64xi32> -> tensor<64x512xbf16>
+  %d = tile.dot %at, %bt : tensor<64x64xbf16>, tensor<64x512xbf16> -> tensor<64x512xf32>
+  tile.store %d, %o[%m, %c0] : tensor<64x512xf32>, !tile.view<[M, 512], f32>
+}

@@ -442,6 +442,30 @@ CASES = {
             "arrived": (arrive_before_copies, {*STALE, "uninitialised-shared"}),
         },
     },
+    # Gathered rows that consumers of different programs read: each of them passes a fence of its own.
+    "gathered-divided": {
+        "defines": ["-DN=128"],
+        "schedule": "placement=divided,persistent=none,stages=2",
+        "blocks": 1,
+        "files": {"list.bin": struct.pack("<64i", *((37 * i) % 103 - 2 for i in range(64)))},
+        "buffers": {
+            "a": {"type": "bf16", "shape": [100, 256], "fill": "random", "seed": 1},
+            "list": {"raw": "list.bin", "type": "s32", "shape": [64]},
+            "b": {"type": "bf16", "shape": [256, 128], "fill": "random", "seed": 2},
+            "c": {"type": "f32", "shape": [64, 128], "fill": "nan"},
+        },
+        "params": [
+            chunks("b", 256, 64, parts=2), {"buffer": "a"}, {"buffer": "list"}, {"buffer": "c"},
+            {"value": 100}, {"value": 64}, {"value": 256}, {"value": 128},
+        ],
+        "damages": {
+            "first fence": (replaced(r"(?s)fence\.proxy\.async\.shared::cta;(.*fence\.proxy)", r"\1"), {"missing-proxy-fence"}),
+            "second fence": (replaced(r"(?s)(fence\.proxy.*)fence\.proxy\.async\.shared::cta;", r"\1"), {"missing-proxy-fence"}),
+            "filled": (without_wait("fence.proxy.async", skipped=1), {*STALE, "uninitialised-shared", "over-arrival"}),
+            "taken": (without_wait("cp.async.cg"), TAKEN),
+            "arrived": (arrive_before_copies, {*STALE, "uninitialised-shared"}),
+        },
+    },
     # Elements of one view that different warpgroups store, load and store again.
     "ordered": {
         "defines": ["-DBM=128"],
