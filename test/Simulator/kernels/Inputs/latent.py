@@ -1,4 +1,4 @@
-"""Runs `tessera check` on mla_decode.tile, over lengths that lie around pages and steps, forms and schedules.
+"""Runs `tessera check` on mla_decode.tile and mla_sparse.tile, over lengths that lie around pages and steps, lists, forms and schedules.
 
 latent.py DIRECTORY WORKDIR: DIRECTORY holds the .tile sources.
 """
@@ -33,8 +33,26 @@ def check(directory, work, lengths, defines, schedule, heads, queries, page=64):
         given += ["--input", f"{name}={work}/{name}.npy"]
     if "BALANCED=true" not in defines:
         given += ["--set", "share=192"]
-    command = ["tessera", "check", os.path.join(directory, "mla_decode.tile"), "--set", "scale=0.04", "--shape", shape, *given]
-    for define in (f"PAGE={page}", *defines):
+    run(os.path.join(directory, "mla_decode.tile"), shape, given, [f"PAGE={page}", *defines], schedule)
+
+
+def check_lists(directory, work, lengths, defines, schedule, heads, entries=100):
+    """Lists name rows twice, in no order, and none: before, behind and far from the cache."""
+    rows, count = 150, len(lengths)
+    lists = [(-1, rows, 2**31 - 1, -(2**31), 7)[i % 5] if i % 9 == 4 else i * i % rows for i in range(count * entries)]
+    inputs = {"pages": (lists, [count, entries])}
+    if "LENGTHS=true" in defines:
+        inputs["lengths"] = (lengths, None)
+    given = ["--set", "share=64"]
+    for name, (values, shape) in inputs.items():
+        save_integers(f"{work}/{name}.npy", values, "i32", shape)
+        given += ["--input", f"{name}={work}/{name}.npy"]
+    run(os.path.join(directory, "mla_sparse.tile"), f"H={heads},SQ=1,HK=1,PAGES={rows},PB={2 * count}", given, defines, schedule)
+
+
+def run(source, shape, given, defines, schedule):
+    command = ["tessera", "check", source, "--set", "scale=0.04", "--shape", shape, *given]
+    for define in defines:
         command += ["-D", define]
     done = subprocess.run([*command, "--schedule", schedule, "--seeds", "3", "--threads", "1"], capture_output=True, text=True)
     if done.returncode:
@@ -49,6 +67,11 @@ def main(directory, work):
     check(directory, work, LENGTHS, ["CAUSAL=false", "BALANCED=true"], "", 64, 1)
     check(directory, work, LENGTHS, ["CAUSAL=false", "BALANCED=true"], "pingpong=true,cluster=2", 128, 1)
     check(directory, work, LENGTHS, ["HEADS=32", "BALANCED=true", "SINK=true"], "pingpong=true", 32, 2)
+    check(directory, work, LENGTHS, ["CAUSAL=false"], "", 128, 1, page=16)
+    check(directory, work, LENGTHS, ["HEADS=16", "BALANCED=true"], "persistent=none", 16, 3, page=8)
+    check(directory, work, LENGTHS[:4], ["HEADS=32", "T=f16"], "consumers=3", 32, 2, page=40)
+    check_lists(directory, work, [100, 0, 37], [], "", 128)
+    check_lists(directory, work, [100, 0, 37, 64, 1], ["LENGTHS=true", "OUT=f32", "SINK=true"], "loads=direct", 64)
     print("ok")
 
 
