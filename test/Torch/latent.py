@@ -8,7 +8,7 @@ import unittest
 import problems
 import torch
 
-from tessera.torch import get_mla_metadata, mla_with_kvcache
+from tessera.torch import get_mla_metadata, mla_sparse, mla_with_kvcache
 
 
 def make(lengths, page, dtype=torch.float16):
@@ -94,6 +94,13 @@ class Meaning(unittest.TestCase):
     def test_many_short(self):
         self.check([30, 0, 64] * 25, 1, 1)
 
+    def test_short_pages(self):
+        for page in (1, 8, 16, 32, 40):
+            with self.subTest(page=page):
+                self.check([0, 1, page, 130], 16, 1, page=page)
+        self.check([700, 10, 0, 65], 16, 3, page=16)
+        self.check([300, 70], 8, 1, page=8, attn_sink=torch.linspace(-2, 2, 8), keys_per_part=128)
+
     def test_metadata(self):
         cache, table, seqlens, sequences = make([900, 0, 130, 500], 64)
         q = torch.randn(4, 1, 16, 576, generator=torch.Generator().manual_seed(1)).half()
@@ -124,6 +131,79 @@ class Meaning(unittest.TestCase):
         self.assertEqual((tuple(out.shape), tuple(lse.shape)), ((0, 1, 4, 512), (0, 4, 1)))
 
 
+class Lists(unittest.TestCase):
+    """Rows that lists name, in any order, some twice, and no rows: what none names is NaN."""
+
+    def setUp(self):
+        problems.use_interpreter(self)
+
+    def make(self, count, topk, rows=500, dtype=torch.float16):
+        """(rows, lists)"""
+        generator = torch.Generator().manual_seed(topk)
+        named = torch.randperm(rows, generator=generator)[: rows // 2]
+        lists = named[torch.randint(len(named), (count, topk), generator=generator)].int()
+        lists[:, 3::7] = torch.tensor([-1, rows, 2**31 - 1, -(2**31)], dtype=torch.int32).repeat(topk)[: lists[:, 3::7].shape[1]]
+        kv = torch.full((rows, 1, 576), math.nan, dtype=dtype)
+        kv[named, 0] = torch.randn(len(named), 576, generator=generator).to(dtype)
+        return kv, lists
+
+    def compare(self, out, lse, q, kv, lists, scale, lengths=None, sinks=None):
+        """out [N, H, 512] and lse [N, H] with what f64 gives."""
+        for n, own in enumerate(lists):
+            own = own if lengths is None else own[: lengths[n]]
+            own = own[(own >= 0) & (own < len(kv))].long()
+            exact, exact_lse = expect(q[n : n + 1, None], [kv[own, 0]], False, scale)
+            rounded, _ = expect(q[n : n + 1, None], [kv[own, 0]], False, scale, torch.float32)
+            kept = 1 if sinks is None else torch.sigmoid(exact_lse[0] - sinks.double()[:, None]).nan_to_num(0)
+            allowed = 2 * (rounded.to(q.dtype) - exact).abs().max().item() + 1e-6
+            self.assertLessEqual((out[n] - exact[0, 0] * kept).abs().max().item(), allowed)
+            torch.testing.assert_close(lse[n], exact_lse[0, :, 0].float(), rtol=1e-5, atol=1e-5)
+
+    def check(self, count, heads, topk, dtype=torch.float16, **options):
+        kv, lists = self.make(count, topk, dtype=dtype)
+        q = torch.randn(count, heads, 576, generator=torch.Generator().manual_seed(1)).to(dtype)
+        out, lse = mla_sparse(q, kv, lists[:, None], 0.04, **options)
+        options.pop("keys_per_part", None)
+        self.compare(out, lse, q, kv, lists, 0.04, options.get("topk_length"), options.get("attn_sink"))
+
+    def test_tokens(self):
+        self.check(3, 64, 100)
+        self.check(2, 128, 64, dtype=torch.bfloat16)
+        self.check(2, 24, 1)
+
+    def test_lengths(self):
+        self.check(5, 16, 130, topk_length=torch.tensor([0, 1, 64, 130, 77], dtype=torch.int32))
+        # More than a list has are all of it.
+        kv, lists = self.make(1, 70)
+        q = torch.randn(1, 8, 576, generator=torch.Generator().manual_seed(1)).half()
+        out, lse = mla_sparse(q, kv, lists[:, None], 0.04, topk_length=torch.tensor([1000], dtype=torch.int32))
+        self.compare(out, lse, q, kv, lists, 0.04)
+
+    def test_parts_and_sinks(self):
+        sinks = torch.linspace(-3, 6, 16)
+        self.check(2, 16, 600, attn_sink=sinks)
+        self.check(2, 16, 200, attn_sink=sinks, keys_per_part=256)
+        self.check(2, 16, 200, topk_length=torch.tensor([10, 200], dtype=torch.int32), keys_per_part=64)
+
+    def test_cache(self):
+        """indices of mla_with_kvcache: rows of pages, a list for each query."""
+        kv, lists = self.make(6, 90, rows=512)
+        q = torch.randn(2, 3, 16, 576, generator=torch.Generator().manual_seed(1)).half()
+        cache, indices = kv.view(8, 64, 1, 576), lists.view(2, 3, 90)
+        for topk in (None, torch.tensor([0, 70], dtype=torch.int32)):
+            out, lse = mla_with_kvcache(q, cache, None, None, softmax_scale=0.04, indices=indices, topk_length=topk)
+            self.assertEqual((out.shape, lse.shape), ((2, 3, 16, 512), (2, 16, 3)))
+            lengths = None if topk is None else topk.repeat_interleave(3)
+            self.compare(out.flatten(0, 1), lse.transpose(1, 2).flatten(0, 1), q.flatten(0, 1), kv, lists, 0.04, lengths)
+
+    def test_nothing(self):
+        kv, lists = self.make(2, 10)
+        q = torch.zeros(2, 4, 576).half()
+        for some in (q, kv, lists[:, None, :0]), (q, kv[:0], lists[:, None]), (q, kv, torch.full((2, 1, 10), -1, dtype=torch.int32)):
+            out, lse = mla_sparse(*some, 1.0)
+            self.assertTrue((out == 0).all() and (lse == -math.inf).all())
+
+
 class Compiled(unittest.TestCase):
     """In compiled code each function is one op, and the graph has no break."""
 
@@ -140,6 +220,23 @@ class Compiled(unittest.TestCase):
 
         want = attend(q, cache, table, seqlens)
         got = torch.compile(attend, fullgraph=True, backend="aot_eager")(q, cache, table, seqlens)
+        self.compare(want, got)
+
+    def test_lists(self):
+        problems.use_interpreter(self)
+        torch._dynamo.reset()
+        cache = make([300], 64)[0].nan_to_num(0)
+        q = torch.randn(2, 3, 8, 576, generator=torch.Generator().manual_seed(1)).half()
+        indices, lengths = torch.arange(60, dtype=torch.int32).view(2, 3, 10), torch.tensor([4, 10], dtype=torch.int32)
+
+        def attend(q, cache, indices, lengths):
+            out, lse = mla_with_kvcache(q, cache, None, None, indices=indices, topk_length=lengths)
+            return out + 1, lse, *mla_sparse(q[:, 0], cache.flatten(0, 1), indices[:, :1], 0.1)
+
+        want = attend(q, cache, indices, lengths)
+        self.compare(want, torch.compile(attend, fullgraph=True, backend="aot_eager")(q, cache, indices, lengths))
+
+    def compare(self, want, got):
         for one, other in zip(want, got):
             self.assertEqual((one.shape, one.stride(), one.dtype), (other.shape, other.stride(), other.dtype))
             self.assertTrue(torch.equal(one, other))
@@ -154,7 +251,12 @@ class Refusals(unittest.TestCase):
         q = torch.zeros(1, 1, 16, 576, dtype=torch.float16)
         given = {"q": q, "k_cache": cache, "block_table": table, "cache_seqlens": seqlens}
         for error, text, changed in (
-            (NotImplementedError, "argument 'indices' is given", {"indices": table}),
+            (ValueError, "argument 'topk_length' is given without 'indices'", {"topk_length": seqlens}),
+            (TypeError, "argument 'indices' has type torch.int64; it is int32", {"indices": table[None].long()}),
+            (ValueError, r"argument 'indices' has shape \(1, 2\); with this 'q' it is \[1, 1, any\]", {"indices": table}),
+            (NotImplementedError, "argument 'causal' is True; the rows of a list have no order", {"indices": table[None], "causal": True}),
+            (ValueError, r"argument 'topk_length' has shape \(2,\)", {"indices": table[None], "topk_length": seqlens.repeat(2)}),
+            (ValueError, "argument 'k_cache' has strides .* a page follows the one before", {"indices": table[None], "k_cache": cache[:, :32]}),
             (ValueError, r"argument 'attn_sink' has shape \(8,\) and type torch.float32; with this 'q' it is \[16\]", {"attn_sink": torch.zeros(8)}),
             (ValueError, "argument 'attn_sink' has .* type torch.float16; .* of float32", {"attn_sink": torch.zeros(16).half()}),
             (NotImplementedError, "argument 'is_fp8_kvcache' is True", {"is_fp8_kvcache": True}),
@@ -167,7 +269,7 @@ class Refusals(unittest.TestCase):
             (ValueError, r"argument 'q' has shape \(1, 1, 16, 512\); it is \[batch, queries, heads, 576\]", {"q": q[..., :512]}),
             (ValueError, "argument 'q' has 65 queries; kernels over a cache take up to 64", {"q": q.expand(1, 65, 16, 576).contiguous()}),
             (ValueError, "argument 'k_cache' has 2 heads", {"k_cache": cache.expand(-1, -1, 2, -1).contiguous()}),
-            (ValueError, "argument 'k_cache' has pages of 48 rows; kernels take multiples of 64", {"k_cache": cache[:, :48]}),
+            (ValueError, "argument 'k_cache' has pages of 1088 rows; kernels take up to 1024", {"k_cache": torch.zeros(2, 1088, 1, 576).half()}),
             (ValueError, "argument 'k_cache' has strides", {"k_cache": torch.zeros(3, 64, 1, 577).half()[..., 1:]}),
             (ValueError, r"argument 'cache_seqlens' has shape \(2,\)", {"cache_seqlens": seqlens.repeat(2)}),
             (ValueError, "argument 'keys_per_part' is 100; it is a multiple of 64", {"keys_per_part": 100}),
@@ -179,6 +281,21 @@ class Refusals(unittest.TestCase):
         ):
             with self.subTest(text), self.assertRaisesRegex(error, text):
                 mla_with_kvcache(**{**given, **changed})
+        tokens = {"q": q[0], "kv": cache.flatten(0, 1), "indices": table[None], "sm_scale": 0.1}
+        for error, text, changed in (
+            (NotImplementedError, "argument 'd_v' is 256; values are the first 512", {"d_v": 256}),
+            (ValueError, r"argument 'q' has shape \(1, 1, 16, 576\); it is \[tokens, heads, 576\]", {"q": q}),
+            (ValueError, r"argument 'kv' has shape .*; it is \[rows, 1, 576\]", {"kv": cache}),
+            (ValueError, "argument 'kv' has 2 heads", {"kv": cache.flatten(0, 1).expand(-1, 2, -1).contiguous()}),
+            (TypeError, "argument 'kv' has type torch.bfloat16; q and kv are float16", {"kv": cache.flatten(0, 1).bfloat16()}),
+            (TypeError, "argument 'indices' has type torch.int64; it is int32", {"indices": table[None].long()}),
+            (ValueError, "argument 'indices' has stride 2 in its last dimension", {"indices": torch.zeros(1, 1, 8).int()[..., ::2]}),
+            (ValueError, r"argument 'attn_sink' has shape \(8,\)", {"attn_sink": torch.zeros(8)}),
+            (ValueError, r"argument 'topk_length' has shape \(2,\)", {"topk_length": seqlens.repeat(2)}),
+            (ValueError, "argument 'keys_per_part' is 100; it is a multiple of 64", {"keys_per_part": 100}),
+        ):
+            with self.subTest(text), self.assertRaisesRegex(error, text):
+                mla_sparse(**{**tokens, **changed})
         for error, text, arguments in (
             (TypeError, "argument 'cache_seqlens' has type torch.int64; it is int32", (seqlens.long(), 16)),
             (ValueError, "argument 'num_q_tokens_per_head_k' is 0; it is a number above 0", (seqlens, 0)),

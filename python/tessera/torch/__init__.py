@@ -20,7 +20,7 @@ from ._attention import attention, warm_up
 from ._block_mask import BlockMask, create_block_mask
 from ._bytes import attention_fp8
 from ._flex import flex_attention
-from ._latent import get_mla_metadata, mla_with_kvcache
+from ._latent import get_mla_metadata, mla_sparse, mla_with_kvcache
 from ._linear import gated_delta_rule, gla, retention, ssd
 from ._op import use_interpreter
 from ._originals import (
@@ -51,6 +51,7 @@ __all__ = [
     "gla",
     "kv_append",
     "merge_states",
+    "mla_sparse",
     "mla_with_kvcache",
     "register_sharding",
     "retention",

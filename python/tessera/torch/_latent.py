@@ -55,8 +55,8 @@ def _balance(lengths, rows):
 def mla_with_kvcache(
     q: torch.Tensor,
     k_cache: torch.Tensor,
-    block_table: torch.Tensor,
-    cache_seqlens: torch.Tensor,
+    block_table: torch.Tensor | None,
+    cache_seqlens: torch.Tensor | None,
     head_dim_v: int = VALUE,
     tile_scheduler_metadata: torch.Tensor | None = None,
     num_splits: torch.Tensor | None = None,
@@ -66,16 +66,21 @@ def mla_with_kvcache(
     indices: torch.Tensor | None = None,
     attn_sink: torch.Tensor | None = None,
     *,
+    topk_length: torch.Tensor | None = None,
     keys_per_part: int | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """flash_mla.flash_mla_with_kvcache: latent attention of the last queries of sequences, whose heads share a row for each token.
 
     q:             [B, SQ, H, 576], float16 or bfloat16; up to 64 queries.
-    k_cache:       [pages, rows, 1, 576] of the type of q, with a multiple of 64 rows up to 1024: 512 numbers that are key and value,
-                   and 64 of the key alone.
+    k_cache:       [pages, rows, 1, 576] of the type of q, with up to 1024 rows: 512 numbers that are key and value, and 64 of the key
+                   alone. Where rows are no multiple of 64, they are loaded one by one.
     block_table:   int32, [B, entries]: key j of a sequence is row j % rows of page block_table[b, j // rows].
     cache_seqlens: int32, [B]: the keys of each sequence.
     causal:        query r of SQ sees the keys up to number cache_seqlens - SQ + r.
+    indices:       int32, [B, SQ, topk]: the rows that each query sees, page times rows plus the row in it, in place of block_table,
+                   cache_seqlens and metadata. They may come in any order, each as often as it counts. Of what is no row, as -1, nothing
+                   is read. A page follows the one before.
+    topk_length:   int32, [B]: how many entries of each list count; all of them when not given.
     attn_sink:     float32, [H]: a score more that every row of a head has, with the weight of a key and no value. The LSE is without it.
     tile_scheduler_metadata, num_splits: what `get_mla_metadata` gave for as many sequences; without them each call makes its own.
     keys_per_part: keys are divided into parts of so many, a multiple of 64, that are joined in their order; then the bits of a sequence
@@ -85,16 +90,19 @@ def mla_with_kvcache(
     Returns the output [B, SQ, H, 512] and the LSE [B, H, SQ] in float32, natural logarithms. Nothing waits for the device. Entries of
     the table and rows of the cache that no length reaches may hold anything. Raises TypeError, ValueError and NotImplementedError.
     """
-    if indices is not None:
-        _checks.refuse("indices", "given", "no kernel of latent attention takes it: leave it out")
     if is_fp8_kvcache:
         _checks.refuse("is_fp8_kvcache", is_fp8_kvcache, "caches have the type of 'q'")
     if head_dim_v != VALUE:
         _checks.refuse("head_dim_v", head_dim_v, f"values are the first {VALUE} numbers of a row")
     if torch.compiler.is_compiling():
         return torch.ops.tessera.latent_attention(
-            q, k_cache, block_table, cache_seqlens, tile_scheduler_metadata, num_splits, softmax_scale, causal, attn_sink, keys_per_part
-        )
+            q, k_cache, block_table, cache_seqlens, tile_scheduler_metadata, num_splits, softmax_scale, causal, indices, attn_sink,
+            topk_length, keys_per_part,
+        )  # fmt: skip
+    if indices is not None:
+        return _attend_listed(q, k_cache, indices, topk_length, softmax_scale, causal, attn_sink, keys_per_part)
+    if topk_length is not None:
+        raise ValueError("argument 'topk_length' is given without 'indices', of which it is the length")
     page = _check(q, k_cache, block_table, cache_seqlens)
     batch, rows, heads, _ = q.shape
     out = q.new_empty((batch, rows, heads, VALUE))
@@ -102,39 +110,134 @@ def mla_with_kvcache(
     most = block_table.shape[1] * page
     if 0 in (batch, rows, heads, most):
         return out.zero_(), lse.fill_(float("-inf"))
-    packed = _count_heads(heads, rows)
     if attn_sink is not None:
         _check_sinks(attn_sink, q)
-    sinks = {} if attn_sink is None else {"SINK": True}
     # One query sees all keys.
-    parameters = {"T": TYPES[q.dtype], "PAGE": page, "CAUSAL": bool(causal) and rows > 1, "HEADS": packed}
-    scale = _checks.read_scale(softmax_scale, q)
+    masks = {"PAGE": page, "CAUSAL": bool(causal) and rows > 1}
+    call = Call("mla_decode", q, k_cache, (block_table, cache_seqlens), softmax_scale, attn_sink, **masks)
     given = _read_metadata(tile_scheduler_metadata, num_splits, q)
-
-    def launch(o, logs, *more, **divided):
-        more = (attn_sink, *more) if "SINK" in divided else more
-        kernel = _kernels.find(q.device.type == "cpu", _library.find_source("mla_decode"), **parameters, **divided)
-        kernel(q.transpose(1, 2), k_cache.transpose(1, 2), block_table, cache_seqlens, o.transpose(1, 2), logs, scale, *more)
-
-    if keys_per_part is None and not _has_short_tiles(batch * heads // packed, most, q.device):
-        shares = given or _balance(cache_seqlens, heads // packed * _ROWS)
+    if keys_per_part is None and not _has_short_tiles(batch * call.groups, most, q.device):
+        shares = given or _balance(cache_seqlens, call.groups * _ROWS)
         parts = q.new_empty((shares.slots, rows, heads, VALUE), dtype=torch.float32)
         logs = q.new_empty((shares.slots, heads, rows), dtype=torch.float32)
-        launch(out, lse, shares.starts, *shares.shares, parts.transpose(1, 2), logs, BALANCED=True, **sinks)
+        call.launch(out, lse, shares.starts, *shares.shares, parts.transpose(1, 2), logs, BALANCED=True)
         shares.merge(parts, logs, out, lse, attn_sink)
-        return out, lse
-    keys_per_part = -(-most // _STEP) * _STEP if keys_per_part is None else keys_per_part
-    if type(keys_per_part) is not int or keys_per_part < _STEP or keys_per_part % _STEP:
-        raise ValueError(f"argument 'keys_per_part' is {keys_per_part!r}; it is a multiple of {_STEP}")
-    count = -(-most // keys_per_part)
-    if count == 1:
-        launch(out, lse, keys_per_part, **sinks)
-        return out, lse
-    parts = q.new_empty((count, *out.shape), dtype=torch.float32)
-    logs = q.new_empty((count, *lse.shape), dtype=torch.float32)
-    launch(parts.flatten(0, 1), logs.flatten(0, 1), keys_per_part, OUT="f32")
-    _states.merge(parts, logs, out, lse, sinks=attn_sink)
+    else:
+        call.attend_parts(most, _count_steps(most) * _STEP if keys_per_part is None else keys_per_part, out, lse)
     return out, lse
+
+
+def _attend_listed(q, k_cache, indices, lengths, scale, causal, sinks, keys_per_part):
+    """mla_with_kvcache over the rows of lists."""
+    _check_rows(q, k_cache)
+    if causal:
+        _checks.refuse("causal", causal, "the rows of a list have no order: leave out those that a query does not see")
+    batch, count, heads, _ = q.shape
+    pages, rows = k_cache.shape[:2]
+    _checks.check_numbers("indices", indices, (batch, count, None), q)
+    if pages > 1 and k_cache.stride(0) != rows * k_cache.stride(1):
+        raise ValueError(
+            f"argument 'k_cache' has strides {tuple(k_cache.stride())}; with 'indices' a page follows the one before: pass "
+            "k_cache.contiguous()"
+        )
+    if lengths is not None:
+        _checks.check_numbers("topk_length", lengths, (batch,), q)
+        lengths = lengths if count == 1 else lengths.repeat_interleave(count)
+    out, lse = attend_rows(q.flatten(0, 1), k_cache.flatten(0, 1), indices.flatten(0, 1), lengths, scale, sinks, keys_per_part)
+    return out.unflatten(0, (batch, count)), lse.unflatten(0, (batch, count)).transpose(1, 2)
+
+
+def mla_sparse(
+    q: torch.Tensor,
+    kv: torch.Tensor,
+    indices: torch.Tensor,
+    sm_scale: float,
+    d_v: int = VALUE,
+    attn_sink: torch.Tensor | None = None,
+    topk_length: torch.Tensor | None = None,
+    *,
+    keys_per_part: int | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """flash_mla.flash_mla_sparse_fwd: latent attention of tokens, each over rows that a list names.
+
+    q:           [tokens, H, 576], float16 or bfloat16.
+    kv:          [rows, 1, 576] of the type of q: 512 numbers that are key and value, and 64 of the key alone.
+    indices:     int32, [tokens, 1, topk]: the rows that each query sees, in any order, each as often as it counts. Of what is no row, as
+                 -1, nothing is read.
+    attn_sink:   float32, [H]: a score more that every row of a head has, with the weight of a key and no value. The LSE is without it.
+    topk_length: int32, [tokens]: how many entries of each list count; all of them when not given.
+    keys_per_part: as for `mla_with_kvcache`. By default lists are divided where that fills the GPU.
+
+    Returns the output [tokens, H, 512] and the LSE [tokens, H] in float32, natural logarithms; not the largest scores. Nothing waits for
+    the device. Rows that no list names may hold anything. Raises TypeError, ValueError and NotImplementedError.
+    """
+    if d_v != VALUE:
+        _checks.refuse("d_v", d_v, f"values are the first {VALUE} numbers of a row")
+    if torch.compiler.is_compiling():
+        return torch.ops.tessera.latent_rows(q, kv, indices, sm_scale, attn_sink, topk_length, keys_per_part)
+    _op.check_types({"q": q, "kv": kv, "indices": indices})
+    for name, tensor, form in (("q", q, "[tokens, heads, 576]"), ("kv", kv, "[rows, 1, 576]")):
+        if tensor.dim() != 3:
+            raise ValueError(f"argument '{name}' has shape {tuple(tensor.shape)}; it is {form}")
+    _check_rows(q.unsqueeze(1), kv.unsqueeze(1), "kv")
+    _checks.check_numbers("indices", indices, (len(q), 1, None), q)
+    if topk_length is not None:
+        _checks.check_numbers("topk_length", topk_length, (len(q),), q)
+    return attend_rows(q, kv, indices.flatten(0, 1), topk_length, sm_scale, attn_sink, keys_per_part)
+
+
+def attend_rows(q, kv, lists, lengths, scale, sinks, keys_per_part):
+    """Output [N, H, 512] and LSE [N, H] of queries [N, H, 576] over rows [ROWS, 1, 576] that lists [N, topk] name."""
+    count, heads, _ = q.shape
+    out, lse = q.new_empty((count, heads, VALUE)), q.new_empty((count, heads), dtype=torch.float32)
+    most = lists.shape[1]
+    if 0 in (count, heads, most, len(kv)):
+        return out.zero_(), lse.fill_(float("-inf"))
+    if sinks is not None:
+        _check_sinks(sinks, q)
+    given = (lists,) if lengths is None else (lists, lengths)
+    call = Call("mla_sparse", q.unsqueeze(1), kv.unsqueeze(1), given, scale, sinks, LENGTHS=lengths is not None)
+    if keys_per_part is None:
+        parts = max(1, _kernels.count_multiprocessors(q.device) // (count * call.groups))
+        keys_per_part = _STEP * max(-(-_count_steps(most) // parts), _LEAST_STEPS)
+    call.attend_parts(most, keys_per_part, out.unsqueeze(1), lse.unsqueeze(2))
+    return out, lse
+
+
+class Call:
+    """Latent attention of queries [B, SQ, H, 576] over pages [PAGES, ROWS, 1, 576], by the kernels of a source. `given` are the table and,
+    where there are, the lengths of sequences."""
+
+    def __init__(self, source, q, cache, given, scale, sinks, **parameters):
+        heads = q.shape[2]
+        packed = _count_heads(heads, q.shape[1])
+        self.groups = heads // packed
+        self.arguments = q.transpose(1, 2), cache.transpose(1, 2), *given
+        self.scale, self.sinks = _checks.read_scale(scale, q), sinks
+        self.source = q.device.type == "cpu", _library.find_source(source)
+        self.parameters = {"T": TYPES[q.dtype], "HEADS": packed, **parameters}
+
+    def launch(self, out, lse, *more, **parameters):
+        """Of whole sequences, to out [B, SQ, H, 512] and lse [B, H, SQ], and what goes to `more`, or of parts, without sinks."""
+        sinks = () if self.sinks is None or "OUT" in parameters else (self.sinks,)
+        kernel = _kernels.find(*self.source, **self.parameters, **parameters, **({"SINK": True} if sinks else {}))
+        kernel(*self.arguments, out.transpose(1, 2), lse, self.scale, *sinks, *more)
+
+    def attend_parts(self, most, keys_per_part, out, lse):
+        """Up to `most` keys of each sequence in parts, which are joined in their order."""
+        if type(keys_per_part) is not int or keys_per_part < _STEP or keys_per_part % _STEP:
+            raise ValueError(f"argument 'keys_per_part' is {keys_per_part!r}; it is a multiple of {_STEP}")
+        count = -(-most // keys_per_part)
+        if count == 1:
+            return self.launch(out, lse, keys_per_part)
+        parts = out.new_empty((count, *out.shape), dtype=torch.float32)
+        logs = lse.new_empty((count, *lse.shape))
+        self.launch(parts.flatten(0, 1), logs.flatten(0, 1), keys_per_part, OUT="f32")
+        return _states.merge(parts, logs, out, lse, sinks=self.sinks)
+
+
+def _count_steps(most):
+    return -(-most // _STEP)
 
 
 def _count_heads(heads, rows):
@@ -153,9 +256,9 @@ def _has_short_tiles(tiles, most, device):
 
 def _check_sinks(sinks, q):
     _op.check_types({"attn_sink": sinks})
-    if sinks.dtype != torch.float32 or tuple(sinks.shape) != (q.shape[2],) or not sinks.is_contiguous():
+    if sinks.dtype != torch.float32 or tuple(sinks.shape) != (q.shape[-2],) or not sinks.is_contiguous():
         raise ValueError(
-            f"argument 'attn_sink' has shape {tuple(sinks.shape)} and type {sinks.dtype}; with this 'q' it is [{q.shape[2]}], dense, of "
+            f"argument 'attn_sink' has shape {tuple(sinks.shape)} and type {sinks.dtype}; with this 'q' it is [{q.shape[-2]}], dense, of "
             "float32"
         )
     problem = _op.find_other_device("attn_sink", sinks, q)
@@ -174,30 +277,35 @@ def _read_metadata(metadata, splits, q):
     return Shares(splits, metadata)
 
 
-def _check(q, k_cache, block_table, cache_seqlens):
-    """The rows of a page; refuses what kernels do not take."""
-    _op.check_types({"q": q, "k_cache": k_cache, "block_table": block_table, "cache_seqlens": cache_seqlens})
-    for name, tensor in (("q", q), ("k_cache", k_cache)):
+def _check_rows(q, cache, name="k_cache"):
+    """Refuses queries [B, SQ, H, 576], and pages [PAGES, ROWS, 1, 576] that the argument `name` has, that kernels do not take."""
+    _op.check_types({"q": q, name: cache})
+    for own, tensor in (("q", q), (name, cache)):
         if tensor.dim() != 4 or tensor.shape[3] != KEY:
-            form = "[batch, queries, heads, 576]" if name == "q" else "[pages, rows, 1, 576]"
-            raise ValueError(f"argument '{name}' has shape {tuple(tensor.shape)}; it is {form}")
+            form = "[batch, queries, heads, 576]" if own == "q" else "[pages, rows, 1, 576]"
+            raise ValueError(f"argument '{own}' has shape {tuple(tensor.shape)}; it is {form}")
         if tensor.dtype not in TYPES or tensor.dtype != q.dtype:
-            raise TypeError(f"argument '{name}' has type {tensor.dtype}; q and k_cache are float16, or both bfloat16")
+            raise TypeError(f"argument '{own}' has type {tensor.dtype}; q and {name} are float16, or both bfloat16")
         if torch.is_grad_enabled() and tensor.requires_grad:
-            raise NotImplementedError(f"argument '{name}' requires a gradient, and attention over a cache has none: detach it")
+            raise NotImplementedError(f"argument '{own}' requires a gradient, and attention over a cache has none: detach it")
         if not has_rows(tensor):
             raise ValueError(
-                f"argument '{name}' has strides {tuple(tensor.stride())}; its rows must be dense and begin at multiples of 16 bytes: "
-                f"pass {name}.contiguous()"
+                f"argument '{own}' has strides {tuple(tensor.stride())}; its rows must be dense and begin at multiples of 16 bytes: "
+                f"pass {own}.contiguous()"
             )
-    problem = _op.find_other_device("k_cache", k_cache, q) or _op.find_device_problem("q", q.device)
+    problem = _op.find_other_device(name, cache, q) or _op.find_device_problem("q", q.device)
     if problem is not None:
         raise problem
-    page, key_heads = k_cache.shape[1:3]
-    if key_heads != 1:
-        raise ValueError(f"argument 'k_cache' has {key_heads} heads; all heads of 'q' read one row for each token")
-    if page % _STEP or not 0 < page <= 1024:
-        raise ValueError(f"argument 'k_cache' has pages of {page} rows; kernels take multiples of {_STEP} up to 1024")
+    if cache.shape[2] != 1:
+        raise ValueError(f"argument '{name}' has {cache.shape[2]} heads; all heads of 'q' read one row for each token")
+
+
+def _check(q, k_cache, block_table, cache_seqlens):
+    """The rows of a page; refuses what kernels do not take."""
+    _check_rows(q, k_cache)
+    page = k_cache.shape[1]
+    if not 0 < page <= 1024:
+        raise ValueError(f"argument 'k_cache' has pages of {page} rows; kernels take up to 1024")
     if q.shape[1] > _ROWS:
         raise ValueError(f"argument 'q' has {q.shape[1]} queries; kernels over a cache take up to {_ROWS}: pass them in parts")
     _checks.check_numbers("block_table", block_table, (q.shape[0], None), q)

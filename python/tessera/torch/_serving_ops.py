@@ -21,8 +21,11 @@ _SCHEMAS = {
     "varlen_attention": "(Tensor q, Tensor k, Tensor v, Tensor cu_seqlens_q, Tensor? cu_seqlens_k, SymInt max_seqlen_q, "
     "float? softmax_scale, bool causal, Tensor? causal_flags, SymInt[] window_size, float softcap, Tensor? alibi_slopes, "
     "Tensor? block_table, Tensor? seqused_k, Tensor? sinks, SymInt attention_chunk, Tensor? prefix_lens) -> (Tensor, Tensor)",
-    "latent_attention": "(Tensor q, Tensor k_cache, Tensor block_table, Tensor cache_seqlens, Tensor? tile_scheduler_metadata, "
-    "Tensor? num_splits, float? softmax_scale, bool causal, Tensor? attn_sink, SymInt? keys_per_part) -> (Tensor, Tensor)",
+    "latent_attention": "(Tensor q, Tensor k_cache, Tensor? block_table, Tensor? cache_seqlens, Tensor? tile_scheduler_metadata, "
+    "Tensor? num_splits, float? softmax_scale, bool causal, Tensor? indices, Tensor? attn_sink, Tensor? topk_length, "
+    "SymInt? keys_per_part) -> (Tensor, Tensor)",
+    "latent_rows": "(Tensor q, Tensor kv, Tensor indices, float sm_scale, Tensor? attn_sink, Tensor? topk_length, "
+    "SymInt? keys_per_part) -> (Tensor, Tensor)",
     "latent_shares": "(Tensor cache_seqlens, SymInt rows) -> (Tensor, Tensor)",
     "merge_states": "(Tensor parts, Tensor lses, ScalarType? dtype) -> (Tensor, Tensor)",
     "kv_append": "(Tensor k, Tensor v, Tensor(a!) k_cache, Tensor(b!) v_cache, Tensor slots, Tensor? cos, Tensor? sin, "
@@ -97,10 +100,18 @@ def _run_varlen(
     return out, lse.contiguous()
 
 
-def _run_latent(q, cache, table, lengths, metadata, splits, scale, causal, sinks, share):
+def _run_latent(q, cache, table, lengths, metadata, splits, scale, causal, indices, sinks, topk, share):
     from ._latent import VALUE, mla_with_kvcache
 
-    return mla_with_kvcache(q, cache, table, lengths, VALUE, metadata, splits, scale, causal, attn_sink=sinks, keys_per_part=share)
+    return mla_with_kvcache(
+        q, cache, table, lengths, VALUE, metadata, splits, scale, causal, None, indices, sinks, topk_length=topk, keys_per_part=share
+    )
+
+
+def _run_rows(q, kv, indices, scale, sinks, topk, share):
+    from ._latent import VALUE, mla_sparse
+
+    return mla_sparse(q, kv, indices, scale, VALUE, sinks, topk, keys_per_part=share)
 
 
 def _run_shares(lengths, rows):
@@ -132,10 +143,19 @@ def _fake_varlen(q, k, v, *_):
     return q.new_empty((*q.shape[:2], v.shape[-1])), q.new_empty((q.shape[1], q.shape[0]), dtype=torch.float32)
 
 
-def _fake_latent(q, *_):
+def _fake_latent(q, cache, table, lengths, metadata, splits, scale, causal, indices, *_):
     from ._latent import VALUE
 
-    return q.new_empty((*q.shape[:3], VALUE)), q.new_empty((q.shape[0], q.shape[2], q.shape[1]), dtype=torch.float32)
+    batch, rows, heads, _ = q.shape
+    # Those of lists are of a query each.
+    lse = q.new_empty((batch, heads, rows), dtype=torch.float32) if indices is None else q.new_empty(q.shape[:3], dtype=torch.float32)
+    return q.new_empty((*q.shape[:3], VALUE)), lse if indices is None else lse.transpose(1, 2)
+
+
+def _fake_rows(q, *_):
+    from ._latent import VALUE
+
+    return q.new_empty((*q.shape[:2], VALUE)), q.new_empty(q.shape[:2], dtype=torch.float32)
 
 
 def _fake_shares(lengths, rows):
@@ -158,6 +178,7 @@ _RUNS = {
     "cache_update_attention": (_run_cache_update, _fake_cache),
     "varlen_attention": (_run_varlen, _fake_varlen),
     "latent_attention": (_run_latent, _fake_latent),
+    "latent_rows": (_run_rows, _fake_rows),
     "latent_shares": (_run_shares, _fake_shares),
     "merge_states": (_run_merge, _fake_merge),
     "kv_append": (_run_append, lambda *_: None),
