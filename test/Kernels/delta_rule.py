@@ -1,5 +1,6 @@
 # RUN: mkdir -p %t
 # RUN: %python %s %source/kernels/linear/delta_rule.tile %t
+# RUN: %python %s %source/kernels/linear/delta_rule_states.tile %t
 """Compares the gated delta rule with its recurrence, token by token: lengths that no chunk divides, a state before and behind, gates
 near 0 and near 1, and keys that repeat, for which the inverse is at its worst. On the interpreter, and on the simulator beside it."""
 
