@@ -21,6 +21,7 @@ _COLUMNS = {
     "gla": {64: 64, 128: 64},
     "gla_bwd": {64: 32, 128: 32},
     "delta_rule": {64: 64, 128: 64, 192: 32, 256: 32},
+    "delta_rule_states": {64: 64, 128: 64, 192: 32, 256: 32},
     "delta_rule_bwd": {64: 64, 128: 64, 192: 32, 256: 32},
     "kda": {64: 64, 128: 32},
     "step": {64: 64, 128: 64, 192: 64, 256: 64},
@@ -116,22 +117,20 @@ def lay_out_gates(tensor):
     return padded[:, :, :tokens].copy_(heads_first(tensor))
 
 
-def launch(name, q, k, v, others, scale, state, wants_state, out=None, heads=None, given=(), **parameters):
+def launch(name, q, k, v, others, scale, state, wants_state, out=None, heads=None, given=(), results=(), **parameters):
     """The outputs of a kernel and the state behind the last token, or None. `heads` are those of the states, if values share them;
-    `given` are further results, which are written."""
+    `given` and `results` are further tensors, before the outputs and behind them."""
     batch, _, _, columns = v.shape
     heads = v.shape[2] if heads is None else heads
     out = torch.empty_like(v, memory_format=torch.contiguous_format) if out is None else out
     last = v.new_empty((batch, heads, q.shape[3], columns), dtype=torch.float32) if wants_state else None
     if 0 in v.shape or 0 in q.shape:
         return out, None if last is None else last.zero_() if state is None else last.copy_(state)
-    parameters.update(
-        T=TYPES[q.dtype], DK=q.shape[3], DV=find_columns(name, q, v[:, :, :1].expand(-1, -1, heads, -1)),
-        INITIAL=state is not None, FINAL=wants_state,
-    )  # fmt: skip
-    kernel = _find_kernel(name, q, **parameters)
+    columns = find_columns(name, q, v[:, :, :1].expand(-1, -1, heads, -1))
+    chosen = {"T": TYPES[q.dtype], "DK": q.shape[3], "DV": columns, "INITIAL": state is not None, "FINAL": wants_state}
+    kernel = _find_kernel(name, q, **{**chosen, **parameters})
     states = [x for x in (None if state is None else state.contiguous(), last) if x is not None]
-    _compute.launch(kernel, *map(heads_first, (q, k, v)), *others, *scale, *states, *given, heads_first(out))
+    _compute.launch(kernel, *map(heads_first, (q, k, v)), *others, *scale, *states, *given, heads_first(out), *results)
     return out, last
 
 
@@ -224,7 +223,7 @@ def gated_delta_rule(
     g, beta = g.float(), beta.float()
     if _steps(v, initial_state, output_final_state) and not wants_gradients:
         return _launch_step(q, k, v, g[:, 0], beta[:, 0], scale, initial_state, DELTA=True)
-    out, last, _ = torch.ops.tessera.delta_rule(q, k, v, g, beta, scale, initial_state, output_final_state, wants_gradients)
+    out, last, *_ = torch.ops.tessera.delta_rule(q, k, v, g, beta, scale, initial_state, output_final_state, wants_gradients)
     return out, last if output_final_state else None
 
 

@@ -13,6 +13,8 @@ import torch
 from . import _linear, _op
 
 _CHUNK = 64
+# The channels of keys at a time (KW) of what the delta rule's gradients compute of chunks in parallel.
+_CHANNELS = 64
 
 
 def _empty(like):
@@ -123,32 +125,44 @@ def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state):
     return dq, dk, dv, rates * dg + of_k, (dg * dt).sum((0, 1)), dskip, _empty(v) if first is None else first
 
 
+def _chunks(tokens):
+    return -(-tokens // _CHUNK)
+
+
 def _walk_delta(q, k, v, g, beta, scale, state, wants_state, wants_news):
-    news = torch.empty_like(v, memory_format=torch.contiguous_format) if wants_news else None
+    batch, tokens, heads, _ = v.shape
+    news, inverses = torch.empty_like(v, memory_format=torch.contiguous_format), v.new_empty((batch, heads, tokens, _CHUNK))
     gates = [_linear.lay_out_gates(x) for x in (g, beta)]
-    given = () if news is None else (_linear.heads_first(news),)
-    out, last = _linear.launch("delta_rule", q, k, v, gates, (scale,), state, wants_state, given=given, NEWS=wants_news)
-    return out, _empty(v) if last is None else last, v.new_empty(0) if news is None else news
+    given = (_linear.heads_first(news), inverses) if wants_news else ()
+    out, last = _linear.launch("delta_rule_states", q, k, v, gates, (scale,), state, wants_state, given=given, NEWS=wants_news)
+    return out, _empty(v) if last is None else last, *((news, inverses) if wants_news else (v.new_empty(0), v.new_empty(0)))
 
 
-def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, news):
+def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, news, inverses):
+    (batch, tokens, heads, columns), rows = v.shape, q.shape[3]
+    new = functools.partial(torch.empty, dtype=torch.float32, device=v.device)
+    parts = -(-columns // _linear.find_columns("delta_rule_bwd", q, v))
+    meets = new((batch, heads, parts, _chunks(tokens) * rows))
+    changes, of_rates = (new((batch, heads, rows // _CHANNELS, tokens)) for _ in range(2))
+    z = torch.empty_like(v, memory_format=torch.contiguous_format)
+    first = None if state is None else torch.empty_like(state)
+    adds = heads != q.shape[2]
+    dq, dk = (torch.zeros(x.shape, dtype=torch.float32, device=x.device) if adds else torch.empty_like(
+        x, memory_format=torch.contiguous_format) for x in (q, k))  # fmt: skip
     rates = [_linear.lay_out_gates(x) for x in (g, beta)]
-    z, first = _linear.launch("delta_rule_bwd", q, k, grad, rates, (scale,), grad_last, state is not None)
-    ones = torch.ones(v.shape[2], dtype=torch.float32, device=v.device)
-    walks = _GatedWalks(q, v, g, ones)
-    scales, less = (_linear.lay_out_gates(x) for x in (torch.full_like(beta, scale), -beta))
-    dq, dk = (torch.zeros(x.shape, dtype=torch.float32, device=x.device) for x in (q, k))
-    before, behind = _transposed(state), _transposed(grad_last)
-    own, read = {"ADD": True, "STEPS": "own"}, {"ADD": True, "STEPS": "read"}
-    of_q = walks.run(dq, grad, news, k, q, scales, before, KEEP=True, **own)
-    of_z = walks.run(dk, z, news, k, k, less, before, STRICT=True, **own)
-    of_k, meets = walks.run_back(dk, news, grad, q, k, scales, behind, **read)
-    of_strict, meets_of_strict = walks.run_back(dk, news, z, k, k, less, None, STRICT=True, **read)
-    dg = _sum_changes(scale * of_q - beta * of_z - of_k - of_strict, meets + meets_of_strict)
+    others = (*rates, _linear.heads_first(news), inverses)
+    before = () if state is None else (state.contiguous(), first)
+    _linear.launch(
+        "delta_rule_bwd", q, k, grad, others, (scale,), grad_last, False, out=z, ADD=adds, DW=columns,
+        FINAL=state is not None, given=before, results=(*map(_linear.heads_first, (dq, dk)), meets, changes, of_rates),
+    )  # fmt: skip
+    # States have their rows beside chunks and their columns in parts; tokens have their channels in parts.
+    meets = meets.unflatten(3, (-1, rows)).sum((2, 4))
+    changes, of_rates = (x.sum(2).transpose(1, 2) for x in (changes, of_rates))
     z = z.float()
-    dbeta = (z * v).sum(3) - of_z
+    dbeta = (z * v).sum(3) - of_rates
     dv = (beta[..., None] * z).to(v.dtype)
-    return dq.to(q.dtype), dk.to(k.dtype), dv, dg, dbeta, _empty(v) if first is None else first
+    return dq.to(q.dtype), dk.to(k.dtype), dv, _sum_changes(changes, meets), dbeta, _empty(v) if first is None else first
 
 
 def _walk_gla(q, k, v, g, scale, state, wants_state):
@@ -217,11 +231,11 @@ def _fake_gla_back(grad, grad_last, q, k, v, g, scale, state):
 
 
 def _fake_delta(q, k, v, g, beta, scale, state, wants_state, wants_news):
-    news = torch.empty_like(v, memory_format=torch.contiguous_format) if wants_news else v.new_empty(0)
-    return *_fake_outputs(q, v, wants_state), news
+    shapes = (v.shape, (v.shape[0], v.shape[2], v.shape[1], _CHUNK)) if wants_news else ((0,), (0,))
+    return *_fake_outputs(q, v, wants_state), *map(v.new_empty, shapes)
 
 
-def _fake_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, news):
+def _fake_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, news, inverses):
     return *_fake_gradients(q, k, v, g, beta), _empty(v) if state is None else torch.empty_like(state)
 
 
@@ -233,17 +247,16 @@ def _define(name, arguments, results, run, fake):
     torch.library.register_fake(f"tessera::{name}", fake, lib=_op._library)
 
 
-def _register_gradient(name, backward, tensors, wants, news=None):
+def _register_gradient(name, backward, tensors, wants, kept=()):
     """The gradient of op `name`, of its arguments at `tensors`. `wants` is where the argument is that says whether the state behind is a
-    result, and `news` where the result is that the gradient takes besides those before it."""
+    result, and `kept` where results are that the gradient takes besides the arguments before it."""
 
     def setup(ctx, inputs, output):
-        given = [*inputs[:wants], *(() if news is None else (output[news],))]
+        given = [*inputs[:wants], *(output[i] for i in kept)]
         ctx.save_for_backward(*(x for x in given if isinstance(x, torch.Tensor)))
         ctx.form = [None if isinstance(x, torch.Tensor) else (x,) for x in given]
         ctx.count, ctx.wants_state = len(inputs), inputs[wants]
-        if news is not None:
-            ctx.mark_non_differentiable(output[news])
+        ctx.mark_non_differentiable(*(output[i] for i in kept))
         ctx.set_materialize_grads(False)
 
     def run(ctx, grad, grad_last, *_):
@@ -275,7 +288,7 @@ _define("gla_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Ten
         _walk_gla_back, _fake_gla_back)  # fmt: skip
 _register_gradient("gla", torch.ops.tessera.gla_backward.default, (0, 1, 2, 3, 5), wants=6)
 _define("delta_rule", "Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, float scale, Tensor? state, bool wants_state, "
-        "bool wants_news", 3, _walk_delta, _fake_delta)  # fmt: skip
+        "bool wants_news", 4, _walk_delta, _fake_delta)  # fmt: skip
 _define("delta_rule_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, float scale, "
-        "Tensor? state, Tensor news", 6, _walk_delta_back, _fake_delta_back)  # fmt: skip
-_register_gradient("delta_rule", torch.ops.tessera.delta_rule_backward.default, (0, 1, 2, 3, 4, 6), wants=7, news=2)
+        "Tensor? state, Tensor news, Tensor inverses", 6, _walk_delta_back, _fake_delta_back)  # fmt: skip
+_register_gradient("delta_rule", torch.ops.tessera.delta_rule_backward.default, (0, 1, 2, 3, 4, 6), wants=7, kept=(2, 3))
