@@ -9,6 +9,7 @@
 #include "lib/Support/NearestNames.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -121,6 +122,94 @@ static LogicalResult setNamedField(ScheduleFields &fields, StringRef name, Strin
 }
 
 //===----------------------------------------------------------------------===//
+// Older texts
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Reads fields one after the other, of this version and of the one before, which had `overlap` in
+/// four fields, and `store` and `transpose` in two each.
+class FieldReader {
+public:
+  LogicalResult read(StringRef name, StringRef value, function_ref<InFlightDiagnostic()> emitError);
+  /// What was read, when all of it has been.
+  FailureOr<ScheduleFields> finish(function_ref<InFlightDiagnostic()> emitError);
+
+private:
+  StringRef old(StringRef name) const {
+    auto found = before.find(name);
+    return found == before.end() ? StringRef() : StringRef(found->second);
+  }
+  std::optional<OverlapKind> convertOverlap() const;
+  std::optional<int64_t> convertTranspose() const;
+
+  ScheduleFields fields;
+  llvm::StringMap<std::string> before; ///< fields of the version before
+};
+} // namespace
+
+LogicalResult FieldReader::read(StringRef name, StringRef value,
+                                function_ref<InFlightDiagnostic()> emitError) {
+  if (name == "reducer_registers")
+    name = "helper_registers";
+  bool isOld =
+      llvm::is_contained({"lead", "rescale", "pack", "staging", "transposer_warps"}, name) ||
+      (name == "transpose" && (value == "own" || value == "apart"));
+  if (!isOld)
+    return setNamedField(fields, name, value, emitError);
+  before[name] = value.str();
+  return success();
+}
+
+/// The value of `overlap` that stands for `lead`, `rescale` and `pack` too, if there is one.
+std::optional<OverlapKind> FieldReader::convertOverlap() const {
+  auto isOpenOr = [&](StringRef name, StringRef value) {
+    return old(name).empty() || old(name) == value;
+  };
+  if (fields.overlap == OverlapKind::One && isOpenOr("rescale", "before") &&
+      isOpenOr("pack", "before"))
+    return old("lead") == "1" ? OverlapKind::Lead : OverlapKind::One;
+  if (fields.overlap == OverlapKind::Two && isOpenOr("lead", "0") && isOpenOr("pack", "after"))
+    return old("rescale") == "before" ? OverlapKind::Scaled : OverlapKind::Two;
+  if (fields.overlap == OverlapKind::Three && isOpenOr("lead", "1") &&
+      isOpenOr("rescale", "after") && isOpenOr("pack", "after"))
+    return OverlapKind::Three;
+  return std::nullopt;
+}
+
+/// The value of `transpose` that stands for `transposer_warps` too, if there is one. A transposer
+/// of an open number of warps is preferably a warpgroup.
+std::optional<int64_t> FieldReader::convertTranspose() const {
+  if (old("transpose") == "own")
+    return 0;
+  int64_t warps = 4;
+  if (!old("transposer_warps").empty() && old("transposer_warps").getAsInteger(10, warps))
+    return std::nullopt;
+  return warps;
+}
+
+FailureOr<ScheduleFields> FieldReader::finish(function_ref<InFlightDiagnostic()> emitError) {
+  if (!old("lead").empty() || !old("rescale").empty() || !old("pack").empty()) {
+    fields.overlap = convertOverlap();
+    if (!fields.overlap)
+      return emitError()
+             << "'lead', 'rescale' and 'pack' are part of schedule field 'overlap', and "
+                "this is none of its values; write overlap = 1, 2, 3, lead or scaled";
+  }
+  if (!old("transpose").empty() || !old("transposer_warps").empty()) {
+    fields.transpose = convertTranspose();
+    if (!fields.transpose)
+      return emitError() << "schedule field 'transpose' is the warps that transpose; write "
+                            "transpose = 4, or 1 to 3 for warps beside the producer, or 0";
+  }
+  if (old("staging") == "shared") {
+    if (fields.store.value_or(StoreKind::tma) != StoreKind::tma)
+      return emitError() << "'staging' is part of schedule field 'store'; write store = lent";
+    fields.store = StoreKind::lent;
+  }
+  return fields;
+}
+
+//===----------------------------------------------------------------------===//
 // The struct
 //===----------------------------------------------------------------------===//
 
@@ -180,7 +269,7 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 }
 
 Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
-  ScheduleFields fields;
+  FieldReader reader;
   SMLoc loc = parser.getCurrentLocation();
   auto parseField = [&]() -> ParseResult {
     SMLoc fieldLoc = parser.getCurrentLocation();
@@ -206,11 +295,13 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
       value = std::to_string(integer);
     else
       return failure();
-    return setNamedField(fields, name, value, [&] { return parser.emitError(fieldLoc); });
+    return reader.read(name, value, [&] { return parser.emitError(fieldLoc); });
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, parseField))
     return {};
-  return fields.getChecked(parser.getContext(), [&] { return parser.emitError(loc); });
+  auto emitError = [&] { return parser.emitError(loc); };
+  FailureOr<ScheduleFields> fields = reader.finish(emitError);
+  return failed(fields) ? Attribute() : fields->getChecked(parser.getContext(), emitError);
 }
 
 void ScheduleAttr::print(AsmPrinter &printer) const {
@@ -222,7 +313,7 @@ FailureOr<ScheduleAttr> ScheduleAttr::parseText(MLIRContext *context, StringRef 
   // As an error shows what would work.
   if (text = text.trim(); text.consume_front("#tile.schedule<") && !text.consume_back(">"))
     return emitError() << "expected '>' at the end of #tile.schedule<...>";
-  ScheduleFields fields;
+  FieldReader reader;
   while (!text.empty()) {
     // Commas in a list do not separate fields.
     size_t open = text.find('['), end = text.find(',');
@@ -233,10 +324,13 @@ FailureOr<ScheduleAttr> ScheduleAttr::parseText(MLIRContext *context, StringRef 
     if (item.empty())
       continue;
     auto [name, value] = item.split('=');
-    if (failed(setNamedField(fields, name.trim(), value.trim(), emitError)))
+    if (failed(reader.read(name.trim(), value.trim(), emitError)))
       return failure();
   }
-  ScheduleAttr attr = fields.getChecked(context, emitError);
+  FailureOr<ScheduleFields> fields = reader.finish(emitError);
+  if (failed(fields))
+    return failure();
+  ScheduleAttr attr = fields->getChecked(context, emitError);
   if (!attr)
     return failure();
   return attr;

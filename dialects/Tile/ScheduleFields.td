@@ -12,22 +12,19 @@ include "mlir/IR/EnumAttr.td"
 //===----------------------------------------------------------------------===//
 
 def Tile_StoreKind : I32EnumAttr<"StoreKind", "How a tile of results reaches global memory", [
-    I32EnumAttrCase<"direct", 0>, I32EnumAttrCase<"tma", 1>, I32EnumAttrCase<"writer", 2>]> {
+    I32EnumAttrCase<"direct", 0>, I32EnumAttrCase<"tma", 1>, I32EnumAttrCase<"lent", 2>,
+    I32EnumAttrCase<"writer", 3>]> {
   let cppNamespace = "::tessera::tile";
 }
 
-def Tile_StagingKind : I32EnumAttr<"StagingKind", "Whose shared memory holds results on their way", [
-    I32EnumAttrCase<"own", 0>, I32EnumAttrCase<"shared", 1>]> {
+def Tile_OverlapKind : I32EnumAttr<"OverlapKind", "Which iterations a step of a loop with dots works on", [
+    I32EnumAttrCase<"One", 0, "1">, I32EnumAttrCase<"Two", 1, "2">, I32EnumAttrCase<"Three", 2, "3">,
+    I32EnumAttrCase<"Lead", 3, "lead">, I32EnumAttrCase<"Scaled", 4, "scaled">]> {
   let cppNamespace = "::tessera::tile";
 }
 
 def Tile_LoadKind : I32EnumAttr<"LoadKind", "How tiles that arithmetic reads are loaded in loops", [
     I32EnumAttrCase<"direct", 0>, I32EnumAttrCase<"pipe", 1>]> {
-  let cppNamespace = "::tessera::tile";
-}
-
-def Tile_TransposeKind : I32EnumAttr<"TransposeKind", "Which role transposes loaded tiles of 8-bit elements", [
-    I32EnumAttrCase<"own", 0>, I32EnumAttrCase<"apart", 1>]> {
   let cppNamespace = "::tessera::tile";
 }
 
@@ -51,11 +48,6 @@ def Tile_OrderKind : I32EnumAttr<"OrderKind", "In which order the tiles of the g
 
 def Tile_PlacementKind : I32EnumAttr<"PlacementKind", "In which role each dot of a kernel runs", [
     I32EnumAttrCase<"rows", 0>, I32EnumAttrCase<"apart", 1>, I32EnumAttrCase<"divided", 2>]> {
-  let cppNamespace = "::tessera::tile";
-}
-
-def Tile_JoinKind : I32EnumAttr<"JoinKind", "On which side of the dot before it work on a later dot's operand stands", [
-    I32EnumAttrCase<"Before", 0, "before">, I32EnumAttrCase<"After", 1, "after">]> {
   let cppNamespace = "::tessera::tile";
 }
 
@@ -143,22 +135,14 @@ defvar Tile_ScheduleFields = [
     Chosen<"2 where a thread block has several tiles and it fits">,
     "slots of the pipes of tiles that are loaded once for each tile of the grid, likewise. What a `writer` stores then has "
     "as many as the last of these tiles">,
-  ScheduleField<"overlap", Range<1, 3>, Chosen<"2 where a loop can be overlapped and it fits, else 1">,
-    "iterations that a step of the loop works on. 1: each dot waits before the work on its result (Algorithm 1); 2: the "
-    "later dots of an iteration run under the elementwise work of the next (Algorithm 2); 3: and the first dots of "
-    "the one after that do too (Algorithm 4)">,
-  ScheduleField<"lead", OneOf<[0, 1]>,
-    Chosen<"1 with `overlap = 3`, and with `placement = apart` where work between the dots is long; else 0">,
-    "iterations by which the dots that need no other dot run ahead of the work on their results: with 1, two of those "
-    "results live in registers (S double-buffered). With `overlap = 1` it is the first dot alone, which is issued beside "
-    "the last dots of the iteration before, in registers that are free by then. 1 with `overlap = 3`">,
-  ScheduleField<"rescale", CaseOf<Tile_JoinKind>,
-    Chosen<"`after` where later dots have a step of their own and the accumulator is not wide">,
-    "where what a later dot accumulates onto is scaled: before that dot, in its step, or after the dot of the "
-    "iteration before it. `after` takes later dots in a step of their own: `overlap = 2, lead = 0` or `overlap = 3`">,
-  ScheduleField<"pack", CaseOf<Tile_JoinKind>, Chosen<"`after` where later dots have a step of their own">,
-    "likewise, where the computed operand of a later dot is rounded. Before, it crosses to the step of the dot "
-    "unrounded, in twice the registers">,
+  ScheduleField<"overlap", CaseOf<Tile_OverlapKind>,
+    Chosen<"`2`, or `scaled` with a wide accumulator, where a loop can be overlapped and it fits; `lead` with `placement = apart` "
+           "where work between the dots is long; else `1`">,
+    "which iterations a step of the loop works on. `1`: each dot waits before the work on its result (Algorithm 1). `2`: the "
+    "later dots of an iteration run under the elementwise work of the next (Algorithm 2). `scaled`: likewise, and what a later dot "
+    "accumulates onto is scaled before that dot, in its step, while the first dots run. `3`: as `2`, and the first dots of the "
+    "iteration after that run there too, so that two of their results live in registers (Algorithm 4). `lead`: as `1`, and the "
+    "first dot alone is issued an iteration ahead, beside the last dots, in registers that are free by then">,
   ScheduleField<"operands", CaseOf<Tile_OperandKind>, Always<"registers">,
     "where the computed first operand of a dot is (P of attention) while the dot runs. `shared` takes memory of the "
     "thread block, and the registers are free">,
@@ -168,7 +152,7 @@ defvar Tile_ScheduleFields = [
   ScheduleField<"pin_waits", Flag, Always<"false">,
     "work that the program has before a wait for a dot stays before it, under the dot, where the assembler would move "
     "the wait up">,
-  ScheduleField<"pingpong", Flag, Chosen<"`true` with several consumers, where turns pay and `lead = 0`">,
+  ScheduleField<"pingpong", Flag, Chosen<"`true` with several consumers, where turns pay and no dot runs ahead">,
     "consumer warpgroups take turns at issuing dots (section 3.1, Figure 1). With `placement = divided` the dots of one that gets "
     "a vector of rows from another wait for that one's dots of the next iteration">,
   ScheduleField<"split", Flag, Always<"true">,
@@ -177,14 +161,12 @@ defvar Tile_ScheduleFields = [
   ScheduleField<"speculate", Flag, Chosen<"`true` where the kernel has a `tile.speculate` and it fits">,
     "the fast region of a `tile.speculate` runs first; false: the exact one alone">,
   ScheduleField<"store", CaseOf<Tile_StoreKind>,
-    Chosen<"`tma` with `staging = shared`; `writer` for tiles that are added to a view whose rows are known to be multiples of "
-           "16 bytes, where it fits; else `direct`">,
-    "results go from registers; through shared memory and a bulk tensor store; or through a pipe to a `writer`, a role of "
-    "one thread that stores them in bulk while the consumers go on. `writer` takes `warp_specialize = true`">,
-  ScheduleField<"staging", CaseOf<Tile_StagingKind>, Always<"own">,
-    "with `store = tma`, where in shared memory results are on their way: in memory of their own, or in slots that the "
-    "loads of the tile that is read last (V of attention) lend at the end of each tile of the grid, until the copy has "
-    "read them (FlashAttention-3, section 3.1). `shared` takes `warp_specialize = true`">,
+    Chosen<"`writer` for tiles that are added to a view whose rows are known to be multiples of 16 bytes, where it fits; else "
+           "`direct`">,
+    "results go from registers; through shared memory of their own and a bulk tensor store (`tma`); through slots that the loads "
+    "of the tile that is read last (V of attention) lend at the end of each tile of the grid, until the copy has read them "
+    "(`lent`; FlashAttention-3, section 3.1); or through a pipe to a `writer`, a role of one thread that stores them in bulk while "
+    "the consumers go on. `lent` and `writer` take `warp_specialize = true`">,
   ScheduleField<"persistent", CaseOf<Tile_PersistentKind>,
     Chosen<"with a producer `dynamic` where tiles differ in work, or dots depend on each other and tiles are more than "
            "multiprocessors (`tile.few_tiles`); else `static`">,
@@ -231,8 +213,8 @@ defvar Tile_ScheduleFields = [
     "that lead to them, where none has the registers for all. Tiles that one makes and another needs go through pipes. "
     "Sums are apart there too, where the kernel has such. `apart` and `divided` take `warp_specialize = true` and "
     "`overlap = 1`">,
-  ScheduleField<"reducer_registers", Multiples<8, 24, 256>,
-    Chosen<"with `placement = apart` what its sums take, 48 with `transpose = apart`, or 40 where the transposer has warps "
+  ScheduleField<"helper_registers", Multiples<8, 24, 256>,
+    Chosen<"with `placement = apart` what its sums take, 48 with `transpose = 4`, or 40 where the transposer has warps "
            "of the producer's warpgroup, 56 beside operands that are converted, else 24">,
     "registers per thread of the reducer, of the transposer, or of the converter: the role that computes second operands of "
     "dots from loaded tiles, on their way. A transposer beside the producer has as many as that">,
@@ -245,15 +227,12 @@ defvar Tile_ScheduleFields = [
     "along axis 0, as they are or element by element, from a column on that is a multiple of 16 bytes. Both are of views that "
     "the kernel does not store to; others are `direct` whatever the field. The strides of their tensors are multiples of 16 "
     "bytes">,
-  ScheduleField<"transpose", CaseOf<Tile_TransposeKind>,
-    Chosen<"`apart` where a loaded tile has to be transposed and it fits, else `own`">,
-    "which role transposes loaded tiles of 8-bit elements that a dot reads along the other dimension. `own`: each consumer "
-    "all of each tile, for itself. `apart`: a role of its own, a `transposer`, each tile once, which it hands on through a "
-    "pipe. `apart` takes `warp_specialize = true` and `placement = rows`">,
-  ScheduleField<"transposer_warps", OneOf<[1, 2, 3, 4]>,
-    Chosen<"4 where there are registers for one more warpgroup, else 3 with `transpose = apart`">,
-    "warps of the transposer: 1 to 3 of the producer's warpgroup, which needs no registers of its own then, or 4, a "
-    "warpgroup of its own. It means something with `transpose = apart`">,
+  ScheduleField<"transpose", Range<0, 4>,
+    Chosen<"4 where such tiles are loaded and there are registers for one more warpgroup, else 3; 0 where it does not fit">,
+    "warps of a role of its own, a `transposer`, that transposes loaded tiles of 8-bit elements which a dot reads along the other "
+    "dimension, each once, and hands them on through a pipe: 1 to 3 of the producer's warpgroup, which needs no registers of its "
+    "own then, or 4, a warpgroup. 0: each consumer transposes all of each tile, for itself. 1 to 4 take `warp_specialize = true` and "
+    "`placement = rows`">,
   ScheduleField<"sums", CaseOf<Tile_SumsKind>, Always<"any">,
     "in which order grid points add to one element of a view. `fixed`: in that of a grid index on which the place does not "
     "depend, so that sums have the same bits in each run. Each tile of the view has a turn in memory, which the role that adds "

@@ -167,7 +167,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
                               ::llvm::function_ref<::mlir::InFlightDiagnostic()> emitError) const;
       /// Whether the first dot of an iteration runs ahead by itself, beside the last ones of the one before
       /// (`tile-overlap`).
-      bool leadsAlone() const { return overlap == 1 && lead == 1; }
+      bool leadsAlone() const { return overlap == OverlapKind::Lead; }
       /// Whether operands in registers are read while their products run: a reducer gets its operand
       /// under the product of the same tile, and work on a tile goes on under its product.
       bool keepsOperands() const { return leadsAlone() || placement == PlacementKind::apart; }

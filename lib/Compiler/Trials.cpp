@@ -112,7 +112,6 @@ static std::string describe(ScheduleAttr schedule) {
   varied.stages = all.stages;
   varied.outerStages = all.outerStages;
   varied.overlap = all.overlap;
-  varied.lead = all.lead;
   varied.polynomialExp = all.polynomialExp;
   varied.pingpong = all.pingpong;
   varied.cluster = all.cluster;

@@ -32,7 +32,7 @@ constexpr int64_t slotsOfSumParts = 2;
 constexpr int64_t slotsOfPasses = 4;
 /// And of those between consumers of different programs (placement = divided).
 constexpr int64_t slotsOfCrossings = 2;
-/// Slots of the pipes of a role that transposes (transpose = apart), likewise.
+/// Slots of the pipes of a role that transposes (transpose), likewise.
 constexpr int64_t slotsOfTransposed = 2;
 /// And of those of a role that converts operands.
 constexpr int64_t slotsOfConverted = 2;

@@ -265,9 +265,9 @@ def AsyncMma : Pass<"hop-async-mma", "::tessera::hop::KernelOp"> {
     for, because ptxas would otherwise serialise every wgmma of the kernel (C7513). A tile is staged after the products
     that read the one before it in the same shared memory.
 
-    With `placement = apart` or `overlap = 1, lead = 1` an operand in registers may be read, and not written, while its
+    With `placement = apart` or `overlap = lead` an operand in registers may be read, and not written, while its
     product is in flight: the product multiplies a copy (`copies_a`). So dV runs under the work that makes dS of P, and dK
-    while dS is staged for another role. With `lead = 1` the loop's plan has put the packs, and they stay there.
+    while dS is staged for another role. There the loop's plan has put the packs, and they stay there.
 
     A product in flight keeps the registers that it multiplies. One that begins in new registers waits for it where the role
     has not the registers for both, beside what lives across them: in gradients of a soft cap at d = 128, dP for dV.

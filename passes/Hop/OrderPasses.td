@@ -42,7 +42,7 @@ def PinWork : Pass<"hop-pin-work", "::tessera::hop::KernelOp"> {
     So the pass counts what lives across each product that begins in new registers and has no other in flight: all
     tiles, the accumulator, what the work has still to read, and what a thread needs beside tiles. Where that is more than
     the role's `registers`, the tiles that the work yields are pinned before the product (`hop.pin`). With
-    `overlap = 1, lead = 1`, where nothing crosses a step's end in flight, work on a tile of the step before counts too.
+    `overlap = lead`, where nothing crosses a step's end in flight, work on a tile of the step before counts too.
     Where a product of some of that work has to end before (`hop-async-mma`), all is pinned before that one.
 
     ```mlir

@@ -105,7 +105,7 @@ def StageStores : Pass<"hop-stage-stores", "::tessera::hop::KernelOp"> {
     its end. A ticket that such sums have (`sums = fixed`) is passed on in the next step, behind the start of its first
     product, when the copies have been written; the last one behind the loop.
 
-    With `staging = own` the shared memory is the store's own. With `shared` it is that of slots of the pipe that the
+    With `store = tma` the shared memory is the store's own. With `lent` it is that of slots of the pipe that the
     program reads last, of those that have room: as many as hold the rows of every warpgroup, of which none lies in
     two slots. The producer lends them after its last load, when their readers are done, and the next load into
     them waits until all warpgroups have stored; loads into other slots and pipes go on. Refused where there is no

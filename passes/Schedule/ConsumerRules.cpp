@@ -99,7 +99,7 @@ SmallVector<hop::RegisterRequest> ScheduleSearch::Candidate::registerRequests() 
       requests.push_back({("consumer" + Twine(i)).str(), 1, number});
   for (const Helper *helper : helpers)
     if (helper->hasWarpgroup(fields))
-      requests.push_back({("the " + helper->name).str(), 1, fields.reducerRegisters});
+      requests.push_back({("the " + helper->name).str(), 1, fields.helperRegisters});
   return requests;
 }
 

@@ -128,10 +128,7 @@ struct CostModel {
   /// holds in 64 registers. The same record, and FlashAttention-3 draws the line at the same head
   /// dimension.
   int64_t wideColumns = 128;
-  /// Iterations of a step, and consumers, the preferred first: overlap 3 gains nothing where
-  /// another warpgroup fills the tensor cores. The same record, and that of the latest `./dev bench
-  /// ablation` (docs/lab/schedules.md).
-  std::array<int64_t, 2> overlaps = {2, 1};
+  /// Consumers, the preferred first: the same record.
   std::array<int64_t, 4> consumers = {4, 3, 2, 1};
   /// Warps of a transposer, the preferred first: a warpgroup, or warps of the producer's.
   std::array<int64_t, 4> transposerWarps = {4, 3, 2, 1};

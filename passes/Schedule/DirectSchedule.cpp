@@ -33,24 +33,19 @@ static ScheduleFields fixedWithoutDots() {
   fields.warpSpecialize = false;
   fields.stages = NumberList(1);
   fields.outerStages = NumberList(1);
-  fields.overlap = 1;
-  fields.lead = 0;
-  fields.rescale = JoinKind::Before;
-  fields.pack = JoinKind::Before;
+  fields.overlap = OverlapKind::One;
   fields.operands = OperandKind::registers;
   fields.polynomialExp = 0;
   fields.pinWaits = false;
   fields.pingpong = false;
   fields.speculate = false;
   fields.store = StoreKind::direct;
-  fields.staging = StagingKind::own;
   fields.cluster = 1;
   fields.producerRegisters = hopper::leastRoleRegisters;
   fields.placement = PlacementKind::rows;
-  fields.transpose = TransposeKind::own;
-  fields.transposerWarps = h200CostModel.transposerWarps.front();
+  fields.transpose = 0;
   fields.loads = LoadKind::direct;
-  fields.reducerRegisters = hopper::leastRoleRegisters;
+  fields.helperRegisters = hopper::leastRoleRegisters;
   fields.exchange = 0;
   fields.work = WorkKind::tiles;
   return fields;
@@ -163,8 +158,8 @@ ScheduleSearch::directCandidates(const ScheduleFields &requested) {
       reject(std::move(refusal), RefusalKind::Unsupported);
       continue;
     }
-    OverlapShape shape = makeShape(requested, /*overlap=*/1);
-    Candidate candidate = makeCandidate(requested, /*warpSpecialize=*/false, shape, consumers);
+    Candidate candidate =
+        makeCandidate(requested, /*warpSpecialize=*/false, {OverlapKind::One}, consumers);
     int64_t most = candidate.entryRegisters(),
             given = requested.consumerRegisters.value_or(NumberList(most)).most(),
             needed = directRegisters(kernel, layout, axes, model);

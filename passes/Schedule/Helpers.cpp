@@ -9,6 +9,7 @@
 #include "passes/Analysis/BulkStores.h"
 #include "passes/Analysis/Conversions.h"
 #include "passes/Analysis/ExchangedSums.h"
+#include "passes/Schedule/LoopOverlap.h"
 #include "passes/Schedule/ResourceModel.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -30,7 +31,7 @@ ArrayRef<Helper> tessera::getHelpers() {
 std::optional<int64_t> Helper::getWarps(const ScheduleFields &fields) const {
   if (task == RoleTask::Store || task == RoleTask::FindBounds)
     return std::nullopt;
-  return task == RoleTask::Transpose ? *fields.transposerWarps : warpsOfWarpgroup;
+  return task == RoleTask::Transpose ? *fields.transpose : warpsOfWarpgroup;
 }
 
 bool Helper::hasWarpgroup(const ScheduleFields &fields) const {
@@ -38,7 +39,7 @@ bool Helper::hasWarpgroup(const ScheduleFields &fields) const {
 }
 
 std::optional<int64_t> Helper::getRegisters(const ScheduleFields &fields) const {
-  return getWarps(fields) ? fields.reducerRegisters : fields.producerRegisters;
+  return getWarps(fields) ? fields.helperRegisters : fields.producerRegisters;
 }
 
 HelperWork::HelperWork(KernelOp kernel)
@@ -56,7 +57,7 @@ bool HelperWork::isGiven(RoleTask task, const ScheduleFields &fields) const {
     return fields.placement == PlacementKind::apart ||
            (fields.placement == PlacementKind::divided && !sums.empty());
   case RoleTask::Transpose:
-    return fields.transpose == TransposeKind::apart;
+    return *fields.transpose > 0;
   case RoleTask::Convert:
     return converts;
   default:
@@ -103,7 +104,7 @@ std::optional<std::string> HelperWork::whyNotPlaced(const ScheduleFields &fields
   if (fields.store == StoreKind::writer && !areSumsBulk)
     return who + " has sums that cannot leave in bulk, which a writer takes; use store = direct or "
                  "placement = rows";
-  if (*fields.overlap != 1)
+  if (OverlapShape{*fields.overlap}.getStages() != 1)
     return who + " take" + s + " the operands of " + own +
            " dots in their own steps; use overlap = 1 or placement = rows";
   if (speculates)
@@ -116,18 +117,17 @@ std::optional<std::string> HelperWork::whyNotPlaced(const ScheduleFields &fields
 std::optional<std::string> HelperWork::whyNotTransposed(const ScheduleFields &fields) const {
   if (!transposes)
     return "no dot reads a loaded tile of 8-bit elements along its columns, beside a computed one; "
-           "use transpose = own";
+           "use transpose = 0";
   if (!*fields.warpSpecialize)
-    return "a transposer gets tiles from a producer; use warp_specialize = true or transpose = own";
+    return "a transposer gets tiles from a producer; use warp_specialize = true or transpose = 0";
   if (fields.placement == PlacementKind::divided)
     return "beside consumers with different dots no role transposes; use placement = rows or "
-           "transpose = own";
-  if (sharesTransposer(fields) && fields.producerRegisters != fields.reducerRegisters)
+           "transpose = 0";
+  if (sharesTransposer(fields) && fields.producerRegisters != fields.helperRegisters)
     return llvm::formatv("a transposer of {0} warps shares the producer's warpgroup and its "
                          "registers, and {1} and {2} are asked for; use "
-                         "producer_registers = reducer_registers or transposer_warps = 4",
-                         *fields.transposerWarps, *fields.producerRegisters,
-                         *fields.reducerRegisters)
+                         "producer_registers = helper_registers or transpose = 4",
+                         *fields.transpose, *fields.producerRegisters, *fields.helperRegisters)
         .str();
   return std::nullopt;
 }
@@ -143,13 +143,13 @@ std::optional<std::string> HelperWork::whyNotGathered(const ScheduleFields &fiel
            "static or none";
   if (isGiven(RoleTask::Sum, fields))
     return "a reducer has no room beside it; use placement = rows";
-  if (fields.transpose == TransposeKind::apart)
-    return "a transposer (transpose = apart) has no room beside it; use transpose = own";
+  if (fields.transpose.value_or(0) > 0)
+    return "a transposer has no room beside it; use transpose = 0";
   if (fields.store == StoreKind::writer)
     return "a writer (store = writer) shares a warpgroup with a producer of one thread; use "
            "store = direct or tma";
-  if (fields.staging == StagingKind::shared)
-    return "slots are lent by a producer of one thread (staging = shared); use staging = own";
+  if (fields.store == StoreKind::lent)
+    return "slots are lent by a producer of one thread (store = lent); use store = tma";
   return std::nullopt;
 }
 
@@ -161,7 +161,7 @@ std::optional<std::string> HelperWork::whyNot(const ScheduleFields &fields, bool
       return reason;
   if (SmallVector<const Helper *> given = list(fields); given.size() > 1)
     return ("a kernel has a " + given[0]->name + " or a " + given[1]->name +
-            "; use placement = rows or transpose = own")
+            "; use placement = rows or transpose = 0")
         .str();
   if (converts && !*fields.warpSpecialize)
     return "operand b of a dot is converted on its way, by a role that gets tiles from a producer; "

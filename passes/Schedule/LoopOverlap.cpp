@@ -260,15 +260,16 @@ void OverlapPlanner::classify() {
   for (Operation *op : joining)
     leading.erase(op);
   for (Operation *op : graph.getOps())
-    stages[op] = leading.contains(op) ? 0 : late.contains(op) ? shape.stages - 1 : shape.lead;
+    stages[op] = leading.contains(op) ? 0
+                 : late.contains(op)  ? shape.getStages() - 1
+                                      : shape.getStageOfWork();
 }
 
 /// Moves what the shape wants before the later dots into their stage.
 void OverlapPlanner::moveJoins() {
   OpSet moved;
   for (Operation *op : graph.getOps())
-    if ((shape.rescaleBefore && joining.contains(op)) ||
-        (shape.packBefore && packsLateOperand(graph, op, late)))
+    if (shape.scalesLate() && joining.contains(op))
       moved.insert(op);
   // A broadcast is a way to read its source, which is what crosses to the other stage.
   for (Operation *op : llvm::reverse(graph.getOps()))
@@ -278,7 +279,7 @@ void OverlapPlanner::moveJoins() {
   for (Operation *op : moved) {
     late.insert(op);
     joining.erase(op);
-    stages[op] = shape.stages - 1;
+    stages[op] = shape.getStages() - 1;
   }
 }
 
@@ -290,7 +291,7 @@ LogicalResult OverlapPlanner::checkStages() {
     auto dot = cast<DotOp>(op);
     OpSet sources = graph.sources({dot.getA(), dot.getB()});
     for (Operation *source : graph.getOps())
-      if (shape.separatesLate() && sources.contains(source) && joining.contains(source))
+      if (sources.contains(source) && joining.contains(source))
         return refuse(source, "the operands of a dot need the result of that dot in the iteration "
                               "before, so its work cannot run under the next iteration's");
     for (LoadOpInterface load : {loadedOperand(dot.getA()), loadOfB(dot)})
@@ -312,19 +313,12 @@ void OverlapPlanner::order(RotationPlan &plan) {
     (isJoin ? joins : independent).insert(op);
   }
   SmallVector<Operation *> ordered;
-  if (!shape.separatesLate()) {
-    OpSet rest;
-    for (const OpSet *set : {&independent, &joins, &late})
-      rest.insert(set->begin(), set->end());
-    appendLazily(graph, leading, ordered);
-    appendLazily(graph, rest, ordered);
-  } else {
-    appendLazily(graph, shape.lead ? late : leading, ordered);
-    appendLazily(graph, shape.lead ? leading : late, ordered);
-    for (const OpSet *set : {&independent, &joins})
-      llvm::copy_if(graph.getOps(), std::back_inserter(ordered),
-                    [&](Operation *op) { return set->contains(op); });
-  }
+  bool workIsLater = shape.getStageOfWork() > 0;
+  appendLazily(graph, workIsLater ? late : leading, ordered);
+  appendLazily(graph, workIsLater ? leading : late, ordered);
+  for (const OpSet *set : {&independent, &joins})
+    llvm::copy_if(graph.getOps(), std::back_inserter(ordered),
+                  [&](Operation *op) { return set->contains(op); });
   for (Operation *op : ordered) {
     if (isRemade(loop, op))
       continue;
@@ -342,7 +336,7 @@ FailureOr<RotationPlan> OverlapPlanner::run() {
     return failure();
   moveJoins();
   RotationPlan plan;
-  plan.stages = shape.stages;
+  plan.stages = shape.getStages();
   order(plan);
   if (Operation *store = reorderedStore(graph, plan)) {
     (void)refuse(store, "the store would move past another access of the same view");
@@ -353,18 +347,6 @@ FailureOr<RotationPlan> OverlapPlanner::run() {
     return failure();
   }
   return plan;
-}
-
-OverlapShape OverlapShape::of(const ScheduleFields &fields) {
-  return {*fields.overlap, *fields.lead, fields.rescale == JoinKind::Before,
-          fields.pack == JoinKind::Before};
-}
-
-std::optional<std::string> OverlapShape::findConflict() const {
-  if (lead < stages - 2)
-    return "with overlap = 3 the first dots run a step ahead of the work on their results: lead = "
-           "1";
-  return std::nullopt;
 }
 
 bool tessera::hasDependentDots(scf::ForOp loop) { return !dependentDots(BodyGraph(loop)).empty(); }
@@ -427,7 +409,7 @@ unsigned tessera::overlapLoops(KernelOp kernel, const OverlapShape &shape,
   bool solved = succeeded(solver.initializeAndRun(kernel));
   SmallVector<bool> runs;
   for (auto &[loop, plan] : plans)
-    runs.push_back(solved && runsAtLeast(shape.stages - 1, loop, solver));
+    runs.push_back(solved && runsAtLeast(shape.getStages() - 1, loop, solver));
   for (auto [entry, longEnough] : llvm::zip_equal(plans, runs)) {
     OpBuilder builder(entry.first);
     entry.first.replaceAllUsesWith(rotateLoop(entry.first, entry.second, longEnough, builder));

@@ -15,32 +15,26 @@
 
 namespace tessera {
 
-/// Which of its stages a rotated loop runs each part of the body in. The leading
-/// dots, which need no other dot of their iteration, are stage 0.
+/// Which of its stages a rotated loop runs each part of the body in. The leading dots, which need
+/// no other dot of their iteration, are stage 0, and the later ones are in the last. Between them
+/// is the elementwise work on the results of the leading dots.
 struct OverlapShape {
-  /// 1 for a loop that is not rotated, to 3.
-  int64_t stages = 2;
-  /// The stage of the elementwise work on the results of the leading dots: 0, or
-  /// 1 when the leading dots run a step ahead. At most stages - 1, in which the
-  /// later dots run, and at least stages - 2.
-  int64_t lead = 0;
-  /// What a later dot adds onto is scaled in the step of that dot, not after the
-  /// dot before it.
-  bool rescaleBefore = false;
-  /// Its computed operand is rounded in the step of that dot.
-  bool packBefore = false;
+  tile::OverlapKind kind = tile::OverlapKind::Two;
 
-  /// That of a schedule, which sets `overlap`, `lead`, `rescale` and `pack`.
-  static OverlapShape of(const tile::ScheduleFields &fields);
-  /// Why no loop has this shape, if none can.
-  std::optional<std::string> findConflict() const;
-  /// True when the first dot of the next iteration is issued beside the last ones of a step
-  /// (LoopLead.h).
-  bool leadsAlone() const { return stages == 1 && lead == 1; }
+  /// 1 for a loop that is not rotated.
+  int64_t getStages() const {
+    return kind == tile::OverlapKind::Three                                      ? 3
+           : kind == tile::OverlapKind::Two || kind == tile::OverlapKind::Scaled ? 2
+                                                                                 : 1;
+  }
+  /// The stage of the elementwise work: 1 where the leading dots run a step ahead of it.
+  int64_t getStageOfWork() const { return kind == tile::OverlapKind::Three; }
+  /// What a later dot adds onto is scaled in the step of that dot, not after the dot before it.
+  bool scalesLate() const { return kind == tile::OverlapKind::Scaled; }
+  /// The first dot of the next iteration is issued beside the last ones of a step (LoopLead.h).
+  bool leadsAlone() const { return kind == tile::OverlapKind::Lead; }
   /// Whether loops are written anew.
-  bool changesLoops() const { return stages > 1 || leadsAlone(); }
-  /// True when the later dots run in a step after that of the elementwise work.
-  bool separatesLate() const { return lead + 1 < stages; }
+  bool changesLoops() const { return kind != tile::OverlapKind::One; }
 };
 
 /// Why a loop cannot be overlapped, at the operation that forbids it.

@@ -15,16 +15,21 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::tile;
 
+/// Whether loops need not be rotated.
+static bool keepsSteps(const ScheduleFields &requested) {
+  return OverlapShape{requested.overlap.value_or(OverlapKind::One)}.getStages() == 1;
+}
+
 /// The placements to try, the preferred one first: a sum apart waits for its memory while the other
 /// dots go on.
 SmallVector<PlacementKind> ScheduleSearch::placements(const ScheduleFields &requested,
                                                       bool warpSpecialize) const {
   if (requested.placement)
     return {*requested.placement};
-  if (requested.reducerRegisters && loadsToTranspose(kernel).empty() && !work.converts)
+  if (requested.helperRegisters && loadsToTranspose(kernel).empty() && !work.converts)
     return {PlacementKind::apart};
   bool isOpen = !work.sums.empty() && !work.converts && !work.gathers && warpSpecialize &&
-                requested.overlap.value_or(1) == 1 && !findSpeculation(kernel);
+                keepsSteps(requested) && !findSpeculation(kernel);
   return isOpen ? SmallVector<PlacementKind>{PlacementKind::apart, PlacementKind::rows}
                 : SmallVector<PlacementKind>{PlacementKind::rows};
 }
@@ -34,8 +39,8 @@ bool ScheduleSearch::isDividedLast(const ScheduleFields &requested,
                                    std::optional<bool> specialized) const {
   return !requested.placement && accumulators > 1 && !work.converts &&
          (!work.gathers || work.sums.empty()) && specialized.value_or(true) &&
-         requested.overlap.value_or(1) == 1 && !requested.pingpong.value_or(false) &&
-         !findSpeculation(kernel) && (!requested.reducerRegisters || !work.sums.empty());
+         keepsSteps(requested) && !requested.pingpong.value_or(false) && !findSpeculation(kernel) &&
+         (!requested.helperRegisters || !work.sums.empty());
 }
 
 /// The division of the dots among `consumers` with different programs.
@@ -55,54 +60,49 @@ const std::optional<DotDivision> &ScheduleSearch::divide(int64_t consumers) {
   return division;
 }
 
-/// The iterations of a step to try.
-SmallVector<int64_t> ScheduleSearch::overlaps(const ScheduleFields &requested) const {
-  if (!requested.overlap && requested.placement != PlacementKind::rows)
-    return {1};
-  return choices<int64_t>(requested.overlap, model.overlaps);
-}
-
-/// The iterations by which the first dots run ahead, the preferred one first: 1 with `overlap = 3`.
-/// A dot that runs ahead by itself takes no registers, as a tile is dead by then, but copies of
+/// What a step may work on, the preferred first. `3` gains nothing where another warpgroup fills
+/// the tensor cores (`./dev bench ablation`, docs/lab/schedules.md). A wide accumulator is scaled
+/// before the next dot, while the first dots of the step run: after it, the scaling would hold them
+/// up. A dot that runs ahead by itself takes no registers, as a tile is dead by then, but copies of
 /// operands, a wait more in each step, and a tile more than the loop has. So it is tried where the
 /// work between the dots is long enough that the tensor cores would be idle, and that dot too.
-SmallVector<int64_t> ScheduleSearch::leads(const ScheduleFields &requested, int64_t overlap) const {
-  if (requested.lead)
-    return {*requested.lead};
-  if (overlap > 1)
-    return {overlap == 3};
-  return requested.placement == PlacementKind::apart && leadPays ? SmallVector<int64_t>{1, 0}
-                                                                 : SmallVector<int64_t>{0};
+SmallVector<OverlapKind> ScheduleSearch::overlaps(const ScheduleFields &requested) const {
+  if (requested.overlap)
+    return {*requested.overlap};
+  if (requested.placement == PlacementKind::apart && leadPays)
+    return {OverlapKind::Lead, OverlapKind::One};
+  if (requested.placement != PlacementKind::rows)
+    return {OverlapKind::One};
+  return {scalesWideTiles ? OverlapKind::Scaled : OverlapKind::Two, OverlapKind::One};
 }
 
 std::optional<std::string> ScheduleSearch::explainLead(ScheduleAttr schedule) const {
-  if (schedule.getPlacement() != PlacementKind::apart || schedule.getOverlap() != 1)
+  if (schedule.getPlacement() != PlacementKind::apart ||
+      (schedule.getOverlap() != OverlapKind::One && schedule.getOverlap() != OverlapKind::Lead))
     return std::nullopt;
   return llvm::formatv(
-             "lead = {0}: an iteration takes {1:F0} cycles of the tensor cores, {2:F0} of "
+             "overlap = {0}: an iteration takes {1:F0} cycles of the tensor cores, {2:F0} of "
              "them its first dot, and {3:F0} of special functions and instructions; it "
              "pays to issue that dot an iteration ahead from {4:F0} and {5:F0} on",
-             *schedule.getLead(), budget.dots, firstDot, budget.functions + budget.instructions,
-             model.leastDotAhead, model.leastWorkForLead * budget.dots)
+             stringifyOverlapKind(*schedule.getOverlap()), budget.dots, firstDot,
+             budget.functions + budget.instructions, model.leastDotAhead,
+             model.leastWorkForLead * budget.dots)
       .str();
 }
 
-/// Who transposes loaded tiles, the preferred first: apart each tile is transposed once, and under
-/// the products.
-SmallVector<ScheduleSearch::Transposer> ScheduleSearch::transposers(const ScheduleFields &requested,
-                                                                    bool warpSpecialize) const {
-  int64_t warps = requested.transposerWarps.value_or(model.transposerWarps.front());
+/// The warps that transpose loaded tiles, the preferred first: apart each tile is transposed once,
+/// and under the products.
+SmallVector<int64_t> ScheduleSearch::transposers(const ScheduleFields &requested,
+                                                 bool warpSpecialize) const {
+  if (requested.transpose)
+    return {*requested.transpose};
   bool isOpen = warpSpecialize && requested.placement == PlacementKind::rows && !work.converts &&
-                !work.gathers && !loadsToTranspose(kernel).empty();
-  SmallVector<Transposer> found;
-  if (requested.transpose.value_or(isOpen ? TransposeKind::apart : TransposeKind::own) ==
-      TransposeKind::apart)
-    for (int64_t warps : choices<int64_t>(requested.transposerWarps, model.transposerWarps))
-      found.push_back({TransposeKind::apart, warps});
-  if (requested.transpose.value_or(TransposeKind::own) == TransposeKind::own &&
-      (found.empty() || !requested.transposerWarps))
-    found.push_back({TransposeKind::own, warps});
-  return found;
+                !work.gathers && work.transposes;
+  SmallVector<int64_t> warps;
+  if (isOpen)
+    llvm::append_range(warps, model.transposerWarps);
+  warps.push_back(0);
+  return warps;
 }
 
 /// What a thread of the helpers needs that `fields` have, of which the one that needs the most
@@ -125,8 +125,8 @@ int64_t ScheduleSearch::registersOfHelpers(const ScheduleFields &fields) const {
 void ScheduleSearch::leaveForHelpers(RegisterSplit &split, ScheduleFields &fields) const {
   bool gathers = work.gathers && *fields.warpSpecialize;
   int64_t warpgroups = work.countWarpgroups(fields);
-  if (!fields.reducerRegisters)
-    fields.reducerRegisters = gathers ? hopper::leastRoleRegisters : registersOfHelpers(fields);
+  if (!fields.helperRegisters)
+    fields.helperRegisters = gathers ? hopper::leastRoleRegisters : registersOfHelpers(fields);
   if (!gathers && warpgroups == 0 && !sharesTransposer(fields))
     return;
   bool sumsApart = work.isGiven(RoleTask::Sum, fields);
@@ -135,12 +135,11 @@ void ScheduleSearch::leaveForHelpers(RegisterSplit &split, ScheduleFields &field
   if (!sumsApart || writes)
     split.producer =
         fields.producerRegisters.value_or(gathers ? gatheringRegisters(kernel, model)
-                                          : sharesTransposer(fields) ? *fields.reducerRegisters
+                                          : sharesTransposer(fields) ? *fields.helperRegisters
                                           : writes                   ? model.writerRegisters
                                                                      : leastOfProducer);
   int64_t all = *fields.consumers + 1 + warpgroups, pool = all * hop::entryRegisters(all);
-  int64_t left =
-      std::max<int64_t>(pool - split.producer - warpgroups * *fields.reducerRegisters, 0);
+  int64_t left = std::max<int64_t>(pool - split.producer - warpgroups * *fields.helperRegisters, 0);
   split.consumer =
       std::clamp<int64_t>(llvm::alignDown(left / *fields.consumers, hopper::roleRegisterStep),
                           hopper::leastRoleRegisters, split.consumer);
@@ -165,16 +164,16 @@ std::optional<std::string> ScheduleSearch::rejectLead(const Candidate &candidate
   if (!candidate.shape.leadsAlone())
     return std::nullopt;
   if (!candidate.isSpecialized())
-    return "overlap = 1, lead = 1 keeps tiles that a producer loads a step ahead; use "
-           "warp_specialize = true or lead = 0";
+    return "overlap = lead keeps tiles that a producer loads a step ahead; use "
+           "warp_specialize = true or overlap = 1";
   // tile-even-loops lets the tiles of other blocks pass behind the loop.
   if (!candidate.sharing.evened.empty())
-    return "overlap = 1, lead = 1 has no room for loops that run longer in other blocks of a "
-           "cluster; use lead = 0 or cluster = 1";
+    return "overlap = lead has no room for loops that run longer in other blocks of a "
+           "cluster; use overlap = 1 or cluster = 1";
   if (candidate.isDivided())
-    return "overlap = 1, lead = 1 takes the first and the last dot of a step in one role; use "
-           "placement = apart or lead = 0";
+    return "overlap = lead takes the first and the last dot of a step in one role; use "
+           "placement = apart or overlap = 1";
   if (*candidate.fields.pingpong)
-    return "overlap = 1, lead = 1 leaves no turn to take; use pingpong = false or lead = 0";
+    return "overlap = lead leaves no turn to take; use pingpong = false or overlap = 1";
   return std::nullopt;
 }

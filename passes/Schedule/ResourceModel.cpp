@@ -225,7 +225,7 @@ static void addStores(KernelOp kernel, int64_t slots, const ScheduleFields &fiel
       use.staging += slots * bytesOf(tile.type);
       use.barriers += slots * 2 * hopper::mbarrierBytes;
     }
-  } else if (fields.store == StoreKind::tma && fields.staging != StagingKind::shared) {
+  } else if (fields.store == StoreKind::tma) {
     kernel.walk([&](StoreOp store) {
       Type type = store.getValue().getType();
       if (leavesInBulk(type))
@@ -325,11 +325,11 @@ std::optional<std::string> tessera::whyNoSlotsToLend(KernelOp kernel, const Numb
     }
     std::string text;
     llvm::raw_string_ostream os(text);
-    os << "staging = shared takes slots that have room for " << part << " of each warpgroup, ";
+    os << "store = lent takes slots that have room for " << part << " of each warpgroup, ";
     if (fewest)
-      os << fewest << " of a pipe; use more stages or staging = own";
+      os << fewest << " of a pipe; use more stages or store = tma";
     else
-      os << "and no tile that is loaded for a dot has; use staging = own";
+      os << "and no tile that is loaded for a dot has; use store = tma";
     refusal = text;
   });
   return refusal;
@@ -348,7 +348,7 @@ SmallVector<LoadOpInterface> tessera::loadsToTranspose(KernelOp kernel) {
 
 bool tessera::sharesTransposer(const ScheduleFields &fields) {
   constexpr int64_t ofWarpgroup = hopper::warpgroupThreads / hopper::warpThreads;
-  return fields.transpose == TransposeKind::apart && *fields.transposerWarps < ofWarpgroup;
+  return *fields.transpose > 0 && *fields.transpose < ofWarpgroup;
 }
 
 SmallVector<ReduceRangeOp> tessera::boundsFoundApart(KernelOp kernel,
@@ -366,8 +366,7 @@ int64_t tessera::countWords(ArrayRef<ReduceRangeOp> bounds) {
   return bits / 32;
 }
 
-int64_t tessera::transposedBytes(KernelOp kernel, int64_t consumers, TransposeKind transpose) {
-  bool isApart = transpose == TransposeKind::apart;
+int64_t tessera::transposedBytes(KernelOp kernel, int64_t consumers, bool isApart) {
   llvm::MapVector<std::pair<Attribute, Type>, int64_t> tiles;
   for (LoadOpInterface load : loadsToTranspose(kernel))
     tiles[{isApart ? load.getPipeAttr() : Attribute(), load.getType()}] = tileBytes(load.getType());

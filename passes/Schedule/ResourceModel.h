@@ -121,7 +121,7 @@ int64_t countWords(llvm::ArrayRef<tile::ReduceRangeOp> bounds);
 
 /// Shared memory in which loaded operands of 8 bits are transposed: by each of `consumers`
 /// warpgroups for itself, or on their way from a role of its own.
-int64_t transposedBytes(tile::KernelOp kernel, int64_t consumers, tile::TransposeKind transpose);
+int64_t transposedBytes(tile::KernelOp kernel, int64_t consumers, bool isApart);
 
 /// Shared memory of what a converter hands on.
 int64_t convertedBytes(tile::KernelOp kernel);

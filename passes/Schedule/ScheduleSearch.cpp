@@ -91,8 +91,7 @@ ScheduleSearch::ScheduleSearch(KernelOp kernel, const CostModel &model)
 }
 
 const ScheduleSearch::Copy &ScheduleSearch::overlapped(const OverlapShape &shape) {
-  auto [entry, isNew] =
-      copies.try_emplace({shape.stages, shape.lead, shape.rescaleBefore, shape.packBefore}, Copy());
+  auto [entry, isNew] = copies.try_emplace(shape.kind, Copy());
   Copy &copy = entry->second;
   if (!isNew)
     return copy;
@@ -109,14 +108,7 @@ const ScheduleSearch::Copy &ScheduleSearch::overlapped(const OverlapShape &shape
 }
 
 /// Why the kernel cannot be overlapped in this shape.
-std::optional<std::string> ScheduleSearch::rejectShape(const ScheduleFields &requested,
-                                                       const OverlapShape &shape) {
-  if (std::optional<std::string> conflict = shape.findConflict())
-    return conflict;
-  if (!shape.separatesLate() &&
-      (requested.rescale == JoinKind::After || requested.pack == JoinKind::After))
-    return "every dot runs in the step of the work on its operands, so that they are scaled and "
-           "rounded before it; after takes overlap = 2 with lead = 0, or overlap = 3";
+std::optional<std::string> ScheduleSearch::rejectShape(const OverlapShape &shape) {
   if (shape.changesLoops() && !overlapped(shape).kernel)
     return overlapped(shape).refusal;
   return std::nullopt;
@@ -153,10 +145,11 @@ SharedMemoryUse ScheduleSearch::sharedUse(const Candidate &candidate, const Numb
 int64_t ScheduleSearch::operandBytes(const Candidate &candidate) {
   const ScheduleFields &fields = candidate.fields;
   KernelOp program = rotated(candidate);
-  int64_t bytes = computedOperands(program, *fields.operands, *fields.placement).bytes +
-                  computedSecondOperands(program).bytes +
-                  transposedBytes(kernel, candidate.consumers(), *fields.transpose) +
-                  convertedBytes(kernel);
+  int64_t bytes =
+      computedOperands(program, *fields.operands, *fields.placement).bytes +
+      computedSecondOperands(program).bytes +
+      transposedBytes(kernel, candidate.consumers(), candidate.hasHelper(RoleTask::Transpose)) +
+      convertedBytes(kernel);
   if (candidate.isDivided())
     bytes += crossingBytes(kernel, *divide(candidate.consumers()));
   return bytes;
@@ -193,21 +186,18 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
     fields.loads = sharing.evened.empty() && (!choosesLoads || (warpSpecialize && fetchedMatrices))
                        ? LoadKind::pipe
                        : LoadKind::direct;
-  fields.overlap = shape.stages;
-  fields.lead = shape.lead;
-  fields.rescale = shape.rescaleBefore ? JoinKind::Before : JoinKind::After;
-  fields.pack = shape.packBefore ? JoinKind::Before : JoinKind::After;
+  fields.overlap = shape.kind;
   if (!fields.polynomialExp)
     fields.polynomialExp = fastestShare(budget, model);
   // Dots that run ahead keep the tensor cores busy during the work of their own warpgroup; turns
   // would only serialise the warpgroups (measured: 0.85 of the speed without).
+  bool runsAhead = shape.leadsAlone() || shape.getStageOfWork() > 0;
   if (!fields.pingpong)
     fields.pingpong = warpSpecialize && consumers > 1 && canTakeTurns && !work.computesB &&
-                      shape.lead == 0 && fields.placement == PlacementKind::rows &&
-                      fields.transpose == TransposeKind::own && turnsPay;
+                      !runsAhead && fields.placement == PlacementKind::rows &&
+                      fields.transpose == 0 && turnsPay;
   if (!fields.store)
-    fields.store = fields.staging == StagingKind::shared      ? StoreKind::tma
-                   : fields.placement != PlacementKind::rows  ? chooseStoreOfSums(fields)
+    fields.store = fields.placement != PlacementKind::rows    ? chooseStoreOfSums(fields)
                    : writerPays(fields) || ordersSums(fields) ? StoreKind::writer
                                                               : StoreKind::direct;
   fields.speculate = findSpeculation(kernel) != nullptr;
@@ -288,19 +278,6 @@ std::optional<ScheduleAttr> ScheduleSearch::complete(Candidate candidate) {
   if (blocks > 1)
     use += llvm::formatv("; {0} thread blocks share a multiprocessor", blocks).str();
   return fields.get(kernel.getContext());
-}
-
-/// The shape of `overlap` that keeps what is requested. A wide accumulator is scaled before the
-/// next dot, while the first dots of the step run: after it, the scaling would hold them up.
-OverlapShape ScheduleSearch::makeShape(const ScheduleFields &requested, int64_t overlap) const {
-  OverlapShape shape;
-  shape.stages = overlap;
-  shape.lead = *requested.lead;
-  JoinKind usual = shape.separatesLate() ? JoinKind::After : JoinKind::Before;
-  JoinKind rescale = scalesWideTiles ? JoinKind::Before : usual;
-  shape.rescaleBefore = requested.rescale.value_or(rescale) == JoinKind::Before;
-  shape.packBefore = requested.pack.value_or(usual) == JoinKind::Before;
-  return shape;
 }
 
 std::optional<std::string> ScheduleSearch::explainExponentials(int64_t share) const {
@@ -394,37 +371,29 @@ bool ScheduleSearch::forEachPlaced(ScheduleFields requested, PlacementKind place
                                    bool warpSpecialize,
                                    function_ref<bool(const Candidate &)> take) {
   requested.placement = placement;
-  for (Transposer transposer : transposers(requested, warpSpecialize)) {
-    requested.transpose = transposer.kind;
-    requested.transposerWarps = transposer.warps;
-    for (int64_t overlap : overlaps(requested))
-      for (int64_t lead : leads(requested, overlap)) {
-        ScheduleFields led = requested;
-        led.lead = lead;
-        if (!forEachCount(led, warpSpecialize, overlap, take))
-          return false;
-      }
+  for (int64_t warps : transposers(requested, warpSpecialize)) {
+    requested.transpose = warps;
+    for (OverlapKind overlap : overlaps(requested))
+      if (!forEachCount(requested, warpSpecialize, {overlap}, take))
+        return false;
   }
   return true;
 }
 
-/// "transpose = apart, transposer_warps = 3, " where a role of its own transposes.
+/// "transpose = 3, " where a role of its own transposes.
 static std::string nameTransposer(const ScheduleFields &fields) {
-  if (fields.transpose != TransposeKind::apart)
-    return "";
-  return llvm::formatv("transpose = apart, transposer_warps = {0}, ", *fields.transposerWarps);
+  return *fields.transpose == 0 ? "" : llvm::formatv("transpose = {0}, ", *fields.transpose).str();
 }
 
 static std::string nameShape(const OverlapShape &shape) {
-  return llvm::formatv("overlap = {0}{1}", shape.stages, shape.leadsAlone() ? ", lead = 1" : "")
-      .str();
+  return ("overlap = " + stringifyOverlapKind(shape.kind)).str();
 }
 
-/// Likewise the candidates with `overlap`; false when `take` returned false.
+/// Likewise the candidates of `shape`; false when `take` returned false.
 bool ScheduleSearch::forEachCount(const ScheduleFields &requested, bool warpSpecialize,
-                                  int64_t overlap, function_ref<bool(const Candidate &)> take) {
-  OverlapShape shape = makeShape(requested, overlap);
-  if (std::optional<std::string> reason = rejectShape(requested, shape)) {
+                                  const OverlapShape &shape,
+                                  function_ref<bool(const Candidate &)> take) {
+  if (std::optional<std::string> reason = rejectShape(shape)) {
     if (rejections.empty())
       rejections.push_back({nameShape(shape), *reason});
     return true;
@@ -516,7 +485,7 @@ ScheduleSearch::withMoreForProducer(const Candidate &candidate, const ScheduleFi
     ScheduleFields fields = candidate.fields;
     fields.producerRegisters = *fields.producerRegisters + more;
     fields.consumerRegisters = requested.consumerRegisters;
-    fields.reducerRegisters = requested.reducerRegisters;
+    fields.helperRegisters = requested.helperRegisters;
     Candidate given = makeCandidate(fields, true, candidate.shape, candidate.consumers());
     given.choosesLoads = candidate.choosesLoads;
     given.registersNeeded = candidate.registersNeeded;

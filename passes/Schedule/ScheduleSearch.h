@@ -99,11 +99,6 @@ public:
   };
 
 private:
-  /// Who transposes loaded tiles: the fields `transpose` and `transposer_warps`.
-  struct Transposer {
-    tile::TransposeKind kind;
-    int64_t warps;
-  };
   template <typename T>
   static llvm::SmallVector<T> choices(std::optional<T> requested, llvm::ArrayRef<T> preferred) {
     return requested ? llvm::SmallVector<T>{*requested} : llvm::SmallVector<T>(preferred);
@@ -114,9 +109,7 @@ private:
     std::string refusal;
   };
   const Copy &overlapped(const OverlapShape &shape);
-  std::optional<std::string> rejectShape(const tile::ScheduleFields &requested,
-                                         const OverlapShape &shape);
-  OverlapShape makeShape(const tile::ScheduleFields &requested, int64_t overlap) const;
+  std::optional<std::string> rejectShape(const OverlapShape &shape);
   tile::KernelOp rotated(const Candidate &candidate);
   SharedMemoryUse sharedUse(const Candidate &candidate, const tile::NumberList &stages,
                             const tile::NumberList &outerStages) const;
@@ -127,10 +120,9 @@ private:
   llvm::SmallVector<tile::PlacementKind> placements(const tile::ScheduleFields &requested,
                                                     bool warpSpecialize) const;
   bool isDividedLast(const tile::ScheduleFields &requested, std::optional<bool> specialized) const;
-  llvm::SmallVector<Transposer> transposers(const tile::ScheduleFields &requested,
-                                            bool warpSpecialize) const;
-  llvm::SmallVector<int64_t> overlaps(const tile::ScheduleFields &requested) const;
-  llvm::SmallVector<int64_t> leads(const tile::ScheduleFields &requested, int64_t overlap) const;
+  llvm::SmallVector<int64_t> transposers(const tile::ScheduleFields &requested,
+                                         bool warpSpecialize) const;
+  llvm::SmallVector<tile::OverlapKind> overlaps(const tile::ScheduleFields &requested) const;
   int64_t registersOfHelpers(const tile::ScheduleFields &fields) const;
   void leaveForHelpers(RegisterSplit &split, tile::ScheduleFields &fields) const;
   tile::StoreKind chooseStoreOfSums(const tile::ScheduleFields &fields) const;
@@ -176,8 +168,8 @@ private:
                         llvm::function_ref<bool(const Candidate &)> take);
   bool forEachPlaced(tile::ScheduleFields requested, tile::PlacementKind placement,
                      bool warpSpecialize, llvm::function_ref<bool(const Candidate &)> take);
-  bool forEachCount(const tile::ScheduleFields &requested, bool warpSpecialize, int64_t overlap,
-                    llvm::function_ref<bool(const Candidate &)> take);
+  bool forEachCount(const tile::ScheduleFields &requested, bool warpSpecialize,
+                    const OverlapShape &shape, llvm::function_ref<bool(const Candidate &)> take);
   llvm::SmallVector<tile::NumberList> stageChoices(const tile::ScheduleFields &requested) const;
   std::optional<tile::NumberList> findStages(const Candidate &candidate);
   tile::NumberList usableBy(const Candidate &candidate) const;
@@ -190,7 +182,7 @@ private:
 
   tile::KernelOp kernel;
   const CostModel &model;
-  std::map<std::tuple<int64_t, int64_t, bool, bool>, Copy> copies;
+  std::map<tile::OverlapKind, Copy> copies;
   bool multiplies = false, multipliesInLoops = false, worksBetweenDots = false,
        canTakeTurns = false, turnsPay = false, leadPays = false, severalDots = false,
        countsFromMemory = false, findsBounds = false;

@@ -85,7 +85,7 @@ bool ScheduleSearch::admitsOuterStages(const ScheduleFields &requested) {
 /// of what is loaded before the loop, so it is taken only beside that.
 std::optional<NumberList> ScheduleSearch::findStages(const Candidate &candidate) {
   const ScheduleFields &fields = candidate.fields;
-  int64_t overlap = candidate.shape.stages;
+  int64_t overlap = candidate.shape.getStages();
   for (const NumberList &stages : stageChoices(fields)) {
     std::string text;
     llvm::raw_string_ostream(text) << "stages = " << stages;
@@ -95,8 +95,8 @@ std::optional<NumberList> ScheduleSearch::findStages(const Candidate &candidate)
       continue;
     }
     if (candidate.shape.leadsAlone() && stages.of(0) < 2) {
-      rejections.push_back({text, "with overlap = 1, lead = 1 a tile is kept while the next one is "
-                                  "read, which takes stages = 2 or more; or use lead = 0"});
+      rejections.push_back({text, "with overlap = lead a tile is kept while the next one is "
+                                  "read, which takes stages = 2 or more; or use overlap = 1"});
       continue;
     }
     if (!candidate.sharing.runsAhead(stages, overlap)) {
@@ -111,7 +111,7 @@ std::optional<NumberList> ScheduleSearch::findStages(const Candidate &candidate)
     // Blocks that exchange operands wait for each other, for which the third slot makes up.
     bool spare = !fields.stages && severalDots && stages.of(0) > 2 && !exchangesSums(fields);
     NumberList outer = fields.outerStages.value_or(NumberList(spare ? 2 : 1));
-    if (fields.staging == StagingKind::shared)
+    if (fields.store == StoreKind::lent)
       if (std::optional<std::string> reason =
               whyNoSlotsToLend(kernel, stages, outer, candidate.consumers())) {
         rejections.push_back({text, *reason});

@@ -18,7 +18,6 @@ using namespace tessera::tile;
 bool ScheduleSearch::writerPays(const ScheduleFields &fields) const {
   ScheduleFields withWriter = fields;
   withWriter.store = StoreKind::writer;
-  withWriter.staging = StagingKind::own;
   SharedMemoryUse use = sharedMemoryUse(kernel, fields.stages.value_or(NumberList(2)),
                                         fields.outerStages.value_or(NumberList(1)), withWriter);
   bool fits = use.total() <= hopper::sharedMemoryOfBlock;
@@ -42,17 +41,9 @@ bool ScheduleSearch::writerPays(const ScheduleFields &fields) const {
 
 /// Why the results of `candidate` cannot leave as it says.
 std::optional<std::string> ScheduleSearch::rejectStaging(const Candidate &candidate) const {
-  if (candidate.fields.staging != StagingKind::shared)
-    return std::nullopt;
-  if (candidate.fields.store == StoreKind::direct)
-    return "staging = shared is for results that leave through shared memory; use store = tma or "
-           "staging = own";
-  if (candidate.fields.store == StoreKind::writer)
-    return "staging = shared lends slots to the consumers' stores, and a writer has a pipe of its "
-           "own; use store = tma or staging = own";
-  if (!candidate.isSpecialized())
-    return "staging = shared needs a producer, which lends the slots; use warp_specialize = true "
-           "or staging = own";
+  if (candidate.fields.store == StoreKind::lent && !candidate.isSpecialized())
+    return "store = lent needs a producer, which lends the slots; use warp_specialize = true or "
+           "store = tma";
   return std::nullopt;
 }
 

@@ -56,22 +56,20 @@ def TileOverlap : Pass<"tile-overlap", "::tessera::tile::KernelOp"> {
   let summary = "Runs the dots of some iterations under the elementwise work of another";
   let description = [{
     Intra-warpgroup software pipelining (FlashAttention-3, Algorithms 2 and 4), for kernels whose schedule has
-    `overlap = 2` or `3`; with `overlap = 1, lead = 1` see below. Every loop in which a dot reads what was computed from
+    `overlap = 2`, `scaled` or `3`; `lead` see below. Every loop in which a dot reads what was computed from
     another dot of the same iteration is rotated. The *later* dots are those that depend on another dot in this way,
     with what depends on them and the loads and index arithmetic that only they use; the *leading* dots are the others,
     with what they need. Step j of the new loop runs each part for an iteration of its own:
 
     | schedule | leading dots | elementwise work | later dots | order of a step |
     |---|---|---|---|---|
-    | `overlap = 2, lead = 0` (Algorithm 2) | j | j | j-1 | leading, later, work |
-    | `overlap = 2, lead = 1` | j | j-1 | j-1 | leading, work, later |
-    | `overlap = 3, lead = 1` (Algorithm 4) | j | j-1 | j-2 | later, leading, work |
+    | `overlap = 2`, `scaled` (Algorithm 2) | j | j | j-1 | leading, later, work |
+    | `overlap = 3` (Algorithm 4) | j | j-1 | j-2 | later, leading, work |
 
-    Dots are in the order in which their results are needed. With `lead = 1` two results of the leading dots
-    live at once. Where the later dots have a step of their own, work that needs their result (the rescaling of
-    an accumulator) and the rounding of their next operands come at the end of the step, when the dots are done
-    and their registers are free; `rescale = before` and `pack = before` move them to the next step, before the
-    dot that reads them.
+    Dots are in the order in which their results are needed. With `3` two results of the leading dots live at once. Work that needs
+    the result of later dots (the rescaling of an accumulator) and the rounding of their next operands come at the end of the
+    step, when the dots are done and their registers are free. With `scaled` the rescaling comes in the next step, before the dot
+    that adds to the accumulator.
 
     Values that cross from one step to the next become iter_args; index arithmetic on the induction variable is
     made anew for each iteration of a step. The steps that have no iteration for some part come before and after
@@ -108,7 +106,7 @@ def TileOverlap : Pass<"tile-overlap", "::tessera::tile::KernelOp"> {
     %o1 = tile.dot %r#1, %v, %r#0 : !P, !P -> !S
     ```
 
-    **The first dot alone** (`overlap = 1, lead = 1`) runs a step ahead where dots depend on each other in a chain, as in the
+    **The first dot alone** (`overlap = lead`) runs a step ahead where dots depend on each other in a chain, as in the
     gradients of attention: S, then dP and dV, then dK. All else stays in the step of its iteration. The first dot of the
     next iteration stands behind the last dot of the step, and what it begins with before that one. So both are in flight
     when the step ends, and the result takes registers that have been free since: none lives twice. Dots that another role
@@ -129,7 +127,7 @@ def TileOverlap : Pass<"tile-overlap", "::tessera::tile::KernelOp"> {
       %o1 = tile.dot %p, %k, %o : !T, !T -> !S
       scf.yield %o1 : !S
     }
-    // becomes with overlap = 1, lead = 1
+    // becomes with overlap = lead
     %k0 = tile.load %K[%lb, %c0] pipe 1 ahead : !tile.view<[N, 64], f16> -> !T
     %s0 = tile.dot %q, %k0 : !T, !T -> !S
     %r:2 = scf.for %j = %lb to %ub step %c1 iter_args(%o = %o0, %s = %s0) -> (!S, !S) {

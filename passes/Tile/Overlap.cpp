@@ -25,8 +25,8 @@ public:
     ScheduleFields schedule = kernel.getScheduleFields();
     if (failed(schedule.require(kernel, &ScheduleFields::overlap)))
       return signalPassFailure();
-    bool changes = *schedule.overlap > 1 || schedule.lead == 1;
-    if (changes && failed(overlap(kernel, schedule)))
+    OverlapShape shape{*schedule.overlap};
+    if (shape.changesLoops() && failed(overlap(kernel, shape)))
       signalPassFailure();
   }
 
@@ -48,13 +48,7 @@ private:
     }
   }
 
-  static LogicalResult overlap(KernelOp kernel, const ScheduleFields &schedule) {
-    if (failed(schedule.require(kernel, &ScheduleFields::lead, &ScheduleFields::rescale,
-                                &ScheduleFields::pack)))
-      return failure();
-    OverlapShape shape = OverlapShape::of(schedule);
-    if (std::optional<std::string> conflict = shape.findConflict())
-      return kernel.emitError() << *conflict;
+  static LogicalResult overlap(KernelOp kernel, const OverlapShape &shape) {
     if (shape.leadsAlone())
       describeLeads(kernel);
     SmallVector<std::pair<Location, std::string>> refusals;
@@ -62,9 +56,9 @@ private:
       refusals.emplace_back(refusal.op->getLoc(), refusal.reason);
     });
     if (rotated == 0) {
-      InFlightDiagnostic diag = kernel.emitError("overlap = ") << shape.stages;
+      InFlightDiagnostic diag = kernel.emitError("overlap = ") << stringifyOverlapKind(shape.kind);
       if (shape.leadsAlone())
-        diag << ", lead = 1 has no loop whose first dot can run ahead; lead = 0 would work";
+        diag << " has no loop whose first dot can run ahead; overlap = 1 would work";
       else
         diag << " has no loop to overlap; overlap = 1 would work";
       for (const auto &[loc, reason] : refusals)

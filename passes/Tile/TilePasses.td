@@ -129,9 +129,9 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::tessera::tile::KernelOp
     preferred, and the first that fits is taken:
 
     1. warp specialization before none;
-    2. overlap 2 before 1, where `tile-overlap` can overlap a loop of the kernel; 3, and `lead = 1` with 2, are
-       taken when asked for, as they need the registers of a second result of the leading dots and gain nothing
-       where another warpgroup fills the tensor cores meanwhile;
+    2. overlap `2` before `1`, where `tile-overlap` can overlap a loop of the kernel; `3` is taken when asked for, as it
+       needs the registers of a second result of the leading dots and gains nothing where another warpgroup fills the
+       tensor cores meanwhile;
     3. more consumers before fewer: each gets rows of every dot in multiples of 64 (wgmma is m64);
     4. more stages before fewer, up to 4 when every loop has a single dot, otherwise up to 2, or 3 beside a
        second slot of what is loaded before the loop (there the work between the dots hides the latency of
@@ -146,9 +146,9 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::tessera::tile::KernelOp
 
     What each other field becomes is in the table of [`#tile.schedule`](tile.md#scheduleattr). The reasons:
 
-    * Ping-pong: two consumers or more have work between the dots of a loop, and `lead = 0`.
+    * Ping-pong: two consumers or more have work between the dots of a loop, and no dot runs ahead.
     * Results are stored directly, because staging them takes shared memory that the pipes can use. With
-      `staging = shared` the pipes lend it, and `store` is `tma`.
+      `store = lent` the pipes lend it.
     * Registers per role are those known to work for the number of consumers, less for consumers where
       `producer_registers` asks for more. `setmaxnreg` divides what the launch gives the block, and no more: with two
       consumers 168 registers for each of 384 threads (PTX ISA 9.7.20.5). Without warp specialization the threads share
@@ -174,7 +174,7 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::tessera::tile::KernelOp
 
     What fits is decided by `passes/Schedule/ResourceModel.h`, shared memory (at most 232448 bytes: the tiles that dots
     read, `stages` copies of those loaded in loops, computed operands with `operands = shared`, staging of stores with
-    `staging = own`, mbarriers), and by `RegisterModel.h`, registers of a consumer thread, by liveness of the kernel as
+    `store = tma`, mbarriers), and by `RegisterModel.h`, registers of a consumer thread, by liveness of the kernel as
     `tile-overlap` would leave it. A remark tells why each preferred candidate was rejected, in numbers. When nothing fits, or a field that
     is written or overridden cannot hold, the error says what would work. Rejected is also what later passes refuse:
     turns where the loop with the dots holds another loop, and consumers that cannot divide a tile, such as a transposed
@@ -230,11 +230,10 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::tessera::tile::KernelOp
     // becomes
     tile.kernel @product(%a: !tile.view<[M, 64], f16>, %b: !tile.view<[64, 128], f16>, %c: !tile.view<[M, 128], f32>)
         grid(%m = M ceildiv 128) schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 1,
-          outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers,
-          polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct,
-          staging = own, persistent = none, order = linear, section = 2, cluster = 1, pdl = false,
-          producer_registers = 24, consumer_registers = 240, placement = rows, reducer_registers = 24, loads = direct,
-          transpose = own> {
+          outer_stages = 1, overlap = 1, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false,
+          split = true, speculate = false, store = direct, persistent = none, order = linear, section = 2, cluster = 1,
+          pdl = false, producer_registers = 24, consumer_registers = 240, placement = rows, helper_registers = 24,
+          loads = direct, transpose = 0> {
       %c0 = arith.constant 0 : index
       %c128 = arith.constant 128 : index
       %row = arith.muli %m, %c128 : index

@@ -470,7 +470,7 @@ LogicalResult tessera::planTransposes(tile::KernelOp kernel, PipePlan &plan) {
       auto dot = dyn_cast<tile::DotOp>(use.getOwner());
       if (!dot || use.getOperandNumber() != 1 || loadedOperand(dot.getA()))
         return use.getOwner()->emitError("reads a tile as it is loaded that a transposer hands on "
-                                         "to another dot (transpose = apart); use transpose = own");
+                                         "to another dot (transpose = 4); use transpose = 0");
     }
     return success();
   });

@@ -89,7 +89,7 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
                             PipePlan &plan) {
     planConversions(kernel, plan);
     planBounds(boundsFoundApart(kernel, schedule), plan);
-    if (schedule.transpose == tile::TransposeKind::apart && failed(planTransposes(kernel, plan)))
+    if (*schedule.transpose > 0 && failed(planTransposes(kernel, plan)))
       return failure();
     bool isDivided = schedule.placement == tile::PlacementKind::divided;
     if (schedule.placement != tile::PlacementKind::rows) {

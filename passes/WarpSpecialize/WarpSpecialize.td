@@ -118,7 +118,7 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
     }
     ```
 
-    With `transpose = apart` a role of one warpgroup, the transposer, takes part in the loads of tiles of 8-bit elements that
+    With `transpose = 4` a role of one warpgroup, the transposer, takes part in the loads of tiles of 8-bit elements that
     a dot reads along their columns, beside a computed operand. It transposes each tile once, into a pipe of two slots from
     which the consumers read it. Refused without such a tile, without a producer, with a reducer, and where something else
     reads the tile as it is loaded.

@@ -13,17 +13,17 @@
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-pin-waits))' 2>&1 | FileCheck %s --check-prefix=PIN
 // RUN: not tessera-opt %s --hop-lower-to-llvm 2>&1 | FileCheck %s --check-prefix=LOWER
 
-// OVERLAP: :[[@LINE+4]]:1: error: has a schedule without lead, rescale; run tile-choose-schedule first
+// OVERLAP: :[[@LINE+4]]:1: error: has a schedule without overlap; run tile-choose-schedule first
 // SPLIT: :[[@LINE+3]]:1: error: has a schedule without split; run tile-choose-schedule first
 // POLYNOMIAL: :[[@LINE+2]]:1: error: has a schedule without polynomial_exp; run
 // EVEN: :[[@LINE+1]]:1: error: has a schedule without warp_specialize; run
-tile.kernel @tile() grid(%m = 4) schedule #tile.schedule<overlap = 2, pack = after, cluster = 2> {
+tile.kernel @tile() grid(%m = 4) schedule #tile.schedule<cluster = 2> {
 }
 
 // PREFETCH: :[[@LINE+8]]:1: error: has a schedule without warp_specialize; run
 // GUARD: :[[@LINE+7]]:1: error: has a schedule without split; run
 // OPERANDS: :[[@LINE+6]]:1: error: has a schedule without operands; run
-// STORES: :[[@LINE+5]]:1: error: has a schedule without store, staging, placement; run
+// STORES: :[[@LINE+5]]:1: error: has a schedule without store, placement; run
 // PERSISTENT: :[[@LINE+4]]:1: error: has a schedule without persistent; run
 // TURNS: :[[@LINE+3]]:1: error: has a schedule without pingpong; run
 // PIN: :[[@LINE+2]]:1: error: has a schedule without pin_waits; run

@@ -12,8 +12,7 @@ def read_domains(tessera):
 
 
 # What a field needs in a kernel to have a value that is not refused; without it, it is drawn rarely.
-NEEDS = {"polynomial_exp": "math.exp", "speculate": "speculate", "stages": "for", "overlap": "for", "lead": "for",
-         "rescale": "for", "pack": "for"}
+NEEDS = {"polynomial_exp": "math.exp", "speculate": "speculate", "stages": "for", "overlap": "for"}
 
 
 def draw_schedule(seed, domains, kernel):

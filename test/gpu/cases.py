@@ -43,16 +43,16 @@ SCHEDULES = tuple(
     "split=false", "split=true", "store=direct", "store=tma", "consumers=1", "consumers=2", "consumers=3",
     "cluster=2", "cluster=4", "cluster=2,persistent=static", "cluster=2,persistent=none,store=tma",
     "cluster=2,warp_specialize=false",
-    "overlap=3", "overlap=3,pingpong=true", "overlap=3,warp_specialize=false", "overlap=2,lead=1", "rescale=before",
+    "overlap=3", "overlap=3,pingpong=true", "overlap=3,warp_specialize=false", "overlap=scaled",
     "operands=shared", "operands=shared,overlap=1", "operands=shared,overlap=3", "operands=shared,pingpong=true,store=tma",
-    "store=tma,staging=shared", "store=tma,staging=shared,persistent=none", "store=tma,staging=shared,speculate=false",
-    "operands=shared,speculate=false", "operands=shared,warp_specialize=false", "cluster=2,store=tma", "pin_waits=true", "pin_waits=true,speculate=false", "pin_waits=true,pingpong=false", "polynomial_exp=8", "polynomial_exp=16,speculate=false", "pack=before", "stages=[2,3]", "stages=[3,1]", "pdl=true", "pdl=true,persistent=none", "pdl=true,cluster=2",
+    "store=lent", "store=lent,persistent=none", "store=lent,speculate=false",
+    "operands=shared,speculate=false", "operands=shared,warp_specialize=false", "cluster=2,store=tma", "pin_waits=true", "pin_waits=true,speculate=false", "pin_waits=true,pingpong=false", "polynomial_exp=8", "polynomial_exp=16,speculate=false", "stages=[2,3]", "stages=[3,1]", "pdl=true", "pdl=true,persistent=none", "pdl=true,cluster=2",
 )  # fmt: skip
 CAUSAL_CLUSTERS = (
     "cluster=2", "cluster=4", "cluster=2,persistent=static", "cluster=2,persistent=none,store=tma",
-    "cluster=2,store=tma,staging=shared", "cluster=2,speculate=false", "cluster=2,pingpong=false", "cluster=2,operands=shared",
+    "cluster=2,store=lent", "cluster=2,speculate=false", "cluster=2,pingpong=false", "cluster=2,operands=shared",
 )  # fmt: skip
-GEMM_SCHEDULES = ("cluster=2", "cluster=4,persistent=dynamic", "store=tma,staging=shared")
+GEMM_SCHEDULES = ("cluster=2", "cluster=4,persistent=dynamic", "store=lent")
 
 # What attention_variants.tile is run with, for each of the head dimensions and types of VARIANT_TYPES.
 SCORES = (

@@ -198,9 +198,9 @@ FailureOr<Loan> findLoan(hop::RoleOp role, tile::StoreOp store, hop::SharedType 
       return loan;
     refused.push_back(loan);
   }
-  InFlightDiagnostic diag = store.emitError(
-      "goes through slots that a pipe lends (staging = shared), and no pipe that is "
-      "read before it can; use staging = own");
+  InFlightDiagnostic diag =
+      store.emitError("goes through slots that a pipe lends (store = lent), and no pipe that is "
+                      "read before it can; use store = tma");
   for (Loan &loan : refused)
     diag.attachNote(loan.pipe.getLoc()) << "'" << loan.pipe.getLabel() << "': " << loan.refusal;
   return diag;
@@ -211,13 +211,13 @@ FailureOr<Loan> findLoan(hop::RoleOp role, tile::StoreOp store, hop::SharedType 
 LogicalResult checkLending(hop::RoleOp role, tile::StoreOp store) {
   auto roles = role->getParentOfType<hop::KernelOp>().getBody().getOps<hop::RoleOp>();
   if (llvm::none_of(roles, [](hop::RoleOp other) { return other.isElected(); }))
-    return store.emitError("goes through slots that an elected role lends (staging = shared), and "
-                           "there is none; use warp_specialize = true or staging = own");
+    return store.emitError("goes through slots that an elected role lends (store = lent), and "
+                           "there is none; use warp_specialize = true or store = tma");
   for (Operation *op = store->getNextNode(); op; op = op->getNextNode())
     if (hop::PipeWaitOp wait = findWait(*op)) {
       InFlightDiagnostic diag = store.emitError(
-          "comes before the last tile is read, and slots are lent to stores (staging = shared) "
-          "after the last load; use staging = own");
+          "comes before the last tile is read, and slots are lent to stores (store = lent) "
+          "after the last load; use store = tma");
       diag.attachNote(wait.getLoc()) << "the read";
       return diag;
     }
@@ -298,13 +298,13 @@ struct StageStoresPass : tessera::impl::StageStoresBase<StageStoresPass> {
     hop::KernelOp kernel = getOperation();
     const tile::ScheduleFields &schedule = kernel.getSchedule().getFields();
     if (failed(schedule.require(kernel, &tile::ScheduleFields::store,
-                                &tile::ScheduleFields::staging, &tile::ScheduleFields::placement)))
+                                &tile::ScheduleFields::placement)))
       return signalPassFailure();
-    if (schedule.store != tile::StoreKind::tma)
+    bool isLent = schedule.store == tile::StoreKind::lent;
+    if (schedule.store != tile::StoreKind::tma && !isLent)
       return;
     OwnMemory own(kernel);
     bool sumsAlone = schedule.placement != tile::PlacementKind::rows;
-    bool isLent = schedule.staging == tile::StagingKind::shared;
     for (auto role : kernel.getBody().getOps<hop::RoleOp>()) {
       SmallVector<tile::StoreOp> stores;
       role.walk([&](tile::StoreOp store) {
@@ -336,7 +336,7 @@ struct StageStoresPass : tessera::impl::StageStoresBase<StageStoresPass> {
     auto attempt = dyn_cast<hop::AttemptOp>(store->getParentOp());
     if (isLent && (attempt ? attempt->getParentOp() : store->getParentOp()) != role)
       return store.emitError("stands in a loop or conditional, and slots are lent to stores "
-                             "(staging = shared) at the end of a tile; use staging = own");
+                             "(store = lent) at the end of a tile; use store = tma");
     int64_t rows = type.getDimSize(0) * role.getNumWarpgroups();
     auto whole = RankedTensorType::get({rows, type.getDimSize(1)}, type.getElementType());
     if (std::optional<std::string> why = whyNoBulkStore(store, whole))

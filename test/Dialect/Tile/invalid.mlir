@@ -275,7 +275,7 @@ tile.kernel @wide(%x: !tile.view<[P, 16, 64], f32>, %l: !tile.view<[N], i32>) gr
 
 // -----
 
-// expected-error@+1 {{schedule field 'overlap' is 1 to 3, got 4}}
+// expected-error@+1 {{schedule field 'overlap' takes 1, 2, 3, lead or scaled, got '4'}}
 #s = #tile.schedule<overlap = 4>
 
 // -----
@@ -290,13 +290,24 @@ tile.kernel @wide(%x: !tile.view<[P, 16, 64], f32>, %l: !tile.view<[N], i32>) gr
 
 // -----
 
-// expected-error@+1 {{schedule field 'lead' is 0 or 1, got 2}}
-#s = #tile.schedule<lead = 2>
+// Of the fields of the version before, what is left is said.
+// expected-error@+1 {{'lead', 'rescale' and 'pack' are part of schedule field 'overlap', and this is none of its values; write overlap = 1, 2, 3, lead or scaled}}
+#s = #tile.schedule<overlap = 2, lead = 1>
 
 // -----
 
-// expected-error@+1 {{schedule field 'rescale' takes before or after, got 'late'}}
-#s = #tile.schedule<rescale = late>
+// expected-error@+1 {{'lead', 'rescale' and 'pack' are part of schedule field 'overlap', and this is none of its values; write overlap = 1, 2, 3, lead or scaled}}
+#s = #tile.schedule<lead = 0>
+
+// -----
+
+// expected-error@+1 {{schedule field 'transpose' is the warps that transpose; write transpose = 4, or 1 to 3 for warps beside the producer, or 0}}
+#s = #tile.schedule<transpose = apart, transposer_warps = many>
+
+// -----
+
+// expected-error@+1 {{'staging' is part of schedule field 'store'; write store = lent}}
+#s = #tile.schedule<store = direct, staging = shared>
 
 // -----
 
@@ -316,7 +327,7 @@ tile.kernel @wide(%x: !tile.view<[P, 16, 64], f32>, %l: !tile.view<[N], i32>) gr
 // -----
 
 // expected-error@+1 {{schedule field 'consumer_registers' is a multiple of 8 from 24 to 256, or a list of at most 8 such numbers, got 100}}
-#s = #tile.schedule<consumer_registers = 100, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
+#s = #tile.schedule<consumer_registers = 100, placement = rows, helper_registers = 24, loads = direct, transpose = 0, sums = any, exchange = 0, work = tiles>
 
 // -----
 
@@ -330,12 +341,12 @@ tile.kernel @wide(%x: !tile.view<[P, 16, 64], f32>, %l: !tile.view<[N], i32>) gr
 
 // -----
 
-// expected-error@+1 {{schedule field 'store' takes direct, tma or writer, got 'bulk'}}
+// expected-error@+1 {{schedule field 'store' takes direct, tma, lent or writer, got 'bulk'}}
 #s = #tile.schedule<store = bulk>
 
 // -----
 
-// expected-error@+1 {{unknown schedule field 'depth'; known are warp_specialize, consumers, stages, outer_stages, overlap, lead, rescale, pack, operands, polynomial_exp, pin_waits, pingpong, split, speculate, store, staging, persistent, order, section, cluster, pdl, producer_registers, consumer_registers}}
+// expected-error@+1 {{unknown schedule field 'depth'; known are warp_specialize, consumers, stages, outer_stages, overlap, operands, polynomial_exp, pin_waits, pingpong, split, speculate, store, persistent, order, section, cluster, pdl, producer_registers, consumer_registers}}
 #s = #tile.schedule<depth = 2>
 
 // -----

@@ -263,7 +263,7 @@ hop.kernel @operand_is_stored attributes {argument_names = ["x"], argument_types
 // CHECK-NEXT: tile.store %[[P]]
 // CHECK-NEXT: hop.mma_wait %[[F]] keep %[[P]] pending 0
 hop.kernel @operand_is_copied attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<overlap = 1, lead = 1>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<overlap = lead>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %s = hop.staging "s" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
@@ -285,7 +285,7 @@ hop.kernel @operand_is_copied attributes {argument_names = ["x"], argument_types
 // CHECK-NEXT: tile.store %[[P]]
 // CHECK-NEXT: hop.mma_wait %[[F]] keep %[[P]] pending 0
 hop.kernel @operand_goes_to_a_reducer attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<overlap = 1, lead = 0, placement = apart>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<overlap = 1, placement = apart>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %s = hop.staging "s" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {

@@ -107,7 +107,7 @@ hop.kernel @roomy attributes {argument_names = ["x"], argument_types = [!tile.vi
 // CHECK-NEXT: hop.mma_issue
 // CHECK-NOT: hop.pin
 hop.kernel @step attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<overlap = 1, lead = 1>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<overlap = lead>} {
 ^bb0(%x: !tile.view<[M, 64], f32>, %m: index):
   %a = hop.staging "a" : !tile
   %b = hop.staging "b" : !wide

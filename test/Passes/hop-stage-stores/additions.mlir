@@ -4,7 +4,7 @@
 !Y = !tile.view<[M, 64], f32>
 !Tile = tensor<64x64xf32, #hop.layout<accumulator>>
 hop.kernel @k attributes {argument_names = ["y"], argument_types = [!Y], grid = [#tile.grid_dim<"M", 64>],
-    schedule = #tile.schedule<store = tma, staging = own, placement = rows>} {
+    schedule = #tile.schedule<store = tma, placement = rows>} {
 ^bb0(%y: !Y, %m: index):
   hop.role @consumer warpgroups(2) {
   ^bb0(%wg: index):

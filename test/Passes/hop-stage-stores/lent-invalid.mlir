@@ -2,7 +2,7 @@
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-stage-stores))' -split-input-file -verify-diagnostics
 
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared, placement = rows>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = lent, placement = rows>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %a = hop.pipe.create "a" : !hop.pipe<tensor<64x64xbf16>, 2>
   hop.role @consumer warpgroups(1) {
@@ -11,7 +11,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
     %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
     %u = hop.pipe.wait %a : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
     hop.pipe.release %a, %u : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
-    // expected-error@+1 {{goes through slots that an elected role lends (staging = shared), and there is none; use warp_specialize = true or staging = own}}
+    // expected-error@+1 {{goes through slots that an elected role lends (store = lent), and there is none; use warp_specialize = true or store = tma}}
     tile.store %t, %x[%m, %c0] : tensor<64x64xbf16, #hop.layout<accumulator>>, !tile.view<[M, 64], bf16>
   }
 }
@@ -19,7 +19,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 // -----
 
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared, placement = rows>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = lent, placement = rows>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %a = hop.pipe.create "a" : !hop.pipe<tensor<64x64xbf16>, 2>
   hop.role @producer elected {
@@ -29,7 +29,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
-    // expected-error@+1 {{comes before the last tile is read, and slots are lent to stores (staging = shared) after the last load; use staging = own}}
+    // expected-error@+1 {{comes before the last tile is read, and slots are lent to stores (store = lent) after the last load; use store = tma}}
     tile.store %t, %x[%m, %c0] : tensor<64x64xbf16, #hop.layout<accumulator>>, !tile.view<[M, 64], bf16>
     // expected-note@+1 {{the read}}
     %u = hop.pipe.wait %a : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
@@ -40,7 +40,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 // -----
 
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared, placement = rows>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = lent, placement = rows>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %a = hop.pipe.create "a" : !hop.pipe<tensor<64x64xbf16>, 2>
   hop.role @producer elected {
@@ -50,7 +50,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
-    // expected-error@+1 {{goes through slots that a pipe lends (staging = shared), and no pipe that is read before it can; use staging = own}}
+    // expected-error@+1 {{goes through slots that a pipe lends (store = lent), and no pipe that is read before it can; use store = tma}}
     tile.store %t, %x[%m, %c0] : tensor<64x64xbf16, #hop.layout<accumulator>>, !tile.view<[M, 64], bf16>
   }
 }
@@ -58,7 +58,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 // -----
 
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared, placement = rows>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = lent, placement = rows>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   // expected-note@+1 {{'a': it has 2 slots of tensor<64x64xbf16>, and 3 warpgroups take 3}}
   %a = hop.pipe.create "a" : !hop.pipe<tensor<64x64xbf16>, 2>
@@ -75,7 +75,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
     hop.pipe.release %a, %u : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
     %v = hop.pipe.wait %b : !hop.pipe<tensor<32x64xbf16>, 4> -> !hop.shared<tensor<32x64xbf16>, rows = 32>
     hop.pipe.release %b, %v : !hop.pipe<tensor<32x64xbf16>, 4>, !hop.shared<tensor<32x64xbf16>, rows = 32>
-    // expected-error@+1 {{goes through slots that a pipe lends (staging = shared), and no pipe that is read before it can; use staging = own}}
+    // expected-error@+1 {{goes through slots that a pipe lends (store = lent), and no pipe that is read before it can; use store = tma}}
     tile.store %t, %x[%m, %c0] : tensor<64x64xbf16, #hop.layout<accumulator>>, !tile.view<[M, 64], bf16>
   }
 }
@@ -84,7 +84,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 
 // Slots that start at multiples of 512 bytes are no place for a swizzle that repeats every 1024.
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared, placement = rows>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = lent, placement = rows>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   // expected-note@+1 {{'a': a slot of tensor<256x32xbf16> has no room for a warpgroup's tensor<64x64xbf16>}}
   %a = hop.pipe.create "a" : !hop.pipe<tensor<256x32xbf16>, 2>
@@ -97,7 +97,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
     %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
     %u = hop.pipe.wait %a : !hop.pipe<tensor<256x32xbf16>, 2> -> !hop.shared<tensor<256x32xbf16>, rows = 256>
     hop.pipe.release %a, %u : !hop.pipe<tensor<256x32xbf16>, 2>, !hop.shared<tensor<256x32xbf16>, rows = 256>
-    // expected-error@+1 {{goes through slots that a pipe lends (staging = shared), and no pipe that is read before it can; use staging = own}}
+    // expected-error@+1 {{goes through slots that a pipe lends (store = lent), and no pipe that is read before it can; use store = tma}}
     tile.store %t, %x[%m, %c0] : tensor<64x64xbf16, #hop.layout<accumulator>>, !tile.view<[M, 64], bf16>
   }
 }
@@ -105,7 +105,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 // -----
 
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared, placement = rows>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = lent, placement = rows>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   // expected-note@+1 {{'a': a slot of it is held beyond the store}}
   %a = hop.pipe.create "a" : !hop.pipe<tensor<64x64xbf16>, 2>
@@ -117,7 +117,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
     %c0 = arith.constant 0 : index
     %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
     %u = hop.pipe.wait %a : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
-    // expected-error@+1 {{goes through slots that a pipe lends (staging = shared), and no pipe that is read before it can; use staging = own}}
+    // expected-error@+1 {{goes through slots that a pipe lends (store = lent), and no pipe that is read before it can; use store = tma}}
     tile.store %t, %x[%m, %c0] : tensor<64x64xbf16, #hop.layout<accumulator>>, !tile.view<[M, 64], bf16>
     hop.pipe.release %a, %u : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
   }
@@ -126,7 +126,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 // -----
 
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared, placement = rows>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = lent, placement = rows>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %a = hop.pipe.create "a" : !hop.pipe<tensor<64x64xbf16>, 2>
   hop.role @producer elected {
@@ -152,7 +152,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 // -----
 
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, staging = shared, placement = rows>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = lent, placement = rows>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   // expected-note@+1 {{'a': it is not filled by one elected role, which could lend slots}}
   %a = hop.pipe.create "a" : !hop.pipe<tensor<64x64xbf16>, 2>
@@ -169,7 +169,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
     }
     %u = hop.pipe.wait %a : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
     hop.pipe.release %a, %u : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
-    // expected-error@+1 {{goes through slots that a pipe lends (staging = shared), and no pipe that is read before it can; use staging = own}}
+    // expected-error@+1 {{goes through slots that a pipe lends (store = lent), and no pipe that is read before it can; use store = tma}}
     tile.store %t, %x[%m, %c0] : tensor<64x64xbf16, #hop.layout<accumulator>>, !tile.view<[M, 64], bf16>
   }
 }

@@ -5,7 +5,7 @@
 !Y = !tile.view<[M, 128], f32>
 !Tile = tensor<64x64xf32, #hop.layout<accumulator>>
 hop.kernel @k attributes {argument_names = ["y", "z"], argument_types = [!Y, !Y], grid = [#tile.grid_dim<"M", 64>],
-    schedule = #tile.schedule<store = tma, staging = own, placement = apart>} {
+    schedule = #tile.schedule<store = tma, placement = apart>} {
 ^bb0(%y: !Y, %z: !Y, %m: index):
   hop.role @reducer warpgroups(1) {
   ^bb0(%wg: index):

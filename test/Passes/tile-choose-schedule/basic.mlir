@@ -2,22 +2,22 @@
 //
 // RUN: tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule | FileCheck %s --check-prefix=ATTENTION
 // RUN: tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=overlap=1,stages=1 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=PLAIN
-// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule --tile-overlap --tile-split-loops --tile-override-schedule=schedule=overlap=1,rescale=before,pack=before,pingpong=false --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=COPIES
+// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule --tile-overlap --tile-split-loops --tile-override-schedule=schedule=overlap=1,pingpong=false --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=COPIES
 // RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=GEMM
 // RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=store=tma --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=STAGED
-// RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=staging=shared --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=LENT
+// RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=store=lent --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=LENT
 // RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=warp_specialize=false --tile-choose-schedule | FileCheck %s --check-prefix=ONE-ROLE
 // RUN: tessera-opt %s --tile-choose-schedule | FileCheck %s
 // RUN: tessera-opt %s --tile-choose-schedule --tile-choose-schedule | FileCheck %s
 
-// ATTENTION: schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 2, overlap = 2, lead = 0, rescale = after, pack = after, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = true, split = true, speculate = false, store = direct, staging = own, persistent = dynamic, order = linear, section = 2, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 240, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
+// ATTENTION: schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 2, overlap = 2, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = true, split = true, speculate = false, store = direct, persistent = dynamic, order = linear, section = 2, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 240, placement = rows, helper_registers = 24, loads = direct, transpose = 0, sums = any, exchange = 0, work = tiles>
 // ATTENTION: tile.load %{{.*}} pipe 0
 // ATTENTION: scf.for
 // ATTENTION: tile.load %{{.*}} pipe 1
 // ATTENTION: tile.load %{{.*}} pipe 2
 
 // PLAIN: remark: schedule chosen: {{.*}} it takes 160 of 233 registers per consumer thread and 131176 bytes of shared memory (tiles 131072, staging of stores 0, mbarriers 64, numbers of tiles 40) of 232448
-// PLAIN: schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, outer_stages = 2, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = true,
+// PLAIN: schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, outer_stages = 2, overlap = 1, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = true,
 
 // The copies of a load that the rotation and the split make share one pipe.
 // COPIES: remark: schedule chosen: {{.*}} and 196744 bytes of shared memory
@@ -45,19 +45,19 @@
 // SHARED: remark: schedule chosen: {{.*}}operands = shared,{{.*}}; it takes {{[0-9]+}} of 233 registers per consumer thread and {{[0-9]+}} bytes of shared memory (tiles {{[0-9]+}}, computed operands 32768, staging of stores 0
 
 // GEMM: remark: schedule rejected: overlap = 2: no dot of the loop reads what was computed from another dot of the same iteration
-// GEMM: schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 4, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = static, order = narrow, section = 2, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 240, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
+// GEMM: schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 4, outer_stages = 1, overlap = 1, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, persistent = static, order = narrow, section = 2, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 240, placement = rows, helper_registers = 24, loads = direct, transpose = 0, sums = any, exchange = 0, work = tiles>
 
 // STAGED: remark: schedule rejected: stages = 4, outer_stages = 1, store = tma: it takes 262272 bytes of shared memory (tiles 196608, staging of stores 65536, mbarriers 128), and a CTA can have 232448
-// STAGED: schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 3, {{.*}}store = tma, staging = own,
+// STAGED: schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 3, {{.*}}store = tma,
 
 // Slots of the tiles that are loaded hold what is stored, and the fourth fits.
-// LENT: remark: schedule chosen: {{.*}}stages = 4,{{.*}}store = tma, staging = shared,{{.*}}; it takes {{.*}} and 196736 bytes of shared memory (tiles 196608, staging of stores 0, mbarriers 128)
+// LENT: remark: schedule chosen: {{.*}}stages = 4,{{.*}}store = lent,{{.*}}; it takes {{.*}} and 196736 bytes of shared memory (tiles 196608, staging of stores 0, mbarriers 128)
 
-// ONE-ROLE: schedule #tile.schedule<warp_specialize = false, consumers = 2, {{.*}}consumer_registers = 248, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
+// ONE-ROLE: schedule #tile.schedule<warp_specialize = false, consumers = 2, {{.*}}consumer_registers = 248, placement = rows, helper_registers = 24, loads = direct, transpose = 0, sums = any, exchange = 0, work = tiles>
 
 // What is written is kept. Three consumers need 160 registers, so the accumulator decides the columns:
 // CHECK-LABEL: tile.kernel @three
-// CHECK-SAME: schedule #tile.schedule<warp_specialize = true, consumers = 3, stages = 2, outer_stages = 2, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, staging = own, persistent = static, order = linear, section = 2, cluster = 1, pdl = false, producer_registers = 32, consumer_registers = 160, placement = rows, reducer_registers = 24, loads = direct, transpose = own, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
+// CHECK-SAME: schedule #tile.schedule<warp_specialize = true, consumers = 3, stages = 2, outer_stages = 2, overlap = 1, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, persistent = static, order = linear, section = 2, cluster = 1, pdl = false, producer_registers = 32, consumer_registers = 160, placement = rows, helper_registers = 24, loads = direct, transpose = 0, sums = any, exchange = 0, work = tiles>
 tile.kernel @three(%a: !tile.view<[M, 64], f16>, %b: !tile.view<[64, N], f16>, %c: !tile.view<[M, N], f32>)
     grid(%i = M ceildiv 192) schedule #tile.schedule<stages = 2, split = false> {
   %c0 = arith.constant 0 : index
@@ -75,7 +75,7 @@ tile.kernel @three(%a: !tile.view<[M, 64], f16>, %b: !tile.view<[64, N], f16>, %
 
 // No loop: nothing takes more than one slot.
 // CHECK-LABEL: tile.kernel @straight
-// CHECK-SAME: consumers = 4, stages = 1, outer_stages = 2, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false
+// CHECK-SAME: consumers = 4, stages = 1, outer_stages = 2, overlap = 1, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false
 tile.kernel @straight(%a: !tile.view<[M, 64], bf16>, %b: !tile.view<[64, 64], bf16>, %c: !tile.view<[M, 64], bf16>)
     grid(%i = M ceildiv 256) {
   %c0 = arith.constant 0 : index

@@ -4,9 +4,8 @@
 // RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=overlap=2 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=OVERLAP
 // RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=operands=shared --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=OPERANDS
 // RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=operands=shared,stages=3 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=FULL
-// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=staging=shared,store=direct --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=DIRECT
-// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=staging=shared,warp_specialize=false --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=LENDER
-// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=staging=shared,stages=1 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=SLOTS
+// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=store=lent,warp_specialize=false --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=LENDER
+// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=store=lent,stages=1 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=SLOTS
 // RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=pingpong=true --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=PINGPONG
 // RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=stages=8 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=STAGES
 // RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=consumers=3 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=CONSUMERS
@@ -28,12 +27,10 @@
 // FULL: note: this would work:
 // FULL: note: stages = 3, outer_stages = 1, store = direct: it takes {{[0-9]+}} bytes of shared memory (tiles 229376, computed operands 32768, staging of stores 0, mbarriers {{[0-9]+}}, numbers of tiles 40), and a CTA can have 232448
 
-// DIRECT: note: this would work: {{.*}}store = tma, staging = shared,
-// DIRECT: consumers = 2: staging = shared is for results that leave through shared memory; use store = tma or staging = own
-// LENDER: note: this would work: {{.*}}warp_specialize = true,{{.*}}staging = shared,
-// LENDER: consumers = 2: staging = shared needs a producer, which lends the slots; use warp_specialize = true or staging = own
-// SLOTS: note: this would work: {{.*}}stages = 4,{{.*}}staging = shared,
-// SLOTS: note: stages = 1: staging = shared takes slots that have room for tensor<64x256x{{.*}}> of each warpgroup, 2 of a pipe; use more stages or staging = own
+// LENDER: note: this would work: {{.*}}warp_specialize = true,{{.*}}store = lent,
+// LENDER: consumers = 2: store = lent needs a producer, which lends the slots; use warp_specialize = true or store = tma
+// SLOTS: note: this would work: {{.*}}stages = 4,{{.*}}store = lent,
+// SLOTS: note: stages = 1: store = lent takes slots that have room for tensor<64x256x{{.*}}> of each warpgroup, 2 of a pipe; use more stages or store = tma
 
 // PINGPONG: note: this would work: {{.*}}pingpong = false,
 // PINGPONG: note: warp_specialize = true, overlap = 1, consumers = 2: ping-pong needs a loop with work between dependent dots, and the kernel has none
@@ -265,29 +262,6 @@ tile.kernel @empty(%x: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>) g
   // expected-error@+1 {{got 0; 64 would work}}
   %d = tile.dot %a, %b : tensor<0x64xf16>, tensor<64x64xf16> -> tensor<0x64xf32>
   tile.store %d, %z[%m, %c0] : tensor<0x64xf32>, !tile.view<[M, 64], f32>
-}
-
-// -----
-
-// expected-error@+3 {{no schedule of this kernel fits the machine with #tile.schedule<overlap = 2, lead = 1, rescale = after>}}
-// expected-note@+2 {{overlap = 2: every dot runs in the step of the work on its operands, so that they are scaled and rounded before it; after takes overlap = 2 with lead = 0, or overlap = 3}}
-// expected-note@+1 {{this would work: #tile.schedule<warp_specialize = true, consumers = 1, stages = 3, outer_stages = 2, overlap = 2, lead = 0, rescale = after, pack = after,}}
-tile.kernel @joins(%x: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>)
-    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = 2, lead = 1, rescale = after> {
-  %c0 = arith.constant 0 : index
-  %c64 = arith.constant 64 : index
-  %n = tile.dim "N"
-  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
-  %q = tile.load %y[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
-  %sum = scf.for %j = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) {
-    %k = tile.load %x[%j, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
-    %s = tile.dot %q, %k : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
-    %ph = arith.truncf %s : tensor<64x64xf32> to tensor<64x64xf16>
-    %v = tile.load %x[%j, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
-    %d = tile.dot %ph, %v, %acc : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
-    scf.yield %d : tensor<64x64xf32>
-  }
-  tile.store %sum, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
 }
 
 // -----

@@ -20,7 +20,7 @@ SOURCES = {
     "gemm_split_k": {},
     "linear/ssd": {"DK": (64, 192)},
 }
-SCHEDULES = ("", "persistent=dynamic", "store=tma", "staging=shared")
+SCHEDULES = ("", "persistent=dynamic", "store=tma", "store=lent")
 # The remark of the pass, and the kernel's entry of the bundle.
 COUNTED = re.compile(r"remark: schedule chosen: .*registers per consumer thread and (\d+) bytes of shared memory")
 ALLOCATED = re.compile(r'shared_memory = (\d+)')

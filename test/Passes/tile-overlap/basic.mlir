@@ -83,7 +83,7 @@
 // CHECK-NEXT:    tile.dot
 // CHECK-NEXT:    scf.yield
 tile.kernel @carried(%x: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>)
-    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = 2, lead = 0, rescale = after, pack = after> {
+    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = 2> {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %n = tile.dim "N"
@@ -126,7 +126,7 @@ tile.kernel @carried(%x: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f16>,
 // CHECK-NEXT:    arith.truncf
 // CHECK-NEXT:    scf.yield
 tile.kernel @chain(%a: !tile.view<[N, 64], f16>, %b: !tile.view<[N, 64], f16>, %c: !tile.view<[N, 64], f16>,
-    %y: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = 2, lead = 0, rescale = after, pack = after> {
+    %y: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = 2> {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %n = tile.dim "N"

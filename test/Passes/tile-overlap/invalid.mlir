@@ -1,10 +1,10 @@
-// Loops that overlap = 2 cannot rotate.
+// Loops that cannot be rotated.
 //
 // RUN: tessera-opt %s --tile-overlap -split-input-file -verify-diagnostics
 
 // expected-error@+1 {{overlap = 2 has no loop to overlap; overlap = 1 would work}}
 tile.kernel @gemm(%a: !tile.view<[M, K], f16>, %b: !tile.view<[K, 64], f16>, %c: !tile.view<[M, 64], f32>)
-    grid(%i = M ceildiv 64) schedule #tile.schedule<overlap = 2, lead = 0, rescale = after, pack = after> {
+    grid(%i = M ceildiv 64) schedule #tile.schedule<overlap = 2> {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %k = tile.dim "K"
@@ -26,7 +26,7 @@ tile.kernel @gemm(%a: !tile.view<[M, K], f16>, %b: !tile.view<[K, 64], f16>, %c:
 // The weights of an iteration need the sum of the one before.
 // expected-error@+1 {{overlap = 2 has no loop to overlap; overlap = 1 would work}}
 tile.kernel @cycle(%a: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>)
-    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = 2, lead = 0, rescale = after, pack = after> {
+    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = 2> {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %n = tile.dim "N"
@@ -49,7 +49,7 @@ tile.kernel @cycle(%a: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f16>, %
 
 // expected-error@+1 {{overlap = 2 has no loop to overlap; overlap = 1 would work}}
 tile.kernel @shared(%a: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>)
-    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = 2, lead = 0, rescale = after, pack = after> {
+    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = 2> {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %n = tile.dim "N"
@@ -71,7 +71,7 @@ tile.kernel @shared(%a: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f16>, 
 
 // expected-error@+1 {{overlap = 2 has no loop to overlap; overlap = 1 would work}}
 tile.kernel @stored(%a: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f16>)
-    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = 2, lead = 0, rescale = after, pack = after> {
+    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = 2> {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %n = tile.dim "N"
@@ -94,7 +94,7 @@ tile.kernel @stored(%a: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f16>, 
 
 // expected-error@+1 {{overlap = 2 has no loop to overlap; overlap = 1 would work}}
 tile.kernel @straight(%a: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>)
-    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = 2, lead = 0, rescale = after, pack = after> {
+    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = 2> {
   %c0 = arith.constant 0 : index
   %t = tile.load %a[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
   %d = tile.dot %t, %t : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
@@ -105,7 +105,7 @@ tile.kernel @straight(%a: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>
 
 // One loop overlaps, the other is explained.
 tile.kernel @mixed(%x: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>)
-    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = 2, lead = 0, rescale = after, pack = after> {
+    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = 2> {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %n = tile.dim "N"
@@ -130,17 +130,10 @@ tile.kernel @mixed(%x: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f16>, %
 
 // -----
 
-// expected-error@+1 {{with overlap = 3 the first dots run a step ahead of the work on their results: lead = 1}}
-tile.kernel @conflict(%a: !tile.view<[N, 64], f16>) grid(%m = N ceildiv 64)
-    schedule #tile.schedule<overlap = 3, lead = 0, rescale = after, pack = after> {
-}
-
-// -----
-
-// In the step of the weights every dot is there, but the first dot cannot run ahead of them: it needs the sum.
-// expected-error@+1 {{overlap = 2 has no loop to overlap; overlap = 1 would work}}
+// With three iterations a step the first dot runs ahead of the work, and it needs its result.
+// expected-error@+1 {{overlap = 3 has no loop to overlap; overlap = 1 would work}}
 tile.kernel @ahead(%a: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>)
-    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = 2, lead = 1, rescale = after, pack = after> {
+    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = 3> {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %n = tile.dim "N"

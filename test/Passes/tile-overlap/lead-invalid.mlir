@@ -1,11 +1,11 @@
-// Loops whose first dot cannot run ahead by itself (overlap = 1, lead = 1).
+// Loops whose first dot cannot run ahead by itself (overlap = lead).
 //
 // RUN: tessera-opt %s --tile-overlap -split-input-file -verify-diagnostics
 
 
-// expected-error@+1 {{overlap = 1, lead = 1 has no loop whose first dot can run ahead; lead = 0 would work}}
+// expected-error@+1 {{overlap = lead has no loop whose first dot can run ahead; overlap = 1 would work}}
 tile.kernel @one(%a: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>)
-    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = 1, lead = 1, rescale = before, pack = before> {
+    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = lead> {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %n = tile.dim "N"
@@ -22,9 +22,9 @@ tile.kernel @one(%a: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f16>, %z:
 
 // -----
 
-// expected-error@+1 {{overlap = 1, lead = 1 has no loop whose first dot can run ahead; lead = 0 would work}}
+// expected-error@+1 {{overlap = lead has no loop whose first dot can run ahead; overlap = 1 would work}}
 tile.kernel @independent(%a: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>)
-    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = 1, lead = 1, rescale = before, pack = before> {
+    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = lead> {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %n = tile.dim "N"
@@ -44,9 +44,9 @@ tile.kernel @independent(%a: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f
 // -----
 
 // The first dot adds onto what the iteration before made.
-// expected-error@+1 {{overlap = 1, lead = 1 has no loop whose first dot can run ahead; lead = 0 would work}}
+// expected-error@+1 {{overlap = lead has no loop whose first dot can run ahead; overlap = 1 would work}}
 tile.kernel @cycle(%a: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>)
-    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = 1, lead = 1, rescale = before, pack = before> {
+    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = lead> {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %n = tile.dim "N"
@@ -66,9 +66,9 @@ tile.kernel @cycle(%a: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f16>, %
 
 // -----
 
-// expected-error@+1 {{overlap = 1, lead = 1 has no loop whose first dot can run ahead; lead = 0 would work}}
+// expected-error@+1 {{overlap = lead has no loop whose first dot can run ahead; overlap = 1 would work}}
 tile.kernel @outer(%a: !tile.view<[N, 64, 64], f16>, %y: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>)
-    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = 1, lead = 1, rescale = before, pack = before> {
+    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = lead> {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %n = tile.dim "N"
@@ -87,9 +87,9 @@ tile.kernel @outer(%a: !tile.view<[N, 64, 64], f16>, %y: !tile.view<[M, 64], f16
 
 // -----
 
-// expected-error@+1 {{overlap = 1, lead = 1 has no loop whose first dot can run ahead; lead = 0 would work}}
+// expected-error@+1 {{overlap = lead has no loop whose first dot can run ahead; overlap = 1 would work}}
 tile.kernel @stored(%a: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>)
-    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = 1, lead = 1, rescale = before, pack = before> {
+    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = lead> {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %n = tile.dim "N"
@@ -111,9 +111,9 @@ tile.kernel @stored(%a: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f16>, 
 // -----
 
 // Without the number of a pipe nothing could keep the tile.
-// expected-error@+1 {{overlap = 1, lead = 1 has no loop whose first dot can run ahead; lead = 0 would work}}
+// expected-error@+1 {{overlap = lead has no loop whose first dot can run ahead; overlap = 1 would work}}
 tile.kernel @kept(%a: !tile.view<[N, 64], f16>, %y: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>)
-    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = 1, lead = 1, rescale = before, pack = before> {
+    grid(%m = M ceildiv 64) schedule #tile.schedule<overlap = lead> {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %n = tile.dim "N"

@@ -5,7 +5,7 @@
 !A = tensor<64x64xf16>
 !S = tensor<64x64xf32>
 !V = !tile.view<[N, 64], f16>
-#s = #tile.schedule<overlap = 1, lead = 1, rescale = before, pack = before>
+#s = #tile.schedule<overlap = lead>
 
 // Before the loop stands what the first iteration begins with. Of the tile that dots of two steps read, pipe 1, each step
 // takes what the one before has read ahead, and the last one behind the loop is let pass. The tile of pipe 2 is read in its

@@ -2,13 +2,13 @@
 // RUN: tessera-opt %s --tile-warp-specialize -split-input-file -verify-diagnostics
 
 // Every tile is read along its rows.
-#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 216, placement = rows, reducer_registers = 48, loads = direct, transpose = apart, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 216, placement = rows, helper_registers = 48, loads = direct, transpose = 4, sums = any, exchange = 0, work = tiles>
 !View = !tile.view<[M, 64], f8E4M3FN>
 !Out = !tile.view<[M, 64], f32>
 !Tile = tensor<128x64xf8E4M3FN>
 !Part = tensor<64x64xf8E4M3FN>
 !S = tensor<128x64xf32>
-// expected-error@+1 {{cannot have the roles of its schedule: no dot reads a loaded tile of 8-bit elements along its columns, beside a computed one; use transpose = own}}
+// expected-error@+1 {{cannot have the roles of its schedule: no dot reads a loaded tile of 8-bit elements along its columns, beside a computed one; use transpose = 0}}
 tile.kernel @k(%x: !View, %y: !View, %z: !Out) grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
@@ -27,13 +27,13 @@ tile.kernel @k(%x: !View, %y: !View, %z: !Out) grid(%m = M ceildiv 128) schedule
 // -----
 
 // No producer.
-#s = #tile.schedule<warp_specialize = false, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 216, placement = rows, reducer_registers = 48, loads = direct, transpose = apart, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
+#s = #tile.schedule<warp_specialize = false, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 216, placement = rows, helper_registers = 48, loads = direct, transpose = 4, sums = any, exchange = 0, work = tiles>
 !View = !tile.view<[M, 64], f8E4M3FN>
 !Out = !tile.view<[M, 64], f32>
 !Tile = tensor<128x64xf8E4M3FN>
 !Part = tensor<64x64xf8E4M3FN>
 !S = tensor<128x64xf32>
-// expected-error@+1 {{cannot have the roles of its schedule: a transposer gets tiles from a producer; use warp_specialize = true or transpose = own}}
+// expected-error@+1 {{cannot have the roles of its schedule: a transposer gets tiles from a producer; use warp_specialize = true or transpose = 0}}
 tile.kernel @k(%x: !View, %y: !View, %z: !Out) grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
@@ -55,7 +55,7 @@ tile.kernel @k(%x: !View, %y: !View, %z: !Out) grid(%m = M ceildiv 128) schedule
 // -----
 
 // A reducer takes the registers.
-#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 216, placement = apart, reducer_registers = 48, loads = direct, transpose = apart, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 216, placement = apart, helper_registers = 48, loads = direct, transpose = 4, sums = any, exchange = 0, work = tiles>
 !View = !tile.view<[M, 64], f8E4M3FN>
 !Out = !tile.view<[M, 64], f32>
 !Tile = tensor<128x64xf8E4M3FN>
@@ -83,7 +83,7 @@ tile.kernel @k(%x: !View, %y: !View, %z: !Out) grid(%m = M ceildiv 128) schedule
 // -----
 
 // A tile that is read both ways.
-#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 216, placement = rows, reducer_registers = 48, loads = direct, transpose = apart, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 216, placement = rows, helper_registers = 48, loads = direct, transpose = 4, sums = any, exchange = 0, work = tiles>
 !View = !tile.view<[M, 64], f8E4M3FN>
 !Out = !tile.view<[M, 64], f32>
 !Tile = tensor<128x64xf8E4M3FN>
@@ -98,7 +98,7 @@ tile.kernel @k(%x: !View, %y: !View, %z: !Out) grid(%m = M ceildiv 128) schedule
   %sum = scf.for %j = %c0 to %rows step %c64 iter_args(%old = %zero) -> (!S) {
     // expected-remark@+1 {{is transposed by a role of its own}}
     %b = tile.load %x[%j, %c0] : !View -> !Part
-    // expected-error@+1 {{reads a tile as it is loaded that a transposer hands on to another dot (transpose = apart); use transpose = own}}
+    // expected-error@+1 {{reads a tile as it is loaded that a transposer hands on to another dot (transpose = 4); use transpose = 0}}
     %b_t = tile.transpose %b : !Part -> !Part
     %s = tile.dot %a, %b_t : !Tile, !Part -> !S
     %p = arith.truncf %s : !S to !Tile

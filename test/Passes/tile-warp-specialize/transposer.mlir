@@ -1,18 +1,18 @@
-// With transpose = apart a role of one warpgroup transposes the tiles of 8-bit elements that a dot reads along their columns:
+// With transpose = 4 a role of one warpgroup transposes the tiles of 8-bit elements that a dot reads along their columns:
 // each once, into a pipe of its own, from which the consumers take them. What is read along its rows goes to the consumers
 // as it is.
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(tile-warp-specialize,canonicalize,cse)' | FileCheck %s
 // With fewer than four warps it shares the warpgroup of the producer, and its registers.
-// RUN: sed 's/producer_registers = 24/producer_registers = 48/; s/transposer_warps = 4/transposer_warps = 3/' %s | tessera-opt --pass-pipeline='builtin.module(tile-warp-specialize,canonicalize,cse)' | FileCheck %s --check-prefix=WARPS
+// RUN: sed 's/producer_registers = 24/producer_registers = 48/; s/transpose = 4/transpose = 3/' %s | tessera-opt --pass-pipeline='builtin.module(tile-warp-specialize,canonicalize,cse)' | FileCheck %s --check-prefix=WARPS
 // WARPS: hop.role @producer elected registers(48)
 // WARPS: hop.role @transposer warps(3) registers(48)
 // WARPS: hop.transpose
 // WARPS-NEXT: hop.warpgroup_sync
 // WARPS: hop.role @consumer warpgroups(2) registers(216)
-// RUN: sed 's/transposer_warps = 4/transposer_warps = 3/' %s | not tessera-opt --pass-pipeline='builtin.module(tile-warp-specialize)' 2>&1 | FileCheck %s --check-prefix=UNEQUAL
-// UNEQUAL: error: cannot have the roles of its schedule: a transposer of 3 warps shares the producer's warpgroup and its registers, and 24 and 48 are asked for; use producer_registers = reducer_registers or transposer_warps = 4
+// RUN: sed 's/transpose = 4/transpose = 3/' %s | not tessera-opt --pass-pipeline='builtin.module(tile-warp-specialize)' 2>&1 | FileCheck %s --check-prefix=UNEQUAL
+// UNEQUAL: error: cannot have the roles of its schedule: a transposer of 3 warps shares the producer's warpgroup and its registers, and 24 and 48 are asked for; use producer_registers = helper_registers or transpose = 4
 
-#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, lead = 0, rescale = before, pack = before, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, staging = own, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 216, placement = rows, reducer_registers = 48, loads = direct, transpose = apart, transposer_warps = 4, sums = any, exchange = 0, work = tiles>
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 216, placement = rows, helper_registers = 48, loads = direct, transpose = 4, sums = any, exchange = 0, work = tiles>
 !View = !tile.view<[M, 64], f8E4M3FN>
 !Out = !tile.view<[M, 64], f32>
 !Tile = tensor<128x64xf8E4M3FN>

@@ -187,7 +187,7 @@ CASES = {
     # Rows of values that go with the tile beside them.
     "joined": {
         **SUMS,
-        "schedule": "placement=apart,persistent=none,consumers=2,stages=2,lead=0",
+        "schedule": "placement=apart,persistent=none,consumers=2,stages=2,overlap=1",
         "damages": {
             "bytes of the tile alone": (changed("producer", "expect {b.full}", "bytes 8448", "bytes 8192"), {"transaction-underflow"}, "b.full"),
             "bytes of two rows": (changed("producer", "expect {b.full}", "bytes 8448", "bytes 8704"), {"deadlock"}, "b.full"),
@@ -218,7 +218,7 @@ CASES = {
     # The next slot, which a product reads beside those of this one. The wait that takes it then finds it filled.
     "ahead": {
         **SUMS,
-        "schedule": "placement=apart,persistent=none,consumers=2,stages=3,lead=1",
+        "schedule": "placement=apart,persistent=none,consumers=2,stages=3,overlap=lead",
         "damages": {
             "the first one not waited for": (dropped("consumer", "wait {b.full}", 0), UNFILLED, "b"),
             "not waited for": (dropped("consumer", "wait {b.full}", 2), UNFILLED, "b"),

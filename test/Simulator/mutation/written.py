@@ -156,7 +156,7 @@ CASES = {
     # A loaded operand of 8 bits that each warpgroup transposes, or a role of its own.
     "bytes": {
         **BYTES,
-        "schedule": "overlap=2,persistent=none,consumers=2,stages=2,pingpong=true,transpose=own",
+        "schedule": "overlap=2,persistent=none,consumers=2,stages=2,pingpong=true,transpose=0",
         "damages": {
             "fence": FENCE,
             "barrier": BARRIER,
@@ -164,7 +164,7 @@ CASES = {
     },
     "transposer": {
         **BYTES,
-        "schedule": "overlap=2,persistent=none,consumers=2,stages=2,pingpong=true,transpose=apart",
+        "schedule": "overlap=2,persistent=none,consumers=2,stages=2,pingpong=true,transpose=4",
         "damages": {
             "fence": FENCE,
             "barrier": BARRIER,
@@ -176,7 +176,7 @@ CASES = {
     # Three warps of the producer's warpgroup.
     "transposing-warps": {
         **BYTES,
-        "schedule": "overlap=2,persistent=none,consumers=2,stages=2,pingpong=true,transpose=apart,transposer_warps=3",
+        "schedule": "overlap=2,persistent=none,consumers=2,stages=2,pingpong=true,transpose=3",
         "damages": {
             "fence": FENCE,
             "barrier": (without(r"bar(rier)?\.sync\s+%r\d+, 96;"), STALE),
@@ -206,7 +206,7 @@ CASES = {
     # A result in slots that the producer lends, in a block with several tiles.
     "lent": {
         "defines": ["-DT=bf16"],
-        "schedule": "staging=shared,persistent=static,consumers=2,stages=2,outer_stages=1",
+        "schedule": "store=lent,persistent=static,consumers=2,stages=2,outer_stages=1",
         "blocks": 1,
         "buffers": attention_buffers("bf16"),
         "params": [*ATTENTION, tensor("o", 64), {"value": KEYS}],

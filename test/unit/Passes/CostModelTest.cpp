@@ -77,12 +77,6 @@ TEST_F(CostModelTest, WeightsDecideTheShare) {
   EXPECT_EQ(fastestShare(budget, model), 0);
 }
 
-TEST_F(CostModelTest, OrderOfPreference) {
-  EXPECT_EQ(chosen("attention").overlap, 2);
-  model.overlaps = {1, 2};
-  EXPECT_EQ(chosen("attention").overlap, 1);
-}
-
 TEST_F(CostModelTest, MostStages) {
   EXPECT_EQ(chosen("gemm").stages, tile::NumberList(4));
   model.mostStages = 2;
@@ -90,9 +84,9 @@ TEST_F(CostModelTest, MostStages) {
 }
 
 TEST_F(CostModelTest, WideAccumulatorsAreScaledBefore) {
-  EXPECT_EQ(chosen("attention").rescale, tile::JoinKind::After);
+  EXPECT_EQ(chosen("attention").overlap, tile::OverlapKind::Two);
   model.wideColumns = 64;
-  EXPECT_EQ(chosen("attention").rescale, tile::JoinKind::Before);
+  EXPECT_EQ(chosen("attention").overlap, tile::OverlapKind::Scaled);
 }
 
 TEST_F(CostModelTest, RegistersOfTheRoles) {

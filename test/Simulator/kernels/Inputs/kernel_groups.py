@@ -156,7 +156,7 @@ def gathers():
     for width, values, dtype in ((128, 128, "bf16"), (96, 64, "f16"), (256, 256, "bf16")):
         defines = [f"-DD={width}", f"-DDV={values}", f"-DT={dtype}"]
         yield ["attention_paged.tile", *defines, *pages, "B=3,H=2,HK=1,SQ=113,ROWS=640,LENGTH=40"], False
-    for fields in ("warp_specialize=false", "cluster=2", "persistent=dynamic", "store=writer", "staging=shared,store=tma"):
+    for fields in ("warp_specialize=false", "cluster=2", "persistent=dynamic", "store=writer", "store=lent"):
         yield ["gemm_gather.tile", "--schedule", fields, "--shape", "R=50,M=1,N=8,K=8"], True
 
 
@@ -233,9 +233,9 @@ def attention_fp8():
         yield attention8(["-DTQ=bf16", "-DD=64", "-DBN=32", "-DV_TRANSPOSED=false"], odd[::2], schedule), None
     for overlap, pingpong, stages, ws in itertools.product((1, 2), (True, False), (1, 3), (True, False)):
         schedule = schedule_text(overlap=overlap, pingpong=pingpong, stages=stages, warp_specialize=ws)
-        warps = [("false", f"apart,transposer_warps={n}") for n in range(1, 5)]
-        for transposed, by in (("false", "own"), *warps, ("true", "own")):
-            if ws or by == "own":
+        warps = [("false", str(n)) for n in range(1, 5)]
+        for transposed, by in (("false", "0"), *warps, ("true", "0")):
+            if ws or by == "0":
                 defines = ["-DD=64", "-DBN=32", "-DCAUSAL=true", f"-DV_TRANSPOSED={transposed}"]
                 yield attention8(defines, lengths[:1], f"{schedule},transpose={by}"), None
     for defines, schedule in (

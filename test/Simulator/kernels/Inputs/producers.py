@@ -14,7 +14,7 @@ COMMON = "operands=registers,overlap=2,consumers=2,stages=2"
 # Type of the result, fields of the schedule, thread blocks and blocks of a cluster.
 CASES = {
     "direct": ("f32", "persistent=none,store=direct", 3, 1),
-    "lent": ("bf16", "persistent=static,store=tma,staging=shared,outer_stages=1", 1, 1),
+    "lent": ("bf16", "persistent=static,store=lent,outer_stages=1", 1, 1),
     "dynamic": ("f32", "persistent=dynamic,store=direct", 2, 1),
     "cluster": ("f32", "persistent=dynamic,store=direct,cluster=2", 2, 2),
     "turns": ("f32", "persistent=none,store=direct,pingpong=true", 3, 1),

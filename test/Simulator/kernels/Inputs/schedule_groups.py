@@ -55,12 +55,10 @@ def clusters_causal():
     # Two warpgroups with and without turns, in every division of the loop into stages; rings that are shorter than the
     # producer is ahead.
     wide = ["-DD=64", "-DBM=128", "-DBN=32", "-DCAUSAL=true", "-DBACKWARD=false"]
-    for cluster, (overlap, lead), pingpong, stages, split in itertools.product(
-        (2, 4), ((1, 0), (2, 0), (2, 1), (3, 1)), (True, False), (1, 2, 3), (True, False)
+    for cluster, overlap, pingpong, stages, split in itertools.product(
+        (2, 4), (1, 2, 3), (True, False), (1, 2, 3), (True, False)
     ):
-        schedule = schedule_text(
-            cluster=cluster, overlap=overlap, lead=lead, pingpong=pingpong, stages=stages, split=split
-        )
+        schedule = schedule_text(cluster=cluster, overlap=overlap, pingpong=pingpong, stages=stages, split=split)
         options = ["--sim-blocks", str(2 * cluster), "--seeds", "3"]
         yield attention(wide, shapes, schedule, options), stages < overlap
     schedules = ("stages=[2,3]", "stages=[3,2]", "outer_stages=1", "operands=shared", "pin_waits=true")
@@ -107,7 +105,7 @@ def polynomial_exp():
     for scale, speculate in itertools.product((0.125, 40), (True, False)):
         schedule = schedule_text(polynomial_exp=16, speculate=speculate)
         yield attention(["-DD=64", "-DBM=128", "-DBN=64"], shapes, schedule, ["--sim-blocks", "2"], scale), False
-    for schedule in ("overlap=1", "overlap=3", "overlap=2,pack=before", "operands=shared", "warp_specialize=false", "pin_waits=true"):
+    for schedule in ("overlap=1", "overlap=3", "overlap=scaled", "operands=shared", "warp_specialize=false", "pin_waits=true"):
         defines = ["-DD=64", "-DBM=128", "-DBN=32", "-DCAUSAL=true"]
         yield attention(defines, shapes, schedule + ",polynomial_exp=8", ["--sim-blocks", "2"]), None
 
@@ -116,11 +114,11 @@ def shared_operands():
     """P in shared memory: tiles of each swizzle, 64 and 2 x 64 rows for a warpgroup, every division of the loop, turns,
     one or two forms of the program, and results that leave through shared memory too."""
     lengths = [attention_shape(2, 1, 203, 113), attention_shape(1, 1, 1, 32), attention_shape(4, 1, 300, 10)]
-    for (overlap, lead), causal, pingpong, speculate in itertools.product(
-        ((1, 0), (2, 0), (2, 1), (3, 1)), ("false", "true"), (True, False), (True, False)
+    for overlap, causal, pingpong, speculate in itertools.product(
+        (1, 2, "scaled", 3), ("false", "true"), (True, False), (True, False)
     ):
         schedule = schedule_text(
-            operands="shared", overlap=overlap, lead=lead, pingpong=pingpong, speculate=speculate, stages=2
+            operands="shared", overlap=overlap, pingpong=pingpong, speculate=speculate, stages=2
         )
         defines = ["-DD=64", "-DBM=128", "-DBN=32", f"-DCAUSAL={causal}"]
         yield attention(defines, lengths, schedule, ["--sim-blocks", "2"], 2), False
@@ -139,8 +137,8 @@ def shared_operands():
         defines = ["-DD=64", "-DBM=128", "-DBN=32", "-DCAUSAL=true"]
         refused = not ws and persistent == "dynamic"
         yield attention(defines, lengths, schedule, ["--sim-blocks", "2"]), refused
-    for rescale, pack in itertools.product(("before", "after"), ("before", "after")):
-        schedule = schedule_text(operands="shared", overlap=2, rescale=rescale, pack=pack)
+    for overlap in (2, "scaled"):
+        schedule = schedule_text(operands="shared", overlap=overlap)
         yield attention(["-DD=64", "-DBM=192", "-DBN=48"], lengths, schedule), False
     # Rows of several heads.
     defines = ["-DD=64", "-DHEADS=4", "-DBM=128", "-DBN=32"]
@@ -157,7 +155,7 @@ def lent_slots():
     lengths = [attention_shape(2, 1, 203, 113), attention_shape(1, 1, 1, 64), attention_shape(4, 1, 300, 10)]
 
     def lent(defines, shapes=lengths, scale=0.125, **fields):
-        return attention(defines, shapes, schedule_text(staging="shared", **fields), ["--sim-blocks", "4"], scale)
+        return attention(defines, shapes, schedule_text(store="lent", **fields), ["--sim-blocks", "4"], scale)
 
     for persistent, causal, stages, overlap, speculate in itertools.product(
         ("none", "static", "dynamic"), ("false", "true"), (1, 2, 3), (1, 2), (True, False)
@@ -181,7 +179,7 @@ def lent_slots():
         ("none", "static", "dynamic"), (64, 192), (64, 160), (64, 128), ("true", "false")
     ):
         defines = [f"-DBM={bm}", f"-DBN={bn}", f"-DBK={bk}", f"-DB_TRANSPOSED={transposed}"]
-        yield gemm(defines, [(300, 200, 104), (1, 8, 8)], f"staging=shared,persistent={persistent}"), None
+        yield gemm(defines, [(300, 200, 104), (1, 8, 8)], f"store=lent,persistent={persistent}"), None
 
 
 GROUPS = (

@@ -1,0 +1,42 @@
+// Schedules as the version before wrote them are read as what they mean.
+// RUN: tessera-opt %s | FileCheck %s
+
+// CHECK-LABEL: @two
+// CHECK-SAME: outer_stages = 2, overlap = 2, operands = registers, {{.*}}store = direct, persistent = dynamic, {{.*}}placement = rows, helper_registers = 48, loads = direct, transpose = 4>
+tile.kernel @two() grid(%m = 4) schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 3, outer_stages = 2,
+    overlap = 2, lead = 0, rescale = after, pack = after, operands = registers, polynomial_exp = 0, pin_waits = false,
+    pingpong = false, split = true, speculate = true, store = direct, staging = own, persistent = dynamic, order = linear,
+    section = 2, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 216, placement = rows,
+    reducer_registers = 48, loads = direct, transpose = apart, transposer_warps = 4> {
+}
+
+// CHECK-LABEL: @scaled
+// CHECK-SAME: #tile.schedule<overlap = scaled, store = lent, transpose = 0>
+tile.kernel @scaled() grid(%m = 4) schedule #tile.schedule<overlap = 2, lead = 0, rescale = before, pack = after, store = tma,
+    staging = shared, transpose = own, transposer_warps = 4> {
+}
+
+// CHECK-LABEL: @three
+// CHECK-SAME: #tile.schedule<overlap = 3>
+tile.kernel @three() grid(%m = 4) schedule #tile.schedule<overlap = 3, lead = 1> {
+}
+
+// CHECK-LABEL: @one
+// CHECK-SAME: #tile.schedule<overlap = 1>
+tile.kernel @one() grid(%m = 4) schedule #tile.schedule<overlap = 1, lead = 0, rescale = before, pack = before> {
+}
+
+// CHECK-LABEL: @lead
+// CHECK-SAME: #tile.schedule<overlap = lead>
+tile.kernel @lead() grid(%m = 4) schedule #tile.schedule<overlap = 1, lead = 1> {
+}
+
+// CHECK-LABEL: @apart
+// CHECK-SAME: #tile.schedule<transpose = 4>
+tile.kernel @apart() grid(%m = 4) schedule #tile.schedule<transpose = apart> {
+}
+
+// CHECK-LABEL: @beside
+// CHECK-SAME: #tile.schedule<helper_registers = 40, transpose = 3>
+tile.kernel @beside() grid(%m = 4) schedule #tile.schedule<reducer_registers = 40, transpose = apart, transposer_warps = 3> {
+}
