@@ -59,6 +59,7 @@ class CommonAttentionMetadata:
 
 class AttentionCGSupport(enum.Enum):
     ALWAYS = 3
+    UNIFORM_BATCH = 2
     NEVER = 0
 
 
@@ -102,20 +103,119 @@ def get_dcp_local_seq_lens(lengths, ranks, rank, interleave):
     return rounds * interleave + (rest - rank * interleave).clamp(0, interleave)
 
 
-class AttentionBackendEnum(enum.Enum):
-    CUSTOM = None
+class QueryLenSupport(enum.Enum):
+    UNIFORM = "uniform"
 
+
+class MLACommonBackend(AttentionBackend):
+    @classmethod
+    def is_mla(cls):
+        return True
+
+
+@dataclasses.dataclass
+class MLACommonDecodeMetadata:
+    block_table: torch.Tensor
+    seq_lens: torch.Tensor
+    dcp_tot_seq_lens: torch.Tensor | None
+
+
+@dataclasses.dataclass
+class MLACommonMetadata:
+    num_actual_tokens: int
+    num_decodes: int
+    num_decode_tokens: int
+    num_prefills: int
+    causal: bool
+    decode: typing.Any
+
+
+class MLACommonMetadataBuilder(AttentionMetadataBuilder[Metadata]):
+    dcp_world_size = 1
+
+    def __init__(self, kv_cache_spec, layer_names, vllm_config, device, metadata_cls, supports_dcp_with_varlen=False):
+        super().__init__(kv_cache_spec, layer_names, vllm_config, device)
+        self.metadata_cls, self.reorder_batch_threshold = metadata_cls, 1
+        self.num_heads = vllm_config.model_config.get_num_attention_heads(vllm_config.parallel_config)
+
+    def build(self, common_prefix_len, common, fast_build=False):
+        decodes, prefills, _, _ = split_decodes_and_prefills(common, self.reorder_batch_threshold)
+        starts, tokens, decode = common.query_start_loc_cpu, int(common.query_start_loc_cpu[decodes]), None
+        if decodes:
+            decode = self._build_decode(
+                block_table_tensor=common.block_table_tensor[:decodes], seq_lens_device=common.seq_lens[:decodes],
+                max_seq_len=common.max_seq_len, query_start_loc_cpu=starts[: decodes + 1],
+                query_start_loc_device=common.query_start_loc[: decodes + 1], num_decode_tokens=tokens,
+                max_query_len=min(common.max_query_len, self.reorder_batch_threshold), dcp_tot_seq_lens_device=None,
+            )  # fmt: skip
+        return self.metadata_cls(common.num_actual_tokens, decodes, tokens, prefills, True, decode)
+
+
+class MLACommonImpl(AttentionImpl[Metadata]):
+    def __init__(
+        self, num_heads, head_size, scale, num_kv_heads, alibi_slopes, sliding_window, kv_cache_dtype, logits_soft_cap, attn_type,
+        kv_sharing_target_layer_name, kv_lora_rank, qk_rope_head_dim, **latent,
+    ):  # fmt: skip
+        self.num_heads, self.scale = num_heads, scale
+        self.kv_lora_rank, self.qk_rope_head_dim = kv_lora_rank, qk_rope_head_dim
+
+    def forward(self, layer, query, key, value, kv_cache, attn_metadata, output):
+        raise NotImplementedError
+
+    @abc.abstractmethod
+    def forward_mqa(self, q, kv_c_and_k_pe_cache, attn_metadata, layer): ...
+
+
+class MLAPrefillBackend(abc.ABC):
+    def __init__(self, num_heads, scale, kv_lora_rank, qk_nope_head_dim, qk_rope_head_dim, v_head_dim, vllm_config):
+        self.num_heads, self.scale = num_heads, scale
+
+    def prepare_metadata(self, prefill_metadata):
+        self._prefill_metadata = prefill_metadata
+
+    @staticmethod
+    @abc.abstractmethod
+    def get_name(): ...
+
+    @abc.abstractmethod
+    def run_prefill_new_tokens(self, q, k, v, return_softmax_lse, out=None, output_scale=None): ...
+
+    @abc.abstractmethod
+    def run_prefill_context_chunk(self, chunk, q, k, v, out=None): ...
+
+
+VLLM_BATCH_INVARIANT = False
+
+
+class _Registry(enum.Enum):
     def is_overridden(self):
         return self in _registered
 
     def get_path(self):
-        return _registered[self]
+        return _registered.get(self, self.value)
 
     def clear_override(self):
         _registered.pop(self, None)
 
+    @classmethod
+    def register(cls, name, value):
+        member = object.__new__(cls)
+        member._name_, member._value_ = name, value
+        cls._member_map_[name] = member
+        cls._member_names_.append(name)
+        return member
+
+
+class AttentionBackendEnum(_Registry):
+    CUSTOM = None
+
+
+class MLAPrefillBackendEnum(_Registry):
+    CUSTOM = None
+
 
 _registered = {}
+register_backend = register_mla_prefill_backend = _registered.__setitem__
 
 
 def install():
@@ -134,7 +234,18 @@ def install():
             "MultipleOf",
         ),
         "v1.attention.backends.utils": ("split_decodes_and_prefills", "get_dcp_local_seq_lens"),
-        "v1.attention.backends.registry": ("AttentionBackendEnum",),
+        "v1.attention.backends.registry": ("AttentionBackendEnum", "register_backend"),
+        "v1.attention.backends.mla.prefill.base": ("MLAPrefillBackend",),
+        "v1.attention.backends.mla.prefill.registry": ("MLAPrefillBackendEnum", "register_mla_prefill_backend"),
+        "model_executor.layers.attention.mla_attention": (
+            "MLACommonBackend",
+            "MLACommonDecodeMetadata",
+            "MLACommonImpl",
+            "MLACommonMetadata",
+            "MLACommonMetadataBuilder",
+            "QueryLenSupport",
+        ),
+        "envs": ("VLLM_BATCH_INVARIANT",),
         "v1.attention.ops.dcp": (),
         "distributed.parallel_state": (),
     }
@@ -147,7 +258,6 @@ def install():
                 if end > 1:
                     setattr(sys.modules[".".join(parts[: end - 1])], parts[end - 1], sys.modules[name])
         vars(sys.modules[name]).update({key: own[key] for key in names})
-    sys.modules["vllm.v1.attention.backends.registry"].register_backend = _registered.__setitem__
     sys.modules["vllm.distributed.parallel_state"].get_dcp_world_size_and_rank = lambda enabled=True: (1, 0)
     sys.modules["vllm.distributed.parallel_state"].get_dcp_group = None
     sys.modules["vllm.v1.attention.ops.dcp"].cp_lse_ag_out_rs = None
