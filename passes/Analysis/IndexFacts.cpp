@@ -104,16 +104,36 @@ bool Multiples::derive(Value value) {
 
 bool tessera::isMultipleOf(Value index, int64_t factor) { return Multiples(factor).prove(index); }
 
+/// Extents of one name are one value.
+static Value findSame(const IndexTerms &terms, Value value) {
+  auto extent = value.getDefiningOp<tile::DimOp>();
+  if (!extent)
+    return value;
+  const auto *same = llvm::find_if(terms.of, [&](auto &term) {
+    auto other = term.first.template getDefiningOp<tile::DimOp>();
+    return other && other.getDim() == extent.getDim();
+  });
+  return same == terms.of.end() ? value : same->first;
+}
+
 IndexTerms &IndexTerms::add(Value value, int64_t times) {
   Operation *op = value.getDefiningOp();
   if (std::optional<int64_t> number = getConstantIntValue(value)) {
     constant += times * *number;
-  } else if (isa_and_nonnull<arith::AddIOp, arith::SubIOp>(op)) {
-    add(op->getOperand(0), times);
-    add(op->getOperand(1), isa<arith::AddIOp>(op) ? times : -times);
-  } else if (int64_t &sum = of[value]; (sum += times) == 0) {
-    of.erase(value);
+    return *this;
   }
+  if (isa_and_nonnull<arith::AddIOp, arith::SubIOp>(op)) {
+    add(op->getOperand(0), times);
+    return add(op->getOperand(1), isa<arith::AddIOp>(op) ? times : -times);
+  }
+  if (auto product = dyn_cast_or_null<arith::MulIOp>(op)) {
+    std::optional<int64_t> factor = getConstantIntValue(product.getRhs());
+    if (int64_t both; factor && !llvm::MulOverflow(times, *factor, both))
+      return add(product.getLhs(), both);
+  }
+  Value term = findSame(*this, value);
+  if (int64_t &sum = of[term]; (sum += times) == 0)
+    of.erase(term);
   return *this;
 }
 
@@ -125,30 +145,92 @@ static scf::ForOp loopOf(Value value) {
   return loop && !loop.getUnsignedCmp() && argument == loop.getInductionVar() ? loop : scf::ForOp();
 }
 
-/// Where something is subtracted: an iteration is before the end of its loop, and the least or
-/// greatest of several is one of them.
+/// A bound of a loop as far as it counts where there are iterations: the least of something and the
+/// end is no first one, nor is the greatest of something and the first one an end.
+template <typename BoundOp>
+static Value boundOfSome(Value bound, Value opposite) {
+  auto either = bound.getDefiningOp<BoundOp>();
+  if (!either)
+    return bound;
+  if (isEqualConstantIntOrValue(either.getLhs(), opposite))
+    return either.getRhs();
+  return isEqualConstantIntOrValue(either.getRhs(), opposite) ? either.getLhs() : bound;
+}
+
+namespace {
+/// A sum, one term of which is replaced by a bound.
+class BoundedSum {
+public:
+  BoundedSum(const IndexTerms &terms, Value value, unsigned depth)
+      : terms(terms), value(value), times(terms.of.lookup(value)), depth(depth) {}
+
+  /// Whether the sum is at least 0 with what an iteration is at most, where it is subtracted, or at
+  /// least.
+  bool holdsFor(scf::ForOp loop) const;
+  /// The same of another number that is subtracted.
+  bool holds() const;
+
+private:
+  bool holdsFrom(Value first) const;
+  bool holdsWith(Value bound, int64_t offset = 0, int64_t divisor = 1) const;
+
+  const IndexTerms &terms;
+  Value value;
+  int64_t times;
+  unsigned depth;
+};
+} // namespace
+
+/// The term is at most, or at least, (`bound` + `offset`) / `divisor`.
+bool BoundedSum::holdsWith(Value bound, int64_t offset, int64_t divisor) const {
+  IndexTerms others = terms;
+  others.of.erase(value);
+  others.add(bound, times / divisor).constant += times / divisor * offset;
+  return isNonNegative(others, depth - 1);
+}
+
+/// An iteration is no less than each of what the first one is the greatest of.
+bool BoundedSum::holdsFrom(Value first) const {
+  if (auto greatest = first.getDefiningOp<arith::MaxSIOp>())
+    return holdsFrom(greatest.getLhs()) || holdsFrom(greatest.getRhs());
+  auto quotient = first.getDefiningOp<arith::CeilDivSIOp>();
+  std::optional<int64_t> divisor = quotient ? getConstantIntValue(quotient.getRhs()) : std::nullopt;
+  bool isWhole = divisor && *divisor > 0 && times % *divisor == 0;
+  return isWhole ? holdsWith(quotient.getLhs(), 0, *divisor) : holdsWith(first);
+}
+
+bool BoundedSum::holdsFor(scf::ForOp loop) const {
+  Value first = loop.getLowerBound(), end = loop.getUpperBound();
+  return times > 0 ? holdsFrom(boundOfSome<arith::MinSIOp>(first, end))
+                   : holdsWith(boundOfSome<arith::MaxSIOp>(end, first), -1);
+}
+
+bool BoundedSum::holds() const {
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<arith::MinSIOp>(op))
+    return holdsWith(op->getOperand(0)) || holdsWith(op->getOperand(1));
+  if (isa_and_nonnull<arith::MaxSIOp>(op))
+    return holdsWith(op->getOperand(0)) && holdsWith(op->getOperand(1));
+  if (auto select = dyn_cast_or_null<arith::SelectOp>(op))
+    return holdsWith(select.getTrueValue()) && holdsWith(select.getFalseValue());
+  auto quotient = dyn_cast_or_null<arith::FloorDivSIOp>(op);
+  std::optional<int64_t> divisor = quotient ? getConstantIntValue(quotient.getRhs()) : std::nullopt;
+  return divisor && *divisor > 0 && times % *divisor == 0 &&
+         holdsWith(quotient.getLhs(), 0, *divisor);
+}
+
+/// Iterations first: what bounds their loops may be among the other terms.
 bool tessera::isNonNegative(const IndexTerms &terms, unsigned depth) {
   const auto *subtracted = llvm::find_if(terms.of, [](auto &term) { return term.second < 0; });
-  if (subtracted == terms.of.end())
-    return terms.constant >= 0 &&
-           llvm::all_of(terms.of, [&](auto &term) { return isNonNegative(term.first, depth); });
+  if (subtracted == terms.of.end() && terms.constant >= 0 &&
+      llvm::all_of(terms.of, [&](auto &term) { return isNonNegative(term.first, depth); }))
+    return true;
   if (depth == 0)
     return false;
-  Value value = subtracted->first;
-  int64_t times = subtracted->second;
-  auto holdsWith = [&](Value most, int64_t offset = 0) {
-    IndexTerms others = terms;
-    others.add(value, -times).add(most, times).constant += times * offset;
-    return isNonNegative(others, depth - 1);
-  };
-  if (scf::ForOp loop = loopOf(value))
-    return holdsWith(loop.getUpperBound(), -1);
-  if (auto least = value.getDefiningOp<arith::MinSIOp>())
-    return holdsWith(least.getLhs()) || holdsWith(least.getRhs());
-  if (auto greatest = value.getDefiningOp<arith::MaxSIOp>())
-    return holdsWith(greatest.getLhs()) && holdsWith(greatest.getRhs());
-  auto select = value.getDefiningOp<arith::SelectOp>();
-  return select && holdsWith(select.getTrueValue()) && holdsWith(select.getFalseValue());
+  for (auto &term : terms.of)
+    if (scf::ForOp loop = loopOf(term.first))
+      return BoundedSum(terms, term.first, depth).holdsFor(loop);
+  return subtracted != terms.of.end() && BoundedSum(terms, subtracted->first, depth).holds();
 }
 
 bool tessera::isNonNegative(Value index, unsigned depth) {

@@ -33,7 +33,7 @@ LogicalResult Emitter::emitCopies(hop::GatherOp op) {
                                    << "gives no thread such runs within the swizzle";
   Access access = makeAccess(op, type);
   access.unit = hopper::widestAccess / access.elementBytes;
-  setColumns(access, op.getView(), op.getIndices().back(), type);
+  setColumns(access, op.getView(), op.getIndices().back());
   SmallVector<Unit> units;
   forEachUnit(access, type, [&](const Unit &unit) { units.push_back(unit); });
   const Unit *unit = units.begin();

@@ -77,6 +77,26 @@ template <typename AccessOp>
 static constexpr bool movesNamedRows =
     llvm::is_one_of<AccessOp, tile::GatherOp, tile::ScatterOp, hop::GatherOp>::value;
 
+/// Whether `count` elements from `index` on are known to lie inside of dimension `dim` of the view.
+static bool liesInside(Operation *op, tile::ViewType view, int64_t dim, Value index,
+                       int64_t count) {
+  IndexTerms left;
+  left.constant = -count;
+  if (int64_t extent = view.getStaticDim(dim); extent != ShapedType::kDynamic) {
+    left.constant += extent;
+  } else {
+    tile::DimOp known;
+    op->getParentOfType<hop::KernelOp>().walk([&](tile::DimOp other) {
+      known = other.getDim() == view.getDimName(dim) ? other : tile::DimOp();
+      return known ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    if (!known)
+      return false;
+    left.add(known, 1);
+  }
+  return isNonNegative(index) && isNonNegative(left.add(index, -1));
+}
+
 template <typename AccessOp>
 Emitter::Access Emitter::makeAccess(AccessOp op, RankedTensorType type) {
   Value view = op.getView();
@@ -111,6 +131,9 @@ Emitter::Access Emitter::makeAccess(AccessOp op, RankedTensorType type) {
       access.strides.push_back(strideOf(view, dim - 1));
     }
   }
+  bool hasColumns = access.row || (access.periods.empty() && access.named.empty());
+  access.columnsInside =
+      hasColumns && liesInside(op, viewType, rank - 1, indices[rank - 1], type.getShape().back());
   return access;
 }
 
@@ -201,6 +224,7 @@ Value Emitter::addressOf(const Access &access, const Place &place) {
                              offset);
 }
 
+/// i32: the place lies inside of the view; null where nothing has to be asked.
 Value Emitter::inBounds(const Access &access, const Place &place) {
   Value inside = access.outerInside;
   auto require = [&](Value test) {
@@ -211,9 +235,9 @@ Value Emitter::inBounds(const Access &access, const Place &place) {
     require(place.inside);
   if (place.row)
     check(place.row, access.rows);
-  if (place.column)
+  if (place.column && !access.columnsInside)
     check(place.column, access.columns);
-  return toI32(inside);
+  return inside ? toI32(inside) : Value();
 }
 
 /// The element of `type` in the register of an ElementMove, and the register for an element.
@@ -239,17 +263,19 @@ LogicalResult Emitter::emitScalarLoad(tile::LoadOp op) {
   ElementMove move(builder, view.getElementBytes());
   Value address = outerAddress(op.getView(), op.getIndices());
   Value inside = outerInside(view, op.getIndices());
-  Value bits = inside ? loadGuarded(move.suffix, move.constraint, move.type, address, toI32(inside))
-                      : assembly("ld.global." + move.suffix + " $0, [$1];",
-                                 ("=" + move.constraint + ",l").str(), address, move.type)
-                            .front();
+  Value bits = loadGuarded(move.suffix, move.constraint, move.type, address,
+                           inside ? toI32(inside) : Value());
   bind(op, {fromRegister(bits, op.getType())});
   return success();
 }
 
-/// What lies at `address`, or 0 where `inside` is 0.
+/// What lies at `address`, or 0 where `inside` is 0; null where nothing has to be asked.
 Value Emitter::loadGuarded(StringRef suffix, StringRef constraint, Type type, Value address,
                            Value inside) {
+  if (!inside)
+    return assembly(("ld.global." + suffix + " $0, [$1];").str(), ("=" + constraint + ",l").str(),
+                    address, type)
+        .front();
   std::string text = llvm::formatv("{{\n.reg .pred p;\nsetp.ne.b32 p, $2, 0;\nmov.b{0} $0, 0;\n@p "
                                    "ld.global.{1} $0, [$1];\n}",
                                    type.getIntOrFloatBitWidth(), suffix);
@@ -426,15 +452,12 @@ Emitter::Values Emitter::splitWords(ValueRange words, Type element) {
   return elements;
 }
 
-/// What is known of the columns of a tile of `type` that is moved in units.
-void Emitter::setColumns(Access &access, Value view, Value column, RankedTensorType type) {
+/// What is known of the columns of a tile that is moved in units.
+void Emitter::setColumns(Access &access, Value view, Value column) {
   auto viewType = cast<tile::ViewType>(view.getType());
   int64_t columns = viewType.getStaticDim(viewType.getRank() - 1);
-  std::optional<int64_t> first = getConstantIntValue(column);
   access.columnsStarted = isNonNegative(column);
   access.unitsWhole = columns != ShapedType::kDynamic && columns % access.unit == 0;
-  access.columnsInside = columns != ShapedType::kDynamic && first && *first >= 0 &&
-                         *first <= columns - type.getShape().back();
 }
 
 /// Whether a tile whose threads have `unit` neighbours is moved by so many at once, and what is
@@ -467,7 +490,7 @@ bool Emitter::movesUnits(Access &access, AccessOp op, int64_t unit) {
                         << unit;
     return false;
   }
-  setColumns(access, op.getView(), column, type);
+  setColumns(access, op.getView(), column);
   return true;
 }
 
@@ -533,7 +556,9 @@ void Emitter::storeElements(const Access &access, Value stored) {
                           layout.offset(i, type.getRank() - 1));
     Value inside = inBounds(access, place);
     if (mayStore)
-      inside = LLVM::AndOp::create(builder, loc, inside, mayStore);
+      inside = inside ? LLVM::AndOp::create(builder, loc, inside, mayStore) : mayStore;
+    if (!inside)
+      inside = i32(1);
     assembly("{\n.reg .pred p;\nsetp.ne.b32 p, $2, 0;\n@p " +
                  writeText(access.adds, 1, 8 * access.elementBytes) + " [$0], $1;\n}",
              ("l," + move.constraint + ",r").str(),

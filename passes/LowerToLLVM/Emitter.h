@@ -341,8 +341,7 @@ private:
                         llvm::ArrayRef<mlir::Value> unit, mlir::Value partial, mlir::Value left);
   void setNamed(Access &access, mlir::RankedTensorType type, mlir::Value view,
                 mlir::ValueRange indices, mlir::ValueRange numbers);
-  static void setColumns(Access &access, mlir::Value view, mlir::Value column,
-                         mlir::RankedTensorType type);
+  static void setColumns(Access &access, mlir::Value view, mlir::Value column);
   template <typename AccessOp>
   bool movesUnits(Access &access, AccessOp op, int64_t unit);
   Values loadElements(const Access &access, mlir::RankedTensorType type);

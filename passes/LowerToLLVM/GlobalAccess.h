@@ -61,9 +61,10 @@ struct Emitter::Access {
   mlir::Value rows, columns; ///< extents, i32
   /// This thread's first row and column within the tile, i32.
   mlir::Value threadRow, threadColumn;
-  /// What is known of a tile whose rows are moved in units: none of its columns is
-  /// outside the view; none is before its first; none of its units has the last one in its midst.
-  bool columnsInside = false, columnsStarted = false, unitsWhole = false;
+  bool columnsInside = false; ///< all of its columns are known to be in the view
+  /// What is known of a tile whose rows are moved in units: no column is before the view's first;
+  /// none of its units has the last one in its midst.
+  bool columnsStarted = false, unitsWhole = false;
   int64_t elementBytes;
   int64_t unitBytes; ///< the most that a thread moves at once where it has neighbours
   int64_t unit = 1;  ///< elements that it does move
