@@ -147,8 +147,8 @@ Hull HullFinder::bounded(const InductionBound &whereFalse) {
     // iteration >= ceil((1 - rest) / slope)
     return {writeQuotient(whereFalse, -1, 1, slope, /*roundsUp=*/true, builder), {}};
   if (slope < 0)
-    // iteration <= floor((rest - 1) / -slope), that is < floor((rest - 1 - slope) / -slope)
-    return {{}, writeQuotient(whereFalse, 1, -1 - slope, -slope, /*roundsUp=*/false, builder)};
+    // iteration < ceil(rest / -slope), as loops over blocks have their ends
+    return {{}, writeQuotient(whereFalse, 1, 0, -slope, /*roundsUp=*/true, builder)};
   return onlyIf(writeComparison(whereFalse, Predicate::sge, 1, builder), /*wanted=*/true);
 }
 

@@ -45,8 +45,8 @@ def TileFindVisits : Pass<"tile-find-visits", "::tessera::tile::KernelOp"> {
       tile.mask %seen : tensor<64x64xi1>
     }
     // becomes, as the smallest difference of column and row is 64 * %j - %row - 63
-    %reach = arith.addi %row, %c127 : index
-    %end = arith.floordivsi %reach, %c64 : index
+    %reach = arith.addi %row, %c64 : index
+    %end = arith.ceildivsi %reach, %c64 : index
     %past = arith.minsi %blocks, %end : index
     ```
 

@@ -1,6 +1,6 @@
 // The iterations that a mask leaves, from its comparisons.
 //
-// RUN: tessera-opt %s --tile-find-visits --canonicalize -split-input-file -verify-diagnostics | FileCheck %s
+// RUN: tessera-opt %s --tile-find-visits --canonicalize --cse --canonicalize -split-input-file -verify-diagnostics | FileCheck %s
 
 !C = tensor<64x32xi32>
 !M = tensor<64x32xi1>
@@ -9,8 +9,8 @@
 // CHECK-LABEL: @causal
 // CHECK-NOT:     tile.visits
 // CHECK:         %[[ROW:.*]] = arith.muli %m, %c64
-// CHECK:         %[[REACH:.*]] = arith.addi %[[ROW]], %c95
-// CHECK:         %[[END:.*]] = arith.floordivsi %[[REACH]], %c32
+// CHECK:         %[[REACH:.*]] = arith.addi %[[ROW]], %c64
+// CHECK:         %[[END:.*]] = arith.ceildivsi %[[REACH]], %c32
 // CHECK:         arith.minsi %n, %[[END]]
 tile.kernel @causal(%y: !tile.view<[M, 32], f32>, %n: index) grid(%m = M ceildiv 64) {
   %c0 = arith.constant 0 : index
@@ -39,8 +39,7 @@ tile.kernel @causal(%y: !tile.view<[M, 32], f32>, %n: index) grid(%m = M ceildiv
 
 // |k - q| <= w, and a part that is data.
 // CHECK-LABEL: @window
-// CHECK-DAG:     arith.ceildivsi
-// CHECK-DAG:     arith.floordivsi
+// CHECK-COUNT-2: arith.ceildivsi
 // CHECK-DAG:     %[[LEAST:.*]] = arith.maxsi %{{.*}}, %c0
 // The window may be any number: no iteration begins behind the last one.
 // CHECK-DAG:     %[[FIRST:.*]] = arith.minsi %[[LEAST]], %n
@@ -152,6 +151,38 @@ tile.kernel @bytes(%y: !tile.view<[M, 32], f32>, %n: index) grid(%m = M ceildiv 
     %low = arith.trunci %k : !C to !B
     %ten = arith.constant dense<10> : !B
     %seen = arith.cmpi slt, %low, %ten : !B
+    tile.mask %seen : !M
+  }
+  %count = arith.subi %past, %first : index
+  %i = arith.index_cast %count : index to i32
+  %f = arith.sitofp %i : i32 to f32
+  %t = tile.splat %f : f32 -> tensor<64x32xf32>
+  tile.store %t, %y[%row, %c0] : tensor<64x32xf32>, !tile.view<[M, 32], f32>
+}
+
+// -----
+
+!C = tensor<64x32xi32>
+!M = tensor<64x32xi1>
+
+// Where the columns end is where the loop over blocks ends: nothing is asked.
+// CHECK-LABEL: @ends
+// CHECK:         %[[BLOCKS:.*]] = arith.ceildivsi %n, %c32
+// CHECK-NOT:     arith.minsi
+// CHECK:         arith.index_cast %[[BLOCKS]]
+tile.kernel @ends(%y: !tile.view<[M, 32], f32>, %n: index) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %n_i32 = arith.index_cast %n : index to i32
+  %end = tile.splat %n_i32 : i32 -> !C
+  %blocks = arith.ceildivsi %n, %c32 : index
+  // expected-remark @+1 {{the mask leaves out iterations at the end, as its comparisons say}}
+  %first, %past = tile.visits %j = %c0 to %blocks {
+    %col = arith.muli %j, %c32 : index
+    %k = tile.iota %col axis 1 : !C
+    %seen = arith.cmpi slt, %k, %end : !C
     tile.mask %seen : !M
   }
   %count = arith.subi %past, %first : index

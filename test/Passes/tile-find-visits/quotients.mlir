@@ -11,8 +11,8 @@
 // CHECK:         %[[LAST:.*]] = arith.addi %[[ROW]], %c63
 // CHECK:         %[[CHUNK:.*]] = arith.floordivsi %[[LAST]], %c100
 // CHECK:         %[[BEFORE:.*]] = arith.muli %[[CHUNK]], %c100
-// CHECK:         %[[REACH:.*]] = arith.addi %[[BEFORE]], %c131
-// CHECK:         %[[PAST:.*]] = arith.floordivsi %[[REACH]], %c32
+// CHECK:         %[[REACH:.*]] = arith.addi %[[BEFORE]], %c100
+// CHECK:         %[[PAST:.*]] = arith.ceildivsi %[[REACH]], %c32
 // CHECK:         arith.minsi %n, %[[PAST]]
 tile.kernel @same(%y: !tile.view<[M], i32>, %n: index) grid(%m = M ceildiv 64) {
   %c0 = arith.constant 0 : index
@@ -93,8 +93,7 @@ tile.kernel @begins(%y: !tile.view<[M], i32>, %n: index) grid(%m = M ceildiv 64)
 // CHECK:         %[[OPPOSITE:.*]] = arith.addi %[[ROW]], %c-64
 // CHECK:         %[[LIMIT:.*]] = arith.floordivsi %[[OPPOSITE]], %c3
 // CHECK:         %[[KEY:.*]] = arith.muli %[[LIMIT]], %c-10
-// CHECK:         %[[BLOCK:.*]] = arith.addi %[[KEY]], %c31
-// CHECK:         %[[PAST:.*]] = arith.floordivsi %[[BLOCK]], %c32
+// CHECK:         %[[PAST:.*]] = arith.ceildivsi %[[KEY]], %c32
 // CHECK:         arith.minsi %n, %[[PAST]]
 tile.kernel @multiple(%y: !tile.view<[M], i32>, %n: index) grid(%m = M ceildiv 64) {
   %c0 = arith.constant 0 : index
