@@ -125,9 +125,9 @@ def check_ops():
     q, k, v = (x.requires_grad_() for x in given.values())
     state = torch.randn(BATCH, 2, K, V, requires_grad=True)
     decays = torch.full((2,), -0.1)
-    torch.library.opcheck(torch.ops.tessera.retention, (q, k, v, decays, 0.5, state, True))
+    torch.library.opcheck(torch.ops.tessera.retention, (q, k, v, decays, 0.5, state, None, True))
     steps, rates = torch.rand(BATCH, 5, 2, requires_grad=True), (-torch.rand(2)).requires_grad_()
-    torch.library.opcheck(torch.ops.tessera.ssd, (q, k, v, steps, rates, None, state, True))
+    torch.library.opcheck(torch.ops.tessera.ssd, (q, k, v, steps, rates, None, state, None, True))
 
 
 def check_strides():

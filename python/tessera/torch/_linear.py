@@ -11,7 +11,7 @@ import math
 import torch
 
 from .. import _library
-from . import _compute, _kernels, _op
+from . import _compute, _kernels, _op, _packed
 from ._types import TYPES
 
 #: Head dimensions of queries and keys that kernels have: rows of the state, and the columns of it that a thread block holds.
@@ -77,7 +77,7 @@ def find_columns(kernel, q, v):
     return _FEWEST_COLUMNS if points <= _kernels.count_multiprocessors(q.device) else _COLUMNS[kernel][q.shape[3]]
 
 
-def _check(kernel, names, q, k, v, state, of_state):
+def _check(kernel, names, q, k, v, state, of_state, starts=None):
     """Refuses what no kernel takes of the tensors that each recurrence has."""
     of_q, of_k, of_v = names
     for name, tensor in zip(names, (q, k, v)):
@@ -94,11 +94,14 @@ def _check(kernel, names, q, k, v, state, of_state):
     if v.shape[3] % 8:
         raise ValueError(f"argument '{of_v}' has a head dimension of {v.shape[3]}; a multiple of 8 would work")
     batch, tokens, heads, columns = v.shape
+    if starts is not None:
+        _packed.refuse(starts, batch, q.device)
+    states = batch if starts is None else starts.shape[0] - 1
     _check_tensor(of_q, q, q, (batch, tokens, *q.shape[2:]), q.dtype)
     _check_tensor(of_k, k, q, q.shape, q.dtype)
     _check_tensor(of_v, v, q, v.shape, q.dtype)
     if state is not None:
-        _check_tensor(of_state, state, q, (batch, heads, q.shape[3], columns), torch.float32)
+        _check_tensor(of_state, state, q, (states, heads, q.shape[3], columns), torch.float32)
     if not _op.runs_on(q.device):
         raise ValueError(
             f"argument '{of_q}' is on {q.device}; recurrences run on CUDA devices of compute capability 9.0: move it there, or call "
@@ -117,16 +120,22 @@ def lay_out_gates(tensor):
     return padded[:, :, :tokens].copy_(heads_first(tensor))
 
 
-def launch(name, q, k, v, others, scale, state, wants_state, out=None, heads=None, given=(), results=(), **parameters):
+def launch(name, q, k, v, others, scale, state, wants_state, out=None, heads=None, given=(), results=(), table=None,
+           **parameters):
     """The outputs of a kernel and the state behind the last token, or None. `heads` are those of the states, if values share them;
-    `given` and `results` are further tensors, before the outputs and behind them."""
+    `given` and `results` are further tensors, before the outputs and behind them. `table` says which chunks packed sequences have."""
     batch, _, _, columns = v.shape
     heads = v.shape[2] if heads is None else heads
+    if table is not None:
+        batch = table.shape[1]
+        state = v.new_zeros((batch, heads, q.shape[3], columns), dtype=torch.float32) if state is None else state
+        results = (*results, *table.unbind()[: 3 if name == "retention" else 2])
+        parameters["PACKED"] = True
     out = torch.empty_like(v, memory_format=torch.contiguous_format) if out is None else out
     last = v.new_empty((batch, heads, q.shape[3], columns), dtype=torch.float32) if wants_state else None
     if 0 in v.shape or 0 in q.shape:
         return out, None if last is None else last.zero_() if state is None else last.copy_(state)
-    columns = find_columns(name, q, v[:, :, :1].expand(-1, -1, heads, -1))
+    columns = find_columns(name, q, v[:1, :, :1].expand(batch, -1, heads, -1))
     chosen = {"T": TYPES[q.dtype], "DK": q.shape[3], "DV": columns, "INITIAL": state is not None, "FINAL": wants_state}
     kernel = _find_kernel(name, q, **{**chosen, **parameters})
     states = [x for x in (None if state is None else state.contiguous(), last) if x is not None]
@@ -173,20 +182,26 @@ def retention(
     scale: float | None = None,
     initial_state: torch.Tensor | None = None,
     output_final_state: bool = False,
+    cu_seqlens: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Retention (Sun et al. 2023): o_t = scale q_t S_t with S_t = g S_(t-1) + k_t^T v_t, where g = 1 - 2^(-5 - h) of head h.
 
     q, k: [B, T, H, K], v: [B, T, H, V], initial_state: [B, H, K, V] of float32. Returns (o, final state or None), as
-    `chunk_retention` of flash-linear-attention does. The scale is 1 / sqrt(K) where it is None.
+    `chunk_retention` of flash-linear-attention does. The scale is 1 / sqrt(K) where it is None. With `cu_seqlens`, [sequences + 1] of
+    int32 or int64, the batch is 1 and sequence i has the tokens from the i-th of these up to the next, and a state of its own.
     """
-    _check("retention", ("q", "k", "v"), q, k, v, initial_state, "initial_state")
+    _check("retention", ("q", "k", "v"), q, k, v, initial_state, "initial_state", cu_seqlens)
     decays = _find_decays(v.shape[2], v.device)
     wants_gradients = _check_gradients("retention", "v", v, q, k, initial_state)
-    if _steps(v, initial_state, output_final_state) and not wants_gradients:
+    if _steps(v, initial_state, output_final_state) and not wants_gradients and cu_seqlens is None:
         g = (math.log(2) * decays).expand(v.shape[0], -1)
         return _launch_step(q, k, v, g, torch.ones_like(g), _default_scale(scale, q), initial_state)
-    out, last = torch.ops.tessera.retention(q, k, v, decays, _default_scale(scale, q), initial_state, output_final_state)
-    return out, last if output_final_state else None
+    packed = _packed.lay_out(cu_seqlens, v)
+    q, k, v = map(packed.align, (q, k, v))
+    out, last = torch.ops.tessera.retention(
+        q, k, v, decays, _default_scale(scale, q), initial_state, packed.table, output_final_state
+    )
+    return packed.restore(out), last if output_final_state else None
 
 
 def gated_delta_rule(
@@ -199,16 +214,19 @@ def gated_delta_rule(
     initial_state: torch.Tensor | None = None,
     output_final_state: bool = False,
     use_qk_l2norm_in_kernel: bool = False,
+    cu_seqlens: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """The gated delta rule (Yang et al. 2024): S_t = exp(g_t) S_(t-1) + k_t^T u_t with u_t = beta_t (v_t - exp(g_t) k_t S_(t-1)), and
     o_t = scale q_t S_t.
 
     q, k: [B, T, H, K], v: [B, T, HV, V] with HV a multiple of H, g (logarithms) and beta: [B, T, HV], initial_state:
     [B, HV, K, V] of float32. Returns (o, final state or None), as `chunk_gated_delta_rule` of flash-linear-attention does.
-    With g of [B, T, H, K] each channel of the keys has its own gate, as in Kimi Delta Attention (`chunk_kda`). Keys have length 1, which `use_qk_l2norm_in_kernel` sees to. The scale is 1 / sqrt(K) where it is None.
+    With g of [B, T, H, K] each channel of the keys has its own gate, as in Kimi Delta Attention (`chunk_kda`). Keys have length 1,
+    which `use_qk_l2norm_in_kernel` sees to. The scale is 1 / sqrt(K) where it is None. `cu_seqlens` are starts of
+    packed sequences, as of `retention`.
     """
     of_channels = g.dim() == 4
-    _check("kda" if of_channels else "delta_rule", ("q", "k", "v"), q, k, v, initial_state, "initial_state")
+    _check("kda" if of_channels else "delta_rule", ("q", "k", "v"), q, k, v, initial_state, "initial_state", cu_seqlens)
     for name, tensor, shape in (("g", g, q.shape if of_channels else v.shape[:3]), ("beta", beta, v.shape[:3])):
         _check_tensor(name, tensor, q, shape, tensor.dtype)
     if of_channels:
@@ -217,14 +235,20 @@ def gated_delta_rule(
     if use_qk_l2norm_in_kernel:
         q, k = (torch.nn.functional.normalize(x.float(), dim=-1, eps=1e-6).to(x.dtype) for x in (q, k))
     scale = _default_scale(scale, q)
-    if of_channels:
-        gates = (heads_first(g.float().contiguous()), lay_out_gates(beta))
-        return launch("kda", q, k, v, gates, (scale,), initial_state, output_final_state)
     g, beta = g.float(), beta.float()
-    if _steps(v, initial_state, output_final_state) and not wants_gradients:
+    is_step = _steps(v, initial_state, output_final_state) and cu_seqlens is None
+    if is_step and not of_channels and not wants_gradients:
         return _launch_step(q, k, v, g[:, 0], beta[:, 0], scale, initial_state, DELTA=True)
-    out, last, *_ = torch.ops.tessera.delta_rule(q, k, v, g, beta, scale, initial_state, output_final_state, wants_gradients)
-    return out, last if output_final_state else None
+    packed = _packed.lay_out(cu_seqlens, v)
+    q, k, v, g, beta = map(packed.align, (q, k, v, g, beta))
+    if of_channels:
+        gates = (heads_first(g.contiguous()), lay_out_gates(beta))
+        out, last = launch("kda", q, k, v, gates, (scale,), initial_state, output_final_state, table=packed.table)
+    else:
+        out, last, *_ = torch.ops.tessera.delta_rule(
+            q, k, v, g, beta, scale, initial_state, packed.table, output_final_state, wants_gradients
+        )
+    return packed.restore(out), last if output_final_state else None
 
 
 def gla(
@@ -235,17 +259,21 @@ def gla(
     scale: float | None = None,
     initial_state: torch.Tensor | None = None,
     output_final_state: bool = False,
+    cu_seqlens: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Gated linear attention (Yang et al. 2024): o_t = scale q_t S_t with S_t = exp(g_t)^T * S_(t-1) + k_t^T v_t.
 
     q, k, g (logarithms): [B, T, H, K], v: [B, T, HV, V] with HV a multiple of H, initial_state: [B, HV, K, V] of float32.
-    Returns (o, final state or None), as `chunk_gla` of flash-linear-attention does. The scale is 1 / sqrt(K) where it is None.
+    Returns (o, final state or None), as `chunk_gla` of flash-linear-attention does. The scale is 1 / sqrt(K) where it is None. `cu_seqlens`
+    are starts of packed sequences, as of `retention`.
     """
-    _check("gla", ("q", "k", "v"), q, k, v, initial_state, "initial_state")
+    _check("gla", ("q", "k", "v"), q, k, v, initial_state, "initial_state", cu_seqlens)
     _check_tensor("g", g, q, q.shape, g.dtype)
     _check_gradients("gla", "v", v, q, k, g, initial_state)
-    out, last = torch.ops.tessera.gla(q, k, v, g.float(), _default_scale(scale, q), initial_state, output_final_state)
-    return out, last if output_final_state else None
+    packed = _packed.lay_out(cu_seqlens, v)
+    q, k, v, g = map(packed.align, (q, k, v, g.float()))
+    out, last = torch.ops.tessera.gla(q, k, v, g, _default_scale(scale, q), initial_state, packed.table, output_final_state)
+    return packed.restore(out), last if output_final_state else None
 
 
 def ssd(
@@ -259,16 +287,19 @@ def ssd(
     initial_states: torch.Tensor | None = None,
     dt_softplus: bool = False,
     return_final_states: bool = False,
+    cu_seqlens: torch.Tensor | None = None,
 ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
     """State-space duality (Mamba-2, Dao and Gu 2024): y_t = C_t S_t + D x_t with S_t = exp(dt_t A) S_(t-1) + dt_t B_t^T x_t.
 
     x: [B, T, H, P], dt: [B, T, H], A, D, dt_bias: [H], B, C: [B, T, G, N] with H a multiple of G, initial_states:
     [B, H, P, N] of float32. Returns y, or (y, final states), as `mamba_chunk_scan_combined` of mamba-ssm does.
+    `cu_seqlens` are starts of packed sequences, as of `retention`, and states are of each.
     """
-    _check("ssd", ("C", "B", "x"), C, B, x, None, "initial_states")
+    _check("ssd", ("C", "B", "x"), C, B, x, None, "initial_states", cu_seqlens)
     state = None
     if initial_states is not None:
-        _check_tensor("initial_states", initial_states, x, (x.shape[0], x.shape[2], x.shape[3], B.shape[3]), torch.float32)
+        sequences = x.shape[0] if cu_seqlens is None else cu_seqlens.shape[0] - 1
+        _check_tensor("initial_states", initial_states, x, (sequences, x.shape[2], x.shape[3], B.shape[3]), torch.float32)
         state = initial_states.transpose(2, 3).contiguous()
     _check_tensor("dt", dt, x, x.shape[:3], dt.dtype)
     for name, tensor in (("A", A), ("D", D), ("dt_bias", dt_bias)):
@@ -279,9 +310,12 @@ def ssd(
         steps = torch.nn.functional.softplus(steps)
     skip = None if D is None else D.float().contiguous()
     wants_gradients = _check_gradients("ssd", "x", x, dt, A, B, C, D, dt_bias, initial_states)
-    if _steps(x, state, return_final_states) and not wants_gradients:
+    if _steps(x, state, return_final_states) and not wants_gradients and cu_seqlens is None:
         passing = () if skip is None else (skip,)
         y, last = _launch_step(C, B, x, A.float() * steps[:, 0], steps[:, 0], 1.0, state, passing)
     else:
-        y, last = torch.ops.tessera.ssd(C, B, x, steps, A.float().contiguous(), skip, state, return_final_states)
+        packed = _packed.lay_out(cu_seqlens, x)
+        C, B, x, steps = map(packed.align, (C, B, x, steps))
+        y, last = torch.ops.tessera.ssd(C, B, x, steps, A.float().contiguous(), skip, state, packed.table, return_final_states)
+        y = packed.restore(y)
     return (y, last.transpose(2, 3)) if return_final_states else y

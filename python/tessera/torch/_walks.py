@@ -1,7 +1,8 @@
 """Ops of the recurrences whose gradients are the same walk of other tensors (kernels/linear/directions.tile), and those gradients:
 `tessera::retention`, `tessera::ssd`, `tessera::gla`, `tessera::delta_rule` and those of their gradients.
 
-Tensors are [B, T, H, D] in any strides but the innermost, which is 1. Results that nobody wants are tensors without elements.
+Tensors are [B, T, H, D] in any strides but the innermost, which is 1. Results that nobody wants are tensors without elements. A table
+says which chunks packed sequences have (_packed.py).
 """
 
 from __future__ import annotations
@@ -38,26 +39,24 @@ def _walk_to(out, name, q, k, v, others, scale, state, heads, **parameters):
     return out
 
 
-def _walk_retention(q, k, v, decays, scale, state, wants_state):
-    out, last = _linear.launch("retention", q, k, v, (decays,), (scale,), state, wants_state)
+def _walk_retention(q, k, v, decays, scale, state, table, wants_state):
+    out, last = _linear.launch("retention", q, k, v, (decays,), (scale,), state, wants_state, table=table)
     return out, _empty(v) if last is None else last
 
 
-def _walk_retention_back(grad, grad_last, q, k, v, decays, scale, state):
-    heads, others = v.shape[2], ((decays,), (scale,))
-    dq = _sum_of_shared(q, heads, lambda out, **adds: _walk_to(out, "retention", grad, v, k, *others, _transposed(state), heads, **adds))
-    back = {"REVERSE": True}
-    dk = _sum_of_shared(
-        k, heads, lambda out, **adds: _walk_to(out, "retention", v, grad, q, *others, _transposed(grad_last), heads, **back, **adds)
-    )
-    dv, first = _linear.launch("retention", k, q, grad, *others, grad_last, state is not None, **back)
+def _walk_retention_back(grad, grad_last, q, k, v, decays, scale, state, table):
+    heads = v.shape[2]
+    walk = functools.partial(_walk_to, name="retention", others=(decays,), scale=(scale,), heads=heads, table=table)
+    dq = _sum_of_shared(q, heads, lambda out, **adds: walk(out, q=grad, k=v, v=k, state=_transposed(state), **adds))
+    dk = _sum_of_shared(k, heads, lambda out, **adds: walk(out, q=v, k=grad, v=q, state=_transposed(grad_last), REVERSE=True, **adds))
+    dv, first = _linear.launch("retention", k, q, grad, (decays,), (scale,), grad_last, state is not None, table=table, REVERSE=True)
     return dq, dk, dv, _empty(v) if first is None else first
 
 
-def _walk_ssd(q, k, v, dt, rates, skip, state, wants_state):
+def _walk_ssd(q, k, v, dt, rates, skip, state, table, wants_state):
     gates = _linear.lay_out_gates(dt)
     others = (gates, rates, gates, *(() if skip is None else (skip,)))
-    out, last = _linear.launch("ssd", q, k, v, others, (), state, wants_state, SKIP=skip is not None)
+    out, last = _linear.launch("ssd", q, k, v, others, (), state, wants_state, table=table, SKIP=skip is not None)
     return out, _empty(v) if last is None else last
 
 
@@ -77,11 +76,12 @@ class _GatedWalks:
     """Walks of ssd.tile for the gradient of a recurrence with gates of a head, of which `v` has the columns: where states meet their
     gradients, and sums of rows. `q` are queries, or what has their shape."""
 
-    def __init__(self, q, v, gates, rates):
+    def __init__(self, q, v, gates, rates, table):
         batch, tokens, self.heads, columns = v.shape
-        self.gates, self.rates = _linear.lay_out_gates(gates), rates
+        self.gates, self.rates, self.table = _linear.lay_out_gates(gates), rates, table
         chunks, width = -(-tokens // _CHUNK), q.shape[3]
-        parts = -(-width // _linear.find_columns("ssd", v, v[..., :1].expand(-1, -1, -1, width)))
+        sequences = batch if table is None else table.shape[1]
+        parts = -(-width // _linear.find_columns("ssd", v, v[:1, ..., :1].expand(sequences, -1, -1, width)))
         self.parts = batch, self.heads, parts
         self.states = v.new_empty((batch, self.heads, chunks * columns, width))
         self.chunks = chunks
@@ -95,7 +95,7 @@ class _GatedWalks:
         sums = self._new(q.shape[1])
         kept = (self.states, meets) if meets is not None else (self.states,) if parameters.get("KEEP") else ()
         others = (self.gates, self.rates, steps, _linear.heads_first(w), sums, *kept)
-        _walk_to(out, "ssd", q, k, v, others, (), state, self.heads, SUMS=True, **parameters)
+        _walk_to(out, "ssd", q, k, v, others, (), state, self.heads, table=self.table, SUMS=True, **parameters)
         return sums.sum(2).transpose(1, 2)
 
     def run_back(self, *arguments, **parameters):
@@ -104,8 +104,8 @@ class _GatedWalks:
         return self.run(*arguments, meets=meets, REVERSE=True, MEET=True, **parameters), meets.sum(2)
 
 
-def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state):
-    heads, walks = v.shape[2], _GatedWalks(q, v, dt, rates)
+def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, table):
+    heads, walks = v.shape[2], _GatedWalks(q, v, dt, rates, table)
     found = {}
 
     def walk_q(out, **adds):
@@ -117,7 +117,7 @@ def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state):
     dq, dk = _sum_of_shared(q, heads, walk_q), _sum_of_shared(k, heads, walk_k)
     others = (walks.gates, rates, walks.gates, *(() if skip is None else (skip,)))
     dv, first = _linear.launch(
-        "ssd", k, q, grad, others, (), grad_last, state is not None, SKIP=skip is not None, REVERSE=True, STEPS="own"
+        "ssd", k, q, grad, others, (), grad_last, state is not None, table=table, SKIP=skip is not None, REVERSE=True, STEPS="own"
     )
     of_k, meets = found["k"]
     dg = _sum_changes(found["q"] - dt * of_k, meets)
@@ -129,23 +129,29 @@ def _chunks(tokens):
     return -(-tokens // _CHUNK)
 
 
-def _walk_delta(q, k, v, g, beta, scale, state, wants_state, wants_news):
+def _walk_delta(q, k, v, g, beta, scale, state, table, wants_state, wants_news):
     batch, tokens, heads, _ = v.shape
     news, inverses = torch.empty_like(v, memory_format=torch.contiguous_format), v.new_empty((batch, heads, tokens, _CHUNK))
     gates = [_linear.lay_out_gates(x) for x in (g, beta)]
     given = (_linear.heads_first(news), inverses) if wants_news else ()
-    out, last = _linear.launch("delta_rule_states", q, k, v, gates, (scale,), state, wants_state, given=given, NEWS=wants_news)
+    out, last = _linear.launch(
+        "delta_rule_states", q, k, v, gates, (scale,), state, wants_state, table=table, given=given, NEWS=wants_news
+    )
     return out, _empty(v) if last is None else last, *((news, inverses) if wants_news else (v.new_empty(0), v.new_empty(0)))
 
 
-def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, news, inverses):
+def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, table, news, inverses):
     (batch, tokens, heads, columns), rows = v.shape, q.shape[3]
     new = functools.partial(torch.empty, dtype=torch.float32, device=v.device)
-    parts = -(-columns // _linear.find_columns("delta_rule_bwd", q, v))
-    meets = new((batch, heads, parts, _chunks(tokens) * rows))
+    wants_first, sequences = state is not None, batch if table is None else table.shape[1]
+    if table is not None and state is None:
+        state = new((sequences, heads, rows, columns)).zero_()
+    parts = -(-columns // _linear.find_columns("delta_rule_bwd", q, v[:1].expand(sequences, -1, -1, -1)))
+    meets = new((batch, heads, parts, _chunks(tokens) * rows)).zero_()
     changes, of_rates = (new((batch, heads, rows // _CHANNELS, tokens)) for _ in range(2))
     z = torch.empty_like(v, memory_format=torch.contiguous_format)
-    first = None if state is None else torch.empty_like(state)
+    # What stays where there is no token.
+    first = None if state is None else torch.zeros_like(state) if grad_last is None else grad_last.clone()
     adds = heads != q.shape[2]
     dq, dk = (torch.zeros(x.shape, dtype=torch.float32, device=x.device) if adds else torch.empty_like(
         x, memory_format=torch.contiguous_format) for x in (q, k))  # fmt: skip
@@ -154,7 +160,7 @@ def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, news, inve
     before = () if state is None else (state.contiguous(), first)
     _linear.launch(
         "delta_rule_bwd", q, k, grad, others, (scale,), grad_last, False, out=z, ADD=adds, DW=columns,
-        FINAL=state is not None, given=before, results=(*map(_linear.heads_first, (dq, dk)), meets, changes, of_rates),
+        FINAL=state is not None, table=table, given=before, results=(*map(_linear.heads_first, (dq, dk)), meets, changes, of_rates),
     )  # fmt: skip
     # States have their rows beside chunks and their columns in parts; tokens have their channels in parts.
     meets = meets.unflatten(3, (-1, rows)).sum((2, 4))
@@ -162,11 +168,11 @@ def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, news, inve
     z = z.float()
     dbeta = (z * v).sum(3) - of_rates
     dv = (beta[..., None] * z).to(v.dtype)
-    return dq.to(q.dtype), dk.to(k.dtype), dv, _sum_changes(changes, meets), dbeta, _empty(v) if first is None else first
+    return dq.to(q.dtype), dk.to(k.dtype), dv, _sum_changes(changes, meets), dbeta, first if wants_first else _empty(v)
 
 
-def _walk_gla(q, k, v, g, scale, state, wants_state):
-    out, last = _linear.launch("gla", q, k, v, (_linear.heads_first(g.contiguous()),), (scale,), state, wants_state)
+def _walk_gla(q, k, v, g, scale, state, table, wants_state):
+    out, last = _linear.launch("gla", q, k, v, (_linear.heads_first(g.contiguous()),), (scale,), state, wants_state, table=table)
     return out, _empty(v) if last is None else last
 
 
@@ -175,7 +181,7 @@ def _sum_group(x, heads):
     return x.unflatten(2, (heads, -1)).sum(3)
 
 
-def _walk_gla_back(grad, grad_last, q, k, v, g, scale, state):
+def _walk_gla_back(grad, grad_last, q, k, v, g, scale, state, table):
     batch, tokens, heads, columns = v.shape
     of_keys, channels = q.shape[2:]
     pairs_q, pairs_k, dq, dk = (torch.empty((batch, tokens, heads, channels), dtype=torch.float32, device=v.device) for _ in range(4))
@@ -185,19 +191,19 @@ def _walk_gla_back(grad, grad_last, q, k, v, g, scale, state):
     gates = _linear.heads_first(g.contiguous())
     behind = None if grad_last is None else grad_last / scale
     _linear.launch_pairs(q, k, v, gates, grad, scale, pairs_q, pairs_k)
-    walk = functools.partial(_walk_to, name="gla_bwd", scale=(scale,), heads=heads)
+    walk = functools.partial(_walk_to, name="gla_bwd", scale=(scale,), heads=heads, table=table)
     walk(dq, q=grad, k=v, v=k, others=(gates, _linear.heads_first(pairs_q)), state=_transposed(state), given=(states,))
     walk(dk, q=v, k=grad, v=q, others=(gates, _linear.heads_first(pairs_k)), state=_transposed(behind), given=(states, meets), REVERSE=True)
-    dv, first = _linear.launch("gla", k, q, grad, (gates,), (scale,), behind, state is not None, REVERSE=True)
+    dv, first = _linear.launch("gla", k, q, grad, (gates,), (scale,), behind, state is not None, table=table, REVERSE=True)
     changes = _sum_group(dq, of_keys) * q - _sum_group(dk, of_keys) * k
     dg = _sum_changes(changes, scale * meets.unflatten(1, (of_keys, -1)).sum(2))
     dq, dk = (_sum_group(x, of_keys).to(q.dtype) for x in (dq, dk))
     return dq, dk, dv, dg, _empty(v) if first is None else scale * first
 
 
-def _fake_outputs(q, v, wants_state):
+def _fake_outputs(q, v, table, wants_state):
     out = torch.empty_like(v, memory_format=torch.contiguous_format)
-    shape = (v.shape[0], v.shape[2], q.shape[3], v.shape[3]) if wants_state else (0,)
+    shape = (v.shape[0] if table is None else table.shape[1], v.shape[2], q.shape[3], v.shape[3]) if wants_state else (0,)
     return out, v.new_empty(shape, dtype=torch.float32)
 
 
@@ -205,37 +211,37 @@ def _fake_gradients(*tensors):
     return tuple(torch.empty_like(x, memory_format=torch.contiguous_format) for x in tensors)
 
 
-def _fake_retention(q, k, v, decays, scale, state, wants_state):
-    return _fake_outputs(q, v, wants_state)
+def _fake_retention(q, k, v, decays, scale, state, table, wants_state):
+    return _fake_outputs(q, v, table, wants_state)
 
 
-def _fake_retention_back(grad, grad_last, q, k, v, decays, scale, state):
+def _fake_retention_back(grad, grad_last, q, k, v, decays, scale, state, table):
     return *_fake_gradients(q, k, v), _empty(v) if state is None else torch.empty_like(state)
 
 
-def _fake_ssd(q, k, v, dt, rates, skip, state, wants_state):
-    return _fake_outputs(q, v, wants_state)
+def _fake_ssd(q, k, v, dt, rates, skip, state, table, wants_state):
+    return _fake_outputs(q, v, table, wants_state)
 
 
-def _fake_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state):
+def _fake_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, table):
     others = (_empty(v) if x is None else torch.empty_like(x) for x in (skip, state))
     return *_fake_gradients(q, k, v, dt, rates), *others
 
 
-def _fake_gla(q, k, v, g, scale, state, wants_state):
-    return _fake_outputs(q, v, wants_state)
+def _fake_gla(q, k, v, g, scale, state, table, wants_state):
+    return _fake_outputs(q, v, table, wants_state)
 
 
-def _fake_gla_back(grad, grad_last, q, k, v, g, scale, state):
+def _fake_gla_back(grad, grad_last, q, k, v, g, scale, state, table):
     return *_fake_gradients(q, k, v, g), _empty(v) if state is None else torch.empty_like(state)
 
 
-def _fake_delta(q, k, v, g, beta, scale, state, wants_state, wants_news):
+def _fake_delta(q, k, v, g, beta, scale, state, table, wants_state, wants_news):
     shapes = (v.shape, (v.shape[0], v.shape[2], v.shape[1], _CHUNK)) if wants_news else ((0,), (0,))
-    return *_fake_outputs(q, v, wants_state), *map(v.new_empty, shapes)
+    return *_fake_outputs(q, v, table, wants_state), *map(v.new_empty, shapes)
 
 
-def _fake_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, news, inverses):
+def _fake_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, table, news, inverses):
     return *_fake_gradients(q, k, v, g, beta), _empty(v) if state is None else torch.empty_like(state)
 
 
@@ -273,22 +279,23 @@ def _register_gradient(name, backward, tensors, wants, kept=()):
     torch.library.register_autograd(f"tessera::{name}", run, setup_context=setup, lib=_op._library)
 
 
-_define("retention", "Tensor q, Tensor k, Tensor v, Tensor decays, float scale, Tensor? state, bool wants_state", 2,
+_define("retention", "Tensor q, Tensor k, Tensor v, Tensor decays, float scale, Tensor? state, Tensor? table, bool wants_state", 2,
         _walk_retention, _fake_retention)  # fmt: skip
-_define("retention_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor decays, float scale, Tensor? state",
-        4, _walk_retention_back, _fake_retention_back)  # fmt: skip
-_define("ssd", "Tensor q, Tensor k, Tensor v, Tensor dt, Tensor rates, Tensor? skip, Tensor? state, bool wants_state", 2,
+_define("retention_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor decays, float scale, Tensor? state, "
+        "Tensor? table", 4, _walk_retention_back, _fake_retention_back)  # fmt: skip
+_define("ssd", "Tensor q, Tensor k, Tensor v, Tensor dt, Tensor rates, Tensor? skip, Tensor? state, Tensor? table, bool wants_state", 2,
         _walk_ssd, _fake_ssd)  # fmt: skip
 _define("ssd_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor dt, Tensor rates, Tensor? skip, "
-        "Tensor? state", 7, _walk_ssd_back, _fake_ssd_back)  # fmt: skip
-_register_gradient("retention", torch.ops.tessera.retention_backward.default, (0, 1, 2, 5), wants=6)
-_register_gradient("ssd", torch.ops.tessera.ssd_backward.default, (0, 1, 2, 3, 4, 5, 6), wants=7)
-_define("gla", "Tensor q, Tensor k, Tensor v, Tensor g, float scale, Tensor? state, bool wants_state", 2, _walk_gla, _fake_gla)
-_define("gla_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor g, float scale, Tensor? state", 5,
-        _walk_gla_back, _fake_gla_back)  # fmt: skip
-_register_gradient("gla", torch.ops.tessera.gla_backward.default, (0, 1, 2, 3, 5), wants=6)
-_define("delta_rule", "Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, float scale, Tensor? state, bool wants_state, "
+        "Tensor? state, Tensor? table", 7, _walk_ssd_back, _fake_ssd_back)  # fmt: skip
+_register_gradient("retention", torch.ops.tessera.retention_backward.default, (0, 1, 2, 5), wants=7)
+_register_gradient("ssd", torch.ops.tessera.ssd_backward.default, (0, 1, 2, 3, 4, 5, 6), wants=8)
+_define("gla", "Tensor q, Tensor k, Tensor v, Tensor g, float scale, Tensor? state, Tensor? table, bool wants_state", 2,
+        _walk_gla, _fake_gla)  # fmt: skip
+_define("gla_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor g, float scale, Tensor? state, "
+        "Tensor? table", 5, _walk_gla_back, _fake_gla_back)  # fmt: skip
+_register_gradient("gla", torch.ops.tessera.gla_backward.default, (0, 1, 2, 3, 5), wants=7)
+_define("delta_rule", "Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, float scale, Tensor? state, Tensor? table, bool wants_state, "
         "bool wants_news", 4, _walk_delta, _fake_delta)  # fmt: skip
 _define("delta_rule_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, float scale, "
-        "Tensor? state, Tensor news, Tensor inverses", 6, _walk_delta_back, _fake_delta_back)  # fmt: skip
-_register_gradient("delta_rule", torch.ops.tessera.delta_rule_backward.default, (0, 1, 2, 3, 4, 6), wants=7, kept=(2, 3))
+        "Tensor? state, Tensor? table, Tensor news, Tensor inverses", 6, _walk_delta_back, _fake_delta_back)  # fmt: skip
+_register_gradient("delta_rule", torch.ops.tessera.delta_rule_backward.default, (0, 1, 2, 3, 4, 6), wants=8, kept=(2, 3))

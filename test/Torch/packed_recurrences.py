@@ -1,0 +1,109 @@
+# RUN: env TESSERA_LIBRARY=%build/lib TESSERA_CACHE_DIR= %torch-python %s
+"""Packed sequences of recurrences for PyTorch against each sequence by a call of its own: outputs, states and gradients, of sequences that
+chunks divide and do not, and of an empty one. What one sequence holds, be it NaN, no other sees. What is refused names the argument."""
+
+import torch
+
+from tessera.torch import gated_delta_rule, gla, retention, ssd, use_interpreter
+
+HEADS, OWN, K, V = 1, 2, 64, 64
+LENGTHS = (3, 0, 64, 70)
+
+
+def call_ssd(q, k, v, dt, A, initial_state, output_final_state, cu_seqlens=None):
+    y, last = ssd(v, dt, A, k, q, initial_states=initial_state, return_final_states=True, cu_seqlens=cu_seqlens)
+    return y, last
+
+
+def find_starts(lengths):
+    return torch.tensor([0, *lengths]).cumsum(0).int()
+
+
+def draw(name, lengths):
+    tokens = sum(lengths)
+    q, k, v = (torch.randn(1, tokens, heads, of, dtype=torch.float16) for heads, of in ((HEADS, K), (HEADS, K), (OWN, V)))
+    given = {"q": q, "k": torch.nn.functional.normalize(k.float(), dim=-1).half(), "v": v}
+    of_heads, of_channels = -torch.rand(1, tokens, OWN), -torch.rand(1, tokens, HEADS, K)
+    shape = (len(lengths), OWN, V, K) if name == "ssd" else (len(lengths), OWN, K, V)
+    others = {
+        "retention": {}, "gla": {"g": of_channels}, "ssd": {"dt": -of_heads, "A": -torch.rand(OWN)},
+        "delta rule": {"g": of_heads, "beta": torch.rand(1, tokens, OWN)},
+        "delta rule of channels": {"g": of_channels, "beta": torch.rand(1, tokens, OWN)},
+    }[name]  # fmt: skip
+    return {**given, **others, "initial_state": torch.randn(shape)}
+
+
+CALLS = {"retention": retention, "gla": gla, "ssd": call_ssd, "delta rule": gated_delta_rule, "delta rule of channels": gated_delta_rule}
+
+
+def cut(given, starts, i):
+    """What sequence i has of the tensors."""
+    part = {name: x[:, starts[i] : starts[i + 1]] if x.dim() > 2 else x for name, x in given.items()}
+    part["initial_state"] = given["initial_state"][i : i + 1]
+    return part
+
+
+def call_each(name, given, starts):
+    found = [CALLS[name](**cut(given, starts, i), output_final_state=True) for i in range(len(starts) - 1)]
+    return torch.cat([out for out, _ in found], 1), torch.cat([last for _, last in found])
+
+
+def compare(what, found, expected):
+    error = (found.double() - expected.double()).norm() / expected.double().norm().clamp(min=1e-9)
+    assert error < 3e-3, f"{what}: relative error {error}"
+
+
+def check(name, gradients):
+    given, starts = draw(name, LENGTHS), find_starts(LENGTHS)
+    packed = {key: x.clone().requires_grad_(gradients) for key, x in given.items()}
+    out, last = CALLS[name](**packed, output_final_state=True, cu_seqlens=starts)
+    apart = {key: x.clone().requires_grad_(gradients) for key, x in given.items()}
+    expected, expected_last = call_each(name, apart, starts.tolist())
+    compare(f"{name}: outputs", out, expected)
+    compare(f"{name}: states", last, expected_last)
+    if gradients:
+        weights = [torch.randn_like(x) for x in (out, last)]
+        for outputs in ((out, last), (expected, expected_last)):
+            sum((x.double() * w).sum() for x, w in zip(outputs, weights)).backward()
+        for key, x in packed.items():
+            compare(f"{name}: gradient of {key}", x.grad, apart[key].grad)
+
+
+def check_alone():
+    """States of none, and NaN in one sequence."""
+    starts = find_starts((5, 60))
+    given = draw("delta rule", (5, 60))
+    del given["initial_state"]
+    given["k"][:, 5:] = float("nan")
+    out, last = gated_delta_rule(**given, cu_seqlens=starts)
+    assert last is None
+    alone, _ = gated_delta_rule(**{name: x[:, :5] for name, x in given.items()})
+    compare("a sequence before NaN", out[:, :5], alone)
+    assert out[:, 5:].isnan().any()
+
+
+def check_refusals():
+    given, starts = draw("retention", (3, 2)), find_starts((3, 2))
+
+    def refused(text, error=ValueError, **named):
+        try:
+            retention(**{**given, **named})
+        except error as caught:
+            assert text in str(caught), f"{caught}, expected {text}"
+        else:
+            raise AssertionError(f"not refused: {text}")
+
+    refused("argument 'initial_state' has shape (2, 2, 64, 64); (3, 2, 64, 64) would work", cu_seqlens=find_starts((1, 2, 2)))
+    refused("argument 'cu_seqlens' has shape (1, 3); (sequences + 1,) would work", cu_seqlens=starts[None])
+    refused("argument 'cu_seqlens' has type torch.float32; torch.int32 and torch.int64 would work", TypeError, cu_seqlens=starts.float())
+    refused("argument 'cu_seqlens' is on meta and another one on cpu", cu_seqlens=starts.to("meta"))
+    twice = {name: torch.cat((x, x)) for name, x in given.items()}
+    refused("argument 'cu_seqlens' is given for a batch of 2; sequences one behind the other", **twice, cu_seqlens=starts)
+
+
+use_interpreter()
+torch.manual_seed(1)
+check_alone()
+check_refusals()
+for name in CALLS:
+    check(name, gradients=name != "delta rule of channels")
