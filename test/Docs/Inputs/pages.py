@@ -3,8 +3,9 @@
 import re
 import typing
 
-# A fence with its kind and what else stands there, or lines of four columns in behind an empty one: commands.
+# A fence with its kind and what else stands there, or lines of four columns in behind an empty one or a heading: commands.
 BLOCK = re.compile(r"^(?P<in> *)```(?P<kind>[^\n]*)\n(?P<fenced>.*?)^ *```$|(?P<shell>(?:^    [^\n]*\n)+)", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^#+ [^\n]*\n\Z", re.MULTILINE)
 ITEM = re.compile(r"^(?:[*-]|\d+\.) ", re.MULTILINE)
 
 
@@ -24,7 +25,7 @@ def read_blocks(text):
         if found["shell"] is None:
             kind, *tags = found["kind"].split() or [""]
             yield Block(kind, tuple(tags), found["fenced"], line + 1, paragraph)
-        elif before.endswith("\n\n") and not ITEM.match(paragraph):
+        elif (before.endswith("\n\n") and not ITEM.match(paragraph)) or HEADING.search(before):
             yield Block("shell", (), re.sub("^    ", "", found["shell"], flags=re.MULTILINE), line, paragraph)
 
 
