@@ -28,8 +28,7 @@ LADDER = {
     "Tasks": ["docs/install", "docs/pytorch", "docs/jax", "docs/cpp", "docs/variants", "docs/backward", "docs/fp8",
               "docs/serving", "docs/recurrences", "docs/kernels", "docs/fast-kernels", "docs/seeing", "docs/tuning",
               "docs/editors", "docs/first-pass"],
-    "Reference": ["docs/language", "docs/generated/", "api", "errors", "docs/environment", "docs/bundle", "docs/simulator",
-                  "docs/launching", "CHANGELOG"],
+    "Reference": ["docs/language", "docs/generated/", "api", "errors", "docs/environment", "docs/bundle", "docs/simulator", "CHANGELOG"],
     "Design and measurements": ["docs/architecture", "docs/performance", "docs/benchmarks", "docs/testing", "CONTRIBUTING",
                                 "docs/lab/", "bench/results/README"],
 }  # fmt: skip
