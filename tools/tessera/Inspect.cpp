@@ -2,6 +2,7 @@
 
 #include "lib/Inspect/Sass.h"
 #include "lib/Runtime/Bundle.h"
+#include "lib/Source/Shipped.h"
 #include "lib/Support/Files.h"
 #include "lib/Support/Json.h"
 #include "tools/tessera/Commands.h"
@@ -29,12 +30,12 @@ struct Code {
 } // namespace
 
 /// Compiles a source, with line tables.
-static int compileSource(InspectCommand &command, const std::string &text, Code &code) {
+static int compileSource(InspectCommand &command, const SourceFile &source, Code &code) {
   command.options.ptxasArguments.push_back("-lineinfo");
   command.options.emit = EmitKind::Cubin;
   DiagnosticPrinter printer;
-  CompileResult result =
-      compile(text, command.file, command.options, [&](const Diagnostic &d) { printer.print(d); });
+  CompileResult result = compile(source.text, source.name, command.options,
+                                 [&](const Diagnostic &d) { printer.print(d); });
   code.cubins.push_back(std::move(result.output));
   for (const KernelReport &kernel : result.kernels)
     code.reports.emplace_back(kernel.name, kernel.description);
@@ -58,10 +59,10 @@ static int loadBundle(const InspectCommand &command, llvm::StringRef text, Code 
 }
 
 static int load(InspectCommand &command, Code &code) {
-  auto buffer = readInput(command.file);
-  if (!buffer)
-    return reportFailure("cannot read '" + command.file + "': " + buffer.getError().message());
-  llvm::StringRef text = (*buffer)->getBuffer();
+  llvm::Expected<SourceFile> file = openSource(command.file);
+  if (!file)
+    return reportFailure(toString(file.takeError()));
+  llvm::StringRef text = file->text;
   bool isCubin = text.starts_with("\x7f"
                                   "ELF");
   bool isBundle = text.ltrim().starts_with("{");
@@ -75,7 +76,7 @@ static int load(InspectCommand &command, Code &code) {
     code.cubins.push_back(text.str());
     return ExitSuccess;
   }
-  return isBundle ? loadBundle(command, text, code) : compileSource(command, text.str(), code);
+  return isBundle ? loadBundle(command, text, code) : compileSource(command, *file, code);
 }
 
 /// Registers and spills, as ptxas counted them.
@@ -148,9 +149,8 @@ void tessera::addInspectCommand(CLI::App &app) {
       app.add_subcommand("inspect", "Show how the machine code of the main loops alternates "
                                     "between products, waits and arithmetic");
   auto command = std::make_shared<InspectCommand>();
-  sub->add_option("FILE", command->file, "A bundle, a cubin, or a source, which is compiled")
-      ->required()
-      ->check(CLI::ExistingFile);
+  sub->add_option("FILE", command->file, "A bundle, a cubin, or a source or the name of a kernel that ships, which is compiled")
+      ->required();
   addDefineOption(*sub, command->options.defines);
   addImportOption(*sub, command->options.imports);
   sub->add_option("--schedule", command->options.schedule,
