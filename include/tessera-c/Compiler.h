@@ -272,7 +272,8 @@ TESSERA_EXPORT tessera_compile_status tessera_source_describe_functions(
     tessera_resolution **resolution);
 
 /** JSON. Of tessera_source_resolve: {"parameters": {"BN": {"value": "128", "origin":
- *  "rules.json:12"}}, "schedules": {"kernel": {"value": "stages = 2", "origin": ...}}, "form":
+ *  "rules.json:12", "allowed": ["64", "128"]}}, "schedules": {"kernel": {"value": "stages = 2",
+ *  "origin": ...}}, "form":
  *  {"value": "other.tile", ...}, "instead": [{"BN": "64"}], "extents": [[["ge", "SQ", 512],
  *  true]]}. `origin` is "given", "default" or the place of a rule; "form" is there where a rule
  *  chooses another source, and "instead" where rules say what parameters take where registers or

@@ -81,8 +81,16 @@ Resolution tessera::resolve(StringRef source, StringRef fileName, const CompileO
     return json::Object{{"value", std::move(value)}, {"origin", std::move(origin)}};
   };
   json::Object parameters, schedules;
-  for (const source::Parameter &parameter : read.table.getParameters())
-    parameters[parameter.name] = describe(parameter.value.str(), parameter.describeOrigin());
+  for (const source::Parameter &parameter : read.table.getParameters()) {
+    json::Object described = describe(parameter.value.str(), parameter.describeOrigin());
+    json::Array allowed;
+    for (const std::string &text : parameter.allowed)
+      for (std::string &value : source::expandAllowed(text))
+        allowed.push_back(std::move(value));
+    if (!allowed.empty())
+      described["allowed"] = std::move(allowed);
+    parameters[parameter.name] = std::move(described);
+  }
   for (const source::ChosenSchedule &chosen : read.table.getSchedules())
     schedules[chosen.kernel] = describe(chosen.rule->schedule, chosen.rule->describePlace());
   json::Array extents;

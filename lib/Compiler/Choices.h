@@ -24,8 +24,9 @@ llvm::json::Object describeOrigins(tile::KernelOp kernel, llvm::ArrayRef<Choice>
                                    const TunedKernel *tuned);
 
 /// What is chosen for a source with the parameters, extents, GPU and rules of `options`, before it
-/// is compiled: {"parameters": {"BN": {"value": "128", "origin": "rules.json:12"}}, "schedules":
-/// {"kernel": {"value": "stages = 2", "origin": ...}}, "form": {"value": "other.tile", "origin":
+/// is compiled: {"parameters": {"BN": {"value": "128", "origin": "rules.json:12",
+/// "allowed": ["64", "128"]}}, "schedules": {"kernel": {"value": "stages = 2", "origin": ...}},
+/// "form": {"value": "other.tile", "origin":
 /// ...}, "instead": [{"BN": "64"}]}, where rules choose another source, and what parameters take
 /// where registers or shared memory are short. "extents": [[["ge", "SQ", 512], true]] has the
 /// comparisons of extents that decided: with others that compare so all else is the same. Errors

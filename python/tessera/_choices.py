@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import json
 import os
 from collections.abc import Mapping, Sequence
 from ctypes import c_void_p
 
-from . import _classes, _compile, _imports, _typing
+from . import _classes, _compile, _imports, _library, _typing
 
 
 def resolve(
@@ -20,7 +21,7 @@ def resolve(
     **parameters: object,
 ) -> dict[str, _typing.Any]:
     """What is chosen for a source before it is compiled, and where that comes from: {"parameters": {"BN": {"value": "128", "origin":
-    "rules.json:12"}}, "schedules": {...}}; "form" where a rule chooses another source; "instead", lists of values of which the first
+    "rules.json:12", "allowed": ["64", "128"]}}, "schedules": {...}}; "form" where a rule chooses another source; "instead", lists of values of which the first
     that compiles is taken where registers or shared memory are short; "extents", the comparisons of extents that decided, as
     `_classes.evaluate` takes them, and whether they hold. Arguments are those of `compile`."""
     return _ask_of_source("resolve", path_or_source, _compile.make_request(parameters, gpu=gpu, shape=shape, rules=rules))
@@ -46,22 +47,84 @@ def _ask_of_source(question, path_or_source, request):
         library.tessera_resolution_destroy(resolution)
 
 
-def choose(path_or_source, parameters, extents=()):
-    """What `resolve` gives for a source, its parameters and extents, (name, extent) of each dimension. Extents that compare
-    with what rules ask for as others did have the same answer, without the compiler."""
+def choose(path_or_source, parameters, extents=(), card=None):
+    """What `resolve` gives for a source, its parameters and extents, (name, extent) of each dimension, and a GPU. Extents that
+    compare with what rules ask for as others did have the same answer, without the compiler."""
     source, file_name = _compile._read_source(path_or_source)
     shape, texts = dict(extents), _compile.to_texts(parameters)
 
     def identify():
-        return "choices", texts, sorted(shape), _imports.read_whole(source, file_name).decode(errors="surrogateescape")
+        return "choices", texts, sorted(shape), card, _imports.read_whole(source, file_name).decode(errors="surrogateescape")
 
     identity = identify()
     answers = json.loads(_compile.read_known(*identity) or "[]")
     for answer in answers:
         if all(_classes.evaluate(term, shape) == holds for term, holds in answer["extents"]):
             return answer
-    answer = resolve(path_or_source, shape=shape, **parameters)
+    answer = resolve(path_or_source, gpu=card, shape=shape, **parameters)
     # The compiler has read files that may have become others meanwhile.
     if identify() == identity:
         _compile.keep_known(json.dumps([*answers, answer]), *identity)
     return answer
+
+
+def read_values(answer):
+    """The values of all parameters of an answer: numbers, truths and names."""
+    return {name: _read_value(parameter["value"]) for name, parameter in answer["parameters"].items()}
+
+
+def find_form(answer):
+    """The source that rules choose in place of the one that was asked for, None where they do not."""
+    return _library.find_source(answer["form"]["value"].removesuffix(".tile")) if "form" in answer else None
+
+
+def _read_value(text):
+    if text in ("false", "true"):
+        return text == "true"
+    return int(text) if text.lstrip("-").isdecimal() else text
+
+
+@functools.lru_cache(maxsize=256)
+def list_allowed(path_or_source, name):
+    """The values that a parameter of integers may have, by the source."""
+    return tuple(dict.fromkeys(map(int, choose(path_or_source, {})["parameters"][name]["allowed"])))
+
+
+@functools.lru_cache(maxsize=16)
+def _names_cards(_):
+    """Whether a row of the rules that ship, or that the environment names, is for one GPU."""
+    folder = os.path.join(os.path.dirname(_library.find_source("gemm")), "choices")
+    texts = _imports.read_rules(os.path.join(folder, name) for name in os.listdir(folder))
+    return any(b'"card"' in text for text in texts)
+
+
+def compiler_for(card):
+    """`compile`, for a GPU that rows of rules may name: what they choose for it otherwise than for others is given. For each it is
+    one function."""
+    return _compile.compile if card is None or not _names_cards(os.environ.get("TESSERA_RULES")) else _make_compiler(card)
+
+
+@functools.lru_cache(maxsize=None)
+def _make_compiler(card):
+    def compile(path_or_source, kernel=None, **parameters):
+        chosen, schedule = choose_for_card(path_or_source, parameters, card)
+        return _compile.compile(path_or_source, kernel, schedule, **{**parameters, **chosen})
+
+    compile.card = card
+    return compile
+
+
+def find_card(kind):
+    """The GPU for which `kind`, of `compiler_for`, compiles; None for any."""
+    return getattr(kind, "card", None)
+
+
+def choose_for_card(path_or_source, parameters, card):
+    """(parameters, schedule) that rules choose for a GPU otherwise than for others; {} and None where they do not."""
+    if card is None or not _names_cards(os.environ.get("TESSERA_RULES")):
+        return {}, None
+    plain, own = (choose(path_or_source, parameters, card=name) for name in (None, card))
+    values = read_values(plain)
+    chosen = {name: value for name, value in read_values(own).items() if values.get(name) != value}
+    schedules = {name: choice["value"] for name, choice in own["schedules"].items() if plain["schedules"].get(name) != choice}
+    return chosen, ";".join(f"{name}:{fields}" for name, fields in schedules.items()) or None

@@ -40,7 +40,7 @@ def _find_least_group(source, parameters, group):
     return int(find_fact("least group", source, {**_compile.to_texts(parameters), "GROUP": str(group)}, find))
 
 
-def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, group=1, extents=None):
+def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, group=1, extents=None, card=None):
     """(source, parameters, names of arguments after the scale) of the gradients of a variant, for tensors of head dimensions
     d and dv.
 
@@ -48,6 +48,7 @@ def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, group=
     fixed: the same results in each run. Otherwise dQ is a sum over blocks in any order, but where registers forbid it.
     group: for so many query heads a key head, as `find_group` has it; others are right for these too.
     extents: for calls with these, (name, extent) of each dimension; others are right for these too.
+    card: the GPU, None for any.
     """
     name, *fields = text.split()
     if name not in ("attention_fwd", "attention_variants"):
@@ -58,9 +59,9 @@ def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, group=
     if name == "attention_fwd":
         source, extras, unordered = _library.find_source("attention_bwd"), [], parameters
         parameters = {**parameters, "FIXED": fixed}
-        chosen = _choices.choose(source, parameters, extents or ())
-        if "form" in chosen:
-            return _library.find_source(chosen["form"]["value"].removesuffix(".tile")), unordered, []
+        chosen = _choices.choose(source, parameters, extents or (), card)
+        if form := _choices.find_form(chosen):
+            return form, unordered, []
         if chosen["parameters"]["SPREAD"]["value"] == "true":
             return source, {**parameters, "SPREAD": True}, extras
     else:
@@ -108,7 +109,9 @@ def find_gradients(kind, text, fixed, element_type, sizes, lse, learned=()):
     d, dv, group, extents = sizes
     if _variants.is_source(text):
         return find_gradients_of_source(kind, text, learned, fixed, element_type, d, dv, lse), []
-    source, parameters, extras = describe_gradients(text, element_type, d, dv, lse, fixed, group, extents)
+    source, parameters, extras = describe_gradients(
+        text, element_type, d, dv, lse, fixed, group, extents, _choices.find_card(kind)
+    )
     try:
         return _make(kind, source, tuple(parameters.items())), extras
     except CompileError:

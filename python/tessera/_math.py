@@ -249,6 +249,7 @@ _OPERATORS = {
     _reflect(operator.mod): "rmod", _reflect(operator.pow): "rpow",
 }  # fmt: skip
 FUNCTIONS.update({name: function for function, names in _OPERATORS.items() for name in names.split()})
+FUNCTIONS["**"] = power
 FUNCTIONS.update(
     {
         function.__name__: function

@@ -32,9 +32,7 @@ def binary(function, operation, a, b):
     if all(isinstance(value, (Number, int, float)) for value in (a, b)):
         return _combine(operation, a, b)
     if operation == "pow":
-        from ._math import power
-
-        return power(function, a, b)
+        return FUNCTIONS["**"](function, a, b)
     right = b
     a, b, kind = common(a, b, function)
     if operation in _LOGIC:

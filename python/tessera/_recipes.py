@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 
-from . import _block_lists, _gradient_kernels, _places, _recipes_fp8, _variants
+from . import _block_lists, _choices, _gradient_kernels, _places, _recipes_fp8, _variants
 from ._layouts import MINUS_INFINITY, NOTHING, ZERO, Layout, Places, Recipe, list_strides, make_dense
 from ._program import Program
 from ._variant import keeps_lists
@@ -94,7 +94,8 @@ def _find_forward(kind, variant, q, k, v, lse):
     """(kernel, whether it is that of the shape's class)."""
     if kind is Program:
         return _variants.find_variant(variant, q.element, q.shape[3], v.shape[3], lse).program, True
-    kernel, _, is_final = _variants.find_kernel(variant, q.element, (*q.shape, k.shape[1], k.shape[2], v.shape[3]), lse)
+    sizes = *q.shape, k.shape[1], k.shape[2], v.shape[3]
+    kernel, _, is_final = _variants.find_kernel(variant, q.element, sizes, lse, _choices.find_card(kind))
     return kernel, is_final
 
 

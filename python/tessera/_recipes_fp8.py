@@ -4,17 +4,7 @@ attention_fp8.tile or the source of functions attends."""
 import functools
 
 from . import _library, _variants
-from ._errors import CompileError
 from ._layouts import MINUS_INFINITY, NOTHING, TENSOR, ZERO, Layout, Places, Recipe, list_strides, make_dense
-
-#: The keys of a block that has one scale, for the larger of the head dimensions, of which a step of the kernel takes all.
-#: Rotating 128 columns leaves registers for 64 rows.
-BLOCKS = {64: 128, 96: 128, 128: 128, 192: 96, 256: 96}
-_ROTATED_BLOCKS = {64: 128, 96: 128, 128: 64, 192: 64, 256: 64}
-#: With a causal mask steps of 128 keys spill at 64 columns: (rows of a block, keys of a step).
-_CAUSAL = {64: (192, 96)}
-#: The same with functions, where they leave registers for so many, and where they do not.
-_FUNCTION_BLOCKS = {64: (96, 64), 96: (128, 64), 128: (128, 64), 192: (64, 32), 256: (64, 32)}
 
 
 def make(kind, names, variant, tensors):
@@ -38,17 +28,11 @@ def make(kind, names, variant, tensors):
 def _list_rounded(kind, variant, places):
     """What is launched for q, k and v of 16 bits."""
     q, k, v, rotation, *_ = places.tensors
-    width, wider, is_rotated = q.shape[3], max(q.shape[3], v.shape[3]), rotation is not None
-    most = _ROTATED_BLOCKS[width] if is_rotated else BLOCKS[width]
-    parameters = {"D": width, "DV": v.shape[3], "OUT": q.element, "SCALES": "blocks", "V_TRANSPOSED": False}
-    if _variants.is_source(variant):
-        steps = [min(step, most) for step in _FUNCTION_BLOCKS[wider]]
-        kernel, block = _find_fitting(kind, variant, steps, T="f8E4M3FN", **parameters)
-    else:
-        block = step = min(BLOCKS[wider], most)
-        if "CAUSAL=true" in variant and wider in _CAUSAL:
-            block, step = _CAUSAL[wider]
-        kernel = _find(kind, *_read_name(variant), BN=step, **parameters)
+    is_rotated = rotation is not None
+    parameters = {"T": "f8E4M3FN", "D": q.shape[3], "DV": v.shape[3], "OUT": q.element, "SCALES": "blocks", "V_TRANSPOSED": False}
+    # Rules choose a step for which there are registers, and so the keys of a block.
+    kernel = _find(kind, *_read_name(variant), **parameters, **({"ROTATED": True} if is_rotated else {}))
+    block = kernel.parameters["BLOCK"]
     return [
         _round(kind, places, "q", is_rotated),
         _round(kind, places, "k", is_rotated, BLOCKS=True, BM=block),
@@ -71,29 +55,14 @@ def _round(kind, places, name, is_rotated, **parameters):
 
 def _find_cached(kind, variant, q, k, v):
     """The kernel for k and v of 8 bits."""
-    wider = max(q.shape[3], v.shape[3])
     parameters = {"T": k.element, "TQ": q.element, "OUT": q.element, "D": q.shape[3], "DV": v.shape[3], "V_TRANSPOSED": False}
-    if not _variants.is_source(variant):
-        return _find(kind, *_read_name(variant), **parameters)
-    # A converted tile takes the shared memory of two, which at 256 columns leaves room for one warpgroup.
-    rows = 64 if wider > 192 else 128
-    return _find_fitting(kind, variant, _FUNCTION_BLOCKS[wider], BM=rows, **parameters)[0]
-
-
-def _find_fitting(kind, source, steps, **parameters):
-    """The kernel of a source with the most keys a step for which there are registers, and how many these are."""
-    *more, fewest = steps
-    for step in more:
-        try:
-            return _find(kind, source, (), BN=step, **parameters), step
-        except CompileError as error:
-            if not error.lacks_room:
-                raise
-    return _find(kind, source, (), BN=fewest, **parameters), fewest
+    return _find(kind, *_read_name(variant), **parameters)
 
 
 def _read_name(variant):
-    """The name of a source, and the parameters that stand behind it."""
+    """The name of a source, and the parameters that stand behind it; of a text there are none."""
+    if _variants.is_source(variant):
+        return variant, ()
     name, *fields = variant.split()
     return name, tuple(tuple(field.split("=", 1)) for field in fields)
 

@@ -6,7 +6,7 @@ import operator
 import threading
 import warnings
 
-from . import _classes, _compile, _library, _own, _variant
+from . import _choices, _classes, _compile, _library, _own, _variant
 from ._program import Program, find_fact
 from ._variant import keeps_lists, read_lists, takes_batch, takes_lists
 
@@ -180,9 +180,10 @@ def find_width(name, size, widths=WIDTHS):
 
 class Variant:
     """The kernels of one variant (the name of a source with parameters, or the text of a source), element type ("f16",
-    "bf16") and widths of tiles: one for each class of shapes, which has the alternatives that the source declares."""
+    "bf16"), widths of tiles and GPU, None for any: one for each class of shapes, which has the alternatives that the source
+    declares."""
 
-    def __init__(self, text, element_type, d, dv, padded, lse):
+    def __init__(self, text, element_type, d, dv, padded, lse, card=None):
         self._is_written = is_source(text)
         if self._is_written:
             self.source, self.parameters = text, {}
@@ -196,6 +197,8 @@ class Variant:
             self.parameters["PADDED"] = True
         if not lse:
             self.parameters["LSE"] = False
+        chosen, self._schedule = _choices.choose_for_card(self.source, self.parameters, card)
+        self.parameters.update(chosen)
         #: The tensors' head dimensions are extents of a launch.
         self.is_padded = padded
         # Where lists are arguments the source has kernels that make them too.
@@ -238,7 +241,7 @@ class Variant:
         return kernel
 
     def _compile(self, shape_class):
-        named = {"kernel": self._kernel, "shape_class": shape_class, "alternatives": True}
+        named = {"kernel": self._kernel, "schedule": self._schedule, "shape_class": shape_class, "alternatives": True}
         return _compile.compile(self.source, **named, **self.parameters)
 
     def find(self, shape):
@@ -267,7 +270,7 @@ class Variant:
         return next(iter(self._kernels.values())), False
 
     def _find_own(self, shape_class):
-        return _compile.find_own(self.source, shape_class, self.parameters)
+        return None if self._schedule else _compile.find_own(self.source, shape_class, self.parameters)
 
     def _compile_aside(self, shape_class):
         try:
@@ -350,29 +353,29 @@ def _background():
         return _executor
 
 
-def find_variant(text, element_type, d, dv, lse=True):
+def find_variant(text, element_type, d, dv, lse=True, card=None):
     """The variant for tensors of head dimensions d and dv; `lse`: with the LSE as a result."""
     known = WIDTHS if is_source(text) else FORWARD_WIDTHS
     widths = find_width("q", d, known), find_width("v", dv, known)
-    key = (text, element_type, *widths, widths != (d, dv), lse)
+    key = (text, element_type, *widths, widths != (d, dv), lse, card)
     variant = _variants.get(key)
     if variant is None:
-        variant = _variants.setdefault(key, Variant(text, element_type, *widths, widths != (d, dv), lse))
+        variant = _variants.setdefault(key, Variant(text, element_type, *widths, widths != (d, dv), lse, card))
     return variant
 
 
-def find_kernel(text, element_type, sizes, lse=True):
-    """(kernel, names of its extra arguments, whether that is final) for sizes B, H, SQ, D, HK, SK, DV."""
-    found = _by_sizes.get((text, element_type, sizes, lse))
+def find_kernel(text, element_type, sizes, lse=True, card=None):
+    """(kernel, names of its extra arguments, whether that is final) for sizes B, H, SQ, D, HK, SK, DV, and a GPU or any."""
+    found = _by_sizes.get((text, element_type, sizes, lse, card))
     if found is not None:
         return found
     batch, heads, rows, d, kv_heads, keys, dv = sizes
-    variant = find_variant(text, element_type, d, dv, lse)
+    variant = find_variant(text, element_type, d, dv, lse, card)
     shape = {"B": batch, "H": heads, "SQ": rows, "HK": kv_heads, "SK": keys}
     kernel, is_final = variant.find({**shape, "DQ": d, "DO": dv} if variant.is_padded else shape)
     found = kernel, variant.extras, is_final
     if is_final:
         if len(_by_sizes) >= MAX_SHAPES:
             _by_sizes.clear()
-        _by_sizes[(text, element_type, sizes, lse)] = found
+        _by_sizes[(text, element_type, sizes, lse, card)] = found
     return found

@@ -150,16 +150,22 @@ class GradientsTest(unittest.TestCase):
                     self.assertEqual(self.find_form("none", d, d, (1, 8, 4096, 4096)), form)
             shape = {"B": 1, "H": 8, "HK": 8, "SQ": 8192, "SK": 8192}
             chosen = T.resolve(source, rules=file.name, shape=shape)
-            self.assertEqual(chosen["parameters"]["BN"], {"value": "64", "origin": f"{file.name}:1"})
+            self.assertEqual(chosen["parameters"]["BN"], {"value": "64", "origin": f"{file.name}:1", "allowed": ["64", "128", "192", "256"]})
             self.assertNotIn("form", chosen)
             self.assertEqual(T.resolve(source, rules=file.name, D=64)["form"], {"value": rows[0]["take"]["form"], "origin": f"{file.name}:1"})
         chosen = T.resolve(source, D=128, CAUSAL=True, GROUP=2)
-        self.assertEqual(chosen["parameters"]["D"], {"value": "128", "origin": "given"})
-        self.assertEqual(chosen["parameters"]["T"], {"value": "bf16", "origin": "default"})
+        self.assertEqual(chosen["parameters"]["D"], {"value": "128", "origin": "given", "allowed": [*map(str, _variants.WIDTHS)]})
+        self.assertEqual(chosen["parameters"]["T"], {"value": "bf16", "origin": "default", "allowed": ["f16", "bf16"]})
         self.assertEqual(chosen["schedules"]["attention_bwd_gradients"]["value"], "cluster = 2, exchange = 1")
         self.assertRegex(chosen["schedules"]["attention_bwd_gradients"]["origin"], r"choices/gradients\.json:\d+$")
         with self.assertRaisesRegex(T.CompileError, "parameter 'D' cannot be 65"):
             T.resolve(source, D=65)
+
+    def test_widths(self):
+        """Python knows the head dimensions of the sources, without the compiler."""
+        for name, widths in (("attention_fwd", _variants.FORWARD_WIDTHS), ("attention_bwd", _variants.WIDTHS), ("attention_fp8", _variants.WIDTHS)):
+            for parameter in ("D", "DV"):
+                self.assertEqual(set(_choices.list_allowed(_library.find_source(name), parameter)), set(widths), name)
 
     def test_few_blocks_and_long_queries(self):
         for shape in ((1, 8, 256, 256), (64, 32, 4096, 256)):

@@ -286,7 +286,7 @@ class Divisions(unittest.TestCase):
             (64, 4096, 2),
             (8, 200, 1),
         ):
-            self.assertEqual(_serving._count_parts(tiles, keys, 132), want, (tiles, keys))
+            self.assertEqual(_serving._count_parts(tiles, keys, torch.device("cpu")), want, (tiles, keys))
 
 
 class Refused(unittest.TestCase):

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import _block_lists, _compile, _listed, _variants
+from .. import _block_lists, _listed, _variants
 from .._program import Program
 from .._variant import takes_lists
 from . import _call, _functions
@@ -210,7 +210,7 @@ class BlockMask:
         table: jax.Array | None,
     ) -> tuple[str, dict[str, jax.Array]]:  # fmt: skip
         """The same of its gradients, for batches, heads and two head dimensions, with a table as `find` has it."""
-        kind, (batch, heads, d, dv) = _compile.compile if _is_compiled() else Program, sizes
+        kind, (batch, heads, d, dv) = _call.find_kind() if _is_compiled() else Program, sizes
         kept, wanted = _block_lists.keep_gradients(kind, source, learned, fixed, element_type, d, dv, self._block)
         return kept, self.find(wanted, batch, heads, table)
 

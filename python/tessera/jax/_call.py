@@ -14,7 +14,7 @@ import numpy as np
 from jax.custom_batching import custom_vmap
 from jax.experimental.custom_partitioning import custom_partitioning
 
-from .. import _block_lists, _calls, _compile, _gradient_kernels, _layouts, _library, _program, _variants
+from .. import _block_lists, _calls, _choices, _gradient_kernels, _layouts, _library, _program, _variants
 from .._errors import LibraryError
 from . import _varying
 
@@ -55,7 +55,7 @@ def _list_kernels(kind, variant, element_type, sizes, lse):
         return _gradient_kernels.find_gradients(kind, text, fixed, element_type, own, lse)[:1], True
     if kind is _program.Program:
         return (_variants.find_variant(variant, element_type, sizes[3], sizes[6], lse).program,), True
-    kernel, _, is_final = _variants.find_kernel(variant, element_type, sizes, lse)
+    kernel, _, is_final = _variants.find_kernel(variant, element_type, sizes, lse, _choices.find_card(kind))
     return (kernel,), is_final
 
 
@@ -92,8 +92,14 @@ def _make_recipe(kind, text, tensors):
     return _layouts.Recipe(_bind(kernels, variant, own in _WITH_LSE, tuple(operands)), is_final=is_final)
 
 
+def find_kind():
+    """What compiles kernels for the GPU."""
+    device = jax.local_devices()[0]
+    return _choices.compiler_for(device.device_kind if device.platform == "gpu" else None)
+
+
 def _make_compiled(text, tensors):
-    return _make_recipe(_compile.compile, text, tensors)
+    return _make_recipe(find_kind(), text, tensors)
 
 
 def _make_interpreted(text, tensors):

@@ -35,7 +35,7 @@ def _cast_for_autocast(tensors):
 
 def _has_few(q, k):
     """Whether there are few queries of many keys, where nothing sees ops."""
-    return not _is_watched() and q.shape[2] <= _serving.MOST_QUERIES and k.shape[2] >= _serving.LEAST_KEYS
+    return not _is_watched() and _serving.has_few(q, k)
 
 
 # What it gives depends on `return_lse`: with Any, type checkers take a tensor for one, and let a pair be unpacked.

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from .. import _block_lists, _compile, _explain, _variants
+from .. import _block_lists, _explain, _variants
 from .. import _listed as _tables
-from .._program import Program
 from .._variant import read_lists, takes_batch, takes_lists
-from . import _captured, _compute, _functions, _listed, _op
+from . import _captured, _compute, _functions, _kernels, _listed, _op
 from ._types import TYPES
 
 if TYPE_CHECKING:  # Where nobody has a mask of torch it takes a third of a second for nothing.
@@ -259,7 +258,7 @@ class BlockMask:
         problem = _op.find_device_problem("block_mask", self.device)
         if problem is not None:
             raise problem
-        return Program if self.device.type == "cpu" else _compile.compile
+        return _kernels.find_kind(self.device.type == "cpu")
 
     def _launch(self, kernel, rows, columns, *more):
         """What a kernel says of tiles, of pairs (length, size): a number for each block of columns, and some more."""

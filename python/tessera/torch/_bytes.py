@@ -13,7 +13,6 @@ import torch
 from torch.utils.flop_counter import register_flop_formula
 
 from .. import _recipes, _variants
-from .._recipes_fp8 import BLOCKS
 from .._variant import Variant
 from . import _captured, _compute, _direct, _functions, _native, _op
 
@@ -140,7 +139,7 @@ def _recall(q, k, v, causal, scale, rotate, seed):
     if _is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
         return None
     width, rotation = q.shape[3], None
-    if width not in BLOCKS or not (scale is None or 0 < scale < math.inf):
+    if width not in _variants.WIDTHS or not (scale is None or 0 < scale < math.inf):
         return None
     scale = width**-0.5 if scale is None else scale
     if rotate or (rotate is None and width in _ROTATED):
@@ -153,7 +152,7 @@ def _attend(q, k, v, rotate, seed, asked, views, factors, numbers, integers):
     """Output and LSE."""
     width, (scale, v_scale) = q.shape[3], factors
     rotation = None
-    if rotate and width in BLOCKS:
+    if rotate and width in _variants.WIDTHS:
         rotation, scale = _make_rotation(width, seed, q.dtype, q.device), scale / width
     function = None if _direct.is_watched() or _are_transforms_active() else _find_function(*asked)
     if function is not None:
@@ -253,10 +252,10 @@ def _check(q, k, v):
     if problem is not None:
         raise problem
     width = q.shape[3]
-    if v.shape[3] not in BLOCKS or width not in BLOCKS:
+    if v.shape[3] not in _variants.WIDTHS or width not in _variants.WIDTHS:
         raise ValueError(
             f"arguments 'q' and 'v' have head dimensions {width} and {v.shape[3]}; attention of 8 bits takes one of "
-            f"{', '.join(map(str, BLOCKS))} for each"
+            f"{', '.join(map(str, _variants.WIDTHS))} for each"
         )
 
 

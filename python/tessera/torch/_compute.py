@@ -2,13 +2,14 @@
 
 import torch
 
-from .. import _compile, _layouts, _library, _recipes, _variants
+from .. import _layouts, _library, _recipes, _variants
 from .._program import Program
+from . import _kernels
 
 _ELEMENTS = {getattr(torch, element.torch): element.name for element in _library.ELEMENTS}
 _TYPES = {name: dtype for dtype, name in _ELEMENTS.items()}
 _FILLS = {_layouts.ZERO: 0.0, _layouts.MINUS_INFINITY: float("-inf")}
-# Recipes of CUDA devices by (text, layouts).
+# Recipes of CUDA devices by (what compiles kernels, text, layouts).
 _recipes_of = {}
 
 
@@ -23,15 +24,16 @@ def read_layout(x):
 
 
 def _find_recipe(device, text, layouts):
-    if device.type == "cpu":
-        return _recipes.make(Program, text, layouts)
-    recipe = _recipes_of.get((text, layouts))
+    kind = _kernels.find_kind(device.type == "cpu")
+    if kind is Program:
+        return _recipes.make(kind, text, layouts)
+    recipe = _recipes_of.get((kind, text, layouts))
     if recipe is None:
-        recipe = _recipes.make(_compile.compile, text, layouts)
+        recipe = _recipes.make(kind, text, layouts)
         if len(_recipes_of) >= _variants.MAX_SHAPES:
             _recipes_of.clear()
         if recipe.is_final:
-            _recipes_of[text, layouts] = recipe
+            _recipes_of[kind, text, layouts] = recipe
     return recipe
 
 

@@ -10,9 +10,8 @@ import torch
 from torch.utils.flop_counter import register_flop_formula
 
 from .. import _block_lists, _compile, _gradient_kernels, _recipes
-from .._program import Program
 from .._variant import takes_lists
-from . import _backward, _captured, _compute, _direct, _native, _op, _vmap
+from . import _backward, _captured, _compute, _direct, _kernels, _native, _op, _vmap
 from ._types import TYPES
 
 # What functions take besides a score and its place: views, numbers of f32, and integers, whose names `names` has in this
@@ -324,7 +323,7 @@ def keep(source, device, element_type, sizes, learned, deterministic=False, bloc
     forward = _block_lists.keep_forward(source, element_type, sizes, not is_cpu, block)
     if learned is None:
         return forward, (source, ())
-    fixed, kind = _backward.is_fixed(deterministic), Program if is_cpu else _compile.compile
+    fixed, kind = _backward.is_fixed(deterministic), _kernels.find_kind(is_cpu)
     return forward, _block_lists.keep_gradients(kind, source, learned, fixed, element_type, sizes[3], sizes[6], block)
 
 

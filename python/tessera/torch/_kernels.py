@@ -6,17 +6,49 @@ import functools
 
 import torch
 
-from .. import _compile
+from .. import _choices, _compile
 from .._program import Program
 
 # Multiprocessors where there is no device to ask.
 _INTERPRETED = 132
 
 
-@functools.lru_cache(maxsize=1024)
+def find_card():
+    """The name of the current GPU, which rows of rules may be for; None where nothing has used one."""
+    return _find_name(torch.cuda.current_device()) if torch.cuda.is_initialized() else None
+
+
+@functools.lru_cache(maxsize=64)
+def _find_name(index):
+    return torch.cuda.get_device_properties(index).name
+
+
+def find_kind(is_cpu):
+    """What makes kernels of sources: the form for the interpreter, or the compiler for the current GPU."""
+    return Program if is_cpu else _choices.compiler_for(find_card())
+
+
 def find(is_cpu, source, kernel=None, **parameters):
     """The kernel of a source, or its form for the interpreter."""
-    return (Program if is_cpu else _compile.compile)(source, kernel, **parameters)
+    return _find(find_kind(is_cpu), source, kernel, tuple(parameters.items()))
+
+
+@functools.lru_cache(maxsize=1024)
+def _find(kind, source, kernel, parameters):
+    return kind(source, kernel, **dict(parameters))
+
+
+def choose(device, source, extents=(), **parameters):
+    """The values of all parameters of a source by what rules choose for a call on a device: its extents, (name, extent) of each.
+    `form` beside them is the source that is to be taken instead, or None."""
+    card = _find_name(device.index or 0) if device.type == "cuda" and torch.cuda.is_initialized() else None
+    return _choose(source, (("MULTIPROCESSORS", count_multiprocessors(device)), *extents), card, tuple(parameters.items()))
+
+
+@functools.lru_cache(maxsize=4096)
+def _choose(source, extents, card, parameters):
+    answer = _choices.choose(source, dict(parameters), extents, card)
+    return {**_choices.read_values(answer), "form": _choices.find_form(answer)}
 
 
 @functools.lru_cache(maxsize=64)

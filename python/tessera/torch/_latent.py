@@ -14,8 +14,6 @@ from ._types import TYPES
 VALUE, KEY = 512, 576
 # Rows of a tile, and keys of a step.
 _ROWS, _STEP = 64, 64
-# A share has as many steps at least.
-_LEAST_STEPS = 4
 
 
 def get_mla_metadata(
@@ -49,7 +47,12 @@ def count_shares(rows, device):
 
 
 def _balance(lengths, rows):
-    return Shares.balance(lengths, _STEP, count_shares(rows, lengths.device), _LEAST_STEPS)
+    return Shares.balance(lengths, _STEP, count_shares(rows, lengths.device), _find_numbers(lengths.device)["LEAST_STEPS"])
+
+
+def _find_numbers(device, *extents):
+    """What calls on a device go by, for tiles and steps: the parameters of serving.tile."""
+    return _kernels.choose(device, _library.find_source("serving"), extents)
 
 
 def mla_with_kvcache(
@@ -116,7 +119,8 @@ def mla_with_kvcache(
     masks = {"PAGE": page, "CAUSAL": bool(causal) and rows > 1}
     call = Call("mla_decode", q, k_cache, (block_table, cache_seqlens), softmax_scale, attn_sink, **masks)
     given = _read_metadata(tile_scheduler_metadata, num_splits, q)
-    if keys_per_part is None and not _has_short_tiles(batch * call.groups, most, q.device):
+    extents = ("TILES", batch * call.groups), ("STEPS", most // _STEP)
+    if keys_per_part is None and _find_numbers(q.device, *extents)["BALANCED"]:
         shares = given or _balance(cache_seqlens, call.groups * _ROWS)
         parts = q.new_empty((shares.slots, rows, heads, VALUE), dtype=torch.float32)
         logs = q.new_empty((shares.slots, heads, rows), dtype=torch.float32)
@@ -199,7 +203,7 @@ def attend_rows(q, kv, lists, lengths, scale, sinks, keys_per_part):
     call = Call("mla_sparse", q.unsqueeze(1), kv.unsqueeze(1), given, scale, sinks, LENGTHS=lengths is not None)
     if keys_per_part is None:
         parts = max(1, _kernels.count_multiprocessors(q.device) // (count * call.groups))
-        keys_per_part = _STEP * max(-(-_count_steps(most) // parts), _LEAST_STEPS)
+        keys_per_part = _STEP * max(-(-_count_steps(most) // parts), _find_numbers(q.device)["LEAST_STEPS"])
     call.attend_parts(most, keys_per_part, out.unsqueeze(1), lse.unsqueeze(2))
     return out, lse
 
@@ -246,12 +250,6 @@ def _count_heads(heads, rows):
     while heads % (2 * packed) == 0 and 2 * packed * rows <= _ROWS:
         packed *= 2
     return packed
-
-
-def _has_short_tiles(tiles, most, device):
-    """Whether a multiprocessor has so many tiles of so few steps that none is worth cutting: going from sequence to sequence takes a
-    thread block longer than taking the next tile."""
-    return 4 * tiles * _STEP > most * _kernels.count_multiprocessors(device)
 
 
 def _check_sinks(sinks, q):

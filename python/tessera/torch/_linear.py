@@ -10,29 +10,21 @@ import math
 
 import torch
 
-from .. import _library
+from .. import _choices, _library
 from . import _compute, _kernels, _op, _packed
 from ._types import TYPES
 
-#: Head dimensions of queries and keys that kernels have: rows of the state, and the columns of it that a thread block holds.
-_COLUMNS = {
-    "retention": {64: 64, 128: 64, 192: 64, 256: 64},
-    "ssd": {64: 64, 128: 64, 192: 32, 256: 32},
-    "gla": {64: 64, 128: 64},
-    "gla_bwd": {64: 32, 128: 32},
-    "delta_rule": {64: 64, 128: 64, 192: 32, 256: 32},
-    "delta_rule_states": {64: 64, 128: 64, 192: 32, 256: 32},
-    "delta_rule_bwd": {64: 64, 128: 64, 192: 32, 256: 32},
-    "kda": {64: 64, 128: 32},
-    "step": {64: 64, 128: 64, 192: 64, 256: 64},
-}
-_FEWEST_COLUMNS = 32
 # Gates of a head start at multiples of so many, as copies take them.
 _GATES_APART = 4
 
 
 def _find_kernel(name, q, **parameters):
     return _kernels.find(q.device.type == "cpu", _library.find_source(f"linear/{name}"), **parameters)
+
+
+def _list_widths(kernel):
+    """The head dimensions of queries and keys, rows of its states, that a kernel has."""
+    return _choices.list_allowed(_library.find_source(f"linear/{kernel}"), "DK")
 
 
 def _refuse_shape(name, tensor, wanted):
@@ -53,8 +45,8 @@ def _refuse_gradients(**tensors):
 def _check_gradients(kernel, name, v, *tensors):
     """Whether gradients are wanted. In their walks the columns of values are rows of a state."""
     wanted = _wants_gradients(v, *tensors)
-    if wanted and v.shape[3] not in _COLUMNS[kernel]:
-        among = ", ".join(map(str, _COLUMNS[kernel]))
+    if wanted and v.shape[3] not in _list_widths(kernel):
+        among = ", ".join(map(str, _list_widths(kernel)))
         raise ValueError(f"argument '{name}' has a head dimension of {v.shape[3]}, of which there are no gradients; {among} would work")
     return wanted
 
@@ -70,11 +62,10 @@ def _check_tensor(name, tensor, of, shape, dtype):
 
 
 def find_columns(kernel, q, v):
-    """The columns of the state of a grid point: few where the multiprocessors have room for all grid points even then, as
-    each walks over all tokens."""
+    """The columns of the state of a grid point."""
     batch, _, heads, columns = v.shape
-    points = batch * heads * -(-columns // _FEWEST_COLUMNS)
-    return _FEWEST_COLUMNS if points <= _kernels.count_multiprocessors(q.device) else _COLUMNS[kernel][q.shape[3]]
+    extents = ("B", batch), ("H", heads), ("V", columns)
+    return _kernels.choose(q.device, _library.find_source(f"linear/{kernel}"), extents, DK=q.shape[3])["DV"]
 
 
 def _check(kernel, names, q, k, v, state, of_state, starts=None):
@@ -87,8 +78,8 @@ def _check(kernel, names, q, k, v, state, of_state, starts=None):
             raise ValueError(f"argument '{name}' has stride {tensor.stride(3)} in its last dimension; .contiguous() would work")
     if q.dtype not in TYPES:
         raise TypeError(f"argument '{of_q}' has type {q.dtype}; torch.bfloat16 and torch.float16 would work")
-    if q.shape[3] not in _COLUMNS[kernel]:
-        raise ValueError(f"argument '{of_q}' has a head dimension of {q.shape[3]}; {', '.join(map(str, _COLUMNS[kernel]))} would work")
+    if q.shape[3] not in _list_widths(kernel):
+        raise ValueError(f"argument '{of_q}' has a head dimension of {q.shape[3]}; {', '.join(map(str, _list_widths(kernel)))} would work")
     if v.shape[2] and (not q.shape[2] or v.shape[2] % q.shape[2]):
         raise ValueError(f"argument '{of_v}' has {v.shape[2]} heads and '{of_q}' {q.shape[2]}; a multiple of these would work")
     if v.shape[3] % 8:

@@ -7,10 +7,11 @@ from ctypes import c_char_p, c_int, c_uint64
 
 import torch
 
-from .. import _calls, _compile, _library, _recipes
+from .. import _calls, _library, _recipes
+from . import _kernels
 
 _Determinism = ctypes.CFUNCTYPE(c_int)
-_resolve = _calls.make_resolver(lambda text, tensors: _recipes.make(_compile.compile, text, tensors), 2)
+_resolve = _calls.make_resolver(lambda text, tensors: _recipes.make(_kernels.find_kind(False), text, tensors), 2)
 
 
 @_Determinism

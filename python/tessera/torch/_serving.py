@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from .. import _compile, _variants
+from .. import _compile, _library, _variants
 from . import _checks, _kernels, _op, _serving_ops, _states
 from ._append import has_rows, kv_append
 from ._types import TYPES
@@ -20,12 +20,8 @@ from ._types import TYPES
 _are_transforms_active = torch._C._are_functorch_transforms_active
 #: A window that does not end.
 _FARTHEST = 2**30
-# The keys of a step, where the head dimensions leave room for them, and elsewhere.
-_STEP, _SHORT_STEP = 128, 64
-# A part has as many keys at least, and a sequence as many parts at most.
-_LEAST_SHARE, _MOST_PARTS = 256, 128
-# A division fills the GPU well enough from this part of the best one's on, and needs none from this part of its multiprocessors on.
-_ENOUGH, _FULL = 0.95, 0.8
+# Rows of the smallest tile, and what the steps of all kernels divide.
+_ROWS, _STEP = 64, 128
 
 # What is compiled beside the program, by source and parameters.
 _begun = {}
@@ -166,8 +162,19 @@ def flash_attn_with_kvcache(
     return (out, lse) if return_softmax_lse else out
 
 
-#: Calls of `attention` with at most so many queries of at least so many keys take the kernels of this file where these gain.
-MOST_QUERIES, LEAST_KEYS = 16, 512
+@functools.lru_cache(maxsize=64)
+def _find_numbers(device):
+    """What calls on a device go by: the parameters of serving.tile."""
+    return _kernels.choose(device, _library.find_source("serving"))
+
+
+def has_few(q, k):
+    """Whether calls of `attention` may take the kernels of this file: for few queries of many keys, [B, H, S, D]."""
+    rows = q.shape[2]
+    if rows > _ROWS:
+        return False
+    numbers = _find_numbers(q.device)
+    return rows <= numbers["MOST_QUERIES"] and k.shape[2] >= numbers["LEAST_KEYS"]
 
 
 def attend_few(q, k, v, window, scale, return_lse, softcap=0.0):
@@ -182,7 +189,7 @@ def attend_few(q, k, v, window, scale, return_lse, softcap=0.0):
         return None
     heads, key_heads = q.shape[1], k.shape[1]
     tiles = q.shape[0] * heads
-    if not key_heads or (heads == key_heads and tiles >= _FULL * _kernels.count_multiprocessors(q.device)) or not _compile.may_compile():
+    if not key_heads or (heads == key_heads and _is_full(tiles, q.device)) or not _compile.may_compile():
         return None
     try:
         call = Call(*(x.transpose(1, 2) for x in (q, k, v)), None, None, None)
@@ -370,14 +377,10 @@ class Call:
         group = self.heads // self.key_heads
         packed = 1 if grouped else _count_packed(group, self.rows)
         rows = group if grouped else self.rows * packed
-        tile_rows = 64 if rows <= 64 else 128
-        tiles = self.batch * (self.key_heads if grouped else self.heads // packed) * -(-rows // tile_rows)
-        step = self._find_step(tile_rows)
-        # Two blocks of a multiprocessor hide each other's beginnings and ends.
-        blocks = 2 if grouped and tile_rows == 64 and step % _SHORT_STEP == 0 and self._has_room() else 1
-        step = _SHORT_STEP if blocks == 2 else step
-        share = self._find_share(count, share, tiles, step)
-        kernel, extras = self._find_kernel(window, softcap, grouped, packed, tile_rows, step, share < self.most, blocks)
+        source, extras, parameters = self._describe_kernel(window, softcap, grouped, packed)
+        tiles = self.batch * (self.key_heads if grouped else self.heads // packed) * -(-rows // parameters["BM"])
+        share = self._find_share(count, share, tiles, parameters["BN"])
+        kernel = self._find_kernel(source, parameters, share < self.most)
         call = functools.partial(self._launch, kernel, grouped, scale, extras)
         if share >= self.most:
             call(out, lse)
@@ -399,26 +402,13 @@ class Call:
         if 0 in (self.batch, self.rows, len(q), self.most):
             return self._see_nothing(out, sums)
         packed = _count_packed(self.heads // self.key_heads, self.rows)
-        tile_rows = 64 if self.rows * packed <= 64 else 128
-        kernel, extras = self._find_kernel(window, softcap, False, packed, tile_rows, self._find_step(tile_rows), False)
+        source, extras, parameters = self._describe_kernel(window, softcap, False, packed)
+        kernel = self._find_kernel(source, parameters, False)
         # Of the LSE of each sequence only the extents count.
         shape = sums.new_empty(self.rows).expand(self.batch, self.heads, self.rows)
         extras.update(query_starts=self.starts, sums=sums)
         self._launch_on(kernel, q.transpose(0, 1), out.transpose(0, 1), shape, scale, extras)
         return out, sums
-
-    def _find_step(self, tile_rows):
-        """How many keys a step has: all of them lie in one page, unless rows are gathered. Those who gather leave wide tiles no
-        registers for a long step."""
-        page = self.k.shape[1]
-        is_short = max(self.width, self.value) > 128
-        if self.table is not None and page % _STEP:
-            is_short |= page % _SHORT_STEP == 0 or tile_rows > 64
-        return _SHORT_STEP if is_short else _STEP
-
-    def _has_room(self):
-        """Whether two thread blocks have room on a multiprocessor, and bulk copies bring keys."""
-        return max(self.width, self.value) <= 128 and (self.table is None or self.k.shape[1] % _SHORT_STEP == 0)
 
     def _find_share(self, count, share, tiles, step):
         """How many keys a part has; all of them where they are not divided."""
@@ -428,11 +418,11 @@ class Call:
             return share
         if type(count) is not int or count < 0:
             raise ValueError(f"argument 'num_splits' is {count!r}; it is a number of parts, or 0 to let the call find it")
-        count = count or _count_parts(tiles, self.most, _kernels.count_multiprocessors(self.q.device))
+        count = count or _count_parts(tiles, self.most, self.q.device)
         return -(-self.most // (count * step)) * step
 
-    def _find_kernel(self, window, softcap, grouped, packed, tile_rows, step, divided, blocks=1):
-        """The kernel, and what its variant takes."""
+    def _describe_kernel(self, window, softcap, grouped, packed):
+        """The source of the kernel, what its variant takes, and parameters, those of tiles by rules."""
         left, right = (_FARTHEST if bound is None else bound for bound in window)
         extras, imports = {}, ["attention_cache"]
         if grouped and right >= 0:
@@ -454,10 +444,10 @@ class Call:
             imports.append("variants/sink")
             extras["sinks"] = self.sinks
         width, value = (_variants.find_width(name, size) for name, size in (("q", self.width), ("v_cache", self.value)))
-        parameters = {"T": TYPES[self.q.dtype], "D": width, "DV": value, "BM": tile_rows, "BN": step}
+        parameters = {"T": TYPES[self.q.dtype], "D": width, "DV": value}
         flags = {
             "PADDED": (width, value) != (self.width, self.value), "GROUPED": grouped, "PAGED": self.table is not None,
-            "GATHERED": self.table is not None and self.k.shape[1] % step != 0, "PARTS": divided, "TOKENS": self.starts is not None,
+            "TOKENS": self.starts is not None,
         }  # fmt: skip
         parameters.update({name: True for name, is_set in flags.items() if is_set})
         if self.variant is not None:
@@ -466,14 +456,22 @@ class Call:
             extras.update(given)
             parameters.update(more)
         parameters.update({name: False for name, given in (("LENGTHS", self.lengths), ("SLOTS", self.slots)) if given is None})
-        if divided:
-            parameters["OUT"] = "f32"
-        if blocks > 1:
-            parameters["BLOCKS"] = blocks
         if packed > 1:
             parameters["HEADS"] = packed
-        source = "".join(f'$import "{name}.tile"\n' for name in imports)
-        return self.find(self.q.device.type == "cpu", source, "attention", **parameters), extras
+        source = "".join(['$rules "choices/serving.json" as "cache.tile"\n', *(f'$import "{name}.tile"\n' for name in imports)])
+        # What the kernel calls rows are those of a query of all heads that share keys.
+        rows, page = self.heads // self.key_heads if grouped else self.rows, self.k.shape[1]
+        chosen = _kernels.choose(self.q.device, source, (("SQ", rows), ("ROWS", page)), **parameters)
+        parameters.update({name: chosen[name] for name in ("BM", "BN", "BLOCKS")})
+        if self.table is not None and page % chosen["BN"]:
+            parameters["GATHERED"] = True
+        return source, extras, parameters
+
+    def _find_kernel(self, source, parameters, divided):
+        """The kernel, of parts of keys where these are divided."""
+        if divided:
+            parameters = {**parameters, "PARTS": True, "OUT": "f32"}
+        return self.find(self.q.device.type == "cpu", source, "attention", **parameters)
 
     def _launch(self, kernel, grouped, scale, extras, out, lse):
         """Launches the kernel for results [B, SQ, H, DV] and [B, H, SQ] of all parts."""
@@ -495,18 +493,24 @@ class Call:
 def _count_packed(group, rows):
     """How many heads of a group are rows of one tile: a power of 2 that divides the group, where all of their rows fit in it."""
     packed = 1
-    while group % (2 * packed) == 0 and 2 * packed * rows <= 64:
+    while group % (2 * packed) == 0 and 2 * packed * rows <= _ROWS:
         packed *= 2
     return packed
 
 
-def _count_parts(tiles, keys, multiprocessors):
+def _is_full(tiles, device):
+    """Whether tiles fill a GPU as they are."""
+    return 100 * tiles >= _find_numbers(device)["FULL"] * _kernels.count_multiprocessors(device)
+
+
+def _count_parts(tiles, keys, device):
     """Into how many parts keys are divided so that tiles fill the GPU: as few as come near to the best."""
-    most = min(_MOST_PARTS, keys // _LEAST_SHARE)
-    if tiles >= _FULL * multiprocessors or most <= 1:
+    numbers, multiprocessors = _find_numbers(device), _kernels.count_multiprocessors(device)
+    most = min(numbers["MOST_PARTS"], keys // numbers["LEAST_SHARE"])
+    if _is_full(tiles, device) or most <= 1:
         return 1
     fills = []
     for count in range(1, most + 1):
         waves = tiles * count / multiprocessors
         fills.append(waves / -(-tiles * count // multiprocessors))
-    return 1 + next(i for i, fill in enumerate(fills) if fill >= _ENOUGH * max(fills))
+    return 1 + next(i for i, fill in enumerate(fills) if 100 * fill >= numbers["ENOUGH"] * max(fills))

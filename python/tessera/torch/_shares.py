@@ -42,20 +42,19 @@ class Shares:
         """Joins parts [slots, S, H, DV] and their LSE [slots, H, S] where a sequence has several: to out [B, S, H, DV], lse [B, H, S].
         `sinks`, [H], are scores that have no value."""
         is_cpu = parts.device.type == "cpu"
-        kind = {"OUT": _states.TYPES[out.dtype], "D": _states.find_width(parts.shape[-1]), **({} if sinks is None else {"SINK": True})}
         more = () if sinks is None else (sinks,)
-        if len(out) >= self.shares.shape[1] // 8 and out.shape[2] % _HEADS == 0:
-            kernel = _kernels.find(is_cpu, _library.find_source("merge_shares"), **kind)
-            parts, out = (x.flatten(1, 2).unflatten(1, (-1, _HEADS)) for x in (parts, out))
-            lses, lse = (x.unflatten(1, (-1, _HEADS)) for x in (lses, lse))
-            more = [x.unflatten(0, (-1, _HEADS)) for x in more]
+        extents = ("B", len(out)), ("W", self.shares.shape[1]), ("H", out.shape[2]), ("DV", out.shape[3])
+        # Of a sequence, where all have as many.
+        extents = (*extents, ("P", -(-self.shares.shape[1] // len(out))))
+        chosen = _kernels.choose(parts.device, _states.find_source(), extents, RAGGED=True)
+        kind = {"OUT": _states.TYPES[out.dtype], "D": chosen["D"], **({} if sinks is None else {"SINK": True})}
+        if form := chosen.get("form"):
+            kernel = _kernels.find(is_cpu, form, **kind)
+            heads = _kernels.choose(parts.device, form)["ROWS"]
+            parts, out = (x.flatten(1, 2).unflatten(1, (-1, heads)) for x in (parts, out))
+            lses, lse = (x.unflatten(1, (-1, heads)) for x in (lses, lse))
+            more = [x.unflatten(0, (-1, heads)) for x in more]
             kernel(parts, lses, out, lse, self.starts, self.shares[2], *more)
             return
-        # A sequence may have many parts: several are joined at a time.
-        steps = _states.find_step(-(-self.shares.shape[1] // len(out)))
-        kernel = _kernels.find(is_cpu, _library.find_source("merge_states"), "merge_states", **kind, BP=steps, RAGGED=True)
+        kernel = _kernels.find(is_cpu, _states.find_source(), "merge_states", **kind, BP=chosen["BP"], RAGGED=True)
         kernel(parts.flatten(1, 2).transpose(0, 1), lses, out, lse, self.starts, self.shares[2], *more)
-
-
-# Heads of a tile of merge_shares.tile.
-_HEADS = 8

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import torch
 
-from .. import _library
+from .. import _choices, _library
 from . import _kernels, _op
 from ._append import has_rows
 from ._types import TYPES as _SHORT
 
 #: Element types of states, as kernels call them.
 TYPES = {torch.float32: "f32", **_SHORT}
-# Head dimensions of tiles of kernels that join states, D of merge_states.tile and merge_shares.tile.
-_WIDTHS = (128, 256, 512)
 
 
-def find_width(size):
-    """The head dimension of the tiles for outputs of `size` numbers."""
-    return next(width for width in _WIDTHS if size <= width)
-
-
-def find_step(count):
-    """How many of `count` parts are joined at a time, BP of merge_states.tile."""
-    return next((steps for steps in (8, 16) if count <= steps), 32)
+def find_source():
+    return _library.find_source("merge_states")
 
 
 def merge_states(
@@ -50,8 +42,9 @@ def merge_states(
     for name, kind in (("parts", parts.dtype), ("dtype", dtype)):
         if kind not in TYPES:
             raise TypeError(f"argument '{name}' has type {kind}; states are of float32, float16 or bfloat16")
-    if not 0 < width <= _WIDTHS[-1] or width % 8:
-        raise ValueError(f"argument 'parts' has head dimension {width}; it is a multiple of 8 up to {_WIDTHS[-1]}")
+    most = max(_choices.list_allowed(find_source(), "D"))
+    if not 0 < width <= most or width % 8:
+        raise ValueError(f"argument 'parts' has head dimension {width}; it is a multiple of 8 up to {most}")
     if not count:
         raise ValueError("argument 'parts' has no parts; it has one at least")
     problem = _op.find_other_device("lses", lses, parts, "parts") or _op.find_device_problem("parts", parts.device)
@@ -71,9 +64,10 @@ def merge_states(
 def find_merge(find, parts, dtype, **options):
     """The kernel that joins parts [P, B, S, H, DV] of a layout, element type and device to an output of type `dtype`."""
     count, *_, width = parts.shape
+    chosen = _kernels.choose(parts.device, find_source(), (("P", count), ("DV", width)))
     return find(
-        parts.device.type == "cpu", _library.find_source("merge_states"), "merge_states", T=TYPES[parts.dtype],
-        OUT=TYPES[dtype], D=find_width(width), BP=find_step(count), **options,
+        parts.device.type == "cpu", find_source(), "merge_states", T=TYPES[parts.dtype], OUT=TYPES[dtype], D=chosen["D"],
+        BP=chosen["BP"], **options,
     )  # fmt: skip
 
 
