@@ -68,7 +68,7 @@ def run(form, path_or_source, scalars=None, on_diagnostic=None, **request):
     if assembler := _compile._find_ptxas(request["ptxas"]):
         request["ptxas"] = assembler[0]
     options = _compile.make_options(request, remarks=True)
-    values = _compile._make_defines(_compile.to_texts(scalars or {}))
+    values = _compile._make_defines({name: _compile._to_text(value) for name, value in sorted((scalars or {}).items())})
     library, collector, page = _explainer(), _compile._Collector(), c_void_p()
     status = library.tessera_explain(
         source, len(source), file_name.encode(), ctypes.byref(options), values, len(values), collector.handler, None,
