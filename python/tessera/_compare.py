@@ -6,7 +6,7 @@ import collections
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from . import _typing
+from . import _library, _typing
 from ._errors import Error
 
 _VIEW = re.compile(r"!tile\.view<\[(.*)\], (\w+)>")
@@ -49,10 +49,10 @@ class Comparison(collections.namedtuple("Comparison", "name shape error largest 
         )
 
 
-def _read_views(program):
-    """(names of dimensions or extents, element type) by the names of views."""
+def read_views(types):
+    """(names of dimensions or extents, element type) by the names of views, of types as a source has them."""
     views = {}
-    for name, type_ in program.types.items():
+    for name, type_ in types.items():
         if found := _VIEW.fullmatch(type_):
             dims = [int(dim) if dim.isdecimal() else dim for dim in found[1].split(", ")]
             views[name] = (dims, found[2])
@@ -116,12 +116,22 @@ def _measure(numpy, name, shape, actual, expected, tolerance):
     return Comparison(name, shape, float(error), float(largest), tolerance, float(norm_error))
 
 
-def compare(program, function, shapes, seed, tolerance, given):
-    """What `Program.compare` says."""
+def run_on_device(kernel, views, written, device, arguments):
+    """Calls a compiled kernel with arrays of numpy, which tensors of torch on the device stand for."""
+    import torch
+
+    types = {element.name: getattr(torch, element.torch) for element in _library.ELEMENTS if hasattr(torch, element.torch)}
+    tensors = {name: torch.from_numpy(arguments[name]).to(device, types[element]) for name, (_, element) in views.items()}
+    kernel(**{**arguments, **tensors})
+    for name in written:
+        arguments[name][...] = tensors[name].to("cpu", torch.from_numpy(arguments[name]).dtype).numpy()
+
+
+def compare(run, names, views, written, function, shapes, seed, tolerance, given):
+    """What `Program.compare` says; `run` takes arrays and numbers by name, and writes into arrays."""
     import numpy
 
-    views, written = _read_views(program), program.written
-    scalars = [name for name in program.names if name not in views]
+    scalars = [name for name in names if name not in views]
     missing = [name for name in scalars if name not in given]
     if missing:
         raise TypeError(f"the kernel takes the scalar '{missing[0]}'; give it by name")
@@ -133,7 +143,7 @@ def compare(program, function, shapes, seed, tolerance, given):
         arrays = _draw(numpy, views, written, shape, given, seed + number)
         values = {name: given[name] for name in scalars}
         inputs = {name: array.copy() for name, array in arrays.items() if name not in written}
-        program(**arrays, **values)
+        run(**arrays, **values)
         results = _name_results(numpy, function(**inputs, **values), written)
         comparisons += [
             _measure(numpy, name, dict(shape), arrays[name], expected, tolerance) for name, expected in results.items()

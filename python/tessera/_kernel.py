@@ -13,7 +13,10 @@ import sys
 import threading
 from ctypes import c_int64, c_void_p
 
+from collections.abc import Callable, Mapping, Sequence
+
 from . import _exchange, _library, _tensor, _typing
+from ._compare import Comparison, compare, run_on_device
 from ._errors import BundleError
 
 _INTEGER_RANGES = {"i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1)}
@@ -315,6 +318,26 @@ class Kernel:
         ask = _library.runtime().tessera_kernel_choice
         _library.check(ask(self._handle, values, len(dims), ctypes.byref(index), times))
         return Choice(names[index.value], index.value, dict(zip(names, times)))
+
+    def compare(
+        self,
+        function: Callable[..., _typing.Any],
+        shapes: Mapping[str, int] | Sequence[Mapping[str, int]],
+        *,
+        seed: int = 0,
+        tolerance: float | None = None,
+        device: _typing.Any = "cuda",
+        **given: _typing.Any,
+    ) -> list[Comparison]:
+        """Compares what the kernel computes on a device with a function of numpy, as `Program.compare` does on the CPU. Tensors
+        of torch hold what is drawn."""
+        views = {entry["name"]: (entry["dims"], entry["element"]) for entry in self._entries if entry["kind"] == "view"}
+        written = [entry["name"] for entry in self._entries if entry.get("access", "read") != "read"]
+
+        def run(**arguments):
+            run_on_device(self, views, written, device, arguments)
+
+        return compare(run, self._names, views, written, function, shapes, seed, tolerance, given)
 
     def __repr__(self) -> str:
         arguments = ", ".join(

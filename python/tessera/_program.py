@@ -12,7 +12,7 @@ from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_void_p
 from collections.abc import Callable, Mapping, Sequence
 
 from . import _compile, _imports, _library, _typing
-from ._compare import Comparison, compare
+from ._compare import Comparison, compare, read_views
 from ._errors import CompileError
 
 
@@ -140,7 +140,7 @@ class Program:
 
         Returns a Comparison for each result. Raises MismatchError where one is too far away.
         """
-        return compare(self, function, shapes, seed, tolerance, given)
+        return compare(self, self.names, read_views(self.types), self.written, function, shapes, seed, tolerance, given)
 
     def __call__(self, *arguments: object, **named: object) -> None:
         arguments = arguments + self._order(arguments, named) if named else arguments

@@ -5,6 +5,7 @@ import pathlib
 import re
 import sys
 import unittest
+import unittest.mock
 
 import numpy as np
 import torch
@@ -48,6 +49,22 @@ class ComparingTest(unittest.TestCase):
             wrong.compare(scaled, {**SHAPE, "M": 24})
         with self.assertRaises(AssertionError):
             tessera.Program(SCALED).compare(lambda a, b, s: scaled(a, b, s) * np.inf, SHAPE)
+
+    def test_compiled(self):
+        """A compiled kernel, in place of whose launch the interpreter runs on the tensors that the launch would get."""
+        kernel, program = tessera.compile(SCALED, image="ptx"), tessera.Program(SCALED)
+
+        def launch(kernel, **arguments):
+            self.assertEqual({name: str(tensor.dtype) for name, tensor in arguments.items()},
+                             {"a": "torch.bfloat16", "b": "torch.bfloat16", "s": "torch.float32", "c": "torch.bfloat16"})  # fmt: skip
+            program(**arguments)
+
+        with unittest.mock.patch.object(tessera.Kernel, "__call__", launch):
+            (one,) = kernel.compare(scaled, SHAPE, device="cpu")
+            (other,) = program.compare(scaled, SHAPE)
+            self.assertEqual(one, other)
+            with self.assertRaisesRegex(tessera.MismatchError, "c .*FAILED"):
+                kernel.compare(lambda a, b, s: a @ b.T, SHAPE, device="cpu")
 
     def test_little_everywhere(self):
         """The softmax of the lessons, and the same without its mask: each element is 1.4% off, about what 16 bits lose at most."""
