@@ -43,6 +43,12 @@ bool isElementwise(Operation *op) {
          op->hasTrait<OpTrait::Elementwise>();
 }
 
+/// What both regions of a speculation hand on to its results.
+SmallVector<Value> valuesOf(SpeculateOp speculation, unsigned number) {
+  return {speculation.getFastYield().getValues()[number],
+          speculation.getExactYield().getValues()[number], speculation.getResult(number)};
+}
+
 /// Cuts the accumulators of dots, with all on their way, into parts along their columns.
 class Cut {
 public:
@@ -75,8 +81,10 @@ private:
   void rewrite(Operation *op);
   void rewrite(scf::ForOp loop);
   void rewrite(scf::IfOp branch);
+  void rewrite(SpeculateOp speculation);
   void rewriteContraction(DotOp dot);
   void rewriteReduction(ReduceOp reduce);
+  SmallVector<Type> typesOfParts(ValueRange results) const;
   SmallVector<Value> partsOf(ValueRange values, ValueRange results);
   void replaceByParts(ValueRange values, ValueRange own);
   Operation *cloneFor(Operation *op, int64_t part);
@@ -116,8 +124,22 @@ LogicalResult Cut::mark(Value value, int64_t axis, Operation *by) {
   return followHandovers(value, axis);
 }
 
-/// What loops and conditionals hand on is cut alike.
+/// What loops, conditionals and speculations hand on is cut alike.
 LogicalResult Cut::followHandovers(Value value, int64_t axis) {
+  auto markAll = [&](SpeculateOp speculation, unsigned number) {
+    for (Value other : valuesOf(speculation, number))
+      if (failed(mark(other, axis, speculation)))
+        return failure();
+    return success();
+  };
+  if (auto speculation = value.getDefiningOp<SpeculateOp>())
+    if (failed(markAll(speculation, cast<OpResult>(value).getResultNumber())))
+      return failure();
+  for (OpOperand &use : value.getUses())
+    if (auto speculation = dyn_cast<SpeculateOp>(use.getOwner()->getParentOp());
+        speculation && isa<YieldIfOp, YieldOp>(use.getOwner()))
+      if (failed(markAll(speculation, use.getOperandNumber() - isa<YieldIfOp>(use.getOwner()))))
+        return failure();
   SmallVector<Handover> handovers;
   if (std::optional<Handover> to = findHandoverTo(value))
     handovers.push_back(*to);
@@ -191,7 +213,7 @@ LogicalResult Cut::followVector(Operation *op, Value tile, Value vector, int64_t
 
 /// Whether parts of what `op` loads, stores or hands on can be made.
 LogicalResult Cut::check(Operation *op) const {
-  if (isa<scf::ForOp, scf::IfOp, scf::YieldOp>(op))
+  if (isa<scf::ForOp, scf::IfOp, scf::YieldOp, SpeculateOp, YieldIfOp, YieldOp>(op))
     return success();
   if (auto load = dyn_cast<LoadOp>(op); load && (!load.getBox() || axisOf(load.getResult()) == 1))
     return success();
@@ -269,10 +291,13 @@ void Cut::rewrite(Operation *op) {
     return rewrite(loop);
   if (auto branch = dyn_cast<scf::IfOp>(op); branch && llvm::any_of(branch.getResults(), cuts))
     return rewrite(branch);
+  if (auto speculation = dyn_cast<SpeculateOp>(op);
+      speculation && llvm::any_of(speculation.getResults(), cuts))
+    return rewrite(speculation);
   for (Region &region : op->getRegions())
     for (Block &block : region)
       rewrite(&block);
-  if (isa<scf::YieldOp>(op) ||
+  if (isa<scf::YieldOp, YieldIfOp, YieldOp>(op) ||
       !(llvm::any_of(op->getOperands(), cuts) || llvm::any_of(op->getResults(), cuts)))
     return;
   if (auto dot = dyn_cast<DotOp>(op); dot && isSum(dot))
@@ -393,13 +418,10 @@ void Cut::rewrite(scf::ForOp loop) {
 }
 
 void Cut::rewrite(scf::IfOp branch) {
-  SmallVector<Type> types;
-  for (Value result : branch.getResults())
-    types.append(isCut(result) ? parts : 1,
-                 isCut(result) ? partOf(result.getType(), *axisOf(result)) : result.getType());
   OpBuilder builder(branch);
-  auto own = scf::IfOp::create(builder, branch.getLoc(), types, branch.getCondition(),
-                               /*addThenBlock=*/false, /*addElseBlock=*/false);
+  auto own =
+      scf::IfOp::create(builder, branch.getLoc(), typesOfParts(branch.getResults()),
+                        branch.getCondition(), /*addThenBlock=*/false, /*addElseBlock=*/false);
   own.getThenRegion().takeBody(branch.getThenRegion());
   own.getElseRegion().takeBody(branch.getElseRegion());
   for (Block *block : {own.thenBlock(), own.elseBlock()}) {
@@ -409,6 +431,30 @@ void Cut::rewrite(scf::IfOp branch) {
   }
   replaceByParts(branch.getResults(), own.getResults());
   replaced.push_back(branch);
+}
+
+void Cut::rewrite(SpeculateOp speculation) {
+  OpBuilder builder(speculation);
+  auto own =
+      SpeculateOp::create(builder, speculation.getLoc(), typesOfParts(speculation.getResults()));
+  own.getFast().takeBody(speculation.getFast());
+  own.getExact().takeBody(speculation.getExact());
+  rewrite(&own.getFast().front());
+  rewrite(&own.getExact().front());
+  YieldIfOp fast = own.getFastYield();
+  fast.getValuesMutable().assign(partsOf(fast.getValues(), speculation.getResults()));
+  YieldOp exact = own.getExactYield();
+  exact.getValuesMutable().assign(partsOf(exact.getValues(), speculation.getResults()));
+  replaceByParts(speculation.getResults(), own.getResults());
+  replaced.push_back(speculation);
+}
+
+SmallVector<Type> Cut::typesOfParts(ValueRange results) const {
+  SmallVector<Type> types;
+  for (Value result : results)
+    types.append(isCut(result) ? parts : 1,
+                 isCut(result) ? partOf(result.getType(), *axisOf(result)) : result.getType());
+  return types;
 }
 
 /// `values`, which become `results`, in parts where these are cut.

@@ -288,7 +288,7 @@ def TileCutDots : Pass<"tile-cut-dots", "::tessera::tile::KernelOp"> {
   let description = [{
     A thread has 255 registers, so that a warpgroup holds 64 rows of 510 columns at most. A dot of more columns becomes as few of 256
     columns, the most of a wgmma, as possible, each on as many columns of the second operand and of the accumulator. What is on the way is cut alike: operations element
-    by element, what loops and conditionals hand on, stores, and loads and gathers, each of whose parts arrives, serves and is given
+    by element, what loops, conditionals and speculations hand on, stores, loads and gathers, each of whose parts arrives, serves and is given
     back by itself. A loaded tile is loaded in parts for all of its readers: a dot that sums over what is cut becomes a dot for each part, which
     adds to the one before. So does a reduction along it, whose results are combined. Vectors of the other axis stay whole.
 

@@ -147,3 +147,37 @@ tile.kernel @named(%a: !tile.view<[M, 64], bf16>, %list: !tile.view<[64], i32>, 
   %d = tile.dot %at, %bt : tensor<64x64xbf16>, tensor<64x512xbf16> -> tensor<64x512xf32>
   tile.store %d, %o[%m, %c0] : tensor<64x512xf32>, !tile.view<[M, 512], f32>
 }
+
+// -----
+
+// What a speculation hands on is cut in both of its regions.
+// CHECK-LABEL: tile.kernel @speculates
+// CHECK: %[[OUT:.*]]:3 = tile.speculate -> tensor<64xf32>, tensor<64x256xf32>, tensor<64x256xf32>
+// CHECK: %[[A0:.*]] = tile.dot {{.*}} -> tensor<64x256xf32>
+// CHECK: %[[A1:.*]] = tile.dot {{.*}} -> tensor<64x256xf32>
+// CHECK: tile.yield_if %{{.*}}, %{{.*}}, %[[A0]], %[[A1]] : tensor<64xi1>, tensor<64xf32>, tensor<64x256xf32>, tensor<64x256xf32>
+// CHECK: exact
+// CHECK: %[[B0:.*]] = arith.addf
+// CHECK: %[[B1:.*]] = arith.addf
+// CHECK: tile.yield %{{.*}}, %[[B0]], %[[B1]] : tensor<64xf32>, tensor<64x256xf32>, tensor<64x256xf32>
+// CHECK: tile.store %[[OUT]]#1
+// CHECK: tile.store %[[OUT]]#2
+tile.kernel @speculates(%a: !tile.view<[M, 64], bf16>, %b: !tile.view<[64, 512], bf16>, %limits: !tile.view<[M], f32>,
+    %o: !tile.view<[M, 512], f32>, %s: !tile.view<[M], f32>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant dense<0.0> : tensor<64xf32>
+  %at = tile.load %a[%m, %c0] : !tile.view<[M, 64], bf16> -> tensor<64x64xbf16>
+  %bt = tile.load %b[%c0, %c0] : !tile.view<[64, 512], bf16> -> tensor<64x512xbf16>
+  %limit = tile.load %limits[%m] : !tile.view<[M], f32> -> tensor<64xf32>
+  %sum, %acc = tile.speculate -> tensor<64xf32>, tensor<64x512xf32> {
+    %x = tile.dot %at, %bt : tensor<64x64xbf16>, tensor<64x512xbf16> -> tensor<64x512xf32>
+    %valid = arith.cmpf ole, %zero, %limit : tensor<64xf32>
+    tile.yield_if %valid, %limit, %x : tensor<64xi1>, tensor<64xf32>, tensor<64x512xf32>
+  } exact {
+    %y = tile.dot %at, %bt : tensor<64x64xbf16>, tensor<64x512xbf16> -> tensor<64x512xf32>
+    %z = arith.addf %y, %y : tensor<64x512xf32>
+    tile.yield %zero, %z : tensor<64xf32>, tensor<64x512xf32>
+  }
+  tile.store %acc, %o[%m, %c0] : tensor<64x512xf32>, !tile.view<[M, 512], f32>
+  tile.store %sum, %s[%m] : tensor<64xf32>, !tile.view<[M], f32>
+}
