@@ -18,8 +18,11 @@ from ._types import TYPES
 _GATES_APART = 4
 
 
+_find_source = functools.lru_cache(maxsize=None)(_library.find_source)
+
+
 def _find_kernel(name, q, **parameters):
-    return _kernels.find(q.device.type == "cpu", _library.find_source(f"linear/{name}"), **parameters)
+    return _kernels.find(q.device.type == "cpu", _find_source(f"linear/{name}"), **parameters)
 
 
 def _list_widths(kernel):

@@ -14,8 +14,6 @@ import torch
 from . import _linear, _op
 
 _CHUNK = 64
-# The channels of keys at a time (KW) of what the delta rule's gradients compute of chunks in parallel.
-_CHANNELS = 64
 
 
 def _empty(like):
@@ -148,27 +146,23 @@ def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, table, new
         state = new((sequences, heads, rows, columns)).zero_()
     parts = -(-columns // _linear.find_columns("delta_rule_bwd", q, v[:1].expand(sequences, -1, -1, -1)))
     meets = new((batch, heads, parts, _chunks(tokens) * rows)).zero_()
-    changes, of_rates = (new((batch, heads, rows // _CHANNELS, tokens)) for _ in range(2))
-    z = torch.empty_like(v, memory_format=torch.contiguous_format)
+    changes, dbeta = (new((batch, heads, tokens)) for _ in range(2))
+    dv = torch.empty_like(v, memory_format=torch.contiguous_format)
     # What stays where there is no token.
     first = None if state is None else torch.zeros_like(state) if grad_last is None else grad_last.clone()
     adds = heads != q.shape[2]
     dq, dk = (torch.zeros(x.shape, dtype=torch.float32, device=x.device) if adds else torch.empty_like(
         x, memory_format=torch.contiguous_format) for x in (q, k))  # fmt: skip
     rates = [_linear.lay_out_gates(x) for x in (g, beta)]
-    others = (*rates, _linear.heads_first(news), inverses)
+    others = (_linear.heads_first(grad), *rates, _linear.heads_first(news), inverses)
     before = () if state is None else (state.contiguous(), first)
     _linear.launch(
-        "delta_rule_bwd", q, k, grad, others, (scale,), grad_last, False, out=z, ADD=adds, DW=columns,
-        FINAL=state is not None, table=table, given=before, results=(*map(_linear.heads_first, (dq, dk)), meets, changes, of_rates),
+        "delta_rule_bwd", q, k, v, others, (scale,), grad_last, False, out=dv, ADD=adds, DW=columns,
+        FINAL=state is not None, table=table, given=before, results=(*map(_linear.heads_first, (dq, dk)), meets, changes, dbeta),
     )  # fmt: skip
-    # States have their rows beside chunks and their columns in parts; tokens have their channels in parts.
-    meets = meets.unflatten(3, (-1, rows)).sum((2, 4))
-    changes, of_rates = (x.sum(2).transpose(1, 2) for x in (changes, of_rates))
-    z = z.float()
-    dbeta = (z * v).sum(3) - of_rates
-    dv = (beta[..., None] * z).to(v.dtype)
-    return dq.to(q.dtype), dk.to(k.dtype), dv, _sum_changes(changes, meets), dbeta, first if wants_first else _empty(v)
+    # States have their rows beside chunks and their columns in parts.
+    dg = _sum_changes(changes.transpose(1, 2), meets.unflatten(3, (-1, rows)).sum((2, 4)))
+    return dq.to(q.dtype), dk.to(k.dtype), dv, dg, dbeta.transpose(1, 2).contiguous(), first if wants_first else _empty(v)
 
 
 def _walk_gla(q, k, v, g, scale, state, table, wants_state):
