@@ -1,7 +1,7 @@
 """The matrix product with K divided among grid points, against the one without and cuBLAS (torch.matmul), bf16.
 
 Parts are added by reducing stores, and then the time has that of clearing the sums in it, or by a second kernel of the same
-call (gemm_split.tile). --list writes the kernels for test/gpu/build_bundles.py --groups= --extra FILE.
+call (gemm.tile with PART). --list writes the kernels for test/gpu/build_bundles.py --groups= --extra FILE.
 """
 
 import itertools
@@ -12,7 +12,7 @@ from common import cases
 SIZES = ((512, 512, 32768), (1024, 512, 16384), (256, 256, 65536))
 SPLITS = (4, 8, 16)
 STORES = ("direct", "tma", "writer")
-DEPTHS = (2048, 4096, 8192)
+DEPTHS = (2048, 4096, 8192)  # columns of A in a part, of which each step has 64
 
 
 def parse_arguments():
@@ -32,8 +32,8 @@ def configurations(options):
         parameters = {"T": "bf16", "B_TRANSPOSED": "true", "SPLITS": splits}
         yield dict(cases.configuration("gemm_split_k", parameters, f"store={store}"), variant=f"{splits} parts, {store}")
     for depth in DEPTHS:
-        parameters = {"T": "bf16", "B_TRANSPOSED": "true", "DEPTH": depth}
-        yield dict(cases.configuration("gemm_split", parameters), variant=f"second kernel, {depth} deep")
+        parameters = {"T": "bf16", "B_TRANSPOSED": "true", "BN": 128, "PART": depth // 64}
+        yield dict(cases.configuration(cases.GEMM, parameters), variant=f"second kernel, {depth} deep")
 
 
 def measure(kernels, by_parts, size, options, stopwatch):

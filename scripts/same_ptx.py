@@ -62,6 +62,7 @@ GRID = {
         },
         {"T": ["f8E4M3FN"], "SCALES": ["none", "rows", "blocks"]},
         {"T": ["bf16"], "TB": ["f8E4M3FN"]},
+        {"PART": ["32"], "BIAS": EITHER},
     ],
     "variants/bias": [{"D": ["64", "128", "256"], "BIAS": ["f32", "bf16"]}],
     "variants/causal": [{"D": ["64", "128", "256"]}, {"D": ["96", "192"]}, {"D": ["64", "128"], "T": ["f8E4M3FN"]}],
@@ -101,11 +102,13 @@ GRID = {
         {"D": ["128"], "ALIBI": ["true"], "PADDED": ["true"]},
     ],
     "attention_variants_bwd_fixed": [{"D": WIDTHS, "SOFTCAP": ["none", "exact"]}],
-    "softmax": [{"T": ["bf16", "f32"], "D": ["1000", "4096", "65536"]}],
-    "layer_norm": [{"T": ["bf16", "f32"], "D": ["1000", "4096", "65536"], "RMS": EITHER}],
+    "softmax": [{"T": ["bf16", "f32"], "D": ["1000", "4096", "65536"]}, {"D": ["65536"], "PART": ["2"]}],
+    "layer_norm": [
+        {"T": ["bf16", "f32"], "D": ["1000", "4096", "65536"], "RMS": EITHER},
+        {"D": ["65536"], "RMS": EITHER, "PART": ["2"]},
+    ],
     "embedding": [{"I": ["i32", "i64"], "D": ["256", "1000"]}],
     "quantize": [{"D": ["128", "4096"]}, {"BLOCKS": ["true"]}, {"ROTATE": ["true"]}],
-    "gemm_split": [{"B_TRANSPOSED": ["true", "false"]}],
     "gemm_split_k": [{"SPLITS": ["2", "8"], "B_TRANSPOSED": ["true", "false"]}],
 }
 # Sources that are no file of the kernels: what they import. They too are compiled at each of `OF_TEXTS`.

@@ -423,12 +423,15 @@ LogicalResult SpeculateOp::verifyRegions() {
   if (failed(check(getFast(), "fast", dyn_cast<YieldIfOp>(getFast().front().back()))) ||
       failed(check(getExact(), "exact", dyn_cast<YieldOp>(getExact().front().back()))))
     return failure();
-  auto kernel = cast<KernelOp>((*this)->getParentOp());
-  auto all = kernel.getBody().getOps<SpeculateOp>();
-  if (*all.begin() != *this)
+  auto kernel = (*this)->getParentOfType<KernelOp>();
+  if (!kernel)
+    return success(); // A function is looked at where it is called.
+  SmallVector<SpeculateOp> all;
+  kernel.walk<WalkOrder::PreOrder>([&](SpeculateOp op) { all.push_back(op); });
+  if (all.front() != *this)
     return emitOpError("is the second of the kernel; a grid point succeeds or fails as a whole, so "
                        "put both into one and join their predicates")
-               .attachNote((*all.begin()).getLoc())
+               .attachNote(all.front().getLoc())
            << "the first is here";
   if (BlockArgument view = viewLoadedAndStored(kernel))
     return emitOpError("may run a grid point twice, so the kernel may not load what it stores, and "

@@ -414,7 +414,7 @@ def Tile_SkipLoadsOp : Tile_Op<"skip_loads"> {
 //===----------------------------------------------------------------------===//
 
 def Tile_SpeculateOp : Tile_Op<"speculate", [
-    SingleBlock, RecursiveMemoryEffects, HasParent<"KernelOp">]> {
+    SingleBlock, RecursiveMemoryEffects, ParentOneOf<["KernelOp", "SplitReduceOp"]>]> {
   let summary = "A fast computation that may not hold, and the exact one that then replaces it";
   let description = [{
     The first region computes the results in a way that is only right when the predicate of its
@@ -467,11 +467,56 @@ def Tile_YieldIfOp : Tile_Op<"yield_if", [Terminator, Pure, HasParent<"Speculate
     "$condition (`,` $values^)? attr-dict `:` type($condition) (`,` type($values)^)?";
 }
 
-def Tile_YieldOp : Tile_Op<"yield", [Terminator, Pure, ParentOneOf<["SpeculateOp", "ReduceRangeOp"]>]> {
-  let summary = "Ends the exact region of a speculation, or the region of a tile.reduce_range";
+def Tile_SplitReduceOp : Tile_Op<"split_reduce", [
+    SingleBlock, RecursiveMemoryEffects, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "A reduction over a range that may be split into parts, whose states are merged";
   let description = [{
-    `values` are the results of the `tile.speculate`, whose exact region always holds. Of a `tile.reduce_range` the value is
-    the integer of one number.
+    The first region computes the state of the part of the range from its first argument up to its second, in any values:
+    tiles, vectors and scalars. The second, `merge`, computes from the states of two neighbouring parts, those of the earlier
+    one first, that of both. The results are the state of the whole range. Any partition gives them, up to rounding, an empty
+    part among them; the interpreter runs random ones.
+
+    `tile-split-reductions` puts the first region in the operation's place. With `part n`, where n is not 0, it makes a
+    `tile.sequence` in place of the kernel: one kernel computes the state of each n iterations, and another one merges them
+    in their order and runs what follows. With `fill` there are as many parts as thread blocks fill the GPU.
+
+    A kernel has at most one, outside of loops and conditionals, and stores nothing before it. The regions store nothing, and
+    `merge` loads nothing.
+
+    ```mlir
+    %sum = tile.split_reduce %first, %past = %c0 to %steps part 32 -> tensor<128x128xf32> {
+      %part = scf.for %i = %first to %past step %c1 iter_args(%old = %zero) -> (tensor<128x128xf32>) {
+        %new = tile.dot %a, %b, %old : tensor<128x64xf16>, tensor<64x128xf16> -> tensor<128x128xf32>
+        scf.yield %new : tensor<128x128xf32>
+      }
+      tile.yield %part : tensor<128x128xf32>
+    } merge %left with %right {
+      %both = arith.addf %left, %right : tensor<128x128xf32>
+      tile.yield %both : tensor<128x128xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Index:$lower, Index:$upper, OptionalAttr<I64Attr>:$part, UnitAttr:$fill);
+  let results = (outs Variadic<AnyType>:$results);
+  let regions = (region SizedRegion<1>:$body, SizedRegion<1>:$merge);
+  let hasCustomAssemblyFormat = 1;
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::BlockArgument getFirst() { return getBody().getArgument(0); }
+    ::mlir::BlockArgument getPast() { return getBody().getArgument(1); }
+    /// The states that are merged, of the earlier part and of the later one.
+    ::mlir::Block::BlockArgListType getLeft() { return getMerge().getArguments().take_front(getNumResults()); }
+    ::mlir::Block::BlockArgListType getRight() { return getMerge().getArguments().take_back(getNumResults()); }
+    YieldOp getBodyYield();
+    YieldOp getMergeYield();
+  }];
+}
+
+def Tile_YieldOp : Tile_Op<"yield", [Terminator, Pure, ParentOneOf<["SpeculateOp", "SplitReduceOp", "ReduceRangeOp"]>]> {
+  let summary = "Ends the exact region of a speculation, a region of a tile.split_reduce or that of a tile.reduce_range";
+  let description = [{
+    `values` are the results of the `tile.speculate`, whose exact region always holds, or a state of the `tile.split_reduce`. Of
+    a `tile.reduce_range` the value is the integer of one number.
 
     ```mlir
     %guess = tile.speculate -> tensor<128xf32> {

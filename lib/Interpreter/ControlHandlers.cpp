@@ -3,6 +3,7 @@
 #include "lib/Interpreter/Engine.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
+#include <random>
 
 using namespace mlir;
 using namespace tessera;
@@ -113,6 +114,53 @@ static LogicalResult runSpeculate(Frame &frame, Operation *op) {
   return success();
 }
 
+/// Ends of the parts of `lower` to `upper`: one without a seed, or up to five that `random` draws.
+static SmallVector<int64_t> drawPartition(int64_t lower, int64_t upper, bool isWhole,
+                                          std::mt19937_64 &random) {
+  SmallVector<int64_t> ends;
+  for (int i = 0; i < 4 && !isWhole && upper - lower > 1; ++i)
+    ends.push_back(lower + 1 + static_cast<int64_t>(random() % (upper - lower - 1)));
+  ends.push_back(upper);
+  llvm::sort(ends);
+  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+  return ends;
+}
+
+/// The parts of a random partition, whose states are merged in a random order of neighbours.
+static LogicalResult runSplitReduce(Frame &frame, Operation *op) {
+  auto reduction = cast<tile::SplitReduceOp>(op);
+  uint64_t seed = frame.program.partition;
+  std::mt19937_64 random(seed ^ (static_cast<uint64_t>(frame.point) << 32));
+  int64_t first = frame.scalar(reduction.getLower());
+  int64_t upper = frame.scalar(reduction.getUpper());
+  auto getAll = [&](ValueRange values) {
+    return llvm::map_to_vector(values, [&](Value value) { return frame.get(value); });
+  };
+  SmallVector<SmallVector<Datum>> states;
+  for (int64_t past : drawPartition(first, upper, seed == 0, random)) {
+    frame.set(reduction.getFirst(), Ints{first});
+    frame.set(reduction.getPast(), Ints{past});
+    if (failed(frame.runBlock(reduction.getBody().front())))
+      return failure();
+    states.push_back(getAll(reduction.getBodyYield().getValues()));
+    first = past;
+  }
+  while (states.size() > 1) {
+    size_t left = random() % (states.size() - 1);
+    SmallVector<Datum> both = states[left];
+    llvm::append_range(both, states[left + 1]);
+    for (auto [argument, datum] : llvm::zip_equal(reduction.getMerge().getArguments(), both))
+      frame.set(argument, std::move(datum));
+    if (failed(frame.runBlock(reduction.getMerge().front())))
+      return failure();
+    states[left] = getAll(reduction.getMergeYield().getValues());
+    states.erase(states.begin() + left + 1);
+  }
+  for (auto [result, datum] : llvm::zip_equal(reduction.getResults(), states.front()))
+    frame.set(result, std::move(datum));
+  return success();
+}
+
 /// The mask of each iteration, and the first and the last that has a true element.
 static LogicalResult runVisits(Frame &frame, Operation *op) {
   auto visits = cast<tile::VisitsOp>(op);
@@ -154,6 +202,7 @@ void interp::addControlHandlers(HandlerTable &table) {
   table.add<scf::IfOp>(runIf);
   table.add<scf::WhileOp>(runWhile);
   table.add<tile::SpeculateOp>(runSpeculate);
+  table.add<tile::SplitReduceOp>(runSplitReduce);
   table.add<tile::VisitsOp>(runVisits);
   table.add<tile::ReduceRangeOp>(runReduceRange);
 }

@@ -75,11 +75,12 @@ struct Failure {
 struct Program {
   Program(tile::KernelOp kernel, Launch launch, const InterpreterOptions &options)
       : kernel(kernel), launch(std::move(launch)), precision(options.precision),
-        shown(options.shown) {}
+        partition(options.partition), shown(options.shown) {}
 
   tile::KernelOp kernel;
   Launch launch;
   Precision precision;
+  uint64_t partition; ///< see InterpreterOptions
   ShowOptions shown;
   /// The named values that are shown, in the order of the program.
   llvm::SetVector<mlir::Value> watched;

@@ -58,6 +58,8 @@ llvm::Error checkShown(tile::EntryOpInterface entry, const ShowOptions &options)
 
 struct InterpreterOptions {
   Precision precision = Precision::Kernel;
+  /// Where a tile.split_reduce is cut: a seed of random partitions, or 0 to keep ranges whole.
+  uint64_t partition = 0;
   /// Threads that run grid points; 0: one per core.
   unsigned threads = 0;
   ShowOptions shown;

@@ -221,6 +221,8 @@ static LogicalResult resolveFunctions(ModuleOp module, DebugOps debugOps) {
     pm.addPass(createTileDropDebug());
   pm.addPass(createTileDifferentiate());
   pm.addPass(createTileInlineFunctions());
+  if (debugOps == DebugOps::Drop)
+    pm.addPass(createTileSplitReductions());
   pm.addNestedPass<tile::KernelOp>(createTileCheckPadding());
   pm.addNestedPass<tile::KernelOp>(createTileWidenComparisons());
   return pm.run(module);

@@ -7,8 +7,12 @@ using namespace tessera;
 using namespace tessera::tile;
 
 SpeculateOp tessera::findSpeculation(KernelOp kernel) {
-  auto all = kernel.getBody().getOps<SpeculateOp>();
-  return all.empty() ? SpeculateOp() : *all.begin();
+  SpeculateOp found;
+  kernel.walk([&](SpeculateOp op) {
+    found = op;
+    return WalkResult::interrupt();
+  });
+  return found;
 }
 
 void tessera::takeExactRegion(KernelOp kernel) {

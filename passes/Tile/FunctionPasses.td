@@ -208,4 +208,50 @@ def TileCheckPadding : Pass<"tile-check-padding", "::tessera::tile::KernelOp"> {
   }];
 }
 
+def TileSplitReductions : Pass<"tile-split-reductions", "::mlir::ModuleOp"> {
+  let summary = "Computes the parts of a range in grid points of their own, and merges their states";
+  let description = [{
+    A `tile.split_reduce` whose range stays whole is its first region. The kernel of one with `part n` or `fill` becomes three
+    operations:
+
+    * the kernel `NAME_parts` computes the states of the parts. Its grid has those indices on which the states depend, and the
+      part. It has the schedule of the kernel;
+    * the kernel `NAME_merge` has the grid of the kernel, merges the states of a grid point in the order of their parts and runs
+      what follows;
+    * the sequence `NAME` launches both. Its workspaces have a number, a vector or a tile of a state for each part of each
+      grid point.
+
+    What stands before the operation is in each kernel that needs it. A part has `n` iterations, the last one what is left. How
+    many there are at most follows from the end of the range: an extent, its quotients and products, and the least of it and
+    anything else. With `fill` as many grid points compute parts as there are multiprocessors, in equal shares, and the range may
+    end with a number that is loaded.
+
+    The merging kernel has more grid points than the kernel where the rows of its tiles do not depend on each other: what merges
+    128 x 128 elements in each of few grid points would leave most of the machine idle. A remark says how many rows each has.
+
+    ```mlir
+    tile.kernel @sums(%x: !X, %y: !Y) grid(%m = M ceildiv 64) {
+      %sum = tile.split_reduce %first, %past = %c0 to %steps part 8 -> tensor<64xf32> {
+        ...
+      } merge %a, %b { ... }
+      tile.store %sum, %y[%row] : tensor<64xf32>, !Y
+    }
+    // becomes, with %steps = K ceildiv 128
+    tile.kernel @sums_parts(%x: !X, %state0: !tile.view<[PARTS, POINTS, 64], f32>) grid(%m = M ceildiv 64, %part = PARTS) {
+      ...
+      tile.store %sum, %state0[%part, %m, %c0] : tensor<64xf32>, !tile.view<[PARTS, POINTS, 64], f32>
+    }
+    tile.kernel @sums_merge(%y: !Y, %state0: !tile.view<[PARTS, POINTS, 64], f32>) grid(%m = M ceildiv 64) { ... }
+    tile.sequence @sums(%x: !X, %y: !Y) dims(PARTS = K ceildiv 1024, POINTS = M ceildiv 64) {
+      %state0 = tile.workspace : !tile.view<[PARTS, POINTS, 64], f32>
+      tile.launch @sums_parts(%x, %state0) : !X, !tile.view<[PARTS, POINTS, 64], f32>
+      tile.launch @sums_merge(%y, %state0) : !Y, !tile.view<[PARTS, POINTS, 64], f32>
+    }
+    ```
+
+    Refused, at its line: a kernel that a sequence launches already, and a range whose end no extent bounds.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 #endif // TESSERA_PASSES_TILE_FUNCTIONPASSES_TD

@@ -8,7 +8,10 @@ import subprocess
 import sys
 
 # The reader runs them, and asks whoever compiles with --instrument.
-ELSEWHERE = {"tile-differentiate", "tile-inline-functions", "tile-check-padding", "tile-widen-comparisons", "hop-instrument-timeline"}
+ELSEWHERE = {
+    "tile-differentiate", "tile-inline-functions", "tile-split-reductions", "tile-check-padding", "tile-widen-comparisons",
+    "hop-instrument-timeline",
+}  # fmt: skip
 
 
 def read_tables(text):

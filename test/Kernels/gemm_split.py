@@ -1,5 +1,5 @@
 # RUN: mkdir -p %t
-# RUN: %python %s %source/kernels/gemm_split.tile %t
+# RUN: %python %s %source/kernels/gemm.tile %t
 """Compares the matrix product in parts on the interpreter with the definition: one part, several, a last one with less."""
 
 import itertools
@@ -20,7 +20,7 @@ def main(kernel, folder):
             sum(a[row * k + i] * b[i * n + col] for i in range(k)) for row in range(m) for col in range(n)
         ]
         for level in ("bound", "scheduled"):
-            defines = [f"-DB_TRANSPOSED={str(transposed).lower()}", "-DDEPTH=64", "-DBM=64", "-DBN=16", "--level", level]
+            defines = [f"-DB_TRANSPOSED={str(transposed).lower()}", "-DPART=1", "-DBM=64", "-DBN=16", "--level", level]
             inputs = ["--input", f"a={folder}/a.npy", "--input", f"b={folder}/b.npy"]
             run(kernel, *defines, *inputs, "--precision", "exact", "--output", f"c={folder}/c.npy")
             compare(f"{m}x{n}x{k} {' '.join(defines)}", load(f"{folder}/c.npy"), expected, 4e-3)

@@ -37,12 +37,14 @@ CASES = (
     ("quantize", {}, {"B": 2, "H": 4, "SX": 300}),
     ("attention_fp8", {}, {**ATTENTION, "SK": 144}),
 )
+#: Parts of 2048 columns of A.
+SPLIT = {"PART": "32", "BN": "128"}
 SEQUENCES = (
     ("attention_bwd", {}, ATTENTION),
     ("attention_bwd", {"FIXED": "true"}, ATTENTION),
     ("attention_bwd", {"CAUSAL": "true", "T": "f16", "D": "64", "DLSE": "true"}, ATTENTION),
     ("attention_bwd_deterministic", {"D": "256"}, ATTENTION),
-    ("gemm_split", {}, {**MATRIX, "K": 4504}),
+    ("gemm", SPLIT, {**MATRIX, "K": 4504}),
 )
 #: One workspace begins as 0, and one launch has nothing to do where N is 0.
 ZEROED = """
@@ -313,13 +315,13 @@ class CSource(unittest.TestCase):
 
     def test_refused_calls_of_sequences(self):
         """All launches are refused or none; the reasons are the library's."""
-        kernel = Kernel("gemm_split", {}, {**MATRIX, "K": 4504})
+        kernel = Kernel("gemm", SPLIT, {**MATRIX, "K": 4504})
         good = copy.deepcopy(kernel.values)
         # The extents of the three views are [M, K], [N, K] and [M, N].
         huge = [[1 << 30, 4504], [1 << 30, 4504], [1 << 30, 1 << 30]]
         rest = good[2][1:]
         for number, values, text in (
-            (1, [good[1][0], [520, 4512], [4512, 1]], "sequence 'gemm_split': argument 'b': dimension 1, 'K', has extent 45"),
+            (1, [good[1][0], [520, 4512], [4512, 1]], "sequence 'gemm': argument 'b': dimension 1, 'K', has extent 45"),
             (2, [good[0][0] + 256, *rest], "and the sequence writes 'c'"),
             (2, [16, *rest], "is not memory that CUDA knows"),
             (None, huge, "address space"),

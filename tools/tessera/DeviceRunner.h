@@ -42,12 +42,14 @@ public:
   }
 };
 
-/// The interpreter, in the given precision.
+/// The interpreter, in the given precision, with ranges in random parts where `partition` is a
+/// seed.
 class InterpreterRunner : public DeviceRunner {
 public:
-  explicit InterpreterRunner(Precision precision, ShowOptions shown = {}) {
+  explicit InterpreterRunner(Precision precision, ShowOptions shown = {}, uint64_t partition = 0) {
     options.precision = precision;
     options.shown = std::move(shown);
+    options.partition = partition;
   }
 
   RunOutcome run(tile::EntryOpInterface kernel, llvm::ArrayRef<KernelArgument> arguments) override {

@@ -5,6 +5,7 @@
 #include "lib/Source/Shipped.h"
 #include "lib/Source/Source.h"
 #include "mlir/Pass/PassManager.h"
+#include "passes/Tile/TilePasses.h"
 #include "tools/tessera/Commands.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -58,9 +59,12 @@ int KernelSource::read(const RunOptions &options) {
 OwningOpRef<ModuleOp> KernelSource::schedule(ArrayRef<ScheduleOverride> overrides) {
   OwningOpRef<ModuleOp> scheduled = module->clone();
   tile::keepEntry(tile::findEntry(*scheduled, kernel.getSymName()));
-  PassManager pm(&context);
+  // The kernels that fields are for, as a compilation reads them.
+  PassManager splitting(&context), pm(&context);
+  splitting.addPass(createTileSplitReductions());
   buildStages(pm, EmitKind::Tile, EmitKind::Scheduled);
-  if (failed(overrideSchedules(*scheduled, overrides)) || failed(pm.run(*scheduled)))
+  if (failed(splitting.run(*scheduled)) || failed(overrideSchedules(*scheduled, overrides)) ||
+      failed(pm.run(*scheduled)))
     return {};
   return scheduled;
 }

@@ -22,13 +22,50 @@ static void applyForm(tile::KernelOp kernel, bool speculates, int64_t share) {
         markPolynomial(op, share);
 }
 
+/// The schedule of a kernel, or of the one that computes the parts of its range.
+static tile::ScheduleAttr findSchedule(tile::KernelOp kernel, const Schedules &schedules) {
+  std::string name = kernel.getSymName().str();
+  for (const std::string &own : {name, name + "_parts"})
+    if (auto found = schedules.find(own); found != schedules.end())
+      return found->second;
+  return {};
+}
+
+/// Random partitions of ranges that are tried.
+static constexpr uint64_t numPartitions = 3;
+
+bool RunReference::checkPartitions(tile::EntryOpInterface form, const Expected &expected) {
+  bool isSplit = false;
+  for (tile::KernelOp op : tile::getKernels(form))
+    isSplit |= !op.getBody().getOps<tile::SplitReduceOp>().empty();
+  for (uint64_t seed = 1; isSplit && seed <= numPartitions; ++seed) {
+    RunArguments results = arguments.cloneForRun();
+    if (InterpreterRunner(Precision::Exact, {}, seed).run(form, results.getValues()) !=
+        RunOutcome::Ran)
+      return false;
+    for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
+      if (!isOutput(kernel, i))
+        continue;
+      std::string text;
+      llvm::raw_string_ostream os(text);
+      Computed computed{expected.exact.getTensor(i), expected.rounded.getTensor(i)};
+      if (checkRounding(kernel.getArgumentName(i), results.getTensor(i), computed, os))
+        continue;
+      emitError(form.getLoc()) << "parts of the range of its tile.split_reduce merge to another "
+                                  "result than the whole range gives:\n"
+                               << StringRef(text).rtrim();
+      return false;
+    }
+  }
+  return true;
+}
+
 const RunReference::Expected *RunReference::find(const Schedules &schedules) {
   OwningOpRef<ModuleOp> module = kernel->getParentOfType<ModuleOp>().clone();
   tile::EntryOpInterface form = tile::findEntry(*module, kernel.getSymName());
   std::vector<std::pair<bool, int64_t>> key;
   for (tile::KernelOp op : tile::getKernels(form)) {
-    auto found = schedules.find(op.getSymName().str());
-    tile::ScheduleAttr schedule = found == schedules.end() ? tile::ScheduleAttr() : found->second;
+    tile::ScheduleAttr schedule = findSchedule(op, schedules);
     key.emplace_back(!schedule || schedule.getSpeculate().value_or(true),
                      schedule ? schedule.getPolynomialExp().value_or(0) : 0);
     applyForm(op, key.back().first, key.back().second);
@@ -39,7 +76,8 @@ const RunReference::Expected *RunReference::find(const Schedules &schedules) {
   auto run = [&](Precision precision, RunArguments &arguments) {
     return InterpreterRunner(precision).run(form, arguments.getValues()) == RunOutcome::Ran;
   };
-  if (!run(Precision::Exact, expected.exact) || !run(Precision::Kernel, expected.rounded))
+  if (!run(Precision::Exact, expected.exact) || !run(Precision::Kernel, expected.rounded) ||
+      !checkPartitions(form, expected))
     return nullptr;
   return &forms.emplace(std::move(key), std::move(expected)).first->second;
 }

@@ -30,6 +30,8 @@ private:
     RunArguments exact, rounded;
   };
   const Expected *find(const Schedules &schedules);
+  /// Says whether random partitions of ranges give what the whole ranges do; an error if not.
+  bool checkPartitions(tile::EntryOpInterface form, const Expected &expected);
 
   tile::EntryOpInterface kernel;
   const RunArguments &arguments;

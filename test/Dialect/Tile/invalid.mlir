@@ -592,7 +592,7 @@ tile.kernel @in_a_loop(%y: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   scf.for %i = %c0 to %m step %c1 {
-    // expected-error@+1 {{expects parent op 'tile.kernel'}}
+    // expected-error@+1 {{expects parent op to be one of 'tile.kernel, tile.split_reduce'}}
     tile.speculate {
       tile.yield_if %true : i1
     } exact {

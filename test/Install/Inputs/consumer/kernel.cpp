@@ -1,5 +1,5 @@
 // Launches kernels that the build compiled into this program.
-#include "gemm_split.h"
+#include "gemm.h"
 #include "product_128.h"
 #include "product_64.h"
 #include <cstdio>
@@ -23,7 +23,7 @@ int main() {
   char error[200] = "";
   std::printf("64: status %d\n", run(product_64, 64, error));
   std::printf("128: status %d\n", run(product_128, 128, error));
-  std::printf("sequence: status %d\n", run(gemm_split, 4096, error));
+  std::printf("sequence: status %d\n", run(gemm, 4096, error));
   int status = run(product_64, 96, error);
   std::printf("another extent: status %d, %s\n", status, error);
 }

@@ -59,11 +59,11 @@ def split_k():
 def gemm_split():
     """One part, several and a last one with less, of layouts and schedules of the kernels apart."""
     shapes = ((72, 40, 296), (8, 8, 8), (1, 136, 1024))
-    for transposed, depth, schedule in itertools.product(
-        ("true", "false"), (64, 128, 2048), ("", "multiply:persistent=dynamic", "persistent=none;multiply:stages=2")
+    for transposed, part, schedule in itertools.product(
+        ("true", "false"), (1, 2, 32), ("", "gemm_parts:persistent=dynamic", "persistent=none;gemm_parts:stages=2")
     ):
-        defines = [f"-DB_TRANSPOSED={transposed}", f"-DDEPTH={depth}", "-DBM=64", "-DBN=64"]
-        arguments = ["gemm_split.tile", *defines, "--schedule", schedule]
+        defines = [f"-DB_TRANSPOSED={transposed}", f"-DPART={part}", "-DBM=64", "-DBN=64"]
+        arguments = ["gemm.tile", *defines, "--schedule", schedule]
         for m, n, k in shapes:
             arguments += ["--shape", f"M={m},N={n},K={k}"]
         yield [*arguments, "--sim-blocks", "2"], False

@@ -1,0 +1,233 @@
+//===- CutRows.cpp - Grid points that have fewer rows ---------------------===//
+
+#include "passes/Tile/CutRows.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/EquivalenceClasses.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tile;
+
+namespace {
+/// The rows of a kernel without dots: which values have them, and whether each is by itself.
+class RowCut {
+public:
+  RowCut(KernelOp kernel, int64_t rows) : kernel(kernel), rows(rows) {}
+
+  /// Whether rows can be cut, along which grid dimension and how many columns there are.
+  bool analyze();
+  void apply(int64_t part);
+  int64_t getColumns() const { return columns; }
+
+private:
+  static RankedTensorType tileOf(Value value) {
+    return dyn_cast<RankedTensorType>(value.getType());
+  }
+  static bool isVector(Value value) { return tileOf(value) && tileOf(value).getRank() == 1; }
+  void separateConstants();
+  bool visit(Operation *op);
+  bool visitLoop(scf::ForOp loop);
+  bool visitElementwise(Operation *op);
+  bool visitStore(StoreOp store);
+  bool unify(Value left, Value right);
+  bool hasRows(Value value);
+  bool findGridDim(StoreOp store);
+  void cut(Value value, int64_t part);
+  void shift(Operation *op, unsigned operand, Value offset);
+
+  KernelOp kernel;
+  const int64_t rows;
+  int64_t columns = 0;
+  std::optional<unsigned> gridDim;
+  /// Vectors that are alike: an element for each row, or none is.
+  llvm::EquivalenceClasses<void *> alike;
+  SmallVector<Value> ofRows, ofColumns;
+  SmallVector<StoreOp> stores;
+};
+} // namespace
+
+bool RowCut::unify(Value left, Value right) {
+  if (!tileOf(left) || !tileOf(right))
+    return tileOf(left) == tileOf(right);
+  if (isVector(left))
+    alike.unionSets(left.getAsOpaquePointer(), right.getAsOpaquePointer());
+  return true;
+}
+
+/// Whether the value has a row, or an element, for each row.
+bool RowCut::hasRows(Value value) {
+  if (!tileOf(value))
+    return false;
+  if (!isVector(value))
+    return true;
+  return llvm::any_of(ofRows, [&](Value known) {
+    return alike.isEquivalent(known.getAsOpaquePointer(), value.getAsOpaquePointer());
+  });
+}
+
+/// A constant vector may stand for both rows and columns.
+void RowCut::separateConstants() {
+  kernel.walk([&](Operation *op) {
+    if (!isa<arith::ConstantOp, SplatOp>(op) || !isVector(op->getResult(0)))
+      return;
+    OpBuilder builder(op);
+    for (OpOperand &use : llvm::make_early_inc_range(op->getUses()))
+      use.set(builder.clone(*op)->getResult(0));
+  });
+}
+
+bool RowCut::visitLoop(scf::ForOp loop) {
+  for (auto [i, result] : llvm::enumerate(loop.getResults()))
+    if (!unify(result, loop.getInitArgs()[i]) || !unify(result, loop.getRegionIterArg(i)) ||
+        !unify(result, loop.getYieldedValues()[i]))
+      return false;
+  return true;
+}
+
+/// The elements of each row of the result follow from those of the operands.
+bool RowCut::visitElementwise(Operation *op) {
+  if (op->getNumResults() != 1 || !op->hasTrait<OpTrait::Elementwise>())
+    return false;
+  for (Value operand : op->getOperands())
+    if (tileOf(operand) && !unify(op->getResult(0), operand))
+      return false;
+  return true;
+}
+
+/// Rows of the store begin at the grid index times the rows of a tile, along the dimension that the
+/// grid index covers. So grid points behind its end have nothing to store.
+bool RowCut::findGridDim(StoreOp store) {
+  ViewType view = store.getView().getType();
+  unsigned dim = view.getRank() - tileOf(store.getValue()).getRank();
+  auto start = store.getIndices()[dim].getDefiningOp<arith::MulIOp>();
+  APInt factor;
+  for (unsigned i = 0; start && i < kernel.getGridRank(); ++i) {
+    GridDimAttr grid = kernel.getGridDim(i);
+    bool isStart = start.getLhs() == kernel.getGridIndex(i) &&
+                   matchPattern(start.getRhs(), m_ConstantInt(&factor)) && factor == rows;
+    if (!isStart || grid.getDivisor() != rows || grid.getExtent() != view.getDims()[dim])
+      continue;
+    bool isSame = !gridDim || *gridDim == i;
+    gridDim = i;
+    return isSame;
+  }
+  return false;
+}
+
+bool RowCut::visitStore(StoreOp store) {
+  stores.push_back(store);
+  return tileOf(store.getValue()) && !store.getBox() && !store.getTicketed() && findGridDim(store);
+}
+
+bool RowCut::visit(Operation *op) {
+  for (Value result : op->getResults()) {
+    RankedTensorType type = tileOf(result);
+    if (type && (type.getRank() > 2 || (type.getRank() == 2 && type.getDimSize(0) != rows)))
+      return false;
+    if (type && type.getRank() == 2)
+      columns = std::max(columns, type.getDimSize(1));
+  }
+  auto isScalar = [](Value value) { return !tileOf(value); };
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return visitLoop(loop);
+  if (llvm::all_of(op->getOperands(), isScalar) && llvm::all_of(op->getResults(), isScalar))
+    return isMemoryEffectFree(op) || isa<LoadOp>(op);
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case([&](StoreOp store) { return visitStore(store); })
+      .Case([&](LoadOp load) { return !load.getBox() && !load.getPipe(); })
+      .Case([&](IotaOp iota) { return !iota.getPeriod(); })
+      .Case<arith::ConstantOp, SplatOp, scf::YieldOp>([](auto) { return true; })
+      .Case([&](BroadcastOp broadcast) {
+        (broadcast.getAxis() == 1 ? ofRows : ofColumns).push_back(broadcast.getSource());
+        return true;
+      })
+      .Case([&](ReduceOp reduce) {
+        ofRows.push_back(reduce.getResult());
+        return reduce.getAxis() == 1 && !isVector(reduce.getSource());
+      })
+      .Default([&](Operation *other) { return visitElementwise(other); });
+}
+
+bool RowCut::analyze() {
+  separateConstants();
+  WalkResult walk = kernel.getBody().walk([&](Operation *op) {
+    return isa<ReturnOp>(op) || visit(op) ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  // A vector of the columns would be stored by the grid points of all rows.
+  return !walk.wasInterrupted() && gridDim &&
+         llvm::none_of(ofColumns, [&](Value value) { return hasRows(value); }) &&
+         llvm::all_of(stores, [&](StoreOp store) { return hasRows(store.getValue()); });
+}
+
+void RowCut::cut(Value value, int64_t part) {
+  RankedTensorType type = tileOf(value);
+  SmallVector<int64_t> shape(type.getShape());
+  shape.front() = part;
+  value.setType(cast<RankedTensorType>(type.clone(shape)));
+  if (auto constant = value.getDefiningOp<arith::ConstantOp>())
+    constant.setValueAttr(cast<DenseElementsAttr>(constant.getValue())
+                              .resizeSplat(cast<ShapedType>(value.getType())));
+}
+
+void RowCut::shift(Operation *op, unsigned operand, Value offset) {
+  OpBuilder builder(op);
+  op->setOperand(operand,
+                 arith::AddIOp::create(builder, op->getLoc(), op->getOperand(operand), offset));
+}
+
+void RowCut::apply(int64_t part) {
+  OpBuilder builder(kernel.getContext());
+  builder.setInsertionPointToStart(&kernel.getBody().front());
+  Location loc = kernel.getLoc();
+  auto constant = [&](int64_t value) {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  BlockArgument index = kernel.getGridIndex(*gridDim);
+  Value parts = constant(rows / part);
+  Value tile = arith::DivUIOp::create(builder, loc, index, parts);
+  Value number = arith::RemUIOp::create(builder, loc, index, parts);
+  Value offset = arith::MulIOp::create(builder, loc, number, constant(part));
+  SmallPtrSet<Operation *, 2> own{tile.getDefiningOp(), number.getDefiningOp()};
+  index.replaceAllUsesExcept(tile, own);
+  SmallVector<Attribute> grid(kernel.getGrid().getValue());
+  grid[*gridDim] =
+      GridDimAttr::get(kernel.getContext(), kernel.getGridDim(*gridDim).getExtent(), part);
+  kernel.setGridAttr(builder.getArrayAttr(grid));
+
+  SmallVector<Value> values;
+  kernel.getBody().walk([&](Operation *op) {
+    llvm::append_range(values, op->getResults());
+    if (auto loop = dyn_cast<scf::ForOp>(op))
+      llvm::append_range(values, loop.getRegionIterArgs());
+    // Where rows begin.
+    Value tileOfOp = isa<StoreOp>(op)      ? op->getOperand(0)
+                     : op->getNumResults() ? op->getResult(0)
+                                           : Value();
+    if (!tileOfOp || !hasRows(tileOfOp))
+      return;
+    int64_t rank = tileOf(tileOfOp).getRank();
+    if (isa<LoadOp, StoreOp>(op))
+      shift(op, op->getNumOperands() - rank, offset);
+    else if (auto iota = dyn_cast<IotaOp>(op); iota && iota.getAxis() == 0)
+      shift(op, 0, offset);
+  });
+  for (Value value : values)
+    if (hasRows(value))
+      cut(value, part);
+}
+
+int64_t tessera::cutRows(KernelOp kernel, int64_t rows, int64_t elements) {
+  RowCut cut(kernel, rows);
+  if (!cut.analyze())
+    return rows;
+  int64_t part = rows;
+  while (part % 2 == 0 && part * cut.getColumns() > elements)
+    part /= 2;
+  if (part < rows)
+    cut.apply(part);
+  return part;
+}

@@ -1,0 +1,217 @@
+//===- SplitKernel.cpp - Kernels that are made of a kernel ----------------===//
+
+#include "passes/Tile/SplitKernel.h"
+#include "dialects/Tile/Signature.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tile;
+
+//===----------------------------------------------------------------------===//
+// Extents
+//===----------------------------------------------------------------------===//
+
+static IntegerAttr toAttr(MLIRContext *context, int64_t value) {
+  return IntegerAttr::get(IntegerType::get(context, 64), value);
+}
+
+DimPlan::DimPlan(KernelOp kernel) : context(kernel.getContext()) {
+  for (StringRef name : kernel.getDimNames())
+    names.push_back(name.str());
+}
+
+Attribute DimPlan::derive(const ExtentBound &bound, StringRef name) {
+  int64_t product = 1;
+  SmallVector<Attribute> factors;
+  for (Attribute factor : bound.factors) {
+    int64_t next;
+    if (auto number = dyn_cast<IntegerAttr>(factor);
+        number && !llvm::MulOverflow(product, number.getInt(), next))
+      product = next;
+    else
+      factors.push_back(factor);
+  }
+  if (factors.empty())
+    return toAttr(context, llvm::divideCeilSigned(product, bound.divisor));
+  if (product != 1)
+    factors.push_back(toAttr(context, product));
+  if (factors.size() == 1 && bound.divisor == 1)
+    return factors.front();
+  auto all = ArrayAttr::get(context, factors);
+  for (Attribute known : derived)
+    if (auto dim = cast<DerivedDimAttr>(known);
+        dim.getFactors() == all && dim.getDivisor() == bound.divisor)
+      return dim.getName();
+  std::string own = name.str();
+  for (int i = 1; llvm::is_contained(names, own); ++i)
+    own = (name + Twine(i)).str();
+  names.push_back(own);
+  auto dim = DerivedDimAttr::get(context, StringAttr::get(context, own), all, bound.divisor);
+  derived.push_back(dim);
+  return dim.getName();
+}
+
+/// ceil(ceil(a / b) / d) is ceil(a / (b * d)), and (x + d - 1) / d rounded down is x / d rounded
+/// up.
+std::optional<ExtentBound> DimPlan::boundQuotient(Value dividend, Value divisor, bool isUp) {
+  APInt number, added;
+  if (!matchPattern(divisor, m_ConstantInt(&number)) || number.getSExtValue() < 1)
+    return std::nullopt;
+  if (auto sum = dividend.getDefiningOp<arith::AddIOp>();
+      sum && !isUp && matchPattern(sum.getRhs(), m_ConstantInt(&added)) && added == number - 1)
+    return boundQuotient(sum.getLhs(), divisor, /*isUp=*/true);
+  std::optional<ExtentBound> result = bound(dividend);
+  if (!result || llvm::MulOverflow(result->divisor, number.getSExtValue(), result->divisor))
+    return std::nullopt;
+  result->isExact &= isUp;
+  return result;
+}
+
+std::optional<ExtentBound> DimPlan::boundProduct(Value left, Value right) {
+  std::optional<ExtentBound> a = bound(left), b = bound(right);
+  if (!a || !b)
+    return std::nullopt;
+  return ExtentBound{{derive(*a, "EXTENT"), derive(*b, "EXTENT")}, 1, a->isExact && b->isExact};
+}
+
+std::optional<ExtentBound> DimPlan::bound(Value value) {
+  APInt number;
+  if (matchPattern(value, m_ConstantInt(&number))) {
+    int64_t least = std::max<int64_t>(number.getSExtValue(), 1);
+    return ExtentBound{{toAttr(context, least)}, 1, least == number.getSExtValue()};
+  }
+  auto notLess = [](std::optional<ExtentBound> bound) {
+    if (bound)
+      bound->isExact = false;
+    return bound;
+  };
+  auto ofEither = [&](Value left, Value right) {
+    std::optional<ExtentBound> first = bound(left);
+    return notLess(first ? first : bound(right));
+  };
+  using Result = std::optional<ExtentBound>;
+  return llvm::TypeSwitch<Operation *, Result>(value.getDefiningOp())
+      .Case([&](DimOp op) { return Result({{op.getDimAttr()}}); })
+      .Case<arith::CeilDivSIOp, arith::CeilDivUIOp>(
+          [&](auto op) { return boundQuotient(op.getLhs(), op.getRhs(), /*isUp=*/true); })
+      .Case<arith::DivSIOp, arith::DivUIOp, arith::FloorDivSIOp>(
+          [&](auto op) { return boundQuotient(op.getLhs(), op.getRhs(), /*isUp=*/false); })
+      .Case([&](arith::MulIOp op) { return boundProduct(op.getLhs(), op.getRhs()); })
+      .Case<arith::MinSIOp, arith::MinUIOp>(
+          [&](auto op) { return ofEither(op.getLhs(), op.getRhs()); })
+      .Case([&](VisitsOp op) {
+        return value == op.getPast() ? notLess(bound(op.getUpper())) : Result();
+      })
+      .Default(Result());
+}
+
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
+
+BlockArgument tessera::addArgument(KernelOp kernel, Type type, StringRef name, Location loc) {
+  MLIRContext *context = kernel.getContext();
+  SmallVector<Attribute> types(kernel.getArgumentTypes().getValue());
+  SmallVector<Attribute> names(kernel.getArgumentNames().getValue());
+  StringAttr own = StringAttr::get(context, name);
+  for (int i = 1; llvm::is_contained(names, own); ++i)
+    own = StringAttr::get(context, name + "_" + Twine(i));
+  BlockArgument argument =
+      kernel.getBody().front().insertArgument(kernel.getNumArguments(), type, loc);
+  types.push_back(TypeAttr::get(type));
+  names.push_back(own);
+  kernel.setArgumentTypesAttr(ArrayAttr::get(context, types));
+  kernel.setArgumentNamesAttr(ArrayAttr::get(context, names));
+  return argument;
+}
+
+void tessera::eraseDead(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
+    if (isOpTriviallyDead(&op)) {
+      op.erase();
+      continue;
+    }
+    for (Region &region : op.getRegions())
+      for (Block &nested : region)
+        eraseDead(nested);
+  }
+}
+
+/// What a requirement speaks of: dimensions, or an argument.
+static SmallVector<StringRef> namesOf(Attribute requirement) {
+  if (auto divides = dyn_cast<DividesAttr>(requirement))
+    return {divides.getDivisor().getValue(), divides.getDividend().getValue()};
+  if (auto atMost = dyn_cast<AtMostAttr>(requirement))
+    return {atMost.getDim().getValue()};
+  return {cast<AboveAttr>(requirement).getArgument().getValue()};
+}
+
+/// The name of a scalar, or those of the dimensions of a view.
+static SmallVector<StringRef> namesOf(KernelOp kernel, unsigned index) {
+  Type type = kernel.getArgument(index).getType();
+  if (!isa<ViewType>(type))
+    return {kernel.getArgumentName(index)};
+  return getDimNames(ArrayAttr::get(kernel.getContext(), TypeAttr::get(type)));
+}
+
+/// What the program and the grid ask of arguments by name.
+static llvm::StringSet<> findNeeded(KernelOp kernel) {
+  llvm::StringSet<> needed;
+  kernel.walk([&](DimOp op) { needed.insert(op.getDim()); });
+  for (unsigned i = 0; i < kernel.getGridRank(); ++i)
+    if (auto name = dyn_cast<StringAttr>(kernel.getGridDim(i).getExtent()))
+      needed.insert(name.getValue());
+  return needed;
+}
+
+static void eraseArgument(KernelOp kernel, unsigned index) {
+  auto without = [&](ArrayAttr all) {
+    SmallVector<Attribute> rest(all.getValue());
+    rest.erase(rest.begin() + index);
+    return ArrayAttr::get(kernel.getContext(), rest);
+  };
+  kernel.setArgumentTypesAttr(without(kernel.getArgumentTypes()));
+  kernel.setArgumentNamesAttr(without(kernel.getArgumentNames()));
+  kernel.getBody().front().eraseArgument(index);
+}
+
+void tessera::eraseUnusedArguments(KernelOp kernel, bool keepsRequirements) {
+  SmallVector<Attribute> requirements;
+  if (std::optional<ArrayAttr> all = kernel.getRequirements())
+    llvm::append_range(requirements, *all);
+  llvm::StringSet<> needed = findNeeded(kernel), known;
+  if (keepsRequirements)
+    for (Attribute requirement : requirements)
+      for (StringRef name : namesOf(requirement))
+        needed.insert(name);
+  auto learn = [&](unsigned index) {
+    for (StringRef name : namesOf(kernel, index))
+      known.insert(name);
+  };
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+    if (!kernel.getArgument(i).use_empty())
+      learn(i);
+  for (unsigned i = 0; i < kernel.getNumArguments();) {
+    bool isAsked = llvm::any_of(namesOf(kernel, i), [&](StringRef name) {
+      return needed.contains(name) && !known.contains(name);
+    });
+    if (kernel.getArgument(i).use_empty() && !isAsked) {
+      eraseArgument(kernel, i);
+      continue;
+    }
+    learn(i++);
+  }
+  llvm::erase_if(requirements, [&](Attribute requirement) {
+    return !llvm::all_of(namesOf(requirement),
+                         [&](StringRef name) { return known.contains(name); });
+  });
+  if (requirements.empty())
+    kernel.removeRequirementsAttr();
+  else
+    kernel.setRequirementsAttr(ArrayAttr::get(kernel.getContext(), requirements));
+}
