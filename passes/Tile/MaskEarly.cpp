@@ -214,10 +214,11 @@ private:
       return failure();
     Value unit = product->getOperand(1 - x->getOperandNumber());
     ImplicitLocOpBuilder builder(sum.getLoc(), rewriter);
-    Value scalar = getScalar(unit, builder), factor = getScalar(bias.getRhs(), builder);
+    // Numbers of the program: what is a constant folds elsewhere.
+    auto scalar = unit.getDefiningOp<SplatOp>(), factor = bias.getRhs().getDefiningOp<SplatOp>();
     if (!scalar || !factor)
       return failure();
-    Value relative = arith::DivFOp::create(builder, factor, scalar);
+    Value relative = arith::DivFOp::create(builder, factor.getSource(), scalar.getSource());
     auto type = cast<RankedTensorType>(bias.getType());
     Value part =
         arith::MulFOp::create(builder, bias.getLhs(), makeUniform(relative, type, builder));
@@ -234,8 +235,10 @@ struct TileMaskEarlyPass : tessera::impl::TileMaskEarlyBase<TileMaskEarlyPass> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<DropZero, MaskOperand, ScaleReduced, ScaleSum>(&getContext());
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns)))) {
+      getOperation().emitError("masks of this kernel do not settle: please report it");
       signalPassFailure();
+    }
   }
 };
 } // namespace

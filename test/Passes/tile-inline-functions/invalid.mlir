@@ -86,7 +86,7 @@ func.func @f() {
 // -----
 
 func.func @f(%x: f32) {
-  // expected-error @+1 {{'tile.speculate' op expects parent op 'tile.kernel'}}
+  // expected-error @+1 {{'tile.speculate' op expects parent op to be one of 'tile.kernel, tile.split_reduce'}}
   tile.speculate {
     %c = arith.constant dense<true> : tensor<64xi1>
     tile.yield_if %c : tensor<64xi1>

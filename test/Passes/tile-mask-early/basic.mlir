@@ -172,3 +172,27 @@ tile.kernel @carried(%x: !X, %y: !X, %z: !Y) grid(%m = M ceildiv 64) {
     scf.yield %l, %a : tensor<64xf32>, tensor<64xf32>
   }
 }
+
+// A constant factor beside a number of the program stays where it is: their quotient would be one more number.
+// CHECK-LABEL: tile.kernel @constant_bias
+// CHECK-NOT:     arith.divf
+// CHECK:         %[[PRODUCT:.*]] = arith.mulf
+// CHECK:         %[[BIASED:.*]] = arith.mulf
+// CHECK:         %[[SUM:.*]] = arith.addf %[[PRODUCT]], %[[BIASED]]
+// CHECK:         arith.select %{{.*}}, %[[SUM]]
+tile.kernel @constant_bias(%x: !X, %y: !X, %scale: f32) grid(%m = M ceildiv 64) requires(scale > 1.0e-30) {
+  %c0 = arith.constant 0 : index
+  %log2e = arith.constant dense<1.44269502> : tensor<64x64xf32>
+  %minus_inf = arith.constant dense<0xFF800000> : tensor<64x64xf32>
+  %rows = tile.iota %m axis 0 : tensor<64x64xi32>
+  %cols = tile.iota %c0 axis 1 : tensor<64x64xi32>
+  %visible = arith.cmpi sle, %cols, %rows : tensor<64x64xi32>
+  %t = tile.load %x[%m, %c0] : !X -> tensor<64x64xf32>
+  %b = tile.load %y[%m, %c0] : !X -> tensor<64x64xf32>
+  %scales = tile.splat %scale : f32 -> tensor<64x64xf32>
+  %e = arith.mulf %t, %scales : tensor<64x64xf32>
+  %bias = arith.mulf %b, %log2e : tensor<64x64xf32>
+  %sum = arith.addf %e, %bias : tensor<64x64xf32>
+  %masked = arith.select %visible, %sum, %minus_inf : tensor<64x64xi1>, tensor<64x64xf32>
+  tile.store %masked, %y[%m, %c0] : tensor<64x64xf32>, !X
+}
