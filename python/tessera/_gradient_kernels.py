@@ -213,7 +213,7 @@ def warm_up(text, element_type, d, dv, lse, gradients, fixed):
     for name, size in (("head_dim", d), ("value_dim", dv)):
         if not isinstance(size, int):
             raise TypeError(f"argument '{name}' is {size!r}; it is an integer")
-        problem = _variants.find_head_problem(name, size)
+        problem = _variants.find_head_problem(name, size, (_variants.WIDTHS if gradients else _variants.FORWARD_WIDTHS)[-1])
         if problem is not None:
             raise problem
     _variants.find_variant(text, element_type, d, dv, lse or gradients).compile_all()

@@ -13,7 +13,7 @@ from ._variant import keeps_lists, read_lists, takes_batch, takes_lists
 #: Widths of tiles. Head dimensions between them take the next one, whose other columns no tensor has.
 WIDTHS = (64, 96, 128, 192, 256)
 #: Those of the sources of the forward pass that a name says.
-FORWARD_WIDTHS = (64, 96, 128, 160, 192, 256)
+FORWARD_WIDTHS = (64, 96, 128, 160, 192, 256, 512)
 # Of the kernels, in the sources: requires(scale > 1.0e-30).
 LEAST_SCALE = 1e-30
 # Scores divided by it are of float32, and so is what it is multiplied with.
@@ -123,14 +123,12 @@ def check_layout(layout):
         raise ValueError(f"argument 'layout' is {layout!r}; it is 'BHSD' or 'BSHD'")
 
 
-def find_head_problem(name, size):
+def find_head_problem(name, size, most=WIDTHS[-1], what="attention"):
     """What keeps kernels from taking a head dimension, or None. The copy engine moves 16 bytes at a time."""
-    if size % 8 == 0 and 0 < size <= WIDTHS[-1]:
+    if size % 8 == 0 and 0 < size <= most:
         return None
-    return ValueError(
-        f"argument '{name}' has head dimension {size}; attention takes multiples of 8 up to {WIDTHS[-1]}: pad it with "
-        "zeros and give `scale`"
-    )
+    hint = ": pad it with zeros and give `scale`" if size < most else ""
+    return ValueError(f"argument '{name}' has head dimension {size}; {what} takes multiples of 8 up to {most}{hint}")
 
 
 #: What `attention` calls its tensors, slopes and the scale.
@@ -172,7 +170,8 @@ def find_sinks_problem(sinks, heads):
 
 
 def find_width(name, size, widths=WIDTHS):
-    problem = find_head_problem(name, size)
+    what = "attention" if widths is FORWARD_WIDTHS else "attention with functions of scores"
+    problem = find_head_problem(name, size, widths[-1], what)
     if problem is not None:
         raise problem
     return next(width for width in widths if size <= width)

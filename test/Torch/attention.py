@@ -63,6 +63,23 @@ class Meaning(unittest.TestCase):
             tensors = make(**sizes)
             self.check(tensors, exact(*tensors))
 
+    def test_wide(self):
+        """Head dimensions above 256: forward alone, and without functions of scores."""
+        for sizes, options, bounds in (
+            ({"heads": 4, "d": 512}, {"causal": True}, {"right": 0}),
+            ({"d": 320, "dv": 264, "dtype": torch.float16}, {}, {}),
+            ({"d": 512, "dv": 128}, {"window": (20, 3)}, {"left": 20, "right": 3}),
+        ):
+            tensors = make(batch=1, **sizes)
+            self.check(tensors, exact(*tensors, band(70, 90, **bounds)), **options)
+        q, k, v = make(batch=1, d=512)
+        with self.assertRaisesRegex(NotImplementedError, "argument 'q' has head dimension 512, and gradients are those of up to 256"):
+            attention(q.requires_grad_(), k, v)
+        with torch.no_grad():
+            attention(q, k, v)
+        with self.assertRaisesRegex(ValueError, "head dimension 512; attention with functions of scores takes multiples of 8 up to 256"):
+            attention(q.detach(), k, v, score_mod=lambda s, b, h, i, j: s)
+
     def test_rows_without_keys(self):
         tensors = make(rows=90, keys=20)
         out, lse = attention(*tensors, causal=True, return_lse=True)
@@ -222,9 +239,9 @@ class Refusals(unittest.TestCase):
         self.refuse(TypeError, "argument 'v' has type torch.float16 and 'q' torch.bfloat16", q, k, v.half())
         self.refuse(ValueError, "argument 'k' has 3 dimensions", q, k[0], v)
         self.refuse(ValueError, "argument 'k' has 2 dimensions", q, k[0, 0], v, layout="BSHD")
-        multiples = "argument 'q' has head dimension 36; attention takes multiples of 8 up to 256"
+        multiples = "argument 'q' has head dimension 36; attention takes multiples of 8 up to 512"
         self.refuse(ValueError, multiples, *make(d=36))
-        self.refuse(ValueError, "argument 'v' has head dimension 264", *make(dv=264))
+        self.refuse(ValueError, "argument 'v' has head dimension 520", *make(dv=520))
         self.refuse(ValueError, "argument 'k' has batch 1 and 'q' 2", q, k[:1], v)
         self.refuse(ValueError, "argument 'v' has length 89 and 'k' 90", q, k, v[:, :, 1:])
         self.refuse(ValueError, "argument 'v' has number of heads 2 and 'k' 1", q, k, v.expand(-1, 2, -1, -1))
@@ -321,7 +338,7 @@ class Refusals(unittest.TestCase):
             tessera.torch.warm_up(torch.float32, 64)
         for error, text, sizes in (
             (ValueError, "argument 'head_dim' has head dimension 36; attention takes multiples of 8", {"head_dim": 36}),
-            (ValueError, "argument 'value_dim' has head dimension 264", {"head_dim": 64, "value_dim": 264}),
+            (ValueError, "argument 'value_dim' has head dimension 520", {"head_dim": 64, "value_dim": 520}),
             (TypeError, "argument 'head_dim' is '64'; it is an integer", {"head_dim": "64"}),
         ):
             with self.subTest(text), self.assertRaisesRegex(error, text):

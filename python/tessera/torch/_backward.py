@@ -4,7 +4,7 @@ op. Tensors are [B, H, S, D] views."""
 import torch
 from torch.utils.flop_counter import register_flop_formula
 
-from .. import _recipes
+from .. import _recipes, _variants
 from . import _compute, _direct, _native, _op, _vmap
 
 _op._library.define(
@@ -167,11 +167,24 @@ def attention(q, k, v, alibi, arguments, return_lse, deterministic=False):
     return results if return_lse else results[0]
 
 
+_WIDEST = _variants.WIDTHS[-1]
+
+
+def _refuse_gradients(q, v):
+    name, size = ("q", q.shape[3]) if q.shape[3] > _WIDEST else ("v", v.shape[3])
+    raise NotImplementedError(
+        f"argument '{name}' has head dimension {size}, and gradients are those of up to {_WIDEST}: detach q, k and v, or call under "
+        "torch.no_grad()"
+    )
+
+
 def attend(q, k, v, alibi, arguments, return_lse, deterministic=False):
     """With gradients where they are needed. `arguments` are those of the op from the variant on."""
     _op.check_tangents(("q", "k", "v", "alibi"), q, k, v, alibi)
     # In one line what _op.require_grad asks, as a call costs the time.
     wanted = q.requires_grad or k.requires_grad or v.requires_grad or (_are_transforms_active() and _op.require_grad(q, k, v))
     if wanted and _is_grad_enabled():
+        if q.shape[3] > _WIDEST or v.shape[3] > _WIDEST:
+            _refuse_gradients(q, v)
         return attention(q, k, v, alibi, arguments, return_lse, deterministic)
     return _direct.attend(q, k, v, alibi, arguments, return_lse)

@@ -74,7 +74,7 @@ def find_problem(q, k, v, alibi, names=_variants.NAMES):
         device_problem = find_other_device(name, tensor, q, of_q)
         if device_problem is not None:
             return device_problem
-        head_problem = _variants.find_head_problem(name, tensor.shape[3])
+        head_problem = _variants.find_head_problem(name, tensor.shape[3], _variants.FORWARD_WIDTHS[-1])
         if head_problem is not None:
             return head_problem
         if tensor.stride(3) != 1:
