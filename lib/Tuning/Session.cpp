@@ -5,6 +5,7 @@
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Database/Json.h"
 #include "lib/Source/Diagnostics.h"
+#include "lib/Source/Shipped.h"
 #include "lib/Source/Source.h"
 #include "lib/Support/Json.h"
 #include "lib/Tuning/Programs.h"
@@ -203,28 +204,29 @@ static CompileStatus prepareSequence(const TargetSpec &spec, const std::string &
   return status;
 }
 
-CompileStatus tessera::tuning::prepareTargets(const TargetSpec &spec,
-                                              const DiagnosticHandler &handler, Session &session,
-                                              std::vector<std::string> &sources) {
-  llvm::Expected<std::string> source = readFile(spec.file);
-  if (!source)
-    return Reporter(handler).fail(toString(source.takeError()));
+CompileStatus tessera::tuning::prepareTargets(TargetSpec spec, const DiagnosticHandler &handler,
+                                              Session &session, std::vector<std::string> &sources) {
+  llvm::Expected<SourceFile> file = openSource(spec.file);
+  if (!file)
+    return Reporter(handler).fail(toString(file.takeError()));
+  spec.file = file->name;
+  const std::string &source = file->text;
   if (spec.shapes.empty())
     return Reporter(handler).fail("there is no shape to measure; give --shape NAME=N,...");
-  SourceInfo info = inspect(*source, spec.file, spec.space.defines, handler);
+  SourceInfo info = inspect(source, spec.file, spec.space.defines, handler);
   CompileStatus status = info.status;
   if (status != CompileStatus::Success)
     return status;
   if (const EntryInfo *sequence = findSequence(info, spec.space.kernel)) {
-    status = prepareSequence(spec, *source, info, *sequence, handler, session);
+    status = prepareSequence(spec, source, info, *sequence, handler, session);
   } else {
     Target &target = session.targets.emplace_back();
     std::vector<SequenceForm> none;
-    status = prepareKernel(spec, *source, info, handler, target, none);
+    status = prepareKernel(spec, source, info, handler, target, none);
     if (status == CompileStatus::Success)
-      status = measureShapes(spec, *source, target.kernel, handler, target.shapes);
+      status = measureShapes(spec, source, target.kernel, handler, target.shapes);
   }
-  sources.resize(session.targets.size(), *source);
+  sources.resize(session.targets.size(), source);
   return status;
 }
 

@@ -139,8 +139,8 @@ struct BuildOptions {
 /// Enumerates the candidates of `spec` and the classes of its shapes, without compiling, and adds
 /// its target to `session`, or one for each kernel of its sequence, and to `sources` the text of
 /// each. Errors go to `handler`.
-CompileStatus prepareTargets(const TargetSpec &spec, const DiagnosticHandler &handler,
-                             Session &session, std::vector<std::string> &sources);
+CompileStatus prepareTargets(TargetSpec spec, const DiagnosticHandler &handler, Session &session,
+                             std::vector<std::string> &sources);
 
 /// Compiles the contestants of `session`, whose targets' texts are `sources`, into bundles of
 /// `options.directory`, side by side. What does not compile is noted and is no error; files that

@@ -333,11 +333,10 @@ void tessera::addCompileCommand(CLI::App &app) {
   groupOptions(*sub, "What is said",
                {"--remarks", "--report", "--timing", "--dump-dir", "--reproducer"});
   groupOptions(*sub, "Tools", {"--ptxas", "--Xptxas", "--verify-each", "--mllvm"});
-  sub->footer(
-      "Examples:\n"
-      "  tessera compile attention_fwd -D D=128 -D CAUSAL=true --report -o attention.bundle\n"
-      "  tessera compile gemm --emit ptx -o gemm.ptx\n"
-      "  tessera compile gemm --emit hop -o gemm.mlir; tessera compile gemm.mlir --from hop\n"
-      "  tessera compile gemm --schedule consumers=1,stages=3 --emit hop --remarks");
+  addExamples(
+      *sub, "  tessera compile attention_fwd -D D=128 -D CAUSAL=true --report -o attention.bundle\n"
+            "  tessera compile gemm --emit ptx -o gemm.ptx\n"
+            "  tessera compile gemm --emit hop -o gemm.mlir; tessera compile gemm.mlir --from hop\n"
+            "  tessera compile gemm --schedule consumers=1,stages=3 --emit hop --remarks");
   sub->callback([command] { throw CLI::RuntimeError(runCompile(*command)); });
 }

@@ -88,5 +88,13 @@ void tessera::addExplainCommand(CLI::App &app) {
   sub->add_option("--Xptxas", options.ptxasArguments, "Pass an argument on to ptxas")
       ->allow_extra_args(false);
   sub->add_option("--nvdisasm", command->options.nvdisasm, "Path of nvdisasm");
+  groupOptions(*sub, "Source", {"-D", "-I", "--kernel"});
+  groupOptions(*sub, "Schedule",
+               {"--schedule", "--database", "--no-database", "--gpu", "--shape-class", "--shape"});
+  groupOptions(*sub, "Pictures", {"--set", "--input", "--timeline"});
+  groupOptions(*sub, "Tools", {"--ptxas", "--Xptxas", "--nvdisasm"});
+  addExamples(*sub, "  tessera explain gemm -o gemm.html\n"
+                    "  tessera explain attention_fwd -D D=64 -D CAUSAL=true --set scale=0.125 "
+                    "--timeline -o attention.html");
   sub->callback([command] { throw CLI::RuntimeError(runExplain(*command)); });
 }

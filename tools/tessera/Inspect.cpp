@@ -149,7 +149,9 @@ void tessera::addInspectCommand(CLI::App &app) {
       app.add_subcommand("inspect", "Show how the machine code of the main loops alternates "
                                     "between products, waits and arithmetic");
   auto command = std::make_shared<InspectCommand>();
-  sub->add_option("FILE", command->file, "A bundle, a cubin, or a source or the name of a kernel that ships, which is compiled")
+  sub->add_option("FILE", command->file,
+                  "A bundle, a cubin, or a source, which is compiled, or the name of a kernel that "
+                  "ships")
       ->required();
   addDefineOption(*sub, command->options.defines);
   addImportOption(*sub, command->options.imports);
@@ -165,5 +167,9 @@ void tessera::addInspectCommand(CLI::App &app) {
   sub->add_option("--ptxas", command->options.ptxas, "Path of ptxas");
   sub->add_option("--Xptxas", command->options.ptxasArguments, "Pass an argument on to ptxas")
       ->allow_extra_args(false);
+  groupOptions(*sub, "Source", {"-D", "-I", "--schedule"});
+  groupOptions(*sub, "Tools", {"--nvdisasm", "--ptxas", "--Xptxas"});
+  addExamples(*sub, "  tessera inspect attention_fwd -D D=64 --listing\n"
+                    "  tessera inspect gemm.bundle --ncu gemm.csv");
   sub->callback([command] { throw CLI::RuntimeError(runInspect(*command)); });
 }

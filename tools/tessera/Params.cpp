@@ -168,5 +168,7 @@ void tessera::addParamsCommand(CLI::App &app) {
   sub->add_flag("--schedule-fields", command->scheduleFields,
                 "Show the fields of a schedule and the values that each takes, of no source");
   sub->add_flag("--json", command->json, "Print JSON");
+  addExamples(*sub, "  tessera params attention_fwd -D D=64\n"
+                    "  tessera params --schedule-fields");
   sub->callback([command] { throw CLI::RuntimeError(runParams(*command)); });
 }

@@ -87,5 +87,7 @@ void tessera::addTraceCommand(CLI::App &app) {
   sub->add_option("--iterations", command->options.iterations, "Iterations that --svg shows")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
+  addExamples(*sub, "  tessera trace gemm.json --svg gemm.svg --perfetto gemm.perfetto.json\n"
+                    "  tessera trace memory.bin --bundle gemm.bundle --json gemm.json");
   sub->callback([command] { throw CLI::RuntimeError(runTrace(*command)); });
 }

@@ -51,7 +51,7 @@ static int runTune(TuneCommand &command) {
 /// What to tune.
 static void addTargetOptions(CLI::App &sub, TuneCommand &command) {
   tuning::TargetSpec &target = command.options.target;
-  sub.add_option("FILE", target.file, "The source")->check(CLI::ExistingFile);
+  sub.add_option("FILE", target.file, "The source, or the name of a kernel that ships");
   sub.add_option("--list", command.options.list, "A list of sources, parameters and shapes instead")
       ->check(CLI::ExistingFile);
   addDefineOption(sub, target.space.defines);
@@ -146,5 +146,17 @@ void tessera::addTuneCommand(CLI::App &app) {
   auto command = std::make_shared<TuneCommand>();
   addTargetOptions(*sub, *command);
   addStepOptions(*sub, command->options);
+  groupOptions(*sub, "Source", {"-D", "--kernel", "--list"});
+  groupOptions(*sub, "Arguments", {"--shape", "--set", "--order"});
+  groupOptions(*sub, "Candidates", {"--vary", "--schedule", "--fields", "--budget", "--also"});
+  groupOptions(*sub, "Steps", {"--compile-only", "--measure", "--merge", "--adopt", "--out"});
+  groupOptions(*sub, "Measuring", {"--device", "--rounds", "--milliseconds", "--limit"});
+  groupOptions(*sub, "Entries", {"--database", "--compiler", "--record"});
+  groupOptions(*sub, "Tools", {"--ptxas", "--jobs"});
+  addExamples(*sub, "  tessera tune gemm --shape M=8192,N=8192,K=8192 --vary BM,BN=128:192:256 "
+                    "--database mine.json\n"
+                    "  tessera tune gemm --shape M=8192,N=8192,K=8192 --compile-only tuned\n"
+                    "  tessera tune --measure tuned --out results.json\n"
+                    "  tessera tune --merge results.json --database mine.json");
   sub->callback([command] { throw CLI::RuntimeError(runTune(*command)); });
 }
