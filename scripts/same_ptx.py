@@ -40,7 +40,7 @@ GRID = {
     "attention_fwd": [
         {"T": ["bf16", "f16"], "D": WIDTHS, "CAUSAL": EITHER},
         {"D": ["192"], "DV": ["128"], "CAUSAL": EITHER},
-        {"D": ["160"], "CAUSAL": EITHER},
+        {"D": ["160", "512"], "CAUSAL": EITHER},
         {"D": ["64", "128"], "HEADS": ["2", "8"]},
         {"D": ["64", "128", "256"], "SHARED": ["true"]},
         {"D": ["96", "128"], "PADDED": ["true"], "CAUSAL": EITHER},
@@ -109,6 +109,8 @@ GRID = {
     ],
     "embedding": [{"I": ["i32", "i64"], "D": ["256", "1000"]}],
     "quantize": [{"D": ["128", "4096"]}, {"BLOCKS": ["true"]}, {"ROTATE": ["true"]}],
+    "mla_decode": [{}, {"BALANCED": ["true"]}, {"PAGE": ["16"]}],
+    "mla_sparse": [{}],
     "gemm_split_k": [{"SPLITS": ["2", "8"], "B_TRANSPOSED": ["true", "false"]}],
 }
 # Sources that are no file of the kernels: what they import. They too are compiled at each of `OF_TEXTS`.
