@@ -4,7 +4,7 @@ the interpreter, with states in and out, heads that share keys, lengths that no 
 
 import torch
 
-from tessera.torch import _compute, gated_delta_rule, gla, retention, ssd, use_interpreter
+from tessera.torch import _compute, _kernels, gated_delta_rule, gla, retention, ssd, use_interpreter
 
 BATCH, K, V = 1, 64, 64
 
@@ -146,9 +146,22 @@ def check_strides():
     assert len(strides) > 10 and not any(stride % 4 for stride in strides), strides
 
 
+def check_one_walk():
+    """The delta rule where heads are more than multiprocessors: one walk in place of states first."""
+    count, find, found = _kernels.count_multiprocessors, _kernels.find, []
+    _kernels.count_multiprocessors = lambda device: 0
+    _kernels.find = lambda is_cpu, source, *others, **named: found.append(source) or find(is_cpu, source, *others, **named)
+    try:
+        check_delta_rule(5, 1, 2, True)
+    finally:
+        _kernels.count_multiprocessors, _kernels.find = count, find
+    assert found[0].endswith("delta_rule.tile"), found
+
+
 use_interpreter()
 torch.manual_seed(1)
 check_strides()
+check_one_walk()
 for form in ((1, 1, 1, False), (65, 1, 2, True)):
     check_retention(*form)
     check_ssd(*form)

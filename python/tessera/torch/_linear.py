@@ -25,6 +25,12 @@ def _find_kernel(name, q, **parameters):
     return _kernels.find(q.device.type == "cpu", _find_source(f"linear/{name}"), **parameters)
 
 
+def _choose(kernel, q, batch, heads, columns):
+    """The parameters that rules choose for these extents, and a `form` that is to be taken instead."""
+    extents = ("B", batch), ("H", heads), ("V", columns)
+    return _kernels.choose(q.device, _find_source(f"linear/{kernel}"), extents, DK=q.shape[3])
+
+
 def _list_widths(kernel):
     """The head dimensions of queries and keys, rows of its states, that a kernel has."""
     return _choices.list_allowed(_library.find_source(f"linear/{kernel}"), "DK")
@@ -67,8 +73,7 @@ def _check_tensor(name, tensor, of, shape, dtype):
 def find_columns(kernel, q, v):
     """The columns of the state of a grid point."""
     batch, _, heads, columns = v.shape
-    extents = ("B", batch), ("H", heads), ("V", columns)
-    return _kernels.choose(q.device, _library.find_source(f"linear/{kernel}"), extents, DK=q.shape[3])["DV"]
+    return _choose(kernel, q, batch, heads, columns)["DV"]
 
 
 def _check(kernel, names, q, k, v, state, of_state, starts=None):
@@ -107,11 +112,15 @@ def heads_first(tensor):
     return tensor.transpose(1, 2)
 
 
+def new_gates(like, batch, heads, tokens):
+    """Memory for [B, H, T] of float32, of which each head starts at a multiple of 16 bytes."""
+    padded = -(-tokens // _GATES_APART) * _GATES_APART
+    return like.new_empty((batch, heads, padded), dtype=torch.float32)[:, :, :tokens]
+
+
 def lay_out_gates(tensor):
-    """[B, H, T] of float32, of which each head starts at a multiple of 16 bytes."""
     batch, tokens, heads = tensor.shape
-    padded = tensor.new_empty((batch, heads, -(-tokens // _GATES_APART) * _GATES_APART), dtype=torch.float32)
-    return padded[:, :, :tokens].copy_(heads_first(tensor))
+    return new_gates(tensor, batch, heads, tokens).copy_(heads_first(tensor))
 
 
 def launch(name, q, k, v, others, scale, state, wants_state, out=None, heads=None, given=(), results=(), table=None,
@@ -129,9 +138,10 @@ def launch(name, q, k, v, others, scale, state, wants_state, out=None, heads=Non
     last = v.new_empty((batch, heads, q.shape[3], columns), dtype=torch.float32) if wants_state else None
     if 0 in v.shape or 0 in q.shape:
         return out, None if last is None else last.zero_() if state is None else last.copy_(state)
-    columns = find_columns(name, q, v[:1, :, :1].expand(batch, -1, heads, -1))
-    chosen = {"T": TYPES[q.dtype], "DK": q.shape[3], "DV": columns, "INITIAL": state is not None, "FINAL": wants_state}
-    kernel = _find_kernel(name, q, **{**chosen, **parameters})
+    choice = _choose(name, q, batch, heads, columns)
+    chosen = {"T": TYPES[q.dtype], "DK": q.shape[3], "DV": choice["DV"], "INITIAL": state is not None, "FINAL": wants_state}
+    source = choice["form"] or _find_source(f"linear/{name}")
+    kernel = _kernels.find(q.device.type == "cpu", source, **{**chosen, **parameters})
     states = [x for x in (None if state is None else state.contiguous(), last) if x is not None]
     _compute.launch(kernel, *map(heads_first, (q, k, v)), *others, *scale, *states, *given, heads_first(out), *results)
     return out, last

@@ -132,9 +132,7 @@ def _walk_delta(q, k, v, g, beta, scale, state, table, wants_state, wants_news):
     news, inverses = torch.empty_like(v, memory_format=torch.contiguous_format), v.new_empty((batch, heads, tokens, _CHUNK))
     gates = [_linear.lay_out_gates(x) for x in (g, beta)]
     given = (_linear.heads_first(news), inverses) if wants_news else ()
-    out, last = _linear.launch(
-        "delta_rule_states", q, k, v, gates, (scale,), state, wants_state, table=table, given=given, NEWS=wants_news
-    )
+    out, last = _linear.launch("delta_rule", q, k, v, gates, (scale,), state, wants_state, table=table, given=given, NEWS=wants_news)
     return out, _empty(v) if last is None else last, *((news, inverses) if wants_news else (v.new_empty(0), v.new_empty(0)))
 
 
@@ -146,7 +144,7 @@ def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, table, new
         state = new((sequences, heads, rows, columns)).zero_()
     parts = -(-columns // _linear.find_columns("delta_rule_bwd", q, v[:1].expand(sequences, -1, -1, -1)))
     meets = new((batch, heads, parts, _chunks(tokens) * rows)).zero_()
-    changes, dbeta = (new((batch, heads, tokens)) for _ in range(2))
+    changes, dbeta = (_linear.new_gates(v, batch, heads, tokens) for _ in range(2))
     dv = torch.empty_like(v, memory_format=torch.contiguous_format)
     # What stays where there is no token.
     first = None if state is None else torch.zeros_like(state) if grad_last is None else grad_last.clone()
