@@ -76,6 +76,18 @@ TESSERA_EXPORT tessera_xla_error *tessera_xla_lists(tessera_xla_call *call);
 /** The same for tensors of the CPU. */
 TESSERA_EXPORT tessera_xla_error *tessera_xla_lists_cpu(tessera_xla_call *call);
 
+/** A kernel or a sequence. Attributes: `variant`, the text that the resolver gets; `layout`,
+ * "BHSD"; `numbers` (f32); `extras`, a letter for each argument of the kernel: v for the next
+ * operand, t for the next operand of four dimensions, of which the second and the third change
+ * places, r for the next result, o for one whose dimensions do, d for such a result that shares its
+ * memory with the next operand, f for the next number. Memory of a sequence is that of
+ * tessera_xla_attention_backward.
+ */
+TESSERA_EXPORT tessera_xla_error *tessera_xla_kernel(tessera_xla_call *call);
+
+/** The same for tensors of the CPU. */
+TESSERA_EXPORT tessera_xla_error *tessera_xla_kernel_cpu(tessera_xla_call *call);
+
 #ifdef __cplusplus
 }
 #endif

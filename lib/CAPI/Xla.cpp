@@ -101,6 +101,8 @@ static constexpr Form kBackward = {kBackwardOperands, kBackwardResults, 6, 3, 0}
 static constexpr llvm::StringRef kListsOperands[] = {"anchor"};
 static constexpr llvm::StringRef kListsResults[] = {"visit_lists", "visit_counts"};
 static constexpr Form kLists = {kListsOperands, kListsResults, 1, 2, 0};
+/// Attribute `extras` says what tensors there are.
+static constexpr Form kKernel = {{}, {}, 0, 0, 0};
 
 /// Never destroyed, as XLA may call to the end.
 static State &getState() {
@@ -344,6 +346,44 @@ static bool makeLists(const CallFrame &frame, const Form &form, bool isCpu, void
   return run(options, arguments, isCpu, stream, scratch ? &*scratch : nullptr, problem);
 }
 
+/// Runs a kernel or a sequence, of whose arguments attribute `extras` has a letter each.
+static bool runKernel(const CallFrame &frame, const Form &, bool isCpu, void *stream,
+                      Problem &problem) {
+  Options options;
+  if (!readOptions(frame.attributes, options, problem))
+    return false;
+  int64_t operand = 0, result = 0;
+  CallArguments arguments;
+  auto append = [&](const Buffers &buffers, int64_t index, bool isRowMajor) {
+    if (index >= buffers.size || buffers.kinds[index] != kBufferKind)
+      return false;
+    auto *buffer = static_cast<const Buffer *>(buffers.values[index]);
+    return (!isRowMajor || buffer->rank == 4) &&
+           readBuffer(*buffer, isRowMajor, arguments.tensors.emplace_back());
+  };
+  for (char kind : options.extras) {
+    bool isKnown = false;
+    if (kind == 'f' && !options.numbers.empty()) {
+      arguments.numbers.push_back(options.numbers.consume_front());
+      isKnown = true;
+    } else if (kind == 'v' || kind == 't') {
+      isKnown = append(frame.arguments, operand++, kind == 't');
+    } else if (kind == 'r' || kind == 'o' || kind == 'd') {
+      isKnown = append(frame.results, result++, kind != 'r');
+      // An operand whose memory it shares.
+      operand += kind == 'd';
+    }
+    if (!isKnown) {
+      problem.text = "attribute 'extras' does not say what there is; see tessera-c/Xla.h";
+      return false;
+    }
+  }
+  std::optional<Scratch> scratch;
+  if (!isCpu)
+    scratch.emplace(frame);
+  return run(options, arguments, isCpu, stream, scratch ? &*scratch : nullptr, problem);
+}
+
 static Error *handle(tessera_xla_call *call, const Form &form, bool isCpu) {
   CallFrame &frame = *reinterpret_cast<CallFrame *>(call);
   if (frame.extensions && frame.extensions->type == kMetadataExtension) {
@@ -363,7 +403,7 @@ static Error *handle(tessera_xla_call *call, const Form &form, bool isCpu) {
     stream = request.stream;
   }
   Problem problem;
-  auto *run = &form == &kLists ? makeLists : execute;
+  auto *run = &form == &kLists ? makeLists : &form == &kKernel ? runKernel : execute;
   if (run(frame, form, isCpu, stream, problem))
     return nullptr;
   if (problem.error)
@@ -398,6 +438,14 @@ tessera_xla_error *tessera_xla_lists(tessera_xla_call *call) {
 
 tessera_xla_error *tessera_xla_lists_cpu(tessera_xla_call *call) {
   return convert(handle(call, kLists, /*isCpu=*/true));
+}
+
+tessera_xla_error *tessera_xla_kernel(tessera_xla_call *call) {
+  return convert(handle(call, kKernel, /*isCpu=*/false));
+}
+
+tessera_xla_error *tessera_xla_kernel_cpu(tessera_xla_call *call) {
+  return convert(handle(call, kKernel, /*isCpu=*/true));
 }
 
 void tessera_xla_register(tessera_call_resolver resolver, tessera_call_resolver resolver_cpu,

@@ -13,5 +13,8 @@ if jax.__version_info__ < (0, 7, 2):
 from ._attention import attention, warm_up
 from ._block_mask import BlockMask, create_block_mask
 from ._call import register, use_interpreter
+from ._recurrences import gated_delta_rule, gla, retention, ssd
 
-__all__ = ["BlockMask", "attention", "create_block_mask", "register", "use_interpreter", "warm_up"]
+__all__ = [
+    "BlockMask", "attention", "create_block_mask", "gated_delta_rule", "gla", "register", "retention", "ssd", "use_interpreter", "warm_up",
+]  # fmt: skip

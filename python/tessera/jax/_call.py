@@ -3,6 +3,7 @@
 import ctypes
 import functools
 import itertools
+import json
 import math
 import re
 import threading
@@ -18,7 +19,7 @@ from .. import _block_lists, _calls, _choices, _gradient_kernels, _layouts, _lib
 from .._errors import LibraryError
 from . import _varying
 
-FORWARD, BACKWARD, LISTS = "tessera_attention", "tessera_attention_backward", "tessera_lists"
+FORWARD, BACKWARD, LISTS, KERNEL = "tessera_attention", "tessera_attention_backward", "tessera_lists", "tessera_kernel"
 # Dimensions of attention's own tensors in sharding rules, [B, H, S, D]. There are n key heads; h: heads of queries.
 _DIMS = {"q": "bhsd", "k": "bntd", "v": "bnte", "o": "bhse", "lse": "bhs"}
 _interprets, _lock = False, threading.Lock()
@@ -74,6 +75,8 @@ def _make_recipe(kind, text, tensors):
     """The recipe of a call as tessera-c/Xla.h has it: tensors are in the order of the kernel's arguments, and so is what `extras`
     say; results are tensors too."""
     extras, _, variant = text.partition("\n")
+    if variant.startswith("{"):
+        return _make_kernel_recipe(kind, extras, **json.loads(variant))
     own = len(tensors) - extras.count("v") - extras.count("d")
     q, k, v = tensors[0], tensors[1], tensors[0] if variant.startswith("lists of ") else tensors[2]
     if q.element not in ("f16", "bf16"):
@@ -98,6 +101,21 @@ def find_kind():
     return _choices.compiler_for(device.device_kind if device.platform == "gpu" else None)
 
 
+def count_multiprocessors():
+    """Those of the GPU; where there is none, of one that there may be."""
+    device = jax.local_devices()[0]
+    return device.core_count if device.platform == "gpu" else 132
+
+
+def _make_kernel_recipe(kind, extras, source, parameters):
+    """The recipe of a kernel that ships, of whose arguments `extras` has a letter each."""
+    with _lock:
+        kernel = kind(_library.find_source(f"linear/{source}"), **parameters)
+    numbers, own = itertools.count(), itertools.count()
+    operands = tuple((_layouts.NUMBER, next(numbers)) if letter == "f" else (_layouts.TENSOR, next(own)) for letter in extras)
+    return _layouts.Recipe(((kernel, operands),), is_final=True)
+
+
 def _make_compiled(text, tensors):
     return _make_recipe(find_kind(), text, tensors)
 
@@ -105,7 +123,7 @@ def _make_compiled(text, tensors):
 def _make_interpreted(text, tensors):
     if not _interprets:
         raise ValueError(
-            "attention runs on CUDA devices of compute capability 9.0; call tessera.jax.use_interpreter() to run tests "
+            "kernels run on CUDA devices of compute capability 9.0; call tessera.jax.use_interpreter() to run tests "
             "on the CPU"
         )
     return _make_recipe(_program.Program, text, tensors)._replace(is_final=False)
@@ -128,7 +146,7 @@ def register() -> ctypes.CDLL:
     except LibraryError:
         interpreter = None  # Only the library that launches is there.
     library.tessera_xla_register(_resolve, _resolve_cpu, interpreter)
-    for target in (FORWARD, BACKWARD, LISTS):
+    for target in (FORWARD, BACKWARD, LISTS, KERNEL):
         name = target.replace("tessera_", "tessera_xla_")
         for platform, handler in (("CUDA", name), ("cpu", f"{name}_cpu")):
             jax.ffi.register_ffi_target(target, jax.ffi.pycapsule(getattr(library, handler)), platform=platform)

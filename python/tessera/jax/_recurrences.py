@@ -1,0 +1,363 @@
+"""Recurrences for JAX, with gradients: each walk is one custom call, and gradients are walks of other arrays.
+
+Arrays are [B, T, H, D]. docs/recurrences.md says what is computed; the walks are those of tessera.torch.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import os
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import _choices, _library
+from . import _call
+
+_CHUNK = 64
+_TYPES = {jnp.dtype(jnp.bfloat16): "bf16", jnp.dtype(jnp.float16): "f16"}
+_find_source = functools.lru_cache(maxsize=None)(_library.find_source)
+
+
+def _launch(name, parameters, *arguments):
+    """The results of a kernel, of whose arguments each is (letter, value), as tessera-c/Xla.h says."""
+    operands, results, numbers, aliases = [], [], [], {}
+    for letter, value in arguments:
+        if letter == "f":
+            numbers.append(value)
+            continue
+        if letter == "d":
+            aliases[len(operands)] = len(results)
+        if letter in "vtd":
+            operands.append(value)
+        if letter in "rod":
+            results.append(jax.ShapeDtypeStruct(value.shape, value.dtype))
+    text = json.dumps({"source": name, "parameters": parameters})
+    letters = "".join(letter for letter, _ in arguments)
+    call = jax.ffi.ffi_call(_call.KERNEL, results, input_output_aliases=aliases)
+    _call.register()
+    return call(*operands, variant=text, layout="BHSD", extras=letters, **_call.make_arrays(_call.pack(numbers), ()))
+
+
+def _new(*shape, dtype=jnp.float32):
+    return jax.ShapeDtypeStruct(shape, dtype)
+
+
+def _like(x):
+    return _new(*x.shape, dtype=x.dtype)
+
+
+def _choose(name, rows, batch, heads, columns):
+    """(the columns of a state that a grid point takes, the source that computes it) by what rules choose for these extents."""
+    return _choose_for(name, rows, (("MULTIPROCESSORS", _call.count_multiprocessors()), ("B", batch), ("H", heads), ("V", columns)))
+
+
+@functools.lru_cache(maxsize=256)
+def _choose_for(name, rows, extents):
+    answer = _choices.choose(_find_source(f"linear/{name}"), {"DK": rows}, extents)
+    form = _choices.find_form(answer)
+    return _choices.read_values(answer)["DV"], name if form is None else os.path.basename(form).removesuffix(".tile")
+
+
+def _walk(name, q, k, v, others, scale, state, wants_state=False, out=None, heads=None, given=(), results=(), **parameters):
+    """The results of a walk in their order: the state behind it where it is wanted, what `given` has, the outputs, and `results`."""
+    batch, _, own, columns = v.shape
+    rows, heads = q.shape[3], own if heads is None else heads
+    width, name = _choose(name, rows, batch, heads, columns)
+    parameters.update(T=_TYPES[q.dtype], DK=rows, DV=width, INITIAL=state is not None, FINAL=wants_state)
+    states = [] if state is None else [("v", state)]
+    last = [("r", _new(batch, heads, rows, columns))] if wants_state else []
+    tensors = [("t", q), ("t", k), ("t", v)]
+    return _launch(
+        name, parameters, *tensors, *others, *(("f", x) for x in scale), *states, *last, *given,
+        ("o", _like(v)) if out is None else out, *results,
+    )  # fmt: skip
+
+
+def _heads_first(x):
+    """[B, H, T] of float32."""
+    return jnp.swapaxes(x.astype(jnp.float32), 1, 2)
+
+
+def _transposed(state):
+    return None if state is None else jnp.swapaxes(state, 2, 3)
+
+
+def _of_shared(q, heads):
+    """(where a walk writes what has q's shape, ADD): sums in f32 where heads of values share it."""
+    adds = heads != q.shape[2]
+    return (("d", jnp.zeros(q.shape, jnp.float32)) if adds else ("o", _like(q))), adds
+
+
+class _Retention:
+    """Walks of retention: arrays are q, k, v, numbers scale."""
+
+    def __init__(self, heads):
+        exponents = np.arange(heads, dtype=np.float64)
+        self.decays = np.log2(1 - np.exp2(-5 - exponents)).astype(np.float32)
+
+    def run(self, scale, state, wants_state, keeps, q, k, v):
+        found = _walk("retention", q, k, v, [("v", jnp.asarray(self.decays))], (scale,), state, wants_state)
+        return found[-1], found[0] if wants_state else None, ()
+
+    def run_back(self, scale, state, grad, grad_last, kept, q, k, v):
+        heads, others = v.shape[2], [("v", jnp.asarray(self.decays))]
+        of_q, adds_q = _of_shared(q, heads)
+        of_k, adds_k = _of_shared(k, heads)
+        walk = functools.partial(_walk, "retention", others=others, scale=(scale,), heads=heads)
+        (dq,) = walk(q=grad, k=v, v=k, state=_transposed(state), out=of_q, ADD=adds_q)
+        (dk,) = walk(q=v, k=grad, v=q, state=_transposed(grad_last), out=of_k, ADD=adds_k, REVERSE=True)
+        *first, dv = walk(q=k, k=q, v=grad, state=grad_last, wants_state=state is not None, REVERSE=True)
+        return (dq, dk, dv), first[0] if first else None
+
+
+class _Delta:
+    """Walks of the gated delta rule: arrays are q, k, v, g, beta."""
+
+    def run(self, scale, state, wants_state, keeps, q, k, v, g, beta):
+        batch, tokens, heads, _ = v.shape
+        given = [("o", _like(v)), ("r", _new(batch, heads, tokens, _CHUNK, dtype=v.dtype))] if keeps else []
+        rates = [("v", _heads_first(g)), ("v", _heads_first(beta))]
+        found = list(_walk("delta_rule", q, k, v, rates, (scale,), state, wants_state, given=given, NEWS=keeps))
+        last = found.pop(0) if wants_state else None
+        return found[-1], last, tuple(found[:-1])
+
+    def run_back(self, scale, state, grad, grad_last, kept, q, k, v, g, beta):
+        (batch, tokens, heads, columns), rows = v.shape, q.shape[3]
+        news, inverses = kept
+        width, _ = _choose("delta_rule_bwd", rows, batch, heads, columns)
+        parts = -(-columns // width)
+        of_q, adds = _of_shared(q, heads)
+        others = [("t", grad), ("v", _heads_first(g)), ("v", _heads_first(beta)), ("t", news), ("v", inverses)]
+        before = [] if state is None else [("v", state), ("r", _like(state))]
+        results = [of_q, _of_shared(k, heads)[0], ("r", _new(batch, heads, parts, -(-tokens // _CHUNK) * rows)),
+                   *[("r", _new(batch, heads, tokens))] * 2]  # fmt: skip
+        found = _launch(
+            "delta_rule_bwd",
+            {"T": _TYPES[q.dtype], "DK": rows, "DV": width, "DW": columns, "ADD": adds,
+             "INITIAL": grad_last is not None, "FINAL": state is not None},
+            ("t", q), ("t", k), ("t", v), *others, ("f", scale), *([] if grad_last is None else [("v", grad_last)]), *before,
+            ("o", _like(v)), *results,
+        )  # fmt: skip
+        *first, dv, dq, dk, meets, changes, dbeta = found
+        meets = meets.reshape(batch, heads, parts, -1, rows).sum((2, 4))
+        dg = _sum_changes(jnp.swapaxes(changes, 1, 2), meets)
+        return (dq, dk, dv, dg, jnp.swapaxes(dbeta, 1, 2)), first[0] if first else None
+
+
+class _Ssd:
+    """Walks of state-space duality: arrays are C, B, x, steps, rates and, with a part that passes by the state, skip."""
+
+    def __init__(self, skips):
+        self.skips = skips
+
+    def run(self, scale, state, wants_state, keeps, q, k, v, dt, rates, *skip):
+        gates = ("v", _heads_first(dt))
+        others = [gates, ("v", rates), gates, *(("v", x) for x in skip)]
+        found = _walk("ssd", q, k, v, others, (), state, wants_state, SKIP=self.skips)
+        return found[-1], found[0] if wants_state else None, ()
+
+    def run_back(self, scale, state, grad, grad_last, kept, q, k, v, dt, rates, *skip):
+        (batch, tokens, heads, columns), rows = v.shape, q.shape[3]
+        chunks, parts = -(-tokens // _CHUNK), -(-rows // _choose("ssd", columns, batch, heads, rows)[0])
+        gates = ("v", _heads_first(dt))
+        others, sums = [gates, ("v", rates), gates], ("r", _new(batch, heads, parts, tokens))
+        states = _new(batch, heads, chunks * columns, rows, dtype=v.dtype)
+        of_q, adds = _of_shared(q, heads)
+        walk = functools.partial(_walk, "ssd", scale=(), heads=heads)
+        back = {"REVERSE": True, "STEPS": "own"}
+        by_q, states, dq = walk(
+            q=grad, k=v, v=k, others=[*others, ("t", q), sums, ("r", states)], state=_transposed(state), out=of_q, ADD=adds, SUMS=True,
+            KEEP=True,
+        )  # fmt: skip
+        meets = ("r", _new(batch, heads, parts, chunks))
+        by_k, meets, dk = walk(
+            q=v, k=grad, v=q, others=[*others, ("t", k), sums, ("v", states), meets], state=_transposed(grad_last),
+            out=_of_shared(k, heads)[0], ADD=adds, SUMS=True, MEET=True, **back,
+        )  # fmt: skip
+        passing = [("v", x) for x in skip]
+        *first, dv = walk(
+            q=k, k=q, v=grad, others=[*others, *passing], state=grad_last, wants_state=state is not None, SKIP=self.skips, **back
+        )
+        by_q, by_k = (jnp.swapaxes(x.sum(2), 1, 2) for x in (by_q, by_k))
+        dg = _sum_changes(by_q - dt * by_k, meets.sum(2))
+        of_skip = (jnp.einsum("bthv,bthv->h", grad.astype(jnp.float32), v.astype(jnp.float32)),) if skip else ()
+        return (dq, dk, dv, rates * dg + by_k, (dg * dt).sum((0, 1)), *of_skip), first[0] if first else None
+
+
+class _Gla:
+    """Walks of gated linear attention: arrays are q, k, v, g."""
+
+    def run(self, scale, state, wants_state, keeps, q, k, v, g):
+        found = _walk("gla", q, k, v, [("t", g)], (scale,), state, wants_state)
+        return found[-1], found[0] if wants_state else None, ()
+
+    def run_back(self, scale, state, grad, grad_last, kept, q, k, v, g):
+        (batch, tokens, heads, columns), (of_keys, channels) = v.shape, q.shape[2:]
+        chunks = -(-tokens // _CHUNK)
+        sums = _new(batch, tokens, heads, channels)
+        pairs_q, pairs_k = _launch(
+            "gla_pairs", {"T": _TYPES[q.dtype], "DW": columns}, ("t", q), ("t", k), ("t", g), ("t", grad), ("t", v), ("f", scale),
+            ("o", sums), ("o", sums),
+        )  # fmt: skip
+        behind = None if grad_last is None else grad_last / scale
+        walk = functools.partial(_channels_walk, scale=scale, heads=heads)
+        states = _new(batch, heads, chunks * columns, channels, dtype=v.dtype)
+        states, dq = walk(grad, v, k, [("t", g), ("t", pairs_q)], _transposed(state), [("r", states)], sums)
+        meets = _new(batch, heads, chunks, channels)
+        meets, dk = walk(v, grad, q, [("t", g), ("t", pairs_k)], _transposed(behind), [("v", states), ("r", meets)], sums, REVERSE=True)
+        *first, dv = _walk("gla", k, q, grad, [("t", g)], (scale,), behind, state is not None, REVERSE=True)
+
+        def sum_group(x):
+            return x.reshape(batch, tokens, of_keys, -1, channels).sum(3)
+
+        dq, dk = sum_group(dq), sum_group(dk)
+        dg = _sum_changes(dq * q - dk * k, scale * meets.reshape(batch, of_keys, -1, chunks, channels).sum(2))
+        return (dq, dk, dv, dg), scale * first[0] if first else None
+
+
+def _channels_walk(q, k, v, others, state, given, out, scale, heads, **parameters):
+    """A walk of gla_bwd.tile, which has no state behind it."""
+    width, _ = _choose("gla_bwd", q.shape[3], v.shape[0], heads, v.shape[3])
+    parameters.update(T=_TYPES[q.dtype], DK=q.shape[3], DV=width, INITIAL=state is not None)
+    states = [] if state is None else [("v", state)]
+    return _launch("gla_bwd", parameters, ("t", q), ("t", k), ("t", v), *others, ("f", scale), *states, *given, ("o", out))
+
+
+def _sum_changes(changes, meets):
+    """The gradient of each logarithm of a factor: see tessera.torch._walks."""
+    batch, tokens, *others = changes.shape
+    padded = jnp.pad(changes, ((0, 0), (0, -tokens % _CHUNK), *[(0, 0)] * len(others)))
+    padded = padded.reshape(batch, -1, _CHUNK, *others)
+    before = jnp.cumsum(padded, 2) - padded
+    return (jnp.swapaxes(meets, 1, 2)[:, :, None] - before).reshape(batch, -1, *others)[:, :tokens]
+
+
+@functools.lru_cache(maxsize=256)
+def _make(kind, form, scale, starts, wants_state):
+    """A recurrence of arrays, and of a state where it `starts` with one, that gives (outputs,) or (outputs, the state behind)."""
+    walks = kind(*form)
+
+    def split(arrays):
+        return (arrays[:-1], arrays[-1]) if starts else (arrays, None)
+
+    def compute(arrays, keeps):
+        arrays, state = split(arrays)
+        out, last, kept = walks.run(scale, state, wants_state, keeps, *arrays)
+        return ((out, last) if wants_state else (out,)), kept
+
+    @jax.custom_vjp
+    def run(*arrays):
+        return compute(arrays, keeps=False)[0]
+
+    def forward(*arrays):
+        outputs, kept = compute(arrays, keeps=True)
+        return outputs, (arrays, kept)
+
+    def backward(residuals, gradients):
+        arrays, kept = residuals
+        own, state = split(arrays)
+        found, first = walks.run_back(scale, state, gradients[0], gradients[1] if wants_state else None, kept, *own)
+        found = tuple(gradient.astype(x.dtype) for gradient, x in zip(found, own))
+        return (*found, first) if starts else found
+
+    run.defvjp(forward, backward)
+    return run
+
+
+def _check(kernel, names, arrays, state, of_state):
+    """Refuses what no kernel takes of the arrays that each recurrence has."""
+    (of_q, of_k, of_v), (q, k, v) = names, arrays
+    for name, x in zip(names, arrays):
+        if x.ndim != 4:
+            raise ValueError(f"argument '{name}' has shape {x.shape}; 4 dimensions, [batch, tokens, heads, head dimension], would work")
+    if q.dtype not in _TYPES:
+        raise TypeError(f"argument '{of_q}' has type {q.dtype}; bfloat16 and float16 would work")
+    widths = _choices.list_allowed(_find_source(f"linear/{kernel}"), "DK")
+    for name, x in ((of_q, q), (of_v, v)):
+        if x.shape[3] not in widths:
+            among = ", ".join(map(str, widths))
+            raise ValueError(f"argument '{name}' has a head dimension of {x.shape[3]}; {among} would work")
+    if not q.shape[2] or v.shape[2] % q.shape[2]:
+        raise ValueError(f"argument '{of_v}' has {v.shape[2]} heads and '{of_q}' {q.shape[2]}; a multiple of these would work")
+    _check_array(of_k, k, q.shape, q.dtype)
+    _check_array(of_v, v, (*q.shape[:2], *v.shape[2:]), q.dtype)
+    if 0 in v.shape:
+        raise ValueError(f"argument '{of_v}' has shape {v.shape}; one without 0 would work")
+    if state is not None:
+        _check_array(of_state, state, (v.shape[0], v.shape[2], q.shape[3], v.shape[3]), jnp.dtype(jnp.float32))
+
+
+def _check_array(name, x, shape, dtype=None):
+    if x.shape != tuple(shape):
+        raise ValueError(f"argument '{name}' has shape {x.shape}; {tuple(shape)} would work")
+    if dtype is not None and x.dtype != dtype:
+        raise TypeError(f"argument '{name}' has type {x.dtype}; {dtype} would work")
+
+
+def _recur(kind, form, scale, arrays, whole, state, wants_state):
+    """The outputs and the state behind. Rows of gates begin at multiples of 16 bytes, so tokens are padded with zeros, which change
+    nothing, in all arrays but those that are `whole`."""
+    tokens = arrays[0].shape[1]
+    if kind is not _Retention:
+        arrays = [jnp.pad(x, ((0, 0), (0, -tokens % 4), *[(0, 0)] * (x.ndim - 2))) for x in arrays]
+    run = _make(kind, form, scale, state is not None, wants_state)
+    out, *last = run(*arrays, *whole, *(() if state is None else (state,)))
+    return out[:, :tokens], last[0] if last else None
+
+
+def _default_scale(scale, q):
+    return 1 / math.sqrt(q.shape[3]) if scale is None else float(scale)
+
+
+def retention(q, k, v, scale=None, initial_state=None, output_final_state=False):
+    """Retention: (o, final state or None), as `tessera.torch.retention`."""
+    _check("retention", ("q", "k", "v"), (q, k, v), initial_state, "initial_state")
+    scale = _default_scale(scale, q)
+    return _recur(_Retention, (v.shape[2],), scale, (q, k, v), (), initial_state, output_final_state)
+
+
+def gated_delta_rule(q, k, v, g, beta, scale=None, initial_state=None, output_final_state=False, use_qk_l2norm_in_kernel=False):
+    """The gated delta rule: (o, final state or None), as `tessera.torch.gated_delta_rule` with gates of heads."""
+    _check("delta_rule", ("q", "k", "v"), (q, k, v), initial_state, "initial_state")
+    for name, x in (("g", g), ("beta", beta)):
+        _check_array(name, x, v.shape[:3])
+    if use_qk_l2norm_in_kernel:
+        q, k = (_normalize(x) for x in (q, k))
+    arrays = (q, k, v, g.astype(jnp.float32), beta.astype(jnp.float32))
+    return _recur(_Delta, (), _default_scale(scale, q), arrays, (), initial_state, output_final_state)
+
+
+def _normalize(x):
+    wide = x.astype(jnp.float32)
+    return (wide / jnp.maximum(jnp.linalg.norm(wide, axis=-1, keepdims=True), 1e-6)).astype(x.dtype)
+
+
+def gla(q, k, v, g, scale=None, initial_state=None, output_final_state=False):
+    """Gated linear attention: (o, final state or None), as `tessera.torch.gla`."""
+    _check("gla", ("q", "k", "v"), (q, k, v), initial_state, "initial_state")
+    _check_array("g", g, q.shape)
+    arrays = (q, k, v, g.astype(jnp.float32))
+    return _recur(_Gla, (), _default_scale(scale, q), arrays, (), initial_state, output_final_state)
+
+
+def ssd(x, dt, A, B, C, D=None, dt_bias=None, initial_states=None, dt_softplus=False, return_final_states=False):
+    """State-space duality: y, or (y, final states), as `tessera.torch.ssd`."""
+    _check("ssd", ("C", "B", "x"), (C, B, x), None, "initial_states")
+    heads = x.shape[2]
+    _check_array("dt", dt, x.shape[:3])
+    for name, array in (("A", A), ("D", D), ("dt_bias", dt_bias)):
+        if array is not None:
+            _check_array(name, array, (heads,))
+    if initial_states is not None:
+        _check_array("initial_states", initial_states, (x.shape[0], heads, x.shape[3], B.shape[3]), jnp.dtype(jnp.float32))
+    steps = dt.astype(jnp.float32) + (0 if dt_bias is None else dt_bias.astype(jnp.float32))
+    if dt_softplus:
+        steps = jax.nn.softplus(steps)
+    whole = (A.astype(jnp.float32), *(() if D is None else (D.astype(jnp.float32),)))
+    state = _transposed(initial_states)
+    y, last = _recur(_Ssd, (D is not None,), 1.0, (C, B, x, steps), whole, state, return_final_states)
+    return (y, _transposed(last)) if return_final_states else y

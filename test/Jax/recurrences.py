@@ -1,0 +1,138 @@
+# RUN: env TESSERA_LIBRARY=%build/lib %jax-python %s
+"""Recurrences for JAX on the interpreter, against their definitions token by token in float64, with gradients and states: heads that share
+keys, lengths that no chunk divides. What is refused names the argument."""
+
+import functools
+import unittest
+
+import jax
+
+jax.config.update("jax_enable_x64", True)
+
+import jax.numpy as jnp
+
+import tessera.jax
+from tessera.jax import gated_delta_rule, gla, retention, ssd
+
+K, V = 64, 64
+
+
+def recur(q, k, v, decays, steps=None, scale=1.0, state=None, rates=None):
+    """Outputs and the last state, of heads of values that share keys."""
+    group = v.shape[2] // q.shape[2]
+    q, k = (jnp.repeat(x, group, 2) for x in (q, k))
+    decays = jnp.repeat(decays, group, 2)[..., None] if decays.ndim == 4 else decays[..., None, None]
+    state = jnp.zeros((v.shape[0], v.shape[2], K, V)) if state is None else state
+
+    def step(state, token):
+        query, key, value, decay, rate = token
+        state = state * decay
+        if rates is not None:
+            value = value - jnp.einsum("bhk,bhkv->bhv", key, state)
+        state = state + key[..., None] * (rate * value)[:, :, None]
+        return state, scale * jnp.einsum("bhk,bhkv->bhv", query, state)
+
+    rate = rates if rates is not None else steps if steps is not None else jnp.ones(v.shape[:3])
+    tokens = (jnp.swapaxes(x, 0, 1) for x in (q, k, v, decays, rate[..., None]))
+    last, out = jax.lax.scan(step, state, tuple(tokens))
+    return jnp.swapaxes(out, 0, 1), last
+
+
+def define_ssd(C, B, x, dt, A, D=None, initial_states=None):
+    state = None if initial_states is None else jnp.swapaxes(initial_states, 2, 3)
+    out, last = recur(C, B, x, jnp.exp(dt * A), dt, state=state)
+    return out if D is None else out + D[:, None] * x, jnp.swapaxes(last, 2, 3)
+
+
+def call_ssd(C, B, x, dt, A, **named):
+    return ssd(x, dt, A, B, C, return_final_states=True, **named)
+
+
+class Cases(unittest.TestCase):
+    def setUp(self):
+        self.addCleanup(tessera.jax.use_interpreter, tessera.jax.use_interpreter())
+        self.keys = iter(jax.random.split(jax.random.key(1), 64))
+
+    def draw(self, *shape, dtype=jnp.float32):
+        return jax.random.normal(next(self.keys), shape, dtype)
+
+    def draw_rates(self, *shape):
+        return jax.random.uniform(next(self.keys), shape, jnp.float32)
+
+    def draw_own(self, tokens, heads, own):
+        q, k, v = (self.draw(1, tokens, *of) for of in ((heads, K), (heads, K), (own, V)))
+        k = k / jnp.linalg.norm(k, axis=-1, keepdims=True)
+        return [x.astype(jnp.float16) for x in (q, k, v)]
+
+    def check(self, call, define, given):
+        exact = {name: x.astype(jnp.float64) for name, x in given.items()}
+        expected = define(**exact)
+        weights = [self.draw(*x.shape) for x in expected]
+
+        def weigh(function, given):
+            return sum((x.astype(jnp.float64) * w).sum() for x, w in zip(function(**given), weights))
+
+        found = jax.jit(lambda given: call(**given))(given)
+        gradients = jax.jit(jax.grad(functools.partial(weigh, call)))(given)
+        exact_gradients = jax.grad(functools.partial(weigh, define))(exact)
+        results = [(f"result {i}", *both) for i, both in enumerate(zip(found, expected))]
+        for name, result, wanted in [*results, *((name, gradients[name], exact_gradients[name]) for name in given)]:
+            error = jnp.linalg.norm((result - wanted).ravel()) / jnp.linalg.norm(wanted.ravel())
+            self.assertLess(float(error), 1e-2 if wanted.ndim > 1 else 5e-2, name)
+
+    def test_retention(self):
+        q, k, v = self.draw_own(65, 1, 2)
+        decays = jnp.broadcast_to(1 - 2.0 ** (-5 - jnp.arange(2)), (1, 65, 2))
+        self.check(
+            lambda **given: retention(**given, output_final_state=True),
+            lambda q, k, v, initial_state: recur(q, k, v, decays, scale=K**-0.5, state=initial_state),
+            {"q": q, "k": k, "v": v, "initial_state": self.draw(1, 2, K, V)},
+        )
+
+    def test_delta_rule(self):
+        q, k, v = self.draw_own(65, 1, 2)
+        self.check(
+            lambda **given: gated_delta_rule(**given, output_final_state=True),
+            lambda q, k, v, g, beta, initial_state: recur(q, k, v, jnp.exp(g), scale=K**-0.5, state=initial_state, rates=beta),
+            {"q": q, "k": k, "v": v, "g": -self.draw_rates(1, 65, 2), "beta": self.draw_rates(1, 65, 2),
+             "initial_state": self.draw(1, 2, K, V)},
+        )  # fmt: skip
+
+    def test_gla(self):
+        q, k, v = self.draw_own(65, 1, 2)
+        self.check(
+            lambda **given: gla(**given, output_final_state=True),
+            lambda q, k, v, g, initial_state: recur(q, k, v, jnp.exp(g), scale=K**-0.5, state=initial_state),
+            {"q": q, "k": k, "v": v, "g": -self.draw_rates(1, 65, 1, K), "initial_state": self.draw(1, 2, K, V)},
+        )
+
+    def test_ssd(self):
+        C, B, x = self.draw_own(65, 1, 2)
+        given = {"C": C, "B": B, "x": x, "dt": self.draw_rates(1, 65, 2), "A": -self.draw_rates(2) - 0.1}
+        self.check(call_ssd, define_ssd, {**given, "D": self.draw(2), "initial_states": self.draw(1, 2, V, K)})
+
+    def test_no_state(self):
+        q, k, v = self.draw_own(5, 1, 1)
+        out, last = retention(q, k, v)
+        self.assertEqual((out.shape, last), (v.shape, None))
+        gradient = jax.grad(lambda v: retention(q, k, v)[0].astype(jnp.float32).sum())(v)
+        self.assertTrue(bool(jnp.isfinite(gradient).all()))
+
+    def test_refusals(self):
+        q, k, v = self.draw_own(5, 1, 2)
+        gates = jnp.zeros((1, 5, 2))
+        with self.assertRaisesRegex(ValueError, "argument 'beta' has shape .1, 5, 1.; .1, 5, 2. would work"):
+            gated_delta_rule(q, k, v, gates, gates[..., :1])
+        with self.assertRaisesRegex(TypeError, "argument 'q' has type float32; bfloat16 and float16 would work"):
+            retention(q.astype(jnp.float32), k, v)
+        with self.assertRaisesRegex(ValueError, "argument 'v' has a head dimension of 32; 64, 128, 192, 256 would work"):
+            retention(q, k, v[..., :32])
+        with self.assertRaisesRegex(ValueError, "argument 'initial_state' has shape .1, 2, 64, 32.; .1, 2, 64, 64. would work"):
+            retention(q, k, v, initial_state=jnp.zeros((1, 2, 64, 32)))
+        with self.assertRaisesRegex(ValueError, "argument 'g' has shape .1, 5, 2.; .1, 5, 1, 64. would work"):
+            gla(q, k, v, gates)
+        with self.assertRaisesRegex(ValueError, "argument 'A' has shape .1,.; .2,. would work"):
+            ssd(v, gates, jnp.zeros(1), k, q)
+
+
+unittest.main()
