@@ -4,7 +4,7 @@ chunks divide and do not, and of an empty one. What one sequence holds, be it Na
 
 import torch
 
-from tessera.torch import gated_delta_rule, gla, retention, ssd, use_interpreter
+from tessera.torch import _kernels, _segments, gated_delta_rule, gla, retention, ssd, use_interpreter
 
 HEADS, OWN, K, V = 1, 2, 64, 64
 LENGTHS = (3, 0, 64, 70)
@@ -82,6 +82,29 @@ def check_alone():
     assert out[:, 5:].isnan().any()
 
 
+def check_segments():
+    """A long sequence of few heads in segments side by side, and as a whole."""
+    launch, found = _kernels.find, []
+    _kernels.find = lambda *arguments, **named: found.append(named.get("PACKED", False)) or launch(*arguments, **named)
+    chunks, count = _segments._FEWEST_CHUNKS, _segments._FEWEST
+    try:
+        for name in ("retention", "gla", "ssd"):
+            for starts in (False, True):
+                given = draw(name, (280,))
+                given["initial_state"] = given["initial_state"] if starts else None
+                _segments._FEWEST_CHUNKS, _segments._FEWEST = 1, 3
+                out, last = CALLS[name](**given, output_final_state=True)
+                assert found == [True] * len(found) and len(found) >= 2, found
+                _segments._FEWEST_CHUNKS, _segments._FEWEST = chunks, count
+                expected, expected_last = CALLS[name](**given, output_final_state=True)
+                assert not found[-1]
+                found.clear()
+                compare(f"{name} in segments: outputs", out, expected)
+                compare(f"{name} in segments: states", last, expected_last)
+    finally:
+        _kernels.find, _segments._FEWEST_CHUNKS, _segments._FEWEST = launch, chunks, count
+
+
 def check_refusals():
     given, starts = draw("retention", (3, 2)), find_starts((3, 2))
 
@@ -104,6 +127,7 @@ def check_refusals():
 use_interpreter()
 torch.manual_seed(1)
 check_alone()
+check_segments()
 check_refusals()
 for name in CALLS:
     check(name, gradients=name != "delta rule of channels")

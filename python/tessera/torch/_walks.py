@@ -8,10 +8,11 @@ says which chunks packed sequences have (_packed.py).
 from __future__ import annotations
 
 import functools
+import math
 
 import torch
 
-from . import _linear, _op
+from . import _linear, _op, _segments
 
 _CHUNK = 64
 
@@ -38,7 +39,8 @@ def _walk_to(out, name, q, k, v, others, scale, state, heads, **parameters):
 
 
 def _walk_retention(q, k, v, decays, scale, state, table, wants_state):
-    out, last = _linear.launch("retention", q, k, v, (decays,), (scale,), state, wants_state, table=table)
+    logarithms = (math.log(2) * decays).expand(*v.shape[:3])
+    out, last = _segments.walk("retention", q, k, v, (decays,), (scale,), state, wants_state, logarithms, table)
     return out, _empty(v) if last is None else last
 
 
@@ -54,7 +56,7 @@ def _walk_retention_back(grad, grad_last, q, k, v, decays, scale, state, table):
 def _walk_ssd(q, k, v, dt, rates, skip, state, table, wants_state):
     gates = _linear.lay_out_gates(dt)
     others = (gates, rates, gates, *(() if skip is None else (skip,)))
-    out, last = _linear.launch("ssd", q, k, v, others, (), state, wants_state, table=table, SKIP=skip is not None)
+    out, last = _segments.walk("ssd", q, k, v, others, (), state, wants_state, rates * dt, table, SKIP=skip is not None)
     return out, _empty(v) if last is None else last
 
 
@@ -164,7 +166,7 @@ def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, table, new
 
 
 def _walk_gla(q, k, v, g, scale, state, table, wants_state):
-    out, last = _linear.launch("gla", q, k, v, (_linear.heads_first(g.contiguous()),), (scale,), state, wants_state, table=table)
+    out, last = _segments.walk("gla", q, k, v, (_linear.heads_first(g.contiguous()),), (scale,), state, wants_state, g, table)
     return out, _empty(v) if last is None else last
 
 
