@@ -3,6 +3,7 @@
 functions and classes of the Python package by their docstrings, and an anchor for each error.
 
     scripts/make_site.py OUTPUT_DIRECTORY        pages in OUTPUT_DIRECTORY/html; a warning is an error
+        [--into DIRECTORY]                       also in DIRECTORY/VERSION, and a first page with all versions that are there
 
 Needs test/Docs/requirements.txt, and to list the functions for PyTorch and JAX these.
 """
@@ -119,6 +120,16 @@ def stage(output):
     (output / "conf.py").write_text(CONFIGURATION.format(version=version))
 
 
+def publish(pages, directory, version):
+    """Puts the site beside those of other versions, and writes a first page with all of them, the newest first."""
+    shutil.rmtree(directory / version, ignore_errors=True)
+    shutil.copytree(pages, directory / version)
+    versions = [path.parent.name for path in directory.glob("*/index.html")]
+    versions.sort(key=lambda name: [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)], reverse=True)
+    links = "".join(f'<li><a href="{name}/index.html">Tessera {name}</a></li>\n' for name in versions)
+    (directory / "index.html").write_text(f"<!doctype html>\n<title>Tessera</title>\n<h1>Tessera</h1>\n<ul>\n{links}</ul>\n")
+
+
 def describe(name, value, level):
     """Yields the lines of a function or a class, its methods behind it."""
     try:
@@ -158,12 +169,17 @@ def write_api():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output", type=pathlib.Path)
-    output = parser.parse_args().output
+    parser.add_argument("--into", type=pathlib.Path, help="folder of the sites of all versions")
+    arguments = parser.parse_args()
+    output = arguments.output
     sys.path.insert(0, str(ROOT / "python"))
     stage(output / "source")
     from sphinx.cmd.build import main as build
 
-    sys.exit(build(["-q", "-W", "--keep-going", "-b", "html", str(output / "source"), str(output / "html")]))
+    if status := build(["-q", "-W", "--keep-going", "-b", "html", str(output / "source"), str(output / "html")]):
+        sys.exit(status)
+    if arguments.into:
+        publish(output / "html", arguments.into, make_wheel.read_project()["version"])
 
 
 if __name__ == "__main__":

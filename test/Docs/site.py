@@ -1,6 +1,7 @@
 # REQUIRES: sphinx, torch, jax
-# RUN: rm -rf %t && mkdir %t
-# RUN: env TESSERA_LIBRARY=%build/lib %sphinx-python %source/scripts/make_site.py %t
+# RUN: rm -rf %t && mkdir -p %t/all/0.0.9 %t/all/0.0.10
+# RUN: touch %t/all/0.0.9/index.html %t/all/0.0.10/index.html
+# RUN: env TESSERA_LIBRARY=%build/lib %sphinx-python %source/scripts/make_site.py %t --into %t/all
 # RUN: %python %s %t/html
 """The site of the documents: each link leads to a page and a place that are there, each page is in the ladder, and there are
 search, the version, lessons of their own pages in their order, functions of Python and an anchor for each error."""
@@ -57,6 +58,10 @@ def main(root):
     for name in ("tessera-program-compare", "tessera-torch-attention", "tessera-jax-attention", "tessera-masks-window"):
         if name not in pages[root / "api.html"].anchors:
             problems.append(f"api.html lacks {name}")
+    # The sites of all versions, the newest first.
+    versions = [link.partition("/")[0] for link in Page(root.parent / "all" / "index.html").links]
+    if versions[1:] != ["0.0.10", "0.0.9"] or not (root.parent / "all" / versions[0] / "api.html").exists():
+        problems.append(f"the first page of all versions has {versions}")
     errors = collections.Counter(anchor.split("-")[0] for anchor in pages[root / "errors.html"].anchors)
     if sum(errors.values()) < 500:
         problems.append(f"errors.html has {sum(errors.values())} anchors")
