@@ -78,6 +78,7 @@ def keep_lists(source, **sizes):
 _B, _H, _Q, _K = range(4)
 # What a source says whose functions load for tiles: LOADS of attention_visits.tile.
 _LOADS = 'param LOADS : name = "{}"\n\n'
+_KEYED = "param KEYED : bool = true\n\n"
 
 
 # What `_describe_functions` says of a function that there is not.
@@ -111,6 +112,13 @@ def _name_loads(facts):
     if any(_Q in place["on"] for load in _get(facts, "mask")["loads"] for place in load["places"]):
         found.add("row")
     return next((name for name in ("wide_pair", "pair", "distance", "row") if name in found), None)
+
+
+def _loads_by_key(score):
+    """Whether a score loads a number of each key, whatever the query is."""
+    return any(
+        load["places"][-1]["is"] == _K + 1 and not any(_Q + 1 in place["on"] for place in load["places"]) for load in score["loads"]
+    )
 
 
 def _adds_by_key(score):
@@ -357,6 +365,8 @@ class Variant:
             settings = _describe_lists(self._facts, of_mask, masks, self._name_lists()) + "\n"
         elif loads := _name_loads(self._facts):
             settings = _LOADS.format(loads)
+        elif _loads_by_key(_get(self._facts, "score")):
+            settings = _KEYED
         if score is None and mask is not None:
             # A row may see few keys of the first block, or none, and those that it does not see are references as good.
             settings = _UNBIASED_WIDE + (settings or "\n")

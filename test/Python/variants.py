@@ -4,6 +4,7 @@
 import ctypes
 import functools
 import itertools
+import json
 import math
 import os
 import random
@@ -387,6 +388,24 @@ class VisitsTest(unittest.TestCase):
             variant.gradients_program(learned=("n",), D=d)
         for score in (lambda s, b, h, q, k, n: s + n[h, q] * n[h, k], lambda s, b, h, q, k, n: s + n[h, 0] * (q - k)):
             self.assertNotIn("param LOADS", T.Variant(score=score, n=("H", "SK")).source)
+
+    def test_numbers_of_keys(self):
+        """Scores that load a number of each key have it through a pipe where tiles are of 64 columns, and three consumers for it."""
+
+        def chosen(score, n, **parameters):
+            found = tessera.resolve(T.Variant(score=score, mask=masks.causal, n=n).source, **parameters)
+            tile = [int(found["parameters"][name]["value"]) for name in ("BM", "BN")]
+            return tile, "loads = pipe" in json.dumps(found["schedules"])
+
+        def gate(s, b, h, q, k, n):
+            return s + n[b, h, q] - n[b, h, k]
+
+        for score, n in ((gate, ("B", "H", "SK")), (lambda s, b, h, q, k, n: s * n[k], ("SK",))):
+            self.assertEqual(chosen(score, n, D=64), ([192, 64], True))
+            self.assertEqual(chosen(score, n, D=128), chosen(lambda s, b, h, q, k, n: s * n[h], ("H",), D=128))
+        for score in (lambda s, b, h, q, k, n: s * n[q], lambda s, b, h, q, k, n: s * n[k // 2], lambda s, b, h, q, k, n: s * n[0]):
+            self.assertEqual(chosen(score, ("SK",), D=64), ([256, 64], False))
+        T.Variant(score=gate, mask=masks.causal, n=("B", "H", "SK")).gradients_program(learned=("n",), D=64)
 
     def test_references(self):
         """What exponents refer to where scores add what depends on the key, and which block comes first: by the mask and the type."""
