@@ -134,6 +134,7 @@ public:
 
   llvm::ArrayRef<Entry> getEntries() const { return entries; }
   llvm::MutableArrayRef<Entry> getMutableEntries() { return entries; }
+  llvm::MutableArrayRef<TileTimes> getMutableTimes() { return times; }
   /// The times of the tiles of a program; null where there are none.
   const TileTimes *findTimes(llvm::StringRef program, llvm::StringRef gpu) const;
   const std::map<std::string, Gpu> &getGpus() const { return gpus; }

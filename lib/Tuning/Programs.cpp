@@ -34,6 +34,16 @@ Expected<std::string> tessera::tuning::identifyProgram(const std::string &source
   return fail("the source has no kernel '" + kernel + "'");
 }
 
+/// Sets the fingerprint of `times`.
+static llvm::Error adopt(TileTimes &times, const std::string &source, const std::string &fileName) {
+  Defines all(times.parameters.begin(), times.parameters.end());
+  Expected<std::string> program = identifyProgram(source, fileName, times.kernel, all);
+  if (!program)
+    return program.takeError();
+  times.program = std::move(*program);
+  return llvm::Error::success();
+}
+
 /// Sets the fingerprints of `entry`.
 static llvm::Error adopt(Entry &entry, const std::string &source, const std::string &fileName) {
   Defines given, all(entry.parameters.begin(), entry.parameters.end());
@@ -59,10 +69,17 @@ Expected<size_t> tessera::tuning::adoptPrograms(Database &database, const std::s
   });
   if (info.status != CompileStatus::Success)
     return fail("'" + fileName + "': " + message);
+  auto hasKernel = [&](const std::string &name) {
+    return llvm::any_of(info.kernels, [&](const EntryInfo &kernel) { return kernel.name == name; });
+  };
+  for (TileTimes &times : database.getMutableTimes())
+    if (hasKernel(times.kernel))
+      if (llvm::Error error = adopt(times, source, fileName))
+        return fail("times of '" + times.kernel + "' are not of '" + fileName +
+                    "': " + toString(std::move(error)));
   size_t count = 0;
   for (Entry &entry : database.getMutableEntries()) {
-    auto isOfName = [&](const EntryInfo &kernel) { return kernel.name == entry.kernel; };
-    if (llvm::none_of(info.kernels, isOfName))
+    if (!hasKernel(entry.kernel))
       continue;
     if (llvm::Error error = adopt(entry, source, fileName))
       return fail("the entry " + entry.describe() + " is not of '" + fileName +

@@ -12,9 +12,10 @@ namespace tessera::tuning {
 llvm::Expected<std::string> identifyProgram(const std::string &source, const std::string &fileName,
                                             const std::string &kernel, const Defines &defines);
 
-/// Gives the entries for the kernels of a source the fingerprints of its programs, in place of
-/// those that they have, and returns how many they are. For entries of a database that knows none,
-/// and after a change of the compiler that gives the same program another form.
+/// Gives the entries for the kernels of a source, and the times of their tiles, the fingerprints of
+/// its programs, in place of those that they have, and returns how many entries these are. For
+/// entries of a database that knows none, and after a change of the compiler that gives the same
+/// program another form.
 llvm::Expected<size_t> adoptPrograms(Database &database, const std::string &source,
                                      const std::string &fileName);
 
