@@ -390,7 +390,7 @@ class VisitsTest(unittest.TestCase):
             self.assertNotIn("param LOADS", T.Variant(score=score, n=("H", "SK")).source)
 
     def test_numbers_of_keys(self):
-        """Scores that load a number of each key have it through a pipe where tiles are of 64 columns, and three consumers for it."""
+        """Scores that load a number of each key have it through a pipe, and with 64 columns three consumers."""
 
         def chosen(score, n, **parameters):
             found = tessera.resolve(T.Variant(score=score, mask=masks.causal, n=n).source, **parameters)
@@ -401,8 +401,9 @@ class VisitsTest(unittest.TestCase):
             return s + n[b, h, q] - n[b, h, k]
 
         for score, n in ((gate, ("B", "H", "SK")), (lambda s, b, h, q, k, n: s * n[k], ("SK",))):
-            self.assertEqual(chosen(score, n, D=64), ([192, 64], True))
-            self.assertEqual(chosen(score, n, D=128), chosen(lambda s, b, h, q, k, n: s * n[h], ("H",), D=128))
+            self.assertEqual(chosen(score, n, D=64), ([192, 96], True))
+            self.assertEqual(chosen(score, n, D=128), ([128, 128], True))
+            self.assertEqual(chosen(score, n, D=256)[1], False)
         for score in (lambda s, b, h, q, k, n: s * n[q], lambda s, b, h, q, k, n: s * n[k // 2], lambda s, b, h, q, k, n: s * n[0]):
             self.assertEqual(chosen(score, ("SK",), D=64), ([256, 64], False))
         T.Variant(score=gate, mask=masks.causal, n=("B", "H", "SK")).gradients_program(learned=("n",), D=64)
