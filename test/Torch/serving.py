@@ -333,7 +333,7 @@ class Refused(unittest.TestCase):
         self.refuse(ValueError, "'keys_per_part' is 100; it is a multiple of 128", keys_per_part=100)
         self.refuse(ValueError, "'rotary_cos' is given without new keys", rotary_cos=torch.ones(4, 8))
         self.refuse(TypeError, "'q' has type torch.float32; attention takes float16 and bfloat16", q=q.float())
-        self.refuse(TypeError, "'k_cache' has type torch.float16 and 'q' torch.bfloat16", k=cache.k.half())
+        self.refuse(TypeError, "'k_cache' has type torch.float16; with a 'q' of torch.bfloat16", k=cache.k.half())
         self.refuse(
             ValueError,
             "'q' has 3 heads and 'k_cache' 2",

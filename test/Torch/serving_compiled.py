@@ -80,7 +80,7 @@ class Compiled(unittest.TestCase):
         """PyTorch's own checks: schemas, fakes and what is changed."""
         cache, q = self.cache, self.q
         clean_k, clean_v = cache.k.nan_to_num(), cache.v.nan_to_num()
-        masks, more = (True, None, [-1, -1], 0.0), (1, None, None, None, 0, None)
+        masks, more = (True, None, [-1, -1], 0.0), (1, None, None, None, 0, None, None, None)
         ops, rest = torch.ops.tessera, (cache.seqlens, None, None, cache.table, None, *masks, *more)
         new = torch.ones(2, 1, 1, 64).bfloat16()
         for op, arguments in (

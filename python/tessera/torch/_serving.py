@@ -64,6 +64,11 @@ def _keep_numbers(count, first, step, device):
     return (torch.arange(count, dtype=torch.int32) * step + first).to(device)
 
 
+@functools.lru_cache(maxsize=16)
+def _keep_ones(device):
+    return torch.ones(1, 1).to(device)
+
+
 def flash_attn_with_kvcache(
     q: torch.Tensor,
     k_cache: torch.Tensor,
@@ -107,7 +112,9 @@ def flash_attn_with_kvcache(
 
     q:                [B, SQ, H, D], float16 or bfloat16.
     k_cache, v_cache: [batches, rows, HK, D] and [..., DV], or [pages, rows, HK, D] with a `page_table` (`block_table` in
-                      FlashAttention-2), of int32, [B, pages of a sequence]. The heads of q are a multiple of HK.
+                      FlashAttention-2), of int32, [B, pages of a sequence]. The heads of q are a multiple of HK. Of the type of q, or
+                      float8_e4m3fn, in pages of a multiple of 64 rows.
+    k_descale, v_descale: float32, [B, HK]: what elements of such caches are multiplied by; 1 where they are not given.
     cache_seqlens:    int32, [B], how many keys each sequence has; a number for all, or None for all rows.
     cache_batch_idx:  int32, [B], the batch of the caches that is each sequence's. Not beside a page table.
     k, v:             [B, SN, HK, D] and [..., DV]: new keys and values, which are stored behind those of `cache_seqlens` first, and
@@ -132,9 +139,7 @@ def flash_attn_with_kvcache(
         ("cu_seqlens_q", cu_seqlens_q, "queries lie in [B, SQ, H, D]: leave it out"),
         ("cu_seqlens_k_new", cu_seqlens_k_new, "new keys lie in [B, SN, HK, D]: leave it out"),
         ("rotary_seqlens", rotary_seqlens, "new keys are rotated by their places behind cache_seqlens: leave it out"),
-        ("q_descale", q_descale, "caches have 16 bits: leave it out"),
-        ("k_descale", k_descale, "caches have 16 bits: leave it out"),
-        ("v_descale", v_descale, "caches have 16 bits: leave it out"),
+        ("q_descale", q_descale, "queries have 16 bits: leave it out"),
     ):  # fmt: skip
         if value is not None:
             _checks.refuse(name, "given", reason)
@@ -144,11 +149,12 @@ def flash_attn_with_kvcache(
     if torch.compiler.is_compiling():
         found, lse = _serving_ops.attend_cache(
             q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, rotary_interleaved, cache_seqlens, window_size, cache_batch_idx, table,
-            softmax_scale, causal, softcap, num_splits, alibi_slopes, sinks, keys_per_part, attention_chunk, prefix_lens,
+            softmax_scale, causal, softcap, num_splits, alibi_slopes, sinks, keys_per_part, attention_chunk, prefix_lens, k_descale,
+            v_descale,
         )  # fmt: skip
         out = found if out is None else out.copy_(found)
         return (out, lse) if return_softmax_lse else out
-    call = Call(q, k_cache, v_cache, cache_seqlens, cache_batch_idx, table, alibi_slopes, sinks)
+    call = Call(q, k_cache, v_cache, cache_seqlens, cache_batch_idx, table, alibi_slopes, sinks, descales=(k_descale, v_descale))
     window = call.read_masks(causal, window_size, attention_chunk, prefix_lens)
     if k is not None or v is not None:
         call.append(k, v, rotary_cos, rotary_sin, rotary_interleaved, window != (None, None) or call.variant is not None)
@@ -209,7 +215,9 @@ class Call:
     """Checked tensors of a call: q [B, SQ, H, D], caches [pages, rows, HK, D], numbers. With `starts` q is [1, tokens, H, D], and has
     the queries of all sequences one behind the other, at most `rows` of each."""
 
-    def __init__(self, q, k_cache, v_cache, lengths, slots, table, slopes=None, sinks=None, starts=None, rows=0):
+    def __init__(
+        self, q, k_cache, v_cache, lengths, slots, table, slopes=None, sinks=None, starts=None, rows=0, descales=(None, None)
+    ):  # fmt: skip
         #: How kernels are found.
         self.find = _kernels.find
         #: A mask that has a source of its own: its name, what it takes, and its parameters.
@@ -226,6 +234,8 @@ class Call:
             self.batch, self.rows = len(starts) - 1, rows
         self.key_heads, self.value = k_cache.shape[2], v_cache.shape[3]
         self.table = table
+        #: What elements of a cache of 8 bits stand for, by name.
+        self.descales = self._read_descales(*descales)
         if table is not None:
             if slots is not None:
                 raise ValueError(
@@ -268,10 +278,13 @@ class Call:
     @staticmethod
     def _check(q, k_cache, v_cache, tensors):
         for name, tensor in tensors.items():
-            if tensor.dtype not in TYPES:
+            is_short = name != "q" and k_cache.dtype == torch.float8_e4m3fn
+            if tensor.dtype not in TYPES and not is_short:
                 raise TypeError(f"argument '{name}' has type {tensor.dtype}; attention takes float16 and bfloat16")
-            if tensor.dtype != q.dtype:
-                raise TypeError(f"argument '{name}' has type {tensor.dtype} and 'q' {q.dtype}; they must be equal")
+            if tensor.dtype != (k_cache.dtype if is_short else q.dtype):
+                raise TypeError(
+                    f"argument '{name}' has type {tensor.dtype}; with a 'q' of {q.dtype} both caches have its type, or float8_e4m3fn"
+                )
             problem = _op.find_other_device(name, tensor, q) or _variants.find_head_problem(name, tensor.shape[3])
             if problem is None and torch.is_grad_enabled() and tensor.requires_grad:
                 problem = NotImplementedError(
@@ -299,6 +312,34 @@ class Call:
                 f"argument 'q' has {q.shape[2]} heads and 'k_cache' {k_cache.shape[2]}; the first must be a multiple of the second"
             )
 
+    def _read_descales(self, *given):
+        """Numbers of [B, HK, 1] by their names, where the cache has 8 bits."""
+        names, is_short = ("k_descale", "v_descale"), self.k.dtype == torch.float8_e4m3fn
+        if not is_short:
+            for name, tensor in zip(names, given):
+                if tensor is not None:
+                    _checks.refuse(name, "given", "caches of 16 bits stand for themselves: leave it out")
+            return {}
+        if self.starts is not None and self.table is None:
+            _checks.refuse("k", self.k.dtype, "packed keys have 16 bits, and caches in pages 8 too")
+        if self.table is not None and self.k.shape[1] % _ROWS:
+            _checks.refuse("k_cache", f"of 8 bits in pages of {self.k.shape[1]} rows", f"pages of 8 bits have a multiple of {_ROWS}")
+        found = {}
+        for name, tensor in zip(names, given):
+            if tensor is None:
+                tensor = _keep_ones(self.q.device).expand(self.batch, self.key_heads)
+            _op.check_types({name: tensor})
+            problem = _op.find_other_device(name, tensor, self.q)
+            if problem is not None:
+                raise problem
+            if tensor.dtype != torch.float32 or tuple(tensor.shape) != (self.batch, self.key_heads):
+                raise ValueError(
+                    f"argument '{name}' has type {tensor.dtype} and shape {tuple(tensor.shape)}; it is float32, "
+                    f"[{self.batch}, {self.key_heads}]"
+                )
+            found[name] = tensor[..., None]
+        return found
+
     def read_masks(self, causal, window, chunk=0, prefixes=None):
         """The window, where it says all of the mask; otherwise notes the variant that does."""
         flags, causal = (causal, False) if isinstance(causal, torch.Tensor) else (None, causal)
@@ -323,6 +364,8 @@ class Call:
 
     def append(self, k, v, cos, sin, interleaved, is_masked):
         """Stores new keys and values, and rotates queries."""
+        if self.descales:
+            _checks.refuse("k", "given", "a cache of 8 bits takes new keys by kv_append, which rounds them: leave it out")
         _op.check_types({"k": k, "v": v})
         for name, new, cache in (("k", k, self.k), ("v", v, self.v)):
             if new.dim() != 4 or new.shape[0] != self.batch or new.shape[2:] != cache.shape[2:] or new.shape[1] != k.shape[1]:
@@ -456,6 +499,8 @@ class Call:
             extras.update(given)
             parameters.update(more)
         parameters.update({name: False for name, given in (("LENGTHS", self.lengths), ("SLOTS", self.slots)) if given is None})
+        if self.descales:
+            parameters["CACHED"] = "f8E4M3FN"
         if packed > 1:
             parameters["HEADS"] = packed
         source = "".join(['$rules "choices/serving.json" as "cache.tile"\n', *(f'$import "{name}.tile"\n' for name in imports)])
@@ -484,7 +529,7 @@ class Call:
         self._launch_on(kernel, q, o, lse, scale, extras)
 
     def _launch_on(self, kernel, q, o, lse, scale, extras):
-        given = {"lengths": self.lengths, "pages": self.table, "slots": self.slots, **extras}
+        given = {"lengths": self.lengths, "pages": self.table, "slots": self.slots, **self.descales, **extras}
         named = {name: given[name] for name in kernel.names[6:]}
         k, v = (x.permute(2, 0, 1, 3) for x in (self.k, self.v))
         kernel(q, k, v, o, lse, scale, *named.values())

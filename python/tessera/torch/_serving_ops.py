@@ -12,7 +12,7 @@ from . import _op
 _CACHE = (
     "Tensor? cache_seqlens, SymInt? length, Tensor? cache_batch_idx, Tensor? page_table, float? softmax_scale, bool causal, "
     "Tensor? causal_flags, SymInt[] window_size, float softcap, SymInt num_splits, Tensor? alibi_slopes, Tensor? sinks, "
-    "SymInt? keys_per_part, SymInt attention_chunk, Tensor? prefix_lens"
+    "SymInt? keys_per_part, SymInt attention_chunk, Tensor? prefix_lens, Tensor? k_descale, Tensor? v_descale"
 )
 _SCHEMAS = {
     "cache_attention": f"(Tensor q, Tensor k_cache, Tensor v_cache, {_CACHE}) -> (Tensor, Tensor)",
@@ -20,7 +20,8 @@ _SCHEMAS = {
     f"Tensor? rotary_sin, bool rotary_interleaved, {_CACHE}) -> (Tensor, Tensor)",
     "varlen_attention": "(Tensor q, Tensor k, Tensor v, Tensor cu_seqlens_q, Tensor? cu_seqlens_k, SymInt max_seqlen_q, "
     "float? softmax_scale, bool causal, Tensor? causal_flags, SymInt[] window_size, float softcap, Tensor? alibi_slopes, "
-    "Tensor? block_table, Tensor? seqused_k, Tensor? sinks, SymInt attention_chunk, Tensor? prefix_lens) -> (Tensor, Tensor)",
+    "Tensor? block_table, Tensor? seqused_k, Tensor? sinks, SymInt attention_chunk, Tensor? prefix_lens, Tensor? k_descale, "
+    "Tensor? v_descale) -> (Tensor, Tensor)",
     "latent_attention": "(Tensor q, Tensor k_cache, Tensor? block_table, Tensor? cache_seqlens, Tensor? tile_scheduler_metadata, "
     "Tensor? num_splits, float? softmax_scale, bool causal, Tensor? indices, Tensor? attn_sink, Tensor? topk_length, "
     "SymInt? keys_per_part) -> (Tensor, Tensor)",
@@ -71,14 +72,15 @@ def append(k, v, k_cache, v_cache, slots, q, *others):
 
 def _run_cache(
     q, k_cache, v_cache, lengths, length, slots, table, scale, causal, flags, window, softcap, count, slopes, sinks, share, chunk, prefixes,
-    **new,
+    k_descale, v_descale, **new,
 ):  # fmt: skip
     from ._serving import flash_attn_with_kvcache
 
     return flash_attn_with_kvcache(
         q, k_cache, v_cache, cache_seqlens=length if lengths is None else lengths, cache_batch_idx=slots, page_table=table,
         softmax_scale=scale, causal=causal if flags is None else flags, window_size=tuple(window), softcap=softcap, num_splits=count,
-        alibi_slopes=slopes, sinks=sinks, keys_per_part=share, attention_chunk=chunk, prefix_lens=prefixes, return_softmax_lse=True, **new,
+        alibi_slopes=slopes, sinks=sinks, keys_per_part=share, attention_chunk=chunk, prefix_lens=prefixes, k_descale=k_descale,
+        v_descale=v_descale, return_softmax_lse=True, **new,
     )  # fmt: skip
 
 
@@ -88,14 +90,15 @@ def _run_cache_update(q, k_cache, v_cache, k, v, cos, sin, interleaved, *others)
 
 
 def _run_varlen(
-    q, k, v, starts, starts_k, most, scale, causal, flags, window, softcap, slopes, table, used, sinks, chunk, prefixes
+    q, k, v, starts, starts_k, most, scale, causal, flags, window, softcap, slopes, table, used, sinks, chunk, prefixes, k_descale,
+    v_descale,
 ):  # fmt: skip
     from ._varlen import flash_attn_varlen_func
 
     out, lse, _ = flash_attn_varlen_func(
         q, k, v, starts, starts_k, most, 0, softmax_scale=scale, causal=causal if flags is None else flags, window_size=tuple(window),
         softcap=softcap, alibi_slopes=slopes, block_table=table, seqused_k=used, sinks=sinks, attention_chunk=chunk,
-        prefix_lens=prefixes, return_attn_probs=True,
+        prefix_lens=prefixes, return_attn_probs=True, k_descale=k_descale, v_descale=v_descale,
     )  # fmt: skip
     return out, lse.contiguous()
 

@@ -34,6 +34,8 @@ def flash_attn_varlen_func(
     attention_chunk: int = 0,
     prefix_lens: torch.Tensor | None = None,
     out: torch.Tensor | None = None,
+    k_descale: torch.Tensor | None = None,
+    v_descale: torch.Tensor | None = None,
 ) -> torch.Tensor | Any:
     """flash_attn.flash_attn_varlen_func: attention of sequences that lie one behind the other.
 
@@ -43,7 +45,7 @@ def flash_attn_varlen_func(
     seqused_k:    int32, [B], how many keys each sequence has, in place of what `cu_seqlens_k` says.
     max_seqlen_q: the most queries of a sequence. `max_seqlen_k` changes nothing.
     sinks:        [H], a number for each head: the score of a key more that every query sees, with the value 0.
-    causal, attention_chunk, prefix_lens: as flash_attn_with_kvcache has them.
+    causal, attention_chunk, prefix_lens, k_descale, v_descale: as flash_attn_with_kvcache has them.
     out:          [tokens, H, DV], of the type of q, where the output is stored.
 
     Masks are aligned at the last query and the last key. With `return_attn_probs` returns (output, LSE [H, tokens], None). Has no
@@ -54,7 +56,7 @@ def flash_attn_varlen_func(
     if torch.compiler.is_compiling():
         found, lse = _serving_ops.attend_tokens(
             q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, softmax_scale, causal, window_size, softcap, alibi_slopes, block_table,
-            seqused_k, sinks, attention_chunk, prefix_lens,
+            seqused_k, sinks, attention_chunk, prefix_lens, k_descale, v_descale,
         )  # fmt: skip
         out = found if out is None else out.copy_(found)
         return (out, lse, None) if return_attn_probs else out
@@ -74,7 +76,9 @@ def flash_attn_varlen_func(
     slots = None
     if block_table is None:
         k, v, slots = k[None], v[None], cu_seqlens_k[:-1]
-    call = Call(q[None], k, v, lengths, slots, block_table, alibi_slopes, sinks, cu_seqlens_q, max_seqlen_q)
+    call = Call(
+        q[None], k, v, lengths, slots, block_table, alibi_slopes, sinks, cu_seqlens_q, max_seqlen_q, (k_descale, v_descale)
+    )  # fmt: skip
     if out is not None:
         _checks.check_output(out, q, v)
     masks = call.read_masks(causal, window_size, attention_chunk, prefix_lens), _variants.read_softcap(max(softcap, 0.0))

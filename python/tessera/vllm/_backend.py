@@ -23,6 +23,8 @@ from vllm.v1.attention.ops import dcp
 
 from ..torch import flash_attn_varlen_func, flash_attn_with_kvcache, kv_append, merge_states
 
+# Caches of 8 bits, whose elements stand for as much as a number of each layer says.
+_SHORT = "fp8", "fp8_e4m3"
 # Attention of packed sequences, without a cache.
 _OF_ENCODERS = AttentionType.ENCODER, AttentionType.ENCODER_ONLY
 
@@ -31,7 +33,7 @@ class TesseraBackend(AttentionBackend):
     """What is taken, as `validate_configuration` asks for it."""
 
     supported_dtypes = [torch.float16, torch.bfloat16]
-    supported_kv_cache_dtypes = ["auto", "float16", "bfloat16"]
+    supported_kv_cache_dtypes = ["auto", "float16", "bfloat16", "fp8", "fp8_e4m3"]
     forward_includes_kv_cache_update = False
 
     @staticmethod
@@ -49,6 +51,12 @@ class TesseraBackend(AttentionBackend):
     @staticmethod
     def get_supported_kernel_block_sizes(kv_cache_spec=None):
         return [MultipleOf(8)]
+
+    @classmethod
+    def supports_combination(cls, head_size, dtype, kv_cache_dtype, block_size, *others, **named):
+        if kv_cache_dtype in _SHORT and block_size is not None and block_size % 64:
+            return f"blocks of {block_size} rows of 8 bits; blocks of a multiple of 64 are taken"
+        return None
 
     @classmethod
     def supports_head_size(cls, head_size):
@@ -189,6 +197,8 @@ class TesseraImpl(AttentionImpl[TesseraMetadata]):
         self.scale = float(scale)
         self.num_kv_heads = num_kv_heads or num_heads
         self.kv_cache_dtype = kv_cache_dtype
+        #: Whether the cache has 8 bits.
+        self.is_short = kv_cache_dtype in _SHORT
         self.kv_sharing_target_layer_name = kv_sharing_target_layer_name
         self.attn_type = attn_type
         self.sliding_window = sliding_window
@@ -200,6 +210,8 @@ class TesseraImpl(AttentionImpl[TesseraMetadata]):
                 "decode context parallelism gives each rank other keys, which windows, slopes and sinks do not know: leave it out for "
                 "this model, or take another backend"
             )
+        if self.dcp_world_size > 1 and self.is_short:
+            raise NotImplementedError("decode context parallelism takes caches of 16 bits: leave kv_cache_dtype out")
 
     def process_weights_after_loading(self, act_dtype):
         if self.sinks is not None:
@@ -230,6 +242,11 @@ class TesseraImpl(AttentionImpl[TesseraMetadata]):
             flash_attn_varlen_func(query, key[:count], value[:count], starts, starts, most, most, out=out, **masks)
             return output
         caches, masks = self._split(kv_cache), self._name_masks(attn_metadata.causal)
+        if self.is_short:
+            requests = len(attn_metadata.seq_lens)
+            masks.update(
+                k_descale=layer._k_scale.expand(requests, self.num_kv_heads), v_descale=layer._v_scale.expand(requests, self.num_kv_heads)
+            )
         if attn_metadata.prefix_lens is not None and self.sliding_window is None:
             masks["window_size"] = (attn_metadata.prefix_window - 1, 0)
         if attn_metadata.context_lens is not None:
@@ -248,6 +265,8 @@ class TesseraImpl(AttentionImpl[TesseraMetadata]):
             masks = {**masks, "causal": metadata.causal[requests]}
         if metadata.prefix_lens is not None and self.sliding_window is None:
             masks = {**masks, "prefix_lens": metadata.prefix_lens[requests]}
+        if self.is_short:
+            masks = {**masks, **{name: masks[name][requests] for name in ("k_descale", "v_descale")}}
         if requests.start is None and most == 1 and len(lengths) <= len(query):
             # Request i has query i: vLLM pads with requests behind the others, whose rows nobody reads.
             batch = len(lengths)
@@ -282,10 +301,13 @@ class TesseraImpl(AttentionImpl[TesseraMetadata]):
 
     def _split(self, kv_cache):
         """Keys and values, [blocks, rows, heads, d]."""
+        if self.is_short and kv_cache.dtype == torch.uint8:
+            kv_cache = kv_cache.view(torch.float8_e4m3fn)
         return kv_cache.transpose(1, 2).split(self.head_size, dim=-1)
 
     def do_kv_cache_update(self, layer, key, value, kv_cache, slot_mapping):
         if self.attn_type in _OF_ENCODERS or not kv_cache.numel():
             return
         count = len(slot_mapping)
-        kv_append(key[:count], value[:count], *self._split(kv_cache), slot_mapping)
+        scales = {"k_scale": layer._k_scale.view(1), "v_scale": layer._v_scale.view(1)} if self.is_short else {}
+        kv_append(key[:count], value[:count], *self._split(kv_cache), slot_mapping, **scales)

@@ -1,0 +1,102 @@
+# RUN: env TESSERA_LIBRARY=%build/lib %torch-python %s
+"""Attention over caches of 8 bits under queries of 16, on the interpreter: compared with f64 of what the elements stand for."""
+
+import unittest
+
+import problems
+import torch
+from caches import Cache
+from problems import band, exact
+
+from tessera.torch import flash_attn_varlen_func, flash_attn_with_kvcache, kv_append
+
+
+class ShortCache(Cache):
+    """A cache of which elements, and what each sequence and head multiplies them by, say what keys and values are."""
+
+    def __init__(self, lengths, rows, paged, kv_heads, dtype=torch.bfloat16):
+        super().__init__(lengths, rows, paged, kv_heads, dtype=dtype)
+        shape = len(lengths), kv_heads
+        self.k_descale = torch.arange(1, 1 + shape[0] * shape[1]).view(shape) / 8
+        self.v_descale = self.k_descale.flip(0) + 0.3
+        self.k, self.v = self.k.to(torch.float8_e4m3fn), self.v.to(torch.float8_e4m3fn)
+        for own, scales in ((self.keys, self.k_descale), (self.values, self.v_descale)):
+            for b, x in enumerate(own):
+                own[b] = x.to(torch.float8_e4m3fn).double() * scales[b][:, None]
+
+    @property
+    def named(self):
+        return {"cache_seqlens": self.seqlens, "k_descale": self.k_descale, "v_descale": self.v_descale, **self.places}
+
+
+class Meaning(unittest.TestCase):
+    def setUp(self):
+        problems.use_interpreter(self)
+
+    def test_lengths_and_pages(self):
+        for paged, rows, queries, heads, options in (
+            (False, 160, 1, 4, {}), (True, 64, 1, 3, {}), (True, 128, 2, 3, {"causal": True}), (True, 64, 70, 3, {"causal": True}),
+            (True, 64, 1, 3, {"num_splits": 2}),
+        ):  # fmt: skip
+            with self.subTest(f"{paged} {rows} {queries} {options}"):
+                cache = ShortCache([130, 5, 0, 128], rows, paged, 1)
+                q = torch.randn(4, queries, heads, 64, generator=torch.Generator().manual_seed(1)).bfloat16()
+                out, lse = flash_attn_with_kvcache(q, cache.k, cache.v, return_softmax_lse=True, **cache.named, **options)
+                want, want_lse = cache.expect(q, right=0 if options.get("causal") else None)
+                problems.assert_close(self, out, want, options)
+                self.assertTrue(torch.allclose(lse.double(), want_lse, atol=2e-3), options)
+
+    def test_packed_queries(self):
+        cache, counts = ShortCache([130, 5, 70], 64, True, 2, torch.float16), [3, 1, 65]
+        starts = torch.tensor([0, *counts]).cumsum(0).to(torch.int32)
+        q = torch.randn(sum(counts), 4, 64, generator=torch.Generator().manual_seed(2)).half()
+        out = flash_attn_varlen_func(
+            q, cache.k, cache.v, starts, None, max(counts), 0, causal=True, block_table=cache.table, seqused_k=cache.seqlens,
+            k_descale=cache.k_descale, v_descale=cache.v_descale,
+        )  # fmt: skip
+        for b, count in enumerate(counts):
+            own, k, v = (x.transpose(0, 1)[None] for x in (q[starts[b] : starts[b + 1]], cache.keys[b], cache.values[b]))
+            want = exact(own, k, v, band(count, k.shape[2], right=0))[0][0].transpose(0, 1)
+            problems.assert_close(self, out[starts[b] : starts[b + 1]], want, b)
+
+    def test_rounded_by_append(self):
+        """What kv_append stores by a scale stands for what was appended. Scales of a layer are one number for all heads."""
+        generator = torch.Generator().manual_seed(3)
+        k, v = (torch.randn(70, 2, 64, generator=generator).bfloat16() for _ in "kv")
+        caches = [torch.full((3, 64, 2, 64), torch.nan).to(torch.float8_e4m3fn) for _ in "kv"]
+        scales = {"k_scale": torch.tensor([0.02]), "v_scale": torch.tensor([0.01])}
+        table = torch.tensor([[2, 1]], dtype=torch.int32)
+        slots = torch.tensor([int(table[0, i // 64]) * 64 + i % 64 for i in range(70)])
+        kv_append(k, v, *caches, slots, **scales)
+        q = torch.randn(1, 1, 4, 64, generator=generator).bfloat16()
+        out = flash_attn_with_kvcache(
+            q, *caches, cache_seqlens=torch.tensor([70], dtype=torch.int32), page_table=table,
+            k_descale=scales["k_scale"].expand(1, 2), v_descale=scales["v_scale"].expand(1, 2),
+        )  # fmt: skip
+        rounded = [(x.float() / s).to(torch.float8_e4m3fn).double() * s.double() for x, s in zip((k, v), scales.values())]
+        want = exact(*(x.transpose(0, 1)[None] for x in (q[0], *rounded)))[0].transpose(1, 2)
+        problems.assert_close(self, out, want)
+
+    def test_refusals(self):
+        cache, q = ShortCache([70], 64, True, 2), torch.randn(1, 1, 4, 64).bfloat16()
+
+        def refused(error, text, k=cache.k, v=cache.v, table=cache.table, **options):
+            named = {**cache.named, "page_table": table, **options}
+            with self.assertRaisesRegex(error, text):
+                flash_attn_with_kvcache(q, k, v, **named)
+
+        refused(TypeError, "argument 'v_cache' has type torch.bfloat16; .* or float8_e4m3fn", v=cache.v.bfloat16())
+        refused(TypeError, "argument 'k_cache' has type torch.float8_e5m2", *(x.to(torch.float8_e5m2) for x in (cache.k, cache.v)))
+        refused(ValueError, r"argument 'k_descale' .* it is float32, \[1, 2\]", k_descale=cache.k_descale.half())
+        refused(ValueError, r"argument 'v_descale' .* it is float32, \[1, 2\]", v_descale=cache.v_descale[:, :1])
+        refused(TypeError, "v_descale", v_descale=1.0)
+        refused(NotImplementedError, "pages of 8 bits have a multiple of 64", *(x.view(-1, 32, 2, 64) for x in (cache.k, cache.v)))
+        with self.assertRaisesRegex(NotImplementedError, "argument 'k' is given; a cache of 8 bits"):
+            new = torch.randn(1, 1, 2, 64).bfloat16()
+            flash_attn_with_kvcache(q, cache.k, cache.v, new, new, **cache.named)
+        with self.assertRaisesRegex(NotImplementedError, "argument 'k_descale' is given; caches of 16 bits"):
+            flash_attn_with_kvcache(q, cache.k.bfloat16(), cache.v.bfloat16(), **cache.named)
+
+
+if __name__ == "__main__":
+    unittest.main()
