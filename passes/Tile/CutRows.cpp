@@ -28,6 +28,7 @@ private:
     return dyn_cast<RankedTensorType>(value.getType());
   }
   static bool isVector(Value value) { return tileOf(value) && tileOf(value).getRank() == 1; }
+  bool separateMasks();
   void separateConstants();
   bool visit(Operation *op);
   bool visitLoop(scf::ForOp loop);
@@ -67,6 +68,16 @@ bool RowCut::hasRows(Value value) {
   return llvm::any_of(ofRows, [&](Value known) {
     return alike.isEquivalent(known.getAsOpaquePointer(), value.getAsOpaquePointer());
   });
+}
+
+/// Whether an access has no box, or one whose rows are those of a single dimension.
+template <typename AccessOp>
+static bool isPlain(AccessOp access, Value tile) {
+  DenseI64ArrayAttr box = access.getBoxAttr();
+  auto type = dyn_cast<RankedTensorType>(tile.getType());
+  return !box || (type && box.asArrayRef().take_back(type.getRank()) == type.getShape() &&
+                  llvm::all_of(box.asArrayRef().drop_back(type.getRank()),
+                               [](int64_t extent) { return extent == 1; }));
 }
 
 /// A constant vector may stand for both rows and columns.
@@ -120,7 +131,8 @@ bool RowCut::findGridDim(StoreOp store) {
 
 bool RowCut::visitStore(StoreOp store) {
   stores.push_back(store);
-  return tileOf(store.getValue()) && !store.getBox() && !store.getTicketed() && findGridDim(store);
+  return tileOf(store.getValue()) && isPlain(store, store.getValue()) && !store.getTicketed() &&
+         findGridDim(store);
 }
 
 bool RowCut::visit(Operation *op) {
@@ -138,7 +150,7 @@ bool RowCut::visit(Operation *op) {
     return isMemoryEffectFree(op) || isa<LoadOp>(op);
   return llvm::TypeSwitch<Operation *, bool>(op)
       .Case([&](StoreOp store) { return visitStore(store); })
-      .Case([&](LoadOp load) { return !load.getBox() && !load.getPipe(); })
+      .Case([&](LoadOp load) { return isPlain(load, load.getResult()) && !load.getPipe(); })
       .Case([&](IotaOp iota) { return !iota.getPeriod(); })
       .Case<arith::ConstantOp, SplatOp, scf::YieldOp>([](auto) { return true; })
       .Case([&](BroadcastOp broadcast) {
@@ -152,10 +164,42 @@ bool RowCut::visit(Operation *op) {
       .Default([&](Operation *other) { return visitElementwise(other); });
 }
 
+/// Bounds of iterations are those of the whole tile, whose parts have been computed: its masks keep
+/// their rows. Gives whether they need no tile that is cut.
+bool RowCut::separateMasks() {
+  bool areSeparate = true;
+  kernel.walk([&](VisitsOp visits) {
+    OpBuilder builder = OpBuilder::atBlockBegin(&visits.getBody().front());
+    visits.getBody().walk([&](Operation *op) {
+      for (OpOperand &operand : op->getOpOperands()) {
+        bool isOwn = visits.getBody().isAncestor(operand.get().getParentRegion());
+        if (isOwn || !tileOf(operand.get()))
+          continue;
+        auto constant = operand.get().getDefiningOp<arith::ConstantOp>();
+        areSeparate &= static_cast<bool>(constant);
+        if (constant)
+          operand.set(builder.clone(*constant)->getResult(0));
+      }
+    });
+  });
+  return areSeparate;
+}
+
+/// Calls `visit` with what is computed of rows.
+static WalkResult walkRows(KernelOp kernel, function_ref<WalkResult(Operation *)> visit) {
+  return kernel.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isa<VisitsOp>(op))
+      return WalkResult::skip();
+    return isa<ReturnOp>(op) ? WalkResult::advance() : visit(op);
+  });
+}
+
 bool RowCut::analyze() {
+  if (!separateMasks())
+    return false;
   separateConstants();
-  WalkResult walk = kernel.getBody().walk([&](Operation *op) {
-    return isa<ReturnOp>(op) || visit(op) ? WalkResult::advance() : WalkResult::interrupt();
+  WalkResult walk = walkRows(kernel, [&](Operation *op) {
+    return visit(op) ? WalkResult::advance() : WalkResult::interrupt();
   });
   // A vector of the columns would be stored by the grid points of all rows.
   return !walk.wasInterrupted() && gridDim &&
@@ -199,7 +243,7 @@ void RowCut::apply(int64_t part) {
   kernel.setGridAttr(builder.getArrayAttr(grid));
 
   SmallVector<Value> values;
-  kernel.getBody().walk([&](Operation *op) {
+  walkRows(kernel, [&](Operation *op) {
     llvm::append_range(values, op->getResults());
     if (auto loop = dyn_cast<scf::ForOp>(op))
       llvm::append_range(values, loop.getRegionIterArgs());
@@ -208,12 +252,14 @@ void RowCut::apply(int64_t part) {
                      : op->getNumResults() ? op->getResult(0)
                                            : Value();
     if (!tileOfOp || !hasRows(tileOfOp))
-      return;
+      return WalkResult::advance();
     int64_t rank = tileOf(tileOfOp).getRank();
-    if (isa<LoadOp, StoreOp>(op))
+    if (isa<LoadOp, StoreOp>(op)) {
       shift(op, op->getNumOperands() - rank, offset);
-    else if (auto iota = dyn_cast<IotaOp>(op); iota && iota.getAxis() == 0)
+      op->removeAttr("box");
+    } else if (auto iota = dyn_cast<IotaOp>(op); iota && iota.getAxis() == 0)
       shift(op, 0, offset);
+    return WalkResult::advance();
   });
   for (Value value : values)
     if (hasRows(value))

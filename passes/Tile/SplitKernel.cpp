@@ -79,6 +79,20 @@ std::optional<ExtentBound> DimPlan::boundProduct(Value left, Value right) {
   return ExtentBound{{derive(*a, "EXTENT"), derive(*b, "EXTENT")}, 1, a->isExact && b->isExact};
 }
 
+/// Whether it is a sum or a product of what is none: constants, extents, grid indices, iterations.
+static bool isNotNegative(Value value) {
+  APInt number;
+  if (matchPattern(value, m_ConstantInt(&number)))
+    return number.isNonNegative();
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return isa<KernelOp>(argument.getOwner()->getParentOp());
+  auto areAll = [](Operation *op) { return llvm::all_of(op->getOperands(), isNotNegative); };
+  Operation *op = value.getDefiningOp();
+  if (auto visits = dyn_cast<VisitsOp>(op))
+    return value == visits.getFirst() && isNotNegative(visits.getLower());
+  return isa<DimOp>(op) || (isa<arith::AddIOp, arith::MulIOp, arith::MinSIOp>(op) && areAll(op));
+}
+
 std::optional<ExtentBound> DimPlan::bound(Value value) {
   APInt number;
   if (matchPattern(value, m_ConstantInt(&number))) {
@@ -104,6 +118,14 @@ std::optional<ExtentBound> DimPlan::bound(Value value) {
       .Case([&](arith::MulIOp op) { return boundProduct(op.getLhs(), op.getRhs()); })
       .Case<arith::MinSIOp, arith::MinUIOp>(
           [&](auto op) { return ofEither(op.getLhs(), op.getRhs()); })
+      .Case([&](arith::SubIOp op) {
+        return isNotNegative(op.getRhs()) ? notLess(bound(op.getLhs())) : Result();
+      })
+      .Case([&](arith::MaxSIOp op) {
+        APInt least;
+        bool isSmall = matchPattern(op.getRhs(), m_ConstantInt(&least)) && least.sle(1);
+        return isSmall ? notLess(bound(op.getLhs())) : Result();
+      })
       .Case([&](VisitsOp op) {
         return value == op.getPast() ? notLess(bound(op.getUpper())) : Result();
       })

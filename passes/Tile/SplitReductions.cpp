@@ -136,7 +136,6 @@ KernelOp Split::cutParts() {
   KernelOp parts = kernel.clone();
   SplitReduceOp own = findReduction(parts);
   Block &body = parts.getBody().front();
-  own.replaceAllUsesWith(own.getBodyYield().getValues());
   while (body.getTerminator()->getPrevNode() != own)
     body.getTerminator()->getPrevNode()->erase();
   own.getMerge().front().clear();

@@ -157,6 +157,46 @@ tile.kernel @uneven(%x: !X, %z: !tile.view<[M, 4], f32>) grid(%m = M ceildiv 64,
   tile.store %all, %z[%row, %c] box [64, 1] : tensor<64xf32>, !tile.view<[M, 4], f32>
 }
 
+// Bounds that a mask gives are those of the whole tile, and a box that is one of rows is cut as rows are.
+// CHECK-LABEL: tile.kernel @masked_merge(
+// CHECK-SAME: grid(%m = M ceildiv 16) {
+// CHECK: tile.visits
+// CHECK: tile.iota %{{.*}} axis 0 : tensor<64x64xi32>
+// CHECK: tile.mask %{{.*}} : tensor<64x64xi1>
+// CHECK: tile.load %state0[%c0, %{{.*}}, %{{.*}}, %c0] : {{.*}} -> tensor<16x64xf32>
+// CHECK: tile.store %{{.*}}, %z[%{{.*}}, %c0] : tensor<16x64xf32>
+tile.kernel @masked(%x: !X, %z: !X) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %k = tile.dim "K"
+  %steps = arith.ceildivsi %k, %c64 : index
+  %seven = arith.constant dense<7> : tensor<64x64xi32>
+  %begin, %end = tile.visits %j = %c0 to %steps {
+    %col = arith.muli %j, %c64 : index
+    %cols = tile.iota %col axis 1 : tensor<64x64xi32>
+    %rows = tile.iota %row axis 0 : tensor<64x64xi32>
+    %reach = arith.addi %rows, %seven : tensor<64x64xi32>
+    %seen = arith.cmpi sle, %cols, %reach : tensor<64x64xi32>
+    tile.mask %seen : tensor<64x64xi1>
+  }
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %sum = tile.split_reduce %first, %past = %begin to %end part 2 -> tensor<64x64xf32> {
+    %part = scf.for %i = %first to %past step %c1 iter_args(%old = %zero) -> (tensor<64x64xf32>) {
+      %col = arith.muli %i, %c64 : index
+      %t = tile.load %x[%row, %col] : !X -> tensor<64x64xf32>
+      %new = arith.addf %old, %t : tensor<64x64xf32>
+      scf.yield %new : tensor<64x64xf32>
+    }
+    tile.yield %part : tensor<64x64xf32>
+  } merge %left with %right {
+    %both = arith.addf %left, %right : tensor<64x64xf32>
+    tile.yield %both : tensor<64x64xf32>
+  }
+  tile.store %sum, %z[%row, %c0] box [64, 64] : tensor<64x64xf32>, !X
+}
+
 // As many parts as multiprocessors: a grid in one dimension, and a range that ends with a number that is loaded.
 // CHECK-LABEL: tile.kernel @filled_parts(
 // CHECK-SAME: grid(%slot = SLOTS) {
