@@ -291,6 +291,10 @@ def entries():
         yield "softmax", {"T": kind, "OUT": out, "D": width}, check_softmax, ROWS
         for rms in ("false", "true"):
             yield "layer_norm", {"T": kind, "RMS": rms, "D": width}, check_norm, ROWS
+    parts = {"T": "bf16", "D": 20001, "BN": 1024, "BM": 1, "PART": 3}
+    yield "softmax", {**parts, "OUT": "bf16"}, check_softmax, ROWS
+    for rms in ("false", "true"):
+        yield "layer_norm", {**parts, "RMS": rms}, check_norm, ROWS
     for kind, transposed in itertools.product(("bf16", "f16"), ("true", "false")):
         yield "gemm", {"T": kind, "B_TRANSPOSED": transposed, "PART": 32}, check_split, PRODUCTS
         yield "gemm_split_k", {"T": kind, "B_TRANSPOSED": transposed}, check_split_k, SUMS

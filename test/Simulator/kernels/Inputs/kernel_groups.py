@@ -59,6 +59,11 @@ def split_k():
 def gemm_split():
     """One part, several and a last one with less, of layouts and schedules of the kernels apart."""
     shapes = ((72, 40, 296), (8, 8, 8), (1, 136, 1024))
+    for scales, promote in (("tensor", 0), ("rows", 0), ("blocks", 0), ("none", 3)):
+        defines = ["-DT=f8E4M3FN", f"-DSCALES={scales}", f"-DPROMOTE={promote}", "-DBIAS=true", "-DPART=2", "-DBM=64", "-DBN=64"]
+        settings = ["--set", "scale=0.5"] if scales == "tensor" else []
+        blocks = ",KB=3" if scales == "blocks" else ""
+        yield ["gemm.tile", *defines, *settings, "--shape", f"M=72,N=48,K=368{blocks}", "--sim-blocks", "2"], False
     for transposed, part, schedule in itertools.product(
         ("true", "false"), (1, 2, 32), ("", "gemm_parts:persistent=dynamic", "persistent=none;gemm_parts:stages=2")
     ):
@@ -118,6 +123,8 @@ def softmax():
     for consumers in (1, 2, 3, 4):
         yield rows("softmax.tile", ["-DD=200", "-DBN=256", "-DBM=48"], (1023,), f"consumers={consumers}"), False
     yield rows("softmax.tile", ["-DD=300"], (1023,), "persistent=static") + ["--sim-blocks", "3"], False
+    for part in (1, 3):
+        yield rows("softmax.tile", ["-DD=1000", "-DBN=128", "-DBM=8", f"-DPART={part}"], (1, 13)), False
 
 
 def embedding():
@@ -174,6 +181,9 @@ def layer_norm():
     for consumers in (1, 2, 4):
         defines = ["-DD=200", "-DBN=256", "-DBM=32"]
         yield rows("layer_norm.tile", defines, (1023,), f"consumers={consumers}", ["eps=0.5"]), False
+    for rms, part in itertools.product(("true", "false"), (1, 3)):
+        defines = ["-DD=1000", "-DBN=128", "-DBM=8", f"-DRMS={rms}", f"-DPART={part}"]
+        yield rows("layer_norm.tile", defines, (1, 13), settings=["eps=1e-5"]), False
 
 
 def fp8():
