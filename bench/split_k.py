@@ -12,7 +12,7 @@ from common import cases
 SIZES = ((512, 512, 32768), (1024, 512, 16384), (256, 256, 65536))
 SPLITS = (4, 8, 16)
 STORES = ("direct", "tma", "writer")
-DEPTHS = (2048, 4096, 8192)  # columns of A in a part, of which each step has 64
+DEPTHS = ((128, 4096), (128, 8192), (256, 2048))  # columns of C in a tile, and of A in a part; a step has 64
 
 
 def parse_arguments():
@@ -31,9 +31,9 @@ def configurations(options):
     for splits, store in itertools.product(options.splits.split(","), STORES):
         parameters = {"T": "bf16", "B_TRANSPOSED": "true", "SPLITS": splits}
         yield dict(cases.configuration("gemm_split_k", parameters, f"store={store}"), variant=f"{splits} parts, {store}")
-    for depth in DEPTHS:
-        parameters = {"T": "bf16", "B_TRANSPOSED": "true", "BN": 128, "PART": depth // 64}
-        yield dict(cases.configuration(cases.GEMM, parameters), variant=f"second kernel, {depth} deep")
+    for bn, depth in DEPTHS:
+        parameters = {"T": "bf16", "B_TRANSPOSED": "true", "BM": 128, "BN": bn, "PART": depth // 64}
+        yield dict(cases.configuration(cases.GEMM, parameters), variant=f"second kernel, 128x{bn}, {depth} deep")
 
 
 def measure(kernels, by_parts, size, options, stopwatch):
