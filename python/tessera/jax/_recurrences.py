@@ -313,14 +313,31 @@ def _default_scale(scale, q):
     return 1 / math.sqrt(q.shape[3]) if scale is None else float(scale)
 
 
-def retention(q, k, v, scale=None, initial_state=None, output_final_state=False):
+def retention(
+    q: jax.Array,
+    k: jax.Array,
+    v: jax.Array,
+    scale: float | None = None,
+    initial_state: jax.Array | None = None,
+    output_final_state: bool = False,
+) -> tuple[jax.Array, jax.Array | None]:
     """Retention: (o, final state or None), as `tessera.torch.retention`."""
     _check("retention", ("q", "k", "v"), (q, k, v), initial_state, "initial_state")
     scale = _default_scale(scale, q)
     return _recur(_Retention, (v.shape[2],), scale, (q, k, v), (), initial_state, output_final_state)
 
 
-def gated_delta_rule(q, k, v, g, beta, scale=None, initial_state=None, output_final_state=False, use_qk_l2norm_in_kernel=False):
+def gated_delta_rule(
+    q: jax.Array,
+    k: jax.Array,
+    v: jax.Array,
+    g: jax.Array,
+    beta: jax.Array,
+    scale: float | None = None,
+    initial_state: jax.Array | None = None,
+    output_final_state: bool = False,
+    use_qk_l2norm_in_kernel: bool = False,
+) -> tuple[jax.Array, jax.Array | None]:
     """The gated delta rule: (o, final state or None), as `tessera.torch.gated_delta_rule` with gates of heads."""
     _check("delta_rule", ("q", "k", "v"), (q, k, v), initial_state, "initial_state")
     for name, x in (("g", g), ("beta", beta)):
@@ -336,7 +353,15 @@ def _normalize(x):
     return (wide / jnp.maximum(jnp.linalg.norm(wide, axis=-1, keepdims=True), 1e-6)).astype(x.dtype)
 
 
-def gla(q, k, v, g, scale=None, initial_state=None, output_final_state=False):
+def gla(
+    q: jax.Array,
+    k: jax.Array,
+    v: jax.Array,
+    g: jax.Array,
+    scale: float | None = None,
+    initial_state: jax.Array | None = None,
+    output_final_state: bool = False,
+) -> tuple[jax.Array, jax.Array | None]:
     """Gated linear attention: (o, final state or None), as `tessera.torch.gla`."""
     _check("gla", ("q", "k", "v"), (q, k, v), initial_state, "initial_state")
     _check_array("g", g, q.shape)
@@ -344,7 +369,18 @@ def gla(q, k, v, g, scale=None, initial_state=None, output_final_state=False):
     return _recur(_Gla, (), _default_scale(scale, q), arrays, (), initial_state, output_final_state)
 
 
-def ssd(x, dt, A, B, C, D=None, dt_bias=None, initial_states=None, dt_softplus=False, return_final_states=False):
+def ssd(
+    x: jax.Array,
+    dt: jax.Array,
+    A: jax.Array,
+    B: jax.Array,
+    C: jax.Array,
+    D: jax.Array | None = None,
+    dt_bias: jax.Array | None = None,
+    initial_states: jax.Array | None = None,
+    dt_softplus: bool = False,
+    return_final_states: bool = False,
+) -> jax.Array | tuple[jax.Array, jax.Array]:
     """State-space duality: y, or (y, final states), as `tessera.torch.ssd`."""
     _check("ssd", ("C", "B", "x"), (C, B, x), None, "initial_states")
     heads = x.shape[2]
