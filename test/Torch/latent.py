@@ -147,8 +147,8 @@ class Lists(unittest.TestCase):
         kv[named, 0] = torch.randn(len(named), 576, generator=generator).to(dtype)
         return kv, lists
 
-    def compare(self, out, lse, q, kv, lists, scale, lengths=None, sinks=None):
-        """out [N, H, 512] and lse [N, H] with what f64 gives."""
+    def compare(self, out, largest, lse, q, kv, lists, scale, lengths=None, sinks=None):
+        """out [N, H, 512], and largest and lse [N, H], with what f64 gives."""
         for n, own in enumerate(lists):
             own = own if lengths is None else own[: lengths[n]]
             own = own[(own >= 0) & (own < len(kv))].long()
@@ -158,13 +158,17 @@ class Lists(unittest.TestCase):
             allowed = 2 * (rounded.to(q.dtype) - exact).abs().max().item() + 1e-6
             self.assertLessEqual((out[n] - exact[0, 0] * kept).abs().max().item(), allowed)
             torch.testing.assert_close(lse[n], exact_lse[0, :, 0].float(), rtol=1e-5, atol=1e-5)
+            if largest is not None:
+                scores = scale * q[n].double() @ kv[own, 0].double().T
+                most = scores.amax(1) if len(own) else torch.full((q.shape[1],), -math.inf)
+                torch.testing.assert_close(largest[n], most.float(), rtol=1e-5, atol=1e-5)
 
     def check(self, count, heads, topk, dtype=torch.float16, **options):
         kv, lists = self.make(count, topk, dtype=dtype)
         q = torch.randn(count, heads, 576, generator=torch.Generator().manual_seed(1)).to(dtype)
-        out, lse = mla_sparse(q, kv, lists[:, None], 0.04, **options)
+        results = mla_sparse(q, kv, lists[:, None], 0.04, **options)
         options.pop("keys_per_part", None)
-        self.compare(out, lse, q, kv, lists, 0.04, options.get("topk_length"), options.get("attn_sink"))
+        self.compare(*results, q, kv, lists, 0.04, options.get("topk_length"), options.get("attn_sink"))
 
     def test_tokens(self):
         self.check(3, 64, 100)
@@ -176,8 +180,8 @@ class Lists(unittest.TestCase):
         # More than a list has are all of it.
         kv, lists = self.make(1, 70)
         q = torch.randn(1, 8, 576, generator=torch.Generator().manual_seed(1)).half()
-        out, lse = mla_sparse(q, kv, lists[:, None], 0.04, topk_length=torch.tensor([1000], dtype=torch.int32))
-        self.compare(out, lse, q, kv, lists, 0.04)
+        results = mla_sparse(q, kv, lists[:, None], 0.04, topk_length=torch.tensor([1000], dtype=torch.int32))
+        self.compare(*results, q, kv, lists, 0.04)
 
     def test_parts_and_sinks(self):
         sinks = torch.linspace(-3, 6, 16)
@@ -194,14 +198,14 @@ class Lists(unittest.TestCase):
             out, lse = mla_with_kvcache(q, cache, None, None, softmax_scale=0.04, indices=indices, topk_length=topk)
             self.assertEqual((out.shape, lse.shape), ((2, 3, 16, 512), (2, 16, 3)))
             lengths = None if topk is None else topk.repeat_interleave(3)
-            self.compare(out.flatten(0, 1), lse.transpose(1, 2).flatten(0, 1), q.flatten(0, 1), kv, lists, 0.04, lengths)
+            self.compare(out.flatten(0, 1), None, lse.transpose(1, 2).flatten(0, 1), q.flatten(0, 1), kv, lists, 0.04, lengths)
 
     def test_nothing(self):
         kv, lists = self.make(2, 10)
         q = torch.zeros(2, 4, 576).half()
         for some in (q, kv, lists[:, None, :0]), (q, kv[:0], lists[:, None]), (q, kv, torch.full((2, 1, 10), -1, dtype=torch.int32)):
-            out, lse = mla_sparse(*some, 1.0)
-            self.assertTrue((out == 0).all() and (lse == -math.inf).all())
+            out, largest, lse = mla_sparse(*some, 1.0)
+            self.assertTrue((out == 0).all() and (largest == -math.inf).all() and (lse == -math.inf).all())
 
 
 class Compiled(unittest.TestCase):

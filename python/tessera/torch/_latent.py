@@ -147,7 +147,7 @@ def _attend_listed(q, k_cache, indices, lengths, scale, causal, sinks, keys_per_
     if lengths is not None:
         _checks.check_numbers("topk_length", lengths, (batch,), q)
         lengths = lengths if count == 1 else lengths.repeat_interleave(count)
-    out, lse = attend_rows(q.flatten(0, 1), k_cache.flatten(0, 1), indices.flatten(0, 1), lengths, scale, sinks, keys_per_part)
+    out, _, lse = attend_rows(q.flatten(0, 1), k_cache.flatten(0, 1), indices.flatten(0, 1), lengths, scale, sinks, keys_per_part)
     return out.unflatten(0, (batch, count)), lse.unflatten(0, (batch, count)).transpose(1, 2)
 
 
@@ -161,7 +161,7 @@ def mla_sparse(
     topk_length: torch.Tensor | None = None,
     *,
     keys_per_part: int | None = None,
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """flash_mla.flash_mla_sparse_fwd: latent attention of tokens, each over rows that a list names.
 
     q:           [tokens, H, 576], float16 or bfloat16.
@@ -172,7 +172,7 @@ def mla_sparse(
     topk_length: int32, [tokens]: how many entries of each list count; all of them when not given.
     keys_per_part: as for `mla_with_kvcache`. By default lists are divided where that fills the GPU.
 
-    Returns the output [tokens, H, 512] and the LSE [tokens, H] in float32, natural logarithms; not the largest scores. Nothing waits for
+    Returns the output [tokens, H, 512], and the largest scores and the LSE [tokens, H] in float32, natural logarithms. Nothing waits for
     the device. Rows that no list names may hold anything. Raises TypeError, ValueError and NotImplementedError.
     """
     if d_v != VALUE:
@@ -191,21 +191,22 @@ def mla_sparse(
 
 
 def attend_rows(q, kv, lists, lengths, scale, sinks, keys_per_part):
-    """Output [N, H, 512] and LSE [N, H] of queries [N, H, 576] over rows [ROWS, 1, 576] that lists [N, topk] name."""
+    """Output [N, H, 512], largest scores and LSE [N, H] of queries [N, H, 576] over rows [ROWS, 1, 576] that lists [N, topk] name."""
     count, heads, _ = q.shape
-    out, lse = q.new_empty((count, heads, VALUE)), q.new_empty((count, heads), dtype=torch.float32)
+    out = q.new_empty((count, heads, VALUE))
+    largest, lse = (q.new_empty((count, heads), dtype=torch.float32) for _ in range(2))
     most = lists.shape[1]
     if 0 in (count, heads, most, len(kv)):
-        return out.zero_(), lse.fill_(float("-inf"))
+        return out.zero_(), largest.fill_(float("-inf")), lse.fill_(float("-inf"))
     if sinks is not None:
         _check_sinks(sinks, q)
     given = (lists,) if lengths is None else (lists, lengths)
-    call = Call("mla_sparse", q.unsqueeze(1), kv.unsqueeze(1), given, scale, sinks, LENGTHS=lengths is not None)
+    call = Call("mla_sparse", q.unsqueeze(1), kv.unsqueeze(1), given, scale, sinks, LENGTHS=lengths is not None, MAXIMA=True)
     if keys_per_part is None:
         parts = max(1, _kernels.count_multiprocessors(q.device) // (count * call.groups))
         keys_per_part = _STEP * max(-(-_count_steps(most) // parts), _find_numbers(q.device)["LEAST_STEPS"])
-    call.attend_parts(most, keys_per_part, out.unsqueeze(1), lse.unsqueeze(2))
-    return out, lse
+    call.attend_parts(most, keys_per_part, out.unsqueeze(1), lse.unsqueeze(2), largest.unsqueeze(2))
+    return out, largest, lse
 
 
 class Call:
@@ -227,17 +228,20 @@ class Call:
         kernel = _kernels.find(*self.source, **self.parameters, **parameters, **({"SINK": True} if sinks else {}))
         kernel(*self.arguments, out.transpose(1, 2), lse, self.scale, *sinks, *more)
 
-    def attend_parts(self, most, keys_per_part, out, lse):
-        """Up to `most` keys of each sequence in parts, which are joined in their order."""
+    def attend_parts(self, most, keys_per_part, out, lse, largest=None):
+        """Up to `most` keys of each sequence in parts, which are joined in their order. `largest` is for the largest scores."""
         if type(keys_per_part) is not int or keys_per_part < _STEP or keys_per_part % _STEP:
             raise ValueError(f"argument 'keys_per_part' is {keys_per_part!r}; it is a multiple of {_STEP}")
         count = -(-most // keys_per_part)
         if count == 1:
-            return self.launch(out, lse, keys_per_part)
+            self.launch(out, lse, keys_per_part, *(() if largest is None else (largest,)))
+            return
         parts = out.new_empty((count, *out.shape), dtype=torch.float32)
-        logs = lse.new_empty((count, *lse.shape))
-        self.launch(parts.flatten(0, 1), logs.flatten(0, 1), keys_per_part, OUT="f32")
-        return _states.merge(parts, logs, out, lse, sinks=self.sinks)
+        logs, *scores = (lse.new_empty((count, *lse.shape)) for _ in range(1 if largest is None else 2))
+        self.launch(parts.flatten(0, 1), logs.flatten(0, 1), keys_per_part, *(own.flatten(0, 1) for own in scores), OUT="f32")
+        _states.merge(parts, logs, out, lse, sinks=self.sinks)
+        for own in scores:
+            torch.amax(own, 0, out=largest)
 
 
 def _count_steps(most):

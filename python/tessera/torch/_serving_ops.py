@@ -26,7 +26,7 @@ _SCHEMAS = {
     "Tensor? num_splits, float? softmax_scale, bool causal, Tensor? indices, Tensor? attn_sink, Tensor? topk_length, "
     "SymInt? keys_per_part) -> (Tensor, Tensor)",
     "latent_rows": "(Tensor q, Tensor kv, Tensor indices, float sm_scale, Tensor? attn_sink, Tensor? topk_length, "
-    "SymInt? keys_per_part) -> (Tensor, Tensor)",
+    "SymInt? keys_per_part) -> (Tensor, Tensor, Tensor)",
     "latent_shares": "(Tensor cache_seqlens, SymInt rows) -> (Tensor, Tensor)",
     "merge_states": "(Tensor parts, Tensor lses, ScalarType? dtype) -> (Tensor, Tensor)",
     "kv_append": "(Tensor k, Tensor v, Tensor(a!) k_cache, Tensor(b!) v_cache, Tensor slots, Tensor? cos, Tensor? sin, "
@@ -158,7 +158,8 @@ def _fake_latent(q, cache, table, lengths, metadata, splits, scale, causal, indi
 def _fake_rows(q, *_):
     from ._latent import VALUE
 
-    return q.new_empty((*q.shape[:2], VALUE)), q.new_empty(q.shape[:2], dtype=torch.float32)
+    numbers = [q.new_empty(q.shape[:2], dtype=torch.float32) for _ in range(2)]
+    return q.new_empty((*q.shape[:2], VALUE)), *numbers
 
 
 def _fake_shares(lengths, rows):

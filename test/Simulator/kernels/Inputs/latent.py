@@ -71,7 +71,7 @@ def main(directory, work):
     check(directory, work, LENGTHS, ["HEADS=16", "BALANCED=true"], "persistent=none", 16, 3, page=8)
     check(directory, work, LENGTHS[:4], ["HEADS=32", "T=f16"], "consumers=3", 32, 2, page=40)
     check_lists(directory, work, [100, 0, 37], [], "", 128)
-    check_lists(directory, work, [100, 0, 37, 64, 1], ["LENGTHS=true", "OUT=f32", "SINK=true"], "loads=direct", 64)
+    check_lists(directory, work, [100, 0, 37, 64, 1], ["LENGTHS=true", "OUT=f32", "SINK=true", "MAXIMA=true"], "loads=direct", 64)
     print("ok")
 
 
