@@ -111,6 +111,56 @@ class Cases(unittest.TestCase):
         given = {"C": C, "B": B, "x": x, "dt": self.draw_rates(1, 65, 2), "A": -self.draw_rates(2) - 0.1}
         self.check(call_ssd, define_ssd, {**given, "D": self.draw(2), "initial_states": self.draw(1, 2, V, K)})
 
+    def check_packed(self, call, given):
+        """Packed sequences, each against a call of its own."""
+        starts = [0, 3, 3, 70]
+
+        def pack(given):
+            return call(**given, cu_seqlens=jnp.asarray(starts))
+
+        def cut(given):
+            for i in (0, 2):
+                own = {name: x[:, starts[i] : starts[i + 1]] if x.ndim > 2 else x for name, x in given.items()}
+                yield {**own, "initial_state": given["initial_state"][i : i + 1]}
+
+        def apart(given):
+            first, third = (call(**own) for own in cut(given))
+            return jnp.concatenate((first[0], third[0]), 1), jnp.concatenate((first[1], given["initial_state"][1:2], third[1]))
+
+        weights = [self.draw(*x.shape) for x in apart(given)]
+
+        def weigh(function, given):
+            return sum((x.astype(jnp.float64) * w).sum() for x, w in zip(function(given), weights))
+
+        both = [jax.jit(lambda given, function=function: (function(given), jax.grad(functools.partial(weigh, function))(given)))(given)
+                for function in (pack, apart)]  # fmt: skip
+        for found, expected in zip(*map(jax.tree.leaves, both)):
+            error = jnp.linalg.norm((found - expected).astype(jnp.float32).ravel()) / jnp.linalg.norm(expected.astype(jnp.float32).ravel())
+            self.assertLess(float(error), 5e-3)
+
+    def test_packed_delta_rule(self):
+        q, k, v = self.draw_own(70, 1, 1)
+        given = {"g": -self.draw_rates(1, 70, 1), "beta": self.draw_rates(1, 70, 1), "initial_state": self.draw(3, 1, K, V)}
+        self.check_packed(functools.partial(gated_delta_rule, output_final_state=True), {"q": q, "k": k, "v": v, **given})
+
+    def test_packed_gla(self):
+        q, k, v = self.draw_own(70, 1, 1)
+        given = {"g": -self.draw_rates(1, 70, 1, K), "initial_state": self.draw(3, 1, K, V)}
+        self.check_packed(functools.partial(gla, output_final_state=True), {"q": q, "k": k, "v": v, **given})
+
+    def test_packed_ssd(self):
+        def call(q, k, v, dt, A, initial_state, cu_seqlens=None):
+            return ssd(v, dt, A, k, q, initial_states=initial_state, return_final_states=True, cu_seqlens=cu_seqlens)
+
+        q, k, v = self.draw_own(70, 1, 1)
+        given = {"dt": self.draw_rates(1, 70, 1), "A": -self.draw_rates(1) - 0.1, "initial_state": self.draw(3, 1, V, K)}
+        self.check_packed(call, {"q": q, "k": k, "v": v, **given})
+
+    def test_packed_retention(self):
+        q, k, v = self.draw_own(70, 1, 1)
+        given = {"q": q, "k": k, "v": v, "initial_state": self.draw(3, 1, K, V)}
+        self.check_packed(functools.partial(retention, output_final_state=True), given)
+
     def test_no_state(self):
         q, k, v = self.draw_own(5, 1, 1)
         out, last = retention(q, k, v)
@@ -133,6 +183,11 @@ class Cases(unittest.TestCase):
             gla(q, k, v, gates)
         with self.assertRaisesRegex(ValueError, "argument 'A' has shape .1,.; .2,. would work"):
             ssd(v, gates, jnp.zeros(1), k, q)
+        with self.assertRaisesRegex(ValueError, "argument 'cu_seqlens' has shape .1,.; .sequences . 1,. would work"):
+            retention(q, k, v, cu_seqlens=jnp.zeros(1, jnp.int32))
+        twice = (jnp.concatenate((x, x)) for x in (q, k, v))
+        with self.assertRaisesRegex(ValueError, "argument 'cu_seqlens' is given for a batch of 2"):
+            retention(*twice, cu_seqlens=jnp.asarray([0, 5]))
 
 
 unittest.main()

@@ -62,10 +62,13 @@ def _choose_for(name, rows, extents):
     return _choices.read_values(answer)["DV"], name if form is None else os.path.basename(form).removesuffix(".tile")
 
 
-def _walk(name, q, k, v, others, scale, state, wants_state=False, out=None, heads=None, given=(), results=(), **parameters):
-    """The results of a walk in their order: the state behind it where it is wanted, what `given` has, the outputs, and `results`."""
+def _walk(name, q, k, v, others, scale, state, wants_state=False, out=None, heads=None, given=(), results=(), table=None,
+          **parameters):
+    """The results of a walk in their order: the state behind it where it is wanted, what `given` has, the outputs, and `results`. `table`
+    says which chunks packed sequences have."""
     batch, _, own, columns = v.shape
     rows, heads = q.shape[3], own if heads is None else heads
+    batch, state, places = _pack(table, batch, state, (heads, rows, columns), parameters, 3 if name == "retention" else 2)
     width, name = _choose(name, rows, batch, heads, columns)
     parameters.update(T=_TYPES[q.dtype], DK=rows, DV=width, INITIAL=state is not None, FINAL=wants_state)
     states = [] if state is None else [("v", state)]
@@ -73,8 +76,18 @@ def _walk(name, q, k, v, others, scale, state, wants_state=False, out=None, head
     tensors = [("t", q), ("t", k), ("t", v)]
     return _launch(
         name, parameters, *tensors, *others, *(("f", x) for x in scale), *states, *last, *given,
-        ("o", _like(v)) if out is None else out, *results,
+        ("o", _like(v)) if out is None else out, *results, *places,
     )  # fmt: skip
+
+
+def _pack(table, batch, state, shape, parameters, rows):
+    """(how many states there are, the first ones, arguments that say which chunks sequences have)."""
+    if table is None:
+        return batch, state, ()
+    parameters["PACKED"] = True
+    sequences = table.shape[1]
+    state = jnp.zeros((sequences, *shape), jnp.float32) if state is None else state
+    return sequences, state, tuple(("v", table[row]) for row in range(rows))
 
 
 def _heads_first(x):
@@ -92,7 +105,20 @@ def _of_shared(q, heads):
     return (("d", jnp.zeros(q.shape, jnp.float32)) if adds else ("o", _like(q))), adds
 
 
-class _Retention:
+class _Walks:
+    """What forward and gradients compute of arrays. A table says which chunks packed sequences have."""
+
+    table = None
+
+    def walk(self, *arguments, **named):
+        return _walk(*arguments, **named, table=self.table)
+
+    def count(self, batch):
+        """How many sequences there are."""
+        return batch if self.table is None else self.table.shape[1]
+
+
+class _Retention(_Walks):
     """Walks of retention: arrays are q, k, v, numbers scale."""
 
     def __init__(self, heads):
@@ -100,55 +126,57 @@ class _Retention:
         self.decays = np.log2(1 - np.exp2(-5 - exponents)).astype(np.float32)
 
     def run(self, scale, state, wants_state, keeps, q, k, v):
-        found = _walk("retention", q, k, v, [("v", jnp.asarray(self.decays))], (scale,), state, wants_state)
+        found = self.walk("retention", q, k, v, [("v", jnp.asarray(self.decays))], (scale,), state, wants_state)
         return found[-1], found[0] if wants_state else None, ()
 
     def run_back(self, scale, state, grad, grad_last, kept, q, k, v):
         heads, others = v.shape[2], [("v", jnp.asarray(self.decays))]
         of_q, adds_q = _of_shared(q, heads)
         of_k, adds_k = _of_shared(k, heads)
-        walk = functools.partial(_walk, "retention", others=others, scale=(scale,), heads=heads)
+        walk = functools.partial(self.walk, "retention", others=others, scale=(scale,), heads=heads)
         (dq,) = walk(q=grad, k=v, v=k, state=_transposed(state), out=of_q, ADD=adds_q)
         (dk,) = walk(q=v, k=grad, v=q, state=_transposed(grad_last), out=of_k, ADD=adds_k, REVERSE=True)
         *first, dv = walk(q=k, k=q, v=grad, state=grad_last, wants_state=state is not None, REVERSE=True)
         return (dq, dk, dv), first[0] if first else None
 
 
-class _Delta:
+class _Delta(_Walks):
     """Walks of the gated delta rule: arrays are q, k, v, g, beta."""
 
     def run(self, scale, state, wants_state, keeps, q, k, v, g, beta):
         batch, tokens, heads, _ = v.shape
         given = [("o", _like(v)), ("r", _new(batch, heads, tokens, _CHUNK, dtype=v.dtype))] if keeps else []
         rates = [("v", _heads_first(g)), ("v", _heads_first(beta))]
-        found = list(_walk("delta_rule", q, k, v, rates, (scale,), state, wants_state, given=given, NEWS=keeps))
+        found = list(self.walk("delta_rule", q, k, v, rates, (scale,), state, wants_state, given=given, NEWS=keeps))
         last = found.pop(0) if wants_state else None
         return found[-1], last, tuple(found[:-1])
 
     def run_back(self, scale, state, grad, grad_last, kept, q, k, v, g, beta):
         (batch, tokens, heads, columns), rows = v.shape, q.shape[3]
         news, inverses = kept
-        width, _ = _choose("delta_rule_bwd", rows, batch, heads, columns)
+        width, _ = _choose("delta_rule_bwd", rows, self.count(batch), heads, columns)
         parts = -(-columns // width)
         of_q, adds = _of_shared(q, heads)
         others = [("t", grad), ("v", _heads_first(g)), ("v", _heads_first(beta)), ("t", news), ("v", inverses)]
+        parameters = {"T": _TYPES[q.dtype], "DK": rows, "DV": width, "DW": columns, "ADD": adds}
+        wants_first, shape = state is not None, (heads, rows, columns)
+        _, grad_last, places = _pack(self.table, batch, grad_last, shape, parameters, 2)
+        _, state, _ = _pack(self.table, batch, state, shape, parameters, 2)
         before = [] if state is None else [("v", state), ("r", _like(state))]
         results = [of_q, _of_shared(k, heads)[0], ("r", _new(batch, heads, parts, -(-tokens // _CHUNK) * rows)),
                    *[("r", _new(batch, heads, tokens))] * 2]  # fmt: skip
         found = _launch(
-            "delta_rule_bwd",
-            {"T": _TYPES[q.dtype], "DK": rows, "DV": width, "DW": columns, "ADD": adds,
-             "INITIAL": grad_last is not None, "FINAL": state is not None},
+            "delta_rule_bwd", {**parameters, "INITIAL": grad_last is not None, "FINAL": state is not None},
             ("t", q), ("t", k), ("t", v), *others, ("f", scale), *([] if grad_last is None else [("v", grad_last)]), *before,
-            ("o", _like(v)), *results,
+            ("o", _like(v)), *results, *places,
         )  # fmt: skip
         *first, dv, dq, dk, meets, changes, dbeta = found
         meets = meets.reshape(batch, heads, parts, -1, rows).sum((2, 4))
         dg = _sum_changes(jnp.swapaxes(changes, 1, 2), meets)
-        return (dq, dk, dv, dg, jnp.swapaxes(dbeta, 1, 2)), first[0] if first else None
+        return (dq, dk, dv, dg, jnp.swapaxes(dbeta, 1, 2)), first[0] if wants_first else None
 
 
-class _Ssd:
+class _Ssd(_Walks):
     """Walks of state-space duality: arrays are C, B, x, steps, rates and, with a part that passes by the state, skip."""
 
     def __init__(self, skips):
@@ -157,17 +185,17 @@ class _Ssd:
     def run(self, scale, state, wants_state, keeps, q, k, v, dt, rates, *skip):
         gates = ("v", _heads_first(dt))
         others = [gates, ("v", rates), gates, *(("v", x) for x in skip)]
-        found = _walk("ssd", q, k, v, others, (), state, wants_state, SKIP=self.skips)
+        found = self.walk("ssd", q, k, v, others, (), state, wants_state, SKIP=self.skips)
         return found[-1], found[0] if wants_state else None, ()
 
     def run_back(self, scale, state, grad, grad_last, kept, q, k, v, dt, rates, *skip):
         (batch, tokens, heads, columns), rows = v.shape, q.shape[3]
-        chunks, parts = -(-tokens // _CHUNK), -(-rows // _choose("ssd", columns, batch, heads, rows)[0])
+        chunks, parts = -(-tokens // _CHUNK), -(-rows // _choose("ssd", columns, self.count(batch), heads, rows)[0])
         gates = ("v", _heads_first(dt))
         others, sums = [gates, ("v", rates), gates], ("r", _new(batch, heads, parts, tokens))
         states = _new(batch, heads, chunks * columns, rows, dtype=v.dtype)
         of_q, adds = _of_shared(q, heads)
-        walk = functools.partial(_walk, "ssd", scale=(), heads=heads)
+        walk = functools.partial(self.walk, "ssd", scale=(), heads=heads)
         back = {"REVERSE": True, "STEPS": "own"}
         by_q, states, dq = walk(
             q=grad, k=v, v=k, others=[*others, ("t", q), sums, ("r", states)], state=_transposed(state), out=of_q, ADD=adds, SUMS=True,
@@ -185,14 +213,14 @@ class _Ssd:
         by_q, by_k = (jnp.swapaxes(x.sum(2), 1, 2) for x in (by_q, by_k))
         dg = _sum_changes(by_q - dt * by_k, meets.sum(2))
         of_skip = (jnp.einsum("bthv,bthv->h", grad.astype(jnp.float32), v.astype(jnp.float32)),) if skip else ()
-        return (dq, dk, dv, rates * dg + by_k, (dg * dt).sum((0, 1)), *of_skip), first[0] if first else None
+        return (dq, dk, dv, rates * dg + by_k, jnp.where(dt == 0, 0, dg * dt).sum((0, 1)), *of_skip), first[0] if first else None
 
 
-class _Gla:
+class _Gla(_Walks):
     """Walks of gated linear attention: arrays are q, k, v, g."""
 
     def run(self, scale, state, wants_state, keeps, q, k, v, g):
-        found = _walk("gla", q, k, v, [("t", g)], (scale,), state, wants_state)
+        found = self.walk("gla", q, k, v, [("t", g)], (scale,), state, wants_state)
         return found[-1], found[0] if wants_state else None, ()
 
     def run_back(self, scale, state, grad, grad_last, kept, q, k, v, g):
@@ -204,12 +232,12 @@ class _Gla:
             ("o", sums), ("o", sums),
         )  # fmt: skip
         behind = None if grad_last is None else grad_last / scale
-        walk = functools.partial(_channels_walk, scale=scale, heads=heads)
+        walk = functools.partial(_channels_walk, scale=scale, heads=heads, table=self.table)
         states = _new(batch, heads, chunks * columns, channels, dtype=v.dtype)
         states, dq = walk(grad, v, k, [("t", g), ("t", pairs_q)], _transposed(state), [("r", states)], sums)
         meets = _new(batch, heads, chunks, channels)
         meets, dk = walk(v, grad, q, [("t", g), ("t", pairs_k)], _transposed(behind), [("v", states), ("r", meets)], sums, REVERSE=True)
-        *first, dv = _walk("gla", k, q, grad, [("t", g)], (scale,), behind, state is not None, REVERSE=True)
+        *first, dv = self.walk("gla", k, q, grad, [("t", g)], (scale,), behind, state is not None, REVERSE=True)
 
         def sum_group(x):
             return x.reshape(batch, tokens, of_keys, -1, channels).sum(3)
@@ -219,12 +247,13 @@ class _Gla:
         return (dq, dk, dv, dg), scale * first[0] if first else None
 
 
-def _channels_walk(q, k, v, others, state, given, out, scale, heads, **parameters):
+def _channels_walk(q, k, v, others, state, given, out, scale, heads, table, **parameters):
     """A walk of gla_bwd.tile, which has no state behind it."""
-    width, _ = _choose("gla_bwd", q.shape[3], v.shape[0], heads, v.shape[3])
+    sequences, state, places = _pack(table, v.shape[0], state, (heads, q.shape[3], v.shape[3]), parameters, 2)
+    width, _ = _choose("gla_bwd", q.shape[3], sequences, heads, v.shape[3])
     parameters.update(T=_TYPES[q.dtype], DK=q.shape[3], DV=width, INITIAL=state is not None)
     states = [] if state is None else [("v", state)]
-    return _launch("gla_bwd", parameters, ("t", q), ("t", k), ("t", v), *others, ("f", scale), *states, *given, ("o", out))
+    return _launch("gla_bwd", parameters, ("t", q), ("t", k), ("t", v), *others, ("f", scale), *states, *given, ("o", out), *places)
 
 
 def _sum_changes(changes, meets):
@@ -237,15 +266,18 @@ def _sum_changes(changes, meets):
 
 
 @functools.lru_cache(maxsize=256)
-def _make(kind, form, scale, starts, wants_state):
-    """A recurrence of arrays, and of a state where it `starts` with one, that gives (outputs,) or (outputs, the state behind)."""
-    walks = kind(*form)
+def _make(kind, form, scale, starts, wants_state, packed):
+    """A recurrence of arrays, and of a state where it `starts` with one, and of a table where sequences are `packed`, that gives
+    (outputs,) or (outputs, the state behind)."""
 
     def split(arrays):
-        return (arrays[:-1], arrays[-1]) if starts else (arrays, None)
+        walks, arrays = kind(*form), list(arrays)
+        walks.table = arrays.pop() if packed else None
+        state = arrays.pop() if starts else None
+        return walks, arrays, state
 
     def compute(arrays, keeps):
-        arrays, state = split(arrays)
+        walks, arrays, state = split(arrays)
         out, last, kept = walks.run(scale, state, wants_state, keeps, *arrays)
         return ((out, last) if wants_state else (out,)), kept
 
@@ -259,16 +291,37 @@ def _make(kind, form, scale, starts, wants_state):
 
     def backward(residuals, gradients):
         arrays, kept = residuals
-        own, state = split(arrays)
+        walks, own, state = split(arrays)
         found, first = walks.run_back(scale, state, gradients[0], gradients[1] if wants_state else None, kept, *own)
-        found = tuple(gradient.astype(x.dtype) for gradient, x in zip(found, own))
-        return (*found, first) if starts else found
+        found = [gradient.astype(x.dtype) for gradient, x in zip(found, own)]
+        return (*found, *([first] if starts else []), *([None] if packed else []))
 
     run.defvjp(forward, backward)
     return run
 
 
-def _check(kernel, names, arrays, state, of_state):
+class _Sequences:
+    """Where the rows of packed sequences go, each in chunks of its own: as tessera.torch._packed."""
+
+    def __init__(self, starts, tokens):
+        sequences = starts.shape[0] - 1
+        starts = starts.astype(jnp.int32)
+        first = starts[:-1] // _CHUNK + jnp.arange(sequences, dtype=jnp.int32)
+        lengths = starts[1:] - starts[:-1]
+        past = jnp.concatenate((first[1:], first[-1:] + (lengths[-1:] + _CHUNK - 1) // _CHUNK))
+        # Rows behind the last sequence go to a chunk behind all others.
+        self.rows = _CHUNK * (tokens // _CHUNK + sequences + 1)
+        self.table = jnp.stack((first, past, lengths))
+        places = jnp.arange(tokens, dtype=jnp.int32)
+        own = jnp.searchsorted(starts[1:], places, side="right")
+        inside, own = own < sequences, jnp.minimum(own, sequences - 1)
+        self.places = jnp.where(inside, places - starts[own] + _CHUNK * first[own], self.rows - _CHUNK)
+
+    def align(self, x):
+        return jnp.zeros((1, self.rows, *x.shape[2:]), x.dtype).at[:, self.places].set(x).at[:, -_CHUNK:].set(0)
+
+
+def _check(kernel, names, arrays, state, of_state, starts=None):
     """Refuses what no kernel takes of the arrays that each recurrence has."""
     (of_q, of_k, of_v), (q, k, v) = names, arrays
     for name, x in zip(names, arrays):
@@ -287,8 +340,14 @@ def _check(kernel, names, arrays, state, of_state):
     _check_array(of_v, v, (*q.shape[:2], *v.shape[2:]), q.dtype)
     if 0 in v.shape:
         raise ValueError(f"argument '{of_v}' has shape {v.shape}; one without 0 would work")
+    if starts is not None:
+        if starts.ndim != 1 or starts.shape[0] < 2:
+            raise ValueError(f"argument 'cu_seqlens' has shape {starts.shape}; (sequences + 1,) would work")
+        if v.shape[0] != 1:
+            raise ValueError(f"argument 'cu_seqlens' is given for a batch of {v.shape[0]}; sequences one behind the other in a batch of 1 would work")
+    sequences = v.shape[0] if starts is None else starts.shape[0] - 1
     if state is not None:
-        _check_array(of_state, state, (v.shape[0], v.shape[2], q.shape[3], v.shape[3]), jnp.dtype(jnp.float32))
+        _check_array(of_state, state, (sequences, v.shape[2], q.shape[3], v.shape[3]), jnp.dtype(jnp.float32))
 
 
 def _check_array(name, x, shape, dtype=None):
@@ -298,15 +357,19 @@ def _check_array(name, x, shape, dtype=None):
         raise TypeError(f"argument '{name}' has type {x.dtype}; {dtype} would work")
 
 
-def _recur(kind, form, scale, arrays, whole, state, wants_state):
+def _recur(kind, form, scale, arrays, whole, state, wants_state, starts):
     """The outputs and the state behind. Rows of gates begin at multiples of 16 bytes, so tokens are padded with zeros, which change
     nothing, in all arrays but those that are `whole`."""
     tokens = arrays[0].shape[1]
-    if kind is not _Retention:
+    sequences = None if starts is None else _Sequences(starts, tokens)
+    if sequences is not None:
+        arrays = [sequences.align(x) for x in arrays]
+    elif kind is not _Retention:
         arrays = [jnp.pad(x, ((0, 0), (0, -tokens % 4), *[(0, 0)] * (x.ndim - 2))) for x in arrays]
-    run = _make(kind, form, scale, state is not None, wants_state)
-    out, *last = run(*arrays, *whole, *(() if state is None else (state,)))
-    return out[:, :tokens], last[0] if last else None
+    run = _make(kind, form, scale, state is not None, wants_state, sequences is not None)
+    others = [*([] if state is None else [state]), *([] if sequences is None else [sequences.table])]
+    out, *last = run(*arrays, *whole, *others)
+    return out[:, :tokens] if sequences is None else out[:, sequences.places], last[0] if last else None
 
 
 def _default_scale(scale, q):
@@ -320,11 +383,12 @@ def retention(
     scale: float | None = None,
     initial_state: jax.Array | None = None,
     output_final_state: bool = False,
+    cu_seqlens: jax.Array | None = None,
 ) -> tuple[jax.Array, jax.Array | None]:
     """Retention: (o, final state or None), as `tessera.torch.retention`."""
-    _check("retention", ("q", "k", "v"), (q, k, v), initial_state, "initial_state")
+    _check("retention", ("q", "k", "v"), (q, k, v), initial_state, "initial_state", cu_seqlens)
     scale = _default_scale(scale, q)
-    return _recur(_Retention, (v.shape[2],), scale, (q, k, v), (), initial_state, output_final_state)
+    return _recur(_Retention, (v.shape[2],), scale, (q, k, v), (), initial_state, output_final_state, cu_seqlens)
 
 
 def gated_delta_rule(
@@ -337,15 +401,16 @@ def gated_delta_rule(
     initial_state: jax.Array | None = None,
     output_final_state: bool = False,
     use_qk_l2norm_in_kernel: bool = False,
+    cu_seqlens: jax.Array | None = None,
 ) -> tuple[jax.Array, jax.Array | None]:
     """The gated delta rule: (o, final state or None), as `tessera.torch.gated_delta_rule` with gates of heads."""
-    _check("delta_rule", ("q", "k", "v"), (q, k, v), initial_state, "initial_state")
+    _check("delta_rule", ("q", "k", "v"), (q, k, v), initial_state, "initial_state", cu_seqlens)
     for name, x in (("g", g), ("beta", beta)):
         _check_array(name, x, v.shape[:3])
     if use_qk_l2norm_in_kernel:
         q, k = (_normalize(x) for x in (q, k))
     arrays = (q, k, v, g.astype(jnp.float32), beta.astype(jnp.float32))
-    return _recur(_Delta, (), _default_scale(scale, q), arrays, (), initial_state, output_final_state)
+    return _recur(_Delta, (), _default_scale(scale, q), arrays, (), initial_state, output_final_state, cu_seqlens)
 
 
 def _normalize(x):
@@ -361,12 +426,13 @@ def gla(
     scale: float | None = None,
     initial_state: jax.Array | None = None,
     output_final_state: bool = False,
+    cu_seqlens: jax.Array | None = None,
 ) -> tuple[jax.Array, jax.Array | None]:
     """Gated linear attention: (o, final state or None), as `tessera.torch.gla`."""
-    _check("gla", ("q", "k", "v"), (q, k, v), initial_state, "initial_state")
+    _check("gla", ("q", "k", "v"), (q, k, v), initial_state, "initial_state", cu_seqlens)
     _check_array("g", g, q.shape)
     arrays = (q, k, v, g.astype(jnp.float32))
-    return _recur(_Gla, (), _default_scale(scale, q), arrays, (), initial_state, output_final_state)
+    return _recur(_Gla, (), _default_scale(scale, q), arrays, (), initial_state, output_final_state, cu_seqlens)
 
 
 def ssd(
@@ -380,20 +446,22 @@ def ssd(
     initial_states: jax.Array | None = None,
     dt_softplus: bool = False,
     return_final_states: bool = False,
+    cu_seqlens: jax.Array | None = None,
 ) -> jax.Array | tuple[jax.Array, jax.Array]:
     """State-space duality: y, or (y, final states), as `tessera.torch.ssd`."""
-    _check("ssd", ("C", "B", "x"), (C, B, x), None, "initial_states")
+    _check("ssd", ("C", "B", "x"), (C, B, x), None, "initial_states", cu_seqlens)
     heads = x.shape[2]
     _check_array("dt", dt, x.shape[:3])
     for name, array in (("A", A), ("D", D), ("dt_bias", dt_bias)):
         if array is not None:
             _check_array(name, array, (heads,))
     if initial_states is not None:
-        _check_array("initial_states", initial_states, (x.shape[0], heads, x.shape[3], B.shape[3]), jnp.dtype(jnp.float32))
+        sequences = x.shape[0] if cu_seqlens is None else cu_seqlens.shape[0] - 1
+        _check_array("initial_states", initial_states, (sequences, heads, x.shape[3], B.shape[3]), jnp.dtype(jnp.float32))
     steps = dt.astype(jnp.float32) + (0 if dt_bias is None else dt_bias.astype(jnp.float32))
     if dt_softplus:
         steps = jax.nn.softplus(steps)
     whole = (A.astype(jnp.float32), *(() if D is None else (D.astype(jnp.float32),)))
     state = _transposed(initial_states)
-    y, last = _recur(_Ssd, (D is not None,), 1.0, (C, B, x, steps), whole, state, return_final_states)
+    y, last = _recur(_Ssd, (D is not None,), 1.0, (C, B, x, steps), whole, state, return_final_states, cu_seqlens)
     return (y, _transposed(last)) if return_final_states else y
