@@ -13,7 +13,7 @@ not bound by special functions.
 
 RECORD is what `tessera tune` printed for one kernel a share of polynomials (`--schedule polynomial_exp=N`), COUNTS the
 instructions and special functions of a thread in an iteration of each, as `tessera inspect` counts them. The output
-compares the fit with the weights of passes/Schedule/CostModel.h, and says which share of polynomials each would choose.
+compares the fit with the weights of kernels/cards.json, and says which share of polynomials each would choose.
 """
 
 import argparse
@@ -124,10 +124,10 @@ def fit(points):
 
 
 def read_model():
-    """(use, weights) of CostModel.h."""
-    text = (ROOT / "passes/Schedule/CostModel.h").read_text()
-    value = lambda name: float(re.search(rf"\b{name} = ([\d.]+)", text)[1])
-    return value("functionUse"), [value(f"{name}Weight") for name in ("dot", "function", "instruction")]
+    """(use, weights) of all cards."""
+    rows = json.loads((ROOT / "kernels/cards.json").read_text())["numbers"]
+    value = {row["name"]: row["value"] for row in rows if "card" not in row}
+    return value["functionUse"], [value[f"{name}Weight"] for name in ("dot", "function", "instruction")]
 
 
 def main():
@@ -138,7 +138,7 @@ def main():
     points = read_points(arguments.record.read_text(), json.loads(arguments.counts.read_text()))
     if not points:
         raise SystemExit("no kernel of the record has counts")
-    models = {"fit": fit(points), "CostModel.h": read_model()}
+    models = {"fit": fit(points), "cards.json": read_model()}
     for name, (use, weights) in models.items():
         root = (error(use, weights, points) / len(points)) ** 0.5
         print(

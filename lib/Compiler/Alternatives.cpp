@@ -3,7 +3,6 @@
 #include "lib/Compiler/Alternatives.h"
 #include "dialects/Tile/Entries.h"
 #include "lib/Compiler/Bundle.h"
-#include "passes/Schedule/CostModel.h"
 #include "tessera/BundleKeys.h"
 
 using namespace mlir;
@@ -179,9 +178,7 @@ FailureOr<json::Object> Alternatives::describe(const json::Array &kernels,
   for (const Alternative &alternative : alternatives) {
     MLIRContext *context = alternative.parameters.getContext();
     LaunchTimes &own = times.emplace_back(alternative.times);
-    own.setCompiled(*findByName(kernels, alternative.name),
-                    alternative.tuned.multiprocessors ? alternative.tuned.multiprocessors
-                                                      : h200CostModel.multiprocessors,
+    own.setCompiled(*findByName(kernels, alternative.name), alternative.tuned.multiprocessors,
                     context);
     const TunedKernel *known = findByName(tuned, alternative.name);
     bool hasTimes = known && known->times;

@@ -54,6 +54,7 @@ public:
 
 private:
   CompileStatus readOptions();
+  void nameCard(ModuleOp form);
   CompileStatus read(ArrayRef<source::Define> defines, OwningOpRef<ModuleOp> &form);
   CompileStatus readTuned(const CompileOptions &given, OwningOpRef<ModuleOp> &form,
                           TunedForm &found);
@@ -177,6 +178,12 @@ static LogicalResult checkConstants(ModuleOp form) {
   return failure(walk.wasInterrupted());
 }
 
+/// Says for which card a module is compiled, where that is given: passes ask its numbers.
+void Compilation::nameCard(ModuleOp form) {
+  if (!options.tuning.gpu.empty())
+    form->setAttr(kCardAttr, StringAttr::get(&context, options.tuning.gpu));
+}
+
 /// Reads the source: the kernels that are asked for, with the fields that are asked for, cleaned
 /// up.
 CompileStatus Compilation::read(ArrayRef<source::Define> defines, OwningOpRef<ModuleOp> &form) {
@@ -185,6 +192,7 @@ CompileStatus Compilation::read(ArrayRef<source::Define> defines, OwningOpRef<Mo
   if (input.status != CompileStatus::Success)
     return input.status;
   form = std::move(input.module);
+  nameCard(*form);
   // What is read later has other definitions.
   if (!files)
     instead = std::move(input.instead);
@@ -551,6 +559,7 @@ CompileStatus Compilation::runIR(StringRef text, StringRef fileName, EmitKind le
   OwningOpRef<ModuleOp> form = parseSourceString<ModuleOp>(text, ParserConfig(&context), fileName);
   if (!form)
     return CompileStatus::SourceError;
+  nameCard(*form);
   if (!hasKernel(*form, level)) {
     emitError(form->getLoc())
         << "has no kernel of the stage that is given; it is the one with which "

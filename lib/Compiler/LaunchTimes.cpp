@@ -212,6 +212,7 @@ FailureOr<LaunchTimes> LaunchTimes::of(tile::KernelOp kernel) {
   if (failed(terms))
     return failure();
   LaunchTimes times;
+  times.card = &getCostModel(kernel);
   times.terms = std::move(*terms);
   for (StringRef name : kernel.getDimNames())
     times.dims.push_back(name.str());
@@ -221,15 +222,16 @@ FailureOr<LaunchTimes> LaunchTimes::of(tile::KernelOp kernel) {
   for (auto [dim, tiles] : llvm::zip(times.grid, times.model.grid))
     tiles = readGrid(dim, times.dims);
   times.readRows(kernel);
-  CycleBudget budget = cycleBudget(firstLoopsWithDots(kernel), h200CostModel);
-  times.estimated = expectedCycles(budget, fastestShare(budget, h200CostModel), h200CostModel) /
-                    (h200CostModel.clockGHz * 1000);
+  const CostModel &card = *times.card;
+  CycleBudget budget = cycleBudget(firstLoopsWithDots(kernel), card);
+  times.estimated =
+      expectedCycles(budget, fastestShare(budget, card), card) / (card.clockGHz * 1000);
   return times;
 }
 
 void LaunchTimes::setCompiled(const json::Object &kernel, int64_t multiprocessors,
                               MLIRContext *context) {
-  model.atATime = multiprocessors;
+  model.atATime = multiprocessors ? multiprocessors : card->multiprocessors;
   if (!kernel.getBoolean(key::persistent).value_or(false)) {
     const json::Object *report = kernel.getObject(key::report);
     const json::Object *resources = report ? report->getObject(key::resources) : nullptr;
@@ -244,8 +246,7 @@ void LaunchTimes::setCompiled(const json::Object &kernel, int64_t multiprocessor
   model.section = *schedule.getSection();
   runtime::setTimeCluster(model, *schedule.getCluster());
   // Blocks of a cluster share what they load in these loops, where they load alike.
-  model.rows.time = h200CostModel.unalignedRowCycles * loadedRows / model.cluster /
-                    (h200CostModel.clockGHz * 1000);
+  model.rows.time = card->unalignedRowCycles * loadedRows / model.cluster / (card->clockGHz * 1000);
   switch (*schedule.getOrder()) {
   case tile::OrderKind::Linear:
   case tile::OrderKind::Narrow: // of tiles that take equally long
@@ -330,8 +331,8 @@ void LaunchTimes::estimate(const LaunchTimes *like, bool isPreferred) {
   double scale = scales ? like->model.iterationTime / like->estimated : 1;
   double ends = scales && like->model.iterationTime > 0
                     ? like->model.endsTime / like->model.iterationTime
-                    : h200CostModel.iterationsOfEnds;
-  model.iterationTime = scale * estimated * (isPreferred ? 1 : h200CostModel.otherTiles);
+                    : card->iterationsOfEnds;
+  model.iterationTime = scale * estimated * (isPreferred ? 1 : card->otherTiles);
   model.endsTime = ends * model.iterationTime;
 }
 

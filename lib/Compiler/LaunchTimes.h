@@ -18,6 +18,8 @@
 
 namespace tessera {
 
+struct CostModel;
+
 /// Blocks that a multiprocessor holds at a time; `registers` of a thread are 0 where nobody knows.
 int64_t countBlocksPerMultiprocessor(int64_t threads, int64_t sharedMemory, int64_t registers);
 
@@ -28,7 +30,8 @@ public:
   /// the tile.
   static mlir::FailureOr<LaunchTimes> of(tile::KernelOp kernel);
 
-  /// Takes what is known of the kernel as it was compiled: its entry of the bundle.
+  /// Takes what is known of the kernel as it was compiled: its entry of the bundle. The card has so
+  /// many multiprocessors, or with 0 as many as the model says.
   void setCompiled(const llvm::json::Object &kernel, int64_t multiprocessors,
                    mlir::MLIRContext *context);
   /// Takes the times that were fitted to all alternatives together.
@@ -58,6 +61,8 @@ private:
 
   void readRows(tile::KernelOp kernel);
 
+  /// The model of the machine.
+  const CostModel *card = nullptr;
   runtime::TimeModel model = {};
   bool isMeasured = false;
   /// An iteration by the model of the machine, in microseconds; 0 for a kernel without dots.

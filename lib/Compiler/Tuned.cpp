@@ -133,10 +133,11 @@ static const Database *openDatabase(const CompileOptions::Tuning &tuning, MLIRCo
 
 static std::optional<std::string> findGpu(const std::string &name, const Database &database,
                                           MLIRContext *context) {
-  if (name.empty() || database.getGpus().count(name))
+  if (name.empty() || database.getGpus().count(name) || llvm::is_contained(getCards(), name))
     return name.empty() ? database.getDefaultGpu() : name;
   InFlightDiagnostic error = emitError(UnknownLoc::get(context));
-  error << "the schedule database has no measurements on '" << name << "'";
+  error << "the schedule database has no measurements on '" << name
+        << "', and the model no numbers of it";
   if (!database.getGpus().empty()) {
     error << "; it has those on ";
     llvm::interleaveComma(database.getGpus(), error,

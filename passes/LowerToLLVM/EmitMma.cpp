@@ -10,8 +10,8 @@
 #include "dialects/Hop/Machine.h"
 #include "dialects/Hop/RegisterPool.h"
 #include "dialects/Tile/ScheduleFields.h"
+#include "passes/Analysis/PtxasRegisters.h"
 #include "passes/LowerToLLVM/Emitter.h"
-#include "passes/Schedule/CostModel.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -157,7 +157,7 @@ Emitter::Values Emitter::emitProduct(const Product &product, bool commit) {
 /// starts, whatever its role has later (C7602).
 int64_t Emitter::mostColumns() {
   int64_t entry = hop::entryRegisters(hop::getRegisterRequests(kernel));
-  int64_t fitting = 2 * (entry - h200CostModel.besideAccumulators);
+  int64_t fitting = 2 * (entry - kBesideAccumulators);
   return std::clamp<int64_t>(fitting, hopper::mmaColumns, hopper::mostMmaColumns);
 }
 

@@ -305,11 +305,11 @@ ScheduleAttr tessera::getRequestedSchedule(KernelOp kernel) {
 
 FailureOr<SmallVector<ScheduleChoice>> tessera::chooseSchedules(KernelOp kernel,
                                                                 ArrayRef<ScheduleAttr> requested,
-                                                                const CostModel &model) {
+                                                                const CostModel *model) {
   if (failed(checkDots(kernel)))
     return failure();
   kernel.getContext()->getOrLoadDialect<hop::HopDialect>();
-  Forms forms(kernel, model);
+  Forms forms(kernel, model ? *model : getCostModel(kernel));
   SmallVector<ScheduleChoice> choices;
   for (ScheduleAttr asked : requested) {
     if (!forms.speculates() && asked.getSpeculate() == true) {
@@ -328,12 +328,12 @@ FailureOr<SmallVector<ScheduleChoice>> tessera::chooseSchedules(KernelOp kernel,
 }
 
 SmallVector<ScheduleAttr> tessera::listSchedules(KernelOp kernel, ScheduleAttr requested,
-                                                 size_t most, const CostModel &model) {
+                                                 size_t most) {
   SmallVector<ScheduleAttr> schedules;
   if (failed(checkDots(kernel)))
     return schedules;
   kernel.getContext()->getOrLoadDialect<hop::HopDialect>();
-  Forms forms(kernel, model);
+  Forms forms(kernel, getCostModel(kernel));
   if (!forms.speculates() && requested.getSpeculate() == true)
     return schedules;
   // Where one fits with the order that is preferred, the search adds one with the other.
@@ -451,14 +451,14 @@ private:
     OwningOpRef<KernelOp> copy = kernel.clone();
     if (issueSumsEarly(*copy).empty())
       return std::nullopt;
-    std::optional<ScheduleAttr> found = ScheduleSearch(*copy, h200CostModel).run(requested);
+    std::optional<ScheduleAttr> found = ScheduleSearch(*copy, getCostModel(kernel)).run(requested);
     if (!found)
       return std::nullopt;
     for (DotOp dot : issueSumsEarly(kernel))
       dot.emitRemark(
           "runs before dots that it does not wait for, beside whose results there are no "
           "registers for the tile that it multiplies");
-    return search.emplace(kernel, h200CostModel).run(requested);
+    return search.emplace(kernel, getCostModel(kernel)).run(requested);
   }
 
   /// The schedule of `kernel`, with wide tiles where one fits. `search` is that which found it, or
@@ -468,12 +468,13 @@ private:
     numberPipes(kernel);
     search.reset();
     if (widenTiles(kernel)) {
-      if (std::optional<ScheduleAttr> found = search.emplace(kernel, h200CostModel).run(requested))
+      if (std::optional<ScheduleAttr> found =
+              search.emplace(kernel, getCostModel(kernel)).run(requested))
         return found;
       search.reset();
       narrowTiles(kernel);
     }
-    return search.emplace(kernel, h200CostModel).run(requested);
+    return search.emplace(kernel, getCostModel(kernel)).run(requested);
   }
 
   /// The schedule of `kernel` with the first order of work for which there is one; of its exact

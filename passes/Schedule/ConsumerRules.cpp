@@ -231,7 +231,7 @@ std::optional<std::string> ScheduleSearch::rejectBudget(const Candidate &candida
     return reason;
   // Products of consumers with different dots are cut into columns that fit.
   int64_t entry = candidate.entryRegisters();
-  if (int64_t widest = widestDotRegisters(kernel, model); widest > entry && !candidate.isDivided())
+  if (int64_t widest = widestDotRegisters(kernel); widest > entry && !candidate.isDivided())
     return llvm::formatv("ptxas wants {0} registers for the widest dot, and with {1} warpgroups a "
                          "thread starts with {2}",
                          widest, candidate.warpgroups(), entry)

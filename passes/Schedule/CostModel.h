@@ -1,18 +1,26 @@
 //===- CostModel.h - What was measured of the machine ---------------------===//
 //
 // The numbers by which tile-choose-schedule prefers and rejects schedules that no
-// manual gives: fits, counts in machine code and thresholds, of one GPU and one
-// ptxas. docs/tuning.md says how each is measured again, and
-// bench/fit_cost_model.py fits those that are fits. What a manual gives is in
-// dialects/Hop/Machine.h.
+// manual gives: fits and thresholds of a card, which are data (kernels/cards.json),
+// and counts in machine code of one ptxas. docs/tuning.md says how each is measured
+// again, and bench/fit_cost_model.py fits those that are fits. What a manual gives
+// is in dialects/Hop/Machine.h.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef TESSERA_PASSES_SCHEDULE_COSTMODEL_H
 #define TESSERA_PASSES_SCHEDULE_COSTMODEL_H
 
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
 #include <array>
 #include <cstdint>
+#include <string>
+
+namespace mlir {
+class Operation;
+} // namespace mlir
 
 namespace tessera {
 
@@ -28,31 +36,64 @@ struct ElementCost {
   double functions = 0, instructions = 0;
 };
 
-/// Values are those of an H200 with ptxas 13.0.
-struct CostModel {
+/// What was measured of a card. The values are in kernels/cards.json, with their records.
+struct CardNumbers {
+  /// The part of their rate that special functions reach, and cycles of an iteration for each cycle
+  /// that its dots, special functions and instructions would take by themselves, below that: the
+  /// power that the card may draw divides among them.
+  double functionUse, dotWeight, functionWeight, instructionWeight;
+  /// Polynomials are taken where they are said to gain so much of an iteration.
+  double leastGainOfPolynomials;
+  /// Cycles that a multiprocessor waits for a row of at most 128 bytes that begins or ends amid a
+  /// sector of memory, where all of them load such rows.
+  double unalignedRowCycles;
+  /// Multiprocessors, and their clock under load.
+  int64_t multiprocessors;
+  double clockGHz;
+  /// A tile takes as long as so many iterations beside them: the first loads, the last products and
+  /// the output.
+  double iterationsOfEnds;
+  /// How much longer than the model says iterations of other tiles take than those that the source
+  /// prefers.
+  double otherTiles;
+  /// Cycles that a wait for a tile that is there and the release of its slot take of a step, and
+  /// bytes that memory gives in a second.
+  double waitCycles, memoryBytesPerSecond;
+  /// Warpgroups take turns where the dots take less than so many times the cycles of the special
+  /// functions, and these less than so many times those of the dots.
+  double mostDotsForTurns, mostFunctionsForTurns;
+  /// The first dot of an iteration runs ahead by itself where special functions and instructions
+  /// take so many times the cycles of the dots, and it so many cycles itself.
+  double leastWorkForLead, leastDotAhead;
+  /// Bytes of sums that a multiprocessor adds to memory in a cycle. Two blocks exchange operands of
+  /// sums where these take longer than the dots.
+  double bytesOfSums;
+  /// Bytes on their way to a multiprocessor that keep memory busy while other blocks compute.
+  int64_t bytesInFlight;
+  /// The most slots of a pipe where every loop has a single dot, where the work between dots hides
+  /// the latency of loads too, where a list in memory says how many iterations a loop has, and
+  /// where the producer finds the bounds of loops from values of rows.
+  int64_t mostStages, mostStagesBetweenDots, mostStagesOfLists, mostStagesOfBounds;
+  /// Tiles of a section where blocks of the same first index load the same tiles in their loops.
+  int64_t sectionOfShared;
+
+  /// The bytes of a tile that come to a multiprocessor while a warp waits for a barrier, when all
+  /// multiprocessors load: a tile has come as late by so many more.
+  double bytesOfWait() const {
+    return waitCycles * memoryBytesPerSecond / (multiprocessors * clockGHz * 1e9);
+  }
+};
+
+/// The numbers of a card, and what is counted in the code of ptxas 13.0 for any of them.
+struct CostModel : CardNumbers {
   //===--------------------------------------------------------------------===//
   // Time of an iteration
   //===--------------------------------------------------------------------===//
 
-  /// The part of their rate that special functions reach. Fitted by hand to record
-  /// 2026-11-21-nvidia-h200-8cc165e-tuning-polynomials, to 8%; bench/fit_cost_model.py finds 0.86
-  /// there, and 0.80, 0.35 and 0.84 for the weights, to 4%, which has not been tried on a GPU.
-  double functionUse = 0.85;
-  /// Cycles of an iteration for each cycle that its dots, special functions and instructions would
-  /// take by themselves, below that: the power that the card may draw divides among them.
-  /// The same fit by hand (docs/lab/exponentials.md).
-  double dotWeight = 0.88, functionWeight = 0.31, instructionWeight = 0.65;
   /// Instructions of a thread that an exponential by a polynomial takes more than by a special
   /// function; and one whose results stay f32, of fifth degree.
   /// Counted in SASS of kernels/attention_variants.tile (docs/lab/exponentials.md).
   double polynomialInstructions = 6, precisePolynomialInstructions = 9;
-  /// Polynomials are taken where they are said to gain so much of an iteration. With 1% (scores
-  /// that decay with the distance) they lose 6%, with 3% (an approximate soft cap) they gain 7%
-  /// (docs/lab/exponentials.md).
-  double leastGainOfPolynomials = 0.02;
-  /// Cycles that a multiprocessor waits for a row of at most 128 bytes that begins or ends amid a
-  /// sector of memory, where all of them load such rows (docs/lab/memory.md).
-  double unalignedRowCycles = 6.5;
   /// Instructions of a thread that a warpgroup issues in an iteration beside the work on tiles:
   /// descriptors, products, waits and counters.
   /// Counted in SASS of kernels/attention_fwd.tile by `tessera inspect`.
@@ -70,92 +111,20 @@ struct CostModel {
   std::array<int64_t, 3> polynomialShares = {4, 8, 16};
 
   //===--------------------------------------------------------------------===//
-  // Time of a launch
-  //===--------------------------------------------------------------------===//
-
-  /// Multiprocessors, and their clock under load: the median of the entries for attention of the
-  /// database of schedules.
-  int64_t multiprocessors = 132;
-  double clockGHz = 1.6;
-  /// A tile takes as long as so many iterations beside them: the first loads, the last products and
-  /// the output. Fitted to the same entries: 3.0 for attention with d = 64, 2.7 with d = 128, 4.0
-  /// with d = 256.
-  double iterationsOfEnds = 3;
-  /// How much longer than the model says iterations of other tiles take than those that the source
-  /// prefers: 15% to 29% for those of 128 rows at d = 64, kernels/attention_variants.tile, record
-  /// 2026-11-21-nvidia-h200-98a3b6e-tuning.
-  double otherTiles = 1.2;
-
-  //===--------------------------------------------------------------------===//
-  // Waits
-  //===--------------------------------------------------------------------===//
-
-  /// Cycles that a wait for a tile that is there and the release of its slot take of a step. Two
-  /// fewer in steps of some 4000 cycles gain 3% at d = 128: record
-  /// 2026-11-25-nvidia-h100-80gb-hbm3-5ce82c6-joined-pipes (docs/lab/backward.md).
-  double waitCycles = 60;
-  /// Bytes that memory gives in a second (data sheet of the H200).
-  double memoryBytesPerSecond = 4.8e12;
-  /// The bytes of a tile that come to a multiprocessor while a warp waits for a barrier, when all
-  /// multiprocessors load: a tile has come as late by so many more. Of the numbers above.
-  constexpr double bytesOfWait() const {
-    return waitCycles * memoryBytesPerSecond / (multiprocessors * clockGHz * 1e9);
-  }
-
-  //===--------------------------------------------------------------------===//
   // Preferences
   //===--------------------------------------------------------------------===//
 
-  /// Warpgroups take turns where the dots take less than so many times the cycles of the special
-  /// functions, and these less than so many times those of the dots. `tessera tune --fields
-  /// pingpong`, record 2026-11-21-nvidia-h200-d54605e-tuning (docs/lab/schedules.md).
-  double mostDotsForTurns = 3.0, mostFunctionsForTurns = 2.5;
-  /// The first dot of an iteration runs ahead by itself where special functions and instructions
-  /// take so many times the cycles of the dots, and it so many cycles itself, as each step pays for
-  /// copies of operands and one more wait. With 0.72 and 512 cycles (attention_bwd, d = 64) it
-  /// gains 7% to 13% from 2k on, with 0.40 and 512 (d = 128) it loses up to 3%: record
-  /// 2026-11-25-nvidia-h100-80gb-hbm3-e9aacb5-lead-backward. With 0.79 and 256
-  /// (attention_variants_bwd, d = 64) it loses 3% to 8%, and gains 2% to 3% with a causal mask:
-  /// record 2026-11-25-nvidia-h100-80gb-hbm3-5457a7d-backward. Nothing between was measured
-  /// (docs/lab/backward.md).
-  double leastWorkForLead = 0.6, leastDotAhead = 400;
-  /// Bytes of sums that a multiprocessor adds to memory in a cycle, of 12 to 15 that were seen. Two
-  /// blocks exchange operands of sums where these take longer than the dots: 4400 cycles beside
-  /// 2560 at d = 256 of attention_bwd, where it gains 12% to 22%: record
-  /// 2026-11-26-nvidia-h100-80gb-hbm3-fc12b83-exchange-ablation-backward (docs/lab/backward.md).
-  double bytesOfSums = 15;
   /// Columns of an accumulator beyond which it is scaled before the next dot: more than a thread
-  /// holds in 64 registers. The same record, and FlashAttention-3 draws the line at the same head
-  /// dimension.
+  /// holds in 64 registers. Record 2026-11-21-nvidia-h200-d54605e-tuning, and FlashAttention-3 draws
+  /// the line at the same head dimension.
   int64_t wideColumns = 128;
   /// Consumers, the preferred first: the same record.
   std::array<int64_t, 4> consumers = {4, 3, 2, 1};
   /// Warps of a transposer, the preferred first: a warpgroup, or warps of the producer's.
   std::array<int64_t, 4> transposerWarps = {4, 3, 2, 1};
   /// Warpgroups of a kernel without dots, the preferred first: bench/rows.py --schedules, record
-  /// 2026-11-22-nvidia-h200-b69a46b-rows (docs/lab/rows.md). And the bytes on their way to a
-  /// multiprocessor that keep memory busy while other blocks compute: the same, record
-  /// 2026-11-23-nvidia-h200-4233766-rows-registers.
+  /// 2026-11-22-nvidia-h200-b69a46b-rows (docs/lab/rows.md).
   std::array<int64_t, 4> directConsumers = {1, 2, 3, 4};
-  int64_t bytesInFlight = 80 << 10;
-  /// The most slots of a pipe where every loop has a single dot, and where the work between dots
-  /// hides the latency of loads too. `tessera tune --fields stages` of kernels/gemm.tile and
-  /// kernels/attention_fwd.tile, the same record.
-  int64_t mostStages = 4, mostStagesBetweenDots = 3;
-  /// The same where a list in memory says how many iterations a loop has: it has few of them, and
-  /// the producer reads the list for the next tile while the slots are full
-  /// (docs/lab/variants.md#masks-in-two-parts).
-  int64_t mostStagesOfLists = 5;
-  /// The same where the producer finds the bounds of loops from values of rows: for the next tile
-  /// it waits for a number, then for these, and then for the first tiles.
-  int64_t mostStagesOfBounds = 8;
-  /// Tiles of a section where blocks of the same first index load the same tiles in their loops:
-  /// with 4, 12 heads of attention with 8k queries, which load as many bytes of one bias of [SQ,
-  /// SK] as of keys and values (docs/lab/variants.md#biases-that-all-heads-have).
-  int64_t sectionOfShared = 4;
-  /// Iterations from which a shape is of class medium and of class long: about 2k and 8k keys with
-  /// 64 to 128 a step. A convention of the database of schedules (docs/tuning.md), not measured.
-  int64_t mediumIterations = 24, longIterations = 96;
 
   //===--------------------------------------------------------------------===//
   // Registers of ptxas
@@ -175,12 +144,6 @@ struct CostModel {
   /// model) spill within 240, while 154 of 160 (192x128, D = 64) and 106 of 112 (256x64, D = 64)
   /// do not.
   int64_t registersPerSpare = 32;
-  /// Registers that ptxas wants at entry beside the accumulators of the widest wgmma (C7602): of
-  /// 64x160 and 64x256 with both operands in shared memory.
-  int64_t besideAccumulators = 26;
-  /// Registers of a thread below its accumulators, which ptxas begins at R24: nvdisasm of the
-  /// gradients of attention.
-  int64_t belowAccumulators = 24;
   /// Registers of a thread of a reducer beside the part of a sum that it makes: descriptors, the
   /// places of that part in shared memory, and counters. ptxas keeps 32 accumulators within 72.
   int64_t besideSums = 40;
@@ -211,8 +174,22 @@ struct CostModel {
   std::array<int64_t, 3> moreForConsumer = {8, 16, 24};
 };
 
-/// What the passes ask when nobody gives them another one.
-inline constexpr CostModel h200CostModel;
+/// The model of a card, as GPUs call themselves: that of the default card for one that nobody
+/// knows, or without a name.
+const CostModel &getCostModel(llvm::StringRef card = "");
+
+/// That of the card for which the module of `op` is compiled, as `tessera.card` says.
+const CostModel &getCostModel(mlir::Operation *op);
+
+/// The attribute of a module that names the card.
+inline constexpr llvm::StringLiteral kCardAttr = "tessera.card";
+
+/// The cards of which some number is known, the default one first.
+llvm::ArrayRef<std::string> getCards();
+
+/// The model of `card` by a text as kernels/cards.json has it; an error names the row that is
+/// wrong.
+llvm::Expected<CostModel> parseCards(llvm::StringRef text, llvm::StringRef card);
 
 } // namespace tessera
 

@@ -6,6 +6,7 @@
 #include "mlir/Transforms/RegionUtils.h"
 #include "passes/Analysis/ApartSums.h"
 #include "passes/Analysis/Conversions.h"
+#include "passes/Analysis/PtxasRegisters.h"
 #include "passes/Schedule/ResourceModel.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
@@ -328,12 +329,12 @@ int64_t tessera::directRegisters(KernelOp kernel, hop::LayoutAttr layout, const 
   return model.fixedRegisters + pressure.peak(kernel.getBody().front(), {});
 }
 
-int64_t tessera::widestDotRegisters(KernelOp kernel, const CostModel &model) {
+int64_t tessera::widestDotRegisters(KernelOp kernel) {
   int64_t widest = 0;
   kernel->walk([&](DotOp dot) {
     int64_t columns = std::min<int64_t>(cast<RankedTensorType>(dot.getType()).getDimSize(1),
                                         hopper::mostMmaColumns);
     widest = std::max(widest, columns * hopper::mmaRows / hopper::warpgroupThreads);
   });
-  return widest ? widest + model.besideAccumulators : 0;
+  return widest ? widest + kBesideAccumulators : 0;
 }

@@ -20,7 +20,7 @@ namespace tessera {
 
 /// Registers that ptxas wants at entry for the widest instruction of the dots of `kernel`: it
 /// assembles none that does not fit, whatever its role has later (C7602).
-int64_t widestDotRegisters(tile::KernelOp kernel, const CostModel &model);
+int64_t widestDotRegisters(tile::KernelOp kernel);
 
 /// The split known to work on the hardware for `consumers` warpgroups, which
 /// divides the registers of an SM among all threads of one CTA.

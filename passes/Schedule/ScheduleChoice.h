@@ -46,17 +46,17 @@ tile::ScheduleAttr getRequestedSchedule(tile::KernelOp kernel);
 
 /// The schedules that tile-choose-schedule would give `kernel`, which is as it leaves the cleanup
 /// of a source, for each of `requested`, whose fields are kept. What the kernel writes itself does
-/// not count. Fails after a diagnostic where no schedule can run the kernel's dots.
+/// not count. Fails after a diagnostic where no schedule can run the kernel's dots. By the model of
+/// the module's card, where no other is given.
 mlir::FailureOr<llvm::SmallVector<ScheduleChoice>>
 chooseSchedules(tile::KernelOp kernel, llvm::ArrayRef<tile::ScheduleAttr> requested,
-                const CostModel &model = h200CostModel);
+                const CostModel *model = nullptr);
 
 /// At most `most` schedules for `kernel`, which is as it leaves the cleanup of a source, the most
 /// preferred first: the first is what tile-choose-schedule gives it. All keep the fields of
 /// `requested`; what the kernel writes itself does not count. Empty where none can hold.
 llvm::SmallVector<tile::ScheduleAttr> listSchedules(tile::KernelOp kernel,
-                                                    tile::ScheduleAttr requested, size_t most,
-                                                    const CostModel &model = h200CostModel);
+                                                    tile::ScheduleAttr requested, size_t most);
 
 } // namespace tessera
 

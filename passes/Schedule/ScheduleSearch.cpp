@@ -240,7 +240,7 @@ int64_t ScheduleSearch::makeRoomForOthers(Candidate &candidate) const {
                        : given;
     int64_t registers = std::min<int64_t>(llvm::alignDown(left, hopper::roleRegisterStep),
                                           fields.consumerRegisters->most());
-    if (widestDotRegisters(kernel, model) <= given &&
+    if (widestDotRegisters(kernel) <= given &&
         candidate.registersNeeded.most() <= usableRegisters(registers, model)) {
       fields.consumerRegisters = NumberList(registers);
       return blocks;

@@ -25,7 +25,7 @@ int64_t bytesOf(hop::PipeCreateOp pipe) {
 
 /// Whether the tiles of `pipe` are loaded in less time than a wait for them takes: who waits for
 /// another tile with them waits for less longer than it saves.
-bool isSmall(hop::PipeCreateOp pipe) { return bytesOf(pipe) <= h200CostModel.bytesOfWait(); }
+bool isSmall(hop::PipeCreateOp pipe) { return bytesOf(pipe) <= getCostModel(pipe).bytesOfWait(); }
 
 /// Whether `op` fills, reads or gives back a slot of a pipe, or may do so inside.
 bool usesPipe(Operation *op) {

@@ -8,9 +8,9 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "passes/Analysis/PtxasRegisters.h"
 #include "passes/Hop/HopPasses.h"
 #include "passes/Hop/TileRegisters.h"
-#include "passes/Schedule/CostModel.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace tessera {
@@ -278,7 +278,7 @@ private:
         llvm::for_each(op->getResults(), add);
     for (InFlight &flight : inFlight)
       living.insert(flight.kept.begin(), flight.kept.end());
-    int64_t needed = hop::registersOf(mma.getType()) + h200CostModel.belowAccumulators;
+    int64_t needed = hop::registersOf(mma.getType()) + kBelowAccumulators;
     for (Value value : living)
       needed += hop::registersOf(value.getType());
     return needed <= int64_t(*registers);

@@ -8,9 +8,9 @@
 #include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "passes/Analysis/PtxasRegisters.h"
 #include "passes/Hop/HopPasses.h"
 #include "passes/Hop/TileRegisters.h"
-#include "passes/Schedule/CostModel.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace tessera {
@@ -150,7 +150,7 @@ struct PinWorkPass : tessera::impl::PinWorkBase<PinWorkPass> {
     llvm::SetVector<Value> results = work.results();
     int64_t excess = registersOf(work.sources()) - registersOf(results),
             needed = livingAcross(issue) + hop::registersOf(issue.getFlight().getType()) +
-                     std::max<int64_t>(excess, 0) + h200CostModel.belowAccumulators;
+                     std::max<int64_t>(excess, 0) + kBelowAccumulators;
     if (results.empty() || needed <= registers)
       return;
     // What the accumulator begins with is loaded behind it.

@@ -10,6 +10,8 @@
 #include "mlir/Parser/Parser.h"
 #include "passes/Schedule/Exponentials.h"
 #include "passes/Schedule/ScheduleChoice.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;
@@ -29,7 +31,7 @@ protected:
         (TESSERA_SOURCE_DIR "/test/Passes/Inputs/" + name + ".mlir").str(), &context);
     EXPECT_TRUE(module) << name.str();
     tile::KernelOp kernel = *module->getOps<tile::KernelOp>().begin();
-    auto choices = chooseSchedules(kernel, {tile::ScheduleFields().get(&context)}, model);
+    auto choices = chooseSchedules(kernel, {tile::ScheduleFields().get(&context)}, &model);
     EXPECT_TRUE(succeeded(choices));
     return choices->front();
   }
@@ -41,7 +43,7 @@ protected:
   }
 
   MLIRContext context;
-  CostModel model = h200CostModel;
+  CostModel model = getCostModel();
 };
 } // namespace
 
@@ -111,7 +113,46 @@ TEST_F(CostModelTest, RegistersSparedForPtxas) {
   EXPECT_FALSE(choose("gemm").schedule);
 }
 
-TEST_F(CostModelTest, RegistersOfTheWidestDot) {
-  model.besideAccumulators = 130;
-  EXPECT_FALSE(choose("gemm").schedule);
+/// Numbers of cards as kernels/cards.json has them, with `rows` in place of those of clocks.
+static std::string writeCards(StringRef rows) {
+  auto file = llvm::MemoryBuffer::getFile(TESSERA_SOURCE_DIR "/kernels/cards.json");
+  std::string text = (*file)->getBuffer().str(), kept;
+  for (StringRef line : llvm::split(text, '\n'))
+    if (!line.contains("clockGHz"))
+      kept += line.str() + "\n";
+  size_t place = kept.find("  {");
+  return kept.insert(place, rows.str());
+}
+
+TEST(CardsTest, RowsOfACardCount) {
+  std::string text = writeCards(R"({"name": "clockGHz", "value": 2},
+    {"name": "clockGHz", "card": "Tomorrow", "value": 3},)");
+  EXPECT_EQ(llvm::cantFail(parseCards(text, "")).clockGHz, 2);
+  EXPECT_EQ(llvm::cantFail(parseCards(text, "Tomorrow")).clockGHz, 3);
+  EXPECT_EQ(llvm::cantFail(parseCards(text, "Another")).clockGHz, 2);
+  EXPECT_EQ(llvm::cantFail(parseCards(text, "Tomorrow")).waitCycles, getCostModel().waitCycles);
+}
+
+TEST(CardsTest, WrongRows) {
+  auto refuse = [](StringRef rows, StringRef reason) {
+    llvm::Expected<CostModel> model = parseCards(writeCards(rows), "Tomorrow");
+    EXPECT_FALSE(model);
+    EXPECT_EQ(toString(model.takeError()), reason.str());
+  };
+  refuse("", "no row has 'clockGHz' of Tomorrow");
+  refuse(R"({"name": "clockGHz", "value": 2}, {"name": "clockGHz", "value": 3},)",
+         "two rows have 'clockGHz' of one card");
+  refuse(R"({"name": "clockGhz", "value": 2},)", "there is no number 'clockGhz' of a card");
+  refuse(R"({"name": "clockGHz", "value": 0},)", "'clockGHz' is 0.00; it is a number above 0");
+  refuse(R"({"name": "mostStages", "card": "Tomorrow", "value": 2.5},)",
+         "'mostStages' is 2.50; it is an integer above 0");
+}
+
+TEST(CardsTest, ModulesNameTheirCard) {
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module(ModuleOp::create(UnknownLoc::get(&context)));
+  EXPECT_EQ(&getCostModel(*module), &getCostModel());
+  (*module)->setAttr(kCardAttr, StringAttr::get(&context, "NVIDIA H100 80GB HBM3"));
+  EXPECT_LT(getCostModel(*module).bytesOfWait(), getCostModel().bytesOfWait());
+  EXPECT_TRUE(llvm::is_contained(getCards(), "NVIDIA H100 80GB HBM3"));
 }
