@@ -186,7 +186,7 @@ def Hop_SlotLoadOp : Hop_Op<"slot_load"> {
   let assemblyFormat = "$buffer `[` $index `]` attr-dict `:` qualified(type($buffer))";
 }
 
-def Hop_BulkLoadOp : Hop_Op<"bulk_load", [Hop_OnOneThread]> {
+def Hop_BulkLoadOp : Hop_Op<"bulk_load", [Hop_OnOneThread, AttrSizedOperandSegments]> {
   let summary = "Starts a bulk tensor copy of a tile into shared memory";
   let description = [{
     Its bytes are counted on the mbarrier (PTX ISA 9.7.9.27.1.1). Elements outside the view are 0. With `multicast` the
@@ -195,18 +195,33 @@ def Hop_BulkLoadOp : Hop_Op<"bulk_load", [Hop_OnOneThread]> {
     or more and of the tile's element type, is an argument of the kernel. On one thread: that of an elected role, or
     the one that `hop.elected` chooses.
 
+    With `rows` it copies so many rows of the tile, those from `row` on, and the indices are of the first of them. They begin at
+    a multiple of 128 bytes of a chunk.
+
     ```mlir
     hop.barrier.expect %full[%slot] bytes 16384 : !hop.barriers<2>
     hop.bulk_load %K[%row, %c0], %t, %full[%slot] : !tile.view<[N, 64], bf16>,
+      !hop.shared<tensor<128x64xbf16>, rows = 128>, !hop.barriers<2>
+    hop.bulk_load %K[%row, %c0], %t, %full[%slot] rows 16 row %c32 : !tile.view<[N, 64], bf16>,
       !hop.shared<tensor<128x64xbf16>, rows = 128>, !hop.barriers<2>
     ```
   }];
   let arguments = (ins Tile_ViewType:$view, Variadic<Index>:$indices, OptionalAttr<DenseI64ArrayAttr>:$box,
                        Hop_SharedType:$destination, Hop_BarriersType:$barriers, I32:$barrier,
-                       UnitAttr:$multicast);
+                       UnitAttr:$multicast, Optional<Index>:$row, OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$rows);
+  let builders = [OpBuilder<(ins "::mlir::Value":$view, "::mlir::ValueRange":$indices, "::mlir::DenseI64ArrayAttr":$box,
+                                 "::mlir::Value":$destination, "::mlir::Value":$barriers, "::mlir::Value":$barrier,
+                                 "bool":$multicast), [{
+    build($_builder, $_state, view, indices, box, destination, barriers, barrier,
+          multicast ? $_builder.getUnitAttr() : nullptr, ::mlir::Value(), ::mlir::IntegerAttr());
+  }]>];
+  let extraClassDeclaration = [{
+    /// What it copies: the tile, or rows of it.
+    ::mlir::RankedTensorType getCopied();
+  }];
   let assemblyFormat =
     "$view `[` $indices `]` (`box` $box^)? `,` $destination `,` $barriers `[` $barrier `]` "
-    "(`multicast` $multicast^)? attr-dict `:` qualified(type($view)) `,` qualified(type($destination)) `,` "
+    "(`multicast` $multicast^)? (`rows` $rows^ `row` $row)? attr-dict `:` qualified(type($view)) `,` qualified(type($destination)) `,` "
     "qualified(type($barriers))";
   let hasVerifier = 1;
 }

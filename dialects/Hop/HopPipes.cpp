@@ -160,8 +160,34 @@ LogicalResult BufferOp::verify() {
   return success();
 }
 
+/// Refuses rows of which a copy moves some where these do not begin where copies can write.
+static LogicalResult verifyRows(Operation *op, RankedTensorType tile, int64_t rows) {
+  std::optional<SharedLayout> layout = getSharedLayout(tile);
+  if (tile.getRank() != 2 || tile.getDimSize(0) % rows != 0 || !layout ||
+      layout->swizzle != hopper::widestSwizzle)
+    return op->emitOpError("copies ")
+           << rows << " rows of " << tile
+           << " at a time; copies move equal parts of tiles whose rows have "
+           << hopper::widestSwizzle << " bytes or a multiple";
+  return success();
+}
+
 LogicalResult PipeLoadOp::verify() {
-  return verifyCopy(*this, getPipe().getType().getTile(), getView(), getIndices(), getBox());
+  RankedTensorType tile = getPipe().getType().getTile();
+  if (failed(verifyCopy(*this, tile, getView(), getIndices(), getBox())))
+    return failure();
+  if (getRun().has_value() == getRuns().empty())
+    return emitOpError("has a region where its rows come in runs, and there alone");
+  if (!getRun())
+    return success();
+  if (getBox())
+    return emitOpError("has a box and runs; leave one of them out");
+  Block &body = getBodyOfRun();
+  if (body.getNumArguments() != 1 + getCaptures().size() || getYielded().size() < 2 ||
+      getFirstNumberedDim() < 0)
+    return emitOpError("has a region of the number of a run and of what it takes from outside, "
+                       "which gives the run's places and how many rows of it there are");
+  return verifyRows(*this, tile, *getRun());
 }
 
 LogicalResult L2PrefetchOp::verify() {
@@ -175,9 +201,21 @@ LogicalResult L2PrefetchOp::verify() {
   return success();
 }
 
+RankedTensorType BulkLoadOp::getCopied() {
+  RankedTensorType tile = getDestination().getType().getTile();
+  std::optional<uint64_t> rows = getRows();
+  return rows ? RankedTensorType::get({static_cast<int64_t>(*rows), tile.getDimSize(1)},
+                                      tile.getElementType())
+              : tile;
+}
+
 LogicalResult BulkLoadOp::verify() {
   RankedTensorType tile = getDestination().getType().getTile();
-  if (failed(verifyCopy(*this, tile, getView(), getIndices(), getBox())))
+  if (failed(verifyCopy(*this, getCopied(), getView(), getIndices(), getBox())))
+    return failure();
+  if (getRows().has_value() != static_cast<bool>(getRow()) || (getRows() && getMulticast()))
+    return emitOpError("copies rows from one of the tile on, for its own block");
+  if (getRows() && failed(verifyRows(*this, tile, *getRows())))
     return failure();
   if (!getMulticast())
     return success();

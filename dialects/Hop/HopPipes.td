@@ -44,7 +44,7 @@ def Hop_PipeCreateOp : Hop_Op<"pipe.create", [HasParent<"KernelOp">]> {
   let hasVerifier = 1;
 }
 
-def Hop_PipeLoadOp : Hop_Op<"pipe.load", [Hop_FillsPipe, Hop_OnOneThread]> {
+def Hop_PipeLoadOp : Hop_Op<"pipe.load", [Hop_FillsPipe, Hop_OnOneThread, AttrSizedOperandSegments, SingleBlock]> {
   let summary = "Acquires the next slot and starts the load of a tile into it";
   let description = [{
     Waits until every reader has released the slot, then starts a bulk tensor copy (PTX ISA 9.7.9.27.1.1) that signals
@@ -55,17 +55,57 @@ def Hop_PipeLoadOp : Hop_Op<"pipe.load", [Hop_FillsPipe, Hop_OnOneThread]> {
     `alike` says that the pipe gets the same tiles in the same order in all blocks of a cluster. `tile-even-loops` has
     proved it, on the program of a grid point; `hop-cluster` takes its word.
 
+    With `run` the rows of the tile come in runs of so many, as those of a `tile.gather_runs`: the region gives the place of a run
+    and how many of its rows there are. A copy moves a run, or a row of one that ends early.
+
     ```mlir
     hop.pipe.load %k, %K[%row, %c0] : !hop.pipe<tensor<128x64xbf16>, 2>, !tile.view<[N, 64], bf16>
     hop.pipe.load %k, %K[%next, %c0] alike : !hop.pipe<tensor<128x64xbf16>, 2>, !tile.view<[N, 64], bf16>
+    hop.pipe.load %k, %K[%c0, %c0] run 16 with (%row : index) {
+    ^bb0(%i: index, %first: index):
+      %before = arith.muli %i, %c32 : index
+      %place = arith.addi %first, %before : index
+      hop.yield %place, %c16 : index, index
+    } : !hop.pipe<tensor<128x64xbf16>, 2>, !tile.view<[N, 64], bf16>
     ```
   }];
   let arguments = (ins Hop_PipeType:$pipe, Tile_ViewType:$view, Variadic<Index>:$indices,
-                       OptionalAttr<DenseI64ArrayAttr>:$box, UnitAttr:$alike);
+                       OptionalAttr<DenseI64ArrayAttr>:$box, UnitAttr:$alike, Variadic<AnyType>:$captures,
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$run);
+  let regions = (region VariadicRegion<SizedRegion<1>>:$runs);
   let assemblyFormat =
-    "$pipe `,` $view `[` $indices `]` (`box` $box^)? (`alike` $alike^)? attr-dict `:` "
+    "$pipe `,` $view `[` $indices `]` (`box` $box^)? (`alike` $alike^)? "
+    "(`run` $run^ (`with` `(` $captures^ `:` type($captures) `)`)? $runs)? attr-dict `:` "
     "qualified(type($pipe)) `,` qualified(type($view))";
+  let builders = [OpBuilder<(ins "::mlir::Value":$pipe, "::mlir::Value":$view, "::mlir::ValueRange":$indices,
+                                 "::mlir::DenseI64ArrayAttr":$box, "::mlir::UnitAttr":$alike),
+                            [{ build($_builder, $_state, pipe, view, indices, box, alike, {}, ::mlir::IntegerAttr(), 0); }]>];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Of a run: its places along as many dimensions of the view, up to that of rows, and how many rows of it there are.
+    ::mlir::OperandRange getYielded() { return getBodyOfRun().getTerminator()->getOperands(); }
+    ::mlir::Block &getBodyOfRun() { return getRuns().front().front(); }
+    int64_t getFirstNumberedDim() {
+      return getView().getType().getRank() - static_cast<int64_t>(getYielded().size());
+    }
+  }];
+}
+
+def Hop_YieldOp : Hop_Op<"yield", [Terminator, Pure, HasParent<"PipeLoadOp">]> {
+  let summary = "Ends the region of a hop.pipe.load of runs";
+  let description = [{
+    The values are the places of a run along the dimensions that have them, and how many of its rows there are.
+
+    ```mlir
+    hop.pipe.load %k, %K[%c0, %c0] run 16 {
+    ^bb0(%i: index):
+      %place = arith.muli %i, %c32 : index
+      hop.yield %place, %c16 : index, index
+    } : !hop.pipe<tensor<128x64xbf16>, 2>, !tile.view<[N, 64], bf16>
+    ```
+  }];
+  let arguments = (ins Variadic<Index>:$values);
+  let assemblyFormat = "$values `:` type($values) attr-dict";
 }
 
 def Hop_L2PrefetchOp : Hop_Op<"l2_prefetch", [Hop_OnOneThread]> {

@@ -134,6 +134,18 @@ LogicalResult VisitsOp::verifyRegions() {
 // ReduceRangeOp
 //===----------------------------------------------------------------------===//
 
+/// Refuses what is no scalar arithmetic and loads no element in `body`, an operation's region.
+static LogicalResult verifyScalars(Block &body) {
+  for (Operation &op : body.without_terminator()) {
+    bool isScalar = llvm::none_of(op.getResultTypes(), llvm::IsaPred<ShapedType>);
+    if (op.getNumRegions() != 0 || !isScalar || !(isa<LoadOp>(op) || isMemoryEffectFree(&op)))
+      return op.emitOpError("stands in a ")
+             << body.getParentOp()->getName()
+             << ", which has scalar arithmetic and loads of elements";
+  }
+  return success();
+}
+
 /// Parses `min %i to 128 -> i32 { ... }`.
 ParseResult ReduceRangeOp::parse(OpAsmParser &parser, OperationState &result) {
   Builder &builder = parser.getBuilder();
@@ -181,11 +193,31 @@ LogicalResult ReduceRangeOp::verifyRegions() {
   auto yield = body.empty() ? YieldOp() : dyn_cast<YieldOp>(body.back());
   if (!yield || yield.getNumOperands() != 1 || yield.getOperand(0).getType() != getType())
     return emitOpError("ends its region with a tile.yield of ") << getType();
-  for (Operation &op : body.without_terminator()) {
-    bool isScalar = llvm::none_of(op.getResultTypes(), llvm::IsaPred<ShapedType>);
-    if (op.getNumRegions() != 0 || !isScalar || !(isa<LoadOp>(op) || isMemoryEffectFree(&op)))
-      return op.emitOpError("stands in a tile.reduce_range, which has scalar arithmetic and loads "
-                            "of elements");
-  }
-  return success();
+  return verifyScalars(body);
+}
+
+//===----------------------------------------------------------------------===//
+// GatherRunsOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult GatherRunsOp::verifyRegions() {
+  Block &body = getBody().front();
+  if (body.getNumArguments() != 1 + getCaptures().size() ||
+      !body.getArgument(0).getType().isIndex() ||
+      !llvm::equal(llvm::drop_begin(body.getArgumentTypes()), getCaptures().getTypes()))
+    return emitOpError("has a region of an index, the number of a run, and of what it takes from "
+                       "outside");
+  auto yield = dyn_cast<YieldOp>(body.back());
+  if (!yield || !llvm::all_of(yield.getOperandTypes(), [](Type type) { return type.isIndex(); }) ||
+      yield.getNumOperands() < 2 || getFirstNumberedDim() < 0)
+    return emitOpError(
+               "ends its region with a tile.yield of indices: of the run's places along 1 to ")
+           << getRowDim() + 1 << " dimensions, and of how many rows of it there are";
+  for (LoadOp load : body.getOps<LoadOp>())
+    for (Operation *user : load.getView().getUsers())
+      if (storesToView(user))
+        return load.emitOpError("says where runs lie, and the kernel stores to its view")
+                   .attachNote(user->getLoc())
+               << "stored here";
+  return verifyScalars(body);
 }

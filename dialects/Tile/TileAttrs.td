@@ -34,7 +34,8 @@ def Tile_DividesAttr : AttrDef<Tile_Dialect, "Divides"> {
   let mnemonic = "divides";
   let summary = "A launch requirement: `factor` times the extent `divisor` divides the extent `dividend`";
   let description = [{
-    `divisor` and `dividend` name run-time dimensions of the kernel's views; `factor` is at least 1. Checked at launch.
+    `divisor` and `dividend` name run-time dimensions of the kernel's views; `factor` is at least 1. Without a divisor, as "", the
+    factor alone divides. Checked at launch.
 
     ```mlir
     #tile.divides<"HK", "H", 8>

@@ -53,7 +53,7 @@ static ParseResult parseAbove(OpAsmParser &parser, SMLoc loc, StringAttr argumen
   return success(requirement != nullptr);
 }
 
-/// Parses `8 * HK divides H`, `HK divides H`, `DQ <= 128` or `scale > 1.0e-30`.
+/// Parses `8 * HK divides H`, `HK divides H`, `8 divides H`, `DQ <= 128` or `scale > 1.0e-30`.
 static ParseResult parseRequirement(OpAsmParser &parser, SmallVectorImpl<Attribute> &requirements) {
   std::string dim, dividend;
   int64_t factor = 1, bound = 0;
@@ -61,9 +61,11 @@ static ParseResult parseRequirement(OpAsmParser &parser, SmallVectorImpl<Attribu
   SMLoc loc = parser.getCurrentLocation();
   auto emitError = [&] { return parser.emitError(loc); };
   OptionalParseResult hasFactor = parser.parseOptionalInteger(factor);
-  if (hasFactor.has_value() && (failed(*hasFactor) || parser.parseStar()))
+  if (hasFactor.has_value() && failed(*hasFactor))
     return failure();
-  if (parser.parseKeywordOrString(&dim))
+  bool isNumber = hasFactor.has_value() && succeeded(parser.parseOptionalKeyword("divides"));
+  if (!isNumber &&
+      ((hasFactor.has_value() && parser.parseStar()) || parser.parseKeywordOrString(&dim)))
     return failure();
   Attribute requirement;
   if (!hasFactor.has_value() && succeeded(parser.parseOptionalLess())) {
@@ -75,7 +77,7 @@ static ParseResult parseRequirement(OpAsmParser &parser, SmallVectorImpl<Attribu
     if (parseAbove(parser, loc, builder.getStringAttr(dim), requirement))
       return failure();
   } else {
-    if (parser.parseKeyword("divides") || parser.parseKeywordOrString(&dividend))
+    if ((!isNumber && parser.parseKeyword("divides")) || parser.parseKeywordOrString(&dividend))
       return failure();
     requirement =
         DividesAttr::getChecked(emitError, parser.getContext(), builder.getStringAttr(dim),
@@ -149,9 +151,11 @@ static void printRequirement(OpAsmPrinter &printer, Attribute attr) {
     return;
   }
   auto divides = cast<DividesAttr>(attr);
-  if (divides.getFactor() != 1)
-    printer << divides.getFactor() << " * ";
-  printer.printKeywordOrString(divides.getDivisor().getValue());
+  bool isNumber = divides.getDivisor().empty();
+  if (isNumber || divides.getFactor() != 1)
+    printer << divides.getFactor() << (isNumber ? "" : " * ");
+  if (!isNumber)
+    printer.printKeywordOrString(divides.getDivisor().getValue());
   printer << " divides ";
   printer.printKeywordOrString(divides.getDividend().getValue());
 }
@@ -277,9 +281,11 @@ static LogicalResult verifyRequirements(KernelOp kernel) {
     return success();
   for (Attribute attr : *requirements) {
     SmallVector<StringAttr, 2> required;
-    if (auto divides = dyn_cast<DividesAttr>(attr))
-      required = {divides.getDivisor(), divides.getDividend()};
-    else if (auto atMost = dyn_cast<AtMostAttr>(attr))
+    if (auto divides = dyn_cast<DividesAttr>(attr)) {
+      required = {divides.getDividend()};
+      if (!divides.getDivisor().empty())
+        required.push_back(divides.getDivisor());
+    } else if (auto atMost = dyn_cast<AtMostAttr>(attr))
       required = {atMost.getDim()};
     else if (auto above = dyn_cast<AboveAttr>(attr)) {
       if (failed(verifyAbove(kernel, above)))

@@ -98,6 +98,51 @@ def Tile_GatherOp : Tile_Op<"gather", [MemoryEffects<[MemRead]>, Tile_LoadOpInte
   }];
 }
 
+def Tile_GatherRunsOp : Tile_Op<"gather_runs", [
+    MemoryEffects<[MemRead]>, Tile_LoadOpInterface, AttrSizedOperandSegments, SingleBlock]> {
+  let summary = "Loads rows of a view that follow each other in runs";
+  let description = [{
+    What a `tile.gather` loads whose numbers follow each other for `run` rows at a time: `tile-find-runs` makes one of the other.
+    The region gives the place of a run, of the number that is its first argument: where the run's first row lies, a number for
+    each dimension that has them, of which that of rows is the last, and how many of its rows there are, from 0 to `run`. Its
+    other rows are 0, and so are those outside of the view. The region's other arguments are `with` values from outside. It
+    has scalar arithmetic and loads of elements, from views that the kernel does not store to. The rest is as for
+    `tile.gather`.
+
+    A tile that feeds a dot goes through a pipe, which one thread fills: with a bulk copy for each run, and for each row of
+    one that ends early.
+
+    ```mlir
+    // Row r is row r mod 16 of page %pages[%col / 16 + r / 16].
+    %keys = tile.gather_runs %cache[%head, %c0, %c0, %c0] run 16 with (%col : index) {
+    ^bb0(%i: index, %first: index):
+      %before = arith.divui %first, %c16 : index
+      %number = arith.addi %before, %i : index
+      %entry = tile.load %pages[%number] : !tile.view<[N], i32> -> i32
+      %page = arith.index_cast %entry : i32 to index
+      tile.yield %page, %c0, %c16 : index, index, index
+    } : !tile.view<[H, PAGES, 16, 64], bf16> -> tensor<32x64xbf16>
+    ```
+  }];
+  let arguments = (ins Tile_ViewType:$view, Variadic<Index>:$indices, Variadic<AnyType>:$captures,
+                       ConfinedAttr<I64Attr, [IntPositive]>:$run, OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$pipe);
+  let results = (outs Tile_MemoryTile:$result);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$view `[` $indices `]` `run` $run (`pipe` $pipe^)? (`with` `(` $captures^ `:` type($captures) `)`)? $body "
+                       "attr-dict `:` qualified(type($view)) `->` type($result)";
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The places of the run, and how many rows of it there are.
+    ::mlir::OperandRange getYielded() { return getBody().front().getTerminator()->getOperands(); }
+    /// The last dimension of the view along which there are numbers, and the first.
+    int64_t getRowDim() {
+      return getView().getType().getRank() - ::llvm::cast<::mlir::RankedTensorType>(getType()).getRank();
+    }
+    int64_t getFirstNumberedDim() { return getRowDim() + 2 - static_cast<int64_t>(getYielded().size()); }
+  }];
+}
+
 def Tile_GatherElementsOp : Tile_Op<"gather_elements", [MemoryEffects<[MemRead]>]> {
   let summary = "Loads an element of a view for each element of a tile";
   let description = [{

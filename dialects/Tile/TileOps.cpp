@@ -147,6 +147,16 @@ LogicalResult GatherOp::verify() {
   return verifyNamedRows(*this, cast<RankedTensorType>(getType()));
 }
 
+LogicalResult GatherRunsOp::verify() {
+  auto tile = cast<RankedTensorType>(getType());
+  if (failed(verifyAccess(*this, tile, getView(), getIndices(), std::nullopt)))
+    return failure();
+  if (tile.getDimSize(0) % getRun() != 0)
+    return emitOpError("has runs of ")
+           << getRun() << " rows, which do not divide a tile of " << tile.getDimSize(0);
+  return success();
+}
+
 LogicalResult ScatterOp::verify() {
   if (failed(verifyNamedRows(*this, cast<RankedTensorType>(getValue().getType()))))
     return failure();
@@ -388,7 +398,7 @@ YieldIfOp SpeculateOp::getFastYield() { return cast<YieldIfOp>(getFast().front()
 YieldOp SpeculateOp::getExactYield() { return cast<YieldOp>(getExact().front().getTerminator()); }
 
 bool tessera::tile::loadsFromView(Operation *op) {
-  return isa<LoadOp, GatherOp, GatherElementsOp>(op);
+  return isa<LoadOp, GatherOp, GatherRunsOp, GatherElementsOp>(op);
 }
 
 bool tessera::tile::storesToView(Operation *op) {

@@ -512,11 +512,11 @@ def Tile_SplitReduceOp : Tile_Op<"split_reduce", [
   }];
 }
 
-def Tile_YieldOp : Tile_Op<"yield", [Terminator, Pure, ParentOneOf<["SpeculateOp", "SplitReduceOp", "ReduceRangeOp"]>]> {
-  let summary = "Ends the exact region of a speculation, a region of a tile.split_reduce or that of a tile.reduce_range";
+def Tile_YieldOp : Tile_Op<"yield", [Terminator, Pure, ParentOneOf<["SpeculateOp", "SplitReduceOp", "ReduceRangeOp", "GatherRunsOp"]>]> {
+  let summary = "Ends the exact region of a speculation, a region of a tile.split_reduce, or that of a tile.reduce_range or tile.gather_runs";
   let description = [{
     `values` are the results of the `tile.speculate`, whose exact region always holds, or a state of the `tile.split_reduce`. Of
-    a `tile.reduce_range` the value is the integer of one number.
+    a `tile.reduce_range` the value is the integer of one number, and of a `tile.gather_runs` they are the place of a run and its rows.
 
     ```mlir
     %guess = tile.speculate -> tensor<128xf32> {

@@ -35,6 +35,7 @@ static void buildTile(OpPassManager &pm, const PipelineOptions &) {
   pm.addNestedPass<tile::KernelOp>(createTileCarrySums());
   pm.addNestedPass<tile::KernelOp>(createTileCutDots());
   pm.addNestedPass<tile::KernelOp>(createTileMaskEarly());
+  pm.addNestedPass<tile::KernelOp>(createTileFindRuns());
 }
 
 static void buildChosen(OpPassManager &pm, const PipelineOptions &) {

@@ -72,10 +72,15 @@ static LogicalResult checkDivides(KernelOp kernel, tile::DividesAttr divides,
                                   const Launch &launch) {
   StringRef divisorName = divides.getDivisor().getValue(),
             dividendName = divides.getDividend().getValue();
-  int64_t divisor = launch.dims.lookup(divisorName), dividend = launch.dims.lookup(dividendName);
+  bool isNumber = divisorName.empty();
+  int64_t divisor = isNumber ? 1 : launch.dims.lookup(divisorName),
+          dividend = launch.dims.lookup(dividendName);
   int64_t product = divides.getFactor() * divisor;
   if (product == 0 ? dividend == 0 : dividend % product == 0)
     return success();
+  if (isNumber)
+    return kernel.emitError() << "requires that " << product << " divides " << dividendName
+                              << ", got " << dividendName << " = " << dividend;
   std::string factor = divides.getFactor() == 1 ? "" : std::to_string(divides.getFactor()) + " * ";
   return kernel.emitError() << "requires that " << factor << divisorName << " divides "
                             << dividendName << ", got " << divisorName << " = " << divisor

@@ -196,18 +196,58 @@ forEachNamedRow(Frame &frame, AccessOp op, ArrayRef<int64_t> shape,
   return success();
 }
 
+/// Calls `visit` with the number and the place of each row of `op` that lies inside of its view.
+static LogicalResult
+forEachRowOfRuns(Frame &frame, tile::GatherRunsOp op, int64_t rows,
+                 function_ref<std::optional<Conflict>(size_t, ArrayRef<int64_t>)> visit) {
+  ArrayRef<int64_t> ofView = frame.view(op.getView()).getTensor().shape;
+  const int64_t run = op.getRun(), first = op.getFirstNumberedDim(), last = op.getRowDim();
+  SmallVector<int64_t> origin;
+  bool isInside = true;
+  if (failed(readIndices(frame, op, op.getView(), op.getIndices(),
+                         SmallVector<int64_t>(ofView.size(), 1), ofView.size() - first, origin,
+                         isInside)))
+    return failure();
+  Block &body = op.getBody().front();
+  for (auto [argument, capture] :
+       llvm::zip_equal(body.getArguments().drop_front(), op.getCaptures()))
+    frame.set(argument, frame.get(capture));
+  for (int64_t row = 0; isInside && row < rows; ++row) {
+    if (row % run == 0) {
+      frame.set(body.getArgument(0), Ints{row / run});
+      if (failed(frame.runBlock(body)))
+        return failure();
+    }
+    SmallVector<int64_t> place(origin);
+    for (auto [i, number] : llvm::enumerate(op.getYielded().drop_back()))
+      place[first + i] += frame.scalar(number);
+    place[last] += row % run;
+    bool isThere = row % run < frame.scalar(op.getYielded().back()) &&
+                   llvm::all_of(
+                       llvm::seq(first, last + 1),
+                       [&](int64_t dim) { return place[dim] >= 0 && place[dim] < ofView[dim]; });
+    if (!isThere)
+      continue;
+    if (auto conflict = visit(row, place))
+      return failConflict(frame, op, op.getView(), *conflict);
+  }
+  return success();
+}
+
 static LogicalResult runGather(Frame &frame, Operation *op) {
-  auto gather = cast<tile::GatherOp>(op);
-  ArrayRef<int64_t> shape = shapeOf(gather.getResult());
+  Value result = op->getResult(0), view = op->getOperand(0);
+  ArrayRef<int64_t> shape = shapeOf(result);
   int64_t columns = shape.size() == 2 ? shape[1] : 1;
-  ViewMemory &memory = frame.view(gather.getView());
-  Floats out(elementCount(gather.getType()));
+  ViewMemory &memory = frame.view(view);
+  Floats out(elementCount(result.getType()));
   auto load = [&](size_t row, ArrayRef<int64_t> at) {
     return memory.load(frame.point, at, shape.size() == 2, 1, columns, out.data() + row * columns);
   };
-  if (failed(forEachNamedRow(frame, gather, shape, load)))
+  auto runs = dyn_cast<tile::GatherRunsOp>(op);
+  if (failed(runs ? forEachRowOfRuns(frame, runs, shape[0], load)
+                  : forEachNamedRow(frame, cast<tile::GatherOp>(op), shape, load)))
     return failure();
-  setLoaded(frame, gather.getResult(), gather.getView(), std::move(out));
+  setLoaded(frame, result, view, std::move(out));
   return success();
 }
 
@@ -462,6 +502,7 @@ static LogicalResult runIota(Frame &frame, Operation *op) {
 void interp::addTileHandlers(HandlerTable &table) {
   table.add<tile::LoadOp>(runLoad);
   table.add<tile::GatherOp>(runGather);
+  table.add<tile::GatherRunsOp>(runGather);
   table.add<tile::GatherElementsOp>(runGatherElements);
   table.add<tile::ScatterOp>(runScatter);
   table.add<tile::ScatterAddOp>(runScatterAdd);

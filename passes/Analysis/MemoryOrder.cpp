@@ -45,7 +45,8 @@ static MemoryAccess makeAccess(AccessOp op, Type tile, bool stores) {
 std::optional<MemoryAccess> MemoryAccess::get(Operation *op) {
   return TypeSwitch<Operation *, std::optional<MemoryAccess>>(op)
       .Case([](tile::LoadOp load) { return makeAccess(load, load.getType(), false, false); })
-      .Case([](tile::GatherOp gather) { return makeAccess(gather, gather.getType(), false); })
+      .Case<tile::GatherOp, tile::GatherRunsOp>(
+          [](auto gather) { return makeAccess(gather, gather.getType(), false); })
       .Case([](tile::ScatterOp scatter) {
         return makeAccess(scatter, scatter.getValue().getType(), true);
       })

@@ -57,8 +57,10 @@ static bool skipsTiles(Operation *op) {
          });
 }
 
+/// A load of runs has a region, which says where they lie.
 static bool isControl(Operation *op) {
-  return op->getNumRegions() != 0 && !isOfOneThread(op) && !skipsTiles(op);
+  return op->getNumRegions() != 0 && !isa<hop::PipeLoadOp>(op) && !isOfOneThread(op) &&
+         !skipsTiles(op);
 }
 
 /// The events of `op` and the controls around them, in their order.

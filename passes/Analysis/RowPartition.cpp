@@ -292,6 +292,7 @@ LogicalResult RowPartition::visit(Operation *op) {
         return success();
       })
       .Case([&](tile::StoreOp store) { return visitStore(store); })
+      .Case([&](tile::GatherRunsOp) { return success(); })
       .Case([&](tile::GatherOp gather) {
         // What goes through a pipe is divided there, and the numbers are of another role.
         return feedsDot(gather.getResult()) ? success() : visitElementwise(gather);

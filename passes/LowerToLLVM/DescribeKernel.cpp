@@ -263,6 +263,8 @@ static DictionaryAttr describeTimeline(hop::TimelineOp timeline) {
 /// The name of the divisor, or the name and what it is multiplied with.
 static Attribute describeDivisor(tile::DividesAttr divides) {
   Builder b(divides.getContext());
+  if (divides.getDivisor().empty())
+    return b.getI64IntegerAttr(divides.getFactor());
   if (divides.getFactor() == 1)
     return divides.getDivisor();
   return b.getDictionaryAttr(

@@ -262,6 +262,8 @@ void Emitter::emitBulkLoad(hop::BulkLoadOp op) {
   SharedPlace target = sharedTiles.find(op.getDestination())->second;
   Value descriptor = function.getArgument(parameters.mapPosition(op));
   Value barrier = barrierAddress(op.getBarriers(), op.getBarrier());
+  if (op.getRow())
+    target.address = add(target.address, mul(scalar(op.getRow()), map.layout.swizzle));
   for (int64_t copy = 0; copy < map.copies(); ++copy) {
     int64_t chunk = copy * map.boxChunks();
     Values coordinates = copyCoordinates(map, op.getIndices(), chunk);

@@ -90,15 +90,17 @@ LogicalResult LaunchParameters::addUses(Operation *op) {
   if (auto load = dyn_cast<hop::BulkLoadOp>(op)) {
     auto kernel = op->getParentOfType<hop::KernelOp>();
     access[argumentOf(load.getView())] |= kReads;
-    return addCopy(op, load.getView(), load.getIndices(), load.getDestination().getType(),
-                   load.getBox(), load.getMulticast() ? kernel.getClusterSize() : 1);
+    return addCopy(op, load.getView(), load.getIndices(), load.getCopied(),
+                   load.getDestination().getType().getStoredRows(), load.getBox(),
+                   load.getMulticast() ? kernel.getClusterSize() : 1);
   }
   if (auto store = dyn_cast<hop::BulkStoreOp>(op)) {
     access[argumentOf(store.getView())] |= store.getAdd() ? kReadsAndWrites : kWrites;
     if (failed(addStoredRows(store)))
       return failure();
-    return addCopy(op, store.getView(), store.getIndices(), store.getSource().getType(),
-                   store.getBox(), /*blocks=*/1);
+    hop::SharedType source = store.getSource().getType();
+    return addCopy(op, store.getView(), store.getIndices(), source.getTile(),
+                   source.getStoredRows(), store.getBox(), /*blocks=*/1);
   }
   if (auto load = dyn_cast<tile::LoadOp>(op)) {
     addAccess(load.getView(), load.getIndices(), load.getType(), kReads);
@@ -168,11 +170,10 @@ void LaunchParameters::addUnique(LaunchParameter parameter) {
 }
 
 LogicalResult LaunchParameters::addCopy(Operation *copy, Value view, ValueRange indices,
-                                        hop::SharedType shared,
+                                        RankedTensorType tile, int64_t storedRows,
                                         std::optional<ArrayRef<int64_t>> box, int64_t blocks) {
-  RankedTensorType tile = shared.getTile();
   auto type = cast<tile::ViewType>(view.getType());
-  hop::SharedLayout layout = *hop::getSharedLayout(tile, shared.getStoredRows());
+  hop::SharedLayout layout = *hop::getSharedLayout(tile, storedRows);
   unsigned argument = argumentOf(view);
   int64_t inner = type.getStaticDim(type.getRank() - 1);
   std::optional<int64_t> column = getConstantIntValue(indices.back());

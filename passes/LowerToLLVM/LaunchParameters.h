@@ -105,8 +105,8 @@ private:
   enum Ways : unsigned { kReads = 1, kWrites = 2, kReadsAndWrites = kReads | kWrites };
 
   mlir::LogicalResult addCopy(mlir::Operation *copy, mlir::Value view, mlir::ValueRange indices,
-                              hop::SharedType shared, std::optional<mlir::ArrayRef<int64_t>> box,
-                              int64_t blocks);
+                              mlir::RankedTensorType tile, int64_t storedRows,
+                              std::optional<mlir::ArrayRef<int64_t>> box, int64_t blocks);
   mlir::LogicalResult addStoredRows(hop::BulkStoreOp store);
   /// What `op` asks of a launch.
   mlir::LogicalResult addUses(mlir::Operation *op);

@@ -176,8 +176,12 @@ static LogicalResult checkColumns(LoadOpInterface load) {
                << unit << " in the kernel";
 }
 
-/// Refuses what later passes make for the schedule that they are given.
+/// Refuses what later passes make for the schedule that they are given, and runs that no thread
+/// copies to shared memory.
 static LogicalResult checkUnscheduled(Operation *op) {
+  if (auto gather = dyn_cast<GatherRunsOp>(op); gather && !feedsDot(gather.getResult()))
+    return gather.emitError("comes by bulk copies to shared memory, where dots read it, and feeds "
+                            "none; tile.gather loads rows into registers");
   if (!isa<CommonBoundOp, SkipLoadsOp>(op))
     return success();
   return op->emitError("is made by tile-overlap or tile-even-loops for the schedule of its kernel, "

@@ -65,8 +65,8 @@ SharedTile tessera::shareTile(KernelOp kernel, const IndexDependence &dependence
       shared.uneven.push_back(loop);
   }
   LoadOpInterface first = tile.loads.front();
-  if (llvm::any_of(loads, llvm::IsaPred<GatherOp>)) {
-    shared.refusal = "its rows are gathered by the threads of each block";
+  if (!llvm::all_of(loads, llvm::IsaPred<LoadOp>)) {
+    shared.refusal = "its rows are gathered by each block for itself";
     return shared;
   }
   shared.refusal = whyIndivisible(loads, pipedType(first), blocks);

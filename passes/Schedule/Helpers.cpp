@@ -46,6 +46,7 @@ HelperWork::HelperWork(KernelOp kernel)
     : sums(findApartSums(kernel)), transposes(!loadsToTranspose(kernel).empty()),
       converts(!findConversions(kernel).empty()), gathers(!pipedGathers(kernel).empty()),
       computesB(!computedBs(kernel).empty()) {
+  kernel.walk([&](GatherRunsOp) { gathersRuns = true; });
   areSumsBulk = llvm::none_of(sums, [](const ApartSum &sum) {
     return whyNoBulkStore(sum.store, partsOf(sum, {}).tile).has_value();
   });
@@ -172,6 +173,11 @@ std::optional<std::string> HelperWork::whyNot(const ScheduleFields &fields, bool
   if (gathers)
     if (std::optional<std::string> reason = whyNotGathered(fields))
       return "the threads of a producer gather what dots read: " + *reason;
+  if (gathersRuns && !*fields.warpSpecialize)
+    return "a producer copies what dots read in runs of rows; use warp_specialize = true";
+  if (gathersRuns && fields.placement == PlacementKind::divided)
+    return "rows come in runs, which consumers of different programs do not read; use placement = "
+           "rows";
   if (fields.store != StoreKind::writer)
     return std::nullopt;
   if (!*fields.warpSpecialize)

@@ -40,6 +40,7 @@ struct HelperWork {
   bool transposes = false;  ///< dots read loaded tiles of 8 bits along the other dimension
   bool converts = false;    ///< dots read loaded tiles that are converted on their way
   bool gathers = false;     ///< dots read tiles of gathered rows
+  bool gathersRuns = false; ///< dots read tiles whose rows come in runs
   bool computesB = false;   ///< consumers compute second operands of dots
 
   /// Whether `fields` give work of the kernel to such a helper.

@@ -106,7 +106,8 @@ bool namesRows(Operation *op) {
 /// Loads, transposes, conversions of operands, index arithmetic and the numbers of rows: what may
 /// run late when only late operations use it.
 bool followsItsUsers(const BodyGraph &graph, Operation *op) {
-  if (isa<LoadOp, GatherOp, TransposeOp>(op) || graph.isConversion(op) || namesRows(op))
+  if (isa<LoadOp, GatherOp, GatherRunsOp, TransposeOp>(op) || graph.isConversion(op) ||
+      namesRows(op))
     return true;
   return isPure(op) && op->getNumRegions() == 0 &&
          llvm::all_of(op->getResultTypes(), [](Type type) { return type.isIntOrIndex(); });

@@ -9,6 +9,38 @@ include "passes/Tile/FunctionPasses.td"
 include "passes/Tile/LoopPasses.td"
 include "passes/Tile/SumPasses.td"
 
+def TileFindRuns : Pass<"tile-find-runs", "::tessera::tile::KernelOp"> {
+  let summary = "Loads in runs what rows a gather names one behind the other";
+  let description = [{
+    The numbers of a `tile.gather` for a dot are followed back to iotas, splats, constants and tables that the kernel does not store.
+    In each run of R rows a number is the same, follows the one before, or is replaced by a negative constant from some row on:
+    where a `slt`, `sle`, `sgt` or `sge` of a following number and one that stays the same does not hold. A quotient of following
+    numbers is one number in a run that starts at a multiple of R, where R divides the divisor too, and their remainder follows.
+    So key `k` is row `k mod P` of page `table[k / P]`: with R, a constant, as `k / R * R` and `k mod R`, where P is no constant.
+
+    Where the numbers of rows follow, and all others are the same, the gather becomes a `tile.gather_runs` of the largest R
+    that is a power of 2 from 8 on and divides the tile's rows. Its producer is one thread, so that all goes beside it that
+    goes beside a `tile.load`. A remark says R, or why the rows are copied 16 bytes at a time. Rows whose bytes are no multiple of
+    128 are, as one of a run that ends early starts at a multiple of them.
+
+    ```mlir
+    %keys = tile.iota %col axis 0 : tensor<64xi32>
+    %entry = arith.divui %keys, %c16s : tensor<64xi32>
+    %place = arith.remui %keys, %c16s : tensor<64xi32>
+    %page = tile.gather %table[%c0] rows %entry : !tile.view<[N], i32>, tensor<64xi32> -> tensor<64xi32>
+    %k = tile.gather %cache[%c0, %c0, %c0] rows %page, %place
+      : !tile.view<[PAGES, 16, 64], bf16>, tensor<64xi32>, tensor<64xi32> -> tensor<64x64xbf16>
+    // becomes
+    %k = tile.gather_runs %cache[%c0, %c0, %c0] run 16 with (%col : index) {
+    ^bb0(%i: index, %first: index):
+      // the entry of key %first + 16 * %i, or 0 behind the end of the table
+      tile.yield %page, %place, %c16 : index, index, index
+    } : !tile.view<[PAGES, 16, 64], bf16> -> tensor<64x64xbf16>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def TileFindVisits : Pass<"tile-find-visits", "::tessera::tile::KernelOp"> {
   let summary = "Computes which iterations a mask leaves, in place of tile.visits";
   let description = [{

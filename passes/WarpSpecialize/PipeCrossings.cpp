@@ -78,15 +78,43 @@ void Slicer::writeGather(tile::GatherOp gather, PipeInfo &info, OpBuilder &build
   hop::PipeCommitOp::create(builder, loc, info.pipe, slot);
 }
 
-/// One thread starts the copy: the one that runs the role, or one of its first warpgroup.
+void Slicer::cloneRuns(tile::GatherRunsOp gather, OpBuilder &builder) {
+  PipeInfo &info = plan.pipeOf(gather);
+  if (assignment.fills(role, gather))
+    writeRuns(gather, info, builder);
+  if (assignment.reads(role, plan.accesses.lookup(gather)))
+    writeWait(gather.getResult(), info, builder);
+}
+
+/// Where one thread starts copies: the one that runs the role, or one of its first warpgroup.
+OpBuilder Slicer::onOneThread(Location loc, OpBuilder &builder) {
+  if (spec.isElected())
+    return builder;
+  auto elected = hop::ElectedOp::create(builder, loc, builder.getI1Type(), warpgroup);
+  auto guard = scf::IfOp::create(builder, loc, elected.getResult(), /*withElseRegion=*/false);
+  return guard.getThenBodyBuilder();
+}
+
+/// The thread finds where runs lie, and copies each.
+void Slicer::writeRuns(tile::GatherRunsOp gather, PipeInfo &info, OpBuilder &outer) {
+  Location loc = gather.getLoc();
+  OpBuilder builder = onOneThread(loc, outer);
+  SmallVector<Value> captures = llvm::map_to_vector(
+      gather.getCaptures(), [&](Value value) { return whole.lookupOrDefault(value); });
+  auto load =
+      hop::PipeLoadOp::create(builder, loc, info.pipe, whole.lookup(gather.getView()),
+                              wholeOf(gather.getIndices()), /*box=*/nullptr,
+                              /*alike=*/nullptr, captures, gather.getRunAttr(), /*runsCount=*/1);
+  IRMapping inside = whole;
+  gather.getBody().cloneInto(&load.getRuns().front(), inside);
+  Operation *end = load.getBodyOfRun().getTerminator();
+  OpBuilder atEnd(end);
+  hop::YieldOp::create(atEnd, end->getLoc(), end->getOperands());
+  end->erase();
+}
+
 void Slicer::writeFill(tile::LoadOp load, PipeInfo &info, OpBuilder &builder) {
-  OpBuilder inner = builder;
-  if (!spec.isElected()) {
-    auto elected = hop::ElectedOp::create(builder, load.getLoc(), builder.getI1Type(), warpgroup);
-    auto guard =
-        scf::IfOp::create(builder, load.getLoc(), elected.getResult(), /*withElseRegion=*/false);
-    inner = guard.getThenBodyBuilder();
-  }
+  OpBuilder inner = onOneThread(load.getLoc(), builder);
   hop::PipeLoadOp::create(inner, load.getLoc(), info.pipe, whole.lookup(load.getView()),
                           wholeOf(load.getIndices()), load.getBoxAttr(), load.getAlikeAttr());
   if (info.theirs)

@@ -99,6 +99,14 @@ struct PipePlan {
     return llvm::any_of(accesses,
                         [](auto &access) { return mlir::isa<tile::GatherOp>(access.first); });
   }
+  /// How many pipes have tiles whose rows come in runs.
+  size_t countOfRuns() const {
+    llvm::SmallPtrSet<const PipeInfo *, 4> found;
+    for (auto &[access, key] : accesses)
+      if (mlir::isa<tile::GatherRunsOp>(access))
+        found.insert(&pipes.find(key)->second);
+    return found.size();
+  }
   /// Whether there is work for a role of `task` beside the producer and the consumers.
   bool needs(RoleTask task) const {
     return task == RoleTask::Sum ? !sums.empty() : llvm::any_of(pipes, [=](auto &pipe) {

@@ -18,10 +18,11 @@ FailureOr<RoleAssignment> RoleAssignment::get(tile::KernelOp kernel, PipePlan &p
     if (!plan.isPiped(op) || plan.isHandedOver(op))
       return success();
     // The indices, and the ticket or the numbers of gathered rows; not the tile.
-    ValueRange place = op->getOperands().drop_front();
+    SetVector<Value> place(op->operand_begin() + 1, op->operand_end());
+    getUsedValuesDefinedAbove(op->getRegions(), place);
     if (!isa<tile::StoreOp>(op))
-      return assignment.assignCopy(op, place, plan.fillerOf(plan.pipeOf(op)));
-    return assignment.assignCopy(op, place, plan.roleOf(RoleTask::Store));
+      return assignment.assignCopy(op, place.getArrayRef(), plan.fillerOf(plan.pipeOf(op)));
+    return assignment.assignCopy(op, place.getArrayRef(), plan.roleOf(RoleTask::Store));
   });
   if (walk.wasInterrupted())
     return failure();
@@ -107,8 +108,9 @@ LogicalResult RoleAssignment::assignPrefetches(unsigned role) {
   SmallVector<tile::LoadOp> loads;
   kernel.walk([&](tile::LoadOp load) {
     auto type = dyn_cast<RankedTensorType>(load.getType());
-    if (!plan->isPiped(load) && !(type && type.getRank() > 1) && !load.getBox() &&
-        !stored.contains(load.getView()) && !has(role, load.getResult()) && knowsPlace(load, role))
+    if (!isa<tile::GatherRunsOp>(load->getParentOp()) && !plan->isPiped(load) &&
+        !(type && type.getRank() > 1) && !load.getBox() && !stored.contains(load.getView()) &&
+        !has(role, load.getResult()) && knowsPlace(load, role))
       loads.push_back(load);
   });
   if (llvm::none_of(loads, isOfIteration))
@@ -210,7 +212,9 @@ LogicalResult RoleAssignment::assignRest(unsigned role) {
     }
     // Where another role reads the tiles, this one does if it needs them.
     if (isa<tile::LoadOpInterface>(op) && plan->isPiped(op))
-      return readers.contains(plan->accesses.lookup(op)) ? success() : assignReads(op, role);
+      return readers.contains(plan->accesses.lookup(op)) || succeeded(assignReads(op, role))
+                 ? WalkResult::skip() // what says where its runs lie
+                 : WalkResult::interrupt();
     if (auto store = dyn_cast<tile::StoreOp>(op);
         store && plan->isPiped(store) && plan->pipeOf(store).maker != RoleTask::Sum)
       return assignResult(store, role);

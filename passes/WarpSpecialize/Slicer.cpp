@@ -60,6 +60,7 @@ LogicalResult Slicer::cloneOwn(Operation *op, OpBuilder &builder) {
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](tile::LoadOp load) { return cloneLoad(load, builder); })
       .Case([&](tile::GatherOp gather) { return cloneGather(gather, builder), success(); })
+      .Case([&](tile::GatherRunsOp gather) { return cloneRuns(gather, builder), success(); })
       .Case([&](tile::SkipLoadsOp skip) { return cloneSkip(skip, builder); })
       .Case([&](tile::CommonBoundOp bound) {
         whole.map(bound.getResult(), whole.lookupOrDefault(boundOf(bound, spec)));

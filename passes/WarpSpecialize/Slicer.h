@@ -88,6 +88,7 @@ private:
   LogicalResult cloneLoad(tile::LoadOp load, OpBuilder &builder);
   void writePrefetch(tile::LoadOp load, OpBuilder &builder);
   void cloneGather(tile::GatherOp gather, OpBuilder &builder);
+  void cloneRuns(tile::GatherRunsOp gather, OpBuilder &builder);
   void writeFill(tile::LoadOp load, PipeInfo &info, OpBuilder &builder);
   llvm::SmallVector<Value> wholeOf(mlir::ValueRange values) const {
     return llvm::map_to_vector(values, [&](Value value) { return whole.lookupOrDefault(value); });
@@ -103,6 +104,8 @@ private:
   void writeFetch(tile::LoadOp load, PipeInfo &info, OpBuilder &builder);
   void writeTransposed(tile::LoadOp load, PipeInfo &info, OpBuilder &builder);
   void writeGather(tile::GatherOp gather, PipeInfo &info, OpBuilder &builder);
+  mlir::OpBuilder onOneThread(mlir::Location loc, OpBuilder &builder);
+  void writeRuns(tile::GatherRunsOp gather, PipeInfo &info, OpBuilder &builder);
   LogicalResult writeOperand(mlir::Operation *op, PipeInfo &info, OpBuilder &builder);
   void writeTile(Location loc, Value value, PipeInfo &info, OpBuilder &builder);
   void writeConversion(const Conversion &conversion, PipeInfo &info, OpBuilder &builder);

@@ -153,9 +153,9 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     return failure(walk.wasInterrupted());
   }
 
-  /// Threads that load, which divide the pipes of loads in turn, or a warpgroup that gathers; the
-  /// helpers for which there is work; and those that compute, or do all of this. The role of all
-  /// else is last.
+  /// Threads that load, which divide the pipes of loads in turn, as many as there are pipes that
+  /// take a copy for each run of rows, or a warpgroup that gathers; the helpers for which there is
+  /// work; and those that compute, or do all of this. The role of all else is last.
   SmallVector<RoleSpec> planRoles(const tile::ScheduleFields &schedule, PipePlan &plan) {
     RoleSpec consumer{"consumer", RoleTask::Compute, schedule.consumers, std::nullopt};
     if (!*schedule.warpSpecialize) {
@@ -167,7 +167,9 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     consumer.registers = schedule.consumerRegisters->most();
     auto isLoaded = [](auto &pipe) { return pipe.second.maker == RoleTask::Load; };
     size_t loaded = llvm::count_if(plan.pipes, isLoaded);
-    size_t count = plan.gathers() ? 1 : std::clamp<size_t>(loaded, 1, producers);
+    size_t wanted =
+        std::max<size_t>(producers, sharesTransposer(schedule) ? 1 : plan.countOfRuns());
+    size_t count = plan.gathers() ? 1 : std::clamp<size_t>(loaded, 1, wanted);
     SmallVector<RoleSpec> roles;
     for (size_t i = 0; i < count; ++i)
       roles.push_back({count == 1 ? "producer" : ("producer" + Twine(i)).str(), RoleTask::Load,

@@ -83,7 +83,8 @@ private:
   /// What to move to load once; null where turns differ in what is loaded.
   static Operation *findFill(hop::PipeLoadOp load) {
     scf::WhileOp walk = walkOf(load);
-    if (!walk || !llvm::all_of(load.getIndices(), [&](Value i) { return isSame(i, walk); }))
+    if (!walk || load.getRun() ||
+        !llvm::all_of(load.getIndices(), [&](Value i) { return isSame(i, walk); }))
       return nullptr;
     if (runsEachTurn(load, walk))
       return load;

@@ -2000,3 +2000,37 @@ hop.kernel @led_multicast attributes {argument_names = ["x"], argument_types = [
   // expected-error@+1 {{goes with another pipe, and blocks of a cluster fill one of the two together; leave out with}}
   %v = hop.pipe.create "r" multicast with %p : !hop.pipe<tensor<64x64xbf16>, 2> : !hop.pipe<tensor<64x64xbf16>, 2>
 }
+
+// -----
+
+hop.kernel @runs_of_short_rows attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 32], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 32], bf16>, %m: index):
+  %c0 = arith.constant 0 : index
+  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x32xbf16>, 1>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    // expected-error @+1 {{copies 16 rows of 'tensor<64x32xbf16>' at a time; copies move equal parts of tiles whose rows have 128 bytes or a multiple}}
+    hop.pipe.load %p, %x[%c0, %c0] run 16 {
+    ^bb0(%i: index):
+      hop.yield %i, %i : index, index
+    } : !hop.pipe<tensor<64x32xbf16>, 1>, !tile.view<[M, 32], bf16>
+  }
+}
+
+// -----
+
+hop.kernel @run_without_rows attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %c0 = arith.constant 0 : index
+  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 1>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    // expected-error @+1 {{which gives the run's places and how many rows of it there are}}
+    hop.pipe.load %p, %x[%c0, %c0] run 16 {
+    ^bb0(%i: index):
+      hop.yield %i : index
+    } : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
+  }
+}

@@ -46,9 +46,9 @@ tile.kernel @bounded_scalar(%x: !tile.view<[M], f32>, %scale: f32)
 }
 
 // CHECK-LABEL: tile.kernel @boxes(
-// CHECK-SAME: requires(8 * HK divides H, HK divides H, M <= 4096)
+// CHECK-SAME: requires(8 * HK divides H, HK divides H, 16 divides M, M <= 4096)
 tile.kernel @boxes(%q: !tile.view<[H, M, 64], f16>, %k: !tile.view<[HK, 64], f16>, %l: !tile.view<[H, M], f32>)
-    grid(%m = M ceildiv 16) requires(8 * HK divides H, 1 * HK divides H, M <= 4096) {
+    grid(%m = M ceildiv 16) requires(8 * HK divides H, 1 * HK divides H, 16 divides M, M <= 4096) {
   %c0 = arith.constant 0 : index
   // CHECK: tile.load %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] box [8, 16, 64] : !tile.view<[H, M, 64], f16> -> tensor<128x64xf16>
   %t = tile.load %q[%c0, %m, %c0] box [8, 16, 64] : !tile.view<[H, M, 64], f16> -> tensor<128x64xf16>

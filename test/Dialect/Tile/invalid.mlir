@@ -949,6 +949,55 @@ tile.kernel @k(%x: i32) grid(%m = 1) {
 
 // -----
 
+tile.kernel @k(%x: !tile.view<[M, 64], bf16>) grid(%m = M) {
+  %c0 = arith.constant 0 : index
+  // expected-error @+1 {{has runs of 24 rows, which do not divide a tile of 64}}
+  %t = tile.gather_runs %x[%c0, %c0] run 24 {
+  ^bb0(%i: index):
+    tile.yield %i, %c0 : index, index
+  } : !tile.view<[M, 64], bf16> -> tensor<64x64xbf16>
+}
+
+// -----
+
+tile.kernel @k(%x: !tile.view<[M, 64], bf16>) grid(%m = M) {
+  %c0 = arith.constant 0 : index
+  // expected-error @+1 {{has a region of an index, the number of a run, and of what it takes from outside}}
+  %t = tile.gather_runs %x[%c0, %c0] run 16 with (%m : index) {
+  ^bb0(%i: index):
+    tile.yield %i, %c0 : index, index
+  } : !tile.view<[M, 64], bf16> -> tensor<64x64xbf16>
+}
+
+// -----
+
+tile.kernel @k(%x: !tile.view<[M, 64], bf16>) grid(%m = M) {
+  %c0 = arith.constant 0 : index
+  // expected-error @+1 {{ends its region with a tile.yield of indices: of the run's places along 1 to 1 dimensions, and of how many rows of it there are}}
+  %t = tile.gather_runs %x[%c0, %c0] run 16 {
+  ^bb0(%i: index):
+    tile.yield %i : index
+  } : !tile.view<[M, 64], bf16> -> tensor<64x64xbf16>
+}
+
+// -----
+
+tile.kernel @k(%x: !tile.view<[M, 64], bf16>, %n: !tile.view<[M], i32>) grid(%m = M) {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1 : i32
+  %t = tile.gather_runs %x[%c0, %c0] run 16 {
+  ^bb0(%i: index):
+    // expected-error @+1 {{says where runs lie, and the kernel stores to its view}}
+    %number = tile.load %n[%i] : !tile.view<[M], i32> -> i32
+    %row = arith.index_cast %number : i32 to index
+    tile.yield %row, %c0 : index, index
+  } : !tile.view<[M, 64], bf16> -> tensor<64x64xbf16>
+  // expected-note @+1 {{stored here}}
+  tile.store %one, %n[%m] : i32, !tile.view<[M], i32>
+}
+
+// -----
+
 // expected-error @+1 {{has "tile.overridable" = unit; it is a unit of a func.func}}
 "test.op"() {tile.overridable} : () -> ()
 

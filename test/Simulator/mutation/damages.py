@@ -49,6 +49,16 @@ def replaced(old, new):
     return damage
 
 
+def without_last(instruction):
+    """Leaves out the last of such instructions."""
+
+    def damage(text):
+        start = text.rindex(instruction)
+        return text[:start] + text[text.index(";", start) + 1 :]
+
+    return damage
+
+
 def each_for_itself(text):
     """What all threads decide together each of them decides alone."""
     changed = re.sub(r"barrier\.cta\.red\.aligned\.or\.pred q, %r\d+, \d+, p;", "mov.pred q, p;", text)

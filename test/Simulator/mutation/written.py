@@ -14,7 +14,7 @@ import sys
 from damages import (
     SENT, arrive_before_copies, each_for_itself, early_to_one_block, give_back_early, give_back_unread,
     give_back_untransposed, half_of_role, lend_early, not_expected, read_late, release_early, replaced,
-    to_one_block, wait_less, without, without_last_wait, without_role_barrier, without_wait, without_wait_behind,
+    to_one_block, wait_less, without, without_last, without_last_wait, without_role_barrier, without_wait, without_wait_behind,
 )  # fmt: skip
 
 KEYS = 320  # 5 steps of the loop
@@ -464,6 +464,31 @@ CASES = {
             "filled": (without_wait("fence.proxy.async", skipped=1), {*STALE, "uninitialised-shared", "over-arrival"}),
             "taken": (without_wait("cp.async.cg"), TAKEN),
             "arrived": (arrive_before_copies, {*STALE, "uninitialised-shared"}),
+        },
+    },
+    # Rows that come in runs: 230 keys in pages of 16, of which the last has 6 and the table 15.
+    "runs": {
+        "defines": [],
+        "schedule": "persistent=none,consumers=2,stages=2",
+        "blocks": 1,
+        "files": {"table.bin": struct.pack("<15i", *((7 * i + 3) % 24 for i in range(15)))},
+        "buffers": {
+            "q": {"type": "bf16", "shape": [128, 64], "fill": "random", "seed": 1},
+            "k": {"type": "bf16", "shape": [24, 16, 64], "fill": "random", "seed": 2},
+            "table": {"raw": "table.bin", "type": "s32", "shape": [15]},
+            "y": {"type": "f32", "shape": [128], "fill": "nan"},
+        },
+        "params": [
+            tensor("q", 128, 64, (64, 128, 1)),
+            *({"tensor_map": {"buffer": "k", "dims": [64, 16, 24], "strides": [128, 2048], "box": [64, rows, 1], "swizzle": 128}}
+              for rows in (16, 1)),
+            {"buffer": "table"}, {"buffer": "y"}, {"value": 128}, {"value": 15}, {"value": 230},
+        ],
+        "damages": {
+            "filled": (without_wait("wgmma.mma_async"), {*STALE, "uninitialised-shared", "over-arrival"}),
+            "taken": (without_last_wait, TAKEN),
+            "copy": (without_last("cp.async.bulk.tensor"), {"deadlock", "livelock"}),
+            "behind the table": (replaced(r"min(\.relu)?\.s32\s+(%r\d+), (%r\d+), (%r\d+);", r"mov.b32 \2, \3;"), {"out-of-bounds"}),
         },
     },
     # Elements of one view that different warpgroups store, load and store again.

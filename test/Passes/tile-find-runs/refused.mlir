@@ -1,0 +1,128 @@
+// What comes in no runs, or not by bulk copies, is copied 16 bytes at a time, and a remark says why.
+//
+// RUN: tessera-opt %s --tile-find-runs -split-input-file -verify-diagnostics | FileCheck %s
+// CHECK-NOT: gather_runs
+
+!Flat = !tile.view<[ROWS, 64], bf16>
+!List = !tile.view<[N], i32>
+!Q = !tile.view<[M, 64], bf16>
+!O = !tile.view<[M, 64], f32>
+
+tile.kernel @list(%q: !Q, %k: !Flat, %list: !List, %o: !O) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  // expected-note @below {{gives numbers of which nothing is known}}
+  %numbers = tile.load %list[%row] : !List -> tensor<64xi32>
+  %qt = tile.load %q[%row, %c0] : !Q -> tensor<64x64xbf16>
+  // expected-remark @below {{copies rows 16 bytes at a time: they come in no runs of 8 or more that follow from the program}}
+  %kt = tile.gather %k[%c0, %c0] rows %numbers : !Flat, tensor<64xi32> -> tensor<64x64xbf16>
+  %sum = tile.dot %qt, %kt : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+  tile.store %sum, %o[%row, %c0] : tensor<64x64xf32>, !O
+}
+
+// -----
+
+!Cache = !tile.view<[PAGES, ROWS, 64], bf16>
+!List = !tile.view<[N], i32>
+!Q = !tile.view<[M, 64], bf16>
+!O = !tile.view<[M, 64], f32>
+
+// Pages may have any number of rows.
+tile.kernel @unknown_page(%q: !Q, %k: !Cache, %list: !List, %o: !O) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %rows = tile.dim "ROWS"
+  %rows_i32 = arith.index_cast %rows : index to i32
+  %of_page = tile.splat %rows_i32 : i32 -> tensor<64xi32>
+  %keys = tile.iota %row axis 0 : tensor<64xi32>
+  // expected-note @below {{divides by what is not known to be a multiple of a run's rows}}
+  %number = arith.divui %keys, %of_page : tensor<64xi32>
+  %place = arith.remui %keys, %of_page : tensor<64xi32>
+  %page = tile.gather %list[%c0] rows %number : !List, tensor<64xi32> -> tensor<64xi32>
+  %qt = tile.load %q[%row, %c0] : !Q -> tensor<64x64xbf16>
+  // expected-remark @below {{copies rows 16 bytes at a time}}
+  %kt = tile.gather %k[%c0, %c0, %c0] rows %page, %place : !Cache, tensor<64xi32>, tensor<64xi32> -> tensor<64x64xbf16>
+  %sum = tile.dot %qt, %kt : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+  tile.store %sum, %o[%row, %c0] : tensor<64x64xf32>, !O
+}
+
+// -----
+
+!Flat = !tile.view<[ROWS, 64], bf16>
+!Q = !tile.view<[M, 64], bf16>
+!O = !tile.view<[M, 64], f32>
+
+// A block of keys that begins anywhere, in pages.
+tile.kernel @anywhere(%q: !Q, %k: !Flat, %list: !tile.view<[N], i32>, %o: !O, %from: i32) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %start = arith.index_cast %from : i32 to index
+  %of_page = arith.constant dense<16> : tensor<64xi32>
+  %keys = tile.iota %start axis 0 : tensor<64xi32>
+  // expected-note @below {{divides what is not known to start at a multiple of a run's rows}}
+  %number = arith.divui %keys, %of_page : tensor<64xi32>
+  %place = arith.remui %keys, %of_page : tensor<64xi32>
+  %page = tile.gather %list[%c0] rows %number : !tile.view<[N], i32>, tensor<64xi32> -> tensor<64xi32>
+  %begin = arith.muli %page, %of_page : tensor<64xi32>
+  %at = arith.addi %begin, %place : tensor<64xi32>
+  %qt = tile.load %q[%row, %c0] : !Q -> tensor<64x64xbf16>
+  // expected-remark @below {{copies rows 16 bytes at a time}}
+  %kt = tile.gather %k[%c0, %c0] rows %at : !Flat, tensor<64xi32> -> tensor<64x64xbf16>
+  %sum = tile.dot %qt, %kt : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+  tile.store %sum, %o[%row, %c0] : tensor<64x64xf32>, !O
+}
+
+// -----
+
+!Flat = !tile.view<[ROWS, 64], bf16>
+!Q = !tile.view<[M, 64], bf16>
+!O = !tile.view<[M, 64], f32>
+
+// The last rows of a run, every second row, and one row.
+tile.kernel @otherwise(%q: !Q, %k: !Flat, %o: !O, %from: i32) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %none = arith.constant dense<-1> : tensor<64xi32>
+  %two = arith.constant dense<2> : tensor<64xi32>
+  %keys = tile.iota %row axis 0 : tensor<64xi32>
+  %froms = tile.splat %from : i32 -> tensor<64xi32>
+  // expected-note @below {{does not hold for the first rows of a run alone}}
+  %behind = arith.cmpi sge, %keys, %froms : tensor<64xi32>
+  %some = arith.select %behind, %keys, %none : tensor<64xi1>, tensor<64xi32>
+  // expected-note @below {{gives numbers of which nothing is known}}
+  %second = arith.muli %keys, %two : tensor<64xi32>
+  %qt = tile.load %q[%row, %c0] : !Q -> tensor<64x64xbf16>
+  // expected-remark @below {{copies rows 16 bytes at a time}}
+  %a = tile.gather %k[%c0, %c0] rows %some : !Flat, tensor<64xi32> -> tensor<64x64xbf16>
+  // expected-remark @below {{copies rows 16 bytes at a time}}
+  %b = tile.gather %k[%c0, %c0] rows %second : !Flat, tensor<64xi32> -> tensor<64x64xbf16>
+  // expected-remark @below {{copies rows 16 bytes at a time}}
+  // expected-note @below {{counts rows from an index that is not the constant 0}}
+  %c = tile.gather %k[%row, %c0] rows %keys : !Flat, tensor<64xi32> -> tensor<64x64xbf16>
+  %x = tile.dot %qt, %a : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+  %y = tile.dot %qt, %b, %x : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+  %z = tile.dot %qt, %c, %y : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+  tile.store %z, %o[%row, %c0] : tensor<64x64xf32>, !O
+}
+
+// -----
+
+!Short = !tile.view<[ROWS, 32], bf16>
+!Q = !tile.view<[M, 64], bf16>
+!O = !tile.view<[M, 32], f32>
+
+tile.kernel @short_rows(%q: !Q, %k: !Short, %o: !O) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %keys = tile.iota %row axis 0 : tensor<64xi32>
+  %qt = tile.load %q[%row, %c0] : !Q -> tensor<64x64xbf16>
+  // expected-remark @below {{copies rows 16 bytes at a time: copies of runs move rows of 128 bytes or a multiple}}
+  %kt = tile.gather %k[%c0, %c0] rows %keys : !Short, tensor<64xi32> -> tensor<64x32xbf16>
+  %sum = tile.dot %qt, %kt : tensor<64x64xbf16>, tensor<64x32xbf16> -> tensor<64x32xf32>
+  tile.store %sum, %o[%row, %c0] : tensor<64x32xf32>, !O
+}
