@@ -20,6 +20,8 @@ constexpr unsigned upperBound = 1;
 IndexDependence::IndexDependence(Value index, std::optional<int64_t> neighbours)
     : index(index), neighbours(neighbours) {
   mark(index);
+  // Which block of its cluster a block is follows from the index.
+  index.getParentRegion()->walk([&](hop::ClusterRankOp rank) { mark(rank); });
   while (!pending.empty())
     for (OpOperand &use : pending.pop_back_val().getUses())
       follow(use);

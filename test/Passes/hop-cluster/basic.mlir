@@ -51,10 +51,18 @@ hop.kernel @flow attributes {argument_names = ["x"], argument_types = [!tile.vie
   // CHECK: "twice" : !hop.pipe
   // expected-remark@+1 {{'twice' is loaded by each block of a cluster: its place depends on the first grid index}}
   %p9 = hop.pipe.create "twice" : !hop.pipe<tensor<64x64xbf16>, 1>
+  // A half by the place of the block in its cluster.
+  // CHECK: "by rank" : !hop.pipe
+  // expected-remark@+1 {{'by rank' is loaded by each block of a cluster: its place depends on the first grid index}}
+  %p10 = hop.pipe.create "by rank" : !hop.pipe<tensor<64x32xbf16>, 1>
   hop.role @producer elected {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
+    %c32 = arith.constant 32 : index
+    %rank = hop.cluster_rank
+    %half = arith.muli %rank, %c32 : index
+    hop.pipe.load %p10, %x[%c0, %half] : !hop.pipe<tensor<64x32xbf16>, 1>, !tile.view<[M, 64], bf16>
     %last, %first = scf.for %i = %c0 to %m step %c1 iter_args(%a = %c0, %f = %c0) -> (index, index) {
       hop.pipe.load %p0, %x[%i, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
       scf.yield %i, %f : index, index
