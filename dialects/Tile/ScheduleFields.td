@@ -231,8 +231,7 @@ defvar Tile_ScheduleFields = [
     Chosen<"4 where such tiles are loaded and there are registers for one more warpgroup, else 3; 0 where it does not fit">,
     "warps of a role of its own, a `transposer`, that transposes loaded tiles of 8-bit elements which a dot reads along the other "
     "dimension, each once, and hands them on through a pipe: 1 to 3 of the producer's warpgroup, which needs no registers of its "
-    "own then, or 4, a warpgroup. 0: each consumer transposes all of each tile, for itself. 1 to 4 take `warp_specialize = true` and "
-    "`placement = rows`">,
+    "own then, or 4, a warpgroup. 0: each consumer transposes all of each tile, for itself. 1 to 4 take `warp_specialize = true`">,
   ScheduleField<"sums", CaseOf<Tile_SumsKind>, Always<"any">,
     "in which order grid points add to one element of a view. `fixed`: in that of a grid index on which the place does not "
     "depend, so that sums have the same bits in each run. Each tile of the view has a turn in memory, which the role that adds "

@@ -19,13 +19,15 @@ using namespace tessera::tile;
 
 static constexpr int64_t warpsOfWarpgroup = hopper::warpgroupThreads / hopper::warpThreads;
 
-ArrayRef<Helper> tessera::getHelpers() {
-  static constexpr Helper helpers[] = {{RoleTask::Store, "writer"},
-                                       {RoleTask::FindBounds, "finder"},
-                                       {RoleTask::Sum, "reducer"},
-                                       {RoleTask::Transpose, "transposer"},
-                                       {RoleTask::Convert, "converter"}};
-  return helpers;
+template <bool gathers>
+static constexpr Helper helpersBeside[] = {{RoleTask::Store, "writer", gathers},
+                                           {RoleTask::FindBounds, "finder"},
+                                           {RoleTask::Sum, "reducer"},
+                                           {RoleTask::Transpose, "transposer"},
+                                           {RoleTask::Convert, "converter"}};
+
+ArrayRef<Helper> tessera::getHelpers(bool gathers) {
+  return gathers ? ArrayRef(helpersBeside<true>) : ArrayRef(helpersBeside<false>);
 }
 
 std::optional<int64_t> Helper::getWarps(const ScheduleFields &fields) const {
@@ -35,11 +37,11 @@ std::optional<int64_t> Helper::getWarps(const ScheduleFields &fields) const {
 }
 
 bool Helper::hasWarpgroup(const ScheduleFields &fields) const {
-  return getWarps(fields) == warpsOfWarpgroup;
+  return isApart || getWarps(fields) == warpsOfWarpgroup;
 }
 
 std::optional<int64_t> Helper::getRegisters(const ScheduleFields &fields) const {
-  return getWarps(fields) ? fields.helperRegisters : fields.producerRegisters;
+  return isApart || getWarps(fields) ? fields.helperRegisters : fields.producerRegisters;
 }
 
 HelperWork::HelperWork(KernelOp kernel)
@@ -54,6 +56,8 @@ HelperWork::HelperWork(KernelOp kernel)
 
 bool HelperWork::isGiven(RoleTask task, const ScheduleFields &fields) const {
   switch (task) {
+  case RoleTask::Store:
+    return gathers && fields.store == StoreKind::writer;
   case RoleTask::Sum:
     return fields.placement == PlacementKind::apart ||
            (fields.placement == PlacementKind::divided && !sums.empty());
@@ -68,7 +72,7 @@ bool HelperWork::isGiven(RoleTask task, const ScheduleFields &fields) const {
 
 SmallVector<const Helper *> HelperWork::list(const ScheduleFields &fields) const {
   SmallVector<const Helper *> given;
-  for (const Helper &helper : getHelpers())
+  for (const Helper &helper : getHelpers(gathers))
     if (isGiven(helper.task, fields))
       given.push_back(&helper);
   return given;
@@ -121,9 +125,6 @@ std::optional<std::string> HelperWork::whyNotTransposed(const ScheduleFields &fi
            "use transpose = 0";
   if (!*fields.warpSpecialize)
     return "a transposer gets tiles from a producer; use warp_specialize = true or transpose = 0";
-  if (fields.placement == PlacementKind::divided)
-    return "beside consumers with different dots no role transposes; use placement = rows or "
-           "transpose = 0";
   if (sharesTransposer(fields) && fields.producerRegisters != fields.helperRegisters)
     return llvm::formatv("a transposer of {0} warps shares the producer's warpgroup and its "
                          "registers, and {1} and {2} are asked for; use "
@@ -137,18 +138,9 @@ std::optional<std::string> HelperWork::whyNotTransposed(const ScheduleFields &fi
 std::optional<std::string> HelperWork::whyNotGathered(const ScheduleFields &fields) const {
   if (fields.warpSpecialize == false)
     return "warp_specialize = false has no producer; use true";
-  if (fields.cluster.value_or(1) != 1)
-    return "each block of a cluster gathers for itself; use cluster = 1";
-  if (fields.persistent == PersistentKind::Dynamic)
-    return "the producer is a warpgroup, and one thread fetches tiles of persistent = dynamic; use "
-           "static or none";
-  if (isGiven(RoleTask::Sum, fields))
-    return "a reducer has no room beside it; use placement = rows";
-  if (fields.transpose.value_or(0) > 0)
-    return "a transposer has no room beside it; use transpose = 0";
-  if (fields.store == StoreKind::writer)
-    return "a writer (store = writer) shares a warpgroup with a producer of one thread; use "
-           "store = direct or tma";
+  if (sharesTransposer(fields))
+    return "all warps of the producer's warpgroup gather, which leaves none for a transposer; use "
+           "transpose = 4 or 0";
   if (fields.store == StoreKind::lent)
     return "slots are lent by a producer of one thread (store = lent); use store = tma";
   return std::nullopt;
@@ -160,16 +152,9 @@ std::optional<std::string> HelperWork::whyNot(const ScheduleFields &fields, bool
   if (isGiven(RoleTask::Transpose, fields))
     if (std::optional<std::string> reason = whyNotTransposed(fields))
       return reason;
-  if (SmallVector<const Helper *> given = list(fields); given.size() > 1)
-    return ("a kernel has a " + given[0]->name + " or a " + given[1]->name +
-            "; use placement = rows or transpose = 0")
-        .str();
   if (converts && !*fields.warpSpecialize)
     return "operand b of a dot is converted on its way, by a role that gets tiles from a producer; "
            "use warp_specialize = true";
-  if (converts && fields.placement == PlacementKind::divided)
-    return "operand b of a dot is converted on its way, and beside consumers with different dots "
-           "no role can; use placement = rows";
   if (gathers)
     if (std::optional<std::string> reason = whyNotGathered(fields))
       return "the threads of a producer gather what dots read: " + *reason;

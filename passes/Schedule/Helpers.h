@@ -20,6 +20,7 @@ enum class RoleTask { Load, Store, FindBounds, Sum, Transpose, Convert, Compute 
 struct Helper {
   RoleTask task;
   llvm::StringLiteral name;
+  bool isApart = false; ///< where the producer has all warps of its warpgroup
 
   /// Its warps: nothing for one thread, which has no tiles in registers.
   std::optional<int64_t> getWarps(const tile::ScheduleFields &fields) const;
@@ -28,8 +29,8 @@ struct Helper {
   std::optional<int64_t> getRegisters(const tile::ScheduleFields &fields) const;
 };
 
-/// All that there are, in the order of their roles.
-llvm::ArrayRef<Helper> getHelpers();
+/// All that there are, in the order of their roles, beside a producer that gathers or not.
+llvm::ArrayRef<Helper> getHelpers(bool gathers);
 
 /// What of a kernel helpers can do, and what they cannot be beside.
 struct HelperWork {
@@ -45,7 +46,7 @@ struct HelperWork {
 
   /// Whether `fields` give work of the kernel to such a helper.
   bool isGiven(RoleTask task, const tile::ScheduleFields &fields) const;
-  /// The helpers with tiles in registers that `fields` give work to.
+  /// The helpers with tiles in registers, or a warpgroup, that `fields` give work to.
   llvm::SmallVector<const Helper *> list(const tile::ScheduleFields &fields) const;
   /// How many of them have a warpgroup.
   int64_t countWarpgroups(const tile::ScheduleFields &fields) const;

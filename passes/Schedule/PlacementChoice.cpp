@@ -109,6 +109,8 @@ SmallVector<int64_t> ScheduleSearch::transposers(const ScheduleFields &requested
 /// decides.
 int64_t ScheduleSearch::registersOfHelpers(const ScheduleFields &fields) const {
   int64_t most = hopper::leastRoleRegisters;
+  if (work.isGiven(RoleTask::Store, fields))
+    most = model.writerRegisters;
   if (work.isGiven(RoleTask::Sum, fields)) {
     // With a writer the reducer needs no addresses, and has as many less.
     bool writes = fields.store.value_or(chooseStoreOfSums(fields)) == StoreKind::writer;
@@ -126,7 +128,7 @@ void ScheduleSearch::leaveForHelpers(RegisterSplit &split, ScheduleFields &field
   bool gathers = work.gathers && *fields.warpSpecialize;
   int64_t warpgroups = work.countWarpgroups(fields);
   if (!fields.helperRegisters)
-    fields.helperRegisters = gathers ? hopper::leastRoleRegisters : registersOfHelpers(fields);
+    fields.helperRegisters = registersOfHelpers(fields);
   if (!gathers && warpgroups == 0 && !sharesTransposer(fields))
     return;
   bool sumsApart = work.isGiven(RoleTask::Sum, fields);

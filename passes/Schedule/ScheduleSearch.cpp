@@ -179,6 +179,8 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
   fields.consumers = consumers;
   fields.warpSpecialize = warpSpecialize;
   fields.work = requested.work.value_or(WorkKind::tiles);
+  if (!fields.store && work.gathers && ordersSums(fields))
+    fields.store = StoreKind::writer;
   leaveForHelpers(split, fields);
   fields.consumerRegisters = requested.consumerRegisters.value_or(NumberList(split.consumer));
   bool choosesLoads = !fields.loads && fields.placement == PlacementKind::rows;

@@ -177,7 +177,7 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
                        schedule.producerRegisters});
     for (auto [i, pipe] : llvm::enumerate(llvm::make_filter_range(plan.pipes, isLoaded)))
       pipe.second.part = i % count;
-    for (const Helper &helper : getHelpers()) {
+    for (const Helper &helper : getHelpers(plan.gathers())) {
       plan.roleOf(helper.task) = roles.size();
       if (plan.needs(helper.task))
         roles.push_back(planHelper(helper, schedule));
@@ -196,10 +196,11 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
 
   static RoleSpec planHelper(const Helper &helper, const tile::ScheduleFields &schedule) {
     RoleSpec role{helper.name.str(), helper.task, std::nullopt, helper.getRegisters(schedule)};
-    if (helper.hasWarpgroup(schedule))
+    role.warps = helper.getWarps(schedule);
+    if (role.warps && helper.hasWarpgroup(schedule)) {
       role.warpgroups = 1;
-    else
-      role.warps = helper.getWarps(schedule);
+      role.warps = std::nullopt;
+    }
     return role;
   }
 

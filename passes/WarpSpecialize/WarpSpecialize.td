@@ -21,8 +21,8 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
 
     A tile of rows that numbers name (`tile.gather`) feeds a dot in the same way. Then the producer is a warpgroup: all of
     its threads copy rows (`hop.gather`), and one of them starts the copies of what is loaded. The numbers, and what they are
-    computed from, are the producer's, which loads them while it waits for a slot. What takes a producer of one thread is
-    refused beside it: clusters, `persistent = dynamic`, a writer, lent slots.
+    computed from, are the producer's, which loads them while it waits for a slot. A writer has a
+    warpgroup of its own then. Refused beside it are lent slots, and a transposer of some of its warps.
 
     What the consumers load from memory themselves comes late where a loop with dots loads a scalar in each iteration, such as
     the scale of a block. There the producer of one thread brings it into the L2 cache in the same iteration, ahead of them
@@ -120,8 +120,8 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
 
     With `transpose = 4` a role of one warpgroup, the transposer, takes part in the loads of tiles of 8-bit elements that
     a dot reads along their columns, beside a computed operand. It transposes each tile once, into a pipe of two slots from
-    which the consumers read it. Refused without such a tile, without a producer, with a reducer, and where something else
-    reads the tile as it is loaded.
+    which the consumers read it. Refused without such a tile, without a producer, and where something else reads the tile
+    as it is loaded.
 
     ```mlir
     !V = !hop.pipe<tensor<64x128xf8E4M3FN>, 2>
@@ -143,7 +143,7 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
     A second operand of a dot that is computed element by element from one loaded tile and numbers is made by a role of one
     warpgroup, the converter. It waits for the loaded tile, takes it into registers in parts of 64 elements a thread or
     fewer, and writes what it makes into a pipe of two slots, which the consumers read. Each conversion of the loads of a
-    pipe has a pipe of its own. Refused without a producer, and beside a reducer or a transposer.
+    pipe has a pipe of its own. Refused without a producer.
 
     ```mlir
     !V = !hop.pipe<tensor<64x64xf8E4M3FN>, 2>

@@ -68,6 +68,8 @@ class Values:
         self.summing = random.Random(f"sums {program.seed}")  # of its own: programs without sums stay what they are
         self.seconds = random.Random(f"second operands {program.seed}")  # likewise
         self.scans = random.Random(f"scans {program.seed}")  # likewise
+        self.lists = random.Random(f"lists of rows {program.seed}")  # likewise
+        self.gathers = self.lists.random() < 0.15  # whether rows of operands are named by lists
 
     # Small helpers.
 
@@ -457,8 +459,26 @@ class Values:
         found = [name for name, had in scope.operands if had == dims]
         if found and self.chance(0.4):
             return self.rng.choice(found)
-        name = self.load(scope, dims, "$T")
+        # The lanes that copy a row take it in turn with those of other rows.
+        units = self.size[dims[1]] // 8
+        shares = self.size[dims[0]] % (128 // min(units & -units, 8)) == 0 if units else False
+        gathers = self.gathers and shares and self.lists.random() < 0.6
+        name = self.gathered(scope, dims) if gathers else self.load(scope, dims, "$T")
         scope.operands.append((name, dims))
+        return name
+
+    def gathered(self, scope, dims):
+        """Rows that a loaded list names, with as many that are in no list or view. Copies of 16 bytes begin at multiples of 8."""
+        known = [name for name, view in self.program.views.items() if view.element == "i32"]
+        listed = self.lists.choice(known) if known and self.lists.random() < 0.5 else self.new_view(["M"], "i32")
+        type = tile(dims[:1], "i32")
+        numbers = self.load_from(scope, listed, [self.place(scope, dims[0])], "", type)
+        view = self.view(dims, "$T", 2)
+        indices = [self.inside(scope, self.extent(dim)) for dim in self.program.views[view].dims[:-2]]
+        indices += [self.index(scope, 0), self.index(scope, self.lists.choice((0, 0, 8, 32)))]
+        text = f"tile.gather %{view}[{places(indices)}] rows {{{len(indices)}}} : !V_{view}, {type} -> {tile(dims, '$T')}"
+        name = self.emit(scope, text, [*indices, numbers], tile(dims, "$T"), [view])
+        self.bound[name] = LARGEST_INPUT
         return name
 
     def transposed(self, scope, dims):

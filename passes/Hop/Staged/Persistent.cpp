@@ -221,13 +221,12 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
       makeLoop(kernel, role, numbers);
   }
 
-  /// The role that fetches numbers: the first elected one.
+  /// The role that fetches numbers: the first one, which loads for the others.
   LogicalResult findFetcher(hop::KernelOp kernel) {
-    for (auto role : kernel.getBody().getOps<hop::RoleOp>())
-      if (role.isElected()) {
-        fetcher = role;
-        return success();
-      }
+    auto roles = llvm::to_vector(kernel.getBody().getOps<hop::RoleOp>());
+    fetcher = roles.front();
+    if (roles.size() > 1)
+      return success();
     return kernel.emitError(
         "persistent = dynamic needs a producer, which fetches the next tile; use "
         "static with warp_specialize = false");
@@ -245,7 +244,7 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
                                         : perCluster<hop::BlockIndexOp>(kernel, builder, loc);
     scf::WhileOp loop = createWhile(kernel, first, builder, loc);
     if (numbers && role == fetcher)
-      hop::ResetTilesOp::create(builder, loc);
+      onOneThread(builder, role, [&](OpBuilder &one) { hop::ResetTilesOp::create(one, loc); });
 
     Block *loopBody = loop.getAfterBody();
     Value number = loopBody->getArgument(0);
@@ -290,18 +289,34 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
         [](OpBuilder &, Location, ValueRange) {});
   }
 
-  /// One role fetches the next number and hands it on; the others take it, and in a cluster, where
-  /// the number of one block counts, that role too. It is fetched after the tile's last
-  /// load, which is as late as the tiles in the pipes hide the counter's latency: a block that took
-  /// its next tile when this one began would keep a long one waiting while others find none.
+  /// Writes what one thread of the role does.
+  static void onOneThread(OpBuilder &builder, hop::RoleOp role,
+                          function_ref<void(OpBuilder &)> write) {
+    if (role.isElected())
+      return write(builder);
+    Value elected = hop::ElectedOp::create(builder, role.getLoc(), builder.getI1Type(),
+                                           role.getBody().getArgument(0));
+    auto guard = scf::IfOp::create(builder, role.getLoc(), elected, /*withElseRegion=*/false);
+    OpBuilder inner = guard.getThenBodyBuilder();
+    write(inner);
+  }
+
+  /// One role fetches the next number and hands it on; the others take it, and so does that role
+  /// where it has more threads, or in a cluster, where the number of one block counts. It is
+  /// fetched after the tile's last load, which is as late as the tiles in the pipes hide the
+  /// counter's latency: a block that took its next tile when this one began would keep a long one
+  /// waiting while others find none.
   Value exchangeNumber(OpBuilder &builder, hop::RoleOp role, Value numbers) {
     Location loc = role.getLoc();
     Type i32 = builder.getI32Type();
     if (role == fetcher) {
-      Value fetched = hop::NextTileOp::create(builder, loc, builder.getIndexType(), drawsFirst);
-      hop::PipePutOp::create(builder, loc, numbers,
-                             arith::IndexCastOp::create(builder, loc, i32, fetched));
-      if (!numbers.getDefiningOp<hop::PipeCreateOp>().getMulticast())
+      Value fetched;
+      onOneThread(builder, role, [&](OpBuilder &one) {
+        fetched = hop::NextTileOp::create(one, loc, one.getIndexType(), drawsFirst);
+        hop::PipePutOp::create(one, loc, numbers,
+                               arith::IndexCastOp::create(one, loc, i32, fetched));
+      });
+      if (role.isElected() && !numbers.getDefiningOp<hop::PipeCreateOp>().getMulticast())
         return fetched;
     }
     Value got = hop::PipeGetOp::create(builder, loc, i32, numbers);

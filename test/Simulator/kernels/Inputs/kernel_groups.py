@@ -163,7 +163,16 @@ def gathers():
     for width, values, dtype in ((128, 128, "bf16"), (96, 64, "f16"), (256, 256, "bf16")):
         defines = [f"-DD={width}", f"-DDV={values}", f"-DT={dtype}"]
         yield ["attention_paged.tile", *defines, *pages, "B=3,H=2,HK=1,SQ=113,ROWS=640,LENGTH=40"], False
-    for fields in ("warp_specialize=false", "cluster=2", "persistent=dynamic", "store=writer", "store=lent"):
+    # Beside them one thread fetches numbers of tiles, in clusters too, and another stores, in a warpgroup of its own.
+    shapes = ["--shape", "R=50,M=1,N=8,K=8", "--shape", "R=70,M=403,N=136,K=104", "--sim-blocks", "4", "--seeds", "3"]
+    for taken in ("persistent=dynamic", "persistent=none", "persistent=static"):
+        for more in ("", "cluster=2", "store=writer", "cluster=2,store=writer"):
+            yield ["gemm_gather.tile", "-DBM=128", "-DBN=64", "--schedule", f"{taken},{more}", *shapes], False
+    for fields in ("", "overlap=1", "cluster=2", "store=writer"):
+        defines = ["-DPAGE=16", "-DHEADS=1", "-DCAUSAL=true", "-DD=64", "-DBM=64", "-DBN=64"]
+        shape = "B=5,H=8,HK=2,SQ=70,ROWS=203,LENGTH=9"
+        yield ["attention_paged.tile", *defines, "--schedule", f"persistent=dynamic,{fields}", *pages, shape], None
+    for fields in ("warp_specialize=false", "store=lent", "transpose=3"):
         yield ["gemm_gather.tile", "--schedule", fields, "--shape", "R=50,M=1,N=8,K=8"], True
 
 
