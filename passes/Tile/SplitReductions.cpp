@@ -159,7 +159,7 @@ LogicalResult Split::planParts() {
   }
   Attribute count = plan.derive({tiles}, "POINTS");
   if (reduction.getFill()) {
-    IntegerAttr blocks = builder.getI64IntegerAttr(h200CostModel.multiprocessors);
+    IntegerAttr blocks = builder.getI64IntegerAttr(getCostModel(kernel).multiprocessors);
     Attribute rounds = plan.derive({{count}, blocks.getInt()}, "ROUNDS");
     prefix = {plan.derive({{rounds, blocks}}, "SLOTS")};
     return success();
@@ -234,7 +234,7 @@ std::pair<Value, Value> Split::countParts(ValueRange range, ArrayRef<Value> exte
   Value most, size;
   if (reduction.getFill()) {
     // As many as there are blocks for each grid point.
-    Value blocks = constant(h200CostModel.multiprocessors);
+    Value blocks = constant(getCostModel(kernel).multiprocessors);
     Value share = arith::DivUIOp::create(builder, loc, blocks, multiply(extents));
     most = arith::MaxSIOp::create(builder, loc, share, one);
     size = arith::CeilDivUIOp::create(builder, loc, some, most);
