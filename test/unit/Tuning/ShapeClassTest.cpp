@@ -50,7 +50,7 @@ TEST_F(ShapeClassTest, CountsTilesAndIterations) {
 /// The last rows see most blocks, as with a causal mask.
 TEST_F(ShapeClassTest, TakesTheLongestTile) {
   tile::KernelOp kernel = read(R"(
-tile.kernel @sums(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[M, 64], f32>)
+tile.kernel @sums(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[M, 64], f32>)
     grid(%m = M ceildiv 128) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -62,9 +62,11 @@ tile.kernel @sums(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[M, 64], f32>)
   %past = arith.addi %row, %c128 : index
   %seen = arith.minsi %past, %end : index
   %blocks = arith.ceildivsi %seen, %c64 : index
+  %q = tile.load %x[%row, %c0] : !tile.view<[M, 64], bf16> -> tensor<128x64xbf16>
   %sum = scf.for %j = %c0 to %blocks step %c1 iter_args(%old = %zero) -> (tensor<128x64xf32>) {
-    %t = tile.load %x[%row, %c0] : !tile.view<[M, 64], f32> -> tensor<128x64xf32>
-    %new = arith.addf %old, %t : tensor<128x64xf32>
+    %col = arith.muli %j, %c64 : index
+    %k = tile.load %x[%col, %c0] : !tile.view<[M, 64], bf16> -> tensor<64x64xbf16>
+    %new = tile.dot %q, %k, %old : tensor<128x64xbf16>, tensor<64x64xbf16> -> tensor<128x64xf32>
     scf.yield %new : tensor<128x64xf32>
   }
   tile.store %sum, %y[%row, %c0] : tensor<128x64xf32>, !tile.view<[M, 64], f32>
