@@ -160,9 +160,6 @@ std::optional<std::string> HelperWork::whyNot(const ScheduleFields &fields, bool
       return "the threads of a producer gather what dots read: " + *reason;
   if (gathersRuns && !*fields.warpSpecialize)
     return "a producer copies what dots read in runs of rows; use warp_specialize = true";
-  if (gathersRuns && fields.placement == PlacementKind::divided)
-    return "rows come in runs, which consumers of different programs do not read; use placement = "
-           "rows";
   if (fields.store != StoreKind::writer)
     return std::nullopt;
   if (!*fields.warpSpecialize)

@@ -230,22 +230,35 @@ def TileSplitReductions : Pass<"tile-split-reductions", "::mlir::ModuleOp"> {
     128 x 128 elements in each of few grid points would leave most of the machine idle. A remark says how many rows each has.
 
     ```mlir
-    tile.kernel @sums(%x: !X, %y: !Y) grid(%m = M ceildiv 64) {
+    func.func private @sum_of(%x: !tile.view<[M, K], f32>, %m: index, %first: index, %past: index) -> tensor<64xf32>
+    tile.kernel @sums(%x: !tile.view<[M, K], f32>, %y: !tile.view<[M], f32>) grid(%m = M ceildiv 64) {
+      %c0 = arith.constant 0 : index
+      %c64 = arith.constant 64 : index
+      %c128 = arith.constant 128 : index
+      %k = tile.dim "K"
+      %steps = arith.ceildivsi %k, %c128 : index
       %sum = tile.split_reduce %first, %past = %c0 to %steps part 8 -> tensor<64xf32> {
-        ...
-      } merge %a, %b { ... }
-      tile.store %sum, %y[%row] : tensor<64xf32>, !Y
+        %part = func.call @sum_of(%x, %m, %first, %past) : (!tile.view<[M, K], f32>, index, index, index) -> tensor<64xf32>
+        tile.yield %part : tensor<64xf32>
+      } merge %a with %b {
+        %both = arith.addf %a, %b : tensor<64xf32>
+        tile.yield %both : tensor<64xf32>
+      }
+      %row = arith.muli %m, %c64 : index
+      tile.store %sum, %y[%row] : tensor<64xf32>, !tile.view<[M], f32>
     }
-    // becomes, with %steps = K ceildiv 128
-    tile.kernel @sums_parts(%x: !X, %state0: !tile.view<[PARTS, POINTS, 64], f32>) grid(%m = M ceildiv 64, %part = PARTS) {
-      ...
-      tile.store %sum, %state0[%part, %m, %c0] : tensor<64xf32>, !tile.view<[PARTS, POINTS, 64], f32>
-    }
-    tile.kernel @sums_merge(%y: !Y, %state0: !tile.view<[PARTS, POINTS, 64], f32>) grid(%m = M ceildiv 64) { ... }
-    tile.sequence @sums(%x: !X, %y: !Y) dims(PARTS = K ceildiv 1024, POINTS = M ceildiv 64) {
-      %state0 = tile.workspace : !tile.view<[PARTS, POINTS, 64], f32>
-      tile.launch @sums_parts(%x, %state0) : !X, !tile.view<[PARTS, POINTS, 64], f32>
-      tile.launch @sums_merge(%y, %state0) : !Y, !tile.view<[PARTS, POINTS, 64], f32>
+    ```
+
+    becomes two kernels, whose bodies are left out here, and
+
+    ```mlir
+    !Parts = !tile.view<[PARTS, POINTS, 64], f32>
+    tile.kernel @sums_parts(%x: !tile.view<[M, K], f32>, %state0: !Parts) grid(%m = M ceildiv 64, %part = PARTS) {}
+    tile.kernel @sums_merge(%y: !tile.view<[M], f32>, %state0: !Parts) grid(%m = M ceildiv 64) {}
+    tile.sequence @sums(%x: !tile.view<[M, K], f32>, %y: !tile.view<[M], f32>) dims(PARTS = K ceildiv 1024, POINTS = M ceildiv 64) {
+      %state0 = tile.workspace : !Parts
+      tile.launch @sums_parts(%x, %state0) : !tile.view<[M, K], f32>, !Parts
+      tile.launch @sums_merge(%y, %state0) : !tile.view<[M], f32>, !Parts
     }
     ```
 

@@ -22,8 +22,8 @@ _are_transforms_active = torch._C._are_functorch_transforms_active
 _FARTHEST = 2**30
 # Rows of the smallest tile, and what the steps of all kernels divide.
 _ROWS, _STEP = 64, 128
-# Rows of a page that follow each other are copied at once, from so many up to so many: docs/kernels.md.
-_LEAST_RUN, _MOST_RUN = 8, 64
+# At most so many rows of a page that follow each other are copied at once: docs/kernels.md.
+_MOST_RUN = 64
 
 # What is compiled beside the program, by source and parameters.
 _begun = {}
@@ -455,11 +455,12 @@ class Call:
         self._launch_on(kernel, q.transpose(0, 1), out.transpose(0, 1), shape, scale, extras)
         return out, sums
 
-    def _find_run(self):
+    def _find_run(self, tile_rows):
         """How many rows of pages that are shorter than a step are copied at once; 1 where each thread copies some of one."""
         page, widths = self.k.shape[1], (self.width, self.value)
         run = min(page & -page, _MOST_RUN)
-        return run if run >= _LEAST_RUN and all(_variants.find_width("k_cache", width) % 64 == 0 for width in widths) else 1
+        least = _find_numbers(self.q.device)["LEAST_RUN" if tile_rows <= _ROWS else "LEAST_LONG_RUN"]
+        return run if run >= least and all(_variants.find_width("k_cache", width) % 64 == 0 for width in widths) else 1
 
     def _find_share(self, count, share, tiles, step):
         """How many keys a part has; all of them where they are not divided."""
@@ -517,7 +518,7 @@ class Call:
         chosen = _kernels.choose(self.q.device, source, (("SQ", rows), ("ROWS", page)), **parameters)
         parameters.update({name: chosen[name] for name in ("BM", "BN", "BLOCKS")})
         if self.table is not None and page % chosen["BN"]:
-            parameters.update(GATHERED=True, RUN=self._find_run())
+            parameters.update(GATHERED=True, RUN=self._find_run(chosen["BM"]))
         return source, extras, parameters
 
     def _find_kernel(self, source, parameters, divided):

@@ -84,9 +84,9 @@ tile.kernel @packed(%q: !Q, %k: !Flat, %starts: !tile.view<[B], i32>, %o: !O) gr
   tile.store %sum, %o[%row, %c0] : tensor<64x64xf32>, !O
 }
 
-// Pages of any multiple of 8 rows: a run of 8 lies in one. A condition in parts, one of which is the same for all rows.
+// Pages of any multiple of 16 rows: a run of 16 lies in one. A condition in parts, one of which is the same for all rows.
 // CHECK-LABEL: tile.kernel @any_page
-// CHECK:       tile.gather_runs %k[%{{.*}}, %{{.*}}, %{{.*}}] run 8
+// CHECK:       tile.gather_runs %k[%{{.*}}, %{{.*}}, %{{.*}}] run 16
 // CHECK:         arith.select %{{.*}}, %{{.*}}, %{{.*}} : i64
 // CHECK:         tile.yield %{{.*}}, %{{.*}}, %{{.*}} : index, index, index
 tile.kernel @any_page(%q: !Q, %k: !Cache, %table: !Table, %o: !O, %length: i32) grid(%m = M ceildiv 64, %b = B) {
@@ -97,7 +97,7 @@ tile.kernel @any_page(%q: !Q, %k: !Cache, %table: !Table, %o: !O, %length: i32) 
   %rows = tile.dim "ROWS"
   %rows_i32 = arith.index_cast %rows : index to i32
   %of_page = tile.splat %rows_i32 : i32 -> tensor<64xi32>
-  %of_run = arith.constant dense<8> : tensor<64xi32>
+  %of_run = arith.constant dense<16> : tensor<64xi32>
   %none = arith.constant dense<-1> : tensor<64xi32>
   %keys = tile.iota %row axis 0 : tensor<64xi32>
   %run = arith.divui %keys, %of_run : tensor<64xi32>
@@ -113,7 +113,7 @@ tile.kernel @any_page(%q: !Q, %k: !Cache, %table: !Table, %o: !O, %length: i32) 
   %entry = tile.gather %table[%b, %c0] rows %number : !Table, tensor<64xi32> -> tensor<64xi32>
   %page = arith.select %inside, %entry, %none : tensor<64xi1>, tensor<64xi32>
   %qt = tile.load %q[%row, %c0] : !Q -> tensor<64x64xbf16>
-  // expected-remark @below {{comes in runs of 8 rows, each by bulk copies}}
+  // expected-remark @below {{comes in runs of 16 rows, each by bulk copies}}
   %kt = tile.gather %k[%c0, %c0, %c0] rows %page, %place : !Cache, tensor<64xi32>, tensor<64xi32> -> tensor<64x64xbf16>
   %sum = tile.dot %qt, %kt : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
   tile.store %sum, %o[%row, %c0] : tensor<64x64xf32>, !O
