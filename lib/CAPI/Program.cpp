@@ -14,6 +14,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Tile/FindVisits.h"
+#include "passes/Tile/TilePasses.h"
 #include <mutex>
 #include <optional>
 #include <set>
@@ -294,6 +295,8 @@ static tile::EntryOpInterface getFolded(tessera_program &program) {
     ErrorCapture errors(&program.context);
     program.folded = program.module->clone();
     PassManager passes(&program.context, ModuleOp::getOperationName());
+    // As a compilation reads it.
+    passes.addPass(createTileSplitReductions());
     buildStages(passes, EmitKind::Tile, EmitKind::Tile);
     if (failed(passes.run(*program.folded)))
       program.folded->getBody()->clear();

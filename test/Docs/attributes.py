@@ -8,10 +8,10 @@ import sys
 
 
 def find_declared(root):
-    """Those of the tile dialect, and those of a lowered kernel."""
+    """Those of the tile dialect, of a module for a card, and of a lowered kernel."""
     dialect = (root / "dialects/Tile/TileDialect.td").read_text()
     (arguments,) = re.findall(r"let discardableAttrs = \(ins(.*?)\);", dialect, re.DOTALL)
-    header = (root / "passes/LowerToLLVM/KernelAttributes.h").read_text()
+    header = "".join((root / "passes" / name).read_text() for name in ("LowerToLLVM/KernelAttributes.h", "Schedule/CostModel.h"))
     return {f"tile.{name}" for name in re.findall(r"\$(\w+)", arguments)} | set(re.findall(r'"(tessera\.\w+)"', header))
 
 

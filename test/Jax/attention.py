@@ -183,7 +183,7 @@ class Attention(unittest.TestCase):
 
     def test_no_interpreter(self):
         tessera.jax.use_interpreter(False)
-        with self.assertRaisesRegex(Exception, "attention runs on CUDA devices of compute capability 9.0"):
+        with self.assertRaisesRegex(Exception, "kernels run on CUDA devices of compute capability 9.0"):
             attention(*problems.make())
 
 

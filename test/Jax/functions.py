@@ -311,7 +311,7 @@ class Refusals(Cases):
     def test_no_interpreter(self):
         """The text of a source is no part of the message."""
         tessera.jax.use_interpreter(False)
-        text = "there is no kernel for these functions of scores and masks: attention runs on CUDA devices"
+        text = "there is no kernel for these functions of scores and masks: kernels run on CUDA devices"
         with self.assertRaisesRegex(Exception, text):
             jax.block_until_ready(attention(*self.tensors, score_mod=by_module))
 

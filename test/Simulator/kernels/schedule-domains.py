@@ -1,6 +1,6 @@
 # RUN: %python %s %source | FileCheck %s
 # CHECK-NOT: FAIL
-# CHECK: 179 run, 80 refused, 0 failed
+# CHECK: 172 run, 85 refused, 0 failed
 """Every documented value of every schedule field, and pairs of those that divide registers and slots: a kernel with it
 is refused with numbers or with what would work, or runs and computes what the interpreter does."""
 
@@ -57,7 +57,7 @@ def run(kernel, consumers, schedule):
 
 def main(source):
     fields = documented()
-    assert len(fields) == 31, fields.keys()
+    assert len(fields) == 26, fields.keys()
     kernel = os.path.join(source, "kernels/attention_fwd.tile")
     jobs = list(configurations(fields))
     counts = {"runs": 0, "refused": 0, "failed": 0}

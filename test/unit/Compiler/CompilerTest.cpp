@@ -181,7 +181,7 @@ TEST_F(CompilerTest, DumpsWhatPassesChange) {
   options.dumpDir = path("dump/chosen");
   EXPECT_EQ(run().status, CompileStatus::Success);
   EXPECT_EQ(files("dump/chosen"),
-            (std::set<std::string>{"00-source.copy.mlir", "10-tile-choose-schedule.copy.mlir"}));
+            (std::set<std::string>{"00-source.copy.mlir", "11-tile-choose-schedule.copy.mlir"}));
   auto file = llvm::MemoryBuffer::getFile(path("dump/deep/00-source.copy.mlir"));
   ASSERT_TRUE(static_cast<bool>(file));
   EXPECT_TRUE((*file)->getBuffer().contains("@copy"));

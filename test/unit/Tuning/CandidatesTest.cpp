@@ -51,7 +51,7 @@ TEST_F(CandidatesTest, VariesEveryFieldOnceAndNoCandidateTwice) {
   for (const Candidate &candidate : result.candidates)
     EXPECT_TRUE(schedules.insert(candidate.schedule).second) << candidate.schedule;
   // stages 1 to 4 with each kind of store, but for 4 with those that stage tiles, which do not fit.
-  EXPECT_EQ(schedules.size(), 10u);
+  EXPECT_EQ(schedules.size(), 13u);
   bool isExplained = false;
   for (const Rejection &rejection : result.rejections)
     isExplained |= rejection.candidate == "stages = 5" &&

@@ -52,7 +52,7 @@ def launch(case, shared, producers):
     result.update({"output": f"{case}.npy"} if producers == 1 else {"expect": f"{case}.npy", "tolerance": 0})
     buffers = {**inputs, "o": result}
     parameters = [tensor("q", 128), tensor("k", 64 // parts), tensor("v", 64 // parts)]
-    if "store=tma" in schedule:
+    if "store=lent" in schedule:
         parameters += [tensor("o", 64), {"value": ROWS}]
     else:
         if "dynamic" in schedule:
