@@ -115,8 +115,8 @@ struct CostModel : CardNumbers {
   //===--------------------------------------------------------------------===//
 
   /// Columns of an accumulator beyond which it is scaled before the next dot: more than a thread
-  /// holds in 64 registers. Record 2026-11-21-nvidia-h200-d54605e-tuning, and FlashAttention-3 draws
-  /// the line at the same head dimension.
+  /// holds in 64 registers. Record 2026-11-21-nvidia-h200-d54605e-tuning, and FlashAttention-3
+  /// draws the line at the same head dimension.
   int64_t wideColumns = 128;
   /// Consumers, the preferred first: the same record.
   std::array<int64_t, 4> consumers = {4, 3, 2, 1};

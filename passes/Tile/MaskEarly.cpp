@@ -147,8 +147,7 @@ struct MaskOperand : OpRewritePattern<arith::SelectOp> {
     OpOperand *masked = nullptr;
     if (auto product = dyn_cast<arith::MulFOp>(made))
       masked = getScaled(product);
-    else if (auto less = dyn_cast<arith::SubFOp>(made);
-             less && isAboveMinusInfinity(less.getRhs()))
+    else if (auto less = dyn_cast<arith::SubFOp>(made); less && isAboveMinusInfinity(less.getRhs()))
       masked = &less.getLhsMutable();
     if (!masked)
       return failure();
