@@ -183,8 +183,10 @@ LogicalResult PipeLoadOp::verify() {
   if (getBox())
     return emitOpError("has a box and runs; leave one of them out");
   Block &body = getBodyOfRun();
-  if (body.getNumArguments() != 1 + getCaptures().size() || getYielded().size() < 2 ||
-      getFirstNumberedDim() < 0)
+  if (body.getNumArguments() != 1 + getCaptures().size() ||
+      !body.getArgument(0).getType().isIndex() ||
+      !llvm::equal(llvm::drop_begin(body.getArgumentTypes()), getCaptures().getTypes()) ||
+      !isa<YieldOp>(body.back()) || getYielded().size() < 2 || getFirstNumberedDim() < 0)
     return emitOpError("has a region of the number of a run and of what it takes from outside, "
                        "which gives the run's places and how many rows of it there are");
   return verifyRows(*this, tile, *getRun());

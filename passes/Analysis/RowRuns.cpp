@@ -70,14 +70,6 @@ bool RowRuns::areSame(ValueRange tiles) {
   });
 }
 
-/// Whether `op` loads an element of `view` for each row, all of a run at one place.
-bool RowRuns::isLoadedAlike(Operation *op, Value view, ValueRange indices, ValueRange tiles) {
-  return llvm::none_of(view.getUsers(), storesToView) && areSame(tiles) &&
-         llvm::all_of(indices, [](Value index) {
-           return !index.getDefiningOp() || !isa<RankedTensorType>(index.getType());
-         });
-}
-
 std::optional<RunKind> RowRuns::ofComparison(arith::CmpIOp op) {
   std::optional<RunKind> a = kindOf(op.getLhs()), b = kindOf(op.getRhs());
   if (!a || !b)
@@ -126,8 +118,8 @@ std::optional<RunKind> RowRuns::compute(Operation *op) {
       .Case([&](GatherOp gather) -> std::optional<RunKind> {
         auto isZero = [](Value index) { return getConstantIntValue(index) == 0; };
         ValueRange numbered = gather.getIndices().drop_front(gather.getFirstNumberedDim());
-        if (!llvm::all_of(numbered, isZero) ||
-            !isLoadedAlike(gather, gather.getView(), gather.getIndices(), gather.getRows()))
+        if (!llvm::all_of(numbered, isZero) || !areSame(gather.getRows()) ||
+            llvm::any_of(gather.getView().getUsers(), storesToView))
           return refuse(op, "may load another number for each row of a run");
         return RunKind::Same;
       })
@@ -154,6 +146,8 @@ std::optional<RunKind> RowRuns::kindOf(Value tile) {
     kind = compute(op);
   else if (op)
     refuse(op, "is no number of 32 bits for each row");
+  else
+    refuse(tile.getParentBlock()->getParentOp(), "hands on numbers of which nothing is known");
   return kinds[tile] = kind;
 }
 

@@ -52,8 +52,6 @@ private:
   std::optional<Kind> ofArithmetic(mlir::Operation *op);
   std::optional<Kind> ofComparison(mlir::arith::CmpIOp op);
   bool areSame(mlir::ValueRange tiles);
-  bool isLoadedAlike(mlir::Operation *op, mlir::Value view, mlir::ValueRange indices,
-                     mlir::ValueRange tiles);
   bool startsAtMultiple(mlir::Value tile);
   bool isMultiple(mlir::Value tile);
   std::optional<Kind> refuse(mlir::Operation *op, mlir::StringRef reason);

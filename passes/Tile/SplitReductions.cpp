@@ -507,12 +507,13 @@ LogicalResult Split::run() {
   }
   completeParts(*parts);
   KernelOp merge = makeMerge();
-  InFlightDiagnostic remark = reduction.emitRemark("is split: '");
-  remark << kernel.getSymName() << "_parts' computes the states of parts, which '"
-         << kernel.getSymName() << "_merge' merges";
+  KernelOp made = parts.release();
+  makeSequence(made, merge);
+  InFlightDiagnostic remark = emitRemark(loc);
+  remark << "is split: '" << made.getSymName() << "' computes the states of parts, which '"
+         << merge.getSymName() << "' merges";
   if (mergedRows != 0)
     remark << ", " << mergedRows << " rows in each grid point";
-  makeSequence(parts.release(), merge);
   return success();
 }
 

@@ -2034,3 +2034,37 @@ hop.kernel @run_without_rows attributes {argument_names = ["x"], argument_types 
     } : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
   }
 }
+
+// -----
+
+hop.kernel @run_without_end attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %c0 = arith.constant 0 : index
+  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 1>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    // expected-error @+1 {{has a region of the number of a run and of what it takes from outside}}
+    hop.pipe.load %p, %x[%c0, %c0] run 16 {
+    ^bb0(%i: index):
+      %j = arith.addi %i, %i : index
+    } : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
+  }
+}
+
+// -----
+
+hop.kernel @run_of_another_capture attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %c0 = arith.constant 0 : index
+  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 1>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    // expected-error @+1 {{has a region of the number of a run and of what it takes from outside}}
+    hop.pipe.load %p, %x[%c0, %c0] run 16 with (%m : index) {
+    ^bb0(%i: index, %first: i32):
+      hop.yield %i, %i : index, index
+    } : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
+  }
+}

@@ -126,3 +126,32 @@ tile.kernel @short_rows(%q: !Q, %k: !Short, %o: !O) grid(%m = M ceildiv 64) {
   %sum = tile.dot %qt, %kt : tensor<64x64xbf16>, tensor<64x32xbf16> -> tensor<64x32xf32>
   tile.store %sum, %o[%row, %c0] : tensor<64x32xf32>, !O
 }
+
+// -----
+
+!Flat = !tile.view<[ROWS, 64], bf16>
+!List = !tile.view<[N], i32>
+!Q = !tile.view<[M, 64], bf16>
+!O = !tile.view<[M, 64], f32>
+
+// Numbers that a loop hands on.
+tile.kernel @handed_on(%q: !Q, %k: !Flat, %list: !List, %o: !O) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %first = tile.load %list[%c0] : !List -> tensor<64xi32>
+  %qt = tile.load %q[%row, %c0] : !Q -> tensor<64x64xbf16>
+  // expected-note @below {{hands on numbers of which nothing is known}}
+  %sum, %last = scf.for %i = %c0 to %c9 step %c1 iter_args(%old = %zero, %numbers = %first) -> (tensor<64x64xf32>, tensor<64xi32>) {
+    // expected-remark @below {{copies rows 16 bytes at a time}}
+    %kt = tile.gather %k[%c0, %c0] rows %numbers : !Flat, tensor<64xi32> -> tensor<64x64xbf16>
+    %new = tile.dot %qt, %kt, %old : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+    %place = arith.muli %i, %c64 : index
+    %next = tile.load %list[%place] : !List -> tensor<64xi32>
+    scf.yield %new, %next : tensor<64x64xf32>, tensor<64xi32>
+  }
+  tile.store %sum, %o[%row, %c0] : tensor<64x64xf32>, !O
+}
