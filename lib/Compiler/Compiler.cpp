@@ -18,7 +18,6 @@
 #include "lib/Source/Diagnostics.h"
 #include "lib/Source/Source.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -534,15 +533,6 @@ CompileStatus Compilation::run(StringRef text, StringRef fileName) {
   for (const source::File &file : files->getFiles())
     result.files.push_back(file.name);
   return status;
-}
-
-/// Whether `module` has a kernel of a level.
-static bool hasKernel(ModuleOp module, EmitKind level) {
-  return llvm::any_of(module.getOps(), [&](Operation &op) {
-    if (level <= EmitKind::Scheduled)
-      return isa<tile::KernelOp>(op);
-    return level == EmitKind::LLVM ? isa<LLVM::LLVMFuncOp>(op) : isa<hop::KernelOp>(op);
-  });
 }
 
 CompileStatus Compilation::runIR(StringRef text, StringRef fileName, EmitKind level) {

@@ -5,6 +5,7 @@
 #include "dialects/Tile/Tile.h"
 #include "lib/Codegen/EmitPTX.h"
 #include "lib/Source/Source.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
@@ -211,6 +212,14 @@ llvm::Expected<std::optional<InstrumentTimelineOptions>> parseInstrument(StringR
       return fail("events is a power of two");
   }
   return options;
+}
+
+bool hasKernel(ModuleOp module, EmitKind level) {
+  return llvm::any_of(module.getOps(), [&](Operation &op) {
+    if (level <= EmitKind::Scheduled)
+      return isa<tile::KernelOp>(op);
+    return level == EmitKind::LLVM ? isa<LLVM::LLVMFuncOp>(op) : isa<hop::KernelOp>(op);
+  });
 }
 
 void registerCompilerDialects(DialectRegistry &registry) {

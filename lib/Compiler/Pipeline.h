@@ -66,6 +66,9 @@ llvm::LogicalResult overrideSchedules(mlir::ModuleOp module,
 /// Reads CompileOptions::instrument. Nothing for an empty text; an error says what is wrong.
 llvm::Expected<std::optional<InstrumentTimelineOptions>> parseInstrument(llvm::StringRef text);
 
+/// Whether `module` has a kernel of a level before PTX.
+bool hasKernel(mlir::ModuleOp module, EmitKind level);
+
 /// Registers every dialect that occurs between the source and the PTX.
 void registerCompilerDialects(mlir::DialectRegistry &registry);
 
