@@ -73,6 +73,14 @@ def read_values(answer):
     return {name: _read_value(parameter["value"]) for name, parameter in answer["parameters"].items()}
 
 
+@functools.lru_cache(maxsize=4096)
+def choose_values(source, extents, card, parameters):
+    """The values of all parameters of a source, as `choose` finds them; `form` beside them is the source that is to be taken instead, or
+    None. `parameters` are pairs."""
+    answer = choose(source, dict(parameters), extents, card)
+    return {**read_values(answer), "form": find_form(answer)}
+
+
 def find_form(answer):
     """The source that rules choose in place of the one that was asked for, None where they do not."""
     return _library.find_source(answer["form"]["value"].removesuffix(".tile")) if "form" in answer else None
@@ -82,6 +90,10 @@ def _read_value(text):
     if text in ("false", "true"):
         return text == "true"
     return int(text) if text.lstrip("-").isdecimal() else text
+
+
+#: Multiprocessors where there is no device to ask.
+INTERPRETED = 132
 
 
 @functools.lru_cache(maxsize=256)

@@ -3,7 +3,11 @@
 keys, lengths that no chunk divides. What is refused names the argument."""
 
 import functools
+import json
+import os
+import tempfile
 import unittest
+import unittest.mock
 
 import jax
 
@@ -12,7 +16,7 @@ jax.config.update("jax_enable_x64", True)
 import jax.numpy as jnp
 
 import tessera.jax
-from tessera.jax import gated_delta_rule, gla, retention, ssd
+from tessera.jax import _call, _recurrences, gated_delta_rule, gla, retention, ssd
 
 K, V = 64, 64
 
@@ -167,6 +171,16 @@ class Cases(unittest.TestCase):
         self.assertEqual((out.shape, last), (v.shape, None))
         gradient = jax.grad(lambda v: retention(q, k, v)[0].astype(jnp.float32).sum())(v)
         self.assertTrue(bool(jnp.isfinite(gradient).all()))
+
+    def test_card(self):
+        row = {"source": "chunk.tile", "card": "Card of tomorrow", "take": {"DV": 48}}
+        file = self.enterContext(tempfile.NamedTemporaryFile("w", suffix=".json"))
+        json.dump({"format": "tessera-rules", "version": 1, "rules": [row]}, file)
+        file.flush()
+        self.enterContext(unittest.mock.patch.dict(os.environ, {"TESSERA_RULES": file.name}))
+        for card, columns in (("Card of tomorrow", 48), ("NVIDIA H200", 32)):
+            with unittest.mock.patch.object(_call, "find_card", lambda card=card: card):
+                self.assertEqual(_recurrences._choose("retention", 64, 1, 2, 64), (columns, "retention"))
 
     def test_refusals(self):
         q, k, v = self.draw_own(5, 1, 2)

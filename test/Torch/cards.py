@@ -10,7 +10,7 @@ import unittest.mock
 
 import torch
 
-from tessera import _compile, _layouts, _library, _recipes
+from tessera import _choices, _compile, _layouts, _library, _recipes
 from tessera._program import Program
 from tessera.torch import _kernels, _serving
 
@@ -50,7 +50,7 @@ class CardsTest(unittest.TestCase):
         properties = types.SimpleNamespace(name=card, multi_processor_count=100)
         for name, value in (("is_initialized", True), ("current_device", 0), ("get_device_properties", properties)):
             self.enterContext(unittest.mock.patch.object(torch.cuda, name, lambda *_, value=value: value))
-        for function in (_kernels._find_name, _kernels._choose, _kernels.count_multiprocessors, _serving._find_numbers):
+        for function in (_kernels._find_name, _choices.choose_values, _kernels.count_multiprocessors, _serving._find_numbers):
             function.cache_clear()
             self.addCleanup(function.cache_clear)
 

@@ -11,6 +11,7 @@ import torch
 from caches import NAN, Cache
 from problems import band, exact
 
+from tessera import _choices
 from tessera.torch import _kernels, _serving, attention, flash_attn_varlen_func, flash_attn_with_kvcache
 
 
@@ -269,7 +270,7 @@ class FewQueries(unittest.TestCase):
         self.assertFalse(run.called)
         q, k, v = problems.make(heads=2, kv_heads=2, rows=1, keys=520)
         self.attend(False, (q.requires_grad_(), k, v))
-        with unittest.mock.patch.object(_kernels, "_INTERPRETED", 4):
+        with unittest.mock.patch.object(_choices, "INTERPRETED", 4):
             _kernels.count_multiprocessors.cache_clear()
             self.attend(False, problems.make(heads=2, kv_heads=2, rows=1, keys=520))
         _kernels.count_multiprocessors.cache_clear()

@@ -95,16 +95,20 @@ def _make_recipe(kind, text, tensors):
     return _layouts.Recipe(_bind(kernels, variant, own in _WITH_LSE, tuple(operands)), is_final=is_final)
 
 
+def find_card():
+    """The name of the GPU, which rows of rules may be for, or None."""
+    device = jax.local_devices()[0]
+    return device.device_kind if device.platform == "gpu" else None
+
+
 def find_kind():
     """What compiles kernels for the GPU."""
-    device = jax.local_devices()[0]
-    return _choices.compiler_for(device.device_kind if device.platform == "gpu" else None)
+    return _choices.compiler_for(find_card())
 
 
 def count_multiprocessors():
-    """Those of the GPU; where there is none, of one that there may be."""
     device = jax.local_devices()[0]
-    return device.core_count if device.platform == "gpu" else 132
+    return device.core_count if device.platform == "gpu" else _choices.INTERPRETED
 
 
 def _make_kernel_recipe(kind, extras, source, parameters):

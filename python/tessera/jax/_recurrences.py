@@ -14,12 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import _choices, _library
+from .. import _choices
+from .._recurrences import CHUNK, count_chunks, count_rows, find_source, list_decays, list_widths
 from . import _call
 
-_CHUNK = 64
 _TYPES = {jnp.dtype(jnp.bfloat16): "bf16", jnp.dtype(jnp.float16): "f16"}
-_find_source = functools.lru_cache(maxsize=None)(_library.find_source)
 
 
 def _launch(name, parameters, *arguments):
@@ -52,14 +51,10 @@ def _like(x):
 
 def _choose(name, rows, batch, heads, columns):
     """(the columns of a state that a grid point takes, the source that computes it) by what rules choose for these extents."""
-    return _choose_for(name, rows, (("MULTIPROCESSORS", _call.count_multiprocessors()), ("B", batch), ("H", heads), ("V", columns)))
-
-
-@functools.lru_cache(maxsize=256)
-def _choose_for(name, rows, extents):
-    answer = _choices.choose(_find_source(f"linear/{name}"), {"DK": rows}, extents)
-    form = _choices.find_form(answer)
-    return _choices.read_values(answer)["DV"], name if form is None else os.path.basename(form).removesuffix(".tile")
+    extents = ("MULTIPROCESSORS", _call.count_multiprocessors()), ("B", batch), ("H", heads), ("V", columns)
+    chosen = _choices.choose_values(find_source(name), extents, _call.find_card(), (("DK", rows),))
+    form = chosen["form"]
+    return chosen["DV"], name if form is None else os.path.basename(form).removesuffix(".tile")
 
 
 def _walk(name, q, k, v, others, scale, state, wants_state=False, out=None, heads=None, given=(), results=(), table=None,
@@ -68,7 +63,7 @@ def _walk(name, q, k, v, others, scale, state, wants_state=False, out=None, head
     says which chunks packed sequences have."""
     batch, _, own, columns = v.shape
     rows, heads = q.shape[3], own if heads is None else heads
-    batch, state, places = _pack(table, batch, state, (heads, rows, columns), parameters, 3 if name == "retention" else 2)
+    batch, state, places = _pack(table, batch, state, (heads, rows, columns), parameters, count_rows(name))
     width, name = _choose(name, rows, batch, heads, columns)
     parameters.update(T=_TYPES[q.dtype], DK=rows, DV=width, INITIAL=state is not None, FINAL=wants_state)
     states = [] if state is None else [("v", state)]
@@ -122,8 +117,7 @@ class _Retention(_Walks):
     """Walks of retention: arrays are q, k, v, numbers scale."""
 
     def __init__(self, heads):
-        exponents = np.arange(heads, dtype=np.float64)
-        self.decays = np.log2(1 - np.exp2(-5 - exponents)).astype(np.float32)
+        self.decays = np.array(list_decays(heads), np.float32)
 
     def run(self, scale, state, wants_state, keeps, q, k, v):
         found = self.walk("retention", q, k, v, [("v", jnp.asarray(self.decays))], (scale,), state, wants_state)
@@ -145,7 +139,7 @@ class _Delta(_Walks):
 
     def run(self, scale, state, wants_state, keeps, q, k, v, g, beta):
         batch, tokens, heads, _ = v.shape
-        given = [("o", _like(v)), ("r", _new(batch, heads, tokens, _CHUNK, dtype=v.dtype))] if keeps else []
+        given = [("o", _like(v)), ("r", _new(batch, heads, tokens, CHUNK, dtype=v.dtype))] if keeps else []
         rates = [("v", _heads_first(g)), ("v", _heads_first(beta))]
         found = list(self.walk("delta_rule", q, k, v, rates, (scale,), state, wants_state, given=given, NEWS=keeps))
         last = found.pop(0) if wants_state else None
@@ -163,7 +157,7 @@ class _Delta(_Walks):
         _, grad_last, places = _pack(self.table, batch, grad_last, shape, parameters, 2)
         _, state, _ = _pack(self.table, batch, state, shape, parameters, 2)
         before = [] if state is None else [("v", state), ("r", _like(state))]
-        results = [of_q, _of_shared(k, heads)[0], ("r", _new(batch, heads, parts, -(-tokens // _CHUNK) * rows)),
+        results = [of_q, _of_shared(k, heads)[0], ("r", _new(batch, heads, parts, count_chunks(tokens) * rows)),
                    *[("r", _new(batch, heads, tokens))] * 2]  # fmt: skip
         found = _launch(
             "delta_rule_bwd", {**parameters, "INITIAL": grad_last is not None, "FINAL": state is not None},
@@ -190,7 +184,7 @@ class _Ssd(_Walks):
 
     def run_back(self, scale, state, grad, grad_last, kept, q, k, v, dt, rates, *skip):
         (batch, tokens, heads, columns), rows = v.shape, q.shape[3]
-        chunks, parts = -(-tokens // _CHUNK), -(-rows // _choose("ssd", columns, self.count(batch), heads, rows)[0])
+        chunks, parts = count_chunks(tokens), -(-rows // _choose("ssd", columns, self.count(batch), heads, rows)[0])
         gates = ("v", _heads_first(dt))
         others, sums = [gates, ("v", rates), gates], ("r", _new(batch, heads, parts, tokens))
         states = _new(batch, heads, chunks * columns, rows, dtype=v.dtype)
@@ -225,7 +219,7 @@ class _Gla(_Walks):
 
     def run_back(self, scale, state, grad, grad_last, kept, q, k, v, g):
         (batch, tokens, heads, columns), (of_keys, channels) = v.shape, q.shape[2:]
-        chunks = -(-tokens // _CHUNK)
+        chunks = count_chunks(tokens)
         sums = _new(batch, tokens, heads, channels)
         pairs_q, pairs_k = _launch(
             "gla_pairs", {"T": _TYPES[q.dtype], "DW": columns}, ("t", q), ("t", k), ("t", g), ("t", grad), ("t", v), ("f", scale),
@@ -259,8 +253,8 @@ def _channels_walk(q, k, v, others, state, given, out, scale, heads, table, **pa
 def _sum_changes(changes, meets):
     """The gradient of each logarithm of a factor: see tessera.torch._walks."""
     batch, tokens, *others = changes.shape
-    padded = jnp.pad(changes, ((0, 0), (0, -tokens % _CHUNK), *[(0, 0)] * len(others)))
-    padded = padded.reshape(batch, -1, _CHUNK, *others)
+    padded = jnp.pad(changes, ((0, 0), (0, -tokens % CHUNK), *[(0, 0)] * len(others)))
+    padded = padded.reshape(batch, -1, CHUNK, *others)
     before = jnp.cumsum(padded, 2) - padded
     return (jnp.swapaxes(meets, 1, 2)[:, :, None] - before).reshape(batch, -1, *others)[:, :tokens]
 
@@ -306,19 +300,19 @@ class _Sequences:
     def __init__(self, starts, tokens):
         sequences = starts.shape[0] - 1
         starts = starts.astype(jnp.int32)
-        first = starts[:-1] // _CHUNK + jnp.arange(sequences, dtype=jnp.int32)
+        first = starts[:-1] // CHUNK + jnp.arange(sequences, dtype=jnp.int32)
         lengths = starts[1:] - starts[:-1]
-        past = jnp.concatenate((first[1:], first[-1:] + (lengths[-1:] + _CHUNK - 1) // _CHUNK))
+        past = jnp.concatenate((first[1:], first[-1:] + count_chunks(lengths[-1:])))
         # Rows behind the last sequence go to a chunk behind all others.
-        self.rows = _CHUNK * (tokens // _CHUNK + sequences + 1)
+        self.rows = CHUNK * (tokens // CHUNK + sequences + 1)
         self.table = jnp.stack((first, past, lengths))
         places = jnp.arange(tokens, dtype=jnp.int32)
         own = jnp.searchsorted(starts[1:], places, side="right")
         inside, own = own < sequences, jnp.minimum(own, sequences - 1)
-        self.places = jnp.where(inside, places - starts[own] + _CHUNK * first[own], self.rows - _CHUNK)
+        self.places = jnp.where(inside, places - starts[own] + CHUNK * first[own], self.rows - CHUNK)
 
     def align(self, x):
-        return jnp.zeros((1, self.rows, *x.shape[2:]), x.dtype).at[:, self.places].set(x).at[:, -_CHUNK:].set(0)
+        return jnp.zeros((1, self.rows, *x.shape[2:]), x.dtype).at[:, self.places].set(x).at[:, -CHUNK:].set(0)
 
 
 def _check(kernel, names, arrays, state, of_state, starts=None):
@@ -329,7 +323,7 @@ def _check(kernel, names, arrays, state, of_state, starts=None):
             raise ValueError(f"argument '{name}' has shape {x.shape}; 4 dimensions, [batch, tokens, heads, head dimension], would work")
     if q.dtype not in _TYPES:
         raise TypeError(f"argument '{of_q}' has type {q.dtype}; bfloat16 and float16 would work")
-    widths = _choices.list_allowed(_find_source(f"linear/{kernel}"), "DK")
+    widths = list_widths(kernel)
     for name, x in ((of_q, q), (of_v, v)):
         if x.shape[3] not in widths:
             among = ", ".join(map(str, widths))
@@ -344,7 +338,9 @@ def _check(kernel, names, arrays, state, of_state, starts=None):
         if starts.ndim != 1 or starts.shape[0] < 2:
             raise ValueError(f"argument 'cu_seqlens' has shape {starts.shape}; (sequences + 1,) would work")
         if v.shape[0] != 1:
-            raise ValueError(f"argument 'cu_seqlens' is given for a batch of {v.shape[0]}; sequences one behind the other in a batch of 1 would work")
+            raise ValueError(
+                f"argument 'cu_seqlens' is given for a batch of {v.shape[0]}; sequences one behind the other in a batch of 1 would work"
+            )
     sequences = v.shape[0] if starts is None else starts.shape[0] - 1
     if state is not None:
         _check_array(of_state, state, (sequences, v.shape[2], q.shape[3], v.shape[3]), jnp.dtype(jnp.float32))

@@ -9,9 +9,6 @@ import torch
 from .. import _choices, _compile
 from .._program import Program
 
-# Multiprocessors where there is no device to ask.
-_INTERPRETED = 132
-
 
 def find_card():
     """The name of the current GPU, which rows of rules may be for; None where nothing has used one."""
@@ -42,15 +39,9 @@ def choose(device, source, extents=(), **parameters):
     """The values of all parameters of a source by what rules choose for a call on a device: its extents, (name, extent) of each.
     `form` beside them is the source that is to be taken instead, or None."""
     card = _find_name(device.index or 0) if device.type == "cuda" and torch.cuda.is_initialized() else None
-    return _choose(source, (("MULTIPROCESSORS", count_multiprocessors(device)), *extents), card, tuple(parameters.items()))
-
-
-@functools.lru_cache(maxsize=4096)
-def _choose(source, extents, card, parameters):
-    answer = _choices.choose(source, dict(parameters), extents, card)
-    return {**_choices.read_values(answer), "form": _choices.find_form(answer)}
+    return _choices.choose_values(source, (("MULTIPROCESSORS", count_multiprocessors(device)), *extents), card, tuple(parameters.items()))
 
 
 @functools.lru_cache(maxsize=64)
 def count_multiprocessors(device):
-    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else _INTERPRETED
+    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else _choices.INTERPRETED

@@ -10,7 +10,7 @@ import math
 
 import torch
 
-from .. import _choices, _library
+from .. import _recurrences
 from . import _compute, _kernels, _op, _packed
 from ._types import TYPES
 
@@ -18,22 +18,14 @@ from ._types import TYPES
 _GATES_APART = 4
 
 
-_find_source = functools.lru_cache(maxsize=None)(_library.find_source)
-
-
 def _find_kernel(name, q, **parameters):
-    return _kernels.find(q.device.type == "cpu", _find_source(f"linear/{name}"), **parameters)
+    return _kernels.find(q.device.type == "cpu", _recurrences.find_source(name), **parameters)
 
 
 def _choose(kernel, q, batch, heads, columns):
     """The parameters that rules choose for these extents, and a `form` that is to be taken instead."""
     extents = ("B", batch), ("H", heads), ("V", columns)
-    return _kernels.choose(q.device, _find_source(f"linear/{kernel}"), extents, DK=q.shape[3])
-
-
-def _list_widths(kernel):
-    """The head dimensions of queries and keys, rows of its states, that a kernel has."""
-    return _choices.list_allowed(_library.find_source(f"linear/{kernel}"), "DK")
+    return _kernels.choose(q.device, _recurrences.find_source(kernel), extents, DK=q.shape[3])
 
 
 def _refuse_shape(name, tensor, wanted):
@@ -53,9 +45,9 @@ def _refuse_gradients(**tensors):
 
 def _check_gradients(kernel, name, v, *tensors):
     """Whether gradients are wanted. In their walks the columns of values are rows of a state."""
-    wanted = _wants_gradients(v, *tensors)
-    if wanted and v.shape[3] not in _list_widths(kernel):
-        among = ", ".join(map(str, _list_widths(kernel)))
+    wanted, widths = _wants_gradients(v, *tensors), _recurrences.list_widths(kernel)
+    if wanted and v.shape[3] not in widths:
+        among = ", ".join(map(str, widths))
         raise ValueError(f"argument '{name}' has a head dimension of {v.shape[3]}, of which there are no gradients; {among} would work")
     return wanted
 
@@ -86,8 +78,9 @@ def _check(kernel, names, q, k, v, state, of_state, starts=None):
             raise ValueError(f"argument '{name}' has stride {tensor.stride(3)} in its last dimension; .contiguous() would work")
     if q.dtype not in TYPES:
         raise TypeError(f"argument '{of_q}' has type {q.dtype}; torch.bfloat16 and torch.float16 would work")
-    if q.shape[3] not in _list_widths(kernel):
-        raise ValueError(f"argument '{of_q}' has a head dimension of {q.shape[3]}; {', '.join(map(str, _list_widths(kernel)))} would work")
+    widths = _recurrences.list_widths(kernel)
+    if q.shape[3] not in widths:
+        raise ValueError(f"argument '{of_q}' has a head dimension of {q.shape[3]}; {', '.join(map(str, widths))} would work")
     if v.shape[2] and (not q.shape[2] or v.shape[2] % q.shape[2]):
         raise ValueError(f"argument '{of_v}' has {v.shape[2]} heads and '{of_q}' {q.shape[2]}; a multiple of these would work")
     if v.shape[3] % 8:
@@ -132,7 +125,7 @@ def launch(name, q, k, v, others, scale, state, wants_state, out=None, heads=Non
     if table is not None:
         batch = table.shape[1]
         state = v.new_zeros((batch, heads, q.shape[3], columns), dtype=torch.float32) if state is None else state
-        results = (*results, *table.unbind()[: 3 if name == "retention" else 2])
+        results = (*results, *table.unbind()[: _recurrences.count_rows(name)])
         parameters["PACKED"] = True
     out = torch.empty_like(v, memory_format=torch.contiguous_format) if out is None else out
     last = v.new_empty((batch, heads, q.shape[3], columns), dtype=torch.float32) if wants_state else None
@@ -140,7 +133,7 @@ def launch(name, q, k, v, others, scale, state, wants_state, out=None, heads=Non
         return out, None if last is None else last.zero_() if state is None else last.copy_(state)
     choice = _choose(name, q, batch, heads, columns)
     chosen = {"T": TYPES[q.dtype], "DK": q.shape[3], "DV": choice["DV"], "INITIAL": state is not None, "FINAL": wants_state}
-    source = choice["form"] or _find_source(f"linear/{name}")
+    source = choice["form"] or _recurrences.find_source(name)
     kernel = _kernels.find(q.device.type == "cpu", source, **{**chosen, **parameters})
     states = [x for x in (None if state is None else state.contiguous(), last) if x is not None]
     _compute.launch(kernel, *map(heads_first, (q, k, v)), *others, *scale, *states, *given, heads_first(out), *results)
@@ -174,9 +167,7 @@ def _default_scale(scale, q):
 
 @functools.lru_cache(maxsize=64)
 def _find_decays(heads, device):
-    """Of each head of retention the logarithm to the base 2 of its factor."""
-    exponents = torch.arange(heads, dtype=torch.float64)
-    return torch.log2(1 - torch.exp2(-5 - exponents)).to(device=device, dtype=torch.float32)
+    return torch.tensor(_recurrences.list_decays(heads), dtype=torch.float32).to(device)
 
 
 def retention(

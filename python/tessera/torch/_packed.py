@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 
-CHUNK = 64
+from .._recurrences import CHUNK, count_chunks
 
 
 class _Align(torch.autograd.Function):
@@ -44,7 +44,7 @@ class Sequences:
         lengths = starts[1:] - starts[:-1]
         # Rows behind the last sequence go to a chunk behind all others.
         self.chunks = tokens // CHUNK + sequences + 1
-        past = torch.cat((first[1:], first[-1:] + (lengths[-1:] + CHUNK - 1) // CHUNK))
+        past = torch.cat((first[1:], first[-1:] + count_chunks(lengths[-1:])))
         #: [3, sequences]: the first chunk of each and that behind its last, and its rows.
         self.table = torch.stack((first, past, lengths)).int()
         rows = torch.arange(tokens, device=starts.device)

@@ -10,8 +10,8 @@ import functools
 
 import torch
 
+from .._recurrences import CHUNK, count_chunks
 from . import _kernels, _linear
-from ._packed import CHUNK
 
 # The columns of a state that a grid point has where they are few.
 _COLUMNS = 32
@@ -48,7 +48,7 @@ def _make_table(tokens, own, device):
     """[3, segments]: the first chunk of each and that behind its last, and its tokens."""
     firsts = torch.arange(0, tokens, own)
     pasts = (firsts + own).clamp(max=tokens)
-    return torch.stack((firsts // CHUNK, (pasts + CHUNK - 1) // CHUNK, pasts - firsts)).int().to(device)
+    return torch.stack((firsts // CHUNK, count_chunks(pasts), pasts - firsts)).int().to(device)
 
 
 def _join(left, sums, state):

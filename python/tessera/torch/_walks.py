@@ -12,9 +12,8 @@ import math
 
 import torch
 
+from .._recurrences import CHUNK, count_chunks
 from . import _linear, _op, _segments
-
-_CHUNK = 64
 
 
 def _empty(like):
@@ -65,9 +64,9 @@ def _sum_changes(changes, meets):
     last state adds. Of a chunk that is what the state before it and its gradient have in common, [B, H, N] or [B, H, N, K], less what
     stands before the token."""
     batch, tokens, *others = changes.shape
-    padded = changes.new_zeros((batch, -(-tokens // _CHUNK) * _CHUNK, *others))
+    padded = changes.new_zeros((batch, count_chunks(tokens) * CHUNK, *others))
     padded[:, :tokens] = changes
-    padded = padded.unflatten(1, (-1, _CHUNK))
+    padded = padded.unflatten(1, (-1, CHUNK))
     before = padded.cumsum(2) - padded
     return (meets.transpose(1, 2).unsqueeze(2) - before).flatten(1, 2)[:, :tokens]
 
@@ -79,7 +78,7 @@ class _GatedWalks:
     def __init__(self, q, v, gates, rates, table):
         batch, tokens, self.heads, columns = v.shape
         self.gates, self.rates, self.table = _linear.lay_out_gates(gates), rates, table
-        chunks, width = -(-tokens // _CHUNK), q.shape[3]
+        chunks, width = count_chunks(tokens), q.shape[3]
         sequences = batch if table is None else table.shape[1]
         parts = -(-width // _linear.find_columns("ssd", v, v[:1, ..., :1].expand(sequences, -1, -1, width)))
         self.parts = batch, self.heads, parts
@@ -125,13 +124,9 @@ def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, table):
     return dq, dk, dv, rates * dg + of_k, (dg * dt).sum((0, 1)), dskip, _empty(v) if first is None else first
 
 
-def _chunks(tokens):
-    return -(-tokens // _CHUNK)
-
-
 def _walk_delta(q, k, v, g, beta, scale, state, table, wants_state, wants_news):
     batch, tokens, heads, _ = v.shape
-    news, inverses = torch.empty_like(v, memory_format=torch.contiguous_format), v.new_empty((batch, heads, tokens, _CHUNK))
+    news, inverses = torch.empty_like(v, memory_format=torch.contiguous_format), v.new_empty((batch, heads, tokens, CHUNK))
     gates = [_linear.lay_out_gates(x) for x in (g, beta)]
     given = (_linear.heads_first(news), inverses) if wants_news else ()
     out, last = _linear.launch("delta_rule", q, k, v, gates, (scale,), state, wants_state, table=table, given=given, NEWS=wants_news)
@@ -145,7 +140,7 @@ def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, table, new
     if table is not None and state is None:
         state = new((sequences, heads, rows, columns)).zero_()
     parts = -(-columns // _linear.find_columns("delta_rule_bwd", q, v[:1].expand(sequences, -1, -1, -1)))
-    meets = new((batch, heads, parts, _chunks(tokens) * rows)).zero_()
+    meets = new((batch, heads, parts, count_chunks(tokens) * rows)).zero_()
     changes, dbeta = (_linear.new_gates(v, batch, heads, tokens) for _ in range(2))
     dv = torch.empty_like(v, memory_format=torch.contiguous_format)
     # What stays where there is no token.
@@ -179,7 +174,7 @@ def _walk_gla_back(grad, grad_last, q, k, v, g, scale, state, table):
     batch, tokens, heads, columns = v.shape
     of_keys, channels = q.shape[2:]
     pairs_q, pairs_k, dq, dk = (torch.empty((batch, tokens, heads, channels), dtype=torch.float32, device=v.device) for _ in range(4))
-    chunks = -(-tokens // _CHUNK)
+    chunks = count_chunks(tokens)
     states = v.new_empty((batch, heads, chunks * columns, channels))
     meets = torch.empty((batch, heads, chunks, channels), dtype=torch.float32, device=v.device)
     gates = _linear.heads_first(g.contiguous())
@@ -231,7 +226,7 @@ def _fake_gla_back(grad, grad_last, q, k, v, g, scale, state, table):
 
 
 def _fake_delta(q, k, v, g, beta, scale, state, table, wants_state, wants_news):
-    shapes = (v.shape, (v.shape[0], v.shape[2], v.shape[1], _CHUNK)) if wants_news else ((0,), (0,))
+    shapes = (v.shape, (v.shape[0], v.shape[2], v.shape[1], CHUNK)) if wants_news else ((0,), (0,))
     return *_fake_outputs(q, v, table, wants_state), *map(v.new_empty, shapes)
 
 

@@ -1,0 +1,34 @@
+"""What recurrences go by, whatever the tensors are of."""
+
+import functools
+import math
+
+from . import _choices, _library
+
+#: Tokens of a chunk: C of chunk.tile.
+CHUNK = 64
+
+
+@functools.lru_cache(maxsize=None)
+def find_source(kernel):
+    return _library.find_source(f"linear/{kernel}")
+
+
+def list_widths(kernel):
+    """The head dimensions of queries and keys, rows of its states, that a kernel has."""
+    return _choices.list_allowed(find_source(kernel), "DK")
+
+
+def count_chunks(tokens):
+    return -(-tokens // CHUNK)
+
+
+def count_rows(kernel):
+    """How many rows a kernel takes of the table of packed sequences. Where tokens have gates, these are 0 behind the last one, and no
+    kernel asks for lengths."""
+    return 3 if kernel == "retention" else 2
+
+
+def list_decays(heads):
+    """Of each head of retention the logarithm to the base 2 of its factor."""
+    return [math.log2(1 - 2.0 ** (-5 - head)) for head in range(heads)]
