@@ -199,6 +199,8 @@ class Cases(unittest.TestCase):
             ssd(v, gates, jnp.zeros(1), k, q)
         with self.assertRaisesRegex(ValueError, "argument 'cu_seqlens' has shape .1,.; .sequences . 1,. would work"):
             retention(q, k, v, cu_seqlens=jnp.zeros(1, jnp.int32))
+        with self.assertRaisesRegex(TypeError, "argument 'cu_seqlens' has type float32; int32 would work"):
+            retention(q, k, v, cu_seqlens=jnp.zeros(2, jnp.float32))
         twice = (jnp.concatenate((x, x)) for x in (q, k, v))
         with self.assertRaisesRegex(ValueError, "argument 'cu_seqlens' is given for a batch of 2"):
             retention(*twice, cu_seqlens=jnp.asarray([0, 5]))

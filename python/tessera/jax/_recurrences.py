@@ -337,6 +337,8 @@ def _check(kernel, names, arrays, state, of_state, starts=None):
     if starts is not None:
         if starts.ndim != 1 or starts.shape[0] < 2:
             raise ValueError(f"argument 'cu_seqlens' has shape {starts.shape}; (sequences + 1,) would work")
+        if not jnp.issubdtype(starts.dtype, jnp.integer):
+            raise TypeError(f"argument 'cu_seqlens' has type {starts.dtype}; int32 would work")
         if v.shape[0] != 1:
             raise ValueError(
                 f"argument 'cu_seqlens' is given for a batch of {v.shape[0]}; sequences one behind the other in a batch of 1 would work"
