@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from .. import _compile, _library, _variants
+from .. import _choices, _compile, _library, _variants
 from . import _checks, _kernels, _op, _serving_ops, _states
 from ._append import has_rows, kv_append
 from ._types import TYPES
@@ -22,8 +22,6 @@ _are_transforms_active = torch._C._are_functorch_transforms_active
 _FARTHEST = 2**30
 # Rows of the smallest tile, and what the steps of all kernels divide.
 _ROWS, _STEP = 64, 128
-# At most so many rows of a page that follow each other are copied at once: docs/kernels.md.
-_MOST_RUN = 64
 
 # What is compiled beside the program, by source and parameters.
 _begun = {}
@@ -458,7 +456,8 @@ class Call:
     def _find_run(self, tile_rows):
         """How many rows of pages that are shorter than a step are copied at once; 1 where each thread copies some of one."""
         page, widths = self.k.shape[1], (self.width, self.value)
-        run = min(page & -page, _MOST_RUN)
+        allowed = _choices.list_allowed(_library.find_source("attention_cache"), "RUN")
+        run = max(run for run in allowed if page % run == 0)
         least = _find_numbers(self.q.device)["LEAST_RUN" if tile_rows <= _ROWS else "LEAST_LONG_RUN"]
         return run if run >= least and all(_variants.find_width("k_cache", width) % 64 == 0 for width in widths) else 1
 

@@ -47,14 +47,14 @@ class Shares:
         # Of a sequence, where all have as many.
         extents = (*extents, ("P", -(-self.shares.shape[1] // len(out))))
         chosen = _kernels.choose(parts.device, _states.find_source(), extents, RAGGED=True)
-        kind = {"OUT": _states.TYPES[out.dtype], "D": chosen["D"], **({} if sinks is None else {"SINK": True})}
-        if form := chosen.get("form"):
-            kernel = _kernels.find(is_cpu, form, **kind)
-            heads = _kernels.choose(parts.device, form)["ROWS"]
+        kind = {"OUT": _states.TYPES[out.dtype], **({} if sinks is None else {"SINK": True})}
+        if form := chosen["form"]:
+            own = _kernels.choose(parts.device, form, extents)
+            kernel, heads = _kernels.find(is_cpu, form, **kind, D=own["D"]), own["ROWS"]
             parts, out = (x.flatten(1, 2).unflatten(1, (-1, heads)) for x in (parts, out))
             lses, lse = (x.unflatten(1, (-1, heads)) for x in (lses, lse))
             more = [x.unflatten(0, (-1, heads)) for x in more]
             kernel(parts, lses, out, lse, self.starts, self.shares[2], *more)
             return
-        kernel = _kernels.find(is_cpu, _states.find_source(), "merge_states", **kind, BP=chosen["BP"], RAGGED=True)
+        kernel = _kernels.find(is_cpu, _states.find_source(), "merge_states", **kind, D=chosen["D"], BP=chosen["BP"], RAGGED=True)
         kernel(parts.flatten(1, 2).transpose(0, 1), lses, out, lse, self.starts, self.shares[2], *more)
