@@ -22,6 +22,7 @@ from vllm.v1.attention.backends.utils import get_dcp_local_seq_lens, split_decod
 from vllm.v1.attention.ops import dcp
 
 from ..torch import flash_attn_varlen_func, flash_attn_with_kvcache, kv_append, merge_states
+from . import _limits
 
 # Caches of 8 bits, whose elements stand for as much as a number of each layer says.
 _SHORT = "fp8", "fp8_e4m3"
@@ -60,7 +61,7 @@ class TesseraBackend(AttentionBackend):
 
     @classmethod
     def supports_head_size(cls, head_size):
-        return 0 < head_size <= 256 and head_size % 8 == 0
+        return _limits.takes_head(head_size)
 
     @classmethod
     def supports_attn_type(cls, attn_type):
@@ -68,7 +69,7 @@ class TesseraBackend(AttentionBackend):
 
     @classmethod
     def supports_compute_capability(cls, capability):
-        return (capability.major, capability.minor) == (9, 0)
+        return _limits.takes_device(capability)
 
     @classmethod
     def supports_sink(cls):

@@ -21,9 +21,9 @@ from vllm.v1.attention.backend import AttentionCGSupport, AttentionType, Multipl
 from vllm.v1.attention.backends.mla.prefill.base import MLAPrefillBackend
 
 from ..torch import flash_attn_varlen_func, get_mla_metadata, mla_with_kvcache
+from ..torch._latent import KEY, VALUE
+from . import _limits
 
-# Numbers of a latent row that are key and value, and all.
-_VALUE, _KEY = 512, 576
 # Keys of a part where each sequence has the same bits in any batch.
 _FIXED_PART = 2048
 # Rows of pages that come by bulk copies are a multiple of these.
@@ -58,11 +58,11 @@ class TesseraMLABackend(MLACommonBackend):
 
     @classmethod
     def get_supported_head_sizes(cls):
-        return [_KEY]
+        return [KEY]
 
     @classmethod
     def supports_compute_capability(cls, capability):
-        return (capability.major, capability.minor) == (9, 0)
+        return _limits.takes_device(capability)
 
     @classmethod
     def supports_batch_invariance(cls):
@@ -124,9 +124,9 @@ class TesseraMLAImpl(MLACommonImpl[MLACommonMetadata]):
                 raise NotImplementedError(f"tessera's latent attention takes no {name.removeprefix('a ')}: take another backend")
         if attn_type != AttentionType.DECODER:
             raise NotImplementedError(f"tessera's latent attention is that of decoders, and not of type {attn_type}")
-        if (self.kv_lora_rank, self.kv_lora_rank + self.qk_rope_head_dim) != (_VALUE, _KEY):
+        if (self.kv_lora_rank, self.kv_lora_rank + self.qk_rope_head_dim) != (VALUE, KEY):
             raise NotImplementedError(
-                f"tessera's latent attention takes rows of {_VALUE} + {_KEY - _VALUE} numbers, and not of {self.kv_lora_rank} + "
+                f"tessera's latent attention takes rows of {VALUE} + {KEY - VALUE} numbers, and not of {self.kv_lora_rank} + "
                 f"{self.qk_rope_head_dim}"
             )
 
@@ -138,7 +138,7 @@ class TesseraMLAImpl(MLACommonImpl[MLACommonMetadata]):
         lengths = decode.seq_lens
         q = q.view(len(lengths), -1, *q.shape[1:])
         out, lse = mla_with_kvcache(
-            q, kv_c_and_k_pe_cache.unsqueeze(2), decode.block_table, lengths, _VALUE, *(decode.shares or (None, None)),
+            q, kv_c_and_k_pe_cache.unsqueeze(2), decode.block_table, lengths, VALUE, *(decode.shares or (None, None)),
             softmax_scale=self.scale, causal=attn_metadata.causal, keys_per_part=None if decode.shares else _FIXED_PART,
         )  # fmt: skip
         return out.flatten(0, 1), lse.transpose(1, 2).flatten(0, 1)
@@ -153,12 +153,12 @@ class TesseraMLAPrefillBackend(MLAPrefillBackend):
 
     @classmethod
     def supports_compute_capability(cls, device_capability):
-        return device_capability is not None and (device_capability.major, device_capability.minor) == (9, 0)
+        return _limits.takes_device(device_capability)
 
     @classmethod
     def supports_mla_dimensions(cls, mla_dimensions):
         sizes = mla_dimensions.qk_nope_head_dim + mla_dimensions.qk_rope_head_dim, mla_dimensions.v_head_dim
-        return all(0 < size <= 256 and size % 8 == 0 for size in sizes)
+        return all(map(_limits.takes_head, sizes))
 
     def supports_out(self):
         return True
