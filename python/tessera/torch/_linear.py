@@ -22,10 +22,10 @@ def _find_kernel(name, q, **parameters):
     return _kernels.find(q.device.type == "cpu", _recurrences.find_source(name), **parameters)
 
 
-def _choose(kernel, q, batch, heads, columns):
-    """The parameters that rules choose for these extents, and a `form` that is to be taken instead."""
+def choose(kernel, device, batch, heads, rows, columns):
+    """The parameters that rules choose for states of these extents, and a `form` that is to be taken instead."""
     extents = ("B", batch), ("H", heads), ("V", columns)
-    return _kernels.choose(q.device, _recurrences.find_source(kernel), extents, DK=q.shape[3])
+    return _kernels.choose(device, _recurrences.find_source(kernel), extents, DK=rows)
 
 
 def _refuse_shape(name, tensor, wanted):
@@ -60,12 +60,6 @@ def _check_tensor(name, tensor, of, shape, dtype):
         raise TypeError(f"argument '{name}' has type {tensor.dtype}; {dtype} would work")
     if tensor.device != of.device:
         raise ValueError(f"argument '{name}' is on {tensor.device} and another one on {of.device}; they must be equal")
-
-
-def find_columns(kernel, q, v):
-    """The columns of the state of a grid point."""
-    batch, _, heads, columns = v.shape
-    return _choose(kernel, q, batch, heads, columns)["DV"]
 
 
 def _check(kernel, names, q, k, v, state, of_state, starts=None):
@@ -131,7 +125,7 @@ def launch(name, q, k, v, others, scale, state, wants_state, out=None, heads=Non
     last = v.new_empty((batch, heads, q.shape[3], columns), dtype=torch.float32) if wants_state else None
     if 0 in v.shape or 0 in q.shape:
         return out, None if last is None else last.zero_() if state is None else last.copy_(state)
-    choice = _choose(name, q, batch, heads, columns)
+    choice = choose(name, q.device, batch, heads, q.shape[3], columns)
     chosen = {"T": TYPES[q.dtype], "DK": q.shape[3], "DV": choice["DV"], "INITIAL": state is not None, "FINAL": wants_state}
     source = choice["form"] or _recurrences.find_source(name)
     kernel = _kernels.find(q.device.type == "cpu", source, **{**chosen, **parameters})
@@ -155,7 +149,8 @@ def _steps(v, state, wants_state):
 def _launch_step(q, k, v, g, rates, scale, state, skip=(), **parameters):
     """The output of one token and the state behind it, from gates and rates of [B, H]."""
     out, last = torch.empty_like(v, memory_format=torch.contiguous_format), torch.empty_like(state)
-    parameters.update(T=TYPES[q.dtype], DK=q.shape[3], DV=find_columns("step", q, v), SKIP=bool(skip))
+    width = choose("step", q.device, *state.shape)["DV"]
+    parameters.update(T=TYPES[q.dtype], DK=q.shape[3], DV=width, SKIP=bool(skip))
     kernel = _find_kernel("step", q, **parameters)
     kernel(*(x[:, 0] for x in (q, k, v)), g.contiguous(), rates.contiguous(), scale, *skip, state.contiguous(), last, out[:, 0])
     return out, last

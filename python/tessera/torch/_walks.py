@@ -26,10 +26,16 @@ def _transposed(state):
 
 def _sum_of_shared(q, heads, walk):
     """What `walk` writes of a tensor of q's shape, which several heads of values may share: added up in f32, then rounded."""
-    adds = heads != q.shape[2]
-    out = torch.zeros(q.shape, dtype=torch.float32, device=q.device) if adds else torch.empty_like(q, memory_format=torch.contiguous_format)
+    out, adds = _new_of_shared(q, heads)
     walk(out, ADD=adds)
     return out.to(q.dtype)
+
+
+def _new_of_shared(q, heads):
+    """(memory for a tensor of q's shape, whether walks add to it)."""
+    if heads == q.shape[2]:
+        return torch.empty_like(q, memory_format=torch.contiguous_format), False
+    return torch.zeros(q.shape, dtype=torch.float32, device=q.device), True
 
 
 def _walk_to(out, name, q, k, v, others, scale, state, heads, **parameters):
@@ -80,7 +86,7 @@ class _GatedWalks:
         self.gates, self.rates, self.table = _linear.lay_out_gates(gates), rates, table
         chunks, width = count_chunks(tokens), q.shape[3]
         sequences = batch if table is None else table.shape[1]
-        parts = -(-width // _linear.find_columns("ssd", v, v[:1, ..., :1].expand(sequences, -1, -1, width)))
+        parts = -(-width // _linear.choose("ssd", v.device, sequences, self.heads, columns, width)["DV"])
         self.parts = batch, self.heads, parts
         self.states = v.new_empty((batch, self.heads, chunks * columns, width))
         self.chunks = chunks
@@ -139,15 +145,13 @@ def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, table, new
     wants_first, sequences = state is not None, batch if table is None else table.shape[1]
     if table is not None and state is None:
         state = new((sequences, heads, rows, columns)).zero_()
-    parts = -(-columns // _linear.find_columns("delta_rule_bwd", q, v[:1].expand(sequences, -1, -1, -1)))
+    parts = -(-columns // _linear.choose("delta_rule_bwd", q.device, sequences, heads, rows, columns)["DV"])
     meets = new((batch, heads, parts, count_chunks(tokens) * rows)).zero_()
     changes, dbeta = (_linear.new_gates(v, batch, heads, tokens) for _ in range(2))
     dv = torch.empty_like(v, memory_format=torch.contiguous_format)
     # What stays where there is no token.
     first = None if state is None else torch.zeros_like(state) if grad_last is None else grad_last.clone()
-    adds = heads != q.shape[2]
-    dq, dk = (torch.zeros(x.shape, dtype=torch.float32, device=x.device) if adds else torch.empty_like(
-        x, memory_format=torch.contiguous_format) for x in (q, k))  # fmt: skip
+    (dq, adds), (dk, _) = (_new_of_shared(x, heads) for x in (q, k))
     rates = [_linear.lay_out_gates(x) for x in (g, beta)]
     others = (_linear.heads_first(grad), *rates, _linear.heads_first(news), inverses)
     before = () if state is None else (state.contiguous(), first)
