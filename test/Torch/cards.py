@@ -12,7 +12,7 @@ import torch
 
 from tessera import _choices, _compile, _layouts, _library, _recipes
 from tessera._program import Program
-from tessera.torch import _kernels, _serving
+from tessera.torch import _kernels
 
 CARD = "Card of tomorrow"
 OF_SCORES = '$import "attention.tile"\n$import "variants/causal.tile"\n'
@@ -50,7 +50,7 @@ class CardsTest(unittest.TestCase):
         properties = types.SimpleNamespace(name=card, multi_processor_count=100)
         for name, value in (("is_initialized", True), ("current_device", 0), ("get_device_properties", properties)):
             self.enterContext(unittest.mock.patch.object(torch.cuda, name, lambda *_, value=value: value))
-        for function in (_kernels._find_name, _choices.choose_values, _kernels.count_multiprocessors, _serving._find_numbers):
+        for function in (_kernels._find_name, _choices.choose_values, _kernels.count_multiprocessors, _kernels.find_numbers):
             function.cache_clear()
             self.addCleanup(function.cache_clear)
 
@@ -70,7 +70,7 @@ class CardsTest(unittest.TestCase):
         columns = _kernels.choose(device, _library.find_source("linear/step"), DK=64)["DV"]
         return (
             forward.parameters["BM"], forward.schedule, functions.parameters["BN"], gradients.source, of_bytes[-1].parameters["BN"],
-            of_bytes[1].parameters["BM"], columns, _serving._find_numbers(device)["LEAST_SHARE"],
+            of_bytes[1].parameters["BM"], columns, _kernels.find_numbers(device)["LEAST_SHARE"],
         )  # fmt: skip
 
     def test_card(self):

@@ -6,7 +6,7 @@ import functools
 
 import torch
 
-from .. import _choices, _compile
+from .. import _choices, _library
 from .._program import Program
 
 
@@ -40,6 +40,12 @@ def choose(device, source, extents=(), **parameters):
     `form` beside them is the source that is to be taken instead, or None."""
     card = _find_name(device.index or 0) if device.type == "cuda" and torch.cuda.is_initialized() else None
     return _choices.choose_values(source, (("MULTIPROCESSORS", count_multiprocessors(device)), *extents), card, tuple(parameters.items()))
+
+
+@functools.lru_cache(maxsize=256)
+def find_numbers(device, *extents):
+    """What calls of few queries on a device go by, for extents: the parameters of serving.tile."""
+    return choose(device, _library.find_source("serving"), extents)
 
 
 @functools.lru_cache(maxsize=64)

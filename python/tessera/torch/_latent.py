@@ -47,12 +47,7 @@ def count_shares(rows, device):
 
 
 def _balance(lengths, rows):
-    return Shares.balance(lengths, _STEP, count_shares(rows, lengths.device), _find_numbers(lengths.device)["LEAST_STEPS"])
-
-
-def _find_numbers(device, *extents):
-    """What calls on a device go by, for tiles and steps: the parameters of serving.tile."""
-    return _kernels.choose(device, _library.find_source("serving"), extents)
+    return Shares.balance(lengths, _STEP, count_shares(rows, lengths.device), _kernels.find_numbers(lengths.device)["LEAST_STEPS"])
 
 
 def mla_with_kvcache(
@@ -120,7 +115,7 @@ def mla_with_kvcache(
     call = Call("mla_decode", q, k_cache, (block_table, cache_seqlens), softmax_scale, attn_sink, **masks)
     given = _read_metadata(tile_scheduler_metadata, num_splits, q)
     extents = ("TILES", batch * call.groups), ("STEPS", most // _STEP)
-    if keys_per_part is None and _find_numbers(q.device, *extents)["BALANCED"]:
+    if keys_per_part is None and _kernels.find_numbers(q.device, *extents)["BALANCED"]:
         shares = given or _balance(cache_seqlens, call.groups * _ROWS)
         parts = q.new_empty((shares.slots, rows, heads, VALUE), dtype=torch.float32)
         logs = q.new_empty((shares.slots, heads, rows), dtype=torch.float32)
@@ -204,7 +199,7 @@ def attend_rows(q, kv, lists, lengths, scale, sinks, keys_per_part):
     call = Call("mla_sparse", q.unsqueeze(1), kv.unsqueeze(1), given, scale, sinks, LENGTHS=lengths is not None, MAXIMA=True)
     if keys_per_part is None:
         parts = max(1, _kernels.count_multiprocessors(q.device) // (count * call.groups))
-        keys_per_part = _STEP * max(-(-_count_steps(most) // parts), _find_numbers(q.device)["LEAST_STEPS"])
+        keys_per_part = _STEP * max(-(-_count_steps(most) // parts), _kernels.find_numbers(q.device)["LEAST_STEPS"])
     call.attend_parts(most, keys_per_part, out.unsqueeze(1), lse.unsqueeze(2), largest.unsqueeze(2))
     return out, largest, lse
 

@@ -168,18 +168,12 @@ def flash_attn_with_kvcache(
     return (out, lse) if return_softmax_lse else out
 
 
-@functools.lru_cache(maxsize=64)
-def _find_numbers(device):
-    """What calls on a device go by: the parameters of serving.tile."""
-    return _kernels.choose(device, _library.find_source("serving"))
-
-
 def has_few(q, k):
     """Whether calls of `attention` may take the kernels of this file: for few queries of many keys, [B, H, S, D]."""
     rows = q.shape[2]
     if rows > _ROWS:
         return False
-    numbers = _find_numbers(q.device)
+    numbers = _kernels.find_numbers(q.device)
     return rows <= numbers["MOST_QUERIES"] and k.shape[2] >= numbers["LEAST_KEYS"]
 
 
@@ -458,7 +452,7 @@ class Call:
         page, widths = self.k.shape[1], (self.width, self.value)
         allowed = _choices.list_allowed(_library.find_source("attention_cache"), "RUN")
         run = max(run for run in allowed if page % run == 0)
-        least = _find_numbers(self.q.device)["LEAST_RUN" if tile_rows <= _ROWS else "LEAST_LONG_RUN"]
+        least = _kernels.find_numbers(self.q.device)["LEAST_RUN" if tile_rows <= _ROWS else "LEAST_LONG_RUN"]
         return run if run >= least and all(_variants.find_width("k_cache", width) % 64 == 0 for width in widths) else 1
 
     def _find_share(self, count, share, tiles, step):
@@ -553,12 +547,12 @@ def _count_packed(group, rows):
 
 def _is_full(tiles, device):
     """Whether tiles fill a GPU as they are."""
-    return 100 * tiles >= _find_numbers(device)["FULL"] * _kernels.count_multiprocessors(device)
+    return 100 * tiles >= _kernels.find_numbers(device)["FULL"] * _kernels.count_multiprocessors(device)
 
 
 def _count_parts(tiles, keys, device):
     """Into how many parts keys are divided so that tiles fill the GPU: as few as come near to the best."""
-    numbers, multiprocessors = _find_numbers(device), _kernels.count_multiprocessors(device)
+    numbers, multiprocessors = _kernels.find_numbers(device), _kernels.count_multiprocessors(device)
     most = min(numbers["MOST_PARTS"], keys // numbers["LEAST_SHARE"])
     if _is_full(tiles, device) or most <= 1:
         return 1
