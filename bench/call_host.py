@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 
+import common
 import host
 
 PLAIN, SDPA = "attention", "SDPA (cuDNN)"
@@ -176,7 +177,7 @@ def keep_working(torch, functions, tensors):
             try:
                 with torch.set_grad_enabled(wanted):
                     call = functools.partial(function, *leaves)
-                    take_output(call())
+                    common.settle(call)
                     found[name, "with gradients" if wanted else "forward"] = call
                     if wanted:
                         found[name, "backward"], found[name, "gradients"] = make_backward(torch, call, leaves)
@@ -196,7 +197,7 @@ def make_backward(torch, call, leaves):
     others = [None] * (len(results) - 1 if isinstance(results, (tuple, list)) and results[1].grad_fn is node else 0)
     # Nodes that are written in Python have their function under that name.
     alone = functools.partial(getattr(node, "apply", node), grad, *others)
-    run()
+    common.settle(run)
     alone()
     return run, alone
 

@@ -265,7 +265,7 @@ class Variant:
         with self._lock:
             if shape_class not in self._pending:
                 self._pending.add(shape_class)
-                _background().submit(self._compile_aside, shape_class)
+                begin_aside(self._compile_aside, shape_class)
         return next(iter(self._kernels.values())), False
 
     def _find_own(self, shape_class):
@@ -284,7 +284,7 @@ class Variant:
             self.compile(shape_class)
 
 
-_executor = None
+_executor, _last = None, None
 _variants, _by_sizes, _lock = {}, {}, threading.Lock()
 
 
@@ -342,14 +342,26 @@ def check_functions(variant, arguments, mods, scale, others):
         check_scale(scale)
 
 
-def _background():
-    global _executor
+def begin_aside(function, *arguments, **named):
+    """The future of a call by the one thread that compiles beside the program."""
+    global _executor, _last
     with _lock:
         if _executor is None:
             from concurrent.futures import ThreadPoolExecutor  # It takes long to import, and few processes need it.
 
             _executor = ThreadPoolExecutor(1, thread_name_prefix="tessera-compile")
-        return _executor
+        _last = _executor.submit(function, *arguments, **named)
+        return _last
+
+
+def finish_aside():
+    """Waits for all that was begun beside the program. Whether there was any since the last time."""
+    global _last
+    with _lock:
+        last, _last = _last, None
+    if last is not None:
+        last.exception()
+    return last is not None
 
 
 def find_variant(text, element_type, d, dv, lse=True, card=None):

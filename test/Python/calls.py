@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 import types
 import unittest
 from unittest import mock
@@ -17,6 +18,9 @@ sys.path.insert(0, os.path.join(ROOT, "bench"))
 import call_host
 import call_problems
 import calls
+import common
+
+from tessera import _variants
 
 
 def make_record(part="forward", **rates):
@@ -46,6 +50,26 @@ class Problems(unittest.TestCase):
             with self.subTest(function.name):
                 seen = sum(bool(mask(0, 0, q, k)) for q in range(n) for k in range(n)) if mask else n * n
                 self.assertEqual(function.pairs(n), seen)
+
+
+class Settle(unittest.TestCase):
+    def test_waits(self):
+        """Until no call begins anything beside it, whether that works or not."""
+        ended = []
+
+        def compile(number):
+            time.sleep(0.05)
+            ended.append(number)
+            raise ValueError("no room")
+
+        def call():
+            known = len(ended)
+            if known < 2:
+                _variants.begin_aside(compile, known)
+            return known
+
+        self.assertEqual(common.settle(call), 2)
+        self.assertEqual(ended, [0, 1])
 
 
 class Host(unittest.TestCase):

@@ -68,7 +68,7 @@ class OwnBundles(unittest.TestCase):
             warnings.simplefilter("ignore")
             kernel, _, is_final = self.find(FEW_SHORT)
             self.assertFalse(is_final)
-            _variants._background().submit(lambda: None).result()
+            _variants.finish_aside()
             again, _, is_final = self.find(FEW_SHORT)
         self.assertTrue(is_final)
         self.assertIs(kernel, again)
@@ -81,8 +81,7 @@ class OwnBundles(unittest.TestCase):
             started.set()
             finished.wait()
 
-        background = _variants._background()
-        background.submit(wait)
+        _variants.begin_aside(wait)
         started.wait()
         index = {
             digest: [entry for entry in entries if entry["shape_class"] != "few-short"]
@@ -98,7 +97,7 @@ class OwnBundles(unittest.TestCase):
                     self.assertFalse(is_final)
                     self.assertIs(again, kernel)
             finished.set()
-            background.submit(lambda: None).result()
+            _variants.finish_aside()
             self.assertTrue(self.find(FEW_SHORT)[2])
 
     def test_classes_open_no_compiler(self):

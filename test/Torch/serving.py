@@ -252,12 +252,11 @@ class FewQueries(unittest.TestCase):
             for _ in range(2):
                 self.assertRaises(_serving._NotReady, _serving._find_ready, False, "source", "attention", D=64)
             may_end.set()
-            wait = _serving._variants._background().submit(lambda: None)
-            wait.result()
+            _serving._variants.finish_aside()
             self.assertEqual(_serving._find_ready(False, "source", "attention", D=64), "kernel")
             self.assertEqual(made, [((False, "source", "attention"), {"D": 64})])
             self.assertRaises(_serving._NotReady, _serving._find_ready, False, "source", "attention", D=256)
-            _serving._variants._background().submit(lambda: None).result()
+            _serving._variants.finish_aside()
             with self.assertWarnsRegex(RuntimeWarning, "go on with kernels for others: no room"):
                 self.assertRaises(_serving._NotReady, _serving._find_ready, False, "source", "attention", D=256)
 

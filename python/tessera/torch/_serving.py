@@ -38,7 +38,7 @@ def _find_ready(is_cpu, source, kernel, **parameters):
     key = source, *sorted(parameters.items())
     future = _begun.get(key)
     if future is None:
-        future = _begun[key] = _variants._background().submit(_kernels.find, is_cpu, source, kernel, **parameters)
+        future = _begun[key] = _variants.begin_aside(_kernels.find, is_cpu, source, kernel, **parameters)
     if not future.done():
         raise _NotReady
     if future.exception() is not None:
