@@ -33,6 +33,8 @@
 // ORDER: --order: 'x' takes a permutation of 0 to 1 that ends with 1 (the innermost dimension is contiguous), slowest dimension first; got '1,0'
 // RUN: not tessera run %s --kernel copy --shape M=4,N=3 --set a=1 2>&1 | FileCheck %s --check-prefix=DIVIDES
 // DIVIDES: run-invalid.mlir:[[#]]:1: error: requires that M divides N, got M = 4 and N = 3
+// RUN: not tessera run %s --kernel copy --shape M=2,N=4 --set a=1 2>&1 | FileCheck %s --check-prefix=MULTIPLE
+// MULTIPLE: run-invalid.mlir:[[#]]:1: error: requires that 4 divides M, got M = 2
 // RUN: not tessera run %s --kernel copy --shape M=4,N=12 --set a=1 2>&1 | FileCheck %s --check-prefix=BOUND
 // BOUND: run-invalid.mlir:[[#]]:1: error: requires that N is at most 8, got 12
 // RUN: not tessera run %s --kernel copy --shape M=4,N=4 --set a=0 2>&1 | FileCheck %s --check-prefix=ABOVE
@@ -47,7 +49,7 @@
 // ERROR: run-invalid.mlir:[[#]]:8: error: index 0 is 3 at grid point (3), outside the extent 3 of dimension 0
 
 tile.kernel @copy(%x: !tile.view<[M, N], f32>, %y: !tile.view<[M, N], f32>, %a: f32)
-    grid(%i = 1) requires(M divides N, N <= 8, a > 1.0e-30) {
+    grid(%i = 1) requires(M divides N, 4 divides M, N <= 8, a > 1.0e-30) {
   %c0 = arith.constant 0 : index
   %t = tile.load %x[%c0, %c0] : !tile.view<[M, N], f32> -> tensor<4x4xf32>
   tile.store %t, %y[%c0, %c0] : tensor<4x4xf32>, !tile.view<[M, N], f32>

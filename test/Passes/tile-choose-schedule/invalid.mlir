@@ -543,3 +543,16 @@ tile.kernel @bytes_computed(%x: !tile.view<[64, M], f32>, %y: !tile.view<[64, 64
   %d = tile.dot %t, %b : tensor<64x64xf8E4M3FN>, tensor<64x64xf8E4M3FN> -> tensor<64x64xf32>
   tile.store %d, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
 }
+
+// -----
+
+tile.kernel @runs_of_no_dot(%x: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f16>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  // expected-error@+1 {{comes by bulk copies to shared memory, where dots read it, and feeds none; tile.gather loads rows into registers}}
+  %t = tile.gather_runs %x[%c0, %c0] run 16 {
+  ^bb0(%i: index):
+    tile.yield %i, %c16 : index, index
+  } : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  tile.store %t, %z[%m, %c0] : tensor<64x64xf16>, !tile.view<[M, 64], f16>
+}
