@@ -186,11 +186,11 @@ static llvm::Error checkRequirements(const Signature &callee, llvm::ArrayRef<int
   for (Requirement requirement : callee.requirements) {
     int64_t dividend = dims[requirement.dividend];
     if (!requirement.divisor && dividend % requirement.factor != 0)
-      return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
-                       "kernel '{0}': '{1}' is {2} and must be a multiple of {3}, for bulk stores "
-                       "write 16 bytes at a time; with store = direct it may be anything",
-                       callee.name, callee.dims[requirement.dividend], dividend,
-                       requirement.factor);
+      return makeError(
+          TESSERA_RUNTIME_INVALID_ARGUMENT,
+          "kernel '{0}': '{1}' is {2} and must be a multiple of {3}: its source requires it, "
+          "or bulk stores do, which write 16 bytes at a time; for these use store = direct",
+          callee.name, callee.dims[requirement.dividend], dividend, requirement.factor);
     if (!requirement.divisor)
       continue;
     int64_t divisor = dims[*requirement.divisor];

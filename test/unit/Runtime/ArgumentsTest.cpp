@@ -86,15 +86,15 @@ TEST_F(ArgumentsTest, RefusesRequirementsWithAFactor) {
             "kernel 'attend': 'HK' is 4 and 'H' is 4; 2 times 'HK' must divide 'H'");
 }
 
-TEST_F(ArgumentsTest, RefusesRowsThatBulkStoresWouldWriteBehind) {
+TEST_F(ArgumentsTest, RefusesWhatANumberDoesNotDivide) {
   json::Value description = makeBundle();
   json::Array *requirements = getKernel(description).getArray("requirements");
   (*requirements)[0] = json::Object{{"divisor", 2}, {"dividend", "H"}};
   EXPECT_EQ(launch(*load(description), arguments), "");
   (*requirements)[0] = json::Object{{"divisor", 8}, {"dividend", "H"}};
   EXPECT_EQ(launch(*load(description), arguments),
-            "kernel 'attend': 'H' is 4 and must be a multiple of 8, for bulk stores write 16 bytes "
-            "at a time; with store = direct it may be anything");
+            "kernel 'attend': 'H' is 4 and must be a multiple of 8: its source requires it, or "
+            "bulk stores do, which write 16 bytes at a time; for these use store = direct");
 }
 
 TEST_F(ArgumentsTest, RefusesExtentsAboveABound) {
