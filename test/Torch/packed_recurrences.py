@@ -69,17 +69,25 @@ def check(name, gradients):
             compare(f"{name}: gradient of {key}", x.grad, apart[key].grad)
 
 
-def check_alone():
-    """States of none, and NaN in one sequence."""
-    starts = find_starts((5, 60))
-    given = draw("delta rule", (5, 60))
+def check_alone(name):
+    """NaN in one sequence, which those before and behind it do not see."""
+    lengths = 5, 60, 7
+    given, starts = draw(name, lengths), find_starts(lengths)
+    given["k"][:, 5:65] = float("nan")
+    out, last = CALLS[name](**given, output_final_state=True, cu_seqlens=starts)
+    assert out[:, 5:65].isnan().any()
+    for i in (0, 2):
+        alone, state = CALLS[name](**cut(given, starts.tolist(), i), output_final_state=True)
+        compare(f"{name}: sequence {i} beside NaN", out[:, starts[i] : starts[i + 1]], alone)
+        compare(f"{name}: state {i} beside NaN", last[i : i + 1], state)
+
+
+def check_no_states():
+    given = draw("delta rule", (5,))
     del given["initial_state"]
-    given["k"][:, 5:] = float("nan")
-    out, last = gated_delta_rule(**given, cu_seqlens=starts)
+    out, last = gated_delta_rule(**given, cu_seqlens=find_starts((5,)))
     assert last is None
-    alone, _ = gated_delta_rule(**{name: x[:, :5] for name, x in given.items()})
-    compare("a sequence before NaN", out[:, :5], alone)
-    assert out[:, 5:].isnan().any()
+    compare("no states", out, gated_delta_rule(**given)[0])
 
 
 def check_segments():
@@ -126,8 +134,9 @@ def check_refusals():
 
 use_interpreter()
 torch.manual_seed(1)
-check_alone()
+check_no_states()
 check_segments()
 check_refusals()
 for name in CALLS:
+    check_alone(name)
     check(name, gradients=name != "delta rule of channels")
