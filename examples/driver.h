@@ -65,6 +65,20 @@ static inline uint64_t put(const Driver *driver, const void *host, size_t size) 
   return data;
 }
 
+/* Waits for what is launched. With --launch the program ends there. */
+static inline void finishLaunches(const Driver *driver, int argc, char **argv) {
+  check(driver->synchronize(), "cuCtxSynchronize");
+  printf("launched\n");
+  if (argc > 1 && !strcmp(argv[1], "--launch"))
+    exit(0);
+}
+
+/* The exit status of a program whose results differ by `worst` from what they should be. */
+static inline int report(double worst, double most) {
+  printf("differs by at most %.4f\n", worst);
+  return worst < most ? 0 : 1;
+}
+
 static inline float fromBFloat16(uint16_t bits) {
   uint32_t wide = (uint32_t)bits << 16;
   float value;

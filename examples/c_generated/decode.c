@@ -114,13 +114,8 @@ int main(int argc, char **argv) {
   uint64_t o_data = put(&driver, NULL, sizeof o);
   if (decode(&driver, put(&driver, q, sizeof q), put(&driver, cache, sizeof cache), o_data))
     return 1;
-  check(driver.synchronize(), "cuCtxSynchronize");
-  printf("launched\n");
-  if (argc > 1 && !strcmp(argv[1], "--launch"))
-    return 0;
+  finishLaunches(&driver, argc, argv);
 
   check(driver.toHost(o, o_data, sizeof o), "cuMemcpyDtoH");
-  double worst = find_error();
-  printf("differs by at most %.4f\n", worst);
-  return worst < 0.03 ? 0 : 1;
+  return report(find_error(), 0.03);
 }

@@ -109,14 +109,9 @@ int main(int argc, char **argv) {
   uint64_t o_data = put(&driver, NULL, sizeof o), behind_data = put(&driver, NULL, sizeof behind);
   if (walk(&driver, o_data, behind_data))
     return 1;
-  check(driver.synchronize(), "cuCtxSynchronize");
-  printf("launched\n");
-  if (argc > 1 && !strcmp(argv[1], "--launch"))
-    return 0;
+  finishLaunches(&driver, argc, argv);
 
   check(driver.toHost(o, o_data, sizeof o), "cuMemcpyDtoH");
   check(driver.toHost(behind, behind_data, sizeof behind), "cuMemcpyDtoH");
-  double worst = find_error();
-  printf("differs by at most %.4f\n", worst);
-  return worst < 0.05 ? 0 : 1;
+  return report(find_error(), 0.05);
 }

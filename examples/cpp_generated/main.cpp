@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <random>
 #include <vector>
 
@@ -78,13 +77,8 @@ int main(int argc, char **argv) {
     std::fprintf(stderr, "%s\n", error);
     return 1;
   }
-  check(driver.synchronize(), "cuCtxSynchronize");
-  std::printf("launched\n");
-  if (argc > 1 && !std::strcmp(argv[1], "--launch"))
-    return 0;
+  finishLaunches(&driver, argc, argv);
 
   check(driver.toHost(o.values.data(), o.view.data, o.values.size() * 2), "cuMemcpyDtoH");
-  double worst = findError(q, k, v, o);
-  std::printf("differs by at most %.4f\n", worst);
-  return worst < 0.03 ? 0 : 1;
+  return report(findError(q, k, v, o), 0.03);
 }
