@@ -6,6 +6,7 @@
 // RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=operands=shared,stages=3 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=FULL
 // RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=store=lent,warp_specialize=false --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=LENDER
 // RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=store=lent,stages=1 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=SLOTS
+// RUN: not tessera compile %source/kernels/gemm.tile -D BM=256 -D BN=128 -D BK=32 --no-database --schedule store=lent --emit scheduled -o /dev/null 2>&1 | FileCheck %s --check-prefix=NARROW
 // RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=pingpong=true --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=PINGPONG
 // RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=stages=8 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=STAGES
 // RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=consumers=3 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=CONSUMERS
@@ -31,6 +32,8 @@
 // LENDER: consumers = 2: store = lent needs a producer, which lends the slots; use warp_specialize = true or store = tma
 // SLOTS: note: this would work: {{.*}}stages = 4,{{.*}}store = lent,
 // SLOTS: note: stages = 1: store = lent takes slots that have room for tensor<64x256x{{.*}}> of each warpgroup, 2 of a pipe; use more stages or store = tma
+
+// NARROW: store = lent takes slots that have room for tensor<64x128xbf16> of each warpgroup, and no tile that is loaded for a dot has; use store = tma
 
 // PINGPONG: note: this would work: {{.*}}pingpong = false,
 // PINGPONG: note: warp_specialize = true, overlap = 1, consumers = 2: ping-pong needs a loop with work between dependent dots, and the kernel has none
