@@ -27,7 +27,7 @@ def main(source):
     captured = dict(_captured.ELEMENTS)
     assert captured.pop("bool") == "i1"
     assert captured == {torch: names[torch] for torch in captured}, captured
-    for file in ("torch/_types.py", "jax/_attention.py"):
+    for file in ("torch/_types.py", "jax/_call.py"):
         found = dict(NAME.findall((source / "python/tessera" / file).read_text()))
         assert found == {"float16": "f16", "bfloat16": "bf16"}, (file, found)
 
