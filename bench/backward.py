@@ -27,7 +27,7 @@ import os
 import common
 import peers
 from common import cases
-from tessera import _gradient_kernels  # which common puts on the path
+from tessera._attention import _gradient_kernels  # which common puts on the path
 
 TOKENS, HIDDEN = 16384, 2048
 SEQLENS = (512, 1024, 2048, 4096, 8192, 16384)

@@ -172,7 +172,7 @@ class Stopwatch:
 def settle(call):
     """The results of a call when nothing that it takes is compiled beside the program any more: until then calls of Tessera go on
     with kernels for other shapes."""
-    from tessera import _variants  # that of the installed package, or of this checkout
+    from tessera._attention import _variants  # that of the installed package, or of this checkout
 
     results = call()
     while _variants.finish_aside():

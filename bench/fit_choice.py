@@ -29,7 +29,7 @@ import common
 from common import cases
 
 tessera = common.kernels.tessera
-from tessera import _compile  # noqa: E402  which common puts on the path
+from tessera._compiler import _compile  # noqa: E402  which common puts on the path
 
 ROOT = pathlib.Path(common.ROOT)
 SOURCE = f"kernels/{cases.ATTENTION}.tile"

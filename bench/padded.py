@@ -16,7 +16,7 @@ import common
 import peers
 from common import cases
 
-from tessera import _variants  # which common puts on the path
+from tessera._attention import _variants  # which common puts on the path
 
 
 def parse_arguments():

@@ -24,8 +24,10 @@ sys.path.insert(0, str(ROOT / "python"))
 import compile_bundles  # noqa: E402
 
 import tessera  # noqa: E402
-from tessera import CompileError, _compile, _variants  # noqa: E402
-from tessera._variant import to_gradients  # noqa: E402
+from tessera import CompileError  # noqa: E402
+from tessera._attention import _variants  # noqa: E402
+from tessera._compiler import _compile  # noqa: E402
+from tessera._functions._variant import to_gradients  # noqa: E402
 
 # What the compiler says of what it does not take.
 FALLBACKS = ("schedule given up", "is left out", "no schedule with a producer")

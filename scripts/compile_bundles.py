@@ -22,7 +22,10 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
-from tessera import Bundle, CompileError, Program, _cache, _compile, _gradient_kernels, _imports, _own, _variants  # noqa: E402
+from tessera import Bundle, CompileError, Program  # noqa: E402
+from tessera._attention import _gradient_kernels, _variants  # noqa: E402
+from tessera._compiler import _compile  # noqa: E402
+from tessera._core import _cache, _imports, _own  # noqa: E402
 
 #: The database has none of them: shapes are short or few, and the model chooses for these.
 FEW_TILES = {"few-short", "few-medium", "few-long"}

@@ -9,20 +9,23 @@ found by the environment variable TESSERA_LIBRARY (a file or a directory), besid
 the build tree around it.
 """
 
-from ._choices import resolve
-from ._compare import Comparison, MismatchError
-from ._compile import compile
-from ._errors import BundleError, CompileError, DeviceError, Diagnostic, DriverError, Error, LibraryError
-from ._explain import explain
-from ._kernel import Bundle, Choice, Kernel, load
-from ._program import Program
-from ._shipped import kernel
-from ._trace import TraceError
-from ._tracing import length
-from ._tune import Database, Entry, TuneError, tune
-from ._math import assert_, cos, exp, exp2, fast_tanh, floor, log, log2, maximum, minimum, print, rsqrt, sin, sqrt, tanh, where
-from ._variant import Mask, Variant
 from . import masks
+from ._compiler._choices import resolve
+from ._compiler._compile import compile
+from ._compiler._explain import explain
+from ._compiler._program import Program
+from ._compiler._shipped import kernel
+from ._compiler._tune import Database, Entry, TuneError, tune
+from ._core._compare import Comparison, MismatchError
+from ._core._errors import BundleError, CompileError, DeviceError, Diagnostic, DriverError, Error, LibraryError
+from ._core._kernel import Bundle, Choice, Kernel, load
+from ._functions._math import (
+    assert_, cos, exp, exp2, fast_tanh, floor, log, log2, maximum, minimum, print, rsqrt, sin, sqrt, tanh,
+    where,
+)  # fmt: skip
+from ._functions._trace import TraceError
+from ._functions._tracing import length
+from ._functions._variant import Mask, Variant
 
 __all__ = [
     "Bundle",
@@ -77,6 +80,6 @@ __version__ = "0.1.0"
 
 def load_ipython_extension(shell: object) -> None:
     """What `%load_ext tessera` calls: cells that begin with `%%tile` are compiled then."""
-    from . import _notebook
+    from ._compiler import _notebook
 
     _notebook.load(shell)

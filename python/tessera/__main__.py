@@ -1,5 +1,5 @@
 """`python -m tessera` is the command line of the package, whatever the PATH."""
 
-from ._command import main
+from ._compiler._command import main
 
 main()

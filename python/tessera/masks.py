@@ -1,8 +1,8 @@
 """The usual masks of attention, for `Variant(mask=...)`. Queries and keys are aligned at the end: the last query is at
 the last key."""
 
-from ._tracing import length
-from ._variant import Mask
+from ._functions._tracing import length
+from ._functions._variant import Mask
 
 __all__ = ["causal", "full", "prefix", "window"]
 

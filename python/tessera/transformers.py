@@ -17,7 +17,7 @@ import dataclasses
 
 import torch
 
-from . import _named
+from ._attention import _named
 from .torch import _captured, attention, flash_attn_varlen_func
 
 __all__ = ["register", "register_paged"]

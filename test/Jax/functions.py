@@ -19,7 +19,8 @@ import problems
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import tessera.jax
-from tessera import TraceError, Variant, _captured, _places, exp2, masks, where
+from tessera import TraceError, Variant, exp2, masks, where
+from tessera._functions import _captured, _places
 from tessera.jax import attention
 
 SLOPES = jnp.asarray([0.5, 0.25, 0.125, 0.0625], jnp.float32)

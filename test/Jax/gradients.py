@@ -14,7 +14,8 @@ import problems
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import tessera.jax
-from tessera import Variant, _gradient_kernels, tanh
+from tessera import Variant, tanh
+from tessera._attention import _gradient_kernels
 from tessera.jax import _functions, attention
 
 SLOPES = jnp.asarray([0.5, 0.25, 0.125, 0.0625], jnp.float32)

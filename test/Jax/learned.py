@@ -15,7 +15,8 @@ import problems
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import tessera.jax
-from tessera import CompileError, Diagnostic, Variant, _gradient_kernels, masks
+from tessera import CompileError, Diagnostic, Variant, masks
+from tessera._attention import _gradient_kernels
 from tessera.jax import attention
 
 B, H, ROWS, KEYS = 2, 2, 9, 11

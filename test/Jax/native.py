@@ -17,7 +17,8 @@ import problems
 import xla_frame
 
 import tessera.jax
-from tessera import _compile, _gradient_kernels, _variants
+from tessera._attention import _gradient_kernels, _variants
+from tessera._compiler import _compile
 from tessera.jax import _call, _functions
 
 TYPES = {"tensor_map": ctypes.c_char * 128, "i64": ctypes.c_int64, "i32": ctypes.c_int32, "f32": ctypes.c_float}

@@ -16,7 +16,7 @@ import c_source
 import fake_cuda
 
 import tessera
-from tessera import _library
+from tessera._core import _library
 
 
 def draw(rng, widest):

@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.dirname(__file__))
 import fake_cuda
 
 import tessera
-from tessera import _library
+from tessera._core import _library
 
 ATTENTION = {"B": 2, "H": 4, "SQ": 100, "HK": 2, "SK": 130, "DQ": 72, "DO": 40}
 MATRIX = {"M": 300, "N": 520, "K": 264}

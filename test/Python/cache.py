@@ -18,7 +18,8 @@ sys.path.insert(0, os.path.dirname(__file__))
 import fake_cuda
 
 import tessera
-from tessera import _cache, _compile, _library, _program
+from tessera._compiler import _compile, _program
+from tessera._core import _cache, _library
 
 compiler = ctypes.CDLL(_library.find("libtessera.so"))
 SOURCE = fake_cuda.bundle().decode() + "\n"
@@ -513,7 +514,7 @@ class FullDisk(CacheCase):
 
 WORKER = """
 import sys, tessera
-from tessera import _compile
+from tessera._compiler import _compile
 source = sys.stdin.read()
 for i in range(20):
     _compile._bundles.clear()

@@ -20,7 +20,7 @@ import call_problems
 import calls
 import common
 
-from tessera import _variants
+from tessera._attention import _variants
 
 
 def make_record(part="forward", **rates):

@@ -5,8 +5,10 @@ import json
 import random
 import unittest
 
-from tessera import _classes, _compile, _library, _variants
-from tessera._program import Program
+from tessera._attention import _variants
+from tessera._compiler import _compile
+from tessera._core import _classes, _library
+from tessera._compiler._program import Program
 
 #: Source, parameters, dimensions of its launches, whether shapes have classes.
 KERNELS = (

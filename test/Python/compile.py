@@ -13,7 +13,8 @@ sys.path.insert(0, os.path.dirname(__file__))
 import fake_cuda
 
 import tessera
-from tessera import _compile, _library
+from tessera._compiler import _compile
+from tessera._core import _library
 
 compiler = ctypes.CDLL(_library.find("libtessera.so"))
 compiler.fake_tessera_request.restype = ctypes.c_char_p

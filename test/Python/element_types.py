@@ -6,7 +6,8 @@ import pathlib
 import re
 import sys
 
-from tessera import _captured, _library
+from tessera._core import _library
+from tessera._functions import _captured
 
 ROW = re.compile(r'^    \{"(\w+)", (TESSERA_TYPE_\w+), (\d+), \d+, (\d+), "([^"]*)", [\w:]+\},', re.M)
 NAME = re.compile(r'"?(?:torch\.)?(float16|bfloat16)"?: "(\w+)"')

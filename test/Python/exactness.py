@@ -13,7 +13,7 @@ import subprocess
 import sys
 import unittest
 
-from tessera import _math, _trace, _tracing
+from tessera._functions import _math, _trace, _tracing
 
 WORK, SOURCE = pathlib.Path(sys.argv.pop()), pathlib.Path(sys.argv.pop())
 COLUMNS = 64

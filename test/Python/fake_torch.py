@@ -154,7 +154,7 @@ def gil_of_launch():
 
 def install(exchange_api=None):
     """Makes `import torch` give this module, with tensors that offer `exchange_api` as DLPack's."""
-    import tessera._tensor
+    import tessera._core._tensor
 
     module = types.ModuleType("torch")
     module.__dict__.update(
@@ -173,4 +173,4 @@ def install(exchange_api=None):
         set_stream(number, stream)
     sys.modules["torch"] = module
     # What the package knows of the torch before.
-    tessera._tensor._torch = None
+    tessera._core._tensor._torch = None

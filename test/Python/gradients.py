@@ -12,8 +12,10 @@ import unittest
 import unittest.mock
 
 import tessera as T
-from tessera import _choices, _gradient_kernels, _library, _variants
-from tessera._program import Program
+from tessera._attention import _gradient_kernels, _variants
+from tessera._compiler import _choices
+from tessera._core import _library
+from tessera._compiler._program import Program
 
 
 class GradientsTest(unittest.TestCase):

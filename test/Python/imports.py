@@ -10,7 +10,8 @@ import unittest
 import unittest.mock
 
 import tessera
-from tessera import _compile, _imports
+from tessera._compiler import _compile
+from tessera._core import _imports
 
 BODY = """!X = !tile.view<[M, 64], f32>
 !T = tensor<$Bx64xf32>

@@ -196,7 +196,7 @@ class Lifetimes(LaunchCase):
         super().setUp()
         self.kernel = None
         gc.collect()
-        library = tessera._library.runtime()
+        library = tessera._core._library.runtime()
         self.destroy = unittest.mock.Mock(side_effect=library.tessera_bundle_destroy)
         patch = unittest.mock.patch.object(library, "tessera_bundle_destroy", self.destroy)
         patch.start()
@@ -267,7 +267,7 @@ class Bundles(LaunchCase):
 
 class Libraries(unittest.TestCase):
     def test_missing(self):
-        from tessera import _library
+        from tessera._core import _library
 
         old = os.environ.get("TESSERA_LIBRARY")
         try:

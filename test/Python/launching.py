@@ -26,7 +26,7 @@ class DLPackTensor:
     """A tensor known by DLPack only; `stream` is what the consumer asked for."""
 
     def __init__(self, shape, strides=None, code=4, bits=16, device=(2, 0), offset=0):
-        from tessera._tensor import _DLTensor
+        from tessera._core._tensor import _DLTensor
 
         self.device = device
         self.arrays = (ctypes.c_int64 * len(shape))(*shape), (

@@ -5,7 +5,8 @@ import ctypes
 import unittest
 from ctypes import byref, c_char_p, c_size_t, c_void_p
 
-from tessera import _compile, _library
+from tessera._compiler import _compile
+from tessera._core import _library
 
 USAGE_ERROR = 2
 LENGTH = 10

@@ -22,7 +22,10 @@ import unittest.mock
 import warnings
 
 import tessera
-from tessera import CompileError, _cache, _compile, _gradient_kernels, _library, _own, _variants
+from tessera import CompileError
+from tessera._attention import _gradient_kernels, _variants
+from tessera._compiler import _compile
+from tessera._core import _cache, _library, _own
 
 TEXT = "attention_fwd CAUSAL=true"
 MANY_LONG = (64, 64, 9000, 64, 64, 9000, 64)

@@ -9,7 +9,7 @@ import tempfile
 import unittest
 import unittest.mock
 
-from tessera import _compile
+from tessera._compiler import _compile
 
 PTXAS = sys.argv.pop()
 

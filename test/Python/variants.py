@@ -16,8 +16,10 @@ import tempfile
 import unittest
 
 import tessera
-from tessera import _library, _places, _trace, _views, masks
-from tessera._program import Program
+from tessera import masks
+from tessera._core import _library
+from tessera._functions import _places, _trace, _views
+from tessera._compiler._program import Program
 
 T = tessera
 
@@ -258,7 +260,7 @@ class TextTest(unittest.TestCase):
     def test_another_process_asks_no_compiler(self):
         program = """if True:
             import tessera
-            from tessera import _compile, _gradient_kernels, _variants, masks
+            from tessera import masks; from tessera._attention import _gradient_kernels, _variants; from tessera._compiler import _compile
 
             variant = tessera.Variant(mask=lambda b, h, q, k, of: (of[b, q] == of[b, k]) & (q >= k), of=("B", "SK"))
             found = _variants.find_variant(variant.source, "bf16", 64, 64)

@@ -11,7 +11,7 @@ from torch._dynamo.testing import CompileCounterWithBackend
 from torch.nn.attention import flex_attention as flex
 
 import tessera
-from tessera import _block_lists
+from tessera._attention import _block_lists
 from tessera.torch import BlockMask, attention, create_block_mask, flex_attention
 
 ROWS, KEYS = 150, 203

@@ -10,8 +10,10 @@ import unittest.mock
 
 import torch
 
-from tessera import _choices, _compile, _layouts, _library, _recipes
-from tessera._program import Program
+from tessera._attention import _recipes
+from tessera._compiler import _choices, _compile
+from tessera._core import _layouts, _library
+from tessera._compiler._program import Program
 from tessera.torch import _kernels
 
 CARD = "Card of tomorrow"

@@ -13,7 +13,9 @@ import torch
 from torch.nn.attention.flex_attention import and_masks, or_masks
 
 import tessera
-from tessera import Program, TraceError, _compile, _variants
+from tessera import Program, TraceError
+from tessera._attention import _variants
+from tessera._compiler import _compile
 from tessera.torch import _captured, attention
 
 B, H, S = 2, 2, 24  # Tokens are a picture of 4 x 6, or 4 frames of 6.
@@ -251,7 +253,7 @@ func.func @{}(%b: i32, %h: i32, %q: i32, %k: i32) -> i1 {{
 
 def _trace(score_mod, mask_mod):
     """What is written for a function, whether or not a kernel can be compiled from it."""
-    tessera._captured.answer.cache_clear()
+    tessera._functions._captured.answer.cache_clear()
     with unittest.mock.patch.object(tessera.Variant, "check"):
         return _captured.find(torch.device("cpu"), score_mod, (), mask_mod, ())
 

@@ -18,7 +18,9 @@ import warnings
 import catalogue
 import torch
 
-from tessera import CompileError, _compile, _gradient_kernels, _variants
+from tessera import CompileError
+from tessera._attention import _gradient_kernels, _variants
+from tessera._compiler import _compile
 from tessera.torch import _captured
 
 FUNCTIONS = {function.__name__: (None, function) for function in catalogue.MASKS}

@@ -21,7 +21,7 @@ import fake_cuda
 import on_cpu
 import problems
 
-from tessera import _recipes, _variants
+from tessera._attention import _recipes, _variants
 from tessera.torch import _backward, _direct, _native, _op, attention
 
 OPTIONS = (

@@ -10,7 +10,7 @@ from problems import make
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch.utils.checkpoint import checkpoint
 
-from tessera import _gradient_kernels
+from tessera._attention import _gradient_kernels
 from tessera.torch import attention, scaled_dot_product_attention
 
 

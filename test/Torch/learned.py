@@ -16,7 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 import tessera
 import tessera.torch
-from tessera import _gradient_kernels
+from tessera._attention import _gradient_kernels
 from tessera.torch import _captured, attention, flex_attention
 
 B, H, ROWS, KEYS = 2, 2, 19, 28

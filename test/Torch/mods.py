@@ -16,7 +16,8 @@ from torch._dynamo.testing import CompileCounterWithBackend
 from torch.nn.attention import flex_attention as flex
 
 import tessera.torch
-from tessera import _captured, _tracing, masks
+from tessera import masks
+from tessera._functions import _captured, _tracing
 from tessera.torch import attention, flex_attention
 
 CAP, TABLE = 2.5, torch.tensor([0.5, -0.25])

@@ -17,7 +17,7 @@ import on_cpu
 import problems
 
 import tessera
-from tessera import _variants
+from tessera._attention import _variants
 from tessera.torch import _native, _op
 
 

@@ -8,7 +8,7 @@ import unittest.mock
 import fake_cuda
 import torch
 
-from tessera import _compile
+from tessera._compiler import _compile
 from tessera.torch import _backward, _bytes, _direct, _functions, _native, _op, _recalled
 
 _library = torch.library.Library("tessera_test", "DEF")

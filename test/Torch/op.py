@@ -14,8 +14,8 @@ from torch._dynamo.testing import CompileCounterWithBackend
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 from torch.utils.flop_counter import FlopCounterMode
 
-from tessera import _compile
-from tessera import _variants
+from tessera._compiler import _compile
+from tessera._attention import _variants
 from tessera.torch import _op, attention, scaled_dot_product_attention
 
 FORWARD = torch.ops.tessera.attention_forward.default

@@ -12,7 +12,7 @@ import torch.nn.attention.flex_attention as flex
 from problems import band, exact, make
 
 import tessera.torch
-from tessera import _gradient_kernels
+from tessera._attention import _gradient_kernels
 from tessera.torch import flash_attn_func, scaled_dot_product_attention
 
 FLASH_OPTIONS = (

@@ -21,7 +21,7 @@ import on_cpu
 import problems
 
 import tessera
-from tessera import _reading
+from tessera._functions import _reading
 from tessera.torch import _bytes, _native, _recalled, attention, attention_fp8, create_block_mask
 
 CALLS = 1000

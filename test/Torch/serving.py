@@ -11,7 +11,7 @@ import torch
 from caches import NAN, Cache
 from problems import band, exact
 
-from tessera import _choices
+from tessera._compiler import _choices
 from tessera.torch import _kernels, _serving, attention, flash_attn_varlen_func, flash_attn_with_kvcache
 
 

@@ -19,7 +19,7 @@ import sys
 import cases
 import kernels
 import torch
-from tessera import _gradient_kernels
+from tessera._attention import _gradient_kernels
 
 LAST_PLACES = {"bf16": 2 * 0.3 * 2**-8, "f16": 2 * 0.3 * 2**-11}
 TYPES = {"bf16": torch.bfloat16, "f16": torch.float16}

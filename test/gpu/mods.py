@@ -16,7 +16,7 @@ import torch
 
 import checks
 from kernels import tessera  # noqa: F401  puts the package on the path
-from tessera import _compile
+from tessera._compiler import _compile
 from tessera.torch import attention, create_block_mask
 
 D = 64

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 
-from .. import _gradient_kernels, _named, _variants
-from .._variant import Variant
+from .._attention import _gradient_kernels, _named, _variants
+from .._functions._variant import Variant
 from . import _block_mask, _call, _functions, _gradients, _varying
 
 # Letters of tessera-c/Xla.h for what kernels take after the scale.

@@ -11,9 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import _block_lists, _listed, _variants
-from .._program import Program
-from .._variant import takes_lists
+from .._attention import _block_lists, _variants
+from .._compiler._program import Program
+from .._functions import _listed
+from .._functions._variant import takes_lists
 from . import _call, _functions
 
 _PLACES = {"head": ("b", "h", None, None), "batch": ("b", None, None, None), "one": (None, None, None, None)}

@@ -15,8 +15,10 @@ import numpy as np
 from jax.custom_batching import custom_vmap
 from jax.experimental.custom_partitioning import custom_partitioning
 
-from .. import _block_lists, _calls, _choices, _gradient_kernels, _layouts, _library, _program, _variants
-from .._errors import LibraryError
+from .._attention import _block_lists, _gradient_kernels, _variants
+from .._compiler import _calls, _choices, _program
+from .._core import _layouts, _library
+from .._core._errors import LibraryError
 from . import _varying
 
 FORWARD, BACKWARD, LISTS, KERNEL = "tessera_attention", "tessera_attention_backward", "tessera_lists", "tessera_kernel"

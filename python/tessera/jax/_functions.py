@@ -6,10 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import _block_lists, _captured, _computed, _gradient_kernels, _kernel, _named, _places
-from .._program import Program, find_fact
-from .._trace import TraceError
-from .._variant import keeps_lists
+from .._attention import _block_lists, _gradient_kernels, _named
+from .._compiler._program import Program, find_fact
+from .._core import _kernel
+from .._functions import _captured, _computed, _places
+from .._functions._trace import TraceError
+from .._functions._variant import keeps_lists
 from . import _call, _numpy
 
 

@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 
-from .. import _gradient_kernels, _places, _variants
+from .._attention import _gradient_kernels, _variants
+from .._functions import _places
 from . import _functions, _varying
 from ._call import BACKWARD, FORWARD, make_op
 

@@ -4,7 +4,7 @@ import functools
 
 import jax.numpy as jnp
 
-from .. import _trace
+from .._functions import _trace
 
 # Functions with other names than torch has for them; its `min` and `max` take two values, as `minimum` does.
 _NAMES = {

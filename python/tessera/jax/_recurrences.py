@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import _choices
-from .._recurrences import CHUNK, count_chunks, count_rows, find_source, list_decays, list_widths
+from .._attention._recurrences import CHUNK, count_chunks, count_rows, find_source, list_decays, list_widths
+from .._compiler import _choices
 from . import _call
 
 

@@ -15,6 +15,7 @@ if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 6):
     raise ImportError(f"tessera.torch needs torch 2.6 or newer; this is {torch.__version__}")
 
 from . import _walks  # noqa: F401
+from . import _engine_ops  # noqa: F401
 from ._append import kv_append
 from ._attention import attention, warm_up
 from ._block_mask import BlockMask, create_block_mask
@@ -24,11 +25,8 @@ from ._latent import get_mla_metadata, mla_sparse, mla_with_kvcache
 from ._linear import gated_delta_rule, gla, retention, ssd
 from ._op import use_interpreter
 from ._originals import (
-    flash_attn_func,
-    flash_attn_kvpacked_func,
-    flash_attn_qkvpacked_func,
-    scaled_dot_product_attention,
-)
+    flash_attn_func, flash_attn_kvpacked_func, flash_attn_qkvpacked_func, scaled_dot_product_attention,
+)  # fmt: skip
 from ._serving import flash_attn_with_kvcache
 from ._sharding import register_sharding
 from ._states import merge_states

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import torch
 
-from .. import _gradient_kernels, _named, _variants
-from .._variant import Variant
+from .._attention import _gradient_kernels, _named, _variants
+from .._functions._variant import Variant
 from . import _backward, _bias, _block_mask, _direct, _fallback, _functions, _listed, _op, _recalled, _serving
 from ._types import TYPES
 

@@ -4,7 +4,7 @@ op. Tensors are [B, H, S, D] views."""
 import torch
 from torch.utils.flop_counter import register_flop_formula
 
-from .. import _recipes, _variants
+from .._attention import _recipes, _variants
 from . import _compute, _direct, _native, _op, _vmap
 
 _op._library.define(

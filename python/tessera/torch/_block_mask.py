@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from .. import _block_lists, _explain, _variants
-from .. import _listed as _tables
-from .._variant import read_lists, takes_batch, takes_lists
+from .._attention import _block_lists, _variants
+from .._compiler import _explain
+from .._functions import _listed as _tables
+from .._functions._variant import read_lists, takes_batch, takes_lists
 from . import _captured, _compute, _functions, _kernels, _listed, _op
 from ._types import TYPES
 

@@ -12,8 +12,8 @@ import torch
 
 from torch.utils.flop_counter import register_flop_formula
 
-from .. import _recipes, _variants
-from .._variant import Variant
+from .._attention import _recipes, _variants
+from .._functions._variant import Variant
 from . import _captured, _compute, _direct, _functions, _native, _op
 
 _op._library.define(

@@ -4,8 +4,9 @@ import sys
 
 import torch
 
-from .. import _block_lists, _captured, _computed, _reading
-from .._trace import TraceError
+from .._attention import _block_lists
+from .._functions import _captured, _computed, _reading
+from .._functions._trace import TraceError
 from . import _op
 
 # Older compilers of torch do not list those of functions. A function that asks for some is refused then.

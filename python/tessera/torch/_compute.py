@@ -2,8 +2,9 @@
 
 import torch
 
-from .. import _layouts, _library, _recipes, _variants
-from .._program import Program
+from .._attention import _recipes, _variants
+from .._compiler._program import Program
+from .._core import _layouts, _library
 from . import _kernels
 
 _ELEMENTS = {getattr(torch, element.torch): element.name for element in _library.ELEMENTS}

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import torch
 
-from .. import _exchange, _library, _recipes
+from .._attention import _recipes
+from .._core import _exchange, _library
 from . import _native, _op
 
 _CPU, _CUDA = 1, 2  # DLDeviceType

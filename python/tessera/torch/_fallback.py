@@ -2,7 +2,7 @@
 
 import torch
 
-from .. import _variants
+from .._attention import _variants
 from . import _bias, _op
 
 

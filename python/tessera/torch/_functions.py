@@ -9,8 +9,9 @@ from typing import NamedTuple
 import torch
 from torch.utils.flop_counter import register_flop_formula
 
-from .. import _block_lists, _compile, _gradient_kernels, _recipes
-from .._variant import takes_lists
+from .._attention import _block_lists, _gradient_kernels, _recipes
+from .._compiler import _compile
+from .._functions._variant import takes_lists
 from . import _backward, _captured, _compute, _direct, _kernels, _native, _op, _vmap
 from ._types import TYPES
 

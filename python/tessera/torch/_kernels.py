@@ -6,8 +6,9 @@ import functools
 
 import torch
 
-from .. import _choices, _library
-from .._program import Program
+from .._compiler import _choices
+from .._compiler._program import Program
+from .._core import _library
 
 
 def find_card():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from .. import _library
+from .._core import _library
 from . import _checks, _kernels, _op, _states
 from ._append import has_rows
 from ._shares import Shares

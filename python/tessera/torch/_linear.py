@@ -10,7 +10,7 @@ import math
 
 import torch
 
-from .. import _recurrences
+from .._attention import _recurrences
 from . import _compute, _kernels, _op, _packed
 from ._types import TYPES
 

@@ -4,7 +4,7 @@ import functools
 
 import torch
 
-from .. import _listed
+from .._functions import _listed
 from . import _op
 
 # What torch takes for BLOCK_SIZE where there is no BlockMask.

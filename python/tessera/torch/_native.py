@@ -7,8 +7,10 @@ from ctypes import c_char_p, c_int, c_uint64
 
 import torch
 
-from .. import _calls, _library, _recipes
-from . import _kernels
+from .._attention import _recipes
+from .._compiler import _calls
+from .._core import _library
+from . import _kernels, _problems
 
 _Determinism = ctypes.CFUNCTYPE(c_int)
 _resolve = _calls.make_resolver(lambda text, tensors: _recipes.make(_kernels.find_kind(False), text, tensors), 2)
@@ -47,11 +49,9 @@ def register(name_space, key):
 
 def find_cause(error, q, k, v, alibi):
     """What the RuntimeError of an op stands for: its kernels in the library raise no other, whatever is wrong."""
-    from . import _op  # which imports this module
-
-    problem = _op.find_problem(q, k, v, alibi)
+    problem = _problems.find_problem(q, k, v, alibi)
     if problem is None and q.device.type != "cpu":
-        problem = _op.find_device_problem("q", q.device)
+        problem = _problems.find_device_problem("q", q.device)
     if problem is not None:
         return problem
     text = str(error).partition("\n")[0]

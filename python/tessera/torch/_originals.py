@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from .. import _variants
+from .._attention import _variants
 from . import _bias, _op
 from ._attention import TORCH_NAMES, attend_as
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 
-from .._recurrences import CHUNK, count_chunks
+from .._attention._recurrences import CHUNK, count_chunks
 
 
 class _Align(torch.autograd.Function):

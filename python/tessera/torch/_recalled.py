@@ -11,8 +11,8 @@ from typing import NamedTuple
 import torch
 import torch.autograd.forward_ad as forward_ad
 
-from .. import _reading
-from .._variant import Variant
+from .._functions import _reading
+from .._functions._variant import Variant
 from . import _backward, _direct, _functions
 from ._block_mask import BlockMask
 

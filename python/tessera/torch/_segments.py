@@ -10,7 +10,7 @@ import functools
 
 import torch
 
-from .._recurrences import CHUNK, count_chunks
+from .._attention._recurrences import CHUNK, count_chunks
 from . import _kernels, _linear
 
 # The columns of a state that a grid point has where they are few.

@@ -12,7 +12,9 @@ from typing import Any
 
 import torch
 
-from .. import _choices, _compile, _library, _variants
+from .._attention import _variants
+from .._compiler import _choices, _compile
+from .._core import _library
 from . import _checks, _kernels, _op, _serving_ops, _states
 from ._append import has_rows, kv_append
 from ._types import TYPES

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from .. import _choices, _library
+from .._compiler import _choices
+from .._core import _library
 from . import _kernels, _op
 from ._append import has_rows
 from ._types import TYPES as _SHORT

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from .. import _variants
+from .._attention import _variants
 from . import _checks, _op, _serving_ops
 from ._serving import Call
 

@@ -2,7 +2,8 @@
 
 import torch
 
-from .. import _block_lists, _places
+from .._attention import _block_lists
+from .._functions import _places
 
 
 def _fold(tensor, dim, size, at=0):

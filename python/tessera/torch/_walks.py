@@ -12,7 +12,7 @@ import math
 
 import torch
 
-from .._recurrences import CHUNK, count_chunks
+from .._attention._recurrences import CHUNK, count_chunks
 from . import _linear, _op, _segments
 
 

@@ -1,6 +1,6 @@
 """What all backends for vLLM take, of GPUs and of heads."""
 
-from .. import _variants
+from .._attention import _variants
 
 
 def takes_device(capability):

@@ -7,7 +7,7 @@ import math
 import sys
 import threading
 
-from ._errors import Error
+from .._core._errors import Error
 
 
 class TraceError(Error, TypeError):

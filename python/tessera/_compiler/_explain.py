@@ -11,8 +11,9 @@ import re
 from collections.abc import Callable, Mapping
 from ctypes import POINTER, c_char_p, c_int, c_size_t, c_void_p
 
-from . import _compile, _library, _typing
-from ._errors import Diagnostic
+from .._core import _library, _typing
+from .._core._errors import Diagnostic
+from . import _compile
 
 
 @functools.lru_cache(maxsize=None)

@@ -3,10 +3,12 @@
 import functools
 import warnings
 
-from . import _choices, _gradient_kernels, _listed, _variants
-from ._errors import CompileError
-from ._program import Program
-from ._variant import keep_lists, read_lists, to_gradients
+from .._compiler import _choices
+from .._compiler._program import Program
+from .._core._errors import CompileError
+from .._functions import _listed
+from .._functions._variant import keep_lists, read_lists, to_gradients
+from . import _gradient_kernels, _variants
 
 # The sizes of tiles for which there are lists: as parameters, and whose lists they are.
 _FORWARD = {"visit": ("queries", "BM", "BN")}

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 
-from . import _library
+from .._core import _library
 
 
 def _run(name, function):

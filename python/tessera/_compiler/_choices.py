@@ -9,7 +9,8 @@ import os
 from collections.abc import Mapping, Sequence
 from ctypes import c_void_p
 
-from . import _classes, _compile, _imports, _library, _typing
+from .._core import _classes, _imports, _library, _typing
+from . import _compile
 
 
 def resolve(

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import warnings
 
-from . import _block_lists, _choices, _gradient_kernels, _places, _recipes_fp8, _variants
-from ._layouts import MINUS_INFINITY, NOTHING, ZERO, Layout, Places, Recipe, list_strides, make_dense
-from ._program import Program
-from ._variant import keeps_lists
+from .._compiler import _choices
+from .._compiler._program import Program
+from .._core._layouts import MINUS_INFINITY, NOTHING, ZERO, Layout, Places, Recipe, list_strides, make_dense
+from .._functions import _places
+from .._functions._variant import keeps_lists
+from . import _block_lists, _gradient_kernels, _recipes_fp8, _variants
 
 OUTPUT, OUTPUT_AND_LSE, FP8 = "output", "output and LSE", "8 bits"
 #: Who asks for sums of gradients in one order: nobody, a call, or PyTorch of all calls, where a warning may be enough.

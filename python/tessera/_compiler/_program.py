@@ -11,14 +11,15 @@ from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_void_p
 
 from collections.abc import Callable, Mapping, Sequence
 
-from . import _compile, _imports, _library, _typing
-from ._compare import Comparison, compare, read_views
-from ._errors import CompileError
+from .._core import _imports, _library, _typing
+from .._core._compare import Comparison, compare, read_views
+from .._core._errors import CompileError
+from . import _frontend
 
 
 @functools.lru_cache(maxsize=None)
 def _interpreter():
-    define, extent, handler = POINTER(_compile._Define), POINTER(_compile._Extent), _compile._Handler
+    define, extent, handler = POINTER(_frontend._Define), POINTER(_frontend._Extent), _frontend._Handler
     signatures = {
         "tessera_program_read": (
             c_int, c_char_p, c_size_t, c_char_p, c_char_p, define, c_size_t, handler, c_void_p, POINTER(c_void_p),
@@ -34,7 +35,7 @@ def _interpreter():
         "tessera_program_visits": (c_char_p, c_void_p),
         "tessera_program_destroy": (None, c_void_p),
     }  # fmt: skip
-    return _library.declare(_compile._compiler(), signatures)
+    return _library.declare(_frontend._compiler(), signatures)
 
 
 def _describe_torch(name, tensor):
@@ -84,8 +85,8 @@ class Program:
     ) -> None:
         self._handle = c_void_p()
         self._library = _interpreter()
-        source, self._file_name = _compile._read_source(path_or_source)
-        defines, collector = _compile._make_defines(_compile.to_texts(parameters)), _compile._Collector()
+        source, self._file_name = _frontend._read_source(path_or_source)
+        defines, collector = _frontend._make_defines(_frontend.to_texts(parameters)), _frontend._Collector()
         status = self._library.tessera_program_read(
             source, len(source), self._file_name.encode(), kernel and kernel.encode(), defines, len(defines),
             collector.handler, None, ctypes.byref(self._handle),
@@ -150,7 +151,7 @@ class Program:
                 self._set_scalar(argument, value)
             else:
                 keep.append(self._set_view(argument, position, value))
-        collector = _compile._Collector()
+        collector = _frontend._Collector()
         status = self._library.tessera_program_run(self._handle, array, len(array), collector.handler, None)
         for shown in collector.take_shown():
             print(shown)
@@ -199,9 +200,9 @@ class Program:
 
     def shape_class(self, **extents: int) -> str | None:
         """The class of shapes of a launch, for `compile(shape_class=)`; None when the extents do not decide it."""
-        array = _compile._make_extents(extents)
+        array = _frontend._make_extents(extents)
         name = self._library.tessera_program_shape_class(
-            self._handle, array, len(array), _compile._Handler(), None
+            self._handle, array, len(array), _frontend._Handler(), None
         )
         return name and name.decode()
 
@@ -226,16 +227,16 @@ class Program:
 def find_fact(name, path_or_source, details, find):
     """`find()`, a text that the compiler finds of a source and of `details`, data for JSON. Where another process has kept it
     this one need not open the compiler, which takes longer than all else that a kernel on disk takes."""
-    source, file_name = _compile._read_source(path_or_source)
+    source, file_name = _frontend._read_source(path_or_source)
 
     def identify():
         return name, details, _imports.read_whole(source, file_name).decode(errors="surrogateescape")
 
     identity = identify()
-    known = _compile.read_known(*identity)
+    known = _frontend.read_known(*identity)
     if known is None:
         known = find()
         # The compiler has read files that may have become others meanwhile.
         if identify() == identity:
-            _compile.keep_known(known, *identity)
+            _frontend.keep_known(known, *identity)
     return known

@@ -6,9 +6,11 @@ import operator
 import threading
 import warnings
 
-from . import _choices, _classes, _compile, _library, _own, _variant
-from ._program import Program, find_fact
-from ._variant import keeps_lists, read_lists, takes_batch, takes_lists
+from .._compiler import _choices, _compile
+from .._compiler._program import Program, find_fact
+from .._core import _classes, _library, _own
+from .._functions import _variant
+from .._functions._variant import keeps_lists, read_lists, takes_batch, takes_lists
 
 #: Widths of tiles. Head dimensions between them take the next one, whose other columns no tensor has.
 WIDTHS = (64, 96, 128, 192, 256)

@@ -3,8 +3,9 @@ attention_fp8.tile or the source of functions attends."""
 
 import functools
 
-from . import _library, _variants
-from ._layouts import MINUS_INFINITY, NOTHING, TENSOR, ZERO, Layout, Places, Recipe, list_strides, make_dense
+from .._core import _library
+from .._core._layouts import MINUS_INFINITY, NOTHING, TENSOR, ZERO, Layout, Places, Recipe, list_strides, make_dense
+from . import _variants
 
 
 def make(kind, names, variant, tensors):

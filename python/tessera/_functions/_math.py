@@ -9,7 +9,7 @@ import math
 import operator
 from collections.abc import Callable
 
-from . import _typing
+from .._core import _typing
 from ._operations import binary, common
 from ._trace import FUNCTIONS, Value, fail
 

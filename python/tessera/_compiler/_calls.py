@@ -4,7 +4,7 @@ import ctypes
 import threading
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
 
-from . import _layouts, _library
+from .._core import _layouts, _library
 from ._program import Program
 
 _MOST_DIMS = 5

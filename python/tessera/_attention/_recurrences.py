@@ -3,7 +3,8 @@
 import functools
 import math
 
-from . import _choices, _library
+from .._compiler import _choices
+from .._core import _library
 
 #: Tokens of a chunk: C of chunk.tile.
 CHUNK = 64

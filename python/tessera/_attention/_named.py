@@ -1,8 +1,8 @@
 """What `attention` has arguments for, as functions of scores and masks: these have gradients of slopes too."""
 
+from .._functions._math import tanh
+from .._functions._tracing import length
 from . import _variants
-from ._math import tanh
-from ._tracing import length
 
 
 def _cap(s, b, h, q, k, cap):

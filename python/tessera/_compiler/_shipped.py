@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 
-from . import _compile, _library, _typing
-from ._errors import Diagnostic
-from ._kernel import Kernel
+from .._core import _library, _typing
+from .._core._errors import Diagnostic
+from .._core._kernel import Kernel
+from . import _compile
 
 
 def kernel(

@@ -9,11 +9,13 @@ import re
 import types
 from collections.abc import Callable, Mapping, Sequence
 
-from . import _choices, _compile, _explain, _library, _mask_parts, _trace, _tracing, _typing
-from ._compare import Comparison
-from ._errors import CompileError
-from ._kernel import Kernel
-from ._program import Program, find_fact
+from .._compiler import _choices, _compile, _explain
+from .._compiler._program import Program, find_fact
+from .._core import _library, _typing
+from .._core._compare import Comparison
+from .._core._errors import CompileError
+from .._core._kernel import Kernel
+from . import _mask_parts, _trace, _tracing
 
 # What a source of a variant begins with: its template.
 _HEAD = '$import "{}.tile"\n\n'

@@ -4,10 +4,12 @@ import functools
 import re
 import warnings
 
-from . import _choices, _compile, _library, _variants
-from ._errors import CompileError
-from ._program import Program, find_fact
-from ._variant import keeps_lists, to_gradients
+from .._compiler import _choices, _compile
+from .._compiler._program import Program, find_fact
+from .._core import _library
+from .._core._errors import CompileError
+from .._functions._variant import keeps_lists, to_gradients
+from . import _variants
 
 #: What `find_group` finds.
 GROUPS = (1, 2, 4, 8)

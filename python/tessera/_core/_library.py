@@ -9,7 +9,7 @@ from ctypes import c_char_p, c_double, c_int, c_int32, c_int64, c_float, c_size_
 
 from ._errors import BundleError, DeviceError, DriverError, LibraryError
 
-_PACKAGE = os.path.dirname(os.path.abspath(__file__))
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 # An element type of views, as lib/Support/ElementTypes.h has it: its tessera_type, bytes, DLDataTypeCode, and types of

@@ -6,8 +6,8 @@ import contextlib
 import sys
 import threading
 
-from . import _typing
-from ._errors import Error
+from .._core import _typing
+from .._core._errors import Error
 from ._trace import Function, TraceError, Value, _state, is_own
 from ._views import View
 

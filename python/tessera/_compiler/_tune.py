@@ -9,8 +9,9 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
 
-from . import _compile, _library, _typing
-from ._errors import Error
+from .._core import _library, _typing
+from .._core._errors import Error
+from . import _compile
 
 
 class TuneError(Error):
@@ -106,7 +107,7 @@ def _list_arguments(path, shapes, options, parameters):
 
 def _run(arguments, on_line):
     """Runs the command in a process of its own: a kernel that faults makes the device useless for its process."""
-    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    folder = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     paths = [folder, *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     command = [sys.executable, "-m", "tessera", "tune", *arguments]
