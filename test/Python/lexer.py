@@ -11,7 +11,7 @@ from pygments.token import Comment, Error, Keyword, Name, Number, Operator, Punc
 
 SOURCE = pathlib.Path(sys.argv.pop())
 # Without the package around it, which looks for its libraries.
-spec = importlib.util.spec_from_file_location("lexer", SOURCE / "python" / "tessera" / "_lexer.py")
+spec = importlib.util.spec_from_file_location("lexer", SOURCE / "python" / "tessera" / "_compiler" / "_lexer.py")
 lexer = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(lexer)
 

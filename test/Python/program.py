@@ -108,7 +108,7 @@ class ProgramTest(unittest.TestCase):
     def test_options(self):
         """What is no option and no name of a parameter is refused by itself, with the nearest option."""
         for name, text in (
-            ("schedul", "there is no option 'schedul'.*; did you mean 'schedule'"),
+            ("kernl", "there is no option 'kernl'.*; did you mean 'kernel'"),
             ("n", "there is no option 'n'.*; did you mean 'N'"),
             ("frobnicate", "there is no option 'frobnicate', and parameters of sources have names in upper case$"),
         ):

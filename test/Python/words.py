@@ -1,3 +1,4 @@
+# RUN: rm -rf %t.cache
 # RUN: env TESSERA_LIBRARY=%build/lib TESSERA_CACHE_DIR=%t.cache %python %s %source
 """What the package says: of itself, in logs, and where a call or a function is wrong."""
 

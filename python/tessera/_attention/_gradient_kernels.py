@@ -4,7 +4,7 @@ import functools
 import re
 import warnings
 
-from .._compiler import _choices, _compile
+from .._compiler import _choices, _compile, _frontend
 from .._compiler._program import Program, find_fact
 from .._core import _library
 from .._core._errors import CompileError
@@ -39,7 +39,7 @@ def _find_least_group(source, parameters, group):
         wanted = describe(group)
         return str(next(size for size in GROUPS if describe(size) == wanted))
 
-    return int(find_fact("least group", source, {**_compile.to_texts(parameters), "GROUP": str(group)}, find))
+    return int(find_fact("least group", source, {**_frontend.to_texts(parameters), "GROUP": str(group)}, find))
 
 
 def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, group=1, extents=None, card=None):
@@ -118,7 +118,7 @@ def find_gradients(kind, text, fixed, element_type, sizes, lse, learned=()):
         return _make(kind, source, tuple(parameters.items())), extras
     except CompileError:
         # Where nothing may be compiled, what is there does.
-        if extents is None or _compile.may_compile():
+        if extents is None or _frontend.may_compile():
             raise
         return find_gradients(kind, text, fixed, element_type, (d, dv, group, None), lse)
 

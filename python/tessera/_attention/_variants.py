@@ -6,7 +6,7 @@ import operator
 import threading
 import warnings
 
-from .._compiler import _choices, _compile
+from .._compiler import _choices, _compile, _frontend
 from .._compiler._program import Program, find_fact
 from .._core import _classes, _library, _own
 from .._functions import _variant
@@ -225,7 +225,7 @@ class Variant:
     @functools.cached_property
     def _class_rules(self):
         """The rule of the class of all shapes, if there is one: of each, of which there may be very many, nothing is kept."""
-        details = [self._kernel, _compile.to_texts(self._given)]
+        details = [self._kernel, _frontend.to_texts(self._given)]
         rule = find_fact("class", self.source, details, lambda: self._classified.shape_rule)
         return [json.loads(rule)] if rule else []
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from ctypes import c_void_p
 
 from .._core import _classes, _imports, _library, _typing
-from . import _compile
+from . import _compile, _frontend
 
 
 def resolve(
@@ -35,9 +35,9 @@ def describe_functions(path_or_source):
 
 def _ask_of_source(question, path_or_source, request):
     """What tessera_source_... answers of a source, whose text is JSON."""
-    source, file_name = _compile._read_source(path_or_source)
+    source, file_name = _frontend._read_source(path_or_source)
     options = _compile.make_options(request, remarks=False)
-    library, collector, resolution = _compile._compiler(), _compile._Collector(), c_void_p()
+    library, collector, resolution = _frontend._compiler(), _frontend._Collector(), c_void_p()
     status = getattr(library, f"tessera_source_{question}")(
         source, len(source), file_name.encode(), ctypes.byref(options), collector.handler, None, ctypes.byref(resolution),
     )  # fmt: skip
@@ -51,21 +51,21 @@ def _ask_of_source(question, path_or_source, request):
 def choose(path_or_source, parameters, extents=(), card=None):
     """What `resolve` gives for a source, its parameters and extents, (name, extent) of each dimension, and a GPU. Extents that
     compare with what rules ask for as others did have the same answer, without the compiler."""
-    source, file_name = _compile._read_source(path_or_source)
-    shape, texts = dict(extents), _compile.to_texts(parameters)
+    source, file_name = _frontend._read_source(path_or_source)
+    shape, texts = dict(extents), _frontend.to_texts(parameters)
 
     def identify():
         return "choices", texts, sorted(shape), card, _imports.read_whole(source, file_name).decode(errors="surrogateescape")
 
     identity = identify()
-    answers = json.loads(_compile.read_known(*identity) or "[]")
+    answers = json.loads(_frontend.read_known(*identity) or "[]")
     for answer in answers:
         if all(_classes.evaluate(term, shape) == holds for term, holds in answer["extents"]):
             return answer
     answer = resolve(path_or_source, gpu=card, shape=shape, **parameters)
     # The compiler has read files that may have become others meanwhile.
     if identify() == identity:
-        _compile.keep_known(json.dumps([*answers, answer]), *identity)
+        _frontend.keep_known(json.dumps([*answers, answer]), *identity)
     return answer
 
 

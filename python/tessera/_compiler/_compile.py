@@ -15,7 +15,7 @@ from ctypes import c_size_t, c_void_p
 from .._core import _cache, _imports, _log, _own, _refusals, _typing
 from .._core._errors import BundleError, CompileError, Diagnostic, LibraryError
 from .._core._kernel import Bundle, Kernel
-from ._frontend import (  # noqa: F401
+from ._frontend import (
     _Collector, _Handler, _Options, _check_extent, _compiler, _compiler_identity, _encode, _make_defines,
     _make_extents, _make_key, _read_source, _to_text, keep_known, may_compile, read_known, to_texts,
 )  # fmt: skip
@@ -232,16 +232,6 @@ def _remember(key, bundle):
         _bundles[key] = bundle
 
 
-def _find_near(name):
-    """A hint at an option, or at a parameter of few letters, that is written like `name`."""
-    import difflib
-    import inspect
-
-    options = [option for option in inspect.signature(compile).parameters if option != "parameters"]
-    near = [name.upper()] if len(name) < 3 else difflib.get_close_matches(name, options, 1)
-    return f"; did you mean '{near[0]}'?" if near else ""
-
-
 def compile(
     path_or_source: str | os.PathLike[str],
     kernel: str | None = None,
@@ -336,7 +326,7 @@ def make_request(
         "instrument": instrument,
         "alternatives": None if alternatives is None else bool(alternatives),
         "rules": [os.path.abspath(path) for path in rules],
-        "parameters": to_texts(parameters),
+        "parameters": to_texts(parameters, compile),
     }
 
 

@@ -13,22 +13,22 @@ from ctypes import POINTER, c_char_p, c_int, c_size_t, c_void_p
 
 from .._core import _library, _typing
 from .._core._errors import Diagnostic
-from . import _compile
+from . import _compile, _frontend
 
 
 @functools.lru_cache(maxsize=None)
 def _explainer():
-    define, options = POINTER(_compile._Define), POINTER(_compile._Options)
+    define, options = POINTER(_frontend._Define), POINTER(_frontend._Options)
     signatures = {
         "tessera_explain": (
-            c_int, c_char_p, c_size_t, c_char_p, options, define, c_size_t, _compile._Handler, c_void_p,
+            c_int, c_char_p, c_size_t, c_char_p, options, define, c_size_t, _frontend._Handler, c_void_p,
             POINTER(c_void_p),
         ),
         "tessera_page_text": (c_void_p, c_void_p, POINTER(c_size_t)),
         "tessera_page_data": (c_void_p, c_void_p, POINTER(c_size_t)),
         "tessera_page_destroy": (None, c_void_p),
     }  # fmt: skip
-    return _library.declare(_compile._compiler(), signatures)
+    return _library.declare(_frontend._compiler(), signatures)
 
 
 def explain(
@@ -64,13 +64,13 @@ def explain(
 
 def run(form, path_or_source, scalars=None, on_diagnostic=None, **request):
     """Explains a source; `form` is the function of a page that gives its text or its data."""
-    source, file_name = _compile._read_source(path_or_source)
+    source, file_name = _frontend._read_source(path_or_source)
     request = _compile.make_request(**request)
     if assembler := _compile._find_ptxas(request["ptxas"]):
         request["ptxas"] = assembler[0]
     options = _compile.make_options(request, remarks=True)
-    values = _compile._make_defines({name: _compile._to_text(value) for name, value in sorted((scalars or {}).items())})
-    library, collector, page = _explainer(), _compile._Collector(), c_void_p()
+    values = _frontend._make_defines({name: _frontend._to_text(value) for name, value in sorted((scalars or {}).items())})
+    library, collector, page = _explainer(), _frontend._Collector(), c_void_p()
     status = library.tessera_explain(
         source, len(source), file_name.encode(), ctypes.byref(options), values, len(values), collector.handler, None,
         ctypes.byref(page),

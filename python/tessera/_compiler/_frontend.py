@@ -222,10 +222,20 @@ def _make_key(identity, whole):
     return hashlib.sha256(json.dumps(identity).encode() + b"\0" + whole).hexdigest()
 
 
-def to_texts(parameters):
-    """The values of parameters as on the command line, in the order of their names."""
+def _find_near(name, function):
+    """A hint at an argument of the function, or at a parameter of few letters, that is written like `name`."""
+    import difflib
+    import inspect
+
+    options = inspect.signature(function).parameters if function else ()
+    near = [name.upper()] if len(name) < 3 else difflib.get_close_matches(name, options, 1)
+    return f"; did you mean '{near[0]}'?" if near else ""
+
+
+def to_texts(parameters, function=None):
+    """The values of parameters as on the command line, in the order of their names; they were given to a function."""
     for name in parameters:
         # Names of parameters have no lower-case letters.
         if name.upper() != name:
-            raise TypeError(f"there is no option '{name}', and parameters of sources have names in upper case{_find_near(name)}")
+            raise TypeError(f"there is no option '{name}', and parameters of sources have names in upper case{_find_near(name, function)}")
     return {name: _to_text(value) for name, value in sorted(parameters.items())}

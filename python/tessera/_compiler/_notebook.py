@@ -4,7 +4,7 @@ import argparse
 import shlex
 import sys
 
-from . import _compile
+from . import _compile, _frontend
 from ._program import Program
 
 
@@ -47,7 +47,7 @@ def tile(shell, line, cell):
     options = _make_parser().parse_args(shlex.split(line))
     parameters = _read_parameters(options.parameters)
     diagnostics, text = [], cell + "\n"
-    source, file_name = _compile._read_source(text)
+    source, file_name = _frontend._read_source(text)
     request = _compile.make_request(parameters, schedule=options.schedule, image="ptx" if options.cpu else "cubin")
     # Compiled again each time, for a result that is kept comes without diagnostics.
     bundle = _compile._find_or_compile(source, file_name, request, False, diagnostics.append)

@@ -86,7 +86,7 @@ class Program:
         self._handle = c_void_p()
         self._library = _interpreter()
         source, self._file_name = _frontend._read_source(path_or_source)
-        defines, collector = _frontend._make_defines(_frontend.to_texts(parameters)), _frontend._Collector()
+        defines, collector = _frontend._make_defines(_frontend.to_texts(parameters, Program)), _frontend._Collector()
         status = self._library.tessera_program_read(
             source, len(source), self._file_name.encode(), kernel and kernel.encode(), defines, len(defines),
             collector.handler, None, ctypes.byref(self._handle),

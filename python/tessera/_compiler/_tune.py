@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from .._core import _library, _typing
 from .._core._errors import Error
-from . import _compile
+from . import _frontend
 
 
 class TuneError(Error):
@@ -68,7 +68,7 @@ class Database:
 
     def find(self, kernel: str | None = None, shape_class: str | None = None, **parameters: object) -> list[Entry]:
         """The entries of a kernel, of a class of shapes, with these values of parameters, as far as they are given."""
-        wanted = _compile.to_texts(parameters)
+        wanted = _frontend.to_texts(parameters)
         return [
             entry for entry in self.entries
             if kernel in (None, entry.kernel)
@@ -80,7 +80,7 @@ class Database:
 def _list_vary(vary):
     """--vary of names, or of values by name."""
     if isinstance(vary, Mapping):
-        return [f"{name}={':'.join(_compile.to_texts({name: value})[name] for value in values)}" for name, values in vary.items()]
+        return [f"{name}={':'.join(_frontend.to_texts({name: value})[name] for value in values)}" for name, values in vary.items()]
     return [vary] if isinstance(vary, str) else list(vary)
 
 
@@ -89,7 +89,7 @@ def _list_arguments(path, shapes, options, parameters):
     arguments = [path]
     for shape in [shapes] if isinstance(shapes, Mapping) else shapes:
         arguments += ["--shape", ",".join(f"{name}={extent}" for name, extent in shape.items())]
-    for name, value in _compile.to_texts(parameters).items():
+    for name, value in _frontend.to_texts(parameters).items():
         arguments += ["-D", f"{name}={value}"]
     for item in _list_vary(options.pop("vary")):
         arguments += ["--vary", item]

@@ -10,7 +10,7 @@ import torch
 from torch.utils.flop_counter import register_flop_formula
 
 from .._attention import _block_lists, _gradient_kernels, _recipes
-from .._compiler import _compile
+from .._compiler import _frontend
 from .._functions._variant import takes_lists
 from . import _backward, _captured, _compute, _direct, _kernels, _native, _op, _vmap
 from ._types import TYPES
@@ -432,7 +432,7 @@ def describe(q, v):
 def _check_gradients(q, k, v, source, learned, deterministic, has_lists):
     """Refuses what the backward pass would refuse. Kernels with lists are compiled by this call in any case."""
     problem = _find_gradient_problem(source, learned)
-    if not problem and learned and not has_lists and q.is_cuda and _compile.may_compile():
+    if not problem and learned and not has_lists and q.is_cuda and _frontend.may_compile():
         _op.check(q, k, v, None)
         fixed = _backward.is_fixed(deterministic)
         problem = _find_room_problem(source, learned, fixed, TYPES[q.dtype], q.shape[-1], v.shape[-1])

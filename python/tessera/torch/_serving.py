@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from .._attention import _variants
-from .._compiler import _choices, _compile
+from .._compiler import _choices, _frontend
 from .._core import _library
 from . import _checks, _kernels, _op, _serving_ops, _states
 from ._append import has_rows, kv_append
@@ -191,7 +191,7 @@ def attend_few(q, k, v, window, scale, return_lse, softcap=0.0):
         return None
     heads, key_heads = q.shape[1], k.shape[1]
     tiles = q.shape[0] * heads
-    if not key_heads or (heads == key_heads and _is_full(tiles, q.device)) or not _compile.may_compile():
+    if not key_heads or (heads == key_heads and _is_full(tiles, q.device)) or not _frontend.may_compile():
         return None
     try:
         call = Call(*(x.transpose(1, 2) for x in (q, k, v)), None, None, None)
