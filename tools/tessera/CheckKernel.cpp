@@ -133,7 +133,7 @@ RunOutcome KernelCheck::checkCase(SimRunner &runner, DataCase &data, StringRef s
 /// Interprets the form of the kernel that the simulated one was made of.
 bool KernelCheck::checkScheduled(const Schedules &chosen, StringRef schedule) {
   SmallVector<ScheduleOverride> overrides;
-  for (const auto &[kernel, fields] : chosen)
+  for (const auto &[kernel, fields] : chosen.ofKernels)
     overrides.push_back({kernel, fields});
   OwningOpRef<ModuleOp> module = source.schedule(overrides);
   if (!module)

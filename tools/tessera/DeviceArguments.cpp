@@ -53,7 +53,17 @@ Schedules tessera::readSchedules(const runtime::BundleInfo &bundle, MLIRContext 
   for (const runtime::KernelInfo &info : bundle.kernels) {
     llvm::json::Value kernel = cantFail(parseJson(info.description));
     StringRef text = kernel.getAsObject()->getString("schedule").value_or("");
-    schedules[info.name] = dyn_cast_or_null<tile::ScheduleAttr>(parseAttribute(text, context));
+    schedules.ofKernels[info.name] =
+        dyn_cast_or_null<tile::ScheduleAttr>(parseAttribute(text, context));
   }
+  for (const runtime::SequenceInfo &sequence : bundle.sequences)
+    if (!sequence.steps.empty())
+      schedules.firstKernels[sequence.name] = bundle.kernels[sequence.steps.front().kernel].name;
   return schedules;
+}
+
+tile::ScheduleAttr Schedules::find(const std::string &kernel) const {
+  auto sequence = firstKernels.find(kernel);
+  auto found = ofKernels.find(sequence == firstKernels.end() ? kernel : sequence->second);
+  return found == ofKernels.end() ? tile::ScheduleAttr() : found->second;
 }

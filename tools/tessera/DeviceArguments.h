@@ -22,7 +22,7 @@ void decodeTensor(llvm::ArrayRef<char> storage, tile::EntryOpInterface kernel, u
 /// Describes a scalar, or all of a view but its address. Points into `value`.
 runtime::Argument describeArgument(mlir::Type type, const KernelArgument &value);
 
-/// The schedules in the descriptions of a bundle's kernels.
+/// The schedules in the descriptions of a bundle's kernels, and what its sequences launch first.
 Schedules readSchedules(const runtime::BundleInfo &bundle, mlir::MLIRContext *context);
 
 } // namespace tessera

@@ -10,8 +10,17 @@
 
 namespace tessera {
 
-/// The schedules of kernels, by name; those of kernels that have none are missing or null.
-using Schedules = std::map<std::string, tile::ScheduleAttr>;
+/// What kernels were compiled with.
+struct Schedules {
+  /// By the names of kernels; those of kernels that have none are missing or null.
+  std::map<std::string, tile::ScheduleAttr> ofKernels;
+  /// By the names of sequences, the kernel that each launches first.
+  std::map<std::string, std::string> firstKernels;
+
+  /// That of a kernel of the source, or null. A sequence that stands for it, by its name, first
+  /// launches what has its schedule (`tile-split-reductions`).
+  tile::ScheduleAttr find(const std::string &kernel) const;
+};
 
 /// How a run ended: as a launch that is refused for its arguments, it says nothing of the kernel.
 enum class RunOutcome { Ran, Failed, Refused };

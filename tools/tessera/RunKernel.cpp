@@ -134,8 +134,11 @@ int KernelRun::run(DeviceRunner &runner, tile::EntryOpInterface executed) {
   // The interpreter runs a schedule only where it was given a later form of the kernel.
   Schedules schedules = runner.getSchedules(kernel.getContext());
   if (executed != kernel)
-    for (tile::KernelOp op : tile::getKernels(executed))
-      schedules.try_emplace(op.getSymName().str(), op.getScheduleAttr());
+    for (tile::KernelOp op : tile::getKernels(executed)) {
+      schedules.ofKernels.try_emplace(op.getSymName().str(), op.getScheduleAttr());
+      if (isa<tile::SequenceOp>(*executed))
+        schedules.firstKernels.try_emplace(executed.getSymName().str(), op.getSymName().str());
+    }
   return reference.check(schedules, results, llvm::outs()) ? ExitSuccess : ExitFailed;
 }
 

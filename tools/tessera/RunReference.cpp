@@ -22,15 +22,6 @@ static void applyForm(tile::KernelOp kernel, bool speculates, int64_t share) {
         markPolynomial(op, share);
 }
 
-/// The schedule of a kernel, or of the one that computes the parts of its range.
-static tile::ScheduleAttr findSchedule(tile::KernelOp kernel, const Schedules &schedules) {
-  std::string name = kernel.getSymName().str();
-  for (const std::string &own : {name, name + "_parts"})
-    if (auto found = schedules.find(own); found != schedules.end())
-      return found->second;
-  return {};
-}
-
 /// Random partitions of ranges that are tried.
 static constexpr uint64_t numPartitions = 3;
 
@@ -65,7 +56,7 @@ const RunReference::Expected *RunReference::find(const Schedules &schedules) {
   tile::EntryOpInterface form = tile::findEntry(*module, kernel.getSymName());
   std::vector<std::pair<bool, int64_t>> key;
   for (tile::KernelOp op : tile::getKernels(form)) {
-    tile::ScheduleAttr schedule = findSchedule(op, schedules);
+    tile::ScheduleAttr schedule = schedules.find(op.getSymName().str());
     key.emplace_back(!schedule || schedule.getSpeculate().value_or(true),
                      schedule ? schedule.getPolynomialExp().value_or(0) : 0);
     applyForm(op, key.back().first, key.back().second);
