@@ -53,7 +53,6 @@ public:
 
 private:
   CompileStatus readOptions();
-  void nameCard(ModuleOp form);
   CompileStatus read(ArrayRef<source::Define> defines, OwningOpRef<ModuleOp> &form);
   CompileStatus readTuned(const CompileOptions &given, OwningOpRef<ModuleOp> &form,
                           TunedForm &found);
@@ -177,12 +176,6 @@ static LogicalResult checkConstants(ModuleOp form) {
   return failure(walk.wasInterrupted());
 }
 
-/// Says for which card a module is compiled, where that is given: passes ask its numbers.
-void Compilation::nameCard(ModuleOp form) {
-  if (!options.tuning.gpu.empty())
-    form->setAttr(kCardAttr, StringAttr::get(&context, options.tuning.gpu));
-}
-
 /// Reads the source: the kernels that are asked for, with the fields that are asked for, cleaned
 /// up.
 CompileStatus Compilation::read(ArrayRef<source::Define> defines, OwningOpRef<ModuleOp> &form) {
@@ -191,7 +184,6 @@ CompileStatus Compilation::read(ArrayRef<source::Define> defines, OwningOpRef<Mo
   if (input.status != CompileStatus::Success)
     return input.status;
   form = std::move(input.module);
-  nameCard(*form);
   // What is read later has other definitions.
   if (!files)
     instead = std::move(input.instead);
@@ -549,7 +541,8 @@ CompileStatus Compilation::runIR(StringRef text, StringRef fileName, EmitKind le
   OwningOpRef<ModuleOp> form = parseSourceString<ModuleOp>(text, ParserConfig(&context), fileName);
   if (!form)
     return CompileStatus::SourceError;
-  nameCard(*form);
+  if (!options.tuning.gpu.empty())
+    (*form)->setAttr(kCardAttr, StringAttr::get(&context, options.tuning.gpu));
   if (!hasKernel(*form, level)) {
     emitError(form->getLoc())
         << "has no kernel of the stage that is given; it is the one with which "

@@ -18,6 +18,7 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include "passes/Schedule/CostModel.h"
 #include "passes/Tile/TilePasses.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SourceMgr.h"
@@ -362,6 +363,8 @@ ReadResult tessera::readFunctions(StringRef text, StringRef fileName, ArrayRef<D
     return failed;
   tile::TileDialect::ParametersAttrHelper(&context).setAttr(
       *module, getParametersAttr(parameters.table.getParameters(), context));
+  if (const std::string &card = imports.rules.card; !card.empty())
+    (*module)->setAttr(kCardAttr, StringAttr::get(&context, card));
   return {CompileStatus::Success, std::move(module), std::move(parameters.files),
           listChoices(parameters.table), parameters.table.getInstead().vec()};
 }

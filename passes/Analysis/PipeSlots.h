@@ -8,6 +8,7 @@
 #ifndef TESSERA_PASSES_ANALYSIS_PIPESLOTS_H
 #define TESSERA_PASSES_ANALYSIS_PIPESLOTS_H
 
+#include "llvm/ADT/StringRef.h"
 #include <cstdint>
 
 namespace tessera {
@@ -40,6 +41,10 @@ constexpr int64_t slotsOfConverted = 2;
 /// Slots, for each 32 bits of the bounds of a grid point, of the pipe in which the role that finds
 /// them hands them to the others: those of one grid point are read, those of the next filled in.
 constexpr int64_t slotsOfBounds = 2;
+
+/// The attribute of a kernel that says up to how many bytes a tile goes with a larger one that is
+/// loaded beside it: what tile-choose-schedule decides, and hop-join-pipes does.
+constexpr llvm::StringLiteral kSmallTileAttr = "tessera.small_tile";
 
 } // namespace tessera
 

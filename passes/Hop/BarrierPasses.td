@@ -13,9 +13,10 @@ def JoinPipes : Pass<"hop-join-pipes", "::tessera::hop::KernelOp"> {
     larger ones, it goes `with` that: one barrier is told of both copies, one wait is for both tiles, and one release
     gives back both slots.
 
-    Who waits for the large tile then waits for the bytes of the small one too. A tile is small when these come in less
-    time than the wait takes that is saved (`CostModel::bytesOfWait`, some 1400 bytes), and large otherwise. The slot of
-    the small tile is held for longer, which costs nothing as the next load of the large one waits for its own slot.
+    Who waits for the large tile then waits for the bytes of the small one too. A tile is small that has at most as many as the
+    kernel's `tessera.small_tile` says, and large otherwise. `tile-choose-schedule` writes it: bytes that come in less time than
+    the wait takes that is saved, some 1400. The slot of the small tile is held for longer, which costs nothing as the next load
+    of the large one waits for its own slot.
 
     In step are two pipes that have as many slots, one role that loads both in bulk, and the same readers, where
 

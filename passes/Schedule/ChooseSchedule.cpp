@@ -7,6 +7,7 @@
 #include "passes/Analysis/Conversions.h"
 #include "passes/Analysis/ExchangedSums.h"
 #include "passes/Analysis/IndexFacts.h"
+#include "passes/Analysis/PipeSlots.h"
 #include "passes/Analysis/Speculation.h"
 #include "passes/Schedule/Arithmetic.h"
 #include "passes/Schedule/DotOrder.h"
@@ -513,6 +514,20 @@ private:
     }
   }
 
+  /// A tile is small that comes in less time than the wait takes which it saves by going with
+  /// another: who waits for both waits for its bytes too.
+  static void noteSmallTiles(KernelOp kernel) {
+    auto most = static_cast<int64_t>(getCostModel(kernel).bytesOfWait());
+    WalkResult walk = kernel.walk([&](LoadOpInterface load) {
+      Type type = load->getResult(0).getType();
+      bool isSmall = isa<RankedTensorType>(type) && tileBytes(type) <= most;
+      return isSmall ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    if (walk.wasInterrupted())
+      kernel->setAttr(kSmallTileAttr,
+                      IntegerAttr::get(IntegerType::get(kernel.getContext(), 64), most));
+  }
+
   LogicalResult choose(KernelOp kernel) {
     if (failed(checkDots(kernel)))
       return failure();
@@ -550,6 +565,7 @@ private:
       if (why)
         kernel.emitRemark(*why);
     remarkOnWideTiles(kernel);
+    noteSmallTiles(kernel);
     kernel.setScheduleAttr(*found);
     return success();
   }

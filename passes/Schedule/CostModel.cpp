@@ -93,6 +93,9 @@ static constexpr Number kNumbers[] = {
     {"mostStagesOfLists", &CardNumbers::mostStagesOfLists},
     {"mostStagesOfBounds", &CardNumbers::mostStagesOfBounds},
     {"sectionOfShared", &CardNumbers::sectionOfShared},
+    {"mergedElements", &CardNumbers::mergedElements},
+    {"loadedElements", &CardNumbers::loadedElements},
+    {"leastRun", &CardNumbers::leastRun},
 };
 
 /// Sets the numbers of a card: of two rows for one number that which names it counts.

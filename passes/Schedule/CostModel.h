@@ -76,6 +76,11 @@ struct CardNumbers {
   int64_t mostStages, mostStagesBetweenDots, mostStagesOfLists, mostStagesOfBounds;
   /// Tiles of a section where blocks of the same first index load the same tiles in their loops.
   int64_t sectionOfShared;
+  /// Elements of a tile that a grid point merges of the parts of a range, and of states that it
+  /// loads before it merges them: it waits for memory in each part.
+  int64_t mergedElements, loadedElements;
+  /// Rows that follow each other from which on a bulk copy is faster than copies of 16 bytes.
+  int64_t leastRun;
 
   /// The bytes of a tile that come to a multiprocessor while a warp waits for a barrier, when all
   /// multiprocessors load: a tile has come as late by so many more.

@@ -13,6 +13,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/Analysis/OperandBuffers.h"
 #include "passes/Analysis/RowRuns.h"
+#include "passes/Schedule/CostModel.h"
 #include "passes/Tile/TilePasses.h"
 
 namespace tessera {
@@ -27,10 +28,6 @@ using RunKind = RowRuns::Kind;
 using Predicate = arith::CmpIPredicate;
 
 namespace {
-
-/// Shorter runs take longer by bulk copies than their rows do 16 bytes at a time: record
-/// 2026-11-29-nvidia-h200-968eaebc-pages.
-constexpr int64_t kLeastRun = 16;
 
 /// Writes where a run lies, of which the numbers of rows are known.
 class RunWriter {
@@ -199,8 +196,9 @@ struct TileFindRunsPass : tessera::impl::TileFindRunsBase<TileFindRunsPass> {
   /// By the longest runs in which the rows come.
   static void replace(GatherOp gather) {
     int64_t rows = cast<RankedTensorType>(gather.getType()).getDimSize(0);
+    int64_t least = getCostModel(gather).leastRun;
     RunRefusal refusal{gather, "has few rows"};
-    for (int64_t run = std::min(rows & -rows, hopper::mostBoxExtent); run >= kLeastRun; run /= 2) {
+    for (int64_t run = std::min(rows & -rows, hopper::mostBoxExtent); run >= least; run /= 2) {
       RowRuns runs(run);
       if (std::optional<SmallVector<RowRuns::Numbers>> numbers = runs.find(gather)) {
         gather.emitRemark("comes in runs of ") << run << " rows, each by bulk copies";
@@ -215,7 +213,7 @@ struct TileFindRunsPass : tessera::impl::TileFindRunsBase<TileFindRunsPass> {
     }
     InFlightDiagnostic remark =
         gather.emitRemark("copies rows 16 bytes at a time: they come in no runs of ")
-        << kLeastRun << " or more that follow from the program";
+        << least << " or more that follow from the program";
     remark.attachNote(refusal.op->getLoc()) << refusal.reason;
   }
 

@@ -45,20 +45,13 @@ static SplitReduceOp findReduction(KernelOp kernel) {
   return all.empty() ? SplitReduceOp() : *all.begin();
 }
 
-/// Elements of a tile that a grid point merges. It waits for memory in each part: few elements in
-/// many grid points keep more loads in flight than many in few.
-static constexpr int64_t mergedElements = 1024;
-
-/// Elements of states that a grid point loads before it merges them.
-static constexpr int64_t loadedElements = 4096;
-
 namespace {
 /// A kernel whose range is split, and what becomes of it.
 class Split {
 public:
   explicit Split(SplitReduceOp reduction)
       : reduction(reduction), kernel(cast<KernelOp>(reduction->getParentOp())), builder(kernel),
-        loc(reduction.getLoc()), plan(kernel) {}
+        loc(reduction.getLoc()), plan(kernel), card(getCostModel(kernel)) {}
 
   /// Replaces the kernel by a sequence of two; fails with a diagnostic.
   LogicalResult run();
@@ -99,6 +92,7 @@ private:
   OpBuilder builder;
   Location loc;
   DimPlan plan;
+  const CardNumbers &card;
   /// The grid dimensions on whose indices states depend.
   SmallVector<unsigned> points;
   /// Extents of the workspaces in front of those of a state: parts and grid points, or with `fill`
@@ -159,7 +153,7 @@ LogicalResult Split::planParts() {
   }
   Attribute count = plan.derive({tiles}, "POINTS");
   if (reduction.getFill()) {
-    IntegerAttr blocks = builder.getI64IntegerAttr(getCostModel(kernel).multiprocessors);
+    IntegerAttr blocks = builder.getI64IntegerAttr(card.multiprocessors);
     Attribute rounds = plan.derive({{count}, blocks.getInt()}, "ROUNDS");
     prefix = {plan.derive({{rounds, blocks}}, "SLOTS")};
     return success();
@@ -234,7 +228,7 @@ std::pair<Value, Value> Split::countParts(ValueRange range, ArrayRef<Value> exte
   Value most, size;
   if (reduction.getFill()) {
     // As many as there are blocks for each grid point.
-    Value blocks = constant(getCostModel(kernel).multiprocessors);
+    Value blocks = constant(card.multiprocessors);
     Value share = arith::DivUIOp::create(builder, loc, blocks, multiply(extents));
     most = arith::MaxSIOp::create(builder, loc, share, one);
     size = arith::CeilDivUIOp::create(builder, loc, some, most);
@@ -395,9 +389,9 @@ int64_t Split::countAtOnce() {
   int64_t elements = 0;
   for (Type type : reduction.getResultTypes()) {
     auto tile = dyn_cast<RankedTensorType>(type);
-    elements += tile ? std::min(tile.getNumElements(), mergedElements) : 1;
+    elements += tile ? std::min(tile.getNumElements(), card.mergedElements) : 1;
   }
-  return std::clamp<int64_t>(loadedElements / elements, 1, 32);
+  return std::clamp<int64_t>(card.loadedElements / elements, 1, 32);
 }
 
 SmallVector<Value> Split::mergeAll(SplitReduceOp own, LoadPart load, Value count) {
@@ -448,7 +442,7 @@ KernelOp Split::makeMerge() {
   eraseUnusedArguments(merge, /*keepsRequirements=*/true);
   for (Type type : reduction.getResultTypes())
     if (auto tile = dyn_cast<RankedTensorType>(type); tile && tile.getRank() == 2) {
-      mergedRows = cutRows(merge, tile.getDimSize(0), mergedElements);
+      mergedRows = cutRows(merge, tile.getDimSize(0), card.mergedElements);
       break;
     }
   return merge;

@@ -9,6 +9,7 @@
 #include "dialects/Tile/ScheduleFields.h"
 #include "passes/Analysis/BulkStores.h"
 #include "passes/Analysis/PipeProtocol.h"
+#include "passes/Analysis/PipeSlots.h"
 #include "passes/Hop/HopPasses.h"
 #include "passes/Schedule/ResourceModel.h"
 #include "passes/WarpSpecialize/Slicer.h"
@@ -209,6 +210,8 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
         builder, kernel.getLoc(), kernel.getSymNameAttr(), kernel.getArgumentTypesAttr(),
         kernel.getArgumentNamesAttr(), kernel.getGridAttr(), kernel.getRequirementsAttr(),
         kernel.getScheduleAttr(), /*shared_bytes=*/IntegerAttr());
+    if (Attribute most = kernel->getAttr(kSmallTileAttr))
+      target->setAttr(kSmallTileAttr, most);
     Block *body = builder.createBlock(&target.getBody());
     for (BlockArgument argument : kernel.getBody().getArguments())
       body->addArgument(argument.getType(), argument.getLoc());

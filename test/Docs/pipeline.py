@@ -1,6 +1,7 @@
 # RUN: %python %s %source %build/bin/tessera
 """Holds docs/architecture.md to the pipeline: its table has the stages and their passes in the order in which they run, each
-stage names folders that there are, and `tessera compile --emit` stops behind each."""
+stage names folders that there are, and `tessera compile --emit` stops behind each. Folders of the stages behind the choice of a
+schedule do not ask the model that chooses it."""
 
 import pathlib
 import re
@@ -38,6 +39,11 @@ def find_problems(root, tessera):
         command = [tessera, "compile", str(root / "kernels" / "gemm.tile"), "--emit", stage, "-o", "-"]
         if subprocess.run(command, capture_output=True).returncode:
             yield f"--emit {stage} fails"
+    behind = list(folders).index("chosen") + 1
+    own = {name for names in list(folders.values())[behind:] for name in names}
+    for name in own - {name for names in list(folders.values())[:behind] for name in names}:
+        asking = (path for path in (root / name).glob("**/*") if path.suffix in (".cpp", ".h") and "CostModel.h" in path.read_text())
+        yield from (f"{path} asks the model behind the choice" for path in asking)
     for stage, names in folders.items():
         yield from (f"{name} of {stage} is no folder" for name in names if not (root / name).is_dir())
 

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/IR/Dominance.h"
+#include "passes/Analysis/PipeSlots.h"
 #include "passes/Hop/HopPasses.h"
-#include "passes/Schedule/CostModel.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_JOINPIPES
@@ -22,10 +22,6 @@ int64_t bytesOf(hop::PipeCreateOp pipe) {
   RankedTensorType tile = pipe.getPipe().getType().getTile();
   return tile.getNumElements() * tile.getElementTypeBitWidth() / 8;
 }
-
-/// Whether the tiles of `pipe` are loaded in less time than a wait for them takes: who waits for
-/// another tile with them waits for less longer than it saves.
-bool isSmall(hop::PipeCreateOp pipe) { return bytesOf(pipe) <= getCostModel(pipe).bytesOfWait(); }
 
 /// Whether `op` fills, reads or gives back a slot of a pipe, or may do so inside.
 bool usesPipe(Operation *op) {
@@ -81,11 +77,13 @@ public:
   Pair(hop::PipeCreateOp small, hop::PipeCreateOp large, DominanceInfo &dominance)
       : small(small), large(large), dominance(dominance) {}
 
-  bool isInStep() {
+  /// Where tiles of at most `most` bytes are small.
+  bool isInStep(int64_t most) {
     hop::PipeType type = small.getPipe().getType(), other = large.getPipe().getType();
     if (small == large || type.getSlots() != other.getSlots() || small.getMulticast() ||
         large.getMulticast() || hop::holdsValue(type.getTile()) || large.getLeader() ||
-        !isSmall(small) || isSmall(large) || hop::getReaders(small) != hop::getReaders(large) ||
+        bytesOf(small) > most || bytesOf(large) <= most ||
+        hop::getReaders(small) != hop::getReaders(large) ||
         hop::getFillers(small) != hop::getFillers(large))
       return false;
     std::optional<Use> used = Use::of(small.getPipe()), others = Use::of(large.getPipe());
@@ -143,11 +141,15 @@ private:
 
 struct JoinPipesPass : tessera::impl::JoinPipesBase<JoinPipesPass> {
   void runOnOperation() override {
+    auto most = getOperation()->getAttrOfType<IntegerAttr>(kSmallTileAttr);
+    if (!most)
+      return;
     DominanceInfo &dominance = getAnalysis<DominanceInfo>();
     SmallVector<hop::PipeCreateOp> pipes(getOperation().getBody().getOps<hop::PipeCreateOp>());
     for (hop::PipeCreateOp small : pipes)
       for (hop::PipeCreateOp large : pipes)
-        if (Pair pair(small, large, dominance); !small.getLeader() && pair.isInStep()) {
+        if (Pair pair(small, large, dominance);
+            !small.getLeader() && pair.isInStep(most.getInt())) {
           pair.join();
           small.emitRemark("pipe '") << small.getLabel() << "' goes with '" << large.getLabel()
                                      << "': one barrier is told of both tiles";

@@ -35,7 +35,7 @@
 // PLACES: hop.slot %[[ROWS]][%[[J]]]
 // PLACES: hop.barrier.arrive %[[EMPTY]][%[[J]]] all
 hop.kernel @joined attributes {argument_names = ["x", "r"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[B, M], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, tessera.small_tile = 1363 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %r: !tile.view<[B, M], f32>, %m: index):
   %p = hop.pipe.create "x" : !Tiles
   %o = hop.pipe.create "o" : !Tiles
@@ -74,7 +74,7 @@ hop.kernel @joined attributes {argument_names = ["x", "r"], argument_types = [!t
 // CHECK: hop.pipe.wait %[[P]]
 // CHECK-NEXT: hop.pipe.wait %[[V]]
 hop.kernel @first attributes {argument_names = ["x", "r"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[B, M], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, tessera.small_tile = 1363 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %r: !tile.view<[B, M], f32>, %m: index):
   %v = hop.pipe.create "r" : !Rows
   %p = hop.pipe.create "x" : !Tiles
@@ -103,7 +103,7 @@ hop.kernel @first attributes {argument_names = ["x", "r"], argument_types = [!ti
 // CHECK-LABEL: hop.kernel @third
 // CHECK-NOT: with
 hop.kernel @third attributes {argument_names = ["x", "r"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[B, M], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, tessera.small_tile = 1363 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %r: !tile.view<[B, M], f32>, %m: index):
   %v = hop.pipe.create "r" : !Rows
   %o = hop.pipe.create "o" : !More
@@ -136,7 +136,7 @@ hop.kernel @third attributes {argument_names = ["x", "r"], argument_types = [!ti
 // CHECK-LABEL: hop.kernel @last
 // CHECK-NOT: with
 hop.kernel @last attributes {argument_names = ["x", "r"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[B, M], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, tessera.small_tile = 1363 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %r: !tile.view<[B, M], f32>, %m: index):
   %p = hop.pipe.create "x" : !Tiles
   %v = hop.pipe.create "r" : !Rows
@@ -165,7 +165,7 @@ hop.kernel @last attributes {argument_names = ["x", "r"], argument_types = [!til
 // CHECK-LABEL: hop.kernel @ahead
 // CHECK-NOT: with
 hop.kernel @ahead attributes {argument_names = ["x", "r"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[B, M], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, tessera.small_tile = 1363 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %r: !tile.view<[B, M], f32>, %m: index):
   %p = hop.pipe.create "x" : !Tiles
   %v = hop.pipe.create "r" : !Rows
@@ -195,7 +195,7 @@ hop.kernel @ahead attributes {argument_names = ["x", "r"], argument_types = [!ti
 // CHECK-LABEL: hop.kernel @slots
 // CHECK-NOT: with
 hop.kernel @slots attributes {argument_names = ["x", "r"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[B, M], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, tessera.small_tile = 1363 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %r: !tile.view<[B, M], f32>, %m: index):
   %p = hop.pipe.create "x" : !Tiles
   %v = hop.pipe.create "r" : !Others
@@ -224,7 +224,7 @@ hop.kernel @slots attributes {argument_names = ["x", "r"], argument_types = [!ti
 // CHECK-LABEL: hop.kernel @between
 // CHECK-NOT: with
 hop.kernel @between attributes {argument_names = ["x", "r"], argument_types = [!tile.view<[M, 128], bf16>, !tile.view<[M, 16], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, tessera.small_tile = 1363 : i64} {
 ^bb0(%x: !tile.view<[M, 128], bf16>, %r: !tile.view<[M, 16], bf16>, %m: index):
   %p = hop.pipe.create "x" : !hop.pipe<tensor<64x128xbf16>, 2>
   %v = hop.pipe.create "r" : !hop.pipe<tensor<64x16xbf16>, 2>
@@ -253,7 +253,7 @@ hop.kernel @between attributes {argument_names = ["x", "r"], argument_types = [!
 // CHECK-NOT: with
 // CHECK-LABEL: end
 hop.kernel @large attributes {argument_names = ["x", "r"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[B, M], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, tessera.small_tile = 1363 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %r: !tile.view<[B, M], f32>, %m: index):
   %p = hop.pipe.create "x" : !Tiles
   %o = hop.pipe.create "o" : !Tiles
@@ -279,3 +279,60 @@ hop.kernel @large attributes {argument_names = ["x", "r"], argument_types = [!ti
 
 // REMARK-NOT: remark
 module @end {}
+
+// The rows have 256 bytes. Which tiles are small is what the choice of the schedule says.
+// CHECK-LABEL: hop.kernel @less
+// CHECK-NOT: " with
+hop.kernel @less attributes {argument_names = ["x", "r"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[B, M], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, tessera.small_tile = 255 : i64} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %r: !tile.view<[B, M], f32>, %m: index):
+  %v = hop.pipe.create "r" : !Rows
+  %p = hop.pipe.create "x" : !Tiles
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    scf.for %i = %c0 to %m step %m {
+      hop.pipe.load %v, %r[%c0, %i] : !Rows, !tile.view<[B, M], f32>
+      hop.pipe.load %p, %x[%i, %c0] : !Tiles, !tile.view<[M, 64], bf16>
+    }
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    scf.for %i = %c0 to %m step %m {
+      %u = hop.pipe.wait %v : !Rows -> !Row
+      %f = hop.fetch %u : !Row -> tensor<64xf32, #hop.layout<column>>
+      hop.pipe.release %v, %u : !Rows, !Row
+      %t = hop.pipe.wait %p : !Tiles -> !Tile
+      hop.pipe.release %p, %t : !Tiles, !Tile
+    }
+  }
+}
+
+// CHECK-LABEL: hop.kernel @unsaid
+// CHECK-NOT: " with
+hop.kernel @unsaid attributes {argument_names = ["x", "r"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[B, M], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %r: !tile.view<[B, M], f32>, %m: index):
+  %v = hop.pipe.create "r" : !Rows
+  %p = hop.pipe.create "x" : !Tiles
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    scf.for %i = %c0 to %m step %m {
+      hop.pipe.load %v, %r[%c0, %i] : !Rows, !tile.view<[B, M], f32>
+      hop.pipe.load %p, %x[%i, %c0] : !Tiles, !tile.view<[M, 64], bf16>
+    }
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    scf.for %i = %c0 to %m step %m {
+      %u = hop.pipe.wait %v : !Rows -> !Row
+      %f = hop.fetch %u : !Row -> tensor<64xf32, #hop.layout<column>>
+      hop.pipe.release %v, %u : !Rows, !Row
+      %t = hop.pipe.wait %p : !Tiles -> !Tile
+      hop.pipe.release %p, %t : !Tiles, !Tile
+    }
+  }
+}
