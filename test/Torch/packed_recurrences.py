@@ -53,20 +53,19 @@ def compare(what, found, expected):
     assert error < 3e-3, f"{what}: relative error {error}"
 
 
-def check(name, gradients):
+def check(name):
     given, starts = draw(name, LENGTHS), find_starts(LENGTHS)
-    packed = {key: x.clone().requires_grad_(gradients) for key, x in given.items()}
+    packed = {key: x.clone().requires_grad_() for key, x in given.items()}
     out, last = CALLS[name](**packed, output_final_state=True, cu_seqlens=starts)
-    apart = {key: x.clone().requires_grad_(gradients) for key, x in given.items()}
+    apart = {key: x.clone().requires_grad_() for key, x in given.items()}
     expected, expected_last = call_each(name, apart, starts.tolist())
     compare(f"{name}: outputs", out, expected)
     compare(f"{name}: states", last, expected_last)
-    if gradients:
-        weights = [torch.randn_like(x) for x in (out, last)]
-        for outputs in ((out, last), (expected, expected_last)):
-            sum((x.double() * w).sum() for x, w in zip(outputs, weights)).backward()
-        for key, x in packed.items():
-            compare(f"{name}: gradient of {key}", x.grad, apart[key].grad)
+    weights = [torch.randn_like(x) for x in (out, last)]
+    for outputs in ((out, last), (expected, expected_last)):
+        sum((x.double() * w).sum() for x, w in zip(outputs, weights)).backward()
+    for key, x in packed.items():
+        compare(f"{name}: gradient of {key}", x.grad, apart[key].grad)
 
 
 def check_alone(name):
@@ -139,4 +138,4 @@ check_segments()
 check_refusals()
 for name in CALLS:
     check_alone(name)
-    check(name, gradients=name != "delta rule of channels")
+    check(name)

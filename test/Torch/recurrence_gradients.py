@@ -119,6 +119,22 @@ def check_gla(tokens, heads, own, starts):
     )  # fmt: skip
 
 
+def check_channels(tokens, heads, own, starts, most=4.0):
+    """Gates that forget hardly and all, and keys that repeat."""
+    given = draw(tokens, heads, own)
+    given["k"] = torch.nn.functional.normalize(given["k"].float(), dim=-1).to(given["k"].dtype)[:, torch.arange(tokens) % 5]
+    given["g"] = -torch.rand(BATCH, tokens, heads, K) * torch.tensor([0.01, most]).repeat(K // 2)
+    given["beta"] = torch.rand(BATCH, tokens, own)
+    if starts:
+        given["initial_state"] = torch.randn(BATCH, own, K, V)
+    compare(
+        f"delta rule of channels, {tokens} tokens",
+        lambda **named: gated_delta_rule(**named, scale=0.3, output_final_state=starts),
+        lambda q, k, v, g, beta, initial_state=None: recur(q, k, v, g.exp(), scale=0.3, state=initial_state, rates=beta),
+        given, starts,
+    )  # fmt: skip
+
+
 def check_ops():
     """Schemas, shapes without data, and gradients as torch.compile traces them."""
     given = draw(5, 1, 2)
@@ -126,6 +142,9 @@ def check_ops():
     state = torch.randn(BATCH, 2, K, V, requires_grad=True)
     decays = torch.full((2,), -0.1)
     torch.library.opcheck(torch.ops.tessera.retention, (q, k, v, decays, 0.5, state, None, True))
+    channels, beta = (torch.rand(BATCH, 5, *of) for of in ((1, K), (2,)))
+    delta = q, k, v, (-channels).requires_grad_(), beta.requires_grad_(), 0.5, state, None, True, True
+    torch.library.opcheck(torch.ops.tessera.delta_rule, delta)
     steps, rates = torch.rand(BATCH, 5, 2, requires_grad=True), (-torch.rand(2)).requires_grad_()
     torch.library.opcheck(torch.ops.tessera.ssd, (q, k, v, steps, rates, None, state, None, True))
 
@@ -167,4 +186,6 @@ for form in ((1, 1, 1, False), (65, 1, 2, True)):
     check_ssd(*form)
     check_delta_rule(*form)
     check_gla(*form)
+    check_channels(*form)
+check_channels(64, 1, 1, False, most=40.0)
 check_ops()

@@ -112,8 +112,10 @@ def check_refusals():
     refused("argument 'x' has shape (5, 2, 32); 4 dimensions", ssd, v[0], gates, gates[0, 0], k, q, initial_states=gates)
     refused("argument 'v' has 2 heads and 'q' 0; a multiple", retention, q[:, :, :0], k[:, :, :0], v)
     refused("argument 'A' has shape (1,); (2,) would work", ssd, v, gates, gates[0, 0, :1], k, q)
-    refused("argument 'q' requires a gradient", gated_delta_rule, q.requires_grad_(), k, v, torch.zeros(BATCH, 5, HEADS, K), gates)
+    q.requires_grad_()
     refused("argument 'v' has a head dimension of 32, of which there are no gradients; 64, 128, 192, 256 would work", retention, q, k, v)
+    refused("argument 'v' has a head dimension of 32, of which there are no gradients; 64, 128 would work", gated_delta_rule, q, k, v,
+            torch.zeros(BATCH, 5, HEADS, K), gates)  # fmt: skip
     use_interpreter(False)
     refused("argument 'q' is on cpu", retention, q.detach(), k, v)
 

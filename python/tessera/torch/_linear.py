@@ -36,13 +36,6 @@ def _wants_gradients(*tensors):
     return torch.is_grad_enabled() and _op.require_grad(*(x for x in tensors if x is not None))
 
 
-def _refuse_gradients(**tensors):
-    """Refuses tensors that require a gradient, of a recurrence that has none."""
-    for name, tensor in tensors.items():
-        if _wants_gradients(tensor):
-            raise ValueError(f"argument '{name}' requires a gradient, and this recurrence has none yet; torch.no_grad() would work")
-
-
 def _check_gradients(kernel, name, v, *tensors):
     """Whether gradients are wanted. In their walks the columns of values are rows of a state."""
     wanted, widths = _wants_gradients(v, *tensors), _recurrences.list_widths(kernel)
@@ -134,11 +127,10 @@ def launch(name, q, k, v, others, scale, state, wants_state, out=None, heads=Non
     return out, last
 
 
-def launch_pairs(q, k, v, gates, grad, scale, of_q, of_k):
-    """What pairs of tokens of a chunk give the gradients of q and k of `gla`, [B, T, H, K] of float32."""
+def launch_chunks(name, q, v, *arguments, **parameters):
+    """Launches a kernel of chunks beside each other, with values of v's width, where there are any."""
     if v.numel() and q.numel():
-        kernel = _find_kernel("gla_pairs", q, T=TYPES[q.dtype], DW=v.shape[3])
-        kernel(*map(heads_first, (q, k)), gates, *map(heads_first, (grad, v)), scale, *map(heads_first, (of_q, of_k)))
+        _find_kernel(name, q, T=TYPES[q.dtype], DW=v.shape[3], **parameters)(*arguments)
 
 
 def _steps(v, state, wants_state):
@@ -216,12 +208,11 @@ def gated_delta_rule(
     packed sequences, as of `retention`.
     """
     of_channels = g.dim() == 4
-    _check("kda" if of_channels else "delta_rule", ("q", "k", "v"), q, k, v, initial_state, "initial_state", cu_seqlens)
+    kernel = "kda" if of_channels else "delta_rule"
+    _check(kernel, ("q", "k", "v"), q, k, v, initial_state, "initial_state", cu_seqlens)
     for name, tensor, shape in (("g", g, q.shape if of_channels else v.shape[:3]), ("beta", beta, v.shape[:3])):
         _check_tensor(name, tensor, q, shape, tensor.dtype)
-    if of_channels:
-        _refuse_gradients(q=q, k=k, v=v, g=g, beta=beta, initial_state=initial_state)
-    wants_gradients = _check_gradients("delta_rule", "v", v, q, k, g, beta, initial_state)
+    wants_gradients = _check_gradients(kernel, "v", v, q, k, g, beta, initial_state)
     if use_qk_l2norm_in_kernel:
         q, k = (torch.nn.functional.normalize(x.float(), dim=-1, eps=1e-6).to(x.dtype) for x in (q, k))
     scale = _default_scale(scale, q)
@@ -231,13 +222,9 @@ def gated_delta_rule(
         return _launch_step(q, k, v, g[:, 0], beta[:, 0], scale, initial_state, DELTA=True)
     packed = _packed.lay_out(cu_seqlens, v)
     q, k, v, g, beta = map(packed.align, (q, k, v, g, beta))
-    if of_channels:
-        gates = (heads_first(g.contiguous()), lay_out_gates(beta))
-        out, last = launch("kda", q, k, v, gates, (scale,), initial_state, output_final_state, table=packed.table)
-    else:
-        out, last, *_ = torch.ops.tessera.delta_rule(
-            q, k, v, g, beta, scale, initial_state, packed.table, output_final_state, wants_gradients
-        )
+    out, last, *_ = torch.ops.tessera.delta_rule(
+        q, k, v, g, beta, scale, initial_state, packed.table, output_final_state, wants_gradients
+    )
     return packed.restore(out), last if output_final_state else None
 
 

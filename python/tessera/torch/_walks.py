@@ -130,38 +130,66 @@ def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, table):
     return dq, dk, dv, rates * dg + of_k, (dg * dt).sum((0, 1)), dskip, _empty(v) if first is None else first
 
 
+def _lay_out_rates(g, beta):
+    """Gates, of heads or of channels, and rates as kernels take them."""
+    return _linear.heads_first(g.contiguous()) if g.dim() == 4 else _linear.lay_out_gates(g), _linear.lay_out_gates(beta)
+
+
 def _walk_delta(q, k, v, g, beta, scale, state, table, wants_state, wants_news):
     batch, tokens, heads, _ = v.shape
     news, inverses = torch.empty_like(v, memory_format=torch.contiguous_format), v.new_empty((batch, heads, tokens, CHUNK))
-    gates = [_linear.lay_out_gates(x) for x in (g, beta)]
     given = (_linear.heads_first(news), inverses) if wants_news else ()
-    out, last = _linear.launch("delta_rule", q, k, v, gates, (scale,), state, wants_state, table=table, given=given, NEWS=wants_news)
+    name = "kda" if g.dim() == 4 else "delta_rule"
+    rates = _lay_out_rates(g, beta)
+    out, last = _linear.launch(name, q, k, v, rates, (scale,), state, wants_state, table=table, given=given, NEWS=wants_news)
     return out, _empty(v) if last is None else last, *((news, inverses) if wants_news else (v.new_empty(0), v.new_empty(0)))
 
 
 def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, table, news, inverses):
     (batch, tokens, heads, columns), rows = v.shape, q.shape[3]
+    name, back = ("kda_bwd", _walk_channels_back) if g.dim() == 4 else ("delta_rule_bwd", _walk_heads_back)
     new = functools.partial(torch.empty, dtype=torch.float32, device=v.device)
     wants_first, sequences = state is not None, batch if table is None else table.shape[1]
     if table is not None and state is None:
         state = new((sequences, heads, rows, columns)).zero_()
-    parts = -(-columns // _linear.choose("delta_rule_bwd", q.device, sequences, heads, rows, columns)["DV"])
+    parts = -(-columns // _linear.choose(name, q.device, sequences, heads, rows, columns)["DV"])
     meets = new((batch, heads, parts, count_chunks(tokens) * rows)).zero_()
-    changes, dbeta = (_linear.new_gates(v, batch, heads, tokens) for _ in range(2))
-    dv = torch.empty_like(v, memory_format=torch.contiguous_format)
     # What stays where there is no token.
     first = None if state is None else torch.zeros_like(state) if grad_last is None else grad_last.clone()
-    (dq, adds), (dk, _) = (_new_of_shared(x, heads) for x in (q, k))
-    rates = [_linear.lay_out_gates(x) for x in (g, beta)]
-    others = (_linear.heads_first(grad), *rates, _linear.heads_first(news), inverses)
     before = () if state is None else (state.contiguous(), first)
-    _linear.launch(
-        "delta_rule_bwd", q, k, v, others, (scale,), grad_last, False, out=dv, ADD=adds, DW=columns,
-        FINAL=state is not None, table=table, given=before, results=(*map(_linear.heads_first, (dq, dk)), meets, changes, dbeta),
-    )  # fmt: skip
+    rates = *_lay_out_rates(g, beta), _linear.heads_first(news), inverses
+    launch = functools.partial(_linear.launch, name, FINAL=state is not None, table=table, given=before)
+    (dq, adds), (dk, _) = (_new_of_shared(x, heads) for x in (q, k))
+    dv, dbeta = torch.empty_like(v, memory_format=torch.contiguous_format), _linear.new_gates(v, batch, heads, tokens)
+    changes = back(launch, grad, grad_last, q, k, v, rates, scale, adds, meets, dq, dk, dv, dbeta)
     # States have their rows beside chunks and their columns in parts.
-    dg = _sum_changes(changes.transpose(1, 2), meets.unflatten(3, (-1, rows)).sum((2, 4)))
+    meets = meets.unflatten(3, (-1, rows)).sum(2)
+    dg = _sum_changes(changes, _sum_heads(meets, g.shape[2]) if g.dim() == 4 else meets.sum(3))
     return dq.to(q.dtype), dk.to(k.dtype), dv, dg, dbeta.transpose(1, 2).contiguous(), first if wants_first else _empty(v)
+
+
+def _walk_heads_back(launch, grad, grad_last, q, k, v, rates, scale, adds, meets, dq, dk, dv, dbeta):
+    batch, tokens, heads, columns = v.shape
+    changes = _linear.new_gates(v, batch, heads, tokens)
+    results = *map(_linear.heads_first, (dq, dk)), meets, changes, dbeta
+    others = _linear.heads_first(grad), *rates
+    launch(q, k, v, others, (scale,), grad_last, False, out=dv, ADD=adds, DW=columns, results=results)
+    return changes.transpose(1, 2)
+
+
+def _walk_channels_back(launch, grad, grad_last, q, k, v, rates, scale, adds, meets, dq, dk, dv, dbeta):
+    batch, tokens, heads, columns = v.shape
+    of_news = torch.empty_like(grad)
+    states = [v.new_empty((batch, heads, count_chunks(tokens) * q.shape[3], columns)) for _ in range(2)]
+    launch(q, k, grad, rates, (scale,), grad_last, False, out=of_news, results=(*states, meets))
+    changes = torch.zeros(q.shape, dtype=torch.float32, device=v.device)
+    g, beta, news, _ = rates
+    first = _linear.heads_first
+    _linear.launch_chunks(
+        "kda_gradients", q, v, *map(first, (q, k, v)), news, first(grad), first(of_news), g, beta, *states, scale,
+        *map(first, (dq, dk, dv, changes)), dbeta, ADD=adds,
+    )  # fmt: skip
+    return changes
 
 
 def _walk_gla(q, k, v, g, scale, state, table, wants_state):
@@ -174,6 +202,11 @@ def _sum_group(x, heads):
     return x.unflatten(2, (heads, -1)).sum(3)
 
 
+def _sum_heads(meets, heads):
+    """Sums of what heads of values have that share one of `heads`, [B, heads, N, K]."""
+    return meets.unflatten(1, (heads, -1)).sum(2)
+
+
 def _walk_gla_back(grad, grad_last, q, k, v, g, scale, state, table):
     batch, tokens, heads, columns = v.shape
     of_keys, channels = q.shape[2:]
@@ -183,15 +216,16 @@ def _walk_gla_back(grad, grad_last, q, k, v, g, scale, state, table):
     meets = torch.empty((batch, heads, chunks, channels), dtype=torch.float32, device=v.device)
     gates = _linear.heads_first(g.contiguous())
     behind = None if grad_last is None else grad_last / scale
-    _linear.launch_pairs(q, k, v, gates, grad, scale, pairs_q, pairs_k)
+    first = _linear.heads_first
+    _linear.launch_chunks("gla_pairs", q, v, *map(first, (q, k)), gates, *map(first, (grad, v)), scale, *map(first, (pairs_q, pairs_k)))
     walk = functools.partial(_walk_to, name="gla_bwd", scale=(scale,), heads=heads, table=table)
     walk(dq, q=grad, k=v, v=k, others=(gates, _linear.heads_first(pairs_q)), state=_transposed(state), given=(states,))
     walk(dk, q=v, k=grad, v=q, others=(gates, _linear.heads_first(pairs_k)), state=_transposed(behind), given=(states, meets), REVERSE=True)
-    dv, first = _linear.launch("gla", k, q, grad, (gates,), (scale,), behind, state is not None, table=table, REVERSE=True)
+    dv, before = _linear.launch("gla", k, q, grad, (gates,), (scale,), behind, state is not None, table=table, REVERSE=True)
     changes = _sum_group(dq, of_keys) * q - _sum_group(dk, of_keys) * k
-    dg = _sum_changes(changes, scale * meets.unflatten(1, (of_keys, -1)).sum(2))
+    dg = _sum_changes(changes, scale * _sum_heads(meets, of_keys))
     dq, dk = (_sum_group(x, of_keys).to(q.dtype) for x in (dq, dk))
-    return dq, dk, dv, dg, _empty(v) if first is None else scale * first
+    return dq, dk, dv, dg, _empty(v) if before is None else scale * before
 
 
 def _fake_outputs(q, v, table, wants_state):
