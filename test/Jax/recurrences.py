@@ -102,6 +102,16 @@ class Cases(unittest.TestCase):
              "initial_state": self.draw(1, 2, K, V)},
         )  # fmt: skip
 
+    def test_delta_rule_of_channels(self):
+        for heads, own in ((1, 2), (1, 1)):
+            q, k, v = self.draw_own(65, heads, own)
+            self.check(
+                lambda **given: gated_delta_rule(**given, output_final_state=True),
+                lambda q, k, v, g, beta, initial_state: recur(q, k, v, jnp.exp(g), scale=K**-0.5, state=initial_state, rates=beta),
+                {"q": q, "k": k, "v": v, "g": -self.draw_rates(1, 65, heads, K), "beta": self.draw_rates(1, 65, own),
+                 "initial_state": self.draw(1, own, K, V)},
+            )  # fmt: skip
+
     def test_gla(self):
         q, k, v = self.draw_own(65, 1, 2)
         self.check(
@@ -145,6 +155,11 @@ class Cases(unittest.TestCase):
     def test_packed_delta_rule(self):
         q, k, v = self.draw_own(70, 1, 1)
         given = {"g": -self.draw_rates(1, 70, 1), "beta": self.draw_rates(1, 70, 1), "initial_state": self.draw(3, 1, K, V)}
+        self.check_packed(functools.partial(gated_delta_rule, output_final_state=True), {"q": q, "k": k, "v": v, **given})
+
+    def test_packed_delta_rule_of_channels(self):
+        q, k, v = self.draw_own(70, 1, 1)
+        given = {"g": -self.draw_rates(1, 70, 1, K), "beta": self.draw_rates(1, 70, 1), "initial_state": self.draw(3, 1, K, V)}
         self.check_packed(functools.partial(gated_delta_rule, output_final_state=True), {"q": q, "k": k, "v": v, **given})
 
     def test_packed_gla(self):
@@ -195,6 +210,8 @@ class Cases(unittest.TestCase):
             retention(q, k, v, initial_state=jnp.zeros((1, 2, 64, 32)))
         with self.assertRaisesRegex(ValueError, "argument 'g' has shape .1, 5, 2.; .1, 5, 1, 64. would work"):
             gla(q, k, v, gates)
+        with self.assertRaisesRegex(ValueError, "argument 'g' has shape .1, 5, 2, 64.; .1, 5, 1, 64. would work"):
+            gated_delta_rule(q, k, v, jnp.zeros((1, 5, 2, K)), gates)
         with self.assertRaisesRegex(ValueError, "argument 'A' has shape .1,.; .2,. would work"):
             ssd(v, gates, jnp.zeros(1), k, q)
         with self.assertRaisesRegex(ValueError, "argument 'cu_seqlens' has shape .1,.; .sequences . 1,. would work"):

@@ -88,6 +88,17 @@ def _heads_first(x):
     return jnp.swapaxes(x.astype(jnp.float32), 1, 2)
 
 
+def _rates(g, beta):
+    """Gates, of heads or of channels, and rates as kernels take them."""
+    return [("t", g) if g.ndim == 4 else ("v", _heads_first(g)), ("v", _heads_first(beta))]
+
+
+def _sum_heads(meets, heads):
+    """Sums of what heads of values have that share one of `heads`."""
+    batch, _, *others = meets.shape
+    return meets.reshape(batch, heads, -1, *others).sum(2)
+
+
 def _transposed(state):
     return None if state is None else jnp.swapaxes(state, 2, 3)
 
@@ -133,39 +144,59 @@ class _Retention(_Walks):
 
 
 class _Delta(_Walks):
-    """Walks of the gated delta rule: arrays are q, k, v, g, beta."""
+    """Walks of the gated delta rule: arrays are q, k, v, g, beta, with gates of heads, or of channels as in g of 4 dimensions."""
 
     def run(self, scale, state, wants_state, keeps, q, k, v, g, beta):
         batch, tokens, heads, _ = v.shape
         given = [("o", _like(v)), ("r", _new(batch, heads, tokens, CHUNK, dtype=v.dtype))] if keeps else []
-        rates = [("v", _heads_first(g)), ("v", _heads_first(beta))]
-        found = list(self.walk("delta_rule", q, k, v, rates, (scale,), state, wants_state, given=given, NEWS=keeps))
+        name = "kda" if g.ndim == 4 else "delta_rule"
+        found = list(self.walk(name, q, k, v, _rates(g, beta), (scale,), state, wants_state, given=given, NEWS=keeps))
         last = found.pop(0) if wants_state else None
         return found[-1], last, tuple(found[:-1])
 
     def run_back(self, scale, state, grad, grad_last, kept, q, k, v, g, beta):
         (batch, tokens, heads, columns), rows = v.shape, q.shape[3]
+        name, back = ("kda_bwd", self._run_channels_back) if g.ndim == 4 else ("delta_rule_bwd", self._run_heads_back)
         news, inverses = kept
-        width, _ = _choose("delta_rule_bwd", rows, self.count(batch), heads, columns)
+        width, _ = _choose(name, rows, self.count(batch), heads, columns)
         parts = -(-columns // width)
-        of_q, adds = _of_shared(q, heads)
-        others = [("t", grad), ("v", _heads_first(g)), ("v", _heads_first(beta)), ("t", news), ("v", inverses)]
-        parameters = {"T": _call.TYPES[q.dtype.name], "DK": rows, "DV": width, "DW": columns, "ADD": adds}
+        rates = [*_rates(g, beta), ("t", news), ("v", inverses)]
+        parameters = {"T": _call.TYPES[q.dtype.name], "DK": rows, "DV": width}
         wants_first, shape = state is not None, (heads, rows, columns)
         _, grad_last, places = _pack(self.table, batch, grad_last, shape, parameters, 2)
         _, state, _ = _pack(self.table, batch, state, shape, parameters, 2)
-        before = [] if state is None else [("v", state), ("r", _like(state))]
-        results = [of_q, _of_shared(k, heads)[0], ("r", _new(batch, heads, parts, count_chunks(tokens) * rows)),
-                   *[("r", _new(batch, heads, tokens))] * 2]  # fmt: skip
-        found = _launch(
-            "delta_rule_bwd", {**parameters, "INITIAL": grad_last is not None, "FINAL": state is not None},
-            ("t", q), ("t", k), ("t", v), *others, ("f", scale), *([] if grad_last is None else [("v", grad_last)]), *before,
-            ("o", _like(v)), *results, *places,
-        )  # fmt: skip
-        *first, dv, dq, dk, meets, changes, dbeta = found
-        meets = meets.reshape(batch, heads, parts, -1, rows).sum((2, 4))
-        dg = _sum_changes(jnp.swapaxes(changes, 1, 2), meets)
+        parameters.update(INITIAL=grad_last is not None, FINAL=state is not None)
+        behind = [] if grad_last is None else [("v", grad_last)]
+        states = [("f", scale), *behind, *([] if state is None else [("v", state), ("r", _like(state))])]
+        meets = "r", _new(batch, heads, parts, count_chunks(tokens) * rows)
+        launch = functools.partial(_launch, name, parameters)
+        first, (dq, dk, dv), meets, changes, dbeta = back(launch, scale, parameters, states, places, meets, grad, rates, q, k, v)
+        meets = meets.reshape(batch, heads, parts, -1, rows).sum(2)
+        dg = _sum_changes(changes, _sum_heads(meets, g.shape[2]) if g.ndim == 4 else meets.sum(3))
         return (dq, dk, dv, dg, jnp.swapaxes(dbeta, 1, 2)), first[0] if wants_first else None
+
+    def _run_heads_back(self, launch, scale, parameters, states, places, meets, grad, rates, q, k, v):
+        batch, tokens, heads, columns = v.shape
+        of_q, adds = _of_shared(q, heads)
+        parameters.update(DW=columns, ADD=adds)
+        results = [("o", _like(v)), of_q, _of_shared(k, heads)[0], meets, *[("r", _new(batch, heads, tokens))] * 2]
+        *first, dv, dq, dk, meets, changes, dbeta = launch(("t", q), ("t", k), ("t", v), ("t", grad), *rates, *states, *results, *places)
+        return first, (dq, dk, dv), meets, jnp.swapaxes(changes, 1, 2), dbeta
+
+    def _run_channels_back(self, launch, scale, parameters, states, places, meets, grad, rates, q, k, v):
+        batch, tokens, heads, columns = v.shape
+        kept = [("r", _new(batch, heads, count_chunks(tokens) * q.shape[3], columns, dtype=v.dtype))] * 2
+        found = launch(("t", q), ("t", k), ("t", grad), *rates, *states, ("o", _like(v)), *kept, meets, *places)
+        *first, of_news, before, behind, meets = found
+        of_q, adds = _of_shared(q, heads)
+        changes = ("d", jnp.zeros(q.shape, jnp.float32)) if adds else ("o", _new(*q.shape))
+        g, beta, news, _ = rates
+        dq, dk, dv, changes, dbeta = _launch(
+            "kda_gradients", {"T": parameters["T"], "DW": columns, "ADD": adds}, ("t", q), ("t", k), ("t", v), news, ("t", grad),
+            ("t", of_news), g, beta, ("v", before), ("v", behind), ("f", scale), of_q, _of_shared(k, heads)[0], ("o", _like(v)), changes,
+            ("r", _new(batch, heads, tokens)),
+        )  # fmt: skip
+        return first, (dq, dk, dv), meets, changes, dbeta
 
 
 class _Ssd(_Walks):
@@ -235,7 +266,7 @@ class _Gla(_Walks):
             return x.reshape(batch, tokens, of_keys, -1, channels).sum(3)
 
         dq, dk = sum_group(dq), sum_group(dk)
-        dg = _sum_changes(dq * q - dk * k, scale * meets.reshape(batch, of_keys, -1, chunks, channels).sum(2))
+        dg = _sum_changes(dq * q - dk * k, scale * _sum_heads(meets, of_keys))
         return (dq, dk, dv, dg), scale * first[0] if first else None
 
 
@@ -399,10 +430,10 @@ def gated_delta_rule(
     use_qk_l2norm_in_kernel: bool = False,
     cu_seqlens: jax.Array | None = None,
 ) -> tuple[jax.Array, jax.Array | None]:
-    """The gated delta rule: (o, final state or None), as `tessera.torch.gated_delta_rule` with gates of heads."""
-    _check("delta_rule", ("q", "k", "v"), (q, k, v), initial_state, "initial_state", cu_seqlens)
-    for name, x in (("g", g), ("beta", beta)):
-        _check_array(name, x, v.shape[:3])
+    """The gated delta rule: (o, final state or None), as `tessera.torch.gated_delta_rule`."""
+    _check("kda" if g.ndim == 4 else "delta_rule", ("q", "k", "v"), (q, k, v), initial_state, "initial_state", cu_seqlens)
+    _check_array("g", g, q.shape if g.ndim == 4 else v.shape[:3])
+    _check_array("beta", beta, v.shape[:3])
     if use_qk_l2norm_in_kernel:
         q, k = (_normalize(x) for x in (q, k))
     arrays = (q, k, v, g.astype(jnp.float32), beta.astype(jnp.float32))
