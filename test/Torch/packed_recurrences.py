@@ -4,7 +4,7 @@ chunks divide and do not, and of an empty one. What one sequence holds, be it Na
 
 import torch
 
-from tessera.torch import _kernels, _segments, gated_delta_rule, gla, retention, ssd, use_interpreter
+from tessera.torch import _kernels, gated_delta_rule, gla, retention, ssd, use_interpreter
 
 HEADS, OWN, K, V = 1, 2, 64, 64
 LENGTHS = (3, 0, 64, 70)
@@ -90,26 +90,33 @@ def check_no_states():
 
 
 def check_segments():
-    """A long sequence of few heads in segments side by side, and as a whole."""
-    launch, found = _kernels.find, []
-    _kernels.find = lambda *arguments, **named: found.append(named.get("PACKED", False)) or launch(*arguments, **named)
-    chunks, count = _segments._FEWEST_CHUNKS, _segments._FEWEST
+    """A long sequence of few heads in segments side by side, and as a whole, with gradients."""
+    find, choose, found = _kernels.find, _kernels.choose, []
+    _kernels.find = lambda *arguments, **named: found.append(named.get("PACKED", False)) or find(*arguments, **named)
+    few = {"COLUMNS": 32, "FEWEST_CHUNKS": 1, "FEWEST": 3}
+
+    def compute(name, given, cuts):
+        _kernels.choose = lambda device, source, *others, **named: (
+            few if cuts and source.endswith("segments.tile") else choose(device, source, *others, **named)
+        )
+        leaves = {key: None if x is None else x.clone().requires_grad_() for key, x in given.items()}
+        results = CALLS[name](**leaves, output_final_state=True)
+        sum((x.double() * w).sum() for x, w in zip(results, weights)).backward()
+        packed, whole = found.count(True), found.count(False)
+        found.clear()
+        assert (packed >= 7 and whole <= 1) if cuts else not packed, (packed, whole)
+        return *results, *(x.grad for x in leaves.values() if x is not None)
+
     try:
         for name in ("retention", "gla", "ssd"):
             for starts in (False, True):
                 given = draw(name, (280,))
                 given["initial_state"] = given["initial_state"] if starts else None
-                _segments._FEWEST_CHUNKS, _segments._FEWEST = 1, 3
-                out, last = CALLS[name](**given, output_final_state=True)
-                assert found == [True] * len(found) and len(found) >= 2, found
-                _segments._FEWEST_CHUNKS, _segments._FEWEST = chunks, count
-                expected, expected_last = CALLS[name](**given, output_final_state=True)
-                assert not found[-1]
-                found.clear()
-                compare(f"{name} in segments: outputs", out, expected)
-                compare(f"{name} in segments: states", last, expected_last)
+                weights = torch.randn(1, 280, OWN, V), torch.randn(1, OWN, K, V)
+                for place, both in enumerate(zip(compute(name, given, True), compute(name, given, False))):
+                    compare(f"{name} in segments: result {place}", *both)
     finally:
-        _kernels.find, _segments._FEWEST_CHUNKS, _segments._FEWEST = launch, chunks, count
+        _kernels.find, _kernels.choose = find, choose
 
 
 def check_refusals():

@@ -24,6 +24,22 @@ def count_chunks(tokens):
     return -(-tokens // CHUNK)
 
 
+def cut(tokens, heads, columns, multiprocessors, numbers):
+    """The tokens of each segment of a sequence that multiprocessors have room for, None where segments are not worth two walks.
+    `numbers` are the parameters of segments.tile."""
+    points = max(1, heads * -(-columns // numbers["COLUMNS"]))
+    count = min(multiprocessors // points, tokens // (CHUNK * numbers["FEWEST_CHUNKS"]))
+    own = -(-tokens // (CHUNK * max(1, count))) * CHUNK
+    return own if -(-tokens // max(1, own)) >= numbers["FEWEST"] else None
+
+
+def list_segments(tokens, own):
+    """Of each segment of so many tokens the first chunk, that behind its last, and its tokens."""
+    firsts = range(0, tokens, own)
+    pasts = [min(first + own, tokens) for first in firsts]
+    return [first // CHUNK for first in firsts], [count_chunks(past) for past in pasts], [past - first for first, past in zip(firsts, pasts)]
+
+
 def count_rows(kernel):
     """How many rows a kernel takes of the table of packed sequences. Where tokens have gates, these are 0 behind the last one, and no
     kernel asks for lengths."""

@@ -1,7 +1,7 @@
 """Walks of recurrences in segments of a sequence side by side, where heads are fewer than multiprocessors.
 
 Each segment is walked over twice: for the state that it leaves by itself, and, when these are joined by what states fade by, with the
-state before it.
+state before it. A walk from the end begins with the last segment.
 """
 
 from __future__ import annotations
@@ -10,45 +10,47 @@ import functools
 
 import torch
 
-from .._attention._recurrences import CHUNK, count_chunks
+from .._attention import _recurrences
 from . import _kernels, _linear
-
-# The columns of a state that a grid point has where they are few.
-_COLUMNS = 32
-# Chunks of a segment, and segments, that are worth two walks.
-_FEWEST_CHUNKS, _FEWEST = 16, 4
 
 
 def walk(name, q, k, v, others, scale, state, wants_state, logarithms, table=None, **parameters):
     """What `_linear.launch` gives. `logarithms` are those of the factors of tokens, [B, T, H] or [B, T, HK, K]."""
-    count = 1 if table is not None or v.shape[0] != 1 else _count(v)
-    if count < _FEWEST:
+    segments = cut(v, table)
+    if segments is None:
         return _linear.launch(name, q, k, v, others, scale, state, wants_state, table=table, **parameters)
-    tokens, heads = v.shape[1:3]
-    own = -(-tokens // (CHUNK * count)) * CHUNK
-    table = _make_table(tokens, own, v.device)
-    sums = torch.nn.functional.pad(logarithms[0].transpose(0, -1), (0, -tokens % own)).unflatten(-1, (-1, own)).sum(-1)
-    sums = sums.movedim(-1, 0) if sums.dim() == 2 else sums.permute(2, 1, 0).repeat_interleave(heads // sums.shape[1], 1)
-    launch = functools.partial(_linear.launch, name, q, k, v, others, scale, table=table, **parameters)
-    _, left = launch(None, True)
-    out, last = launch(_join(left, sums, state), wants_state)
+    before = segments.find_states(name, q, k, v, others, scale, state, logarithms, **parameters)
+    out, last = _linear.launch(name, q, k, v, others, scale, before, wants_state, table=segments.table, **parameters)
     return out, last[-1:] if wants_state else None
 
 
-def _count(v):
-    """How many segments the multiprocessors have room for."""
-    _, tokens, heads, columns = v.shape
-    points = max(1, heads * -(-columns // _COLUMNS))
-    count = min(_kernels.count_multiprocessors(v.device) // points, tokens // (CHUNK * _FEWEST_CHUNKS))
-    return -(-tokens // (-(-tokens // (CHUNK * count)) * CHUNK)) if count > 0 else 1
+def cut(v, table):
+    """The segments of one sequence, None where it is walked over whole."""
+    if table is not None or v.shape[0] != 1:
+        return None
+    numbers = _kernels.choose(v.device, _recurrences.find_source("segments"))
+    own = _recurrences.cut(*v.shape[1:], _kernels.count_multiprocessors(v.device), numbers)
+    return None if own is None else _make(v.shape[1], own, v.device)
 
 
-@functools.lru_cache(maxsize=64)
-def _make_table(tokens, own, device):
-    """[3, segments]: the first chunk of each and that behind its last, and its tokens."""
-    firsts = torch.arange(0, tokens, own)
-    pasts = (firsts + own).clamp(max=tokens)
-    return torch.stack((firsts // CHUNK, count_chunks(pasts), pasts - firsts)).int().to(device)
+class Segments:
+    """Segments of so many tokens each, and their table, as packed sequences have it."""
+
+    def __init__(self, tokens, own, device):
+        self.own = own
+        self.table = torch.tensor(_recurrences.list_segments(tokens, own), dtype=torch.int32).to(device)
+
+    def find_states(self, name, q, k, v, others, scale, state, logarithms, REVERSE=False, **parameters):
+        """The states before segments, from `state` before the first, in the direction of the walk."""
+        tokens, heads = v.shape[1:3]
+        given = {**parameters, "REVERSE": True} if REVERSE else parameters
+        _, left = _linear.launch(name, q, k, v, others, scale, None, True, table=self.table, **given)
+        sums = torch.nn.functional.pad(logarithms[0].transpose(0, -1), (0, -tokens % self.own)).unflatten(-1, (-1, self.own)).sum(-1)
+        sums = sums.movedim(-1, 0) if sums.dim() == 2 else sums.permute(2, 1, 0).repeat_interleave(heads // sums.shape[1], 1)
+        return _join(left.flip(0), sums.flip(0), state).flip(0) if REVERSE else _join(left, sums, state)
+
+
+_make = functools.lru_cache(maxsize=64)(Segments)
 
 
 def _join(left, sums, state):

@@ -43,19 +43,39 @@ def _walk_to(out, name, q, k, v, others, scale, state, heads, **parameters):
     return out
 
 
+def _begin_segments(name, q, k, v, grad, others, scale, logarithms, state, grad_last, table, **back):
+    """(table, states, gradients of the states behind) of segments that one sequence is cut into, or what is given. `back` are parameters
+    of the walk from the end that gives the gradient of the values."""
+    segments = _segments.cut(v, table)
+    if segments is None:
+        return table, state, grad_last
+    find = functools.partial(segments.find_states, name, others=others, scale=scale, logarithms=logarithms)
+    return segments.table, find(q, k, v, state=state), find(k, q, grad, state=grad_last, REVERSE=True, **back)
+
+
+def _of_first(first, v, table):
+    """The gradients of the states before sequences, of those before segments too."""
+    return _empty(v) if first is None else first[: v.shape[0]] if table is None else first
+
+
+def _logarithms(decays, v):
+    return (math.log(2) * decays).expand(*v.shape[:3])
+
+
 def _walk_retention(q, k, v, decays, scale, state, table, wants_state):
-    logarithms = (math.log(2) * decays).expand(*v.shape[:3])
-    out, last = _segments.walk("retention", q, k, v, (decays,), (scale,), state, wants_state, logarithms, table)
+    out, last = _segments.walk("retention", q, k, v, (decays,), (scale,), state, wants_state, _logarithms(decays, v), table)
     return out, _empty(v) if last is None else last
 
 
 def _walk_retention_back(grad, grad_last, q, k, v, decays, scale, state, table):
-    heads = v.shape[2]
-    walk = functools.partial(_walk_to, name="retention", others=(decays,), scale=(scale,), heads=heads, table=table)
+    heads, wants_first = v.shape[2], state is not None
+    form = (decays,), (scale,), _logarithms(decays, v)
+    parts, state, grad_last = _begin_segments("retention", q, k, v, grad, *form, state, grad_last, table)
+    walk = functools.partial(_walk_to, name="retention", others=(decays,), scale=(scale,), heads=heads, table=parts)
     dq = _sum_of_shared(q, heads, lambda out, **adds: walk(out, q=grad, k=v, v=k, state=_transposed(state), **adds))
     dk = _sum_of_shared(k, heads, lambda out, **adds: walk(out, q=v, k=grad, v=q, state=_transposed(grad_last), REVERSE=True, **adds))
-    dv, first = _linear.launch("retention", k, q, grad, (decays,), (scale,), grad_last, state is not None, table=table, REVERSE=True)
-    return dq, dk, dv, _empty(v) if first is None else first
+    dv, first = _linear.launch("retention", k, q, grad, (decays,), (scale,), grad_last, wants_first, table=parts, REVERSE=True)
+    return dq, dk, dv, _of_first(first, v, table)
 
 
 def _walk_ssd(q, k, v, dt, rates, skip, state, table, wants_state):
@@ -83,7 +103,7 @@ class _GatedWalks:
 
     def __init__(self, q, v, gates, rates, table):
         batch, tokens, self.heads, columns = v.shape
-        self.gates, self.rates, self.table = _linear.lay_out_gates(gates), rates, table
+        self.gates, self.rates, self.table = gates, rates, table
         chunks, width = count_chunks(tokens), q.shape[3]
         sequences = batch if table is None else table.shape[1]
         parts = -(-width // _linear.choose("ssd", v.device, sequences, self.heads, columns, width)["DV"])
@@ -110,8 +130,12 @@ class _GatedWalks:
 
 
 def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, table):
-    heads, walks = v.shape[2], _GatedWalks(q, v, dt, rates, table)
-    found = {}
+    heads, wants_first = v.shape[2], state is not None
+    gates = _linear.lay_out_gates(dt)
+    others = gates, rates, gates
+    form = others, (), rates * dt
+    parts, state, grad_last = _begin_segments("ssd", q, k, v, grad, *form, state, grad_last, table, STEPS="own")
+    walks, found = _GatedWalks(q, v, gates, rates, parts), {}
 
     def walk_q(out, **adds):
         found["q"] = walks.run(out, grad, v, k, q, walks.gates, _transposed(state), KEEP=True, **adds)
@@ -120,14 +144,13 @@ def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, table):
         found["k"] = walks.run_back(out, v, grad, q, k, walks.gates, _transposed(grad_last), STEPS="own", **adds)
 
     dq, dk = _sum_of_shared(q, heads, walk_q), _sum_of_shared(k, heads, walk_k)
-    others = (walks.gates, rates, walks.gates, *(() if skip is None else (skip,)))
-    dv, first = _linear.launch(
-        "ssd", k, q, grad, others, (), grad_last, state is not None, table=table, SKIP=skip is not None, REVERSE=True, STEPS="own"
-    )
+    others += () if skip is None else (skip,)
+    back = {"SKIP": skip is not None, "REVERSE": True, "STEPS": "own"}
+    dv, first = _linear.launch("ssd", k, q, grad, others, (), grad_last, wants_first, table=parts, **back)
     of_k, meets = found["k"]
     dg = _sum_changes(found["q"] - dt * of_k, meets)
     dskip = _empty(v) if skip is None else torch.einsum("bthv,bthv->h", grad.float(), v.float())
-    return dq, dk, dv, rates * dg + of_k, (dg * dt).sum((0, 1)), dskip, _empty(v) if first is None else first
+    return dq, dk, dv, rates * dg + of_k, (dg * dt).sum((0, 1)), dskip, _of_first(first, v, table)
 
 
 def _lay_out_rates(g, beta):
@@ -215,17 +238,18 @@ def _walk_gla_back(grad, grad_last, q, k, v, g, scale, state, table):
     states = v.new_empty((batch, heads, chunks * columns, channels))
     meets = torch.empty((batch, heads, chunks, channels), dtype=torch.float32, device=v.device)
     gates = _linear.heads_first(g.contiguous())
+    first, wants_first = _linear.heads_first, state is not None
     behind = None if grad_last is None else grad_last / scale
-    first = _linear.heads_first
+    segments, state, behind = _begin_segments("gla", q, k, v, grad, (gates,), (scale,), g, state, behind, table)
     _linear.launch_chunks("gla_pairs", q, v, *map(first, (q, k)), gates, *map(first, (grad, v)), scale, *map(first, (pairs_q, pairs_k)))
-    walk = functools.partial(_walk_to, name="gla_bwd", scale=(scale,), heads=heads, table=table)
-    walk(dq, q=grad, k=v, v=k, others=(gates, _linear.heads_first(pairs_q)), state=_transposed(state), given=(states,))
-    walk(dk, q=v, k=grad, v=q, others=(gates, _linear.heads_first(pairs_k)), state=_transposed(behind), given=(states, meets), REVERSE=True)
-    dv, before = _linear.launch("gla", k, q, grad, (gates,), (scale,), behind, state is not None, table=table, REVERSE=True)
+    walk = functools.partial(_walk_to, name="gla_bwd", scale=(scale,), heads=heads, table=segments)
+    walk(dq, q=grad, k=v, v=k, others=(gates, first(pairs_q)), state=_transposed(state), given=(states,))
+    walk(dk, q=v, k=grad, v=q, others=(gates, first(pairs_k)), state=_transposed(behind), given=(states, meets), REVERSE=True)
+    dv, before = _linear.launch("gla", k, q, grad, (gates,), (scale,), behind, wants_first, table=segments, REVERSE=True)
     changes = _sum_group(dq, of_keys) * q - _sum_group(dk, of_keys) * k
     dg = _sum_changes(changes, scale * _sum_heads(meets, of_keys))
     dq, dk = (_sum_group(x, of_keys).to(q.dtype) for x in (dq, dk))
-    return dq, dk, dv, dg, _empty(v) if before is None else scale * before
+    return dq, dk, dv, dg, scale * _of_first(before, v, table)
 
 
 def _fake_outputs(q, v, table, wants_state):
