@@ -79,10 +79,25 @@ std::optional<RunKind> RowRuns::ofComparison(arith::CmpIOp op) {
     return RunKind::Same;
   bool isBelow = predicate == Predicate::slt || predicate == Predicate::sle,
        isAbove = predicate == Predicate::sgt || predicate == Predicate::sge;
-  if ((a == RunKind::Following && b == RunKind::Same && isBelow) ||
-      (a == RunKind::Same && b == RunKind::Following && isAbove))
+  bool leads = (a == RunKind::Following && b == RunKind::Same && isBelow) ||
+               (a == RunKind::Same && b == RunKind::Following && isAbove);
+  // How many rows it holds for is a difference of 64 bits.
+  if (leads && !ranges.of(op.getLhs()).lessFits(ranges.of(op.getRhs()), 64))
+    return refuse(op, "compares numbers of more than 32 bits");
+  if (leads)
     return RunKind::Leading;
   return refuse(op, "does not hold for the first rows of a run alone");
+}
+
+/// Numbers of which one that ends a narrow type is not followed by the one that begins it.
+std::optional<RunKind> RowRuns::ofWidened(arith::ExtSIOp op) {
+  std::optional<RunKind> kind = kindOf(op.getIn());
+  IntegerRange narrow = ranges.of(op.getIn()),
+               all = IntegerRange::ofBits(bitsOfIntegers(op.getIn().getType()));
+  bool goesRound = narrow.least == all.least && narrow.most == all.most;
+  if (kind == RunKind::Leading || (kind == RunKind::Following && goesRound))
+    return refuse(op, "widens numbers that may go from the largest one to the least");
+  return kind;
 }
 
 std::optional<RunKind> RowRuns::ofArithmetic(Operation *op) {
@@ -119,11 +134,13 @@ std::optional<RunKind> RowRuns::compute(Operation *op) {
         auto isZero = [](Value index) { return getConstantIntValue(index) == 0; };
         ValueRange numbered = gather.getIndices().drop_front(gather.getFirstNumberedDim());
         if (!llvm::all_of(numbered, isZero) || !areSame(gather.getRows()) ||
+            llvm::any_of(gather.getRows(), [&](Value rows) { return !isNarrow(rows); }) ||
             llvm::any_of(gather.getView().getUsers(), storesToView))
           return refuse(op, "may load another number for each row of a run");
         return RunKind::Same;
       })
       .Case<arith::CmpIOp>([&](auto compare) { return ofComparison(compare); })
+      .Case<arith::ExtSIOp>([&](auto widened) { return ofWidened(widened); })
       .Case<arith::AddIOp, arith::SubIOp, arith::DivUIOp, arith::RemUIOp, arith::AndIOp>(
           [&](Operation *sum) { return ofArithmetic(sum); })
       .Default([&](Operation *) -> std::optional<RunKind> {
@@ -134,6 +151,15 @@ std::optional<RunKind> RowRuns::compute(Operation *op) {
       });
 }
 
+/// Whether `tile` has numbers that places of rows are made of.
+bool RowRuns::isNarrow(Value tile) {
+  if (!getElementTypeOrSelf(tile).isInteger(64))
+    return true;
+  Operation *op = tile.getDefiningOp();
+  refuse(op ? op : tile.getParentBlock()->getParentOp(), "is no number of 32 bits for each row");
+  return false;
+}
+
 std::optional<RunKind> RowRuns::kindOf(Value tile) {
   if (auto found = kinds.find(tile); found != kinds.end())
     return found->second;
@@ -142,10 +168,10 @@ std::optional<RunKind> RowRuns::kindOf(Value tile) {
   std::optional<RunKind> kind;
   if (findConstant(tile))
     kind = RunKind::Same;
-  else if (op && type.getRank() == 1 && !type.getElementType().isInteger(64))
+  else if (op && type.getRank() == 1)
     kind = compute(op);
   else if (op)
-    refuse(op, "is no number of 32 bits for each row");
+    refuse(op, "is no number for each row");
   else
     refuse(tile.getParentBlock()->getParentOp(), "hands on numbers of which nothing is known");
   return kinds[tile] = kind;
@@ -165,7 +191,7 @@ std::optional<SmallVector<RowRuns::Numbers>> RowRuns::find(GatherOp gather) {
       numbers.tile = select.getTrueValue();
     }
     bool ofRows = i + 1 == gather.getRows().size();
-    std::optional<RunKind> kind = kindOf(numbers.tile);
+    std::optional<RunKind> kind = isNarrow(numbers.tile) ? kindOf(numbers.tile) : std::nullopt;
     if (kind && *kind != (ofRows ? RunKind::Following : RunKind::Same))
       refuse(numbers.tile.getDefiningOp(), ofRows ? "is one number in all rows of a run"
                                                   : "is another number in each row of a run");

@@ -11,7 +11,7 @@
 
 #include "dialects/Tile/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "llvm/ADT/DenseMap.h"
+#include "passes/Analysis/IntegerRanges.h"
 
 namespace tessera {
 
@@ -51,12 +51,15 @@ private:
   std::optional<Kind> compute(mlir::Operation *op);
   std::optional<Kind> ofArithmetic(mlir::Operation *op);
   std::optional<Kind> ofComparison(mlir::arith::CmpIOp op);
+  std::optional<Kind> ofWidened(mlir::arith::ExtSIOp op);
+  bool isNarrow(mlir::Value tile);
   bool areSame(mlir::ValueRange tiles);
   bool startsAtMultiple(mlir::Value tile);
   bool isMultiple(mlir::Value tile);
   std::optional<Kind> refuse(mlir::Operation *op, mlir::StringRef reason);
 
   int64_t run;
+  IntegerRanges ranges;
   RunRefusal refusal = {nullptr, ""};
   llvm::DenseMap<mlir::Value, std::optional<Kind>> kinds;
 };

@@ -129,7 +129,10 @@ Value RunWriter::load(GatherOp table, Type type) {
 Value RunWriter::difference(Value condition) {
   auto compare = condition.getDefiningOp<arith::CmpIOp>();
   auto wide = [&](Value tile) -> Value {
-    return arith::ExtSIOp::create(builder, builder.getI64Type(), first(tile));
+    Value number = first(tile);
+    if (number.getType().isInteger(64))
+      return number;
+    return arith::ExtSIOp::create(builder, builder.getI64Type(), number);
   };
   Value a = wide(compare.getLhs()), b = wide(compare.getRhs());
   Predicate predicate = compare.getPredicate();

@@ -14,8 +14,9 @@ def TileFindRuns : Pass<"tile-find-runs", "::tessera::tile::KernelOp"> {
   let description = [{
     The numbers of a `tile.gather` for a dot are followed back to iotas, splats, constants and tables that the kernel does not store.
     In each run of R rows a number is the same, follows the one before, or is replaced by a negative constant from some row on:
-    where a `slt`, `sle`, `sgt` or `sge` of a following number and one that stays the same does not hold. A quotient of following
-    numbers is one number in a run that starts at a multiple of R, where R divides the divisor too, and their remainder follows.
+    where a `slt`, `sle`, `sgt` or `sge` of a following number and one that stays the same does not hold. Both may be widened, where
+    their difference has no more than 64 bits. A quotient of following numbers is one number in a run that starts at a multiple of R,
+    where R divides the divisor too, and their remainder follows.
     So key `k` is row `k mod P` of page `table[k / P]`: with R, a constant, as `k / R * R` and `k mod R`, where P is no constant.
 
     Where the numbers of rows follow, and all others are the same, the gather becomes a `tile.gather_runs` of the largest R

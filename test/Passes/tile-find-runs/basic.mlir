@@ -118,3 +118,37 @@ tile.kernel @any_page(%q: !Q, %k: !Cache, %table: !Table, %o: !O, %length: i32) 
   %sum = tile.dot %qt, %kt : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
   tile.store %sum, %o[%row, %c0] : tensor<64x64xf32>, !O
 }
+
+// Bounds of iterations that are compared in 64 bits, as their arithmetic may have more than 32, and numbers that have not.
+// CHECK-LABEL: tile.kernel @widened
+// CHECK:       tile.gather_runs %k[%{{.*}}, %{{.*}}] run 16 with(%{{.*}}, %{{.*}} : i64, i64)
+// CHECK:         %[[STEP:.*]] = arith.extsi %{{.*}} : i32 to i64
+// CHECK:         %[[KEY:.*]] = arith.addi %{{.*}}, %[[STEP]] : i64
+// CHECK:         %[[LEFT:.*]] = arith.subi %{{.*}}, %[[KEY]] : i64
+// CHECK:         arith.addi %[[LEFT]], %{{.*}} : i64
+// CHECK:         tile.yield %{{.*}}, %{{.*}} : index, index
+tile.kernel @widened(%q: !Q, %k: !Flat, %lengths: !tile.view<[B], i32>, %from: i32, %o: !O) grid(%m = M ceildiv 64, %b = B) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c2 = arith.constant 2 : i64
+  %row = arith.muli %m, %c64 : index
+  %from64 = arith.extsi %from : i32 to i64
+  %begin = arith.muli %from64, %c2 : i64
+  %length = tile.load %lengths[%b] : !tile.view<[B], i32> -> i32
+  %length64 = arith.extsi %length : i32 to i64
+  %begins = tile.splat %begin : i64 -> tensor<64xi64>
+  %ends = tile.splat %length64 : i64 -> tensor<64xi64>
+  %none = arith.constant dense<-1> : tensor<64xi32>
+  %of_page = arith.constant dense<16> : tensor<64xi32>
+  %steps = tile.iota %c0 axis 0 : tensor<64xi32>
+  %steps64 = arith.extsi %steps : tensor<64xi32> to tensor<64xi64>
+  %keys = arith.addi %begins, %steps64 : tensor<64xi64>
+  %inside = arith.cmpi sle, %keys, %ends : tensor<64xi64>
+  %place = arith.remui %steps, %of_page : tensor<64xi32>
+  %known = arith.select %inside, %place, %none : tensor<64xi1>, tensor<64xi32>
+  %qt = tile.load %q[%row, %c0] : !Q -> tensor<64x64xbf16>
+  // expected-remark @below {{comes in runs of 16 rows, each by bulk copies}}
+  %kt = tile.gather %k[%c0, %c0] rows %known : !Flat, tensor<64xi32> -> tensor<64x64xbf16>
+  %sum = tile.dot %qt, %kt : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+  tile.store %sum, %o[%row, %c0] : tensor<64x64xf32>, !O
+}

@@ -155,3 +155,43 @@ tile.kernel @handed_on(%q: !Q, %k: !Flat, %list: !List, %o: !O) grid(%m = M ceil
   }
   tile.store %sum, %o[%row, %c0] : tensor<64x64xf32>, !O
 }
+
+// -----
+
+!Flat = !tile.view<[ROWS, 64], bf16>
+!Q = !tile.view<[M, 64], bf16>
+!O = !tile.view<[M, 64], f32>
+
+// Numbers of 64 bits as places, in a comparison whose sides may be so far apart that their difference has more, and numbers that may
+// go round where they are widened.
+tile.kernel @wide(%q: !Q, %k: !Flat, %o: !O, %from: i64, %begin: i32) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %none = arith.constant dense<-1> : tensor<64xi32>
+  %keys = tile.iota %row axis 0 : tensor<64xi32>
+  // expected-note @below {{is no number of 32 bits for each row}}
+  %keys64 = arith.extsi %keys : tensor<64xi32> to tensor<64xi64>
+  %froms = tile.splat %from : i64 -> tensor<64xi64>
+  // expected-note @below {{compares numbers of more than 32 bits}}
+  %inside = arith.cmpi slt, %keys64, %froms : tensor<64xi64>
+  %some = arith.select %inside, %keys, %none : tensor<64xi1>, tensor<64xi32>
+  %begins = tile.splat %begin : i32 -> tensor<64xi32>
+  %moved = arith.addi %keys, %begins : tensor<64xi32>
+  // expected-note @below {{widens numbers that may go from the largest one to the least}}
+  %moved64 = arith.extsi %moved : tensor<64xi32> to tensor<64xi64>
+  %end = arith.constant dense<1000> : tensor<64xi64>
+  %before = arith.cmpi slt, %moved64, %end : tensor<64xi64>
+  %others = arith.select %before, %keys, %none : tensor<64xi1>, tensor<64xi32>
+  %qt = tile.load %q[%row, %c0] : !Q -> tensor<64x64xbf16>
+  // expected-remark @below {{copies rows 16 bytes at a time}}
+  %a = tile.gather %k[%c0, %c0] rows %keys64 : !Flat, tensor<64xi64> -> tensor<64x64xbf16>
+  // expected-remark @below {{copies rows 16 bytes at a time}}
+  %b = tile.gather %k[%c0, %c0] rows %some : !Flat, tensor<64xi32> -> tensor<64x64xbf16>
+  // expected-remark @below {{copies rows 16 bytes at a time}}
+  %c = tile.gather %k[%c0, %c0] rows %others : !Flat, tensor<64xi32> -> tensor<64x64xbf16>
+  %x = tile.dot %qt, %a : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+  %y = tile.dot %qt, %b, %x : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+  %z = tile.dot %qt, %c, %y : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+  tile.store %z, %o[%row, %c0] : tensor<64x64xf32>, !O
+}
