@@ -6,16 +6,21 @@ from control import Control
 from program import Program, all_ops, derive_dims, remove_dead, used_dims, used_views
 from values import COLUMNS, NUMBERS, Scope
 
+WIDE = 0.08  # how many programs of 64 rows have tiles of 512 columns
 ODD_EXTENTS = (1, 7, 63, 64, 65, 100, 113, 128, 203)
 
 
-def draw_sizes(rng):
+def draw_sizes(rng, seed):
     rows = rng.choices((64, 128, 192, 256), (60, 28, 8, 4))[0]
     columns = (16, 32, 48, 64, 80, 96, 128) if rows <= 128 else (16, 32, 64)
     weights = (1, 2, 1, 5, 1, 1, 1)[:len(columns)]
     size = {"BM": rows}
     for name in COLUMNS:
         size[name] = rng.choices(columns, weights)[0]
+    # Accumulators that no warpgroup holds, by draws of their own: other programs stay what they are.
+    wide = random.Random(f"wide accumulators {seed}")
+    if rows == 64 and wide.random() < WIDE:
+        size.update(BN=min(size["BN"], 64), D=min(size["D"], 64), DV=512)
     return size
 
 
@@ -32,7 +37,7 @@ def draw_dims(rng, size):
 def draw_program(seed):
     """The program of a seed; the same on every machine."""
     rng = random.Random(seed)
-    size = draw_sizes(rng)
+    size = draw_sizes(rng, seed)
     dims = draw_dims(rng, size)
     integers = rng.random() < 0.5
     params = {"T": rng.choice(("bf16", "f16")), **{name: str(value) for name, value in size.items()}}

@@ -22,7 +22,8 @@ LIMITS = (
     r"both along rows and along columns",
     r"strides must be multiples of",
     r"grid names the dimension",
-    r"a bulk copy starts at a multiple of|no bulk store can start",
+    r"a bulk copy starts at a multiple of|no bulk store can start|rows at once, a bulk tensor copy moves",
+    r"and makes no parts of it; write the dots with accumulators of up to",
 )
 
 EXIT_FAILED, EXIT_USAGE, EXIT_SOURCE, EXIT_TOOLCHAIN = 1, 2, 3, 4
