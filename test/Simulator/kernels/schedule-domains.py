@@ -1,8 +1,6 @@
-# RUN: %python %s %source | FileCheck %s
-# CHECK-NOT: FAIL
-# CHECK: 172 run, 85 refused, 0 failed
+# RUN: %python %s %source
 """Every documented value of every schedule field, and pairs of those that divide registers and slots: a kernel with it
-is refused with numbers or with what would work, or runs and computes what the interpreter does."""
+is refused with numbers or with what would work, or runs and computes what the interpreter does. Of each field some value runs."""
 
 import concurrent.futures
 import itertools
@@ -12,6 +10,8 @@ import re
 import subprocess
 import sys
 
+# Fields of what this kernel has not, a consumer for products apart: every value is refused.
+ABSENT = {"helper_registers"}
 REFUSED = 3  # the exit code of tessera when a source, with its schedule, does not compile
 
 
@@ -57,19 +57,20 @@ def run(kernel, consumers, schedule):
 
 def main(source):
     fields = documented()
-    assert len(fields) == 26, fields.keys()
     kernel = os.path.join(source, "kernels/attention_fwd.tile")
-    jobs = list(configurations(fields))
-    counts = {"runs": 0, "refused": 0, "failed": 0}
+    jobs, idle, failed = list(configurations(fields)), set(fields) - ABSENT, False
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for (consumers, schedule), outcome in zip(jobs, pool.map(lambda job: run(kernel, *job), jobs)):
-            if outcome not in counts:
+            if outcome == "runs":
+                idle -= set(re.findall(r"(\w+)=", schedule))
+            elif outcome != "refused":
                 print(f"FAIL {schedule} with {consumers} consumers: {outcome}")
-                outcome = "failed"
-            counts[outcome] += 1
+                failed = True
             if "-v" in sys.argv:
                 print(consumers, schedule, outcome)
-    print(f"{counts['runs']} run, {counts['refused']} refused, {counts['failed']} failed")
+    if idle:
+        print("no value runs of", *sorted(idle))
+    sys.exit(1 if failed or idle else 0)
 
 
 main(sys.argv[1])

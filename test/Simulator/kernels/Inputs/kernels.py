@@ -4,7 +4,7 @@
 
 GROUP is a function of one of the modules of groups, with dashes in its name; DIRECTORY holds the .tile sources. With
 SHARD of SHARDS only each SHARDS-th configuration runs, and without TESSERA_THOROUGH=1 about two of five of these, spread over all
-parameters. What fails is printed with the command that shows it again.
+parameters. What fails is printed with the command that shows it again. It is an error that none runs.
 """
 
 import os
@@ -33,7 +33,7 @@ GROUPS = {
 
 
 def check(arguments, refused, directory, index):
-    """What is wrong with one configuration, or None."""
+    """Whether one configuration ran, and what is wrong with it, if anything."""
     command = ["tessera", "check", os.path.join(directory, arguments[0]), *arguments[1:]]
     if "--seeds" not in arguments:
         command += ["--seeds", str(SEEDS)]
@@ -41,11 +41,11 @@ def check(arguments, refused, directory, index):
     process = subprocess.run(command, capture_output=True, text=True)
     explained = any(reason in process.stderr for reason in REASONS)
     if process.returncode == REFUSED and (refused or (refused is None and explained)):
-        return None
+        return False, None
     if process.returncode == 0 and not refused:
-        return None
+        return True, None
     expected = "success, or a refusal in numbers" if refused is None else "a refusal" if refused else "success"
-    return f"FAIL: {shlex.join(command)}\nexits with {process.returncode}, expected {expected}\n{process.stdout}{process.stderr}"
+    return False, f"{shlex.join(command)}\nexits with {process.returncode}, expected {expected}\n{process.stdout}{process.stderr}"
 
 
 def is_chosen(index):
@@ -54,14 +54,12 @@ def is_chosen(index):
 
 
 def main(group, directory, shard="0", shards="1"):
-    configurations = list(GROUPS[group]())
-    own = list(enumerate(configurations))[int(shard) :: int(shards)]
-    chosen = [(index, entry) for index, entry in own if is_chosen(index)]
-    failures = [text for index, entry in chosen if (text := check(*entry, directory, index))]
-    refused = sum(refused or False for _, (_, refused) in own)
-    print(*failures, sep="\n")
-    print(f"{len(own)} configurations, {refused} refused, {len(failures)} failed of {len(chosen)} that ran")
-    sys.exit(1 if failures else 0)
+    own = list(enumerate(GROUPS[group]()))[int(shard) :: int(shards)]
+    checked = [check(*entry, directory, index) for index, entry in own if is_chosen(index)]
+    failures = [text for _, text in checked if text]
+    ran = sum(done for done, _ in checked)
+    print(*failures, f"{ran} of {len(checked)} configurations ran, {len(failures)} failed", sep="\n")
+    sys.exit(1 if failures or not ran else 0)
 
 
 if __name__ == "__main__":
