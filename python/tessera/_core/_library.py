@@ -27,6 +27,8 @@ ELEMENTS = (
 )
 #: tessera_type by name
 ELEMENT_TYPES = {element.name: element.code for element in ELEMENTS}
+#: Those of queries, keys and values, by their names in torch and JAX.
+QUERY_TYPES = {element.torch: element.name for element in ELEMENTS if element.size == 2}
 #: The name of what torch calls "torch.float16" and so on.
 TORCH_TYPES = {f"torch.{element.torch}": element.name for element in ELEMENTS}
 #: By numpy's type string.

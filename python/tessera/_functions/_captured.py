@@ -16,14 +16,13 @@ import operator
 import sys
 import types
 
+from .._core import _library
 from . import _listed, _math, _trace
 from ._rebinding import Maker, is_library
 from ._variant import ListedVariant, Mask, Variant
 
 #: The element types of captured tensors, by their names. A condition is a byte in memory.
-ELEMENTS = {
-    "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32", "int8": "i8", "bool": "i1",
-}  # fmt: skip
+ELEMENTS = {element.torch: element.name for element in _library.ELEMENTS if not element.name.startswith("f8")} | {"bool": "i1"}
 # Functions within functions, and functions in all.
 _MOST_LEVELS, _MOST_FUNCTIONS = 24, 512
 # What is the same wherever it is found.

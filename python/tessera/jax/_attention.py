@@ -11,6 +11,7 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from .._attention import _gradient_kernels, _named, _variants
+from .._core import _library
 from .._functions._variant import Variant
 from . import _block_mask, _call, _functions, _gradients, _varying
 
@@ -31,7 +32,7 @@ def _check(q, k, v, alibi, layout):
     for name, tensor in (("q", q), ("k", k), ("v", v)):
         if tensor.ndim != 4:
             raise ValueError(f"argument '{name}' has {tensor.ndim} dimensions; attention takes 4")
-        if tensor.dtype.name not in _call.TYPES:
+        if tensor.dtype.name not in _library.QUERY_TYPES:
             raise TypeError(f"argument '{name}' has type {tensor.dtype}; attention takes float16 and bfloat16")
         if tensor.dtype != q.dtype:
             raise TypeError(f"argument '{name}' has type {tensor.dtype} and 'q' {q.dtype}; they must be equal")
@@ -56,7 +57,7 @@ def _read_sinks(sinks, heads):
 def _describe_masks(q, v, left, right, softcap, alibi):
     """(fields of a Call, views in its order) of a mask, a soft cap and slopes."""
     text = _variants.name_variant(_variants.name_mask(left, right), softcap, alibi is not None)
-    element_type, d, dv = _call.TYPES[q.dtype.name], q.shape[3], v.shape[3]
+    element_type, d, dv = _library.QUERY_TYPES[q.dtype.name], q.shape[3], v.shape[3]
     extras = _variants.list_extras(text)
     _, _, gradient_extras = _gradient_kernels.describe_gradients(text, element_type, d, dv)
     extras, gradient_extras = ("".join(_KINDS[name] for name in names) for names in (extras, gradient_extras))
@@ -86,7 +87,7 @@ def _describe_block_mask(block_mask, q, k, v, mods, extents, layout, sinks):
     block_mask.check((extents["b"], extents["h"], q.shape[of_row], k.shape[of_row]), {**given[0], **given[1], **given[2]})
     if not block_mask.has_lists:
         return *_functions.describe(source, *given, labels, learnable, extents), None
-    element_type, key_heads = _call.TYPES[q.dtype.name], k.shape[layout.index("H")]
+    element_type, key_heads = _library.QUERY_TYPES[q.dtype.name], k.shape[layout.index("H")]
     sizes = extents["b"], extents["h"], q.shape[of_row], q.shape[3], key_heads, k.shape[of_row], v.shape[3]
     kept, lists = block_mask.keep_forward(source, element_type, sizes)
     views = {**given[0], **lists}
@@ -223,7 +224,7 @@ def warm_up(
     gradients: those that jax.grad takes, with `deterministic` as `attention` has it.
     """
     name = jnp.dtype(dtype).name
-    if name not in _call.TYPES:
+    if name not in _library.QUERY_TYPES:
         raise TypeError(f"argument 'dtype' is {name}; attention takes float16 and bfloat16")
     text = _variants.name_variant(_variants.name_mask(*_variants.read_window(causal, window)), softcap, alibi)
-    _gradient_kernels.warm_up(text, _call.TYPES[name], head_dim, value_dim or head_dim, return_lse, gradients, deterministic)
+    _gradient_kernels.warm_up(text, _library.QUERY_TYPES[name], head_dim, value_dim or head_dim, return_lse, gradients, deterministic)

@@ -22,8 +22,6 @@ from .._core._errors import LibraryError
 from . import _varying
 
 FORWARD, BACKWARD, LISTS, KERNEL = "tessera_attention", "tessera_attention_backward", "tessera_lists", "tessera_kernel"
-#: Element types of queries as kernels call them, by their names.
-TYPES = {"float16": "f16", "bfloat16": "bf16"}
 # Dimensions of attention's own tensors in sharding rules, [B, H, S, D]. There are n key heads; h: heads of queries.
 _DIMS = {"q": "bhsd", "k": "bntd", "v": "bnte", "o": "bhse", "lse": "bhs"}
 _interprets, _lock = False, threading.Lock()

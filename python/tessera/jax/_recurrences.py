@@ -16,6 +16,7 @@ import numpy as np
 
 from .._attention._recurrences import CHUNK, count_chunks, count_rows, find_source, list_decays, list_widths
 from .._compiler import _choices
+from .._core import _library
 from . import _call
 
 
@@ -63,7 +64,7 @@ def _walk(name, q, k, v, others, scale, state, wants_state=False, out=None, head
     rows, heads = q.shape[3], own if heads is None else heads
     batch, state, places = _pack(table, batch, state, (heads, rows, columns), parameters, count_rows(name))
     width, name = _choose(name, rows, batch, heads, columns)
-    parameters.update(T=_call.TYPES[q.dtype.name], DK=rows, DV=width, INITIAL=state is not None, FINAL=wants_state)
+    parameters.update(T=_library.QUERY_TYPES[q.dtype.name], DK=rows, DV=width, INITIAL=state is not None, FINAL=wants_state)
     states = [] if state is None else [("v", state)]
     last = [("r", _new(batch, heads, rows, columns))] if wants_state else []
     tensors = [("t", q), ("t", k), ("t", v)]
@@ -161,7 +162,7 @@ class _Delta(_Walks):
         width, _ = _choose(name, rows, self.count(batch), heads, columns)
         parts = -(-columns // width)
         rates = [*_rates(g, beta), ("t", news), ("v", inverses)]
-        parameters = {"T": _call.TYPES[q.dtype.name], "DK": rows, "DV": width}
+        parameters = {"T": _library.QUERY_TYPES[q.dtype.name], "DK": rows, "DV": width}
         wants_first, shape = state is not None, (heads, rows, columns)
         _, grad_last, places = _pack(self.table, batch, grad_last, shape, parameters, 2)
         _, state, _ = _pack(self.table, batch, state, shape, parameters, 2)
@@ -251,7 +252,7 @@ class _Gla(_Walks):
         chunks = count_chunks(tokens)
         sums = _new(batch, tokens, heads, channels)
         pairs_q, pairs_k = _launch(
-            "gla_pairs", {"T": _call.TYPES[q.dtype.name], "DW": columns}, ("t", q), ("t", k), ("t", g), ("t", grad), ("t", v), ("f", scale),
+            "gla_pairs", {"T": _library.QUERY_TYPES[q.dtype.name], "DW": columns}, ("t", q), ("t", k), ("t", g), ("t", grad), ("t", v), ("f", scale),
             ("o", sums), ("o", sums),
         )  # fmt: skip
         behind = None if grad_last is None else grad_last / scale
@@ -274,7 +275,7 @@ def _channels_walk(q, k, v, others, state, given, out, scale, heads, table, **pa
     """A walk of gla_bwd.tile, which has no state behind it."""
     sequences, state, places = _pack(table, v.shape[0], state, (heads, q.shape[3], v.shape[3]), parameters, 2)
     width, _ = _choose("gla_bwd", q.shape[3], sequences, heads, v.shape[3])
-    parameters.update(T=_call.TYPES[q.dtype.name], DK=q.shape[3], DV=width, INITIAL=state is not None)
+    parameters.update(T=_library.QUERY_TYPES[q.dtype.name], DK=q.shape[3], DV=width, INITIAL=state is not None)
     states = [] if state is None else [("v", state)]
     return _launch("gla_bwd", parameters, ("t", q), ("t", k), ("t", v), *others, ("f", scale), *states, *given, ("o", out), *places)
 
@@ -350,7 +351,7 @@ def _check(kernel, names, arrays, state, of_state, starts=None):
     for name, x in zip(names, arrays):
         if x.ndim != 4:
             raise ValueError(f"argument '{name}' has shape {x.shape}; 4 dimensions, [batch, tokens, heads, head dimension], would work")
-    if q.dtype.name not in _call.TYPES:
+    if q.dtype.name not in _library.QUERY_TYPES:
         raise TypeError(f"argument '{of_q}' has type {q.dtype}; bfloat16 and float16 would work")
     widths = list_widths(kernel)
     for name, x in ((of_q, q), (of_v, v)):

@@ -2,4 +2,6 @@
 
 import torch
 
-TYPES = {torch.float16: "f16", torch.bfloat16: "bf16"}
+from .._core import _library
+
+TYPES = {getattr(torch, name): element for name, element in _library.QUERY_TYPES.items()}
