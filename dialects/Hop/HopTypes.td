@@ -93,18 +93,20 @@ def Hop_StageAttr : AttrDef<Hop_Dialect, "Stage"> {
     | `compute` | computes; the label names the operations that cost most |
     | `store` | stores a result |
 
-    `line` and `column` are those of the source, 0 when unknown.
+    `value` is what the source calls the result of the operation at its place there: a `file` without its directory, a
+    `line` and a `column`. Each is left out when unknown.
 
     ```mlir
-    #hop.stage<finish, "s", line = 61, column = 8, products = [3, 4]>
+    #hop.stage<finish, "q x k", value = "s", file = "attention.tile", line = 61, column = 8, products = [3, 4]>
     ```
   }];
   let parameters = (ins "::tessera::hop::StageKind":$kind, StringRefParameter<>:$label,
+    StringRefParameter<"", "\"\"">:$value, StringRefParameter<"", "\"\"">:$file,
     DefaultValuedParameter<"int64_t", "0">:$line, DefaultValuedParameter<"int64_t", "0">:$column,
     OptionalArrayRefParameter<"int64_t">:$products);
   let assemblyFormat =
-    "`<` $kind `,` $label (`,` `line` `=` $line^)? (`,` `column` `=` $column^)? "
-    "(`,` `products` `=` `[` $products^ `]`)? `>`";
+    "`<` $kind `,` $label (`,` `value` `=` $value^)? (`,` `file` `=` $file^)? (`,` `line` `=` $line^)? "
+    "(`,` `column` `=` $column^)? (`,` `products` `=` `[` $products^ `]`)? `>`";
 }
 
 def Hop_PipeType : TypeDef<Hop_Dialect, "Pipe"> {

@@ -32,3 +32,20 @@ StringRef tile::getValueName(Value value) {
   auto name = dyn_cast<StringAttr>(names[result.getResultNumber()]);
   return name ? name.getValue() : "";
 }
+
+StringRef tile::getValueName(Location loc) {
+  StringRef found;
+  loc->walk([&](Location part) {
+    auto fused = dyn_cast<FusedLoc>(part);
+    auto names = fused ? dyn_cast_or_null<ArrayAttr>(fused.getMetadata()) : ArrayAttr();
+    if (auto name = dyn_cast<NameLoc>(part))
+      found = name.getName();
+    else if (names && !names.empty() && isa<StringAttr>(names.getValue().back()))
+      found = cast<StringAttr>(names.getValue().back());
+    // The first place is the one that counts; what it has no name for has none.
+    else if (!isa<FileLineColLoc>(part))
+      return WalkResult::advance();
+    return WalkResult::interrupt();
+  });
+  return found;
+}

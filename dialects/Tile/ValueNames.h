@@ -18,6 +18,9 @@ void setArgumentName(mlir::BlockArgument argument, llvm::StringRef name);
 
 /// The name of `value` in the source, without `%`; empty where that has none.
 llvm::StringRef getValueName(mlir::Value value);
+/// The name of the last result of the operation of the source that stands at `loc`; empty where
+/// that has none.
+llvm::StringRef getValueName(mlir::Location loc);
 
 } // namespace tessera::tile
 

@@ -38,6 +38,7 @@ inline constexpr char events[] = "events";
 inline constexpr char extent[] = "extent";
 inline constexpr char factor[] = "factor";
 inline constexpr char factors[] = "factors";
+inline constexpr char file[] = "file";
 inline constexpr char first[] = "first";
 inline constexpr char firstWarp[] = "first_warp";
 inline constexpr char flat[] = "flat";

@@ -148,34 +148,6 @@ json::Object completeReport(const json::Object &kernel) {
   return report;
 }
 
-/// The name of the last value that the operation at a 1-based place of the source defines; empty
-/// when it defines none.
-static StringRef findValueName(ArrayRef<StringRef> lines, int64_t line, int64_t column) {
-  if (line < 1 || column < 1 || static_cast<size_t>(line) > lines.size())
-    return "";
-  StringRef before = lines[line - 1].take_front(column - 1).rtrim();
-  if (!before.consume_back("="))
-    return "";
-  return before.rtrim().rsplit('%').second.take_while(
-      [](char c) { return llvm::isAlnum(c) || c == '_' || c == '$' || c == '.' || c == '-'; });
-}
-
-void nameTimelineStages(json::Object &kernel, StringRef source) {
-  json::Object *timeline = kernel.getObject(key::timeline);
-  json::Array *stages = timeline ? timeline->getArray(key::stages) : nullptr;
-  if (!stages)
-    return;
-  SmallVector<StringRef> lines;
-  source.split(lines, '\n');
-  for (json::Value &value : *stages) {
-    json::Object &stage = *value.getAsObject();
-    StringRef name = findValueName(lines, stage.getInteger(key::line).value_or(0),
-                                   stage.getInteger(key::column).value_or(0));
-    if (!name.empty())
-      stage[key::value] = name.str();
-  }
-}
-
 static json::Object describeImage(ImageKind kind, const Image &image) {
   return json::Object{{key::kind, kind == ImageKind::Cubin ? "cubin" : "ptx"},
                       {key::base64, llvm::encodeBase64(*image)}};

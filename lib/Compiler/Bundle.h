@@ -37,10 +37,6 @@ mlir::FailureOr<llvm::json::Value> toJSON(mlir::Attribute attribute, mlir::Locat
 mlir::FailureOr<llvm::json::Array> describeKernels(mlir::ModuleOp module, const PTXText &ptx,
                                                    const PtxasLog *log);
 
-/// Adds to the stages of a kernel's timeline the names of the values that they compute, from their
-/// places in the text of the source.
-void nameTimelineStages(llvm::json::Object &kernel, llvm::StringRef source);
-
 /// What people ask of a kernel of `describeKernels`: its "report", with the schedule and what lies
 /// where in shared memory, which its entry of a bundle has outside of the report.
 llvm::json::Object completeReport(const llvm::json::Object &kernel);

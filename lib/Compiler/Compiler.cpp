@@ -294,9 +294,6 @@ CompileStatus Compilation::keepKernels(const PTXText &index, const PtxasLog *log
   auto shared = std::make_shared<const std::string>(std::move(image));
   for (json::Value &kernel : *kernels) {
     json::Object &object = *kernel.getAsObject();
-    // Stages name lines, which are those of one file only where there is one.
-    if (files && files->getFiles().size() == 1)
-      nameTimelineStages(object, sourceText);
     std::string name = object.getString("name").value_or("").str();
     // Of what is lowered already nothing else says the names.
     if (from && *from > EmitKind::Scheduled)

@@ -1,9 +1,11 @@
 //===- Report.cpp - What tessera inspect prints ---------------------------===//
 
 #include "lib/Inspect/Sass.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
@@ -22,8 +24,10 @@ public:
   LoopReport(const Function &function, const Loop &loop, const Samples *samples, raw_ostream &os)
       : function(function), loop(loop), samples(samples), os(os), runs(getRuns(function, loop)),
         inFlight(getGroupsInFlight(function, loop)) {
-    for (size_t index : loop.body)
+    for (size_t index : loop.body) {
       ++counts[at(index).getMnemonic().str()];
+      placeWidth = std::max(placeWidth, at(index).getPlace().size());
+    }
   }
 
   void write(bool listing);
@@ -37,6 +41,7 @@ private:
   double getShare(ArrayRef<size_t> instructions) const;
   std::string describeStalls(ArrayRef<size_t> instructions) const;
   void writeHead();
+  void writePlaces();
   void writeCounts();
   void writeRuns();
   void writeTimeline();
@@ -54,6 +59,7 @@ private:
   std::vector<Run> runs;
   std::vector<unsigned> inFlight;
   std::map<std::string, unsigned> counts;
+  size_t placeWidth = 0; ///< of the longest place
 };
 } // namespace
 
@@ -195,21 +201,31 @@ std::string LoopReport::describeStalls(ArrayRef<size_t> instructions) const {
 }
 
 void LoopReport::writeHead() {
-  unsigned first = ~0u, last = 0;
-  for (size_t index : loop.body)
-    if (unsigned line = at(index).line) {
-      first = std::min(first, line);
-      last = std::max(last, line);
-    }
-  os << formatv("\nloop at {0:x} to {1:x}", at(loop.body.front()).address,
-                at(loop.body.back()).address);
-  if (last)
-    os << ", lines " << first << " to " << last;
-  os << ": " << loop.body.size() << " instructions";
+  os << formatv("\nloop at {0:x} to {1:x}: {2} instructions", at(loop.body.front()).address,
+                at(loop.body.back()).address, loop.body.size());
   if (!loop.outOfLine.empty())
     os << ", " << loop.outOfLine.size() << " more out of line";
   if (samples)
     os << formatv(", {0:f1} % of the samples", getShare(loop.body));
+  os << "\n";
+}
+
+/// Of each file the first and the last line that the loop has of it.
+void LoopReport::writePlaces() {
+  MapVector<StringRef, std::pair<unsigned, unsigned>> lines;
+  for (size_t index : loop.body)
+    if (unsigned line = at(index).line) {
+      auto &range =
+          lines.try_emplace(sys::path::filename(at(index).file), line, line).first->second;
+      range = {std::min(range.first, line), std::max(range.second, line)};
+    }
+  if (lines.empty())
+    return;
+  os << "  lines ";
+  interleaveComma(lines, os, [&](auto &entry) {
+    auto [first, last] = entry.second;
+    os << first << (first < last ? " to " + std::to_string(last) : "") << " of " << entry.first;
+  });
   os << "\n";
 }
 
@@ -264,29 +280,28 @@ void LoopReport::writeTimeline() {
 /// Samples by line of the source, the most first.
 void LoopReport::writeLines() {
   constexpr size_t mostLines = 12;
-  std::map<unsigned, std::vector<size_t>> lines;
+  std::map<std::string, std::vector<size_t>> lines;
   for (size_t index : loop.body)
     if (at(index).line)
-      lines[at(index).line].push_back(index);
+      lines[at(index).getPlace()].push_back(index);
   if (lines.empty()) {
     os << "  no lines: compile with --Xptxas -lineinfo to see samples by line\n";
     return;
   }
-  std::vector<std::pair<double, unsigned>> shares;
-  for (auto &[line, instructions] : lines)
-    shares.emplace_back(getShare(instructions), line);
-  llvm::sort(shares, [](auto &a, auto &b) {
-    return a.first > b.first || (a.first == b.first && a.second < b.second);
-  });
-  for (auto &[share, line] : ArrayRef(shares).take_front(mostLines))
-    os << formatv("  line {0,4} {1,6:f1} %  [{2}]\n", line, share, describeStalls(lines[line]));
+  std::vector<std::pair<double, StringRef>> shares;
+  for (auto &[place, instructions] : lines)
+    shares.emplace_back(getShare(instructions), place);
+  llvm::stable_sort(shares, [](auto &a, auto &b) { return a.first > b.first; });
+  for (auto &[share, place] : ArrayRef(shares).take_front(mostLines))
+    os << formatv("  {0} {1,6:f1} %  [{2}]\n", left_justify(place, placeWidth), share,
+                  describeStalls(lines[place.str()]));
 }
 
 void LoopReport::writeListing() {
   for (auto [i, index] : enumerate(loop.body)) {
     const Instruction &instruction = at(index);
-    os << formatv("  {0:x-6} line {1,4} in flight {2}  ", instruction.address, instruction.line,
-                  inFlight[i]);
+    os << formatv("  {0:x-6}  {1} in flight {2}  ", instruction.address,
+                  left_justify(instruction.getPlace(), placeWidth), inFlight[i]);
     if (samples)
       os << formatv("{0,6}  ", samples->places[index].total);
     os << instruction.guard << (instruction.guard.empty() ? "" : " ") << instruction.opcode << " "
@@ -352,6 +367,7 @@ void LoopReport::noteSerialised() {
 
 void LoopReport::write(bool listing) {
   writeHead();
+  writePlaces();
   writeCounts();
   writeTimeline();
   writeRuns();

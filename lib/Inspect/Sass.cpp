@@ -3,9 +3,14 @@
 #include "lib/Inspect/Sass.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/Path.h"
 
 using namespace llvm;
 using namespace tessera::sass;
+
+std::string Instruction::getPlace() const {
+  return line ? (sys::path::filename(file) + ":" + Twine(line)).str() : "";
+}
 
 namespace {
 class Parser {

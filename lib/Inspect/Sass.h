@@ -38,6 +38,8 @@ struct Instruction {
 
   /// "HGMMA"
   llvm::StringRef getMnemonic() const { return llvm::StringRef(opcode).split('.').first; }
+  /// "attention.tile:86"; empty when unknown.
+  std::string getPlace() const;
 };
 
 struct Function {

@@ -82,6 +82,8 @@ void Writer::writeSpans(ArrayRef<Span> spans, const TimeScale &scale, int64_t pr
       json.attribute("dur", scale(span.end) - scale(span.begin));
       json.attributeObject("args", [&] {
         json.attribute("iteration", span.iteration);
+        if (!stage.file.empty())
+          json.attribute("file", stage.file);
         json.attribute("line", stage.line);
         json.attribute("clock", span.begin);
         json.attribute("length", span.end - span.begin);

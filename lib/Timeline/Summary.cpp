@@ -89,9 +89,8 @@ void tessera::timeline::writeSummary(const Timeline &timeline, raw_ostream &os) 
       os << ", " << total.lost << " earlier events lost";
     os << "\n";
     for (auto &[number, stage] : total.stages)
-      os << formatv("{0,6:f1} % {1,7} x {2,8} {3} (line {4})\n",
-                    percent(stage.clocks, total.clocks), stage.count, stage.clocks / stage.count,
-                    timeline.stages[number].getName(), timeline.stages[number].line);
+      os << formatv("{0,6:f1} % {1,7} x {2,8} {3}\n", percent(stage.clocks, total.clocks),
+                    stage.count, stage.clocks / stage.count, timeline.stages[number].getTitle());
     if (total.compute)
       os << formatv("arithmetic under products: {0:f1} % its own, {1:f1} % of other warpgroups\n",
                     percent(total.underOwn, total.compute),

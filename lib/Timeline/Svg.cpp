@@ -146,8 +146,9 @@ void Drawing::drawLane(double top, double height, StringRef label, ArrayRef<Span
     const Stage &stage = timeline.stages[span.stage];
     double left = x(std::max(span.begin, begin)), right = x(std::min(span.end, end));
     std::string name = areProducts ? stage.getProductName() : stage.getName();
-    os << formatv("<g><title>{0}, iteration {1}, {2} from {3}, line {4}</title>", escape(name),
-                  span.iteration, span.end - span.begin, span.begin, stage.line);
+    os << formatv("<g><title>{0}, iteration {1}, {2} from {3}{4}</title>", escape(name),
+                  span.iteration, span.end - span.begin, span.begin,
+                  stage.line ? ", " + escape(stage.getPlace()) : "");
     os << formatv("<rect x=\"{0:f1}\" y=\"{1:f1}\" width=\"{2:f1}\" height=\"{3:f1}\" "
                   "fill=\"{4}\" stroke=\"#ffffff\" stroke-width=\"0.5\"/>",
                   left, top, right - left, height,
@@ -192,8 +193,7 @@ void Drawing::drawLegend(double top) {
     const Stage &stage = timeline.stages[number];
     os << formatv("<rect x=\"{0:f1}\" y=\"{1:f1}\" width=\"14\" height=\"12\" fill=\"{2}\"/>\n",
                   labelWidth, top, getColour(stage));
-    drawText(labelWidth + 20, top + 10,
-             stage.getName() + (stage.line ? " (line " + std::to_string(stage.line) + ")" : ""));
+    drawText(labelWidth + 20, top + 10, stage.getTitle());
     top += legendHeight;
   }
 }

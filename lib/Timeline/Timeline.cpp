@@ -18,6 +18,16 @@ static constexpr StringLiteral kindNames[] = {"wait",  "turn",   "sync",    "loa
 
 std::string Stage::getProductName() const { return value.empty() ? label : value + " = " + label; }
 
+std::string Stage::getPlace() const {
+  if (!line)
+    return "";
+  return (file.empty() ? "line " : file + ":") + std::to_string(line);
+}
+
+std::string Stage::getTitle() const {
+  return line ? getName() + " (" + getPlace() + ")" : getName();
+}
+
 std::string Stage::getName() const {
   switch (kind) {
   case StageKind::Turn:
@@ -49,6 +59,8 @@ static json::Value toJSON(const Stage &stage) {
                       {"column", stage.column}};
   if (!stage.value.empty())
     object["value"] = stage.value;
+  if (!stage.file.empty())
+    object["file"] = stage.file;
   if (!stage.products.empty())
     object["products"] = stage.products;
   return object;
@@ -93,7 +105,8 @@ bool fromJSON(const json::Value &value, Stage &stage, json::Path path) {
   std::string kind;
   if (!map || !map.map("kind", kind) || !map.map("label", stage.label) ||
       !map.map("line", stage.line) || !map.map("column", stage.column) ||
-      !map.mapOptional("value", stage.value) || !map.mapOptional("products", stage.products))
+      !map.mapOptional("value", stage.value) || !map.mapOptional("file", stage.file) ||
+      !map.mapOptional("products", stage.products))
     return false;
   const auto *name = llvm::find(kindNames, kind);
   if (name == std::end(kindNames)) {

@@ -31,7 +31,8 @@ struct Stage {
   std::string label;
   /// The value of the source that the stage computes or loads, without "%"; may be empty.
   std::string value;
-  int64_t line = 0, column = 0; ///< 1-based, in the source; 0 when unknown
+  std::string file;             ///< of the source, without its directory; may be empty
+  int64_t line = 0, column = 0; ///< 1-based, there; 0 when unknown
   /// Finish: numbers of the Issue stages whose oldest product in flight is complete afterwards.
   std::vector<int64_t> products;
 
@@ -39,6 +40,10 @@ struct Stage {
   std::string getName() const;
   /// Issue: the product itself, "s = q x k".
   std::string getProductName() const;
+  /// "attention.tile:61", "line 61" where no file is known, or empty.
+  std::string getPlace() const;
+  /// The name with the place: "wait k.full (attention.tile:61)".
+  std::string getTitle() const;
 };
 
 /// A warpgroup enters a stage, and leaves the one before.

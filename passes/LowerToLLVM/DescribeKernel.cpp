@@ -246,6 +246,10 @@ static DictionaryAttr describeTimeline(hop::TimelineOp timeline) {
     NamedAttrList entry;
     entry.set(key::kind, b.getStringAttr(stringifyEnum(stage.getKind())));
     entry.set(key::label, b.getStringAttr(stage.getLabel()));
+    if (!stage.getValue().empty())
+      entry.set(key::value, b.getStringAttr(stage.getValue()));
+    if (!stage.getFile().empty())
+      entry.set(key::file, b.getStringAttr(stage.getFile()));
     entry.set(key::line, b.getI64IntegerAttr(stage.getLine()));
     entry.set(key::column, b.getI64IntegerAttr(stage.getColumn()));
     if (!stage.getProducts().empty())

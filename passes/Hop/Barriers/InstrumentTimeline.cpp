@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Hop/TimelineLayout.h"
+#include "dialects/Tile/ValueNames.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/Analysis/IndexFunctions.h"
@@ -12,6 +13,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/Path.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_INSTRUMENTTIMELINE
@@ -94,10 +96,11 @@ private:
 /// The number of a stage, which is that of an equal one.
 int64_t StageMarker::number(hop::StageKind kind, const Twine &label, Location loc,
                             ArrayRef<int64_t> products) {
-  auto position = loc->findInstanceOf<FileLineColLoc>();
+  auto place = loc->findInstanceOf<FileLineColLoc>();
   auto stage =
-      hop::StageAttr::get(kernel.getContext(), kind, label.str(), position ? position.getLine() : 0,
-                          position ? position.getColumn() : 0, products);
+      hop::StageAttr::get(kernel.getContext(), kind, label.str(), tile::getValueName(loc),
+                          place ? llvm::sys::path::filename(place.getFilename()) : "",
+                          place ? place.getLine() : 0, place ? place.getColumn() : 0, products);
   stages.insert(stage);
   return llvm::find(stages, stage) - stages.begin();
 }

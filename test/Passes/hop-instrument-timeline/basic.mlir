@@ -10,16 +10,16 @@
 // DEFAULTS: hop.timeline blocks 4 from 0 events 1024 stages
 
 // CHECK: hop.timeline blocks 2 from 7 events 16 stages
-// CHECK-SAME: [#hop.stage<wait, "k.empty", line = 1, column = 7>,
-// CHECK-SAME:  #hop.stage<load, "k", line = 2, column = 7>,
-// CHECK-SAME:  #hop.stage<turn, "turn", line = 3, column = 7>,
-// CHECK-SAME:  #hop.stage<wait, "k.full", line = 4, column = 7>,
-// CHECK-SAME:  #hop.stage<issue, "k x k", line = 5, column = 7>,
-// CHECK-SAME:  #hop.stage<issue, "registers x k", line = 6, column = 7>,
-// CHECK-SAME:  #hop.stage<finish, "k x k", line = 5, column = 7, products = [4]>,
-// CHECK-SAME:  #hop.stage<compute, "exp2, addf", line = 8, column = 7>,
-// CHECK-SAME:  #hop.stage<finish, "registers x k", line = 6, column = 7, products = [5]>,
-// CHECK-SAME:  #hop.stage<store, "y", line = 9, column = 7>]
+// CHECK-SAME: [#hop.stage<wait, "k.empty", file = "k.tile", line = 1, column = 7>,
+// CHECK-SAME:  #hop.stage<load, "k", file = "k.tile", line = 2, column = 7>,
+// CHECK-SAME:  #hop.stage<turn, "turn", file = "k.tile", line = 3, column = 7>,
+// CHECK-SAME:  #hop.stage<wait, "k.full", file = "k.tile", line = 4, column = 7>,
+// CHECK-SAME:  #hop.stage<issue, "k x k", file = "k.tile", line = 5, column = 7>,
+// CHECK-SAME:  #hop.stage<issue, "registers x k", file = "k.tile", line = 6, column = 7>,
+// CHECK-SAME:  #hop.stage<finish, "k x k", file = "k.tile", line = 5, column = 7, products = [4]>,
+// CHECK-SAME:  #hop.stage<compute, "exp2, addf", file = "k.tile", line = 8, column = 7>,
+// CHECK-SAME:  #hop.stage<finish, "registers x k", file = "k.tile", line = 6, column = 7, products = [5]>,
+// CHECK-SAME:  #hop.stage<store, "y", file = "k.tile", line = 9, column = 7>]
 hop.kernel @stages attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[M, 64], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[M, 64], f32>, %m: index):
@@ -105,7 +105,7 @@ hop.kernel @stages attributes {argument_names = ["x", "y"], argument_types = [!t
 
 // What finds a bound is a stage, with the load in it.
 // CHECK-LABEL: hop.kernel @bounds
-// CHECK: [#hop.stage<load, "starts", line = 1, column = 7>]
+// CHECK: [#hop.stage<load, "starts", file = "k.tile", line = 1, column = 7>]
 // CHECK: hop.role @producer
 // CHECK: hop.mark 0
 // CHECK-NEXT: tile.reduce_range

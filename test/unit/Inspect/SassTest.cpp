@@ -123,7 +123,8 @@ TEST(SassTest, ReportsCountsAndNotes) {
   llvm::raw_string_ostream os(text);
   writeReport(parse(), nullptr, /*listing=*/false, os);
   EXPECT_NE(text.find("attend: 23 instructions, 3 of them products"), std::string::npos);
-  EXPECT_NE(text.find("loop at 0x20 to 0xf0, lines 12 to 14: 14 instructions, 3 more out of line"),
+  EXPECT_NE(text.find("loop at 0x20 to 0xf0: 14 instructions, 3 more out of line\n"
+                      "  lines 12 to 14 of a.tile\n"),
             std::string::npos)
       << text;
   EXPECT_NE(
@@ -136,6 +137,19 @@ TEST(SassTest, ReportsCountsAndNotes) {
       std::string::npos)
       << text;
   EXPECT_NE(text.find("0 loads and 1 stores of local memory"), std::string::npos);
+}
+
+TEST(SassTest, NamesTheFileOfEachLine) {
+  Function function = parse();
+  for (tessera::sass::Instruction &instruction : function.instructions)
+    if (instruction.line == 14)
+      instruction.file = "kernels/imported.tile";
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  writeReport(function, nullptr, /*listing=*/true, os);
+  EXPECT_NE(text.find("  lines 12 of a.tile, 14 of imported.tile\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("a.tile:12        in flight"), std::string::npos) << text;
+  EXPECT_NE(text.find("imported.tile:14 in flight"), std::string::npos) << text;
 }
 
 TEST(SassTest, ReadsSamplesOfNcu) {
@@ -158,7 +172,7 @@ TEST(SassTest, ReadsSamplesOfNcu) {
   std::string text;
   llvm::raw_string_ostream os(text);
   writeReport(function, &samples, /*listing=*/false, os);
-  EXPECT_NE(text.find("line   14  100.0 %  [wait 50.0 %]"), std::string::npos) << text;
+  EXPECT_NE(text.find("a.tile:14  100.0 %  [wait 50.0 %]"), std::string::npos) << text;
 
   function.instructions[3].opcode = "BRX";
   EXPECT_EQ(toString(readNcuTable(csv, function).takeError()),

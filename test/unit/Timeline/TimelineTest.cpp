@@ -147,6 +147,33 @@ TEST(TimelineTest, SurvivesItsTextForm) {
   EXPECT_EQ(again.records[1].endTime, 2000u);
 }
 
+TEST(TimelineTest, NamesTheFilesOfStages) {
+  // Both forms of a stage: the one before had no file.
+  constexpr llvm::StringLiteral text = R"({"format": "tessera-timeline", "version": 1,
+    "kernel": "k", "schedule": "", "clock": "cycles", "stages": [
+    {"kind": "issue", "label": "q x k", "file": "a.tile", "line": 4, "column": 5, "value": "s"},
+    {"kind": "store", "label": "o", "line": 7, "column": 5},
+    {"kind": "turn", "label": "turn", "line": 0, "column": 0}],
+    "records": [{"block": 0, "multiprocessor": 0, "role": "r", "start": [1, 1], "end": [9, 9],
+    "lost": 0, "events": [[1, 0, 0], [3, 1, 0], [5, 2, 0]]}]})";
+  Timeline timeline = llvm::cantFail(fromJSON(text));
+  EXPECT_EQ(timeline.stages[0].getTitle(), "issue s = q x k (a.tile:4)");
+  EXPECT_EQ(timeline.stages[1].getTitle(), "store o (line 7)");
+  EXPECT_EQ(timeline.stages[2].getTitle(), "wait for the turn");
+  Timeline again = llvm::cantFail(fromJSON(llvm::formatv("{0}", toJSON(timeline)).str()));
+  EXPECT_EQ(again.stages[0].file, "a.tile");
+  EXPECT_EQ(again.stages[1].file, "");
+  std::string summary, svg, trace;
+  llvm::raw_string_ostream summaryStream(summary), svgStream(svg), traceStream(trace);
+  writeSummary(timeline, summaryStream);
+  EXPECT_NE(summary.find("issue s = q x k (a.tile:4)\n"), std::string::npos) << summary;
+  EXPECT_NE(summary.find("wait for the turn\n"), std::string::npos) << summary;
+  llvm::cantFail(writeSvg(timeline, SvgOptions(), svgStream));
+  EXPECT_NE(svg.find("2 from 1, a.tile:4</title>"), std::string::npos) << svg;
+  writePerfetto(timeline, traceStream);
+  EXPECT_NE(trace.find(R"("file":"a.tile","line":4)"), std::string::npos) << trace;
+}
+
 TEST(TimelineTest, RefusesTextThatIsNotConsistent) {
   auto make = [](llvm::StringRef stages, llvm::StringRef records) {
     return llvm::formatv(
