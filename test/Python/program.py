@@ -2,8 +2,11 @@
 """Running a source on the CPU, through the package and the interpreter."""
 
 import ctypes
+import os
+import pathlib
 import struct
 import sys
+import tempfile
 import unittest
 
 import tessera
@@ -157,6 +160,21 @@ class ProgramTest(unittest.TestCase):
             tessera.kernel("linear/retention", DK=100)
         with self.assertRaisesRegex(tessera.CompileError, "D=100"):
             tessera.kernel("attention_fwd", D=100)
+        with self.assertRaisesRegex(ValueError, "no kernel 'gemmm' ships with this package; did you mean 'gemm'.; there are"):
+            tessera.kernel("gemmm")
+
+    def test_shipped_sources_by_name(self):
+        for name in ("gemm", "gemm.tile", "linear/retention"):
+            self.assertEqual(tessera.Program(name).names, tessera.Program(f"{KERNELS}{name.removesuffix('.tile')}.tile").names)
+        with self.assertRaisesRegex(FileNotFoundError, "and no kernel 'sotfmax' ships with this package; did you mean 'softmax'.: 'sotfmax.tile'"):
+            tessera.Program("sotfmax.tile")
+        # A file comes first, and a name is never that of a file elsewhere.
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "gemm").write_text(SOURCE)
+            self.assertEqual(tessera.Program(os.path.join(folder, "gemm")).names, tessera.Program(SOURCE).names)
+            for outside in ("../kernels/gemm", os.path.join(folder, "softmax.tile")):
+                with self.assertRaises(FileNotFoundError):
+                    tessera.Program(outside)
 
 
 if __name__ == "__main__":

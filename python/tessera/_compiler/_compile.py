@@ -252,7 +252,8 @@ def compile(
 ) -> Kernel:
     """Compiles a `.tile` source to a Kernel.
 
-    path_or_source: a path, or the text of a source (a string with a line break).
+    path_or_source: a path, the text of a source (a string with a line break), or where there is no such file the name of a kernel
+                    that ships, as "gemm".
     kernel:         the name of a kernel or a sequence; not needed when the source has one kernel, or one sequence.
     schedule:       overrides of the schedule, as "consumers=2,overlap=1" or as a dict; of one kernel of a sequence as
                     "gradients:stages=2", after a semicolon where there are several.

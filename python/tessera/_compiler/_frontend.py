@@ -165,11 +165,21 @@ def _encode(text):
 
 
 def _read_source(path_or_source):
-    """(text, name for diagnostics)."""
+    """(text, name for diagnostics) of a text, a file, or where there is none a kernel that ships, as the commands take it."""
     if isinstance(path_or_source, str) and "\n" in path_or_source:
         return path_or_source.encode(), "<source>"
-    with open(path_or_source, "rb") as file:
-        return file.read(), os.fspath(path_or_source)
+    path = os.fspath(path_or_source)
+    try:
+        file = open(path, "rb")
+    except FileNotFoundError as error:
+        try:
+            path = _library.find_source(os.fsdecode(path).removesuffix(".tile"))
+        except ValueError as problem:
+            what = str(problem).partition("; there are")[0]
+            raise FileNotFoundError(error.errno, f"{error.strerror}, and {what}", path) from None
+        file = open(path, "rb")
+    with file:
+        return file.read(), path
 
 
 def _convert(diagnostic):

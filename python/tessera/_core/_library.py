@@ -136,7 +136,10 @@ def find_source(name):
             return path
         if os.path.isdir(directory):
             names.update(file[: -len(".tile")] for file in os.listdir(directory) if file.endswith(".tile"))
-    raise ValueError(f"no kernel '{name}' ships with this package; there are {', '.join(sorted(names)) or 'none'}")
+    import difflib  # For this message alone.
+
+    nearest = "".join(f"; did you mean '{known}'?" for known in difflib.get_close_matches(name, names, 1))
+    raise ValueError(f"no kernel '{name}' ships with this package{nearest}; there are {', '.join(sorted(names)) or 'none'}")
 
 
 def open_library(path):
