@@ -87,6 +87,22 @@ static int refuseSubcommand(const CLI::App &app, llvm::StringRef name) {
                        "; there are " + llvm::join(names, ", "));
 }
 
+/// Says what the subcommand takes no argument for, and which option may be meant.
+static int refuseExtra(const CLI::App &command) {
+  std::vector<std::string> names, extras = command.remaining();
+  for (const CLI::Option *option : command.get_options())
+    for (const std::string &name : option->get_lnames())
+      names.push_back("--" + name);
+  llvm::SmallVector<llvm::StringRef> known(names.begin(), names.end());
+  std::string title = "tessera " + command.get_name();
+  for (llvm::StringRef extra : extras)
+    if (llvm::StringRef name = extra.split('=').first; name.starts_with("-"))
+      return reportFailure(title + " has no option '" + name + "'" + suggestNames(name, known) +
+                           "; tessera help " + command.get_name() + " lists them");
+  return reportFailure(title + " has no use for '" + extras.front() +
+                       "'; text with blanks stands in quotes");
+}
+
 static void addHelpCommand(CLI::App &app) {
   CLI::App *sub = app.add_subcommand("help", "Print the help of a subcommand, or this one");
   auto name = std::make_shared<std::string>();
@@ -132,6 +148,9 @@ static int runSubcommand(int argc, char **argv) {
   } catch (const CLI::ParseError &error) {
     if (app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-')
       return refuseSubcommand(app, argv[1]);
+    for (const CLI::App *command : app.get_subcommands())
+      if (command->remaining_size())
+        return refuseExtra(*command);
     return app.exit(error) == 0 ? ExitSuccess : ExitUsage;
   }
   return ExitSuccess;
