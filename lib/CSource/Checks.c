@@ -22,9 +22,9 @@ static int bindDims(Call call, const ArgumentInfo *info, const tessera_tensor *v
     if (info->dims[i].dim < 0) {
       if (extent != info->dims[i].constant)
         return fail(call, TESSERA_INVALID_ARGUMENT,
-                    ARGUMENT "dimension %d has extent %" PRId64
-                             "; this kernel is compiled for %" PRId64 " there",
-                    call.kernel->kind, call.kernel->name, info->name, i, extent,
+                    ARGUMENT "dimension %d has extent %" PRId64 "; this %s is compiled for %" PRId64
+                             " there",
+                    call.kernel->kind, call.kernel->name, info->name, i, extent, call.kernel->kind,
                     info->dims[i].constant);
       continue;
     }
@@ -82,8 +82,8 @@ static int checkScalar(Call call, const ArgumentInfo *info, const void *scalar) 
   if (value > info->above && value <= FLT_MAX)
     return 0;
   return fail(call, TESSERA_INVALID_ARGUMENT,
-              ARGUMENT "is %g; the kernel takes finite numbers above %g", call.kernel->kind,
-              call.kernel->name, info->name, (double)value, info->above);
+              ARGUMENT "is %g; the %s takes finite numbers above %g", call.kernel->kind,
+              call.kernel->name, info->name, (double)value, call.kernel->kind, info->above);
 }
 
 static int checkRequirements(Call call, const int64_t *dims) {

@@ -58,8 +58,8 @@ llvm::Error ArgumentChecker::checkType() const {
   if (argument.type == info.type->type)
     return llvm::Error::success();
   bool isView = argument.type < TESSERA_TYPE_SCALAR_I32;
-  return fail(TESSERA_RUNTIME_TYPE_MISMATCH, "is {0} of {1}; the kernel takes {2} of {3}",
-              isView ? "a tensor" : "a scalar", getTypeName(argument.type),
+  return fail(TESSERA_RUNTIME_TYPE_MISMATCH, "is {0} of {1}; the {2} takes {3} of {4}",
+              isView ? "a tensor" : "a scalar", getTypeName(argument.type), callee.kind,
               info.isView ? "a tensor" : "a scalar", info.type->name);
 }
 
@@ -77,8 +77,8 @@ static std::string describe(double value) {
 llvm::Error ArgumentChecker::checkScalar() const {
   if (takesScalar(info, argument))
     return llvm::Error::success();
-  return fail(TESSERA_RUNTIME_INVALID_ARGUMENT, "is {0}; the kernel takes finite numbers above {1}",
-              describe(argument.scalar.f32), describe(*info.above));
+  return fail(TESSERA_RUNTIME_INVALID_ARGUMENT, "is {0}; the {1} takes finite numbers above {2}",
+              describe(argument.scalar.f32), callee.kind, describe(*info.above));
 }
 
 /// The dimensions of a view: as numbers where `dims` has them, else by name.
@@ -100,8 +100,8 @@ static std::string describeDims(const Signature &callee, const ArgumentInfo &inf
 llvm::Error ArgumentChecker::bindDims(DimValues &dims) const {
   size_t rank = info.dims.size();
   if (argument.rank != static_cast<int64_t>(rank) || !argument.shape || !argument.strides)
-    return fail(TESSERA_RUNTIME_INVALID_ARGUMENT, "has rank {0}; the kernel takes rank {1}, {2}",
-                argument.rank, rank, describeDims(callee, info));
+    return fail(TESSERA_RUNTIME_INVALID_ARGUMENT, "has rank {0}; the {1} takes rank {2}, {3}",
+                argument.rank, callee.kind, rank, describeDims(callee, info));
   for (size_t i = 0; i < rank; ++i) {
     int64_t extent = argument.shape[i];
     if (extent < 0 || extent > kMaxExtent)
@@ -112,17 +112,17 @@ llvm::Error ArgumentChecker::bindDims(DimValues &dims) const {
     if (expected.dim < 0) {
       if (extent != expected.constant)
         return fail(TESSERA_RUNTIME_INVALID_ARGUMENT,
-                    "dimension {0} has extent {1}; this kernel is compiled for {2} there, {3}", i,
-                    extent, expected.constant, describeDims(callee, info));
+                    "dimension {0} has extent {1}; this {2} is compiled for {3} there, {4}", i,
+                    extent, callee.kind, expected.constant, describeDims(callee, info));
       continue;
     }
     int64_t &bound = dims[expected.dim];
     if (bound >= 0 && bound != extent)
       return fail(TESSERA_RUNTIME_INVALID_ARGUMENT,
                   "dimension {0}, '{1}', has extent {2}, but '{1}' is {3} in an earlier argument; "
-                  "the kernel takes {4}, which is {5} here",
-                  i, callee.dims[expected.dim], extent, bound, describeDims(callee, info),
-                  describeDims(callee, info, &dims));
+                  "the {4} takes {5}, which is {6} here",
+                  i, callee.dims[expected.dim], extent, bound, callee.kind,
+                  describeDims(callee, info), describeDims(callee, info, &dims));
     bound = extent;
   }
   return llvm::Error::success();
@@ -188,9 +188,10 @@ static llvm::Error checkRequirements(const Signature &callee, llvm::ArrayRef<int
     if (!requirement.divisor && dividend % requirement.factor != 0)
       return makeError(
           TESSERA_RUNTIME_INVALID_ARGUMENT,
-          "kernel '{0}': '{1}' is {2} and must be a multiple of {3}: its source requires it, "
+          "{0} '{1}': '{2}' is {3} and must be a multiple of {4}: its source requires it, "
           "or bulk stores do, which write 16 bytes at a time; for these use store = direct",
-          callee.name, callee.dims[requirement.dividend], dividend, requirement.factor);
+          callee.kind, callee.name, callee.dims[requirement.dividend], dividend,
+          requirement.factor);
     if (!requirement.divisor)
       continue;
     int64_t divisor = dims[*requirement.divisor];
@@ -199,8 +200,8 @@ static llvm::Error checkRequirements(const Signature &callee, llvm::ArrayRef<int
         requirement.factor == 1 ? "" : std::to_string(requirement.factor) + " times ";
     if (dividend != 0 && (product == 0 || dividend % product != 0))
       return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
-                       "kernel '{0}': '{1}' is {2} and '{3}' is {4}; {5}'{1}' must divide '{3}'",
-                       callee.name, callee.dims[*requirement.divisor], divisor,
+                       "{0} '{1}': '{2}' is {3} and '{4}' is {5}; {6}'{2}' must divide '{4}'",
+                       callee.kind, callee.name, callee.dims[*requirement.divisor], divisor,
                        callee.dims[requirement.dividend], dividend, factor);
   }
   return llvm::Error::success();

@@ -169,6 +169,17 @@ TEST_F(SequenceTest, EachCapturedCallHasAWorkspaceOfItsOwn) {
   fake::destroyGraph(fake::endCapture());
 }
 
+TEST_F(SequenceTest, IsCalledASequenceInWhatItRefuses) {
+  std::unique_ptr<Bundle> bundle = load();
+  arguments.arguments[TestArguments::Q].rank = 1;
+  EXPECT_EQ(call(*bundle), "sequence 'twice': argument 'q': has rank 1; the sequence takes rank 4, "
+                           "[B, H, SQ, 128]");
+  arguments.update();
+  arguments.shapes[TestArguments::Q][3] = 64;
+  EXPECT_EQ(call(*bundle), "sequence 'twice': argument 'q': dimension 3 has extent 64; this "
+                           "sequence is compiled for 128 there, [B, H, SQ, 128]");
+}
+
 TEST_F(SequenceTest, LaunchesAllOrNone) {
   std::unique_ptr<Bundle> bundle = load();
   arguments.shapes[TestArguments::K][1] = 3;
