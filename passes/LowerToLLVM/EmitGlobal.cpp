@@ -465,8 +465,6 @@ void Emitter::setColumns(Access &access, Value view, Value column) {
 template <typename AccessOp>
 bool Emitter::movesUnits(Access &access, AccessOp op, int64_t unit) {
   bool stores = tile::storesToView(op);
-  auto type =
-      cast<RankedTensorType>(stores ? op->getOperand(0).getType() : op->getResult(0).getType());
   StringRef does = stores ? "stores" : "loads";
   // Neighbours in the tile that are none in the view.
   if (!access.row && !(access.periods.empty() && access.named.empty()))
