@@ -2,11 +2,12 @@
 
 import copy
 
+from dots import Dots
 from program import Function, Op, Region, definitions, rename
-from values import COLUMNS, Scope, Values, tile
+from values import COLUMNS, Scope, tile
 
 
-class Control(Values):
+class Control(Dots):
     """Adds statements that hold statements."""
 
     def __init__(self, *args):
@@ -169,6 +170,8 @@ class Control(Values):
     def loop_body(self, inner, carried, trips):
         """Draws statements and what they hand on to the next iteration."""
         self.statements(inner, self.rng.randint(1, 5))
+        if inner.may_store and inner.row and not self.speculates and self.helpers.random() < 0.15:
+            self.sum_of_product(inner)
         yields = []
         for argument, dims, _ in carried:
             kind = self.rng.random()

@@ -46,6 +46,7 @@ def draw_program(seed):
     grid = [("%m", ["M ceildiv $BM", "MB", "M2 ceildiv $(BM / 2)"])]
     grid += [(index, extents.get(dim, [dim])) for dim, index in leads]
     program = Program(params, {}, {}, grid, [], [], dims, integers=integers, seed=seed % 1000)
+    draw_bytes(program, size)
     control = Control(rng, program, size)
     control.grid_leads = leads
     control.block = "%m"
@@ -55,6 +56,17 @@ def draw_program(seed):
     settle_dims(program)
     draw_orders(rng, program)
     return program
+
+
+def draw_bytes(program, size):
+    """Makes elements of a tenth of the programs ones of 8 bits, and their columns what products of these take."""
+    rng = random.Random(f"elements {program.seed} of 8 bits")
+    if rng.random() > 0.1:
+        return
+    program.params["T"] = "f8E4M3FN"
+    for name in COLUMNS:
+        size[name] = 32 * -(-size[name] // 32)
+        program.params[name] = str(size[name])
 
 
 def draw_body(control, program):

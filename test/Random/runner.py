@@ -21,9 +21,12 @@ LIMITS = (
     r"is also an operand of a dot, and so lies in shared memory",
     r"both along rows and along columns",
     r"strides must be multiples of",
+    r"that this grid point stores before",
+    r"threads that (gather \d+ bytes each|take tiles from shared memory) cannot share",
     r"grid names the dimension",
     r"a bulk copy starts at a multiple of|no bulk store can start|rows at once, a bulk tensor copy moves",
     r"and makes no parts of it; write the dots with accumulators of up to",
+    r"a dot of two loaded tiles of 8-bit elements reads both along",
 )
 
 EXIT_FAILED, EXIT_USAGE, EXIT_SOURCE, EXIT_TOOLCHAIN = 1, 2, 3, 4
@@ -101,12 +104,12 @@ def classify(code, stdout, stderr, has_schedule):
         return "sanitizer", text
     if code == 0:
         return RAN, text
+    if code in (EXIT_FAILED, EXIT_USAGE) and "strides must be multiples of" in text:
+        return REFUSED, text
     if code == EXIT_FAILED:
         hazard = re.search(r"error: \[([a-z-]+)\]", text)
         if hazard:
             return hazard.group(1), text
-        if "strides must be multiples of" in text:
-            return REFUSED, text
         if "of the interpreter on the scheduled form" in stdout:
             return "difference-scheduled", text
         if "FAILED" in text:

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import subprocess
 
 
@@ -12,12 +13,29 @@ def read_domains(tessera):
 
 
 # What a field needs in a kernel to have a value that is not refused; without it, it is drawn rarely.
-NEEDS = {"polynomial_exp": "math.exp", "speculate": "speculate", "stages": "for", "overlap": "for"}
+NEEDS = {"polynomial_exp": "math.exp", "speculate": "speculate", "stages": "for", "overlap": "for", "placement": "%sum",
+         "exchange": "%sum", "transpose": "T : type = f8"}
+
+# Fields that give work to helpers, and what shows in a kernel that there is such work.
+HELPERS = {"placement": r"%sum\d", "transpose": r"T : type = f8", "store": r"tile\.store", "sums": r"\badd\b",
+           "exchange": r"\badd\b", "cluster": r"grid", "persistent": r"grid"}
+
+
+def draw_helpers(seed, domains, kernel):
+    """Values of the fields of helpers alone, for half of the kernels with work for a reducer, a transposer or a converter."""
+    rng = random.Random(f"helpers {seed}")
+    if not re.search(r"\badd\b|\bf8E4M3FN\b", kernel) or rng.random() < 0.5:
+        return None
+    fields = [field for field, work in sorted(HELPERS.items()) if re.search(work, kernel)]
+    return {field: rng.choice(domains[field]) for field in fields if rng.random() < 0.4}
 
 
 def draw_schedule(seed, domains, kernel):
     """Values of no more than six fields; often none, which is the compiler's choice. `kernel` is the
     text of the source."""
+    helpers = draw_helpers(seed, domains, kernel)
+    if helpers is not None:
+        return helpers
     rng = random.Random(f"schedule {seed}")
     fields = [field for field in sorted(domains) if NEEDS.get(field, "") in kernel or rng.random() < 0.2]
     count = rng.choices(range(7), (35, 20, 18, 12, 7, 5, 3))[0]

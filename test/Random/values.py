@@ -1,4 +1,4 @@
-"""Draws the values of a random kernel: constants, indices, loads, arithmetic, masks, dots, stores.
+"""Draws the values of a random kernel: constants, indices, loads, arithmetic, masks, stores.
 
 Each value of a tile has a bound on its magnitude. With normal inputs it keeps exponentials and sums
 in range; with integer inputs it keeps every sum below 2^24, so that any order of it gives the same
@@ -70,6 +70,13 @@ class Values:
         self.scans = random.Random(f"scans {program.seed}")  # likewise
         self.lists = random.Random(f"lists of rows {program.seed}")  # likewise
         self.gathers = self.lists.random() < 0.15  # whether rows of operands are named by lists
+        self.helpers = random.Random(f"work of helpers {program.seed}")  # likewise
+        self.has_bytes = program.params["T"] == "f8E4M3FN"
+        self.converts = not self.has_bytes and self.helpers.random() < 0.15  # whether dots read bytes as 16 bits
+        self.unit = 8  # elements where bulk copies may start
+        if self.has_bytes or self.converts:
+            self.unit = 16
+            program.dims["W"] *= 2
 
     # Small helpers.
 
@@ -169,8 +176,8 @@ class Values:
 
     # Views and loads.
 
-    def new_view(self, dims, element):
-        name = f"a{len(self.program.views)}"
+    def new_view(self, dims, element, kind="a"):
+        name = f"{kind}{len(self.program.views)}"
         self.program.views[name] = View(dims, element)
         return name
 
@@ -215,8 +222,8 @@ class Values:
         if scope.blocks and self.chance(0.5):
             return self.rng.choice(scope.blocks[-2:])
         if scope.indices and self.chance(0.3):
-            return self.index_op(scope, "muli", self.rng.choice(scope.indices), self.index(scope, 8))
-        return self.index(scope, self.rng.choice((8, 16, 40, 64, -8, -32)))
+            return self.index_op(scope, "muli", self.rng.choice(scope.indices), self.index(scope, self.unit))
+        return self.index(scope, self.unit * self.rng.choice((1, 2, 5, 8, -1, -4)))
 
     def load(self, scope, dims, element):
         """A tile of rank 1 or 2; its bound is set."""
@@ -254,12 +261,16 @@ class Values:
 
     def load_arithmetic(self, scope, dims):
         """A loaded tile as f32."""
-        if self.chance(0.6):
+        if self.chance(0.6) or self.is_vector_of_bytes(dims):
             name = self.load(scope, dims, "f32")
         else:
             narrow = self.load(scope, dims, "$T")
             name = self.extend(scope, narrow, dims)
         return self.add_tile(scope, name, dims, LARGEST_INPUT)
+
+    def is_vector_of_bytes(self, dims):
+        """Elements of 8 bits come four to a register, which those of a vector do not."""
+        return self.has_bytes and len(dims) == 1
 
     # Arithmetic.
 
@@ -452,83 +463,6 @@ class Values:
         name = self.operation(scope, "arith.select", [condition, a, b], f"{type}, {tile(dims)}", tile(dims))
         return self.add_tile(scope, name, dims, max(self.bound[a], self.bound[b]))
 
-    # Dots.
-
-    def operand(self, scope, dims):
-        """A loaded 16-bit tile, at times one that another dot has."""
-        found = [name for name, had in scope.operands if had == dims]
-        if found and self.chance(0.4):
-            return self.rng.choice(found)
-        # The lanes that copy a row take it in turn with those of other rows.
-        units = self.size[dims[1]] // 8
-        shares = self.size[dims[0]] % (128 // min(units & -units, 8)) == 0 if units else False
-        gathers = self.gathers and shares and self.lists.random() < 0.6
-        name = self.gathered(scope, dims) if gathers else self.load(scope, dims, "$T")
-        scope.operands.append((name, dims))
-        return name
-
-    def gathered(self, scope, dims):
-        """Rows that a loaded list names, with as many that are in no list or view. Copies of 16 bytes begin at multiples of 8."""
-        known = [name for name, view in self.program.views.items() if view.element == "i32"]
-        listed = self.lists.choice(known) if known and self.lists.random() < 0.5 else self.new_view(["M"], "i32")
-        type = tile(dims[:1], "i32")
-        numbers = self.load_from(scope, listed, [self.place(scope, dims[0])], "", type)
-        view = self.view(dims, "$T", 2)
-        indices = [self.inside(scope, self.extent(dim)) for dim in self.program.views[view].dims[:-2]]
-        indices += [self.index(scope, 0), self.index(scope, self.lists.choice((0, 0, 8, 32)))]
-        text = f"tile.gather %{view}[{places(indices)}] rows {{{len(indices)}}} : !V_{view}, {type} -> {tile(dims, '$T')}"
-        name = self.emit(scope, text, [*indices, numbers], tile(dims, "$T"), [view])
-        self.bound[name] = LARGEST_INPUT
-        return name
-
-    def transposed(self, scope, dims):
-        source = self.operand(scope, dims[::-1])
-        return self.convert(scope, "tile.transpose", source, tile(dims[::-1], "$T"), tile(dims, "$T"))
-
-    def first_operand(self, scope, depth):
-        dims = ("BM", depth)
-        if scope.find(*dims) and self.chance(0.5):
-            return self.computed(scope, dims)
-        if self.chance(0.06) and self.size["BM"] == 64:
-            name = self.transposed(scope, dims)
-        else:
-            name = self.operand(scope, dims)
-        self.bound[name] = LARGEST_INPUT
-        return name
-
-    def computed(self, scope, dims):
-        """A computed tile of 16 bits."""
-        a = self.bounded(scope, self.pick(scope, *dims), dims, 16)
-        name = self.round(scope, a, dims)
-        self.bound[name] = self.bound[a]
-        return name
-
-    def operands(self, scope, column):
-        """The operands of a dot and what it contracts; the second one is computed at times."""
-        if scope.find("BM", column) and self.seconds.random() < 0.2:
-            a, b = self.operand(scope, ("BM", "BM")), self.computed(scope, ("BM", column))
-            self.bound[a] = LARGEST_INPUT
-            return a, b, "BM"
-        depth = self.rng.choice(COLUMNS)
-        a = self.first_operand(scope, depth)
-        b = self.transposed(scope, (depth, column)) if self.chance(0.5) else self.operand(scope, (depth, column))
-        self.bound[b] = LARGEST_INPUT
-        return a, b, depth
-
-    def dot(self, scope, column, accumulator=None):
-        a, b, depth = self.operands(scope, column)
-        dims = ("BM", column)
-        bound = self.bound[a] * self.bound[b] * (self.size[depth] if self.program.integers else self.size[depth] ** 0.5)
-        if accumulator is None and scope.find(*dims) and self.chance(0.3):
-            accumulator = self.bounded(scope, self.pick(scope, *dims), dims, self.limit)
-        operands, acc = [a, b], ""
-        if accumulator:
-            operands.append(accumulator)
-            acc, bound = ", {2}", bound + self.bound[accumulator]
-        types = f"{tile(('BM', depth), '$T')}, {tile((depth, column), '$T')}"
-        name = self.emit(scope, f"tile.dot {{0}}, {{1}}{acc} : {types} -> {tile(dims)}", operands, tile(dims))
-        return self.add_tile(scope, name, dims, bound)
-
     # Stores.
 
     def store(self, scope, name, dims):
@@ -551,7 +485,8 @@ class Values:
         if len(declared) > 4:
             return
         box = self.box(declared[:-len(dims)], dims) if boxed else ""
-        view = self.new_view(declared, "f32" if adds else self.rng.choice(("f32", "$T")))
+        is_wide = adds or self.is_vector_of_bytes(dims)
+        view = self.new_view(declared, "f32" if is_wide else self.rng.choice(("f32", "$T")))
         self.outputs.add(view)
         if adds:
             # No more than a thousand grid points and iterations add to one place.
