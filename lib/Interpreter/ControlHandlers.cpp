@@ -98,15 +98,18 @@ static LogicalResult runWhile(Frame &frame, Operation *op) {
 }
 
 /// The fast region, then the exact one too where a predicate fails: as the machine, with its stores
-/// made twice.
+/// made twice. The exact one alone where the schedule says so.
 static LogicalResult runSpeculate(Frame &frame, Operation *op) {
   auto speculation = cast<tile::SpeculateOp>(op);
-  if (failed(frame.runBlock(speculation.getFast().front())))
-    return failure();
-  tile::YieldIfOp fast = speculation.getFastYield();
-  if (llvm::all_of(frame.ints(fast.getCondition()), [](int64_t valid) { return valid != 0; })) {
-    assign(frame, speculation.getResults(), fast.getValues());
-    return success();
+  tile::ScheduleAttr schedule = op->getParentOfType<tile::KernelOp>().getScheduleAttr();
+  if (!schedule || schedule.getSpeculate() != false) {
+    if (failed(frame.runBlock(speculation.getFast().front())))
+      return failure();
+    tile::YieldIfOp fast = speculation.getFastYield();
+    if (llvm::all_of(frame.ints(fast.getCondition()), [](int64_t valid) { return valid != 0; })) {
+      assign(frame, speculation.getResults(), fast.getValues());
+      return success();
+    }
   }
   if (failed(frame.runBlock(speculation.getExact().front())))
     return failure();

@@ -24,10 +24,15 @@ class Cache:
             for cache, own in ((self.k, self.keys), (self.v, self.values)):
                 own.append(torch.randn(length, kv_heads, cache.shape[3], generator=generator).to(dtype))
             for j in range(-(-length // rows) if paged else 1):
-                self.table[b, j] = number = numbers.pop()
-                for cache, own in ((self.k, self.keys[b]), (self.v, self.values[b])):
-                    part = own[j * rows : (j + 1) * rows]
-                    cache[number, : len(part)] = part
+                self.table[b, j] = numbers.pop()
+            self.store(b)
+
+    def store(self, b):
+        """Stores the keys and values of sequence b in its places."""
+        rows = self.k.shape[1]
+        for cache, own in ((self.k, self.keys[b]), (self.v, self.values[b])):
+            for j, part in enumerate(own.split(rows) if len(own) else ()):
+                cache[self.table[b, j], : len(part)] = part
 
     @property
     def places(self):

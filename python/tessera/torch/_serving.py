@@ -129,7 +129,8 @@ def flash_attn_with_kvcache(
     prefix_lens:      int32, [B], of how many first keys of each sequence a window hides none.
     out:              [B, SQ, H, DV], of the type of q, where the output is stored.
     num_splits:       into how many parts the keys of a sequence are divided; 0 lets the call find it. It is found from shapes alone.
-    keys_per_part:    how many keys a part has instead, a multiple of 128: then what a sequence gives does not depend on the others.
+    keys_per_part:    how many keys a part has instead, a multiple of 128: then the bits of a query depend on it and its keys alone, and
+                      with caches of 8 bits on how many keys its sequence has.
 
     Masks are aligned at the last query and the last key. A row that sees no key gives zeros, and an LSE of -inf. What lies behind
     the last key of a sequence, and entries of a table behind its last page, may be anything, NaN too. `pack_gqa`, `sm_margin` and
@@ -216,6 +217,8 @@ class Call:
     ):  # fmt: skip
         #: How kernels are found.
         self.find = _kernels.find
+        #: Whether the bits of a query depend on nothing but it and its keys.
+        self.is_invariant = False
         #: A mask that has a source of its own: its name, what it takes, and its parameters.
         self.variant = None
         tensors = {"q": q, "k_cache": k_cache, "v_cache": v_cache}
@@ -411,26 +414,30 @@ class Call:
         lse = self.q.new_empty((self.batch, self.heads, self.rows), dtype=torch.float32)
         if 0 in (*shape, self.most):
             return self._see_nothing(out, lse)
-        # The heads of one query are rows of a tile, whatever their number; of several queries as many as fill it.
-        grouped = self.rows == 1 and self.slopes is None and self.sinks is None
+        # The heads of one query are rows of a tile, whatever their number; of several queries as many as fill it. Nothing of this
+        # may depend on the number of queries where the bits of one may not.
+        self.is_invariant = share is not None
+        grouped = self.rows == 1 and self.slopes is None and self.sinks is None and not self.is_invariant
         group = self.heads // self.key_heads
-        packed = 1 if grouped else _count_packed(group, self.rows)
+        packed = 1 if grouped else _count_packed(group, 1 if self.is_invariant else self.rows)
         rows = group if grouped else self.rows * packed
         source, extras, parameters = self._describe_kernel(window, softcap, grouped, packed)
         tiles = self.batch * (self.key_heads if grouped else self.heads // packed) * -(-rows // parameters["BM"])
         share = self._find_share(count, share, tiles, parameters["BN"])
-        kernel = self._find_kernel(source, parameters, share < self.most)
+        is_divided = self.is_invariant or share < self.most
+        kernel = self._find_kernel(source, parameters, is_divided)
         call = functools.partial(self._launch, kernel, grouped, scale, extras)
-        if share >= self.most:
+        if not is_divided:
             call(out, lse)
             return out, lse
         count = -(-self.most // share)
         parts = self.q.new_empty((count, *shape, self.value), dtype=torch.float32)
         lses = self.q.new_empty((count, self.batch, self.heads, self.rows), dtype=torch.float32)
         extras["share"] = share
-        _states.find_merge(self.find, parts, out.dtype)  # Before anything is launched: it may have to be compiled.
+        # Before anything is launched: it may have to be compiled.
+        merge = _states.find_merge(self.find, parts, out.dtype, 1 if self.is_invariant else count)
         call(parts.flatten(0, 1), lses.flatten(0, 1))
-        _states.merge(parts, lses, out, lse, self.find)
+        _states.launch_merge(merge, parts, lses, out, lse)
         return out, lse
 
     def run_tokens(self, scale, window, softcap, out=None):
@@ -494,7 +501,7 @@ class Call:
         parameters = {"T": TYPES[self.q.dtype], "D": width, "DV": value}
         flags = {
             "PADDED": (width, value) != (self.width, self.value), "GROUPED": grouped, "PAGED": self.table is not None,
-            "TOKENS": self.starts is not None,
+            "TOKENS": self.starts is not None, "INVARIANT": self.is_invariant,
         }  # fmt: skip
         parameters.update({name: True for name, is_set in flags.items() if is_set})
         if self.variant is not None:
@@ -510,10 +517,14 @@ class Call:
         source = "".join(['$rules "choices/serving.json" as "cache.tile"\n', *(f'$import "{name}.tile"\n' for name in imports)])
         # What the kernel calls rows are those of a query of all heads that share keys.
         rows, page = self.heads // self.key_heads if grouped else self.rows, self.k.shape[1]
-        chosen = _kernels.choose(self.q.device, source, (("SQ", rows), ("ROWS", page)), **parameters)
+        # Blocks of gathered keys begin where they do whatever the length is; those of 8 bits end with the last key.
+        is_gathered = self.is_invariant and not self.descales
+        extents = (("SQ", 1 if self.is_invariant else rows), ("ROWS", 1 if is_gathered else page))
+        chosen = _kernels.choose(self.q.device, source, extents, **parameters)
         parameters.update({name: chosen[name] for name in ("BM", "BN", "BLOCKS")})
-        if self.table is not None and page % chosen["BN"]:
-            parameters.update(GATHERED=True, RUN=self._find_run(chosen["BM"]))
+        if is_gathered or (self.table is not None and page % chosen["BN"]):
+            # Without pages all rows of a block follow each other.
+            parameters.update(GATHERED=True, **({} if self.table is None else {"RUN": self._find_run(chosen["BM"])}))
         return source, extras, parameters
 
     def _find_kernel(self, source, parameters, divided):

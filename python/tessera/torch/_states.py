@@ -62,10 +62,10 @@ def merge_states(
     return out, lse
 
 
-def find_merge(find, parts, dtype, **options):
-    """The kernel that joins parts [P, B, S, H, DV] of a layout, element type and device to an output of type `dtype`."""
-    count, *_, width = parts.shape
-    chosen = _kernels.choose(parts.device, find_source(), (("P", count), ("DV", width)))
+def find_merge(find, parts, dtype, count, **options):
+    """The kernel that joins parts [P, B, S, H, DV] of a layout, element type and device to an output of type `dtype`, in steps that
+    are good for `count` parts."""
+    chosen = _kernels.choose(parts.device, find_source(), (("P", count), ("DV", parts.shape[-1])))
     return find(
         parts.device.type == "cpu", find_source(), "merge_states", T=TYPES[parts.dtype], OUT=TYPES[dtype], D=chosen["D"],
         BP=chosen["BP"], **options,
@@ -74,5 +74,8 @@ def find_merge(find, parts, dtype, **options):
 
 def merge(parts, lses, out, lse, find=_kernels.find, sinks=None):
     """Joins parts [P, B, S, H, DV] whose queries and heads are one dimension; `sinks`, [H], are scores that have no value."""
-    kernel = find_merge(find, parts, out.dtype, **({} if sinks is None else {"SINK": True}))
+    launch_merge(find_merge(find, parts, out.dtype, len(parts), **({} if sinks is None else {"SINK": True})), parts, lses, out, lse, sinks)
+
+
+def launch_merge(kernel, parts, lses, out, lse, sinks=None):
     kernel(parts.flatten(2, 3).permute(1, 2, 0, 3), lses, out, lse, *(() if sinks is None else (sinks,)))

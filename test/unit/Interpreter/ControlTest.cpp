@@ -36,6 +36,34 @@ TEST(Control, ForWithAnyTripCount) {
   EXPECT_EQ(compute(body, -5), 0);
 }
 
+/// What a speculation gives whose predicate is `valid`.
+static double speculate(StringRef schedule, StringRef valid) {
+  HostTensor result = HostTensor::contiguous({1});
+  std::string text = llvm::formatv(R"(
+    tile.kernel @k(%v: !tile.view<[1], f32>) grid(%g = 1) {0} {{
+      %c0 = arith.constant 0 : index
+      %x = tile.speculate -> tensor<1xf32> {{
+        %valid = arith.constant dense<{1}> : tensor<1xi1>
+        %fast = arith.constant dense<1.0> : tensor<1xf32>
+        tile.yield_if %valid, %fast : tensor<1xi1>, tensor<1xf32>
+      } exact {{
+        %exact = arith.constant dense<2.0> : tensor<1xf32>
+        tile.yield %exact : tensor<1xf32>
+      }
+      tile.store %x, %v[%c0] : tensor<1xf32>, !tile.view<[1], f32>
+    })",
+                                   schedule, valid);
+  EXPECT_EQ(runText(text, {&result}), "") << text;
+  return result.data[0];
+}
+
+TEST(Control, SpeculatesUnlessTheScheduleSaysOtherwise) {
+  EXPECT_EQ(speculate("", "true"), 1);
+  EXPECT_EQ(speculate("", "false"), 2);
+  EXPECT_EQ(speculate("schedule #tile.schedule<speculate = true>", "true"), 1);
+  EXPECT_EQ(speculate("schedule #tile.schedule<speculate = false>", "true"), 2);
+}
+
 TEST(Control, YieldAssignsAtOnce) {
   // Fibonacci: each value moves to the other's place.
   EXPECT_EQ(compute("%r, %s = scf.for %j = %zero to %n step %one iter_args(%a = %zero, %b = %one) "

@@ -1,0 +1,73 @@
+# RUN: env TESSERA_LIBRARY=%build/lib %torch-python %s
+"""Attention in parts of a fixed number of keys, on the interpreter: what gives a query the same bits."""
+
+import unittest
+
+import problems
+import torch
+from caches import Cache
+
+from tessera.torch import flash_attn_with_kvcache
+
+KEYS, PART = 150, 128
+
+
+class Invariance(unittest.TestCase):
+    def setUp(self):
+        problems.use_interpreter(self)
+        self.cache = Cache([KEYS, 70, 0], 64, True, 1)
+        self.q = torch.randn(1, KEYS, 2, 64, generator=torch.Generator().manual_seed(3)).bfloat16()
+        # Queries whose scores do not have the range of the others.
+        self.q[:, 60:64] *= 200
+
+    def attend(self, first, past, cache=None, places=None, **options):
+        """Output and LSE of queries of the first sequence, of which the keys up to the last one are there."""
+        cache = self.cache if cache is None else cache
+        places = {name: number[:1] for name, number in cache.places.items()} if places is None else places
+        lengths = torch.tensor([past], dtype=torch.int32)
+        out, lse = flash_attn_with_kvcache(
+            self.q[:, first:past], cache.k, cache.v, cache_seqlens=lengths, causal=True, keys_per_part=PART, return_softmax_lse=True,
+            **places, **options,
+        )  # fmt: skip
+        return torch.cat([out, lse.transpose(1, 2)[..., None]], 3)
+
+    def check(self, whole, ends, cache=None, **options):
+        """That pieces of the prompt, up to each of `ends`, have the bits of the whole."""
+        for first, past in zip((0, *ends), ends):
+            self.assertTrue(torch.equal(self.attend(first, past, cache, **options), whole[:, first:past]), (first, past, options))
+
+    def test_cuts(self):
+        for options in ({}, {"window_size": (50, -1)}, {"softcap": 3.0}, {"sinks": torch.tensor([0.5, -1.0])}):
+            whole = self.attend(0, KEYS, **options)
+            for ends in ((KEYS,), (1, KEYS), (KEYS - 1, KEYS), (KEYS // 2, KEYS), (64, 65, 128, 130, KEYS)):
+                self.check(whole, ends, **options)
+
+    def test_pages(self):
+        """Pages of any number of rows, a cache without pages, and a table that has room for more parts."""
+        whole = self.attend(0, KEYS)
+        for rows, paged in ((16, True), (24, True), (128, True), (KEYS, False), (320, False)):
+            cache = Cache([KEYS], rows, paged, 1)
+            cache.keys, cache.values = self.cache.keys, self.cache.values
+            cache.store(0)
+            self.check(whole, (KEYS - 1, KEYS), cache)
+        table = self.cache.places["page_table"][:1]
+        for pages in (1, 20):
+            longer = torch.cat([table, torch.full((1, pages), 99, dtype=torch.int32)], 1)
+            self.check(whole, (KEYS,), places={"page_table": longer})
+
+    def test_batches(self):
+        """Beside any other sequences, at any place among them."""
+        whole, cache = self.attend(0, KEYS), self.cache
+        for count in (1, 40):
+            q = torch.randn(3, count, 2, 64, generator=torch.Generator().manual_seed(4)).bfloat16()
+            q[0] = self.q[0, KEYS - count :]
+            for order in ([0, 1, 2], [2, 1, 0], [1, 0, 0]):
+                out = flash_attn_with_kvcache(
+                    q[order], cache.k, cache.v, cache_seqlens=cache.seqlens[order], causal=True, keys_per_part=PART,
+                    page_table=cache.table[order],
+                )  # fmt: skip
+                self.assertTrue(torch.equal(out[order.index(0)], whole[0, KEYS - count :, :, :64]), (count, order))
+
+
+if __name__ == "__main__":
+    unittest.main()
