@@ -151,6 +151,7 @@ def main(folder):
     check(folder, 128, ["PAGED", "PARTS"], causal, share=64)
     check(folder, 16, ["PAGED", "GATHERED"], causal)
     check(folder, 24, ["PAGED", "GATHERED", "PARTS"], full, share=128)
+    check(folder, 200, ["GATHERED", "PARTS", "INVARIANT"], causal, share=128)
 
 
 main(*sys.argv[1:])
