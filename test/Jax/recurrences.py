@@ -16,7 +16,7 @@ jax.config.update("jax_enable_x64", True)
 import jax.numpy as jnp
 
 import tessera.jax
-from tessera.jax import _call, _recurrences, gated_delta_rule, gla, retention, ssd
+from tessera.jax import _call, _recurrences, _segments, gated_delta_rule, gla, retention, ssd
 
 K, V = 64, 64
 
@@ -179,6 +179,42 @@ class Cases(unittest.TestCase):
         q, k, v = self.draw_own(70, 1, 1)
         given = {"q": q, "k": k, "v": v, "initial_state": self.draw(3, 1, K, V)}
         self.check_packed(functools.partial(retention, output_final_state=True), given)
+
+    def check_segments(self, call, given, walks):
+        """A long sequence of few heads in segments side by side, and as a whole, with gradients."""
+        weights = [self.draw(*x.shape) for x in jax.eval_shape(lambda: call(**given))]
+
+        def weigh(given):
+            outputs = call(**given)
+            return sum((x.astype(jnp.float64) * w).sum() for x, w in zip(outputs, weights)), outputs
+
+        def compute():
+            with unittest.mock.patch.object(_recurrences, "_launch", wraps=_recurrences._launch) as launches:
+                found = jax.jit(jax.grad(weigh, has_aux=True))(given)
+            return found, sum("PACKED" in call.args[1] for call in launches.call_args_list)
+
+        whole, none = compute()
+        with unittest.mock.patch.object(_segments, "find_own", lambda v: 128):
+            cut, packed = compute()
+        self.assertEqual((none, packed), (0, walks))
+        for found, expected in zip(*map(jax.tree.leaves, (cut, whole))):
+            error = jnp.linalg.norm((found - expected).astype(jnp.float32).ravel()) / jnp.linalg.norm(expected.astype(jnp.float32).ravel())
+            self.assertLess(float(error), 5e-3)
+
+    def test_segments(self):
+        q, k, v = self.draw_own(284, 1, 2)
+        state, rates = {"initial_state": self.draw(1, 2, K, V)}, self.draw_rates(1, 284, 2)
+        channels = -self.draw_rates(1, 284, 1, K)
+        self.check_segments(functools.partial(retention, output_final_state=True), {"q": q, "k": k, "v": v, **state}, 7)
+        self.check_segments(functools.partial(gla, output_final_state=True), {"q": q, "k": k, "v": v, "g": channels, **state}, 7)
+        given = {"C": q, "B": k, "x": v, "dt": rates, "A": -self.draw_rates(2), "initial_states": self.draw(1, 2, V, K)}
+        self.check_segments(call_ssd, given, 7)
+
+    def test_numbers_of_segments(self):
+        for tokens, own in ((4095, None), (4096, 1024), (65536, 65536 // 16)):
+            v = jax.ShapeDtypeStruct((1, tokens, 4, 64), jnp.bfloat16)
+            self.assertEqual(_segments.find_own(v), own)
+        self.assertIsNone(_segments.find_own(jax.ShapeDtypeStruct((2, 65536, 4, 64), jnp.bfloat16)))
 
     def test_no_state(self):
         q, k, v = self.draw_own(5, 1, 1)

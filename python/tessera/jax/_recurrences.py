@@ -14,10 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._attention._recurrences import CHUNK, count_chunks, count_rows, find_source, list_decays, list_widths
+from .._attention._recurrences import CHUNK, count_chunks, count_rows, find_source, list_decays, list_segments, list_widths
 from .._compiler import _choices
 from .._core import _library
-from . import _call
+from . import _call, _segments
 
 
 def _launch(name, parameters, *arguments):
@@ -111,9 +111,31 @@ def _of_shared(q, heads):
 
 
 class _Walks:
-    """What forward and gradients compute of arrays. A table says which chunks packed sequences have."""
+    """What forward and gradients compute of arrays. A table says which chunks packed sequences have, or segments of `own` tokens of one
+    sequence."""
 
-    table = None
+    table = own = None
+
+    def cut(self, v):
+        """Walks over segments of one sequence from here on, where these are worth it."""
+        self.own = None if self.table is not None else _segments.find_own(v)
+        if self.own is not None:
+            self.table = jnp.asarray(np.array(list_segments(v.shape[1], self.own), np.int32))
+
+    def find_states(self, name, q, k, v, others, scale, state, logarithms, **parameters):
+        """The states before segments, or the one that is given."""
+        if self.own is None:
+            return state
+        left, _ = self.walk(name, q, k, v, others, scale, None, True, **parameters)
+        return _segments.join(left, logarithms, self.own, state, parameters.get("REVERSE", False))
+
+    def find_last(self, found, wants_state):
+        """The state behind the last token, of the results of a walk."""
+        return None if not wants_state else found[0] if self.own is None else found[0][-1:]
+
+    def find_first(self, found):
+        """The gradient of the state before the first token, of the results of a walk but the outputs."""
+        return None if not found else found[0] if self.own is None else found[0][:1]
 
     def walk(self, *arguments, **named):
         return _walk(*arguments, **named, table=self.table)
@@ -129,19 +151,28 @@ class _Retention(_Walks):
     def __init__(self, heads):
         self.decays = np.array(list_decays(heads), np.float32)
 
+    def begin(self, v, scale):
+        self.cut(v)
+        return [("v", jnp.asarray(self.decays))], (scale,), jnp.broadcast_to(math.log(2) * self.decays, v.shape[:3])
+
     def run(self, scale, state, wants_state, keeps, q, k, v):
-        found = self.walk("retention", q, k, v, [("v", jnp.asarray(self.decays))], (scale,), state, wants_state)
-        return found[-1], found[0] if wants_state else None, ()
+        others, scale, logarithms = self.begin(v, scale)
+        state = self.find_states("retention", q, k, v, others, scale, state, logarithms)
+        found = self.walk("retention", q, k, v, others, scale, state, wants_state)
+        return found[-1], self.find_last(found, wants_state), ()
 
     def run_back(self, scale, state, grad, grad_last, kept, q, k, v):
-        heads, others = v.shape[2], [("v", jnp.asarray(self.decays))]
+        heads, wants_first = v.shape[2], state is not None
+        others, scale, logarithms = self.begin(v, scale)
+        state = self.find_states("retention", q, k, v, others, scale, state, logarithms)
+        grad_last = self.find_states("retention", k, q, grad, others, scale, grad_last, logarithms, REVERSE=True)
         of_q, adds_q = _of_shared(q, heads)
         of_k, adds_k = _of_shared(k, heads)
-        walk = functools.partial(self.walk, "retention", others=others, scale=(scale,), heads=heads)
+        walk = functools.partial(self.walk, "retention", others=others, scale=scale, heads=heads)
         (dq,) = walk(q=grad, k=v, v=k, state=_transposed(state), out=of_q, ADD=adds_q)
         (dk,) = walk(q=v, k=grad, v=q, state=_transposed(grad_last), out=of_k, ADD=adds_k, REVERSE=True)
-        *first, dv = walk(q=k, k=q, v=grad, state=grad_last, wants_state=state is not None, REVERSE=True)
-        return (dq, dk, dv), first[0] if first else None
+        *first, dv = walk(q=k, k=q, v=grad, state=grad_last, wants_state=wants_first, REVERSE=True)
+        return (dq, dk, dv), self.find_first(first)
 
 
 class _Delta(_Walks):
@@ -207,20 +238,25 @@ class _Ssd(_Walks):
         self.skips = skips
 
     def run(self, scale, state, wants_state, keeps, q, k, v, dt, rates, *skip):
+        self.cut(v)
         gates = ("v", _heads_first(dt))
         others = [gates, ("v", rates), gates, *(("v", x) for x in skip)]
+        state = self.find_states("ssd", q, k, v, others, (), state, rates * dt, SKIP=self.skips)
         found = self.walk("ssd", q, k, v, others, (), state, wants_state, SKIP=self.skips)
-        return found[-1], found[0] if wants_state else None, ()
+        return found[-1], self.find_last(found, wants_state), ()
 
     def run_back(self, scale, state, grad, grad_last, kept, q, k, v, dt, rates, *skip):
-        (batch, tokens, heads, columns), rows = v.shape, q.shape[3]
+        (batch, tokens, heads, columns), rows, wants_first = v.shape, q.shape[3], state is not None
+        gates, back = ("v", _heads_first(dt)), {"REVERSE": True, "STEPS": "own"}
+        others = [gates, ("v", rates), gates]
+        self.cut(v)
+        state = self.find_states("ssd", q, k, v, others, (), state, rates * dt)
+        grad_last = self.find_states("ssd", k, q, grad, others, (), grad_last, rates * dt, **back)
         chunks, parts = count_chunks(tokens), -(-rows // _choose("ssd", columns, self.count(batch), heads, rows)[0])
-        gates = ("v", _heads_first(dt))
-        others, sums = [gates, ("v", rates), gates], ("r", _new(batch, heads, parts, tokens))
+        sums = ("r", _new(batch, heads, parts, tokens))
         states = _new(batch, heads, chunks * columns, rows, dtype=v.dtype)
         of_q, adds = _of_shared(q, heads)
         walk = functools.partial(self.walk, "ssd", scale=(), heads=heads)
-        back = {"REVERSE": True, "STEPS": "own"}
         by_q, states, dq = walk(
             q=grad, k=v, v=k, others=[*others, ("t", q), sums, ("r", states)], state=_transposed(state), out=of_q, ADD=adds, SUMS=True,
             KEEP=True,
@@ -232,20 +268,22 @@ class _Ssd(_Walks):
         )  # fmt: skip
         passing = [("v", x) for x in skip]
         *first, dv = walk(
-            q=k, k=q, v=grad, others=[*others, *passing], state=grad_last, wants_state=state is not None, SKIP=self.skips, **back
+            q=k, k=q, v=grad, others=[*others, *passing], state=grad_last, wants_state=wants_first, SKIP=self.skips, **back
         )
         by_q, by_k = (jnp.swapaxes(x.sum(2), 1, 2) for x in (by_q, by_k))
         dg = _sum_changes(by_q - dt * by_k, meets.sum(2))
         of_skip = (jnp.einsum("bthv,bthv->h", grad.astype(jnp.float32), v.astype(jnp.float32)),) if skip else ()
-        return (dq, dk, dv, rates * dg + by_k, jnp.where(dt == 0, 0, dg * dt).sum((0, 1)), *of_skip), first[0] if first else None
+        return (dq, dk, dv, rates * dg + by_k, jnp.where(dt == 0, 0, dg * dt).sum((0, 1)), *of_skip), self.find_first(first)
 
 
 class _Gla(_Walks):
     """Walks of gated linear attention: arrays are q, k, v, g."""
 
     def run(self, scale, state, wants_state, keeps, q, k, v, g):
+        self.cut(v)
+        state = self.find_states("gla", q, k, v, [("t", g)], (scale,), state, g)
         found = self.walk("gla", q, k, v, [("t", g)], (scale,), state, wants_state)
-        return found[-1], found[0] if wants_state else None, ()
+        return found[-1], self.find_last(found, wants_state), ()
 
     def run_back(self, scale, state, grad, grad_last, kept, q, k, v, g):
         (batch, tokens, heads, columns), (of_keys, channels) = v.shape, q.shape[2:]
@@ -255,20 +293,24 @@ class _Gla(_Walks):
             "gla_pairs", {"T": _library.QUERY_TYPES[q.dtype.name], "DW": columns}, ("t", q), ("t", k), ("t", g), ("t", grad), ("t", v), ("f", scale),
             ("o", sums), ("o", sums),
         )  # fmt: skip
-        behind = None if grad_last is None else grad_last / scale
+        behind, wants_first = None if grad_last is None else grad_last / scale, state is not None
+        self.cut(v)
+        state = self.find_states("gla", q, k, v, [("t", g)], (scale,), state, g)
+        behind = self.find_states("gla", k, q, grad, [("t", g)], (scale,), behind, g, REVERSE=True)
         walk = functools.partial(_channels_walk, scale=scale, heads=heads, table=self.table)
         states = _new(batch, heads, chunks * columns, channels, dtype=v.dtype)
         states, dq = walk(grad, v, k, [("t", g), ("t", pairs_q)], _transposed(state), [("r", states)], sums)
         meets = _new(batch, heads, chunks, channels)
         meets, dk = walk(v, grad, q, [("t", g), ("t", pairs_k)], _transposed(behind), [("v", states), ("r", meets)], sums, REVERSE=True)
-        *first, dv = self.walk("gla", k, q, grad, [("t", g)], (scale,), behind, state is not None, REVERSE=True)
+        *first, dv = self.walk("gla", k, q, grad, [("t", g)], (scale,), behind, wants_first, REVERSE=True)
+        first = self.find_first(first)
 
         def sum_group(x):
             return x.reshape(batch, tokens, of_keys, -1, channels).sum(3)
 
         dq, dk = sum_group(dq), sum_group(dk)
         dg = _sum_changes(dq * q - dk * k, scale * _sum_heads(meets, of_keys))
-        return (dq, dk, dv, dg), scale * first[0] if first else None
+        return (dq, dk, dv, dg), None if first is None else scale * first
 
 
 def _channels_walk(q, k, v, others, state, given, out, scale, heads, table, **parameters):
