@@ -290,8 +290,8 @@ class _Gla(_Walks):
         chunks = count_chunks(tokens)
         sums = _new(batch, tokens, heads, channels)
         pairs_q, pairs_k = _launch(
-            "gla_pairs", {"T": _library.QUERY_TYPES[q.dtype.name], "DW": columns}, ("t", q), ("t", k), ("t", g), ("t", grad), ("t", v), ("f", scale),
-            ("o", sums), ("o", sums),
+            "gla_pairs", {"T": _library.QUERY_TYPES[q.dtype.name], "DW": columns}, ("t", q), ("t", k), ("t", g), ("t", grad), ("t", v),
+            ("f", scale), ("o", sums), ("o", sums),
         )  # fmt: skip
         behind, wants_first = None if grad_last is None else grad_last / scale, state is not None
         self.cut(v)
