@@ -25,7 +25,7 @@ LIMITS = (
     r"threads that (gather \d+ bytes each|take tiles from shared memory) cannot share",
     r"grid names the dimension",
     r"a bulk copy starts at a multiple of|no bulk store can start|rows at once, a bulk tensor copy moves",
-    r"and makes no parts of it; write the dots with accumulators of up to",
+    r"and makes no parts of it; write the dots with accumulators of up to|that other dots need in \d+ parts",
     r"a dot of two loaded tiles of 8-bit elements reads both along",
 )
 
