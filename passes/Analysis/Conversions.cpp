@@ -18,6 +18,22 @@ static bool isMadeOfNumbers(Value value) {
          (matchPattern(value, m_Constant(&elements)) && elements.isSplat());
 }
 
+/// Whether each role makes `vector`, of a number for each row, for itself: of numbers and what it
+/// loads, in the order of no store.
+static bool isMadeAlone(Value vector) {
+  auto type = dyn_cast<RankedTensorType>(vector.getType());
+  if (!type || isMadeOfNumbers(vector))
+    return true;
+  Operation *op = vector.getDefiningOp();
+  if (!op || type.getRank() != 1)
+    return false;
+  bool loads = tile::loadsFromView(op);
+  if (loads ? llvm::any_of(op->getOperand(0).getUsers(), tile::storesToView)
+            : !isa<tile::IotaOp>(op) && !OpTrait::hasElementwiseMappableTraits(op))
+    return false;
+  return llvm::all_of(op->getOperands(), isMadeAlone);
+}
+
 namespace {
 /// Follows a tile to the loaded one that it is made of.
 class ConversionFinder {
@@ -31,9 +47,10 @@ public:
       return std::nullopt;
     if (!load)
       return refuse(operand, "is made of numbers, and of no loaded tile"), std::nullopt;
-    if (!checkUses(operand) || !checkLayout(operand) || !checkLayout(load.getResult()))
+    if (!checkWidth() || !checkUses(operand) || !checkLayout(operand) ||
+        !checkLayout(load.getResult()))
       return std::nullopt;
-    return Conversion{load, operations.takeVector()};
+    return Conversion{load, operations.takeVector(), readsRows};
   }
 
 private:
@@ -53,13 +70,15 @@ private:
     Operation *op = value.getDefiningOp();
     if (!op)
       return refuse(value, "is handed on by a loop");
+    if (auto iota = dyn_cast<tile::IotaOp>(op); iota && !iota.getPeriod())
+      return ofBytes.push_back(value), true;
     if (followed.try_emplace(op, false).second)
       followed[op] = followOperation(op, value);
     return followed[op];
   }
 
   bool followOperation(Operation *op, Value value) {
-    if (auto from = dyn_cast<tile::LoadOp>(op)) {
+    if (auto from = dyn_cast<tile::LoadOpInterface>(op)) {
       if (load && load != from)
         return refuse(value, "is the second loaded tile");
       load = from;
@@ -69,6 +88,8 @@ private:
       return refuse(value, "is the result of a dot, for which no converter waits");
     if (isa<tile::TransposeOp>(op))
       return refuse(value, "is transposed before it is converted; transpose what is converted");
+    if (auto broadcast = dyn_cast<tile::BroadcastOp>(op))
+      return followRows(broadcast);
     if (!OpTrait::hasElementwiseMappableTraits(op) || op->getNumResults() != 1)
       return refuse(value, "is not computed element by element");
     bool isFollowed = true;
@@ -79,13 +100,34 @@ private:
     return isFollowed;
   }
 
-  /// Consumers have none of the tiles on the way, and the last one in shared memory alone.
+  bool followRows(tile::BroadcastOp broadcast) {
+    Value vector = broadcast.getSource();
+    if (broadcast.getAxis() != 1 || !isMadeAlone(vector))
+      return refuse(broadcast, "is not a number for each row that a role can load by itself");
+    ofBytes.push_back(broadcast);
+    operations.insert(broadcast);
+    readsRows = true;
+    return true;
+  }
+
+  /// Those who multiply tiles of more bits compute with numbers of rows and columns themselves.
+  bool checkWidth() {
+    if (ofBytes.empty() || tile::isByteFloat(getElementTypeOrSelf(load.getType())))
+      return true;
+    return refuse(ofBytes.front(), "says something of rows or columns, of a tile of more than 8 "
+                                   "bits");
+  }
+
+  /// Consumers have nothing that is made of the loaded tile, but the last one in shared memory.
   bool checkUses(Value tile) {
-    SmallVector<Value> onTheWay = {load.getResult()};
+    llvm::SetVector<Value> ofLoaded;
+    ofLoaded.insert(load.getResult());
     for (Operation *op : operations)
-      if (op->getResult(0) != tile)
-        onTheWay.push_back(op->getResult(0));
-    for (Value value : onTheWay)
+      if (op->getResult(0) != tile && llvm::any_of(op->getOperands(), [&](Value operand) {
+            return ofLoaded.contains(operand);
+          }))
+        ofLoaded.insert(op->getResult(0));
+    for (Value value : ofLoaded)
       for (Operation *user : value.getUsers())
         if (!operations.contains(user))
           return refuse(
@@ -117,8 +159,11 @@ private:
   }
 
   ConversionRefusal &refusal;
-  tile::LoadOp load;
+  tile::LoadOpInterface load;
   llvm::SetVector<Operation *> operations;
+  /// What only tiles of 8 bits are converted with.
+  SmallVector<Value> ofBytes;
+  bool readsRows = false;
   /// Whether what makes an operation was collected.
   llvm::DenseMap<Operation *, bool> followed;
 };
@@ -134,6 +179,32 @@ tile::LoadOpInterface tessera::loadOfB(tile::DotOp dot) {
   ConversionRefusal refusal;
   std::optional<Conversion> conversion = findConversion(dot.getB(), refusal);
   return conversion ? tile::LoadOpInterface(conversion->load) : tile::LoadOpInterface();
+}
+
+/// Whether the elements of `tile` go to second operands of dots that `load` is converted for.
+static bool isConverted(Value tile, tile::LoadOpInterface load, DenseSet<Operation *> &seen) {
+  return llvm::any_of(tile.getUses(), [&](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (auto dot = dyn_cast<tile::DotOp>(user))
+      return use.getOperandNumber() == 1 && loadOfB(dot) == load;
+    bool goesOn = isa<tile::TransposeOp>(user) ||
+                  (OpTrait::hasElementwiseMappableTraits(user) && user->getNumResults() == 1);
+    return goesOn && seen.insert(user).second && isConverted(user->getResult(0), load, seen);
+  });
+}
+
+bool tessera::isLoadedForDots(tile::LoadOpInterface load) {
+  DenseSet<Operation *> seen;
+  return feedsDot(load.getResult()) || isConverted(load.getResult(), load, seen);
+}
+
+SmallVector<tile::GatherOp> tessera::pipedGathers(tile::KernelOp kernel) {
+  SmallVector<tile::GatherOp> gathers;
+  kernel.walk([&](tile::GatherOp gather) {
+    if (isLoadedForDots(gather))
+      gathers.push_back(gather);
+  });
+  return gathers;
 }
 
 OpOperand *tessera::computedB(tile::DotOp dot) {
@@ -174,15 +245,19 @@ SmallVector<Conversion> tessera::findConversions(Operation *program) {
 
 llvm::DenseSet<Operation *> tessera::conversionOperations(Operation *program) {
   llvm::DenseSet<Operation *> operations;
-  for (const Conversion &conversion : findConversions(program))
+  SmallVector<Operation *> open;
+  for (const Conversion &conversion : findConversions(program)) {
     operations.insert_range(conversion.operations);
-  SmallVector<Operation *> splats;
-  for (Operation *op : operations)
-    for (Value operand : op->getOperands())
-      if (auto splat = operand.getDefiningOp<tile::SplatOp>();
-          splat && llvm::all_of(splat->getUsers(),
-                                [&](Operation *user) { return operations.contains(user); }))
-        splats.push_back(splat);
-  operations.insert_range(splats);
+    llvm::append_range(open, conversion.operations);
+  }
+  auto isOfThem = [&](Operation *op) { return operations.contains(op); };
+  while (!open.empty())
+    for (Value operand : open.pop_back_val()->getOperands()) {
+      Operation *op = operand.getDefiningOp();
+      auto type = dyn_cast<RankedTensorType>(operand.getType());
+      if (op && type && (isa<tile::SplatOp>(op) || type.getRank() == 1) &&
+          llvm::all_of(op->getUsers(), isOfThem) && operations.insert(op).second)
+        open.push_back(op);
+    }
   return operations;
 }

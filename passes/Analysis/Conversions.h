@@ -2,7 +2,8 @@
 //
 // A dot reads its second operand from shared memory. Where that is computed element by
 // element from a loaded tile and numbers, and so waits for no product, a role of its own
-// can make it between the role that loads and those that multiply: a converter.
+// can make it between the role that loads and those that multiply: a converter. Tiles of 8 bits
+// may be computed with iotas too, and with numbers of rows, which the converter loads itself.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,9 +17,11 @@
 namespace tessera {
 
 struct Conversion {
-  tile::LoadOp load;
+  tile::LoadOpInterface load;
   /// What makes the tile of the loaded one, in the order of the program.
   llvm::SmallVector<mlir::Operation *> operations;
+  /// Whether numbers of rows are among what it is made of.
+  bool readsRows = false;
 
   /// The tile that dots read, transposed or not.
   mlir::Value getTile() const { return operations.back()->getResult(0); }
@@ -34,6 +37,12 @@ struct ConversionRefusal {
 /// in `refusal`.
 std::optional<Conversion> findConversion(mlir::Value operand, ConversionRefusal &refusal);
 
+/// Whether dots read the tile of `load` from shared memory, or what a converter makes of it.
+bool isLoadedForDots(tile::LoadOpInterface load);
+
+/// The gathers of `kernel` whose tiles go through pipes, as dots or converters read them.
+llvm::SmallVector<tile::GatherOp> pipedGathers(tile::KernelOp kernel);
+
 /// The load behind the second operand of `dot`, converted on its way or not; null for others.
 tile::LoadOpInterface loadOfB(tile::DotOp dot);
 
@@ -47,7 +56,7 @@ llvm::SmallVector<mlir::OpOperand *> computedBs(mlir::Operation *program);
 /// The conversions of the second operands of the dots in `program`, in program order.
 llvm::SmallVector<Conversion> findConversions(mlir::Operation *program);
 
-/// The operations of all of them, with the splats that only they read.
+/// The operations of all of them, with the splats and vectors that only they read.
 llvm::DenseSet<mlir::Operation *> conversionOperations(mlir::Operation *program);
 
 } // namespace tessera

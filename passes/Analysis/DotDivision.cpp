@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/Analysis/ApartSums.h"
+#include "passes/Analysis/Conversions.h"
 #include "passes/Analysis/MemoryOrder.h"
 #include "passes/Analysis/RowPartition.h"
 #include "passes/Analysis/ScfFlow.h"
@@ -256,7 +257,7 @@ bool DotDivision::crosses(Operation *op, unsigned consumer) {
 }
 
 void DotDivision::run(Operation *op, unsigned consumer) {
-  if (!programs[consumer].operations.insert(op))
+  if (!programs[consumer].operations.insert(op) || converted.contains(op))
     return;
   for (Value operand : op->getOperands())
     need(operand, consumer);
@@ -396,6 +397,8 @@ void DotDivision::numberCrossings() {
 std::optional<DotDivision> DotDivision::get(tile::KernelOp kernel, unsigned consumers,
                                             DivisionRefusal &refusal) {
   DotDivision division(kernel);
+  for (const Conversion &conversion : findConversions(kernel))
+    division.converted.insert(conversion.operations.back());
   if (!division.assignDots(consumers, refusal))
     return std::nullopt;
   DenseSet<Operation *> apart = apartOperations(kernel, tile::PlacementKind::divided);

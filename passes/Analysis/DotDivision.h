@@ -107,6 +107,7 @@ private:
   llvm::SmallVector<Program> programs;
   llvm::DenseMap<std::pair<mlir::Operation *, unsigned>, int64_t> costs; ///< of computing, in bytes
   llvm::SetVector<mlir::Operation *> crossed;
+  llvm::DenseSet<mlir::Operation *> converted; ///< what a converter makes for all
   llvm::SmallVector<Crossing> crossings;
 };
 

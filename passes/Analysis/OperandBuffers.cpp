@@ -29,15 +29,6 @@ bool tessera::feedsDot(Value tile) {
   });
 }
 
-SmallVector<tile::GatherOp> tessera::pipedGathers(tile::KernelOp kernel) {
-  SmallVector<tile::GatherOp> gathers;
-  kernel.walk([&](tile::GatherOp gather) {
-    if (feedsDot(gather.getResult()))
-      gathers.push_back(gather);
-  });
-  return gathers;
-}
-
 tile::TransposeOp tessera::computedTranspose(Value operand) {
   return loadedOperand(operand) ? tile::TransposeOp() : operand.getDefiningOp<tile::TransposeOp>();
 }

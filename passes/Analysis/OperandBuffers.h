@@ -25,9 +25,6 @@ mlir::RankedTensorType pipedType(tile::LoadOpInterface load);
 /// Whether a loaded tile is an operand of a dot, directly or transposed.
 bool feedsDot(mlir::Value tile);
 
-/// The gathers of `kernel` whose tiles go through pipes, as dots read them.
-llvm::SmallVector<tile::GatherOp> pipedGathers(tile::KernelOp kernel);
-
 /// What transposes `operand` of a dot if that is computed: it becomes rows where it is written to
 /// shared memory. Null for other operands.
 tile::TransposeOp computedTranspose(mlir::Value operand);

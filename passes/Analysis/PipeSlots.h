@@ -36,7 +36,7 @@ constexpr int64_t slotsOfCrossings = 2;
 /// Slots of the pipes of a role that transposes (transpose), likewise.
 constexpr int64_t slotsOfTransposed = 2;
 /// And of those of a role that converts operands.
-constexpr int64_t slotsOfConverted = 2;
+constexpr int64_t mostSlotsOfConverted = 2;
 
 /// Slots, for each 32 bits of the bounds of a grid point, of the pipe in which the role that finds
 /// them hands them to the others: those of one grid point are read, those of the next filled in.

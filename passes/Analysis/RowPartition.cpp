@@ -295,7 +295,7 @@ LogicalResult RowPartition::visit(Operation *op) {
       .Case([&](tile::GatherRunsOp) { return success(); })
       .Case([&](tile::GatherOp gather) {
         // What goes through a pipe is divided there, and the numbers are of another role.
-        return feedsDot(gather.getResult()) ? success() : visitElementwise(gather);
+        return isLoadedForDots(gather) ? success() : visitElementwise(gather);
       })
       .Case([&](tile::ScatterOp) {
         for (Value operand : op->getOperands())

@@ -180,7 +180,7 @@ static LogicalResult checkColumns(LoadOpInterface load) {
 /// Refuses what later passes make for the schedule that they are given, and runs that no thread
 /// copies to shared memory.
 static LogicalResult checkUnscheduled(Operation *op) {
-  if (auto gather = dyn_cast<GatherRunsOp>(op); gather && !feedsDot(gather.getResult()))
+  if (auto gather = dyn_cast<GatherRunsOp>(op); gather && !isLoadedForDots(gather))
     return gather.emitError("comes by bulk copies to shared memory, where dots read it, and feeds "
                             "none; tile.gather loads rows into registers");
   if (!isa<CommonBoundOp, SkipLoadsOp>(op))

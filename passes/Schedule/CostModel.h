@@ -157,6 +157,8 @@ struct CostModel : CardNumbers {
   int64_t transposerRegisters = 48, sharedTransposerRegisters = 40;
   /// Likewise of a converter, with parts of 64 elements a thread: none spills within 48.
   int64_t converterRegisters = 56;
+  /// More of one that multiplies by numbers of rows: 20 bytes spill within 56, none within 64.
+  int64_t registersOfConvertedRows = 8;
   /// Likewise of a producer that gathers, and for each 16 rows of the largest tile what a thread
   /// keeps of one: addresses and numbers in two tiles. kernels/attention_paged.tile spills with 56
   /// for 128 rows, and not with 80; for 64 rows not with 56.

@@ -46,8 +46,11 @@ std::optional<int64_t> Helper::getRegisters(const ScheduleFields &fields) const 
 
 HelperWork::HelperWork(KernelOp kernel)
     : sums(findApartSums(kernel)), transposes(!loadsToTranspose(kernel).empty()),
-      converts(!findConversions(kernel).empty()), gathers(!pipedGathers(kernel).empty()),
-      computesB(!computedBs(kernel).empty()) {
+      gathers(!pipedGathers(kernel).empty()), computesB(!computedBs(kernel).empty()) {
+  for (const Conversion &conversion : findConversions(kernel)) {
+    converts = true;
+    convertsRows |= conversion.readsRows;
+  }
   kernel.walk([&](GatherRunsOp) { gathersRuns = true; });
   areSumsBulk = llvm::none_of(sums, [](const ApartSum &sum) {
     return whyNoBulkStore(sum.store, partsOf(sum, {}).tile).has_value();

@@ -37,12 +37,13 @@ struct HelperWork {
   explicit HelperWork(tile::KernelOp kernel);
 
   llvm::SmallVector<ApartSum> sums;
-  bool areSumsBulk = false; ///< bulk copies can add them all
-  bool transposes = false;  ///< dots read loaded tiles of 8 bits along the other dimension
-  bool converts = false;    ///< dots read loaded tiles that are converted on their way
-  bool gathers = false;     ///< dots read tiles of gathered rows
-  bool gathersRuns = false; ///< dots read tiles whose rows come in runs
-  bool computesB = false;   ///< consumers compute second operands of dots
+  bool areSumsBulk = false;  ///< bulk copies can add them all
+  bool transposes = false;   ///< dots read loaded tiles of 8 bits along the other dimension
+  bool converts = false;     ///< dots read loaded tiles that are converted on their way
+  bool convertsRows = false; ///< with numbers of rows
+  bool gathers = false;      ///< dots read tiles of gathered rows
+  bool gathersRuns = false;  ///< dots read tiles whose rows come in runs
+  bool computesB = false;    ///< consumers compute second operands of dots
 
   /// Whether `fields` give work of the kernel to such a helper.
   bool isGiven(RoleTask task, const tile::ScheduleFields &fields) const;

@@ -99,7 +99,7 @@ bool namesRows(Operation *op) {
          op->getNumRegions() == 0 && !op->use_empty() &&
          llvm::all_of(op->getUsers(), [](Operation *user) {
            auto gather = dyn_cast<GatherOp>(user);
-           return (gather && feedsDot(gather.getResult())) || namesRows(user);
+           return (gather && isLoadedForDots(gather)) || namesRows(user);
          });
 }
 

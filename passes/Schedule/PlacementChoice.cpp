@@ -37,10 +37,10 @@ SmallVector<PlacementKind> ScheduleSearch::placements(const ScheduleFields &requ
 /// Whether consumers with different dots are a choice where nothing else fits.
 bool ScheduleSearch::isDividedLast(const ScheduleFields &requested,
                                    std::optional<bool> specialized) const {
-  return !requested.placement && accumulators > 1 && !work.converts &&
-         (!work.gathers || work.sums.empty()) && specialized.value_or(true) &&
+  return !requested.placement && accumulators > 1 &&
+         ((!work.gathers && !work.converts) || work.sums.empty()) && specialized.value_or(true) &&
          keepsSteps(requested) && !requested.pingpong.value_or(false) && !findSpeculation(kernel) &&
-         (!requested.helperRegisters || !work.sums.empty());
+         (!requested.helperRegisters || !work.sums.empty() || work.converts);
 }
 
 /// The division of the dots among `consumers` with different programs.
@@ -120,7 +120,10 @@ int64_t ScheduleSearch::registersOfHelpers(const ScheduleFields &fields) const {
     most = std::max(most, fields.producerRegisters.value_or(model.sharedTransposerRegisters));
   else if (work.isGiven(RoleTask::Transpose, fields))
     most = std::max(most, model.transposerRegisters);
-  return work.converts ? std::max(most, model.converterRegisters) : most;
+  if (!work.converts)
+    return most;
+  return std::max(most, model.converterRegisters +
+                            (work.convertsRows ? model.registersOfConvertedRows : 0));
 }
 
 /// Gives the roles beside the consumers what they need, and takes it from the consumers of `split`.

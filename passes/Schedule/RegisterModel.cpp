@@ -213,7 +213,7 @@ bool RegisterPressure::step(Operation &op, ValueSet &live, int64_t &peakSoFar) {
   }
   // The numbers of rows that a pipe brings are in the registers of the role that fills it.
   auto gather = dyn_cast<GatherOp>(op);
-  if (!gather || !feedsDot(gather.getResult()))
+  if (!gather || !isLoadedForDots(gather))
     for (Value operand : op.getOperands())
       addRoots(operand, live);
 
@@ -255,6 +255,18 @@ int64_t RegisterPressure::peak(Block &block, ValueSet live) {
   return highest;
 }
 
+/// Adds what a converter does, and the tiles that it makes.
+static void leaveToConverter(KernelOp kernel, DenseSet<Value> &inSharedMemory,
+                             DenseSet<Operation *> &elsewhere) {
+  elsewhere.insert_range(conversionOperations(kernel));
+  for (const Conversion &conversion : findConversions(kernel)) {
+    inSharedMemory.insert(conversion.getTile());
+    for (Operation *user : conversion.getTile().getUsers())
+      if (isa<TransposeOp>(user))
+        inSharedMemory.insert(user->getResult(0));
+  }
+}
+
 int64_t tessera::consumerRegisters(KernelOp kernel, int64_t consumers, bool warpSpecialize,
                                    OperandKind operands, PlacementKind placement, WorkKind work,
                                    const CostModel &model) {
@@ -262,13 +274,7 @@ int64_t tessera::consumerRegisters(KernelOp kernel, int64_t consumers, bool warp
   DenseSet<Value> inSharedMemory;
   DenseSet<Operation *> elsewhere = apartOperations(kernel, placement);
   OperandBuffers buffers(stagedOperands(kernel, operands, elsewhere));
-  for (const Conversion &conversion : findConversions(kernel)) {
-    elsewhere.insert_range(conversion.operations);
-    inSharedMemory.insert(conversion.getTile());
-    for (Operation *user : conversion.getTile().getUsers())
-      if (isa<TransposeOp>(user))
-        inSharedMemory.insert(user->getResult(0));
-  }
+  leaveToConverter(kernel, inSharedMemory, elsewhere);
   for (const OperandBuffers &each : {buffers, OperandBuffers(computedBs(kernel))})
     for (const OperandBuffers::Tile &tile : each.getTiles())
       if (!tile.isReadElsewhere)
@@ -283,6 +289,7 @@ NumberList tessera::dividedRegisters(KernelOp kernel, const DotDivision &divisio
   for (unsigned consumer = 0; consumer < division.getConsumers(); ++consumer) {
     DenseSet<Value> notInRegisters;
     DenseSet<Operation *> elsewhere;
+    leaveToConverter(kernel, notInRegisters, elsewhere);
     auto add = [&](Value value) {
       Operation *op = value.getDefiningOp();
       bool isFromOther = op && division.has(consumer, value) && !division.runs(consumer, op) &&

@@ -378,7 +378,8 @@ int64_t tessera::transposedBytes(KernelOp kernel, int64_t consumers, bool isApar
   return bytes;
 }
 
-int64_t tessera::convertedBytes(KernelOp kernel) {
+/// What one slot of each pipe of converted operands takes.
+static int64_t bytesOfConverted(KernelOp kernel) {
   // Copies of a load share its pipe, and what is made of them one behind it.
   llvm::MapVector<std::pair<Attribute, Type>, llvm::SmallDenseMap<Operation *, int64_t>> counts;
   for (Conversion &conversion : findConversions(kernel))
@@ -386,9 +387,20 @@ int64_t tessera::convertedBytes(KernelOp kernel) {
   int64_t bytes = 0;
   for (auto &[key, ofLoads] : counts)
     bytes +=
-        llvm::max_element(ofLoads, llvm::less_second())->second * slotsOfConverted *
+        llvm::max_element(ofLoads, llvm::less_second())->second *
         (llvm::alignTo(tileBytes(key.second), hopper::tileAlignment) + 2 * hopper::mbarrierBytes);
   return bytes;
+}
+
+int64_t tessera::slotsOfConverted(KernelOp kernel) {
+  int64_t bytes = mostSlotsOfConverted * bytesOfConverted(kernel);
+  for (const PipedTile &tile : pipedTiles(kernel))
+    bytes += tile.bytes;
+  return bytes <= hopper::sharedMemoryOfBlock ? mostSlotsOfConverted : 1;
+}
+
+int64_t tessera::convertedBytes(KernelOp kernel) {
+  return slotsOfConverted(kernel) * bytesOfConverted(kernel);
 }
 
 int64_t tessera::crossingBytes(KernelOp kernel, const DotDivision &division) {

@@ -126,6 +126,9 @@ int64_t transposedBytes(tile::KernelOp kernel, int64_t consumers, bool isApart);
 /// Shared memory of what a converter hands on.
 int64_t convertedBytes(tile::KernelOp kernel);
 
+/// The slots of each of their pipes: one where two leave no room for what is loaded.
+int64_t slotsOfConverted(tile::KernelOp kernel);
+
 /// Shared memory of what consumers with different dots hand on to each other, without the operands
 /// of sums.
 int64_t crossingBytes(tile::KernelOp kernel, const DotDivision &division);

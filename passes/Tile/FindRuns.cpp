@@ -11,7 +11,7 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "passes/Analysis/OperandBuffers.h"
+#include "passes/Analysis/Conversions.h"
 #include "passes/Analysis/RowRuns.h"
 #include "passes/Schedule/CostModel.h"
 #include "passes/Tile/TilePasses.h"

@@ -6,7 +6,7 @@
 
 #include "passes/Analysis/IndexDependence.h"
 #include "passes/Analysis/MemoryOrder.h"
-#include "passes/Analysis/OperandBuffers.h"
+#include "passes/Analysis/Conversions.h"
 #include "passes/Schedule/ResourceModel.h"
 #include "passes/Tile/TilePasses.h"
 

@@ -351,19 +351,16 @@ void Slicer::writeTile(Location loc, Value value, PipeInfo &info, OpBuilder &bui
   hop::PipeCommitOp::create(builder, loc, info.pipe, slot);
 }
 
-/// The rows of a part of a conversion: as many as leave a thread of the warpgroup with few
-/// elements.
-static int64_t rowsOfPart(RankedTensorType tile) {
-  constexpr int64_t mostElements = 64 * hopper::warpgroupThreads, leastRows = 32;
-  int64_t rows = tile.getDimSize(0);
-  while (rows % (2 * leastRows) == 0 && rows * tile.getDimSize(1) > mostElements)
-    rows /= 2;
-  return rows;
-}
-
-static RankedTensorType withRows(Type type, int64_t rows) {
-  auto tile = cast<RankedTensorType>(type);
-  return RankedTensorType::get({rows, tile.getDimSize(1)}, tile.getElementType());
+/// Into how many parts of its rows, or of its columns, a conversion is cut: as many as leave a
+/// thread of the warpgroup with few elements. Columns in whole chunks of bytes.
+static int64_t countParts(RankedTensorType tile, bool ofColumns) {
+  constexpr int64_t mostElements = 64 * hopper::warpgroupThreads, leastRows = 32,
+                    leastColumns = hopper::widestSwizzle;
+  int64_t least = ofColumns ? leastColumns : leastRows, parts = 1;
+  while (tile.getDimSize(ofColumns) % (2 * parts * least) == 0 &&
+         tile.getNumElements() > parts * mostElements)
+    parts *= 2;
+  return parts;
 }
 
 /// Makes an operand of a loaded tile part by part, so that few registers hold it, and hands it over
@@ -371,43 +368,57 @@ static RankedTensorType withRows(Type type, int64_t rows) {
 void Slicer::writeConversion(const Conversion &conversion, PipeInfo &info, OpBuilder &builder) {
   Operation *last = conversion.operations.back();
   Location loc = last->getLoc();
-  Value source = operands.find(tile::LoadOp(conversion.load).getResult())->second.tile;
+  Value source = operands.find(conversion.load->getResult(0))->second.tile;
   Value target = hop::PipeAcquireOp::create(builder, loc, slotType(info.pipe), info.pipe);
-  int64_t parts = info.tile.getDimSize(0) / rowsOfPart(info.tile);
+  // A part of the columns has the numbers of all rows.
+  bool ofColumns = conversion.readsRows;
+  int64_t parts = countParts(info.tile, ofColumns);
   for (int64_t i = 0; i < parts; ++i) {
     Value number = arith::ConstantIndexOp::create(builder, loc, i);
-    writePart(conversion, partOf(source, /*ofColumns=*/false, parts, number, loc, builder),
-              partOf(target, /*ofColumns=*/false, parts, number, loc, builder), builder);
+    Value from = partOf(source, ofColumns, parts, number, loc, builder),
+          to = partOf(target, ofColumns, parts, number, loc, builder);
+    RankedTensorType tile = cast<hop::SharedType>(from.getType()).getTile();
+    writePart(conversion, {i, ofColumns, tile, {}}, from, to, builder);
   }
   hop::WarpgroupSyncOp::create(builder, loc);
   hop::PipeCommitOp::create(builder, loc, info.pipe, target);
 }
 
-/// Computes the rows of `target` from those of `source`.
-void Slicer::writePart(const Conversion &conversion, Value source, Value target,
+/// Computes the elements of `target` from those of `source`.
+void Slicer::writePart(const Conversion &conversion, Part part, Value source, Value target,
                        OpBuilder &builder) {
-  tile::LoadOp load = conversion.load;
-  RankedTensorType type = cast<hop::SharedType>(source.getType()).getTile();
-  IRMapping part;
-  part.map(load.getResult(), hop::FetchOp::create(builder, load.getLoc(), type, source).getTile());
+  Value loaded = conversion.load->getResult(0);
+  part.known.map(loaded,
+                 hop::FetchOp::create(builder, loaded.getLoc(), part.tile, source).getTile());
   for (Operation *op : conversion.operations) {
     OperationState state(op->getLoc(), op->getName());
     for (Value operand : op->getOperands())
-      state.operands.push_back(partOfNumbers(operand, type.getDimSize(0), part, builder));
-    state.addTypes(withRows(op->getResult(0).getType(), type.getDimSize(0)));
+      state.operands.push_back(partOfNumbers(operand, part, builder));
+    state.addTypes(
+        RankedTensorType::get(part.tile.getShape(), getElementTypeOrSelf(op->getResult(0))));
     state.addAttributes(op->getAttrs());
-    part.map(op->getResult(0), builder.create(state)->getResult(0));
+    part.known.map(op->getResult(0), builder.create(state)->getResult(0));
   }
   Operation *last = conversion.operations.back();
-  hop::StageOp::create(builder, last->getLoc(), part.lookup(last->getResult(0)), target);
+  hop::StageOp::create(builder, last->getLoc(), part.known.lookup(last->getResult(0)), target);
 }
 
-/// What `part` has of `value`, or `rows` of a tile of numbers, made anew.
-Value Slicer::partOfNumbers(Value value, int64_t rows, const IRMapping &part, OpBuilder &builder) {
-  if (part.contains(value) || !isa<RankedTensorType>(value.getType()))
-    return part.lookupOrDefault(value);
-  RankedTensorType type = withRows(value.getType(), rows);
+/// What `part` has of `value`, or numbers of its shape, made anew.
+Value Slicer::partOfNumbers(Value value, const Part &part, OpBuilder &builder) {
+  auto all = dyn_cast<RankedTensorType>(value.getType());
+  if (all && all.getRank() == 1)
+    return whole.lookupOrDefault(value);
+  if (part.known.contains(value) || !all)
+    return part.known.lookupOrDefault(value);
+  auto type = RankedTensorType::get(part.tile.getShape(), all.getElementType());
   Location loc = value.getLoc();
+  if (auto iota = value.getDefiningOp<tile::IotaOp>()) {
+    int64_t axis = iota.getAxis(),
+            before = axis == part.ofColumns ? part.number * type.getDimSize(axis) : 0;
+    Value start = arith::AddIOp::create(builder, loc, whole.lookupOrDefault(iota.getStart()),
+                                        arith::ConstantIndexOp::create(builder, loc, before));
+    return tile::IotaOp::create(builder, loc, type, start, iota.getAxisAttr(), IntegerAttr());
+  }
   if (auto splat = value.getDefiningOp<tile::SplatOp>())
     return tile::SplatOp::create(builder, loc, type, whole.lookupOrDefault(splat.getSource()));
   auto dense = cast<DenseElementsAttr>(value.getDefiningOp<arith::ConstantOp>().getValue());

@@ -270,6 +270,7 @@ static LogicalResult checkOrder(tile::KernelOp kernel, const PipePlan &plan) {
 
 void tessera::planConversions(tile::KernelOp kernel, PipePlan &plan) {
   // Copies of a load share its pipe, so that of each one conversion goes through a pipe behind it.
+  int64_t slots = slotsOfConverted(kernel);
   llvm::DenseMap<Operation *, int64_t> counts;
   llvm::DenseMap<std::pair<PipeKey, int64_t>, PipeKey> known;
   for (const Conversion &conversion : findConversions(kernel)) {
@@ -286,9 +287,9 @@ void tessera::planConversions(tile::KernelOp kernel, PipePlan &plan) {
     info.tile = tile;
     info.label = label;
     info.maker = RoleTask::Convert;
-    info.slots = slotsOfConverted;
+    info.slots = slots;
     last->emitRemark("is made by a role of its own, a converter, and goes on to the consumers as '")
-        << label << "', in " << slotsOfConverted << " slots of " << tile;
+        << label << "', in " << slots << (slots == 1 ? " slot of " : " slots of ") << tile;
   }
 }
 

@@ -155,7 +155,8 @@ LogicalResult RoleAssignment::assignMade(unsigned role) {
 
 LogicalResult RoleAssignment::assignPart(unsigned role) {
   for (Operation *op : plan->division->operationsOf(*roles[role].part)) {
-    bool isWait = isa<tile::LoadOpInterface>(op) && plan->isPiped(op);
+    bool isWait = plan->isPiped(op) &&
+                  (isa<tile::LoadOpInterface>(op) || (plan->isHandedOver(op) && !fills(role, op)));
     if (failed(isWait ? assignReads(op, role) : assign(op, role)))
       return failure();
   }

@@ -109,8 +109,16 @@ private:
   LogicalResult writeOperand(mlir::Operation *op, PipeInfo &info, OpBuilder &builder);
   void writeTile(Location loc, Value value, PipeInfo &info, OpBuilder &builder);
   void writeConversion(const Conversion &conversion, PipeInfo &info, OpBuilder &builder);
-  Value partOfNumbers(Value value, int64_t rows, const mlir::IRMapping &part, OpBuilder &builder);
-  void writePart(const Conversion &conversion, Value source, Value target, OpBuilder &builder);
+  /// A part of the rows or of the columns of what is converted.
+  struct Part {
+    int64_t number;
+    bool ofColumns;
+    mlir::RankedTensorType tile;
+    mlir::IRMapping known;
+  };
+  Value partOfNumbers(Value value, const Part &part, OpBuilder &builder);
+  void writePart(const Conversion &conversion, Part part, Value source, Value target,
+                 OpBuilder &builder);
   /// What goes before and behind the copies of a sum that has a ticket.
   void writeTicketWait(tile::StoreOp store, mlir::OpBuilder &builder);
   void writeTicketPass(tile::StoreOp store, mlir::OpBuilder &builder);

@@ -140,10 +140,11 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
     }
     ```
 
-    A second operand of a dot that is computed element by element from one loaded tile and numbers is made by a role of one
-    warpgroup, the converter. It waits for the loaded tile, takes it into registers in parts of 64 elements a thread or
-    fewer, and writes what it makes into a pipe of two slots, which the consumers read. Each conversion of the loads of a
-    pipe has a pipe of its own. Refused without a producer.
+    A second operand of a dot that is computed element by element from one loaded or gathered tile and numbers is made by a
+    role of one warpgroup, the converter. It waits for the loaded tile, takes it into registers in parts of 64 elements a
+    thread or fewer, and writes what it makes into a pipe of two slots, or one where there is no room for two, which the
+    consumers read. Tiles of 8 bits may be computed with iotas and with a number for each row too, which this role loads;
+    then parts are of columns. Each conversion of the loads of a pipe has a pipe of its own. Refused without a producer.
 
     ```mlir
     !V = !hop.pipe<tensor<64x64xf8E4M3FN>, 2>

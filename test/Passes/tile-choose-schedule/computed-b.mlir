@@ -101,3 +101,51 @@ tile.kernel @columns(%x: !X, %y: !B, %z: !tile.view<[M, 48], f32>) grid(%m = M c
 }
 // CHECK: remark: operand b is computed by those who multiply it, and goes through shared memory
 // CHECK: note: goes through shared memory, where its rows are a multiple of 32 bytes and their number one of 8
+
+// -----
+
+// Numbers of columns, and of rows that a dot gives.
+!X = !tile.view<[M, 64], f16>
+!B = !tile.view<[64, 64], f8E4M3FN>
+!U = !tile.view<[64], f32>
+!T = tensor<64x64xf16>
+!T8 = tensor<64x64xf8E4M3FN>
+!S = tensor<64x64xf32>
+tile.kernel @of_columns(%x: !X, %y: !B, %units: !U, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %a = tile.load %x[%m, %c0] : !X -> !T
+  %b8 = tile.load %y[%c0, %c0] : !B -> !T8
+  %b32 = arith.extf %b8 : !T8 to !S
+  %unit = tile.load %units[%c0] : !U -> tensor<64xf32>
+  %all = tile.broadcast %unit axis 0 : tensor<64xf32> -> !S
+  %scaled = arith.mulf %b32, %all : !S
+  %b = arith.truncf %scaled : !S to !T
+  %d = tile.dot %a, %b : !T, !T -> !S
+  tile.store %d, %z[%m, %c0] : !S, !tile.view<[M, 64], f32>
+}
+// CHECK: remark: operand b is computed by those who multiply it, and goes through shared memory
+// CHECK: note: is not a number for each row that a role can load by itself
+
+// -----
+
+!X = !tile.view<[M, 64], f16>
+!B = !tile.view<[64, 64], f8E4M3FN>
+!U = !tile.view<[64], f32>
+!T = tensor<64x64xf16>
+!T8 = tensor<64x64xf8E4M3FN>
+!S = tensor<64x64xf32>
+tile.kernel @of_sums(%x: !X, %y: !B, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %a = tile.load %x[%m, %c0] : !X -> !T
+  %s = tile.dot %a, %a : !T, !T -> !S
+  %unit = tile.reduce sum %s axis 1 : !S -> tensor<64xf32>
+  %b8 = tile.load %y[%c0, %c0] : !B -> !T8
+  %b32 = arith.extf %b8 : !T8 to !S
+  %all = tile.broadcast %unit axis 1 : tensor<64xf32> -> !S
+  %scaled = arith.mulf %b32, %all : !S
+  %b = arith.truncf %scaled : !S to !T
+  %d = tile.dot %a, %b : !T, !T -> !S
+  tile.store %d, %z[%m, %c0] : !S, !tile.view<[M, 64], f32>
+}
+// CHECK: remark: operand b is computed by those who multiply it, and goes through shared memory
+// CHECK: note: is not a number for each row that a role can load by itself

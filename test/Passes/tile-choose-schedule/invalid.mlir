@@ -189,15 +189,16 @@ tile.kernel @computed_bytes(%x: !tile.view<[M, 64], f8E4M3FN>, %z: !tile.view<[M
 tile.kernel @computed_bytes_in_all(%x: !tile.view<[M, 256], bf16>, %z: !tile.view<[M, 256], f32>) grid(%m = M ceildiv 64) {
   %c0 = arith.constant 0 : index
   %a = tile.load %x[%m, %c0] : !tile.view<[M, 256], bf16> -> tensor<64x256xbf16>
-  // expected-note@+1 {{is not computed element by element}}
   %i = tile.iota %c0 axis 0 : tensor<256x256xi32>
   %j = tile.iota %c0 axis 1 : tensor<256x256xi32>
   %upper = arith.cmpi sle, %i, %j : tensor<256x256xi32>
   %one = arith.constant dense<1.0> : !Wide
   %zero = arith.constant dense<0.0> : !Wide
   %t = arith.select %upper, %one, %zero : tensor<256x256xi1>, !Wide
+  // expected-note@+1 {{is made of numbers, and of no loaded tile}}
   %t16 = arith.truncf %t : !Wide to tensor<256x256xbf16>
   %u = arith.select %upper, %zero, %one : tensor<256x256xi1>, !Wide
+  // expected-note@+1 {{is made of numbers, and of no loaded tile}}
   %u16 = arith.truncf %u : !Wide to tensor<256x256xbf16>
   // expected-remark@+2 {{operand b is computed by those who multiply it, and goes through shared memory}}
   // expected-note@+1 {{operand b is computed, and takes 131072 bytes of shared memory for 256x256; 256x128 would take 65536}}
