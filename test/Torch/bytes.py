@@ -1,6 +1,7 @@
 # RUN: env TESSERA_LIBRARY=%build/lib %torch-python %s
 """tessera.torch.attention_fp8 on the interpreter, compared with f64: what rounding to 8 bits leaves."""
 
+import itertools
 import unittest
 
 import problems
@@ -8,6 +9,9 @@ import torch
 from problems import band, exact, exact_mods, make
 
 import tessera
+from tessera._attention._variants import WIDTHS
+from tessera._compiler import _choices
+from tessera._core import _library
 from tessera.torch import _bytes, attention_fp8
 
 
@@ -114,6 +118,15 @@ class Meaning(unittest.TestCase):
             # Of a mask that looks into tensors the blocks are listed first.
             out = attention_fp8(q, k8, v8, k_scale=0.25, v_scale=0.5, **mods)
             problems.assert_close(self, out, exact_mods(q, k8.double() / 4, v8.double() / 2, **mods)[0], sizes)
+
+    def test_blocks_of_rotated_keys(self):
+        """Blocks that have one scale are rotated by products, whose rows are multiples of 64."""
+        for name, d, dv, causal in itertools.product(("fp8", "scores_fp8"), WIDTHS, WIDTHS, (False, True)):
+            parameters = {"T": "f8E4M3FN", "D": d, "DV": dv, "OUT": "bf16", "SCALES": "blocks", "V_TRANSPOSED": False, "ROTATED": True}
+            if name == "fp8":
+                parameters["CAUSAL"] = causal
+            chosen = _choices.choose_values(_library.find_source(f"attention_{name}"), (), None, tuple(parameters.items()))
+            self.assertEqual((chosen["BLOCK"] % 64, chosen["BLOCK"] % chosen["BN"]), (0, 0), (name, d, dv, causal))
 
     def test_empty(self):
         q, k, v = make(d=64, keys=0)
