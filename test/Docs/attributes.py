@@ -11,8 +11,8 @@ def find_declared(root):
     """Those of the tile dialect, of a module for a card, of a kernel that has a schedule, and of a lowered one."""
     dialect = (root / "dialects/Tile/TileDialect.td").read_text()
     (arguments,) = re.findall(r"let discardableAttrs = \(ins(.*?)\);", dialect, re.DOTALL)
-    header = "".join((root / "passes" / name).read_text() for name in ("LowerToLLVM/KernelAttributes.h", "Schedule/CostModel.h", "Analysis/PipeSlots.h"))
-    return {f"tile.{name}" for name in re.findall(r"\$(\w+)", arguments)} | set(re.findall(r'"(tessera\.\w+)"', header))
+    headers = "".join(path.read_text() for path in (root / "passes").rglob("*.h"))
+    return {f"tile.{name}" for name in re.findall(r"\$(\w+)", arguments)} | set(re.findall(r'"(tessera\.\w+)"', headers))
 
 
 def find_listed(root):
