@@ -1,11 +1,6 @@
 //===- DatabaseTest.cpp ---------------------------------------------------===//
 
 #include "lib/Database/Database.h"
-#include "lib/Database/Json.h"
-#include "tessera/Compiler.h"
-#include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
 #include "gtest/gtest.h"
 
 using namespace tessera;
@@ -191,58 +186,4 @@ TEST(DatabaseTest, AnOldVersionSaysWhatToDo) {
   llvm::Expected<Database> old = Database::parse(text, Database::oldestVersion);
   ASSERT_TRUE(static_cast<bool>(old)) << toString(old.takeError());
   EXPECT_EQ(old->getEntries().size(), 1u);
-}
-
-/// The source of an entry, as scripts/same_ptx.py finds it: that of the kernel's name, or the first
-/// whose name begins so that has the parameters; empty where there is none.
-static std::string findSource(const Entry &entry) {
-  std::vector<std::string> paths;
-  std::error_code error;
-  for (llvm::sys::fs::directory_iterator file(TESSERA_SOURCE_DIR "/kernels", error), end;
-       file != end && !error; file.increment(error)) {
-    llvm::StringRef name = llvm::sys::path::filename(file->path());
-    if (name.consume_front(entry.kernel) && name.consume_back(".tile") &&
-        (name.empty() || name.starts_with("_")))
-      paths.push_back(file->path());
-  }
-  // "gemm.tile" is before "gemm_x.tile".
-  llvm::sort(paths);
-  std::vector<std::pair<std::string, std::string>> defines(entry.parameters.begin(),
-                                                           entry.parameters.end());
-  for (const std::string &path : paths) {
-    llvm::Expected<std::string> source = readFile(path);
-    if (source && inspect(*source, path, defines, nullptr).status == CompileStatus::Success)
-      return path;
-    llvm::consumeError(source.takeError());
-  }
-  return "";
-}
-
-/// Every entry that ships is for a kernel that ships, and is what a compilation takes that asks for
-/// the fields that tuning was told to keep.
-TEST(DatabaseTest, ShippedEntriesHold) {
-  for (const Entry &entry : Database::getShipped().getEntries()) {
-    std::string path = findSource(entry);
-    ASSERT_FALSE(path.empty()) << "no source has the parameters of " << entry.describe();
-    llvm::Expected<std::string> source = readFile(path);
-    ASSERT_TRUE(static_cast<bool>(source)) << toString(source.takeError());
-    CompileOptions options;
-    for (const auto &[name, value] : entry.parameters)
-      if (!entry.isTuned(name))
-        options.defines.emplace_back(name, value);
-    options.emit = EmitKind::Scheduled;
-    options.remarks = true;
-    options.schedule = entry.fixed;
-    options.tuning.shapeClass = entry.shapeClass;
-    options.tuning.gpu = entry.gpu;
-    bool isUsed = false;
-    CompileResult result = compile(*source, path, options, [&](const Diagnostic &diagnostic) {
-      isUsed |=
-          diagnostic.message.find("schedule from the database: entry " + entry.describe()) == 0;
-      EXPECT_NE(diagnostic.severity, Severity::Warning) << diagnostic.message;
-    });
-    EXPECT_EQ(result.status, CompileStatus::Success);
-    EXPECT_TRUE(isUsed) << entry.describe() << ": where the kernel is what was measured, and the "
-                        << "compiler changed, run ./dev tune --adopt kernels/*.tile";
-  }
 }
