@@ -10,7 +10,7 @@
 // RUN: tessera-opt %s --tile-choose-schedule | FileCheck %s
 // RUN: tessera-opt %s --tile-choose-schedule --tile-choose-schedule | FileCheck %s
 
-// ATTENTION: schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 2, overlap = 2, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = true, split = true, speculate = false, store = direct, persistent = dynamic, order = linear, section = 2, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 240, placement = rows, helper_registers = 24, loads = direct, transpose = 0, sums = any, exchange = 0, work = tiles>
+// ATTENTION: schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 2, overlap = 2, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = true, split = true, speculate = false, store = direct, persistent = dynamic, order = linear, section = 2, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 240, placement = rows, helper_registers = 24, loads = direct, transpose = 0,
 // ATTENTION: tile.load %{{.*}} pipe 0
 // ATTENTION: scf.for
 // ATTENTION: tile.load %{{.*}} pipe 1
@@ -45,7 +45,7 @@
 // SHARED: remark: schedule chosen: {{.*}}operands = shared,{{.*}}; it takes {{[0-9]+}} of 233 registers per consumer thread and {{[0-9]+}} bytes of shared memory (tiles {{[0-9]+}}, computed operands 32768, staging of stores 0
 
 // GEMM: remark: schedule rejected: overlap = 2: no dot of the loop reads what was computed from another dot of the same iteration
-// GEMM: schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 4, outer_stages = 1, overlap = 1, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, persistent = static, order = narrow, section = 2, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 240, placement = rows, helper_registers = 24, loads = direct, transpose = 0, sums = any, exchange = 0, work = tiles>
+// GEMM: schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 4, outer_stages = 1, overlap = 1, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = direct, persistent = static, order = narrow, section = 2, cluster = 1, pdl = false, producer_registers = 24, consumer_registers = 240, placement = rows, helper_registers = 24, loads = direct, transpose = 0,
 
 // STAGED: remark: schedule rejected: stages = 4, outer_stages = 1, store = tma: it takes 262272 bytes of shared memory (tiles 196608, staging of stores 65536, mbarriers 128), and a CTA can have 232448
 // STAGED: schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 3, {{.*}}store = tma,
@@ -53,11 +53,11 @@
 // Slots of the tiles that are loaded hold what is stored, and the fourth fits.
 // LENT: remark: schedule chosen: {{.*}}stages = 4,{{.*}}store = lent,{{.*}}; it takes {{.*}} and 196736 bytes of shared memory (tiles 196608, staging of stores 0, mbarriers 128)
 
-// ONE-ROLE: schedule #tile.schedule<warp_specialize = false, consumers = 2, {{.*}}consumer_registers = 248, placement = rows, helper_registers = 24, loads = direct, transpose = 0, sums = any, exchange = 0, work = tiles>
+// ONE-ROLE: schedule #tile.schedule<warp_specialize = false, consumers = 2, {{.*}}consumer_registers = 248, placement = rows, helper_registers = 24, loads = direct, transpose = 0,
 
 // What is written is kept. Three consumers need 160 registers, so the accumulator decides the columns:
 // CHECK-LABEL: tile.kernel @three
-// CHECK-SAME: schedule #tile.schedule<warp_specialize = true, consumers = 3, stages = 2, outer_stages = 2, overlap = 1, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, persistent = static, order = linear, section = 2, cluster = 1, pdl = false, producer_registers = 32, consumer_registers = 160, placement = rows, helper_registers = 24, loads = direct, transpose = 0, sums = any, exchange = 0, work = tiles>
+// CHECK-SAME: schedule #tile.schedule<warp_specialize = true, consumers = 3, stages = 2, outer_stages = 2, overlap = 1, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = false, speculate = false, store = direct, persistent = static, order = linear, section = 2, cluster = 1, pdl = false, producer_registers = 32, consumer_registers = 160, placement = rows, helper_registers = 24, loads = direct, transpose = 0,
 tile.kernel @three(%a: !tile.view<[M, 64], f16>, %b: !tile.view<[64, N], f16>, %c: !tile.view<[M, N], f32>)
     grid(%i = M ceildiv 192) schedule #tile.schedule<stages = 2, split = false> {
   %c0 = arith.constant 0 : index

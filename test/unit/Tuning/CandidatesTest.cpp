@@ -4,6 +4,7 @@
 #include "dialects/Tile/ScheduleFields.h"
 #include "lib/Database/Json.h"
 #include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/STLExtras.h"
 #include "gtest/gtest.h"
 #include <set>
 
@@ -50,8 +51,19 @@ TEST_F(CandidatesTest, VariesEveryFieldOnceAndNoCandidateTwice) {
   std::set<std::string> schedules;
   for (const Candidate &candidate : result.candidates)
     EXPECT_TRUE(schedules.insert(candidate.schedule).second) << candidate.schedule;
-  // stages 1 to 4 with each kind of store, but for 4 with those that stage tiles, which do not fit.
-  EXPECT_EQ(schedules.size(), 13u);
+  auto isTried = [&](const std::string &stages, const std::string &store) {
+    return llvm::any_of(schedules, [&](llvm::StringRef schedule) {
+      return schedule.contains(", stages = " + stages + ",") &&
+             schedule.contains(", store = " + store + ",");
+    });
+  };
+  for (const char *stages : {"2", "3"})
+    for (const char *store : {"direct", "tma", "lent", "writer"})
+      EXPECT_TRUE(isTried(stages, store)) << stages << " with " << store;
+  // Nothing is lent of one slot, and four do not fit beside a tile that is staged.
+  EXPECT_FALSE(isTried("1", "lent"));
+  EXPECT_TRUE(isTried("4", "direct"));
+  EXPECT_FALSE(isTried("4", "tma"));
   bool isExplained = false;
   for (const Rejection &rejection : result.rejections)
     isExplained |= rejection.candidate == "stages = 5" &&
