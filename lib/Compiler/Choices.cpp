@@ -123,16 +123,29 @@ static std::string describeCase(const CompileOptions &options) {
   return texts.empty() ? "the defaults of the source" : llvm::join(texts, ", ");
 }
 
+/// Those of rules, first what is the likeliest to be at fault: what a user's rule chooses, then a
+/// schedule, then what a rule for few cases chooses.
+static SmallVector<const Choice *> listChoicesOfRules(ArrayRef<Choice> choices) {
+  SmallVector<const Choice *> ofRules;
+  for (const Choice &choice : choices)
+    if (choice.line)
+      ofRules.push_back(&choice);
+  llvm::stable_sort(ofRules, [](const Choice *a, const Choice *b) {
+    auto rank = [](const Choice &choice) {
+      return std::tuple(choice.isUsers, !choice.kernel.empty(), choice.conditions);
+    };
+    return rank(*a) > rank(*b);
+  });
+  return ofRules;
+}
+
 void tessera::reportRules(ModuleOp source, ArrayRef<Choice> choices,
                           const CompileOptions &options) {
   // Beside what the caller chooses a rule may be right.
   if (llvm::any_of(choices, [](const Choice &choice) { return choice.isFree && !choice.line; }))
     return;
   MLIRContext *context = source.getContext();
-  SmallVector<const Choice *> ofRules;
-  for (const Choice &choice : choices)
-    if (choice.line)
-      ofRules.push_back(&choice);
+  SmallVector<const Choice *> ofRules = listChoicesOfRules(choices);
   if (ofRules.empty())
     return;
   SmallVector<StringRef> kernels;

@@ -39,7 +39,7 @@ Resolution resolve(llvm::StringRef source, llvm::StringRef fileName, const Compi
                    const DiagnosticHandler &handler);
 
 /// Says, after the errors of a compilation, which rules chose what it compiled: an error at the
-/// first of them, with the others in notes. Does nothing where no rule did, or where the caller
+/// likeliest of them, with the others in notes. Does nothing where no rule did, or where the caller
 /// gives a parameter that rules choose.
 void reportRules(mlir::ModuleOp source, llvm::ArrayRef<Choice> choices,
                  const CompileOptions &options);

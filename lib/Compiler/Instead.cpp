@@ -20,9 +20,11 @@ public:
         }) {}
 
   const DiagnosticHandler &getHandler() const { return handler; }
-  /// What is held first, where it says that smaller tiles may fit; null otherwise.
-  const tessera::Diagnostic *getLackOfRoom() const {
-    return !held.empty() && lacksRoom(held.front().kind) ? &held.front() : nullptr;
+  /// What is held, where its first says that smaller tiles may fit; empty otherwise.
+  llvm::ArrayRef<tessera::Diagnostic> getLackOfRoom() const {
+    if (held.empty() || !lacksRoom(held.front().kind))
+      return {};
+    return held;
   }
   void report() const {
     for (const tessera::Diagnostic &diagnostic : held)
@@ -40,15 +42,23 @@ private:
 };
 } // namespace
 
-/// The refusal as a warning that says what is taken.
-static tessera::Diagnostic explainInstead(tessera::Diagnostic refusal,
+/// The errors of a refusal as one warning that says what is taken.
+static tessera::Diagnostic explainInstead(llvm::ArrayRef<tessera::Diagnostic> errors,
                                           llvm::ArrayRef<source::Define> values) {
+  tessera::Diagnostic refusal = errors.front();
   std::vector<std::string> texts;
   for (const auto &[name, value] : values)
     texts.push_back(name + " = " + value);
   refusal.severity = Severity::Warning;
   refusal.message = "other values of parameters are taken, " + llvm::join(texts, ", ") +
                     ", as rules say: " + refusal.message;
+  // The rules whose choice does not compile, at their lines.
+  for (const tessera::Diagnostic &error : errors.drop_front()) {
+    refusal.notes.push_back(error);
+    refusal.notes.back().notes.clear();
+    refusal.notes.back().severity = Severity::Note;
+    llvm::append_range(refusal.notes, error.notes);
+  }
   return refusal;
 }
 
@@ -57,7 +67,8 @@ CompileResult tessera::compileOrInstead(const CompileOptions &options,
   HeldDiagnostics errors(handler, /*holdsAll=*/false);
   Instead instead, unused;
   CompileResult result = run(options, errors.getHandler(), instead);
-  if (const tessera::Diagnostic *refusal = errors.getLackOfRoom())
+  llvm::ArrayRef<tessera::Diagnostic> refused = errors.getLackOfRoom();
+  if (!refused.empty())
     for (const std::vector<source::Define> &values : instead) {
       CompileOptions others = options;
       llvm::append_range(others.defines, values);
@@ -65,7 +76,7 @@ CompileResult tessera::compileOrInstead(const CompileOptions &options,
       CompileResult tried = run(others, ofOthers.getHandler(), unused);
       if (tried.status != CompileStatus::Success)
         continue;
-      errors.give(explainInstead(*refusal, values));
+      errors.give(explainInstead(refused, values));
       ofOthers.report();
       return tried;
     }

@@ -323,8 +323,18 @@ static std::vector<Choice> listChoices(const ParameterTable &table) {
   std::vector<Choice> choices;
   auto add = [&](StringRef kernel, StringRef name, std::string value, std::string origin,
                  const Rule *rule, bool isFree) {
-    choices.push_back({kernel.str(), name.str(), std::move(value), std::move(origin),
-                       rule ? rule->file : "", rule ? rule->line : 0, isFree});
+    Choice &choice = choices.emplace_back();
+    choice.kernel = kernel.str();
+    choice.name = name.str();
+    choice.value = std::move(value);
+    choice.origin = std::move(origin);
+    choice.isFree = isFree;
+    if (!rule)
+      return;
+    choice.file = rule->file;
+    choice.line = rule->line;
+    choice.isUsers = rule->isUsers;
+    choice.conditions = rule->countConditions();
   };
   for (const Parameter &parameter : table.getParameters())
     add("", parameter.name, parameter.value.str(), parameter.describeOrigin(), parameter.rule,

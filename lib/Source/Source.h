@@ -49,6 +49,9 @@ struct Choice {
   /// The place of the rule, if one chose.
   std::string file;
   unsigned line = 0;
+  /// Of a rule, whether a user named its file, and how many conditions it has.
+  bool isUsers = false;
+  size_t conditions = 0;
   /// Of a parameter, whether rules choose it where it is not given.
   bool isFree = false;
 };
