@@ -13,7 +13,9 @@
 #include "mlir/Transforms/Passes.h"
 #include "passes/Hop/HopPasses.h"
 #include "passes/Schedule/ScheduleChoice.h"
+#include "passes/Schedule/SchedulePasses.h"
 #include "passes/Tile/TilePasses.h"
+#include "passes/WarpSpecialize/WarpSpecializePasses.h"
 
 using namespace mlir;
 
@@ -240,6 +242,13 @@ struct HopOptions : PassPipelineOptions<HopOptions> {
                             llvm::cl::desc("Roles that load, as of tile-warp-specialize")};
 };
 } // namespace
+
+void registerCompilerPasses() {
+  registerTilePasses();
+  registerTesseraSchedulePasses();
+  registerTesseraWarpSpecializePasses();
+  registerTesseraHopPasses();
+}
 
 void registerStagePipelines() {
   for (const Stage &stage : getStages())

@@ -72,6 +72,9 @@ bool hasKernel(mlir::ModuleOp module, EmitKind level);
 /// Registers every dialect that occurs between the source and the PTX.
 void registerCompilerDialects(mlir::DialectRegistry &registry);
 
+/// Registers every pass of Tessera, for tools that name them.
+void registerCompilerPasses();
+
 /// Registers each stage as the pass pipeline tessera-NAME, tessera-schedule{schedule=...} of chosen
 /// and scheduled, tessera-hop{producers=...} of roles to hop, and tessera-emission, which prepares
 /// the LLVM dialect for translation, for use by tools like tessera-opt.

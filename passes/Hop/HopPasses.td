@@ -1,4 +1,4 @@
-// Passes on the hop dialect; the one that makes it is in ../WarpSpecialize/WarpSpecialize.td, others in the files below.
+// Passes on the hop dialect, with those of the files below.
 
 #ifndef TESSERA_PASSES_HOPPASSES_TD
 #define TESSERA_PASSES_HOPPASSES_TD
@@ -7,8 +7,7 @@ include "mlir/Pass/PassBase.td"
 include "passes/Hop/BarrierPasses.td"
 include "passes/Hop/OrderPasses.td"
 include "passes/Hop/StagingPasses.td"
-include "passes/Hop/Ordered/Tickets/TicketPasses.td"
-include "passes/WarpSpecialize/WarpSpecialize.td"
+include "passes/Hop/TicketPasses.td"
 
 def AssignLayouts : Pass<"hop-assign-layouts", "::tessera::hop::KernelOp"> {
   let summary = "Give every tile of a consumer a register layout";

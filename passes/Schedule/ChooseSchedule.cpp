@@ -12,14 +12,14 @@
 #include "passes/Schedule/Arithmetic.h"
 #include "passes/Schedule/DotOrder.h"
 #include "passes/Schedule/PipeNumbers.h"
+#include "passes/Schedule/SchedulePasses.h"
 #include "passes/Schedule/ScheduleSearch.h"
 #include "passes/Schedule/WideTiles.h"
-#include "passes/Tile/TilePasses.h"
 #include <list>
 
 namespace tessera {
 #define GEN_PASS_DEF_TILECHOOSESCHEDULE
-#include "passes/Tile/TilePasses.h.inc"
+#include "passes/Schedule/SchedulePasses.h.inc"
 } // namespace tessera
 
 using namespace mlir;

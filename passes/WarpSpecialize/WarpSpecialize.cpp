@@ -1,7 +1,7 @@
 //===- WarpSpecialize.cpp - A kernel as roles joined by pipes -------------===//
 //
 // Implements tile-warp-specialize: each role is a slice of the kernel's program,
-// joined by pipes. See WarpSpecialize.td.
+// joined by pipes. See WarpSpecializePasses.td.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,13 +10,13 @@
 #include "passes/Analysis/BulkStores.h"
 #include "passes/Analysis/PipeProtocol.h"
 #include "passes/Analysis/PipeSlots.h"
-#include "passes/Hop/HopPasses.h"
 #include "passes/Schedule/ResourceModel.h"
 #include "passes/WarpSpecialize/Slicer.h"
+#include "passes/WarpSpecialize/WarpSpecializePasses.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_WARPSPECIALIZE
-#include "passes/Hop/HopPasses.h.inc"
+#include "passes/WarpSpecialize/WarpSpecializePasses.h.inc"
 } // namespace tessera
 
 using namespace mlir;

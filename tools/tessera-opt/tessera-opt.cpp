@@ -4,15 +4,12 @@
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
-#include "passes/Hop/HopPasses.h"
-#include "passes/Tile/TilePasses.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   tessera::registerCompilerDialects(registry);
   mlir::registerTransformsPasses();
-  tessera::registerTilePasses();
-  tessera::registerTesseraHopPasses();
+  tessera::registerCompilerPasses();
   tessera::registerStagePipelines();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "Tessera's optimizer driver\n", registry));

@@ -9,8 +9,6 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
-#include "passes/Hop/HopPasses.h"
-#include "passes/Tile/TilePasses.h"
 #include "tools/tessera/Commands.h"
 #include "tools/tessera/DiagnosticPrinter.h"
 #include "llvm/ADT/StringExtras.h"
@@ -80,8 +78,7 @@ static bool parseLLVMOptions(const std::vector<std::string> &arguments) {
   mlir::registerAsmPrinterCLOptions();
   mlir::registerMLIRContextCLOptions();
   // So that --mlir-print-ir-after and the like know them by name.
-  registerTilePasses();
-  registerTesseraHopPasses();
+  registerCompilerPasses();
   mlir::registerTransformsPasses();
   mlir::registerPassManagerCLOptions();
   std::vector<const char *> argv = {"tessera compile (--mllvm)"};

@@ -1,6 +1,6 @@
 //===- OrderMemory.cpp - A grid point's stores before its loads ----------===//
 //
-// Implements tile-order-memory. See TilePasses.td.
+// Implements tile-order-memory. See SchedulePasses.td.
 //
 //===----------------------------------------------------------------------===//
 
@@ -8,11 +8,11 @@
 #include "passes/Analysis/MemoryOrder.h"
 #include "passes/Analysis/Conversions.h"
 #include "passes/Schedule/ResourceModel.h"
-#include "passes/Tile/TilePasses.h"
+#include "passes/Schedule/SchedulePasses.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_TILEORDERMEMORY
-#include "passes/Tile/TilePasses.h.inc"
+#include "passes/Schedule/SchedulePasses.h.inc"
 } // namespace tessera
 
 using namespace mlir;

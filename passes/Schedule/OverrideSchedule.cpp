@@ -2,11 +2,11 @@
 
 #include "dialects/Tile/ScheduleFields.h"
 #include "passes/Schedule/ScheduleChoice.h"
-#include "passes/Tile/TilePasses.h"
+#include "passes/Schedule/SchedulePasses.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_TILEOVERRIDESCHEDULE
-#include "passes/Tile/TilePasses.h.inc"
+#include "passes/Schedule/SchedulePasses.h.inc"
 } // namespace tessera
 
 using namespace mlir;

@@ -1,7 +1,7 @@
 // The pass from the tile dialect to hop.
 
-#ifndef TESSERA_PASSES_WARPSPECIALIZE_TD
-#define TESSERA_PASSES_WARPSPECIALIZE_TD
+#ifndef TESSERA_PASSES_WARPSPECIALIZEPASSES_TD
+#define TESSERA_PASSES_WARPSPECIALIZEPASSES_TD
 
 include "mlir/Pass/PassBase.td"
 
@@ -241,4 +241,4 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
   let dependentDialects = ["::tessera::hop::HopDialect"];
 }
 
-#endif // TESSERA_PASSES_WARPSPECIALIZE_TD
+#endif // TESSERA_PASSES_WARPSPECIALIZEPASSES_TD

@@ -1,7 +1,7 @@
 // The pass of threads that wait for tickets.
 
-#ifndef TESSERA_PASSES_HOP_ORDERED_TICKETS_TICKETPASSES_TD
-#define TESSERA_PASSES_HOP_ORDERED_TICKETS_TICKETPASSES_TD
+#ifndef TESSERA_PASSES_TICKETPASSES_TD
+#define TESSERA_PASSES_TICKETPASSES_TD
 
 include "mlir/Pass/PassBase.td"
 
@@ -76,4 +76,4 @@ def ScheduleTickets : Pass<"hop-schedule-tickets", "::tessera::hop::KernelOp"> {
   let options = [ListOption<"steps", "steps", "std::string", "The steps to take, of join, flatten, peek and pass; all if none">];
 }
 
-#endif // TESSERA_PASSES_HOP_ORDERED_TICKETS_TICKETPASSES_TD
+#endif // TESSERA_PASSES_TICKETPASSES_TD
