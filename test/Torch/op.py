@@ -80,17 +80,38 @@ class Transformations(unittest.TestCase):
         )
 
     def test_refusals_in_compiled_code(self):
+        """The same exception where a graph may break, its text where none may, and code that is compiled catches both."""
         q, k, v = make(batch=1)
-        compiled = torch.compile(lambda q, k, v: attention(q, k, v, causal=True), fullgraph=True, backend="aot_eager")
-        for bad, text in (
-            ((q, k[0], v), "argument 'k' has 3 dimensions"),
-            ((q.float(), k.float(), v.float()), "argument 'q' has type torch.float32"),
-            ((q, k, v[:, :, :80]), "argument 'v' has length 80 and 'k' 90"),
+
+        def named(q, k, v):
+            return attention(q, k, v, causal=True)
+
+        def scored(q, k, v):
+            return attention(q, k, v, score_mod=lambda score, b, h, i, j: score + i)
+
+        for function, kind, bad, text in (
+            (named, ValueError, (q, k[0], v), "argument 'k' has 3 dimensions"),
+            (named, TypeError, (q.float(), k.float(), v.float()), "argument 'q' has type torch.float32"),
+            (named, ValueError, (q, k, v[:, :, :80]), "argument 'v' has length 80 and 'k' 90"),
+            (scored, TypeError, (q, k, v.float()), "argument 'v' has type torch.float32"),
         ):
-            torch._dynamo.reset()
-            with self.subTest(text), self.assertRaises(Exception) as caught:
-                compiled(*bad)
-            self.assertIn(text, str(caught.exception))
+
+            def caught(*tensors, function=function, kind=kind):
+                try:
+                    return function(*tensors)
+                except kind:
+                    return tensors[0] + 1
+
+            # What an op refuses while it is traced would be logged, with stacks.
+            with self.subTest(text), self.assertNoLogs("torch._subclasses.fake_tensor", "ERROR"):
+                torch._dynamo.reset()
+                with self.assertRaisesRegex(kind, text):
+                    torch.compile(function, backend="eager")(*bad)
+                torch._dynamo.reset()
+                with self.assertRaises(Exception) as refused:
+                    torch.compile(function, fullgraph=True, backend="eager")(*bad)
+                self.assertIn(text, str(refused.exception))
+                self.assertTrue(torch.equal(torch.compile(caught, fullgraph=True, backend="eager")(*bad), bad[0] + 1))
 
     def test_inductor(self):
         compiled = torch.compile(lambda q, k, v: attention(q * 2, k, v, causal=True) + 1, fullgraph=True)

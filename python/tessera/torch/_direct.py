@@ -228,7 +228,9 @@ def is_watched():
 def call_op(q, k, v, alibi, arguments, return_lse):
     """Output, and LSE where it is asked for. `arguments` are those of the op from the variant on, as far as they are given."""
     op = _op.forward if return_lse else _op.inference
-    # The op itself refuses tensors that no kernel takes.
+    # The op refuses the same. What it refuses while Dynamo traces it is logged with the stack of each try, and compiled code cannot
+    # catch all of it.
+    _op.check(q, k, v, alibi)
     return _native.call(op, q, k, v, alibi, q, k, v, alibi, *arguments)
 
 

@@ -451,6 +451,7 @@ def _call(q, k, v, source, learnable, views, numbers, integers, names, scale, re
     if learned is not None and (is_seen or block_mask is not None):
         _check_gradients(q, k, v, source, learned, deterministic, block_mask is not None)
     if block_mask is None and is_seen:
+        _op.check(q, k, v, None)
         form = _Form(_ask(source, (), source, (), names, learned or "", deterministic))
     elif block_mask is None:
         form = find_form(source, names, learned or "", deterministic)
