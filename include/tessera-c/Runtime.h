@@ -110,8 +110,8 @@ TESSERA_EXPORT size_t tessera_bundle_kernel_count(const tessera_bundle *bundle);
 TESSERA_EXPORT tessera_runtime_status tessera_bundle_kernel_at(tessera_bundle *bundle, size_t index,
                                                                tessera_kernel **kernel);
 
-/** The kernel, sequence or choice of a name; a null name means the only sequence or choice, or
- * where there is none the only kernel. Errors: INVALID_ARGUMENT. */
+/** The kernel, sequence or choice of a name; a null name means the only choice, where there is
+ * none the only sequence, and where there is none of these the only kernel. Errors: INVALID_ARGUMENT. */
 TESSERA_EXPORT tessera_runtime_status tessera_kernel_get(tessera_bundle *bundle, const char *name,
                                                          tessera_kernel **kernel);
 
@@ -122,18 +122,18 @@ TESSERA_EXPORT const char *tessera_kernel_name(const tessera_kernel *kernel);
  * as the kernel. */
 TESSERA_EXPORT const char *tessera_kernel_description(const tessera_kernel *kernel);
 
-/** The number of kernels among which a choice chooses; 0 for a kernel or a sequence. */
+/** The number of kernels and sequences among which a choice chooses; 0 for a kernel or a sequence. */
 TESSERA_EXPORT size_t tessera_kernel_alternative_count(const tessera_kernel *kernel);
 
-/** The kernel of a choice at a position below tessera_kernel_alternative_count. Launching it
- * launches this one, whatever the choice would be. Errors: INVALID_ARGUMENT. */
+/** The kernel or sequence of a choice at a position below tessera_kernel_alternative_count.
+ * Launching it launches this one, whatever the choice would be. Errors: INVALID_ARGUMENT. */
 TESSERA_EXPORT tessera_runtime_status tessera_kernel_alternative(tessera_kernel *kernel,
                                                                  size_t position,
                                                                  tessera_kernel **alternative);
 
-/** Says which of its kernels a choice launches with `count` extents, in the order of "dims" in its
- * description: `*position` is that of the kernel. `microseconds` is null or has room for a number
- * of each kernel: what it is expected to take on the GPU for which the bundle was compiled,
+/** Says which of its alternatives a choice launches with `count` extents, in the order of "dims" in
+ * its description: `*position` is that of it. `microseconds` is null or has room for a number of
+ * each: what it is expected to take on the GPU for which the bundle was compiled,
  * infinity where it does not take these extents. Errors: INVALID_ARGUMENT. */
 TESSERA_EXPORT tessera_runtime_status tessera_kernel_choice(tessera_kernel *kernel,
                                                             const int64_t *extents, size_t count,

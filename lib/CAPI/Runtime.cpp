@@ -87,8 +87,11 @@ tessera_runtime_status tessera_kernel_get(tessera_bundle *bundle, const char *na
                                           tessera_kernel **kernel) {
   llvm::MutableArrayRef<Kernel> kernels = unwrap(bundle)->getKernels();
   const BundleInfo &info = unwrap(bundle)->getInfo();
-  // Sequences and choices stand behind the kernels that they launch.
-  if (!name && (info.sequences.size() + info.choices.size() == 1 || kernels.size() == 1)) {
+  // Sequences stand behind the kernels that they launch, and choices behind all that they choose.
+  size_t count = !info.choices.empty()     ? info.choices.size()
+                 : !info.sequences.empty() ? info.sequences.size()
+                                           : kernels.size();
+  if (!name && count == 1) {
     *kernel = wrap(&kernels.back());
     return TESSERA_RUNTIME_SUCCESS;
   }

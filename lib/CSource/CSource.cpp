@@ -103,7 +103,7 @@ Writer::Writer(const BundleInfo &bundle, StringRef name)
           }))) {
   if (choice)
     for (const AlternativeInfo &alternative : choice->alternatives)
-      kernels.push_back(number(bundle.kernels[alternative.kernel], kernels.size()));
+      kernels.push_back(number(bundle.kernels[alternative.entry], kernels.size()));
   else
     for (const KernelInfo &kernel : bundle.kernels)
       kernels.push_back(number(kernel, kernels.size()));
@@ -443,18 +443,18 @@ static std::string spell(const TimeSum &sum) {
 void Writer::writeAlternatives(llvm::raw_ostream &os) {
   for (auto [i, alternative] : llvm::enumerate(choice->alternatives)) {
     os << "static const TimeTerm terms" << i << "[] = ";
-    writeList(os, alternative.iterations, [&](const TimeTerm &term) {
+    writeList(os, alternative.launches.front().iterations, [&](const TimeTerm &term) {
       os << llvm::formatv("{{{0}, {1}}", term.op, term.value);
     });
     os << ";\n";
   }
   os << "static const TimeModel alternatives[KERNEL_COUNT] = {\n";
   for (auto [i, alternative] : llvm::enumerate(choice->alternatives)) {
-    const TimeModel &time = alternative.time;
+    const TimeModel &time = alternative.launches.front().time;
     const LinearIterations &line = time.line;
     os << llvm::formatv("    {{terms{0}, {1}, {2}, {3}, {4}, {5}, {6},\n     ", i,
-                        alternative.iterations.size(), time.order, time.section, time.atATime,
-                        spell(time.iterationTime), spell(time.endsTime));
+                        alternative.launches.front().iterations.size(), time.order, time.section,
+                        time.atATime, spell(time.iterationTime), spell(time.endsTime));
     writeList(os, llvm::ArrayRef(time.grid), [&](const TimeGrid &grid) {
       os << llvm::formatv("{{{0}, {1}, {2}, {3}}", grid.dim, grid.isDivided, spell(grid.number),
                           spell(grid.inverse));
@@ -571,6 +571,13 @@ llvm::Expected<CSource> tessera::writeCSource(StringRef bundle, StringRef name) 
   llvm::Expected<BundleInfo> info = readBundle(bundle);
   if (!info)
     return info.takeError();
+  for (const ChoiceInfo &choice : info->choices)
+    for (const AlternativeInfo &alternative : choice.alternatives)
+      if (alternative.entry >= info->kernels.size())
+        return fail("C is written for choices among kernels, and '" + choice.name +
+                    "' may launch the sequence '" +
+                    info->sequences[alternative.entry - info->kernels.size()].name +
+                    "'; give its parameters values with -D, and write a function for each");
   if (info->sequences.size() > 1)
     return fail("C is written for one kernel or sequence, and the source has " +
                 llvm::Twine(info->sequences.size()) + " sequences; name one with --kernel");

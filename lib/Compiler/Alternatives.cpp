@@ -4,10 +4,12 @@
 #include "dialects/Tile/Entries.h"
 #include "lib/Compiler/Bundle.h"
 #include "tessera/BundleKeys.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace tessera;
 using tile::KernelOp;
+using tile::SequenceOp;
 namespace json = llvm::json;
 
 /// Adds `defines` to `all`, once for each alternative of a parameter, which is read with them.
@@ -61,27 +63,46 @@ tessera::listAlternatives(ArrayRef<source::Define> given, ReadParameters read,
   return all;
 }
 
-/// The only kernel of a form.
-static KernelOp getKernel(ModuleOp form) { return *form.getOps<KernelOp>().begin(); }
-
 /// What is compiled first: that of the database, where it has one.
-static ModuleOp getPreferred(OwningOpRef<ModuleOp> &form, TunedForm &tuned) {
+static ModuleOp getPreferred(const OwningOpRef<ModuleOp> &form, const TunedForm &tuned) {
   return tuned.module ? *tuned.module : *form;
 }
 
+/// What each launch of a kernel or a sequence should take, by its kernel.
+static LogicalResult addLaunches(tile::EntryOpInterface entry,
+                                 SmallVectorImpl<std::pair<std::string, LaunchTimes>> &launches) {
+  auto add = [&](KernelOp kernel, bool isOfSequence) -> LogicalResult {
+    FailureOr<LaunchTimes> times = LaunchTimes::of(kernel);
+    if (failed(times) || failed(times->countBytes(kernel, isOfSequence)))
+      return failure();
+    launches.emplace_back(kernel.getSymName().str(), std::move(*times));
+    return success();
+  };
+  if (auto kernel = dyn_cast<KernelOp>(entry.getOperation()))
+    return add(kernel, /*isOfSequence=*/false);
+  auto module = entry->getParentOfType<ModuleOp>();
+  for (auto launch : cast<SequenceOp>(entry.getOperation()).getOps<tile::LaunchOp>())
+    if (failed(add(module.lookupSymbol<KernelOp>(launch.getKernel()), /*isOfSequence=*/true)))
+      return failure();
+  return success();
+}
+
 LogicalResult Alternatives::add(OwningOpRef<ModuleOp> form, TunedForm tuned) {
-  if (!llvm::hasSingleElement(tile::getEntries(*form)))
-    return emitError(form->getLoc(),
-                     "alternatives are those of one kernel, and the source has several; name one "
-                     "with --kernel");
   ModuleOp preferred = getPreferred(form, tuned);
-  FailureOr<LaunchTimes> times = LaunchTimes::of(getKernel(preferred));
-  if (failed(times))
+  tile::EntryOpInterface found = tile::findEntry(preferred, "");
+  if (!found || tile::getKernels(found).size() != llvm::range_size(preferred.getOps<KernelOp>()))
+    return emitError(form->getLoc(),
+                     "alternatives are those of one kernel or sequence, and the source has "
+                     "several; name one with --kernel");
+  Alternative added;
+  if (failed(addLaunches(found, added.launches)))
     return failure();
-  DictionaryAttr parameters =
+  added.parameters =
       tile::TileDialect::ParametersAttrHelper(preferred.getContext()).getAttr(preferred);
-  Alternative added{std::move(form), std::move(tuned), parameters, std::move(*times), ""};
-  kernel = getKernel(*added.form).getSymName().str();
+  added.isSequence = isa<SequenceOp>(found.getOperation());
+  entry = found.getSymName().str();
+  added.form = std::move(form);
+  added.tuned = std::move(tuned);
   bool isNew = llvm::all_of(alternatives, [&](const Alternative &other) {
     return llvm::any_of(varied, [&](StringRef name) { return differs(added, other, name); });
   });
@@ -94,10 +115,10 @@ bool Alternatives::differs(const Alternative &a, const Alternative &b, StringRef
   return a.parameters.get(parameter) != b.parameters.get(parameter);
 }
 
-/// "attention_fwd_BM192": the name of the kernel with the parameters in which alternatives differ.
+/// "attention_fwd_BM192": the name in the source with the parameters in which alternatives differ.
 void Alternatives::nameAll() {
   for (Alternative &alternative : alternatives) {
-    alternative.name = kernel;
+    alternative.name = entry;
     for (StringRef parameter : varied) {
       if (llvm::none_of(alternatives, [&](const Alternative &other) {
             return differs(other, alternatives.front(), parameter);
@@ -115,6 +136,46 @@ void Alternatives::nameAll() {
   }
 }
 
+/// The name in the bundle of a kernel: "gemm_PART32_parts" of the "gemm_parts" of a sequence.
+std::string Alternatives::rename(const Alternative &alternative, StringRef kernel) const {
+  if (kernel.consume_front(entry))
+    return (alternative.name + kernel).str();
+  return (alternative.name + "_" + kernel).str();
+}
+
+size_t Alternatives::countKernels() const {
+  size_t count = 0;
+  for (const Alternative &alternative : alternatives) {
+    llvm::StringSet<> kernels;
+    for (const auto &launch : alternative.launches)
+      kernels.insert(launch.first);
+    count += kernels.size();
+  }
+  return count;
+}
+
+/// Copies what `from` has of an alternative into `to`, with its names in the bundle; kernels with
+/// the schedules that the source itself requests, where these are asked for.
+void Alternatives::putInto(ModuleOp to, const Alternative &alternative, ModuleOp from,
+                           bool asRequested) const {
+  for (auto kernel : from.getOps<KernelOp>()) {
+    KernelOp copy = kernel.clone();
+    if (asRequested) {
+      auto requested = alternative.form.get().lookupSymbol<KernelOp>(kernel.getSymName());
+      copy.setScheduleAttr(requested ? requested.getScheduleAttr() : tile::ScheduleAttr());
+    }
+    copy.setSymName(rename(alternative, kernel.getSymName()));
+    to.push_back(copy);
+  }
+  for (auto sequence : from.getOps<SequenceOp>()) {
+    SequenceOp copy = sequence.clone();
+    copy.setSymName(alternative.name);
+    for (auto launch : copy.getOps<tile::LaunchOp>())
+      launch.setKernel(rename(alternative, launch.getKernel()));
+    to.push_back(copy);
+  }
+}
+
 void Alternatives::merge(OwningOpRef<ModuleOp> &form, TunedForm &tuned) {
   if (alternatives.size() == 1) {
     form = std::move(alternatives.front().form);
@@ -125,26 +186,20 @@ void Alternatives::merge(OwningOpRef<ModuleOp> &form, TunedForm &tuned) {
   bool hasEntry = llvm::any_of(alternatives, [](const Alternative &alternative) {
     return static_cast<bool>(alternative.tuned.module);
   });
-  auto putInto = [](ModuleOp to, KernelOp kernel, StringRef name) {
-    KernelOp copy = kernel.clone();
-    copy.setSymName(name);
-    to.push_back(copy);
-    return copy;
-  };
   for (auto [i, alternative] : llvm::enumerate(alternatives)) {
-    KernelOp preferred = getKernel(getPreferred(alternative.form, alternative.tuned));
-    tile::ScheduleAttr requested = getKernel(*alternative.form).getScheduleAttr();
+    ModuleOp preferred = getPreferred(alternative.form, alternative.tuned);
     if (i == 0) {
-      form = preferred->getParentOfType<ModuleOp>().clone();
-      getKernel(*form).erase();
+      form = preferred.clone();
+      for (tile::EntryOpInterface copied : tile::getEntries(*form))
+        copied->erase();
       tuned.module = hasEntry ? form->clone() : OwningOpRef<ModuleOp>();
     }
     // Where an entry turns out not to hold, its tiles are kept and the schedule is chosen.
-    putInto(*form, preferred, alternative.name).setScheduleAttr(requested);
+    putInto(*form, alternative, preferred, /*asRequested=*/true);
     if (hasEntry)
-      putInto(*tuned.module, preferred, alternative.name);
+      putInto(*tuned.module, alternative, preferred, /*asRequested=*/false);
     for (TunedKernel known : alternative.tuned.kernels) {
-      known.name = alternative.name;
+      known.name = rename(alternative, known.name);
       tuned.kernels.push_back(std::move(known));
     }
   }
@@ -164,44 +219,68 @@ static const TunedKernel *findByName(const TunedForm &tuned, StringRef name) {
   return found == tuned.kernels.end() ? nullptr : &*found;
 }
 
-FailureOr<json::Object> Alternatives::describe(const json::Array &kernels,
-                                               const TunedForm &tuned) const {
+/// What all launches should take, those of each alternative behind those of the ones before.
+std::vector<LaunchTimes> Alternatives::findTimes(const json::Array &kernels,
+                                                 const TunedForm &tuned) const {
   std::vector<LaunchTimes> times;
-  const LaunchTimes *measured = nullptr;
-  times.reserve(alternatives.size());
   SmallVector<bool> isMeasured;
-  // Times of runs of their own, at other clocks, do not go with those of one run.
+  std::optional<size_t> measured;
+  // What was measured is measured of a kernel by itself. Times of runs of their own, at other
+  // clocks, do not go with those of one run.
+  auto findKnown = [&](const Alternative &alternative) {
+    return alternative.isSequence ? nullptr : findByName(tuned, alternative.name);
+  };
   bool areTogether = llvm::any_of(alternatives, [&](const Alternative &alternative) {
-    const TunedKernel *known = findByName(tuned, alternative.name);
+    const TunedKernel *known = findKnown(alternative);
     return known && known->times;
   });
   for (const Alternative &alternative : alternatives) {
-    MLIRContext *context = alternative.parameters.getContext();
-    LaunchTimes &own = times.emplace_back(alternative.times);
-    own.setCompiled(*findByName(kernels, alternative.name), alternative.tuned.multiprocessors,
-                    context);
-    const TunedKernel *known = findByName(tuned, alternative.name);
-    bool hasTimes = known && known->times;
-    if (hasTimes)
-      own.take(*known->times);
-    isMeasured.push_back(hasTimes || (known && !areTogether && own.fit(known->measured)));
-    if (isMeasured.back() && !measured)
-      measured = &own;
+    const TunedKernel *known = findKnown(alternative);
+    for (const auto &[kernel, found] : alternative.launches) {
+      LaunchTimes &own = times.emplace_back(found);
+      own.setCompiled(*findByName(kernels, rename(alternative, kernel)),
+                      alternative.tuned.multiprocessors, alternative.parameters.getContext());
+      bool hasTimes = known && known->times;
+      if (hasTimes)
+        own.take(*known->times);
+      isMeasured.push_back(hasTimes || (known && !areTogether && own.fit(known->measured)));
+      if (isMeasured.back() && !measured)
+        measured = times.size() - 1;
+    }
   }
-  json::Array described;
-  for (auto [alternative, own, fitted] : llvm::zip(alternatives, times, isMeasured)) {
+  for (auto [own, fitted] : llvm::zip_equal(times, isMeasured))
     if (!fitted)
-      own.estimate(measured, own.hasTileOf(times.front()));
+      own.estimate(measured ? &times[*measured] : nullptr, own.hasTileOf(times.front()));
+  return times;
+}
+
+FailureOr<json::Object> Alternatives::describe(const json::Array &kernels,
+                                               const json::Array &sequences,
+                                               const TunedForm &tuned) const {
+  std::vector<LaunchTimes> times = findTimes(kernels, tuned);
+  auto next = times.begin();
+  json::Array described;
+  for (const Alternative &alternative : alternatives) {
     FailureOr<json::Value> parameters =
         toJSON(alternative.parameters, UnknownLoc::get(alternative.parameters.getContext()));
     if (failed(parameters))
       return failure();
-    described.push_back(json::Object{{key::kernel, alternative.name},
-                                     {key::parameters, std::move(*parameters)},
-                                     {key::model, own.describe()}});
+    json::Array models;
+    for (size_t i = 0; i < alternative.launches.size(); ++i)
+      models.push_back((next++)->describe());
+    json::Object object{{key::parameters, std::move(*parameters)}};
+    object[alternative.isSequence ? key::sequence : key::kernel] = alternative.name;
+    if (alternative.isSequence) {
+      object[key::launchUs] = times.front().findLaunchTime();
+      object[key::models] = std::move(models);
+    } else {
+      object[key::model] = std::move(models.front());
+    }
+    described.push_back(std::move(object));
   }
-  const json::Object &first = *findByName(kernels, alternatives.front().name);
-  return json::Object{{key::name, kernel},
+  const Alternative &front = alternatives.front();
+  const json::Object &first = *findByName(front.isSequence ? sequences : kernels, front.name);
+  return json::Object{{key::name, entry},
                       {key::arguments, json::Array(*first.getArray(key::arguments))},
                       {key::dims, json::Array(*first.getArray(key::dims))},
                       {key::alternatives, std::move(described)}};

@@ -22,7 +22,7 @@ mlir::FailureOr<std::vector<std::vector<source::Define>>>
 listAlternatives(llvm::ArrayRef<source::Define> given, ReadParameters read,
                  mlir::MLIRContext &context);
 
-/// The forms of one kernel as one source of several, and the choice among them.
+/// The forms of one kernel or sequence as one source of several, and the choice among them.
 class Alternatives {
 public:
   /// `varied` are the parameters in whose values alternatives differ.
@@ -30,7 +30,7 @@ public:
 
   /// Adds a form of the kernel, which was read with values of its own, and what the database has
   /// for it; nothing where an earlier one has the same values. Fails with a diagnostic where it is
-  /// no single kernel, or one that a launch cannot choose.
+  /// no single kernel or sequence, or one that a launch cannot choose.
   mlir::LogicalResult add(mlir::OwningOpRef<mlir::ModuleOp> form, TunedForm tuned);
 
   size_t size() const { return alternatives.size(); }
@@ -38,9 +38,13 @@ public:
   /// `tuned` are. A single one keeps its name, and is nothing to choose among.
   void merge(mlir::OwningOpRef<mlir::ModuleOp> &form, TunedForm &tuned);
 
-  /// The entry of a bundle's "choices". `kernels` are its kernels; of `tuned`, those that have an
-  /// entry still were compiled as they were measured.
+  /// How many kernels all of them have.
+  size_t countKernels() const;
+
+  /// The entry of a bundle's "choices". `kernels` and `sequences` are its kernels and sequences; of
+  /// `tuned`, those that have an entry still were compiled as they were measured.
   mlir::FailureOr<llvm::json::Object> describe(const llvm::json::Array &kernels,
+                                               const llvm::json::Array &sequences,
                                                const TunedForm &tuned) const;
 
 private:
@@ -48,16 +52,23 @@ private:
     mlir::OwningOpRef<mlir::ModuleOp> form;
     TunedForm tuned;
     mlir::DictionaryAttr parameters;
-    LaunchTimes times;
+    /// Of each launch its kernel, and of a kernel itself.
+    llvm::SmallVector<std::pair<std::string, LaunchTimes>, 2> launches;
+    bool isSequence;
     /// In the bundle.
     std::string name;
   };
 
+  std::string rename(const Alternative &alternative, llvm::StringRef kernel) const;
+  void putInto(mlir::ModuleOp to, const Alternative &alternative, mlir::ModuleOp from,
+               bool asRequested) const;
+  std::vector<LaunchTimes> findTimes(const llvm::json::Array &kernels,
+                                     const TunedForm &tuned) const;
   bool differs(const Alternative &a, const Alternative &b, llvm::StringRef parameter) const;
   void nameAll();
 
   std::vector<std::string> varied;
-  std::string kernel; ///< its name in the source
+  std::string entry; ///< its name in the source
   std::vector<Alternative> alternatives;
 };
 

@@ -153,6 +153,15 @@ static json::Object describeImage(ImageKind kind, const Image &image) {
                       {key::base64, llvm::encodeBase64(*image)}};
 }
 
+/// What has none of these is for readers that know none too.
+static int findVersion(bool hasImages, const json::Array &sequences, const json::Array &choices) {
+  for (const json::Value &choice : choices)
+    for (const json::Value &alternative : *choice.getAsObject()->getArray(key::alternatives))
+      if (alternative.getAsObject()->get(key::sequence))
+        return 5;
+  return hasImages ? 4 : !choices.empty() ? 3 : sequences.empty() ? 1 : 2;
+}
+
 std::string writeBundle(json::Object parameters, ImageKind kind, ArrayRef<BundledKernel> kernels,
                         json::Array sequences, json::Array choices) {
   SmallVector<Image> images;
@@ -169,11 +178,7 @@ std::string writeBundle(json::Object parameters, ImageKind kind, ArrayRef<Bundle
   for (const Image &image : llvm::drop_begin(images))
     further.push_back(describeImage(kind, image));
   json::Object bundle{{key::format, "tessera-bundle"},
-                      // What has none of these is for readers that know none too.
-                      {key::version, !further.empty()    ? 4
-                                     : !choices.empty()  ? 3
-                                     : sequences.empty() ? 1
-                                                         : 2},
+                      {key::version, findVersion(!further.empty(), sequences, choices)},
                       {key::target, targetName},
                       {key::parameters, std::move(parameters)},
                       {key::image, describeImage(kind, images.front())},

@@ -331,8 +331,8 @@ CompileStatus Compilation::finish(ImageKind kind) {
     addDemands(*sequence.getAsObject(), described);
   // A trial of one of them by itself makes no choice.
   json::Array choices;
-  if (alternatives && alternatives->size() > 1 && kernels.size() == alternatives->size()) {
-    FailureOr<json::Object> choice = alternatives->describe(described, tuned);
+  if (alternatives && alternatives->size() > 1 && kernels.size() == alternatives->countKernels()) {
+    FailureOr<json::Object> choice = alternatives->describe(described, sequences, tuned);
     if (failed(choice))
       return CompileStatus::SourceError;
     choices.push_back(std::move(*choice));

@@ -10,6 +10,7 @@
 #include "passes/Schedule/Exponentials.h"
 #include "passes/Schedule/LoopOverlap.h"
 #include "tessera/BundleKeys.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -139,18 +140,78 @@ static bool areEqual(ArrayRef<TimeTerm> a, ArrayRef<TimeTerm> b) {
   });
 }
 
+/// Fails where a launch could not compute with these terms.
+static LogicalResult checkTerms(tile::KernelOp kernel, const Terms &terms) {
+  if (terms.size() <= runtime::TIME_MOST_TERMS && findDepth(terms) <= runtime::TIME_DEPTH)
+    return success();
+  return kernel.emitError("its loops have lengths that are too complicated for a launch to choose "
+                          "among alternatives; compile without them");
+}
+
+/// How often the body of `loop` runs.
+static FailureOr<Terms> writeLoop(tile::KernelOp kernel, scf::ForOp loop) {
+  Terms terms;
+  if (succeeded(TermWriter(kernel).writeIterations(loop, terms)))
+    return terms;
+  return loop.emitError("the length of this loop depends on more than extents and the place of the "
+                        "tile, so that a launch cannot choose among alternatives; compile without "
+                        "them");
+}
+
+/// The bytes that an operation loads or stores, 0 of others.
+static int64_t countBytes(Operation *op) {
+  Type moved;
+  if (isa<tile::LoadOp, tile::GatherOp>(op))
+    moved = op->getResult(0).getType();
+  else if (isa<tile::StoreOp, tile::ScatterOp>(op))
+    moved = op->getOperand(0).getType();
+  auto tile = dyn_cast_if_present<RankedTensorType>(moved);
+  return tile ? tile.getNumElements() * llvm::divideCeil(tile.getElementTypeBitWidth(), 8) : 0;
+}
+
+/// What is an iteration of a kernel without dots: so many bytes that its loops load or store.
+static constexpr int64_t bytesOfIteration = 1024;
+
+/// The iterations of a kernel without dots, and the bytes that it moves outside of loops.
+static FailureOr<Terms> findTraffic(tile::KernelOp kernel, int64_t &bytesOfEnds) {
+  llvm::MapVector<Operation *, int64_t> bytes;
+  kernel.walk([&](Operation *op) {
+    if (int64_t moved = countBytes(op))
+      bytes[op->getParentOfType<scf::ForOp>()] += moved;
+  });
+  Terms all;
+  for (auto [loop, moved] : bytes) {
+    if (!loop) {
+      bytesOfEnds = moved;
+      continue;
+    }
+    FailureOr<Terms> terms = writeLoop(kernel, cast<scf::ForOp>(loop));
+    if (failed(terms))
+      return failure();
+    int64_t pieces = llvm::divideCeil(moved, bytesOfIteration);
+    terms->push_back({runtime::TIME_NUMBER, pieces});
+    terms->push_back({runtime::TIME_MUL, 0});
+    bool isFirst = all.empty();
+    llvm::append_range(all, *terms);
+    if (!isFirst)
+      all.push_back({runtime::TIME_ADD, 0});
+  }
+  if (all.empty())
+    all.push_back({runtime::TIME_NUMBER, 0});
+  if (failed(checkTerms(kernel, all)))
+    return failure();
+  return all;
+}
+
 /// The iterations of the longest loop with a dot.
 static FailureOr<Terms> findIterations(tile::KernelOp kernel) {
-  TermWriter writer(kernel);
   SmallVector<Terms> each;
   for (scf::ForOp loop : loopsWithDots(kernel)) {
-    Terms terms;
-    if (failed(writer.writeIterations(loop, terms)))
-      return loop.emitError("the length of this loop depends on more than extents and the place of "
-                            "the tile, so that a launch cannot choose among alternatives; compile "
-                            "without them");
-    if (llvm::none_of(each, [&](const Terms &other) { return areEqual(other, terms); }))
-      each.push_back(std::move(terms));
+    FailureOr<Terms> terms = writeLoop(kernel, loop);
+    if (failed(terms))
+      return failure();
+    if (llvm::none_of(each, [&](const Terms &other) { return areEqual(other, *terms); }))
+      each.push_back(std::move(*terms));
   }
   Terms all;
   for (const Terms &terms : each) {
@@ -161,10 +222,8 @@ static FailureOr<Terms> findIterations(tile::KernelOp kernel) {
   }
   if (all.empty())
     all.push_back({runtime::TIME_NUMBER, 0});
-  if (all.size() > runtime::TIME_MOST_TERMS || findDepth(all) > runtime::TIME_DEPTH)
-    return kernel.emitError(
-        "its loops have lengths that are too complicated for a launch to choose "
-        "among alternatives; compile without them");
+  if (failed(checkTerms(kernel, all)))
+    return failure();
   return all;
 }
 
@@ -227,6 +286,20 @@ FailureOr<LaunchTimes> LaunchTimes::of(tile::KernelOp kernel) {
   times.estimated =
       expectedCycles(budget, fastestShare(budget, card), card) / (card.clockGHz * 1000);
   return times;
+}
+
+LogicalResult LaunchTimes::countBytes(tile::KernelOp kernel, bool isOfSequence) {
+  this->isOfSequence = isOfSequence;
+  if (estimated == 0) {
+    FailureOr<Terms> traffic = findTraffic(kernel, bytesOfEnds);
+    if (failed(traffic))
+      return failure();
+    terms = std::move(*traffic);
+  } else if (isOfSequence) {
+    for (auto store : kernel.getBody().getOps<tile::StoreOp>())
+      bytesOfEnds += ::countBytes(store);
+  }
+  return success();
 }
 
 void LaunchTimes::setCompiled(const json::Object &kernel, int64_t multiprocessors,
@@ -326,14 +399,29 @@ bool LaunchTimes::fit(ArrayRef<const tuning::Entry *> entries) {
   return true;
 }
 
+/// What so many bytes take a multiprocessor, where all of them load or store.
+double LaunchTimes::findTimeOfBytes(int64_t bytes) const {
+  return bytes * card->multiprocessors / card->memoryBytesPerSecond * 1e6;
+}
+
+/// Memory answers as late as what keeps it busy takes to come.
+double LaunchTimes::findLaunchTime() const { return findTimeOfBytes(card->bytesInFlight); }
+
 void LaunchTimes::estimate(const LaunchTimes *like, bool isPreferred) {
+  if (estimated == 0) {
+    // The blocks of a multiprocessor share what it moves, however many there are.
+    model.atATime = card->multiprocessors;
+    model.iterationTime = findTimeOfBytes(bytesOfIteration);
+    model.endsTime = findTimeOfBytes(bytesOfEnds);
+    return;
+  }
   bool scales = like && like->estimated > 0;
   double scale = scales ? like->model.iterationTime / like->estimated : 1;
   double ends = scales && like->model.iterationTime > 0
                     ? like->model.endsTime / like->model.iterationTime
                     : card->iterationsOfEnds;
   model.iterationTime = scale * estimated * (isPreferred ? 1 : card->otherTiles);
-  model.endsTime = ends * model.iterationTime;
+  model.endsTime = ends * model.iterationTime + findTimeOfBytes(bytesOfEnds);
 }
 
 //===----------------------------------------------------------------------===//

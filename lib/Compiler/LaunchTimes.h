@@ -30,6 +30,10 @@ public:
   /// the tile.
   static mlir::FailureOr<LaunchTimes> of(tile::KernelOp kernel);
 
+  /// Counts what tiles of the kernel load and store where that is their time: without dots, and at
+  /// the ends of one of several launches, which leave states of parts. Fails as `of` does.
+  mlir::LogicalResult countBytes(tile::KernelOp kernel, bool isOfSequence);
+
   /// Takes what is known of the kernel as it was compiled: its entry of the bundle. The card has so
   /// many multiprocessors, or with 0 as many as the model says.
   void setCompiled(const llvm::json::Object &kernel, int64_t multiprocessors,
@@ -42,13 +46,16 @@ public:
   /// Takes the times of the model of the machine; `like` is a kernel that was measured, of which
   /// the model's errors are taken over, or null. What the source does not prefer counts as slower.
   void estimate(const LaunchTimes *like, bool isPreferred);
-  /// Whether iterations are of tiles as large as those of another alternative.
+  /// Whether iterations are of tiles as large as those of another alternative. The grid of one of
+  /// several launches has the parts of a tile beside them.
   bool hasTileOf(const LaunchTimes &other) const {
-    return estimated == other.estimated && llvm::equal(grid, other.grid);
+    return estimated == other.estimated && (isOfSequence || llvm::equal(grid, other.grid));
   }
 
   /// What a launch with these extents should take, in microseconds.
   double predict(const tuning::Extents &extents) const;
+  /// The microseconds of a launch behind another one, beside its tiles.
+  double findLaunchTime() const;
   /// The "model" of an alternative.
   llvm::json::Object describe() const;
   /// Its "grid" and "iterations".
@@ -60,13 +67,18 @@ private:
   llvm::SmallVector<tile::GridDimAttr, 3> grid;
 
   void readRows(tile::KernelOp kernel);
+  double findTimeOfBytes(int64_t bytes) const;
 
   /// The model of the machine.
   const CostModel *card = nullptr;
   runtime::TimeModel model = {};
   bool isMeasured = false;
-  /// An iteration by the model of the machine, in microseconds; 0 for a kernel without dots.
+  /// An iteration by the model of the machine, in microseconds; 0 for a kernel without dots, of
+  /// which iterations are bytes.
   double estimated = 0;
+  bool isOfSequence = false;
+  /// What a tile loads and stores beside its iterations, where that counts.
+  int64_t bytesOfEnds = 0;
   /// Rows of at most 128 bytes that an iteration loads of views whose rows have an extent.
   int64_t loadedRows = 0;
 };

@@ -71,7 +71,7 @@ static bool readImage(const json::Value &value, json::Path path, BundleInfo &bun
 
 /// Reads the images behind the first, of which none was before version 4.
 static bool readFurtherImages(const json::Object &object, json::Path path, BundleInfo &bundle) {
-  if (bundle.version < 4)
+  if (bundle.version < 4 || (bundle.version > 4 && !object.get(key::furtherImages)))
     return true;
   const json::Array *images = readArray(object, key::furtherImages, path);
   for (size_t i = 0; images && i < images->size(); ++i)
@@ -112,8 +112,8 @@ static bool readBundle(const json::Value &value, json::Path path, BundleInfo &bu
     return false;
   if (object->getString(key::format) != StringRef("tessera-bundle"))
     return fail(path.field(key::format), "expected \"tessera-bundle\": this is no bundle");
-  if (!readInteger(object->get(key::version), path.field(key::version), 1, 4,
-                   "this library reads versions 1 to 4", bundle.version))
+  if (!readInteger(object->get(key::version), path.field(key::version), 1, 5,
+                   "this library reads versions 1 to 5", bundle.version))
     return false;
   if (!readString(*object, key::target, path, bundle.target))
     return false;

@@ -190,15 +190,26 @@ struct SequenceInfo : Signature {
   std::vector<StepInfo> steps;
 };
 
-/// A kernel of a choice, and what a launch of it is expected to take.
-struct AlternativeInfo {
+/// A launch of a kernel by an alternative, and what it is expected to take.
+struct TimedLaunch {
   unsigned kernel = 0; ///< index into BundleInfo::kernels
+  /// Of the kernel's dimensions: those of the choice, and behind them those that a sequence
+  /// derives.
+  llvm::SmallVector<Extent, 8> dims;
   std::vector<TimeTerm> iterations;
   /// All but the terms, which are `iterations`.
   TimeModel time = {};
 };
 
-/// Kernels that compute the same, of which a launch takes the one that should be the fastest.
+/// A kernel or a sequence of a choice.
+struct AlternativeInfo {
+  unsigned entry = 0; ///< index into BundleInfo::kernels, or behind these BundleInfo::sequences
+  std::vector<TimedLaunch> launches; ///< of a kernel one
+  double launchTime = 0; ///< microseconds of each launch behind the first, beside its tiles
+};
+
+/// Kernels and sequences that compute the same, of which a launch takes the one that should be the
+/// fastest.
 struct ChoiceInfo : Signature {
   ChoiceInfo() : Signature("choice") {}
 

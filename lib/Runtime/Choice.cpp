@@ -2,6 +2,8 @@
 
 #include "lib/Runtime/Choice.h"
 
+#include "lib/Runtime/Sequence.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <limits>
@@ -28,18 +30,27 @@ Chooser::Chooser(const BundleInfo &bundle, const ChoiceInfo &choice)
         sources[dim] = {i, j};
   const KernelInfo *before = nullptr;
   for (const AlternativeInfo &alternative : choice.alternatives) {
-    TimeModel &model = models.emplace_back(alternative.time);
-    model.terms = alternative.iterations.data();
-    model.termCount = alternative.iterations.size();
-    const KernelInfo &kernel = bundle.kernels[alternative.kernel];
-    isTakenAlike.push_back(before && takeTheSame(*before, kernel));
-    before = &kernel;
+    const KernelInfo *kernel =
+        getSequence(alternative) ? nullptr : &bundle.kernels[alternative.entry];
+    isTakenAlike.push_back(before && kernel && takeTheSame(*before, *kernel));
+    before = kernel;
+    firstModels.push_back(models.size());
+    for (const TimedLaunch &launch : alternative.launches) {
+      TimeModel &model = models.emplace_back(launch.time);
+      model.terms = launch.iterations.data();
+      model.termCount = launch.iterations.size();
+    }
   }
 }
 
-/// Whether extents are within what the kernel of an alternative asks of them.
-bool Chooser::takes(unsigned alternative, llvm::ArrayRef<int64_t> dims) const {
-  const KernelInfo &kernel = bundle.kernels[choice.alternatives[alternative].kernel];
+/// Null for a kernel.
+const SequenceInfo *Chooser::getSequence(const AlternativeInfo &alternative) const {
+  size_t kernels = bundle.kernels.size();
+  return alternative.entry < kernels ? nullptr : &bundle.sequences[alternative.entry - kernels];
+}
+
+/// Whether extents are within what a kernel asks of them.
+static bool takes(const KernelInfo &kernel, llvm::ArrayRef<int64_t> dims) {
   for (const Bound &bound : kernel.bounds)
     if (dims[bound.dim] > bound.most)
       return false;
@@ -51,25 +62,56 @@ bool Chooser::takes(unsigned alternative, llvm::ArrayRef<int64_t> dims) const {
   return true;
 }
 
-double Chooser::predict(unsigned alternative, llvm::ArrayRef<int64_t> dims) const {
-  if (!takes(alternative, dims))
-    return std::numeric_limits<double>::infinity();
-  Extents extents(dims.begin(), dims.end());
+static double findWhole(const TimeModel &model, llvm::ArrayRef<double> extents) {
   TimeExpected expected;
-  expectTime(&models[alternative], extents.data(), &expected);
+  expectTime(&model, extents.data(), &expected);
   return findTime(&expected, TIME_NEVER);
+}
+
+/// The launches of a sequence run one behind the other.
+double Chooser::predictSequence(const SequenceInfo &sequence, unsigned alternative,
+                                llvm::ArrayRef<int64_t> dims) const {
+  DimValues all(dims);
+  if (llvm::Error error = deriveDims(sequence, all)) {
+    llvm::consumeError(std::move(error));
+    return std::numeric_limits<double>::infinity();
+  }
+  const AlternativeInfo &info = choice.alternatives[alternative];
+  double sum = info.launchTime * (info.launches.size() - 1);
+  for (auto [i, launch] : llvm::enumerate(info.launches)) {
+    DimValues own;
+    for (Extent extent : launch.dims)
+      own.push_back(extent.evaluate(all));
+    if (!takes(bundle.kernels[launch.kernel], own))
+      return std::numeric_limits<double>::infinity();
+    sum += findWhole(models[firstModels[alternative] + i], Extents(own.begin(), own.end()));
+  }
+  return sum;
+}
+
+double Chooser::predict(unsigned alternative, llvm::ArrayRef<int64_t> dims) const {
+  const AlternativeInfo &info = choice.alternatives[alternative];
+  if (const SequenceInfo *sequence = getSequence(info))
+    return predictSequence(*sequence, alternative, dims);
+  if (!takes(bundle.kernels[info.entry], dims))
+    return std::numeric_limits<double>::infinity();
+  return findWhole(models[firstModels[alternative]], Extents(dims.begin(), dims.end()));
 }
 
 unsigned Chooser::findFastest(llvm::ArrayRef<int64_t> dims) const {
   Extents extents(dims.begin(), dims.end());
   llvm::SmallVector<TimeExpected, 8> launches;
-  launches.resize_for_overwrite(models.size());
-  bool taken = false;
-  for (unsigned i = 0; i < models.size(); ++i) {
+  launches.resize_for_overwrite(choice.alternatives.size());
+  bool isTaken = false;
+  for (auto [i, alternative] : llvm::enumerate(choice.alternatives)) {
+    if (const SequenceInfo *sequence = getSequence(alternative)) {
+      expectExactly(&launches[i], predictSequence(*sequence, i, dims));
+      continue;
+    }
     if (!isTakenAlike[i])
-      taken = takes(i, dims);
-    if (taken)
-      expectTime(&models[i], extents.data(), &launches[i]);
+      isTaken = takes(bundle.kernels[alternative.entry], dims);
+    if (isTaken)
+      expectTime(&models[firstModels[i]], extents.data(), &launches[i]);
     else
       expectExactly(&launches[i], std::numeric_limits<double>::infinity());
   }

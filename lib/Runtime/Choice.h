@@ -25,8 +25,8 @@ public:
   unsigned choose(llvm::ArrayRef<int64_t> dims);
   /// The same by the extents of arguments, which are not checked yet.
   unsigned choose(llvm::ArrayRef<Argument> arguments);
-  /// The microseconds that a launch of an alternative should take; infinite where its kernel does
-  /// not take these extents.
+  /// The microseconds that a launch of an alternative should take; infinite where a kernel of it
+  /// does not take these extents.
   double predict(unsigned alternative, llvm::ArrayRef<int64_t> dims) const;
 
 private:
@@ -41,14 +41,18 @@ private:
 
   using Extents = llvm::SmallVector<double, 16>;
 
-  bool takes(unsigned alternative, llvm::ArrayRef<int64_t> dims) const;
+  const SequenceInfo *getSequence(const AlternativeInfo &alternative) const;
+  double predictSequence(const SequenceInfo &sequence, unsigned alternative,
+                         llvm::ArrayRef<int64_t> dims) const;
   unsigned findFastest(llvm::ArrayRef<int64_t> dims) const;
 
   const BundleInfo &bundle;
   const ChoiceInfo &choice;
-  llvm::SmallVector<Source, 8> sources;   ///< of each of Signature::dims
-  llvm::SmallVector<TimeModel, 4> models; ///< of the alternatives
-  /// Whether the kernel of an alternative takes the same extents as that of the one before.
+  llvm::SmallVector<Source, 8> sources; ///< of each of Signature::dims
+  /// Of the launches of the alternatives, of each behind those of the ones before.
+  llvm::SmallVector<TimeModel, 4> models;
+  llvm::SmallVector<unsigned, 4> firstModels; ///< of each alternative
+  /// Whether an alternative and the one before are kernels that take the same extents.
   llvm::SmallVector<bool, 4> isTakenAlike;
   std::mutex mutex; ///< guards `slots`
   std::array<Slot, 256> slots;

@@ -259,7 +259,7 @@ const SequenceInfo *Kernel::getSequenceInfo() const {
 }
 
 Kernel &Kernel::getAlternative(unsigned position) const {
-  return bundle.getKernels()[chooser->getInfo().alternatives[position].kernel];
+  return bundle.getKernels()[chooser->getInfo().alternatives[position].entry];
 }
 
 const Signature &Kernel::getSignature() const {
@@ -268,6 +268,15 @@ const Signature &Kernel::getSignature() const {
   if (const SequenceInfo *sequence = getSequenceInfo())
     return *sequence;
   return chooser->getInfo();
+}
+
+Kernel *Kernel::findSequence(const CallPlan &plan) {
+  if (!chooser)
+    return getSequenceInfo() ? this : nullptr;
+  for (unsigned i = 0; i < chooser->getInfo().alternatives.size(); ++i)
+    if (Kernel &taken = getAlternative(i); &taken.getSignature() == &plan.getCallee())
+      return taken.findSequence(plan);
+  return nullptr;
 }
 
 llvm::Expected<Kernel::Place> Kernel::enter(int device) {
@@ -301,7 +310,8 @@ static llvm::Error refuseSeveral(const Kernel &entry, const BundleInfo &bundle,
       add(step.kernel);
   else
     for (const AlternativeInfo &alternative : entry.getChooser()->getInfo().alternatives)
-      add(alternative.kernel);
+      for (const TimedLaunch &launch : alternative.launches)
+        add(launch.kernel);
   std::string names;
   for (unsigned kernel : kernels)
     names += (names.empty() ? "'" : ", '") + bundle.kernels[kernel].name + "'";
@@ -352,9 +362,9 @@ Kernel::plan(llvm::ArrayRef<Argument> arguments) const {
 
 llvm::Expected<std::shared_ptr<const CallPlan>>
 Kernel::makePlan(llvm::ArrayRef<Argument> arguments) const {
-  if (const SequenceInfo *sequence = getSequenceInfo())
-    return SequencePlan::make(*sequence, bundle.getInfo(), arguments);
   const Kernel &taken = chooser ? getAlternative(chooser->choose(arguments)) : *this;
+  if (const SequenceInfo *sequence = taken.getSequenceInfo())
+    return SequencePlan::make(*sequence, bundle.getInfo(), arguments);
   return LaunchPlan::make(*taken.getKernelInfo(), taken.index, arguments);
 }
 
@@ -474,9 +484,9 @@ llvm::Error Kernel::launchPlanned(std::shared_ptr<const CallPlan> plan, int devi
     if (llvm::Error error = checkOverlap(plan->getCallee(), arguments))
       return error;
   auto stream = static_cast<Stream>(streamHandle);
-  if (getSequenceInfo())
-    return launchSequence(static_cast<const SequencePlan &>(*plan), device, stream, arguments,
-                          lent);
+  if (Kernel *sequence = findSequence(*plan))
+    return sequence->launchSequence(static_cast<const SequencePlan &>(*plan), device, stream,
+                                    arguments, lent);
   return launchKernel(std::static_pointer_cast<const LaunchPlan>(std::move(plan)), device, stream,
                       arguments);
 }

@@ -125,7 +125,7 @@ public:
   const KernelInfo *getKernelInfo() const;
   const SequenceInfo *getSequenceInfo() const;
   Chooser *getChooser() const { return chooser.get(); }
-  /// The kernel of a choice at a position.
+  /// The kernel or sequence of a choice at a position.
   Kernel &getAlternative(unsigned position) const;
   /// See tessera_kernel_prepare.
   llvm::Error prepare(int device);
@@ -153,6 +153,9 @@ public:
 
 private:
   class KernelLaunch;
+
+  /// What has the memory of calls by a plan of this entry: null for that of one kernel.
+  Kernel *findSequence(const CallPlan &plan);
 
   /// Where a call works: the context that is current as long as this lives, and the module in it.
   struct Place {

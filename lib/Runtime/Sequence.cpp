@@ -16,8 +16,7 @@ static constexpr uint64_t kRowBytes = 16;
 /// Bytes of a device's address space (47 bits are in use).
 static constexpr uint64_t kAddressSpace = uint64_t(1) << 47;
 
-/// The extents of the dimensions that a sequence derives, behind those that `dims` has.
-static llvm::Error deriveDims(const SequenceInfo &sequence, DimValues &dims) {
+llvm::Error tessera::runtime::deriveDims(const SequenceInfo &sequence, DimValues &dims) {
   for (const DerivedDim &dim : sequence.derivedDims) {
     int64_t product = 1;
     bool overflows = false;

@@ -9,6 +9,10 @@
 
 namespace tessera::runtime {
 
+/// The extents of the dimensions that a sequence derives, behind those that `dims` has. Errors:
+/// INVALID_ARGUMENT where one is 2^31 or more.
+llvm::Error deriveDims(const SequenceInfo &sequence, DimValues &dims);
+
 /// What calls of a sequence with one layout share: how large its workspaces are, where they lie in
 /// the memory of a call, what each kernel gets and, where kernels were planned, the launch of each.
 class SequencePlan : public CallPlan {

@@ -449,6 +449,11 @@ tile.kernel @k(%int: !tile.view<[while], f32>{arguments}) grid(%own.m = while ce
             ("gemm", ["-o", os.path.join(DIRECTORY, "gemm.txt")], "-o names a file that ends in .c"),
             ("gemm", ["-o", os.path.join(DIRECTORY, "gemm.c"), "--instrument=timeline"], "compile without --instrument"),
             (
+                "gemm",
+                ["-o", os.path.join(DIRECTORY, "gemm.c"), "--alternatives"],
+                "C is written for choices among kernels, and 'gemm' may launch the sequence 'gemm_PART32'; give its parameters values",
+            ),
+            (
                 os.path.join(DIRECTORY, "two"),
                 ["-o", os.path.join(DIRECTORY, "two.c")],
                 "C is written for one kernel or sequence, and the source has 2 sequences; name one with --kernel",

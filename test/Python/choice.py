@@ -112,5 +112,59 @@ class Choices(unittest.TestCase):
         self.assertEqual(self.kernel.workspace_bytes(x, y, 0.5, 7), 0)
 
 
+def divided_bundle():
+    """The same with the smaller tiles in a sequence, behind the larger ones."""
+    data = json.loads(bundle())
+    (choice,) = data["choices"]
+    names = [entry["name"] for entry in choice["arguments"]]
+    between = {"name": "between", "element": choice["arguments"][0]["element"], "dims": choice["arguments"][0]["dims"]}
+    steps = [[names[0], "between", *names[2:]], ["between", *names[1:]]]
+    launches = [{"kernel": kernel["name"], "arguments": given} for kernel, given in zip(data["kernels"], steps)]
+    data["sequences"] = [
+        {"name": "scale_twice", "dims": choice["dims"], "arguments": choice["arguments"], "derived_dims": [], "workspaces": [between],
+         "launches": launches}
+    ]  # fmt: skip
+    models = [entry["model"] for entry in choice["alternatives"]]
+    choice["alternatives"][1] = {"sequence": "scale_twice", "launch_us": 2, "models": models, "parameters": {"BM": 0}}
+    data["version"] = 5
+    return json.dumps(data).encode()
+
+
+class Sequences(Choices):
+    """A choice between a kernel and a sequence."""
+
+    def setUp(self):
+        super().setUp()
+        self.bundle = tessera.Bundle(divided_bundle())
+        self.kernel = self.bundle.kernel()
+
+    def test_follows_the_model(self):
+        self.assertEqual((self.kernel.name, self.kernel.alternatives), ("scale", ("scale_BM128", "scale_twice")))
+        times = expect(3, 500)
+        choice = self.kernel.choice(B=3, S=500)
+        self.assertEqual(choice.name, "scale_BM128")
+        self.assertAlmostEqual(choice.microseconds["scale_twice"], sum(times.values()) + 2)
+
+    def test_leaves_out_what_does_not_take_the_extents(self):
+        self.assertEqual(self.kernel.choice(B=1, S=5000).microseconds["scale_twice"], math.inf)
+
+    def test_forced(self):
+        self.assertEqual([self.call(3, 500, alternative=which) for which in (0, 1, "scale_twice")], [4, 8, 8])
+        self.assertIs(self.kernel.alternative(1), self.bundle.kernel("scale_twice"))
+        self.assertEqual(self.kernel.alternative(1).parameters, {"BM": 0})
+        self.assertEqual(self.kernel.grid(B=3, S=500), (4, 3, 1))
+        with self.assertRaisesRegex(ValueError, "scale_twice launches several kernels, each with a grid of its own"):
+            self.kernel.alternative(1).grid(B=3, S=500)
+
+    def test_refuses(self):
+        with self.assertRaisesRegex(ValueError, "'scale_twice' is no choice among kernels"):
+            self.kernel.alternative(1).choice(B=1, S=1)
+
+    def test_workspaces(self):
+        x, y = (fake_torch.Tensor((2, 300, 64), offset=offset) for offset in (0, 1 << 30))
+        self.assertEqual(self.kernel.workspace_bytes(x, y, 0.5, 7), 0)
+        self.assertEqual(self.kernel.alternative(1).workspace_bytes(x, y, 0.5, 7), 2 * 300 * 64 * 2)
+
+
 if __name__ == "__main__":
     unittest.main()

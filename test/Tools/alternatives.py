@@ -147,21 +147,58 @@ class Alternatives(unittest.TestCase):
 
     def test_expected_times(self):
         """Of attention, where 256 rows leave much of the GPU idle at the end."""
-        sys.path.insert(0, os.path.join(KERNELS, "..", "python"))
-        import tessera
-
         # 24 tiles of 256 rows for 17 heads: six heads begin with long tiles when the others are done.
         self.compile("attention_fwd", "-DD=64", "-DCAUSAL=true")
-        choice = tessera.load(os.path.join(DIRECTORY, "out.bundle")).choice(B=1, H=17, HK=1, SQ=6144, SK=6144)
+        choice = self.load().choice(B=1, H=17, HK=1, SQ=6144, SK=6144)
         self.assertEqual(choice.name, "attention_fwd_BM192")
         slower = choice.microseconds["attention_fwd_BM256"] / choice.microseconds["attention_fwd_BM192"]
         self.assertGreater(slower, 1.15)
+
+    def test_sequences(self):
+        """A kernel whose range is whole, and a sequence of parts and their merge, of which the extents decide."""
+        bundle = self.compile("gemm")
+        self.assertEqual(bundle["version"], 5)
+        names = ["gemm_PART0", "gemm_PART32_parts", "gemm_PART32_merge"]
+        self.assertEqual([kernel["name"] for kernel in bundle["kernels"]], names)
+        (sequence,) = bundle["sequences"]
+        self.assertEqual((sequence["name"], [launch["kernel"] for launch in sequence["launches"]]), ("gemm_PART32", names[1:]))
+        whole, divided = bundle["choices"][0]["alternatives"]
+        self.assertEqual((whole["kernel"], divided["sequence"]), ("gemm_PART0", "gemm_PART32"))
+        self.assertEqual([entry["parameters"]["PART"] for entry in (whole, divided)], [0, 32])
+        parts, merge = divided["models"]
+        self.assertEqual(parts["iteration_us"], whole["model"]["iteration_us"])
+        self.assertEqual(parts["grid"], [*whole["model"]["grid"], {"extent": "PARTS", "divisor": 1}])
+        self.assertGreater(parts["ends_us"], whole["model"]["ends_us"])  # which store sums in f32
+        self.assertEqual(merge["tiles_at_a_time"], 132)
+        choice = self.load()
+        self.assertEqual(choice.alternatives, ("gemm_PART0", "gemm_PART32"))
+        for extents, name in (
+            ((512, 512, 32768), "gemm_PART32"),
+            ((512, 512, 1024), "gemm_PART0"),
+            ((8192, 8192, 8192), "gemm_PART0"),
+        ):
+            self.assertEqual(choice.choice(**dict(zip("MNK", extents))).name, name)
+
+    def test_kernels_without_dots(self):
+        """Bytes take time there, of a long row in one block or in several."""
+        with open(os.path.join(KERNELS, "softmax.tile")) as file:
+            source = file.read().replace("int = 0 in 0..16384 ", "int = 0 in 0..16384 alternatives [0, 4] ")
+        source = source.replace('$rules "', f'$rules "{os.path.realpath(KERNELS)}/')
+        self.compile(source, "-DD=262144")
+        for rows, name in ((8, "softmax_PART4"), (32 * 132, "softmax_PART0")):
+            self.assertEqual(self.load().choice(M=rows).name, name)
+
+    def load(self):
+        sys.path.insert(0, os.path.join(KERNELS, "..", "python"))
+        import tessera
+
+        return tessera.load(os.path.join(DIRECTORY, "out.bundle"))
 
     def test_refusals(self):
         text = self.compile(scores("arith.index_cast %n : i32 to index"), status=3)
         self.assertIn("error: the length of this loop depends on more than extents and the place of the tile", text)
         two = scores() + scores().split("\n\n", 1)[1].replace("@scores", "@others")
-        self.assertIn("alternatives are those of one kernel, and the source has several; name one with --kernel",
+        self.assertIn("alternatives are those of one kernel or sequence, and the source has several; name one with --kernel",
                       self.compile(two, status=3))  # fmt: skip
         self.compile(two, "--kernel", "others")
         text = self.compile(scores(), "--schedule", "consumers=3", status=3)

@@ -167,6 +167,10 @@ class _BundleHandle(int):
             _library.runtime().tessera_bundle_destroy(self)
 
 
+def _name_alternative(entry):
+    return entry["kernel"] if "kernel" in entry else entry["sequence"]
+
+
 class Bundle:
     """The kernels, sequences and choices of a bundle (docs/bundle.md), by name.
 
@@ -188,9 +192,9 @@ class Bundle:
         #: The values of the source's parameters, by name.
         self.parameters: dict[str, _typing.Any] = data.get("parameters", {})
         self.target: str = data["target"]
-        #: Those of kernels that are alternatives, by name.
+        #: Those of kernels and sequences that are alternatives, by name.
         self.parameters_of: dict[str, dict[str, _typing.Any]] = {
-            alternative["kernel"]: alternative["parameters"]
+            _name_alternative(alternative): alternative["parameters"]
             for choice in data.get("choices", ())
             for alternative in choice["alternatives"]
             if "parameters" in alternative
@@ -204,10 +208,11 @@ class Bundle:
             self.kernels[loaded.name] = loaded
 
     def kernel(self, name: str | None = None) -> Kernel:
-        """The kernel, sequence or choice of a name; otherwise the only sequence or choice, or where there is none the only
-        kernel. Raises ValueError."""
-        several = {"launches", "alternatives"}
-        only = [entry for entry in self.kernels.values() if several & entry.description.keys()] or [*self.kernels.values()]
+        """The kernel, sequence or choice of a name; otherwise the only choice, where there is none the only sequence, and where
+        there is none of these the only kernel. Raises ValueError."""
+        entries = [*self.kernels.values()]
+        choices, sequences = ([entry for entry in entries if key in entry.description] for key in ("alternatives", "launches"))
+        only = choices or sequences or entries
         if name is None and len(only) == 1:
             return only[0]
         if name is None:
@@ -218,8 +223,8 @@ class Bundle:
 
 
 class Kernel:
-    """A compiled kernel, a sequence of kernels that one call launches in order, or a choice among kernels, of which a call
-    launches the one that should be the fastest for its extents; call it with its arguments.
+    """A compiled kernel, a sequence of kernels that one call launches in order, or a choice among kernels and sequences, of
+    which a call launches the one that should be the fastest for its extents; call it with its arguments.
 
         kernel(q, k, v, o, lse, scale=0.125)             # by position, by name or mixed
         kernel(q, k, v, o, lse, 0.125, stream=stream)    # torch's current stream when not given
@@ -239,7 +244,7 @@ class Kernel:
     A sequence keeps memory for its workspaces on each stream. `workspace=` gives it other memory for one call, of at
     least `workspace_bytes(...)`: a torch tensor, an object with `__cuda_array_interface__`, or (address, bytes).
 
-    `alternative=` launches one kernel of a choice whatever its extents are, by name or position (`alternatives`).
+    `alternative=` launches one kernel or sequence of a choice whatever its extents are, by name or position (`alternatives`).
 
     Calls may be captured in CUDA graphs, the first one too; the graphs hold what they need of the kernel.
 
@@ -287,11 +292,11 @@ class Kernel:
 
     @property
     def alternatives(self) -> tuple[str, ...]:
-        """The names of the kernels among which a choice chooses; empty for others."""
-        return tuple(entry["kernel"] for entry in self.description.get("alternatives", ()))
+        """The names of the kernels and sequences among which a choice chooses; empty for others."""
+        return tuple(map(_name_alternative, self.description.get("alternatives", ())))
 
     def alternative(self, which: str | int) -> Kernel:
-        """The kernel of a choice with a name or at a position. Raises ValueError."""
+        """The kernel or sequence of a choice with a name or at a position. Raises ValueError."""
         names = self.alternatives
         if isinstance(which, str) and which in names:
             which = names.index(which)

@@ -94,8 +94,8 @@ TEST(BundleTest, RefusesWhatIsNoBundle) {
   EXPECT_EQ(read("[]"), "damaged bundle: expected an object when parsing bundle");
   EXPECT_EQ(read("{}"), "damaged bundle: expected \"tessera-bundle\": this is no bundle at "
                         "bundle.format");
-  EXPECT_EQ(read(R"({"format":"tessera-bundle","version":5})"),
-            "damaged bundle: this library reads versions 1 to 4 at bundle.version");
+  EXPECT_EQ(read(R"({"format":"tessera-bundle","version":6})"),
+            "damaged bundle: this library reads versions 1 to 5 at bundle.version");
   EXPECT_EQ(read(R"({"format":"tessera-bundle","version":1,"target":"sm_90a",
                      "image":{"kind":"cubin","base64":"?"},"kernels":[]})"),
             "damaged bundle: expected base64 text at bundle.image.base64");

@@ -250,6 +250,108 @@ TEST_F(ChoiceTest, RefusesDamagedChoices) {
         "expected an array at bundle.choices");
 }
 
+namespace {
+
+/// The kernel with tiles of 128 rows, or a sequence of it for half of the rows and that of 64.
+class SequenceChoiceTest : public ChoiceTest {
+protected:
+  void SetUp() override {
+    ChoiceTest::SetUp();
+    json::Object &bundle = *description.getAsObject();
+    bundle["version"] = 5;
+    json::Value sequence = llvm::cantFail(json::parse(R"({
+      "name": "attend_twice",
+      "derived_dims": [{"name": "HALF", "factors": ["SQ"], "divisor": 2}],
+      "workspaces": [
+        {"name": "half_q", "element": "bf16", "dims": ["B", "H", "HALF", 128]},
+        {"name": "half_k", "element": "bf16", "dims": ["B", "HK", "HALF", 128]},
+        {"name": "half_o", "element": "bf16", "dims": ["B", "H", "HALF", 128]},
+        {"name": "half_lse", "element": "f32", "dims": ["B", "H", "HALF"]}],
+      "launches": [
+        {"kernel": "attend_128", "arguments": ["half_q", "half_k", "half_o", "half_lse", "scale"]},
+        {"kernel": "attend_64", "arguments": ["q", "k", "o", "lse", "scale"]}]})"));
+    for (llvm::StringRef shared : {"dims", "arguments"})
+      (*sequence.getAsObject())[shared] = *choice().get(shared);
+    bundle["sequences"] = json::Array{std::move(sequence)};
+    json::Array models{json::Value(json::Object(model(0))), json::Value(json::Object(model(1)))};
+    alternative(1) = json::Object{
+        {"sequence", "attend_twice"}, {"launch_us", 0.5}, {"models", std::move(models)}};
+  }
+};
+
+} // namespace
+
+TEST_F(SequenceChoiceTest, AddsTheTimesOfLaunches) {
+  std::unique_ptr<Bundle> bundle = load();
+  Kernel &kernel = bundle->getKernels().back();
+  int64_t dims[] = {1, 8, 640, 4};
+  // 320 rows, of 5 iterations and the ends of 128 rows, and 640, of 10 of 64.
+  EXPECT_DOUBLE_EQ(kernel.getChooser()->predict(1, dims), 0.5 + 8 + 7.8);
+  EXPECT_DOUBLE_EQ(kernel.getChooser()->predict(0, dims), 13);
+  EXPECT_EQ(kernel.getChooser()->choose(dims), 0u);
+  int64_t groups[] = {1, 8, 640, 3};
+  EXPECT_TRUE(std::isinf(kernel.getChooser()->predict(1, groups)));
+}
+
+TEST_F(SequenceChoiceTest, LaunchesWhatIsFaster) {
+  setShape(1, 8, 640);
+  std::unique_ptr<Bundle> whole = load();
+  Kernel &first = whole->getKernels().back();
+  EXPECT_EQ(launched(first), "attend_128");
+  EXPECT_EQ(llvm::cantFail(first.getWorkspaceBytes(arguments.arguments)), 0u);
+  EXPECT_EQ(launched(first.getAlternative(1)), "attend_64");
+  model(0)["ends_us"] = 20;
+  std::unique_ptr<Bundle> divided = load();
+  fake::getState().launches.clear();
+  Kernel &second = divided->getKernels().back();
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(launched(second), "attend_64");
+  ASSERT_EQ(fake::getState().launches.size(), 4u);
+  EXPECT_EQ(fake::getState().launches[2].symbol, "attend_128");
+  EXPECT_EQ(fake::getState().launches[2].grid, (std::array<unsigned, 3>{3, 8, 1}));
+  // Each of three views of 8 or 4 heads of 320 rows of 256 bytes, and 8 x 320 numbers.
+  uint64_t bytes = llvm::cantFail(second.getWorkspaceBytes(arguments.arguments));
+  EXPECT_EQ(bytes, uint64_t(8 + 4 + 8) * 320 * 256 + 8 * 320 * 4);
+  llvm::Error error =
+      second.launch(-1, nullptr, arguments.arguments, LentMemory{1 << 20, bytes - 1});
+  EXPECT_EQ(llvm::toString(std::move(error)), "sequence 'attend_twice': the workspace has 1648639 "
+                                              "bytes; this call needs 1648640");
+  EXPECT_EQ(llvm::toString(second.getCapacity(0).takeError()),
+            "choice 'attend' launches one of several kernels, of which each has a grid of its own; "
+            "ask one of 'attend_128', 'attend_64'");
+}
+
+TEST_F(SequenceChoiceTest, RefusesDamagedChoices) {
+  const json::Value whole = description;
+  std::string at = " at bundle.choices[0].alternatives[1]";
+  auto check = [&](auto &&damage, const std::string &text) {
+    damage();
+    EXPECT_EQ(loadError(), "damaged bundle: " + text);
+    description = json::Value(whole);
+  };
+  auto sequence = [&]() -> json::Object & {
+    return *(*description.getAsObject()->getArray("sequences"))[0].getAsObject();
+  };
+  check([&] { alternative(1)["sequence"] = "attend_64"; },
+        "names no entry of \"sequences\"" + at + ".sequence");
+  check([&] { (*(*sequence().getArray("arguments"))[4].getAsObject())["type"] = "i32"; },
+        "takes other arguments than the choice" + at + ".sequence");
+  check([&] { choice()["name"] = "attend_twice"; },
+        "is the name of a sequence at bundle.choices[0].name");
+  check([&] { alternative(1).getArray("models")->pop_back(); },
+        "expected as many objects as the sequence has launches" + at + ".models");
+  check([&] { (*alternative(1).getArray("models"))[1] = 3; },
+        "expected an object" + at + ".models[1]");
+  check([&] { alternative(1).erase("launch_us"); },
+        "expected a number of microseconds" + at + ".launch_us");
+  check(
+      [&] { (*sequence().getArray("workspaces"))[0].getAsObject()->getArray("dims")->pop_back(); },
+      "is of a launch that gets views of other ranks than its kernel takes" + at + ".models[0]");
+  // Before version 5 nothing but kernels is read.
+  check([&] { (*description.getAsObject())["version"] = 3; },
+        "expected a string that is not empty" + at + ".kernel");
+}
+
 TEST_F(ChoiceTest, HasACInterface) {
   std::string text = toText(description);
   tessera_bundle *bundle;
