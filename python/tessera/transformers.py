@@ -10,17 +10,20 @@ padding has a call for each length of padding, and packed sequences one each. A 
 with holes in a row, and a BlockMask is taken as it is. docs/pytorch.md says more.
 
 Continuous batching (`generate_batch`) takes attention by a few names alone. `register_paged` gives one of them these kernels.
+Layers that carry a state call functions of their modules. `register_recurrences` replaces these.
 """
 
 import bisect
 import dataclasses
+import math
+import sys
 
 import torch
 
 from ._attention import _named
-from .torch import _captured, attention, flash_attn_varlen_func
+from .torch import _captured, attention, flash_attn_varlen_func, gated_delta_rule, ssd
 
-__all__ = ["register", "register_paged"]
+__all__ = ["register", "register_paged", "register_recurrences"]
 
 # Elements of a mask that are looked at together.
 _MOST_ELEMENTS = 1 << 26
@@ -87,6 +90,21 @@ def register(name: str = "tessera") -> None:
 def register_paged(name: str = "paged|eager") -> None:
     """Gives models with attn_implementation=`name` these kernels in continuous batching, in place of what the name stood for."""
     _import_transformers().AttentionInterface.register(name, _attend_packed)
+
+
+def register_recurrences(model: torch.nn.Module) -> None:
+    """Gives the layers of a model that carry a state these kernels, in place of functions of the modules that define them: for all
+    models of the program that have such layers, as Qwen3-Next and Mamba-2. Raises ValueError where the model has none."""
+    _import_transformers()
+    modules = {type(part).__module__ for part in model.modules()}
+    found = [(sys.modules[module], name) for module in sorted(modules) for name in _RECURRENCES if hasattr(sys.modules[module], name)]
+    if not found:
+        raise ValueError(
+            f"argument 'model' is a {type(model).__name__}, none of whose layers call {', '.join(_RECURRENCES)}; a model with a gated "
+            "delta rule or with Mamba-2's layers would work"
+        )
+    for module, name in found:
+        setattr(module, name, _RECURRENCES[name])
 
 
 def _import_transformers():
@@ -380,3 +398,51 @@ def _call(part, query, key, value, options):
         query[sequences, :, rows], key[sequences, :, keys], value[sequences, :, keys],
         causal=causal, window=None if causal else (left, right), **options,
     )  # fmt: skip
+
+
+# ---- Recurrences
+
+
+def _with_rows(x):
+    """A tensor whose last dimension is dense; convolutions leave others."""
+    return x if x.stride(-1) == 1 else x.contiguous()
+
+
+def _delta_rule(
+    query, key, value, g, beta, initial_state=None, output_final_state=False, use_qk_l2norm_in_kernel=False, cu_seqlens=None, **_
+):  # fmt: skip
+    state = None if initial_state is None else initial_state.float()
+    query, key, value = map(_with_rows, (query, key, value))
+    return gated_delta_rule(query, key, value, g, beta, None, state, output_final_state, use_qk_l2norm_in_kernel, cu_seqlens)
+
+
+def _scan(
+    hidden_states, dt, A, B, C, chunk_size=None, D=None, dt_bias=None, initial_states=None, dt_softplus=False,
+    dt_limit=(0.0, math.inf), return_final_states=False, z=None, seq_idx=None, **_,
+):  # fmt: skip
+    for name, value in (("z", z), ("seq_idx", seq_idx)):
+        if value is not None:
+            raise NotImplementedError(f"argument '{name}' of a scan is given, which no kernel takes; None would work")
+    if tuple(dt_limit) != (0.0, math.inf):
+        steps = dt.float() if dt_bias is None else dt.float() + dt_bias.float()
+        dt = (torch.nn.functional.softplus(steps) if dt_softplus else steps).clamp(*dt_limit)
+        dt_bias, dt_softplus = None, False
+    state = None if initial_states is None else initial_states.float()
+    hidden_states, B, C = map(_with_rows, (hidden_states, B, C))
+    return ssd(hidden_states, dt, A, B, C, D, dt_bias, state, dt_softplus, return_final_states)
+
+
+def _step(state, hidden_states, dt, A, B, C, D=None, dt_bias=None, dt_softplus=False, z=None, **_):
+    """A token, which changes `state`. Numbers of heads come for each element."""
+    skip, bias = (None if x is None else x[:, 0] for x in (D, dt_bias))
+    x, B, C = (_with_rows(x[:, None]) for x in (hidden_states, B, C))
+    y, last = ssd(x, dt[:, None, :, 0], A[:, 0, 0], B, C, skip, bias, state.float(), dt_softplus, True)
+    state.copy_(last)
+    return y[:, 0] if z is None else y[:, 0] * torch.nn.functional.silu(z)
+
+
+# By the names of the functions in modules of transformers.
+_RECURRENCES = {
+    "torch_chunk_gated_delta_rule": _delta_rule, "torch_recurrent_gated_delta_rule": _delta_rule,
+    "mamba2_chunk_scan": _scan, "mamba2_selective_state_update": _step,
+}  # fmt: skip
