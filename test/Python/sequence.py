@@ -86,6 +86,23 @@ class Sequences(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "workspace is a str"):
             twice(self.x, self.y, 0.5, 7, workspace="much")
 
+    def test_workspace_that_is_made(self):
+        """Of each call, of the bytes that its extents need; never for a kernel, which needs none."""
+        sizes = []
+
+        def make(size):
+            sizes.append(size)
+            return Memory(2 << 20, size)
+
+        twice, small = self.bundle.kernel(), [fake_torch.Tensor((1, 100, 64), offset=i << 20) for i in range(2)]
+        for x, y in ((self.x, self.y), (self.x, self.y), small, (self.x, self.y)):
+            twice(x, y, 0.5, 7, workspace=make)
+        self.assertEqual(sizes, [self.BYTES, self.BYTES, 100 * 64 * 2, self.BYTES])
+        self.bundle.kernel("scale")(self.x, self.y, 0.5, 7, workspace=make)
+        self.assertEqual((len(sizes), fake_cuda.launch_count(), fake_cuda.allocation_count()), (4, 9, 0))
+        with self.assertRaisesRegex(ValueError, "has 4 bytes; this call needs 76800"):
+            twice(self.x, self.y, 0.5, 7, workspace=lambda size: Memory(2 << 20, 4))
+
     def test_what_only_a_kernel_has(self):
         with self.assertRaisesRegex(ValueError, "several kernels, each with a grid of its own: scale"):
             self.bundle.kernel().grid(B=2, S=300)

@@ -48,6 +48,8 @@ class _Signature:
         self.views, self.scalars, self.keep = [], [], []
         #: Of tensors of torch (shape, strides, dtype, device index, where the address goes).
         self.tensors = _NOTHING_KNOWN
+        #: Of the workspaces of a sequence, when these have been asked for.
+        self.workspace_bytes = None
         self.device = _library.CURRENT_DEVICE
         keys = iter(keys)
         for index, entry in enumerate(entries):
@@ -242,7 +244,8 @@ class Kernel:
     What a kernel writes may share no memory with its other arguments.
 
     A sequence keeps memory for its workspaces on each stream. `workspace=` gives it other memory for one call, of at
-    least `workspace_bytes(...)`: a torch tensor, an object with `__cuda_array_interface__`, or (address, bytes).
+    least `workspace_bytes(...)`: a torch tensor, an object with `__cuda_array_interface__`, or (address, bytes); or a
+    function that makes such of so many bytes, which is called where there are any.
 
     `alternative=` launches one kernel or sequence of a choice whatever its extents are, by name or position (`alternatives`).
 
@@ -404,15 +407,20 @@ class Kernel:
     def workspace_bytes(self, *arguments: object, **named: object) -> int:
         """The bytes of memory that a call with these arguments needs for the workspaces of a sequence; 0 of a kernel."""
         arguments = self._bind(arguments, named)
-        binding, size = _tensor.torch_binding(), ctypes.c_size_t()
+        binding = _tensor.torch_binding()
         if binding and all(isinstance(arguments[position], binding.tensor) for position in self._view_positions):
             signature = self._find_torch(arguments)
         else:
             signature = self._find_foreign(arguments, self._default_stream(arguments))
         self._set_scalars(signature, arguments)
-        ask = _library.runtime().tessera_kernel_workspace_bytes
-        _library.check(ask(self._handle, signature.address, self._count, ctypes.byref(size)))
-        return size.value
+        return self._count_workspace_bytes(signature)
+
+    def _count_workspace_bytes(self, signature):
+        if signature.workspace_bytes is None:
+            ask, size = _library.runtime().tessera_kernel_workspace_bytes, ctypes.c_size_t()
+            _library.check(ask(self._handle, signature.address, self._count, ctypes.byref(size)))
+            signature.workspace_bytes = size.value
+        return signature.workspace_bytes
 
     def __call__(
         self,
@@ -427,7 +435,7 @@ class Kernel:
         if named or len(arguments) != self._count:
             arguments = self._bind(arguments, named)
         if workspace is not None:
-            return self._call_foreign(arguments, stream, _lent_memory(workspace))
+            return self._call_lending(arguments, stream, workspace)
         binding = _tensor.torch_binding()
         if binding is None:
             return self._call_foreign(arguments, stream)
@@ -445,6 +453,14 @@ class Kernel:
 
     def _call_torch(self, binding, arguments, stream):
         """A call whose tensors Python looks at: with a torch that offers no other way, or to say what is wrong."""
+        signature = self._recall_torch(binding, arguments)
+        if signature is None:
+            return self._call_foreign(arguments, stream)
+        stream = binding.current_stream(signature.device) if stream is None else _raw_stream(stream)
+        self._launch(signature, arguments, stream)
+
+    def _recall_torch(self, binding, arguments):
+        """The signature of tensors of torch, with their addresses; None where some are of another kind."""
         # Most calls are like the one before: comparing takes less time than looking up.
         signature, tensor = getattr(self._local, "last", None), binding.tensor
         for position, known in zip(self._view_positions, signature.tensors if signature else _NOTHING_KNOWN):
@@ -460,12 +476,24 @@ class Kernel:
                 signature = None
                 break
             view.pointer = value.data_ptr()
+        if signature is None and all(isinstance(arguments[position], tensor) for position in self._view_positions):
+            return self._find_torch(arguments)
+        return signature
+
+    def _call_lending(self, arguments, stream, workspace):
+        """A call with memory for the workspaces, or with a function that makes it."""
+        binding = _tensor.torch_binding()
+        signature = None if binding is None else self._recall_torch(binding, arguments)
         if signature is None:
-            if not all(isinstance(arguments[position], tensor) for position in self._view_positions):
-                return self._call_foreign(arguments, stream)
-            signature = self._find_torch(arguments)
-        stream = binding.current_stream(signature.device) if stream is None else _raw_stream(stream)
-        self._launch(signature, arguments, stream)
+            stream = self._default_stream(arguments) if stream is None else _raw_stream(stream)
+            signature = self._find_foreign(arguments, stream)
+        else:
+            stream = binding.current_stream(signature.device) if stream is None else _raw_stream(stream)
+        if callable(workspace):
+            self._set_scalars(signature, arguments)
+            size = self._count_workspace_bytes(signature)
+            workspace = workspace(size) if size else None
+        self._launch(signature, arguments, stream, None if workspace is None else _lent_memory(workspace))
 
     def _find_torch(self, arguments):
         """The signature of tensors of torch, with their addresses, which is the last one from now on."""
@@ -507,10 +535,10 @@ class Kernel:
             for position in self._view_positions
         ]
 
-    def _call_foreign(self, arguments, stream, lent=None):
-        """A call with a tensor that is not torch's, or with memory that is lent."""
+    def _call_foreign(self, arguments, stream):
+        """A call with a tensor that is not torch's."""
         stream = self._default_stream(arguments) if stream is None else _raw_stream(stream)
-        self._launch(self._find_foreign(arguments, stream), arguments, stream, lent)
+        self._launch(self._find_foreign(arguments, stream), arguments, stream)
 
     def _find_foreign(self, arguments, stream):
         """The signature of tensors of any kind, with their addresses."""

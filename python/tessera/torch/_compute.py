@@ -45,12 +45,10 @@ def _make_empty(layout, device):
 
 def launch(kernel, *arguments, **named):
     """Launches a kernel, a sequence with memory of torch."""
-    size = 0
-    if not isinstance(kernel, Program) and "launches" in kernel.description:
-        size = kernel.workspace_bytes(*arguments, **named)
-    if not size:
+    if isinstance(kernel, Program) or "launches" not in kernel.description:
         return kernel(*arguments, **named)
-    return kernel(*arguments, workspace=torch.empty(size, dtype=torch.uint8, device=arguments[0].device), **named)
+    device = arguments[0].device
+    return kernel(*arguments, workspace=lambda size: torch.empty(size, dtype=torch.uint8, device=device), **named)
 
 
 def compute(text, tensors, numbers, integers=()):
