@@ -2,9 +2,12 @@
 """Recurrences for PyTorch against their definitions, token by token in f64, on the interpreter: states in and out, heads that share
 keys, lengths that no chunk divides, a step of decoding. What is refused names the argument and what would work."""
 
-import torch
+import unittest.mock
 
-from tessera.torch import gated_delta_rule, gla, retention, ssd, use_interpreter
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from tessera.torch import _linear, gated_delta_rule, gla, retention, ssd, use_interpreter
 
 BATCH, HEADS, OWN, K, V = 2, 1, 2, 64, 32
 
@@ -80,6 +83,38 @@ def check_values():
     assert out.shape == v.shape and not last.any()
 
 
+class SeesOps(TorchDispatchMode):
+    """The ops of the library that are called within."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, function, types, arguments=(), named=None):
+        self.names += [function.name()] * (function.namespace == "tessera")
+        return function(*arguments, **(named or {}))
+
+
+def check_ops():
+    """Calls go past the dispatcher where nobody sees ops, to the same."""
+    q, k, v = (torch.randn(1, 5, heads, K).half() for heads in (HEADS, HEADS, OWN))
+    gates = torch.rand(1, 5, OWN)
+    calls = {
+        "retention": lambda: retention(q, k, v)[0], "gla": lambda: gla(q, k, v, -q.float().abs())[0],
+        "delta_rule": lambda: gated_delta_rule(q, k, v, -gates, gates)[0], "ssd": lambda: ssd(v, gates, -gates[0, 0], k, q),
+    }  # fmt: skip
+    for name, call in calls.items():
+        with SeesOps() as mode:
+            seen = call()
+        assert mode.names == [f"tessera::{name}"], mode.names
+        with unittest.mock.patch.dict(_linear.functions, {name: unittest.mock.Mock(wraps=_linear.functions[name])}):
+            assert torch.equal(call(), seen)
+            assert _linear.functions[name].call_count == 1
+            v.requires_grad_()
+            assert call().requires_grad and _linear.functions[name].call_count == 1
+            v.requires_grad_(False)
+
+
 def check_refusals():
     q, k, v = draw(5)
     gates = torch.rand(BATCH, 5, OWN)
@@ -123,4 +158,5 @@ def check_refusals():
 use_interpreter()
 torch.manual_seed(1)
 check_values()
+check_ops()
 check_refusals()

@@ -9,6 +9,7 @@ from ctypes import POINTER, c_char_p, c_int32, c_size_t, c_ssize_t, c_void_p
 from typing import NamedTuple
 
 import torch
+import torch.autograd.forward_ad as forward_ad
 
 from .._attention import _recipes
 from .._core import _exchange, _library
@@ -20,6 +21,7 @@ _is_dynamo_compiling = torch.compiler.is_dynamo_compiling
 _count_dispatch_modes = torch._C._len_torch_dispatch_stack
 _is_function_mode_enabled = torch._C._is_torch_function_mode_enabled
 _is_tracing = torch._C._is_tracing
+_is_autocast_enabled, _are_transforms_active = torch._C._is_any_autocast_enabled, torch._C._are_functorch_transforms_active
 _profiler = torch.autograd.profiler
 
 
@@ -223,6 +225,11 @@ def is_watched():
         or _profiler._is_profiler_enabled
         or _is_tracing()
     )
+
+
+def is_seen():
+    """Whether anything sees the calls of functions of this thread: what sees ops, autocasts or transforms."""
+    return is_watched() or _is_autocast_enabled() or _are_transforms_active() or forward_ad._current_level >= 0
 
 
 def call_op(q, k, v, alibi, arguments, return_lse):

@@ -11,11 +11,27 @@ import math
 import torch
 
 from .._attention import _recurrences
-from . import _compute, _kernels, _op, _packed
+from . import _compute, _direct, _kernels, _op, _packed
 from ._types import TYPES
+
+#: What ops compute, by their names (_walks.py).
+functions = {}
+_PLAIN = torch.Tensor, torch.nn.Parameter
 
 # Gates of a head start at multiples of so many, as copies take them.
 _GATES_APART = 4
+
+
+def _call(name, *arguments):
+    """What an op gives: past PyTorch's dispatcher, which costs the host time, where nobody sees ops and no gradient is wanted."""
+    learns = torch.is_grad_enabled()
+    for x in arguments:
+        if isinstance(x, torch.Tensor) and (type(x) not in _PLAIN or learns and x.requires_grad):
+            break
+    else:
+        if not _direct.is_seen():
+            return functions[name](*arguments)
+    return getattr(torch.ops.tessera, name)(*arguments)
 
 
 def _find_kernel(name, q, **parameters):
@@ -180,9 +196,8 @@ def retention(
         return _launch_step(q, k, v, g, torch.ones_like(g), _default_scale(scale, q), initial_state)
     packed = _packed.lay_out(cu_seqlens, v)
     q, k, v = map(packed.align, (q, k, v))
-    out, last = torch.ops.tessera.retention(
-        q, k, v, decays, _default_scale(scale, q), initial_state, packed.table, output_final_state
-    )
+    scale = _default_scale(scale, q)
+    out, last = _call("retention", q, k, v, decays, scale, initial_state, packed.table, output_final_state)
     return packed.restore(out), last if output_final_state else None
 
 
@@ -222,9 +237,8 @@ def gated_delta_rule(
         return _launch_step(q, k, v, g[:, 0], beta[:, 0], scale, initial_state, DELTA=True)
     packed = _packed.lay_out(cu_seqlens, v)
     q, k, v, g, beta = map(packed.align, (q, k, v, g, beta))
-    out, last, *_ = torch.ops.tessera.delta_rule(
-        q, k, v, g, beta, scale, initial_state, packed.table, output_final_state, wants_gradients
-    )
+    own = q, k, v, g, beta, scale, initial_state
+    out, last, *_ = _call("delta_rule", *own, packed.table, output_final_state, wants_gradients)
     return packed.restore(out), last if output_final_state else None
 
 
@@ -249,7 +263,7 @@ def gla(
     _check_gradients("gla", "v", v, q, k, g, initial_state)
     packed = _packed.lay_out(cu_seqlens, v)
     q, k, v, g = map(packed.align, (q, k, v, g.float()))
-    out, last = torch.ops.tessera.gla(q, k, v, g, _default_scale(scale, q), initial_state, packed.table, output_final_state)
+    out, last = _call("gla", q, k, v, g, _default_scale(scale, q), initial_state, packed.table, output_final_state)
     return packed.restore(out), last if output_final_state else None
 
 
@@ -293,6 +307,6 @@ def ssd(
     else:
         packed = _packed.lay_out(cu_seqlens, x)
         C, B, x, steps = map(packed.align, (C, B, x, steps))
-        y, last = torch.ops.tessera.ssd(C, B, x, steps, A.float().contiguous(), skip, state, packed.table, return_final_states)
+        y, last = _call("ssd", C, B, x, steps, A.float().contiguous(), skip, state, packed.table, return_final_states)
         y = packed.restore(y)
     return (y, last.transpose(2, 3)) if return_final_states else y

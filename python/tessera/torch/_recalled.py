@@ -9,7 +9,6 @@ import math
 from typing import NamedTuple
 
 import torch
-import torch.autograd.forward_ad as forward_ad
 
 from .._functions import _reading
 from .._functions._variant import Variant
@@ -17,13 +16,8 @@ from . import _backward, _direct, _functions
 from ._block_mask import BlockMask
 
 # What is looked up in modules in each call costs the host time.
-_is_autocast_enabled, _are_transforms_active = torch._C._is_any_autocast_enabled, torch._C._are_functorch_transforms_active
-_is_grad_enabled, _is_watched, _recall = torch.is_grad_enabled, _direct.is_watched, _reading.recall
+_is_grad_enabled, _is_seen, _recall = torch.is_grad_enabled, _direct.is_seen, _reading.recall
 _find_learned = _functions.find_learned
-
-
-def _is_seen():
-    return _is_watched() or _is_autocast_enabled() or _are_transforms_active() or forward_ad._current_level >= 0
 
 
 def attention(q, k, v, causal, scale, return_lse, options):

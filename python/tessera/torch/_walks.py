@@ -160,12 +160,12 @@ def _lay_out_rates(g, beta):
 
 def _walk_delta(q, k, v, g, beta, scale, state, table, wants_state, wants_news):
     batch, tokens, heads, _ = v.shape
-    news, inverses = torch.empty_like(v, memory_format=torch.contiguous_format), v.new_empty((batch, heads, tokens, CHUNK))
+    news, inverses = map(v.new_empty, (v.shape, (batch, heads, tokens, CHUNK)) if wants_news else ((0,), (0,)))
     given = (_linear.heads_first(news), inverses) if wants_news else ()
     name = "kda" if g.dim() == 4 else "delta_rule"
     rates = _lay_out_rates(g, beta)
     out, last = _linear.launch(name, q, k, v, rates, (scale,), state, wants_state, table=table, given=given, NEWS=wants_news)
-    return out, _empty(v) if last is None else last, *((news, inverses) if wants_news else (v.new_empty(0), v.new_empty(0)))
+    return out, _empty(v) if last is None else last, news, inverses
 
 
 def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, table, news, inverses):
@@ -301,6 +301,7 @@ def _define(name, arguments, results, run, fake):
     _op._library.define(f"{name}({arguments}) -> ({', '.join(['Tensor'] * results)})", tags=_op._tags)
     for key in ("CUDA", "CPU"):
         _op._library.impl(name, run, key)
+    _linear.functions[name] = run
     torch.library.register_fake(f"tessera::{name}", fake, lib=_op._library)
 
 
