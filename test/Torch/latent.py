@@ -200,6 +200,36 @@ class Lists(unittest.TestCase):
             lengths = None if topk is None else topk.repeat_interleave(3)
             self.compare(out.flatten(0, 1), None, lse.transpose(1, 2).flatten(0, 1), q.flatten(0, 1), kv, lists, 0.04, lengths)
 
+    def pack(self, kv):
+        """Rows of bytes, and what they stand for. Of rows that no list names all bytes are NaN, the scales too."""
+        values, rotary = kv.float().split([512, 64], -1)
+        units = values.unflatten(-1, (4, 128)).abs().amax(-1) / 448
+        numbers = (values.unflatten(-1, (4, 128)) / units[..., None]).flatten(-2).to(torch.float8_e4m3fn)
+        rotary = rotary.bfloat16()
+        rows = torch.cat([part.contiguous().view(torch.uint8) for part in (numbers, units, rotary)], -1)
+        meant = (numbers.float().unflatten(-1, (4, 128)) * units[..., None]).flatten(-2)
+        return rows, torch.cat([meant, rotary.float()], -1).bfloat16()
+
+    def test_bytes(self):
+        for count, heads, topk, options in (
+            (3, 64, 100, {}),
+            (2, 24, 70, {"topk_length": torch.tensor([0, 66], dtype=torch.int32), "attn_sink": torch.linspace(-2, 2, 24)}),
+            (2, 16, 300, {"keys_per_part": 128}),
+        ):
+            kv, lists = self.make(count, topk, dtype=torch.bfloat16)
+            rows, meant = self.pack(kv)
+            q = torch.randn(count, heads, 576, generator=torch.Generator().manual_seed(1)).bfloat16()
+            results = mla_sparse(q, rows, lists[:, None], 0.04, **options)
+            self.compare(*results, q, meant, lists, 0.04, options.get("topk_length"), options.get("attn_sink"))
+        kv, lists = self.make(6, 90, rows=512, dtype=torch.bfloat16)
+        rows, meant = self.pack(kv)
+        q = torch.randn(2, 3, 16, 576, generator=torch.Generator().manual_seed(1)).bfloat16()
+        wide = torch.zeros(8, 64, 1, 672, dtype=torch.uint8)
+        wide[..., :656] = rows.view(8, 64, 1, 656)
+        for cache in (rows.view(torch.float8_e4m3fn).view(8, 64, 1, 656), wide[..., :656]):
+            out, lse = mla_with_kvcache(q, cache, None, None, softmax_scale=0.04, is_fp8_kvcache=True, indices=lists.view(2, 3, 90))
+            self.compare(out.flatten(0, 1), None, lse.transpose(1, 2).flatten(0, 1), q.flatten(0, 1), meant, lists, 0.04)
+
     def test_nothing(self):
         kv, lists = self.make(2, 10)
         q = torch.zeros(2, 4, 576).half()
@@ -253,6 +283,7 @@ class Refusals(unittest.TestCase):
     def test_refusals(self):
         cache, table, seqlens, _ = make([100], 64)
         q = torch.zeros(1, 1, 16, 576, dtype=torch.float16)
+        bytes_ = torch.zeros(2, 64, 1, 656, dtype=torch.uint8)
         given = {"q": q, "k_cache": cache, "block_table": table, "cache_seqlens": seqlens}
         for error, text, changed in (
             (ValueError, "argument 'topk_length' is given without 'indices'", {"topk_length": seqlens}),
@@ -263,7 +294,14 @@ class Refusals(unittest.TestCase):
             (ValueError, "argument 'k_cache' has strides .* a page follows the one before", {"indices": table[None], "k_cache": cache[:, :32]}),
             (ValueError, r"argument 'attn_sink' has shape \(8,\) and type torch.float32; with this 'q' it is \[16\]", {"attn_sink": torch.zeros(8)}),
             (ValueError, "argument 'attn_sink' has .* type torch.float16; .* of float32", {"attn_sink": torch.zeros(16).half()}),
-            (NotImplementedError, "argument 'is_fp8_kvcache' is True", {"is_fp8_kvcache": True}),
+            (ValueError, "argument 'is_fp8_kvcache' is True, and 'k_cache' has type torch.float16", {"is_fp8_kvcache": True}),
+            (ValueError, "argument 'is_fp8_kvcache' is False, and 'k_cache' has type torch.uint8", {"is_fp8_kvcache": False, "k_cache": bytes_}),
+            (NotImplementedError, "argument 'k_cache' has type torch.uint8; rows of 8 bits go with 'indices'", {"k_cache": bytes_}),
+            (TypeError, "argument 'q' has type torch.float16; beside rows of bytes", {"k_cache": bytes_, "indices": table[None]}),
+            (ValueError, r"argument 'k_cache' has shape \(2, 64, 1, 640\); it is \[pages, rows, 1, 656\]",
+             {"q": q.bfloat16(), "k_cache": bytes_[..., :640], "indices": table[None]}),
+            (ValueError, "argument 'k_cache' has strides .* multiples of 16 bytes",
+             {"q": q.bfloat16(), "k_cache": torch.zeros(2, 64, 1, 660, dtype=torch.uint8)[..., :656], "indices": table[None]}),
             (NotImplementedError, "argument 'head_dim_v' is 256; values are the first 512", {"head_dim_v": 256}),
             (NotImplementedError, "argument 'q' requires a gradient", {"q": q.clone().requires_grad_()}),
             (TypeError, "argument 'k_cache' has type torch.bfloat16", {"k_cache": cache.bfloat16()}),
@@ -291,6 +329,7 @@ class Refusals(unittest.TestCase):
             (ValueError, r"argument 'q' has shape \(1, 1, 16, 576\); it is \[tokens, heads, 576\]", {"q": q}),
             (ValueError, r"argument 'kv' has shape .*; it is \[rows, 1, 576\]", {"kv": cache}),
             (ValueError, "argument 'kv' has 2 heads", {"kv": cache.flatten(0, 1).expand(-1, 2, -1).contiguous()}),
+            (ValueError, r"argument 'kv' has shape .*; it is \[rows, 1, 656\]", {"q": q[0].bfloat16(), "kv": bytes_}),
             (TypeError, "argument 'kv' has type torch.bfloat16; q and kv are float16", {"kv": cache.flatten(0, 1).bfloat16()}),
             (TypeError, "argument 'indices' has type torch.int64; it is int32", {"indices": table[None].long()}),
             (ValueError, "argument 'indices' has stride 2 in its last dimension", {"indices": torch.zeros(1, 1, 8).int()[..., ::2]}),

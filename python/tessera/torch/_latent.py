@@ -12,6 +12,9 @@ from ._types import TYPES
 
 #: Numbers of a row of the cache: those that are key and value, and all.
 VALUE, KEY = 512, 576
+# Bytes of a row of 8 bits: 512 numbers of e4m3, a float32 for each 128 of these, and the 64 of the key alone in bfloat16.
+_BYTES = 656
+_BYTE_TYPES = torch.float8_e4m3fn, torch.uint8, torch.int8
 # Rows of a tile, and keys of a step.
 _ROWS, _STEP = 64, 64
 
@@ -71,7 +74,9 @@ def mla_with_kvcache(
 
     q:             [B, SQ, H, 576], float16 or bfloat16; up to 64 queries.
     k_cache:       [pages, rows, 1, 576] of the type of q, with up to 1024 rows: 512 numbers that are key and value, and 64 of the key
-                   alone. Where rows are no multiple of 64, they are loaded one by one.
+                   alone. Where rows are no multiple of 16, they are loaded one by one.
+                   With indices also [pages, rows, 1, 656] of bytes (float8_e4m3fn, uint8 or int8) beside q of bfloat16: 512 numbers of
+                   e4m3, four of float32 by which each 128 of these are multiplied, and the 64 of the key alone in bfloat16.
     block_table:   int32, [B, entries]: key j of a sequence is row j % rows of page block_table[b, j // rows].
     cache_seqlens: int32, [B]: the keys of each sequence.
     causal:        query r of SQ sees the keys up to number cache_seqlens - SQ + r.
@@ -88,8 +93,8 @@ def mla_with_kvcache(
     Returns the output [B, SQ, H, 512] and the LSE [B, H, SQ] in float32, natural logarithms. Nothing waits for the device. Entries of
     the table and rows of the cache that no length reaches may hold anything. Raises TypeError, ValueError and NotImplementedError.
     """
-    if is_fp8_kvcache:
-        _checks.refuse("is_fp8_kvcache", is_fp8_kvcache, "caches have the type of 'q'")
+    if is_fp8_kvcache is not None and is_fp8_kvcache != _has_bytes(k_cache):
+        raise ValueError(f"argument 'is_fp8_kvcache' is {is_fp8_kvcache}, and 'k_cache' has type {k_cache.dtype}")
     if head_dim_v != VALUE:
         _checks.refuse("head_dim_v", head_dim_v, f"values are the first {VALUE} numbers of a row")
     if torch.compiler.is_compiling():
@@ -101,6 +106,8 @@ def mla_with_kvcache(
         return _attend_listed(q, k_cache, indices, topk_length, softmax_scale, causal, attn_sink, keys_per_part)
     if topk_length is not None:
         raise ValueError("argument 'topk_length' is given without 'indices', of which it is the length")
+    if _has_bytes(k_cache):
+        raise NotImplementedError(f"argument 'k_cache' has type {k_cache.dtype}; rows of 8 bits go with 'indices'")
     page = _check(q, k_cache, block_table, cache_seqlens)
     batch, rows, heads, _ = q.shape
     out = q.new_empty((batch, rows, heads, VALUE))
@@ -160,7 +167,8 @@ def mla_sparse(
     """flash_mla.flash_mla_sparse_fwd: latent attention of tokens, each over rows that a list names.
 
     q:           [tokens, H, 576], float16 or bfloat16.
-    kv:          [rows, 1, 576] of the type of q: 512 numbers that are key and value, and 64 of the key alone.
+    kv:          [rows, 1, 576] of the type of q: 512 numbers that are key and value, and 64 of the key alone. Or [rows, 1, 656] of
+                 bytes, as for `mla_with_kvcache`.
     indices:     int32, [tokens, 1, topk]: the rows that each query sees, in any order, each as often as it counts. Of what is no row, as
                  -1, nothing is read.
     attn_sink:   float32, [H]: a score more that every row of a head has, with the weight of a key and no value. The LSE is without it.
@@ -175,7 +183,7 @@ def mla_sparse(
     if torch.compiler.is_compiling():
         return torch.ops.tessera.latent_rows(q, kv, indices, sm_scale, attn_sink, topk_length, keys_per_part)
     _op.check_types({"q": q, "kv": kv, "indices": indices})
-    for name, tensor, form in (("q", q, "[tokens, heads, 576]"), ("kv", kv, "[rows, 1, 576]")):
+    for name, tensor, form in (("q", q, "[tokens, heads, 576]"), ("kv", kv, f"[rows, 1, {_find_width(kv)}]")):
         if tensor.dim() != 3:
             raise ValueError(f"argument '{name}' has shape {tuple(tensor.shape)}; it is {form}")
     _check_rows(q.unsqueeze(1), kv.unsqueeze(1), "kv")
@@ -186,7 +194,8 @@ def mla_sparse(
 
 
 def attend_rows(q, kv, lists, lengths, scale, sinks, keys_per_part):
-    """Output [N, H, 512], largest scores and LSE [N, H] of queries [N, H, 576] over rows [ROWS, 1, 576] that lists [N, topk] name."""
+    """Output [N, H, 512], largest scores and LSE [N, H] of queries [N, H, 576] over rows [ROWS, 1, 576], or of bytes, that lists
+    [N, topk] name."""
     count, heads, _ = q.shape
     out = q.new_empty((count, heads, VALUE))
     largest, lse = (q.new_empty((count, heads), dtype=torch.float32) for _ in range(2))
@@ -205,14 +214,18 @@ def attend_rows(q, kv, lists, lengths, scale, sinks, keys_per_part):
 
 
 class Call:
-    """Latent attention of queries [B, SQ, H, 576] over pages [PAGES, ROWS, 1, 576], by the kernels of a source. `given` are the table and,
-    where there are, the lengths of sequences."""
+    """Latent attention of queries [B, SQ, H, 576] over pages [PAGES, ROWS, 1, 576], or of bytes, by the kernels of a source. `given` are
+    the table and, where there are, the lengths of sequences."""
 
     def __init__(self, source, q, cache, given, scale, sinks, **parameters):
         heads = q.shape[2]
         packed = _count_heads(heads, q.shape[1])
         self.groups = heads // packed
-        self.arguments = q.transpose(1, 2), cache.transpose(1, 2), *given
+        rows = (cache,)
+        if _has_bytes(cache):
+            rows = _split_rows(cache)
+            parameters["CACHED"] = "f8E4M3FN"
+        self.arguments = q.transpose(1, 2), *(part.transpose(1, 2) for part in rows), *given
         self.scale, self.sinks = _checks.read_scale(scale, q), sinks
         self.source = q.device.type == "cpu", _library.find_source(source)
         self.parameters = {"T": TYPES[q.dtype], "HEADS": packed, **parameters}
@@ -237,6 +250,23 @@ class Call:
         _states.merge(parts, logs, out, lse, sinks=self.sinks)
         for own in scores:
             torch.amax(own, 0, out=largest)
+
+
+def _has_bytes(cache):
+    return getattr(cache, "dtype", None) in _BYTE_TYPES
+
+
+def _find_width(cache):
+    """How many elements the rows of a cache of this type have."""
+    return _BYTES if _has_bytes(cache) else KEY
+
+
+def _split_rows(cache):
+    """What rows of bytes have: numbers, what each 128 of them are multiplied by, and those of the key alone."""
+    rows = cache.view(torch.uint8)
+    ends = VALUE, VALUE + 4 * VALUE // 128, _BYTES
+    types = torch.float8_e4m3fn, torch.float32, torch.bfloat16
+    return [rows[..., begin:end].view(dtype) for begin, end, dtype in zip((0, *ends), ends, types)]
 
 
 def _count_steps(most):
@@ -275,13 +305,16 @@ def _read_metadata(metadata, splits, q):
 
 
 def _check_rows(q, cache, name="k_cache"):
-    """Refuses queries [B, SQ, H, 576], and pages [PAGES, ROWS, 1, 576] that the argument `name` has, that kernels do not take."""
+    """Refuses queries [B, SQ, H, 576], and pages [PAGES, ROWS, 1, 576], or of bytes, that the argument `name` has, that kernels do not
+    take."""
     _op.check_types({"q": q, name: cache})
-    for own, tensor in (("q", q), (name, cache)):
-        if tensor.dim() != 4 or tensor.shape[3] != KEY:
-            form = "[batch, queries, heads, 576]" if own == "q" else "[pages, rows, 1, 576]"
+    width = _find_width(cache)
+    if width == _BYTES and q.dtype != torch.bfloat16:
+        raise TypeError(f"argument 'q' has type {q.dtype}; beside rows of bytes, part of which is bfloat16, it is that")
+    for own, tensor, form in (("q", q, f"[batch, queries, heads, {KEY}]"), (name, cache, f"[pages, rows, 1, {width}]")):
+        if tensor.dim() != 4 or tensor.shape[3] != (KEY if own == "q" else width):
             raise ValueError(f"argument '{own}' has shape {tuple(tensor.shape)}; it is {form}")
-        if tensor.dtype not in TYPES or tensor.dtype != q.dtype:
+        if q.dtype not in TYPES or (width == KEY and tensor.dtype != q.dtype):
             raise TypeError(f"argument '{own}' has type {tensor.dtype}; q and {name} are float16, or both bfloat16")
         if torch.is_grad_enabled() and tensor.requires_grad:
             raise NotImplementedError(f"argument '{own}' requires a gradient, and attention over a cache has none: detach it")

@@ -75,6 +75,9 @@ def main(directory, work):
     check(directory, work, LENGTHS[:4], ["HEADS=32", "T=f16"], "consumers=3", 32, 2, page=40)
     check_lists(directory, work, [100, 0, 37], [], "", 128)
     check_lists(directory, work, [100, 0, 37, 64, 1], ["LENGTHS=true", "OUT=f32", "SINK=true", "MAXIMA=true"], "loads=direct", 64)
+    # Rows of 8 bits.
+    check_lists(directory, work, [100, 0, 37], ["CACHED=f8E4M3FN"], "", 128)
+    check_lists(directory, work, [100, 0, 37, 64], ["CACHED=f8E4M3FN", "LENGTHS=true", "HEADS=16", "SINK=true"], "persistent=dynamic", 16)
     print("ok")
 
 
