@@ -110,7 +110,8 @@ GRID = {
     "embedding": [{"I": ["i32", "i64"], "D": ["256", "1000"]}],
     "quantize": [{"D": ["128", "4096"]}, {"BLOCKS": ["true"]}, {"ROTATE": ["true"]}],
     "mla_decode": [{}, {"BALANCED": ["true"]}, {"PAGE": ["16"]}],
-    "mla_sparse": [{}],
+    "mla_sparse": [{}, {"CACHED": ["f8E4M3FN"]}],
+    "gemm_pair": [{}, {"BM": ["64"], "BN": ["256"]}],
     "gemm_split_k": [{"SPLITS": ["2", "8"], "B_TRANSPOSED": ["true", "false"]}],
 }
 # Sources that are no file of the kernels: what they import. They too are compiled at each of `OF_TEXTS`.

@@ -190,6 +190,19 @@ def check_gather(kernel, parameters, shape):
     return compare("c", c, taken.double() @ b.double(), taken @ b)
 
 
+def check_pair(kernel, parameters, shape):
+    """silu(A W) * (A V)."""
+    m, n, k = shape
+    transposed = parameters["W_TRANSPOSED"] == "true"
+    dtype = TYPES[parameters["T"]]
+    a, w, rows, left = make_factors(m, n, k, dtype, transposed)
+    _, v, _, right = make_factors(m, n, k, dtype, transposed)
+    c = Tensor((m, n), dtype)
+    kernel(rows.view, left.view, right.view, c.view)
+    x, y = a.double() @ w.double(), a.double() @ v.double()
+    return compare("c", c, torch.nn.functional.silu(x) * y, torch.nn.functional.silu(a @ w) * (a @ v))
+
+
 def attend(q, k, v, scale, causal):
     """O and LSE of one sequence, [heads, rows, width] each, in the type of q."""
     scores = q @ k.transpose(-1, -2) * scale
@@ -313,6 +326,8 @@ def entries():
     for kind, number, transposed in (("bf16", "i32", "true"), ("f16", "i64", "false")):
         parameters = {"T": kind, "I": number, "B_TRANSPOSED": transposed}
         yield "gemm_gather", parameters, check_gather, ((1, 1, 1, 1), (50, 67, 40, 35), (300, 1001, 257, 513))
+    for kind, transposed, tile in (("bf16", "true", {}), ("f16", "false", {}), ("bf16", "true", {"BM": 64, "BN": 256})):
+        yield "gemm_pair", {"T": kind, "W_TRANSPOSED": transposed, **tile}, check_pair, PRODUCTS
     for page, heads, causal in ((16, 1, "true"), (7, 1, "false"), (1, 4, "true"), (64, 8, "true")):
         parameters = {"T": "bf16", "D": 128, "DV": 128, "PAGE": page, "HEADS": heads, "CAUSAL": causal}
         shapes = ((8, 1, 1, (1, 500)), (16, 2, 3, (40, 0, 1023)), (8, 1, 113, (113, 203, 1000)))
