@@ -198,6 +198,13 @@ class Functions(unittest.TestCase):
         none = tessera.Variant(score=falling, slope=float).find_fallbacks(q, k, v, 0.125, slope=0.1)
         self.assertEqual((none.dtype, none.tolist()), (torch.int32, [[[0, 0, 0], [0, 0, 0]]]))
         wide = tessera.Variant(score=lambda s, b, h, q, k: s * 60.0).find_fallbacks(q, k, v, 0.125)
+        # Of 40 columns as of these and zeros.
+        narrow = tessera.Variant(score=lambda s, b, h, q, k: s * 60.0)
+        zeros = torch.nn.functional.pad(q[..., :40], (0, 24)), torch.nn.functional.pad(k[..., :40], (0, 24)), v
+        found = narrow.find_fallbacks(q[..., :40].contiguous(), k[..., :40].contiguous(), v[..., :40].contiguous(), 0.125)
+        self.assertTrue(torch.equal(found, narrow.find_fallbacks(*zeros, 0.125)) and found.any())
+        with self.assertRaisesRegex(ValueError, "a head dimension of 600 is more than kernels take"):
+            narrow.find_fallbacks(q.new_zeros(1, 1, 8, 600), k, v, 0.125)
         self.assertEqual(wide.sum(), 6)
         causal = tessera.Variant(score=falling, mask=masks.causal, slope=float)
         self.assertEqual(causal.find_fallbacks(q, k, v, 0.125, slope=0.1).sum(), 0)

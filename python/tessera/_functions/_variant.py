@@ -511,9 +511,9 @@ class Variant:
         that is compiled for it, and others are interpreted."""
         import torch
 
-        parameters = {
-            "T": _library.TORCH_TYPES[str(q.dtype)], "D": q.shape[-1], "DV": v.shape[-1], "FALLBACKS": True,
-        }  # fmt: skip
+        sizes = {"D": q.shape[-1], "DV": v.shape[-1]}
+        widths = {name: self._find_width(name, size) for name, size in sizes.items()}
+        parameters = {**widths, "T": _library.TORCH_TYPES[str(q.dtype)], "PADDED": widths != sizes, "FALLBACKS": True}
         program = self.program(**parameters)
         tiles = -(-q.shape[2] // program.parameters["BM"])
         o, lse = q.new_empty((*q.shape[:3], v.shape[-1])), q.new_empty(q.shape[:3], dtype=torch.float32)
@@ -521,6 +521,14 @@ class Variant:
         kernel = self.compile(**parameters) if q.is_cuda else program
         kernel(q, k, v, o, lse, scale=scale, fallbacks=fallbacks, **given)
         return fallbacks
+
+    def _find_width(self, name, size):
+        """That of tiles for a head dimension."""
+        allowed = sorted(_choices.list_allowed(self.source, name))
+        width = next((width for width in allowed if size <= width), None)
+        if width is None:
+            raise ValueError(f"a head dimension of {size} is more than kernels take, {allowed[-1]}")
+        return width
 
     def explain_html(self, **options: _typing.Any) -> str:
         """A page that shows it, with a picture of the blocks that are visited; options are those of `tessera.explain`."""
