@@ -41,12 +41,17 @@ class Kernel:
 
 class CardsTest(unittest.TestCase):
     def setUp(self):
-        file = self.enterContext(tempfile.NamedTemporaryFile("w", suffix=".json"))
-        json.dump({"format": "tessera-rules", "version": 1, "rules": ROWS}, file)
-        file.flush()
-        self.enterContext(unittest.mock.patch.dict(os.environ, {"TESSERA_RULES": file.name}))
+        self.file = self.enterContext(tempfile.NamedTemporaryFile("w", suffix=".json"))
+        self.write(ROWS)
+        self.enterContext(unittest.mock.patch.dict(os.environ, {"TESSERA_RULES": self.file.name}))
         self.enterContext(unittest.mock.patch.object(_compile, "compile", Kernel))
         self.enterContext(unittest.mock.patch.object(_compile, "find_own", lambda *_: None))
+
+    def write(self, rows):
+        self.file.seek(0)
+        self.file.truncate()
+        json.dump({"format": "tessera-rules", "version": 1, "rules": rows}, self.file)
+        self.file.flush()
 
     def be_on(self, card):
         properties = types.SimpleNamespace(name=card, multi_processor_count=100)
@@ -82,6 +87,13 @@ class CardsTest(unittest.TestCase):
     def test_other_card(self):
         self.be_on("NVIDIA H200")
         self.assertEqual(self.find(), (256, None, 64, "attention_bwd.tile", 128, 128, 64, 256))
+
+    def test_changed_file(self):
+        """A row for a card counts from when it stands in the file."""
+        self.write([])
+        self.assertIs(_choices.compiler_for(CARD), Kernel)
+        self.write(ROWS)
+        self.assertIs(_choices.find_card(_choices.compiler_for(CARD)), CARD)
 
     def test_no_card(self):
         self.assertIsNone(_kernels.find_card())

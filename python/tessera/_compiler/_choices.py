@@ -103,18 +103,26 @@ def list_allowed(path_or_source, name):
     return tuple(dict.fromkeys(map(int, choose(path_or_source, {})["parameters"][name]["allowed"])))
 
 
-@functools.lru_cache(maxsize=16)
-def _names_cards(_):
-    """Whether a row of the rules that ship, or that the environment names, is for one GPU."""
+@functools.lru_cache(maxsize=1)
+def _ships_cards():
+    """Whether a row of the rules that ship is for one GPU. It is asked where no file that the environment names has one."""
     folder = os.path.join(os.path.dirname(_library.find_source("gemm")), "choices")
-    texts = _imports.read_rules(os.path.join(folder, name) for name in os.listdir(folder))
+    return _have_card(_imports.read_rules(os.path.join(folder, name) for name in os.listdir(folder)))
+
+
+def _have_card(texts):
     return any(b'"card"' in text for text in texts)
+
+
+def _names_cards():
+    """Whether a row of the rules that ship, or of the files that the environment names as they are now, is for one GPU."""
+    return _have_card(_imports.read_rules(())) or _ships_cards()
 
 
 def compiler_for(card):
     """`compile`, for a GPU that rows of rules may name: what they choose for it otherwise than for others is given. For each it is
     one function."""
-    return _compile.compile if card is None or not _names_cards(os.environ.get("TESSERA_RULES")) else _make_compiler(card)
+    return _compile.compile if card is None or not _names_cards() else _make_compiler(card)
 
 
 @functools.lru_cache(maxsize=None)
@@ -134,7 +142,7 @@ def find_card(kind):
 
 def choose_for_card(path_or_source, parameters, card):
     """(parameters, schedule) that rules choose for a GPU otherwise than for others; {} and None where they do not."""
-    if card is None or not _names_cards(os.environ.get("TESSERA_RULES")):
+    if card is None or not _names_cards():
         return {}, None
     plain, own = (choose(path_or_source, parameters, card=name) for name in (None, card))
     values = read_values(plain)
