@@ -235,7 +235,7 @@ bool issueStore(Exec &exec, const Inst &inst, unsigned lane, AsyncOp &op) {
   return true;
 }
 
-Step issue(Exec &exec, const Inst &inst) {
+Step issueBulk(Exec &exec, const Inst &inst) {
   for (uint32_t lanes = exec.active; lanes; lanes &= lanes - 1) {
     unsigned lane = llvm::countr_zero(lanes);
     auto op = makeAsync(exec, inst, CopyKind::get(inst.select), lane);
@@ -308,7 +308,7 @@ Step commitGroup(Exec &exec, const Inst &) {
   return Step::Next;
 }
 
-Step waitGroup(Exec &exec, const Inst &inst) {
+Step waitBulkGroup(Exec &exec, const Inst &inst) {
   bool read = inst.select;
   for (uint32_t lanes = exec.active; lanes; lanes &= lanes - 1) {
     unsigned lane = llvm::countr_zero(lanes);
@@ -407,7 +407,7 @@ bool decodeStore(Decoder &d, const CopyForm &form) {
 }
 
 bool decodeCopy(Decoder &d, const CopyForm &form) {
-  d.inst.fn = &issue;
+  d.inst.fn = &issueBulk;
   // The first state space is the destination.
   llvm::SmallVector<StringRef, 2> spaces;
   for (StringRef m : d.mods)
@@ -442,7 +442,7 @@ bool tessera::sim::detail::decodeBulk(Decoder &d, StringRef opcode) {
   d.inst.flags |= FlagCounted;
   if (d.has("wait_group"))
     d.inst.select = d.take("read");
-  if (std::optional<bool> decoded = decodeGroup(d, &commitGroup, &waitGroup))
+  if (std::optional<bool> decoded = decodeGroup(d, &commitGroup, &waitBulkGroup))
     return *decoded;
   bool isPrefetch = d.take("prefetch");
   form.tensor = d.take("tensor");

@@ -61,13 +61,13 @@ Step copy(Exec &exec, const Inst &inst) {
   return Step::Next;
 }
 
-Step commit(Exec &exec, const Inst &) {
+Step commitCpAsync(Exec &exec, const Inst &) {
   AsyncGroups &g = groupsOf(exec);
   g.groupEnds.push_back(g.issued);
   return Step::Next;
 }
 
-Step waitGroup(Exec &exec, const Inst &inst) {
+Step waitCpAsyncGroup(Exec &exec, const Inst &inst) {
   AsyncGroups &g = groupsOf(exec);
   size_t n = g.groupEnds.size();
   uint32_t need = inst.select ? g.issued : n > size_t(inst.imm) ? g.groupEnds[n - 1 - inst.imm] : 0;
@@ -122,11 +122,11 @@ bool tessera::sim::detail::decodeCpAsync(Decoder &d, StringRef opcode) {
     return false;
   const auto &o = d.s->operands;
   d.inst.flags |= FlagCounted;
-  if (std::optional<bool> decoded = decodeGroup(d, &commit, &waitGroup))
+  if (std::optional<bool> decoded = decodeGroup(d, &commitCpAsync, &waitCpAsyncGroup))
     return *decoded;
   if (d.take("wait_all")) {
     d.inst.select = 1;
-    d.inst.fn = &waitGroup;
+    d.inst.fn = &waitCpAsyncGroup;
     return d.count(0);
   }
   if (d.take("mbarrier")) {

@@ -21,7 +21,7 @@ namespace {
 // predicate.
 
 /// Registers that other instructions changed must pass a wgmma.fence before wgmma reads them.
-void checkRegisters(Exec &exec, const Inst &inst, const WgmmaInfo &info, bool accumulate) {
+void checkOperands(Exec &exec, const Inst &inst, const WgmmaInfo &info, bool accumulate) {
   Warp &w = *exec.warp;
   auto inFlight = [&](int reg, const char *what) {
     exec.report(DiagKind::RegisterInFlight, inst,
@@ -89,7 +89,7 @@ bool uniform(Exec &exec, const Inst &inst, const uint64_t *v, const char *what) 
   return true;
 }
 
-Step issue(Exec &exec, const Inst &inst) {
+Step issueWgmma(Exec &exec, const Inst &inst) {
   const WgmmaInfo &info = exec.p->wgmmas[inst.aux];
   Warp &w = *exec.warp;
   Warpgroup &g = exec.cta->groups[w.index / 4];
@@ -97,7 +97,7 @@ Step issue(Exec &exec, const Inst &inst) {
   if (scale != 0 && scale != kAllLanes)
     exec.report(DiagKind::InvalidOperation, inst, "scale-d differs between lanes");
   if (exec.run->options->checkRegisters)
-    checkRegisters(exec, inst, info, scale != 0);
+    checkOperands(exec, inst, info, scale != 0);
   uint64_t index = w.wgmmaIssued++ - g.firstSeq;
   if (index == g.ops.size()) {
     g.ops.emplace_back();
@@ -135,12 +135,12 @@ Step fence(Exec &exec, const Inst &) {
   return Step::Next;
 }
 
-Step commit(Exec &exec, const Inst &) {
+Step commitWgmma(Exec &exec, const Inst &) {
   exec.warp->wgmmaGroups.push_back(exec.warp->wgmmaIssued);
   return Step::Next;
 }
 
-Step waitGroup(Exec &exec, const Inst &inst) {
+Step waitWgmmaGroup(Exec &exec, const Inst &inst) {
   Warp &w = *exec.warp;
   size_t n = w.wgmmaGroups.size();
   uint64_t need = n > size_t(inst.imm) ? w.wgmmaGroups[n - 1 - inst.imm] : 0;
@@ -229,7 +229,7 @@ bool decodeMma(Decoder &d) {
   }
   d.inst.aux = d.p.wgmmas.size();
   d.p.wgmmas.push_back(info);
-  d.inst.fn = &issue;
+  d.inst.fn = &issueWgmma;
   d.inst.flags |= FlagAligned | FlagOwnCheck | FlagCounted;
   return true;
 }
@@ -269,11 +269,11 @@ bool tessera::sim::detail::decodeWgmma(Decoder &d, StringRef opcode) {
     return d.count(0);
   }
   if (d.take("commit_group")) {
-    d.inst.fn = &commit;
+    d.inst.fn = &commitWgmma;
     return d.count(0);
   }
   if (d.take("wait_group")) {
-    d.inst.fn = &waitGroup;
+    d.inst.fn = &waitWgmmaGroup;
     return d.count(1) && d.immediate(d.s->operands[0], d.inst.imm);
   }
   return d.refuse("in this form is not modelled");

@@ -21,181 +21,6 @@ void Rng::seed(uint64_t a, uint64_t b) {
 }
 
 //===----------------------------------------------------------------------===//
-// Start
-//===----------------------------------------------------------------------===//
-
-static uint64_t specialValue(const Run &run, const Cluster &cluster, const Cta &cta, const Warp &w,
-                             SpecialReg what, uint32_t value, unsigned lane) {
-  uint32_t tid = w.index * kLanes + lane;
-  const Dim3 &b = run.block, &g = run.grid, &c = run.cluster;
-  Dim3 inCluster{cta.rank % c.x, cta.rank / c.x % c.y, cta.rank / (c.x * c.y)};
-  switch (what) {
-  case SpecialReg::TidX:
-    return tid % b.x;
-  case SpecialReg::TidY:
-    return tid / b.x % b.y;
-  case SpecialReg::TidZ:
-    return tid / (b.x * b.y);
-  case SpecialReg::NtidX:
-    return b.x;
-  case SpecialReg::NtidY:
-    return b.y;
-  case SpecialReg::NtidZ:
-    return b.z;
-  case SpecialReg::CtaidX:
-    return cta.id.x;
-  case SpecialReg::CtaidY:
-    return cta.id.y;
-  case SpecialReg::CtaidZ:
-    return cta.id.z;
-  case SpecialReg::NctaidX:
-    return g.x;
-  case SpecialReg::NctaidY:
-    return g.y;
-  case SpecialReg::NctaidZ:
-    return g.z;
-  case SpecialReg::LaneId:
-    return lane;
-  case SpecialReg::WarpId:
-    return w.index;
-  case SpecialReg::NwarpId:
-    return run.warpsPerCta;
-  case SpecialReg::SmId:
-    return (cluster.number * cluster.ctas.size() + cta.rank) % kMultiprocessors;
-  case SpecialReg::NsmId:
-    return kMultiprocessors;
-  case SpecialReg::GridId:
-    return 1;
-  case SpecialReg::LanemaskEq:
-    return 1u << lane;
-  case SpecialReg::LanemaskLt:
-    return (1u << lane) - 1;
-  case SpecialReg::LanemaskLe:
-    return (2u << lane) - 1;
-  case SpecialReg::LanemaskGt:
-    return ~((2u << lane) - 1);
-  case SpecialReg::LanemaskGe:
-    return ~((1u << lane) - 1);
-  case SpecialReg::ClusterCtaidX:
-    return inCluster.x;
-  case SpecialReg::ClusterCtaidY:
-    return inCluster.y;
-  case SpecialReg::ClusterCtaidZ:
-    return inCluster.z;
-  case SpecialReg::ClusterNctaidX:
-    return c.x;
-  case SpecialReg::ClusterNctaidY:
-    return c.y;
-  case SpecialReg::ClusterNctaidZ:
-    return c.z;
-  case SpecialReg::ClusterCtarank:
-    return cta.rank;
-  case SpecialReg::ClusterNctarank:
-    return c.count();
-  case SpecialReg::ClusteridX:
-    return cta.id.x / c.x;
-  case SpecialReg::ClusteridY:
-    return cta.id.y / c.y;
-  case SpecialReg::ClusteridZ:
-    return cta.id.z / c.z;
-  case SpecialReg::NclusteridX:
-    return g.x / c.x;
-  case SpecialReg::NclusteridY:
-    return g.y / c.y;
-  case SpecialReg::NclusteridZ:
-    return g.z / c.z;
-  case SpecialReg::IsExplicitCluster:
-    return c.count() > 1;
-  case SpecialReg::DynamicSmemSize:
-    return run.launch->dynamicSharedBytes;
-  case SpecialReg::TotalSmemSize:
-    return run.sharedBytes;
-  case SpecialReg::AggrSmemSize:
-    return run.sharedBytes;
-  case SpecialReg::SharedAddress:
-    return (cta.rank << kRankShift) + kSharedBase + value;
-  default:
-    return 0;
-  }
-}
-
-static void initWarp(Run &run, Cluster &cluster, Cta &cta, Warp &w) {
-  const Program &p = *run.program;
-  w.regs.assign(p.regWords, 0);
-  w.meta.assign(p.regOffset.size(), RegMeta());
-  w.counts.assign(p.counters, 0);
-  w.local.assign(size_t(p.localBytes) * kLanes, 0xcd);
-  for (const HiddenReg &h : p.hidden) {
-    w.meta[h.reg].init = kAllLanes;
-    for (unsigned l = 0; l < kLanes; ++l) {
-      uint64_t v = specialValue(run, cluster, cta, w, h.what, h.value, l);
-      if (p.regClass[h.reg] == RegClass::R64)
-        memcpy(&w.regs[p.regOffset[h.reg] + 2 * l], &v, 8);
-      else
-        w.regs[p.regOffset[h.reg] + l] = uint32_t(v);
-    }
-  }
-  uint32_t threads = run.block.count(), first = w.index * kLanes;
-  w.launched = threads - first >= kLanes ? kAllLanes : (1u << (threads - first)) - 1;
-  w.registers = run.registersPerThread;
-  w.priority = cluster.rng.below(1u << 30);
-  w.clock.see(w.agent, w.epoch);
-  Split s;
-  s.mask = w.launched;
-  w.splits.push_back(std::move(s));
-}
-
-Dim3 tessera::sim::detail::ctaOf(const Run &run, uint64_t cluster, uint32_t rank) {
-  const Dim3 &d = run.cluster;
-  Dim3 clusters{run.grid.x / d.x, run.grid.y / d.y, run.grid.z / d.z};
-  Dim3 at{uint32_t(cluster % clusters.x), uint32_t(cluster / clusters.x % clusters.y),
-          uint32_t(cluster / clusters.x / clusters.y)};
-  return {at.x * d.x + rank % d.x, at.y * d.y + rank / d.x % d.y, at.z * d.z + rank / (d.x * d.y)};
-}
-
-void tessera::sim::detail::initCluster(Run &run, Cluster &c, uint64_t number) {
-  c.run = &run;
-  c.number = number;
-  c.rng.seed(run.options->seed, number);
-  c.policy = Policy(run.options->seed % kPolicies);
-  static constexpr uint64_t rates[] = {0, 16, 2};
-  c.completionRate = rates[run.options->seed / kPolicies % 3];
-  c.opcodeCounts.assign(run.program->opcodeNames.size(), 0);
-  Dim3 d = run.cluster;
-  c.newAgent("nobody"); // agent 0 means "none" in AsyncGroups
-  for (uint32_t rank = 0; rank < d.count(); ++rank) {
-    c.ctas.push_back(std::make_unique<Cta>());
-    Cta &cta = *c.ctas.back();
-    cta.cluster = &c;
-    cta.rank = rank;
-    cta.id = ctaOf(run, number, rank);
-    cta.shared.assign(run.sharedBytes, 0xcd);
-    cta.shadow.checking = run.options->checkRaces;
-    cta.shadow.reset(run.sharedBytes);
-    cta.liveWarps = run.warpsPerCta;
-    cta.groups.resize((run.warpsPerCta + 3) / 4);
-    for (uint32_t k = 0; k < run.warpsPerCta; ++k) {
-      cta.warps.push_back(std::make_unique<Warp>());
-      Warp &w = *cta.warps.back();
-      w.cta = &cta;
-      w.index = k;
-      w.agent = c.newAgent("", &w);
-      initWarp(run, c, cta, w);
-    }
-    for (unsigned g = 0; g < cta.groups.size(); ++g)
-      cta.groups[g].agent = c.newAgent(
-          llvm::formatv("wgmma of warps {0} to {1}{2}", 4 * g, 4 * g + 3,
-                        d.count() > 1 ? llvm::formatv(" of CTA {0} of the cluster", rank).str()
-                                      : "")
-              .str());
-    // The CTA's pool is what the launch gave it: the registers at entry of all its threads, less
-    // what they hold.
-    cta.registerPool = 0;
-  }
-  c.liveWarps = run.warpsPerCta * d.count();
-}
-
-//===----------------------------------------------------------------------===//
 // Instructions
 //===----------------------------------------------------------------------===//
 
@@ -205,18 +30,24 @@ static uint32_t writtenOf(const Inst &inst, const RegMeta &source) {
          (inst.flags & FlagReadsHigh ? source.halves[1] : 0);
 }
 
-/// Uninitialised and in-flight registers. Returns false when the split must wait for a value.
-static bool checkRegisters(Exec &exec, const Inst &inst) {
-  Warp &w = *exec.warp;
-  uint32_t copiedInit = kAllLanes, copiedFence = 0, copiedFlight = 0;
-  std::array<uint32_t, 2> copiedHalves = {kAllLanes, kAllLanes};
-  bool hasRegisterSource = false;
+namespace {
+/// What an instruction that only copies hands on of all its sources.
+struct Copied {
+  bool isOfRegisters = false; ///< some source is a register
+  uint32_t init = kAllLanes, fence = 0, flight = 0;
+  std::array<uint32_t, 2> halves = {kAllLanes, kAllLanes};
+};
+} // namespace
+
+/// Reports uninitialised and in-flight sources.
+static Copied checkSources(Exec &exec, const Inst &inst) {
+  Copied copied;
   for (unsigned n = inst.dstCount; n < inst.opCount; ++n) {
     int reg = exec.p->ops[inst.opBegin + n].reg;
     if (reg < 0)
       continue;
-    hasRegisterSource = true;
-    RegMeta &m = w.meta[reg];
+    copied.isOfRegisters = true;
+    RegMeta &m = exec.warp->meta[reg];
     if (uint32_t written = writtenOf(inst, m); (written & exec.active) != exec.active) {
       if (!(inst.flags & FlagCopies))
         exec.report(DiagKind::UninitialisedRegister, inst,
@@ -224,14 +55,14 @@ static bool checkRegisters(Exec &exec, const Inst &inst) {
                     llvm::countr_zero(exec.active & ~written));
       m.init |= inst.flags & FlagCopies ? 0 : exec.active; // once is enough
     }
-    copiedInit &= m.init;
+    copied.init &= m.init;
     if (inst.flags & FlagPacksHalves)
-      copiedHalves[n - inst.dstCount] = m.init;
+      copied.halves[n - inst.dstCount] = m.init;
     else
       for (unsigned half : {0, 1})
-        copiedHalves[half] &= m.init | m.halves[half];
-    copiedFence = std::max(copiedFence, m.fence);
-    copiedFlight = std::max(copiedFlight, m.flightAcc);
+        copied.halves[half] &= m.init | m.halves[half];
+    copied.fence = std::max(copied.fence, m.fence);
+    copied.flight = std::max(copied.flight, m.flightAcc);
     if (m.flightAcc && !(inst.flags & FlagRename))
       exec.report(DiagKind::RegisterInFlight, inst,
                   exec.p->regName(reg) +
@@ -241,12 +72,12 @@ static bool checkRegisters(Exec &exec, const Inst &inst) {
                   exec.p->regName(reg) +
                       " is read while it is the A operand of a wgmma that has not been waited for");
   }
-  if (copiedFlight && (inst.flags & FlagRename) &&
-      w.cta->groups[w.index / 4].completed < copiedFlight) {
-    exec.split->wait.kind = Wait::WgmmaValue;
-    exec.split->wait.value = copiedFlight;
-    return false;
-  }
+  return copied;
+}
+
+/// Reports results that are in flight, and keeps what is known of each.
+static void checkResults(Exec &exec, const Inst &inst, const Copied &copied) {
+  Warp &w = *exec.warp;
   for (unsigned n = 0; n < inst.dstCount; ++n) {
     int reg = exec.p->ops[inst.opBegin + n].reg;
     if (reg < 0)
@@ -260,25 +91,38 @@ static bool checkRegisters(Exec &exec, const Inst &inst) {
     if (inst.flags & FlagCopies) {
       // What is unpacked has 16 bits, and no halves that anything asks for.
       bool unpacks = inst.flags & FlagUnpacksHalves;
-      uint32_t written = unpacks ? copiedHalves[n] : copiedInit;
+      uint32_t written = unpacks ? copied.halves[n] : copied.init;
       m.init = (m.init & ~exec.active) | (written & exec.active);
       for (unsigned half : {0, 1})
         m.halves[half] =
-            (m.halves[half] & ~exec.active) | (unpacks ? 0 : copiedHalves[half] & exec.active);
+            (m.halves[half] & ~exec.active) | (unpacks ? 0 : copied.halves[half] & exec.active);
     } else {
       m.init |= exec.active;
     }
-    if ((inst.flags & FlagRename) && hasRegisterSource) {
-      m.fence = copiedFence;
-      if (copiedFlight) {
+    if ((inst.flags & FlagRename) && copied.isOfRegisters) {
+      m.fence = copied.fence;
+      if (copied.flight) {
         if (!m.flightAcc && !m.flightA)
           w.flightRegs.push_back(reg);
-        m.flightAcc = copiedFlight;
+        m.flightAcc = copied.flight;
       }
     } else {
       m.fence = w.wgmmaFences;
     }
   }
+}
+
+/// Uninitialised and in-flight registers. Returns false when the split must wait for a value.
+static bool checkRegisters(Exec &exec, const Inst &inst) {
+  Copied copied = checkSources(exec, inst);
+  const Warp &w = *exec.warp;
+  if (copied.flight && (inst.flags & FlagRename) &&
+      w.cta->groups[w.index / 4].completed < copied.flight) {
+    exec.split->wait.kind = Wait::WgmmaValue;
+    exec.split->wait.value = copied.flight;
+    return false;
+  }
+  checkResults(exec, inst, copied);
   return true;
 }
 
