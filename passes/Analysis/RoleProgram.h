@@ -21,7 +21,6 @@ struct Channel {
   /// By number. Those that meet are readers.
   llvm::SmallVector<unsigned> fillers, readers;
 
-  bool isPipe() const { return mlir::isa<hop::PipeType>(value.getType()); }
   llvm::StringRef getLabel() const;
 };
 

@@ -41,10 +41,6 @@ class Compile(unittest.TestCase):
     def compilations(self):
         return compiler.fake_tessera_count() - self.count
 
-    def cached_files(self):
-        directory = os.environ["TESSERA_CACHE_DIR"]
-        return [os.path.join(directory, name) for name in os.listdir(directory)]
-
     def test_options(self):
         kernel = tessera.compile(
             bundle_with_lines(),

@@ -32,7 +32,6 @@ public:
   /// What diagnostics call the source.
   const std::string &getName() const { return name; }
   const DiagnosticHandler &getHandler() const { return handler; }
-  mlir::ModuleOp getModule() { return *module; }
   tile::EntryOpInterface getKernel() { return kernel; }
 
 private:

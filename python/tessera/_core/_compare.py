@@ -89,7 +89,7 @@ def _draw(numpy, views, written, shape, given, seed):
     return arrays
 
 
-def _name_results(numpy, results, written):
+def _name_results(results, written):
     """What a function gives, by the names of the views that the kernel writes."""
     if isinstance(results, Mapping):
         unknown = [name for name in results if name not in written]
@@ -144,7 +144,7 @@ def compare(run, names, views, written, function, shapes, seed, tolerance, given
         values = {name: given[name] for name in scalars}
         inputs = {name: array.copy() for name, array in arrays.items() if name not in written}
         run(**arrays, **values)
-        results = _name_results(numpy, function(**inputs, **values), written)
+        results = _name_results(function(**inputs, **values), written)
         comparisons += [
             _measure(numpy, name, dict(shape), arrays[name], expected, tolerance) for name, expected in results.items()
         ]

@@ -17,7 +17,6 @@ OTHERS = {
     "floordivsi": ["ceildivsi", "divsi"], "ceildivsi": ["floordivsi", "divsi"],
 }  # fmt: skip
 OPERATION = re.compile(r"arith\.(\w+) (%\S+), (%\S+) : (?:index|i64)$")
-CONSTANT = re.compile(r"(%\S+ = arith\.constant )(-?\d+)( : index)")
 
 
 def list_damages(text):
