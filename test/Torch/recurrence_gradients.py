@@ -149,6 +149,29 @@ def check_ops():
     torch.library.opcheck(torch.ops.tessera.ssd, (q, k, v, steps, rates, None, state, None, True))
 
 
+def check_compiled():
+    """Compiled code without a break, whose refusals it can catch."""
+    given, gates, rates = draw(5, 2, 2), -torch.rand(BATCH, 5, 2), torch.rand(BATCH, 5, 2)
+    for function in (
+        lambda q, k, v: retention(q, k, v)[0],
+        lambda q, k, v: gla(q, k, v, gates[..., None].expand(k.shape).contiguous())[0],
+        lambda q, k, v: gated_delta_rule(q, k, v, gates, rates)[0],
+        lambda q, k, v: ssd(v, rates, gates[0, 0], k, q),
+    ):
+        torch._dynamo.reset()
+        want = function(*given.values())
+        torch.testing.assert_close(torch.compile(function, fullgraph=True, backend="eager")(*given.values()), want)
+
+    def caught(q, k, v):
+        try:
+            return retention(q, k, v)[0]
+        except ValueError:
+            return v + 1
+
+    q, k, v = given.values()
+    torch.testing.assert_close(torch.compile(caught, fullgraph=True, backend="eager")(q, k[:, :4], v), v + 1)
+
+
 def check_strides():
     """Gates begin where copies take them from, which launches on a device ask of tensors and the interpreter does not."""
     launch, strides = _compute.launch, []
@@ -189,3 +212,4 @@ for form in ((1, 1, 1, False), (65, 1, 2, True)):
     check_channels(*form)
 check_channels(64, 1, 1, False, most=40.0)
 check_ops()
+check_compiled()

@@ -54,7 +54,7 @@ def _wants_gradients(*tensors):
 
 def _check_gradients(kernel, name, v, *tensors):
     """Whether gradients are wanted. In their walks the columns of values are rows of a state."""
-    wanted, widths = _wants_gradients(v, *tensors), _recurrences.list_widths(kernel)
+    wanted, widths = _wants_gradients(v, *tensors), _list_widths(kernel)
     if wanted and v.shape[3] not in widths:
         among = ", ".join(map(str, widths))
         raise ValueError(f"argument '{name}' has a head dimension of {v.shape[3]}, of which there are no gradients; {among} would work")
@@ -71,6 +71,12 @@ def _check_tensor(name, tensor, of, shape, dtype):
         raise ValueError(f"argument '{name}' is on {tensor.device} and another one on {of.device}; they must be equal")
 
 
+@_op.mark_constant
+def _list_widths(kernel):
+    # Found in files, into which Dynamo does not follow.
+    return _recurrences.list_widths(kernel)
+
+
 def _check(kernel, names, q, k, v, state, of_state, starts=None):
     """Refuses what no kernel takes of the tensors that each recurrence has."""
     of_q, of_k, of_v = names
@@ -81,7 +87,7 @@ def _check(kernel, names, q, k, v, state, of_state, starts=None):
             raise ValueError(f"argument '{name}' has stride {tensor.stride(3)} in its last dimension; .contiguous() would work")
     if q.dtype not in TYPES:
         raise TypeError(f"argument '{of_q}' has type {q.dtype}; torch.bfloat16 and torch.float16 would work")
-    widths = _recurrences.list_widths(kernel)
+    widths = _list_widths(kernel)
     if q.shape[3] not in widths:
         raise ValueError(f"argument '{of_q}' has a head dimension of {q.shape[3]}; {', '.join(map(str, widths))} would work")
     if v.shape[2] and (not q.shape[2] or v.shape[2] % q.shape[2]):
@@ -189,7 +195,9 @@ def retention(
     int32 or int64, the batch is 1 and sequence i has the tokens from the i-th of these up to the next, and a state of its own.
     """
     _check("retention", ("q", "k", "v"), q, k, v, initial_state, "initial_state", cu_seqlens)
-    decays = _find_decays(v.shape[2], v.device)
+    # Dynamo warns of caches.
+    find_decays = _find_decays.__wrapped__ if torch.compiler.is_dynamo_compiling() else _find_decays
+    decays = find_decays(v.shape[2], v.device)
     wants_gradients = _check_gradients("retention", "v", v, q, k, initial_state)
     if _steps(v, initial_state, output_final_state) and not wants_gradients and cu_seqlens is None:
         g = (math.log(2) * decays).expand(v.shape[0], -1)
