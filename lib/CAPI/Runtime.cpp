@@ -63,7 +63,10 @@ tessera_runtime_status tessera_bundle_load_file(const char *path, tessera_bundle
   if (!buffer)
     return report(makeError(TESSERA_RUNTIME_INVALID_BUNDLE, "cannot read the bundle '{0}': {1}",
                             path, buffer.getError().message()));
-  return loadBundle((*buffer)->getBuffer(), bundle);
+  tessera_runtime_status status = loadBundle((*buffer)->getBuffer(), bundle);
+  if (status != TESSERA_RUNTIME_SUCCESS)
+    getLastError().insert(0, std::string(path) + ": ");
+  return status;
 }
 
 void tessera_bundle_destroy(tessera_bundle *bundle) { delete unwrap(bundle); }

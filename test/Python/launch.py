@@ -257,6 +257,10 @@ class Bundles(LaunchCase):
             self.assertEqual(tessera.load(path).name, "scale")
             with self.assertRaisesRegex(ValueError, "no kernel 'gemm'; it has scale"):
                 tessera.load(path, kernel="gemm")
+            with open(path, "ab") as file:
+                file.write(b"}")
+            with self.assertRaisesRegex(tessera.BundleError, f"^{path}: not a bundle: not JSON text: "):
+                tessera.load(path)
         with self.assertRaisesRegex(tessera.BundleError, "cannot read the bundle"):
             tessera.load(path)
 

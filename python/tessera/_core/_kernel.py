@@ -180,15 +180,19 @@ class Bundle:
     """
 
     def __init__(self, source: str | os.PathLike[str] | bytes) -> None:
-        library = _library.runtime()
+        library, place = _library.runtime(), ""
         if not isinstance(source, bytes):
+            place = f"{os.fspath(source)}: "
             try:
                 with open(source, "rb") as file:
                     source = file.read()
             except OSError as error:
                 raise BundleError(f"cannot read the bundle '{os.fspath(source)}': {error.strerror}") from error
         handle = c_void_p()
-        _library.check(library.tessera_bundle_load(source, len(source), ctypes.byref(handle)))
+        try:
+            _library.check(library.tessera_bundle_load(source, len(source), ctypes.byref(handle)))
+        except BundleError as error:
+            raise BundleError(f"{place}{error}") from None
         self._handle = _BundleHandle(handle.value)
         data = json.loads(source)
         #: The values of the source's parameters, by name.

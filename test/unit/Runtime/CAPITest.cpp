@@ -52,6 +52,8 @@ TEST_F(CAPITest, ReportsBadBundles) {
             TESSERA_RUNTIME_INVALID_BUNDLE);
   EXPECT_EQ(std::string(tessera_last_error()).substr(0, 45),
             "cannot read the bundle '/nonexistent/x.bundle");
+  EXPECT_EQ(tessera_bundle_load_file("/dev/null", &none), TESSERA_RUNTIME_INVALID_BUNDLE);
+  EXPECT_EQ(std::string(tessera_last_error()).substr(0, 25), "/dev/null: not a bundle: ");
 }
 
 TEST_F(CAPITest, ChecksArgumentsBeforeLookingForADriver) {
