@@ -137,9 +137,9 @@ class Refusals(LaunchCase):
         self.assertRefuses(
             ValueError, "argument 'y' is on device 0, an earlier one on device 1", *tensors(device=second), 1, 1
         )
-        self.assertRefuses(
-            ValueError, "lies in memory of DLPack device type 1", DLPackTensor((2, 300, 64), device=(1, 0)), y, 1, 1
-        )
+        for device_type, place in ((1, "on the CPU"), (7, "in memory of DLPack device type 7")):
+            text = f"lies {place}; the kernel takes CUDA memory: move it there, or run the source on the CPU by tessera.Program"
+            self.assertRefuses(ValueError, text, DLPackTensor((2, 300, 64), device=(device_type, 0)), y, 1, 1)
         with self.assertRaisesRegex(tessera.DeviceError, "there is no CUDA device 7"):
             self.kernel.prepare(7)
 

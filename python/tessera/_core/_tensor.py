@@ -13,7 +13,7 @@ MAX_RANK = 4
 ADDRESS_SPACE = 1 << 47
 
 # DLDeviceType
-_DL_CUDA, _DL_CUDA_HOST, _DL_CUDA_MANAGED = 2, 3, 13
+_DL_CPU, _DL_CUDA, _DL_CUDA_HOST, _DL_CUDA_MANAGED = 1, 2, 3, 13
 # (DLDataTypeCode, bits)
 _DL_TYPES = {(element.dlpack, 8 * element.size): element.code for element in ELEMENTS}
 
@@ -105,9 +105,9 @@ class Described:
 def _from_dlpack(name, value, stream):
     device_type, device = value.__dlpack_device__()
     if device_type not in (_DL_CUDA, _DL_CUDA_HOST, _DL_CUDA_MANAGED):
+        place = "on the CPU" if device_type == _DL_CPU else f"in memory of DLPack device type {int(device_type)}"
         raise ValueError(
-            f"argument '{name}' lies in memory of DLPack device type {int(device_type)}; the kernel "
-            "needs CUDA memory"
+            f"argument '{name}' lies {place}; the kernel takes CUDA memory: move it there, or run the source on the CPU by tessera.Program"
         )
     # In DLPack 1 is the legacy default stream; 0 is not allowed.
     capsule = value.__dlpack__(stream=stream or 1)
