@@ -110,7 +110,7 @@ GRID = {
     "embedding": [{"I": ["i32", "i64"], "D": ["256", "1000"]}],
     "quantize": [{"D": ["128", "4096"]}, {"BLOCKS": ["true"]}, {"ROTATE": ["true"]}],
     "mla_decode": [{}, {"BALANCED": ["true"]}, {"PAGE": ["16"]}],
-    "mla_sparse": [{}, {"CACHED": ["f8E4M3FN"]}],
+    "mla_sparse": [{}, {"CACHED": ["f8E4M3FN"]}, {"KEY": ["512"]}],
     "gemm_pair": [{}, {"BM": ["64"], "BN": ["256"]}],
     "gemm_split_k": [{"SPLITS": ["2", "8"], "B_TRANSPOSED": ["true", "false"]}],
 }

@@ -117,6 +117,18 @@ class Meaning(unittest.TestCase):
     def test_scale(self):
         self.check([90], 16, 1, softmax_scale=0.2)
 
+    def test_value_alone(self):
+        """Rows whose 512 numbers are key and value."""
+        for page in (64, 16):
+            cache, table, seqlens, sequences = make([0, 1, 130], page)
+            q = torch.randn(3, 2, 8, 512, generator=torch.Generator().manual_seed(1)).half()
+            out, lse = mla_with_kvcache(q, cache[..., :512], table, seqlens, causal=True, softmax_scale=0.05)
+            rows = [own[:, :512] for own in sequences]
+            exact, exact_lse = expect(q, rows, True, 0.05)
+            rounded, _ = expect(q, rows, True, 0.05, torch.float32)
+            self.assertLessEqual((out - exact).abs().max().item(), 2 * (rounded.half() - exact).abs().max().item() + 1e-6)
+            torch.testing.assert_close(lse, exact_lse.float(), rtol=1e-5, atol=1e-5)
+
     def test_strided(self):
         cache, table, seqlens, _ = make([100, 70], 64)
         q = torch.randn(2, 1, 16, 600).half()[..., :576]
@@ -199,6 +211,12 @@ class Lists(unittest.TestCase):
             self.assertEqual((out.shape, lse.shape), ((2, 3, 16, 512), (2, 16, 3)))
             lengths = None if topk is None else topk.repeat_interleave(3)
             self.compare(out.flatten(0, 1), None, lse.transpose(1, 2).flatten(0, 1), q.flatten(0, 1), kv, lists, 0.04, lengths)
+
+    def test_value_alone(self):
+        kv, lists = self.make(3, 100)
+        q = torch.randn(3, 64, 512, generator=torch.Generator().manual_seed(1)).half()
+        results = mla_sparse(q, kv[..., :512], lists[:, None], 0.05)
+        self.compare(*results, q, kv[..., :512], lists, 0.05)
 
     def pack(self, kv):
         """Rows of bytes, and what they stand for. Of rows that no list names all bytes are NaN, the scales too."""
@@ -308,7 +326,8 @@ class Refusals(unittest.TestCase):
             (TypeError, "argument 'block_table' has type torch.int64; it is int32", {"block_table": table.long()}),
             (TypeError, "argument 'cache_seqlens' has type torch.int64", {"cache_seqlens": seqlens.long()}),
             (TypeError, "argument 'cache_seqlens'", {"cache_seqlens": 100}),
-            (ValueError, r"argument 'q' has shape \(1, 1, 16, 512\); it is \[batch, queries, heads, 576\]", {"q": q[..., :512]}),
+            (ValueError, r"argument 'q' has shape \(1, 1, 16, 320\); it is \[batch, queries, heads, 576 or 512\]", {"q": q[..., :320]}),
+            (ValueError, r"argument 'k_cache' has shape \(3, 64, 1, 576\); it is \[pages, rows, 1, 512\]", {"q": q[..., :512].contiguous()}),
             (ValueError, "argument 'q' has 65 queries; kernels over a cache take up to 64", {"q": q.expand(1, 65, 16, 576).contiguous()}),
             (ValueError, "argument 'k_cache' has 2 heads", {"k_cache": cache.expand(-1, -1, 2, -1).contiguous()}),
             (ValueError, "argument 'k_cache' has pages of 1088 rows; kernels take up to 1024", {"k_cache": torch.zeros(2, 1088, 1, 576).half()}),
@@ -326,7 +345,7 @@ class Refusals(unittest.TestCase):
         tokens = {"q": q[0], "kv": cache.flatten(0, 1), "indices": table[None], "sm_scale": 0.1}
         for error, text, changed in (
             (NotImplementedError, "argument 'd_v' is 256; values are the first 512", {"d_v": 256}),
-            (ValueError, r"argument 'q' has shape \(1, 1, 16, 576\); it is \[tokens, heads, 576\]", {"q": q}),
+            (ValueError, r"argument 'q' has shape \(1, 1, 16, 576\); it is \[tokens, heads, 576 or 512\]", {"q": q}),
             (ValueError, r"argument 'kv' has shape .*; it is \[rows, 1, 576\]", {"kv": cache}),
             (ValueError, "argument 'kv' has 2 heads", {"kv": cache.flatten(0, 1).expand(-1, 2, -1).contiguous()}),
             (ValueError, r"argument 'kv' has shape .*; it is \[rows, 1, 656\]", {"q": q[0].bfloat16(), "kv": bytes_}),

@@ -10,7 +10,7 @@ from ._append import has_rows
 from ._shares import Shares
 from ._types import TYPES
 
-#: Numbers of a row of the cache: those that are key and value, and all.
+#: Numbers of a row of the cache: those that are key and value, and all with those of the key alone.
 VALUE, KEY = 512, 576
 # Bytes of a row of 8 bits: 512 numbers of e4m3, a float32 for each 128 of these, and the 64 of the key alone in bfloat16.
 _BYTES = 656
@@ -72,9 +72,9 @@ def mla_with_kvcache(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """flash_mla.flash_mla_with_kvcache: latent attention of the last queries of sequences, whose heads share a row for each token.
 
-    q:             [B, SQ, H, 576], float16 or bfloat16; up to 64 queries.
-    k_cache:       [pages, rows, 1, 576] of the type of q, with up to 1024 rows: 512 numbers that are key and value, and 64 of the key
-                   alone. Where rows are no multiple of 16, they are loaded one by one.
+    q:             [B, SQ, H, 576], or 512 where a row is key and value in all of its numbers, float16 or bfloat16; up to 64 queries.
+    k_cache:       [pages, rows, 1, 576], or 512, of the type of q, with up to 1024 rows: 512 numbers that are key and value, and 64 of the
+                   key alone. Where rows are no multiple of 16, they are loaded one by one.
                    With indices also [pages, rows, 1, 656] of bytes (float8_e4m3fn, uint8 or int8) beside q of bfloat16: 512 numbers of
                    e4m3, four of float32 by which each 128 of these are multiplied, and the 64 of the key alone in bfloat16.
     block_table:   int32, [B, entries]: key j of a sequence is row j % rows of page block_table[b, j // rows].
@@ -166,9 +166,9 @@ def mla_sparse(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """flash_mla.flash_mla_sparse_fwd: latent attention of tokens, each over rows that a list names.
 
-    q:           [tokens, H, 576], float16 or bfloat16.
-    kv:          [rows, 1, 576] of the type of q: 512 numbers that are key and value, and 64 of the key alone. Or [rows, 1, 656] of
-                 bytes, as for `mla_with_kvcache`.
+    q:           [tokens, H, 576], or 512 where a row is key and value in all of its numbers, float16 or bfloat16.
+    kv:          [rows, 1, 576], or 512, of the type of q: 512 numbers that are key and value, and 64 of the key alone. Or
+                 [rows, 1, 656] of bytes, as for `mla_with_kvcache`.
     indices:     int32, [tokens, 1, topk]: the rows that each query sees, in any order, each as often as it counts. Of what is no row, as
                  -1, nothing is read.
     attn_sink:   float32, [H]: a score more that every row of a head has, with the weight of a key and no value. The LSE is without it.
@@ -183,7 +183,8 @@ def mla_sparse(
     if torch.compiler.is_compiling():
         return torch.ops.tessera.latent_rows(q, kv, indices, sm_scale, attn_sink, topk_length, keys_per_part)
     _op.check_types({"q": q, "kv": kv, "indices": indices})
-    for name, tensor, form in (("q", q, "[tokens, heads, 576]"), ("kv", kv, f"[rows, 1, {_find_width(kv)}]")):
+    width = _BYTES if _has_bytes(kv) else KEY
+    for name, tensor, form in (("q", q, f"[tokens, heads, {KEY} or {VALUE}]"), ("kv", kv, f"[rows, 1, {width}]")):
         if tensor.dim() != 3:
             raise ValueError(f"argument '{name}' has shape {tuple(tensor.shape)}; it is {form}")
     _check_rows(q.unsqueeze(1), kv.unsqueeze(1), "kv")
@@ -228,7 +229,7 @@ class Call:
         self.arguments = q.transpose(1, 2), *(part.transpose(1, 2) for part in rows), *given
         self.scale, self.sinks = _checks.read_scale(scale, q), sinks
         self.source = q.device.type == "cpu", _library.find_source(source)
-        self.parameters = {"T": TYPES[q.dtype], "HEADS": packed, **parameters}
+        self.parameters = {"T": TYPES[q.dtype], "HEADS": packed, "KEY": q.shape[3], **parameters}
 
     def launch(self, out, lse, *more, **parameters):
         """Of whole sequences, to out [B, SQ, H, 512] and lse [B, H, SQ], and what goes to `more`, or of parts, without sinks."""
@@ -254,11 +255,6 @@ class Call:
 
 def _has_bytes(cache):
     return getattr(cache, "dtype", None) in _BYTE_TYPES
-
-
-def _find_width(cache):
-    """How many elements the rows of a cache of this type have."""
-    return _BYTES if _has_bytes(cache) else KEY
 
 
 def _split_rows(cache):
@@ -308,13 +304,14 @@ def _check_rows(q, cache, name="k_cache"):
     """Refuses queries [B, SQ, H, 576], and pages [PAGES, ROWS, 1, 576], or of bytes, that the argument `name` has, that kernels do not
     take."""
     _op.check_types({"q": q, name: cache})
-    width = _find_width(cache)
+    key = VALUE if tuple(q.shape[3:]) == (VALUE,) and not _has_bytes(cache) else KEY
+    width = _BYTES if _has_bytes(cache) else key
     if width == _BYTES and q.dtype != torch.bfloat16:
         raise TypeError(f"argument 'q' has type {q.dtype}; beside rows of bytes, part of which is bfloat16, it is that")
-    for own, tensor, form in (("q", q, f"[batch, queries, heads, {KEY}]"), (name, cache, f"[pages, rows, 1, {width}]")):
-        if tensor.dim() != 4 or tensor.shape[3] != (KEY if own == "q" else width):
+    for own, tensor, form in (("q", q, f"[batch, queries, heads, {KEY} or {VALUE}]"), (name, cache, f"[pages, rows, 1, {width}]")):
+        if tensor.dim() != 4 or tensor.shape[3] != (key if own == "q" else width):
             raise ValueError(f"argument '{own}' has shape {tuple(tensor.shape)}; it is {form}")
-        if q.dtype not in TYPES or (width == KEY and tensor.dtype != q.dtype):
+        if q.dtype not in TYPES or (width != _BYTES and tensor.dtype != q.dtype):
             raise TypeError(f"argument '{own}' has type {tensor.dtype}; q and {name} are float16, or both bfloat16")
         if torch.is_grad_enabled() and tensor.requires_grad:
             raise NotImplementedError(f"argument '{own}' requires a gradient, and attention over a cache has none: detach it")
