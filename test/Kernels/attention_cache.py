@@ -43,7 +43,8 @@ def make_cache(seed, rows, pages, table):
     return cache, sequences
 
 
-def check(folder, rows, flags, masks, share=0):
+def check(folder, rows, flags, masks, share=0, units=None):
+    """With `units` elements of K and V have 8 bits, and stand for so much."""
     most = -(-max(LENGTHS) // rows)
     pages, numbers, table = len(LENGTHS) * most + 1, iter(range(len(LENGTHS) * most, 0, -1)), []
     for length in LENGTHS:
@@ -55,9 +56,12 @@ def check(folder, rows, flags, masks, share=0):
 
     save(f"{folder}/q.npy", [x for own in q for x in own], (len(LENGTHS), HEADS, SQ, D))
     words = ["--input", f"q={folder}/q.npy"]
-    for name, (cache, _) in zip("kv", caches):
-        save(f"{folder}/{name}.npy", cache, (KV_HEADS, pages, rows, D))
+    for name, (cache, _), unit in zip("kv", caches, units or (1, 1)):
+        save(f"{folder}/{name}.npy", [x / unit for x in cache], (KV_HEADS, pages, rows, D))
         words += ["--input", f"{name}={folder}/{name}.npy"]
+        if units:
+            save(f"{folder}/{name}_descale.npy", [unit] * (len(LENGTHS) * KV_HEADS), (len(LENGTHS), KV_HEADS, 1))
+            words += ["--input", f"{name}_descale={folder}/{name}_descale.npy"]
     integers = {"lengths": (LENGTHS, [len(LENGTHS)])}
     if "PAGED" in flags:
         integers["pages"] = [entry for own in table for entry in own], [len(LENGTHS), most]
@@ -73,6 +77,7 @@ def check(folder, rows, flags, masks, share=0):
         file.write("".join(f'$import "{name}.tile"\n' for name in ["attention_cache", *masks]))
     outputs = [word for name in ("o", "lse") for word in ("--output", f"{name}={folder}/{name}.npy")]
     defines = [f"-DD={D}", "-DBM=64", "-DBN=64", "-DHEADS=2", *(f"-D{flag}=true" for flag in flags)]
+    defines += ["-DCACHED=f8E4M3FN"] if units else []
     run(source, *defines, *words, *outputs, "--set", f"scale={SCALE}", "--device", "sim", "--seeds", "1")
     found = join(load(f"{folder}/o.npy"), load(f"{folder}/lse.npy"), parts)
     what = f"pages of {rows} rows, {flags}, {masks}"
@@ -152,6 +157,8 @@ def main(folder):
     check(folder, 16, ["PAGED", "GATHERED"], causal)
     check(folder, 24, ["PAGED", "GATHERED", "PARTS"], full, share=128)
     check(folder, 200, ["GATHERED", "PARTS", "INVARIANT"], causal, share=128)
+    check(folder, 16, ["PAGED", "GATHERED"], causal, units=(0.5, 2.0))
+    check(folder, 24, ["PAGED", "GATHERED", "PARTS"], full, share=128, units=(0.25, 0.5))
 
 
 main(*sys.argv[1:])
