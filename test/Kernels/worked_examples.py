@@ -1,7 +1,7 @@
 # RUN: mkdir -p %t
 # RUN: %python %s %source/examples %source/kernels %t
-"""Compares the examples of attention over lists, and of an indexer's scores, with the definition, on the interpreter and simulated.
-What no list names is NaN."""
+"""Compares the examples of attention over lists, of an indexer's scores, of stick-breaking attention and of a linear layer's
+cross-entropy with the definition, on the interpreter and simulated. What no list names is NaN."""
 
 import math
 import os
@@ -152,7 +152,43 @@ def check_blocks(examples, kernels, folder):
     join.compare({"o": outs, "lse": lses}, "-DD=128", "-DBP=4")
 
 
+def check_sticks(examples, folder):
+    heads, tokens, d, scale = 2, 131, 64, 0.05
+    rows = [parts(draw(seed, heads, tokens, d), d) for seed in (1, 2, 3)]
+    runner = Runner(f"{examples}/stick_breaking.tile", folder)
+    for name, own in zip("qkv", rows):
+        runner.give(name, [x for row in own for x in row], (1, heads, tokens, d))
+    outs, left = [], []
+    for h in range(heads):
+        q, k, v = (own[h * tokens :][:tokens] for own in rows)
+        for i in range(tokens):
+            out, rest = [0.0] * d, 1.0
+            for j in reversed(range(i)):
+                share = rest / (1 + math.exp(-scale * dot(q[i], k[j])))
+                out = [x + share * y for x, y in zip(out, v[j])]
+                rest -= share
+            outs += out
+            left.append(math.log(rest))
+    runner.compare({"o": outs, "left": left}, "--set", f"scale={scale}")
+
+
+def check_cross_entropy(examples, folder):
+    rows, columns, depth = 70, 300, 96
+    x, w = ([number / 4 for number in draw(seed, extent, depth)] for seed, extent in ((1, rows), (2, columns)))
+    labels = [(i * 37) % columns for i in range(rows - 2)] + [-1, columns]
+    runner = Runner(f"{examples}/linear_cross_entropy.tile", folder)
+    runner.give("x", x, (rows, depth))
+    runner.give("w", w, (columns, depth))
+    runner.give("labels", labels, None, "i32")
+    logits = [[dot(a, b) for b in parts(w, depth)] for a in parts(x, depth)]
+    lses = [max(row) + math.log(sum(math.exp(z - max(row)) for z in row)) for row in logits]
+    losses = [lse - row[label] if 0 <= label < columns else 0.0 for lse, row, label in zip(lses, logits, labels)]
+    runner.compare({"lse": lses, "loss": losses})
+
+
 def main(examples, kernels, folder):
+    check_sticks(examples, folder)
+    check_cross_entropy(examples, folder)
     check_scores(examples, folder)
     check_lists(examples, folder)
     check_blocks(examples, kernels, folder)
