@@ -1,7 +1,7 @@
 # RUN: mkdir -p %t
 # RUN: %python %s %source/examples %source/kernels %t
-"""Compares the examples of attention over lists, of an indexer's scores, of stick-breaking attention and of a linear layer's
-cross-entropy with the definition, on the interpreter and simulated. What no list names is NaN."""
+"""Compares the examples of attention over lists, of an indexer's scores, of stick-breaking and talking-heads attention and of a linear
+layer's cross-entropy with the definition, on the interpreter and simulated. What no list names is NaN."""
 
 import math
 import os
@@ -186,7 +186,30 @@ def check_cross_entropy(examples, folder):
     runner.compare({"lse": lses, "loss": losses})
 
 
+def check_talking_heads(examples, folder):
+    heads, tokens, d, scale = 2, 70, 64, 0.05
+    q, k, v = ([parts(own, d) for own in parts(draw(seed, heads, tokens, d), tokens * d)] for seed in (1, 2, 3))
+    pre, post = [[0.75, -0.5], [0.25, 1.0]], [[1.0, 0.5], [-0.25, 0.5]]
+    runner = Runner(f"{examples}/talking_heads.tile", folder)
+    for name, own in zip("qkv", (q, k, v)):
+        runner.give(name, [x for head in own for row in head for x in row], (1, heads, tokens, d))
+    runner.give("pre", [x for row in pre for x in row], (heads, heads))
+    runner.give("post", [x for row in post for x in row], (heads, heads))
+    out = []
+    for i in range(tokens):
+        scores = [[scale * dot(q[f][i], key) for key in k[f]] for f in range(heads)]
+        weights = []
+        for g in range(heads):
+            mixed = [math.exp(sum(pre[f][g] * scores[f][j] for f in range(heads))) for j in range(tokens)]
+            weights.append([x / sum(mixed) for x in mixed])
+        for h in range(heads):
+            own = [sum(post[g][h] * weights[g][j] for g in range(heads)) for j in range(tokens)]
+            out.append([sum(w * row[x] for w, row in zip(own, v[h])) for x in range(d)])
+    runner.compare({"o": [x for h in range(heads) for row in out[h::heads] for x in row]}, "--set", f"scale={scale}")
+
+
 def main(examples, kernels, folder):
+    check_talking_heads(examples, folder)
     check_sticks(examples, folder)
     check_cross_entropy(examples, folder)
     check_scores(examples, folder)
