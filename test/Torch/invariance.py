@@ -1,5 +1,5 @@
 # RUN: env TESSERA_LIBRARY=%build/lib %torch-python %s
-"""Attention in parts of a fixed number of keys, on the interpreter: what gives a query the same bits."""
+"""Attention in parts of a fixed number of keys, and of packed queries, on the interpreter: what gives a query the same bits."""
 
 import unittest
 
@@ -7,7 +7,7 @@ import problems
 import torch
 from caches import Cache
 
-from tessera.torch import flash_attn_with_kvcache
+from tessera.torch import flash_attn_varlen_func, flash_attn_with_kvcache
 
 KEYS, PART = 150, 128
 
@@ -67,6 +67,25 @@ class Invariance(unittest.TestCase):
                     page_table=cache.table[order],
                 )  # fmt: skip
                 self.assertTrue(torch.equal(out[order.index(0)], whole[0, KEYS - count :, :, :64]), (count, order))
+
+    def test_packed(self):
+        """Of packed queries over pages, and of packed keys beside other sequences."""
+        cache, other = self.cache, torch.ones(3, 2, 64).bfloat16()
+
+        def attend(q, counts, most, k=None, v=None, keys=None, **pages):
+            starts, starts_k = (None if own is None else torch.tensor([0, *own]).cumsum(0).to(torch.int32) for own in (counts, keys))
+            return flash_attn_varlen_func(q, k, v, starts, starts_k, most, 0, causal=True, invariant=True, **pages)
+
+        whole = attend(self.q[0], [KEYS], KEYS, cache.k, cache.v, seqused_k=cache.seqlens[:1], block_table=cache.table[:1])
+        for first, past in ((0, 1), (1, KEYS), (KEYS - 1, KEYS), (0, 64), (64, 130)):
+            q, lengths = torch.cat([other, self.q[0, first:past]]), torch.tensor([70, past], dtype=torch.int32)
+            table = cache.table[[1, 0]]
+            out = attend(q, [3, past - first], max(3, past - first), cache.k, cache.v, seqused_k=lengths, block_table=table)
+            self.assertTrue(torch.equal(out[3:], whole[first:past]), (first, past))
+        k, v = (torch.cat([torch.ones(3, 1, 64).bfloat16(), own[0][:40]]) for own in (cache.keys, cache.values))
+        alone = attend(self.q[0, :40], [40], 40, k[3:], v[3:], [40])
+        both = attend(torch.cat([other, self.q[0, :40]]), [3, 40], 200, k, v, [3, 40])
+        self.assertTrue(torch.equal(both[3:], alone))
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ class Compiled(unittest.TestCase):
         def attend_pages(q, k, v, starts, lengths, table):
             named = {"seqused_k": lengths, "block_table": table}
             out = flash_attn_varlen_func(q, k, v, starts, None, 5, 70, causal=lengths - 3, **named)
-            return out, flash_attn_varlen_func(q, k, v, starts, None, 5, 70, causal=True, attention_chunk=32, **named)
+            return out, flash_attn_varlen_func(q, k, v, starts, None, 5, 70, causal=True, attention_chunk=32, invariant=True, **named)
 
         self.check(attend_pages, q, cache.k, cache.v, starts, cache.seqlens, cache.table)
 

@@ -125,6 +125,34 @@ class Attends(unittest.TestCase):
         self.assertEqual((metadata.num_decodes, metadata.decode_query_len), (2, 1))
         self.assertEqual(self.check(Step([70, 5], [0, 30], rows=64)).num_decodes, 0)
 
+    @unittest.mock.patch.object(_backend.envs, "VLLM_BATCH_INVARIANT", True)
+    def test_batch_invariance(self):
+        """A request has the same bits beside others, and however its prompt is cut."""
+        step, found = Step([70], [0]), {}
+
+        def attend(first, past, others=()):
+            own = Step([past - first, *(1 for _ in others)], [first, *others])
+            own.q[: past - first] = step.q[first:past]
+            for name in ("keys", "values"):
+                getattr(own, name)[0][:] = getattr(step, name)[0][:past]
+            for j in range(past):
+                page = own.cache[own.common.block_table_tensor[0, j // 16], :, j % 16]
+                page[:] = torch.cat((step.keys[0][j], step.values[0][j]), -1)
+            own.k[: past - first], own.v[: past - first] = step.keys[0][first:past], step.values[0][first:past]
+            metadata, output = make_builder().build(0, own.common), torch.zeros_like(own.q)
+            self.assertEqual(metadata.num_decodes, 0)
+            impl = make_impl()
+            impl.do_kv_cache_update(LAYER, own.k, own.v, own.cache, metadata.slot_mapping)
+            impl.forward(LAYER, own.q, own.k, own.v, own.cache, metadata, output)
+            found[first, past] = output[: past - first]
+
+        attend(0, 70)
+        whole = found[0, 70]
+        problems.assert_close(self, whole, step.expect(0)[0], ())
+        for cut in ((0, 1), (1, 70), (0, 69), (69, 70), (0, 35), (35, 70)):
+            attend(*cut, others=(130, 5))
+            self.assertTrue(torch.equal(found[cut], whole[slice(*cut)]), cut)
+
     def test_drafts(self):
         """Requests with drafts are tokens too."""
         metadata = self.check(Step([3, 1, 2, 70], [40, 130, 5, 20]), build=lambda common: make_builder(3).build(0, common))
@@ -335,7 +363,7 @@ class Takes(unittest.TestCase):
             "head_size": 128, "dtype": torch.bfloat16, "kv_cache_dtype": "auto", "block_size": 16, "use_mla": False, "has_sink": True,
             "use_sparse": False, "use_mm_prefix": False, "use_per_head_quant_scales": False, "attn_type": AttentionType.DECODER,
             "device_capability": DeviceCapability(9, 0), "has_sliding_window": True, "use_non_causal": True, "use_dcp": True,
-            "use_adaptive_verification": True, "use_rswa": True,
+            "use_adaptive_verification": True, "use_rswa": True, "use_batch_invariant": True,
         }  # fmt: skip
         self.assertEqual(self.backend.validate_configuration(**named), [])
         for other, words in (
@@ -345,7 +373,6 @@ class Takes(unittest.TestCase):
             ({"block_size": 20}, "block_size not supported"),
             ({"use_mla": True, "use_non_causal": False}, "MLA not supported"),
             ({"use_mm_prefix": True}, "partial multimodal token full attention not supported"),
-            ({"use_batch_invariant": True}, "batch invariance not supported"),
             ({"device_capability": DeviceCapability(10, 0)}, "compute capability not supported"),
         ):
             self.assertEqual(self.backend.validate_configuration(**{**named, **other}), [words])
@@ -355,6 +382,9 @@ class Takes(unittest.TestCase):
         step.common.mm_req_doc_ranges = {0: [(0, 2)]}
         with self.assertRaisesRegex(NotImplementedError, "no ranges of image tokens"):
             make_builder().build(0, step.common)
+        with unittest.mock.patch.object(_backend.envs, "VLLM_BATCH_INVARIANT", True):
+            words = _backend.TesseraBackend.supports_combination(128, torch.bfloat16, "fp8", 64)
+            self.assertEqual(words, "caches of 8 bits with batch invariance; those of 16 are taken")
         with self.assertRaisesRegex(NotImplementedError, "no output of 8 bits"):
             make_impl().forward(LAYER, step.q, step.k, step.v, step.cache, None, step.q, output_scale=torch.ones(1))
 

@@ -32,12 +32,12 @@ def _run_cache_update(q, k_cache, v_cache, k, v, cos, sin, interleaved, *others)
 
 def _run_varlen(
     q, k, v, starts, starts_k, most, scale, causal, flags, window, softcap, slopes, table, used, sinks, chunk, prefixes, k_descale,
-    v_descale,
+    v_descale, invariant,
 ):  # fmt: skip
     out, lse, _ = flash_attn_varlen_func(
         q, k, v, starts, starts_k, most, 0, softmax_scale=scale, causal=causal if flags is None else flags, window_size=tuple(window),
         softcap=softcap, alibi_slopes=slopes, block_table=table, seqused_k=used, sinks=sinks, attention_chunk=chunk,
-        prefix_lens=prefixes, return_attn_probs=True, k_descale=k_descale, v_descale=v_descale,
+        prefix_lens=prefixes, return_attn_probs=True, k_descale=k_descale, v_descale=v_descale, invariant=invariant,
     )  # fmt: skip
     return out, lse.contiguous()
 

@@ -447,7 +447,7 @@ class Call:
         sums = q.new_empty((self.heads, len(q)), dtype=torch.float32)
         if 0 in (self.batch, self.rows, len(q), self.most):
             return self._see_nothing(out, sums)
-        packed = _count_packed(self.heads // self.key_heads, self.rows)
+        packed = _count_packed(self.heads // self.key_heads, 1 if self.is_invariant else self.rows)
         source, extras, parameters = self._describe_kernel(window, softcap, False, packed)
         kernel = self._find_kernel(source, parameters, False)
         # Of the LSE of each sequence only the extents count.
@@ -518,7 +518,7 @@ class Call:
         # What the kernel calls rows are those of a query of all heads that share keys.
         rows, page = self.heads // self.key_heads if grouped else self.rows, self.k.shape[1]
         # Blocks of gathered keys begin where they do whatever the length is; those of 8 bits end with the last key.
-        is_gathered = self.is_invariant and not self.descales
+        is_gathered = self.is_invariant and not self.descales and (self.table is not None or self.starts is None)
         extents = (("SQ", 1 if self.is_invariant else rows), ("ROWS", 1 if is_gathered else page))
         chosen = _kernels.choose(self.q.device, source, extents, **parameters)
         parameters.update({name: chosen[name] for name in ("BM", "BN", "BLOCKS")})

@@ -22,7 +22,7 @@ _SCHEMAS = {
     "varlen_attention": "(Tensor q, Tensor k, Tensor v, Tensor cu_seqlens_q, Tensor? cu_seqlens_k, SymInt max_seqlen_q, "
     "float? softmax_scale, bool causal, Tensor? causal_flags, SymInt[] window_size, float softcap, Tensor? alibi_slopes, "
     "Tensor? block_table, Tensor? seqused_k, Tensor? sinks, SymInt attention_chunk, Tensor? prefix_lens, Tensor? k_descale, "
-    "Tensor? v_descale) -> (Tensor, Tensor)",
+    "Tensor? v_descale, bool invariant) -> (Tensor, Tensor)",
     "latent_attention": "(Tensor q, Tensor k_cache, Tensor? block_table, Tensor? cache_seqlens, Tensor? tile_scheduler_metadata, "
     "Tensor? num_splits, float? softmax_scale, bool causal, Tensor? indices, Tensor? attn_sink, Tensor? topk_length, "
     "SymInt? keys_per_part) -> (Tensor, Tensor)",

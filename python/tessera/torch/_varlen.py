@@ -36,6 +36,7 @@ def flash_attn_varlen_func(
     out: torch.Tensor | None = None,
     k_descale: torch.Tensor | None = None,
     v_descale: torch.Tensor | None = None,
+    invariant: bool = False,
 ) -> torch.Tensor | Any:
     """flash_attn.flash_attn_varlen_func: attention of sequences that lie one behind the other.
 
@@ -47,6 +48,8 @@ def flash_attn_varlen_func(
     sinks:        [H], a number for each head: the score of a key more that every query sees, with the value 0.
     causal, attention_chunk, prefix_lens, k_descale, v_descale: as flash_attn_with_kvcache has them.
     out:          [tokens, H, DV], of the type of q, where the output is stored.
+    invariant:    the bits of a query depend on it and its keys alone, and where these are not in pages of 16 bits on how many its
+                  sequence has. Keys are not divided then.
 
     Masks are aligned at the last query and the last key. With `return_attn_probs` returns (output, LSE [H, tokens], None). Has no
     gradient.
@@ -56,7 +59,7 @@ def flash_attn_varlen_func(
     if torch.compiler.is_compiling():
         found, lse = _serving_ops.attend_tokens(
             q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, softmax_scale, causal, window_size, softcap, alibi_slopes, block_table,
-            seqused_k, sinks, attention_chunk, prefix_lens, k_descale, v_descale,
+            seqused_k, sinks, attention_chunk, prefix_lens, k_descale, v_descale, invariant,
         )  # fmt: skip
         out = found if out is None else out.copy_(found)
         return (out, lse, None) if return_attn_probs else out
@@ -82,7 +85,9 @@ def flash_attn_varlen_func(
     if out is not None:
         _checks.check_output(out, q, v)
     masks = call.read_masks(causal, window_size, attention_chunk, prefix_lens), _variants.read_softcap(max(softcap, 0.0))
-    run = _run_single if max_seqlen_q == 1 and block_table is not None and len(q) and len(lengths) else Call.run_tokens
+    call.is_invariant = bool(invariant)
+    is_single = max_seqlen_q == 1 and block_table is not None and len(q) and len(lengths) and not invariant
+    run = _run_single if is_single else Call.run_tokens
     out, lse = run(call, _checks.read_scale(softmax_scale, q), *masks, out=out)
     return (out, lse, None) if return_attn_probs else out
 

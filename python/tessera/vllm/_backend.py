@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 
 import torch
+from vllm import envs
 from vllm.distributed.parallel_state import get_dcp_group, get_dcp_world_size_and_rank
 from vllm.v1.attention.backend import (
     AttentionBackend,
@@ -57,6 +58,8 @@ class TesseraBackend(AttentionBackend):
     def supports_combination(cls, head_size, dtype, kv_cache_dtype, block_size, *others, **named):
         if kv_cache_dtype in _SHORT and block_size is not None and block_size % 64:
             return f"blocks of {block_size} rows of 8 bits; blocks of a multiple of 64 are taken"
+        if kv_cache_dtype in _SHORT and envs.VLLM_BATCH_INVARIANT:
+            return "caches of 8 bits with batch invariance; those of 16 are taken"
         return None
 
     @classmethod
@@ -77,6 +80,10 @@ class TesseraBackend(AttentionBackend):
 
     @classmethod
     def supports_sliding_window(cls):
+        return True
+
+    @classmethod
+    def supports_batch_invariance(cls):
         return True
 
     @classmethod
@@ -160,7 +167,7 @@ class TesseraMetadataBuilder(AttentionMetadataBuilder[TesseraMetadata]):
         metadata = self._make(common_attn_metadata)
         # A launch for all has as many tiles of each request as the longest one asks for: those with few queries are one of their own.
         threshold = self.reorder_batch_threshold
-        if metadata.max_query_len > threshold and self._ranks == 1:
+        if metadata.max_query_len > threshold and self._ranks == 1 and not envs.VLLM_BATCH_INVARIANT:
             metadata.num_decodes = split_decodes_and_prefills(common_attn_metadata, threshold)[0]
             metadata.decode_query_len = threshold
         return metadata
@@ -206,6 +213,8 @@ class TesseraImpl(AttentionImpl[TesseraMetadata]):
         self.softcap = logits_soft_cap or 0.0
         self.slopes = None if alibi_slopes is None else torch.tensor(alibi_slopes, dtype=torch.float32)
         self.sinks = sinks
+        #: Then one kernel serves all requests, whatever the batch is.
+        self.is_invariant = bool(envs.VLLM_BATCH_INVARIANT)
         if self.dcp_world_size > 1 and not (sliding_window is alibi_slopes is sinks is None):
             raise NotImplementedError(
                 "decode context parallelism gives each rank other keys, which windows, slopes and sinks do not know: leave it out for "
@@ -240,7 +249,9 @@ class TesseraImpl(AttentionImpl[TesseraMetadata]):
         if self.attn_type in _OF_ENCODERS:
             most = attn_metadata.max_query_len
             masks = self._name_masks(causal=False)
-            flash_attn_varlen_func(query, key[:count], value[:count], starts, starts, most, most, out=out, **masks)
+            flash_attn_varlen_func(
+                query, key[:count], value[:count], starts, starts, most, most, out=out, invariant=self.is_invariant, **masks
+            )  # fmt: skip
             return output
         caches, masks = self._split(kv_cache), self._name_masks(attn_metadata.causal)
         if self.is_short:
@@ -268,7 +279,7 @@ class TesseraImpl(AttentionImpl[TesseraMetadata]):
             masks = {**masks, "prefix_lens": metadata.prefix_lens[requests]}
         if self.is_short:
             masks = {**masks, **{name: masks[name][requests] for name in ("k_descale", "v_descale")}}
-        if requests.start is None and most == 1 and len(lengths) <= len(query):
+        if requests.start is None and most == 1 and len(lengths) <= len(query) and not self.is_invariant:
             # Request i has query i: vLLM pads with requests behind the others, whose rows nobody reads.
             batch = len(lengths)
             flash_attn_with_kvcache(
@@ -277,7 +288,8 @@ class TesseraImpl(AttentionImpl[TesseraMetadata]):
             return
         starts = metadata.query_start_loc[requests.start or 0 : None if requests.stop is None else requests.stop + 1]
         flash_attn_varlen_func(
-            query, *caches, starts, None, most, 0, seqused_k=lengths, block_table=table, out=out, **masks
+            query, *caches, starts, None, most, 0, seqused_k=lengths, block_table=table, out=out, invariant=self.is_invariant,
+            **masks,
         )  # fmt: skip
 
     def _attend_shared(self, query, key, value, caches, metadata, out, masks):
@@ -286,11 +298,12 @@ class TesseraImpl(AttentionImpl[TesseraMetadata]):
         starts, most, group = metadata.query_start_loc, metadata.max_query_len, get_dcp_group()
         context, context_lse, _ = flash_attn_varlen_func(
             group.all_gather(query.contiguous(), dim=1), *caches, starts, None, most, 0, seqused_k=metadata.context_lens,
-            block_table=self._find_table(caches, metadata), return_attn_probs=True, **{**masks, "causal": False},
+            block_table=self._find_table(caches, metadata), return_attn_probs=True, invariant=self.is_invariant,
+            **{**masks, "causal": False},
         )  # fmt: skip
         context, context_lse = dcp.cp_lse_ag_out_rs(context, context_lse.t().contiguous(), group, return_lse=True)
         own, own_lse, _ = flash_attn_varlen_func(
-            query, key, value, starts, starts, most, most, return_attn_probs=True, **masks
+            query, key, value, starts, starts, most, most, return_attn_probs=True, invariant=self.is_invariant, **masks
         )  # fmt: skip
         lses = torch.stack((context_lse.t(), own_lse))
         out.copy_(merge_states(torch.stack((context, own))[:, None], lses[:, None])[0][0])
