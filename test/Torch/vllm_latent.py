@@ -132,9 +132,10 @@ class Decodes(unittest.TestCase):
         """What a graph has read lies where the next step's is."""
         builder = make_builder(8, 64)
         first, _ = self.check(Step([1, 1], [700, 20]), builder)
-        second, _ = self.check(Step([1, 1], [20, 900]), builder)
-        for one, other in zip(first.decode.shares, second.decode.shares):
-            self.assertEqual(one.data_ptr(), other.data_ptr())
+        for step in (Step([1, 1], [20, 900]), Step([1], [300]), Step([1, 1, 1], [5, 130, 70])):
+            other, _ = self.check(step, builder)
+            for one, own in zip(first.decode.shares, other.decode.shares):
+                self.assertEqual(one.data_ptr(), own.data_ptr())
 
     def test_same_bits(self):
         """Batch invariance: a request's bits do not depend on those beside it."""

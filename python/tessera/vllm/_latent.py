@@ -95,14 +95,15 @@ class TesseraMLAMetadataBuilder(MLACommonMetadataBuilder[MLACommonMetadata]):
         )
 
     def _balance(self, lengths, queries):
-        """Shares in buffers that stay, since graphs read them."""
+        """Shares in buffers that stay, since graphs read them: one for batches of all sizes, of which one runs at a time."""
         if envs.VLLM_BATCH_INVARIANT:
             return None
         made = get_mla_metadata(lengths, queries * self.num_heads * self.dcp_world_size)
-        key = queries, len(lengths)
-        if key not in self._kept:
-            self._kept[key] = made
-        return tuple(kept.copy_(own) if kept is not own else own for kept, own in zip(self._kept[key], made))
+        if queries not in self._kept:
+            most = self.vllm_config.scheduler_config.max_num_seqs
+            self._kept[queries] = torch.empty_like(made[0]), made[1].new_empty(most + 1)
+        shares, starts = self._kept[queries]
+        return shares.copy_(made[0]), starts[: len(made[1])].copy_(made[1])
 
 
 class TesseraMLAImpl(MLACommonImpl[MLACommonMetadata]):
