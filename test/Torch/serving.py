@@ -159,34 +159,66 @@ class Masks(unittest.TestCase):
         cache = self.cache
         named = {"cache_seqlens": cache.seqlens, "page_table": cache.table}
         self.check(see, lambda q, parts: flash_attn_with_kvcache(q, cache.k, cache.v, num_splits=parts, **named, **options))
-        counts = [70, 5, 0, 1]
+        named = {"seqused_k": cache.seqlens, "block_table": cache.table, **options}
+        self.check_packed(see, lambda q, starts: flash_attn_varlen_func(q, cache.k, cache.v, starts, None, 70, 0, **named))
+
+    def check_packed(self, see, run, counts=(70, 5, 0, 1)):
+        """`run(q, starts)` gives the output of [tokens, H, D]."""
         starts, generator = torch.tensor([0, *counts]).cumsum(0).to(torch.int32), torch.Generator().manual_seed(9)
         q = torch.randn(sum(counts), 2, 64, generator=generator).bfloat16()
-        out = flash_attn_varlen_func(q, cache.k, cache.v, starts, None, 70, 0, seqused_k=cache.seqlens, block_table=cache.table, **options)
+        out = run(q, starts)
         for b in (0, 1, 3):
             own = slice(starts[b], starts[b + 1])
             problems.assert_close(self, out[own], self.expect(q[own], b, see), b)
 
+    def check_places(self, see, variant, rows=(1, 3), counts=(70, 5, 0, 1)):
+        """The source of a variant over dense tensors, caches in pages and without, and of packed queries."""
+        paged, cache = self.cache, Cache(self.LENGTHS, 192, False, 1)
+        cache.keys, cache.values = paged.keys, paged.values
+        for b, length in enumerate(self.LENGTHS):
+            if length:
+                cache.store(b)
+        for places in (paged, cache):
+            self.check(see, lambda q, parts, places=places: self.call(variant, q, places).run(64**-0.5, (None, None), count=parts)[0], rows)
+
+        def run_packed(q, starts):
+            return self.call(variant, q[None], paged, starts=starts, rows=max(counts)).run_tokens(64**-0.5, (None, None), 0.0)[0]
+
+        self.check_packed(see, run_packed, counts)
+        name, given, parameters = variant
+        source = f'$import "variants/{name}.tile"\n'
+        kernel = _kernels.find(True, source, "attention", T="bf16", D=64, BM=64, BN=64, **parameters)
+        for b, count in itertools.product((0, 1, 3), rows):
+            q = torch.randn(1, 2, count, 64, generator=torch.Generator().manual_seed(b)).bfloat16()
+            k, v = (x[b].transpose(0, 1)[None].contiguous() for x in (paged.keys, paged.values))
+            out, lse = torch.empty_like(q), torch.empty(1, 2, count)
+            own = {name: number[b : b + 1] if isinstance(number, torch.Tensor) else number for name, number in given.items()}
+            kernel(q, k, v, out, lse, 64**-0.5, *(own[name] for name in kernel.names[6:]))
+            problems.assert_close(self, out[0].transpose(0, 1), self.expect(q[0].transpose(0, 1), b, see), (name, b, count))
+
+    @staticmethod
+    def call(variant, q, cache, **packed):
+        table, slots = (cache.table, None) if cache.paged else (None, cache.places["cache_batch_idx"].clamp(min=0))
+        call = _serving.Call(q, cache.k, cache.v, cache.seqlens, slots, table, **packed)
+        call.variant = variant
+        return call
+
     def test_chunks(self):
-        self.check_all(lambda b, q, k: (q // 48 == k // 48) & (k <= q), causal=True, attention_chunk=48)
+        see = lambda b, q, k: (q // 48 == k // 48) & (k <= q)  # noqa: E731
+        self.check_all(see, causal=True, attention_chunk=48)
+        self.check_places(see, ("chunks", {}, {"CHUNK_KEYS": 48}))
 
     def test_flags(self):
         flags = torch.tensor([0, 1, 1, 3], dtype=torch.int32)
-        self.check_all(lambda b, q, k: (k <= q) | (flags[b] == 0), causal=flags)
+        see = lambda b, q, k: (k <= q) | (flags[b] == 0)  # noqa: E731
+        self.check_all(see, causal=flags)
+        self.check_places(see, ("causal_flags", {"causal": flags}, {}))
 
     def test_prefixes(self):
         prefixes = torch.tensor([70, 2, 0, 0], dtype=torch.int32)
         see = lambda b, q, k: (k <= q) & ((k >= q - 20) | (k < prefixes[b]))  # noqa: E731
         self.check_all(see, causal=True, window_size=(20, 0), prefix_lens=prefixes)
-
-    def run_variant(self, variant):
-        def run(q, parts):
-            cache = self.cache
-            call = _serving.Call(q, cache.k, cache.v, cache.seqlens, None, cache.table)
-            call.variant = variant
-            return call.run(64**-0.5, (None, None), count=parts)[0]
-
-        return run
+        self.check_places(see, ("prefix_window", {"left": 20, "prefixes": prefixes}, {}))
 
     def test_trees(self):
         tree = torch.tensor([[1, 3, 5], [1, 2, 6], [1, 3, 7], [1, 3, 4]], dtype=torch.int32)
@@ -195,7 +227,7 @@ class Masks(unittest.TestCase):
             draft = k - q[0]
             return (draft < 0) | ((tree[b, : len(q), None] >> draft.clamp(min=0)) & 1).bool()
 
-        self.check(see, self.run_variant(("draft_tree", {"tree": tree}, {})), rows=(3,))
+        self.check_places(see, ("draft_tree", {"tree": tree}, {}), rows=(3,), counts=(3, 2, 0, 1))
 
     def test_images(self):
         ends = torch.zeros(4, 192, dtype=torch.int32)
@@ -204,7 +236,7 @@ class Masks(unittest.TestCase):
         def see(b, q, k):
             return (k <= q) | (k < ends[b, q.clamp(min=0)])
 
-        self.check(see, self.run_variant(("image_ranges", {"ends": ends}, {})), rows=(1, 3, 40))
+        self.check_places(see, ("image_ranges", {"ends": ends}, {}), rows=(1, 3, 40))
 
 
 class FewQueries(unittest.TestCase):
