@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Refits a file of rules for the GPU of this machine: measures what rows choose, and writes rows for the card.
+"""Refits files of rules for the GPU of this machine: measures what rows choose, and writes rows for the card.
 
   refit_rules.py RULES --list LIST --tessera PATH [--record NAME] [--only TEXT] [-- ARG...]
 
-The cases are those of LIST (kernels/tuning.json): the sources that name RULES, with the parameters and the shapes of each target. Where
+RULES is a file, or a folder of which each file is refitted. The cases are those of LIST (kernels/tuning.json): the sources that name RULES, with the parameters and the shapes of each target. Where
 rows of RULES choose numbers for a case, these and their neighbours among the allowed values are the candidates, and `tessera tune`
 measures them with the schedules that it finds; ARGs are its options. A row for the card takes what wins for the longest shapes, under
 all parameters of the case, so that it counts before rows of no card. It replaces the row that an earlier refit has written for the case.
@@ -46,8 +46,8 @@ def spell_condition(name, value):
 
 
 class Refit:
-    def __init__(self, arguments):
-        self.arguments, self.rules = arguments, pathlib.Path(arguments.rules)
+    def __init__(self, arguments, rules):
+        self.arguments, self.rules = arguments, rules
         self.folder = pathlib.Path(arguments.list).parent
         arguments.tessera = os.path.abspath(shutil.which(arguments.tessera) or arguments.tessera)
 
@@ -113,21 +113,22 @@ class Refit:
                          f"and not {value}: a row with more conditions counts before that for {row['card']}")  # fmt: skip
 
     def run(self):
+        """Whether rows of the file choose a number for any target."""
         rows = []
         for target, parameters in self.list_cases():
             entry = self.measure(target)
             rows.append((target, self.make_row(target, parameters, entry)))
             print(f"{target['file']} {target['define']}: {rows[-1][1]['take']} on {entry['gpu']}", flush=True)
-        if not rows:
-            sys.exit(f"{self.rules} chooses no number for a target of {self.arguments.list}")
-        self.write([row for _, row in rows])
+        if rows:
+            self.write([row for _, row in rows])
         for target, row in rows:
             self.check(target, row)
+        return bool(rows)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rules", help="the file of rules")
+    parser.add_argument("rules", help="the file of rules, or a folder of such files")
     parser.add_argument("--list", required=True, help="sources, parameters and shapes, as kernels/tuning.json")
     parser.add_argument("--tessera", required=True, help="the command")
     parser.add_argument("--record", help="the name of the record, for the rows")
@@ -136,7 +137,9 @@ def main():
     end = words.index("--") if "--" in words else len(words)
     arguments = parser.parse_args(words[:end])
     arguments.rest = words[end + 1 :]
-    Refit(arguments).run()
+    rules = pathlib.Path(arguments.rules)
+    if not any([Refit(arguments, file).run() for file in (sorted(rules.glob("*.json")) if rules.is_dir() else [rules])]):
+        sys.exit(f"{rules} chooses no number for a target of {arguments.list}")
 
 
 main()
