@@ -46,7 +46,8 @@ std::optional<int64_t> Helper::getRegisters(const ScheduleFields &fields) const 
 
 HelperWork::HelperWork(KernelOp kernel)
     : sums(findApartSums(kernel)), transposes(!loadsToTranspose(kernel).empty()),
-      gathers(!pipedGathers(kernel).empty()), computesB(!computedBs(kernel).empty()) {
+      gathers(!pipedGathers(kernel).empty()), computesB(!computedBs(kernel).empty()),
+      readsAsLoaded(findReadAsLoaded(kernel)) {
   for (const Conversion &conversion : findConversions(kernel)) {
     converts = true;
     convertsRows |= conversion.readsRows;
@@ -121,11 +122,21 @@ std::optional<std::string> HelperWork::whyNotPlaced(const ScheduleFields &fields
   return std::nullopt;
 }
 
+/// "line 12", or the name of an operation that comes from no file.
+static std::string printPlace(Operation *op) {
+  auto place = op->getLoc()->findInstanceOf<FileLineColLoc>();
+  return place ? llvm::formatv("line {0}", place.getLine()).str()
+               : op->getName().getStringRef().str();
+}
+
 /// Why no role of its own can transpose.
 std::optional<std::string> HelperWork::whyNotTransposed(const ScheduleFields &fields) const {
   if (!transposes)
     return "no dot reads a loaded tile of 8-bit elements along its columns, beside a computed one; "
            "use transpose = 0";
+  if (readsAsLoaded)
+    return "a tile that a dot reads along its columns is read as it is loaded too (" +
+           printPlace(readsAsLoaded) + "); use transpose = 0";
   if (!*fields.warpSpecialize)
     return "a transposer gets tiles from a producer; use warp_specialize = true or transpose = 0";
   if (sharesTransposer(fields) && fields.producerRegisters != fields.helperRegisters)

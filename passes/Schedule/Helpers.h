@@ -44,6 +44,8 @@ struct HelperWork {
   bool gathers = false;      ///< dots read tiles of gathered rows
   bool gathersRuns = false;  ///< dots read tiles whose rows come in runs
   bool computesB = false;    ///< consumers compute second operands of dots
+  /// What reads a tile as it is loaded that a transposer would hand on; null for nothing.
+  mlir::Operation *readsAsLoaded = nullptr;
 
   /// Whether `fields` give work of the kernel to such a helper.
   bool isGiven(RoleTask task, const tile::ScheduleFields &fields) const;

@@ -346,6 +346,27 @@ SmallVector<LoadOpInterface> tessera::loadsToTranspose(KernelOp kernel) {
   return loads.takeVector();
 }
 
+Operation *tessera::findReadAsLoaded(KernelOp kernel) {
+  SmallVector<LoadOpInterface> transposed = loadsToTranspose(kernel);
+  Operation *found = nullptr;
+  kernel.walk([&](LoadOpInterface load) {
+    auto sharesPipe = [&](LoadOpInterface other) {
+      return load == other || (load.getPipeAttr() && load.getPipeAttr() == other.getPipeAttr());
+    };
+    if (llvm::none_of(transposed, sharesPipe))
+      return WalkResult::advance();
+    for (OpOperand &use : load.getResult().getUses()) {
+      auto dot = dyn_cast<DotOp>(use.getOwner());
+      if (!dot || use.getOperandNumber() != 1 || loadedOperand(dot.getA())) {
+        found = use.getOwner();
+        return WalkResult::interrupt();
+      }
+    }
+    return WalkResult::advance();
+  });
+  return found;
+}
+
 bool tessera::sharesTransposer(const ScheduleFields &fields) {
   constexpr int64_t ofWarpgroup = hopper::warpgroupThreads / hopper::warpThreads;
   return *fields.transpose > 0 && *fields.transpose < ofWarpgroup;

@@ -106,6 +106,9 @@ int64_t exchangeBytes(tile::KernelOp kernel, int64_t consumers);
 /// The loads of tiles of 8-bit elements, stored KxN, that dots of `kernel` read as b beside a
 /// computed a: these have to be transposed.
 llvm::SmallVector<tile::LoadOpInterface> loadsToTranspose(tile::KernelOp kernel);
+/// What reads a tile of their pipes as it is loaded, which a transposer would hand on; null where
+/// nothing does.
+mlir::Operation *findReadAsLoaded(tile::KernelOp kernel);
 
 /// Whether a role of its own transposes and has warps of the producer's warpgroup.
 bool sharesTransposer(const tile::ScheduleFields &fields);

@@ -454,7 +454,7 @@ LogicalResult tessera::planSumStores(tile::KernelOp kernel, PipePlan &plan) {
   return checkOrder(kernel, plan);
 }
 
-LogicalResult tessera::planTransposes(tile::KernelOp kernel, PipePlan &plan) {
+void tessera::planTransposes(tile::KernelOp kernel, PipePlan &plan) {
   for (tile::LoadOpInterface load : loadsToTranspose(kernel)) {
     PipeInfo &info = plan.pipeOf(load);
     if (!info.isTransposed)
@@ -463,17 +463,4 @@ LogicalResult tessera::planTransposes(tile::KernelOp kernel, PipePlan &plan) {
           << info.label << ".transposed', in " << slotsOfTransposed << " slots";
     info.isTransposed = true;
   }
-  // In program order, for the first error.
-  WalkResult walk = kernel.walk([&](tile::LoadOpInterface load) -> WalkResult {
-    if (!plan.isPiped(load) || !plan.pipeOf(load).isTransposed)
-      return success();
-    for (OpOperand &use : load.getResult().getUses()) {
-      auto dot = dyn_cast<tile::DotOp>(use.getOwner());
-      if (!dot || use.getOperandNumber() != 1 || loadedOperand(dot.getA()))
-        return use.getOwner()->emitError("reads a tile as it is loaded that a transposer hands on "
-                                         "to another dot (transpose = 4); use transpose = 0");
-    }
-    return success();
-  });
-  return failure(walk.wasInterrupted());
 }

@@ -136,9 +136,8 @@ void reloadTiles(tile::KernelOp kernel, PipePlan &plan);
 /// can make.
 mlir::LogicalResult planStores(tile::KernelOp kernel, PipePlan &plan);
 
-/// Marks the pipes whose tiles a role of its own transposes; reports tiles that have other uses
-/// too.
-mlir::LogicalResult planTransposes(tile::KernelOp kernel, PipePlan &plan);
+/// Marks the pipes whose tiles a role of its own transposes.
+void planTransposes(tile::KernelOp kernel, PipePlan &plan);
 
 /// Adds the pipes of the operands that a role of its own converts.
 void planConversions(tile::KernelOp kernel, PipePlan &plan);
