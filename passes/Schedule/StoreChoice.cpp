@@ -7,11 +7,24 @@
 
 #include "passes/Analysis/BulkStores.h"
 #include "passes/Analysis/ExchangedSums.h"
+#include "passes/Analysis/MemoryOrder.h"
 #include "passes/Schedule/ScheduleSearch.h"
 
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::tile;
+
+/// Whether a grid point may store twice to one element, which a writer would do at its own time.
+static bool storesMeet(KernelOp kernel) {
+  MemoryOrder order(kernel.getBody(),
+                    kernel.getBody().getArguments().drop_front(kernel.getNumArguments()),
+                    kernel.getGrid());
+  bool meet = false;
+  order.forEachPair([&](const AccessPair &pair) {
+    meet |= pair.earlier.stores && pair.later.stores && order.mayMeet(pair);
+  });
+  return meet;
+}
 
 /// Whether the kernel adds tiles to memory, which takes long, and a role that does it in bulk takes
 /// all that a launch may have, and fits beside two slots of each loaded tile.
@@ -36,7 +49,7 @@ bool ScheduleSearch::writerPays(const ScheduleFields &fields) const {
           })
           .wasInterrupted();
   return fits && adds && !isPartial && !work.gathers && *fields.warpSpecialize &&
-         llvm::all_of(stored, isBulk);
+         llvm::all_of(stored, isBulk) && !storesMeet(kernel);
 }
 
 /// Why the results of `candidate` cannot leave as it says.
