@@ -52,7 +52,11 @@ typedef enum tessera_call_source {
   /** A tensor in another layout. */
   TESSERA_CALL_COPY = 3,
   TESSERA_CALL_NUMBER = 4,
-  TESSERA_CALL_INTEGER = 5
+  TESSERA_CALL_INTEGER = 5,
+  /** The integer `index` itself. */
+  TESSERA_CALL_CONSTANT = 6,
+  /** Memory of one of the first four in a layout of its own. */
+  TESSERA_CALL_VIEW = 7
 } tessera_call_source;
 
 typedef struct tessera_call_operand {
@@ -79,6 +83,13 @@ typedef struct tessera_call_copy {
   tessera_call_layout layout;
 } tessera_call_copy;
 
+/** The memory of a tensor, result, temporary or copy, from its first element on, in another layout.
+ */
+typedef struct tessera_call_view {
+  tessera_call_operand memory;
+  tessera_call_layout layout;
+} tessera_call_view;
+
 /** What calls of a text with tensors of these layouts launch, one step after another. Arrays live
  * until the resolver is called again on the thread. */
 typedef struct tessera_call_recipe {
@@ -90,6 +101,8 @@ typedef struct tessera_call_recipe {
   size_t temporary_count;
   const tessera_call_copy *copies;
   size_t copy_count;
+  const tessera_call_view *views;
+  size_t view_count;
   /** Other than 0: calls like this one need not ask again. */
   int32_t is_final;
   /** Why there is none, or null. */

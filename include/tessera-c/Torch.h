@@ -70,6 +70,9 @@ typedef struct tessera_torch_direct_options {
    * sqrt(head dimension), 'f' for other numbers, 'i' for integers and '-' for what is not looked
    * at. What a shorter tuple has not is None, 0 and -1. */
   const char *numbers;
+  /** Other than 0: calls that were not prepared yet are, by the resolver of
+   * `tessera_torch_register`. */
+  int32_t prepares;
 } tessera_torch_direct_options;
 
 typedef struct tessera_torch_direct tessera_torch_direct;
@@ -88,7 +91,7 @@ tessera_torch_direct_create(const tessera_torch_direct_options *options);
  * for whatever the op is to be called for:
  *  - tensors of other types than those of the framework, of another kind of device or another
  *    device than the current one, and calls that launch nothing or take a copy of a tensor;
- *  - a call that was not prepared yet: calls of the op prepare it;
+ *  - a call that was not prepared yet, without `prepares`: calls of the op prepare it;
  *  - whatever fails: the op says why. */
 TESSERA_EXPORT void *tessera_torch_call(void *self, void *const *arguments, intptr_t count);
 

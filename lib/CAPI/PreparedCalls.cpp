@@ -80,25 +80,25 @@ CallProblem PreparedCall::bindScalar(const Step &step, unsigned position,
                                      const CallArguments &arguments,
                                      runtime::Argument &argument) const {
   auto [source, index] = step.operands[position];
+  int64_t number = source == TESSERA_CALL_INTEGER ? arguments.integers[index] : index;
   if (!step.kernel) { // The interpreter takes any type that holds the value.
     argument.type =
         source == TESSERA_CALL_NUMBER ? TESSERA_TYPE_SCALAR_F32 : TESSERA_TYPE_SCALAR_I64;
     if (source == TESSERA_CALL_NUMBER)
       argument.scalar.f32 = static_cast<float>(arguments.numbers[index]);
     else
-      argument.scalar.i64 = arguments.integers[index];
+      argument.scalar.i64 = number;
     return {};
   }
   const ArgumentInfo &info = step.kernel->getSignature().arguments[position];
   argument.type = source == TESSERA_CALL_NUMBER ? TESSERA_TYPE_SCALAR_F32 : info.type->type;
   if (source == TESSERA_CALL_NUMBER) {
-    double number = arguments.numbers[index];
-    if (std::isfinite(number) && std::fabs(number) > std::numeric_limits<float>::max())
-      return refuseScalar(info, describe(number));
-    argument.scalar.f32 = static_cast<float>(number);
+    double given = arguments.numbers[index];
+    if (std::isfinite(given) && std::fabs(given) > std::numeric_limits<float>::max())
+      return refuseScalar(info, describe(given));
+    argument.scalar.f32 = static_cast<float>(given);
     return {};
   }
-  int64_t number = arguments.integers[index];
   if (argument.type == TESSERA_TYPE_SCALAR_I64) {
     argument.scalar.i64 = number;
     return {};
@@ -109,22 +109,45 @@ CallProblem PreparedCall::bindScalar(const Step &step, unsigned position,
   return {};
 }
 
+uint64_t PreparedCall::findAddress(const tessera_call_operand &operand,
+                                   const CallArguments &arguments, const CallMemory &memory) const {
+  auto [source, index] = operand;
+  switch (source) {
+  case TESSERA_CALL_TENSOR:
+    return arguments.tensors[index].address;
+  case TESSERA_CALL_RESULT:
+    return memory.results[index];
+  case TESSERA_CALL_TEMPORARY:
+    return memory.workspace + temporaryOffsets[index];
+  case TESSERA_CALL_COPY:
+    return memory.copies[index];
+  default:
+    return findAddress(views[index].memory, arguments, memory);
+  }
+}
+
 CallProblem PreparedCall::bind(const Step &step, const CallArguments &arguments,
                                const CallMemory &memory, Arguments &bound) const {
   for (auto [position, operand] : llvm::enumerate(step.operands)) {
     int32_t index = operand.index;
+    auto add = [&](const CallLayout &layout) {
+      bound.push_back(describe(layout, findAddress(operand, arguments, memory)));
+    };
     switch (operand.source) {
     case TESSERA_CALL_TENSOR:
-      bound.push_back(describe(arguments.tensors[index].layout, arguments.tensors[index].address));
+      add(arguments.tensors[index].layout);
       break;
     case TESSERA_CALL_RESULT:
-      bound.push_back(describe(results[index], memory.results[index]));
+      add(results[index]);
       break;
     case TESSERA_CALL_TEMPORARY:
-      bound.push_back(describe(temporaries[index], memory.workspace + temporaryOffsets[index]));
+      add(temporaries[index]);
       break;
     case TESSERA_CALL_COPY:
-      bound.push_back(describe(copies[index].layout, memory.copies[index]));
+      add(copies[index].layout);
+      break;
+    case TESSERA_CALL_VIEW:
+      add(views[index].layout);
       break;
     default:
       if (CallProblem problem =
@@ -164,6 +187,7 @@ std::shared_ptr<const PreparedCall> PreparedCall::make(const tessera_call_recipe
   auto call = std::make_shared<PreparedCall>();
   call->results.append(recipe.results, recipe.results + recipe.result_count);
   call->copies.append(recipe.copies, recipe.copies + recipe.copy_count);
+  call->views.append(recipe.views, recipe.views + recipe.view_count);
   for (const CallLayout &layout : llvm::ArrayRef(recipe.temporaries, recipe.temporary_count)) {
     call->temporaries.push_back(layout);
     call->temporaryOffsets.push_back(llvm::alignTo(call->workspaceBytes, kAlignment));

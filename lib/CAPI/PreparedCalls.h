@@ -91,6 +91,9 @@ private:
   using Arguments = llvm::SmallVector<runtime::Argument, 16>;
 
   CallProblem plan(Step &step, const CallArguments &arguments);
+  /// Where the memory of an operand begins.
+  uint64_t findAddress(const tessera_call_operand &operand, const CallArguments &arguments,
+                       const CallMemory &memory) const;
   CallProblem bind(const Step &step, const CallArguments &arguments, const CallMemory &memory,
                    Arguments &bound) const;
   CallProblem bindScalar(const Step &step, unsigned position, const CallArguments &arguments,
@@ -100,6 +103,7 @@ private:
   llvm::SmallVector<CallLayout, 4> results, temporaries;
   llvm::SmallVector<uint64_t, 4> temporaryOffsets;
   llvm::SmallVector<tessera_call_copy, 2> copies;
+  llvm::SmallVector<tessera_call_view, 0> views;
   uint64_t workspaceBytes = 0;
 };
 

@@ -108,7 +108,8 @@ std::optional<tessera_torch_direct::Plan> tessera_torch_direct::makePlan(const C
   return std::nullopt;
 }
 
-std::optional<tessera_torch_direct::Plan> tessera_torch_direct::find(const CallKey &key) {
+std::optional<tessera_torch_direct::Plan>
+tessera_torch_direct::find(const CallKey &key, const CallArguments &arguments) {
   Slot &slot = slots[llvm::xxh3_64bits(key) % slots.size()];
   unsigned generation = getTorchCalls().getGeneration();
   {
@@ -117,6 +118,9 @@ std::optional<tessera_torch_direct::Plan> tessera_torch_direct::find(const CallK
       return slot.plan;
   }
   // Objects are made and destroyed outside of the lock: either may run code of Python.
+  CallProblem problem; // Who calls says it.
+  if (options.prepares)
+    getTorchCalls().find(text, arguments, problem);
   std::optional<Plan> plan = makePlan(key), replaced = plan;
   if (plan) {
     std::lock_guard<std::mutex> lock(mutex);
@@ -170,13 +174,13 @@ llvm::SmallVector<Object, 4> tessera_torch_direct::run(llvm::ArrayRef<void *> te
   if (tensors.size() > static_cast<size_t>(options.tensor_count) ||
       !readTensors(tensors, arguments, device))
     return {};
-  std::optional<Plan> plan = find(makeCallKey(text, arguments.tensors));
-  if (!plan)
-    return {};
   const CallLayout &ofQ = arguments.tensors.front().layout;
   arguments.numbers = {given.scale.value_or(1 / std::sqrt(ofQ.extents[ofQ.rank - 1]))};
   arguments.numbers.append(given.others);
   arguments.integers = given.integers;
+  std::optional<Plan> plan = find(makeCallKey(text, arguments.tensors), arguments);
+  if (!plan)
+    return {};
   llvm::SmallVector<Object, 4> results;
   llvm::SmallVector<uint64_t, 4> addresses;
   for (const Object &description : plan->results) {

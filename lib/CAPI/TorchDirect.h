@@ -49,7 +49,7 @@ private:
   bool readTensor(void *object, tessera::CallTensor &tensor, int32_t &device) const;
   bool readTensors(llvm::ArrayRef<void *> tensors, tessera::CallArguments &arguments,
                    int32_t &device) const;
-  std::optional<Plan> find(const tessera::CallKey &key);
+  std::optional<Plan> find(const tessera::CallKey &key, const tessera::CallArguments &arguments);
   std::optional<Plan> makePlan(const tessera::CallKey &key) const;
   tessera::Object describeEmpty(llvm::ArrayRef<int64_t> extents, llvm::ArrayRef<int64_t> strides,
                                 void *elementType) const;

@@ -22,7 +22,7 @@ import problems
 
 import tessera
 from tessera._functions import _reading
-from tessera.torch import _bytes, _native, _recalled, attention, attention_fp8, create_block_mask
+from tessera.torch import _bytes, _native, _recalled, _serving, attention, attention_fp8, create_block_mask, flash_attn_with_kvcache
 
 CALLS = 1000
 # Batch, heads, key heads, queries, keys, head dimension and that of values.
@@ -87,7 +87,9 @@ class Drawn:
         options, views = self.draw_options(heads, rows, keys, d)
         call, of_kernel = attention, scale
         if not wanted and d == dv and self.random.random() < 0.15:
-            call, options, views = attention_fp8, {"causal": self.random.random() < 0.5}, []
+            slopes = torch.rand(heads)
+            score = {"score_mod": lambda s, b, h, q, k: s - slopes[h] * (q - k)}
+            call, (options, views) = attention_fp8, self.random.choice((({}, []), ({"causal": True}, []), (score, [slopes])))
             of_kernel = scale / d  # A rotation is no unit.
         return (lambda: call(q, k, v, scale=scale, **options)), (q, k, v, *views), of_kernel, wanted, is_refused
 
@@ -405,6 +407,128 @@ class Changes(Cases):
         except Exception as error:
             return re.sub("0x[0-9a-f]+", "0x", f"{type(error).__name__}: {error}")
         return "no refusal"
+
+
+class Cache:
+    """A call of few queries over a cache, in pages or not."""
+
+    def __init__(self, paged=True, heads=8, key_heads=2, rows=1, batch=3, d=64, dtype=torch.bfloat16):
+        self.q = torch.empty(batch, rows, heads, d, dtype=dtype)
+        shape = (12, 64) if paged else (batch, 640)
+        self.k, self.v = (torch.empty(*shape, key_heads, d, dtype=dtype) for _ in "kv")
+        self.lengths = torch.full((batch,), 100, dtype=torch.int32)
+        self.table = torch.zeros(batch, 4, dtype=torch.int32) if paged else None
+        self.tensors = [x for x in (self.q, self.k, self.v, self.lengths, self.table) if x is not None]
+
+    def __call__(self, **options):
+        named = {"cache_seqlens": self.lengths, "page_table": self.table, "return_softmax_lse": True}
+        return flash_attn_with_kvcache(self.q, self.k, self.v, **{**named, **options})
+
+
+@unittest.skipUnless(on_cpu.has_native, "PyTorch is older than 2.10")
+class Caches(Cases):
+    """Attention over caches: as attention itself, prepared once, without Python behind the look-up."""
+
+    def launch(self, call, **options):
+        """The results of a call like one before, and what kernels get."""
+        call(**options)
+        first, self.recorder.ranges[:] = fake_cuda.launch_count(), []
+        with unittest.mock.patch.object(_serving, "Call", side_effect=AssertionError("nothing was prepared")):
+            results = call(**options)
+        return results, read_launches(first), fake_cuda.launch_count() - first
+
+    def check(self, call, launches=1, scale=0.5, **options):
+        (out, lse), (addresses, floats), count = self.launch(call, softmax_scale=scale, **options)
+        self.assertEqual(count, launches)
+        batch, rows, heads, _ = call.q.shape
+        self.assertEqual((out.shape, out.stride(), lse.shape), (call.q.shape, call.q.stride(), (batch, heads, rows)))
+        own = {x.data_ptr() for x in (*call.tensors, *options.values(), out, lse) if isinstance(x, torch.Tensor)}
+        self.assertLessEqual(own, addresses)
+        self.assertIn(scale, floats)
+        # Parts lie in memory of the call.
+        others = [x for x in addresses - own if not fake_cuda.is_allocated(x)]
+        self.assertTrue(all(any(x in memory for memory in self.recorder.ranges) for x in others))
+        return floats
+
+    def test_calls(self):
+        for paged in (False, True):
+            self.check(Cache(paged), num_splits=1)
+            self.check(Cache(paged, rows=2), num_splits=1, causal=True)
+            self.check(Cache(paged), launches=2, num_splits=2)
+            self.check(Cache(paged), launches=2, keys_per_part=128)
+            sinks, slopes = torch.ones(8), torch.ones(8)
+            self.check(Cache(paged), num_splits=1, sinks=sinks)
+            self.check(Cache(paged), num_splits=1, alibi_slopes=slopes)
+            for cap in (20.0, 30.0):
+                self.assertIn(cap, self.check(Cache(paged, rows=3), num_splits=1, window_size=(16, 0), softcap=cap))
+            cache = Cache(paged)
+            self.check(cache, num_splits=1, out=torch.empty_like(cache.q))
+        self.check(Cache(batch=5, heads=4, dtype=torch.float16), num_splits=1)
+
+    def test_integers(self):
+        """Windows and parts are numbers of kernels that another call has others of."""
+        cache, seen = Cache(), []
+        for left in (16, 32):
+            first = fake_cuda.launch_count()
+            cache(window_size=(left, 0), num_splits=1), cache(window_size=(left, 0), num_splits=1)
+            parameters = [
+                {int.from_bytes(x, "little") for x in fake_cuda.read_launch(number) if len(x) == 4}
+                for number in range(first, fake_cuda.launch_count())
+            ]
+            seen.append((left in parameters[0], left in parameters[1]))
+        self.assertEqual(seen, [(True, True)] * 2)
+
+    def test_few_queries(self):
+        """Those of `attention`, in both orders of rows and heads."""
+        for by_rows in (False, True):
+            shapes = ((1, 1, 8, 64), (1, 700, 2, 64)) if by_rows else ((1, 8, 1, 64), (1, 2, 700, 64))
+            q, k, v = (torch.empty(shapes[place > 0], dtype=torch.bfloat16) for place in range(3))
+            with unittest.mock.patch.object(_serving._cache_recipes, "find_ready", _serving._kernels.find):
+                results, (addresses, _), count = self.launch(
+                    lambda: attention(q, k, v, layout="BSHD" if by_rows else "BHSD", return_lse=True)
+                )
+            self.assertEqual((results[0].shape, results[1].shape, count), (q.shape, (1, 8, 1), 2))
+            self.assertLessEqual({x.data_ptr() for x in (q, k, v, *results)}, addresses)
+
+    def test_refusals(self):
+        """As where nothing was prepared."""
+        cache = Cache()
+        q, k, v, lengths, table = cache.tensors
+        for _ in range(2):
+            cache(num_splits=1), cache(num_splits=1, window_size=(16, 0))
+        moved = torch.empty(k.numel() + 4, dtype=k.dtype)[4:].view(k.shape)
+        changes = [
+            {"k": k.half()}, {"k": moved}, {"k": k.mT}, {"k": k[:, :, :, :32]}, {"k": k[:, :32]}, {"k": None}, {"v": v.to("meta")},
+            {"q": q.float()}, {"q": q[0]}, {"q": q[:, :, :7]}, {"q": q.clone().requires_grad_()}, {"lengths": lengths.long()},
+            {"lengths": lengths[:2]}, {"lengths": 999}, {"table": table.long()}, {"table": table[:2]}, {"table": None},
+            {"table": torch.zeros(3, 8, dtype=torch.int32)[:, ::2]},
+        ]  # fmt: skip
+        options = [
+            {"num_splits": 1.0}, {"num_splits": True}, {"num_splits": -1}, {"window_size": (16.0, 0)}, {"window_size": 16},
+            {"keys_per_part": 100}, {"keys_per_part": 128.0}, {"softmax_scale": -1.0}, {"attention_chunk": 64}, {"softcap": float("nan")},
+            {"sinks": torch.ones(3)}, {"alibi_slopes": torch.ones(8).half()}, {"k_descale": torch.ones(3, 2)}, {"causal": lengths.long()},
+            {"out": q.half()}, {"out": torch.empty(q.numel() + 4, dtype=q.dtype)[4:].view(q.shape)}, {"rotary_cos": torch.ones(4, 8)},
+        ]  # fmt: skip
+
+        def refuse(change, more):
+            for name, value in {"q": q, "k": k, "v": v, "lengths": lengths, "table": table, **change}.items():
+                setattr(cache, name, value)
+            try:
+                cache(**{"num_splits": 1, **more})
+            except Exception as error:
+                return re.sub("0x[0-9a-f]+", "0x", f"{type(error).__name__}: {error}")
+            return "no refusal"
+
+        first = fake_cuda.launch_count()
+        cases = [(change, {}) for change in changes] + [({}, more) for more in options]
+        found = [refuse(*case) for case in cases]
+        _serving._plans.clear()
+        _native.reset()
+        for case, text in zip(cases, found):
+            with self.subTest(case):
+                self.assertNotIn("no refusal", text)
+                self.assertEqual(text, refuse(*case))
+        self.assertEqual(fake_cuda.launch_count(), first)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from caches import NAN, Cache
 from problems import band, exact
 
 from tessera._compiler import _choices
-from tessera.torch import _kernels, _serving, attention, flash_attn_varlen_func, flash_attn_with_kvcache
+from tessera.torch import _cache_recipes, _kernels, _serving, attention, flash_attn_varlen_func, flash_attn_with_kvcache
 
 
 class Meaning(unittest.TestCase):
@@ -280,17 +280,17 @@ class FewQueries(unittest.TestCase):
                 raise ValueError("no room")
             return "kernel"
 
-        with unittest.mock.patch.object(_kernels, "find", find), unittest.mock.patch.dict(_serving._begun, clear=True):
+        with unittest.mock.patch.object(_kernels, "find", find), unittest.mock.patch.dict(_cache_recipes._begun, clear=True):
             for _ in range(2):
-                self.assertRaises(_serving._NotReady, _serving._find_ready, False, "source", "attention", D=64)
+                self.assertRaises(_cache_recipes.NotReady, _cache_recipes.find_ready, False, "source", "attention", D=64)
             may_end.set()
-            _serving._variants.finish_aside()
-            self.assertEqual(_serving._find_ready(False, "source", "attention", D=64), "kernel")
+            _cache_recipes._variants.finish_aside()
+            self.assertEqual(_cache_recipes.find_ready(False, "source", "attention", D=64), "kernel")
             self.assertEqual(made, [((False, "source", "attention"), {"D": 64})])
-            self.assertRaises(_serving._NotReady, _serving._find_ready, False, "source", "attention", D=256)
-            _serving._variants.finish_aside()
+            self.assertRaises(_cache_recipes.NotReady, _cache_recipes.find_ready, False, "source", "attention", D=256)
+            _cache_recipes._variants.finish_aside()
             with self.assertWarnsRegex(RuntimeWarning, "go on with kernels for others: no room"):
-                self.assertRaises(_serving._NotReady, _serving._find_ready, False, "source", "attention", D=256)
+                self.assertRaises(_cache_recipes.NotReady, _cache_recipes.find_ready, False, "source", "attention", D=256)
 
     def test_left_to_others(self):
         self.attend(False, problems.make(heads=2, kv_heads=2, rows=17, keys=520))
@@ -318,7 +318,7 @@ class Divisions(unittest.TestCase):
             (64, 4096, 2),
             (8, 200, 1),
         ):
-            self.assertEqual(_serving._count_parts(tiles, keys, torch.device("cpu")), want, (tiles, keys))
+            self.assertEqual(_cache_recipes.count_parts(tiles, keys, torch.device("cpu")), want, (tiles, keys))
 
 
 class Refused(unittest.TestCase):

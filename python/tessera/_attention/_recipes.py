@@ -22,6 +22,8 @@ OUTPUT, OUTPUT_AND_LSE, FP8 = "output", "output and LSE", "8 bits"
 ANY_ORDER, ASKED, ALGORITHMS, WARNED = "gradients", "deterministic gradients", "gradients of deterministic algorithms", (
     "gradients of deterministic algorithms or a warning"
 )  # fmt: skip
+#: What is computed by recipes of floors above: `make(kind, names, variant, tensors)` by what a text says.
+MAKERS = {}
 #: The names of what variants with a name take.
 NAMED = "slopes|cap|left,right"
 
@@ -49,6 +51,8 @@ def make(kind, text, tensors):
     """The recipe of a text for tensors, a Layout each or None, with kernels by `kind`: compile, or Program for the interpreter.
     Raises what keeps kernels from taking them."""
     what, names, variant = text.split("\n")
+    if what in MAKERS:
+        return MAKERS[what](kind, split(names), variant, tensors)
     variant = unfold(variant)
     if what in (OUTPUT, OUTPUT_AND_LSE):
         return _make_outputs(kind, what == OUTPUT_AND_LSE, names, variant, tensors)

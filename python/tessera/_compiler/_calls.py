@@ -38,13 +38,19 @@ class _Copy(ctypes.Structure):
     _fields_ = [("tensor", c_int32), ("layout", _Layout)]
 
 
+class _View(ctypes.Structure):
+    """tessera_call_view"""
+
+    _fields_ = [("memory", _Operand), ("layout", _Layout)]
+
+
 class _Recipe(ctypes.Structure):
     """tessera_call_recipe"""
 
     _fields_ = [
         ("steps", POINTER(_Step)), ("step_count", c_size_t), ("results", POINTER(_Layout)), ("result_count", c_size_t),
         ("temporaries", POINTER(_Layout)), ("temporary_count", c_size_t), ("copies", POINTER(_Copy)), ("copy_count", c_size_t),
-        ("is_final", c_int32), ("error", c_char_p),
+        ("views", POINTER(_View)), ("view_count", c_size_t), ("is_final", c_int32), ("error", c_char_p),
     ]  # fmt: skip
 
 
@@ -85,6 +91,7 @@ def _write(recipe):
         (_Step, _write_step, recipe.steps), (_Layout, _write_layout, recipe.results),
         (_Layout, _write_layout, recipe.temporaries),
         (_Copy, lambda copy: _Copy(copy[0], _write_layout(copy[1])), recipe.copies),
+        (_View, lambda view: _View(view[0], _write_layout(view[1])), recipe.views),
     ):  # fmt: skip
         array = (kind * len(values))(*map(write, values))
         arrays += [array, len(array)]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from . import _library
 
 # tessera_call_source
-TENSOR, RESULT, TEMPORARY, COPY, NUMBER, INTEGER = range(6)
+TENSOR, RESULT, TEMPORARY, COPY, NUMBER, INTEGER, CONSTANT, VIEW = range(8)
 # tessera_call_fill
 NOTHING, ZERO, MINUS_INFINITY = range(3)
 # Rows that tiles are loaded from begin at multiples of so many bytes.
@@ -28,6 +28,22 @@ class Layout(NamedTuple):
     #: What memory holds at first.
     fill: int = NOTHING
 
+    def permute(self, *dims):
+        return self._replace(shape=tuple(self.shape[i] for i in dims), strides=tuple(self.strides[i] for i in dims))
+
+    def split(self, dim, inner):
+        """A dimension as two, of which the last one has so many elements."""
+        shape, step = self.shape[dim], self.strides[dim]
+        parts = (shape // inner, inner), (step * inner, step)
+        return self._replace(**{
+            name: (*own[:dim], *new, *own[dim + 1 :])
+            for name, own, new in zip(("shape", "strides"), (self.shape, self.strides), parts)
+        })  # fmt: skip
+
+    def drop(self, dim):
+        """Without a dimension of one element."""
+        return self.permute(*(i for i in range(len(self.shape)) if i != dim))
+
 
 class Recipe(NamedTuple):
     """What a call launches."""
@@ -39,6 +55,8 @@ class Recipe(NamedTuple):
     temporaries: tuple = ()
     #: Tensors that are taken in another layout: (which one, Layout).
     copies: tuple = ()
+    #: Memory in layouts of its own: (place, Layout).
+    views: tuple = ()
     #: Calls like this one need not ask again.
     is_final: bool = True
 
@@ -68,7 +86,7 @@ class Places:
         """`names` are those of views, numbers and integers, and `own` those of the tensors before the views. Views that are `plain`
         are taken as they lie."""
         views, numbers, integers = names
-        self.tensors, self.copies, self.temporaries = tensors, [], []
+        self.tensors, self.copies, self.temporaries, self.views = tensors, [], [], []
         self.places = {name: (TENSOR, index) for index, name in enumerate((*own, *views))}
         self.places |= {name: (NUMBER, index) for index, name in enumerate(("scale", *numbers))}
         self.places |= {name: (INTEGER, index) for index, name in enumerate(integers)}
@@ -98,6 +116,11 @@ class Places:
     def add_temporary(self, name, layout):
         self.places[name] = TEMPORARY, len(self.temporaries)
         self.temporaries.append(layout)
+
+    def view(self, name, layout):
+        """The place of what a name stands for in another layout."""
+        self.views.append((self.places[name], layout))
+        return VIEW, len(self.views) - 1
 
     def bind(self, kernel, **others):
         """A step of a recipe. `others` are places by names of the kernel that are no names of the call."""

@@ -57,8 +57,18 @@ def compute(text, tensors, numbers, integers=()):
     recipe = _find_recipe(device, text, tuple(map(read_layout, tensors)))
     results, temporaries = ([_make_empty(layout, device) for layout in part] for part in (recipe.results, recipe.temporaries))
     copies = [_make_empty(layout, device).copy_(tensors[index]) for index, layout in recipe.copies]
-    # In the order of tessera_call_source.
-    sources = tensors, results, temporaries, copies, numbers, integers
+    # In the order of tessera_call_source; a constant is its own index.
+    sources = [tensors, results, temporaries, copies, numbers, integers, _Itself()]
+    sources.append([_show(sources[source][index], layout) for (source, index), layout in recipe.views])
     for kernel, operands in recipe.steps:
         launch(kernel, *(sources[source][index] for source, index in operands))
     return results
+
+
+class _Itself:
+    def __getitem__(self, index):
+        return index
+
+
+def _show(x, layout):
+    return x.as_strided(layout.shape, layout.strides)

@@ -31,7 +31,7 @@ class _Options(ctypes.Structure):
     _fields_ = [
         ("framework", _exchange.Framework), ("make_empty", c_void_p), ("element_types", c_void_p * 9), ("byte_type", c_void_p),
         ("get_current_device", c_void_p), ("device_type", c_int32), ("text", c_char_p), ("tensor_count", c_int32),
-        ("numbers", c_char_p),
+        ("numbers", c_char_p), ("prepares", c_int32),
     ]  # fmt: skip
 
 
@@ -73,9 +73,9 @@ def _find_current_device():
     return ctypes.cast(getattr(library, "aoti_torch_get_current_device_index", None), c_void_p).value
 
 
-def make(text, tensor_count, numbers, device_type=_CUDA):
+def make(text, tensor_count, numbers, prepares=False, device_type=_CUDA):
     """A function for calls of a text, see tessera_torch_call; None where PyTorch is too old. `numbers` says what their tuples of
-    numbers have."""
+    numbers have, and `prepares` whether the function prepares calls that no op has prepared."""
     framework = _exchange.create_framework(torch)
     place = "cuda" if device_type == _CUDA else "cpu"
     make_empty = getattr(torch._C._dynamo.guards, f"_empty_strided_{place}", None)
@@ -87,7 +87,7 @@ def make(text, tensor_count, numbers, device_type=_CUDA):
     _kept.append(make_empty)
     options = _Options(
         framework, id(make_empty), types, id(torch.uint8), current_device, device_type, text.encode(), tensor_count,
-        numbers.encode(),
+        numbers.encode(), prepares,
     )  # fmt: skip
     handle = _functions().tessera_torch_direct_create(options)
     return _exchange.make_function("tessera_torch_call", _functions().tessera_torch_call, handle) if handle else None

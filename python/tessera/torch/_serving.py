@@ -7,47 +7,20 @@ take other lengths and tables when they are replayed.
 from __future__ import annotations
 
 import functools
-import warnings
-from typing import Any
+import operator
+from typing import Any, NamedTuple
 
 import torch
 
 from .._attention import _variants
-from .._compiler import _choices, _frontend
-from .._core import _library
-from . import _checks, _kernels, _op, _serving_ops, _states
+from .._compiler import _calls, _frontend
+from . import _cache_recipes, _checks, _compute, _direct, _kernels, _op, _serving_ops
 from ._append import has_rows, kv_append
+from ._cache_recipes import ROWS, STEP
 from ._types import TYPES
 
 _are_transforms_active = torch._C._are_functorch_transforms_active
-#: A window that does not end.
-_FARTHEST = 2**30
-# Rows of the smallest tile, and what the steps of all kernels divide.
-_ROWS, _STEP = 64, 128
-
-# What is compiled beside the program, by source and parameters.
-_begun = {}
-
-
-class _NotReady(Exception):
-    """A kernel is compiled beside the program, or cannot be."""
-
-
-def _find_ready(is_cpu, source, kernel, **parameters):
-    """`_kernels.find` of what need not be waited for. Raises _NotReady."""
-    if is_cpu:
-        return _kernels.find(is_cpu, source, kernel, **parameters)
-    key = source, *sorted(parameters.items())
-    future = _begun.get(key)
-    if future is None:
-        future = _begun[key] = _variants.begin_aside(_kernels.find, is_cpu, source, kernel, **parameters)
-    if not future.done():
-        raise _NotReady
-    if future.exception() is not None:
-        # As each warning, Python says it once.
-        warnings.warn(f"calls of few queries go on with kernels for others: {future.exception()}", RuntimeWarning)
-        raise _NotReady
-    return future.result()
+_is_grad_enabled = torch.is_grad_enabled
 
 
 def _make_numbers(count, first, step, device):
@@ -136,6 +109,15 @@ def flash_attn_with_kvcache(
     the last key of a sequence, and entries of a table behind its last page, may be anything, NaN too. `pack_gqa`, `sm_margin` and
     `scheduler_metadata` change nothing. Has no gradient.
     """
+    key, tensors = None, (q, k_cache, v_cache)
+    if k is v is qv is rotary_cos is rotary_sin is cache_leftpad is cu_seqlens_q is cu_seqlens_k_new is rotary_seqlens is None:
+        given = cache_seqlens, page_table, cache_batch_idx, alibi_slopes, sinks, k_descale, v_descale, out
+        key = _make_key(q, given, softmax_scale, causal, window_size, softcap, num_splits, keys_per_part, attention_chunk)
+        tensors = *tensors, *(x for x in given if x is not None)
+        results = None if key is None or not prefix_lens is q_descale is block_table is None else _recall(key, tensors)
+        if results is not None:
+            found, lse = results if out is None else (out, results)
+            return (found, lse) if return_softmax_lse else found
     for name, value, reason in (
         ("qv", qv, "kernels multiply one tensor of queries: leave it out"),
         ("cache_leftpad", cache_leftpad, "kernels take sequences that begin at the first row of their cache: leave it out"),
@@ -165,16 +147,16 @@ def flash_attn_with_kvcache(
         raise ValueError("argument 'rotary_cos' is given without new keys; queries alone are rotated before the call")
     if out is not None:
         _checks.check_output(out, q, v_cache)
-    out, lse = call.run(
-        _checks.read_scale(softmax_scale, q), window, _variants.read_softcap(max(softcap, 0.0)), num_splits, keys_per_part, out
-    )
+    softcap = _variants.read_softcap(max(softcap, 0.0))
+    out, lse = call.run(_checks.read_scale(softmax_scale, q), window, softcap, num_splits, keys_per_part, out)
+    _remember(key, tensors, call, softmax_scale, softcap)
     return (out, lse) if return_softmax_lse else out
 
 
 def has_few(q, k):
     """Whether calls of `attention` may take the kernels of this file: for few queries of many keys, [B, H, S, D]."""
     rows = q.shape[2]
-    if rows > _ROWS:
+    if rows > ROWS:
         return False
     numbers = _kernels.find_numbers(q.device)
     return rows <= numbers["MOST_QUERIES"] and k.shape[2] >= numbers["LEAST_KEYS"]
@@ -186,25 +168,30 @@ def attend_few(q, k, v, window, scale, return_lse, softcap=0.0):
     do not take."""
     if not type(q) is type(k) is type(v) is torch.Tensor or not q.dim() == k.dim() == v.dim() == 4:
         return None
-    if _are_transforms_active() or _op.may_have_tangents() or not _op.runs_on(q.device):
+    if _is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
         return None
-    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
+    tensors = q, k, v
+    key = _make_key(q, (), scale, False, window, softcap)
+    results = None if key is None else _recall(key, tensors)
+    if results is not None:
+        return results if return_lse else results[0]
+    if _are_transforms_active() or _op.may_have_tangents() or not _op.runs_on(q.device):
         return None
     heads, key_heads = q.shape[1], k.shape[1]
     tiles = q.shape[0] * heads
-    if not key_heads or (heads == key_heads and _is_full(tiles, q.device)) or not _frontend.may_compile():
+    is_filled = not key_heads or (heads == key_heads and _cache_recipes.is_full(tiles, q.device))
+    if is_filled or 0 in q.shape or not _frontend.may_compile():
         return None
     try:
-        call = Call(*(x.transpose(1, 2) for x in (q, k, v)), None, None, None)
-        scale = q.shape[3] ** -0.5 if scale is None else _checks.read_scale(scale, q)
+        call = Call(*(x.transpose(1, 2) for x in tensors), None, None, None)
+        numbers = q.shape[3] ** -0.5 if scale is None else _checks.read_scale(scale, q), window, softcap
     except (NotImplementedError, TypeError, ValueError):
         return None  # Others say what is wrong with it.
-    out = _op.allocate_results(q, v, lse=False)[0]
-    call.find = _find_ready
     try:
-        _, lse = call.run(scale, window, softcap, out=out.transpose(1, 2))
-    except _NotReady:
+        out, lse = call.run(*numbers, turned=tensors)
+    except _cache_recipes.NotReady:
         return None
+    _remember(key, tensors, call, scale, softcap)
     return (out, lse) if return_lse else out
 
 
@@ -215,9 +202,9 @@ class Call:
     def __init__(
         self, q, k_cache, v_cache, lengths, slots, table, slopes=None, sinks=None, starts=None, rows=0, descales=(None, None)
     ):  # fmt: skip
-        #: How kernels are found.
-        self.find = _kernels.find
-        #: Whether the bits of a query depend on nothing but it and its keys.
+        #: The _Functions that computed it, None where there are none, and the tensors that it took.
+        self.function, self.taken = None, ()
+        #: Of packed queries, whether the bits of each depend on nothing but it and its keys.
         self.is_invariant = False
         #: A mask that has a source of its own: its name, what it takes, and its parameters.
         self.variant = None
@@ -312,7 +299,7 @@ class Call:
             )
 
     def _read_descales(self, *given):
-        """Numbers of [B, HK, 1] by their names, where the cache has 8 bits."""
+        """Numbers of [B, HK] by their names, where the cache has 8 bits."""
         names, is_short = ("k_descale", "v_descale"), self.k.dtype == torch.float8_e4m3fn
         if not is_short:
             for name, tensor in zip(names, given):
@@ -321,8 +308,8 @@ class Call:
             return {}
         if self.starts is not None and self.table is None:
             _checks.refuse("k", self.k.dtype, "packed keys have 16 bits, and caches in pages 8 too")
-        if self.table is not None and self.k.shape[1] % _ROWS:
-            _checks.refuse("k_cache", f"of 8 bits in pages of {self.k.shape[1]} rows", f"pages of 8 bits have a multiple of {_ROWS}")
+        if self.table is not None and self.k.shape[1] % ROWS:
+            _checks.refuse("k_cache", f"of 8 bits in pages of {self.k.shape[1]} rows", f"pages of 8 bits have a multiple of {ROWS}")
         found = {}
         for name, tensor in zip(names, given):
             if tensor is None:
@@ -336,7 +323,7 @@ class Call:
                     f"argument '{name}' has type {tensor.dtype} and shape {tuple(tensor.shape)}; it is float32, "
                     f"[{self.batch}, {self.key_heads}]"
                 )
-            found[name] = tensor[..., None]
+            found[name] = tensor
         return found
 
     def read_masks(self, causal, window, chunk=0, prefixes=None):
@@ -407,170 +394,118 @@ class Call:
         """The results of rows that see no key: `lse` is [..., H, rows]."""
         return out.zero_(), lse.fill_(float("-inf")) if self.sinks is None else lse.copy_(self.sinks[:, None])
 
-    def run(self, scale, window, softcap=0.0, count=0, share=None, out=None):
-        """Output and LSE."""
-        shape = self.batch, self.rows, self.heads
-        out = self.q.new_empty((*shape, self.value)) if out is None else out
-        lse = self.q.new_empty((self.batch, self.heads, self.rows), dtype=torch.float32)
-        if 0 in (*shape, self.most):
-            return self._see_nothing(out, lse)
-        # The heads of one query are rows of a tile, whatever their number; of several queries as many as fill it. Nothing of this
-        # may depend on the number of queries where the bits of one may not.
-        self.is_invariant = share is not None
-        grouped = self.rows == 1 and self.slopes is None and self.sinks is None and not self.is_invariant
-        group = self.heads // self.key_heads
-        packed = 1 if grouped else _count_packed(group, 1 if self.is_invariant else self.rows)
-        rows = group if grouped else self.rows * packed
-        source, extras, parameters = self._describe_kernel(window, softcap, grouped, packed)
-        tiles = self.batch * (self.key_heads if grouped else self.heads // packed) * -(-rows // parameters["BM"])
-        share = self._find_share(count, share, tiles, parameters["BN"])
-        is_divided = self.is_invariant or share < self.most
-        kernel = self._find_kernel(source, parameters, is_divided)
-        call = functools.partial(self._launch, kernel, grouped, scale, extras)
-        if not is_divided:
-            call(out, lse)
-            return out, lse
-        count = -(-self.most // share)
-        parts = self.q.new_empty((count, *shape, self.value), dtype=torch.float32)
-        lses = self.q.new_empty((count, self.batch, self.heads, self.rows), dtype=torch.float32)
-        extras["share"] = share
-        # Before anything is launched: it may have to be compiled.
-        merge = _states.find_merge(self.find, parts, out.dtype, 1 if self.is_invariant else count)
-        call(parts.flatten(0, 1), lses.flatten(0, 1))
-        _states.launch_merge(merge, parts, lses, out, lse)
-        return out, lse
+    def run(self, scale, window, softcap=0.0, count=0, share=None, out=None, turned=None):
+        """Output and LSE. `turned` are q, k and v [B, H, S, D], whose layout the output has then: a call that goes on without
+        kernels that are not compiled yet."""
+        if share is not None and (type(share) is not int or share < STEP or share % STEP):
+            raise ValueError(f"argument 'keys_per_part' is {share!r}; it is a multiple of {STEP}")
+        if type(count) is not int or count < 0:
+            raise ValueError(f"argument 'num_splits' is {count!r}; it is a number of parts, or 0 to let the call find it")
+        if 0 in (self.batch, self.rows, self.heads, self.most):
+            out = self.q.new_empty((*self.q.shape[:3], self.value)) if out is None else out
+            return self._see_nothing(out, self.q.new_empty((self.batch, self.heads, self.rows), dtype=torch.float32))
+        options = {
+            "count": count, "share": share, "most": None, "invariant": share is not None,
+            "layout": "BSHD" if turned is None else "BHSD", "aside": turned is not None,
+        }  # fmt: skip
+        return self._compute(turned, scale, window, softcap, out, **options)
 
     def run_tokens(self, scale, window, softcap, out=None):
         """Output [tokens, H, DV] and LSE [H, tokens]."""
         q = self.q[0]
-        out = q.new_empty((len(q), self.heads, self.value)) if out is None else out
-        sums = q.new_empty((self.heads, len(q)), dtype=torch.float32)
         if 0 in (self.batch, self.rows, len(q), self.most):
-            return self._see_nothing(out, sums)
-        packed = _count_packed(self.heads // self.key_heads, 1 if self.is_invariant else self.rows)
-        source, extras, parameters = self._describe_kernel(window, softcap, False, packed)
-        kernel = self._find_kernel(source, parameters, False)
-        # Of the LSE of each sequence only the extents count.
-        shape = sums.new_empty(self.rows).expand(self.batch, self.heads, self.rows)
-        extras.update(query_starts=self.starts, sums=sums)
-        self._launch_on(kernel, q.transpose(0, 1), out.transpose(0, 1), shape, scale, extras)
-        return out, sums
+            sums = q.new_empty((self.heads, len(q)), dtype=torch.float32)
+            return self._see_nothing(q.new_empty((len(q), self.heads, self.value)) if out is None else out, sums)
+        options = {
+            "count": 0, "share": None, "most": self.rows, "invariant": self.is_invariant, "layout": "BSHD", "aside": False,
+        }  # fmt: skip
+        found, sums = self._compute(None, scale, window, softcap, None if out is None else out[None], **options)
+        return found[0] if out is None else out, sums
 
-    def _find_run(self, tile_rows):
-        """How many rows of pages that are shorter than a step are copied at once; 1 where each thread copies some of one."""
-        page, widths = self.k.shape[1], (self.width, self.value)
-        allowed = _choices.list_allowed(_library.find_source("attention_cache"), "RUN")
-        run = max(run for run in allowed if page % run == 0)
-        least = 1 if tile_rows <= _ROWS else _kernels.find_numbers(self.q.device)["LEAST_LONG_RUN"]
-        return run if run >= least and all(_variants.find_width("k_cache", width) % 64 == 0 for width in widths) else 1
-
-    def _find_share(self, count, share, tiles, step):
-        """How many keys a part has; all of them where they are not divided."""
-        if share is not None:
-            if type(share) is not int or share < _STEP or share % _STEP:
-                raise ValueError(f"argument 'keys_per_part' is {share!r}; it is a multiple of {_STEP}")
-            return share
-        if type(count) is not int or count < 0:
-            raise ValueError(f"argument 'num_splits' is {count!r}; it is a number of parts, or 0 to let the call find it")
-        count = count or _count_parts(tiles, self.most, self.q.device)
-        return -(-self.most // (count * step)) * step
-
-    def _describe_kernel(self, window, softcap, grouped, packed):
-        """The source of the kernel, what its variant takes, and parameters, those of tiles by rules."""
-        left, right = (_FARTHEST if bound is None else bound for bound in window)
-        extras, imports = {}, ["attention_cache"]
-        if grouped and right >= 0:
-            right = _FARTHEST
-        if left != _FARTHEST or right not in (0, _FARTHEST):
-            imports.append("variants/window")
-            extras.update(left=left, right=right)
-        elif right == 0:
-            imports.append("variants/causal")
+    def _compute(self, own, scale, window, softcap, out, **options):
+        """What a recipe gives: output and LSE."""
         if softcap and self.slopes is not None:
             _checks.refuse("softcap", softcap, "no kernel over a cache has slopes too: leave one of them out")
-        if softcap:
-            imports.append("variants/softcap")
-            extras["cap"] = softcap
-        if self.slopes is not None:
-            imports.append("variants/alibi")
-            extras["slopes"] = self.slopes
-        if self.sinks is not None:
-            imports.append("variants/sink")
-            extras["sinks"] = self.sinks
-        width, value = (_variants.find_width(name, size) for name, size in (("q", self.width), ("v_cache", self.value)))
-        parameters = {"T": TYPES[self.q.dtype], "D": width, "DV": value}
-        flags = {
-            "PADDED": (width, value) != (self.width, self.value), "GROUPED": grouped, "PAGED": self.table is not None,
-            "TOKENS": self.starts is not None, "INVARIANT": self.is_invariant,
+        name, given, parameters = self.variant or (None, {}, {})
+        views = {
+            "lengths": self.lengths, "pages": self.table, "slots": self.slots, "slopes": self.slopes, "sinks": self.sinks,
+            **self.descales, "query_starts": self.starts,
+            **{each: x for each, x in given.items() if isinstance(x, torch.Tensor)}, "out": out,
         }  # fmt: skip
-        parameters.update({name: True for name, is_set in flags.items() if is_set})
-        if self.variant is not None:
-            name, given, more = self.variant
-            imports.append(f"variants/{name}")
-            extras.update(given)
-            parameters.update(more)
-        parameters.update({name: False for name, given in (("LENGTHS", self.lengths), ("SLOTS", self.slots)) if given is None})
-        if self.descales:
-            parameters["CACHED"] = "f8E4M3FN"
-        if packed > 1:
-            parameters["HEADS"] = packed
-        source = "".join(['$rules "choices/serving.json" as "cache.tile"\n', *(f'$import "{name}.tile"\n' for name in imports)])
-        # What the kernel calls rows are those of a query of all heads that share keys.
-        rows, page = self.heads // self.key_heads if grouped else self.rows, self.k.shape[1]
-        # Blocks of gathered keys begin where they do whatever the length is; those of 8 bits end with the last key.
-        is_gathered = self.is_invariant and not self.descales and (self.table is not None or self.starts is None)
-        extents = (("SQ", 1 if self.is_invariant else rows), ("ROWS", 1 if is_gathered else page))
-        chosen = _kernels.choose(self.q.device, source, extents, **parameters)
-        parameters.update({name: chosen[name] for name in ("BM", "BN", "BLOCKS")})
-        if is_gathered or (self.table is not None and page % chosen["BN"]):
-            # Without pages all rows of a block follow each other.
-            parameters.update(GATHERED=True, **({} if self.table is None else {"RUN": self._find_run(chosen["BM"])}))
-        return source, extras, parameters
+        views = {each: x for each, x in views.items() if x is not None}
+        numbers = {each: x for each, x in given.items() if each not in views}
+        text = _cache_recipes.write(
+            views, device=str(self.q.device), left=window[0], right=window[1], softcap=bool(softcap),
+            variant=name and (name, numbers, parameters), **options,
+        )  # fmt: skip
+        tensors = *((self.q, self.k, self.v) if own is None else own), *views.values()
+        # Lengths of packed queries are others in each call: no functions are made for these.
+        self.function = None if options["most"] is not None or _direct.is_seen() else _find_functions(text, len(tensors))
+        self.taken = tensors
+        results = self._prepare(text, tensors, (scale, softcap))
+        return results if out is None else (out, *results)
 
-    def _find_kernel(self, source, parameters, divided):
-        """The kernel, of parts of keys where these are divided."""
-        if divided:
-            parameters = {**parameters, "PARTS": True, "OUT": "f32"}
-        return self.find(self.q.device.type == "cpu", source, "attention", **parameters)
-
-    def _launch(self, kernel, grouped, scale, extras, out, lse):
-        """Launches the kernel for results [B, SQ, H, DV] and [B, H, SQ] of all parts."""
-        if grouped:
-            group = (self.key_heads, self.heads // self.key_heads)
-            q, o = (x.squeeze(1).unflatten(1, group) for x in (self.q, out))
-            lse = lse.squeeze(2).unflatten(1, group)
-        else:
-            q, o = self.q.transpose(1, 2), out.transpose(1, 2)
-        self._launch_on(kernel, q, o, lse, scale, extras)
-
-    def _launch_on(self, kernel, q, o, lse, scale, extras):
-        given = {"lengths": self.lengths, "pages": self.table, "slots": self.slots, **self.descales, **extras}
-        named = {name: given[name] for name in kernel.names[6:]}
-        k, v = (x.permute(2, 0, 1, 3) for x in (self.k, self.v))
-        kernel(q, k, v, o, lse, scale, *named.values())
+    def _prepare(self, text, tensors, numbers):
+        if self.function is not None:
+            results = self.function.prepare(*tensors, numbers)
+            if results is not None:
+                return results if isinstance(results, tuple) else (results,)
+            if isinstance(cause := _calls.take_failure(), _cache_recipes.NotReady):
+                raise cause
+        return tuple(_compute.compute(text, tensors, numbers))
 
 
-def _count_packed(group, rows):
-    """How many heads of a group are rows of one tile: a power of 2 that divides the group, where all of their rows fit in it."""
-    packed = 1
-    while group % (2 * packed) == 0 and 2 * packed * rows <= _ROWS:
-        packed *= 2
-    return packed
+class _Functions(NamedTuple):
+    """Functions past the dispatcher of a text: one that prepares calls which are like none before, and one that leaves them."""
+
+    prepare: Any
+    recall: Any
 
 
-def _is_full(tiles, device):
-    """Whether tiles fill a GPU as they are."""
-    return 100 * tiles >= _kernels.find_numbers(device)["FULL"] * _kernels.count_multiprocessors(device)
+# By text. They live as long as the process: where there are many, no other ones are made.
+_functions, _MOST_FUNCTIONS = {}, 256
 
 
-def _count_parts(tiles, keys, device):
-    """Into how many parts keys are divided so that tiles fill the GPU: as few as come near to the best."""
-    numbers, multiprocessors = _kernels.find_numbers(device), _kernels.count_multiprocessors(device)
-    most = min(numbers["MOST_PARTS"], keys // numbers["LEAST_SHARE"])
-    if _is_full(tiles, device) or most <= 1:
-        return 1
-    fills = []
-    for count in range(1, most + 1):
-        waves = tiles * count / multiprocessors
-        fills.append(waves / -(-tiles * count // multiprocessors))
-    return 1 + next(i for i, fill in enumerate(fills) if 100 * fill >= numbers["ENOUGH"] * max(fills))
+def _find_functions(text, count):
+    """The _Functions of a text, None where there are none."""
+    found = _functions.get(text)
+    if found is None and len(_functions) < _MOST_FUNCTIONS and _op.has_native:
+        made = [_direct.make(text, count, "sf", prepares) for prepares in (True, False)]
+        found = _functions.setdefault(text, _Functions(*made)) if None not in made else None
+    return found
+
+
+# (function, numbers) of calls that were checked, by what they are given but tensors.
+_plans, _MOST_PLANS = {}, 1024
+
+
+def _make_key(q, tensors, scale, causal, window, *numbers):
+    """By what a call of tensors, some of them None, and of options is known; None where it is not kept."""
+    if not isinstance(q, torch.Tensor) or type(window) is not tuple or not type(causal) is bool:
+        return None
+    options = scale, causal, *window, *numbers
+    if not _NUMBERS.issuperset(map(type, options)):
+        return None
+    # Numbers that are equal may be of types of which one is refused.
+    return options, tuple(map(type, options)), tuple(x is None for x in tensors), q.get_device()
+
+
+_NUMBERS = {bool, int, float, type(None)}
+
+
+def _recall(key, tensors):
+    """The results of a call like one before, None of others. What a key does not say is in the layouts of tensors."""
+    plan = _plans.get(key)
+    if plan is None or _direct.is_seen() or (_is_grad_enabled() and any(getattr(x, "requires_grad", False) for x in tensors)):
+        return None
+    function, numbers = plan
+    return function(*tensors, numbers)
+
+
+def _remember(key, tensors, call, scale, softcap):
+    """Keeps what computed a call of tensors that are taken as they were given."""
+    if key is None or call.function is None or len(tensors) != len(call.taken) or any(map(operator.is_not, tensors, call.taken)):
+        return
+    if len(_plans) >= _MOST_PLANS:
+        _plans.clear()
+    _plans[key] = call.function.recall, (scale, softcap)

@@ -62,20 +62,15 @@ def merge_states(
     return out, lse
 
 
-def find_merge(find, parts, dtype, count, **options):
-    """The kernel that joins parts [P, B, S, H, DV] of a layout, element type and device to an output of type `dtype`, in steps that
-    are good for `count` parts."""
-    chosen = _kernels.choose(parts.device, find_source(), (("P", count), ("DV", parts.shape[-1])))
-    return find(
-        parts.device.type == "cpu", find_source(), "merge_states", T=TYPES[parts.dtype], OUT=TYPES[dtype], D=chosen["D"],
-        BP=chosen["BP"], **options,
-    )  # fmt: skip
+def find_merge(find, is_cpu, device, extents, element, out, **options):
+    """The kernel that joins parts of element type `element` to an output of type `out`. Extents are those of parts and columns."""
+    chosen = _kernels.choose(device, find_source(), tuple(zip(("P", "DV"), extents)))
+    return find(is_cpu, find_source(), "merge_states", T=element, OUT=out, D=chosen["D"], BP=chosen["BP"], **options)
 
 
-def merge(parts, lses, out, lse, find=_kernels.find, sinks=None):
+def merge(parts, lses, out, lse, sinks=None):
     """Joins parts [P, B, S, H, DV] whose queries and heads are one dimension; `sinks`, [H], are scores that have no value."""
-    launch_merge(find_merge(find, parts, out.dtype, len(parts), **({} if sinks is None else {"SINK": True})), parts, lses, out, lse, sinks)
-
-
-def launch_merge(kernel, parts, lses, out, lse, sinks=None):
+    extents, options = (parts.shape[0], parts.shape[4]), {} if sinks is None else {"SINK": True}
+    is_cpu, kinds = parts.device.type == "cpu", (TYPES[parts.dtype], TYPES[out.dtype])
+    kernel = find_merge(_kernels.find, is_cpu, parts.device, extents, *kinds, **options)
     kernel(parts.flatten(2, 3).permute(1, 2, 0, 3), lses, out, lse, *(() if sinks is None else (sinks,)))

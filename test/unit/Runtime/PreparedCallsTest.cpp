@@ -55,6 +55,8 @@ protected:
     recipe->temporary_count = test->temporaries.size();
     recipe->copies = test->copies.data();
     recipe->copy_count = test->copies.size();
+    recipe->views = test->views.data();
+    recipe->view_count = test->views.size();
     recipe->is_final = test->isFinal;
     return 0;
   }
@@ -85,6 +87,7 @@ protected:
   CallProblem problem;
   std::vector<CallLayout> results, temporaries;
   std::vector<tessera_call_copy> copies;
+  std::vector<tessera_call_view> views;
   std::vector<tessera_call_operand> operands = {{TESSERA_CALL_TENSOR, 0},
                                                 {TESSERA_CALL_TENSOR, 1},
                                                 {TESSERA_CALL_RESULT, 0},
@@ -228,6 +231,25 @@ TEST_F(PreparedCallsTest, TakesCopies) {
   ASSERT_TRUE(find()) << problem.text;
   ASSERT_FALSE(launch());
   EXPECT_EQ(addressOf(1), kCopy);
+}
+
+TEST_F(PreparedCallsTest, TakesViews) {
+  // Of a tensor that lies as no kernel takes it, of memory of the call, and of a view.
+  views = {{{TESSERA_CALL_TENSOR, 1}, call.tensors[1].layout},
+           {{TESSERA_CALL_RESULT, 1}, results[1]},
+           {{TESSERA_CALL_VIEW, 1}, results[1]}};
+  operands[1] = {TESSERA_CALL_VIEW, 0};
+  operands[3] = {TESSERA_CALL_VIEW, 2};
+  call.tensors[1].layout.strides[3] = 2;
+  results[1].rank = 1;
+  results[1].extents[0] = 1 << 20;
+  ASSERT_TRUE(find()) << problem.text;
+  for (uint64_t moved : {0, 1 << 13}) {
+    call.tensors[1].address += moved;
+    ASSERT_FALSE(launch());
+    EXPECT_EQ(addressOf(1), call.tensors[1].address);
+    EXPECT_EQ(last().get<uint64_t>(3), kResult + kApart);
+  }
 }
 
 TEST_F(PreparedCallsTest, FillsResultsWithZeros) {

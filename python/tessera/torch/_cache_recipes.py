@@ -1,0 +1,278 @@
+"""What calls of attention over caches launch: attention_cache.tile with a variant, and merge_states.tile where keys are divided.
+
+It follows from the layouts of tensors and from a text alone. So it is found once for calls that are alike, also of engines.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import torch
+
+from .._attention import _recipes, _variants
+from .._compiler import _choices
+from .._compiler._program import Program
+from .._core import _library
+from .._core._layouts import CONSTANT, Layout, Places, Recipe, list_strides, make_dense
+from . import _kernels, _states
+
+CACHE = "attention over a cache"
+# A window that does not end.
+_FARTHEST = 2**30
+# Rows of the smallest tile, and what the steps of all kernels divide.
+ROWS, STEP = 64, 128
+
+# What is compiled beside the program, by source and parameters.
+_begun = {}
+
+
+class NotReady(Exception):
+    """A kernel is compiled beside the program, or cannot be."""
+
+
+def find_ready(is_cpu, source, kernel, **parameters):
+    """`_kernels.find` of what need not be waited for. Raises NotReady."""
+    if is_cpu:
+        return _kernels.find(is_cpu, source, kernel, **parameters)
+    key = source, *sorted(parameters.items())
+    future = _begun.get(key)
+    if future is None:
+        future = _begun[key] = _variants.begin_aside(_kernels.find, is_cpu, source, kernel, **parameters)
+    if not future.done():
+        raise NotReady
+    if future.exception() is not None:
+        # As each warning, Python says it once.
+        warnings.warn(f"calls of few queries go on with kernels for others: {future.exception()}", RuntimeWarning)
+        raise NotReady
+    return future.result()
+
+
+def write(names, **options):
+    """The text of a call with q, k, v and tensors of these names.
+
+    device: where it runs.
+    layout: "BSHD" of q [B, SQ, H, D] and caches [pages, rows, HK, D], "BHSD" of these three with heads before rows.
+    left, right: the window, None where it does not end.
+    softcap: whether scores have one, which is the second number.
+    count, share: into how many parts keys are divided, 0 to find it; or how many a part has, or None.
+    variant: a mask of its own: the source's name, integers that it takes, and its parameters; or None.
+    most: of packed queries, q [1, tokens, H, D] with `query_starts`, how many a sequence has at most; or None.
+    invariant: whether the bits of a query depend on nothing but it and its keys.
+    aside: whether the call goes on without kernels that are not compiled yet.
+    """
+    return f"{CACHE}\n{','.join(names)}|cap|\n{json.dumps(options, sort_keys=True)}"
+
+
+def make(kind, names, text, tensors):
+    """The Recipe of a text. Results are the output, unless there is an `out`, and the LSE."""
+    return _Call(kind, names, json.loads(text), tensors).make()
+
+
+_recipes.MAKERS[CACHE] = make
+
+
+class _Call:
+    def __init__(self, kind, names, options, tensors):
+        self.is_cpu, self.options = kind is Program, options
+        self.find = find_ready if options["aside"] else _kernels.find
+        self.device = torch.device(options["device"])
+        self.given = dict(zip(names[0], tensors[3:]))
+        self.places = Places(names, tensors, ("q", "k", "v"), plain=names[0])
+        self.original = tensors[0]
+        self.q, self.k, self.v = (self._turn(x) for x in tensors[:3])
+        self.batch, self.rows, self.heads, self.width = self.q.shape
+        if options["most"] is not None:
+            self.batch, self.rows = self.given["query_starts"].shape[0] - 1, options["most"]
+        self.key_heads, self.value = self.k.shape[2], self.v.shape[3]
+        self.has_table = "pages" in self.given
+        self.most = (self.given["pages"].shape[1] if self.has_table else 1) * self.k.shape[1]
+        #: Nothing depends on the number of queries then.
+        self.is_invariant = options["invariant"]
+        #: The heads of one query are rows of a tile, whatever their number; of several queries as many as fill it.
+        has_one = self.rows == 1 and options["most"] is None and not self.is_invariant
+        self.grouped = has_one and not {"slopes", "sinks"} & self.given.keys()
+
+    def _turn(self, x):
+        return x.permute(0, 2, 1, 3) if self.options["layout"] == "BHSD" else x
+
+    def make(self):
+        group = self.heads // self.key_heads
+        packed = 1 if self.grouped else count_packed(group, 1 if self.is_invariant else self.rows)
+        source, extras, parameters = self._describe_kernel(packed)
+        results = self._add_results()
+        for name, shape, kind in (("q", self.q, "q"), ("o", self.out, "out")):
+            self.places.places[name] = self.places.view(kind, self._lay(shape))
+        if self.options["most"] is not None:
+            steps = [self._bind_tokens(source, extras, parameters)]
+        else:
+            rows = group if self.grouped else self.rows * packed
+            tiles = self.batch * (self.key_heads if self.grouped else self.heads // packed) * -(-rows // parameters["BM"])
+            share = self._find_share(tiles, parameters["BN"])
+            steps = self._bind_parts(source, extras, parameters, share)
+        places = self.places
+        return Recipe(tuple(steps), results, tuple(places.temporaries), views=tuple(places.views))
+
+    def _add_results(self):
+        """The layouts of what a call gives. Notes the one of the output, [B, SQ, H, DV]."""
+        by_rows, shape = self.options["layout"] == "BSHD", (*self.q.shape[:3], self.value)
+        out = Layout(shape, list_strides(shape), self.q.element) if by_rows else make_dense(
+            self.original, *self.original.shape[:3], self.value
+        )  # fmt: skip
+        shape = (self.heads, self.q.shape[1]) if self.options["most"] is not None else (self.batch, self.heads, self.rows)
+        lse = Layout(shape, list_strides(shape), "f32")
+        if "out" in self.given:
+            out = self.given["out"]
+            self.places.add_results("lse")
+            self.out = self._turn(out)
+            return (lse,)
+        self.places.add_results("out", "lse")
+        self.out = self._turn(out)
+        return out, lse
+
+    def _lay(self, x):
+        """[B, SQ, H, D] as kernels take it."""
+        if self.options["most"] is not None:
+            return x.drop(0).permute(1, 0, 2)
+        return x.drop(1).split(1, self.heads // self.key_heads) if self.grouped else x.permute(0, 2, 1, 3)
+
+    def _lay_sums(self, x):
+        """[B, H, SQ]."""
+        return x.drop(2).split(1, self.heads // self.key_heads) if self.grouped else x
+
+    def _bind(self, kernel, lse, extras):
+        """A step of the kernel, whose first arguments are q, k, v, o, an LSE and the scale."""
+        places = self.places
+        for name, x in (("k", self.k), ("v", self.v)):
+            places.places[f"{name}_heads"] = places.view(name, x.permute(2, 0, 1, 3))
+        for name in ("k_descale", "v_descale"):
+            if name in self.given:
+                x = self.given[name]
+                places.places[name] = places.view(name, x._replace(shape=(*x.shape, 1), strides=(*x.strides, 1)))
+        own = [places.places[name] for name in ("q", "k_heads", "v_heads", "o")]
+        known = {**places.places, **{name: (CONSTANT, number) for name, number in extras.items()}}
+        return kernel, (*own, lse, places.places["scale"], *(known[name] for name in kernel.names[6:]))
+
+    def _bind_tokens(self, source, extras, parameters):
+        kernel = self.find(self.is_cpu, source, "attention", **parameters)
+        # Of the LSE of each sequence only the extents count.
+        self.places.places["sums"] = self.places.places["lse"]
+        shape = Layout((self.batch, self.heads, self.rows), (0, 0, 1), "f32")
+        self.places.add_temporary("extents", Layout((self.rows,), (1,), "f32"))
+        return self._bind(kernel, self.places.view("extents", shape), extras)
+
+    def _bind_parts(self, source, extras, parameters, share):
+        places, divided = self.places, self.is_invariant or share < self.most
+        if divided:
+            parameters = {**parameters, "PARTS": True, "OUT": "f32"}
+        kernel = self.find(self.is_cpu, source, "attention", **parameters)
+        shape = self.batch, self.heads, self.rows
+        if not divided:
+            lse = Layout(shape, list_strides(shape), "f32")
+            return [self._bind(kernel, places.view("lse", self._lay_sums(lse)), extras)]
+        count = -(-self.most // share)
+        parts = (count * self.batch, self.rows, self.heads, self.value), (count * self.batch, self.heads, self.rows)
+        parts, lses = (Layout(x, list_strides(x), "f32") for x in parts)
+        places.add_temporary("parts", parts)
+        places.add_temporary("lses", lses)
+        places.places["o"] = places.view("parts", self._lay(parts))
+        step = self._bind(kernel, places.view("lses", self._lay_sums(lses)), {**extras, "share": share})
+        return [step, self._bind_merge(count)]
+
+    def _bind_merge(self, count):
+        places, shape = self.places, (count, self.batch, self.heads, self.rows)
+        extents = 1 if self.is_invariant else count, self.value
+        merge = _states.find_merge(self.find, self.is_cpu, self.device, extents, "f32", self.q.element)
+        rows = count, self.batch, self.rows * self.heads, self.value
+        operands = (
+            places.view("parts", Layout(rows, list_strides(rows), "f32").permute(1, 2, 0, 3)),
+            places.view("lses", Layout(shape, list_strides(shape), "f32")),
+            places.view("out", self.out), places.places["lse"],
+        )  # fmt: skip
+        return merge, operands
+
+    def _find_share(self, tiles, step):
+        """How many keys a part has; all of them where they are not divided."""
+        share, count = self.options["share"], self.options["count"]
+        if share is not None:
+            return share
+        count = count or count_parts(tiles, self.most, self.device)
+        return -(-self.most // (count * step)) * step
+
+    def _find_run(self, tile_rows):
+        """How many rows of pages that are shorter than a step are copied at once; 1 where each thread copies some of one."""
+        page, widths = self.k.shape[1], (self.width, self.value)
+        allowed = _choices.list_allowed(_library.find_source("attention_cache"), "RUN")
+        run = max(run for run in allowed if page % run == 0)
+        least = 1 if tile_rows <= ROWS else _kernels.find_numbers(self.device)["LEAST_LONG_RUN"]
+        return run if run >= least and all(_variants.find_width("k_cache", width) % 64 == 0 for width in widths) else 1
+
+    def _describe_kernel(self, packed):
+        """The source of the kernel, integers that its variant takes, and parameters, those of tiles by rules."""
+        left, right = (_FARTHEST if self.options[side] is None else self.options[side] for side in ("left", "right"))
+        extras, imports = {}, ["attention_cache"]
+        if self.grouped and right >= 0:
+            right = _FARTHEST
+        if left != _FARTHEST or right not in (0, _FARTHEST):
+            imports.append("variants/window")
+            extras.update(left=left, right=right)
+        elif right == 0:
+            imports.append("variants/causal")
+        named = (("softcap", self.options["softcap"]), ("alibi", "slopes" in self.given), ("sink", "sinks" in self.given))
+        imports += [f"variants/{name}" for name, is_given in named if is_given]
+        width, value = (_variants.find_width(name, size) for name, size in (("q", self.width), ("v_cache", self.value)))
+        parameters = {"T": self.q.element, "D": width, "DV": value}
+        flags = {
+            "PADDED": (width, value) != (self.width, self.value), "GROUPED": self.grouped, "PAGED": self.has_table,
+            "TOKENS": self.options["most"] is not None, "INVARIANT": self.is_invariant,
+        }  # fmt: skip
+        parameters.update({name: True for name, is_set in flags.items() if is_set})
+        if self.options["variant"] is not None:
+            name, numbers, more = self.options["variant"]
+            imports.append(f"variants/{name}")
+            extras.update(numbers)
+            parameters.update(more)
+        parameters.update({name.upper(): False for name in ("lengths", "slots") if name not in self.given})
+        is_short = self.k.element != self.q.element
+        if is_short:
+            parameters["CACHED"] = self.k.element
+        if packed > 1:
+            parameters["HEADS"] = packed
+        source = "".join(['$rules "choices/serving.json" as "cache.tile"\n', *(f'$import "{name}.tile"\n' for name in imports)])
+        # What the kernel calls rows are those of a query of all heads that share keys.
+        rows, page = self.heads // self.key_heads if self.grouped else self.rows, self.k.shape[1]
+        # Blocks of gathered keys begin where they do whatever the length is; those of 8 bits end with the last key.
+        is_gathered = self.is_invariant and not is_short and (self.has_table or self.options["most"] is None)
+        extents = (("SQ", 1 if self.is_invariant else rows), ("ROWS", 1 if is_gathered else page))
+        chosen = _kernels.choose(self.device, source, extents, **parameters)
+        parameters.update({name: chosen[name] for name in ("BM", "BN", "BLOCKS")})
+        if is_gathered or (self.has_table and page % chosen["BN"]):
+            # Without pages all rows of a block follow each other.
+            parameters.update(GATHERED=True, **({"RUN": self._find_run(chosen["BM"])} if self.has_table else {}))
+        return source, extras, parameters
+
+
+def count_packed(group, rows):
+    """How many heads of a group are rows of one tile: a power of 2 that divides the group, where all of their rows fit in it."""
+    packed = 1
+    while group % (2 * packed) == 0 and 2 * packed * rows <= ROWS:
+        packed *= 2
+    return packed
+
+
+def is_full(tiles, device):
+    """Whether tiles fill a GPU as they are."""
+    return 100 * tiles >= _kernels.find_numbers(device)["FULL"] * _kernels.count_multiprocessors(device)
+
+
+def count_parts(tiles, keys, device):
+    """Into how many parts keys are divided so that tiles fill the GPU: as few as come near to the best."""
+    numbers, multiprocessors = _kernels.find_numbers(device), _kernels.count_multiprocessors(device)
+    most = min(numbers["MOST_PARTS"], keys // numbers["LEAST_SHARE"])
+    if is_full(tiles, device) or most <= 1:
+        return 1
+    fills = []
+    for count in range(1, most + 1):
+        waves = tiles * count / multiprocessors
+        fills.append(waves / -(-tiles * count // multiprocessors))
+    return 1 + next(i for i, fill in enumerate(fills) if 100 * fill >= numbers["ENOUGH"] * max(fills))
