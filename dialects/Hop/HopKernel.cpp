@@ -3,6 +3,7 @@
 #include "dialects/Hop/Hop.h"
 #include "dialects/Hop/Machine.h"
 #include "dialects/Hop/RegisterPool.h"
+#include "dialects/Tile/ScheduleFields.h"
 #include "dialects/Tile/TileBox.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -41,6 +42,10 @@ SmallVector<RoleTeam> hop::getTeams(KernelOp kernel) {
 int64_t KernelOp::getNumWarpgroups() {
   SmallVector<RoleTeam> teams = getTeams(*this);
   return teams.empty() ? 0 : teams.back().first + teams.back().warpgroups;
+}
+
+int64_t KernelOp::getClusterSize() {
+  return tile::countBlocks(getSchedule().getCluster().value_or(tile::ClusterKind::One));
 }
 
 int64_t KernelOp::getNumRecords() {

@@ -72,9 +72,7 @@ def Hop_KernelOp : Hop_Op<"kernel", [
     /// The timeline that the kernel records; null when it records none.
     ::tessera::hop::TimelineOp getTimeline();
     /// Thread blocks of a cluster.
-    int64_t getClusterSize() {
-      return getSchedule().getCluster().value_or(tile::ScheduleAttr::Fields::usualCluster);
-    }
+    int64_t getClusterSize();
   }];
 }
 

@@ -19,7 +19,7 @@ static LogicalResult verifyInCluster(Operation *op, int64_t blocks) {
   auto kernel = op->getParentOfType<KernelOp>();
   int64_t size = kernel ? kernel.getClusterSize() : 1;
   if (size == 1)
-    return op->emitOpError("needs a kernel whose schedule has cluster = 2 or 4");
+    return op->emitOpError("needs a kernel whose schedule has cluster = 2, 4 or exchange");
   if (blocks < 1 || blocks > size)
     return op->emitOpError("names ") << blocks << " blocks of a cluster of " << size;
   return success();
@@ -37,11 +37,11 @@ static LogicalResult verifyParts(Operation *op, RankedTensorType tile) {
   return success();
 }
 
-/// Refuses an exchange where a cluster has not two blocks.
+/// Refuses an exchange where blocks of a cluster make none.
 static LogicalResult verifyInPair(Operation *op) {
   auto kernel = op->getParentOfType<KernelOp>();
-  if (!kernel || kernel.getClusterSize() != 2)
-    return op->emitOpError("needs a kernel whose schedule has cluster = 2");
+  if (!kernel || kernel.getSchedule().getCluster() != tile::ClusterKind::Exchange)
+    return op->emitOpError("needs a kernel whose schedule has cluster = exchange");
   return success();
 }
 

@@ -25,7 +25,7 @@ def Hop_PipeCreateOp : Hop_Op<"pipe.create", [HasParent<"KernelOp">]> {
     With `exchanged` the two blocks of a cluster write tiles in the same order, each for both (`hop.pipe.acquire`). The
     upper half of a slot's rows is this block's tile, the lower half the other block's. Threads write the upper half, and what
     they commit is copied to the other block (`hop.exchange`). A slot is free when the readers of both blocks have given it
-    back. That takes a schedule with `cluster = 2` and halves of a multiple of 8 rows.
+    back. That takes a schedule with `cluster = exchange` and halves of a multiple of 8 rows.
 
     ```mlir
     %k = hop.pipe.create "k" : !hop.pipe<tensor<128x64xbf16>, 2>

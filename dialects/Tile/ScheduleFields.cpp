@@ -126,8 +126,8 @@ static LogicalResult setNamedField(ScheduleFields &fields, StringRef name, Strin
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Reads fields one after the other, of this version and of the one before, which had `overlap` in
-/// four fields, and `store` and `transpose` in two each.
+/// Reads fields one after the other, of this version and of those before, which had `overlap` in
+/// four fields, `store`, `transpose` and `cluster` in two each, and what is no choice any more.
 class FieldReader {
 public:
   LogicalResult read(StringRef name, StringRef value, function_ref<InFlightDiagnostic()> emitError);
@@ -141,19 +141,37 @@ private:
   }
   std::optional<OverlapKind> convertOverlap() const;
   std::optional<int64_t> convertTranspose() const;
+  std::optional<ClusterKind> convertCluster() const;
 
   ScheduleFields fields;
-  llvm::StringMap<std::string> before; ///< fields of the version before
+  llvm::StringMap<std::string> before; ///< fields of the versions before
+};
+
+/// A field of earlier versions that has one value now, and what to write in place of others.
+struct FixedField {
+  StringLiteral name, value, instead;
 };
 } // namespace
+
+static constexpr FixedField kFixedFields[] = {
+    {"split", "true", ", or compile with --no-split, which leaves masks in all iterations"},
+    {"pdl", "false", ", or compile with --pdl"},
+    {"operands", "registers", ": computed first operands of dots are in registers"}};
 
 LogicalResult FieldReader::read(StringRef name, StringRef value,
                                 function_ref<InFlightDiagnostic()> emitError) {
   if (name == "reducer_registers")
     name = "helper_registers";
-  bool isOld =
-      llvm::is_contained({"lead", "rescale", "pack", "staging", "transposer_warps"}, name) ||
-      (name == "transpose" && (value == "own" || value == "apart"));
+  for (const FixedField &fixed : kFixedFields)
+    if (name == fixed.name) {
+      if (value == fixed.value)
+        return success();
+      return emitError() << "'" << name << "' is no field of a schedule any more; leave it out"
+                         << fixed.instead;
+    }
+  bool isOld = llvm::is_contained(
+                   {"lead", "rescale", "pack", "staging", "transposer_warps", "exchange"}, name) ||
+               (name == "transpose" && (value == "own" || value == "apart"));
   if (!isOld)
     return setNamedField(fields, name, value, emitError);
   before[name] = value.str();
@@ -187,6 +205,14 @@ std::optional<int64_t> FieldReader::convertTranspose() const {
   return warps;
 }
 
+/// The value of `cluster` that stands for `exchange` too, if there is one.
+std::optional<ClusterKind> FieldReader::convertCluster() const {
+  if (old("exchange") == "0")
+    return fields.cluster.value_or(ClusterKind::One);
+  bool isPair = fields.cluster.value_or(ClusterKind::Two) == ClusterKind::Two;
+  return old("exchange") == "1" && isPair ? std::optional(ClusterKind::Exchange) : std::nullopt;
+}
+
 FailureOr<ScheduleFields> FieldReader::finish(function_ref<InFlightDiagnostic()> emitError) {
   if (!old("lead").empty() || !old("rescale").empty() || !old("pack").empty()) {
     fields.overlap = convertOverlap();
@@ -200,6 +226,12 @@ FailureOr<ScheduleFields> FieldReader::finish(function_ref<InFlightDiagnostic()>
     if (!fields.transpose)
       return emitError() << "schedule field 'transpose' is the warps that transpose; write "
                             "transpose = 4, or 1 to 3 for warps beside the producer, or 0";
+  }
+  if (!old("exchange").empty()) {
+    fields.cluster = convertCluster();
+    if (!fields.cluster)
+      return emitError() << "'exchange' is part of schedule field 'cluster', and this is none of "
+                            "its values; write cluster = exchange, or 1, 2 or 4";
   }
   if (old("staging") == "shared") {
     if (fields.store.value_or(StoreKind::tma) != StoreKind::tma)

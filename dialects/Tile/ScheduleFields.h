@@ -17,6 +17,11 @@ using ScheduleFields = ScheduleAttr::Fields;
 /// The name and the domain of one of them.
 using ScheduleFieldInfo = ScheduleAttr::FieldInfo;
 
+/// The thread blocks of a cluster.
+inline int64_t countBlocks(ClusterKind cluster) {
+  return cluster == ClusterKind::One ? 1 : cluster == ClusterKind::Four ? 4 : 2;
+}
+
 /// The fields that are set, as "consumers = 2, stages = 2": what ScheduleAttr::parseText reads.
 std::string printScheduleFields(ScheduleAttr schedule);
 

@@ -28,11 +28,6 @@ def Tile_LoadKind : I32EnumAttr<"LoadKind", "How tiles that arithmetic reads are
   let cppNamespace = "::tessera::tile";
 }
 
-def Tile_OperandKind : I32EnumAttr<"OperandKind", "Where a computed tile is that a dot multiplies", [
-    I32EnumAttrCase<"registers", 0>, I32EnumAttrCase<"shared", 1>]> {
-  let cppNamespace = "::tessera::tile";
-}
-
 def Tile_PersistentKind : I32EnumAttr<"PersistentKind", "How thread blocks get the tiles of the grid", [
     I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"Static", 1, "static">,
     I32EnumAttrCase<"Dynamic", 2, "dynamic">]> {
@@ -43,6 +38,12 @@ def Tile_OrderKind : I32EnumAttr<"OrderKind", "In which order the tiles of the g
     I32EnumAttrCase<"Linear", 0, "linear">, I32EnumAttrCase<"Ascending", 1, "ascending">,
     I32EnumAttrCase<"Descending", 2, "descending">, I32EnumAttrCase<"Narrow", 3, "narrow">,
     I32EnumAttrCase<"Turns", 4, "turns">]> {
+  let cppNamespace = "::tessera::tile";
+}
+
+def Tile_ClusterKind : I32EnumAttr<"ClusterKind", "What the thread blocks of a cluster do together", [
+    I32EnumAttrCase<"One", 0, "1">, I32EnumAttrCase<"Two", 1, "2">, I32EnumAttrCase<"Four", 2, "4">,
+    I32EnumAttrCase<"Exchange", 3, "exchange">]> {
   let cppNamespace = "::tessera::tile";
 }
 
@@ -143,9 +144,6 @@ defvar Tile_ScheduleFields = [
     "accumulates onto is scaled before that dot, in its step, while the first dots run. `3`: as `2`, and the first dots of the "
     "iteration after that run there too, so that two of their results live in registers (Algorithm 4). `lead`: as `1`, and the "
     "first dot alone is issued an iteration ahead, beside the last dots, in registers that are free by then">,
-  ScheduleField<"operands", CaseOf<Tile_OperandKind>, Always<"registers">,
-    "where the computed first operand of a dot is (P of attention) while the dot runs. `shared` takes memory of the "
-    "thread block, and the registers are free">,
   ScheduleField<"polynomial_exp", Range<0, 16>, Chosen<"what should take the fewest cycles of 0, 4, 8 and 16">,
     "of 16 exponentials, how many are polynomials (FMA pipes) and not special functions, where the results are only "
     "rounded to 16 bits and summed (`tile-polynomial-exp`)">,
@@ -155,9 +153,6 @@ defvar Tile_ScheduleFields = [
   ScheduleField<"pingpong", Flag, Chosen<"`true` with several consumers, where turns pay and no dot runs ahead">,
     "consumer warpgroups take turns at issuing dots (section 3.1, Figure 1). With `placement = divided` the dots of one that gets "
     "a vector of rows from another wait for that one's dots of the next iteration">,
-  ScheduleField<"split", Flag, Always<"true">,
-    "iterations that need no mask run in a loop without one, and masks outside of loops are jumped over where no "
-    "element needs them">,
   ScheduleField<"speculate", Flag, Chosen<"`true` where the kernel has a `tile.speculate` and it fits">,
     "the fast region of a `tile.speculate` runs first; false: the exact one alone">,
   ScheduleField<"store", CaseOf<Tile_StoreKind>,
@@ -187,12 +182,11 @@ defvar Tile_ScheduleFields = [
            "the order is so for tiles that loops share; else 2">,
     "in an order that is not linear, how many tiles a thread block has in a section: so many of the other grid indices "
     "run together. Less than half a section at the end belongs to the one before">,
-  ScheduleField<"cluster", OneOf<[1, 2, 4]>, Always<"1">,
+  ScheduleField<"cluster", CaseOf<Tile_ClusterKind>, Always<"1">,
     "thread blocks that work together on tiles that neighbour in the first grid dimension; a tile that all of them "
-    "load comes from global memory once, each block loading its part for all (TMA multicast). 1: each block by itself">,
-  ScheduleField<"pdl", Flag, Always<"false">,
-    "programmatic dependent launch: the launch may begin while the one before it in the stream ends, and waits for its "
-    "results where it first needs memory">,
+    "load comes from global memory once, each block loading its part for all (TMA multicast). 1: each block by itself. "
+    "`exchange`: two, which also add up what both add to memory. Each sends the computed operand of such a dot to the other, and makes "
+    "half of the columns for both, so that half as much is added (`tile-exchange-sums`); it takes `placement = apart` or `divided`">,
   ScheduleField<"producer_registers", Multiples<8, 24, 256>, Chosen<"24, or 32 with 3 consumers">,
     "registers per thread of the producer (PTX `setmaxnreg`). `setmaxnreg` divides what the launch gives the block: a "
     "thread of the producer and one of each consumer have at most 496, 504, 512 and 480 together, with 1 to 4 "
@@ -236,12 +230,7 @@ defvar Tile_ScheduleFields = [
     "in which order grid points add to one element of a view. `fixed`: in that of a grid index on which the place does not "
     "depend, so that sums have the same bits in each run. Each tile of the view has a turn in memory, which the role that adds "
     "waits for and hands on (`tile-order-sums`). `fixed` takes stores that add tiles in bulk, from a reducer or a `writer`, "
-    "`persistent = dynamic`, and `cluster = 1` or blocks that make sums together (`exchange`)">,
-  ScheduleField<"exchange", OneOf<[0, 1, 2]>, Always<"0">,
-    "with `cluster = 2` and sums in a role of their own, the two blocks add up before memory does: each sends the computed operand "
-    "of the dot to the other, and makes half of the columns for both, so that half as much is added to memory "
-    "(`tile-exchange-sums`). 1 or 2: slots of the pipe of these operands. 0: each block adds by itself. 1 and 2 take "
-    "`placement = apart` or `divided`">,
+    "`persistent = dynamic`, and `cluster = 1` or `exchange`">,
   ScheduleField<"work", CaseOf<Tile_WorkKind>, Chosen<"`elements` where whole tiles and vectors do not fit, else `tiles`">,
     "in which order a thread works through its tiles between dots. `tiles`: one operation after the other, each on all elements. "
     "`elements`: all operations on the first elements, then all on the next. Vectors and single elements are then loaded where "

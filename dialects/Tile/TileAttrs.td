@@ -138,10 +138,6 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
 }] # !interleave(!foreach(f, Tile_ScheduleFields,
        "      std::optional<" # f.domain.cppType # "> " # f.member # ";\n"), "") # [{
 
-      /// Defaults that are always the same, where they are numbers.
-}] # !interleave(!foreach(f, !filter(f, Tile_ScheduleFields, !and(!eq(f.domain.cppType, "int64_t"),
-                                                                    !ne(f.absent.value, ""))),
-       "      static constexpr int64_t usual" # !substr(f.accessor, 3) # " = " # f.absent.value # ";\n"), "") # [{
       /// Calls `visit(info, field, field of other)` for every field, in the order in which they print.
       template <typename Visitor>
       void visitWith(Fields &other, Visitor &&visit) {

@@ -89,6 +89,11 @@ struct CompileOptions {
   /// What the kernels record: empty for nothing, or "timeline", with options of
   /// hop-instrument-timeline as "timeline,blocks=8,first=132,events=4096".
   std::string instrument;
+  /// Programmatic dependent launch: a launch may begin while the one before it in the stream ends,
+  /// and waits for its results where it first needs memory.
+  bool pdl = false;
+  /// False leaves loops whole and masks in all iterations, for tests of masks.
+  bool split = true;
   /// Which measured schedules (docs/tuning.md) serve where neither the source nor `defines` and
   /// `schedule` say otherwise.
   struct Tuning {

@@ -249,6 +249,8 @@ CompileStatus Compilation::runPhase(ModuleOp form, StringRef name,
 CompileStatus Compilation::lower() {
   PipelineOptions pipeline;
   pipeline.timeline = timeline ? &*timeline : nullptr;
+  pipeline.split = options.split;
+  pipeline.pdl = options.pdl;
   for (const Stage &stage : getStages()) {
     if (stage.level > options.emit)
       break;

@@ -317,7 +317,7 @@ void LaunchTimes::setCompiled(const json::Object &kernel, int64_t multiprocessor
   auto schedule =
       cast<tile::ScheduleAttr>(parseAttribute(*kernel.getString(key::schedule), context));
   model.section = *schedule.getSection();
-  runtime::setTimeCluster(model, *schedule.getCluster());
+  runtime::setTimeCluster(model, tile::countBlocks(*schedule.getCluster()));
   // Blocks of a cluster share what they load in these loops, where they load alike.
   model.rows.time = card->unalignedRowCycles * loadedRows / model.cluster / (card->clockGHz * 1000);
   switch (*schedule.getOrder()) {

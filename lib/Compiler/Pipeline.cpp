@@ -47,7 +47,7 @@ static void buildChosen(OpPassManager &pm, const PipelineOptions &) {
   kernels.addPass(createTileChooseSchedule());
 }
 
-static void buildScheduled(OpPassManager &pm, const PipelineOptions &) {
+static void buildScheduled(OpPassManager &pm, const PipelineOptions &options) {
   OpPassManager &kernels = pm.nest<tile::KernelOp>();
   kernels.addPass(createTilePolynomialExp());
   kernels.addPass(createTileCompleteSpeculation());
@@ -57,7 +57,9 @@ static void buildScheduled(OpPassManager &pm, const PipelineOptions &) {
   kernels.addPass(createTileExchangeSums());
   kernels.addPass(createTileOverlap());
   addCleanup(kernels);
-  kernels.addPass(createTileSplitLoops());
+  TileSplitLoopsOptions loops;
+  loops.split = options.split;
+  kernels.addPass(createTileSplitLoops(loops));
   kernels.addPass(createTileUnrollLoops());
   addCleanup(kernels);
 }
@@ -69,13 +71,14 @@ static void buildRoles(OpPassManager &pm, const PipelineOptions &options) {
   addCleanup(pm);
 }
 
-static void buildStaged(OpPassManager &pm, const PipelineOptions &) {
+static void buildStaged(OpPassManager &pm, const PipelineOptions &options) {
   pm.addNestedPass<hop::KernelOp>(createPrefetch());
   pm.addNestedPass<hop::KernelOp>(createLoadScalarsAhead());
   pm.addNestedPass<hop::KernelOp>(createAssignLayouts());
   addCleanup(pm);
   pm.addNestedPass<hop::KernelOp>(createConvertFp8Layouts());
-  pm.addNestedPass<hop::KernelOp>(createGuardMasks());
+  if (options.split)
+    pm.addNestedPass<hop::KernelOp>(createGuardMasks());
   pm.addNestedPass<hop::KernelOp>(createStageOperands());
   addCleanup(pm);
   OpPassManager &kernels = pm.nest<hop::KernelOp>();
@@ -118,8 +121,10 @@ static void buildBarriers(OpPassManager &pm, const PipelineOptions &options) {
     pm.addNestedPass<hop::KernelOp>(createInstrumentTimeline(*options.timeline));
 }
 
-static void buildLLVM(OpPassManager &pm, const PipelineOptions &) {
-  pm.addPass(createLowerToLLVM());
+static void buildLLVM(OpPassManager &pm, const PipelineOptions &options) {
+  LowerToLLVMOptions lowering;
+  lowering.pdl = options.pdl;
+  pm.addPass(createLowerToLLVM(lowering));
 }
 
 ArrayRef<Stage> getStages() {

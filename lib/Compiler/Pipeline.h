@@ -25,6 +25,8 @@ struct InstrumentTimelineOptions;
 
 struct PipelineOptions {
   int64_t producers = 1; ///< roles that load
+  bool split = true;     ///< as CompileOptions::split
+  bool pdl = false;      ///< as CompileOptions::pdl
   /// With the options of hop-instrument-timeline kernels record one.
   const InstrumentTimelineOptions *timeline = nullptr;
 };

@@ -118,7 +118,6 @@ static std::string describe(ScheduleAttr schedule) {
   varied.placement = all.placement;
   varied.producerRegisters = all.producerRegisters;
   varied.consumerRegisters = all.consumerRegisters;
-  varied.exchange = all.exchange;
   varied.work = all.work;
   return tile::printScheduleFields(varied.get(schedule.getContext()));
 }

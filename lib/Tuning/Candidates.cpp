@@ -296,7 +296,7 @@ void Enumerator::addCandidate(const Tiles &tiles, const ScheduleChoice &choice) 
         {tiles.tuned, tiles.parameters, std::move(schedule), choice.use, tiles.program});
 }
 
-/// Tries schedules that set `requests` ("stages = 3, split = false") beside what is fixed.
+/// Tries schedules that set `requests` ("stages = 3, overlap = 1") beside what is fixed.
 void Enumerator::tryRequests(Tiles &tiles, ArrayRef<std::string> requests,
                              SmallVectorImpl<bool> &fits) {
   ErrorCapture errors(&context);

@@ -20,7 +20,7 @@ constexpr int64_t exchangingBlocks = 2;
 
 /// Whether a schedule of `fields` asks for such sums.
 inline bool exchangesSums(const tile::ScheduleFields &fields) {
-  return fields.exchange.value_or(0) > 0;
+  return fields.cluster == tile::ClusterKind::Exchange;
 }
 
 struct ApartSum {

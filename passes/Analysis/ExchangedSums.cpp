@@ -18,7 +18,7 @@ RankedTensorType tessera::theirHalf(const ApartSum &sum) {
 /// The parts of the columns that a block makes of `sum` for both.
 static int64_t columnParts(const ApartSum &sum) {
   tile::ScheduleFields fields;
-  fields.exchange = 1;
+  fields.cluster = tile::ClusterKind::Exchange;
   return partsOf(sum, fields).ofColumns();
 }
 

@@ -2,7 +2,7 @@
 //
 // A sum in a role of its own (ApartSums.h) whose place is the same in both blocks of a cluster of
 // two. The blocks exchange the computed operands of its dot, and each makes half of the columns for
-// both (exchange = 1 or 2).
+// both (cluster = exchange).
 //
 //===----------------------------------------------------------------------===//
 

@@ -24,6 +24,9 @@ constexpr int64_t slotsOfNumbers = 2;
 /// Slots of the pipes of a role that makes sums (placement = apart): one that is read, one that is
 /// filled.
 constexpr int64_t slotsOfSums = 2;
+/// Where two blocks exchange these operands: another slot takes one of what is loaded, and gains
+/// nothing (docs/lab/backward.md).
+constexpr int64_t slotsOfExchanged = 1;
 
 /// Slots of the pipe in which a role that makes sums hands parts of them to a writer: it fills one
 /// while a copy reads the other.

@@ -219,7 +219,7 @@ def LowerToLLVM : Pass<"hop-lower-to-llvm", "::mlir::ModuleOp"> {
 
     ```mlir
     hop.kernel @k attributes {argument_names = ["x"], argument_types = [i32], grid = [#tile.grid_dim<4, 1>],
-        schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+        schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
     ^bb0(%x: i32, %m: index):
       hop.role @consumer warpgroups(1) {
       ^bb0(%wg: index):
@@ -244,6 +244,9 @@ def LowerToLLVM : Pass<"hop-lower-to-llvm", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [
+    Option<"pdl", "pdl", "bool", "false",
+           "Kernels wait for the launch before them by themselves, so that they may begin while it ends">];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"];
 }
 

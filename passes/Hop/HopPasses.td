@@ -41,7 +41,7 @@ def AssignLayouts : Pass<"hop-assign-layouts", "::tessera::hop::KernelOp"> {
 def GuardMasks : Pass<"hop-guard-masks", "::tessera::hop::KernelOp"> {
   let summary = "Jump over masks of straight-line code where no element needs them";
   let description = [{
-    For kernels whose schedule has `split = true`. `tile-split-loops` gives iterations that need no mask a loop of their
+    `tile-split-loops` gives iterations that need no mask a loop of their
     own; this pass does the same for what is outside of loops, as the first block of a tile, whose scores are needed
     before the loop. The conditions that a mask combines are taken one by one: where the largest and the smallest value
     of its affine form over the tile say that one leaves every element as it is, its comparisons are jumped over. All

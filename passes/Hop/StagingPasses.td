@@ -50,10 +50,8 @@ def StageOperands : Pass<"hop-stage-operands", "::tessera::hop::KernelOp"> {
     they write, when their products have read the tile that was there, and behind. Of a whole that is multiplied by a
     computed and transposed first operand each warpgroup reads the part that goes with its rows of that.
 
-    With `operands = shared`, a tile that is computed and then multiplied (P of attention) is written to shared
-    memory where it is made, in the layout that wgmma reads, and the products read it there: it takes no
-    registers while they run. Each warpgroup writes and reads its own rows, so that only its own threads
-    wait for each other. Loops and conditionals no longer carry the tile: the memory holds it.
+    A warpgroup that writes its own rows alone waits for its own threads. Loops and conditionals no longer carry the tile: the memory
+    holds it.
 
     A tile that a loop carries to a product has one buffer with all the values it takes on the way. Two tiles of
     one shape that are never needed at the same time share a buffer. It is an error when a tile is made while
@@ -63,21 +61,21 @@ def StageOperands : Pass<"hop-stage-operands", "::tessera::hop::KernelOp"> {
     !P = tensor<64x64xbf16, #hop.layout<accumulator>>
     !O = tensor<64x64xf32, #hop.layout<accumulator>>
     !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>
-    !Mine = !hop.shared<tensor<64x64xbf16>, rows = 128>
+    !Mine = !hop.shared<tensor<64x64xbf16>, rows = 64>
     %r = scf.for %j = %c0 to %n step %c1 iter_args(%p = %p0) -> !P {
-      %o = hop.mma %p, %v : !P, !Shared -> !O
+      %o = hop.mma %p, %v {transpose_a} : !P, !Shared -> !O
       %next = arith.truncf %o : !O to !P
       scf.yield %next : !P
     }
     // becomes
-    %staged = hop.staging "operand" : !hop.shared<tensor<128x64xbf16>, rows = 128>
-    %mine = hop.slice %staged[%wg] : !hop.shared<tensor<128x64xbf16>, rows = 128> -> !Mine
-    hop.stage %p0, %mine : !P, !Mine
+    %staged = hop.staging "operand" : !hop.shared<tensor<64x128xbf16>, rows = 64>
+    %mine = hop.slice %staged[%wg] : !hop.shared<tensor<64x128xbf16>, rows = 64> -> !Mine
+    hop.stage %p0, %mine transposed : !P, !Mine
     hop.warpgroup_sync
     scf.for %j = %c0 to %n step %c1 {
       %o = hop.mma %mine, %v : !Mine, !Shared -> !O
       %next = arith.truncf %o : !O to !P
-      hop.stage %next, %mine : !P, !Mine
+      hop.stage %next, %mine transposed : !P, !Mine
       hop.warpgroup_sync
     }
     ```

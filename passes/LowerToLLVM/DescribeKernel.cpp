@@ -406,7 +406,7 @@ ArrayAttr LaunchParameters::describeRequirements(hop::KernelOp kernel) const {
 }
 
 DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, const NamedBarriers &barriers,
-                                          StringRef symbol) const {
+                                          StringRef symbol, bool pdl) const {
   Builder b(kernel.getContext());
   SmallVector<Attribute> arguments, launch;
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
@@ -428,7 +428,7 @@ DictionaryAttr LaunchParameters::describe(hop::KernelOp kernel, const NamedBarri
     entry.set(key::flat, b.getBoolAttr(true));
   if (int64_t resident = hop::residentBlocks(kernel); resident > 1)
     entry.set(key::blocksPerMultiprocessor, b.getI64IntegerAttr(resident));
-  entry.set(key::pdl, b.getBoolAttr(*kernel.getSchedule().getPdl()));
+  entry.set(key::pdl, b.getBoolAttr(pdl));
   entry.set(key::block,
             b.getI64ArrayAttr({hopper::warpgroupThreads * kernel.getNumWarpgroups(), 1, 1}));
   entry.set(key::cluster, b.getI64ArrayAttr({kernel.getClusterSize(), 1, 1}));

@@ -15,7 +15,7 @@ Emitter::Emitter(hop::KernelOp kernel, const LaunchParameters &parameters,
   builder.setInsertionPointToEnd(&function.getBody().back());
 }
 
-LogicalResult Emitter::emitKernel() {
+LogicalResult Emitter::emitKernel(bool pdl) {
   Type i32Type = builder.getI32Type();
   auto special = [&](StringRef name) {
     return intrinsic(("llvm.nvvm.read.ptx.sreg." + name).str(), i32Type, {});
@@ -47,7 +47,7 @@ LogicalResult Emitter::emitKernel() {
   emitBarrierInit(threadIndex);
   // Results of the launch before are there from here on (PTX ISA 9.7.13.13). Blocks of the next
   // launch may take the place that blocks of this one leave: they wait here for all of it.
-  if (*kernel.getSchedule().getPdl())
+  if (pdl)
     assembly("griddepcontrol.wait;\ngriddepcontrol.launch_dependents;", "", {}, {});
   if (kernel.getTimeline())
     emitTimelineStart();

@@ -99,8 +99,9 @@ public:
   Emitter(hop::KernelOp kernel, const LaunchParameters &parameters, const NamedBarriers &barriers,
           mlir::LLVM::LLVMFuncOp function, mlir::Value sharedBase);
 
-  /// Writes the whole kernel into the function's entry block.
-  mlir::LogicalResult emitKernel();
+  /// Writes the whole kernel into the function's entry block. With `pdl` it waits for the launch
+  /// before it by itself.
+  mlir::LogicalResult emitKernel(bool pdl);
 
 private:
   // Structure: EmitKernel.cpp.

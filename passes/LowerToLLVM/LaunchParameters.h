@@ -96,9 +96,9 @@ public:
   /// The memory of hop.timeline.
   unsigned timelinePosition() const { return position(LaunchParameter::Timeline, 0); }
 
-  /// The kernel's entry in a bundle.
+  /// The kernel's entry in a bundle. With `pdl` it waits for the launch before it by itself.
   mlir::DictionaryAttr describe(hop::KernelOp kernel, const NamedBarriers &barriers,
-                                mlir::StringRef symbol) const;
+                                mlir::StringRef symbol, bool pdl) const;
 
 private:
   /// What a kernel does with the elements of a view.

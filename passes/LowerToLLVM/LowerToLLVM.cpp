@@ -27,6 +27,8 @@ namespace {
 constexpr StringRef sharedName = "tessera_shared";
 
 struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
+  using Base::Base;
+
   void runOnOperation() override {
     SmallVector<hop::KernelOp> kernels(getOperation().getOps<hop::KernelOp>());
     if (!kernels.empty())
@@ -141,8 +143,7 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     if (!kernel.getSharedBytes())
       return kernel.emitError("has no shared-memory offsets; run hop-allocate-shared-memory first");
     const tile::ScheduleFields &schedule = kernel.getSchedule().getFields();
-    if (failed(schedule.require(kernel, &tile::ScheduleFields::persistent,
-                                &tile::ScheduleFields::pdl)))
+    if (failed(schedule.require(kernel, &tile::ScheduleFields::persistent)))
       return failure();
     auto lacksLayout = [](Type type) {
       return isa<RankedTensorType>(type) && !hop::getLayout(type);
@@ -187,7 +188,7 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
       types.push_back(parameterType(kernel, parameter));
     auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(&getContext()), types);
     std::string symbol = kernel.getSymName().str();
-    DictionaryAttr description = parameters->describe(kernel, *barriers, symbol);
+    DictionaryAttr description = parameters->describe(kernel, *barriers, symbol, pdl);
     kernel.setSymName(symbol + ".hop");
     auto function = LLVM::LLVMFuncOp::create(builder, kernel.getLoc(), symbol, type);
     setAttributes(function, kernel, *parameters, description);
@@ -198,7 +199,7 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     auto sharedType = LLVM::LLVMPointerType::get(&getContext(), /*addressSpace=*/3);
     Value shared = LLVM::AddressOfOp::create(builder, loc, sharedType, sharedName);
     Value base = LLVM::PtrToIntOp::create(builder, loc, builder.getI32Type(), shared);
-    if (failed(Emitter(kernel, *parameters, *barriers, function, base).emitKernel()))
+    if (failed(Emitter(kernel, *parameters, *barriers, function, base).emitKernel(pdl)))
       return failure();
     kernel.erase();
     return success();

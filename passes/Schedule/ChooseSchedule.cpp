@@ -537,7 +537,7 @@ private:
         return sums.refused->emitError(sums.refusal) << "; use sums = any";
     if (exchangesSums(requested.getFields()))
       if (ExchangedSums sums = findExchangedSums(kernel); sums.refused)
-        return sums.refused->emitError(sums.refusal) << "; use exchange = 0";
+        return sums.refused->emitError(sums.refusal) << "; use cluster = 2";
     std::optional<bool> speculate = requested.getSpeculate();
     SpeculateOp speculation = findSpeculation(kernel);
     if (!speculation && speculate == true)

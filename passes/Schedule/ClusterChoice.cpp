@@ -72,13 +72,8 @@ const ScheduleSearch::ClusterSharing &ScheduleSearch::shareInCluster(int64_t clu
 std::optional<std::string> ScheduleSearch::rejectExchange(const ScheduleFields &requested) const {
   if (!exchangesSums(requested))
     return std::nullopt;
-  if (requested.cluster != exchangingBlocks)
-    return llvm::formatv("the blocks of a cluster of two make sums together; use cluster = {0} or "
-                         "exchange = 0",
-                         exchangingBlocks)
-        .str();
   if (ExchangedSums found = findExchangedSums(kernel); found.refused)
-    return "a store " + found.refusal + "; use exchange = 0";
+    return "a store " + found.refusal + "; use cluster = 2";
   return std::nullopt;
 }
 
@@ -89,7 +84,7 @@ bool ScheduleSearch::exchangePays(const ScheduleFields &exchanging) {
   for (const ApartSum &sum : work.sums)
     bytes += tileBytes(StoreOp(sum.store).getValue().getType());
   return bytes > budget.dots * model.bytesOfSums && !rejectExchange(exchanging) &&
-         !shareInCluster(*exchanging.cluster).refusal;
+         !shareInCluster(exchangingBlocks).refusal;
 }
 
 bool ScheduleSearch::ClusterSharing::runsAhead(const NumberList &stages, int64_t overlap) const {

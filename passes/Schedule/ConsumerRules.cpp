@@ -216,10 +216,6 @@ std::optional<std::string> ScheduleSearch::rejectRules(const Candidate &candidat
   if (std::optional<std::string> reason = computedSecondOperands(rotated(candidate)).refusal)
     return "operand b of a dot is computed, and goes through shared memory: " + *reason +
            "; use overlap = 1";
-  if (candidate.fields.operands == OperandKind::shared)
-    if (std::optional<std::string> reason =
-            computedOperands(rotated(candidate), OperandKind::shared, placement).refusal)
-      return *reason + "; use operands = registers";
   return std::nullopt;
 }
 

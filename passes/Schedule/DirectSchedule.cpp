@@ -34,19 +34,17 @@ static ScheduleFields fixedWithoutDots() {
   fields.stages = NumberList(1);
   fields.outerStages = NumberList(1);
   fields.overlap = OverlapKind::One;
-  fields.operands = OperandKind::registers;
   fields.polynomialExp = 0;
   fields.pinWaits = false;
   fields.pingpong = false;
   fields.speculate = false;
   fields.store = StoreKind::direct;
-  fields.cluster = 1;
+  fields.cluster = ClusterKind::One;
   fields.producerRegisters = hopper::leastRoleRegisters;
   fields.placement = PlacementKind::rows;
   fields.transpose = 0;
   fields.loads = LoadKind::direct;
   fields.helperRegisters = hopper::leastRoleRegisters;
-  fields.exchange = 0;
   fields.work = WorkKind::tiles;
   return fields;
 }

@@ -94,7 +94,7 @@ std::optional<std::string> HelperWork::whyNotPlaced(const ScheduleFields &fields
     return exchangesSums(fields)
                ? std::optional<std::string>(
                      "the blocks of a cluster make sums together in a role of their own; use "
-                     "placement = apart or divided, or exchange = 0")
+                     "placement = apart or divided, or cluster = 2")
                : std::nullopt;
   bool isDivided = fields.placement == PlacementKind::divided;
   std::string who = isDivided ? "consumers with different dots" : "a reducer",

@@ -268,12 +268,11 @@ static void leaveToConverter(KernelOp kernel, DenseSet<Value> &inSharedMemory,
 }
 
 int64_t tessera::consumerRegisters(KernelOp kernel, int64_t consumers, bool warpSpecialize,
-                                   OperandKind operands, PlacementKind placement, WorkKind work,
-                                   const CostModel &model) {
+                                   PlacementKind placement, WorkKind work, const CostModel &model) {
   int64_t loading = warpSpecialize ? 0 : model.loadingRegisters;
   DenseSet<Value> inSharedMemory;
   DenseSet<Operation *> elsewhere = apartOperations(kernel, placement);
-  OperandBuffers buffers(stagedOperands(kernel, operands, elsewhere));
+  OperandBuffers buffers(stagedOperands(kernel, elsewhere));
   leaveToConverter(kernel, inSharedMemory, elsewhere);
   for (const OperandBuffers &each : {buffers, OperandBuffers(computedBs(kernel))})
     for (const OperandBuffers::Tile &tile : each.getTiles())

@@ -40,8 +40,8 @@ int64_t usableRegisters(int64_t budget, const CostModel &model);
 /// no registers, and neither does what `placement` puts elsewhere. With `work = elements` loads,
 /// reductions and additions to memory are part of the work on elements.
 int64_t consumerRegisters(tile::KernelOp kernel, int64_t consumers, bool warpSpecialize,
-                          tile::OperandKind operands, tile::PlacementKind placement,
-                          tile::WorkKind work, const CostModel &model);
+                          tile::PlacementKind placement, tile::WorkKind work,
+                          const CostModel &model);
 
 /// The same for each of the consumers, which have different dots.
 tile::NumberList dividedRegisters(tile::KernelOp kernel, const DotDivision &division,

@@ -194,7 +194,7 @@ static void addSums(KernelOp kernel, const ScheduleFields &fields, SharedMemoryU
       use.barriers += places * 2 * hopper::mbarrierBytes;
   }
   for (auto [view, type] : operands) {
-    int64_t slots = exchanged ? *fields.exchange : slotsOfSums;
+    int64_t slots = exchanged ? slotsOfExchanged : slotsOfSums;
     int64_t bytes = tileBytes(type) * (exchanged ? exchangingBlocks : 1);
     use.operands += slots * llvm::alignTo(bytes, hopper::tileAlignment);
     use.barriers += slots * 2 * hopper::mbarrierBytes;
@@ -441,18 +441,18 @@ int64_t tessera::crossingBytes(KernelOp kernel, const DotDivision &division) {
   return bytes;
 }
 
-SmallVector<OpOperand *> tessera::stagedOperands(KernelOp kernel, OperandKind operands,
+SmallVector<OpOperand *> tessera::stagedOperands(KernelOp kernel,
                                                  const DenseSet<Operation *> &apart) {
   SmallVector<OpOperand *> reads;
   kernel.walk([&](DotOp dot) {
-    if (!apart.contains(dot) && !loadedOperand(dot.getA()) &&
-        (operands == OperandKind::shared || computedTranspose(dot.getA())))
+    if (!apart.contains(dot) && !loadedOperand(dot.getA()) && computedTranspose(dot.getA()))
       reads.push_back(&dot.getAMutable());
   });
   return reads;
 }
 
-static ComputedOperands operandsIn(const OperandBuffers &buffers) {
+static ComputedOperands operandsIn(ArrayRef<OpOperand *> reads) {
+  OperandBuffers buffers(reads);
   ComputedOperands operands;
   if (buffers.getConflict())
     operands.refusal = "a computed tile is made while the one before it is still to be multiplied";
@@ -464,15 +464,10 @@ static ComputedOperands operandsIn(const OperandBuffers &buffers) {
   return operands;
 }
 
-ComputedOperands tessera::computedOperands(KernelOp kernel, OperandKind kind,
-                                           PlacementKind placement) {
-  OperandBuffers buffers(stagedOperands(kernel, kind, apartOperations(kernel, placement)));
-  ComputedOperands operands = operandsIn(buffers);
-  if (buffers.getTiles().empty())
-    operands.refusal = "no dot of the kernel multiplies a computed tile";
-  return operands;
+int64_t tessera::stagedOperandBytes(KernelOp kernel, PlacementKind placement) {
+  return operandsIn(stagedOperands(kernel, apartOperations(kernel, placement))).bytes;
 }
 
 ComputedOperands tessera::computedSecondOperands(KernelOp kernel) {
-  return operandsIn(OperandBuffers(computedBs(kernel)));
+  return operandsIn(computedBs(kernel));
 }

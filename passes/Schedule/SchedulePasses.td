@@ -99,7 +99,7 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::tessera::tile::KernelOp
     The numbers by which the search prefers and rejects are in `kernels/cards.json` and `passes/Schedule/CostModel.h`, each with its measurement.
 
     What fits is decided by `passes/Schedule/ResourceModel.h`, shared memory (at most 232448 bytes: the tiles that dots
-    read, `stages` copies of those loaded in loops, computed operands with `operands = shared`, staging of stores with
+    read, `stages` copies of those loaded in loops, computed operands that are transposed or second ones, staging of stores with
     `store = tma`, mbarriers), and by `RegisterModel.h`, registers of a consumer thread, by liveness of the kernel as
     `tile-overlap` would leave it. A remark tells why each preferred candidate was rejected, in numbers. When nothing fits, or a field that
     is written or overridden cannot hold, the error says what would work. Rejected is also what later passes refuse:
@@ -156,10 +156,9 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::tessera::tile::KernelOp
     // becomes
     tile.kernel @product(%a: !tile.view<[M, 64], f16>, %b: !tile.view<[64, 128], f16>, %c: !tile.view<[M, 128], f32>)
         grid(%m = M ceildiv 128) schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 1,
-          outer_stages = 1, overlap = 1, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false,
-          split = true, speculate = false, store = direct, persistent = none, order = linear, section = 2, cluster = 1,
-          pdl = false, producer_registers = 24, consumer_registers = 240, placement = rows, helper_registers = 24,
-          loads = direct, transpose = 0> {
+          outer_stages = 1, overlap = 1, polynomial_exp = 0, pin_waits = false, pingpong = false, speculate = false,
+          store = direct, persistent = none, order = linear, section = 2, cluster = 1, producer_registers = 24,
+          consumer_registers = 240, placement = rows, helper_registers = 24, loads = direct, transpose = 0> {
       %c0 = arith.constant 0 : index
       %c128 = arith.constant 128 : index
       %row = arith.muli %m, %c128 : index

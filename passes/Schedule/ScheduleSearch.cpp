@@ -130,8 +130,8 @@ NumberList ScheduleSearch::neededRegisters(const Candidate &candidate) {
                     : NumberList(0);
   }
   return NumberList(consumerRegisters(rotated(candidate), candidate.consumers(),
-                                      candidate.isSpecialized(), *candidate.fields.operands,
-                                      *candidate.fields.placement, *candidate.fields.work, model));
+                                      candidate.isSpecialized(), *candidate.fields.placement,
+                                      *candidate.fields.work, model));
 }
 
 SharedMemoryUse ScheduleSearch::sharedUse(const Candidate &candidate, const NumberList &stages,
@@ -146,8 +146,7 @@ int64_t ScheduleSearch::operandBytes(const Candidate &candidate) {
   const ScheduleFields &fields = candidate.fields;
   KernelOp program = rotated(candidate);
   int64_t bytes =
-      computedOperands(program, *fields.operands, *fields.placement).bytes +
-      computedSecondOperands(program).bytes +
+      stagedOperandBytes(program, *fields.placement) + computedSecondOperands(program).bytes +
       transposedBytes(kernel, candidate.consumers(), candidate.hasHelper(RoleTask::Transpose)) +
       convertedBytes(kernel);
   if (candidate.isDivided())
@@ -169,7 +168,7 @@ ScheduleSearch::Candidate ScheduleSearch::makeCandidate(const ScheduleFields &re
                                                         bool warpSpecialize,
                                                         const OverlapShape &shape,
                                                         int64_t consumers) {
-  const ClusterSharing &sharing = shareInCluster(requested.cluster.value_or(1));
+  const ClusterSharing &sharing = shareInCluster(blocksOf(requested));
   RegisterSplit split = registerSplit(consumers, warpSpecialize, model);
   if (warpSpecialize)
     split = takeProducer(
@@ -228,7 +227,7 @@ int64_t ScheduleSearch::makeRoomForOthers(Candidate &candidate) const {
   ScheduleFields &fields = candidate.fields;
   if (!candidate.choosesRegisters || !multiplies || multipliesInLoops ||
       !candidate.helpers.empty() || *fields.persistent == PersistentKind::Dynamic ||
-      fields.cluster.value_or(1) > 1)
+      blocksOf(fields) > 1)
     return 1;
   int64_t warpgroups = candidate.warpgroups(), threads = warpgroups * hopper::warpgroupThreads;
   int64_t bytes = sharedUse(candidate).total();
@@ -306,14 +305,14 @@ bool ScheduleSearch::admits(const ScheduleFields &requested) {
     return false;
   }
   if (std::optional<std::string> reason = rejectExchange(requested)) {
-    rejections.push_back({llvm::formatv("exchange = {0}", *requested.exchange).str(), *reason});
+    rejections.push_back({"cluster = exchange", *reason});
     return false;
   }
   if (!admitsOuterStages(requested))
     return false;
-  int64_t cluster = *requested.cluster;
-  if (const std::optional<std::string> &refusal = shareInCluster(cluster).refusal) {
-    rejections.push_back({llvm::formatv("cluster = {0}", cluster).str(), *refusal});
+  if (const std::optional<std::string> &refusal = shareInCluster(blocksOf(requested)).refusal) {
+    rejections.push_back(
+        {llvm::formatv("cluster = {0}", stringifyClusterKind(*requested.cluster)).str(), *refusal});
     return false;
   }
   if (!requested.polynomialExp || *requested.polynomialExp == 0 || budget.exponentials)
@@ -330,7 +329,7 @@ void ScheduleSearch::forEachCandidate(ScheduleFields requested,
                                       function_ref<bool(const Candidate &)> take) {
   if (!multiplies && !fixFields(requested))
     return;
-  bool mayExchange = !requested.cluster && !requested.exchange;
+  bool mayExchange = !requested.cluster;
   requested.setFixedDefaults();
   if (!multiplies) {
     for (const Candidate &candidate : directCandidates(requested))
@@ -346,8 +345,7 @@ void ScheduleSearch::forEachCandidate(ScheduleFields requested,
     specialized = true;
   auto tryExchanged = [&] {
     ScheduleFields exchanging = requested;
-    exchanging.cluster = exchangingBlocks;
-    exchanging.exchange = 1;
+    exchanging.cluster = ClusterKind::Exchange;
     return !exchangePays(exchanging) ||
            forEachPlaced(exchanging, PlacementKind::divided, /*warpSpecialize=*/true, take);
   };

@@ -178,6 +178,9 @@ private:
   void chooseOuterStages(Candidate &candidate) const;
   int64_t makeRoomForOthers(Candidate &candidate) const;
   std::optional<tile::ScheduleAttr> complete(Candidate candidate);
+  static int64_t blocksOf(const tile::ScheduleFields &fields) {
+    return tile::countBlocks(fields.cluster.value_or(tile::ClusterKind::One));
+  }
   const ClusterSharing &shareInCluster(int64_t cluster);
 
   tile::KernelOp kernel;

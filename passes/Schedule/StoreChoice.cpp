@@ -85,15 +85,15 @@ std::optional<std::string> ScheduleSearch::rejectSums(const Candidate &candidate
            "not have started unless numbers are drawn at the start; use persistent = dynamic with "
            "warp_specialize = true, or sums = any";
   bool exchanges = exchangesSums(fields);
-  if (*fields.cluster > 1 && !exchanges)
+  if (*fields.cluster != ClusterKind::One && !exchanges)
     return "in a cluster a number is that of several blocks, and sums in a fixed order take one "
-           "for each, or blocks that make them together; use cluster = 1, exchange = 1 or sums = "
+           "for each, or blocks that make them together; use cluster = 1 or exchange, or sums = "
            "any";
   if (exchanges && !llvm::all_of(work.sums, [&](const ApartSum &sum) {
         return dividesTickets(sum, ticketsOf(fields));
       }))
     return "sums in a fixed order that two blocks make together have tickets for parts of their "
-           "columns, which takes a view of as many as whole tiles have; use exchange = 0 or sums = "
+           "columns, which takes a view of as many as whole tiles have; use cluster = 1 or sums = "
            "any";
   bool areApart = llvm::all_of(ordered.sums, [&](const OrderedSum &sum) {
     return llvm::any_of(work.sums, [&](const ApartSum &apart) { return apart.store == sum.store; });

@@ -87,12 +87,12 @@ public:
     KernelOp kernel = getOperation();
     ScheduleFields schedule = kernel.getScheduleFields();
     if (failed(schedule.require(kernel, &ScheduleFields::cluster)) ||
-        (*schedule.cluster > 1 &&
+        (*schedule.cluster != ClusterKind::One &&
          failed(schedule.require(kernel, &ScheduleFields::warpSpecialize))))
       return signalPassFailure();
     // Without a producer the loads are the consumers', who have no order in common.
-    if (*schedule.cluster > 1 && *schedule.warpSpecialize)
-      makeAlike(kernel, *schedule.cluster);
+    if (*schedule.cluster != ClusterKind::One && *schedule.warpSpecialize)
+      makeAlike(kernel, countBlocks(*schedule.cluster));
   }
 
 private:

@@ -36,13 +36,13 @@ struct TileExchangeSumsPass : tessera::impl::TileExchangeSumsBase<TileExchangeSu
   void runOnOperation() override {
     KernelOp kernel = getOperation();
     ScheduleFields schedule = kernel.getScheduleFields();
-    if (failed(schedule.require(kernel, &ScheduleFields::exchange)))
+    if (failed(schedule.require(kernel, &ScheduleFields::cluster)))
       return signalPassFailure();
-    if (*schedule.exchange == 0)
+    if (!exchangesSums(schedule))
       return;
     ExchangedSums found = findExchangedSums(kernel);
     if (found.refused) {
-      found.refused->emitError(found.refusal) << "; use exchange = 0";
+      found.refused->emitError(found.refusal) << "; use cluster = 2";
       return signalPassFailure();
     }
     for (const ApartSum &sum : found.sums) {

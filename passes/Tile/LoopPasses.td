@@ -155,7 +155,7 @@ def TileOverlap : Pass<"tile-overlap", "::tessera::tile::KernelOp"> {
 def TileSplitLoops : Pass<"tile-split-loops", "::tessera::tile::KernelOp"> {
   let summary = "Gives the iterations that need no mask a loop without one";
   let description = [{
-    For kernels whose schedule has `split = true`. A mask is an `arith.select` of tiles whose condition
+    A mask is an `arith.select` of tiles whose condition
     compares positions: `arith.cmpi` (signed, eq or ne) of integer tiles that are affine in `tile.iota`, the
     induction variable and loop-invariant scalars, combined by `andi`, `ori` and `xori` with true. The
     largest and the smallest value of the affine form over the tile give the values of the induction variable
@@ -225,6 +225,8 @@ def TileSplitLoops : Pass<"tile-split-loops", "::tessera::tile::KernelOp"> {
     its masks are affine in its induction variable, so its parts need neither a prologue nor
     an epilogue. The prologue of the rotation keeps its mask: it is one iteration.
   }];
+  let options = [
+    Option<"split", "split", "bool", "true", "False leaves masks in all iterations, for tests of masks">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 

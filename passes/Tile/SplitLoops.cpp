@@ -371,10 +371,7 @@ public:
 
   void runOnOperation() override {
     KernelOp kernel = getOperation();
-    ScheduleFields schedule = kernel.getScheduleFields();
-    if (failed(schedule.require(kernel, &ScheduleFields::split)))
-      return signalPassFailure();
-    if (*schedule.split)
+    if (split)
       splitAll(kernel);
     SmallVector<WalkOp> walks;
     SmallVector<MaskedMaxOp> maxima;
@@ -415,7 +412,7 @@ private:
     SmallVector<scf::ForOp> loops;
     kernel.walk([&](scf::ForOp loop) { loops.push_back(loop); });
     for (scf::ForOp loop : loops)
-      split(loop);
+      splitLoop(loop);
     SmallVector<arith::SelectOp> outside;
     kernel.walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (auto select = dyn_cast<arith::SelectOp>(op))
@@ -426,7 +423,7 @@ private:
       addBounds(select);
   }
 
-  static void split(scf::ForOp loop) {
+  static void splitLoop(scf::ForOp loop) {
     bool hasMask = llvm::any_of(selectsOf(loop), [](arith::SelectOp select) {
       return isPositionMask(select.getCondition());
     });

@@ -101,7 +101,7 @@ def TileOrderSums : Pass<"tile-order-sums", "::tessera::tile::KernelOp"> {
     }
     ```
 
-    With `exchange` two grid points make a sum together, and pairs follow each other. The tile has a ticket for
+    With `cluster = exchange` two grid points make a sum together, and pairs follow each other. The tile has a ticket for
     each, that of the second behind that of the first:
 
     ```mlir
@@ -120,7 +120,7 @@ def TileOrderSums : Pass<"tile-order-sums", "::tessera::tile::KernelOp"> {
 def TileExchangeSums : Pass<"tile-exchange-sums", "::tessera::tile::KernelOp"> {
   let summary = "Lets the two thread blocks of a cluster add up what they add to one place of memory";
   let description = [{
-    For `exchange = 1` or `2`. The sums that a role of its own makes (`placement = apart` or `divided`): a dot of a computed tile
+    For `cluster = exchange`. The sums that a role of its own makes (`placement = apart` or `divided`): a dot of a computed tile
     whose result only leaves by a store that adds it. Where the place of the store, and how often it runs, do not depend on the
     first grid index within a cluster of two, both blocks add to the same tiles in the same order. Then each needs to add half of
     the columns only, for both:

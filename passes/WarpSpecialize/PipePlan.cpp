@@ -379,7 +379,7 @@ static LogicalResult planExchange(const ApartSum &sum, PipePlan &plan) {
   tile::StoreOp store = sum.store;
   if (!store.getExchanged())
     return store.emitError("is not known to add at the same places in both blocks of a cluster "
-                           "(exchange = 1 or 2); run tile-exchange-sums first");
+                           "(cluster = exchange); run tile-exchange-sums first");
   PipeInfo &info = plan.pipeOf(loadedOperand(tile::DotOp(sum.dot).getB()));
   info.theirTile = theirHalf(sum);
   info.loadsOwnHalf = loadsOwnHalf(sum);
@@ -390,7 +390,7 @@ LogicalResult tessera::planSums(tile::KernelOp kernel, PipePlan &plan) {
   plan.sums = findApartSums(kernel);
   plan.schedule = kernel.getScheduleFields();
   plan.exchanges = exchangesSums(plan.schedule);
-  int64_t slots = plan.exchanges ? *plan.schedule.exchange : slotsOfSums;
+  int64_t slots = plan.exchanges ? slotsOfExchanged : slotsOfSums;
   for (const ApartSum &sum : plan.sums) {
     if (plan.exchanges && failed(planExchange(sum, plan)))
       return failure();

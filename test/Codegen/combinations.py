@@ -17,7 +17,7 @@ SWITCHES = {
     "pingpong": ("true", "false"),
     "stages": ("1", "2", "3"),
     "store": ("direct", "tma"),
-    "split": ("true", "false"),
+    "split": ("--split", "--no-split"),
 }
 # What a refusal may be for: each names the limit that the schedule breaks.
 REASONS = ("bytes of shared memory", "a consumer thread needs", "warpgroups take")
@@ -35,8 +35,8 @@ def contents(ptx, wanted):
 
 def check(kernel, values):
     wanted = dict(zip(SWITCHES, values))
-    schedule = ",".join(f"{name}={value}" for name, value in wanted.items())
-    command = ["tessera", "compile", SOURCE, *kernel, "--schedule", schedule, "--emit", "ptx", "-o", "-"]
+    schedule = ",".join(f"{name}={value}" for name, value in wanted.items() if name != "split")
+    command = ["tessera", "compile", SOURCE, *kernel, "--schedule", schedule, wanted["split"], "--emit", "ptx", "-o", "-"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     where = f"{' '.join(kernel)} {schedule}"
     if done.returncode == 0:

@@ -63,7 +63,7 @@ def main(folder):
         for options in (
             (),
             ("--device", "sim"),
-            ("--device", "sim", "-DBACKWARD=true", "-DBN=48", "--schedule", "split=false"),
+            ("--device", "sim", "-DBACKWARD=true", "-DBN=48", "--no-split"),
             ("--device", "sim", "-DREFERENCE=unbiased", "--schedule", "speculate=false"),
             ("--device", "sim", "-DBM=64", "-DBN=32", "--schedule", "warp_specialize=false"),
         ):

@@ -87,12 +87,13 @@ class Tensor(ctypes.Structure):
 class Kernel:
     """A kernel both ways, and values of its arguments."""
 
-    def __init__(self, source, parameters, extents, schedule=None):
+    def __init__(self, source, parameters, extents, schedule=None, options=()):
         name = f"kernel_{next(SYMBOLS)}"
         stem = os.path.join(DIRECTORY, name)
         command = ["tessera", "compile", source if os.path.isabs(source) else os.path.join(KERNELS, source + ".tile"), "--ptx"]
         command += [f"-D{key}={value}" for key, value in parameters.items()]
         command += ["--schedule", schedule] if schedule else []
+        command += options
         subprocess.run([*command, "-o", stem + ".bundle"], check=True)
         subprocess.run([*command, "--emit", "c", "-o", stem + ".c"], check=True)
         flags = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
@@ -222,9 +223,9 @@ class CSource(unittest.TestCase):
                 self.assertEqual((fake_cuda.launch_count(), fake_cuda.encode_count()), (launches + 1, maps))
 
     def test_schedules(self):
-        for schedule in ("persistent=none", "persistent=static", "persistent=dynamic,cluster=2", "pdl=true", "store=tma"):
+        for schedule in ("persistent=none", "persistent=static", "persistent=dynamic,cluster=2", "store=tma", None):
             with self.subTest(schedule):
-                kernel = Kernel("attention_fwd", {}, ATTENTION, schedule)
+                kernel = Kernel("attention_fwd", {}, ATTENTION, schedule, [] if schedule else ["--pdl"])
                 self.assertEqual(kernel.record(kernel.launch_c), kernel.record(kernel.launch_own))
 
     def test_devices_and_streams(self):

@@ -28,9 +28,9 @@ ENDS = [-(2**31), -(2**31) + 1, -(2**31) + 100, -2_000_000_000, -(2**30), 2**30,
 PREDICATES = {"slt": "<", "sle": "<=", "sgt": ">", "sge": ">=", "eq": "==", "ne": "!="}
 RUNS = {
     "interpreter": [],
-    "scheduled": ["--level", "scheduled", "--schedule", "split=true"],
-    "simulator, split": ["--device", "sim", "--seeds", "1", "--schedule", "split=true"],
-    "simulator, not split": ["--device", "sim", "--seeds", "1", "--schedule", "split=false"],
+    "scheduled": ["--level", "scheduled"],
+    "simulator, split": ["--device", "sim", "--seeds", "1"],
+    "simulator, not split": ["--device", "sim", "--seeds", "1", "--no-split"],
 }
 
 HEAD = """!C = tensor<{block}x{block}xi32>

@@ -40,17 +40,16 @@ SCHEDULES = tuple(
     ",".join((f"warp_specialize={ws}", f"overlap={overlap}", f"pingpong={pingpong}", f"stages={stages}"))
     for ws, overlap, pingpong, stages in itertools.product(("true", "false"), (1, 2), ("true", "false"), (1, 2, 3))
 ) + (
-    "split=false", "split=true", "store=direct", "store=tma", "consumers=1", "consumers=2", "consumers=3",
+    "store=direct", "store=tma", "consumers=1", "consumers=2", "consumers=3",
     "cluster=2", "cluster=4", "cluster=2,persistent=static", "cluster=2,persistent=none,store=tma",
     "cluster=2,warp_specialize=false",
     "overlap=3", "overlap=3,pingpong=true", "overlap=3,warp_specialize=false", "overlap=scaled",
-    "operands=shared", "operands=shared,overlap=1", "operands=shared,overlap=3", "operands=shared,pingpong=true,store=tma",
     "store=lent", "store=lent,persistent=none", "store=lent,speculate=false",
-    "operands=shared,speculate=false", "operands=shared,warp_specialize=false", "cluster=2,store=tma", "pin_waits=true", "pin_waits=true,speculate=false", "pin_waits=true,pingpong=false", "polynomial_exp=8", "polynomial_exp=16,speculate=false", "stages=[2,3]", "stages=[3,1]", "pdl=true", "pdl=true,persistent=none", "pdl=true,cluster=2",
+    "cluster=2,store=tma", "pin_waits=true", "pin_waits=true,speculate=false", "pin_waits=true,pingpong=false", "polynomial_exp=8", "polynomial_exp=16,speculate=false", "stages=[2,3]", "stages=[3,1]",
 )  # fmt: skip
 CAUSAL_CLUSTERS = (
     "cluster=2", "cluster=4", "cluster=2,persistent=static", "cluster=2,persistent=none,store=tma",
-    "cluster=2,store=lent", "cluster=2,speculate=false", "cluster=2,pingpong=false", "cluster=2,operands=shared",
+    "cluster=2,store=lent", "cluster=2,speculate=false", "cluster=2,pingpong=false",
 )  # fmt: skip
 GEMM_SCHEDULES = ("cluster=2", "cluster=4,persistent=dynamic", "store=lent")
 

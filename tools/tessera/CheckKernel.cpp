@@ -162,6 +162,8 @@ int KernelCheck::checkSchedule(const std::string &schedule) {
   compileOptions.defines = options.base.defines;
   compileOptions.imports = options.base.imports;
   compileOptions.schedule = schedule;
+  compileOptions.pdl = options.base.pdl;
+  compileOptions.split = options.base.split;
   compileOptions.kernel = source.getKernel().getSymName().str();
   CompileStatus status;
   std::unique_ptr<SimRunner> runner =

@@ -46,6 +46,14 @@ void tessera::addDefineOption(CLI::App &command,
       ->allow_extra_args(false);
 }
 
+void tessera::addPassOptions(CLI::App &command, bool &pdl, bool &split) {
+  command.add_flag("--pdl", pdl,
+                   "Programmatic dependent launch: a launch may begin while the one before it in "
+                   "the stream ends");
+  command.add_flag("--split,!--no-split", split,
+                   "Give iterations that need no mask a loop without one (default)");
+}
+
 void tessera::addImportOption(CLI::App &command, ImportOptions &imports) {
   command
       .add_option("-I,--import-path", imports.paths,

@@ -45,6 +45,9 @@ void addExamples(CLI::App &command, const std::string &examples);
 /// `defines`.
 void addDefineOption(CLI::App &command, std::vector<std::pair<std::string, std::string>> &defines);
 
+/// Adds `--pdl` and `--no-split`.
+void addPassOptions(CLI::App &command, bool &pdl, bool &split);
+
 /// Adds `-I DIR`, which may be repeated.
 void addImportOption(CLI::App &command, ImportOptions &imports);
 

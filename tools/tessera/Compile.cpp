@@ -281,6 +281,7 @@ void tessera::addCompileCommand(CLI::App &app) {
   sub->add_option("--instrument", options.instrument,
                   "What the kernels record: timeline, with blocks=N, first=N and events=N after "
                   "commas, as timeline,blocks=8");
+  addPassOptions(*sub, options.pdl, options.split);
   addTuningOptions(*sub, options.tuning);
   addShapes(*sub, command->shapes,
             "Extents of the run-time dimensions; they decide which measured schedule is used and "
@@ -325,11 +326,12 @@ void tessera::addCompileCommand(CLI::App &app) {
   groupOptions(*sub, "Source", {"-D", "-I", "--kernel"});
   groupOptions(*sub, "Schedule",
                {"--schedule", "--database", "--no-database", "--shape-class", "--gpu", "--shape"});
-  groupOptions(*sub, "Output",
-               {"--emit", "--from", "-o", "--deps", "--alternatives", "--ptx", "--instrument"});
+  groupOptions(
+      *sub, "Output",
+      {"--emit", "--from", "-o", "--deps", "--alternatives", "--ptx", "--instrument", "--pdl"});
   groupOptions(*sub, "What is said",
                {"--remarks", "--report", "--timing", "--dump-dir", "--reproducer"});
-  groupOptions(*sub, "Tools", {"--ptxas", "--Xptxas", "--verify-each", "--mllvm"});
+  groupOptions(*sub, "Tools", {"--ptxas", "--Xptxas", "--verify-each", "--mllvm", "--split"});
   addExamples(
       *sub, "  tessera compile attention_fwd -D D=128 -D CAUSAL=true --report -o attention.bundle\n"
             "  tessera compile gemm --emit ptx -o gemm.ptx\n"

@@ -44,6 +44,7 @@ static void addKernelOptions(CLI::App &command, RunOptions &options) {
   addDefineOption(command, options.defines);
   addImportOption(command, options.imports);
   command.add_option("--kernel", options.kernel, "The kernel, when the source has several");
+  addPassOptions(command, options.pdl, options.split);
   addAssignments(command, "--set", options.scalars, "NAME=VALUE", "Value of a scalar argument");
   addAssignments(command, "--input", options.inputs, "NAME=X.npy",
                  "Elements of a view (float32; float16, float64 and int32 are read too); views "

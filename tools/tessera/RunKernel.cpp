@@ -202,6 +202,8 @@ static void noteRefusal(const RunOptions &options, KernelSource &source,
   compileOptions.defines = options.defines;
   compileOptions.imports = options.imports;
   compileOptions.schedule = options.schedule;
+  compileOptions.pdl = options.pdl;
+  compileOptions.split = options.split;
   compileOptions.kernel = source.getKernel().getSymName().str();
   compileOptions.tuning.useDatabase = false;
   std::optional<tessera::Diagnostic> first;
@@ -251,6 +253,8 @@ static CompileOptions getCompileOptions(const RunOptions &options, tile::EntryOp
   compileOptions.defines = options.defines;
   compileOptions.imports = options.imports;
   compileOptions.schedule = options.schedule;
+  compileOptions.pdl = options.pdl;
+  compileOptions.split = options.split;
   compileOptions.kernel = kernel.getSymName().str();
   compileOptions.ptxas = options.ptxas;
   if (!options.trace.empty())

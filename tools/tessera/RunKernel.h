@@ -50,6 +50,7 @@ struct RunOptions {
   std::string level = "bound";      ///< of interp: bound or scheduled
   /// Overrides of schedule fields, "consumers=2,overlap=1".
   std::string schedule;
+  bool pdl = false, split = true; ///< as in CompileOptions
   /// Path of ptxas for cuda; empty to search as `tessera compile` does.
   std::string ptxas;
   /// Which measured schedules sim and cuda may use; the shape is that of the run.

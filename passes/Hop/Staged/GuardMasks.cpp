@@ -137,11 +137,6 @@ private:
 
 struct GuardMasksPass : tessera::impl::GuardMasksBase<GuardMasksPass> {
   void runOnOperation() override {
-    const tile::ScheduleFields &schedule = getOperation().getSchedule().getFields();
-    if (failed(schedule.require(getOperation(), &tile::ScheduleFields::split)))
-      return signalPassFailure();
-    if (!*schedule.split)
-      return;
     SmallVector<std::pair<arith::SelectOp, bool>> masks;
     getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (isa<LoopLikeOpInterface>(op))

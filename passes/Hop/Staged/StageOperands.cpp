@@ -4,7 +4,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/Tile/ScheduleFields.h"
 #include "passes/Analysis/OperandBuffers.h"
 #include "passes/Hop/HopPasses.h"
 
@@ -18,8 +17,8 @@ using namespace tessera;
 
 namespace {
 
-/// Operands that go to shared memory: first ones as they are or transposed, and second ones.
-enum class Staged { A, TransposedA, B };
+/// Operands that go to shared memory: first ones that are transposed, and second ones.
+enum class Staged { TransposedA, B };
 
 /// Shared memory for a tile: all of it, and the part that a warpgroup writes.
 struct Buffer {
@@ -28,15 +27,9 @@ struct Buffer {
 
 struct StageOperandsPass : tessera::impl::StageOperandsBase<StageOperandsPass> {
   void runOnOperation() override {
-    const tile::ScheduleFields &schedule = getOperation().getSchedule().getFields();
-    if (failed(schedule.require(getOperation(), &tile::ScheduleFields::operands)))
-      return signalPassFailure();
     // Which part of a second operand goes with a first one is known while that is in registers.
-    SmallVector<Staged> each = {Staged::B, Staged::TransposedA};
-    if (schedule.operands == tile::OperandKind::shared)
-      each.push_back(Staged::A);
     for (auto role : getOperation().getBody().getOps<hop::RoleOp>())
-      for (Staged which : each)
+      for (Staged which : {Staged::B, Staged::TransposedA})
         if (failed(stage(role, which)))
           return signalPassFailure();
   }
@@ -46,7 +39,7 @@ struct StageOperandsPass : tessera::impl::StageOperandsBase<StageOperandsPass> {
     SmallVector<OpOperand *> reads;
     role.walk([&](hop::MmaOp mma) {
       OpOperand &read = which == Staged::B ? mma.getBMutable() : mma.getAMutable();
-      bool isSuch = which == Staged::B || mma.getTransposeA() == (which == Staged::TransposedA);
+      bool isSuch = which == Staged::B || mma.getTransposeA();
       if (isSuch && isa<RankedTensorType>(read.get().getType()))
         reads.push_back(&read);
     });
@@ -91,8 +84,7 @@ struct StageOperandsPass : tessera::impl::StageOperandsBase<StageOperandsPass> {
       InFlightDiagnostic diag =
           emitError(conflict->made.getLoc())
           << "makes the operand of a product while the one before it, in the same shared memory, "
-             "is still to be read; use "
-          << (which == Staged::A ? "operands = registers" : "overlap = 1");
+             "is still to be read; use overlap = 1";
       diag.attachNote(conflict->needed.getLoc()) << "the one before it";
       return diag;
     }

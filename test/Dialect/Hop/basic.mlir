@@ -111,7 +111,7 @@ hop.kernel @barriers attributes {argument_names = ["k"], argument_types = [!tile
 
 // CHECK-LABEL: hop.kernel @cluster
 hop.kernel @cluster attributes {argument_names = ["k"], argument_types = [!tile.view<[N, 64], bf16>],
-    grid = [#tile.grid_dim<"N", 64>], schedule = #tile.schedule<cluster = 2>} {
+    grid = [#tile.grid_dim<"N", 64>], schedule = #tile.schedule<cluster = exchange>} {
 ^bb0(%k: !tile.view<[N, 64], bf16>, %m: index):
   // CHECK: hop.pipe.create "k" multicast : !hop.pipe<tensor<64x64xbf16>, 2>
   %p = hop.pipe.create "k" multicast : !hop.pipe<tensor<64x64xbf16>, 2>
@@ -142,7 +142,7 @@ hop.kernel @cluster attributes {argument_names = ["k"], argument_types = [!tile.
 
 // CHECK-LABEL: hop.kernel @exchange
 hop.kernel @exchange attributes {argument_names = ["y"], argument_types = [!tile.view<[N, 64], f32>],
-    grid = [#tile.grid_dim<"N", 64>], schedule = #tile.schedule<cluster = 2>} {
+    grid = [#tile.grid_dim<"N", 64>], schedule = #tile.schedule<cluster = exchange>} {
 ^bb0(%y: !tile.view<[N, 64], f32>, %m: index):
   %b = hop.buffer "ds" : !hop.buffer<tensor<128x64xbf16>, 1>
   %st = hop.staging "y" : !hop.shared<tensor<64x64xf32>, rows = 64>
@@ -186,7 +186,7 @@ hop.kernel @boxes attributes {argument_names = ["x"], argument_types = [!tile.vi
 
 // CHECK-LABEL: hop.kernel @rows
 hop.kernel @rows attributes {argument_names = ["l", "s"], argument_types = [!tile.view<[B, M], f32>, !tile.view<[M, 64], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<placement = apart, loads = pipe, transpose = 0, sums = any, exchange = 0, work = tiles>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<placement = apart, loads = pipe, transpose = 0, sums = any, work = tiles>} {
 ^bb0(%l: !tile.view<[B, M], f32>, %s: !tile.view<[M, 64], f32>, %m: index):
   // CHECK: hop.pipe.create "l" : !hop.pipe<tensor<64xf32>, 2>
   %p = hop.pipe.create "l" : !hop.pipe<tensor<64xf32>, 2>

@@ -4,14 +4,14 @@
 hop.kernel @alone attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 1>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
-  // expected-error@+1 {{needs a kernel whose schedule has cluster = 2}}
+  // expected-error@+1 {{needs a kernel whose schedule has cluster = exchange}}
   %p = hop.pipe.create "ds" exchanged : !hop.pipe<tensor<128x64xbf16>, 2>
 }
 
 // -----
 
-hop.kernel @four attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 4>} {
+hop.kernel @pair attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 2>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %b = hop.buffer "ds" : !hop.buffer<tensor<128x64xbf16>, 1>
   %full = hop.barriers "ds.full" count 1 : !hop.barriers<1>
@@ -23,7 +23,7 @@ hop.kernel @four attributes {argument_names = ["x"], argument_types = [!tile.vie
     %t = hop.slot %b[%zero] : !hop.buffer<tensor<128x64xbf16>, 1> -> !hop.shared<tensor<128x64xbf16>, rows = 128>
     %own = hop.slice %t[%c0] : !hop.shared<tensor<128x64xbf16>, rows = 128> -> !hop.shared<tensor<64x64xbf16>, rows = 128>
     %theirs = hop.slice %t[%c1] : !hop.shared<tensor<128x64xbf16>, rows = 128> -> !hop.shared<tensor<64x64xbf16>, rows = 128>
-    // expected-error@+1 {{needs a kernel whose schedule has cluster = 2}}
+    // expected-error@+1 {{needs a kernel whose schedule has cluster = exchange}}
     hop.exchange %own, %theirs, %full[%zero] : !hop.shared<tensor<64x64xbf16>, rows = 128>, !hop.barriers<1>
   }
 }
@@ -31,7 +31,7 @@ hop.kernel @four attributes {argument_names = ["x"], argument_types = [!tile.vie
 // -----
 
 hop.kernel @loaded attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 2>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = exchange>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   // expected-error@+1 {{is written by threads of both blocks, and no load fills it; leave out multicast and with}}
   %p = hop.pipe.create "ds" multicast exchanged : !hop.pipe<tensor<128x64xbf16>, 2>
@@ -40,7 +40,7 @@ hop.kernel @loaded attributes {argument_names = ["x"], argument_types = [!tile.v
 // -----
 
 hop.kernel @odd attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 2>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = exchange>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   // expected-error@+1 {{has slots of two tiles, one below the other, of a multiple of 8 rows each; got 'tensor<72x64xbf16>'}}
   %p = hop.pipe.create "ds" exchanged : !hop.pipe<tensor<72x64xbf16>, 2>

@@ -1243,7 +1243,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 192], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 192], bf16>, %m: index):
-  // expected-error@+1 {{needs a kernel whose schedule has cluster = 2 or 4}}
+  // expected-error@+1 {{needs a kernel whose schedule has cluster = 2, 4 or exchange}}
   %p = hop.pipe.create "x" multicast : !hop.pipe<tensor<64x64xbf16>, 1>
 }
 

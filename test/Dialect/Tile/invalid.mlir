@@ -311,7 +311,7 @@ tile.kernel @wide(%x: !tile.view<[P, 16, 64], f32>, %l: !tile.view<[N], i32>) gr
 
 // -----
 
-// expected-error@+1 {{schedule field 'cluster' is 1, 2 or 4, got 3}}
+// expected-error@+1 {{schedule field 'cluster' takes 1, 2, 4 or exchange, got '3'}}
 #s = #tile.schedule<cluster = 3>
 
 // -----
@@ -327,7 +327,7 @@ tile.kernel @wide(%x: !tile.view<[P, 16, 64], f32>, %l: !tile.view<[N], i32>) gr
 // -----
 
 // expected-error@+1 {{schedule field 'consumer_registers' is a multiple of 8 from 24 to 256, or a list of at most 8 such numbers, got 100}}
-#s = #tile.schedule<consumer_registers = 100, placement = rows, helper_registers = 24, loads = direct, transpose = 0, sums = any, exchange = 0, work = tiles>
+#s = #tile.schedule<consumer_registers = 100, placement = rows, helper_registers = 24, loads = direct, transpose = 0, sums = any, work = tiles>
 
 // -----
 
@@ -346,7 +346,32 @@ tile.kernel @wide(%x: !tile.view<[P, 16, 64], f32>, %l: !tile.view<[N], i32>) gr
 
 // -----
 
-// expected-error@+1 {{unknown schedule field 'depth'; known are warp_specialize, consumers, stages, outer_stages, overlap, operands, polynomial_exp, pin_waits, pingpong, split, speculate, store, persistent, order, section, cluster, pdl, producer_registers, consumer_registers}}
+// expected-error@+1 {{'split' is no field of a schedule any more; leave it out, or compile with --no-split, which leaves masks in all iterations}}
+#s = #tile.schedule<stages = 2, split = false>
+
+// -----
+
+// expected-error@+1 {{'pdl' is no field of a schedule any more; leave it out, or compile with --pdl}}
+#s = #tile.schedule<pdl = true>
+
+// -----
+
+// expected-error@+1 {{'operands' is no field of a schedule any more; leave it out: computed first operands of dots are in registers}}
+#s = #tile.schedule<operands = shared>
+
+// -----
+
+// expected-error@+1 {{'exchange' is part of schedule field 'cluster', and this is none of its values; write cluster = exchange, or 1, 2 or 4}}
+#s = #tile.schedule<cluster = 2, exchange = 2>
+
+// -----
+
+// expected-error@+1 {{'exchange' is part of schedule field 'cluster', and this is none of its values}}
+#s = #tile.schedule<cluster = 4, exchange = 1>
+
+// -----
+
+// expected-error@+1 {{unknown schedule field 'depth'; known are warp_specialize, consumers, stages, outer_stages, overlap, polynomial_exp, pin_waits, pingpong, speculate, store, persistent, order, section, cluster, producer_registers, consumer_registers}}
 #s = #tile.schedule<depth = 2>
 
 // -----

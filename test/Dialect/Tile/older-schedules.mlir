@@ -1,8 +1,8 @@
-// Schedules as the version before wrote them are read as what they mean.
+// Schedules as versions before wrote them are read as what they mean.
 // RUN: tessera-opt %s | FileCheck %s
 
 // CHECK-LABEL: @two
-// CHECK-SAME: outer_stages = 2, overlap = 2, operands = registers, {{.*}}store = direct, persistent = dynamic, {{.*}}placement = rows, helper_registers = 48, loads = direct, transpose = 4>
+// CHECK-SAME: outer_stages = 2, overlap = 2, polynomial_exp = 0, pin_waits = false, pingpong = false, speculate = true, store = direct, persistent = dynamic, {{.*}}placement = rows, helper_registers = 48, loads = direct, transpose = 4>
 tile.kernel @two() grid(%m = 4) schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 3, outer_stages = 2,
     overlap = 2, lead = 0, rescale = after, pack = after, operands = registers, polynomial_exp = 0, pin_waits = false,
     pingpong = false, split = true, speculate = true, store = direct, staging = own, persistent = dynamic, order = linear,
@@ -39,4 +39,25 @@ tile.kernel @apart() grid(%m = 4) schedule #tile.schedule<transpose = apart> {
 // CHECK-LABEL: @beside
 // CHECK-SAME: #tile.schedule<helper_registers = 40, transpose = 3>
 tile.kernel @beside() grid(%m = 4) schedule #tile.schedule<reducer_registers = 40, transpose = apart, transposer_warps = 3> {
+}
+
+// What has one value now is left out.
+// CHECK-LABEL: @fixed
+// CHECK-SAME: #tile.schedule<stages = 2>
+tile.kernel @fixed() grid(%m = 4) schedule #tile.schedule<split = true, operands = registers, stages = 2, pdl = false> {
+}
+
+// CHECK-LABEL: @exchanged
+// CHECK-SAME: #tile.schedule<cluster = exchange, placement = apart>
+tile.kernel @exchanged() grid(%m = 4) schedule #tile.schedule<cluster = 2, placement = apart, exchange = 1> {
+}
+
+// CHECK-LABEL: @pair
+// CHECK-SAME: #tile.schedule<cluster = 2>
+tile.kernel @pair() grid(%m = 4) schedule #tile.schedule<cluster = 2, exchange = 0> {
+}
+
+// CHECK-LABEL: @by_itself
+// CHECK-SAME: #tile.schedule<cluster = 1>
+tile.kernel @by_itself() grid(%m = 4) schedule #tile.schedule<exchange = 0> {
 }

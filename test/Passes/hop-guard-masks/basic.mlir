@@ -25,7 +25,7 @@
 // CHECK-NEXT: scf.yield %[[MASKED]]
 // CHECK: tile.store %[[S]]
 hop.kernel @tail attributes {argument_names = ["y"], argument_types = [!tile.view<[M, 32], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<split = true>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%y: !tile.view<[M, 32], f32>, %col: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -73,7 +73,7 @@ hop.kernel @tail attributes {argument_names = ["y"], argument_types = [!tile.vie
 // CHECK: arith.cmpi sle
 // CHECK-NEXT: arith.select %{{.*}}, %[[FIRST]], %[[FILL]]
 hop.kernel @window attributes {argument_names = ["y"], argument_types = [!tile.view<[M, 32], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<split = true>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%y: !tile.view<[M, 32], f32>, %col: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -119,7 +119,7 @@ hop.kernel @window attributes {argument_names = ["y"], argument_types = [!tile.v
 // CHECK: arith.cmpi slt
 // CHECK: arith.select %{{.*}}, %[[FILL]], %{{.*}} :
 hop.kernel @outside attributes {argument_names = ["y"], argument_types = [!tile.view<[M, 32], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<split = true>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%y: !tile.view<[M, 32], f32>, %col: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -151,7 +151,7 @@ hop.kernel @outside attributes {argument_names = ["y"], argument_types = [!tile.
 // CHECK-COUNT-3: arith.select
 // CHECK-NOT: scf.if
 hop.kernel @kept attributes {argument_names = ["y"], argument_types = [!tile.view<[M, 32], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<split = true>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%y: !tile.view<[M, 32], f32>, %col: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -189,35 +189,6 @@ hop.kernel @kept attributes {argument_names = ["y"], argument_types = [!tile.vie
 !ints = tensor<64x32xi32, #hop.layout<accumulator>>
 !bits = tensor<64x32xi1, #hop.layout<accumulator>>
 
-// Without the field masks are applied everywhere.
-// CHECK-LABEL: hop.kernel @everywhere
-// CHECK-NOT: scf.if
-// CHECK: arith.select
-// CHECK-NOT: scf.if
-hop.kernel @everywhere attributes {argument_names = ["y"], argument_types = [!tile.view<[M, 32], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<split = false>} {
-^bb0(%y: !tile.view<[M, 32], f32>, %col: index):
-  hop.role @consumer warpgroups(1) {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
-    %minus_inf = arith.constant dense<0xFF800000> : !acc
-    %f = arith.constant 1.0 : f32
-    %ones = tile.splat %f : f32 -> !acc
-    %x = math.exp2 %ones : !acc
-    %rows = tile.iota %wg axis 0 : !ints
-    %cols = tile.iota %col axis 1 : !ints
-    %in = arith.cmpi sle, %cols, %rows : !ints
-    %s = arith.select %in, %x, %minus_inf : !bits, !acc
-    tile.store %s, %y[%col, %c0] : !acc, !tile.view<[M, 32], f32>
-  }
-}
-
-// -----
-
-!acc = tensor<64x32xf32, #hop.layout<accumulator>>
-!ints = tensor<64x32xi32, #hop.layout<accumulator>>
-!bits = tensor<64x32xi1, #hop.layout<accumulator>>
-
 // The numbers that a condition compares, of a loop or a product, are not computed again beside it.
 // CHECK-LABEL: hop.kernel @numbers
 // CHECK: %[[LOOP:.*]]:2 = scf.for
@@ -230,7 +201,7 @@ hop.kernel @everywhere attributes {argument_names = ["y"], argument_types = [!ti
 // CHECK: %[[EITHER:.*]] = arith.ori %[[IN]], %[[OVER]]
 // CHECK: arith.select %[[EITHER]], %[[LOOP]]#0
 hop.kernel @numbers attributes {argument_names = ["y"], argument_types = [!tile.view<[M, 32], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<split = true>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%y: !tile.view<[M, 32], f32>, %col: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -275,7 +246,7 @@ hop.kernel @numbers attributes {argument_names = ["y"], argument_types = [!tile.
 !bits = tensor<64x32xi1, #hop.layout<accumulator>>
 !columns = tensor<32xi32, #hop.layout<column>>
 hop.kernel @loaded attributes {argument_names = ["y", "ids"], argument_types = [!tile.view<[M, 32], f32>, !tile.view<[B, M], i32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<split = true>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%y: !tile.view<[M, 32], f32>, %ids: !tile.view<[B, M], i32>, %col: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -316,7 +287,7 @@ hop.kernel @loaded attributes {argument_names = ["y", "ids"], argument_types = [
 !bits = tensor<64x32xi1, #hop.layout<accumulator>>
 !columns = tensor<32xi32, #hop.layout<column>>
 hop.kernel @parts attributes {argument_names = ["y", "ids"], argument_types = [!tile.view<[M, 32], f32>, !tile.view<[B, M], i32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<split = true>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%y: !tile.view<[M, 32], f32>, %ids: !tile.view<[B, M], i32>, %col: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -364,7 +335,7 @@ hop.kernel @parts attributes {argument_names = ["y", "ids"], argument_types = [!
 // CHECK-NEXT: scf.yield %[[MASKED]]
 // CHECK: tile.store %[[S]]
 hop.kernel @by_scalar attributes {argument_names = ["y", "starts"], argument_types = [!tile.view<[M, 32], f32>, !tile.view<[M], i32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<split = true>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%y: !tile.view<[M, 32], f32>, %starts: !tile.view<[M], i32>, %col: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):

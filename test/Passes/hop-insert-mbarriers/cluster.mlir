@@ -89,7 +89,7 @@ hop.kernel @alone attributes {argument_names = ["x"], argument_types = [!tile.vi
 // CHECK: hop.barrier.wait %[[F]]
 // CHECK: hop.barrier.arrive %[[E]][%{{.*}}] blocks 2
 hop.kernel @exchange attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 2>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = exchange>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %ds = hop.pipe.create "ds" exchanged : !hop.pipe<tensor<256x64xbf16>, 1>
   hop.role @consumer warpgroups(2) {

@@ -202,7 +202,7 @@ hop.kernel @kept attributes {argument_names = ["x", "r"], argument_types = [!til
 // -----
 
 hop.kernel @apart attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 2>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = exchange>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %ds = hop.pipe.create "ds" exchanged : !hop.pipe<tensor<128x64xbf16>, 1>
   hop.role @consumer warpgroups(1) {

@@ -3,7 +3,7 @@
 // RUN: tessera-opt %s --hop-lower-to-llvm | FileCheck %s
 
 hop.kernel @k attributes {argument_names = ["y", "a"], argument_types = [!tile.view<[N], f32>, f32],
-    grid = [#tile.grid_dim<"N", 1>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"N", 1>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%y: !tile.view<[N], f32>, %a: f32, %m: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):

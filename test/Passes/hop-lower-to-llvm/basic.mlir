@@ -55,7 +55,7 @@
 // GEMM: st.global.v4.b32
 
 hop.kernel @tiles attributes {argument_names = ["x", "y", "n"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>, i32],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %n: i32, %m: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):

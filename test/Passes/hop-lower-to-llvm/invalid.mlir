@@ -3,7 +3,7 @@
 
 // expected-error@+1 {{has no shared-memory offsets; run hop-allocate-shared-memory first}}
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -14,7 +14,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   // expected-error@+1 {{has no offset in shared memory; run hop-allocate-shared-memory first}}
   %q = hop.buffer "q" : !hop.buffer<tensor<64x64xbf16>, 1>
@@ -27,7 +27,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   // expected-error@+1 {{has no offset in shared memory}}
   %f = hop.barriers "f" count 1 : !hop.barriers<1>
@@ -40,7 +40,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -53,7 +53,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 1>
   hop.role @producer elected {
@@ -67,7 +67,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 65536 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 65536 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %s = hop.staging "s" at 0 : !hop.shared<tensor<512x64xbf16>, rows = 512>
   hop.role @consumer warpgroups(1) {
@@ -81,7 +81,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -95,7 +95,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -109,7 +109,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -123,7 +123,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -137,7 +137,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -152,7 +152,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 
 // Rows of an accumulator are in several warps, and the scan has no memory through which these meet.
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -165,7 +165,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -179,7 +179,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 8192 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 8192 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %q = hop.buffer "q" at 0 : !hop.buffer<tensor<64x64xbf16>, 1>
   hop.role @consumer warpgroups(1) {
@@ -199,7 +199,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -213,7 +213,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -226,7 +226,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -240,7 +240,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -254,7 +254,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -268,7 +268,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -282,7 +282,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -296,7 +296,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 // -----
 
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 100], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 8192 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 8192 : i64} {
 ^bb0(%x: !tile.view<[M, 100], bf16>, %m: index):
   %s = hop.staging "x" at 0 : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
@@ -327,7 +327,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 // expected-note@+2 {{barrier 14: warpgroup of b 0}}
 // expected-note@+1 {{barrier 15: warpgroup of b 1}}
 hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<1, 1>],
-    schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+    schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%m: index):
   hop.role @a warpgroups(4) {
   ^bb0(%wg: index):
@@ -345,7 +345,7 @@ hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#til
 // -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):

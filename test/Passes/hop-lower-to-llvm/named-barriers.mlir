@@ -3,7 +3,7 @@
 
 // 16 that are in use; with the one that @a does not use there would be 17.
 hop.kernel @fits attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<1, 1>],
-    schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+    schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%m: index):
   hop.role @a warpgroups(4) {
   ^bb0(%wg: index):
@@ -38,7 +38,7 @@ hop.kernel @fits attributes {argument_names = [], argument_types = [], grid = [#
 // expected-note@+2 {{barrier 14: warpgroup of b 1}}
 // expected-note@+1 {{barrier 15: warpgroup of b 2}}
 hop.kernel @one_more attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<1, 1>],
-    schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+    schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%m: index):
   hop.role @a warpgroups(4) {
   ^bb0(%wg: index):

@@ -23,7 +23,7 @@
 // CHECK: elect.sync
 // CHECK: setmaxnreg.inc.sync.aligned.u32 168
 hop.kernel @warps attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<1, 1>],
-    schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+    schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%m: index):
   hop.role @a warpgroups(1) {
   ^bb0(%wg: index):
@@ -46,7 +46,7 @@ hop.kernel @warps attributes {argument_names = [], argument_types = [], grid = [
 // CHECK-LABEL: llvm.func @gaps
 // CHECK-SAME: {id = 0 : i64, name = "start"}, {id = 2 : i64, name = "warpgroup of a 0"}, {id = 6 : i64, name = "warpgroup of b 0"}, {id = 7 : i64, name = "warpgroup of b 1"}, {id = 8 : i64, name = "all of b"}
 hop.kernel @gaps attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<1, 1>],
-    schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+    schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%m: index):
   hop.role @a warpgroups(1) {
   ^bb0(%wg: index):
@@ -63,7 +63,7 @@ hop.kernel @gaps attributes {argument_names = [], argument_types = [], grid = [#
 // CHECK-SAME: {id = 0 : i64, name = "start"}, {id = 1 : i64, name = "warpgroup of a 0"}
 // CHECK-SAME: {id = 8 : i64, name = "warpgroup of a 7"}, {id = 9 : i64, name = "all of a"}
 hop.kernel @close attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<1, 1>],
-    schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+    schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%m: index):
   hop.role @a warpgroups(8) {
   ^bb0(%wg: index):
@@ -77,7 +77,7 @@ hop.kernel @close attributes {argument_names = [], argument_types = [], grid = [
 // CHECK-SAME: nvvm.minctasm = 5 : i32
 // CHECK-NOT: setmaxnreg
 hop.kernel @alone attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<1, 1>],
-    schedule = #tile.schedule<persistent = none, pdl = false>, shared_bytes = 0 : i64} {
+    schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%m: index):
   hop.role @a warpgroups(1) registers(96) {
   ^bb0(%wg: index):

@@ -1,56 +1,15 @@
-// Computed operands of products in shared memory.
+// Computed operands of products in shared memory: of those that are transposed, which tiles share a buffer.
 //
-// RUN: tessera-opt %S/../Inputs/small.mlir \
-// RUN:   --pass-pipeline='builtin.module(tile-override-schedule{schedule=overlap=2,operands=shared},tile.kernel(tile-choose-schedule,tile-overlap),canonicalize,cse,tile-warp-specialize,canonicalize,cse, \
-// RUN:   hop.kernel(hop-assign-layouts),canonicalize,cse,hop.kernel(hop-stage-operands),canonicalize,cse)' | FileCheck %s --check-prefix=OVERLAP
-// RUN: tessera-opt %S/../Inputs/small.mlir \
-// RUN:   --pass-pipeline='builtin.module(tile-override-schedule{schedule=overlap=2,operands=shared,pingpong=false},tile.kernel(tile-choose-schedule,tile-overlap),canonicalize,cse,tile-warp-specialize,canonicalize,cse, \
-// RUN:   hop.kernel(hop-assign-layouts),canonicalize,cse,hop.kernel(hop-stage-operands),canonicalize,cse,hop.kernel(hop-async-mma))' | FileCheck %s --check-prefix=ASYNC
-// RUN: tessera-opt %S/../Inputs/small.mlir \
-// RUN:   --pass-pipeline='builtin.module(tile-override-schedule{schedule=overlap=2},tile.kernel(tile-choose-schedule,tile-overlap),canonicalize,cse,tile-warp-specialize,canonicalize,cse, \
-// RUN:   hop.kernel(hop-assign-layouts,hop-stage-operands))' | FileCheck %s --check-prefix=REGISTERS
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-stage-operands),canonicalize)' | FileCheck %s
-
-// One buffer for the prologue, the loop and what comes after it. The loop no longer carries the tile.
-// OVERLAP: %[[S:.*]] = hop.staging "operand" : !hop.shared<tensor<128x64xbf16>, rows = 128>
-// OVERLAP-NOT: hop.staging
-// OVERLAP: hop.role @consumer
-// OVERLAP: %[[P:.*]] = hop.slice %[[S]][
-// OVERLAP-NOT: -> (tensor<64x64xbf16
-// OVERLAP: %[[P0:.*]] = arith.truncf
-// OVERLAP-NEXT: hop.stage %[[P0]], %[[P]] : tensor<64x64xbf16, #hop.layout<accumulator>>
-// OVERLAP-NEXT: hop.warpgroup_sync
-// OVERLAP: scf.for {{.*}} -> (tensor<64x64xf32, {{[^)]*}}, tensor<64xf32, {{[^)]*}}) {
-// OVERLAP: hop.mma %[[P]], %{{.*}} acc(
-// OVERLAP: %[[P1:.*]] = arith.truncf
-// OVERLAP-NEXT: hop.stage %[[P1]], %[[P]]
-// OVERLAP-NEXT: hop.warpgroup_sync
-// OVERLAP: scf.yield
-// OVERLAP: hop.mma %[[P]], %{{.*}} acc(
-
-// The memory is written when the product that reads it is done.
-// ASYNC: hop.role @consumer
-// ASYNC: scf.for
-// ASYNC: %[[S:.*]] = hop.mma_issue %{{.*}} {transpose_b}
-// ASYNC: %[[O:.*]] = hop.mma_issue %[[P:.*]], %{{.*}} acc(
-// ASYNC: hop.mma_wait %[[S]] pending 1
-// ASYNC: math.exp2
-// ASYNC: arith.truncf
-// ASYNC-NEXT: hop.mma_wait %[[O]] pending 0
-// ASYNC: hop.stage %{{.*}}, %[[P]]
-// ASYNC-NEXT: hop.warpgroup_sync
-// ASYNC-NEXT: scf.yield
-
-// REGISTERS-NOT: hop.stage
 
 // Tiles of one shape share a buffer when they are not needed together, in different branches too; others do not.
 // CHECK-LABEL: hop.kernel @buffers
-// CHECK: %[[A:.*]] = hop.staging "operand" : !hop.shared<tensor<128x64xbf16>, rows = 128>
-// CHECK: %[[B:.*]] = hop.staging "operand" : !hop.shared<tensor<128x64xbf16>, rows = 128>
-// CHECK: %[[C:.*]] = hop.staging "operand" : !hop.shared<tensor<128x64xf16>, rows = 128>
+// CHECK: %[[A:.*]] = hop.staging "operand" : !hop.shared<tensor<64x128xbf16>, rows = 64>
+// CHECK: %[[B:.*]] = hop.staging "operand" : !hop.shared<tensor<64x128xbf16>, rows = 64>
+// CHECK: %[[C:.*]] = hop.staging "operand" : !hop.shared<tensor<64x128xf16>, rows = 64>
 // CHECK-NOT: hop.staging
 hop.kernel @buffers attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<1, 1>],
-    schedule = #tile.schedule<operands = shared>} {
+    schedule = #tile.schedule<>} {
 ^bb0(%m: index):
   %v = hop.staging "v" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %w = hop.staging "w" : !hop.shared<tensor<64x64xf16>, rows = 64>
@@ -67,13 +26,13 @@ hop.kernel @buffers attributes {argument_names = [], argument_types = [], grid =
     %q = arith.truncf %y : tensor<64x64xf32, #hop.layout<accumulator>> to tensor<64x64xbf16, #hop.layout<accumulator>>
     // CHECK: hop.stage %{{.*}}, %[[SB]]
     // CHECK: hop.mma %[[SA]],
-    %d0 = hop.mma %p, %v : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
+    %d0 = hop.mma %p, %v {transpose_a} : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
     // CHECK: hop.mma %[[SB]],
-    %d1 = hop.mma %q, %v acc(%d0 : tensor<64x64xf32, #hop.layout<accumulator>>) : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
+    %d1 = hop.mma %q, %v acc(%d0 : tensor<64x64xf32, #hop.layout<accumulator>>) {transpose_a} : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
     %r = arith.truncf %d1 : tensor<64x64xf32, #hop.layout<accumulator>> to tensor<64x64xf16, #hop.layout<accumulator>>
     // CHECK: hop.stage %{{.*}}, %[[SC]]
     // CHECK: hop.mma %[[SC]],
-    %d2 = hop.mma %r, %w acc(%d1 : tensor<64x64xf32, #hop.layout<accumulator>>) : tensor<64x64xf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
+    %d2 = hop.mma %r, %w acc(%d1 : tensor<64x64xf32, #hop.layout<accumulator>>) {transpose_a} : tensor<64x64xf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
     %c0 = arith.constant 0 : index
     %c4 = arith.constant 4 : index
     %c1 = arith.constant 1 : index
@@ -90,16 +49,16 @@ hop.kernel @buffers attributes {argument_names = [], argument_types = [], grid =
       scf.yield %e, %s : tensor<64x64xf32, #hop.layout<accumulator>>, tensor<64x64xbf16, #hop.layout<accumulator>>
     }
     // CHECK: hop.mma %[[SA]],
-    %d4 = hop.mma %p3, %v acc(%d3 : tensor<64x64xf32, #hop.layout<accumulator>>) : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
+    %d4 = hop.mma %p3, %v acc(%d3 : tensor<64x64xf32, #hop.layout<accumulator>>) {transpose_a} : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
     // In the loop %t of the iteration is made while %p3 is read in each.
     // CHECK: scf.for
     %d5 = scf.for %i = %c0 to %c4 step %c1 iter_args(%d = %d4) -> (tensor<64x64xf32, #hop.layout<accumulator>>) {
       %t = arith.truncf %d : tensor<64x64xf32, #hop.layout<accumulator>> to tensor<64x64xbf16, #hop.layout<accumulator>>
       // CHECK: hop.stage %{{.*}}, %[[SB]]
       // CHECK: hop.mma %[[SB]],
-      %g = hop.mma %t, %v acc(%d : tensor<64x64xf32, #hop.layout<accumulator>>) : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
+      %g = hop.mma %t, %v acc(%d : tensor<64x64xf32, #hop.layout<accumulator>>) {transpose_a} : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
       // CHECK: hop.mma %[[SA]],
-      %h = hop.mma %p3, %v acc(%g : tensor<64x64xf32, #hop.layout<accumulator>>) : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
+      %h = hop.mma %p3, %v acc(%g : tensor<64x64xf32, #hop.layout<accumulator>>) {transpose_a} : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
       scf.yield %h : tensor<64x64xf32, #hop.layout<accumulator>>
     }
     hop.doubt %first : i1
@@ -115,13 +74,13 @@ hop.kernel @buffers attributes {argument_names = [], argument_types = [], grid =
 // CHECK-NEXT: hop.warpgroup_sync
 // CHECK: hop.mma %[[S]],
 hop.kernel @constant attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<1, 1>],
-    schedule = #tile.schedule<operands = shared>} {
+    schedule = #tile.schedule<>} {
 ^bb0(%m: index):
   %v = hop.staging "v" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %ones = arith.constant dense<1.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
   hop.role @consumer warpgroups(2) {
   ^bb0(%wg: index):
-    %d = hop.mma %ones, %v : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
+    %d = hop.mma %ones, %v {transpose_a} : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
     %x = tile.reduce max %d axis 1 : tensor<64x64xf32, #hop.layout<accumulator>> -> tensor<64xf32, #hop.layout<row>>
     %y = arith.cmpf ogt, %x, %x : tensor<64xf32, #hop.layout<row>>
     hop.doubt %y : tensor<64xi1, #hop.layout<row>>

@@ -18,7 +18,7 @@
 // CHECK: hop.mma %{{.*}}, %[[S]] {transpose_b}
 // CHECK: hop.mma %{{.*}}, %[[S]] acc(
 hop.kernel @alone attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<1, 1>],
-    schedule = #tile.schedule<operands = registers>} {
+    schedule = #tile.schedule<>} {
 ^bb0(%m: index):
   %a = hop.staging "a" : !Shared
   hop.role @consumer warpgroups(1) {
@@ -61,7 +61,7 @@ hop.kernel @alone attributes {argument_names = [], argument_types = [], grid = [
 // ASYNC-NEXT: hop.proxy_fence
 // ASYNC-NEXT: hop.role_sync
 hop.kernel @together attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<1, 1>],
-    schedule = #tile.schedule<operands = registers>} {
+    schedule = #tile.schedule<>} {
 ^bb0(%m: index):
   %a = hop.staging "a" : !hop.shared<tensor<64x128xbf16>, rows = 64>
   hop.role @consumer warpgroups(2) {
@@ -94,7 +94,7 @@ hop.kernel @together attributes {argument_names = [], argument_types = [], grid 
 // CHECK: hop.mma %{{.*}}, %[[ROWS]] :
 // CHECK: hop.mma %{{.*}}, %[[COLUMNS]] {transpose_b} :
 hop.kernel @sums attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<1, 1>],
-    schedule = #tile.schedule<operands = registers>} {
+    schedule = #tile.schedule<>} {
 ^bb0(%m: index):
   hop.role @consumer warpgroups(2) {
   ^bb0(%wg: index):

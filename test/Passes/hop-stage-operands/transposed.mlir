@@ -8,7 +8,7 @@
 !Acc = tensor<128x32xf32, #hop.layout<accumulator>>
 !Other = tensor<64x32xf32, #hop.layout<accumulator>>
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!X], grid = [#tile.grid_dim<"M", 64>],
-    schedule = #tile.schedule<operands = registers>} {
+    schedule = #tile.schedule<>} {
 ^bb0(%x: !X, %m: index):
   %z = hop.staging "z" : !hop.shared<tensor<128x32xbf16>, rows = 128>
   hop.role @consumer warpgroups(2) {

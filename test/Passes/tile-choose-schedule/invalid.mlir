@@ -2,8 +2,6 @@
 //
 // RUN: tessera-opt %s --tile-choose-schedule -split-input-file -verify-diagnostics
 // RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=overlap=2 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=OVERLAP
-// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=operands=shared --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=OPERANDS
-// RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=operands=shared,stages=3 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=FULL
 // RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=store=lent,warp_specialize=false --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=LENDER
 // RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=store=lent,stages=1 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=SLOTS
 // RUN: not tessera compile %source/kernels/gemm.tile -D BM=256 -D BN=128 -D BK=32 --no-database --schedule store=lent --emit scheduled -o /dev/null 2>&1 | FileCheck %s --check-prefix=NARROW
@@ -23,10 +21,6 @@
 // OVERLAP: note: this would work: {{.*}}overlap = 1,
 // OVERLAP: note: overlap = 2: no dot of the loop reads what was computed from another dot of the same iteration
 
-// OPERANDS: note: this would work: {{.*}}operands = registers,
-// OPERANDS: consumers = 2: no dot of the kernel multiplies a computed tile; use operands = registers
-// FULL: note: this would work:
-// FULL: note: stages = 3, outer_stages = 1, store = direct: it takes {{[0-9]+}} bytes of shared memory (tiles 229376, computed operands 32768, staging of stores 0, mbarriers {{[0-9]+}}, numbers of tiles 40), and a CTA can have 232448
 
 // LENDER: note: this would work: {{.*}}warp_specialize = true,{{.*}}store = lent,
 // LENDER: consumers = 2: store = lent needs a producer, which lends the slots; use warp_specialize = true or store = tma

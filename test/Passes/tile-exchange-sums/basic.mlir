@@ -1,4 +1,4 @@
-// With exchange = 2 the stores of sums are marked whose place is the same in both blocks of a cluster; other stores are not.
+// With cluster = exchange the stores of sums are marked whose place is the same in both blocks of a cluster; other stores are not.
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(tile.kernel(tile-exchange-sums))' --verify-diagnostics | FileCheck %s
 
 !View = !tile.view<[M, 128], bf16>
@@ -13,7 +13,7 @@
 // CHECK: tile.store %{{.*}} add exchanged : tensor<64x128xf32>
 // CHECK: tile.store %{{.*}} : tensor<128x128xbf16>
 tile.kernel @pair(%x: !View, %y: !Sums, %z: !View) grid(%m = M ceildiv 128)
-    schedule #tile.schedule<cluster = 2, placement = apart, exchange = 2> {
+    schedule #tile.schedule<cluster = exchange, placement = apart> {
   %c0 = arith.constant 0 : index
   %c2 = arith.constant 2 : index
   %c64 = arith.constant 64 : index
@@ -43,7 +43,7 @@ tile.kernel @pair(%x: !View, %y: !Sums, %z: !View) grid(%m = M ceildiv 128)
 // CHECK-LABEL: tile.kernel @each_for_itself
 // CHECK-NOT: exchanged
 tile.kernel @each_for_itself(%y: !Sums) grid(%m = M ceildiv 128)
-    schedule #tile.schedule<cluster = 2, placement = apart, exchange = 0> {
+    schedule #tile.schedule<cluster = 2, placement = apart> {
   %c0 = arith.constant 0 : index
   %t = arith.constant dense<1.0> : tensor<64x128xf32>
   tile.store %t, %y[%c0, %c0] add : tensor<64x128xf32>, !Sums

@@ -7,7 +7,7 @@
 !Part = tensor<64x128xbf16>
 !S    = tensor<128x64xf32>
 !P    = tensor<128x64xbf16>
-#s = #tile.schedule<cluster = 2, placement = apart, exchange = 2>
+#s = #tile.schedule<cluster = exchange, placement = apart>
 tile.kernel @elsewhere(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>) grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
@@ -24,7 +24,7 @@ tile.kernel @elsewhere(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>
     %new = tile.dot %p, %b, %old : !P, !Part -> tensor<128x128xf32>
     %p_t = tile.transpose %p : !P -> tensor<64x128xbf16>
     %c = tile.dot %p_t, %a : tensor<64x128xbf16>, !Tile -> tensor<64x128xf32>
-    // expected-error@+1 {{adds at a place that depends on the first grid index, so that the blocks of a cluster have no sum in common; use exchange = 0}}
+    // expected-error@+1 {{adds at a place that depends on the first grid index, so that the blocks of a cluster have no sum in common; use cluster = 2}}
     tile.store %c, %y[%first, %c0] add : tensor<64x128xf32>, !Sums
     scf.yield %new : tensor<128x128xf32>
   }
@@ -40,7 +40,7 @@ tile.kernel @elsewhere(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>
 !Part = tensor<64x128xbf16>
 !S    = tensor<128x64xf32>
 !P    = tensor<128x64xbf16>
-#s = #tile.schedule<cluster = 2, placement = apart, exchange = 2>
+#s = #tile.schedule<cluster = exchange, placement = apart>
 tile.kernel @longer(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>) grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
@@ -57,7 +57,7 @@ tile.kernel @longer(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>) g
     %new = tile.dot %p, %b, %old : !P, !Part -> tensor<128x128xf32>
     %p_t = tile.transpose %p : !P -> tensor<64x128xbf16>
     %c = tile.dot %p_t, %a : tensor<64x128xbf16>, !Tile -> tensor<64x128xf32>
-    // expected-error@+1 {{does not add as often in both blocks of a cluster: the number of iterations of the loop around it depends on the first grid index; use exchange = 0}}
+    // expected-error@+1 {{does not add as often in both blocks of a cluster: the number of iterations of the loop around it depends on the first grid index; use cluster = 2}}
     tile.store %c, %y[%j, %c0] add : tensor<64x128xf32>, !Sums
     scf.yield %new : tensor<128x128xf32>
   }
@@ -73,7 +73,7 @@ tile.kernel @longer(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>) g
 !Part = tensor<64x128xbf16>
 !S    = tensor<128x64xf32>
 !P    = tensor<128x64xbf16>
-#s = #tile.schedule<cluster = 2, placement = apart, exchange = 2>
+#s = #tile.schedule<cluster = exchange, placement = apart>
 tile.kernel @sometimes(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>) grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
@@ -92,7 +92,7 @@ tile.kernel @sometimes(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>
     %p_t = tile.transpose %p : !P -> tensor<64x128xbf16>
     scf.if %even {
       %c = tile.dot %p_t, %a : tensor<64x128xbf16>, !Tile -> tensor<64x128xf32>
-      // expected-error@+1 {{does not add as often in both blocks of a cluster: the condition around it depends on the first grid index; use exchange = 0}}
+      // expected-error@+1 {{does not add as often in both blocks of a cluster: the condition around it depends on the first grid index; use cluster = 2}}
       tile.store %c, %y[%j, %c0] add : tensor<64x128xf32>, !Sums
     }
     scf.yield %new : tensor<128x128xf32>
@@ -109,7 +109,7 @@ tile.kernel @sometimes(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>
 !Part = tensor<64x128xbf16>
 !S    = tensor<128x64xf32>
 !P    = tensor<128x64xbf16>
-#s = #tile.schedule<cluster = 2, placement = apart, exchange = 2>
+#s = #tile.schedule<cluster = exchange, placement = apart>
 tile.kernel @scaled(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>) grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
@@ -128,7 +128,7 @@ tile.kernel @scaled(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>) g
     %c = tile.dot %p_t, %a : tensor<64x128xbf16>, !Tile -> tensor<64x128xf32>
     %half = arith.constant dense<0.5> : tensor<64x128xf32>
     %d = arith.mulf %c, %half : tensor<64x128xf32>
-    // expected-error@+1 {{adds more than the result of a dot as it is, and the blocks of a cluster make half of its columns each; use exchange = 0}}
+    // expected-error@+1 {{adds more than the result of a dot as it is, and the blocks of a cluster make half of its columns each; use cluster = 2}}
     tile.store %d, %y[%j, %c0] add : tensor<64x128xf32>, !Sums
     scf.yield %new : tensor<128x128xf32>
   }
@@ -144,7 +144,7 @@ tile.kernel @scaled(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>) g
 !Part = tensor<64x16xbf16>
 !S    = tensor<128x64xf32>
 !P    = tensor<128x64xbf16>
-#s = #tile.schedule<cluster = 2, placement = apart, exchange = 2>
+#s = #tile.schedule<cluster = exchange, placement = apart>
 tile.kernel @narrow(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>) grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
@@ -161,7 +161,7 @@ tile.kernel @narrow(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>) g
     %new = tile.dot %p, %b, %old : !P, !Part -> tensor<128x16xf32>
     %p_t = tile.transpose %p : !P -> tensor<64x128xbf16>
     %c = tile.dot %p_t, %a : tensor<64x128xbf16>, !Tile -> tensor<64x16xf32>
-    // expected-error@+1 {{adds a dot whose second operand, of tensor<128x16xbf16>, cannot be halved in whole chunks of columns as it lies in shared memory; use exchange = 0}}
+    // expected-error@+1 {{adds a dot whose second operand, of tensor<128x16xbf16>, cannot be halved in whole chunks of columns as it lies in shared memory; use cluster = 2}}
     tile.store %c, %y[%j, %c0] add : tensor<64x16xf32>, !Sums
     scf.yield %new : tensor<128x16xf32>
   }
@@ -177,7 +177,7 @@ tile.kernel @narrow(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>) g
 !Part = tensor<64x128xbf16>
 !S    = tensor<128x64xf32>
 !P    = tensor<128x64xbf16>
-#s = #tile.schedule<cluster = 2, placement = apart, exchange = 2>
+#s = #tile.schedule<cluster = exchange, placement = apart>
 tile.kernel @looked_up(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>) grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
@@ -196,7 +196,7 @@ tile.kernel @looked_up(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>
     %new = tile.dot %p, %b, %old : !P, !Part -> tensor<128x128xf32>
     %p_t = tile.transpose %p : !P -> tensor<64x128xbf16>
     %c = tile.dot %p_t, %a : tensor<64x128xbf16>, !Tile -> tensor<64x128xf32>
-    // expected-error@+1 {{adds a dot whose second operand the blocks of a cluster need of each other, and it has a place that takes more than arithmetic on the first grid index; use exchange = 0}}
+    // expected-error@+1 {{adds a dot whose second operand the blocks of a cluster need of each other, and it has a place that takes more than arithmetic on the first grid index; use cluster = 2}}
     tile.store %c, %y[%j, %c0] add : tensor<64x128xf32>, !Sums
     scf.yield %new : tensor<128x128xf32>
   }
@@ -206,8 +206,8 @@ tile.kernel @looked_up(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>
 
 // -----
 
-#s = #tile.schedule<cluster = 2, placement = apart, exchange = 2>
-// expected-error@+1 {{has no dot of a computed tile, beside other dots of a loop, whose result only leaves by a store that adds it; use exchange = 0}}
+#s = #tile.schedule<cluster = exchange, placement = apart>
+// expected-error@+1 {{has no dot of a computed tile, beside other dots of a loop, whose result only leaves by a store that adds it; use cluster = 2}}
 tile.kernel @nothing(%y: !tile.view<[M, 128], f32>) grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
   %t = arith.constant dense<1.0> : tensor<64x128xf32>

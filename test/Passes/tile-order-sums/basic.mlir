@@ -37,7 +37,7 @@ tile.kernel @all(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64, %b = 
 !S    = tensor<128x64xf32>
 !P    = tensor<128x64xbf16>
 tile.kernel @pairs(%x: !View, %y: !Sums, %z: !View) grid(%m = M ceildiv 128)
-    schedule #tile.schedule<store = writer, persistent = dynamic, order = ascending, cluster = 2, placement = apart, sums = fixed, exchange = 1> {
+    schedule #tile.schedule<store = writer, persistent = dynamic, order = ascending, cluster = exchange, placement = apart, sums = fixed> {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %c128 = arith.constant 128 : index

@@ -14,7 +14,7 @@
 // CHECK:         scf.for
 // CHECK:           arith.select
 tile.kernel @window(%x: !tile.view<[M, 32], f32>, %y: !tile.view<[M, 32], f32>, %n: index) grid(%m = M ceildiv 64)
-    schedule #tile.schedule<split = true> {
+    schedule #tile.schedule<> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index

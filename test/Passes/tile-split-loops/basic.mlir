@@ -4,7 +4,7 @@
 // RUN: tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule --tile-overlap --tile-split-loops --canonicalize --cse | FileCheck %s --check-prefix=ROTATED
 // RUN: tessera-opt %S/../Inputs/causal.mlir --tile-override-schedule=schedule=overlap=1 --tile-choose-schedule --tile-split-loops --canonicalize --cse | FileCheck %s --check-prefix=CAUSAL
 // RUN: tessera-opt %S/../Inputs/window.mlir --tile-override-schedule=schedule=overlap=1 --tile-choose-schedule --tile-split-loops --canonicalize --cse | FileCheck %s --check-prefix=WINDOW
-// RUN: tessera-opt %S/../Inputs/causal.mlir --tile-override-schedule=schedule=split=false --tile-choose-schedule --tile-split-loops | FileCheck %s --check-prefix=OFF
+// RUN: tessera-opt %S/../Inputs/causal.mlir --tile-choose-schedule --tile-split-loops=split=false | FileCheck %s --check-prefix=OFF
 // RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule --tile-split-loops | FileCheck %s --check-prefix=GEMM
 // RUN: tessera-opt %s --tile-split-loops --canonicalize --cse | FileCheck %s
 
@@ -96,7 +96,7 @@
 // CHECK:         scf.for %{{.*}} = %[[PAST]] to %[[NARG]] step %c1_i32
 // CHECK:           arith.select
 // CHECK:           arith.select
-tile.kernel @forms(%x: !tile.view<[S, 4], f32>, %any: i32, %m: i32) grid(%g = S) schedule #tile.schedule<split = true> {
+tile.kernel @forms(%x: !tile.view<[S, 4], f32>, %any: i32, %m: i32) grid(%g = S) schedule #tile.schedule<> {
   %c0 = arith.constant 0 : index
   %z = arith.constant 0 : i32
   %o = arith.constant 1 : i32
@@ -150,7 +150,7 @@ tile.kernel @forms(%x: !tile.view<[S, 4], f32>, %any: i32, %m: i32) grid(%g = S)
 // CHECK:           arith.cmpi sle
 // CHECK:           arith.cmpi slt
 // CHECK:           arith.select
-tile.kernel @three(%x: !tile.view<[S, 8], f32>, %before: index, %after: index, %end: index) grid(%g = S ceildiv 8) schedule #tile.schedule<split = true> {
+tile.kernel @three(%x: !tile.view<[S, 8], f32>, %before: index, %after: index, %end: index) grid(%g = S ceildiv 8) schedule #tile.schedule<> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
@@ -192,7 +192,7 @@ tile.kernel @three(%x: !tile.view<[S, 8], f32>, %before: index, %after: index, %
 // CHECK-NOT:       arith.select
 // CHECK:         scf.for %{{.*}} = %[[CLAMPED]] to %[[N]]
 // CHECK:           arith.select
-tile.kernel @invariant(%x: !tile.view<[S, 4], f32>) grid(%g = S) schedule #tile.schedule<split = true> {
+tile.kernel @invariant(%x: !tile.view<[S, 4], f32>) grid(%g = S) schedule #tile.schedule<> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %n = tile.dim "S"
@@ -221,7 +221,7 @@ tile.kernel @invariant(%x: !tile.view<[S, 4], f32>) grid(%g = S) schedule #tile.
 // CHECK-NOT:       arith.select
 // CHECK:         scf.for
 // CHECK:           arith.select
-tile.kernel @period(%x: !tile.view<[S, 8], f32>, %n: index) grid(%g = S) schedule #tile.schedule<split = true> {
+tile.kernel @period(%x: !tile.view<[S, 8], f32>, %n: index) grid(%g = S) schedule #tile.schedule<> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index

@@ -21,7 +21,7 @@
 // CHECK:         %[[BOTH:.*]] = arith.andi %[[SEEN]], %[[UP_TO]]
 // CHECK:         arith.select %[[BOTH]]
 tile.kernel @first(%x: !tile.view<[M, 32], f32>, %starts: !N, %y: !tile.view<[M, 32], f32>, %col: index)
-    grid(%m = M ceildiv 64) schedule #tile.schedule<split = true> {
+    grid(%m = M ceildiv 64) schedule #tile.schedule<> {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %row = arith.muli %m, %c64 : index
@@ -56,7 +56,7 @@ tile.kernel @first(%x: !tile.view<[M, 32], f32>, %starts: !N, %y: !tile.view<[M,
 // CHECK:         %[[EITHER:.*]] = arith.ori %[[HIDDEN]], %[[SAME]]
 // CHECK:         arith.select %[[EITHER]]
 tile.kernel @opposite(%x: !tile.view<[M, 32], f32>, %starts: !N, %y: !tile.view<[M, 32], f32>, %col: index)
-    grid(%m = M ceildiv 64) schedule #tile.schedule<split = true> {
+    grid(%m = M ceildiv 64) schedule #tile.schedule<> {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %row = arith.muli %m, %c64 : index

@@ -6,7 +6,7 @@
 // CHECK:         scf.for
 // CHECK:         scf.for
 // CHECK-NOT:     scf.for
-tile.kernel @kept(%x: !tile.view<[S, 4], f32>, %n: index) grid(%g = S) schedule #tile.schedule<split = true> {
+tile.kernel @kept(%x: !tile.view<[S, 4], f32>, %n: index) grid(%g = S) schedule #tile.schedule<> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %f0 = arith.constant dense<0.0> : tensor<4x4xf32>

@@ -10,7 +10,7 @@
 LENGTH = 80
 KERNEL = """
 tile.kernel @chain(%x: !tile.view<[S, 64], f16>, %z: !tile.view<[S, 64], f32>) grid(%m = S ceildiv 64)
-    schedule #tile.schedule<split = true> {
+    schedule #tile.schedule<> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %n = tile.dim "S"

@@ -19,7 +19,7 @@
 // CHECK:         %[[OWN:.*]] = tile.reduce maximum %[[P]] axis 1
 // CHECK:         arith.maximumf %{{.*}}, %[[OWN]]
 tile.kernel @masked(%q: !tile.view<[M, 64], bf16>, %k: !tile.view<[N, 64], bf16>, %y: !tile.view<[M], f32>)
-    grid(%m = M ceildiv 64) schedule #tile.schedule<split = true> {
+    grid(%m = M ceildiv 64) schedule #tile.schedule<> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c64 = arith.constant 64 : index
@@ -59,7 +59,7 @@ tile.kernel @masked(%q: !tile.view<[M, 64], bf16>, %k: !tile.view<[N, 64], bf16>
 // CHECK:         tile.reduce maximum %[[B]] axis 1
 // CHECK-NOT:     tile.reduce maximum %[[C]]
 tile.kernel @others(%x: !X, %of_columns: !tile.view<[N], f32>, %of_rows: !tile.view<[M], f32>, %y: !tile.view<[M], f32>, %a: f32)
-    grid(%m = M ceildiv 64) schedule #tile.schedule<split = false> {
+    grid(%m = M ceildiv 64) schedule #tile.schedule<> {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %row = arith.muli %m, %c64 : index

@@ -19,7 +19,7 @@
 // CHECK-COUNT-2:     arith.select
 // CHECK-NOT:     scf.for
 tile.kernel @rows(%x: !tile.view<[H, M, 32], f32>, %y: !tile.view<[M, 32], f32>, %n: index, %heads: index) grid(%m = M ceildiv 64)
-    schedule #tile.schedule<split = true> {
+    schedule #tile.schedule<> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
@@ -70,7 +70,7 @@ tile.kernel @rows(%x: !tile.view<[H, M, 32], f32>, %y: !tile.view<[M, 32], f32>,
 // CHECK:           scf.for
 // CHECK:             arith.select
 tile.kernel @same(%x: !tile.view<[H, M, 32], f32>, %y: !tile.view<[M, 32], f32>, %n: index, %heads: index) grid(%m = M ceildiv 64)
-    schedule #tile.schedule<split = true> {
+    schedule #tile.schedule<> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
@@ -97,7 +97,7 @@ tile.kernel @same(%x: !tile.view<[H, M, 32], f32>, %y: !tile.view<[M, 32], f32>,
 }
 
 tile.kernel @square(%x: !tile.view<[H, M, 32], f32>, %y: !tile.view<[M, 32], f32>, %n: index, %heads: index) grid(%m = M ceildiv 64)
-    schedule #tile.schedule<split = true> {
+    schedule #tile.schedule<> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c64 = arith.constant 64 : index

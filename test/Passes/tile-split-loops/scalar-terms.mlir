@@ -14,7 +14,7 @@
 // CHECK:           arith.select
 // CHECK-LABEL: tile.kernel @product
 tile.kernel @listed(%x: !tile.view<[M, 32], f32>, %of: !tile.view<[M], i32>, %y: !tile.view<[M, 32], f32>, %n: index, %whole: index)
-    grid(%m = M ceildiv 64) schedule #tile.schedule<split = true> {
+    grid(%m = M ceildiv 64) schedule #tile.schedule<> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
@@ -41,7 +41,7 @@ tile.kernel @listed(%x: !tile.view<[M, 32], f32>, %of: !tile.view<[M], i32>, %y:
 
 // What is not affine in the iteration stays.
 tile.kernel @product(%x: !tile.view<[M, 32], f32>, %y: !tile.view<[M, 32], f32>, %n: index) grid(%m = M ceildiv 64)
-    schedule #tile.schedule<split = true> {
+    schedule #tile.schedule<> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index

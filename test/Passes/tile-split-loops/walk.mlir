@@ -1,7 +1,7 @@
 // A loop that may go from its end has its masked iterations in front of the middle then, or behind it.
 //
 // RUN: tessera-opt %s --tile-split-loops --canonicalize --cse | FileCheck %s
-// RUN: sed 's/split = true/split = false/' %s | tessera-opt --tile-split-loops --canonicalize --cse | FileCheck %s --check-prefix=WHOLE
+// RUN: tessera-opt %s --tile-split-loops=split=false --canonicalize --cse | FileCheck %s --check-prefix=WHOLE
 
 !C = tensor<64x64xi32>
 !T = tensor<64x64xf32>
@@ -31,7 +31,7 @@
 // WHOLE-NOT: tile.walk %
 // WHOLE: arith.select %{{.*}}, %{{.*}}, %{{.*}} : index
 tile.kernel @triangle(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[M, 64], f32>, %n: index) grid(%m = M ceildiv 64)
-    schedule #tile.schedule<split = true> {
+    schedule #tile.schedule<> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c64 = arith.constant 64 : index

@@ -10,7 +10,7 @@
 // RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=persistent=none,outer_stages=1 --tile-choose-schedule --tile-warp-specialize --canonicalize --cse | FileCheck %s --check-prefix=GEMM
 // RUN: tessera-opt %S/../Inputs/causal.mlir --canonicalize --tile-override-schedule=schedule=persistent=none,outer_stages=1 --tile-choose-schedule --tile-overlap --tile-split-loops --canonicalize --cse \
 // RUN:   --tile-warp-specialize | FileCheck %s --check-prefix=CAUSAL
-// RUN: tessera-opt %S/../Inputs/causal.mlir --canonicalize --tile-override-schedule=schedule=persistent=none,outer_stages=1,overlap=1,split=false,cluster=2 --tile-choose-schedule --tile-even-loops \
+// RUN: tessera-opt %S/../Inputs/causal.mlir --canonicalize --tile-override-schedule=schedule=persistent=none,outer_stages=1,overlap=1,cluster=2 --tile-choose-schedule --tile-even-loops \
 // RUN:   --tile-warp-specialize --canonicalize --cse | FileCheck %s --check-prefix=EVEN
 // RUN: tessera-opt %s --tile-override-schedule=schedule=persistent=none,outer_stages=1 --tile-choose-schedule --tile-warp-specialize --canonicalize --cse | FileCheck %s --check-prefix=VIEWS
 

@@ -1,7 +1,7 @@
 // Sums that the roles of two blocks cannot make together.
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(tile-warp-specialize)' -split-input-file -verify-diagnostics
 
-#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = tma, persistent = none, order = linear, section = 1, cluster = 2, pdl = false, producer_registers = 24, consumer_registers = 208, placement = apart, helper_registers = 72, loads = pipe, transpose = 0, sums = any, exchange = 2, work = tiles>
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pin_waits = false, pingpong = false, speculate = false, store = tma, persistent = none, order = linear, section = 1, cluster = exchange, producer_registers = 24, consumer_registers = 208, placement = apart, helper_registers = 72, loads = pipe, transpose = 0, sums = any, work = tiles>
 !View = !tile.view<[M, 256], bf16>
 !Sums = !tile.view<[M, 256], f32>
 !Tile = tensor<128x256xbf16>
@@ -24,7 +24,7 @@ tile.kernel @k(%x: !View, %y: !Sums, %z: !View) grid(%m = M ceildiv 128) schedul
     %new = tile.dot %p, %b, %old : !P, !Part -> tensor<128x256xf32>
     %p_t = tile.transpose %p : !P -> tensor<64x128xbf16>
     %c = tile.dot %p_t, %a : tensor<64x128xbf16>, !Tile -> tensor<64x256xf32>
-    // expected-error@+1 {{is not known to add at the same places in both blocks of a cluster (exchange = 1 or 2); run tile-exchange-sums first}}
+    // expected-error@+1 {{is not known to add at the same places in both blocks of a cluster (cluster = exchange); run tile-exchange-sums first}}
     tile.store %c, %y[%j, %c0] add : tensor<64x256xf32>, !Sums
     scf.yield %new : tensor<128x256xf32>
   }

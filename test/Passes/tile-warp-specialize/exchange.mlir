@@ -1,9 +1,9 @@
-// With exchange = 2 the blocks of a cluster make the sums of both together. A slot of the operand's pipe has the tiles of both.
+// With cluster = exchange the blocks of a cluster make the sums of both together. A slot of the operand's pipe has the tiles of both.
 // The producer loads half of the columns of the other block's second operand, and the reducer makes half of the columns, of two
 // products. They leave 32 columns at a time.
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(tile-warp-specialize,canonicalize,cse)' | FileCheck %s
 
-#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, operands = registers, polynomial_exp = 0, pin_waits = false, pingpong = false, split = true, speculate = false, store = tma, persistent = none, order = linear, section = 1, cluster = 2, pdl = false, producer_registers = 24, consumer_registers = 208, placement = apart, helper_registers = 72, loads = pipe, transpose = 0, sums = any, exchange = 2, work = tiles>
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pin_waits = false, pingpong = false, speculate = false, store = tma, persistent = none, order = linear, section = 1, cluster = exchange, producer_registers = 24, consumer_registers = 208, placement = apart, helper_registers = 72, loads = pipe, transpose = 0, sums = any, work = tiles>
 !View = !tile.view<[M, 256], bf16>
 !Sums = !tile.view<[M, 256], f32>
 !Tile = tensor<128x256xbf16>
@@ -36,7 +36,7 @@ tile.kernel @k(%x: !View, %y: !Sums, %z: !View) grid(%m = M ceildiv 128) schedul
 // CHECK: ^bb0({{.*}}, %[[M:[^ ]*]]: index):
 // CHECK-DAG: %[[A:.*]] = hop.pipe.create "x" : !hop.pipe<tensor<128x256xbf16>, 1>
 // CHECK-DAG: %[[THEIRS:.*]] = hop.pipe.create "x.theirs" : !hop.pipe<tensor<128x128xbf16>, 1>
-// CHECK-DAG: %[[OPERAND:.*]] = hop.pipe.create "y.operand" exchanged : !hop.pipe<tensor<256x64xbf16>, 2>
+// CHECK-DAG: %[[OPERAND:.*]] = hop.pipe.create "y.operand" exchanged : !hop.pipe<tensor<256x64xbf16>, 1>
 // CHECK: hop.role @producer elected
 // CHECK: hop.pipe.load %[[A]], %{{.*}}[%{{.*}}, %{{.*}}]
 // CHECK: %[[OTHER:.*]] = arith.xori %[[M]], %{{.*}} : index

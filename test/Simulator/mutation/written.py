@@ -140,19 +140,6 @@ PASSER = {
     "not handed over": (without_wait_behind("st.release.gpu"), {"race", "over-arrival", "deadlock"}),
 }  # fmt: skip
 CASES = {
-    # A computed operand.
-    "operand": {
-        "defines": ["-DT=f32"],
-        "schedule": "operands=shared,overlap=2,persistent=none,consumers=2,stages=2,pingpong=true",
-        "blocks": -(-KEYS // 128),
-        "buffers": attention_buffers("f32"),
-        "params": [*ATTENTION, {"buffer": "o"}, {"value": KEYS}, {"value": 64}],
-        "damages": {
-            "fence": FENCE,
-            "barrier": BARRIER,
-            "wait": (wait_less, {"slot-overwritten", "register-in-flight"}),
-        },
-    },
     # A loaded operand of 8 bits that each warpgroup transposes, or a role of its own.
     "bytes": {
         **BYTES,
@@ -267,7 +254,7 @@ CASES = {
     # A computed operand that two blocks send each other, of which each adds half of the columns of two products.
     "exchange": {
         "defines": ["-DFORM=1"],
-        "schedule": "placement=apart,cluster=2,exchange=1,persistent=none,consumers=2,stages=2",
+        "schedule": "placement=apart,cluster=exchange,persistent=none,consumers=2,stages=2",
         "blocks": 2,
         "buffers": {
             "a": {"type": "bf16", "shape": [256, 128], "fill": "random", "seed": 1},
@@ -370,7 +357,7 @@ CASES = {
         **TICKETS,
         "blocks": 4,
         "damages": PASSER,
-        "schedule": "placement=apart,cluster=2,exchange=1,sums=fixed,store=writer,consumers=2,stages=2",
+        "schedule": "placement=apart,cluster=exchange,sums=fixed,store=writer,consumers=2,stages=2",
         "buffers": {**TICKETS["buffers"], "tickets": {"type": "s32", "shape": [2 * KEYS // 64], "fill": "zero"}},
         "params": [
             chunks("a", 512, 128), tensor("a", 128, 64, (128, 512)), chunks("b", KEYS, 64, parts=2), row("r", KEYS, 64),

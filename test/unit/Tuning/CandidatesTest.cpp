@@ -126,7 +126,7 @@ TEST_F(CandidatesTest, TilesThatChangeArgumentsOrFailAreRejected) {
   SearchSpace space;
   space.varied = {{"T", {"bf16", "f16"}}, {"BM", {"128", "100"}}};
   space.budget = 4;
-  space.fields = {"split"};
+  space.fields = {"pin_waits"};
   std::set<std::string> reasons;
   for (const Rejection &rejection : run(space).rejections)
     reasons.insert(rejection.reason);
@@ -183,11 +183,10 @@ TEST(ScheduleFieldsTest, DomainsAreWhatIsAccepted) {
 
 TEST(ScheduleFieldsTest, FixedDefaultsLeaveWhatIsSet) {
   tile::ScheduleFields fields;
-  fields.split = false;
+  fields.pinWaits = true;
   fields.setFixedDefaults();
-  EXPECT_EQ(fields.split, false);
-  EXPECT_EQ(fields.cluster, tile::ScheduleFields::usualCluster);
-  EXPECT_EQ(fields.operands, tile::OperandKind::registers);
+  EXPECT_EQ(fields.pinWaits, true);
+  EXPECT_EQ(fields.cluster, tile::ClusterKind::One);
   EXPECT_EQ(fields.consumers, std::nullopt) << "the search decides";
 }
 

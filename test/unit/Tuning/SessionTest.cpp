@@ -48,7 +48,7 @@ static Session makeSession() {
     Contestant &contestant = target.contestants.emplace_back();
     contestant.candidate.tuned = {{"BM", i ? "256" : "128"}};
     contestant.candidate.parameters = {{"BM", i ? "256" : "128"}, {"T", "bf16"}};
-    contestant.candidate.schedule = i ? "stages = 3, split = true" : "stages = 2, split = true";
+    contestant.candidate.schedule = i ? "stages = 3" : "stages = 2";
     contestant.candidate.program = i ? "large" : "standard";
     contestant.alsoPrograms = {i ? "large, f16" : "standard, f16"};
     contestant.alsoParameters = {{{"BM", i ? "256" : "128"}, {"T", "f16"}}};
@@ -93,7 +93,7 @@ TEST(SessionTest, WinnersByClass) {
 
   std::vector<Entry> entries = makeEntries(session);
   ASSERT_EQ(entries.size(), 4u);
-  EXPECT_EQ(entries[0].schedule, "stages = 2, split = true");
+  EXPECT_EQ(entries[0].schedule, "stages = 2");
   const Entry &large = entries[2], &also = entries[3];
   EXPECT_EQ(large.shapeClass, "many-long");
   EXPECT_EQ(large.gpu, "NVIDIA H200");

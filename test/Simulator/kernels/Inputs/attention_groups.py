@@ -6,7 +6,7 @@ import sys
 
 sys.path.append(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3, "gpu"))
 import cases
-from commands import attention, attention_shape, schedule_text, trip_counts, variant
+from commands import attention, attention_shape, schedule_text, split_option, trip_counts, variant
 
 
 def attention_schedules():
@@ -17,7 +17,6 @@ def attention_schedules():
     ):
         schedule = schedule_text(
             warp_specialize=ws, overlap=overlap, pingpong=pingpong, stages=stages, store=store, persistent=persistent,
-            split=split,
         )  # fmt: skip
         # 300 queries and 10 keys: the tiles of the first 256 rows have no block. A thread block takes several such
         # tiles, in which nothing but their barriers holds its warps together.
@@ -26,7 +25,7 @@ def attention_schedules():
         defines = ["-DD=64", "-DBM=128", "-DBN=32", "-DCAUSAL=true"]
         # What takes the next tile is the producer, so there is no dynamic order without one.
         refused = not ws and persistent == "dynamic"
-        yield attention(defines, shapes, schedule, ["--sim-blocks", "2"]), refused
+        yield attention(defines, shapes, schedule, ["--sim-blocks", "2", *split_option(split)]), refused
 
 
 def attention_pipelines():
@@ -118,9 +117,9 @@ def attention_retries():
         schedule = schedule_text(persistent=persistent, store=store)
         defines = ["-DD=64", "-DBM=128", "-DBN=32", f"-DCAUSAL={causal}", f"-DT={dtype}"]
         yield attention(defines, shapes, schedule, ["--sim-blocks", "2"], scale), False
-    for schedule in ("warp_specialize=false", "overlap=1", "pingpong=false", "stages=1", "split=false", "consumers=1"):
+    for schedule in ("warp_specialize=false", "overlap=1", "pingpong=false", "stages=1", "", "consumers=1"):
         defines = ["-DD=64", "-DBM=128" if schedule != "consumers=1" else "-DBM=64", "-DBN=32", "-DCAUSAL=true"]
-        yield attention(defines, shapes, schedule, ["--sim-blocks", "2"], 4), False
+        yield attention(defines, shapes, schedule, ["--sim-blocks", "2", *split_option(schedule)], 4), False
     # More tiles for a thread block than its list takes.
     for persistent in ("static", "dynamic"):
         defines = ["-DD=64", "-DBM=64", "-DBN=16"]
@@ -159,7 +158,7 @@ def attention_variants():
     windows = ((0, 0), (5, 0), (0, 100), (40, 17), (64, -1), (-1, 3), (-1, -1), (1000, 1000))
     for (left, right), schedule in itertools.product(
         windows,
-        ("", "speculate=false", "persistent=none", "overlap=1,split=false", "warp_specialize=false", "stages=3,pingpong=true"),
+        ("", "speculate=false", "persistent=none", "overlap=1", "warp_specialize=false", "stages=3,pingpong=true"),
     ):
         yield variant([*small, "-DMASK=window"], {"left": left, "right": right}, shapes, schedule), False
     for cap, mask, alibi in itertools.product(("none", "exact", "approx"), ("none", "causal"), ("false", "true")):
@@ -187,9 +186,9 @@ def attention_variants_retries():
         scores, ("zero", "first", "diagonal"), (("bf16", 0.125), ("bf16", 4), ("f16", 0.125), ("f16", 1))
     ):
         yield variant([*small, *defines, f"-DREFERENCE={reference}", f"-DT={dtype}"], settings, shapes, "", scale), False
-    for schedule in ("persistent=none", "persistent=static", "store=tma", "warp_specialize=false", "overlap=1", "split=false"):
+    for schedule in ("persistent=none", "persistent=static", "store=tma", "warp_specialize=false", "overlap=1", ""):
         defines = [*small, "-DMASK=window", "-DALIBI=true"]
-        yield variant(defines, {"left": 60, "right": 9}, shapes, schedule, 2), False
+        yield variant(defines, {"left": 60, "right": 9}, shapes, schedule, 2) + split_option(schedule), False
 
 
 def attention_packed():
@@ -274,20 +273,20 @@ def attention_bwd_clusters():
 
 def attention_bwd_exchange():
     """Pairs of blocks of keys that exchange dS and add half of the columns of dQ for both: odd numbers of blocks, groups of heads,
-    queries that see nothing, all ways out, and one slot of dS or two. Of 64 and 192 columns a block loads its own half apart."""
+    queries that see nothing, all ways out. Of 64 and 192 columns a block loads its own half apart."""
     shapes = [
         attention_shape(2, 2, 203, 300), attention_shape(3, 1, 113, 203, batch=2), attention_shape(1, 1, 1, 1),
         attention_shape(2, 1, 300, 113), attention_shape(1, 1, 63, 256),
     ]  # fmt: skip
     ways = (("none", "linear", "tma", 1), ("static", "ascending", "direct", 2), ("dynamic", "descending", "tma", 2), ("dynamic", "linear", "writer", 1))
-    for d, causal, (persistent, order, store, slots) in itertools.product((64, 128, 192, 256), ("false", "true"), ways):
+    for d, causal, (persistent, order, store, chunk) in itertools.product((64, 128, 192, 256), ("false", "true"), ways):
         arguments = ["attention_bwd.tile", f"-DD={d}", f"-DCAUSAL={causal}", "-DDLSE=true", "--set", "scale=0.1"]
         # With 192 columns some gradients are too large for f16.
         arguments += [f"-DT={'f16' if order == 'linear' and d < 192 else 'bf16'}", f"-DTOGETHER={2 if causal == 'true' else 1}"]
-        arguments += [f"-DCHUNK={slots if persistent == 'dynamic' else 0}"]
+        arguments += [f"-DCHUNK={chunk if persistent == 'dynamic' else 0}"]
         for shape in shapes:
             arguments += ["--shape", shape]
-        fields = f"cluster=2,exchange={slots},persistent={persistent},order={order},store={store}"
+        fields = f"cluster=exchange,persistent={persistent},order={order},store={store}"
         yield [*arguments, "--schedule", f"attention_bwd_gradients:{fields}", "--sim-blocks", "4", "--seeds", "2"], False
     grouped = [part for shape in shapes for part in ("--shape", shape)]
     yield ["attention_bwd.tile", "-DCAUSAL=true", "-DGROUP=8", "-DCHUNK=1", "--set", "scale=0.1", *grouped, "--sim-blocks", "4", "--seeds", "2"], False
@@ -308,7 +307,7 @@ def attention_sums_of_pairs():
         for shape in shapes:
             arguments += ["--shape", shape]
         store = "tma" if blocks == "4" and d == 256 else "writer"
-        fields = f"attention_bwd_gradients:cluster=2,exchange=1,store={store}"
+        fields = f"attention_bwd_gradients:cluster=exchange,store={store}"
         fields += ",producer_registers=32" if d == 128 else ""
         yield [*arguments, "--schedule", fields, "--sim-blocks", blocks, "--seeds", "2"], False
 

@@ -10,6 +10,10 @@ def schedule_text(**fields):
     return ",".join(f"{name}={str(value).lower()}" for name, value in fields.items())
 
 
+def split_option(split):
+    return [] if split else ["--no-split"]
+
+
 def attention_shape(heads, kv_heads, sq, sk, batch=1):
     return f"B={batch},H={heads},HK={kv_heads},SQ={sq},SK={sk}"
 

@@ -3,7 +3,7 @@
 import itertools
 import os
 
-from commands import attention, attention_shape, gemm, schedule_text, trip_counts
+from commands import attention, attention_shape, gemm, schedule_text, split_option, trip_counts
 
 
 def gemm_kernels():
@@ -92,7 +92,7 @@ def boxes():
     # The parts in which the blocks of a cluster load the keys end within a head, or are one or more.
     # The pieces of the loop with and without the mask depend on the row, but a producer loads the same tiles in them.
     for keys, cluster in itertools.product((1, 2, 4), (2, 4)):
-        yield kernel(1, 4, 16, keys, cluster=cluster, consumers=1, split=cluster == 2), False
+        yield kernel(1, 4, 16, keys, cluster=cluster, consumers=1) + split_option(cluster == 2), False
     # 64 of the rows of heads of 24 are no box.
     yield kernel(1, 8, 24, 1, consumers=3), True
 
@@ -117,9 +117,9 @@ def softmax():
     for width, consumers in itertools.product((2047, 4096, 12001, 16384), (1, 2, 4)):
         yield rows("softmax.tile", [f"-DD={width}"], (1, 3), f"consumers={consumers}"), None
     for dtype, (width, bn) in itertools.product(("bf16", "f32"), ((1024, 512), (1000, 256), (20000, 8192), (9, 64))):
-        for split in ("true", "false"):
+        for split in (True, False):
             defines = [f"-DT={dtype}", "-DOUT=f16", f"-DD={width}", f"-DBN={bn}", "-DBM=8"]
-            yield rows("softmax.tile", defines, (1, 13), f"split={split}"), None
+            yield rows("softmax.tile", defines, (1, 13)) + split_option(split), None
     for consumers in (1, 2, 3, 4):
         yield rows("softmax.tile", ["-DD=200", "-DBN=256", "-DBM=48"], (1023,), f"consumers={consumers}"), False
     yield rows("softmax.tile", ["-DD=300"], (1023,), "persistent=static") + ["--sim-blocks", "3"], False
@@ -249,7 +249,7 @@ def attention_fp8():
         wide = "f16" if causal == transposed else "bf16"
         yield attention8([f"-DTQ={wide}", f"-DD={d}", f"-DCAUSAL={causal}", f"-DV_TRANSPOSED={transposed}"], odd), False
     yield attention8(["-DTQ=bf16", "-DD=128", "-DV_TRANSPOSED=false"], ((113, 1), (1, 1023), (203, 113))), False
-    for schedule in ("overlap=1", "overlap=3", "stages=1", "cluster=2", "persistent=static,store=tma", "operands=shared"):
+    for schedule in ("overlap=1", "overlap=3", "stages=1", "cluster=2", "persistent=static,store=tma"):
         yield attention8(["-DTQ=bf16", "-DD=64", "-DBN=32", "-DV_TRANSPOSED=false"], odd[::2], schedule), None
     for overlap, pingpong, stages, ws in itertools.product((1, 2), (True, False), (1, 3), (True, False)):
         schedule = schedule_text(overlap=overlap, pingpong=pingpong, stages=stages, warp_specialize=ws)

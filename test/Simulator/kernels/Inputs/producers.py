@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 ROWS = 320
-COMMON = "operands=registers,overlap=2,consumers=2,stages=2"
+COMMON = "overlap=2,consumers=2,stages=2"
 # Type of the result, fields of the schedule, thread blocks and blocks of a cluster.
 CASES = {
     "direct": ("f32", "persistent=none,store=direct", 3, 1),

@@ -3,7 +3,7 @@
 import itertools
 import os
 
-from commands import attention, attention_shape, gemm, schedule_text, trip_counts, variant
+from commands import attention, attention_shape, gemm, schedule_text, split_option, trip_counts, variant
 
 
 def clusters():
@@ -59,12 +59,13 @@ def clusters_causal():
     for cluster, overlap, pingpong, stages, split in itertools.product(
         (2, 4), (1, 2, 3), (True, False), (1, 2, 3), (True, False)
     ):
-        schedule = schedule_text(cluster=cluster, overlap=overlap, pingpong=pingpong, stages=stages, split=split)
-        options = ["--sim-blocks", str(2 * cluster), "--seeds", "3"]
+        schedule = schedule_text(cluster=cluster, overlap=overlap, pingpong=pingpong, stages=stages)
+        options = ["--sim-blocks", str(2 * cluster), "--seeds", "3", *split_option(split)]
         yield attention(wide, shapes, schedule, options), stages < overlap
-    schedules = ("stages=[2,3]", "stages=[3,2]", "outer_stages=1", "operands=shared", "pin_waits=true")
-    for schedule in (*schedules, "pdl=true", "order=ascending", "order=linear"):
+    schedules = ("stages=[2,3]", "stages=[3,2]", "outer_stages=1", "pin_waits=true")
+    for schedule in (*schedules, "order=ascending", "order=linear"):
         yield attention(wide, shapes, f"cluster=2,{schedule}", ["--sim-blocks", "4"]), False
+    yield attention(wide, shapes, "cluster=2", ["--sim-blocks", "4", "--pdl"]), False
     yield attention(wide, shapes, "cluster=2,warp_specialize=false"), True
     # The tiles of every head dimension, and rows of several heads.
     for (d, dv), cluster in itertools.product(((64, 64), (128, 128), (192, 128), (256, 256)), (2, 4)):
@@ -106,48 +107,9 @@ def polynomial_exp():
     for scale, speculate in itertools.product((0.125, 40), (True, False)):
         schedule = schedule_text(polynomial_exp=16, speculate=speculate)
         yield attention(["-DD=64", "-DBM=128", "-DBN=64"], shapes, schedule, ["--sim-blocks", "2"], scale), False
-    for schedule in ("overlap=1", "overlap=3", "overlap=scaled", "operands=shared", "warp_specialize=false", "pin_waits=true"):
+    for schedule in ("overlap=1", "overlap=3", "overlap=scaled", "warp_specialize=false", "pin_waits=true"):
         defines = ["-DD=64", "-DBM=128", "-DBN=32", "-DCAUSAL=true"]
         yield attention(defines, shapes, schedule + ",polynomial_exp=8", ["--sim-blocks", "2"]), None
-
-
-def shared_operands():
-    """P in shared memory: tiles of each swizzle, 64 and 2 x 64 rows for a warpgroup, every division of the loop, turns,
-    one or two forms of the program, and results that leave through shared memory too."""
-    lengths = [attention_shape(2, 1, 203, 113), attention_shape(1, 1, 1, 32), attention_shape(4, 1, 300, 10)]
-    for overlap, causal, pingpong, speculate in itertools.product(
-        (1, 2, "scaled", 3), ("false", "true"), (True, False), (True, False)
-    ):
-        schedule = schedule_text(
-            operands="shared", overlap=overlap, pingpong=pingpong, speculate=speculate, stages=2
-        )
-        defines = ["-DD=64", "-DBM=128", "-DBN=32", f"-DCAUSAL={causal}"]
-        yield attention(defines, lengths, schedule, ["--sim-blocks", "2"], 2), False
-    for (bm, consumers), bn, store in itertools.product(
-        ((64, 1), (128, 1), (128, 2), (256, 2), (256, 4)), (16, 32, 48, 64, 80, 112), ("direct", "tma")
-    ):
-        schedule = schedule_text(operands="shared", consumers=consumers, store=store)
-        yield attention(["-DD=64", f"-DBM={bm}", f"-DBN={bn}"], [attention_shape(1, 1, 70, bn + 9)], schedule), None
-    for (d, dv), causal, dtype in itertools.product(
-        ((64, 64), (128, 128), (192, 128), (256, 256)), ("false", "true"), ("bf16", "f16")
-    ):
-        defines = [f"-DD={d}", f"-DDV={dv}", f"-DCAUSAL={causal}", f"-DT={dtype}"]
-        yield attention(defines, [attention_shape(2, 1, 113, 203)], "operands=shared"), None
-    for ws, stages, persistent in itertools.product((True, False), (1, 3), ("none", "static", "dynamic")):
-        schedule = schedule_text(operands="shared", warp_specialize=ws, stages=stages, persistent=persistent)
-        defines = ["-DD=64", "-DBM=128", "-DBN=32", "-DCAUSAL=true"]
-        refused = not ws and persistent == "dynamic"
-        yield attention(defines, lengths, schedule, ["--sim-blocks", "2"]), refused
-    for overlap in (2, "scaled"):
-        schedule = schedule_text(operands="shared", overlap=overlap)
-        yield attention(["-DD=64", "-DBM=192", "-DBN=48"], lengths, schedule), False
-    # Rows of several heads.
-    defines = ["-DD=64", "-DHEADS=4", "-DBM=128", "-DBN=32"]
-    yield attention(defines, [attention_shape(8, 2, 77, 113)], "operands=shared,store=tma"), False
-    # Tiles of which P does not fit in registers under the next scores.
-    for d, bn in ((64, 176), (128, 112)):
-        shapes = [attention_shape(1, 1, 203, 401)]
-        yield attention([f"-DD={d}", "-DBM=192", f"-DBN={bn}"], shapes, "operands=shared,overlap=2"), False
 
 
 def lent_slots():
@@ -184,5 +146,5 @@ def lent_slots():
 
 
 GROUPS = (
-    clusters, clusters_causal, pinned_waits, polynomial_exp, shared_operands, lent_slots,
+    clusters, clusters_causal, pinned_waits, polynomial_exp, lent_slots,
 )  # fmt: skip

@@ -7,7 +7,7 @@
 !Tile = tensor<64x64xbf16, #hop.layout<accumulator>>
 !Wide = tensor<64x64xf32, #hop.layout<accumulator>>
 hop.kernel @negate attributes {argument_names = ["x", "y"], argument_types = [!V, !V], grid = [#tile.grid_dim<1, 1>],
-    schedule = #tile.schedule<persistent = none, pdl = false>} {
+    schedule = #tile.schedule<persistent = none>} {
 ^bb0(%x: !V, %y: !V, %point: index):
   %results = hop.pipe.create "results" : !Pipe
   hop.role @writer elected registers(24) {
