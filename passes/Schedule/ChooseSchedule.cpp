@@ -12,6 +12,7 @@
 #include "passes/Schedule/Arithmetic.h"
 #include "passes/Schedule/DotOrder.h"
 #include "passes/Schedule/PipeNumbers.h"
+#include "passes/Schedule/ScheduleCost.h"
 #include "passes/Schedule/SchedulePasses.h"
 #include "passes/Schedule/ScheduleSearch.h"
 #include "passes/Schedule/WideTiles.h"
@@ -561,7 +562,8 @@ private:
       kernel.emitRemark("schedule rejected: ") << rejection.candidate << ": " << rejection.reason;
     kernel.emitRemark("schedule chosen: ") << *found << "; it takes " << search->use;
     for (const std::optional<std::string> &why :
-         {search->explainExponentials(*found->getPolynomialExp()), search->explainLead(*found)})
+         {explainExponentials(search->getFacts(), *found->getPolynomialExp()),
+          explainLead(search->getFacts(), *found)})
       if (why)
         kernel.emitRemark(*why);
     remarkOnWideTiles(kernel);

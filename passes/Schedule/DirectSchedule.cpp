@@ -1,6 +1,6 @@
 //===- DirectSchedule.cpp - Schedules of kernels without dots -------------===//
 //
-// What ScheduleSearch does for a kernel whose tiles come from global memory straight
+// What is preferred for a kernel whose tiles come from global memory straight
 // into registers: no role loads for others, so that a schedule is how many
 // warpgroups share the tiles. As many bytes as memory takes to be busy are to be on
 // their way at a time.
@@ -10,7 +10,7 @@
 #include "dialects/Hop/RegisterPool.h"
 #include "passes/Analysis/IndexDependence.h"
 #include "passes/Analysis/TileLayout.h"
-#include "passes/Schedule/ScheduleSearch.h"
+#include "passes/Schedule/SchedulePreference.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -50,12 +50,13 @@ static ScheduleFields fixedWithoutDots() {
 }
 
 /// Sets what is fixed without dots. False after a rejection of each field that asks for more.
-bool ScheduleSearch::fixFields(ScheduleFields &requested) {
-  MLIRContext *context = kernel.getContext();
+bool tessera::fixFields(const ScheduleFacts &facts, ScheduleFields &requested,
+                        SmallVectorImpl<ScheduleRejection> &rejections) {
+  MLIRContext *context = facts.getKernel().getContext();
   ScheduleFields fields = fixedWithoutDots();
   ScheduleAttr none = ScheduleFields().get(context);
   size_t before = rejections.size();
-  if (ordersSums(requested))
+  if (facts.ordersSums(requested))
     rejections.push_back({"sums = fixed",
                           "sums in a fixed order wait for their tickets in a role that copies in "
                           "bulk, and a kernel without a tile.dot has one role; use sums = any"});
@@ -101,7 +102,7 @@ static int64_t bytesLoadedTogether(KernelOp kernel) {
 namespace {
 /// What a number of warpgroups makes of a kernel.
 struct Share {
-  ScheduleSearch::Candidate candidate;
+  Candidate candidate;
   int64_t bytes = 0; ///< on their way to a multiprocessor at a time
 };
 } // namespace
@@ -118,8 +119,8 @@ static int64_t mostResident(int64_t threads, int64_t needed, const CostModel &mo
 /// Adds `candidate` with as many blocks side by side as bring enough bytes, each of which loads
 /// `loaded`. ptxas takes what registers it may have, for loads that it moves up, so that the bound
 /// on them is what makes room. Where it spills, one block less is next.
-static void addResident(ScheduleSearch::Candidate candidate, const ScheduleFields &requested,
-                        int64_t loaded, const CostModel &model, std::vector<Share> &shares) {
+static void addResident(Candidate candidate, const ScheduleFields &requested, int64_t loaded,
+                        const CostModel &model, std::vector<Share> &shares) {
   int64_t threads = candidate.consumers() * hopper::warpgroupThreads;
   int64_t enough = llvm::divideCeil(model.bytesInFlight, std::max<int64_t>(loaded, 1));
   int64_t blocks = std::min(mostResident(threads, candidate.registersNeeded.most(), model), enough);
@@ -136,43 +137,45 @@ static void addResident(ScheduleSearch::Candidate candidate, const ScheduleField
 
 /// Candidates whose tiles and registers fit, the preferred first: those with enough bytes on their
 /// way, and of these the ones with the fewest warpgroups that wait for each other in a row.
-std::vector<ScheduleSearch::Candidate>
-ScheduleSearch::directCandidates(const ScheduleFields &requested) {
+std::vector<Candidate> tessera::directCandidates(const ScheduleFacts &facts,
+                                                 const ScheduleFields &requested,
+                                                 SmallVectorImpl<ScheduleRejection> &rejections) {
   VectorAxes axes(/*usual=*/1);
   std::vector<Candidate> candidates;
-  if (failed(axes.run(kernel)))
+  if (failed(axes.run(facts.getKernel())))
     return candidates;
-  TileExtents extents = commonExtents(kernel, axes);
-  int64_t loaded = bytesLoadedTogether(kernel);
+  TileExtents extents = commonExtents(facts.getKernel(), axes);
+  int64_t loaded = bytesLoadedTogether(facts.getKernel());
   std::vector<Share> shares;
-  for (int64_t consumers : choices<int64_t>(requested.consumers, model.directConsumers)) {
+  for (int64_t consumers : listChoices<int64_t>(requested.consumers, facts.model.directConsumers)) {
     auto reject = [&](std::string reason, RefusalKind kind) {
       rejections.push_back(
           {llvm::formatv("consumers = {0}", consumers).str(), std::move(reason), kind});
     };
     std::string refusal;
-    hop::LayoutAttr layout = chooseTileLayout(kernel.getContext(), extents, consumers, refusal);
+    hop::LayoutAttr layout =
+        chooseTileLayout(facts.getKernel().getContext(), extents, consumers, refusal);
     if (!layout) {
       reject(std::move(refusal), RefusalKind::Unsupported);
       continue;
     }
     Candidate candidate =
-        makeCandidate(requested, /*warpSpecialize=*/false, {OverlapKind::One}, consumers);
+        makeCandidate(facts, requested, /*warpSpecialize=*/false, {OverlapKind::One}, consumers);
     int64_t most = candidate.entryRegisters(),
             given = requested.consumerRegisters.value_or(NumberList(most)).most(),
-            needed = directRegisters(kernel, layout, axes, model);
+            needed = directRegisters(facts.getKernel(), layout, axes, facts.model);
     candidate.registersNeeded = NumberList(needed);
     if (given > most)
       reject(llvm::formatv("the launch gives a thread {0} registers, and {1} are asked for; use at "
                            "most so many",
                            most, given),
              RefusalKind::Registers);
-    else if (needed > usableRegisters(given, model))
+    else if (needed > usableRegisters(given, facts.model))
       reject(llvm::formatv("a thread needs {0} registers and can use {1} of its {2}", needed,
-                           usableRegisters(given, model), given),
+                           usableRegisters(given, facts.model), given),
              RefusalKind::Registers);
     else
-      addResident(candidate, requested, loaded, model, shares);
+      addResident(candidate, requested, loaded, facts.model, shares);
   }
   llvm::stable_sort(shares, [](const Share &a, const Share &b) { return a.bytes > b.bytes; });
   for (Share &share : shares)
