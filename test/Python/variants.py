@@ -18,7 +18,7 @@ import unittest
 import tessera
 from tessera import masks
 from tessera._core import _library
-from tessera._functions import _places, _trace, _variant, _views
+from tessera._functions import _places, _trace, _views
 from tessera._compiler._program import Program
 
 T = tessera
@@ -409,23 +409,6 @@ class VisitsTest(unittest.TestCase):
         for score in (lambda s, b, h, q, k, n: s * n[q], lambda s, b, h, q, k, n: s * n[k // 2], lambda s, b, h, q, k, n: s * n[0]):
             self.assertEqual(chosen(score, ("SK",), D=64), ([256, 64], False))
         T.Variant(score=gate, mask=masks.causal, n=("B", "H", "SK")).gradients_program(learned=("n",), D=64)
-
-    def test_what_waits_in_gradients(self):
-        """Of functions with 64 columns whose views are learned: by whether they load numbers of keys, of heads, or of queries."""
-
-        def find(score, width=64, learned=True, **views):
-            variant = T.Variant(score=score, mask=masks.causal, **views)
-            source = _variant.to_gradients(variant.source, False, variant.learnable if learned else ())
-            return tessera.resolve(source, T="bf16", D=width, DV=width)["parameters"]["WAITS"]["value"]
-
-        gate = lambda s, b, h, q, k, g: s + g[b, h, q] - g[b, h, k]  # noqa: E731
-        norm, scalable = (lambda s, b, h, q, k, g: s * g[h]), (lambda s, b, h, q, k, g: s * g[q])
-        sizes = {"g": ("B", "H", "SK")}
-        self.assertEqual((find(gate, **sizes), find(gate, learned=False, **sizes)), ("products", "derivatives"))
-        self.assertEqual((find(gate, 128, **sizes), find(gate, 128, learned=False, **sizes)), ("derivatives", "weights"))
-        self.assertEqual((find(norm, g=("H",)), find(norm, 128, g=("H",))), ("products", "derivatives"))
-        self.assertEqual((find(scalable, g=("SQ",)), find(scalable, 128, g=("SQ",))), ("derivatives", "derivatives"))
-        self.assertEqual(find(lambda s, b, h, q, k, g: s - g[h] * (q - k), g=("H",)), "derivatives")
 
     def test_references(self):
         """What exponents refer to where scores add what depends on the key, and which block comes first: by the mask and the type."""

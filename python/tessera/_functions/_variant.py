@@ -81,7 +81,6 @@ _B, _H, _Q, _K = range(4)
 # What a source says whose functions load for tiles: LOADS of attention_visits.tile.
 _LOADS = 'param LOADS : name = "{}"\n\n'
 _KEYED = "param KEYED : bool = true\n\n"
-_SAME = "param SAME : bool = true\n\n"
 
 
 # What `_describe_functions` says of a function that there is not.
@@ -122,11 +121,6 @@ def _loads_by_key(score):
     return any(
         load["places"][-1]["is"] == _K + 1 and not any(_Q + 1 in place["on"] for place in load["places"]) for load in score["loads"]
     )
-
-
-def _loads_by_head(score):
-    """Whether a score loads numbers, and does the same with all products of a head."""
-    return bool(score["loads"]) and not {_Q + 1, _K + 1} & {*score["result"]["on"]}
 
 
 def _adds_by_key(score):
@@ -375,8 +369,6 @@ class Variant:
             settings = _LOADS.format(loads)
         elif _loads_by_key(_get(self._facts, "score")):
             settings = _KEYED
-        elif _loads_by_head(_get(self._facts, "score")):
-            settings = _SAME
         if score is None and mask is not None:
             # A row may see few keys of the first block, or none, and those that it does not see are references as good.
             settings = _UNBIASED_WIDE + (settings or "\n")
