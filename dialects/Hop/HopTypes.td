@@ -97,16 +97,14 @@ def Hop_StageAttr : AttrDef<Hop_Dialect, "Stage"> {
     `line` and a `column`. Each is left out when unknown.
 
     ```mlir
-    #hop.stage<finish, "q x k", value = "s", file = "attention.tile", line = 61, column = 8, products = [3, 4]>
+    #hop.stage<finish, "q x k", value = "s", file = "attention.tile", line = 61, column = 8, products = 3, 4>
     ```
   }];
   let parameters = (ins "::tessera::hop::StageKind":$kind, StringRefParameter<>:$label,
     StringRefParameter<"", "\"\"">:$value, StringRefParameter<"", "\"\"">:$file,
     DefaultValuedParameter<"int64_t", "0">:$line, DefaultValuedParameter<"int64_t", "0">:$column,
     OptionalArrayRefParameter<"int64_t">:$products);
-  let assemblyFormat =
-    "`<` $kind `,` $label (`,` `value` `=` $value^)? (`,` `file` `=` $file^)? (`,` `line` `=` $line^)? "
-    "(`,` `column` `=` $column^)? (`,` `products` `=` `[` $products^ `]`)? `>`";
+  let assemblyFormat = "`<` $kind `,` $label (`,` struct($value, $file, $line, $column, $products)^)? `>`";
 }
 
 def Hop_PipeType : TypeDef<Hop_Dialect, "Pipe"> {

@@ -171,7 +171,7 @@ def InstrumentTimeline : Pass<"hop-instrument-timeline", "::tessera::hop::Kernel
     // becomes
     hop.timeline blocks 4 from 0 events 1024 stages [
       #hop.stage<wait, "k.full", line = 8, column = 5>, #hop.stage<issue, "q x k", line = 9, column = 5>,
-      #hop.stage<finish, "q x k", line = 9, column = 5, products = [1]>,
+      #hop.stage<finish, "q x k", line = 9, column = 5, products = 1>,
       #hop.stage<compute, "exp2", line = 10, column = 5>]
     hop.role @consumer warpgroups(1) {
     ^bb0(%wg: index):

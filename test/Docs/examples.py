@@ -64,7 +64,7 @@ def hop_kernel(types, body):
     declarations = "".join(
         f"{name} = {DECLARATIONS[type[:type.index('<') + 1]]} : {type}\n" for name, type in declared.items())
     return (f"hop.kernel @example attributes {{argument_names = [{names}], argument_types = [{', '.join(views.values())}],"
-            f" grid = [], schedule = #tile.schedule<consumers = 2, cluster = 2>}} {{\n^bb0({arguments}):\n"
+            f" grid = [], schedule = #tile.schedule<consumers = 2, cluster = exchange>}} {{\n^bb0({arguments}):\n"
             f"{declarations}{body(values(others))}\n}}")
 
 

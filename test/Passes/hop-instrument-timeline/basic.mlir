@@ -16,9 +16,9 @@
 // CHECK-SAME:  #hop.stage<wait, "k.full", file = "k.tile", line = 4, column = 7>,
 // CHECK-SAME:  #hop.stage<issue, "k x k", file = "k.tile", line = 5, column = 7>,
 // CHECK-SAME:  #hop.stage<issue, "registers x k", file = "k.tile", line = 6, column = 7>,
-// CHECK-SAME:  #hop.stage<finish, "k x k", file = "k.tile", line = 5, column = 7, products = [4]>,
+// CHECK-SAME:  #hop.stage<finish, "k x k", file = "k.tile", line = 5, column = 7, products = 4>,
 // CHECK-SAME:  #hop.stage<compute, "exp2, addf", file = "k.tile", line = 8, column = 7>,
-// CHECK-SAME:  #hop.stage<finish, "registers x k", file = "k.tile", line = 6, column = 7, products = [5]>,
+// CHECK-SAME:  #hop.stage<finish, "registers x k", file = "k.tile", line = 6, column = 7, products = 5>,
 // CHECK-SAME:  #hop.stage<store, "y", file = "k.tile", line = 9, column = 7>]
 hop.kernel @stages attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[M, 64], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
