@@ -100,7 +100,9 @@ LogicalResult Alternatives::add(OwningOpRef<ModuleOp> form, TunedForm tuned) {
   added.parameters =
       tile::TileDialect::ParametersAttrHelper(preferred.getContext()).getAttr(preferred);
   added.isSequence = isa<SequenceOp>(found.getOperation());
-  entry = found.getSymName().str();
+  added.entry = found.getSymName().str();
+  if (alternatives.empty())
+    entry = added.entry;
   added.form = std::move(form);
   added.tuned = std::move(tuned);
   bool isNew = llvm::all_of(alternatives, [&](const Alternative &other) {
@@ -138,8 +140,9 @@ void Alternatives::nameAll() {
 
 /// The name in the bundle of a kernel: "gemm_PART32_parts" of the "gemm_parts" of a sequence.
 std::string Alternatives::rename(const Alternative &alternative, StringRef kernel) const {
-  if (kernel.consume_front(entry))
-    return (alternative.name + kernel).str();
+  StringRef rest = kernel;
+  if (rest.consume_front(alternative.entry) && (rest.empty() || rest.starts_with("_")))
+    return (alternative.name + rest).str();
   return (alternative.name + "_" + kernel).str();
 }
 
@@ -248,9 +251,13 @@ std::vector<LaunchTimes> Alternatives::findTimes(const json::Array &kernels,
         measured = times.size() - 1;
     }
   }
+  auto preferred = ArrayRef(times).take_front(alternatives.front().launches.size());
   for (auto [own, fitted] : llvm::zip_equal(times, isMeasured))
     if (!fitted)
-      own.estimate(measured ? &times[*measured] : nullptr, own.hasTileOf(times.front()));
+      own.estimate(measured ? &times[*measured] : nullptr,
+                   llvm::any_of(preferred, [&, &own = own](const LaunchTimes &other) {
+                     return own.hasTileOf(other);
+                   }));
   return times;
 }
 

@@ -55,8 +55,8 @@ private:
     /// Of each launch its kernel, and of a kernel itself.
     llvm::SmallVector<std::pair<std::string, LaunchTimes>, 2> launches;
     bool isSequence;
-    /// In the bundle.
-    std::string name;
+    std::string entry; ///< its name in the source
+    std::string name;  ///< in the bundle
   };
 
   std::string rename(const Alternative &alternative, llvm::StringRef kernel) const;
@@ -68,7 +68,7 @@ private:
   void nameAll();
 
   std::vector<std::string> varied;
-  std::string entry; ///< its name in the source
+  std::string entry; ///< the name of the first one in the source
   std::vector<Alternative> alternatives;
 };
 

@@ -49,7 +49,8 @@ public:
   /// Whether iterations are of tiles as large as those of another alternative. The grid of one of
   /// several launches has the parts of a tile beside them.
   bool hasTileOf(const LaunchTimes &other) const {
-    return estimated == other.estimated && (isOfSequence || llvm::equal(grid, other.grid));
+    return estimated == other.estimated &&
+           (isOfSequence || other.isOfSequence || llvm::equal(grid, other.grid));
   }
 
   /// What a launch with these extents should take, in microseconds.

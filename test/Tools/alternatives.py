@@ -179,6 +179,15 @@ class Alternatives(unittest.TestCase):
         ):
             self.assertEqual(choice.choice(**dict(zip("MNK", extents))).name, name)
 
+    def test_names(self):
+        """Entries of different names, whose choice has that of the first."""
+        bundle = self.compile(scores().replace("@scores", "@scores$BM"))
+        (choice,) = bundle["choices"]
+        self.assertEqual(choice["name"], "scores128")
+        names = [entry["kernel"] for entry in choice["alternatives"]]
+        self.assertEqual([kernel["name"] for kernel in bundle["kernels"]], names)
+        self.assertEqual(names, ["scores128_BM128", "scores128_BM192"])
+
     def test_kernels_without_dots(self):
         """Bytes take time there, of a long row in one block or in several."""
         with open(os.path.join(KERNELS, "softmax.tile")) as file:
