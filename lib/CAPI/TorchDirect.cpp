@@ -175,6 +175,8 @@ llvm::SmallVector<Object, 4> tessera_torch_direct::run(llvm::ArrayRef<void *> te
       !readTensors(tensors, arguments, device))
     return {};
   const CallLayout &ofQ = arguments.tensors.front().layout;
+  if (!ofQ.rank)
+    return {};
   arguments.numbers = {given.scale.value_or(1 / std::sqrt(ofQ.extents[ofQ.rank - 1]))};
   arguments.numbers.append(given.others);
   arguments.integers = given.integers;

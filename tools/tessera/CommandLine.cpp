@@ -157,7 +157,7 @@ static int runSubcommand(int argc, char **argv) {
     if (app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-')
       return refuseSubcommand(app, argv[1]);
     for (const CLI::App *command : app.get_subcommands())
-      if (command->remaining_size())
+      if (command->remaining_size() && error.get_exit_code() != 0)
         return refuseExtra(*command);
     return app.exit(error) == 0 ? ExitSuccess : ExitUsage;
   }

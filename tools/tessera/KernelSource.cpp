@@ -47,6 +47,7 @@ int KernelSource::read(const RunOptions &options) {
     return reportFailure(toString(file.takeError()));
   name = std::move(file->name);
   text = std::move(file->text);
+  split = options.split;
   ReadResult source =
       readSource(text, name, options.defines, context, options.imports, DebugOps::Keep);
   if (source.status != CompileStatus::Success)
@@ -62,7 +63,9 @@ OwningOpRef<ModuleOp> KernelSource::schedule(ArrayRef<ScheduleOverride> override
   // The kernels that fields are for, as a compilation reads them.
   PassManager splitting(&context), pm(&context);
   splitting.addPass(createTileSplitReductions());
-  buildStages(pm, EmitKind::Tile, EmitKind::Scheduled);
+  PipelineOptions pipeline;
+  pipeline.split = split;
+  buildStages(pm, EmitKind::Tile, EmitKind::Scheduled, pipeline);
   if (failed(splitting.run(*scheduled)) || failed(overrideSchedules(*scheduled, overrides)) ||
       failed(pm.run(*scheduled)))
     return {};

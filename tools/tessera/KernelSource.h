@@ -42,6 +42,7 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
   tile::EntryOpInterface kernel;
   std::string name, text;
+  bool split = true; ///< as in CompileOptions
 };
 
 } // namespace tessera
