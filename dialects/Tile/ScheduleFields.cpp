@@ -174,6 +174,8 @@ LogicalResult FieldReader::read(StringRef name, StringRef value,
                (name == "transpose" && (value == "own" || value == "apart"));
   if (!isOld)
     return setNamedField(fields, name, value, emitError);
+  if (value.empty())
+    return emitError() << "schedule field '" << name << "' has no value";
   before[name] = value.str();
   return success();
 }

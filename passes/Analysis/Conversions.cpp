@@ -20,7 +20,10 @@ static bool isMadeOfNumbers(Value value) {
 
 /// Whether each role makes `vector`, of a number for each row, for itself: of numbers and what it
 /// loads, in the order of no store.
-static bool isMadeAlone(Value vector) {
+static bool isMadeAlone(Value vector, DenseSet<Value> &seen) {
+  // A refusal anywhere ends the walk.
+  if (!seen.insert(vector).second)
+    return true;
   auto type = dyn_cast<RankedTensorType>(vector.getType());
   if (!type || isMadeOfNumbers(vector))
     return true;
@@ -31,7 +34,7 @@ static bool isMadeAlone(Value vector) {
   if (loads ? llvm::any_of(op->getOperand(0).getUsers(), tile::storesToView)
             : !isa<tile::IotaOp>(op) && !OpTrait::hasElementwiseMappableTraits(op))
     return false;
-  return llvm::all_of(op->getOperands(), isMadeAlone);
+  return llvm::all_of(op->getOperands(), [&](Value operand) { return isMadeAlone(operand, seen); });
 }
 
 namespace {
@@ -48,7 +51,7 @@ public:
     if (!load)
       return refuse(operand, "is made of numbers, and of no loaded tile"), std::nullopt;
     if (!checkWidth() || !checkUses(operand) || !checkLayout(operand) ||
-        !checkLayout(load.getResult()))
+        !checkLayout(load.getResult()) || !checkParts(operand))
       return std::nullopt;
     return Conversion{load, operations.takeVector(), readsRows};
   }
@@ -102,7 +105,8 @@ private:
 
   bool followRows(tile::BroadcastOp broadcast) {
     Value vector = broadcast.getSource();
-    if (broadcast.getAxis() != 1 || !isMadeAlone(vector))
+    DenseSet<Value> seen;
+    if (broadcast.getAxis() != 1 || !isMadeAlone(vector, seen))
       return refuse(broadcast, "is not a number for each row that a role can load by itself");
     ofBytes.push_back(broadcast);
     operations.insert(broadcast);
@@ -158,6 +162,17 @@ private:
                         "their number one of 8");
   }
 
+  /// What is cut by columns has numbers of all rows beside the elements of a part.
+  bool checkParts(Value tile) {
+    constexpr int64_t mostOfThread = 96;
+    auto type = cast<RankedTensorType>(tile.getType());
+    int64_t parts = countConvertedParts(type, /*ofColumns=*/true);
+    if (!readsRows || type.getNumElements() <= parts * mostOfThread * hopper::warpgroupThreads)
+      return true;
+    return refuse(ofBytes.front(), "is of too many rows for a role that converts " +
+                                       Twine(type.getDimSize(1) / parts) + " columns at a time");
+  }
+
   ConversionRefusal &refusal;
   tile::LoadOpInterface load;
   llvm::SetVector<Operation *> operations;
@@ -171,6 +186,16 @@ private:
 
 std::optional<Conversion> tessera::findConversion(Value operand, ConversionRefusal &refusal) {
   return ConversionFinder(refusal).run(operand);
+}
+
+int64_t tessera::countConvertedParts(RankedTensorType tile, bool ofColumns) {
+  constexpr int64_t mostElements = 64 * hopper::warpgroupThreads, leastRows = 32,
+                    leastColumns = hopper::widestSwizzle;
+  int64_t least = ofColumns ? leastColumns : leastRows, parts = 1;
+  while (tile.getDimSize(ofColumns) % (2 * parts * least) == 0 &&
+         tile.getNumElements() > parts * mostElements)
+    parts *= 2;
+  return parts;
 }
 
 tile::LoadOpInterface tessera::loadOfB(tile::DotOp dot) {

@@ -37,6 +37,10 @@ struct ConversionRefusal {
 /// in `refusal`.
 std::optional<Conversion> findConversion(mlir::Value operand, ConversionRefusal &refusal);
 
+/// Into how many parts of its rows, or of its columns, a conversion is cut: as many as leave a
+/// thread of the converter with few elements. Columns in whole chunks of bytes.
+int64_t countConvertedParts(mlir::RankedTensorType tile, bool ofColumns);
+
 /// Whether dots read the tile of `load` from shared memory, or what a converter makes of it.
 bool isLoadedForDots(tile::LoadOpInterface load);
 

@@ -81,8 +81,8 @@ std::optional<RunKind> RowRuns::ofComparison(arith::CmpIOp op) {
        isAbove = predicate == Predicate::sgt || predicate == Predicate::sge;
   bool leads = (a == RunKind::Following && b == RunKind::Same && isBelow) ||
                (a == RunKind::Same && b == RunKind::Following && isAbove);
-  // How many rows it holds for is a difference of 64 bits.
-  if (leads && !ranges.of(op.getLhs()).lessFits(ranges.of(op.getRhs()), 64))
+  // How many rows it holds for is a difference of 64 bits, and one more where they may be equal.
+  if (leads && !ranges.of(op.getLhs()).lessFits(ranges.of(op.getRhs()), 63))
     return refuse(op, "compares numbers of more than 32 bits");
   if (leads)
     return RunKind::Leading;

@@ -538,7 +538,7 @@ private:
         return sums.refused->emitError(sums.refusal) << "; use sums = any";
     if (exchangesSums(requested.getFields()))
       if (ExchangedSums sums = findExchangedSums(kernel); sums.refused)
-        return sums.refused->emitError(sums.refusal) << "; use cluster = 2";
+        return sums.refused->emitError(sums.refusal) << "; use cluster = 1";
     std::optional<bool> speculate = requested.getSpeculate();
     SpeculateOp speculation = findSpeculation(kernel);
     if (!speculation && speculate == true)

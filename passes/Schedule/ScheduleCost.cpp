@@ -139,15 +139,15 @@ std::string tessera::describeUse(const ScheduleFacts &facts, const Candidate &ca
 // Cycles
 //===----------------------------------------------------------------------===//
 
-/// Whether a grid point may store twice to one element, which a writer would do at its own time.
-static bool storesMeet(KernelOp kernel) {
+/// Whether a grid point may touch an element that it stores before; a writer stores at its own
+/// time.
+static bool touchesStored(KernelOp kernel) {
   MemoryOrder order(kernel.getBody(),
                     kernel.getBody().getArguments().drop_front(kernel.getNumArguments()),
                     kernel.getGrid());
   bool meet = false;
-  order.forEachPair([&](const AccessPair &pair) {
-    meet |= pair.earlier.stores && pair.later.stores && order.mayMeet(pair);
-  });
+  order.forEachPair(
+      [&](const AccessPair &pair) { meet |= pair.earlier.stores && order.mayMeet(pair); });
   return meet;
 }
 
@@ -174,7 +174,7 @@ bool tessera::writerPays(const ScheduleFacts &facts, const ScheduleFields &field
           })
           .wasInterrupted();
   return fits && adds && !isPartial && !facts.work.gathers && *fields.warpSpecialize &&
-         llvm::all_of(stored, isBulk) && !storesMeet(facts.getKernel());
+         llvm::all_of(stored, isBulk) && !touchesStored(facts.getKernel());
 }
 
 /// Where the sums of an iteration take longer on their way to memory than its dots, two blocks that

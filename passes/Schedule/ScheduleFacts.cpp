@@ -59,7 +59,7 @@ static size_t depthOf(const PipedTile &tile) {
 
 ScheduleFacts::ScheduleFacts(KernelOp kernel, const CostModel &model)
     : kernel(kernel), model(model), work(kernel) {
-  multiplies = kernel.walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  multiplies = hasDots(kernel);
   for (scf::ForOp loop : loopsWithDots(kernel)) {
     multipliesInLoops = true;
     scalesWideTiles |= scalesWideAccumulator(loop, model.wideColumns);

@@ -66,7 +66,7 @@ std::optional<std::string> tessera::whyNoExchange(const ScheduleFacts &facts,
   if (!exchangesSums(requested))
     return std::nullopt;
   if (ExchangedSums found = findExchangedSums(facts.getKernel()); found.refused)
-    return "a store " + found.refusal + "; use cluster = 2";
+    return "a store " + found.refusal + "; use cluster = 1";
   return std::nullopt;
 }
 

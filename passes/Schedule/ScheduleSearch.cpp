@@ -199,7 +199,7 @@ SmallVector<ScheduleAttr> ScheduleSearch::list(ScheduleAttr requested, size_t mo
       first = candidate;
     return found.size() < most;
   });
-  if (first && !requested.getWork() && hasDots(facts.getKernel())) {
+  if (first && !requested.getWork() && facts.multiplies) {
     first->fields.work = WorkKind::elements;
     add(*first, true, true);
   }

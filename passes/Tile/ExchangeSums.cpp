@@ -42,7 +42,7 @@ struct TileExchangeSumsPass : tessera::impl::TileExchangeSumsBase<TileExchangeSu
       return;
     ExchangedSums found = findExchangedSums(kernel);
     if (found.refused) {
-      found.refused->emitError(found.refusal) << "; use cluster = 2";
+      found.refused->emitError(found.refusal) << "; use cluster = 1";
       return signalPassFailure();
     }
     for (const ApartSum &sum : found.sums) {

@@ -351,18 +351,6 @@ void Slicer::writeTile(Location loc, Value value, PipeInfo &info, OpBuilder &bui
   hop::PipeCommitOp::create(builder, loc, info.pipe, slot);
 }
 
-/// Into how many parts of its rows, or of its columns, a conversion is cut: as many as leave a
-/// thread of the warpgroup with few elements. Columns in whole chunks of bytes.
-static int64_t countParts(RankedTensorType tile, bool ofColumns) {
-  constexpr int64_t mostElements = 64 * hopper::warpgroupThreads, leastRows = 32,
-                    leastColumns = hopper::widestSwizzle;
-  int64_t least = ofColumns ? leastColumns : leastRows, parts = 1;
-  while (tile.getDimSize(ofColumns) % (2 * parts * least) == 0 &&
-         tile.getNumElements() > parts * mostElements)
-    parts *= 2;
-  return parts;
-}
-
 /// Makes an operand of a loaded tile part by part, so that few registers hold it, and hands it over
 /// when all threads have written.
 void Slicer::writeConversion(const Conversion &conversion, PipeInfo &info, OpBuilder &builder) {
@@ -372,7 +360,7 @@ void Slicer::writeConversion(const Conversion &conversion, PipeInfo &info, OpBui
   Value target = hop::PipeAcquireOp::create(builder, loc, slotType(info.pipe), info.pipe);
   // A part of the columns has the numbers of all rows.
   bool ofColumns = conversion.readsRows;
-  int64_t parts = countParts(info.tile, ofColumns);
+  int64_t parts = countConvertedParts(info.tile, ofColumns);
   for (int64_t i = 0; i < parts; ++i) {
     Value number = arith::ConstantIndexOp::create(builder, loc, i);
     Value from = partOf(source, ofColumns, parts, number, loc, builder),

@@ -24,7 +24,7 @@ tile.kernel @elsewhere(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>
     %new = tile.dot %p, %b, %old : !P, !Part -> tensor<128x128xf32>
     %p_t = tile.transpose %p : !P -> tensor<64x128xbf16>
     %c = tile.dot %p_t, %a : tensor<64x128xbf16>, !Tile -> tensor<64x128xf32>
-    // expected-error@+1 {{adds at a place that depends on the first grid index, so that the blocks of a cluster have no sum in common; use cluster = 2}}
+    // expected-error@+1 {{adds at a place that depends on the first grid index, so that the blocks of a cluster have no sum in common; use cluster = 1}}
     tile.store %c, %y[%first, %c0] add : tensor<64x128xf32>, !Sums
     scf.yield %new : tensor<128x128xf32>
   }
@@ -57,7 +57,7 @@ tile.kernel @longer(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>) g
     %new = tile.dot %p, %b, %old : !P, !Part -> tensor<128x128xf32>
     %p_t = tile.transpose %p : !P -> tensor<64x128xbf16>
     %c = tile.dot %p_t, %a : tensor<64x128xbf16>, !Tile -> tensor<64x128xf32>
-    // expected-error@+1 {{does not add as often in both blocks of a cluster: the number of iterations of the loop around it depends on the first grid index; use cluster = 2}}
+    // expected-error@+1 {{does not add as often in both blocks of a cluster: the number of iterations of the loop around it depends on the first grid index; use cluster = 1}}
     tile.store %c, %y[%j, %c0] add : tensor<64x128xf32>, !Sums
     scf.yield %new : tensor<128x128xf32>
   }
@@ -92,7 +92,7 @@ tile.kernel @sometimes(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>
     %p_t = tile.transpose %p : !P -> tensor<64x128xbf16>
     scf.if %even {
       %c = tile.dot %p_t, %a : tensor<64x128xbf16>, !Tile -> tensor<64x128xf32>
-      // expected-error@+1 {{does not add as often in both blocks of a cluster: the condition around it depends on the first grid index; use cluster = 2}}
+      // expected-error@+1 {{does not add as often in both blocks of a cluster: the condition around it depends on the first grid index; use cluster = 1}}
       tile.store %c, %y[%j, %c0] add : tensor<64x128xf32>, !Sums
     }
     scf.yield %new : tensor<128x128xf32>
@@ -128,7 +128,7 @@ tile.kernel @scaled(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>) g
     %c = tile.dot %p_t, %a : tensor<64x128xbf16>, !Tile -> tensor<64x128xf32>
     %half = arith.constant dense<0.5> : tensor<64x128xf32>
     %d = arith.mulf %c, %half : tensor<64x128xf32>
-    // expected-error@+1 {{adds more than the result of a dot as it is, and the blocks of a cluster make half of its columns each; use cluster = 2}}
+    // expected-error@+1 {{adds more than the result of a dot as it is, and the blocks of a cluster make half of its columns each; use cluster = 1}}
     tile.store %d, %y[%j, %c0] add : tensor<64x128xf32>, !Sums
     scf.yield %new : tensor<128x128xf32>
   }
@@ -161,7 +161,7 @@ tile.kernel @narrow(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>) g
     %new = tile.dot %p, %b, %old : !P, !Part -> tensor<128x16xf32>
     %p_t = tile.transpose %p : !P -> tensor<64x128xbf16>
     %c = tile.dot %p_t, %a : tensor<64x128xbf16>, !Tile -> tensor<64x16xf32>
-    // expected-error@+1 {{adds a dot whose second operand, of tensor<128x16xbf16>, cannot be halved in whole chunks of columns as it lies in shared memory; use cluster = 2}}
+    // expected-error@+1 {{adds a dot whose second operand, of tensor<128x16xbf16>, cannot be halved in whole chunks of columns as it lies in shared memory; use cluster = 1}}
     tile.store %c, %y[%j, %c0] add : tensor<64x16xf32>, !Sums
     scf.yield %new : tensor<128x16xf32>
   }
@@ -196,7 +196,7 @@ tile.kernel @looked_up(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>
     %new = tile.dot %p, %b, %old : !P, !Part -> tensor<128x128xf32>
     %p_t = tile.transpose %p : !P -> tensor<64x128xbf16>
     %c = tile.dot %p_t, %a : tensor<64x128xbf16>, !Tile -> tensor<64x128xf32>
-    // expected-error@+1 {{adds a dot whose second operand the blocks of a cluster need of each other, and it has a place that takes more than arithmetic on the first grid index; use cluster = 2}}
+    // expected-error@+1 {{adds a dot whose second operand the blocks of a cluster need of each other, and it has a place that takes more than arithmetic on the first grid index; use cluster = 1}}
     tile.store %c, %y[%j, %c0] add : tensor<64x128xf32>, !Sums
     scf.yield %new : tensor<128x128xf32>
   }
@@ -207,7 +207,7 @@ tile.kernel @looked_up(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>
 // -----
 
 #s = #tile.schedule<cluster = exchange, placement = apart>
-// expected-error@+1 {{has no dot of a computed tile, beside other dots of a loop, whose result only leaves by a store that adds it; use cluster = 2}}
+// expected-error@+1 {{has no dot of a computed tile, beside other dots of a loop, whose result only leaves by a store that adds it; use cluster = 1}}
 tile.kernel @nothing(%y: !tile.view<[M, 128], f32>) grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
   %t = arith.constant dense<1.0> : tensor<64x128xf32>
