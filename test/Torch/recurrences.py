@@ -115,6 +115,21 @@ def check_ops():
             v.requires_grad_(False)
 
 
+def check_modes():
+    """Calls in inference mode leave nothing that later ones with gradients cannot take."""
+    q, k, v = (torch.randn(1, 5, heads, K).half() for heads in (3, 3, 3))
+    with torch.inference_mode():
+        want = retention(q, k, v)[0].clone()
+    got = retention(q.requires_grad_(), k, v)[0]
+    assert torch.equal(got, want)
+    got.float().sum().backward()
+    state = torch.randn(1, 3, K, K)
+    # A step of decoding has a kernel of its own, and in compiled code the walk.
+    step = torch.compile(lambda *given: retention(*given, initial_state=state, output_final_state=True), fullgraph=True, backend="eager")
+    given = [x.detach()[:, :1] for x in (q, k, v)]
+    assert torch.allclose(step(*given)[0], retention(*given, initial_state=state, output_final_state=True)[0], rtol=2e-2, atol=2e-2)
+
+
 def check_refusals():
     q, k, v = draw(5)
     gates = torch.rand(BATCH, 5, OWN)
@@ -159,4 +174,5 @@ use_interpreter()
 torch.manual_seed(1)
 check_values()
 check_ops()
+check_modes()
 check_refusals()

@@ -5,6 +5,7 @@ import unittest
 
 import problems
 import torch
+import torch._dynamo.testing
 from caches import Cache
 
 from tessera.torch import flash_attn_varlen_func, flash_attn_with_kvcache, kv_append, merge_states
@@ -37,6 +38,14 @@ class Compiled(unittest.TestCase):
             return flash_attn_with_kvcache(q, k_cache, v_cache, return_softmax_lse=True, **named)[1], out + 1
 
         self.check(attend, q, cache.k, cache.v, cache.seqlens, cache.table)
+
+        # What eager calls are known by is nothing that compiled code asks for.
+        compiled = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+        once = torch.compile(lambda *given: flash_attn_with_kvcache(*given, causal=True), fullgraph=True, backend=compiled)
+        for softcap in (3.0, 4.0):
+            once(q, cache.k, cache.v, None, None, None, None, cache.seqlens, None, None, None, cache.table)
+            flash_attn_with_kvcache(q, cache.k, cache.v, cache_seqlens=cache.seqlens, page_table=cache.table, softcap=softcap)
+        self.assertEqual(compiled.frame_count, 1)
 
         def update(q, k_cache, v_cache, k, v, table):
             out = torch.empty_like(q)

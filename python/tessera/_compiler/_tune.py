@@ -165,7 +165,7 @@ def tune(
     """
     path = os.fspath(path)
     if not os.path.exists(path) and os.sep not in path:
-        path = os.fspath(_library.find_source(path))
+        path = os.fspath(_library.find_source(path.removesuffix(".tile")))
     options = dict(
         vary=vary, set=scalars, order=orders, fields=fields, kernel=kernel, schedule=schedule, budget=budget, device=device,
         rounds=rounds, milliseconds=milliseconds, ptxas=ptxas, database=database,

@@ -184,7 +184,8 @@ def mla_sparse(
         return torch.ops.tessera.latent_rows(q, kv, indices, sm_scale, attn_sink, topk_length, keys_per_part)
     _op.check_types({"q": q, "kv": kv, "indices": indices})
     width = _BYTES if _has_bytes(kv) else KEY
-    for name, tensor, form in (("q", q, f"[tokens, heads, {KEY} or {VALUE}]"), ("kv", kv, f"[rows, 1, {width}]")):
+    wide = KEY if width == _BYTES else f"{KEY} or {VALUE}"
+    for name, tensor, form in (("q", q, f"[tokens, heads, {wide}]"), ("kv", kv, f"[rows, 1, {width}]")):
         if tensor.dim() != 3:
             raise ValueError(f"argument '{name}' has shape {tuple(tensor.shape)}; it is {form}")
     _check_rows(q.unsqueeze(1), kv.unsqueeze(1), "kv")
@@ -308,7 +309,8 @@ def _check_rows(q, cache, name="k_cache"):
     width = _BYTES if _has_bytes(cache) else key
     if width == _BYTES and q.dtype != torch.bfloat16:
         raise TypeError(f"argument 'q' has type {q.dtype}; beside rows of bytes, part of which is bfloat16, it is that")
-    for own, tensor, form in (("q", q, f"[batch, queries, heads, {KEY} or {VALUE}]"), (name, cache, f"[pages, rows, 1, {width}]")):
+    wide = KEY if width == _BYTES else f"{KEY} or {VALUE}"
+    for own, tensor, form in (("q", q, f"[batch, queries, heads, {wide}]"), (name, cache, f"[pages, rows, 1, {width}]")):
         if tensor.dim() != 4 or tensor.shape[3] != (key if own == "q" else width):
             raise ValueError(f"argument '{own}' has shape {tuple(tensor.shape)}; it is {form}")
         if q.dtype not in TYPES or (width != _BYTES and tensor.dtype != q.dtype):

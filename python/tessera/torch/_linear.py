@@ -156,7 +156,10 @@ def launch_chunks(name, q, v, *arguments, **parameters):
 
 
 def _steps(v, state, wants_state):
-    """Whether a call is a step of decoding: one token, with a state before it and behind."""
+    """Whether a call is a step of decoding: one token, with a state before it and behind. A step is no op: what traces or transforms
+    calls gets the walk."""
+    if torch.compiler.is_dynamo_compiling() or _direct._count_dispatch_modes() or _direct._are_transforms_active():
+        return False
     return v.shape[1] == 1 and state is not None and wants_state
 
 
@@ -176,6 +179,12 @@ def _default_scale(scale, q):
 
 @functools.lru_cache(maxsize=64)
 def _find_decays(heads, device):
+    # Calls with gradients save them, which may come after the first one in inference mode.
+    with torch.inference_mode(False):
+        return _make_decays(heads, device)
+
+
+def _make_decays(heads, device):
     return torch.tensor(_recurrences.list_decays(heads), dtype=torch.float32).to(device)
 
 
@@ -195,8 +204,9 @@ def retention(
     int32 or int64, the batch is 1 and sequence i has the tokens from the i-th of these up to the next, and a state of its own.
     """
     _check("retention", ("q", "k", "v"), q, k, v, initial_state, "initial_state", cu_seqlens)
-    # Dynamo warns of caches.
-    find_decays = _find_decays.__wrapped__ if torch.compiler.is_dynamo_compiling() else _find_decays
+    # Dynamo warns of caches, and what is made under a mode is for it alone.
+    is_own = torch.compiler.is_dynamo_compiling() or _direct._count_dispatch_modes()
+    find_decays = _make_decays if is_own else _find_decays
     decays = find_decays(v.shape[2], v.device)
     wants_gradients = _check_gradients("retention", "v", v, q, k, initial_state)
     if _steps(v, initial_state, output_final_state) and not wants_gradients and cu_seqlens is None:

@@ -8,6 +8,8 @@ from ._types import TYPES
 
 # The copy engine takes rows that begin at multiples of it.
 _ROW_BYTES = 16
+
+
 def find_form_problem(name, tensor):
     """What keeps anything from taking a tensor for attention, whatever its type: an exception, or None."""
     if tensor.is_nested or tensor.layout is not torch.strided:

@@ -397,8 +397,8 @@ class Call:
     def run(self, scale, window, softcap=0.0, count=0, share=None, out=None, turned=None):
         """Output and LSE. `turned` are q, k and v [B, H, S, D], whose layout the output has then: a call that goes on without
         kernels that are not compiled yet."""
-        if share is not None and (type(share) is not int or share < STEP or share % STEP):
-            raise ValueError(f"argument 'keys_per_part' is {share!r}; it is a multiple of {STEP}")
+        if share is not None and (type(share) is not int or not STEP <= share < 2**31 or share % STEP):
+            raise ValueError(f"argument 'keys_per_part' is {share!r}; it is a multiple of {STEP} below 2^31")
         if type(count) is not int or count < 0:
             raise ValueError(f"argument 'num_splits' is {count!r}; it is a number of parts, or 0 to let the call find it")
         if 0 in (self.batch, self.rows, self.heads, self.most):
@@ -495,8 +495,10 @@ _NUMBERS = {bool, int, float, type(None)}
 
 def _recall(key, tensors):
     """The results of a call like one before, None of others. What a key does not say is in the layouts of tensors."""
+    if _direct.is_seen():  # Asked first: Dynamo would guard all plans, and compile again for each new one.
+        return None
     plan = _plans.get(key)
-    if plan is None or _direct.is_seen() or (_is_grad_enabled() and any(getattr(x, "requires_grad", False) for x in tensors)):
+    if plan is None or (_is_grad_enabled() and any(getattr(x, "requires_grad", False) for x in tensors)):
         return None
     function, numbers = plan
     return function(*tensors, numbers)
