@@ -14,11 +14,11 @@ def read_domains(tessera):
 
 # What a field needs in a kernel to have a value that is not refused; without it, it is drawn rarely.
 NEEDS = {"polynomial_exp": "math.exp", "speculate": "speculate", "stages": "for", "overlap": "for", "placement": "%sum",
-         "exchange": "%sum", "transpose": "T : type = f8"}
+         "transpose": "T : type = f8"}
 
 # Fields that give work to helpers, and what shows in a kernel that there is such work.
 HELPERS = {"placement": r"%sum\d", "transpose": r"T : type = f8", "store": r"tile\.store", "sums": r"\badd\b",
-           "exchange": r"\badd\b", "cluster": r"grid", "persistent": r"grid"}
+           "cluster": r"grid", "persistent": r"grid"}
 
 
 def draw_helpers(seed, domains, kernel):
@@ -26,7 +26,7 @@ def draw_helpers(seed, domains, kernel):
     rng = random.Random(f"helpers {seed}")
     if not re.search(r"\badd\b|\bf8E4M3FN\b", kernel) or rng.random() < 0.5:
         return None
-    fields = [field for field, work in sorted(HELPERS.items()) if re.search(work, kernel)]
+    fields = [field for field, work in sorted(HELPERS.items()) if field in domains and re.search(work, kernel)]
     return {field: rng.choice(domains[field]) for field in fields if rng.random() < 0.4}
 
 
