@@ -143,8 +143,7 @@ static std::optional<std::string> whyNoTurns(const ScheduleFacts &facts,
   if (fields.persistent == PersistentKind::None && fields.order &&
       fields.order != OrderKind::Linear)
     return "the order of tiles is the launch's with persistent = none; use static or dynamic, or "
-           "order = "
-           "linear";
+           "order = linear";
   tile::KernelOp own = facts.getKernel();
   if (fields.order == OrderKind::Narrow && own.getGrid().size() != 2)
     return llvm::formatv(
@@ -157,8 +156,7 @@ static std::optional<std::string> whyNoTurns(const ScheduleFacts &facts,
            "takes a producer that loads for all of them; use warp_specialize = true or cluster = 1";
   if (fields.persistent == PersistentKind::Dynamic && !candidate.isSpecialized())
     return "persistent = dynamic needs a producer, which fetches the next tile; with "
-           "warp_specialize = "
-           "false use static";
+           "warp_specialize = false use static";
   if (*fields.pingpong && candidate.consumers() < 2)
     return "ping-pong takes two consumers or more that take turns";
   if (*fields.pingpong && facts.work.computesB)
@@ -188,8 +186,8 @@ static std::optional<std::string> whyNoOrder(const ScheduleFacts &facts,
   if (!candidate.isSpecialized() ||
       fields.persistent.value_or(PersistentKind::Dynamic) != PersistentKind::Dynamic)
     return "sums in a fixed order wait for thread blocks with smaller numbers, and one of these "
-           "may "
-           "not have started unless numbers are drawn at the start; use persistent = dynamic with "
+           "may not have started unless numbers are drawn at the start; use persistent = dynamic "
+           "with "
            "warp_specialize = true, or sums = any";
   bool exchanges = exchangesSums(fields);
   if (*fields.cluster != ClusterKind::One && !exchanges)

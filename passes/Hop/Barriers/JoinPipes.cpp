@@ -141,9 +141,14 @@ private:
 
 struct JoinPipesPass : tessera::impl::JoinPipesBase<JoinPipesPass> {
   void runOnOperation() override {
-    auto most = getOperation()->getAttrOfType<IntegerAttr>(kSmallTileAttr);
-    if (!most)
+    Attribute given = getOperation()->getAttr(kSmallTileAttr);
+    if (!given)
       return;
+    auto most = dyn_cast<IntegerAttr>(given);
+    if (!most) {
+      getOperation()->emitOpError() << "has '" << kSmallTileAttr << "', which is a number of bytes";
+      return signalPassFailure();
+    }
     DominanceInfo &dominance = getAnalysis<DominanceInfo>();
     SmallVector<hop::PipeCreateOp> pipes(getOperation().getBody().getOps<hop::PipeCreateOp>());
     for (hop::PipeCreateOp small : pipes)

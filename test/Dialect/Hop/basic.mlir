@@ -212,3 +212,13 @@ hop.kernel @rows attributes {argument_names = ["l", "s"], argument_types = [!til
     hop.bulk_read_wait
   }
 }
+
+// Stages of which everything is known about their places, some, and nothing.
+// CHECK-LABEL: hop.kernel @timeline
+hop.kernel @timeline attributes {argument_names = [], argument_types = [], grid = [], schedule = #schedule} {
+  // CHECK: stages [#hop.stage<finish, "q x k", value = "s", file = "a.tile", line = 6, column = 8, products = 1, 2>,
+  // CHECK-SAME: #hop.stage<store, "c", file = "a.tile", line = 9>, #hop.stage<issue, "q x k", line = 6, column = 8>, #hop.stage<turn, "turn">]
+  hop.timeline blocks 1 from 0 events 8 stages [
+    #hop.stage<finish, "q x k", value = "s", file = "a.tile", line = 6, column = 8, products = 1, 2>,
+    #hop.stage<store, "c", file = "a.tile", line = 9>, #hop.stage<issue, "q x k", line = 6, column = 8>, #hop.stage<turn, "turn">]
+}

@@ -195,3 +195,30 @@ tile.kernel @wide(%q: !Q, %k: !Flat, %o: !O, %from: i64, %begin: i32) grid(%m = 
   %z = tile.dot %qt, %c, %y : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
   tile.store %z, %o[%row, %c0] : tensor<64x64xf32>, !O
 }
+
+// -----
+
+// Up to the largest number of 64 bits there is one row more than it says.
+!Flat = !tile.view<[ROWS, 64], bf16>
+!Q = !tile.view<[M, 64], bf16>
+!O = !tile.view<[M, 64], f32>
+
+tile.kernel @up_to(%q: !Q, %k: !Flat, %last: i64, %o: !O) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %none = arith.constant dense<-1> : tensor<64xi32>
+  %least = arith.constant 0 : i64
+  %end = arith.maxsi %last, %least : i64
+  %ends = tile.splat %end : i64 -> tensor<64xi64>
+  %keys = tile.iota %c0 axis 0 : tensor<64xi32>
+  %keys64 = arith.extsi %keys : tensor<64xi32> to tensor<64xi64>
+  // expected-note @below {{compares numbers of more than 32 bits}}
+  %inside = arith.cmpi sle, %keys64, %ends : tensor<64xi64>
+  %numbers = arith.select %inside, %keys, %none : tensor<64xi1>, tensor<64xi32>
+  %qt = tile.load %q[%row, %c0] : !Q -> tensor<64x64xbf16>
+  // expected-remark @below {{copies rows 16 bytes at a time}}
+  %kt = tile.gather %k[%c0, %c0] rows %numbers : !Flat, tensor<64xi32> -> tensor<64x64xbf16>
+  %sum = tile.dot %qt, %kt : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+  tile.store %sum, %o[%row, %c0] : tensor<64x64xf32>, !O
+}
