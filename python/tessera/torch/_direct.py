@@ -227,6 +227,11 @@ def is_watched():
     )
 
 
+def is_traced():
+    """Whether something records or transforms the ops of this thread: Dynamo, a dispatch mode or a transform."""
+    return _is_dynamo_compiling() or _count_dispatch_modes() or _are_transforms_active()
+
+
 def is_seen():
     """Whether anything sees the calls of functions of this thread: what sees ops, autocasts or transforms."""
     return is_watched() or _is_autocast_enabled() or _are_transforms_active() or forward_ad._current_level >= 0

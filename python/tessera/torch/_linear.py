@@ -158,7 +158,7 @@ def launch_chunks(name, q, v, *arguments, **parameters):
 def _steps(v, state, wants_state):
     """Whether a call is a step of decoding: one token, with a state before it and behind. A step is no op: what traces or transforms
     calls gets the walk."""
-    if torch.compiler.is_dynamo_compiling() or _direct._count_dispatch_modes() or _direct._are_transforms_active():
+    if _direct.is_traced():
         return False
     return v.shape[1] == 1 and state is not None and wants_state
 
@@ -205,8 +205,7 @@ def retention(
     """
     _check("retention", ("q", "k", "v"), q, k, v, initial_state, "initial_state", cu_seqlens)
     # Dynamo warns of caches, and what is made under a mode is for it alone.
-    is_own = torch.compiler.is_dynamo_compiling() or _direct._count_dispatch_modes()
-    find_decays = _make_decays if is_own else _find_decays
+    find_decays = _make_decays if _direct.is_traced() else _find_decays
     decays = find_decays(v.shape[2], v.device)
     wants_gradients = _check_gradients("retention", "v", v, q, k, initial_state)
     if _steps(v, initial_state, output_final_state) and not wants_gradients and cu_seqlens is None:
