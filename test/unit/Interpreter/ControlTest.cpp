@@ -37,7 +37,7 @@ TEST(Control, ForWithAnyTripCount) {
 }
 
 /// What a speculation gives whose predicate is `valid`.
-static double speculate(StringRef schedule, StringRef valid) {
+static double speculate(llvm::StringRef schedule, llvm::StringRef valid) {
   HostTensor result = HostTensor::contiguous({1});
   std::string text = llvm::formatv(R"(
     tile.kernel @k(%v: !tile.view<[1], f32>) grid(%g = 1) {0} {{
