@@ -162,8 +162,8 @@ private:
                         "their number one of 8");
   }
 
-  /// What is cut by columns has numbers of all rows beside the elements of a part. A thread holds 96
-  /// elements; with 128 ptxas spills.
+  /// What is cut by columns has numbers of all rows beside the elements of a part. A thread holds
+  /// 96 elements; with 128 ptxas spills.
   bool checkParts(Value tile) {
     constexpr int64_t mostOfThread = 96;
     auto type = cast<RankedTensorType>(tile.getType());
@@ -250,6 +250,15 @@ SmallVector<OpOperand *> tessera::computedBs(Operation *program) {
       operands.push_back(operand);
   });
   return operands;
+}
+
+OperandWay tessera::wayOf(OpOperand &operand) {
+  ConversionRefusal refusal;
+  if (loadedOperand(operand.get()))
+    return OperandWay::Loaded;
+  bool isB = operand.getOperandNumber() == 1;
+  return isB && findConversion(operand.get(), refusal) ? OperandWay::Converted
+                                                       : OperandWay::Computed;
 }
 
 SmallVector<Conversion> tessera::findConversions(Operation *program) {

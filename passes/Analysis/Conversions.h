@@ -57,6 +57,13 @@ mlir::OpOperand *computedB(tile::DotOp dot);
 /// Those of the dots in `program`.
 llvm::SmallVector<mlir::OpOperand *> computedBs(mlir::Operation *program);
 
+/// How an operand of a dot comes to it: as it was loaded, from a converter, or from those who
+/// multiply it.
+enum class OperandWay { Loaded, Converted, Computed };
+
+/// That of the first or the second operand of a dot.
+OperandWay wayOf(mlir::OpOperand &operand);
+
 /// The conversions of the second operands of the dots in `program`, in program order.
 llvm::SmallVector<Conversion> findConversions(mlir::Operation *program);
 

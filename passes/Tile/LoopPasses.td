@@ -190,8 +190,9 @@ def TileSplitLoops : Pass<"tile-split-loops", "::tessera::tile::KernelOp"> {
     one, and some mask on that of the outer one. So each part is still a loop over one loop (`hop-schedule-tickets`).
 
     Several masks of a loop are folded together, in the iterations in which all are uniform. A mask that
-    cannot be analysed stays in every iteration, and a remark says why. Coordinates are taken to fit i32, as
-    extents of views do.
+    cannot be analysed stays in every iteration, and a remark says why. So does one without which an operand of a dot would come another
+    way than the schedule was chosen for: from a converter, or by copies to shared memory where threads load it. Coordinates are taken
+    to fit i32, as extents of views do.
 
     ```mlir
     !S = tensor<64x128xf32>

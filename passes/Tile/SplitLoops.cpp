@@ -5,10 +5,12 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
+#include "passes/Analysis/Conversions.h"
 #include "passes/Analysis/HiddenElements.h"
 #include "passes/Analysis/IndexDependence.h"
 #include "passes/Analysis/IndexFacts.h"
 #include "passes/Analysis/MaskAnalysis.h"
+#include "passes/Analysis/OperandBuffers.h"
 #include "passes/Analysis/RowBounds.h"
 #include "passes/Tile/TilePasses.h"
 
@@ -56,6 +58,10 @@ public:
 
 private:
   void findSelects();
+  bool changesWay(OpOperand &operand, OpOperand &copy) const;
+  void findKept(Part part, llvm::SmallDenseSet<Operation *> &kept);
+  void keepWays();
+  void findEnds();
   Value toIndex(Value value);
   Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, value); }
   void narrow(const InductionBound &bound);
@@ -86,6 +92,12 @@ private:
 } // namespace
 
 static SmallVector<arith::SelectOp> selectsOf(scf::ForOp loop);
+
+static void dropDead(scf::ForOp loop) {
+  IRRewriter rewriter(loop.getContext());
+  // Fails when nothing was dead.
+  (void)runRegionDCE(rewriter, loop->getRegions());
+}
 
 /// Whether the masks of `loop` are those of the loop around it, which consists of it: they are the
 /// same in all of its own iterations, and uniform in a range of those of the other one.
@@ -159,6 +171,10 @@ void LoopSplitter::findSelects() {
     else
       keep(reason.empty() ? "the iterations that do not need it are not consecutive" : reason);
   }
+}
+
+/// Finds which ends need masks.
+void LoopSplitter::findEnds() {
   int64_t numAtStart = 0, numAtEnd = 0;
   for (const FoldableSelect &select : selects) {
     for (const InductionBound &bound : select.bounds)
@@ -170,6 +186,82 @@ void LoopSplitter::findSelects() {
   }
   if (maskedStart && maskedEnd && numAtStart > numAtEnd)
     reduced = Part::Start;
+}
+
+/// Whether `copy`, an operand of a dot without masks, asks for other roles or copies than the one
+/// that the schedule was chosen for. What gets a pipe anyway may be multiplied as it was loaded.
+bool LoopSplitter::changesWay(OpOperand &operand, OpOperand &copy) const {
+  OperandWay before = wayOf(operand), after = wayOf(copy);
+  if (before == after)
+    return false;
+  LoadOpInterface load = loadedOperand(copy.get());
+  return before == OperandWay::Converted || after == OperandWay::Converted || !load.getPipeAttr() ||
+         isByteFloat(getElementTypeOrSelf(load.getType()));
+}
+
+/// Adds what `tile` is computed of, element by element.
+static void collectElementwise(Value tile, llvm::SmallDenseSet<Operation *> &operations) {
+  Operation *op = tile.getDefiningOp();
+  if (!op || !(isa<TransposeOp>(op) || OpTrait::hasElementwiseMappableTraits(op)) ||
+      !operations.insert(op).second)
+    return;
+  for (Value operand : op->getOperands())
+    collectElementwise(operand, operations);
+}
+
+/// Replaces operations of `loop` by values that they are, as what is extended and rounded again.
+static void foldValues(scf::ForOp loop) {
+  loop.getBody()->walk([](Operation *op) {
+    SmallVector<OpFoldResult> results;
+    if (op->getNumResults() != 1 || failed(op->fold(results)) || results.size() != 1)
+      return;
+    if (auto value = dyn_cast<Value>(results.front()))
+      op->getResult(0).replaceAllUsesWith(value);
+  });
+  dropDead(loop);
+}
+
+/// Adds to `kept` the selects without which an operand of a dot comes another way in `part`, as a
+/// copy of the loop shows.
+void LoopSplitter::findKept(Part part, llvm::SmallDenseSet<Operation *> &kept) {
+  reduced = part;
+  IRMapping mapping;
+  auto copy = cast<scf::ForOp>(builder.clone(*loop, mapping));
+  foldSelects(copy, part);
+  foldValues(copy);
+  llvm::SmallDenseSet<Operation *> live;
+  copy->walk([&](DotOp dot) { live.insert(dot); });
+  loop->walk([&](DotOp dot) {
+    auto other = cast<DotOp>(mapping.lookup(dot.getOperation()));
+    for (unsigned i : {0, 1})
+      if (live.contains(other) && changesWay(dot->getOpOperand(i), other->getOpOperand(i)))
+        collectElementwise(dot->getOperand(i), kept);
+  });
+  copy->erase();
+}
+
+/// Leaves masks alone that decide how an operand of a dot comes: the schedule is chosen, and all
+/// loops that are made of this one have the same roles.
+void LoopSplitter::keepWays() {
+  llvm::SmallDenseSet<Operation *> ofOperands, kept;
+  loop->walk([&](DotOp dot) {
+    collectElementwise(dot.getA(), ofOperands);
+    collectElementwise(dot.getB(), ofOperands);
+  });
+  if (llvm::none_of(selects,
+                    [&](const FoldableSelect &select) { return ofOperands.contains(select.op); }))
+    return;
+  for (Part part : {Part::Start, Part::Middle, Part::End})
+    findKept(part, kept);
+  reduced = Part::End;
+  llvm::erase_if(selects, [&](const FoldableSelect &select) {
+    if (!kept.contains(select.op))
+      return false;
+    arith::SelectOp(select.op).emitRemark(
+        "mask kept in every iteration: without it an operand of a dot comes another way than the "
+        "schedule was chosen for");
+    return true;
+  });
 }
 
 Value LoopSplitter::toIndex(Value value) {
@@ -240,9 +332,7 @@ void LoopSplitter::foldSelects(scf::ForOp copy, Part part) {
   for (auto [original, select] : llvm::zip_equal(selectsOf(loop), selectsOf(copy)))
     if (auto found = originals.find(original); found != originals.end())
       foldSelect(select, *found->second, part);
-  IRRewriter rewriter(builder);
-  // Fails when nothing was dead.
-  (void)runRegionDCE(rewriter, copy->getRegions());
+  dropDead(copy);
 }
 
 /// Where the loop is walked down, what was to be at its start is at its end. Both parts have the
@@ -283,8 +373,10 @@ void LoopSplitter::appendLoop(Value from, Value to, Part part) {
 
 void LoopSplitter::run() {
   findSelects();
+  keepWays();
   if (selects.empty())
     return;
+  findEnds();
   lower = toIndex(loop.getLowerBound());
   upper = toIndex(loop.getUpperBound());
   step = toIndex(loop.getStep());

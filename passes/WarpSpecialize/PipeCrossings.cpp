@@ -30,7 +30,7 @@ LogicalResult Slicer::cloneLoad(tile::LoadOp load, OpBuilder &builder) {
     return writePeek(load, info, builder), success();
   if (info.isTransposed)
     writeTransposed(load, info, builder);
-  else if (plan.fetched.contains(load))
+  else if (plan.fetched.contains(load) && assignment.has(role, load.getResult()))
     writeFetch(load, info, builder);
   else if (!info.ownHalf || spec.task != RoleTask::Sum)
     writeWait(load.getResult(), info, builder);

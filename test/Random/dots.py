@@ -1,5 +1,5 @@
-"""Draws the dots of a random kernel: operands that are loaded, gathered, transposed, converted and computed, and products
-that are work for helpers."""
+"""Draws the dots of a random kernel: operands that are loaded, gathered, masked, transposed, converted and computed, and
+products that are work for helpers."""
 
 from values import COLUMNS, LARGEST_INPUT, Values, places, tile
 
@@ -49,10 +49,26 @@ class Dots(Values):
         factor = self.emit(scope, f"arith.constant dense<0.5> : {tile(dims)}", [], tile(dims))
         return self.round(scope, self.operation(scope, "arith.mulf", [wide, factor], tile(dims)), dims)
 
+    def masked(self, scope, dims):
+        """A loaded tile of 16 bits with zeros in some rows or columns, and with other signs at times."""
+        wide = self.extend(scope, self.load(scope, dims, "$T"), dims)
+        if self.hiding.random() < 0.5:
+            wide = self.operation(scope, "arith.negf", [wide], tile(dims))
+        operands = [self.comparison(scope, dims), wide, self.constant(scope, dims, 0)]
+        types = f"{tile(dims, 'i1')}, {tile(dims)}"
+        return self.round(scope, self.operation(scope, "arith.select", operands, types, tile(dims)), dims)
+
+    def may_mask(self, dims):
+        """Whether to mask an operand: those who multiply hold multiples of 64 rows."""
+        return not self.has_bytes and self.size[dims[0]] % 64 == 0 and self.hiding.random() < 0.12
+
     def second_operand(self, scope, dims, first):
         """The second operand of a dot, transposed or not. Of two loaded tiles of bytes one lies along the contraction."""
         is_transposed = self.chance(0.5) or (self.has_bytes and first in (name for name, _ in scope.operands))
         source = dims[::-1] if is_transposed else dims
+        if self.may_mask(source):
+            name = self.masked(scope, source)
+            return self.transpose(scope, name, dims) if is_transposed else name
         if not self.converts or self.size[source[1]] % 32 or self.helpers.random() < 0.4:
             return self.transposed(scope, dims) if is_transposed else self.operand(scope, dims)
         name = self.converted(scope, source)
@@ -64,6 +80,8 @@ class Dots(Values):
             return self.computed(scope, dims)
         if self.chance(0.06) and self.size["BM"] == 64:
             name = self.transposed(scope, dims)
+        elif self.may_mask(dims):
+            name = self.masked(scope, dims)
         else:
             name = self.operand(scope, dims)
         self.bound[name] = LARGEST_INPUT
