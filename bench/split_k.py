@@ -30,7 +30,7 @@ def configurations(options):
         yield dict(cases.configuration(cases.GEMM, parameters), variant=f"unsplit {bm}x{bn}")
     for splits, store in itertools.product(options.splits.split(","), STORES):
         parameters = {"T": "bf16", "B_TRANSPOSED": "true", "SPLITS": splits}
-        yield dict(cases.configuration("gemm_split_k", parameters, f"store={store}"), variant=f"{splits} parts, {store}")
+        yield dict(cases.configuration(cases.GEMM, parameters, f"store={store}"), variant=f"{splits} parts, {store}")
     for bn, depth in DEPTHS:
         parameters = {"T": "bf16", "B_TRANSPOSED": "true", "BM": 128, "BN": bn, "PART": depth // 64}
         yield dict(cases.configuration(cases.GEMM, parameters), variant=f"second kernel, 128x{bn}, {depth} deep")

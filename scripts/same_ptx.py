@@ -62,6 +62,7 @@ GRID = {
         },
         {"T": ["f8E4M3FN"], "SCALES": ["none", "rows", "blocks"]},
         {"T": ["bf16"], "TB": ["f8E4M3FN"]},
+        {"SPLITS": ["2", "8"], "B_TRANSPOSED": EITHER},
         {"PART": ["32"], "BIAS": EITHER},
     ],
     "variants/bias": [{"D": ["64", "128", "256"], "BIAS": ["f32", "bf16"]}],
@@ -112,7 +113,6 @@ GRID = {
     "mla_decode": [{}, {"BALANCED": ["true"]}, {"PAGE": ["16"]}],
     "mla_sparse": [{}, {"CACHED": ["f8E4M3FN"]}, {"KEY": ["512"]}],
     "gemm_pair": [{}, {"BM": ["64"], "BN": ["256"]}],
-    "gemm_split_k": [{"SPLITS": ["2", "8"], "B_TRANSPOSED": ["true", "false"]}],
 }
 # Sources that are no file of the kernels: what they import. They too are compiled at each of `OF_TEXTS`.
 TEXTS = {

@@ -32,7 +32,7 @@ CASES = (
     ("softmax", {}, MATRIX),
     ("layer_norm", {}, MATRIX),
     ("gemm", {"T": "f8E4M3FN", "SCALES": "blocks"}, {**MATRIX, "K": 272, "KB": 3}),
-    ("gemm_split_k", {}, MATRIX),
+    ("gemm", {"SPLITS": "8"}, MATRIX),
     ("embedding", {}, {"V": 1000, "N": 300}),
     ("quantize", {}, {"B": 2, "H": 4, "SX": 300}),
     ("attention_fp8", {}, {**ATTENTION, "SK": 144}),

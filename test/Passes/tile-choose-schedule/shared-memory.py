@@ -15,8 +15,7 @@ SOURCES = {
     "attention_fp8": {"D": (64, 128), "V_TRANSPOSED": ("false", "true")},
     "attention_bwd": {"D": (64, 128)},
     "attention_bwd_deterministic": {"D": (128, 256)},
-    "gemm": {"BIAS": ("false", "true"), "PART": (0, 32)},
-    "gemm_split_k": {},
+    "gemm": {"BIAS": ("false", "true"), "PART": (0, 32), "SPLITS": (0, 8)},
     "linear/ssd": {"DK": (64, 192)},
 }
 SCHEDULES = ("", "persistent=dynamic", "store=tma", "store=lent")

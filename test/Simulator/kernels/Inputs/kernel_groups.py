@@ -27,7 +27,7 @@ def gemm_schedules():
         yield gemm(defines, shapes, schedule) + ["--sim-blocks", "2"], not ws and persistent == "dynamic"
 
 
-def split_k():
+def gemm_splits():
     """Parts of a matrix product that are added: by threads, by copies, by a writer."""
     small = ["-DBM=128", "-DBN=64", "-DBK=32"]
     for store, persistent, stages, splits in itertools.product(
@@ -37,12 +37,12 @@ def split_k():
         # 16 bytes of a row of C are added at once in bulk, and its strides are multiples of them.
         sizes = [(300, 200, 104)] + [(1, 4, 32 * trips) for trips in trip_counts(stages)]
         shapes = [part for m, n, k in sizes for part in ("--shape", f"M={m},N={n},K={k}")]
-        yield ["gemm_split_k.tile", *small, f"-DSPLITS={splits}", "--schedule", schedule, *shapes, "--sim-blocks", "2"], False
+        yield ["gemm.tile", *small, f"-DSPLITS={splits}", "--schedule", schedule, *shapes, "--sim-blocks", "2"], False
     wide = ["--shape", "M=113,N=264,K=328", "--sim-blocks", "3"]
     for fields in ("consumers=1", "consumers=2,outer_stages=2", "cluster=2", "overlap=1", ""):
         for transposed, dtype in itertools.product(("true", "false"), ("bf16", "f16")):
             defines = [f"-DB_TRANSPOSED={transposed}", f"-DT={dtype}", "-DBM=64" if fields == "consumers=1" else "-DBM=128"]
-            yield ["gemm_split_k.tile", *defines, "-DBN=64", "-DSPLITS=3", "--schedule", fields, *wide], False
+            yield ["gemm.tile", *defines, "-DBN=64", "-DSPLITS=3", "--schedule", fields, *wide], False
     # A writer stores plain results too: in blocks that load for each other, and where other results go from registers.
     for persistent, cluster in itertools.product(("none", "static", "dynamic"), (1, 2)):
         schedule = schedule_text(store="writer", persistent=persistent, cluster=cluster, stages=2)
@@ -53,7 +53,7 @@ def split_k():
         yield attention(defines, [attention_shape(4, 1, 203, 113)], schedule, ["--sim-blocks", "2"]), False
     # Rows of any width are added by threads.
     odd = ["--shape", "M=65,N=113,K=72", "--pad-rows", "8"]
-    yield ["gemm_split_k.tile", *small, "--schedule", "store=direct", *odd], False
+    yield ["gemm.tile", *small, "--schedule", "store=direct", *odd], False
 
 
 def gemm_split():
@@ -267,5 +267,5 @@ def attention_fp8():
 
 
 GROUPS = (
-    gemm_kernels, gemm_schedules, split_k, gemm_split, boxes, softmax, embedding, gathers, layer_norm, fp8, attention_fp8,
+    gemm_kernels, gemm_schedules, gemm_splits, gemm_split, boxes, softmax, embedding, gathers, layer_norm, fp8, attention_fp8,
 )  # fmt: skip
