@@ -215,6 +215,9 @@ Error Loader::buffer(const json::Object &o, StringRef name, FileBuffer &b) {
   b.output = o.getString("output") ? absolute(*o.getString("output")) : "";
   b.expect = o.getString("expect") ? absolute(*o.getString("expect")) : "";
   b.tolerance = o.getNumber("tolerance").value_or(0);
+  b.resets = o.getBoolean("resets").value_or(false);
+  if (b.resets && (hasData || o.getString("fill").value_or("zero") != "zero"))
+    return bad("\"resets\" is for a buffer that begins as 0, without a file or another \"fill\"");
   if (!hasData)
     return fill(o, b);
   if (data.size() != b.bytes)
@@ -508,22 +511,34 @@ static std::string compare(const FileBuffer &b, llvm::ArrayRef<uint8_t> data,
                        decodeElement(&expected[first * size], type));
 }
 
-Expected<std::vector<std::string>> tessera::sim::finishLaunchFile(const LaunchFile &file,
-                                                                  bool write) {
-  std::vector<std::string> mismatches;
+/// What a launch did not set back to 0; empty where it is 0.
+static std::string findLeft(const FileBuffer &b, llvm::ArrayRef<uint8_t> data) {
+  const uint8_t *byte = llvm::find_if(data, [](uint8_t byte) { return byte != 0; });
+  if (byte == data.end())
+    return "";
+  uint64_t element = (byte - data.begin()) / findElementType(b.type).bytes;
+  return llvm::formatv("{0}: element {1} is not set back to 0, which the next launch needs", b.name,
+                       element);
+}
+
+Expected<std::vector<Mismatch>> tessera::sim::finishLaunchFile(const LaunchFile &file, bool write) {
+  std::vector<Mismatch> mismatches;
   for (const FileBuffer &b : file.buffers) {
     const GlobalMemory::Buffer &buffer = *file.memory.find(b.address, b.bytes);
     llvm::ArrayRef<uint8_t> data(buffer.data, buffer.size);
     if (!b.output.empty() && write)
       if (Error e = writeResult(b, data))
         return e;
+    if (b.resets)
+      if (std::string left = findLeft(b, data); !left.empty())
+        mismatches.push_back({"not-reset", left});
     if (b.expect.empty())
       continue;
     auto expected = readExpected(b);
     if (!expected)
       return expected.takeError();
     if (std::string mismatch = compare(b, data, *expected); !mismatch.empty())
-      mismatches.push_back(mismatch);
+      mismatches.push_back({"wrong-result", mismatch});
   }
   return mismatches;
 }

@@ -12,8 +12,9 @@ struct FileBuffer {
   uint64_t address = 0, bytes = 0;
   std::string type; ///< element type: "f32", "bf16", ...
   std::vector<uint64_t> shape;
-  std::string output; ///< file to write after the run; empty: none
-  std::string expect; ///< file to compare with; empty: none
+  std::string output;  ///< file to write after the run; empty: none
+  std::string expect;  ///< file to compare with; empty: none
+  bool resets = false; ///< the launch leaves it 0, as it found it, for the next one
   double tolerance =
       0; ///< of the comparison: absolute, and relative to the largest expected magnitude
 };
@@ -33,8 +34,14 @@ llvm::Expected<std::unique_ptr<LaunchFile>> loadLaunchFile(const Module &module,
 /// As loadLaunchFile, from the text of a file in `directory`.
 llvm::Expected<std::unique_ptr<LaunchFile>>
 parseLaunchFile(const Module &module, llvm::StringRef text, llvm::StringRef directory);
-/// Writes the outputs and compares with expected files; returns a description of each mismatch.
-llvm::Expected<std::vector<std::string>> finishLaunchFile(const LaunchFile &file, bool write);
+/// What is wrong with the contents of a buffer behind a launch.
+struct Mismatch {
+  llvm::StringRef kind; ///< "wrong-result" or "not-reset"
+  std::string text;
+};
+
+/// Writes the outputs and compares with expected files and with 0; returns each mismatch.
+llvm::Expected<std::vector<Mismatch>> finishLaunchFile(const LaunchFile &file, bool write);
 
 } // namespace tessera::sim
 

@@ -74,8 +74,8 @@ int finish(const Arguments &a, Trial &trial, bool last) {
   if (report.ok() && mismatches->empty())
     return 0;
   report.print(llvm::errs(), a.ptx);
-  for (const std::string &m : *mismatches)
-    llvm::errs() << "error: [wrong-result] " << m << '\n';
+  for (const Mismatch &m : *mismatches)
+    llvm::errs() << "error: [" << m.kind << "] " << m.text << '\n';
   llvm::errs() << "found with --seed " << report.seed << " --threads "
                << trial.file->options.threads << '\n';
   return 1;

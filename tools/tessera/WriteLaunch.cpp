@@ -166,8 +166,9 @@ Error SimRunner::writeLaunch(tile::EntryOpInterface kernel, ArrayRef<KernelArgum
   if (Error error = writer.addBuffers(trial.memory, path, buffers))
     return error;
   if (prepared.workspaceBytes)
-    buffers["workspace"] =
-        json::Object{{"type", "u8"}, {"shape", json::Array{prepared.workspaceBytes}}};
+    buffers["workspace"] = json::Object{{"type", "u8"},
+                                        {"shape", json::Array{prepared.workspaceBytes}},
+                                        {"resets", !info.timelineBytes}};
   json::Array parameters;
   const sim::PtxKernel &declared = *module.kernel(info.symbol);
   for (auto [parameter, of] : llvm::zip(info.parameters, declared.params))

@@ -106,8 +106,8 @@ TICKETS = {
         "b": {"type": "bf16", "shape": [KEYS, 128], "fill": "random", "seed": 2},
         "r": {"type": "f32", "shape": [KEYS], "fill": "iota", "modulus": 7},
         "columns": {"type": "f32", "shape": [KEYS, 128], "fill": "iota", "modulus": 7},
-        "counter": {"type": "s32", "shape": [2], "fill": "zero"},
-        "tickets": {"type": "s32", "shape": [KEYS // 64], "fill": "zero"},
+        "counter": {"type": "s32", "shape": [2], "resets": True},
+        "tickets": {"type": "s32", "shape": [KEYS // 64], "resets": True},
         "o": {"type": "bf16", "shape": [512, 128], "fill": "nan"},
     },
     "params": [
@@ -127,13 +127,16 @@ TICKETS = {
         "narrow pass": (replaced(r"st\.release\.gpu", "st.release.cta"), {"race"}),
         "fence": (replaced(r"fence\.proxy\.async\.global;", ""), {"missing-proxy-fence"}),
         "read, not written": (replaced(r"bulk\.wait_group 0;", "bulk.wait_group.read 0;"), {"race"}),
+        # The last one of a tile passes its ticket on as any other, and the last block leaves the number of the next tile.
+        "reset": (replaced(r"selp\.b32(\s+%r\d+), (%r\d+), 0, %p\d+;", r"mov.b32\1, \2;"), {"not-reset"}),
+        "reset of numbers": (replaced(r"@last st\.global\.u32[^;]*;", ""), {"not-reset"}),
     },
 }  # fmt: skip
 # What the thread takes that passes tickets on for another one. The writer waits for the end of its copies.
 PASSER = {
     **{name: TICKETS["damages"][name] for name in (
         "wait", "early wait", "pass", "relaxed pass", "relaxed pass behind a fence", "relaxed wait", "narrow pass", "fence",
-        "read, not written",
+        "read, not written", "reset", "reset of numbers",
     )},
     "relaxed peek": (replaced(r"ld\.acquire(\.gpu\.global\.b32 %r)", r"ld.relaxed\1"), {"race"}),
     "copies in flight": (replaced(r"bulk\.wait_group 0;", "bulk.wait_group 1;"), {"race"}),
@@ -358,7 +361,7 @@ CASES = {
         "blocks": 4,
         "damages": PASSER,
         "schedule": "placement=apart,cluster=exchange,sums=fixed,store=writer,consumers=2,stages=2",
-        "buffers": {**TICKETS["buffers"], "tickets": {"type": "s32", "shape": [2 * KEYS // 64], "fill": "zero"}},
+        "buffers": {**TICKETS["buffers"], "tickets": {"type": "s32", "shape": [2 * KEYS // 64], "resets": True}},
         "params": [
             chunks("a", 512, 128), tensor("a", 128, 64, (128, 512)), chunks("b", KEYS, 64, parts=2), row("r", KEYS, 64),
             tensor("columns", 64, 32, (128, KEYS), 4), *TICKETS["params"][4:],
