@@ -43,8 +43,8 @@ def make_cache(seed, rows, pages, table):
     return cache, sequences
 
 
-def check(folder, rows, flags, masks, share=0, units=None):
-    """With `units` elements of K and V have 8 bits, and stand for so much."""
+def check(folder, rows, flags, masks, share=0, units=None, run_rows=1):
+    """With `units` elements of K and V have 8 bits, and stand for so much. `run_rows` are copied at once."""
     most = -(-max(LENGTHS) // rows)
     pages, numbers, table = len(LENGTHS) * most + 1, iter(range(len(LENGTHS) * most, 0, -1)), []
     for length in LENGTHS:
@@ -78,6 +78,7 @@ def check(folder, rows, flags, masks, share=0, units=None):
     outputs = [word for name in ("o", "lse") for word in ("--output", f"{name}={folder}/{name}.npy")]
     defines = [f"-DD={D}", "-DBM=64", "-DBN=64", "-DHEADS=2", *(f"-D{flag}=true" for flag in flags)]
     defines += ["-DCACHED=f8E4M3FN"] if units else []
+    defines += [f"-DRUN={run_rows}"] if run_rows > 1 else []
     run(source, *defines, *words, *outputs, "--set", f"scale={SCALE}", "--device", "sim", "--seeds", "1")
     found = join(load(f"{folder}/o.npy"), load(f"{folder}/lse.npy"), parts)
     what = f"pages of {rows} rows, {flags}, {masks}"
@@ -159,6 +160,8 @@ def main(folder):
     check(folder, 200, ["GATHERED", "PARTS", "INVARIANT"], causal, share=128)
     check(folder, 16, ["PAGED", "GATHERED"], causal, units=(0.5, 2.0))
     check(folder, 24, ["PAGED", "GATHERED", "PARTS"], full, share=128, units=(0.25, 0.5))
+    check(folder, 200, ["GATHERED", "PARTS", "INVARIANT"], full, share=128, units=(0.25, 0.5))
+    check(folder, 16, ["PAGED", "GATHERED", "PARTS", "INVARIANT"], causal, share=128, units=(0.5, 2.0), run_rows=16)
 
 
 main(*sys.argv[1:])

@@ -12,6 +12,9 @@ NAN = math.nan
 class Cache:
     """Keys and values of sequences of some lengths, in pages or with one place for each."""
 
+    #: What elements of each sequence and head are multiplied by, by name.
+    descales = {}
+
     def __init__(self, lengths, rows, paged, kv_heads, d=64, dv=None, dtype=torch.bfloat16):
         self.lengths, self.paged, batch = lengths, paged, len(lengths)
         most = max(1, -(-max(lengths) // rows)) if paged else 1
@@ -34,6 +37,13 @@ class Cache:
             for j, part in enumerate(own.split(rows) if len(own) else ()):
                 cache[self.table[b, j], : len(part)] = part
 
+    def take(self, other, b):
+        """Stores the elements that sequence b of another cache in pages has, as those of the own sequence b."""
+        for own, theirs in ((self.k, other.k), (self.v, other.v)):
+            own, rows = own.view(torch.uint8), theirs.view(torch.uint8)[other.table[b]].flatten(0, 1)[: self.lengths[b]]
+            for j, part in enumerate(rows.split(own.shape[1])):
+                own[self.table[b, j], : len(part)] = part
+
     @property
     def places(self):
         return {"page_table": self.table} if self.paged else {"cache_batch_idx": self.table[:, 0].contiguous()}
@@ -51,3 +61,21 @@ class Cache:
             out, lse = exact(own, k, v, visible, **options)
             outs.append(out[0].transpose(0, 1)), lses.append(lse[0])
         return torch.stack(outs), torch.stack(lses)
+
+
+class ShortCache(Cache):
+    """A cache of which elements, and what each sequence and head multiplies them by, say what keys and values are."""
+
+    def __init__(self, lengths, rows, paged, kv_heads, dtype=torch.bfloat16):
+        super().__init__(lengths, rows, paged, kv_heads, dtype=dtype)
+        shape = len(lengths), kv_heads
+        scales = torch.arange(1, 1 + shape[0] * shape[1]).view(shape) / 8
+        self.descales = {"k_descale": scales, "v_descale": scales.flip(0) + 0.3}
+        self.k, self.v = self.k.to(torch.float8_e4m3fn), self.v.to(torch.float8_e4m3fn)
+        for own, scales in zip((self.keys, self.values), self.descales.values()):
+            for b, x in enumerate(own):
+                own[b] = x.to(torch.float8_e4m3fn).double() * scales[b][:, None]
+
+    @property
+    def named(self):
+        return {"cache_seqlens": self.seqlens, **self.descales, **self.places}

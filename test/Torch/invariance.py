@@ -5,7 +5,7 @@ import unittest
 
 import problems
 import torch
-from caches import Cache
+from caches import Cache, ShortCache
 
 from tessera.torch import flash_attn_varlen_func, flash_attn_with_kvcache
 
@@ -13,9 +13,11 @@ KEYS, PART = 150, 128
 
 
 class Invariance(unittest.TestCase):
+    kind = Cache
+
     def setUp(self):
         problems.use_interpreter(self)
-        self.cache = Cache([KEYS, 70, 0], 64, True, 1)
+        self.cache = self.kind([KEYS, 70, 0], 64, True, 1)
         self.q = torch.randn(1, KEYS, 2, 64, generator=torch.Generator().manual_seed(3)).bfloat16()
         # Queries whose scores do not have the range of the others.
         self.q[:, 60:64] *= 200
@@ -24,10 +26,11 @@ class Invariance(unittest.TestCase):
         """Output and LSE of queries of the first sequence, of which the keys up to the last one are there."""
         cache = self.cache if cache is None else cache
         places = {name: number[:1] for name, number in cache.places.items()} if places is None else places
+        descales = {name: number[:1] for name, number in self.cache.descales.items()}
         lengths = torch.tensor([past], dtype=torch.int32)
         out, lse = flash_attn_with_kvcache(
             self.q[:, first:past], cache.k, cache.v, cache_seqlens=lengths, causal=True, keys_per_part=PART, return_softmax_lse=True,
-            **places, **options,
+            **places, **descales, **options,
         )  # fmt: skip
         return torch.cat([out, lse.transpose(1, 2)[..., None]], 3)
 
@@ -46,9 +49,8 @@ class Invariance(unittest.TestCase):
         """Pages of any number of rows, a cache without pages, and a table that has room for more parts."""
         whole = self.attend(0, KEYS)
         for rows, paged in ((16, True), (24, True), (128, True), (KEYS, False), (320, False)):
-            cache = Cache([KEYS], rows, paged, 1)
-            cache.keys, cache.values = self.cache.keys, self.cache.values
-            cache.store(0)
+            cache = self.kind([KEYS], rows, paged, 1)
+            cache.take(self.cache, 0)
             self.check(whole, (KEYS - 1, KEYS), cache)
         table = self.cache.places["page_table"][:1]
         for pages in (1, 20):
@@ -64,28 +66,42 @@ class Invariance(unittest.TestCase):
             for order in ([0, 1, 2], [2, 1, 0], [1, 0, 0]):
                 out = flash_attn_with_kvcache(
                     q[order], cache.k, cache.v, cache_seqlens=cache.seqlens[order], causal=True, keys_per_part=PART,
-                    page_table=cache.table[order],
+                    page_table=cache.table[order], **{name: number[order] for name, number in cache.descales.items()},
                 )  # fmt: skip
                 self.assertTrue(torch.equal(out[order.index(0)], whole[0, KEYS - count :, :, :64]), (count, order))
 
-    def test_packed(self):
-        """Of packed queries over pages, and of packed keys beside other sequences."""
-        cache, other = self.cache, torch.ones(3, 2, 64).bfloat16()
+    def attend_packed(self, q, counts, most, k=None, v=None, keys=None, **pages):
+        starts, starts_k = (None if own is None else torch.tensor([0, *own]).cumsum(0).to(torch.int32) for own in (counts, keys))
+        return flash_attn_varlen_func(q, k, v, starts, starts_k, most, 0, causal=True, invariant=True, **pages)
 
-        def attend(q, counts, most, k=None, v=None, keys=None, **pages):
-            starts, starts_k = (None if own is None else torch.tensor([0, *own]).cumsum(0).to(torch.int32) for own in (counts, keys))
-            return flash_attn_varlen_func(q, k, v, starts, starts_k, most, 0, causal=True, invariant=True, **pages)
+    def test_packed_queries(self):
+        """Over pages."""
+        cache, other, attend = self.cache, torch.ones(3, 2, 64).bfloat16(), self.attend_packed
 
-        whole = attend(self.q[0], [KEYS], KEYS, cache.k, cache.v, seqused_k=cache.seqlens[:1], block_table=cache.table[:1])
+        def find_descales(order):
+            return {name: number[order] for name, number in cache.descales.items()}
+
+        pages = {"seqused_k": cache.seqlens[:1], "block_table": cache.table[:1], **find_descales([0])}
+        whole = attend(self.q[0], [KEYS], KEYS, cache.k, cache.v, **pages)
         for first, past in ((0, 1), (1, KEYS), (KEYS - 1, KEYS), (0, 64), (64, 130)):
             q, lengths = torch.cat([other, self.q[0, first:past]]), torch.tensor([70, past], dtype=torch.int32)
-            table = cache.table[[1, 0]]
-            out = attend(q, [3, past - first], max(3, past - first), cache.k, cache.v, seqused_k=lengths, block_table=table)
+            pages = {"seqused_k": lengths, "block_table": cache.table[[1, 0]], **find_descales([1, 0])}
+            out = attend(q, [3, past - first], max(3, past - first), cache.k, cache.v, **pages)
             self.assertTrue(torch.equal(out[3:], whole[first:past]), (first, past))
+
+    def test_packed_keys(self):
+        """Beside other sequences."""
+        cache, other, attend = self.cache, torch.ones(3, 2, 64).bfloat16(), self.attend_packed
         k, v = (torch.cat([torch.ones(3, 1, 64).bfloat16(), own[0][:40]]) for own in (cache.keys, cache.values))
         alone = attend(self.q[0, :40], [40], 40, k[3:], v[3:], [40])
         both = attend(torch.cat([other, self.q[0, :40]]), [3, 40], 200, k, v, [3, 40])
         self.assertTrue(torch.equal(both[3:], alone))
+
+
+class Short(Invariance):
+    """Of caches of 8 bits. Packed keys have 16."""
+
+    kind, test_packed_keys = ShortCache, None
 
 
 if __name__ == "__main__":

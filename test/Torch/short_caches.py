@@ -5,28 +5,10 @@ import unittest
 
 import problems
 import torch
-from caches import Cache
+from caches import ShortCache
 from problems import band, exact
 
 from tessera.torch import flash_attn_varlen_func, flash_attn_with_kvcache, kv_append
-
-
-class ShortCache(Cache):
-    """A cache of which elements, and what each sequence and head multiplies them by, say what keys and values are."""
-
-    def __init__(self, lengths, rows, paged, kv_heads, dtype=torch.bfloat16):
-        super().__init__(lengths, rows, paged, kv_heads, dtype=dtype)
-        shape = len(lengths), kv_heads
-        self.k_descale = torch.arange(1, 1 + shape[0] * shape[1]).view(shape) / 8
-        self.v_descale = self.k_descale.flip(0) + 0.3
-        self.k, self.v = self.k.to(torch.float8_e4m3fn), self.v.to(torch.float8_e4m3fn)
-        for own, scales in ((self.keys, self.k_descale), (self.values, self.v_descale)):
-            for b, x in enumerate(own):
-                own[b] = x.to(torch.float8_e4m3fn).double() * scales[b][:, None]
-
-    @property
-    def named(self):
-        return {"cache_seqlens": self.seqlens, "k_descale": self.k_descale, "v_descale": self.v_descale, **self.places}
 
 
 class Meaning(unittest.TestCase):
@@ -36,7 +18,7 @@ class Meaning(unittest.TestCase):
     def test_lengths_and_pages(self):
         for paged, rows, queries, heads, options in (
             (False, 160, 1, 4, {}), (True, 64, 1, 3, {}), (True, 128, 2, 3, {"causal": True}), (True, 64, 70, 3, {"causal": True}),
-            (True, 64, 1, 3, {"num_splits": 2}),
+            (True, 64, 1, 3, {"num_splits": 2}), (True, 16, 1, 3, {"num_splits": 2}), (True, 24, 70, 3, {"causal": True}),
         ):  # fmt: skip
             with self.subTest(f"{paged} {rows} {queries} {options}"):
                 cache = ShortCache([130, 5, 0, 128], rows, paged, 1)
@@ -52,7 +34,7 @@ class Meaning(unittest.TestCase):
         q = torch.randn(sum(counts), 4, 64, generator=torch.Generator().manual_seed(2)).half()
         out = flash_attn_varlen_func(
             q, cache.k, cache.v, starts, None, max(counts), 0, causal=True, block_table=cache.table, seqused_k=cache.seqlens,
-            k_descale=cache.k_descale, v_descale=cache.v_descale,
+            **cache.descales,
         )  # fmt: skip
         for b, count in enumerate(counts):
             own, k, v = (x.transpose(0, 1)[None] for x in (q[starts[b] : starts[b + 1]], cache.keys[b], cache.values[b]))
@@ -87,10 +69,9 @@ class Meaning(unittest.TestCase):
 
         refused(TypeError, "argument 'v_cache' has type torch.bfloat16; .* or float8_e4m3fn", v=cache.v.bfloat16())
         refused(TypeError, "argument 'k_cache' has type torch.float8_e5m2", *(x.to(torch.float8_e5m2) for x in (cache.k, cache.v)))
-        refused(ValueError, r"argument 'k_descale' .* it is float32, \[1, 2\]", k_descale=cache.k_descale.half())
-        refused(ValueError, r"argument 'v_descale' .* it is float32, \[1, 2\]", v_descale=cache.v_descale[:, :1])
+        refused(ValueError, r"argument 'k_descale' .* it is float32, \[1, 2\]", k_descale=cache.descales["k_descale"].half())
+        refused(ValueError, r"argument 'v_descale' .* it is float32, \[1, 2\]", v_descale=cache.descales["v_descale"][:, :1])
         refused(TypeError, "v_descale", v_descale=1.0)
-        refused(NotImplementedError, "pages of 8 bits have a multiple of 64", *(x.view(-1, 32, 2, 64) for x in (cache.k, cache.v)))
         with self.assertRaisesRegex(NotImplementedError, "argument 'k' is given; a cache of 8 bits"):
             new = torch.randn(1, 1, 2, 64).bfloat16()
             flash_attn_with_kvcache(q, cache.k, cache.v, new, new, **cache.named)

@@ -171,8 +171,8 @@ class Attends(unittest.TestCase):
     def test_short_cache(self):
         """Elements of 8 bits, as bytes, stand for as much as a number of the layer says."""
         layer = types.SimpleNamespace(_k_scale=torch.tensor(0.5), _v_scale=torch.tensor(0.25))
-        for counts, before in (([1, 1], [130, 0]), ([1, 70, 3], [40, 0, 100])):
-            step, impl = Step(counts, before, rows=64), make_impl(kv_cache_dtype="fp8_e4m3")
+        for rows, counts, before in ((64, [1, 1], [130, 0]), (16, [1, 70, 3], [40, 0, 100])):
+            step, impl = Step(counts, before, rows=rows), make_impl(kv_cache_dtype="fp8_e4m3")
             scales = torch.tensor([0.5, 0.25]).repeat_interleave(step.q.shape[2])
             step.cache = (step.cache / scales).to(torch.float8_e4m3fn).view(torch.uint8)
             for own, scale in ((step.keys, 0.5), (step.values, 0.25)):
@@ -182,9 +182,6 @@ class Attends(unittest.TestCase):
             impl.forward(layer, step.q, step.k, step.v, step.cache, metadata, out)
             for b, (start, count) in enumerate(zip(step.common.query_start_loc.tolist(), counts)):
                 problems.assert_close(self, out[start : start + count], step.expect(b)[0], (counts, b))
-        refused = _backend.TesseraBackend.supports_combination(64, torch.bfloat16, "fp8_e4m3", 16, False)
-        self.assertIn("blocks of a multiple of 64", refused)
-        self.assertIsNone(_backend.TesseraBackend.supports_combination(64, torch.bfloat16, "auto", 16, False))
 
     def test_masks_and_scores(self):
         for counts, before in (([1, 1, 1], [300, 5, 0]), ([1, 40], [90, 60])):
@@ -382,9 +379,6 @@ class Takes(unittest.TestCase):
         step.common.mm_req_doc_ranges = {0: [(0, 2)]}
         with self.assertRaisesRegex(NotImplementedError, "no ranges of image tokens"):
             make_builder().build(0, step.common)
-        with unittest.mock.patch.object(_backend.envs, "VLLM_BATCH_INVARIANT", True):
-            words = _backend.TesseraBackend.supports_combination(128, torch.bfloat16, "fp8", 64)
-            self.assertEqual(words, "caches of 8 bits with batch invariance; those of 16 are taken")
         with self.assertRaisesRegex(NotImplementedError, "no output of 8 bits"):
             make_impl().forward(LAYER, step.q, step.k, step.v, step.cache, None, step.q, output_scale=torch.ones(1))
 

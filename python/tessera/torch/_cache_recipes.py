@@ -241,8 +241,8 @@ class _Call:
         source = "".join(['$rules "choices/serving.json" as "cache.tile"\n', *(f'$import "{name}.tile"\n' for name in imports)])
         # What the kernel calls rows are those of a query of all heads that share keys.
         rows, page = self.heads // self.key_heads if self.grouped else self.rows, self.k.shape[1]
-        # Blocks of gathered keys begin where they do whatever the length is; those of 8 bits end with the last key.
-        is_gathered = self.is_invariant and not is_short and (self.has_table or self.options["most"] is None)
+        # Blocks of gathered keys begin where they do whatever the length is.
+        is_gathered = self.is_invariant and (self.has_table or self.options["most"] is None)
         extents = (("SQ", 1 if self.is_invariant else rows), ("ROWS", 1 if is_gathered else page))
         chosen = _kernels.choose(self.device, source, extents, **parameters)
         parameters.update({name: chosen[name] for name in ("BM", "BN", "BLOCKS")})

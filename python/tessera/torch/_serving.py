@@ -88,7 +88,7 @@ def flash_attn_with_kvcache(
     q:                [B, SQ, H, D], float16 or bfloat16.
     k_cache, v_cache: [batches, rows, HK, D] and [..., DV], or [pages, rows, HK, D] with a `page_table` (`block_table` in
                       FlashAttention-2), of int32, [B, pages of a sequence]. The heads of q are a multiple of HK. Of the type of q, or
-                      float8_e4m3fn, in pages of a multiple of 64 rows.
+                      float8_e4m3fn.
     k_descale, v_descale: float32, [B, HK]: what elements of such caches are multiplied by; 1 where they are not given.
     cache_seqlens:    int32, [B], how many keys each sequence has; a number for all, or None for all rows.
     cache_batch_idx:  int32, [B], the batch of the caches that is each sequence's. Not beside a page table.
@@ -102,8 +102,7 @@ def flash_attn_with_kvcache(
     prefix_lens:      int32, [B], of how many first keys of each sequence a window hides none.
     out:              [B, SQ, H, DV], of the type of q, where the output is stored.
     num_splits:       into how many parts the keys of a sequence are divided; 0 lets the call find it. It is found from shapes alone.
-    keys_per_part:    how many keys a part has instead, a multiple of 128: then the bits of a query depend on it and its keys alone, and
-                      with caches of 8 bits on how many keys its sequence has.
+    keys_per_part:    how many keys a part has instead, a multiple of 128: then the bits of a query depend on it and its keys alone.
 
     Masks are aligned at the last query and the last key. A row that sees no key gives zeros, and an LSE of -inf. What lies behind
     the last key of a sequence, and entries of a table behind its last page, may be anything, NaN too. `pack_gqa`, `sm_margin` and
@@ -308,8 +307,6 @@ class Call:
             return {}
         if self.starts is not None and self.table is None:
             _checks.refuse("k", self.k.dtype, "packed keys have 16 bits, and caches in pages 8 too")
-        if self.table is not None and self.k.shape[1] % ROWS:
-            _checks.refuse("k_cache", f"of 8 bits in pages of {self.k.shape[1]} rows", f"pages of 8 bits have a multiple of {ROWS}")
         found = {}
         for name, tensor in zip(names, given):
             if tensor is None:

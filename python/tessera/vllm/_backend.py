@@ -55,14 +55,6 @@ class TesseraBackend(AttentionBackend):
         return [MultipleOf(8)]
 
     @classmethod
-    def supports_combination(cls, head_size, dtype, kv_cache_dtype, block_size, *others, **named):
-        if kv_cache_dtype in _SHORT and block_size is not None and block_size % 64:
-            return f"blocks of {block_size} rows of 8 bits; blocks of a multiple of 64 are taken"
-        if kv_cache_dtype in _SHORT and envs.VLLM_BATCH_INVARIANT:
-            return "caches of 8 bits with batch invariance; those of 16 are taken"
-        return None
-
-    @classmethod
     def supports_head_size(cls, head_size):
         return _limits.takes_head(head_size)
 
