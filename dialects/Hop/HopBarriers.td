@@ -196,7 +196,7 @@ def Hop_BulkLoadOp : Hop_Op<"bulk_load", [Hop_OnOneThread, AttrSizedOperandSegme
     the one that `hop.elected` chooses.
 
     With `rows` it copies so many rows of the tile, those from `row` on, and the indices are of the first of them. They begin at
-    a multiple of 128 bytes of a chunk.
+    a multiple of 128 bytes of a chunk. With both it copies these rows to each block.
 
     ```mlir
     hop.barrier.expect %full[%slot] bytes 16384 : !hop.barriers<2>

@@ -25,11 +25,26 @@ static LogicalResult verifyInCluster(Operation *op, int64_t blocks) {
   return success();
 }
 
+/// The rows in a run of what fills the pipe `op`, if it comes in runs.
+static std::optional<uint64_t> runOf(Operation *op) {
+  if (auto pipe = dyn_cast<PipeCreateOp>(op))
+    for (Operation *user : pipe.getPipe().getUsers())
+      if (auto load = dyn_cast<PipeLoadOp>(user); load && load.getRun())
+        return load.getRun();
+  return std::nullopt;
+}
+
 /// A tile that the blocks of a cluster load in parts.
 static LogicalResult verifyParts(Operation *op, RankedTensorType tile) {
   if (failed(verifyInCluster(op, 1)))
     return failure();
   int64_t size = op->getParentOfType<KernelOp>().getClusterSize();
+  if (std::optional<uint64_t> run = runOf(op)) {
+    return tile.getDimSize(0) % (size * static_cast<int64_t>(*run)) == 0
+               ? success()
+               : op->emitOpError("cannot divide ")
+                     << tile << " among " << size << " blocks in whole runs of " << *run << " rows";
+  }
   if (!holdsValue(tile) && !splitAmong(*getSharedLayout(tile), size))
     return op->emitOpError("cannot divide ")
            << tile << " among " << size
@@ -215,12 +230,14 @@ LogicalResult BulkLoadOp::verify() {
   RankedTensorType tile = getDestination().getType().getTile();
   if (failed(verifyCopy(*this, getCopied(), getView(), getIndices(), getBox())))
     return failure();
-  if (getRows().has_value() != static_cast<bool>(getRow()) || (getRows() && getMulticast()))
-    return emitOpError("copies rows from one of the tile on, for its own block");
+  if (getRows().has_value() != static_cast<bool>(getRow()))
+    return emitOpError("copies rows from one of the tile on; give both, or none of them");
   if (getRows() && failed(verifyRows(*this, tile, *getRows())))
     return failure();
   if (!getMulticast())
     return success();
+  if (getRows())
+    return verifyInCluster(*this, 1);
   if (failed(verifyParts(*this, tile)))
     return failure();
   int64_t blocks = (*this)->getParentOfType<KernelOp>().getClusterSize();

@@ -14,8 +14,8 @@ def Hop_PipeCreateOp : Hop_Op<"pipe.create", [HasParent<"KernelOp">]> {
   let description = [{
     With `multicast` the fills of all blocks of a cluster are the same, in number and in content: each block loads its
     part of a tile for all of them, and the first block's value is every block's. That takes a schedule with `cluster =
-    2` or `4` and a tile that divides among as many blocks, in whole chunks of columns or multiples of 8 rows. `label`
-    names the pipe in reports.
+    2` or `4` and a tile that divides among as many blocks, in whole chunks of columns or multiples of 8 rows, or, where
+    they come in runs, whole runs. `label` names the pipe in reports.
 
     A pipe `with` another one is filled, waited for and given back together with it: behind each of its loads and waits
     stands one of the other pipe in the same block, and a release of the other pipe gives back both; that of this one

@@ -120,7 +120,12 @@ static tile::TileBox boxOf(Operation *load, RankedTensorType tile) {
 
 std::optional<std::string> tessera::whyPlaceVaries(const IndexDependence &dependence,
                                                    Operation *load) {
-  if (llvm::any_of(load->getOperands(), [&](Value v) { return dependence.contains(v); }))
+  // Where a run of rows lies is computed in the region of its load.
+  WalkResult walk = load->walk([&](Operation *op) {
+    bool varies = llvm::any_of(op->getOperands(), [&](Value v) { return dependence.contains(v); });
+    return varies ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  if (walk.wasInterrupted())
     return "its place depends on the first grid index";
   return std::nullopt;
 }
@@ -139,8 +144,26 @@ std::string tessera::explainControl(Operation *control) {
                "index";
 }
 
+/// The rows in a run of what `load`, of either dialect, loads; none where they lie in a box.
+static std::optional<uint64_t> runOf(Operation *load) {
+  if (auto pipeLoad = dyn_cast<hop::PipeLoadOp>(load))
+    return pipeLoad.getRun();
+  auto gather = dyn_cast<tile::GatherRunsOp>(load);
+  return gather ? std::optional(gather.getRun()) : std::nullopt;
+}
+
 std::optional<std::string> tessera::whyIndivisible(ArrayRef<Operation *> loads,
                                                    RankedTensorType tile, int64_t blocks) {
+  // Each block copies whole runs.
+  if (std::optional<uint64_t> run = runOf(loads.front())) {
+    int64_t rows = tile.getDimSize(0), part = blocks * static_cast<int64_t>(*run);
+    if (rows % part == 0)
+      return std::nullopt;
+    return llvm::formatv("its {0} rows in runs of {1} are not divisible into {2} parts of whole "
+                         "runs; multiples of {3} rows would be",
+                         rows, *run, blocks, part)
+        .str();
+  }
   std::optional<hop::SharedLayout> layout = hop::getSharedLayout(tile);
   if (layout && !hop::splitAmong(*layout, blocks))
     return llvm::formatv("{0} rows in {1} chunks of columns are not divisible into {2} parts of "

@@ -61,7 +61,7 @@ bool isSameForAll(tile::KernelOp kernel, mlir::Operation *load);
 std::string explainControl(mlir::Operation *control);
 
 /// Why `blocks` thread blocks cannot load the tile of `loads` in equal parts; nothing when they
-/// can. `loads` are the loads that share the slots of one pipe.
+/// can. `loads` are the loads that share the slots of one pipe, of either dialect.
 std::optional<std::string> whyIndivisible(llvm::ArrayRef<mlir::Operation *> loads,
                                           mlir::RankedTensorType tile, int64_t blocks);
 

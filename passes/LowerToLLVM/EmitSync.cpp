@@ -268,7 +268,7 @@ void Emitter::emitBulkLoad(hop::BulkLoadOp op) {
     int64_t chunk = copy * map.boxChunks();
     Values coordinates = copyCoordinates(map, op.getIndices(), chunk);
     Value address = add(target.address, chunk * map.layout.chunkBytes());
-    if (blocks > 1)
+    if (blocks > 1 && !op.getRows())
       moveToPart(map, coordinates, address);
     size_t rank = coordinates.size();
     Values operands = {address, descriptor};

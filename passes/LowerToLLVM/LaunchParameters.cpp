@@ -92,7 +92,7 @@ LogicalResult LaunchParameters::addUses(Operation *op) {
     access[argumentOf(load.getView())] |= kReads;
     return addCopy(op, load.getView(), load.getIndices(), load.getCopied(),
                    load.getDestination().getType().getStoredRows(), load.getBox(),
-                   load.getMulticast() ? kernel.getClusterSize() : 1);
+                   load.getMulticast() && !load.getRows() ? kernel.getClusterSize() : 1);
   }
   if (auto store = dyn_cast<hop::BulkStoreOp>(op)) {
     access[argumentOf(store.getView())] |= store.getAdd() ? kReadsAndWrites : kWrites;

@@ -53,7 +53,9 @@ SharedTile tessera::shareTile(KernelOp kernel, const IndexDependence &dependence
     // The outermost one; what is inside of it would vary too.
     auto loop = dyn_cast<scf::ForOp>(control);
     std::optional<std::string> reason;
-    if (loop && loop.getBody() == load->getBlock())
+    if (loop && !isa<LoadOp>(load))
+      reason = "its rows are gathered; a loop that runs as often in all tiles would load alike";
+    else if (loop && loop.getBody() == load->getBlock())
       reason = whyNotEven(kernel, dependence, loop);
     else if (loop)
       reason = "its load is in a nested region of its body";
@@ -64,11 +66,10 @@ SharedTile tessera::shareTile(KernelOp kernel, const IndexDependence &dependence
     if (!llvm::is_contained(shared.uneven, loop))
       shared.uneven.push_back(loop);
   }
-  LoadOpInterface first = tile.loads.front();
-  if (!llvm::all_of(loads, llvm::IsaPred<LoadOp>)) {
+  if (!llvm::all_of(loads, llvm::IsaPred<LoadOp, GatherRunsOp>)) {
     shared.refusal = "its rows are gathered by each block for itself";
     return shared;
   }
-  shared.refusal = whyIndivisible(loads, pipedType(first), blocks);
+  shared.refusal = whyIndivisible(loads, pipedType(tile.loads.front()), blocks);
   return shared;
 }

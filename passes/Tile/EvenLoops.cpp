@@ -103,8 +103,10 @@ private:
       SharedTile shared = shareTile(kernel, dependence, tile, blocks);
       if (shared.refusal)
         continue;
+      // Rows in runs are loaded as often in all blocks as it is, which hop-cluster sees.
       for (LoadOpInterface load : tile.loads)
-        cast<LoadOp>(load.getOperation()).setAlike(true);
+        if (auto box = dyn_cast<LoadOp>(load.getOperation()))
+          box.setAlike(true);
       uneven.insert(shared.uneven.begin(), shared.uneven.end());
     }
     LoopEvener evener(kernel, dependence, blocks);

@@ -131,7 +131,7 @@ private:
     Location loc = load.getLoc();
     Value slot = slotAt(loc, ring, index);
     if (load.getRun())
-      return startRuns(load, firstRun, slot, full, index);
+      return startRuns(load, ring, firstRun, slot, full, index);
     auto copy = hop::BulkLoadOp::create(rewriter, loc, load.getView(), load.getIndices(),
                                         load.getBoxAttr(), slot, full, index, ring.multicast);
     copy->setDiscardableAttrs(load->getDiscardableAttrDictionary());
@@ -153,20 +153,34 @@ private:
     return arith::ConstantIndexOp::create(rewriter, loc, value);
   }
 
-  /// Starts a copy for each run. Where the next one lies is found beside the copies of a run.
-  void startRuns(hop::PipeLoadOp load, ValueRange firstRun, Value slot, Value full, Value index) {
+  /// The runs that this block copies, from the first one to before the second one: all, or of a
+  /// pipe that the blocks of a cluster fill together its part.
+  std::pair<Value, Value> runsOfBlock(hop::PipeLoadOp load, const Ring &ring) {
     Location loc = load.getLoc();
-    int64_t rows = *load.getRun(), runs = load.getPipe().getType().getTile().getDimSize(0) / rows;
-    Value one = constantIndex(loc, 1), last = constantIndex(loc, runs - 1);
-    auto loop = scf::ForOp::create(rewriter, loc, constantIndex(loc, 0), constantIndex(loc, runs),
-                                   one, firstRun);
+    int64_t runs = load.getPipe().getType().getTile().getDimSize(0) / *load.getRun();
+    if (!ring.multicast)
+      return {constantIndex(loc, 0), constantIndex(loc, runs)};
+    Value count = constantIndex(loc, runs / blocks);
+    Value rank = hop::ClusterRankOp::create(rewriter, loc, rewriter.getIndexType());
+    Value first = arith::MulIOp::create(rewriter, loc, rank, count);
+    return {first, arith::AddIOp::create(rewriter, loc, first, count)};
+  }
+
+  /// Starts a copy for each run. Where the next one lies is found beside the copies of a run.
+  void startRuns(hop::PipeLoadOp load, const Ring &ring, ValueRange firstRun, Value slot,
+                 Value full, Value index) {
+    Location loc = load.getLoc();
+    int64_t rows = *load.getRun();
+    auto [first, end] = runsOfBlock(load, ring);
+    Value one = constantIndex(loc, 1), last = arith::SubIOp::create(rewriter, loc, end, one);
+    auto loop = scf::ForOp::create(rewriter, loc, first, end, one, firstRun);
     OpBuilder::InsertionGuard restore(rewriter);
     rewriter.setInsertionPointToStart(loop.getBody());
     Value next = arith::AddIOp::create(rewriter, loc, loop.getInductionVar(), one);
     SmallVector<Value> after = placesOfRun(load, arith::MinSIOp::create(rewriter, loc, next, last));
     Value row =
         arith::MulIOp::create(rewriter, loc, loop.getInductionVar(), constantIndex(loc, rows));
-    startRun(load, loop.getRegionIterArgs(), slot, row, full, index);
+    startRun(load, loop.getRegionIterArgs(), slot, row, full, index, ring.multicast);
     scf::YieldOp::create(rewriter, loc, after);
   }
 
@@ -174,7 +188,7 @@ private:
   /// where some are there, one for each. What is not there lies before the view, where copies find
   /// 0.
   void startRun(hop::PipeLoadOp load, ValueRange run, Value slot, Value row, Value full,
-                Value index) {
+                Value index, bool multicast) {
     Location loc = load.getLoc();
     Value rows = constantIndex(loc, *load.getRun()), zero = constantIndex(loc, 0),
           one = constantIndex(loc, 1);
@@ -196,8 +210,8 @@ private:
       from[rowDim] =
           arith::SelectOp::create(rewriter, loc, isThere, ofView, constantIndex(loc, -rows));
       hop::BulkLoadOp::create(rewriter, loc, load.getView(), from, /*box=*/nullptr, slot, full,
-                              index,
-                              /*multicast=*/UnitAttr(), ofTile, rewriter.getI64IntegerAttr(rows));
+                              index, multicast ? rewriter.getUnitAttr() : nullptr, ofTile,
+                              rewriter.getI64IntegerAttr(rows));
     };
     Value isWhole = compare(arith::CmpIPredicate::sge, count, rows),
           isNone = compare(arith::CmpIPredicate::sle, count, zero);
@@ -219,7 +233,7 @@ private:
     Location loc = load.getLoc();
     SmallVector<Value> firstRun;
     if (load.getRun())
-      firstRun = placesOfRun(load, constantIndex(loc, 0));
+      firstRun = placesOfRun(load, runsOfBlock(load, ring).first);
     if (ring.leader) {
       startCopy(load, ring, rings.find(ring.leader)->second.full, lastFilled.lookup(ring.leader),
                 firstRun);

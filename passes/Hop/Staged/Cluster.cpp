@@ -26,8 +26,6 @@ std::optional<std::string> whyNotMulticast(const IndexDependence &dependence,
   if (loads.empty())
     return "no load fills it";
   for (Operation *load : loads) {
-    if (cast<hop::PipeLoadOp>(load).getRun())
-      return "its rows come in runs, which each block copies for itself";
     if (cast<hop::PipeLoadOp>(load).getAlike())
       continue;
     if (std::optional<std::string> reason = whyPlaceVaries(dependence, load))

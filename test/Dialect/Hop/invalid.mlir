@@ -2020,6 +2020,41 @@ hop.kernel @runs_of_short_rows attributes {argument_names = ["x"], argument_type
 
 // -----
 
+hop.kernel @run_in_two_blocks attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 2>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %c0 = arith.constant 0 : index
+  // expected-error @+1 {{cannot divide 'tensor<48x64xbf16>' among 2 blocks in whole runs of 16 rows}}
+  %p = hop.pipe.create "p" multicast : !hop.pipe<tensor<48x64xbf16>, 1>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    hop.pipe.load %p, %x[%c0, %c0] run 16 {
+    ^bb0(%i: index):
+      hop.yield %i, %i : index, index
+    } : !hop.pipe<tensor<48x64xbf16>, 1>, !tile.view<[M, 64], bf16>
+  }
+}
+
+// -----
+
+hop.kernel @rows_from_nowhere attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %b = hop.buffer "x" : !hop.buffer<tensor<64x64xbf16>, 1>
+  %full = hop.barriers "x.full" count 1 : !hop.barriers<1>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0 : i32
+    %t = hop.slot %b[%zero] : !hop.buffer<tensor<64x64xbf16>, 1> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    // expected-error @+1 {{copies rows from one of the tile on; give both, or none of them}}
+    "hop.bulk_load"(%x, %c0, %c0, %t, %full, %zero) {rows = 16 : i64, operandSegmentSizes = array<i32: 1, 2, 1, 1, 1, 0>}
+      : (!tile.view<[M, 64], bf16>, index, index, !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.barriers<1>, i32) -> ()
+  }
+}
+
+// -----
+
 hop.kernel @run_without_rows attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):

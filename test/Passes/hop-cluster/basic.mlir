@@ -123,3 +123,52 @@ hop.kernel @alike attributes {argument_names = ["x"], argument_types = [!tile.vi
     }
   }
 }
+
+// -----
+
+// Rows in runs are shared where no run's place depends on the index: each block copies half of the runs, for both.
+// CHECK-LABEL: hop.kernel @runs
+hop.kernel @runs attributes {argument_names = ["x", "t"], argument_types = [!tile.view<[P, 16, 64], bf16>, !tile.view<[N], i32>],
+    grid = [#tile.grid_dim<"M", 64>, #tile.grid_dim<"B", 1>], schedule = #tile.schedule<cluster = 2>} {
+^bb0(%x: !tile.view<[P, 16, 64], bf16>, %t: !tile.view<[N], i32>, %m: index, %b: index):
+  // CHECK: "of all" multicast : !hop.pipe
+  // expected-remark@+1 {{'of all' is loaded once for the 2 blocks of a cluster}}
+  %p0 = hop.pipe.create "of all" : !hop.pipe<tensor<64x64xbf16>, 1>
+  // CHECK: "own" : !hop.pipe
+  // expected-remark@+1 {{'own' is loaded by each block of a cluster: its place depends on the first grid index}}
+  %p1 = hop.pipe.create "own" : !hop.pipe<tensor<64x64xbf16>, 1>
+  // CHECK: "own list" : !hop.pipe
+  // expected-remark@+1 {{'own list' is loaded by each block of a cluster: its place depends on the first grid index}}
+  %p2 = hop.pipe.create "own list" : !hop.pipe<tensor<64x64xbf16>, 1>
+  // CHECK: "one" : !hop.pipe
+  // expected-remark@+1 {{'one' is loaded by each block of a cluster: its 16 rows in runs of 16 are not divisible into 2 parts of whole runs; multiples of 32 rows would be}}
+  %p3 = hop.pipe.create "one" : !hop.pipe<tensor<16x64xbf16>, 1>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    hop.pipe.load %p0, %x[%c0, %c0, %c0] run 16 with (%b : index) {
+    ^bb0(%i: index, %from: index):
+      %number = arith.addi %from, %i : index
+      %entry = tile.load %t[%number] : !tile.view<[N], i32> -> i32
+      %page = arith.index_cast %entry : i32 to index
+      hop.yield %page, %c0, %c16 : index, index, index
+    } : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[P, 16, 64], bf16>
+    hop.pipe.load %p1, %x[%c0, %c0, %c0] run 16 with (%m : index) {
+    ^bb0(%i: index, %from: index):
+      %page = arith.addi %from, %i : index
+      hop.yield %page, %c0, %c16 : index, index, index
+    } : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[P, 16, 64], bf16>
+    hop.pipe.load %p2, %x[%c0, %c0, %c0] run 16 {
+    ^bb0(%i: index):
+      %number = arith.addi %m, %i : index
+      %entry = tile.load %t[%number] : !tile.view<[N], i32> -> i32
+      %page = arith.index_cast %entry : i32 to index
+      hop.yield %page, %c0, %c16 : index, index, index
+    } : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[P, 16, 64], bf16>
+    hop.pipe.load %p3, %x[%b, %c0, %c0] run 16 {
+    ^bb0(%i: index):
+      hop.yield %i, %c0, %c16 : index, index, index
+    } : !hop.pipe<tensor<16x64xbf16>, 1>, !tile.view<[P, 16, 64], bf16>
+  }
+}

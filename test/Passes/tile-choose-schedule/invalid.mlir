@@ -554,3 +554,34 @@ tile.kernel @runs_of_no_dot(%x: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64]
   } : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
   tile.store %t, %z[%m, %c0] : tensor<64x64xf16>, !tile.view<[M, 64], f16>
 }
+
+// -----
+
+// Rows in runs that two blocks cannot share: of one run, and in a loop that runs longer in one of them.
+// expected-error@+2 {{no schedule of this kernel fits the machine}}
+// expected-note@+1 {{cluster = 2: no tile is the same for neighbours in the first grid dimension (%x: its place depends on the first grid index; %y: its 64 rows in runs of 64 are not divisible into 2 parts of whole runs; multiples of 128 rows would be; %w: the number of iterations of the loop around its load depends on the first grid index, and its rows are gathered; a loop that runs as often in all tiles would load alike); use cluster = 1}}
+tile.kernel @shared_runs(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[P, 64, 64], f16>, %w: !tile.view<[P, 16, 64], f16>,
+                         %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) schedule #tile.schedule<cluster = 2> {
+  // expected-note@-2 {{this would work: }}
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %row = arith.muli %m, %c64 : index
+  %a = tile.load %x[%row, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  %b = tile.gather_runs %y[%c0, %c0, %c0] run 64 {
+  ^bb0(%i: index):
+    tile.yield %i, %c0, %c64 : index, index, index
+  } : !tile.view<[P, 64, 64], f16> -> tensor<64x64xf16>
+  %first = tile.dot %a, %b : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+  %all = scf.for %j = %c0 to %m step %c1 iter_args(%sum = %first) -> (tensor<64x64xf32>) {
+    %c = tile.gather_runs %w[%j, %c0, %c0] run 16 {
+    ^bb0(%i: index):
+      tile.yield %i, %c0, %c16 : index, index, index
+    } : !tile.view<[P, 16, 64], f16> -> tensor<64x64xf16>
+    %next = tile.dot %a, %c, %sum : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    scf.yield %next : tensor<64x64xf32>
+  }
+  tile.store %all, %z[%row, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}

@@ -97,6 +97,28 @@ DIVIDED = {
         *({"buffer": name} for name in "uwx"), {"value": 64}, {"value": KEYS}, *([{"value": 64}] * 3),
     ],
 }  # fmt: skip
+
+
+def runs_of(rows):
+    """230 keys in pages of 16 rows that a table names, and so many queries."""
+    return {
+        "defines": [],
+        "files": {"table.bin": struct.pack("<15i", *((7 * i + 3) % 24 for i in range(15)))},
+        "buffers": {
+            "q": {"type": "bf16", "shape": [rows, 64], "fill": "random", "seed": 1},
+            "k": {"type": "bf16", "shape": [24, 16, 64], "fill": "random", "seed": 2},
+            "table": {"raw": "table.bin", "type": "s32", "shape": [15]},
+            "y": {"type": "f32", "shape": [rows], "fill": "nan"},
+        },
+        "params": [
+            tensor("q", 128, 64, (64, rows, 1)),
+            *({"tensor_map": {"buffer": "k", "dims": [64, 16, 24], "strides": [128, 2048], "box": [64, run, 1], "swizzle": 128}}
+              for run in (16, 1)),
+            {"buffer": "table"}, {"buffer": "y"}, {"value": rows}, {"value": 15}, {"value": 230},
+        ],
+    }  # fmt: skip
+
+
 TICKETS = {
     "defines": ["-DFORM=1"],
     "options": ["--ordered-sums", "--max-instructions", "4000000"],
@@ -484,27 +506,28 @@ CASES = {
     },
     # Rows that come in runs: 230 keys in pages of 16, of which the last has 6 and the table 15.
     "runs": {
-        "defines": [],
+        **runs_of(128),
         "schedule": "persistent=none,consumers=2,stages=2",
         "blocks": 1,
-        "files": {"table.bin": struct.pack("<15i", *((7 * i + 3) % 24 for i in range(15)))},
-        "buffers": {
-            "q": {"type": "bf16", "shape": [128, 64], "fill": "random", "seed": 1},
-            "k": {"type": "bf16", "shape": [24, 16, 64], "fill": "random", "seed": 2},
-            "table": {"raw": "table.bin", "type": "s32", "shape": [15]},
-            "y": {"type": "f32", "shape": [128], "fill": "nan"},
-        },
-        "params": [
-            tensor("q", 128, 64, (64, 128, 1)),
-            *({"tensor_map": {"buffer": "k", "dims": [64, 16, 24], "strides": [128, 2048], "box": [64, rows, 1], "swizzle": 128}}
-              for rows in (16, 1)),
-            {"buffer": "table"}, {"buffer": "y"}, {"value": 128}, {"value": 15}, {"value": 230},
-        ],
         "damages": {
             "filled": (without_wait("wgmma.mma_async"), {*STALE, "uninitialised-shared", "over-arrival"}),
             "taken": (without_last_wait, TAKEN),
             "copy": (without_last("cp.async.bulk.tensor"), {"deadlock", "livelock"}),
             "behind the table": (replaced(r"min(\.relu)?\.s32\s+(%r\d+), (%r\d+), (%r\d+);", r"mov.b32 \2, \3;"), {"out-of-bounds"}),
+        },
+    },
+    # The same for two blocks, each of which copies half of the runs to both.
+    "runs-shared": {
+        **runs_of(256),
+        "schedule": "persistent=none,consumers=2,stages=2,cluster=2",
+        "blocks": 2,
+        "damages": {
+            "filled": (without_wait("wgmma.mma_async"), {*STALE, "uninitialised-shared", "over-arrival"}),
+            "taken": (without_wait("mbarrier.arrive.expect_tx", skipped=1), {*TAKEN, "transaction-underflow"}),
+            "copy": (without_last("cp.async.bulk.tensor"), {"deadlock", "livelock"}),
+            "own block": (replaced(r"\.multicast::cluster( [^;]*), %rs\d+;", r"\1;"), {"deadlock", "livelock"}),
+            "to one block": (to_one_block, {"deadlock", "livelock"}),
+            "end": (without_last_wait, {"peer-exited", "pending-at-exit", "race"}),
         },
     },
     # Elements of one view that different warpgroups store, load and store again.
