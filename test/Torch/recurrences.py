@@ -166,6 +166,21 @@ def check_refusals():
     refused("argument 'v' has a head dimension of 32, of which there are no gradients; 64, 128, 192, 256 would work", retention, q, k, v)
     refused("argument 'v' has a head dimension of 32, of which there are no gradients; 64, 128 would work", gated_delta_rule, q, k, v,
             torch.zeros(BATCH, 5, HEADS, K), gates)  # fmt: skip
+    q = q.detach()
+    channels = -torch.rand(q.shape)
+    calls = {
+        "k": lambda x: retention(q, x, v)[0], "v": lambda x: gla(q, k, x, channels)[0],
+        "beta": lambda x: gated_delta_rule(q, k, v, -gates, x)[0], "dt": lambda x: ssd(v, x, -gates[0, 0], k, q),
+        "initial_state": lambda x: retention(q[:, :1], k[:, :1], v[:, :1], None, x, True)[0],
+    }  # fmt: skip
+    named = {"k": k, "v": v, "beta": gates, "dt": gates, "initial_state": torch.zeros(BATCH, OWN, K, V)}
+    for name, call in calls.items():
+        given = named[name], torch.ones_like(named[name])
+        refused(f"argument '{name}' has a tangent", torch.func.jvp, call, *((x,) for x in given), error=NotImplementedError)
+        with torch.autograd.forward_ad.dual_level():
+            assert torch.equal(call(given[0]), call(given[0]))
+            dual = torch.autograd.forward_ad.make_dual(*given)
+            refused(f"argument '{name}' has a tangent", call, dual, error=NotImplementedError)
     use_interpreter(False)
     refused("argument 'q' is on cpu", retention, q.detach(), k, v)
 

@@ -40,6 +40,27 @@ def list_segments(tokens, own):
     return [first // CHUNK for first in firsts], [count_chunks(past) for past in pasts], [past - first for first, past in zip(firsts, pasts)]
 
 
+def join_segments(xp, left, logarithms, state, reverse=False):
+    """The states before segments, [S, H, K, V], from what each leaves by itself, the logarithms of the factors of its tokens, which are
+    [S, tokens, H] or, of channels that heads of values may share, [S, tokens, HK, K], and the state before the first, [1, H, K, V] or
+    None. `xp` is the module of the arrays, torch or jax.numpy. With `reverse` a walk from the end begins with the last segment."""
+    sums = logarithms.sum(1)
+    if sums.ndim == 3:
+        count, shared, channels = sums.shape
+        sums = xp.broadcast_to(sums[:, :, None], (count, shared, left.shape[1] // shared, channels)).reshape(count, -1, channels)
+    if reverse:
+        left, sums = xp.flip(left, (0,)), xp.flip(sums, (0,))
+    # What comes in before each segment, and what fades since the one before. Differences of sums from the start would cancel.
+    new = xp.concatenate((xp.zeros_like(left[:1]) if state is None else state, left[:-1]))
+    fades = xp.concatenate((xp.zeros_like(sums[:1]), sums[:-1]))
+    place = xp.cumsum(xp.ones_like(fades), 0)
+    between = xp.cumsum(xp.where(place[None] > place[:, None], fades[None], 0.0), 1)
+    factors = xp.where(place[None] >= place[:, None], xp.exp(between), 0.0)
+    channels = "k" * (sums.ndim - 2)
+    before = xp.einsum(f"rsh{channels},rhkv->shkv", factors, new)
+    return xp.flip(before, (0,)) if reverse else before
+
+
 def count_rows(kernel):
     """How many rows a kernel takes of the table of packed sequences. Where tokens have gates, these are 0 behind the last one, and no
     kernel asks for lengths."""

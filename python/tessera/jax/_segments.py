@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from .._attention._recurrences import cut, find_source
+from .._attention._recurrences import cut, find_source, join_segments
 from .._compiler import _choices
 from . import _call
 
@@ -19,19 +19,7 @@ def find_own(v):
 
 
 def join(left, logarithms, own, state, reverse):
-    """The states before segments of `own` tokens, in the direction of the walk: from what each leaves by itself, [S, H, K, V], the
-    logarithms of the factors of tokens, [1, T, H] or [1, T, HK, K], and the state before the first."""
+    """The states before segments of `own` tokens; `logarithms` are those of the factors of all tokens, [1, T, H] or [1, T, HK, K]."""
     _, tokens, *others = logarithms.shape
     padded = jnp.pad(logarithms[0], ((0, -tokens % own), *[(0, 0)] * len(others)))
-    sums = padded.reshape(-1, own, *others).sum(1)
-    sums = sums[..., None, None] if sums.ndim == 2 else jnp.repeat(sums, left.shape[1] // sums.shape[1], 1)[..., None]
-    if reverse:
-        left, sums = left[::-1], sums[::-1]
-    behind = jnp.cumsum(sums, 0)
-    before = behind - sums
-    earlier = jnp.tril(jnp.ones((len(sums),) * 2, bool), -1)[:, :, None, None, None]
-    between = jnp.exp(jnp.where(earlier, before[:, None] - behind[None], -jnp.inf))
-    joined = (between * left).sum(1)
-    if state is not None:
-        joined += jnp.exp(before) * state
-    return joined[::-1] if reverse else joined
+    return join_segments(jnp, left, padded.reshape(-1, own, *others), state, reverse)

@@ -52,9 +52,11 @@ def _wants_gradients(*tensors):
     return torch.is_grad_enabled() and _op.require_grad(*(x for x in tensors if x is not None))
 
 
-def _check_gradients(kernel, name, v, *tensors):
-    """Whether gradients are wanted. In their walks the columns of values are rows of a state."""
-    wanted, widths = _wants_gradients(v, *tensors), _list_widths(kernel)
+def _check_gradients(kernel, **tensors):
+    """Whether gradients are wanted of these, of which the first are values. In their walks the columns of values are rows of a state."""
+    _op.check_tangents(tensors, *tensors.values())
+    name, v = next(iter(tensors.items()))
+    wanted, widths = _wants_gradients(*tensors.values()), _list_widths(kernel)
     if wanted and v.shape[3] not in widths:
         among = ", ".join(map(str, widths))
         raise ValueError(f"argument '{name}' has a head dimension of {v.shape[3]}, of which there are no gradients; {among} would work")
@@ -207,7 +209,7 @@ def retention(
     # Dynamo warns of caches, and what is made under a mode is for it alone.
     find_decays = _make_decays if _direct.is_traced() else _find_decays
     decays = find_decays(v.shape[2], v.device)
-    wants_gradients = _check_gradients("retention", "v", v, q, k, initial_state)
+    wants_gradients = _check_gradients("retention", v=v, q=q, k=k, initial_state=initial_state)
     if _steps(v, initial_state, output_final_state) and not wants_gradients and cu_seqlens is None:
         g = (math.log(2) * decays).expand(v.shape[0], -1)
         return _launch_step(q, k, v, g, torch.ones_like(g), _default_scale(scale, q), initial_state)
@@ -244,7 +246,7 @@ def gated_delta_rule(
     _check(kernel, ("q", "k", "v"), q, k, v, initial_state, "initial_state", cu_seqlens)
     for name, tensor, shape in (("g", g, q.shape if of_channels else v.shape[:3]), ("beta", beta, v.shape[:3])):
         _check_tensor(name, tensor, q, shape, tensor.dtype)
-    wants_gradients = _check_gradients(kernel, "v", v, q, k, g, beta, initial_state)
+    wants_gradients = _check_gradients(kernel, v=v, q=q, k=k, g=g, beta=beta, initial_state=initial_state)
     if use_qk_l2norm_in_kernel:
         q, k = (torch.nn.functional.normalize(x.float(), dim=-1, eps=1e-6).to(x.dtype) for x in (q, k))
     scale = _default_scale(scale, q)
@@ -277,7 +279,7 @@ def gla(
     """
     _check("gla", ("q", "k", "v"), q, k, v, initial_state, "initial_state", cu_seqlens)
     _check_tensor("g", g, q, q.shape, g.dtype)
-    _check_gradients("gla", "v", v, q, k, g, initial_state)
+    _check_gradients("gla", v=v, q=q, k=k, g=g, initial_state=initial_state)
     packed = _packed.lay_out(cu_seqlens, v)
     q, k, v, g = map(packed.align, (q, k, v, g.float()))
     out, last = _call("gla", q, k, v, g, _default_scale(scale, q), initial_state, packed.table, output_final_state)
@@ -317,7 +319,7 @@ def ssd(
     if dt_softplus:
         steps = torch.nn.functional.softplus(steps)
     skip = None if D is None else D.float().contiguous()
-    wants_gradients = _check_gradients("ssd", "x", x, dt, A, B, C, D, dt_bias, initial_states)
+    wants_gradients = _check_gradients("ssd", x=x, dt=dt, A=A, B=B, C=C, D=D, dt_bias=dt_bias, initial_states=initial_states)
     if _steps(x, state, return_final_states) and not wants_gradients and cu_seqlens is None:
         passing = () if skip is None else (skip,)
         y, last = _launch_step(C, B, x, A.float() * steps[:, 0], steps[:, 0], 1.0, state, passing)

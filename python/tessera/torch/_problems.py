@@ -82,7 +82,7 @@ def check_tangents(names, *tensors):
         return
     for name, tensor in zip(names, tensors):
         if tensor is not None and forward_ad.unpack_dual(tensor).tangent is not None:
-            raise NotImplementedError(f"argument '{name}' has a tangent, and attention has no forward-mode derivative: use backward")
+            raise NotImplementedError(f"argument '{name}' has a tangent, and there is no forward-mode derivative: use backward")
 
 
 _are_transforms_active = torch._C._are_functorch_transforms_active

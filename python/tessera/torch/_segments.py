@@ -42,25 +42,11 @@ class Segments:
 
     def find_states(self, name, q, k, v, others, scale, state, logarithms, REVERSE=False, **parameters):
         """The states before segments, from `state` before the first, in the direction of the walk."""
-        tokens, heads = v.shape[1:3]
         given = {**parameters, "REVERSE": True} if REVERSE else parameters
         _, left = _linear.launch(name, q, k, v, others, scale, None, True, table=self.table, **given)
-        sums = torch.nn.functional.pad(logarithms[0].transpose(0, -1), (0, -tokens % self.own)).unflatten(-1, (-1, self.own)).sum(-1)
-        sums = sums.movedim(-1, 0) if sums.dim() == 2 else sums.permute(2, 1, 0).repeat_interleave(heads // sums.shape[1], 1)
-        return _join(left.flip(0), sums.flip(0), state).flip(0) if REVERSE else _join(left, sums, state)
+        padded = torch.nn.functional.pad(logarithms[0], (0, 0) * (logarithms.dim() - 2) + (0, -v.shape[1] % self.own))
+        return _recurrences.join_segments(torch, left, padded.unflatten(0, (-1, self.own)), state, REVERSE)
 
 
 _make = functools.lru_cache(maxsize=64)(Segments)
 
-
-def _join(left, sums, state):
-    """The states before segments, from what each leaves, [S, H, K, V], and the sums of its logarithms, [S, H] or [S, H, K]."""
-    behind = sums.cumsum(0)
-    before = torch.cat((torch.zeros_like(behind[:1]), behind[:-1]))
-    earlier = torch.ones(len(sums), len(sums), dtype=torch.bool, device=sums.device).tril(-1)
-    between = (before[:, None] - behind[None]).masked_fill(~earlier.reshape(*earlier.shape, *[1] * (sums.dim() - 1)), float("-inf"))
-    channels = "k" * (sums.dim() - 2)
-    joined = torch.einsum(f"srh{channels},rhkv->shkv", between.exp(), left)
-    if state is not None:
-        joined += before.exp().reshape(*before.shape, *[1] * (4 - before.dim())) * state
-    return joined
