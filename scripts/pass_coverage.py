@@ -26,7 +26,7 @@ UNCHANGING = {
     "tile-find-runs": "no kernel of the grid has keys in pages",
     "hop-check-pipes": "it proves, and changes nothing",
     "tile-carry-sums": "no loop of a kernel that ships adds to one place in memory",
-    "hop-order-memory": "no kernel that ships loads what other threads of its block stored",
+    "hop-insert-memory-barriers": "no kernel that ships loads what other threads of its block stored",
 }
 # As they are registered with tessera-opt, in their order; the last of "hop" is the one behind "ordered".
 STAGES = ("tile", "chosen", "scheduled", "roles", "staged", "ordered", "hop", "barriers", "llvm")

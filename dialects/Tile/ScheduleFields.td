@@ -229,7 +229,7 @@ defvar Tile_ScheduleFields = [
   ScheduleField<"sums", CaseOf<Tile_SumsKind>, Always<"any">,
     "in which order grid points add to one element of a view. `fixed`: in that of a grid index on which the place does not "
     "depend, so that sums have the same bits in each run. Each tile of the view has a turn in memory, which the role that adds "
-    "waits for and hands on (`tile-order-sums`). `fixed` takes stores that add tiles in bulk, from a reducer or a `writer`, "
+    "waits for and hands on (`tile-ticket-sums`). `fixed` takes stores that add tiles in bulk, from a reducer or a `writer`, "
     "`persistent = dynamic`, and `cluster = 1` or `exchange`">,
   ScheduleField<"work", CaseOf<Tile_WorkKind>, Chosen<"`elements` where whole tiles and vectors do not fit, else `tiles`">,
     "in which order a thread works through its tiles between dots. `tiles`: one operation after the other, each on all elements. "

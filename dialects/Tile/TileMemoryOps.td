@@ -176,7 +176,7 @@ def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
 
     With `ticket` the order is given. The launch has memory with numbered tickets, one for each tile of the view and 0 at
     its start. `ticket N from X to Y` waits until ticket N is X, adds, and then makes the ticket Y; who adds last leaves 0.
-    `tile-order-sums` writes it.
+    `tile-ticket-sums` writes it.
 
     With `exchanged` the blocks of a cluster add at the same places in the same order, and may add up before: each stores a
     part of the columns for all. `tile-exchange-sums` has proved it, on the program of a grid point, and passes that cut loops

@@ -339,7 +339,7 @@ def Tile_ReduceRangeOp : Tile_Op<"reduce_range", [
 def Tile_WalksDownOp : Tile_Op<"walks_down", [Pure]> {
   let summary = "Whether this grid point goes through its loops from their ends";
   let description = [{
-    Made by `tile-order-sums` with `order = turns`: it is true in every second section of the grid. `hop-persistent`, which
+    Made by `tile-ticket-sums` with `order = turns`: it is true in every second section of the grid. `hop-persistent`, which
     numbers the sections, replaces it. Elsewhere it is false: sums are made in some order.
 
     ```mlir
@@ -353,7 +353,7 @@ def Tile_WalksDownOp : Tile_Op<"walks_down", [Pure]> {
 def Tile_WalkOp : Tile_Op<"walk", [Pure]> {
   let summary = "What an iteration of a loop works on, from either end";
   let description = [{
-    Made by `tile-order-sums` for a loop over [lower, upper) in steps of 1: `step`, or with `down` the one that is as far
+    Made by `tile-ticket-sums` for a loop over [lower, upper) in steps of 1: `step`, or with `down` the one that is as far
     from the other end. In a loop of other steps that may be none of its iterations, and is refused. `tile-split-loops`, which knows what of the loop needs a mask, writes it as arithmetic.
 
     ```mlir

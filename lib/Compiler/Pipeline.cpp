@@ -43,7 +43,7 @@ static void buildTile(OpPassManager &pm, const PipelineOptions &) {
 
 static void buildChosen(OpPassManager &pm, const PipelineOptions &) {
   OpPassManager &kernels = pm.nest<tile::KernelOp>();
-  kernels.addPass(createTileOrderMemory());
+  kernels.addPass(createTileCheckMemory());
   kernels.addPass(createTileChooseSchedule());
 }
 
@@ -51,7 +51,7 @@ static void buildScheduled(OpPassManager &pm, const PipelineOptions &options) {
   OpPassManager &kernels = pm.nest<tile::KernelOp>();
   kernels.addPass(createTilePolynomialExp());
   kernels.addPass(createTileCompleteSpeculation());
-  kernels.addPass(createTileOrderSums());
+  kernels.addPass(createTileTicketSums());
   addCleanup(kernels);
   kernels.addPass(createTileEvenLoops());
   kernels.addPass(createTileExchangeSums());
@@ -83,7 +83,7 @@ static void buildStaged(OpPassManager &pm, const PipelineOptions &options) {
   addCleanup(pm);
   OpPassManager &kernels = pm.nest<hop::KernelOp>();
   kernels.addPass(createStageStores());
-  kernels.addPass(createOrderMemory());
+  kernels.addPass(createInsertMemoryBarriers());
   kernels.addPass(createCluster());
   kernels.addPass(createGuardGridEnd());
   kernels.addPass(createPersistent());

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "lib/Simulator/Async.h"
 #include "lib/Simulator/Atomic.h"
-#include "lib/Simulator/MemoryOrder.h"
+#include "lib/Simulator/ReleaseAcquire.h"
 #include "lib/Simulator/Sync.h"
 #include "lib/Simulator/TensorMap.h"
 #include "llvm/Support/FormatVariadic.h"

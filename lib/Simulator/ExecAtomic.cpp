@@ -1,8 +1,8 @@
 //===- ExecAtomic.cpp - atom and red (PTX ISA 9.7.13) ---------------------===//
 #include "lib/Simulator/Atomic.h"
 #include "lib/Simulator/Lanes.h"
-#include "lib/Simulator/MemoryOrder.h"
 #include "lib/Simulator/Numeric.h"
+#include "lib/Simulator/ReleaseAcquire.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace tessera::sim;

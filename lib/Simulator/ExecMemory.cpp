@@ -1,6 +1,6 @@
 //===- ExecMemory.cpp - ld, st, prefetch (PTX ISA 9.7.9) ------------------===//
 #include "lib/Simulator/Lanes.h"
-#include "lib/Simulator/MemoryOrder.h"
+#include "lib/Simulator/ReleaseAcquire.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace tessera::sim;

@@ -4,9 +4,9 @@
 #include "dialects/Hop/SharedLayout.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "passes/Analysis/ApartSums.h"
 #include "passes/Analysis/Conversions.h"
-#include "passes/Analysis/MemoryOrder.h"
+#include "passes/Analysis/MemoryDependenceAnalysis.h"
+#include "passes/Analysis/ReducerSumAnalysis.h"
 #include "passes/Analysis/RowPartition.h"
 #include "passes/Analysis/ScfFlow.h"
 #include "passes/Analysis/VectorAxes.h"
@@ -80,7 +80,7 @@ static SmallVector<Accumulator> findAccumulators(ArrayRef<tile::DotOp> dots) {
 
 /// The dots of `kernel` without those of sums that a role of their own makes.
 static SmallVector<tile::DotOp> dotsOfConsumers(tile::KernelOp kernel) {
-  DenseSet<Operation *> apart = apartOperations(kernel, tile::PlacementKind::divided);
+  DenseSet<Operation *> apart = reducerOperations(kernel, tile::PlacementKind::divided);
   SmallVector<tile::DotOp> dots;
   kernel.walk([&](tile::DotOp dot) {
     if (!apart.contains(dot))
@@ -333,7 +333,7 @@ bool DotDivision::checkCrossing(const Crossing &crossing, DivisionRefusal &refus
 
 /// Refuses stores to what another role touches: only within a role is there an order.
 bool DotDivision::checkViews(DivisionRefusal &refusal) const {
-  DenseSet<Operation *> apart = apartOperations(kernel, tile::PlacementKind::divided);
+  DenseSet<Operation *> apart = reducerOperations(kernel, tile::PlacementKind::divided);
   auto isOnlyIn = [&](Operation *op, unsigned consumer) {
     for (unsigned other = 0; other < getConsumers(); ++other)
       if (runs(other, op) != (other == consumer))
@@ -341,9 +341,9 @@ bool DotDivision::checkViews(DivisionRefusal &refusal) const {
     return !apart.contains(op);
   };
   tile::KernelOp program = kernel;
-  MemoryOrder order(program.getBody(),
-                    program.getBody().getArguments().drop_front(program.getNumArguments()),
-                    program.getGrid());
+  MemoryDependenceAnalysis order(
+      program.getBody(), program.getBody().getArguments().drop_front(program.getNumArguments()),
+      program.getGrid());
   DenseSet<std::pair<Operation *, Operation *>> meet;
   order.forEachPair([&](const AccessPair &pair) {
     if (order.mayMeet(pair)) {
@@ -372,7 +372,7 @@ bool DotDivision::check(DivisionRefusal &refusal) const {
     if (!checkCrossing(crossing, refusal))
       return false;
   DenseMap<Value, unsigned> makers;
-  for (const ApartSum &sum : findApartSums(kernel)) {
+  for (const ReducerSum &sum : findReducerSums(kernel)) {
     unsigned maker = ownerOf(sum.operand);
     if (makers.try_emplace(tile::StoreOp(sum.store).getView(), maker).first->second == maker)
       continue;
@@ -401,7 +401,7 @@ std::optional<DotDivision> DotDivision::get(tile::KernelOp kernel, unsigned cons
     division.converted.insert(conversion.operations.back());
   if (!division.assignDots(consumers, refusal))
     return std::nullopt;
-  DenseSet<Operation *> apart = apartOperations(kernel, tile::PlacementKind::divided);
+  DenseSet<Operation *> apart = reducerOperations(kernel, tile::PlacementKind::divided);
   SmallVector<Operation *> roots;
   division.programs.resize(consumers);
   division.ownSlices.resize(consumers);
@@ -416,7 +416,7 @@ std::optional<DotDivision> DotDivision::get(tile::KernelOp kernel, unsigned cons
     if (isa<tile::DotOp>(op) || tile::storesToView(op))
       roots.push_back(op);
   });
-  for (const ApartSum &sum : findApartSums(kernel))
+  for (const ReducerSum &sum : findReducerSums(kernel))
     roots.push_back(sum.operand);
   for (Operation *root : roots)
     for (Operation *op : division.reach(root, /*stopsAtOthers=*/true))

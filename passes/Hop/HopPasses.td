@@ -75,7 +75,7 @@ def GuardMasks : Pass<"hop-guard-masks", "::tessera::hop::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
-def OrderMemory : Pass<"hop-order-memory", "::tessera::hop::KernelOp"> {
+def InsertMemoryBarriers : Pass<"hop-insert-memory-barriers", "::tessera::hop::KernelOp"> {
   let summary = "Barriers between the consumers' loads and stores of the same elements";
   let description = [{
     The loads and stores of a grid point that may touch one element happen in program order. Two of the consumers' own

@@ -8,7 +8,7 @@
 #include "dialects/Hop/Machine.h"
 #include "passes/Analysis/BulkStores.h"
 #include "passes/Analysis/Conversions.h"
-#include "passes/Analysis/ExchangedSums.h"
+#include "passes/Analysis/SumExchangeAnalysis.h"
 #include "passes/Schedule/LoopOverlap.h"
 #include "passes/Schedule/ResourceModel.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -45,7 +45,7 @@ std::optional<int64_t> Helper::getRegisters(const ScheduleFields &fields) const 
 }
 
 HelperWork::HelperWork(KernelOp kernel)
-    : sums(findApartSums(kernel)), transposes(!loadsToTranspose(kernel).empty()),
+    : sums(findReducerSums(kernel)), transposes(!loadsToTranspose(kernel).empty()),
       gathers(!pipedGathers(kernel).empty()), computesB(!computedBs(kernel).empty()),
       readsAsLoaded(findReadAsLoaded(kernel)) {
   for (const Conversion &conversion : findConversions(kernel)) {
@@ -53,7 +53,7 @@ HelperWork::HelperWork(KernelOp kernel)
     convertsRows |= conversion.readsRows;
   }
   kernel.walk([&](GatherRunsOp) { gathersRuns = true; });
-  areSumsBulk = llvm::none_of(sums, [](const ApartSum &sum) {
+  areSumsBulk = llvm::none_of(sums, [](const ReducerSum &sum) {
     return whyNoBulkStore(sum.store, partsOf(sum, {}).tile).has_value();
   });
 }

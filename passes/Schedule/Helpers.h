@@ -9,7 +9,7 @@
 #define TESSERA_PASSES_SCHEDULE_HELPERS_H
 
 #include "dialects/Tile/ScheduleFields.h"
-#include "passes/Analysis/ApartSums.h"
+#include "passes/Analysis/ReducerSumAnalysis.h"
 
 namespace tessera {
 
@@ -36,7 +36,7 @@ llvm::ArrayRef<Helper> getHelpers(bool gathers);
 struct HelperWork {
   explicit HelperWork(tile::KernelOp kernel);
 
-  llvm::SmallVector<ApartSum> sums;
+  llvm::SmallVector<ReducerSum> sums;
   bool areSumsBulk = false;  ///< bulk copies can add them all
   bool transposes = false;   ///< dots read loaded tiles of 8 bits along the other dimension
   bool converts = false;     ///< dots read loaded tiles that are converted on their way

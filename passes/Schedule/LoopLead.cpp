@@ -4,7 +4,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "passes/Analysis/ApartSums.h"
+#include "passes/Analysis/ReducerSumAnalysis.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -269,7 +269,7 @@ void LeadWriter::run() {
 
 unsigned tessera::leadLoops(KernelOp kernel,
                             function_ref<void(scf::ForOp, const OverlapRefusal &)> refused) {
-  DenseSet<Operation *> elsewhere = apartOperations(kernel, PlacementKind::apart);
+  DenseSet<Operation *> elsewhere = reducerOperations(kernel, PlacementKind::apart);
   unsigned count = 0;
   for (scf::ForOp loop : loopsWithDots(kernel)) {
     OverlapRefusal refusal;

@@ -4,9 +4,9 @@
 #include "dialects/Hop/FragmentLayout.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Transforms/RegionUtils.h"
-#include "passes/Analysis/ApartSums.h"
 #include "passes/Analysis/Conversions.h"
 #include "passes/Analysis/PtxasRegisters.h"
+#include "passes/Analysis/ReducerSumAnalysis.h"
 #include "passes/Schedule/ResourceModel.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
@@ -271,7 +271,7 @@ int64_t tessera::consumerRegisters(KernelOp kernel, int64_t consumers, bool warp
                                    PlacementKind placement, WorkKind work, const CostModel &model) {
   int64_t loading = warpSpecialize ? 0 : model.loadingRegisters;
   DenseSet<Value> inSharedMemory;
-  DenseSet<Operation *> elsewhere = apartOperations(kernel, placement);
+  DenseSet<Operation *> elsewhere = reducerOperations(kernel, placement);
   OperandBuffers buffers(stagedOperands(kernel, elsewhere));
   leaveToConverter(kernel, inSharedMemory, elsewhere);
   for (const OperandBuffers &each : {buffers, OperandBuffers(computedBs(kernel))})
@@ -315,7 +315,7 @@ NumberList tessera::dividedRegisters(KernelOp kernel, const DotDivision &divisio
 int64_t tessera::reducerRegisters(KernelOp kernel, const ScheduleFields &fields,
                                   const CostModel &model) {
   int64_t most = 0;
-  for (const ApartSum &sum : findApartSums(kernel))
+  for (const ReducerSum &sum : findReducerSums(kernel))
     most = std::max(most, partsOf(sum, fields).tile.getNumElements() / hopper::warpgroupThreads);
   return llvm::alignTo(most + model.besideSums, hopper::roleRegisterStep);
 }

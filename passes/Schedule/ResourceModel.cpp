@@ -3,13 +3,13 @@
 #include "passes/Schedule/ResourceModel.h"
 #include "dialects/Hop/SharedLayout.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "passes/Analysis/ApartSums.h"
 #include "passes/Analysis/BulkStores.h"
 #include "passes/Analysis/Conversions.h"
-#include "passes/Analysis/ExchangedSums.h"
 #include "passes/Analysis/IndexDependence.h"
 #include "passes/Analysis/IndexFacts.h"
+#include "passes/Analysis/ReducerSumAnalysis.h"
 #include "passes/Analysis/Speculation.h"
+#include "passes/Analysis/SumExchangeAnalysis.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
@@ -175,10 +175,10 @@ static void addSums(KernelOp kernel, const ScheduleFields &fields, SharedMemoryU
   // Parts of one type that a block adds to one view: an even number takes turns at two places.
   llvm::MapVector<std::pair<Value, Type>, llvm::SmallDenseMap<Block *, int64_t>> parts;
   int64_t ofWriter = 0;
-  SmallVector<ApartSum> sums = findApartSums(kernel);
-  if (passesTicketsApart(sums, fields))
+  SmallVector<ReducerSum> sums = findReducerSums(kernel);
+  if (hasTicketPasser(sums, fields))
     use.barriers += slotsOfPasses * (sizeof(int32_t) + 2 * hopper::mbarrierBytes);
-  for (ApartSum &sum : sums) {
+  for (ReducerSum &sum : sums) {
     operands.insert({sum.store.getView(), sum.operand->getResult(0).getType()});
     SumParts own = partsOf(sum, fields);
     parts[{sum.store.getView(), own.stored}][sum.store->getBlock()] += own.stores();
@@ -203,9 +203,9 @@ static void addSums(KernelOp kernel, const ScheduleFields &fields, SharedMemoryU
 
 /// What a block loads beside `tile` in halves: that of the other block's, and its own where the
 /// tile has none. Adds what a slot of each takes.
-static void addHalves(const PipedTile &tile, int64_t slots, ArrayRef<ApartSum> exchanged,
+static void addHalves(const PipedTile &tile, int64_t slots, ArrayRef<ReducerSum> exchanged,
                       SharedMemoryUse &use) {
-  for (const ApartSum &sum : exchanged)
+  for (const ReducerSum &sum : exchanged)
     if (llvm::is_contained(tile.loads, loadedOperand(DotOp(sum.dot).getB()))) {
       int64_t halves = slots * (loadsOwnHalf(sum) ? 2 : 1);
       use.tiles += halves * llvm::alignTo(tileBytes(theirHalf(sum)), hopper::tileAlignment);
@@ -241,7 +241,7 @@ static void addWalk(KernelOp kernel, const ScheduleFields &fields, SharedMemoryU
   constexpr int64_t bytesOfValue = sizeof(int32_t) + 2 * hopper::mbarrierBytes;
   if (fields.persistent == PersistentKind::Dynamic)
     use.numbers = slotsOfNumbers * bytesOfValue;
-  use.bounds = slotsOfBounds * countWords(boundsFoundApart(kernel, fields)) * bytesOfValue;
+  use.bounds = slotsOfBounds * countWords(boundsOfFinder(kernel, fields)) * bytesOfValue;
   // Values lie before the rows that bulk copies fill, which start at a multiple of more bytes.
   auto isRow = [](LoadOp load) { return !isMatrix(load); };
   if ((use.retries || use.numbers || use.bounds) && fields.loads == LoadKind::pipe &&
@@ -275,7 +275,7 @@ SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const NumberList &stag
                                          const NumberList &outerStages,
                                          const ScheduleFields &fields) {
   SharedMemoryUse use;
-  SmallVector<ApartSum> exchanged;
+  SmallVector<ReducerSum> exchanged;
   if (exchangesSums(fields) && fields.placement != PlacementKind::rows)
     exchanged = findExchangedSums(kernel).sums;
   SlotCounter counter(stages, outerStages);
@@ -372,8 +372,7 @@ bool tessera::sharesTransposer(const ScheduleFields &fields) {
   return *fields.transpose > 0 && *fields.transpose < ofWarpgroup;
 }
 
-SmallVector<ReduceRangeOp> tessera::boundsFoundApart(KernelOp kernel,
-                                                     const ScheduleFields &fields) {
+SmallVector<ReduceRangeOp> tessera::boundsOfFinder(KernelOp kernel, const ScheduleFields &fields) {
   SmallVector<ReduceRangeOp> bounds;
   if (*fields.warpSpecialize && !sharesTransposer(fields) && pipedGathers(kernel).empty())
     kernel.walk([&](ReduceRangeOp range) { bounds.push_back(range); });
@@ -426,7 +425,7 @@ int64_t tessera::convertedBytes(KernelOp kernel) {
 
 int64_t tessera::crossingBytes(KernelOp kernel, const DotDivision &division) {
   DenseSet<Operation *> ofSums;
-  for (const ApartSum &sum : findApartSums(kernel))
+  for (const ReducerSum &sum : findReducerSums(kernel))
     ofSums.insert(sum.operand);
   llvm::DenseSet<std::tuple<Type, unsigned, unsigned>> pipes;
   int64_t bytes = 0;
@@ -465,7 +464,7 @@ static ComputedOperands operandsIn(ArrayRef<OpOperand *> reads) {
 }
 
 int64_t tessera::stagedOperandBytes(KernelOp kernel, PlacementKind placement) {
-  return operandsIn(stagedOperands(kernel, apartOperations(kernel, placement))).bytes;
+  return operandsIn(stagedOperands(kernel, reducerOperations(kernel, placement))).bytes;
 }
 
 ComputedOperands tessera::computedSecondOperands(KernelOp kernel) {

@@ -116,8 +116,8 @@ bool sharesTransposer(const tile::ScheduleFields &fields);
 /// The operations that find bounds for all other roles, in a role of its own (tile.reduce_range);
 /// none where each role finds them for itself, as it has no producer or the producer's warpgroup no
 /// warp for that role.
-llvm::SmallVector<tile::ReduceRangeOp> boundsFoundApart(tile::KernelOp kernel,
-                                                        const tile::ScheduleFields &fields);
+llvm::SmallVector<tile::ReduceRangeOp> boundsOfFinder(tile::KernelOp kernel,
+                                                      const tile::ScheduleFields &fields);
 
 /// How many values of 32 bits these bounds are.
 int64_t countWords(llvm::ArrayRef<tile::ReduceRangeOp> bounds);

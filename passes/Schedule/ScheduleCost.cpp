@@ -7,8 +7,8 @@
 #include "passes/Schedule/ScheduleCost.h"
 #include "dialects/Hop/RegisterPool.h"
 #include "passes/Analysis/BulkStores.h"
-#include "passes/Analysis/ExchangedSums.h"
-#include "passes/Analysis/MemoryOrder.h"
+#include "passes/Analysis/MemoryDependenceAnalysis.h"
+#include "passes/Analysis/SumExchangeAnalysis.h"
 #include "passes/Schedule/ScheduleLegality.h"
 #include "passes/Schedule/SchedulePreference.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -142,9 +142,9 @@ std::string tessera::describeUse(const ScheduleFacts &facts, const Candidate &ca
 /// Whether a grid point may touch an element that it stores before; a writer stores at its own
 /// time.
 static bool touchesStored(KernelOp kernel) {
-  MemoryOrder order(kernel.getBody(),
-                    kernel.getBody().getArguments().drop_front(kernel.getNumArguments()),
-                    kernel.getGrid());
+  MemoryDependenceAnalysis order(
+      kernel.getBody(), kernel.getBody().getArguments().drop_front(kernel.getNumArguments()),
+      kernel.getGrid());
   bool meet = false;
   order.forEachPair(
       [&](const AccessPair &pair) { meet |= pair.earlier.stores && order.mayMeet(pair); });
@@ -181,7 +181,7 @@ bool tessera::writerPays(const ScheduleFacts &facts, const ScheduleFields &field
 /// make them together send half as much.
 bool tessera::exchangePays(const ScheduleFacts &facts, const ScheduleFields &exchanging) {
   int64_t bytes = 0;
-  for (const ApartSum &sum : facts.work.sums)
+  for (const ReducerSum &sum : facts.work.sums)
     bytes += tileBytes(StoreOp(sum.store).getValue().getType());
   return bytes > facts.budget.dots * facts.model.bytesOfSums && !whyNoExchange(facts, exchanging) &&
          !facts.shareInCluster(exchangingBlocks).refusal;

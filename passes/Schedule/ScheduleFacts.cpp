@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Schedule/ScheduleFacts.h"
-#include "passes/Analysis/ExchangedSums.h"
 #include "passes/Analysis/IndexDependence.h"
 #include "passes/Analysis/RowPartition.h"
 #include "passes/Analysis/Speculation.h"
-#include "passes/Schedule/EvenLoops.h"
+#include "passes/Analysis/SumExchangeAnalysis.h"
+#include "passes/Schedule/SharedTileAnalysis.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Threading.h"
 
@@ -176,7 +176,7 @@ const std::optional<std::string> &ScheduleFacts::whyNoShares(int64_t consumers,
           reason = llvm::formatv("line {0}: {1}", place.getLine(), *reason).str();
         return success();
       });
-  (void)RowPartition::get(program, consumers, apartOperations(program, placement));
+  (void)RowPartition::get(program, consumers, reducerOperations(program, placement));
   return reason;
 }
 

@@ -12,7 +12,7 @@
 #include "dialects/Tile/ScheduleFields.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "passes/Analysis/DotDivision.h"
-#include "passes/Analysis/OrderedSums.h"
+#include "passes/Analysis/SumOrderAnalysis.h"
 #include "passes/Schedule/Exponentials.h"
 #include "passes/Schedule/Helpers.h"
 #include "passes/Schedule/LoopOverlap.h"

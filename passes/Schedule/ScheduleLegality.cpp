@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Schedule/ScheduleLegality.h"
-#include "passes/Analysis/ApartSums.h"
 #include "passes/Analysis/Conversions.h"
-#include "passes/Analysis/ExchangedSums.h"
+#include "passes/Analysis/ReducerSumAnalysis.h"
 #include "passes/Analysis/RowPartition.h"
+#include "passes/Analysis/SumExchangeAnalysis.h"
 #include "passes/Schedule/ScheduleCost.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -22,7 +22,7 @@ static int64_t indivisibleRows(const ScheduleFacts &facts, int64_t consumers,
   int64_t indivisible = 0;
   // Consumers with different dots have all rows each.
   int64_t shares = placement == PlacementKind::divided ? 1 : consumers;
-  DenseSet<Operation *> apart = apartOperations(facts.getKernel(), placement);
+  DenseSet<Operation *> apart = reducerOperations(facts.getKernel(), placement);
   facts.getKernel()->walk([&](DotOp dot) {
     if (apart.contains(dot))
       return;
@@ -46,7 +46,7 @@ static int64_t indivisibleRows(const ScheduleFacts &facts, int64_t consumers,
 static bool cutsBox(const ScheduleFacts &facts, int64_t consumers, PlacementKind placement) {
   if (placement == PlacementKind::divided)
     return false;
-  DenseSet<Operation *> apart = apartOperations(facts.getKernel(), placement);
+  DenseSet<Operation *> apart = reducerOperations(facts.getKernel(), placement);
   return facts.getKernel()
       ->walk([&](StoreOp store) {
         return apart.contains(store) || RowPartition::divides(store, consumers)
@@ -194,7 +194,7 @@ static std::optional<std::string> whyNoOrder(const ScheduleFacts &facts,
     return "in a cluster a number is that of several blocks, and sums in a fixed order take one "
            "for each, or blocks that make them together; use cluster = 1 or exchange, or sums = "
            "any";
-  if (exchanges && !llvm::all_of(facts.work.sums, [&](const ApartSum &sum) {
+  if (exchanges && !llvm::all_of(facts.work.sums, [&](const ReducerSum &sum) {
         return dividesTickets(sum, ticketsOf(fields));
       }))
     return "sums in a fixed order that two blocks make together have tickets for parts of their "
@@ -202,7 +202,7 @@ static std::optional<std::string> whyNoOrder(const ScheduleFacts &facts,
            "any";
   bool areApart = llvm::all_of(facts.ordered.sums, [&](const OrderedSum &sum) {
     return llvm::any_of(facts.work.sums,
-                        [&](const ApartSum &apart) { return apart.store == sum.store; });
+                        [&](const ReducerSum &apart) { return apart.store == sum.store; });
   });
   bool isApart = candidate.hasReducer() && areApart && fields.store != StoreKind::direct &&
                  facts.work.areSumsBulk;

@@ -5,7 +5,7 @@
 
 include "mlir/Pass/PassBase.td"
 
-def TileOrderMemory : Pass<"tile-order-memory", "::tessera::tile::KernelOp"> {
+def TileCheckMemory : Pass<"tile-check-memory", "::tessera::tile::KernelOp"> {
   let summary = "Refuses loads that would have to wait for stores of the same grid point";
   let description = [{
     A grid point runs from top to bottom, also where it loads what it has stored. Tiles that dots read are loaded ahead
@@ -17,7 +17,7 @@ def TileOrderMemory : Pass<"tile-order-memory", "::tessera::tile::KernelOp"> {
     order of the program.
 
     Whether two accesses may touch one element is decided from their boxes, by linear arithmetic on grid indices,
-    induction variables and extents (`passes/Analysis/MemoryOrder.h`). Views of different arguments are different
+    induction variables and extents (`passes/Analysis/MemoryDependenceAnalysis.h`). Views of different arguments are different
     memory.
 
     ```mlir

@@ -7,9 +7,9 @@
 #include "passes/Schedule/SchedulePreference.h"
 #include "dialects/Hop/RegisterPool.h"
 #include "passes/Analysis/BulkStores.h"
-#include "passes/Analysis/ExchangedSums.h"
 #include "passes/Analysis/GridOrder.h"
 #include "passes/Analysis/Speculation.h"
+#include "passes/Analysis/SumExchangeAnalysis.h"
 #include "passes/Schedule/ScheduleCost.h"
 
 using namespace mlir;
@@ -92,7 +92,7 @@ StoreKind tessera::chooseStoreOfSums(const ScheduleFacts &facts, const ScheduleF
   if (facts.ordersSums(fields))
     return StoreKind::writer;
   bool areWhole = llvm::all_of(facts.work.sums,
-                               [](const ApartSum &sum) { return writesWholeUnits(sum.store); });
+                               [](const ReducerSum &sum) { return writesWholeUnits(sum.store); });
   return areWhole ? StoreKind::tma : StoreKind::direct;
 }
 

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Schedule/ScheduleSearch.h"
-#include "passes/Analysis/ExchangedSums.h"
+#include "passes/Analysis/SumExchangeAnalysis.h"
 #include "passes/Schedule/ScheduleCost.h"
 #include "passes/Schedule/ScheduleLegality.h"
 #include "passes/Schedule/SchedulePreference.h"

@@ -3,8 +3,8 @@
 #include "passes/Schedule/WideTiles.h"
 #include "dialects/Hop/SharedLayout.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "passes/Analysis/ApartSums.h"
 #include "passes/Analysis/Conversions.h"
+#include "passes/Analysis/ReducerSumAnalysis.h"
 #include "passes/Schedule/ResourceModel.h"
 
 using namespace mlir;
@@ -54,7 +54,7 @@ static bool leavesTwoSlots(KernelOp kernel) {
 bool tessera::widenTiles(KernelOp kernel) {
   // Other roles take these, by chunks of columns or to compute operands of them.
   llvm::SmallDenseSet<Operation *> taken;
-  for (const ApartSum &sum : findApartSums(kernel))
+  for (const ReducerSum &sum : findReducerSums(kernel))
     taken.insert(loadedOperand(tile::DotOp(sum.dot).getB()));
   for (const Conversion &conversion : findConversions(kernel))
     taken.insert(conversion.load);

@@ -4,12 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/Schedule/EvenLoops.h"
 #include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "passes/Analysis/GridOrder.h"
+#include "passes/Schedule/SharedTileAnalysis.h"
 #include "passes/Tile/TilePasses.h"
 #include "llvm/ADT/SetVector.h"
 

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/ScheduleFields.h"
-#include "passes/Analysis/ExchangedSums.h"
+#include "passes/Analysis/SumExchangeAnalysis.h"
 #include "passes/Tile/TilePasses.h"
 
 namespace tessera {
@@ -23,7 +23,7 @@ static int64_t bytesOf(RankedTensorType tile) {
 }
 
 /// Says what the blocks send each other in place of what they add.
-static void explain(const ApartSum &sum) {
+static void explain(const ReducerSum &sum) {
   auto operand = cast<RankedTensorType>(sum.operand->getResult(0).getType());
   int64_t saved = bytesOf(cast<RankedTensorType>(StoreOp(sum.store).getValue().getType())) / 2;
   StoreOp(sum.store).emitRemark("the blocks of a cluster send each other ")
@@ -45,7 +45,7 @@ struct TileExchangeSumsPass : tessera::impl::TileExchangeSumsBase<TileExchangeSu
       found.refused->emitError(found.refusal) << "; use cluster = 1";
       return signalPassFailure();
     }
-    for (const ApartSum &sum : found.sums) {
+    for (const ReducerSum &sum : found.sums) {
       StoreOp(sum.store).setExchanged(true);
       explain(sum);
     }

@@ -2,7 +2,7 @@
 
 #include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "passes/Analysis/ApartSums.h"
+#include "passes/Analysis/ReducerSumAnalysis.h"
 #include "passes/Schedule/LoopLead.h"
 #include "passes/Tile/TilePasses.h"
 
@@ -33,7 +33,7 @@ public:
 private:
   /// Says which dots run ahead by themselves, and what is kept for that.
   static void describeLeads(KernelOp kernel) {
-    DenseSet<Operation *> elsewhere = apartOperations(kernel, PlacementKind::apart);
+    DenseSet<Operation *> elsewhere = reducerOperations(kernel, PlacementKind::apart);
     for (scf::ForOp loop : loopsWithDots(kernel)) {
       OverlapRefusal refusal;
       FailureOr<LeadPlan> plan = planLead(loop, elsewhere, refusal);

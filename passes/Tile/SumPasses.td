@@ -31,7 +31,7 @@ def TileCarrySums : Pass<"tile-carry-sums", "::tessera::tile::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
-def TileOrderSums : Pass<"tile-order-sums", "::tessera::tile::KernelOp"> {
+def TileTicketSums : Pass<"tile-ticket-sums", "::tessera::tile::KernelOp"> {
   let summary = "Gives each tile that grid points add to a ticket, which they pass on in a fixed order";
   let description = [{
     For `sums = fixed`. The grid points that add to a tile of a view are those that differ in the one grid index on which

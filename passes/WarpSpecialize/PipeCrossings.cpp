@@ -333,7 +333,7 @@ LogicalResult Slicer::writeOperand(Operation *op, PipeInfo &info, OpBuilder &bui
 /// Hands the operand of the sum that `op` multiplies over where the program multiplies it, behind
 /// the dots of this role.
 void Slicer::writeLate(Operation *op, OpBuilder &builder) {
-  const ApartSum *sum = plan.sumOf(op);
+  const ReducerSum *sum = plan.sumOf(op);
   if (!sum || op != sum->dot || !assignment.fills(role, sum->operand) ||
       !plan.isHandedOverLate(sum->operand) || !handedOver.insert(sum->operand).second)
     return;

@@ -8,7 +8,7 @@
 #include "dialects/Hop/SharedLayout.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/Analysis/BulkStores.h"
-#include "passes/Analysis/MemoryOrder.h"
+#include "passes/Analysis/MemoryDependenceAnalysis.h"
 #include "passes/Schedule/ResourceModel.h"
 
 using namespace mlir;
@@ -247,9 +247,9 @@ void tessera::reloadTiles(tile::KernelOp kernel, PipePlan &plan) { Reloader(kern
 /// Refuses accesses of one grid point that come after a store of the same element, which a writer
 /// makes at its own time.
 static LogicalResult checkOrder(tile::KernelOp kernel, const PipePlan &plan) {
-  MemoryOrder order(kernel.getBody(),
-                    kernel.getBody().getArguments().drop_front(kernel.getNumArguments()),
-                    kernel.getGrid());
+  MemoryDependenceAnalysis order(
+      kernel.getBody(), kernel.getBody().getArguments().drop_front(kernel.getNumArguments()),
+      kernel.getGrid());
   if (failed(order.verify()))
     return failure();
   llvm::DenseSet<Operation *> refused;
@@ -312,7 +312,7 @@ void tessera::planBounds(ArrayRef<tile::ReduceRangeOp> bounds, PipePlan &plan) {
 }
 
 /// What a slot of the operands of `sum` holds: a tile, and below it the other block's.
-static RankedTensorType slotOfOperand(const ApartSum &sum, bool exchanged) {
+static RankedTensorType slotOfOperand(const ReducerSum &sum, bool exchanged) {
   auto type = cast<RankedTensorType>(sum.operand->getResult(0).getType());
   if (!exchanged)
     return type;
@@ -321,10 +321,10 @@ static RankedTensorType slotOfOperand(const ApartSum &sum, bool exchanged) {
 }
 
 /// The pipe of the operands of the sums that are added to the view of `sum`.
-static PipeInfo &operandPipe(tile::KernelOp kernel, const ApartSum &sum, PipePlan &plan) {
+static PipeInfo &operandPipe(tile::KernelOp kernel, const ReducerSum &sum, PipePlan &plan) {
   RankedTensorType type = slotOfOperand(sum, plan.exchanges);
   Value view = tile::StoreOp(sum.store).getView();
-  auto isAlike = [&](const ApartSum &other) {
+  auto isAlike = [&](const ReducerSum &other) {
     return plan.isPiped(other.operand) && plan.pipeOf(other.operand).tile == type &&
            tile::StoreOp(other.store).getView() == view;
   };
@@ -369,13 +369,13 @@ LogicalResult tessera::planDivision(tile::KernelOp kernel, unsigned consumers, P
         << crossing.from << " and goes on to other consumers as '" << info.label << "', in "
         << slotsOfCrossings << " slots of " << info.tile;
   }
-  for (const ApartSum &sum : plan.sums)
+  for (const ReducerSum &sum : plan.sums)
     plan.pipeOf(sum.operand).part = plan.division->ownerOf(sum.operand);
   return success();
 }
 
 /// Has half of the other block's operand loaded for `sum`, beside the own one.
-static LogicalResult planExchange(const ApartSum &sum, PipePlan &plan) {
+static LogicalResult planExchange(const ReducerSum &sum, PipePlan &plan) {
   tile::StoreOp store = sum.store;
   if (!store.getExchanged())
     return store.emitError("is not known to add at the same places in both blocks of a cluster "
@@ -387,11 +387,11 @@ static LogicalResult planExchange(const ApartSum &sum, PipePlan &plan) {
 }
 
 LogicalResult tessera::planSums(tile::KernelOp kernel, PipePlan &plan) {
-  plan.sums = findApartSums(kernel);
+  plan.sums = findReducerSums(kernel);
   plan.schedule = kernel.getScheduleFields();
   plan.exchanges = exchangesSums(plan.schedule);
   int64_t slots = plan.exchanges ? slotsOfExchanged : slotsOfSums;
-  for (const ApartSum &sum : plan.sums) {
+  for (const ReducerSum &sum : plan.sums) {
     if (plan.exchanges && failed(planExchange(sum, plan)))
       return failure();
     if (plan.isPiped(sum.operand))
@@ -433,7 +433,7 @@ LogicalResult tessera::planStores(tile::KernelOp kernel, PipePlan &plan) {
 
 LogicalResult tessera::planSumStores(tile::KernelOp kernel, PipePlan &plan) {
   llvm::DenseMap<std::pair<Value, Type>, PipeKey> known;
-  for (const ApartSum &sum : plan.sums) {
+  for (const ReducerSum &sum : plan.sums) {
     tile::StoreOp store = sum.store;
     RankedTensorType tile = plan.partsOf(sum).stored;
     if (std::optional<std::string> why = whyNoBulkStore(store, tile))

@@ -13,7 +13,7 @@
 #include "dialects/Tile/Tile.h"
 #include "passes/Analysis/Conversions.h"
 #include "passes/Analysis/DotDivision.h"
-#include "passes/Analysis/ExchangedSums.h"
+#include "passes/Analysis/SumExchangeAnalysis.h"
 #include "passes/Schedule/Helpers.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -64,7 +64,7 @@ struct PipePlan {
   /// be multiplied as they are.
   llvm::DenseSet<mlir::Operation *> fetched;
   /// What a role of its own multiplies and adds to memory.
-  llvm::SmallVector<ApartSum> sums;
+  llvm::SmallVector<ReducerSum> sums;
   /// How they leave.
   tile::ScheduleFields schedule;
   /// The blocks of a cluster make these together.
@@ -82,17 +82,17 @@ struct PipePlan {
   bool isHandedOver(mlir::Operation *op) { return isPiped(op) && pipeOf(op).isComputed(); }
   /// Whether the dot of a sum hands over its operand `op`, which is made in the same block.
   bool isHandedOverLate(mlir::Operation *op) const {
-    return handsOverLate && llvm::any_of(sums, [&](const ApartSum &sum) {
+    return handsOverLate && llvm::any_of(sums, [&](const ReducerSum &sum) {
              return sum.operand == op && sum.dot->getBlock() == op->getBlock();
            });
   }
   /// The sum that `op`, its dot or its store, belongs to; null for others.
-  const ApartSum *sumOf(mlir::Operation *op) const {
-    auto found =
-        llvm::find_if(sums, [&](const ApartSum &sum) { return op == sum.store || op == sum.dot; });
+  const ReducerSum *sumOf(mlir::Operation *op) const {
+    auto found = llvm::find_if(
+        sums, [&](const ReducerSum &sum) { return op == sum.store || op == sum.dot; });
     return found == sums.end() ? nullptr : &*found;
   }
-  SumParts partsOf(const ApartSum &sum) const { return tessera::partsOf(sum, schedule); }
+  SumParts partsOf(const ReducerSum &sum) const { return tessera::partsOf(sum, schedule); }
   /// A name for another pipe of tiles of `view`.
   std::string makeLabel(tile::KernelOp kernel, mlir::Value view);
   bool gathers() const {

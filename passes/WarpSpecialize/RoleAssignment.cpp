@@ -131,7 +131,7 @@ LogicalResult RoleAssignment::assignResult(tile::StoreOp store, unsigned role) {
 }
 
 LogicalResult RoleAssignment::assignSums(unsigned role) {
-  for (const ApartSum &sum : plan->sums)
+  for (const ReducerSum &sum : plan->sums)
     if (failed(assign(sum.store, role)))
       return failure();
   return success();

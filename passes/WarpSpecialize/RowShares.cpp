@@ -67,7 +67,7 @@ void Slicer::cloneStore(tile::StoreOp store, OpBuilder &builder) {
   PipeInfo *info = plan.isPiped(store) ? &plan.pipeOf(store) : nullptr;
   if (info && !assignment.fills(role, store))
     return writeBulkStore(store, builder);
-  if (const ApartSum *sum = plan.sumOf(store); sum && sum->isDotStored())
+  if (const ReducerSum *sum = plan.sumOf(store); sum && sum->isDotStored())
     return writeSum(*sum, builder);
   if (info)
     return writeTile(store.getLoc(), lookup(store.getValueMutable()), *info, builder);
@@ -116,7 +116,7 @@ LogicalResult Slicer::cloneTranspose(tile::TransposeOp transpose) {
 
 LogicalResult Slicer::cloneDot(tile::DotOp dot, OpBuilder &builder) {
   // The store makes it, part by part.
-  if (const ApartSum *sum = plan.sumOf(dot); sum && sum->isDotStored())
+  if (const ReducerSum *sum = plan.sumOf(dot); sum && sum->isDotStored())
     return success();
   auto known = operands.find(dot.getB());
   Operand b = known == operands.end() ? Operand{lookup(dot.getBMutable())} : known->second;

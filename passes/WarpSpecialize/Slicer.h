@@ -126,11 +126,11 @@ private:
                                                         mlir::OpBuilder &builder);
   void writeBulkStore(tile::StoreOp store, OpBuilder &builder);
   /// The indices from which a result is stored, or `number`, one of the parts of a sum.
-  llvm::SmallVector<Value> placeOf(tile::StoreOp store, const ApartSum *sum, int64_t number,
+  llvm::SmallVector<Value> placeOf(tile::StoreOp store, const ReducerSum *sum, int64_t number,
                                    OpBuilder &builder);
-  void writeSum(const ApartSum &sum, OpBuilder &builder);
-  void writePieces(const ApartSum &sum, int64_t number, Value part, OpBuilder &builder);
-  Value writeProduct(const ApartSum &sum, int64_t number, OpBuilder &builder);
+  void writeSum(const ReducerSum &sum, OpBuilder &builder);
+  void writePieces(const ReducerSum &sum, int64_t number, Value part, OpBuilder &builder);
+  Value writeProduct(const ReducerSum &sum, int64_t number, OpBuilder &builder);
   LogicalResult cloneSkip(tile::SkipLoadsOp skip, OpBuilder &builder);
   void writeCrossing(mlir::Operation *op, PipeInfo &info, OpBuilder &builder);
   void writeBound(tile::ReduceRangeOp bound, PipeInfo &info, OpBuilder &builder);

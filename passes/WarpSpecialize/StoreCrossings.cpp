@@ -12,7 +12,7 @@
 using namespace mlir;
 using namespace tessera;
 
-SmallVector<Value> Slicer::placeOf(tile::StoreOp store, const ApartSum *sum, int64_t number,
+SmallVector<Value> Slicer::placeOf(tile::StoreOp store, const ReducerSum *sum, int64_t number,
                                    OpBuilder &builder) {
   Location loc = store.getLoc();
   SmallVector<Value> indices = wholeOf(store.getIndices());
@@ -72,7 +72,7 @@ void Slicer::writeTicketPass(tile::StoreOp store, OpBuilder &builder) {
 
 /// The product of part `number` of a sum; where the blocks of a cluster make it together, with that
 /// of the other block's operands behind it.
-Value Slicer::writeProduct(const ApartSum &sum, int64_t number, OpBuilder &builder) {
+Value Slicer::writeProduct(const ReducerSum &sum, int64_t number, OpBuilder &builder) {
   tile::DotOp dot = sum.dot;
   Location loc = dot.getLoc();
   SumParts parts = plan.partsOf(sum);
@@ -103,7 +103,7 @@ Value Slicer::writeProduct(const ApartSum &sum, int64_t number, OpBuilder &build
 }
 
 /// Hands part `number` of a sum on, or adds it to memory, as a whole or piece by piece.
-void Slicer::writePieces(const ApartSum &sum, int64_t number, Value part, OpBuilder &builder) {
+void Slicer::writePieces(const ReducerSum &sum, int64_t number, Value part, OpBuilder &builder) {
   tile::StoreOp store = sum.store;
   Location loc = store.getLoc();
   SumParts parts = plan.partsOf(sum);
@@ -125,7 +125,7 @@ void Slicer::writePieces(const ApartSum &sum, int64_t number, Value part, OpBuil
 }
 
 /// Makes the parts of a sum one after the other, and adds each to memory.
-void Slicer::writeSum(const ApartSum &sum, OpBuilder &builder) {
+void Slicer::writeSum(const ReducerSum &sum, OpBuilder &builder) {
   tile::StoreOp store = sum.store;
   bool adds = !plan.isPiped(store);
   for (int64_t i = 0, count = plan.partsOf(sum).count; i < count; ++i) {
@@ -141,7 +141,7 @@ void Slicer::writeSum(const ApartSum &sum, OpBuilder &builder) {
 /// Copies a result, or the parts of a sum.
 void Slicer::writeBulkStore(tile::StoreOp store, OpBuilder &builder) {
   Location loc = store.getLoc();
-  const ApartSum *sum = plan.sumOf(store);
+  const ReducerSum *sum = plan.sumOf(store);
   bool isFirst = true;
   for (int64_t i = 0, count = sum ? plan.partsOf(*sum).stores() : 1; i < count; ++i) {
     PipeInfo &info = plan.pipeOf(store);

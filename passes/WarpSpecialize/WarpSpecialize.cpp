@@ -58,7 +58,7 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     // Consumers of different programs have all rows each.
     FailureOr<RowPartition> rows =
         RowPartition::get(kernel, plan->division ? 1 : *schedule.consumers,
-                          apartOperations(kernel, *schedule.placement));
+                          reducerOperations(kernel, *schedule.placement));
     if (failed(rows))
       return failure();
     if (failed(checkResults(*plan, *rows)) || failed(checkTickets(kernel, schedule, *plan)))
@@ -89,12 +89,12 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
   LogicalResult planResults(tile::KernelOp kernel, const tile::ScheduleFields &schedule,
                             PipePlan &plan) {
     planConversions(kernel, plan);
-    planBounds(boundsFoundApart(kernel, schedule), plan);
+    planBounds(boundsOfFinder(kernel, schedule), plan);
     if (*schedule.transpose > 0)
       planTransposes(kernel, plan);
     bool isDivided = schedule.placement == tile::PlacementKind::divided;
     if (schedule.placement != tile::PlacementKind::rows) {
-      bool sums = !isDivided || !findApartSums(kernel).empty();
+      bool sums = !isDivided || !findReducerSums(kernel).empty();
       if (sums && failed(planSums(kernel, plan)))
         return failure();
       if (sums && schedule.store == tile::StoreKind::writer && failed(planSumStores(kernel, plan)))

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/Analysis/MemoryOrder.h"
+#include "passes/Analysis/MemoryDependenceAnalysis.h"
 #include "passes/Hop/HopPasses.h"
 #include "llvm/ADT/DenseSet.h"
 

@@ -6,7 +6,7 @@
 
 #include "passes/Analysis/IndexDependence.h"
 #include "passes/Hop/HopPasses.h"
-#include "passes/Schedule/EvenLoops.h"
+#include "passes/Schedule/SharedTileAnalysis.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_CLUSTER

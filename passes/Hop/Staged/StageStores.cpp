@@ -8,8 +8,8 @@
 #include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "passes/Analysis/ApartSums.h"
 #include "passes/Analysis/BulkStores.h"
+#include "passes/Analysis/ReducerSumAnalysis.h"
 #include "passes/Hop/HopPasses.h"
 #include "llvm/ADT/SetVector.h"
 #include <map>

@@ -1,6 +1,6 @@
-//===- OrderedSums.cpp - Grid points that add to one tile -----------------===//
+//===- SumOrderAnalysis.cpp - Grid points that add to one tile ------------===//
 
-#include "passes/Analysis/OrderedSums.h"
+#include "passes/Analysis/SumOrderAnalysis.h"
 #include "dialects/Tile/Entries.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"

@@ -1,6 +1,6 @@
-//===- ApartSums.cpp - Dots that can run in a role of their own ------------===//
+//===- ReducerSumAnalysis.cpp - Dots that can run in a role of their own --===//
 
-#include "passes/Analysis/ApartSums.h"
+#include "passes/Analysis/ReducerSumAnalysis.h"
 #include "dialects/Hop/SharedLayout.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -86,7 +86,7 @@ static bool writersWait(const tile::ScheduleFields &schedule) {
          schedule.placement != tile::PlacementKind::rows;
 }
 
-SumParts tessera::partsOf(const ApartSum &sum, const tile::ScheduleFields &schedule) {
+SumParts tessera::partsOf(const ReducerSum &sum, const tile::ScheduleFields &schedule) {
   tile::DotOp dot = sum.dot;
   auto type = cast<RankedTensorType>(dot.getType());
   int64_t blocks = addingBlocks(schedule);
@@ -121,7 +121,7 @@ int64_t tessera::placesOfSums(int64_t count, bool ofPieces) {
   return count % 2 == 0 ? 2 : ofPieces && count == 3 ? 3 : 1;
 }
 
-bool tessera::dividesTickets(const ApartSum &sum, int64_t tickets) {
+bool tessera::dividesTickets(const ReducerSum &sum, int64_t tickets) {
   tile::StoreOp store = sum.store;
   auto view = cast<tile::ViewType>(store.getView().getType());
   int64_t columns = view.getStaticDim(view.getRank() - 1);
@@ -129,7 +129,7 @@ bool tessera::dividesTickets(const ApartSum &sum, int64_t tickets) {
   return columns != ShapedType::kDynamic && columns % ofTile == 0 && ofTile % tickets == 0;
 }
 
-int64_t tessera::slotsForWriter(const ApartSum &sum, const tile::ScheduleFields &schedule) {
+int64_t tessera::slotsForWriter(const ReducerSum &sum, const tile::ScheduleFields &schedule) {
   SumParts parts = partsOf(sum, schedule);
   return writersWait(schedule)
              ? std::max(slotsOfSumParts, placesOfSums(parts.stores(), parts.pieces() > 1))
@@ -138,26 +138,26 @@ int64_t tessera::slotsForWriter(const ApartSum &sum, const tile::ScheduleFields 
 
 int64_t tessera::ticketsOf(const tile::ScheduleFields &schedule) { return addingBlocks(schedule); }
 
-bool tessera::passesTicketsApart(ArrayRef<ApartSum> sums, const tile::ScheduleFields &schedule) {
+bool tessera::hasTicketPasser(ArrayRef<ReducerSum> sums, const tile::ScheduleFields &schedule) {
   return writersWait(schedule) && sums.size() == 1 &&
          tile::StoreOp(sums.front().store)->getParentOfType<scf::ForOp>();
 }
 
 /// Whether nothing but other such sums touches the view, whose elements would be another role's.
-static bool isOnlyAdded(const ApartSum &sum, ArrayRef<ApartSum> sums) {
+static bool isOnlyAdded(const ReducerSum &sum, ArrayRef<ReducerSum> sums) {
   return llvm::all_of(tile::StoreOp(sum.store).getView().getUsers(), [&](Operation *user) {
-    return llvm::any_of(sums, [&](const ApartSum &other) { return other.store == user; });
+    return llvm::any_of(sums, [&](const ReducerSum &other) { return other.store == user; });
   });
 }
 
-SmallVector<ApartSum> tessera::findApartSums(tile::KernelOp kernel) {
-  SmallVector<ApartSum> sums;
+SmallVector<ReducerSum> tessera::findReducerSums(tile::KernelOp kernel) {
+  SmallVector<ReducerSum> sums;
   size_t dots = 0;
   kernel.walk([&](tile::DotOp) { ++dots; });
   kernel.walk([&](tile::StoreOp store) {
     if (!store.getAdd())
       return;
-    ApartSum sum{store, {}, {store}, nullptr};
+    ReducerSum sum{store, {}, {store}, nullptr};
     sum.dot = findDot(store, sum.operations);
     if (!sum.dot || !isSumOfItsOwn(sum.dot) || sum.dot->getBlock() != store->getBlock())
       return;
@@ -165,19 +165,19 @@ SmallVector<ApartSum> tessera::findApartSums(tile::KernelOp kernel) {
     if (sum.operand)
       sums.push_back(std::move(sum));
   });
-  SmallVector<ApartSum> found;
+  SmallVector<ReducerSum> found;
   llvm::copy_if(sums, std::back_inserter(found),
-                [&](const ApartSum &sum) { return isOnlyAdded(sum, sums); });
+                [&](const ReducerSum &sum) { return isOnlyAdded(sum, sums); });
   if (found.size() == dots)
     found.clear();
   return found;
 }
 
-llvm::DenseSet<Operation *> tessera::apartOperations(tile::KernelOp kernel,
-                                                     tile::PlacementKind placement) {
+llvm::DenseSet<Operation *> tessera::reducerOperations(tile::KernelOp kernel,
+                                                       tile::PlacementKind placement) {
   llvm::DenseSet<Operation *> operations;
   if (placement != tile::PlacementKind::rows)
-    for (const ApartSum &sum : findApartSums(kernel))
+    for (const ReducerSum &sum : findReducerSums(kernel))
       operations.insert_range(sum.operations);
   return operations;
 }

@@ -1,17 +1,17 @@
-//===- OrderMemory.cpp - Barriers between accesses of one element ---------===//
+//===- InsertMemoryBarriers.cpp - Barriers between accesses of one element -===//
 //
-// Implements hop-order-memory. See HopPasses.td.
+// Implements hop-insert-memory-barriers. See HopPasses.td.
 //
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Hop/FragmentLayout.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "passes/Analysis/IndexFacts.h"
-#include "passes/Analysis/MemoryOrder.h"
+#include "passes/Analysis/MemoryDependenceAnalysis.h"
 #include "passes/Hop/HopPasses.h"
 
 namespace tessera {
-#define GEN_PASS_DEF_ORDERMEMORY
+#define GEN_PASS_DEF_INSERTMEMORYBARRIERS
 #include "passes/Hop/HopPasses.h.inc"
 } // namespace tessera
 
@@ -39,7 +39,7 @@ bool startsAtRepeat(const MemoryAccess &access) {
 }
 
 /// Whether the later access of an element is the thread's that made the earlier one.
-bool isOfOneThread(const AccessPair &pair, const MemoryOrder &order) {
+bool isOfOneThread(const AccessPair &pair, const MemoryDependenceAnalysis &order) {
   RankedTensorType tile = pair.earlier.tile;
   if (!tile || tile != pair.later.tile || isBulk(pair.earlier) || isBulk(pair.later))
     return false;
@@ -147,10 +147,11 @@ private:
   }
 
   hop::RoleOp role;
-  MemoryOrder order;
+  MemoryDependenceAnalysis order;
 };
 
-struct OrderMemoryPass : tessera::impl::OrderMemoryBase<OrderMemoryPass> {
+struct InsertMemoryBarriersPass
+    : tessera::impl::InsertMemoryBarriersBase<InsertMemoryBarriersPass> {
   void runOnOperation() override {
     for (auto role : getOperation().getBody().getOps<hop::RoleOp>())
       if (!role.isElected() && failed(RoleOrder(getOperation(), role).run()))

@@ -1,5 +1,5 @@
 // Loads and stores of one view that no dot's tile keeps apart: the pass says nothing.
-// RUN: tessera-opt %s --tile-order-memory -split-input-file -verify-diagnostics
+// RUN: tessera-opt %s --tile-check-memory -split-input-file -verify-diagnostics
 
 !AT = !tile.view<[M, 64], bf16>
 !FT = !tile.view<[M, 64], f32>

@@ -1,5 +1,5 @@
 // What no barrier of threads orders, or none may.
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-order-memory))' -split-input-file -verify-diagnostics
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-insert-memory-barriers))' -split-input-file -verify-diagnostics
 
 !CT = !tile.view<[M, 64], bf16>
 !T = tensor<64x64xbf16, #hop.layout<accumulator>>

@@ -1,4 +1,4 @@
-//===- MemoryOrder.h - Release and acquire through memory -------*- C++ -*-===//
+//===- ReleaseAcquire.h - Release and acquire through memory --------------===//
 //
 // PTX ISA 8: a release pattern on a location (a release operation, or a fence and then a strong
 // write) synchronises with an acquire pattern (an acquire operation, or a strong read and then a
@@ -6,8 +6,8 @@
 // simulator takes every strong access for both.
 //
 //===----------------------------------------------------------------------===//
-#ifndef TESSERA_SIMULATOR_MEMORYORDER_H
-#define TESSERA_SIMULATOR_MEMORYORDER_H
+#ifndef TESSERA_SIMULATOR_RELEASEACQUIRE_H
+#define TESSERA_SIMULATOR_RELEASEACQUIRE_H
 
 #include "lib/Simulator/Memory.h"
 
@@ -28,4 +28,4 @@ bool noteGlobal(Cluster &cluster, const AsyncOp &op, const GlobalMemory::Buffer 
 
 } // namespace tessera::sim::detail
 
-#endif // TESSERA_SIMULATOR_MEMORYORDER_H
+#endif // TESSERA_SIMULATOR_RELEASEACQUIRE_H

@@ -1,6 +1,6 @@
-//===- EvenLoops.cpp - Loops whose loads are made alike in a cluster ------===//
+//===- SharedTileAnalysis.cpp - Loops whose loads are made alike in a cluster -===//
 
-#include "passes/Schedule/EvenLoops.h"
+#include "passes/Schedule/SharedTileAnalysis.h"
 #include "passes/Analysis/GridOrder.h"
 
 using namespace mlir;

@@ -1,6 +1,6 @@
-//===- MemoryOrder.cpp - Which accesses of a grid point meet --------------===//
+//===- MemoryDependenceAnalysis.cpp - Which accesses of a grid point meet -===//
 
-#include "passes/Analysis/MemoryOrder.h"
+#include "passes/Analysis/MemoryDependenceAnalysis.h"
 #include "dialects/Hop/Hop.h"
 #include "dialects/Tile/TileBox.h"
 #include "mlir/Analysis/Presburger/Simplex.h"
@@ -324,8 +324,9 @@ bool Meeting::isImpossible(const AccessPair &pair, bool laterWarpgroup) {
   return isEmpty();
 }
 
-MemoryOrder::MemoryOrder(Region &program, ValueRange gridIndices, ArrayAttr grid, Value warpgroup,
-                         int64_t warpgroups)
+MemoryDependenceAnalysis::MemoryDependenceAnalysis(Region &program, ValueRange gridIndices,
+                                                   ArrayAttr grid, Value warpgroup,
+                                                   int64_t warpgroups)
     : gridIndices(gridIndices), grid(grid), warpgroup(warpgroup), warpgroups(warpgroups) {
   llvm::DenseSet<Value> stored;
   program.walk([&](Operation *op) {
@@ -339,7 +340,7 @@ MemoryOrder::MemoryOrder(Region &program, ValueRange gridIndices, ArrayAttr grid
   });
 }
 
-LogicalResult MemoryOrder::verify() const {
+LogicalResult MemoryDependenceAnalysis::verify() const {
   llvm::DenseMap<Value, size_t> count;
   for (const MemoryAccess &access : accesses)
     if (++count[access.view] > kMostAccesses)
@@ -364,8 +365,8 @@ static bool isBefore(Operation *earlier, Operation *later) {
   return a != b && a->isBeforeInBlock(b);
 }
 
-void MemoryOrder::relate(const MemoryAccess &a, const MemoryAccess &b,
-                         llvm::function_ref<void(const AccessPair &)> visit) const {
+void MemoryDependenceAnalysis::relate(const MemoryAccess &a, const MemoryAccess &b,
+                                      llvm::function_ref<void(const AccessPair &)> visit) const {
   for (Operation *loop = loopAround(a.op); loop; loop = loopAround(loop))
     if (loop->isAncestor(b.op))
       visit({a, b, loop});
@@ -373,14 +374,15 @@ void MemoryOrder::relate(const MemoryAccess &a, const MemoryAccess &b,
     visit({a, b, nullptr});
 }
 
-void MemoryOrder::forEachPair(llvm::function_ref<void(const AccessPair &)> visit) const {
+void MemoryDependenceAnalysis::forEachPair(
+    llvm::function_ref<void(const AccessPair &)> visit) const {
   for (const MemoryAccess &a : accesses)
     for (const MemoryAccess &b : accesses)
       if (a.view == b.view && (a.stores || b.stores) && !(a.adds && b.adds))
         relate(a, b, visit);
 }
 
-bool MemoryOrder::mayMeet(const AccessPair &pair, bool across) const {
+bool MemoryDependenceAnalysis::mayMeet(const AccessPair &pair, bool across) const {
   if (!across || !warpgroup)
     return !across && !Meeting(gridIndices, grid, warpgroup, warpgroups, false, pair.loop)
                            .isImpossible(pair, false);
@@ -390,7 +392,7 @@ bool MemoryOrder::mayMeet(const AccessPair &pair, bool across) const {
   });
 }
 
-bool MemoryOrder::haveSamePlace(const AccessPair &pair) const {
+bool MemoryDependenceAnalysis::haveSamePlace(const AccessPair &pair) const {
   if (pair.earlier.extents != pair.later.extents || pair.earlier.gathered || pair.later.gathered)
     return false;
   Meeting meeting(gridIndices, grid, warpgroup, warpgroups, false, pair.loop);

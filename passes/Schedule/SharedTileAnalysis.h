@@ -1,12 +1,12 @@
-//===- EvenLoops.h - Loops whose loads are made alike in a cluster --------===//
+//===- SharedTileAnalysis.h - Loops whose loads are made alike in a cluster -===//
 //
 // Which tiles the thread blocks of a cluster can load together when loops that run longer
 // in some of them load as many tiles in all.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_PASSES_SCHEDULE_EVENLOOPS_H
-#define TESSERA_PASSES_SCHEDULE_EVENLOOPS_H
+#ifndef TESSERA_PASSES_SCHEDULE_SHAREDTILEANALYSIS_H
+#define TESSERA_PASSES_SCHEDULE_SHAREDTILEANALYSIS_H
 
 #include "passes/Analysis/IndexDependence.h"
 #include "passes/Schedule/ResourceModel.h"
@@ -30,4 +30,4 @@ llvm::SmallVector<tile::LoadOp> pipedLoads(mlir::scf::ForOp loop);
 
 } // namespace tessera
 
-#endif // TESSERA_PASSES_SCHEDULE_EVENLOOPS_H
+#endif // TESSERA_PASSES_SCHEDULE_SHAREDTILEANALYSIS_H

@@ -1,6 +1,6 @@
-//===- ExchangedSums.cpp - Sums that the blocks of a cluster add up ---------===//
+//===- SumExchangeAnalysis.cpp - Sums that the blocks of a cluster add up -===//
 
-#include "passes/Analysis/ExchangedSums.h"
+#include "passes/Analysis/SumExchangeAnalysis.h"
 #include "dialects/Hop/SharedLayout.h"
 #include "passes/Analysis/IndexDependence.h"
 #include "passes/Analysis/OperandBuffers.h"
@@ -9,14 +9,14 @@
 using namespace mlir;
 using namespace tessera;
 
-RankedTensorType tessera::theirHalf(const ApartSum &sum) {
+RankedTensorType tessera::theirHalf(const ReducerSum &sum) {
   auto whole = cast<RankedTensorType>(loadedOperand(tile::DotOp(sum.dot).getB()).getType());
   return RankedTensorType::get({whole.getDimSize(0), whole.getDimSize(1) / exchangingBlocks},
                                whole.getElementType());
 }
 
 /// The parts of the columns that a block makes of `sum` for both.
-static int64_t columnParts(const ApartSum &sum) {
+static int64_t columnParts(const ReducerSum &sum) {
   tile::ScheduleFields fields;
   fields.cluster = tile::ClusterKind::Exchange;
   return partsOf(sum, fields).ofColumns();
@@ -24,7 +24,7 @@ static int64_t columnParts(const ApartSum &sum) {
 
 /// Whether a slot that holds half of the columns of the loaded operand has those of each part in
 /// whole chunks.
-static bool hasHalves(const ApartSum &sum) {
+static bool hasHalves(const ReducerSum &sum) {
   auto whole = cast<RankedTensorType>(loadedOperand(tile::DotOp(sum.dot).getB()).getType());
   if (whole.getDimSize(1) % exchangingBlocks != 0)
     return false;
@@ -32,7 +32,7 @@ static bool hasHalves(const ApartSum &sum) {
   return half && half->chunks() % columnParts(sum) == 0;
 }
 
-bool tessera::loadsOwnHalf(const ApartSum &sum) {
+bool tessera::loadsOwnHalf(const ReducerSum &sum) {
   auto whole = cast<RankedTensorType>(loadedOperand(tile::DotOp(sum.dot).getB()).getType());
   std::optional<hop::SharedLayout> layout = hop::getSharedLayout(whole);
   int64_t parts = exchangingBlocks * columnParts(sum);
@@ -54,7 +54,7 @@ static std::optional<std::string> whyNotTheirs(const IndexDependence &dependence
 
 /// Why the two blocks of a cluster cannot make `sum` together.
 static std::optional<std::string> whyNotExchanged(const IndexDependence &dependence,
-                                                  const ApartSum &sum) {
+                                                  const ReducerSum &sum) {
   tile::StoreOp store = sum.store;
   tile::DotOp dot = sum.dot;
   if (Operation *control = dependence.getVaryingControl(store))
@@ -81,14 +81,14 @@ static std::optional<std::string> whyNotExchanged(const IndexDependence &depende
 }
 
 ExchangedSums tessera::findExchangedSums(tile::KernelOp kernel) {
-  ExchangedSums found{findApartSums(kernel), nullptr, ""};
+  ExchangedSums found{findReducerSums(kernel), nullptr, ""};
   if (found.sums.empty()) {
     found.refused = kernel;
     found.refusal = "has no dot of a computed tile, beside other dots of a loop, whose result only "
                     "leaves by a store that adds it";
   }
   IndexDependence dependence(kernel.getGridIndex(0), exchangingBlocks);
-  for (const ApartSum &sum : found.sums)
+  for (const ReducerSum &sum : found.sums)
     if (std::optional<std::string> reason = whyNotExchanged(dependence, sum)) {
       found.refused = sum.store;
       found.refusal = *reason;

@@ -1,5 +1,5 @@
 // Tickets of tiles that grid points add to, along the one grid index on which the place does not depend.
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(tile.kernel(tile-order-sums),canonicalize,cse)' -split-input-file | FileCheck %s
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(tile.kernel(tile-ticket-sums),canonicalize,cse)' -split-input-file | FileCheck %s
 
 // All grid points come to all tiles. A ticket is between two grid points: the higher index, or 0 at the ends. That of the one
 // below is the own index, which is 0 where there is none.

@@ -1,17 +1,17 @@
-//===- OrderMemory.cpp - A grid point's stores before its loads ----------===//
+//===- CheckMemory.cpp - A grid point's stores before its loads -----------===//
 //
-// Implements tile-order-memory. See SchedulePasses.td.
+// Implements tile-check-memory. See SchedulePasses.td.
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/Analysis/IndexDependence.h"
-#include "passes/Analysis/MemoryOrder.h"
 #include "passes/Analysis/Conversions.h"
+#include "passes/Analysis/IndexDependence.h"
+#include "passes/Analysis/MemoryDependenceAnalysis.h"
 #include "passes/Schedule/ResourceModel.h"
 #include "passes/Schedule/SchedulePasses.h"
 
 namespace tessera {
-#define GEN_PASS_DEF_TILEORDERMEMORY
+#define GEN_PASS_DEF_TILECHECKMEMORY
 #include "passes/Schedule/SchedulePasses.h.inc"
 } // namespace tessera
 
@@ -52,7 +52,7 @@ private:
   llvm::DenseSet<Operation *> operands, deciding;
 };
 
-struct TileOrderMemoryPass : tessera::impl::TileOrderMemoryBase<TileOrderMemoryPass> {
+struct TileCheckMemoryPass : tessera::impl::TileCheckMemoryBase<TileCheckMemoryPass> {
   void runOnOperation() override {
     if (failed(check(getOperation())))
       signalPassFailure();
@@ -60,8 +60,8 @@ struct TileOrderMemoryPass : tessera::impl::TileOrderMemoryBase<TileOrderMemoryP
 
   static LogicalResult check(KernelOp kernel) {
     unsigned arguments = kernel.getNumArguments();
-    MemoryOrder order(kernel.getBody(), kernel.getBody().getArguments().drop_front(arguments),
-                      kernel.getGrid());
+    MemoryDependenceAnalysis order(
+        kernel.getBody(), kernel.getBody().getArguments().drop_front(arguments), kernel.getGrid());
     if (failed(order.verify()))
       return failure();
     LoadsAhead ahead(kernel);

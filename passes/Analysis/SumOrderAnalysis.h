@@ -1,12 +1,12 @@
-//===- OrderedSums.h - Grid points that add to one tile ---------*- C++ -*-===//
+//===- SumOrderAnalysis.h - Grid points that add to one tile --------------===//
 //
 // Which grid points add to a tile of a view, and which of them is before and behind another when
 // they follow each other along a grid index.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_PASSES_ANALYSIS_ORDEREDSUMS_H
-#define TESSERA_PASSES_ANALYSIS_ORDEREDSUMS_H
+#ifndef TESSERA_PASSES_ANALYSIS_SUMORDERANALYSIS_H
+#define TESSERA_PASSES_ANALYSIS_SUMORDERANALYSIS_H
 
 #include "dialects/Tile/Tile.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -57,4 +57,4 @@ int64_t tilesApart(tile::KernelOp kernel, const OrderedSum &sum);
 
 } // namespace tessera
 
-#endif // TESSERA_PASSES_ANALYSIS_ORDEREDSUMS_H
+#endif // TESSERA_PASSES_ANALYSIS_SUMORDERANALYSIS_H

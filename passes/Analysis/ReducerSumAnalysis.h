@@ -1,4 +1,4 @@
-//===- ApartSums.h - Dots that can run in a role of their own --------------===//
+//===- ReducerSumAnalysis.h - Dots that can run in a role of their own ----===//
 //
 // A sum over grid points: a dot of a computed tile, in a loop with other dots, whose result only
 // leaves by a store that adds it to memory. Nothing in the grid point waits for it, so that
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_PASSES_ANALYSIS_APARTSUMS_H
-#define TESSERA_PASSES_ANALYSIS_APARTSUMS_H
+#ifndef TESSERA_PASSES_ANALYSIS_REDUCERSUMANALYSIS_H
+#define TESSERA_PASSES_ANALYSIS_REDUCERSUMANALYSIS_H
 
 #include "dialects/Tile/ScheduleFields.h"
 #include "dialects/Tile/Tile.h"
@@ -23,7 +23,7 @@ inline bool exchangesSums(const tile::ScheduleFields &fields) {
   return fields.cluster == tile::ClusterKind::Exchange;
 }
 
-struct ApartSum {
+struct ReducerSum {
   tile::StoreOp store;
   tile::DotOp dot;
   /// The store, the dot, what stands between them, and the transpose of the computed operand:
@@ -58,32 +58,32 @@ struct SumParts {
   /// Parts of the columns that the role makes.
   int64_t ofColumns() const { return ofRows ? 1 : count; }
 };
-SumParts partsOf(const ApartSum &sum, const tile::ScheduleFields &schedule);
+SumParts partsOf(const ReducerSum &sum, const tile::ScheduleFields &schedule);
 
 /// The places in shared memory that `count` tiles of one type take in turns which a step adds to
 /// memory, so that a copy reads one while another is written. Those of pieces are small.
 int64_t placesOfSums(int64_t count, bool ofPieces);
 
 /// Slots in which the role hands what leaves of a sum to a writer.
-int64_t slotsForWriter(const ApartSum &sum, const tile::ScheduleFields &schedule);
+int64_t slotsForWriter(const ReducerSum &sum, const tile::ScheduleFields &schedule);
 
 /// Whether another thread than the writer passes tickets on (`hop-schedule-tickets`).
-bool passesTicketsApart(llvm::ArrayRef<ApartSum> sums, const tile::ScheduleFields &schedule);
+bool hasTicketPasser(llvm::ArrayRef<ReducerSum> sums, const tile::ScheduleFields &schedule);
 
 /// Tickets of a tile of a sum in a fixed order: one for each block that adds to it.
 int64_t ticketsOf(const tile::ScheduleFields &schedule);
 
 /// Whether a tile of the sum can have several: they are counted as tiles of fewer columns.
-bool dividesTickets(const ApartSum &sum, int64_t tickets);
+bool dividesTickets(const ReducerSum &sum, int64_t tickets);
 
 /// The sums of `kernel` that a role of its own can make, in program order. Empty where no other dot
 /// would be left.
-llvm::SmallVector<ApartSum> findApartSums(tile::KernelOp kernel);
+llvm::SmallVector<ReducerSum> findReducerSums(tile::KernelOp kernel);
 
 /// The operations of all sums of `kernel`, where `placement` puts them in a role of their own.
-llvm::DenseSet<mlir::Operation *> apartOperations(tile::KernelOp kernel,
-                                                  tile::PlacementKind placement);
+llvm::DenseSet<mlir::Operation *> reducerOperations(tile::KernelOp kernel,
+                                                    tile::PlacementKind placement);
 
 } // namespace tessera
 
-#endif // TESSERA_PASSES_ANALYSIS_APARTSUMS_H
+#endif // TESSERA_PASSES_ANALYSIS_REDUCERSUMANALYSIS_H

@@ -1,5 +1,5 @@
 // Loads that nothing holds back until a store of the same elements has been made.
-// RUN: tessera-opt %s --tile-order-memory -split-input-file -verify-diagnostics
+// RUN: tessera-opt %s --tile-check-memory -split-input-file -verify-diagnostics
 
 !AT = !tile.view<[M, 64], bf16>
 !A = tensor<64x64xbf16>

@@ -1,5 +1,5 @@
 // Sums for which no order is found, and grids whose blocks could wait for ever.
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(tile.kernel(tile-order-sums))' -split-input-file -verify-diagnostics
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(tile.kernel(tile-ticket-sums))' -split-input-file -verify-diagnostics
 
 !S = !tile.view<[M, 64], f32>
 #s = #tile.schedule<persistent = static, order = linear, sums = fixed>

@@ -1,5 +1,5 @@
-//===- MemoryOrder.cpp - Release and acquire through memory ---------------===//
-#include "lib/Simulator/MemoryOrder.h"
+//===- ReleaseAcquire.cpp - Release and acquire through memory ------------===//
+#include "lib/Simulator/ReleaseAcquire.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace tessera::sim;

@@ -1,4 +1,4 @@
-//===- MemoryOrder.h - Which accesses of a grid point meet ----------------===//
+//===- MemoryDependenceAnalysis.h - Which accesses of a grid point meet ---===//
 //
 // A dependence analysis of global memory: whether two accesses of one grid point may touch
 // the same element, the second after the first. Views of different arguments are different
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_PASSES_ANALYSIS_MEMORYORDER_H
-#define TESSERA_PASSES_ANALYSIS_MEMORYORDER_H
+#ifndef TESSERA_PASSES_ANALYSIS_MEMORYDEPENDENCEANALYSIS_H
+#define TESSERA_PASSES_ANALYSIS_MEMORYDEPENDENCEANALYSIS_H
 
 #include "dialects/Tile/Tile.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -42,15 +42,16 @@ struct AccessPair {
 };
 
 /// The accesses of the program of one grid point that touch views which it stores.
-class MemoryOrder {
+class MemoryDependenceAnalysis {
 public:
   /// At most so many accesses of a view that is stored are looked at.
   static constexpr size_t kMostAccesses = 128;
 
   /// Of `program`, the body of a kernel with the grid indices and dimensions `grid`, or of a role
   /// of it that runs on `warpgroups` warpgroups, of which `warpgroup` is the index.
-  MemoryOrder(mlir::Region &program, mlir::ValueRange gridIndices, mlir::ArrayAttr grid,
-              mlir::Value warpgroup = {}, int64_t warpgroups = 1);
+  MemoryDependenceAnalysis(mlir::Region &program, mlir::ValueRange gridIndices,
+                           mlir::ArrayAttr grid, mlir::Value warpgroup = {},
+                           int64_t warpgroups = 1);
 
   /// Refuses a program with more accesses of one view than are looked at.
   mlir::LogicalResult verify() const;
@@ -79,4 +80,4 @@ private:
 
 } // namespace tessera
 
-#endif // TESSERA_PASSES_ANALYSIS_MEMORYORDER_H
+#endif // TESSERA_PASSES_ANALYSIS_MEMORYDEPENDENCEANALYSIS_H

@@ -1,5 +1,5 @@
 // Threads meet between accesses of one element by different ones, and nowhere else.
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-order-memory))' -split-input-file | FileCheck %s
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-insert-memory-barriers))' -split-input-file | FileCheck %s
 
 !CT = !tile.view<[M, 64], f32>
 !F = tensor<64x64xf32, #hop.layout<accumulator>>

@@ -1,22 +1,22 @@
-//===- OrderSums.cpp - Tickets of tiles that grid points add to -----------===//
+//===- TicketSums.cpp - Tickets of tiles that grid points add to ----------===//
 //
-// Implements tile-order-sums. See SumPasses.td.
+// Implements tile-ticket-sums. See SumPasses.td.
 //
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
-#include "passes/Analysis/ApartSums.h"
-#include "passes/Analysis/ExchangedSums.h"
 #include "passes/Analysis/GridOrder.h"
 #include "passes/Analysis/IndexDependence.h"
-#include "passes/Analysis/OrderedSums.h"
+#include "passes/Analysis/ReducerSumAnalysis.h"
+#include "passes/Analysis/SumExchangeAnalysis.h"
+#include "passes/Analysis/SumOrderAnalysis.h"
 #include "passes/Tile/TilePasses.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace tessera {
-#define GEN_PASS_DEF_TILEORDERSUMS
+#define GEN_PASS_DEF_TILETICKETSUMS
 #include "passes/Tile/TilePasses.h.inc"
 } // namespace tessera
 
@@ -30,7 +30,7 @@ namespace {
 class TicketWriter {
 public:
   TicketWriter(KernelOp kernel, OrderKind order)
-      : kernel(kernel), order(order), apart(findApartSums(kernel)),
+      : kernel(kernel), order(order), apart(findReducerSums(kernel)),
         together(exchangesSums(kernel.getScheduleFields()) ? exchangingBlocks : 1),
         start(OpBuilder::atBlockBegin(&kernel.getBody().front())) {
     if (order == OrderKind::Turns)
@@ -71,7 +71,7 @@ private:
 
   KernelOp kernel;
   OrderKind order;
-  SmallVector<ApartSum> apart;
+  SmallVector<ReducerSum> apart;
   int64_t together; ///< grid points that make a sum at once
   OpBuilder start;
   Value walksDown; ///< with order = turns
@@ -144,7 +144,7 @@ Value TicketWriter::comesTo(const Neighbour &neighbour, const OrderedSum &sum,
 
 /// Of a tile: one for each block that adds a part of it.
 int64_t TicketWriter::ticketsOf(StoreOp store) {
-  bool isApart = llvm::any_of(apart, [&](const ApartSum &sum) { return sum.store == store; });
+  bool isApart = llvm::any_of(apart, [&](const ReducerSum &sum) { return sum.store == store; });
   return isApart ? tessera::ticketsOf(kernel.getScheduleFields()) : 1;
 }
 
@@ -231,7 +231,7 @@ void TicketWriter::turnLoops(ArrayRef<OrderedSum> sums) {
   }
 }
 
-struct TileOrderSumsPass : tessera::impl::TileOrderSumsBase<TileOrderSumsPass> {
+struct TileTicketSumsPass : tessera::impl::TileTicketSumsBase<TileTicketSumsPass> {
   void runOnOperation() override {
     KernelOp kernel = getOperation();
     ScheduleFields schedule = kernel.getScheduleFields();
