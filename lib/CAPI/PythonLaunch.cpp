@@ -146,8 +146,8 @@ bool ArgumentReader::readCurrentStream(void *&stream) const {
   return !framework.current_stream(kDeviceTypeCuda, device, &stream) || clearError();
 }
 
-static int launch(const Interpreter &python, const tessera_python_framework &framework,
-                  llvm::ArrayRef<void *> arguments) {
+static int launchObjects(const Interpreter &python, const tessera_python_framework &framework,
+                         llvm::ArrayRef<void *> arguments) {
   void *kernel, *stream;
   if (!python.readAddress(arguments[0], kernel))
     return TESSERA_PYTHON_NOT_TAKEN;
@@ -173,7 +173,7 @@ void *tessera_python_launch(void *self, void *const *arguments, intptr_t count) 
   void *framework;
   int status = TESSERA_PYTHON_NOT_TAKEN;
   if ((count == 2 || count == 3) && python.readAddress(self, framework))
-    status = launch(python, *static_cast<tessera_python_framework *>(framework),
-                    llvm::ArrayRef(arguments, count));
+    status = launchObjects(python, *static_cast<tessera_python_framework *>(framework),
+                           llvm::ArrayRef(arguments, count));
   return python.intFromLong(status);
 }

@@ -394,8 +394,8 @@ static void fill(const Tensor &result, int32_t number) {
   check(torch.deleteTensor(reinterpret_cast<Handle>(stack[0])));
 }
 
-static void launch(const PreparedCall &prepared, const Call &call, const CallArguments &arguments,
-                   llvm::ArrayRef<Tensor> results) {
+static void launchCall(const PreparedCall &prepared, const Call &call,
+                       const CallArguments &arguments, llvm::ArrayRef<Tensor> results) {
   const TorchLibrary &torch = getState().torch;
   const Tensor &first = call.tensors.front();
   llvm::SmallVector<Tensor, 2> copies;
@@ -436,7 +436,7 @@ static llvm::SmallVector<Tensor, 4> compute(const Call &call, const std::string 
   for (const CallLayout &layout : prepared->getResults())
     results.push_back(call.tensors.front().makeEmpty(layout));
   if (!prepared->isEmpty())
-    launch(*prepared, call, arguments, results);
+    launchCall(*prepared, call, arguments, results);
   else
     for (auto [layout, result] : llvm::zip(prepared->getResults(), results))
       fill(result, layout.fill);

@@ -24,7 +24,7 @@ using namespace tessera::xla;
 namespace {
 
 /// Of the process.
-struct State {
+struct XlaState {
   PreparedCalls calls, callsOfCpu;
   tessera_call_interpreter interpret = nullptr;
 };
@@ -105,8 +105,8 @@ static constexpr Form kLists = {kListsOperands, kListsResults, 1, 2, 0};
 static constexpr Form kKernel = {{}, {}, 0, 0, 0};
 
 /// Never destroyed, as XLA may call to the end.
-static State &getState() {
-  static State &state = *new State;
+static XlaState &getXlaState() {
+  static XlaState &state = *new XlaState;
   return state;
 }
 
@@ -262,7 +262,7 @@ static bool isSuccess(const CallProblem &problem, Problem &reported) {
 /// Runs what is prepared for a call, with memory of `scratch` where it is given.
 static bool run(const Options &options, const CallArguments &arguments, bool isCpu, void *stream,
                 Scratch *scratch, Problem &problem) {
-  State &state = getState();
+  XlaState &state = getXlaState();
   CallProblem notFound;
   std::shared_ptr<const PreparedCall> call =
       (isCpu ? state.callsOfCpu : state.calls)
@@ -450,13 +450,13 @@ tessera_xla_error *tessera_xla_kernel_cpu(tessera_xla_call *call) {
 
 void tessera_xla_register(tessera_call_resolver resolver, tessera_call_resolver resolver_cpu,
                           tessera_call_interpreter interpreter) {
-  State &state = getState();
+  XlaState &state = getXlaState();
   state.calls.setResolver(resolver);
   state.callsOfCpu.setResolver(resolver_cpu);
   state.interpret = interpreter;
 }
 
 void tessera_xla_reset(void) {
-  getState().calls.clear();
-  getState().callsOfCpu.clear();
+  getXlaState().calls.clear();
+  getXlaState().callsOfCpu.clear();
 }

@@ -81,7 +81,7 @@ json::Object describeSequence(tile::SequenceOp sequence) {
 }
 
 /// The entry of an array whose name it is; null where there is none.
-static json::Object *findByName(json::Array &array, StringRef name) {
+static json::Object *findObject(json::Array &array, StringRef name) {
   for (json::Value &entry : array)
     if (json::Object *object = entry.getAsObject(); object->getString(key::name) == name)
       return object;
@@ -94,10 +94,10 @@ void addDemands(json::Object &sequence, json::Array &kernels) {
   llvm::StringMap<tile::ViewUse> uses;
   for (json::Value &launch : *sequence.getArray(key::launches)) {
     json::Object &object = *launch.getAsObject();
-    json::Object &kernel = *findByName(kernels, *object.getString(key::kernel));
+    json::Object &kernel = *findObject(kernels, *object.getString(key::kernel));
     for (auto [passed, entry] :
          llvm::zip_equal(*object.getArray(key::arguments), *kernel.getArray(key::arguments))) {
-      json::Object *argument = findByName(arguments, *passed.getAsString());
+      json::Object *argument = findObject(arguments, *passed.getAsString());
       if (!argument || argument->getString(key::kind) != StringRef(kinds::view))
         continue;
       const json::Object &asked = *entry.getAsObject();

@@ -419,7 +419,7 @@ CompileStatus Lookup::find() {
 //===----------------------------------------------------------------------===//
 
 /// Adds the values of an entry to those of others; false where one differs.
-static bool addValues(const Lookup &lookup, std::vector<source::Define> &values) {
+static bool takeValues(const Lookup &lookup, std::vector<source::Define> &values) {
   for (const source::Define &value : lookup.getValues()) {
     auto known = llvm::find_if(
         values, [&](const source::Define &other) { return other.first == value.first; });
@@ -451,7 +451,7 @@ static OwningOpRef<ModuleOp> readTogether(ModuleOp module,
     for (const std::unique_ptr<Lookup> &lookup : lookups)
       if (lookup->changesProgram()) {
         changing.push_back(lookup.get());
-        agree &= addValues(*lookup, values);
+        agree &= takeValues(*lookup, values);
       }
     if (changing.empty())
       return module.clone();

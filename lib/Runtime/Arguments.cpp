@@ -20,8 +20,6 @@ using namespace tessera::runtime;
 
 /// Extents, coordinates and grids are 32-bit numbers with a sign.
 static constexpr int64_t kMaxExtent = std::numeric_limits<int32_t>::max();
-/// Bytes of a device's address space (47 bits are in use).
-static constexpr int64_t kAddressSpace = int64_t(1) << 47;
 
 namespace {
 

@@ -21,6 +21,9 @@
 
 namespace tessera::runtime {
 
+/// Bytes of a device's address space (47 bits are in use).
+constexpr int64_t kAddressSpace = int64_t(1) << 47;
+
 using DimValues = llvm::SmallVector<int64_t, 16>;
 
 /// A number for the extents and strides of a view and for another number, which few others have.

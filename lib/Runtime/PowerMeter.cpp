@@ -10,7 +10,7 @@ using namespace tessera::runtime;
 static constexpr int kClockSm = 1;
 
 template <typename Function>
-static bool lookUp(void *library, const char *name, Function *&function) {
+static bool findFunction(void *library, const char *name, Function *&function) {
   function = reinterpret_cast<Function *>(dlsym(library, name));
   return function != nullptr;
 }
@@ -24,11 +24,11 @@ PowerMeter::PowerMeter(const cuda::Driver &driver, int device) {
     return;
   Result (*init)() = nullptr;
   Result (*getHandle)(const char *, Handle *) = nullptr;
-  bool isComplete = lookUp(library, "nvmlInit_v2", init) &&
-                    lookUp(library, "nvmlDeviceGetHandleByPciBusId_v2", getHandle) &&
-                    lookUp(library, "nvmlDeviceGetClockInfo", getClockInfo) &&
-                    lookUp(library, "nvmlDeviceGetPowerUsage", getPowerUsage) &&
-                    lookUp(library, "nvmlShutdown", shutdown);
+  bool isComplete = findFunction(library, "nvmlInit_v2", init) &&
+                    findFunction(library, "nvmlDeviceGetHandleByPciBusId_v2", getHandle) &&
+                    findFunction(library, "nvmlDeviceGetClockInfo", getClockInfo) &&
+                    findFunction(library, "nvmlDeviceGetPowerUsage", getPowerUsage) &&
+                    findFunction(library, "nvmlShutdown", shutdown);
   if (!isComplete || init() != 0) {
     shutdown = nullptr;
     return;

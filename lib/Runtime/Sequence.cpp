@@ -13,8 +13,6 @@ using namespace tessera::runtime;
 
 /// Rows start at multiples of it, so that tensor maps and accesses of 16 bytes take them.
 static constexpr uint64_t kRowBytes = 16;
-/// Bytes of a device's address space (47 bits are in use).
-static constexpr uint64_t kAddressSpace = uint64_t(1) << 47;
 
 llvm::Error tessera::runtime::deriveDims(const SequenceInfo &sequence, DimValues &dims) {
   for (const DerivedDim &dim : sequence.derivedDims) {
@@ -46,7 +44,7 @@ llvm::Error SequencePlan::addPart(const WorkspaceInfo &workspace, llvm::ArrayRef
     part.strides[i] = static_cast<int64_t>(elements);
     elements = llvm::SaturatingMultiply<uint64_t>(elements, part.shape[i]);
     // Also of what is empty, so that no stride overflows.
-    elements = std::min(elements, kAddressSpace);
+    elements = std::min<uint64_t>(elements, kAddressSpace);
   }
   part.bytes = elements * workspace.type->bytes;
   bytes = part.offset + part.bytes;

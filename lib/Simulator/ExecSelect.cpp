@@ -71,7 +71,7 @@ uint32_t compareLanes(Exec &exec, const Inst &inst, unsigned first, uint32_t op,
   return r;
 }
 
-uint32_t combine(uint32_t v, uint32_t c, uint32_t how) {
+uint32_t combinePredicates(uint32_t v, uint32_t c, uint32_t how) {
   switch (how) {
   case CombineAnd:
     return v & c;
@@ -93,9 +93,9 @@ Step setp(Exec &exec, const Inst &inst) {
   uint32_t c = how ? exec.pred(inst, dsts + 2) : 0;
   uint32_t other =
       dsts > 1 ? (inst.aux & 16 ? compareLanes<C, K>(exec, inst, dsts, inst.select, 16) : ~v) : 0;
-  exec.storePred(inst, 0, combine(v, c, how));
+  exec.storePred(inst, 0, combinePredicates(v, c, how));
   if (dsts > 1)
-    exec.storePred(inst, 1, combine(other, c, how));
+    exec.storePred(inst, 1, combinePredicates(other, c, how));
   return Step::Next;
 }
 
@@ -105,7 +105,7 @@ Step set(Exec &exec, const Inst &inst) {
   uint32_t v = compareLanes<C, K>(exec, inst, 1, inst.select, 0);
   uint32_t how = inst.aux & 3;
   if (how)
-    v = combine(v, exec.pred(inst, 3), how);
+    v = combinePredicates(v, exec.pred(inst, 3), how);
   uint32_t r[kLanes];
   for (unsigned lane = 0; lane < kLanes; ++lane)
     r[lane] = v >> lane & 1 ? uint32_t(inst.imm) : 0;

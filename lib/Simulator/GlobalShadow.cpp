@@ -27,7 +27,7 @@ static const ClusterView *viewOf(const GlobalAccess &earlier, uint32_t cluster,
   return earlier.cluster == cluster ? &order.local() : order.remote(earlier.cluster);
 }
 
-static bool ordered(const GlobalAccess &earlier, const GlobalAccess &a, const Clock &order) {
+static bool isOrdered(const GlobalAccess &earlier, const GlobalAccess &a, const Clock &order) {
   const ClusterView *view = viewOf(earlier, a.cluster, order);
   return view && epochOf(view->seen, earlier.agent) >= earlier.epoch;
 }
@@ -87,7 +87,7 @@ void GlobalShadow::addRead(Cell &cell, const GlobalAccess &a, const Clock &order
       continue;
     bool same = r.cluster == a.cluster && r.agent == a.agent;
     // Who is ordered after this read is then ordered after that one.
-    if (same || ordered(r, a, order)) {
+    if (same || isOrdered(r, a, order)) {
       r = a;
       return;
     }
@@ -109,7 +109,7 @@ bool GlobalShadow::isObserved(const Cell &cell, const GlobalAccess &a, const Clo
   if (Strength(cell.write.strength) == Strength::Weak)
     return false;
   return cell.forgot || std::any_of(cell.reads, cell.reads + cell.readers, [&](const auto &r) {
-           return morallyStrong(cell.write, r) && ordered(r, a, order);
+           return morallyStrong(cell.write, r) && isOrdered(r, a, order);
          });
 }
 
@@ -128,7 +128,7 @@ GlobalConflict GlobalShadow::read(const GlobalMemory::Buffer &buffer, uint64_t o
     a.bytes = mask;
     if ((cell.written & mask) && out.kind == GlobalConflict::None &&
         !morallyStrong(cell.write, a)) {
-      if (!ordered(cell.write, a, order) && !isObserved(cell, a, order))
+      if (!isOrdered(cell.write, a, order) && !isObserved(cell, a, order))
         out = {GlobalConflict::Unordered, true, cell.write, at};
       else if (a.async && !cell.write.async && !fenced(cell.write, a, order))
         out = {GlobalConflict::Unfenced, true, cell.write, at};
@@ -147,7 +147,7 @@ GlobalConflict GlobalShadow::write(const GlobalMemory::Buffer &buffer, uint64_t 
     a.bytes = mask;
     bool none = out.kind == GlobalConflict::None;
     if ((cell.written & mask) && none && !morallyStrong(cell.write, a)) {
-      if (!ordered(cell.write, a, order) && !isObserved(cell, a, order)) {
+      if (!isOrdered(cell.write, a, order) && !isObserved(cell, a, order)) {
         if (!unchanged && !leftAlone(cell.write, order))
           out = {GlobalConflict::Unordered, true, cell.write, at};
       } else if (lacksFence(cell.write, a, order)) {
@@ -156,7 +156,8 @@ GlobalConflict GlobalShadow::write(const GlobalMemory::Buffer &buffer, uint64_t 
     }
     for (unsigned k = 0; k < cell.readers && out.kind == GlobalConflict::None; ++k) {
       const GlobalAccess &r = cell.reads[k];
-      if ((r.bytes & mask) && !morallyStrong(r, a) && !ordered(r, a, order) && !leftAlone(r, order))
+      if ((r.bytes & mask) && !morallyStrong(r, a) && !isOrdered(r, a, order) &&
+          !leftAlone(r, order))
         out = {GlobalConflict::Unordered, false, r, at};
     }
     cell.readers = 0;

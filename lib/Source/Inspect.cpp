@@ -24,7 +24,7 @@ static std::string describeGrid(tile::KernelOp kernel) {
   return text;
 }
 
-static EntryInfo describe(tile::EntryOpInterface entry) {
+static EntryInfo describeEntry(tile::EntryOpInterface entry) {
   EntryInfo info;
   info.name = entry.getSymName().str();
   for (unsigned i = 0; i < entry.getNumArguments(); ++i) {
@@ -65,7 +65,7 @@ SourceInfo tessera::inspect(const std::string &source, const std::string &fileNa
   if (info.status != CompileStatus::Success)
     return info;
   for (tile::EntryOpInterface entry : tile::getEntries(*read.module))
-    (isa<tile::KernelOp>(*entry) ? info.kernels : info.sequences).push_back(describe(entry));
+    (isa<tile::KernelOp>(*entry) ? info.kernels : info.sequences).push_back(describeEntry(entry));
   return info;
 }
 

@@ -529,14 +529,14 @@ Value tessera::combineMaskTerms(ArrayRef<Value> terms, bool byAnd, ImplicitLocOp
 }
 
 /// True for a value that costs nothing to make: the arm that a mask puts in.
-static bool isFill(Value value) {
+static bool fillsMask(Value value) {
   Operation *op = value.getDefiningOp();
   return op && (op->hasTrait<OpTrait::ConstantLike>() || isa<SplatOp>(op));
 }
 
 std::optional<bool> tessera::getComputedArm(arith::SelectOp select) {
-  bool fillsWhereFalse = isFill(select.getFalseValue());
-  if (isFill(select.getTrueValue()) == fillsWhereFalse || !isPositionMask(select.getCondition()))
+  bool fillsWhereFalse = fillsMask(select.getFalseValue());
+  if (fillsMask(select.getTrueValue()) == fillsWhereFalse || !isPositionMask(select.getCondition()))
     return std::nullopt;
   return fillsWhereFalse;
 }

@@ -15,7 +15,7 @@ using namespace tessera;
 using namespace tessera::tile;
 
 /// What is computed from memory in more steps than this is not bounded.
-constexpr unsigned kMostDepth = 16;
+constexpr unsigned kMostStepsFromMemory = 16;
 
 //===----------------------------------------------------------------------===//
 // What is covered
@@ -50,7 +50,7 @@ bool RowBounds::lookAtAccess(Value view, ValueRange indices, Found &found) {
 
 bool RowBounds::look(Value tile, Found &found, unsigned depth) {
   Operation *op = tile.getDefiningOp();
-  if (!op || depth == kMostDepth || !getElementTypeOrSelf(tile).isInteger())
+  if (!op || depth == kMostStepsFromMemory || !getElementTypeOrSelf(tile).isInteger())
     return false;
   auto lookAtTiles = [&](ValueRange operands) {
     return llvm::all_of(operands, [&](Value operand) {

@@ -35,7 +35,7 @@ int64_t TensorMap::chunkPosition() const {
 }
 
 /// The bytes of a parameter, to a multiple of which it is aligned.
-static int64_t bytesOf(hop::KernelOp kernel, const LaunchParameter &parameter) {
+static int64_t bytesOfParameter(hop::KernelOp kernel, const LaunchParameter &parameter) {
   switch (parameter.kind) {
   case LaunchParameter::Map:
     return hopper::tensorMapBytes;
@@ -54,7 +54,7 @@ static int64_t bytesOf(hop::KernelOp kernel, const LaunchParameter &parameter) {
 static LogicalResult checkBytes(hop::KernelOp kernel, ArrayRef<LaunchParameter> parameters) {
   int64_t total = 0, maps = 0, scalars = 0;
   for (const LaunchParameter &parameter : parameters) {
-    int64_t bytes = bytesOf(kernel, parameter);
+    int64_t bytes = bytesOfParameter(kernel, parameter);
     total = llvm::alignTo(total, bytes) + bytes;
     maps += parameter.kind == LaunchParameter::Map ? bytes : 0;
     scalars += parameter.kind == LaunchParameter::Scalar ? bytes : 0;

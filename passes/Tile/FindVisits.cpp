@@ -318,7 +318,8 @@ static bool followsRows(Value end, scf::ForOp loop) {
 }
 
 /// Which iterations `visits` is taken to have, and why it may have others than the mask leaves.
-static void explain(VisitsOp visits, const Hull &hull, const HullFinder &finder, bool endMoves) {
+static void explainVisits(VisitsOp visits, const Hull &hull, const HullFinder &finder,
+                          bool endMoves) {
   InFlightDiagnostic remark = visits.emitRemark();
   StringRef basis = finder.takesRows() ? "comparisons with the least and the largest of what is "
                                          "loaded for each row"
@@ -352,7 +353,7 @@ VisitInterval tessera::resolveVisits(VisitsOp visits) {
   HullFinder finder(visits, loop);
   Hull hull = finder.find(visits.getMask(), /*wanted=*/true);
   bool endMoves = followsRows(hull.past, loop);
-  explain(visits, hull, finder, endMoves);
+  explainVisits(visits, hull, finder, endMoves);
   OpBuilder builder(visits);
   Value first = visits.getLower(), past = visits.getUpper();
   if (hull.first)

@@ -7,7 +7,7 @@ using namespace tessera::sim;
 using llvm::Error;
 using llvm::StringRef;
 
-static Error bad(StringRef path, const char *why) {
+static Error refuseFile(StringRef path, const char *why) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), "%s: %s", path.str().c_str(), why);
 }
 
@@ -22,13 +22,13 @@ static StringRef valueOf(StringRef header, StringRef key) {
 llvm::Expected<NpyArray> tessera::sim::readNpy(StringRef path) {
   auto file = tessera::readInput(path);
   if (!file)
-    return bad(path, file.getError().message().c_str());
+    return refuseFile(path, file.getError().message().c_str());
   return parseNpy((*file)->getBuffer(), path);
 }
 
 llvm::Expected<NpyArray> tessera::sim::parseNpy(StringRef bytes, StringRef path) {
   if (!bytes.starts_with("\x93NUMPY") || bytes.size() < 12)
-    return bad(path, "not an .npy file");
+    return refuseFile(path, "not an .npy file");
   unsigned major = uint8_t(bytes[6]);
   size_t length = uint8_t(bytes[8]) | uint8_t(bytes[9]) << 8, start = 10;
   if (major >= 2) {
@@ -36,23 +36,23 @@ llvm::Expected<NpyArray> tessera::sim::parseNpy(StringRef bytes, StringRef path)
     start = 12;
   }
   if (start + length > bytes.size())
-    return bad(path, "truncated header");
+    return refuseFile(path, "truncated header");
   StringRef header = bytes.substr(start, length);
   NpyArray a;
   StringRef descr = valueOf(header, "descr");
   if (descr.size() < 4 || descr[0] != '\'')
-    return bad(path, "structured types are not read");
+    return refuseFile(path, "structured types are not read");
   descr = descr.drop_front().take_until([](char c) { return c == '\''; });
   if (descr.size() < 3)
-    return bad(path, "the header has no element type");
+    return refuseFile(path, "the header has no element type");
   if (descr.starts_with(">"))
-    return bad(path, "big-endian data");
+    return refuseFile(path, "big-endian data");
   a.descr = descr.drop_front().str();
   if (valueOf(header, "fortran_order").starts_with("True"))
-    return bad(path, "Fortran order is not read");
+    return refuseFile(path, "Fortran order is not read");
   StringRef shape = valueOf(header, "shape").take_until([](char c) { return c == ')'; });
   if (!shape.consume_front("("))
-    return bad(path, "the header has no shape");
+    return refuseFile(path, "the header has no shape");
   llvm::SmallVector<StringRef, 4> parts;
   shape.split(parts, ',');
   for (StringRef p : parts) {
@@ -60,7 +60,7 @@ llvm::Expected<NpyArray> tessera::sim::parseNpy(StringRef bytes, StringRef path)
     if (p.trim().empty())
       continue;
     if (p.trim().getAsInteger(10, n))
-      return bad(path, "the shape is no tuple of integers");
+      return refuseFile(path, "the shape is no tuple of integers");
     a.shape.push_back(n);
   }
   StringRef data = bytes.drop_front(start + length);

@@ -191,7 +191,7 @@ void KernelCheck::summarize() {
                                 numCombinations, numFailed, numInstructions);
 }
 
-static llvm::Error checkOptions(const CheckOptions &options) {
+static llvm::Error checkRequest(const CheckOptions &options) {
   const SimOptions &sim = options.base.sim;
   if (llvm::Error error = checkSeeds("--seeds", sim.seeds, "--sim-seed", sim.seed))
     return error;
@@ -206,7 +206,7 @@ static llvm::Error checkOptions(const CheckOptions &options) {
 }
 
 int tessera::checkKernel(const CheckOptions &options) {
-  if (llvm::Error error = checkOptions(options))
+  if (llvm::Error error = checkRequest(options))
     return reportFailure(toString(std::move(error)));
   KernelSource source;
   if (int code = source.read(options.base))

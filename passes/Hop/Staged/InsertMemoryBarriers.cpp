@@ -39,7 +39,7 @@ bool startsAtRepeat(const MemoryAccess &access) {
 }
 
 /// Whether the later access of an element is the thread's that made the earlier one.
-bool isOfOneThread(const AccessPair &pair, const MemoryDependenceAnalysis &order) {
+bool isByOneThread(const AccessPair &pair, const MemoryDependenceAnalysis &order) {
   RankedTensorType tile = pair.earlier.tile;
   if (!tile || tile != pair.later.tile || isBulk(pair.earlier) || isBulk(pair.later))
     return false;
@@ -94,11 +94,11 @@ private:
   Scope scopeOf(const AccessPair &pair) {
     if (areScalarStores(pair))
       return Scope::Thread;
-    bool isOwn = isDivided(pair) && isOfOneThread(pair, order);
+    bool isOwn = isDivided(pair) && isByOneThread(pair, order);
     if (role.getNumWarpgroups() > 1 && !isOwn && order.mayMeet(pair, /*across=*/true))
       return Scope::Role;
     bool isOrdered = isBulk(pair.later) && !pair.earlier.stores; // by the barrier before the copy
-    return isOrdered || isOfOneThread(pair, order) || !order.mayMeet(pair) ? Scope::Thread
+    return isOrdered || isByOneThread(pair, order) || !order.mayMeet(pair) ? Scope::Thread
                                                                            : Scope::Warpgroup;
   }
 
