@@ -66,8 +66,8 @@ class Cache:
 class ShortCache(Cache):
     """A cache of which elements, and what each sequence and head multiplies them by, say what keys and values are."""
 
-    def __init__(self, lengths, rows, paged, kv_heads, dtype=torch.bfloat16):
-        super().__init__(lengths, rows, paged, kv_heads, dtype=dtype)
+    def __init__(self, lengths, rows, paged, kv_heads, d=64, dv=None, dtype=torch.bfloat16):
+        super().__init__(lengths, rows, paged, kv_heads, d, dv, dtype)
         shape = len(lengths), kv_heads
         scales = torch.arange(1, 1 + shape[0] * shape[1]).view(shape) / 8
         self.descales = {"k_descale": scales, "v_descale": scales.flip(0) + 0.3}

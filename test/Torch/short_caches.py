@@ -29,7 +29,7 @@ class Meaning(unittest.TestCase):
                 self.assertTrue(torch.allclose(lse.double(), want_lse, atol=2e-3), options)
 
     def test_packed_queries(self):
-        cache, counts = ShortCache([130, 5, 70], 64, True, 2, torch.float16), [3, 1, 65]
+        cache, counts = ShortCache([130, 5, 70], 64, True, 2, dtype=torch.float16), [3, 1, 65]
         starts = torch.tensor([0, *counts]).cumsum(0).to(torch.int32)
         q = torch.randn(sum(counts), 4, 64, generator=torch.Generator().manual_seed(2)).half()
         out = flash_attn_varlen_func(
