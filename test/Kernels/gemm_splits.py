@@ -1,5 +1,9 @@
 # RUN: mkdir -p %t
 # RUN: %python %s %source/kernels/gemm.tile %t
+# RUN: not tessera params %source/kernels/gemm.tile -DSPLITS=2 -DPART=4 2>&1 | FileCheck %s --check-prefix=PART
+# PART: parameter 'PART' cannot be 4; allowed: 0..0
+# RUN: not tessera params %source/kernels/gemm.tile -DSPLITS=2 -DACTIVATION=relu 2>&1 | FileCheck %s --check-prefix=ACTIVATION
+# ACTIVATION: parameter 'ACTIVATION' cannot be relu; allowed: none
 """Compares the matrix product whose parts of K are added to memory on the interpreter with the definition; sums go on
 from what C holds, and one part has the bias."""
 

@@ -28,6 +28,31 @@ class Meaning(unittest.TestCase):
                 problems.assert_close(self, out, want, options)
                 self.assertTrue(torch.allclose(lse.double(), want_lse, atol=2e-3), options)
 
+    def test_masks_and_scores(self):
+        """Windows, soft caps, slopes, chunks, flags of sequences and prefixes."""
+        slopes, lengths = torch.tensor([0.5, 0.1]), [130, 5, 70]
+        flags, prefixes = (torch.tensor(x, dtype=torch.int32) for x in ([0, 1, 0], [40, 2, 0]))
+        for rows, queries in ((16, 1), (64, 3)):
+            cache = ShortCache(lengths, rows, True, 1)
+            q = torch.randn(3, queries, 2, 64, generator=torch.Generator().manual_seed(4)).bfloat16()
+            for options, visible, scores in (
+                ({"causal": True, "window_size": (50, -1)}, lambda b, q, k: (k <= q) & (k >= q - 50), {}),
+                ({"softcap": 3.0}, None, {"softcap": 3.0}),
+                ({"alibi_slopes": slopes}, None, {"slopes": slopes}),
+                ({"causal": True, "attention_chunk": 32}, lambda b, q, k: (k <= q) & (k // 32 == q // 32), {}),
+                ({"causal": flags}, lambda b, q, k: (k <= q) | (flags[b] == 0), {}),
+                (
+                    {"causal": True, "window_size": (20, 0), "prefix_lens": prefixes},
+                    lambda b, q, k: (k <= q) & ((k >= q - 20) | (k < prefixes[b])), {},
+                ),
+            ):  # fmt: skip
+                out = flash_attn_with_kvcache(q, cache.k, cache.v, **cache.named, **options)
+                for b, length in enumerate(lengths):
+                    own, k, v = (x[b].transpose(0, 1)[None] for x in (q, cache.keys, cache.values))
+                    places = torch.arange(length - queries, length)[:, None], torch.arange(length)
+                    want = exact(own, k, v, None if visible is None else visible(b, *places), **scores)[0][0].transpose(0, 1)
+                    problems.assert_close(self, out[b], want, (rows, queries, options))
+
     def test_packed_queries(self):
         cache, counts = ShortCache([130, 5, 70], 64, True, 2, dtype=torch.float16), [3, 1, 65]
         starts = torch.tensor([0, *counts]).cumsum(0).to(torch.int32)
