@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import torch
-
+from .._attention import _checks
+from .._attention._checks import refuse  # noqa: F401
 from . import _op
 from ._append import has_rows
-
-
-def refuse(name, value, reason):
-    raise NotImplementedError(f"argument '{name}' is {value}; {reason}")
 
 
 def read_scale(scale, q):
@@ -34,11 +30,7 @@ def check_output(out, q, v):
 def check_numbers(name, tensor, shape, q):
     """Refuses what is no tensor of int32 numbers of a shape, on the device of q; None stands for any extent."""
     _op.check_types({name: tensor})
-    if tensor.dtype != torch.int32:
-        raise TypeError(f"argument '{name}' has type {tensor.dtype}; it is int32")
-    if tensor.dim() != len(shape) or any(own not in (None, size) for own, size in zip(shape, tensor.shape)):
-        text = ", ".join("any" if size is None else str(size) for size in shape)
-        raise ValueError(f"argument '{name}' has shape {tuple(tensor.shape)}; with this 'q' it is [{text}]")
+    _checks.check_numbers(name, tensor, shape)
     problem = _op.find_other_device(name, tensor, q)
     if problem is not None:
         raise problem

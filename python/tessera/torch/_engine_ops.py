@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import torch
 
+from .._attention._latent import VALUE
+from .._attention._shares import shape_of
 from . import _op, _serving_ops  # noqa: F401
 from ._append import kv_append
-from ._latent import VALUE, count_shares, get_mla_metadata, mla_sparse, mla_with_kvcache
+from ._latent import count_shares, get_mla_metadata, mla_sparse, mla_with_kvcache
 from ._serving import flash_attn_with_kvcache
-from ._shares import Shares
 from ._states import merge_states
 from ._varlen import flash_attn_varlen_func
 
@@ -88,7 +89,7 @@ def _fake_rows(q, *_):
 
 
 def _fake_shares(lengths, rows):
-    return lengths.new_empty(Shares.shape_of(count_shares(rows, lengths.device))), lengths.new_empty(lengths.shape[0] + 1)
+    return lengths.new_empty(shape_of(count_shares(rows, lengths.device))), lengths.new_empty(lengths.shape[0] + 1)
 
 
 def _fake_merge(parts, lses, dtype):

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import torch
 
+from .._attention import _latent
+from .._attention._latent import ROWS, STEP, VALUE
 from .._core import _library
 from . import _checks, _kernels, _op, _states
 from ._append import has_rows
 from ._shares import Shares
-from ._types import TYPES
 
-#: Numbers of a row of the cache: those that are key and value, and all with those of the key alone.
-VALUE, KEY = 512, 576
-# Bytes of a row of 8 bits: 512 numbers of e4m3, a float32 for each 128 of these, and the 64 of the key alone in bfloat16.
-_BYTES = 656
-_BYTE_TYPES = torch.float8_e4m3fn, torch.uint8, torch.int8
-# Rows of a tile, and keys of a step.
-_ROWS, _STEP = 64, 64
+# Element types of the parts of rows of bytes.
+_TYPES = {element.name: getattr(torch, element.torch) for element in _library.ELEMENTS}
 
 
 def get_mla_metadata(
@@ -30,9 +26,7 @@ def get_mla_metadata(
     Returns `tile_scheduler_metadata`, int32, [3, shares], and `num_splits`, int32, [B + 1]. Nothing waits for the device. Those of other
     lengths of as many sequences give right results too, in more time. Raises TypeError and ValueError.
     """
-    for name, value, most in (("num_q_tokens_per_head_k", num_q_tokens_per_head_k, None), ("num_heads_k", num_heads_k, 1)):
-        if type(value) is not int or value < 1 or value > (most or value):
-            raise ValueError(f"argument '{name}' is {value!r}; it is {most or 'a number above 0'}")
+    _latent.check_counts(num_q_tokens_per_head_k, num_heads_k)
     if torch.compiler.is_compiling():
         return torch.ops.tessera.latent_shares(cache_seqlens, num_q_tokens_per_head_k)
     _op.check_types({"cache_seqlens": cache_seqlens})
@@ -45,12 +39,11 @@ def get_mla_metadata(
 
 
 def count_shares(rows, device):
-    """As many as fill the GPU with tiles of sequences of so many rows."""
-    return max(1, _kernels.count_multiprocessors(device) // -(-rows // _ROWS))
+    return _latent.count_shares(rows, _kernels.count_multiprocessors(device))
 
 
 def _balance(lengths, rows):
-    return Shares.balance(lengths, _STEP, count_shares(rows, lengths.device), _kernels.find_numbers(lengths.device)["LEAST_STEPS"])
+    return Shares.balance(lengths, STEP, count_shares(rows, lengths.device), _kernels.find_numbers(lengths.device)["LEAST_STEPS"])
 
 
 def mla_with_kvcache(
@@ -93,51 +86,44 @@ def mla_with_kvcache(
     Returns the output [B, SQ, H, 512] and the LSE [B, H, SQ] in float32, natural logarithms. Nothing waits for the device. Entries of
     the table and rows of the cache that no length reaches may hold anything. Raises TypeError, ValueError and NotImplementedError.
     """
-    if is_fp8_kvcache is not None and is_fp8_kvcache != _has_bytes(k_cache):
-        raise ValueError(f"argument 'is_fp8_kvcache' is {is_fp8_kvcache}, and 'k_cache' has type {k_cache.dtype}")
-    if head_dim_v != VALUE:
-        _checks.refuse("head_dim_v", head_dim_v, f"values are the first {VALUE} numbers of a row")
+    _latent.check_options(k_cache, head_dim_v, is_fp8_kvcache, causal, indices, topk_length)
     if torch.compiler.is_compiling():
         return torch.ops.tessera.latent_attention(
             q, k_cache, block_table, cache_seqlens, tile_scheduler_metadata, num_splits, softmax_scale, causal, indices, attn_sink,
             topk_length, keys_per_part,
         )  # fmt: skip
     if indices is not None:
-        return _attend_listed(q, k_cache, indices, topk_length, softmax_scale, causal, attn_sink, keys_per_part)
-    if topk_length is not None:
-        raise ValueError("argument 'topk_length' is given without 'indices', of which it is the length")
-    if _has_bytes(k_cache):
-        raise NotImplementedError(f"argument 'k_cache' has type {k_cache.dtype}; rows of 8 bits go with 'indices'")
-    page = _check(q, k_cache, block_table, cache_seqlens)
+        return _attend_listed(q, k_cache, indices, topk_length, softmax_scale, attn_sink, keys_per_part)
+    _check_rows(q, k_cache)
+    _latent.check_pages(q, k_cache)
+    _checks.check_numbers("block_table", block_table, (len(q), None), q)
+    _checks.check_numbers("cache_seqlens", cache_seqlens, (len(q),), q)
     batch, rows, heads, _ = q.shape
     out = q.new_empty((batch, rows, heads, VALUE))
     lse = q.new_empty((batch, heads, rows), dtype=torch.float32)
-    most = block_table.shape[1] * page
+    most = block_table.shape[1] * k_cache.shape[1]
     if 0 in (batch, rows, heads, most):
         return out.zero_(), lse.fill_(float("-inf"))
     if attn_sink is not None:
         _check_sinks(attn_sink, q)
-    # One query sees all keys.
-    masks = {"PAGE": page, "CAUSAL": bool(causal) and rows > 1}
-    call = Call("mla_decode", q, k_cache, (block_table, cache_seqlens), softmax_scale, attn_sink, **masks)
+    described = _latent.describe_pages(q, k_cache, causal)
+    call = Call("mla_decode", described, q, k_cache, (block_table, cache_seqlens), softmax_scale, attn_sink)
     given = _read_metadata(tile_scheduler_metadata, num_splits, q)
-    extents = ("TILES", batch * call.groups), ("STEPS", most // _STEP)
+    extents = ("TILES", batch * call.groups), ("STEPS", most // STEP)
     if keys_per_part is None and _kernels.find_numbers(q.device, *extents)["BALANCED"]:
-        shares = given or _balance(cache_seqlens, call.groups * _ROWS)
+        shares = given or _balance(cache_seqlens, call.groups * ROWS)
         parts = q.new_empty((shares.slots, rows, heads, VALUE), dtype=torch.float32)
         logs = q.new_empty((shares.slots, heads, rows), dtype=torch.float32)
         call.launch(out, lse, shares.starts, *shares.shares, parts.transpose(1, 2), logs, BALANCED=True)
         shares.merge(parts, logs, out, lse, attn_sink)
     else:
-        call.attend_parts(most, _count_steps(most) * _STEP if keys_per_part is None else keys_per_part, out, lse)
+        call.attend_parts(most, _latent.count_steps(most) * STEP if keys_per_part is None else keys_per_part, out, lse)
     return out, lse
 
 
-def _attend_listed(q, k_cache, indices, lengths, scale, causal, sinks, keys_per_part):
+def _attend_listed(q, k_cache, indices, lengths, scale, sinks, keys_per_part):
     """mla_with_kvcache over the rows of lists."""
     _check_rows(q, k_cache)
-    if causal:
-        _checks.refuse("causal", causal, "the rows of a list have no order: leave out those that a query does not see")
     batch, count, heads, _ = q.shape
     pages, rows = k_cache.shape[:2]
     _checks.check_numbers("indices", indices, (batch, count, None), q)
@@ -178,16 +164,11 @@ def mla_sparse(
     Returns the output [tokens, H, 512], and the largest scores and the LSE [tokens, H] in float32, natural logarithms. Nothing waits for
     the device. Rows that no list names may hold anything. Raises TypeError, ValueError and NotImplementedError.
     """
-    if d_v != VALUE:
-        _checks.refuse("d_v", d_v, f"values are the first {VALUE} numbers of a row")
+    _latent.check_values("d_v", d_v)
     if torch.compiler.is_compiling():
         return torch.ops.tessera.latent_rows(q, kv, indices, sm_scale, attn_sink, topk_length, keys_per_part)
     _op.check_types({"q": q, "kv": kv, "indices": indices})
-    width = _BYTES if _has_bytes(kv) else KEY
-    wide = KEY if width == _BYTES else f"{KEY} or {VALUE}"
-    for name, tensor, form in (("q", q, f"[tokens, heads, {wide}]"), ("kv", kv, f"[rows, 1, {width}]")):
-        if tensor.dim() != 3:
-            raise ValueError(f"argument '{name}' has shape {tuple(tensor.shape)}; it is {form}")
+    _latent.check_tokens(q, kv)
     _check_rows(q.unsqueeze(1), kv.unsqueeze(1), "kv")
     _checks.check_numbers("indices", indices, (len(q), 1, None), q)
     if topk_length is not None:
@@ -207,10 +188,11 @@ def attend_rows(q, kv, lists, lengths, scale, sinks, keys_per_part):
     if sinks is not None:
         _check_sinks(sinks, q)
     given = (lists,) if lengths is None else (lists, lengths)
-    call = Call("mla_sparse", q.unsqueeze(1), kv.unsqueeze(1), given, scale, sinks, LENGTHS=lengths is not None, MAXIMA=True)
+    q, kv = q.unsqueeze(1), kv.unsqueeze(1)
+    call = Call("mla_sparse", _latent.describe_lists(q, kv, lengths), q, kv, given, scale, sinks)
     if keys_per_part is None:
-        parts = max(1, _kernels.count_multiprocessors(q.device) // (count * call.groups))
-        keys_per_part = _STEP * max(-(-_count_steps(most) // parts), _kernels.find_numbers(q.device)["LEAST_STEPS"])
+        least = _kernels.find_numbers(q.device)["LEAST_STEPS"]
+        keys_per_part = _latent.find_keys_per_part(most, count * call.groups, _kernels.count_multiprocessors(q.device), least)
     call.attend_parts(most, keys_per_part, out.unsqueeze(1), lse.unsqueeze(2), largest.unsqueeze(2))
     return out, largest, lse
 
@@ -219,18 +201,12 @@ class Call:
     """Latent attention of queries [B, SQ, H, 576] over pages [PAGES, ROWS, 1, 576], or of bytes, by the kernels of a source. `given` are
     the table and, where there are, the lengths of sequences."""
 
-    def __init__(self, source, q, cache, given, scale, sinks, **parameters):
-        heads = q.shape[2]
-        packed = _count_heads(heads, q.shape[1])
-        self.groups = heads // packed
-        rows = (cache,)
-        if _has_bytes(cache):
-            rows = _split_rows(cache)
-            parameters["CACHED"] = "f8E4M3FN"
+    def __init__(self, source, described, q, cache, given, scale, sinks):
+        self.groups, self.parameters = described
+        rows = _split_rows(cache) if _latent.has_bytes(cache) else (cache,)
         self.arguments = q.transpose(1, 2), *(part.transpose(1, 2) for part in rows), *given
         self.scale, self.sinks = _checks.read_scale(scale, q), sinks
         self.source = q.device.type == "cpu", _library.find_source(source)
-        self.parameters = {"T": TYPES[q.dtype], "HEADS": packed, "KEY": q.shape[3], **parameters}
 
     def launch(self, out, lse, *more, **parameters):
         """Of whole sequences, to out [B, SQ, H, 512] and lse [B, H, SQ], and what goes to `more`, or of parts, without sinks."""
@@ -240,9 +216,7 @@ class Call:
 
     def attend_parts(self, most, keys_per_part, out, lse, largest=None):
         """Up to `most` keys of each sequence in parts, which are joined in their order. `largest` is for the largest scores."""
-        if type(keys_per_part) is not int or keys_per_part < _STEP or keys_per_part % _STEP:
-            raise ValueError(f"argument 'keys_per_part' is {keys_per_part!r}; it is a multiple of {_STEP}")
-        count = -(-most // keys_per_part)
+        count = _latent.count_parts(most, keys_per_part)
         if count == 1:
             self.launch(out, lse, keys_per_part, *(() if largest is None else (largest,)))
             return
@@ -254,67 +228,37 @@ class Call:
             torch.amax(own, 0, out=largest)
 
 
-def _has_bytes(cache):
-    return getattr(cache, "dtype", None) in _BYTE_TYPES
-
-
 def _split_rows(cache):
-    """What rows of bytes have: numbers, what each 128 of them are multiplied by, and those of the key alone."""
+    """The parts of rows of bytes."""
     rows = cache.view(torch.uint8)
-    ends = VALUE, VALUE + 4 * VALUE // 128, _BYTES
-    types = torch.float8_e4m3fn, torch.float32, torch.bfloat16
-    return [rows[..., begin:end].view(dtype) for begin, end, dtype in zip((0, *ends), ends, types)]
-
-
-def _count_steps(most):
-    return -(-most // _STEP)
-
-
-def _count_heads(heads, rows):
-    """How many heads are rows of one tile: a power of 2 that divides them, where all of their queries fit in it."""
-    packed = 1
-    while heads % (2 * packed) == 0 and 2 * packed * rows <= _ROWS:
-        packed *= 2
-    return packed
+    parts = ((_TYPES[element], begin, count) for element, begin, count in _latent.PARTS)
+    return [rows[..., begin : begin + count * dtype.itemsize].view(dtype) for dtype, begin, count in parts]
 
 
 def _check_sinks(sinks, q):
     _op.check_types({"attn_sink": sinks})
-    if sinks.dtype != torch.float32 or tuple(sinks.shape) != (q.shape[-2],) or not sinks.is_contiguous():
-        raise ValueError(
-            f"argument 'attn_sink' has shape {tuple(sinks.shape)} and type {sinks.dtype}; with this 'q' it is [{q.shape[-2]}], dense, of "
-            "float32"
-        )
+    _latent.check_sinks(sinks, q.shape[-2])
     problem = _op.find_other_device("attn_sink", sinks, q)
     if problem is not None:
         raise problem
+    if not sinks.is_contiguous():
+        raise ValueError(f"argument 'attn_sink' has stride {sinks.stride(0)}; it must be 1: pass attn_sink.contiguous()")
 
 
 def _read_metadata(metadata, splits, q):
     """The shares that `get_mla_metadata` made, or None."""
-    if metadata is None and splits is None:
-        return None
-    for name, value, shape in (("tile_scheduler_metadata", metadata, (3, None)), ("num_splits", splits, (len(q) + 1,))):
-        if value is None:
-            raise ValueError(f"argument '{name}' is None; get_mla_metadata gives both it and the other one")
+    given = _latent.list_metadata(metadata, splits, len(q))
+    for name, value, shape in given:
         _checks.check_numbers(name, value, shape, q)
-    return Shares(splits, metadata)
+    return Shares(splits, metadata) if given else None
 
 
 def _check_rows(q, cache, name="k_cache"):
     """Refuses queries [B, SQ, H, 576], and pages [PAGES, ROWS, 1, 576], or of bytes, that the argument `name` has, that kernels do not
     take."""
     _op.check_types({"q": q, name: cache})
-    key = VALUE if tuple(q.shape[3:]) == (VALUE,) and not _has_bytes(cache) else KEY
-    width = _BYTES if _has_bytes(cache) else key
-    if width == _BYTES and q.dtype != torch.bfloat16:
-        raise TypeError(f"argument 'q' has type {q.dtype}; beside rows of bytes, part of which is bfloat16, it is that")
-    wide = KEY if width == _BYTES else f"{KEY} or {VALUE}"
-    for own, tensor, form in (("q", q, f"[batch, queries, heads, {wide}]"), (name, cache, f"[pages, rows, 1, {width}]")):
-        if tensor.dim() != 4 or tensor.shape[3] != (key if own == "q" else width):
-            raise ValueError(f"argument '{own}' has shape {tuple(tensor.shape)}; it is {form}")
-        if q.dtype not in TYPES or (width != _BYTES and tensor.dtype != q.dtype):
-            raise TypeError(f"argument '{own}' has type {tensor.dtype}; q and {name} are float16, or both bfloat16")
+    _latent.check_rows(q, cache, name)
+    for own, tensor in (("q", q), (name, cache)):
         if torch.is_grad_enabled() and tensor.requires_grad:
             raise NotImplementedError(f"argument '{own}' requires a gradient, and attention over a cache has none: detach it")
         if not has_rows(tensor):
@@ -325,18 +269,3 @@ def _check_rows(q, cache, name="k_cache"):
     problem = _op.find_other_device(name, cache, q) or _op.find_device_problem("q", q.device)
     if problem is not None:
         raise problem
-    if cache.shape[2] != 1:
-        raise ValueError(f"argument '{name}' has {cache.shape[2]} heads; all heads of 'q' read one row for each token")
-
-
-def _check(q, k_cache, block_table, cache_seqlens):
-    """The rows of a page; refuses what kernels do not take."""
-    _check_rows(q, k_cache)
-    page = k_cache.shape[1]
-    if not 0 < page <= 1024:
-        raise ValueError(f"argument 'k_cache' has pages of {page} rows; kernels take up to 1024")
-    if q.shape[1] > _ROWS:
-        raise ValueError(f"argument 'q' has {q.shape[1]} queries; kernels over a cache take up to {_ROWS}: pass them in parts")
-    _checks.check_numbers("block_table", block_table, (q.shape[0], None), q)
-    _checks.check_numbers("cache_seqlens", cache_seqlens, (q.shape[0],), q)
-    return page

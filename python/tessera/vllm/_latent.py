@@ -20,8 +20,8 @@ from vllm.model_executor.layers.attention.mla_attention import (
 from vllm.v1.attention.backend import AttentionCGSupport, AttentionType, MultipleOf
 from vllm.v1.attention.backends.mla.prefill.base import MLAPrefillBackend
 
+from .._attention._latent import KEY, VALUE
 from ..torch import flash_attn_varlen_func, get_mla_metadata, mla_with_kvcache
-from ..torch._latent import KEY, VALUE
 from . import _limits
 
 # Keys of a part where each sequence has the same bits in any batch.
