@@ -83,11 +83,12 @@ typedef struct tessera_call_copy {
   tessera_call_layout layout;
 } tessera_call_copy;
 
-/** The memory of a tensor, result, temporary or copy, from its first element on, in another layout.
- */
+/** The memory of a tensor, result, temporary or copy in another layout. */
 typedef struct tessera_call_view {
   tessera_call_operand memory;
   tessera_call_layout layout;
+  /** Bytes before its first element. */
+  int64_t offset;
 } tessera_call_view;
 
 /** What calls of a text with tensors of these layouts launch, one step after another. Arrays live

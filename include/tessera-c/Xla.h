@@ -77,11 +77,12 @@ TESSERA_EXPORT tessera_xla_error *tessera_xla_lists(tessera_xla_call *call);
 TESSERA_EXPORT tessera_xla_error *tessera_xla_lists_cpu(tessera_xla_call *call);
 
 /** A kernel or a sequence. Attributes: `variant`, the text that the resolver gets; `layout`,
- * "BHSD"; `numbers` (f32); `extras`, a letter for each argument of the kernel: v for the next
- * operand, t for the next operand of four dimensions, of which the second and the third change
- * places, r for the next result, o for one whose dimensions do, d for such a result that shares its
- * memory with the next operand, f for the next number. Memory of a sequence is that of
- * tessera_xla_attention_backward.
+ * "BHSD"; `numbers` (f32); `integers` (i32); `extras`, a letter for each argument of the kernel: v
+ * for the next operand, t for the next operand of four dimensions, of which the second and the
+ * third change places, r for the next result, o for one whose dimensions do, a and d for such
+ * results that share their memory with the next operand, f for the next number, i for the next
+ * integer. One operand may be several arguments, if the text says so. Memory of a sequence is that
+ * of tessera_xla_attention_backward.
  */
 TESSERA_EXPORT tessera_xla_error *tessera_xla_kernel(tessera_xla_call *call);
 

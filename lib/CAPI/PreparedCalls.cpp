@@ -122,7 +122,7 @@ uint64_t PreparedCall::findAddress(const tessera_call_operand &operand,
   case TESSERA_CALL_COPY:
     return memory.copies[index];
   default:
-    return findAddress(views[index].memory, arguments, memory);
+    return findAddress(views[index].memory, arguments, memory) + views[index].offset;
   }
 }
 

@@ -165,14 +165,25 @@ static bool readOptions(const Attributes &attributes, Options &options, Problem 
 
 /// The tessera_type of an element type, 0 when there is none.
 static int32_t convertType(xla::ElementType type) {
-  return type == xla::ElementType::F16    ? TESSERA_TYPE_F16
-         : type == xla::ElementType::BF16 ? TESSERA_TYPE_BF16
-         : type == xla::ElementType::F32  ? TESSERA_TYPE_F32
-         : type == xla::ElementType::S32  ? TESSERA_TYPE_I32
-         : type == xla::ElementType::S64  ? TESSERA_TYPE_I64
-         // A condition is a byte in memory.
-         : type == xla::ElementType::S8 || type == xla::ElementType::Pred ? TESSERA_TYPE_I8
-                                                                          : 0;
+  switch (type) {
+  case xla::ElementType::F16:
+    return TESSERA_TYPE_F16;
+  case xla::ElementType::BF16:
+    return TESSERA_TYPE_BF16;
+  case xla::ElementType::F32:
+    return TESSERA_TYPE_F32;
+  case xla::ElementType::F8E4M3FN:
+    return TESSERA_TYPE_F8E4M3FN;
+  case xla::ElementType::S32:
+    return TESSERA_TYPE_I32;
+  case xla::ElementType::S64:
+    return TESSERA_TYPE_I64;
+  case xla::ElementType::S8:
+  case xla::ElementType::U8:
+  case xla::ElementType::Pred: // a condition is a byte in memory
+    return TESSERA_TYPE_I8;
+  }
+  return 0;
 }
 
 /// Reads a buffer, which may have the heads behind the rows; false where it has too many
@@ -366,12 +377,15 @@ static bool runKernel(const CallFrame &frame, const Form &, bool isCpu, void *st
     if (kind == 'f' && !options.numbers.empty()) {
       arguments.numbers.push_back(options.numbers.consume_front());
       isKnown = true;
+    } else if (kind == 'i' && !options.integers.empty()) {
+      arguments.integers.push_back(options.integers.consume_front());
+      isKnown = true;
     } else if (kind == 'v' || kind == 't') {
       isKnown = append(frame.arguments, operand++, kind == 't');
-    } else if (kind == 'r' || kind == 'o' || kind == 'd') {
-      isKnown = append(frame.results, result++, kind != 'r');
+    } else if (kind == 'r' || kind == 'o' || kind == 'a' || kind == 'd') {
+      isKnown = append(frame.results, result++, kind == 'o' || kind == 'd');
       // An operand whose memory it shares.
-      operand += kind == 'd';
+      operand += kind == 'a' || kind == 'd';
     }
     if (!isKnown) {
       problem.text = "attribute 'extras' does not say what there is; see tessera-c/Xla.h";

@@ -47,9 +47,11 @@ enum class ElementType : int32_t {
   S8 = 2,
   S32 = 4,
   S64 = 5,
+  U8 = 6,
   F16 = 10,
   F32 = 11,
-  BF16 = 16
+  BF16 = 16,
+  F8E4M3FN = 20
 };
 
 struct Buffer {

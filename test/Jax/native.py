@@ -135,6 +135,18 @@ class Native(unittest.TestCase):
         self.assertTrue((found == jnp.zeros(4)).all())
         self.assertEqual(fake_cuda.launch_count() - before, 4)
 
+    def test_latent_attention(self):
+        """Shares of keys, attention over them, and what joins parts; one kernel over the parts of rows of bytes."""
+        q, numbers = jnp.zeros((2, 1, 16, 576), jnp.bfloat16), jnp.ones((2, 4), jnp.int32)
+        cache, rows = jnp.zeros((5, 64, 1, 576), jnp.bfloat16), jnp.zeros((300, 1, 656), jnp.uint8)
+        for run, count in (
+            (lambda: tessera.jax.mla_with_kvcache(q, cache, numbers, numbers[:, 0]), 3),
+            (lambda: tessera.jax.mla_sparse(q[:, 0], rows, numbers[:, None], 0.1), 1),
+        ):
+            before = fake_cuda.launch_count()
+            jax.block_until_ready(run())
+            self.assertEqual(fake_cuda.launch_count() - before, count)
+
     def find_gradients(self, fixed):
         text = "attention_fwd CAUSAL=false"
         return _gradient_kernels.find_gradients(_compile.compile, text, fixed, "bf16", (64, 64, 1, None), False)[0]

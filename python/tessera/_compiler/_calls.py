@@ -41,7 +41,7 @@ class _Copy(ctypes.Structure):
 class _View(ctypes.Structure):
     """tessera_call_view"""
 
-    _fields_ = [("memory", _Operand), ("layout", _Layout)]
+    _fields_ = [("memory", _Operand), ("layout", _Layout), ("offset", c_int64)]
 
 
 class _Recipe(ctypes.Structure):
@@ -91,7 +91,7 @@ def _write(recipe):
         (_Step, _write_step, recipe.steps), (_Layout, _write_layout, recipe.results),
         (_Layout, _write_layout, recipe.temporaries),
         (_Copy, lambda copy: _Copy(copy[0], _write_layout(copy[1])), recipe.copies),
-        (_View, lambda view: _View(view[0], _write_layout(view[1])), recipe.views),
+        (_View, lambda view: _View(view[0], _write_layout(view[1]), view[2]), recipe.views),
     ):  # fmt: skip
         array = (kind * len(values))(*map(write, values))
         arrays += [array, len(array)]

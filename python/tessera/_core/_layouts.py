@@ -40,6 +40,14 @@ class Layout(NamedTuple):
             for name, own, new in zip(("shape", "strides"), (self.shape, self.strides), parts)
         })  # fmt: skip
 
+    def take(self, element, first, count):
+        """So many elements of another type of each row, from its byte `first` on."""
+        own, size = _BYTES[self.element], _BYTES[element]
+        if first + count * size > own * self.shape[-1] or any(own * step % size for step in self.strides[:-1]):
+            raise ValueError(f"rows of {self.shape[-1]} {self.element} have no {count} {element} at byte {first}")
+        strides = *(own * step // size for step in self.strides[:-1]), 1
+        return self._replace(shape=(*self.shape[:-1], count), strides=strides, element=element)
+
     def drop(self, dim):
         """Without a dimension of one element."""
         return self.permute(*(i for i in range(len(self.shape)) if i != dim))
@@ -55,7 +63,7 @@ class Recipe(NamedTuple):
     temporaries: tuple = ()
     #: Tensors that are taken in another layout: (which one, Layout).
     copies: tuple = ()
-    #: Memory in layouts of its own: (place, Layout).
+    #: Memory in layouts of its own: (place, Layout, bytes before its first element).
     views: tuple = ()
     #: Calls like this one need not ask again.
     is_final: bool = True
@@ -119,7 +127,7 @@ class Places:
 
     def view(self, name, layout):
         """The place of what a name stands for in another layout."""
-        self.views.append((self.places[name], layout))
+        self.views.append((self.places[name], layout, 0))
         return VIEW, len(self.views) - 1
 
     def bind(self, kernel, **others):

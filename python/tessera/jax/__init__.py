@@ -13,8 +13,10 @@ if jax.__version_info__ < (0, 7, 2):
 from ._attention import attention, warm_up
 from ._block_mask import BlockMask, create_block_mask
 from ._call import register, use_interpreter
+from ._latent import get_mla_metadata, mla_sparse, mla_with_kvcache
 from ._recurrences import gated_delta_rule, gla, retention, ssd
 
 __all__ = [
-    "BlockMask", "attention", "create_block_mask", "gated_delta_rule", "gla", "register", "retention", "ssd", "use_interpreter", "warm_up",
+    "BlockMask", "attention", "create_block_mask", "gated_delta_rule", "get_mla_metadata", "gla", "mla_sparse", "mla_with_kvcache",
+    "register", "retention", "ssd", "use_interpreter", "warm_up",
 ]  # fmt: skip

@@ -13,22 +13,14 @@ from jax.typing import DTypeLike
 from .._attention import _gradient_kernels, _named, _variants
 from .._core import _library
 from .._functions._variant import Variant
-from . import _block_mask, _call, _functions, _gradients, _varying
+from . import _block_mask, _call, _checks, _functions, _gradients, _varying
 
 # Letters of tessera-c/Xla.h for what kernels take after the scale.
 _KINDS = {"softcap": "f", "alibi": "v", "left": "i", "right": "i"}
 
 
-def _check_types(given):
-    """Refuses what is no array."""
-    for name, value in given.items():
-        if not isinstance(value, (jax.Array, np.ndarray)):
-            what = "None" if value is None else f"of type {type(value).__name__}"
-            raise TypeError(f"argument '{name}' is {what}; it is an array: jax.numpy.asarray makes one of numbers")
-
-
 def _check(q, k, v, alibi, layout):
-    _check_types({"q": q, "k": k, "v": v, **({} if alibi is None else {"alibi": alibi})})
+    _checks.check_arrays({"q": q, "k": k, "v": v, **({} if alibi is None else {"alibi": alibi})})
     for name, tensor in (("q", q), ("k", k), ("v", v)):
         if tensor.ndim != 4:
             raise ValueError(f"argument '{name}' has {tensor.ndim} dimensions; attention takes 4")
@@ -47,7 +39,7 @@ def _check(q, k, v, alibi, layout):
 
 
 def _read_sinks(sinks, heads):
-    _check_types({"sinks": sinks})
+    _checks.check_arrays({"sinks": sinks})
     problem = _variants.find_sinks_problem(sinks, heads)
     if problem is not None:
         raise problem
@@ -102,12 +94,8 @@ def _describe_block_mask(block_mask, q, k, v, mods, extents, layout, sinks):
 
 def _check_numbers(**numbers):
     for name, number in numbers.items():
-        if isinstance(number, jax.core.Tracer):
-            otherwise = "" if name in ("causal", "return_lse", "deterministic") else ", or give an array in `score_args`"
-            raise TypeError(
-                f"argument '{name}' is traced by JAX, and numbers are constants of a program: make it a static argument of "
-                f"jax.jit{otherwise}"
-            )
+        otherwise = "" if name in ("causal", "return_lse", "deterministic") else ", or give an array in `score_args`"
+        _checks.check_number(name, number, otherwise)
 
 
 def attention(

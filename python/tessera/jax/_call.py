@@ -78,7 +78,7 @@ def _make_recipe(kind, text, tensors):
     say; results are tensors too."""
     extras, _, variant = text.partition("\n")
     if variant.startswith("{"):
-        return _make_kernel_recipe(kind, extras, **json.loads(variant))
+        return _make_kernel_recipe(kind, extras, tensors, **json.loads(variant))
     own = len(tensors) - extras.count("v") - extras.count("d")
     q, k, v = tensors[0], tensors[1], tensors[0] if variant.startswith("lists of ") else tensors[2]
     if q.element not in ("f16", "bf16"):
@@ -113,13 +113,25 @@ def count_multiprocessors():
     return device.core_count if device.platform == "gpu" else _choices.INTERPRETED
 
 
-def _make_kernel_recipe(kind, extras, source, parameters):
-    """The recipe of a kernel that ships, of whose arguments `extras` has a letter each."""
+def _make_kernel_recipe(kind, extras, tensors, source, parameters, orders={}, parts={}):
+    """The recipe of a kernel that ships, of whose arguments `extras` has a letter each. Of tensors by their places `orders` has the order
+    of dimensions that the kernel takes, and `parts` what it takes of rows as views of their own: see `_layouts.Layout.take`."""
     with _lock:
-        kernel = kind(_library.find_source(f"linear/{source}"), **parameters)
-    numbers, own = itertools.count(), itertools.count()
-    operands = tuple((_layouts.NUMBER, next(numbers)) if letter == "f" else (_layouts.TENSOR, next(own)) for letter in extras)
-    return _layouts.Recipe(((kernel, operands),), is_final=True)
+        kernel = kind(_library.find_source(source), **parameters)
+    scalars, own = {"f": (_layouts.NUMBER, itertools.count()), "i": (_layouts.INTEGER, itertools.count())}, itertools.count()
+    operands, views = [], []
+    for letter in extras:
+        if letter in scalars:
+            place, count = scalars[letter]
+            operands.append((place, next(count)))
+            continue
+        memory = _layouts.TENSOR, next(own)
+        name, layout = str(memory[1]), tensors[memory[1]]
+        found = [(layout.permute(*orders[name]), 0)] if name in orders else []
+        found += [(layout.take(element, first, count), first) for element, first, count in parts.get(name, ())]
+        operands += [(_layouts.VIEW, index) for index in range(len(views), len(views) + len(found))] or [memory]
+        views += [(memory, *view) for view in found]
+    return _layouts.Recipe(((kernel, tuple(operands)),), views=tuple(views), is_final=True)
 
 
 def _make_compiled(text, tensors):

@@ -6,7 +6,6 @@ Arrays are [B, T, H, D]. docs/recurrences.md says what is computed; the walks ar
 from __future__ import annotations
 
 import functools
-import json
 import math
 import os
 
@@ -15,43 +14,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._attention._recurrences import CHUNK, count_chunks, count_rows, find_source, list_decays, list_segments, list_widths
-from .._compiler import _choices
 from .._core import _library
-from . import _call, _segments
+from . import _kernels, _segments
+from ._kernels import like, new
 
 
-def _launch(name, parameters, *arguments):
-    """The results of a kernel, of whose arguments each is (letter, value), as tessera-c/Xla.h says."""
-    operands, results, numbers, aliases = [], [], [], {}
-    for letter, value in arguments:
-        if letter == "f":
-            numbers.append(value)
-            continue
-        if letter == "d":
-            aliases[len(operands)] = len(results)
-        if letter in "vtd":
-            operands.append(value)
-        if letter in "rod":
-            results.append(jax.ShapeDtypeStruct(value.shape, value.dtype))
-    text = json.dumps({"source": name, "parameters": parameters})
-    letters = "".join(letter for letter, _ in arguments)
-    call = jax.ffi.ffi_call(_call.KERNEL, results, input_output_aliases=aliases)
-    _call.register()
-    return call(*operands, variant=text, layout="BHSD", extras=letters, **_call.make_arrays(_call.pack(numbers), ()))
-
-
-def _new(*shape, dtype=jnp.float32):
-    return jax.ShapeDtypeStruct(shape, dtype)
-
-
-def _like(x):
-    return _new(*x.shape, dtype=x.dtype)
+def _launch(name, *arguments):
+    return _kernels.launch(f"linear/{name}", *arguments)
 
 
 def _choose(name, rows, batch, heads, columns):
     """(the columns of a state that a grid point takes, the source that computes it) by what rules choose for these extents."""
-    extents = ("MULTIPROCESSORS", _call.count_multiprocessors()), ("B", batch), ("H", heads), ("V", columns)
-    chosen = _choices.choose_values(find_source(name), extents, _call.find_card(), (("DK", rows),))
+    chosen = _kernels.choose(find_source(name), ("B", batch), ("H", heads), ("V", columns), DK=rows)
     form = chosen["form"]
     return chosen["DV"], name if form is None else os.path.basename(form).removesuffix(".tile")
 
@@ -66,11 +40,11 @@ def _walk(name, q, k, v, others, scale, state, wants_state=False, out=None, head
     width, name = _choose(name, rows, batch, heads, columns)
     parameters.update(T=_library.QUERY_TYPES[q.dtype.name], DK=rows, DV=width, INITIAL=state is not None, FINAL=wants_state)
     states = [] if state is None else [("v", state)]
-    last = [("r", _new(batch, heads, rows, columns))] if wants_state else []
+    last = [("r", new(batch, heads, rows, columns))] if wants_state else []
     tensors = [("t", q), ("t", k), ("t", v)]
     return _launch(
         name, parameters, *tensors, *others, *(("f", x) for x in scale), *states, *last, *given,
-        ("o", _like(v)) if out is None else out, *results, *places,
+        ("o", like(v)) if out is None else out, *results, *places,
     )  # fmt: skip
 
 
@@ -107,7 +81,7 @@ def _transposed(state):
 def _of_shared(q, heads):
     """(where a walk writes what has q's shape, ADD): sums in f32 where heads of values share it."""
     adds = heads != q.shape[2]
-    return (("d", jnp.zeros(q.shape, jnp.float32)) if adds else ("o", _like(q))), adds
+    return (("d", jnp.zeros(q.shape, jnp.float32)) if adds else ("o", like(q))), adds
 
 
 class _Walks:
@@ -180,7 +154,7 @@ class _Delta(_Walks):
 
     def run(self, scale, state, wants_state, keeps, q, k, v, g, beta):
         batch, tokens, heads, _ = v.shape
-        given = [("o", _like(v)), ("r", _new(batch, heads, tokens, CHUNK, dtype=v.dtype))] if keeps else []
+        given = [("o", like(v)), ("r", new(batch, heads, tokens, CHUNK, dtype=v.dtype))] if keeps else []
         name = "kda" if g.ndim == 4 else "delta_rule"
         found = list(self.walk(name, q, k, v, _rates(g, beta), (scale,), state, wants_state, given=given, NEWS=keeps))
         last = found.pop(0) if wants_state else None
@@ -199,8 +173,8 @@ class _Delta(_Walks):
         _, state, _ = _pack(self.table, batch, state, shape, parameters, 2)
         parameters.update(INITIAL=grad_last is not None, FINAL=state is not None)
         behind = [] if grad_last is None else [("v", grad_last)]
-        states = [("f", scale), *behind, *([] if state is None else [("v", state), ("r", _like(state))])]
-        meets = "r", _new(batch, heads, parts, count_chunks(tokens) * rows)
+        states = [("f", scale), *behind, *([] if state is None else [("v", state), ("r", like(state))])]
+        meets = "r", new(batch, heads, parts, count_chunks(tokens) * rows)
         launch = functools.partial(_launch, name, parameters)
         first, (dq, dk, dv), meets, changes, dbeta = back(launch, scale, parameters, states, places, meets, grad, rates, q, k, v)
         meets = meets.reshape(batch, heads, parts, -1, rows).sum(2)
@@ -211,22 +185,22 @@ class _Delta(_Walks):
         batch, tokens, heads, columns = v.shape
         of_q, adds = _of_shared(q, heads)
         parameters.update(DW=columns, ADD=adds)
-        results = [("o", _like(v)), of_q, _of_shared(k, heads)[0], meets, *[("r", _new(batch, heads, tokens))] * 2]
+        results = [("o", like(v)), of_q, _of_shared(k, heads)[0], meets, *[("r", new(batch, heads, tokens))] * 2]
         *first, dv, dq, dk, meets, changes, dbeta = launch(("t", q), ("t", k), ("t", v), ("t", grad), *rates, *states, *results, *places)
         return first, (dq, dk, dv), meets, jnp.swapaxes(changes, 1, 2), dbeta
 
     def _run_channels_back(self, launch, scale, parameters, states, places, meets, grad, rates, q, k, v):
         batch, tokens, heads, columns = v.shape
-        kept = [("r", _new(batch, heads, count_chunks(tokens) * q.shape[3], columns, dtype=v.dtype))] * 2
-        found = launch(("t", q), ("t", k), ("t", grad), *rates, *states, ("o", _like(v)), *kept, meets, *places)
+        kept = [("r", new(batch, heads, count_chunks(tokens) * q.shape[3], columns, dtype=v.dtype))] * 2
+        found = launch(("t", q), ("t", k), ("t", grad), *rates, *states, ("o", like(v)), *kept, meets, *places)
         *first, of_news, before, behind, meets = found
         of_q, adds = _of_shared(q, heads)
-        changes = ("d", jnp.zeros(q.shape, jnp.float32)) if adds else ("o", _new(*q.shape))
+        changes = ("d", jnp.zeros(q.shape, jnp.float32)) if adds else ("o", new(*q.shape))
         g, beta, news, _ = rates
         dq, dk, dv, changes, dbeta = _launch(
             "kda_gradients", {"T": parameters["T"], "DW": columns, "ADD": adds}, ("t", q), ("t", k), ("t", v), news, ("t", grad),
-            ("t", of_news), g, beta, ("v", before), ("v", behind), ("f", scale), of_q, _of_shared(k, heads)[0], ("o", _like(v)), changes,
-            ("r", _new(batch, heads, tokens)),
+            ("t", of_news), g, beta, ("v", before), ("v", behind), ("f", scale), of_q, _of_shared(k, heads)[0], ("o", like(v)), changes,
+            ("r", new(batch, heads, tokens)),
         )  # fmt: skip
         return first, (dq, dk, dv), meets, changes, dbeta
 
@@ -253,15 +227,15 @@ class _Ssd(_Walks):
         state = self.find_states("ssd", q, k, v, others, (), state, rates * dt)
         grad_last = self.find_states("ssd", k, q, grad, others, (), grad_last, rates * dt, **back)
         chunks, parts = count_chunks(tokens), -(-rows // _choose("ssd", columns, self.count(batch), heads, rows)[0])
-        sums = ("r", _new(batch, heads, parts, tokens))
-        states = _new(batch, heads, chunks * columns, rows, dtype=v.dtype)
+        sums = ("r", new(batch, heads, parts, tokens))
+        states = new(batch, heads, chunks * columns, rows, dtype=v.dtype)
         of_q, adds = _of_shared(q, heads)
         walk = functools.partial(self.walk, "ssd", scale=(), heads=heads)
         by_q, states, dq = walk(
             q=grad, k=v, v=k, others=[*others, ("t", q), sums, ("r", states)], state=_transposed(state), out=of_q, ADD=adds, SUMS=True,
             KEEP=True,
         )  # fmt: skip
-        meets = ("r", _new(batch, heads, parts, chunks))
+        meets = ("r", new(batch, heads, parts, chunks))
         by_k, meets, dk = walk(
             q=v, k=grad, v=q, others=[*others, ("t", k), sums, ("v", states), meets], state=_transposed(grad_last),
             out=_of_shared(k, heads)[0], ADD=adds, SUMS=True, MEET=True, **back,
@@ -288,7 +262,7 @@ class _Gla(_Walks):
     def run_back(self, scale, state, grad, grad_last, kept, q, k, v, g):
         (batch, tokens, heads, columns), (of_keys, channels) = v.shape, q.shape[2:]
         chunks = count_chunks(tokens)
-        sums = _new(batch, tokens, heads, channels)
+        sums = new(batch, tokens, heads, channels)
         pairs_q, pairs_k = _launch(
             "gla_pairs", {"T": _library.QUERY_TYPES[q.dtype.name], "DW": columns}, ("t", q), ("t", k), ("t", g), ("t", grad), ("t", v),
             ("f", scale), ("o", sums), ("o", sums),
@@ -298,9 +272,9 @@ class _Gla(_Walks):
         state = self.find_states("gla", q, k, v, [("t", g)], (scale,), state, g)
         behind = self.find_states("gla", k, q, grad, [("t", g)], (scale,), behind, g, REVERSE=True)
         walk = functools.partial(_channels_walk, scale=scale, heads=heads, table=self.table)
-        states = _new(batch, heads, chunks * columns, channels, dtype=v.dtype)
+        states = new(batch, heads, chunks * columns, channels, dtype=v.dtype)
         states, dq = walk(grad, v, k, [("t", g), ("t", pairs_q)], _transposed(state), [("r", states)], sums)
-        meets = _new(batch, heads, chunks, channels)
+        meets = new(batch, heads, chunks, channels)
         meets, dk = walk(v, grad, q, [("t", g), ("t", pairs_k)], _transposed(behind), [("v", states), ("r", meets)], sums, REVERSE=True)
         *first, dv = self.walk("gla", k, q, grad, [("t", g)], (scale,), behind, wants_first, REVERSE=True)
         first = self.find_first(first)

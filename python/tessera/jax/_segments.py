@@ -5,17 +5,14 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from .._attention._recurrences import cut, find_source, join_segments
-from .._compiler import _choices
-from . import _call
+from . import _call, _kernels
 
 
 def find_own(v):
     """The tokens of each segment, None where the sequences of v are walked over whole."""
     if v.shape[0] != 1:
         return None
-    multiprocessors = _call.count_multiprocessors()
-    numbers = _choices.choose_values(find_source("segments"), (("MULTIPROCESSORS", multiprocessors),), _call.find_card(), ())
-    return cut(*v.shape[1:], multiprocessors, numbers)
+    return cut(*v.shape[1:], _call.count_multiprocessors(), _kernels.choose(find_source("segments")))
 
 
 def join(left, logarithms, own, state, reverse):

@@ -59,7 +59,7 @@ def compute(text, tensors, numbers, integers=()):
     copies = [_make_empty(layout, device).copy_(tensors[index]) for index, layout in recipe.copies]
     # In the order of tessera_call_source; a constant is its own index.
     sources = [tensors, results, temporaries, copies, numbers, integers, _Itself()]
-    sources.append([_show(sources[source][index], layout) for (source, index), layout in recipe.views])
+    sources.append([_show(sources[source][index], *view) for (source, index), *view in recipe.views])
     for kernel, operands in recipe.steps:
         launch(kernel, *(sources[source][index] for source, index in operands))
     return results
@@ -70,5 +70,5 @@ class _Itself:
         return index
 
 
-def _show(x, layout):
-    return x.as_strided(layout.shape, layout.strides)
+def _show(x, layout, offset):
+    return x.as_strided(layout.shape, layout.strides, x.storage_offset() + offset // x.element_size())
