@@ -235,9 +235,9 @@ TEST_F(PreparedCallsTest, TakesCopies) {
 
 TEST_F(PreparedCallsTest, TakesViews) {
   // Of a tensor that lies as no kernel takes it, of memory of the call, and of a view.
-  views = {{{TESSERA_CALL_TENSOR, 1}, call.tensors[1].layout},
-           {{TESSERA_CALL_RESULT, 1}, results[1]},
-           {{TESSERA_CALL_VIEW, 1}, results[1]}};
+  views = {{{TESSERA_CALL_TENSOR, 1}, call.tensors[1].layout, 0},
+           {{TESSERA_CALL_RESULT, 1}, results[1], 0},
+           {{TESSERA_CALL_VIEW, 1}, results[1], 0}};
   operands[1] = {TESSERA_CALL_VIEW, 0};
   operands[3] = {TESSERA_CALL_VIEW, 2};
   call.tensors[1].layout.strides[3] = 2;
@@ -250,6 +250,19 @@ TEST_F(PreparedCallsTest, TakesViews) {
     EXPECT_EQ(addressOf(1), call.tensors[1].address);
     EXPECT_EQ(last().get<uint64_t>(3), kResult + kApart);
   }
+}
+
+TEST_F(PreparedCallsTest, TakesViewsBehindTheirMemory) {
+  // Offsets of views of views add up.
+  views = {{{TESSERA_CALL_TENSOR, 1}, call.tensors[1].layout, /*offset=*/512},
+           {{TESSERA_CALL_RESULT, 1}, results[1], /*offset=*/256},
+           {{TESSERA_CALL_VIEW, 1}, results[1], /*offset=*/16}};
+  operands[1] = {TESSERA_CALL_VIEW, 0};
+  operands[3] = {TESSERA_CALL_VIEW, 2};
+  ASSERT_TRUE(find()) << problem.text;
+  ASSERT_FALSE(launch());
+  EXPECT_EQ(addressOf(1), call.tensors[1].address + 512);
+  EXPECT_EQ(last().get<uint64_t>(3), kResult + kApart + 272);
 }
 
 TEST_F(PreparedCallsTest, FillsResultsWithZeros) {
