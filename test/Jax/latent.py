@@ -29,6 +29,18 @@ def make(lengths, page, dtype=jnp.float16, width=576):
     return jnp.asarray(cache, dtype), jnp.asarray(table), jnp.asarray(lengths, jnp.int32), sequences
 
 
+def pack(kv):
+    """Rows of bytes, and what they stand for, in float32."""
+    values, rotary = np.split(np.float32(kv), [512], -1)
+    parts = values.reshape(*values.shape[:-1], 4, 128)
+    units = abs(parts).max(-1) / 448
+    numbers = jnp.asarray(parts / units[..., None], jnp.float8_e4m3fn)
+    rotary = jnp.asarray(rotary, jnp.bfloat16)
+    meant = (np.float32(numbers) * units[..., None]).reshape(values.shape)
+    rows = [np.ascontiguousarray(x).view(np.uint8) for x in (numbers.reshape(values.shape), units, rotary)]
+    return np.concatenate(rows, -1), np.float32(jnp.asarray(np.concatenate([meant, np.float32(rotary)], -1), jnp.bfloat16))
+
+
 def attend(q, rows, scale, seen=None, sinks=None, dtype=np.float64):
     """(output [SQ, H, 512], largest scores [H, SQ], LSE [H, SQ]) of the queries of a sequence, in a type."""
     q, rows = np.asarray(q, dtype), np.asarray(rows, dtype)
@@ -63,8 +75,10 @@ class Cases(unittest.TestCase):
 
 
 class Pages(Cases):
-    def check(self, lengths, heads, rows, page=64, dtype=jnp.float16, causal=True, width=576, **options):
+    def check(self, lengths, heads, rows, page=64, dtype=jnp.float16, causal=True, width=576, packs=False, **options):
         cache, table, seqlens, sequences = make(lengths, page, dtype, width)
+        if packs:
+            cache, sequences = jnp.asarray(pack(cache)[0]), [pack(own)[1] for own in sequences]
         q = self.draw(len(lengths), rows, heads, width, dtype=dtype)
         run = jax.jit(functools.partial(mla_with_kvcache, softmax_scale=0.04, causal=causal, **options))
         out, lse = run(q, cache, table, seqlens)
@@ -84,6 +98,10 @@ class Pages(Cases):
     def test_short_pages(self):
         for page in (1, 16, 40):
             self.check([0, 1, page, 90], 8, 1, page=page)
+
+    def test_bytes(self):
+        for page in (16, 64):
+            self.check([0, 1, page, 90], 8, 1, page=page, dtype=jnp.bfloat16, packs=True)
 
     def test_value_alone(self):
         self.check([1, 90], 8, 2, width=512)
@@ -124,18 +142,6 @@ class Pages(Cases):
         cache, table, seqlens, _ = make([1], 64)
         out, lse = mla_with_kvcache(jnp.zeros((0, 1, 4, 576), jnp.float16), cache, table[:0], seqlens[:0])
         self.assertEqual((out.shape, lse.shape), ((0, 1, 4, 512), (0, 4, 1)))
-
-
-def pack(kv):
-    """Rows of bytes, and what they stand for, in float32."""
-    values, rotary = np.split(np.float32(kv), [512], -1)
-    parts = values.reshape(*values.shape[:-1], 4, 128)
-    units = abs(parts).max(-1) / 448
-    numbers = jnp.asarray(parts / units[..., None], jnp.float8_e4m3fn)
-    rotary = jnp.asarray(rotary, jnp.bfloat16)
-    meant = (np.float32(numbers) * units[..., None]).reshape(values.shape)
-    rows = [np.asarray(x).reshape(*values.shape[:-1], -1).view(np.uint8) for x in (numbers, units, rotary)]
-    return np.concatenate(rows, -1), np.float32(jnp.asarray(np.concatenate([meant, np.float32(rotary)], -1), jnp.bfloat16))
 
 
 class Lists(Cases):

@@ -7,6 +7,7 @@ import unittest
 
 import problems
 import torch
+from latent_rows import pack
 
 from tessera.torch import get_mla_metadata, mla_sparse, mla_with_kvcache
 
@@ -44,8 +45,10 @@ class Meaning(unittest.TestCase):
     def setUp(self):
         problems.use_interpreter(self)
 
-    def check(self, lengths, heads, rows, page=64, dtype=torch.float16, causal=True, **options):
+    def check(self, lengths, heads, rows, page=64, dtype=torch.float16, causal=True, packs=False, **options):
         cache, table, seqlens, sequences = make(lengths, page, dtype)
+        if packs:
+            cache, sequences = pack(cache)[0], [pack(own)[1] for own in sequences]
         q = torch.randn(len(lengths), rows, heads, 576, generator=torch.Generator().manual_seed(1)).to(dtype)
         scale = options.get("softmax_scale", 576**-0.5)
         out, lse = mla_with_kvcache(q, cache, table, seqlens, causal=causal, **options)
@@ -100,6 +103,13 @@ class Meaning(unittest.TestCase):
                 self.check([0, 1, page, 130], 16, 1, page=page)
         self.check([700, 10, 0, 65], 16, 3, page=16)
         self.check([300, 70], 8, 1, page=8, attn_sink=torch.linspace(-2, 2, 8), keys_per_part=128)
+
+    def test_bytes(self):
+        """Pages of rows of 8 bits, by shares of the keys and by parts."""
+        for page in (16, 32, 64, 24):
+            with self.subTest(page=page):
+                self.check([0, 1, page, 130], 16, 1, page=page, dtype=torch.bfloat16, packs=True)
+        self.check([300, 70], 8, 3, page=16, dtype=torch.bfloat16, packs=True, attn_sink=torch.linspace(-2, 2, 8), keys_per_part=128)
 
     def test_metadata(self):
         cache, table, seqlens, sequences = make([900, 0, 130, 500], 64)
@@ -218,16 +228,6 @@ class Lists(unittest.TestCase):
         results = mla_sparse(q, kv[..., :512], lists[:, None], 0.05)
         self.compare(*results, q, kv[..., :512], lists, 0.05)
 
-    def pack(self, kv):
-        """Rows of bytes, and what they stand for. Of rows that no list names all bytes are NaN, the scales too."""
-        values, rotary = kv.float().split([512, 64], -1)
-        units = values.unflatten(-1, (4, 128)).abs().amax(-1) / 448
-        numbers = (values.unflatten(-1, (4, 128)) / units[..., None]).flatten(-2).to(torch.float8_e4m3fn)
-        rotary = rotary.bfloat16()
-        rows = torch.cat([part.contiguous().view(torch.uint8) for part in (numbers, units, rotary)], -1)
-        meant = (numbers.float().unflatten(-1, (4, 128)) * units[..., None]).flatten(-2)
-        return rows, torch.cat([meant, rotary.float()], -1).bfloat16()
-
     def test_bytes(self):
         for count, heads, topk, options in (
             (3, 64, 100, {}),
@@ -235,12 +235,12 @@ class Lists(unittest.TestCase):
             (2, 16, 300, {"keys_per_part": 128}),
         ):
             kv, lists = self.make(count, topk, dtype=torch.bfloat16)
-            rows, meant = self.pack(kv)
+            rows, meant = pack(kv)
             q = torch.randn(count, heads, 576, generator=torch.Generator().manual_seed(1)).bfloat16()
             results = mla_sparse(q, rows, lists[:, None], 0.04, **options)
             self.compare(*results, q, meant, lists, 0.04, options.get("topk_length"), options.get("attn_sink"))
         kv, lists = self.make(6, 90, rows=512, dtype=torch.bfloat16)
-        rows, meant = self.pack(kv)
+        rows, meant = pack(kv)
         q = torch.randn(2, 3, 16, 576, generator=torch.Generator().manual_seed(1)).bfloat16()
         wide = torch.zeros(8, 64, 1, 672, dtype=torch.uint8)
         wide[..., :656] = rows.view(8, 64, 1, 656)
@@ -314,8 +314,7 @@ class Refusals(unittest.TestCase):
             (ValueError, "argument 'attn_sink' has .* type torch.float16; .* of float32", {"attn_sink": torch.zeros(16).half()}),
             (ValueError, "argument 'is_fp8_kvcache' is True, and 'k_cache' has type torch.float16", {"is_fp8_kvcache": True}),
             (ValueError, "argument 'is_fp8_kvcache' is False, and 'k_cache' has type torch.uint8", {"is_fp8_kvcache": False, "k_cache": bytes_}),
-            (NotImplementedError, "argument 'k_cache' has type torch.uint8; rows of 8 bits go with 'indices'", {"k_cache": bytes_}),
-            (TypeError, "argument 'q' has type torch.float16; beside rows of bytes", {"k_cache": bytes_, "indices": table[None]}),
+            (TypeError, "argument 'q' has type torch.float16; beside rows of bytes", {"k_cache": bytes_}),
             (ValueError, r"argument 'k_cache' has shape \(2, 64, 1, 640\); it is \[pages, rows, 1, 656\]",
              {"q": q.bfloat16(), "k_cache": bytes_[..., :640], "indices": table[None]}),
             (ValueError, "argument 'k_cache' has strides .* multiples of 16 bytes",

@@ -7,6 +7,7 @@ import types
 import unittest
 import unittest.mock
 
+import latent_rows
 import problems
 import torch
 import vllm_double
@@ -26,7 +27,7 @@ SCALE = 0.08
 class Step:
     """Requests with some new queries each, whose keys are all in the cache. Behind them are requests of padding."""
 
-    def __init__(self, counts, lengths, heads=8, rows=64, dtype=torch.bfloat16):
+    def __init__(self, counts, lengths, heads=8, rows=64, dtype=torch.bfloat16, packs=False):
         generator = torch.Generator().manual_seed(sum(counts) + sum(lengths))
         self.counts, self.lengths, most = counts, lengths, max(1, -(-max(lengths) // rows))
         self.cache = torch.full((len(counts) * most + 1, rows, 576), math.nan, dtype=dtype)
@@ -39,6 +40,8 @@ class Step:
                 table[b, j] = page = pages.pop()
                 own = self.keys[b][j * rows : (j + 1) * rows]
                 self.cache[page, : len(own)] = own
+        if packs:
+            self.cache, self.keys = latent_rows.pack(self.cache)[0], [latent_rows.pack(own)[1] for own in self.keys]
         self.q = torch.randn(sum(counts), heads, 576, generator=generator).to(dtype)
         starts = torch.tensor([0, *counts]).cumsum(0).to(torch.int32)
         self.common = CommonAttentionMetadata(
@@ -121,6 +124,14 @@ class Decodes(unittest.TestCase):
                 self.check(Step([1, 1, 1], [100, 1, 300], rows=rows))
         self.check(Step([1, 1], [65, 64], heads=24, dtype=torch.float16))
 
+    def test_bytes(self):
+        for rows in (64, 16, 32):
+            with self.subTest(rows=rows):
+                step = Step([1, 1, 1], [100, 1, 300], rows=rows, packs=True)
+                shape = _latent.TesseraMLABackend.get_kv_cache_shape(len(step.cache), rows, 1, 576, "fp8_ds_mla")
+                self.assertEqual((shape, step.cache.dtype), (step.cache.shape, torch.uint8))
+                self.check(step)
+
     def test_drafts(self):
         self.assertEqual(self.check(Step([3, 3], [100, 3]), threshold=3)[0].num_decodes, 2)
 
@@ -194,6 +205,11 @@ class Takes(unittest.TestCase):
         self.assertEqual(backend.get_supported_head_sizes(), [576])
         self.assertIn(MultipleOf(16), backend.get_supported_kernel_block_sizes())
         self.assertEqual([backend.get_preferred_block_size(rows) for rows in (16, 64, 128)], [64, 64, 128])
+        self.assertIn("fp8_ds_mla", backend.supported_kv_cache_dtypes)
+        self.assertEqual(backend.get_kv_cache_shape(3, 16, 1, 576), (3, 16, 576))
+        refused = backend.supports_combination(576, torch.float16, "fp8_ds_mla", 16, True)
+        self.assertIn("queries of torch.float16 beside rows of bytes", refused)
+        self.assertIsNone(backend.supports_combination(576, torch.bfloat16, "fp8_ds_mla", 16, True))
         for version, is_taken in (((9, 0), True), ((8, 0), False), ((10, 0), False)):
             capability = types.SimpleNamespace(major=version[0], minor=version[1])
             self.assertEqual(backend.supports_compute_capability(capability), is_taken)

@@ -73,14 +73,10 @@ def check_options(k_cache, head_dim_v, is_fp8_kvcache, causal, indices, topk_len
     if is_fp8_kvcache is not None and is_fp8_kvcache != has_bytes(k_cache):
         raise ValueError(f"argument 'is_fp8_kvcache' is {is_fp8_kvcache}, and 'k_cache' has type {k_cache.dtype}")
     check_values("head_dim_v", head_dim_v)
-    if indices is not None:
-        if causal:
-            refuse("causal", causal, "the rows of a list have no order: leave out those that a query does not see")
-        return
-    if topk_length is not None:
+    if indices is not None and causal:
+        refuse("causal", causal, "the rows of a list have no order: leave out those that a query does not see")
+    if indices is None and topk_length is not None:
         raise ValueError("argument 'topk_length' is given without 'indices', of which it is the length")
-    if has_bytes(k_cache):
-        raise NotImplementedError(f"argument 'k_cache' has type {k_cache.dtype}; rows of 8 bits go with 'indices'")
 
 
 def check_values(name, width):

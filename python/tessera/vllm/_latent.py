@@ -20,7 +20,7 @@ from vllm.model_executor.layers.attention.mla_attention import (
 from vllm.v1.attention.backend import AttentionCGSupport, AttentionType, MultipleOf
 from vllm.v1.attention.backends.mla.prefill.base import MLAPrefillBackend
 
-from .._attention._latent import KEY, VALUE
+from .._attention._latent import BYTES, KEY, VALUE
 from ..torch import flash_attn_varlen_func, get_mla_metadata, mla_with_kvcache
 from . import _limits
 
@@ -28,13 +28,15 @@ from . import _limits
 _FIXED_PART = 2048
 # Rows of pages that come by bulk copies are a multiple of these.
 _ROWS = 64
+# Caches whose rows are bytes, with scales in them and a part of 16 bits.
+_PACKED = "fp8_ds_mla"
 
 
 class TesseraMLABackend(MLACommonBackend):
     """What is taken, as `validate_configuration` asks for it."""
 
     supported_dtypes = [torch.float16, torch.bfloat16]
-    supported_kv_cache_dtypes = ["auto", "float16", "bfloat16"]
+    supported_kv_cache_dtypes = ["auto", "float16", "bfloat16", _PACKED]
 
     @staticmethod
     def get_name():
@@ -55,6 +57,16 @@ class TesseraMLABackend(MLACommonBackend):
     @classmethod
     def get_preferred_block_size(cls, default_block_size):
         return default_block_size if default_block_size % _ROWS == 0 else _ROWS
+
+    @staticmethod
+    def get_kv_cache_shape(num_blocks, block_size, num_kv_heads, head_size, cache_dtype_str="auto"):
+        return num_blocks, block_size, BYTES if cache_dtype_str == _PACKED else head_size
+
+    @classmethod
+    def supports_combination(cls, head_size, dtype, kv_cache_dtype, block_size, *others, **named):
+        if kv_cache_dtype == _PACKED and dtype != torch.bfloat16:
+            return f"queries of {dtype} beside rows of bytes, part of which is bfloat16; those of bfloat16 are taken"
+        return None
 
     @classmethod
     def get_supported_head_sizes(cls):
@@ -133,7 +145,7 @@ class TesseraMLAImpl(MLACommonImpl[MLACommonMetadata]):
 
     def forward_mqa(self, q, kv_c_and_k_pe_cache, attn_metadata, layer):
         """Output [tokens, heads, 512] and LSE [tokens, heads] of queries [tokens, heads, 576], in two parts or one, over the cache,
-        [blocks, rows, 576]."""
+        [blocks, rows, 576] or, of bytes, [blocks, rows, 656]."""
         decode = attn_metadata.decode
         q = torch.cat(q, dim=-1) if isinstance(q, tuple) else q
         lengths = decode.seq_lens
