@@ -97,21 +97,13 @@ class Problem:
         return lambda: self.torch.autograd.grad(out, (*leaves, *learned), self.grad, retain_graph=True)
 
 
-def find_error(results, expected):
-    """The largest error of tensors relative to the norm of what is expected."""
-    if not isinstance(results, (tuple, list)):
-        results, expected = [results], [expected]
-    errors = [((x.float() - y.float()).norm() / (y.float().norm() + 1e-30)).item() for x, y in zip(results, expected)]
-    return max(errors)
-
-
 def attempt(name, problem, make, expected=None):
     """A function that `make` gives and that runs, or None after a line that says why it does not serve."""
     try:
         run = make()
         results = common.settle(run)
         if expected is not None:
-            error = find_error(results, expected)
+            error = common.find_error(results, expected)
             if not error < common.MAX_ERROR:
                 raise call_peers.Unavailable(f"computes something else (error {error:.2g})")
         return run

@@ -1,6 +1,7 @@
 """What the benchmarks share: timing, the state of the GPU, results."""
 
 import argparse
+import concurrent.futures
 import contextlib
 import datetime
 import json
@@ -167,6 +168,46 @@ class Stopwatch:
             "mhz": statistics.median(clocks) if clocks else None,
             "watts": max(powers) if powers else None,
         }
+
+
+def call_ahead(calls):
+    """Calls functions side by side, so that what they compile has all cores. What fails does so again where it is measured."""
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for future in [pool.submit(call) for call in calls]:
+            with contextlib.suppress(Exception):
+                future.result()
+
+
+def time_graph(calls, rounds):
+    """Microseconds of a call, of a CUDA graph of them: the host takes no part, and what calls read in turn is more than the L2 has."""
+    import torch
+
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        calls[0]()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for call in calls:
+            call()
+    times = []
+    for _ in range(rounds + 1):
+        events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+        events[0].record()
+        graph.replay()
+        events[1].record()
+        events[1].synchronize()
+        times.append(events[0].elapsed_time(events[1]))
+    return 1000 * statistics.median(times[1:]) / len(calls)
+
+
+def find_error(results, expected):
+    """The largest error of tensors relative to the norm of what is expected."""
+    if not isinstance(results, (tuple, list)):
+        results, expected = [results], [expected]
+    errors = [((x.float() - y.float()).norm() / (y.float().norm() + 1e-30)).item() for x, y in zip(results, expected)]
+    return max(errors)
 
 
 def settle(call):

@@ -1,23 +1,38 @@
 """The matrix product against cuBLAS: bf16 and f16 against torch.matmul, both layouts of B, and e4m3 with scales of tensors
 or of rows and columns against torch._scaled_mm, which takes B as [N, K].
 
---list writes the kernels for test/gpu/build_bundles.py --groups= --extra FILE.
+With --alternatives the kernel is compiled with them, all are timed, and "chosen" says which one a launch takes, "expected" the
+microseconds that each is chosen by. --list writes the kernels for test/gpu/build_bundles.py --groups= --extra FILE.
 """
 
+import math
 
 import common
 from common import cases
 
 E4M3 = "e4m3"
+# With few tiles and a long K the alternative that divides K is the faster one.
+LONG = ((128, 4096, 16384), (64, 2048, 8192), (512, 512, 32768), (1024, 1024, 8192), (2048, 2048, 16384), (4096, 4096, 4096))
 SIZES = ((2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (16384, 2048, 8192))
 
 
 def parse_arguments():
     parser = common.argument_parser(__doc__)
     parser.add_argument("--dtype", default="bf16", choices=(*cases.DTYPES, E4M3))
-    parser.add_argument("--sizes", default=",".join("x".join(map(str, size)) for size in SIZES), help="MxNxK,...")
+    parser.add_argument("--sizes", help="MxNxK,...")
+    parser.add_argument("--alternatives", action="store_true", help="of 16 bits: time all, and say which one is chosen")
     common.add_list_option(parser)
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.alternatives and options.dtype == E4M3:
+        parser.error("--alternatives is for 16 bits")
+    return options
+
+
+def list_sizes(options):
+    """(M, N, K) of all points."""
+    if options.sizes:
+        return [tuple(map(int, size.split("x"))) for size in options.sizes.split(",")]
+    return LONG if options.alternatives else SIZES
 
 
 def forms(options):
@@ -32,7 +47,17 @@ def forms(options):
 
 
 def configurations(options, parameters):
-    return [cases.configuration(cases.GEMM, parameters, schedule) for schedule in common.wanted_schedules(options)]
+    schedules = common.wanted_schedules(options)
+    return [cases.configuration(cases.GEMM, parameters, schedule, alternatives=options.alternatives) for schedule in schedules]
+
+
+def measure_alternatives(kernel, form, transposed, size, options, stopwatch):
+    """The records of one size for each alternative of a kernel that takes it."""
+    choice = kernel.choice(**dict(zip("MNK", size)))
+    kernels = {name: kernel.alternative(name) for name, time in choice.microseconds.items() if math.isfinite(time)}
+    for record in measure(kernels, form, transposed, size, options, stopwatch):
+        record["chosen"] = record["variant"] == choice.name
+        yield {**record, "expected": choice.microseconds[record["variant"]]}
 
 
 def measure_bytes(kernels, form, scales, size, options, stopwatch):
@@ -90,7 +115,9 @@ def measure(kernels, form, transposed, size, options, stopwatch):
 
 
 def to_row(record):
-    return common.to_row(record, ("m", "n", "k", "b"), ("cublas",))
+    row = common.to_row(record, ("m", "n", "k", "b"), ("cublas",))
+    more = {name: record[name] for name in ("chosen", "expected") if name in record}
+    return {**row, **more, "us": 1000 * record["timings"]["tessera"]["ms"]} if more and "timings" in record else {**row, **more}
 
 
 def main():
@@ -100,18 +127,20 @@ def main():
         return common.write_list(options, listed)
     source = common.kernels.open_source(options.bundles)
     stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
-    hidden = ("schedule",) if len(common.wanted_schedules(options)) == 1 else ()
-    name = "gemm-e4m3" if options.dtype == E4M3 else "gemm"
+    hidden = ("schedule",) if len(common.wanted_schedules(options)) == 1 and not options.alternatives else ()
+    name = "gemm-e4m3" if options.dtype == E4M3 else "gemm-alternatives" if options.alternatives else "gemm"
     method = (
         f"Matrix product, {options.dtype}, TFLOP/s (medians of CUDA-event times, L2 flushed, contestants in turns)."
     )
     results = common.Results(options, name, common.describe_gpu(), method)
     for form, parameters in forms(options):
         kernels = common.load_kernels(source, configurations(options, parameters))
-        for size in options.sizes.split(",") if kernels else ():
-            extents = tuple(map(int, size.split("x")))
+        for extents in list_sizes(options) if kernels else ():
             if options.dtype == E4M3:
                 measured = measure_bytes(kernels, form, parameters["SCALES"], extents, options, stopwatch)
+            elif options.alternatives:
+                (kernel,) = kernels.values()
+                measured = list(measure_alternatives(kernel, form, parameters["B_TRANSPOSED"], extents, options, stopwatch))
             else:
                 measured = measure(kernels, form, parameters["B_TRANSPOSED"], extents, options, stopwatch)
             results.add(measured, to_row, *hidden)
