@@ -109,7 +109,8 @@ def Hop_ExchangeOp : Hop_Op<"exchange", [Hop_OnWarpgroups, AllTypesMatch<["own",
     One thread of the warpgroup starts bulk copies of `own` to the place that `theirs` has in the other block, where the bytes
     are counted on its mbarrier (PTX ISA 9.7.9.27.1.1, `.shared::cluster.shared::cta`). It also arrives at the mbarrier of this block,
     whose phase then waits for as many bytes of `theirs`. Both are of one type. All threads have written `own`, passed a
-    proxy fence and met.
+    proxy fence and met. Blocks that gather half of the rows of a slot each send them to the place that they have
+    themselves: `own` is `theirs` then.
 
     ```mlir
     hop.exchange %own, %theirs, %full[%slot] : !hop.shared<tensor<64x64xbf16>, rows = 128>, !hop.barriers<2>

@@ -90,7 +90,13 @@ LogicalResult PipeCreateOp::verify() {
   return getMulticast() ? verifyParts(*this, getPipe().getType().getTile()) : success();
 }
 
-LogicalResult ExchangeOp::verify() { return verifyInPair(*this); }
+LogicalResult ExchangeOp::verify() {
+  auto kernel = (*this)->getParentOfType<KernelOp>();
+  if (kernel && kernel.getClusterSize() == 2)
+    return success();
+  return emitOpError("sends a tile to the other block of a cluster of two; use cluster = 2 or "
+                     "exchange");
+}
 
 LogicalResult BarrierArriveOp::verify() {
   if (getCopies() && (getAll() || getBlocks()))
@@ -401,12 +407,28 @@ LogicalResult PipeReleaseOp::verify() {
   return verifyUsesDone(*this, getTile());
 }
 
+/// Refuses a slot of which each block of a cluster gathers some rows where these are not halves
+/// that the blocks can send each other.
+static LogicalResult verifyHalves(PipeAcquireOp acquire) {
+  int64_t size = acquire->getParentOfType<KernelOp>().getClusterSize(), rowsOfAtom = 8;
+  RankedTensorType tile = acquire.getTile().getType().getTile();
+  if (size == 2 && tile.getDimSize(0) % (size * rowsOfAtom) == 0)
+    return success();
+  return acquire.emitOpError("is of a slot of which each of two blocks gathers half of the rows, a "
+                             "multiple of 8; got ")
+         << tile << " and a cluster of " << size;
+}
+
 LogicalResult PipeAcquireOp::verify() {
   if (failed(verifySlotType(*this, getPipe().getType().getTile(), getTile().getType())))
     return failure();
-  if (auto pipe = getPipe().getDefiningOp<PipeCreateOp>(); pipe && pipe.getMulticast())
-    return emitOpError("writes a slot of this block alone, and the blocks of a cluster fill the "
-                       "multicast pipe together; use another pipe");
+  if (auto pipe = getPipe().getDefiningOp<PipeCreateOp>(); pipe && pipe.getMulticast()) {
+    if (!isFilledByCopies())
+      return emitOpError("writes a slot of this block alone, and the blocks of a cluster fill the "
+                         "multicast pipe together; use another pipe");
+    if (failed(verifyHalves(*this)))
+      return failure();
+  }
   SmallVector<Operation *> commits =
       llvm::filter_to_vector(getTile().getUsers(), llvm::IsaPred<PipeCommitOp>);
   if (commits.size() != 1 || commits.front()->getBlock() != (*this)->getBlock())
@@ -431,17 +453,22 @@ LogicalResult GatherOp::verify() {
   RankedTensorType tile = getDestination().getType().getTile();
   if (failed(verifyCopy(*this, tile, getView(), getIndices(), /*box=*/std::nullopt)))
     return failure();
-  if (!getDestination().getDefiningOp<PipeAcquireOp>() && !getDestination().getDefiningOp<SlotOp>())
+  Value slot = getDestination();
+  if (auto part = slot.getDefiningOp<SliceOp>();
+      part && !part.isOfColumns() && part.getSource().getDefiningOp<SlotOp>())
+    slot = part.getSource();
+  if (!slot.getDefiningOp<PipeAcquireOp>() && !slot.getDefiningOp<SlotOp>())
     return emitOpError("fills a whole slot of a pipe, the result of hop.pipe.acquire");
+  int64_t numbered = cast<SharedType>(slot.getType()).getTile().getDimSize(0);
   if (getRows().empty() || getFirstNumberedDim() < 0)
     return emitOpError("has numbers along ")
            << getRows().size() << " dimensions of " << getView().getType();
   for (Value numbers : getRows()) {
     auto rows = cast<RankedTensorType>(numbers.getType());
-    if (rows.getRank() != 1 || rows.getDimSize(0) != tile.getDimSize(0) ||
+    if (rows.getRank() != 1 || rows.getDimSize(0) != numbered ||
         !(rows.getElementType().isInteger(32) || rows.getElementType().isInteger(64)))
       return emitOpError("takes the number of each of ")
-             << tile.getDimSize(0) << " rows, i32 or i64, from a tile of rank 1, got " << rows;
+             << numbered << " rows, i32 or i64, from a tile of rank 1, got " << rows;
     if (getLayout() &&
         (getLayoutAttr().getRank() != 2 || getLayoutAttr().getSlice(0) != hop::getLayout(rows)))
       return emitOpError("copies by another layout than that of the numbers of its rows, ") << rows;

@@ -180,8 +180,9 @@ def Hop_PipeAcquireOp : Hop_Op<"pipe.acquire", [Hop_FillsPipe, Hop_OnWarps]> {
   let description = [{
     Waits until every reader has released the slot. The result is the tile in the slot, to be written (`hop.stage`)
     or filled by copies (`hop.gather`) until the one `hop.pipe.commit` of it, which stands behind it in the same block. On all
-    threads of a role that is not elected; a multicast pipe, which the blocks of a cluster fill together, is refused. All
-    fills of a pipe are of one kind: loads, writes of threads, or gathers.
+    threads of a role that is not elected; a multicast pipe, which the blocks of a cluster fill together, is refused but
+    where two blocks gather half of the rows each. All fills of a pipe are of one kind: loads, writes of threads, or
+    gathers.
 
     ```mlir
     %s = hop.pipe.acquire %o : !hop.pipe<tensor<128x64xbf16>, 2> -> !hop.shared<tensor<128x64xbf16>, rows = 128>
@@ -206,8 +207,9 @@ def Hop_GatherOp : Hop_Op<"gather", [Hop_OnWarpgroups, AttrSizedOperandSegments]
   let description = [{
     What `tile.gather` loads, into shared memory: each thread of the role copies 16 bytes at a time (PTX ISA 9.7.9.25.3.1,
     `cp.async`), and what is outside of the view is 0. `destination` is a whole slot (`hop.pipe.acquire`), which
-    `hop.pipe.commit` hands on. Rows of the view start at multiples of 16 bytes, and the column index is a multiple of as
-    many elements.
+    `hop.pipe.commit` hands on; or, once the pipe is a buffer, a part of its rows, which are copied alone while `rows` has
+    the numbers of all. Rows of the view start at multiples of 16 bytes, and the column index is a multiple of as many
+    elements.
 
     The copies are of the generic proxy: `hop-insert-proxy-fences` has those who wait for such a slot pass a fence before
     products read it. `layout` says which thread copies what, and `rows` has the numbers of each thread's rows

@@ -184,7 +184,8 @@ defvar Tile_ScheduleFields = [
     "run together. Less than half a section at the end belongs to the one before">,
   ScheduleField<"cluster", CaseOf<Tile_ClusterKind>, Always<"1">,
     "thread blocks that work together on tiles that neighbour in the first grid dimension; a tile that all of them "
-    "load comes from global memory once, each block loading its part for all (TMA multicast). 1: each block by itself. "
+    "load comes from global memory once, each block loading its part for all (TMA multicast), or two of them half of the rows "
+    "that their threads gather. 1: each block by itself. "
     "`exchange`: two, which also add up what both add to memory. Each sends the computed operand of such a dot to the other, and makes "
     "half of the columns for both, so that half as much is added (`tile-exchange-sums`); it takes `placement = apart` or `divided`">,
   ScheduleField<"producer_registers", Multiples<8, 24, 256>, Chosen<"24, or 32 with 3 consumers">,

@@ -152,6 +152,21 @@ static std::optional<uint64_t> runOf(Operation *load) {
   return gather ? std::optional(gather.getRun()) : std::nullopt;
 }
 
+/// Why two blocks cannot gather half of the rows of `tile` each and send them to each other.
+static std::optional<std::string> whyNotHalved(RankedTensorType tile,
+                                               const hop::SharedLayout &layout, int64_t blocks) {
+  if (blocks != 2)
+    return "its rows are gathered, in halves that two blocks send each other; use cluster = 2";
+  // Those that the threads of a warpgroup copy at a time.
+  int64_t atOnce = hopper::warpgroupThreads * hopper::widestAccess / layout.swizzle;
+  if (tile.getDimSize(0) % (blocks * atOnce) == 0)
+    return std::nullopt;
+  return llvm::formatv("its {0} rows are gathered {1} at a time, and are not divisible into halves "
+                       "of these; multiples of {2} rows would be",
+                       tile.getDimSize(0), atOnce, blocks * atOnce)
+      .str();
+}
+
 std::optional<std::string> tessera::whyIndivisible(ArrayRef<Operation *> loads,
                                                    RankedTensorType tile, int64_t blocks) {
   // Each block copies whole runs.
@@ -165,6 +180,8 @@ std::optional<std::string> tessera::whyIndivisible(ArrayRef<Operation *> loads,
         .str();
   }
   std::optional<hop::SharedLayout> layout = hop::getSharedLayout(tile);
+  if (layout && isa<tile::GatherOp, hop::GatherOp>(loads.front()))
+    return whyNotHalved(tile, *layout, blocks);
   if (layout && !hop::splitAmong(*layout, blocks))
     return llvm::formatv("{0} rows in {1} chunks of columns are not divisible into {2} parts of "
                          "whole chunks or multiples of 8 rows",

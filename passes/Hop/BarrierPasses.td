@@ -57,8 +57,9 @@ def InsertMbarriers : Pass<"hop-insert-mbarriers", "::tessera::hop::KernelOp"> {
 
     A multicast pipe has the same ring in every block of a cluster. Each block's `full` expects the whole tile,
     of which each block copies its part to all; `empty` counts the releases of the consumers of all blocks, who
-    arrive at the barriers of all. Before its end a role that fills one waits until all its slots are empty: by
-    then no other block reaches for its shared memory any more.
+    arrive at the barriers of all. Where two blocks gather rows, the threads of each wait for the copies of its half at
+    a barrier of their own (`gathered`), and one of them sends it (`hop.exchange`). Before its end a role that fills one
+    waits until all its slots are empty: by then no other block reaches for its shared memory any more.
 
     ```mlir
     !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>

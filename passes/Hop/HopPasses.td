@@ -204,8 +204,10 @@ def Cluster : Pass<"hop-cluster", "::tessera::hop::KernelOp"> {
     With `cluster = n` the blocks of a cluster run tiles that neighbour in the first grid dimension. A pipe
     whose loads do not depend on that index, in their place or in the control flow around them, or are marked
     (`alike`), has the same fills in all of them: it becomes a multicast pipe, of whose tiles each block loads one part
-    for all: of rows in runs, whole runs. The other pipes stay each block's own. A kernel without such a pipe is refused. A quotient of the index by a
-    constant multiple of `n` is the same in all of them.
+    for all: of rows in runs, whole runs. Of rows that threads gather two blocks take half each. They are handed on
+    (`hop.pipe.commit`) behind the gathers that follow, so that these copies are on their way together. The other pipes
+    stay each block's own. A kernel without such a pipe is refused. A quotient of the index by a constant multiple of `n`
+    is the same in all of them.
 
     ```mlir
     %v = hop.pipe.create "v" : !hop.pipe<tensor<128x64xbf16>, 2>

@@ -26,12 +26,39 @@ Value Emitter::bytesInside(const Access &access, const Unit &unit) {
   return select(unit.partial, mul(some, access.elementBytes), bytes);
 }
 
+/// The rows of part `number` of a tile in place of those of all of it, which has so many parts of
+/// `rows` rows.
+void Emitter::takeRows(Access &access, Value number, int64_t rows, int64_t parts) {
+  llvm::SmallDenseMap<int64_t, NamedRow> all = std::move(access.named);
+  access.named.clear();
+  for (auto &[offset, row] : all)
+    if (offset < rows)
+      access.named[offset] = row;
+  for (int64_t part = 1; part < parts; ++part) {
+    Value isPart = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, number, i32(part));
+    for (auto &[offset, row] : access.named) {
+      const NamedRow other = all.lookup(offset + part * rows);
+      for (auto [own, chosen] : {std::pair(&row.number, other.number),
+                                 {&row.outer, other.outer},
+                                 {&row.inside, other.inside}})
+        if (*own)
+          *own = LLVM::SelectOp::create(builder, loc, isPart, chosen, *own);
+    }
+  }
+}
+
 LogicalResult Emitter::emitCopies(hop::GatherOp op) {
   RankedTensorType type = op.getCopiedType();
   if (hop::wordsOfRun(type) * hopper::registerBytes != hopper::widestAccess)
     return op.emitError("copies ") << hopper::widestAccess << " bytes at a time, and the layout "
                                    << "gives no thread such runs within the swizzle";
-  Access access = makeAccess(op, type);
+  auto slice = op.getDestination().getDefiningOp<hop::SliceOp>();
+  RankedTensorType all =
+      slice ? hop::withLayout(slice.getSource().getType().getTile(), op.getLayoutAttr()) : type;
+  Access access = makeAccess(op, all);
+  if (slice)
+    takeRows(access, scalar(slice.getIndex()), type.getDimSize(0),
+             all.getDimSize(0) / type.getDimSize(0));
   access.unit = hopper::widestAccess / access.elementBytes;
   setColumns(access, op.getView(), op.getIndices().back());
   SmallVector<Unit> units;

@@ -358,6 +358,7 @@ private:
   // Gathered rows on their way to shared memory: EmitGather.cpp.
   mlir::LogicalResult emitCopies(hop::GatherOp op);
   mlir::Value bytesInside(const Access &access, const Unit &unit);
+  void takeRows(Access &access, mlir::Value number, int64_t rows, int64_t parts);
 
   // Matrix products: EmitMma.cpp.
   int64_t mostColumns();

@@ -282,7 +282,10 @@ SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const NumberList &stag
   for (const PipedTile &tile : pipedTiles(kernel)) {
     int64_t slots = counter.next(tile);
     use.tiles += slots * tile.bytes;
-    use.barriers += slots * 2 * hopper::mbarrierBytes;
+    // Blocks that gather rows for each other wait for their own ones at a barrier more.
+    bool isHalved = countBlocks(fields.cluster.value_or(ClusterKind::One)) == 2 &&
+                    isa<GatherOp>(tile.loads.front());
+    use.barriers += slots * (isHalved ? 3 : 2) * hopper::mbarrierBytes;
     addHalves(tile, slots, exchanged, use);
   }
   if (fields.loads == LoadKind::pipe)

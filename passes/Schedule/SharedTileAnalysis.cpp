@@ -66,10 +66,6 @@ SharedTile tessera::shareTile(KernelOp kernel, const IndexDependence &dependence
     if (!llvm::is_contained(shared.uneven, loop))
       shared.uneven.push_back(loop);
   }
-  if (!llvm::all_of(loads, llvm::IsaPred<LoadOp, GatherRunsOp>)) {
-    shared.refusal = "its rows are gathered by each block for itself";
-    return shared;
-  }
   shared.refusal = whyIndivisible(loads, pipedType(tile.loads.front()), blocks);
   return shared;
 }

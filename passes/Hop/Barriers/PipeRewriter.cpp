@@ -292,14 +292,52 @@ private:
     Value slot = slotAt(loc, ring, position.index);
     indexOfSlot[slot] = position.index;
     acquire.getTile().replaceAllUsesWith(slot);
+    if (ring.gathered)
+      gatherHalf(loc, slot, position.parity);
     advance(loc, ring, position);
     acquire.erase();
+  }
+
+  /// Has the block gather its half of the rows of a slot, whose barrier of copies completes a phase
+  /// of the parity that the slot's empty one has not had.
+  void gatherHalf(Location loc, Value slot, Value parity) {
+    hop::SharedType type = cast<hop::SharedType>(slot.getType());
+    Value rank = hop::ClusterRankOp::create(rewriter, loc, rewriter.getIndexType());
+    HalfSlot &half = halves[slot];
+    half.tile = hop::SliceOp::create(rewriter, loc, rowsOf(type, blocks), slot, rank);
+    half.parity = arith::XOrIOp::create(rewriter, loc, parity, constant(loc, 1));
+    for (OpOperand &use : llvm::make_early_inc_range(slot.getUses()))
+      if (isa<hop::GatherOp>(use.getOwner()))
+        use.set(half.tile);
+  }
+
+  /// Sends the half of the rows that this block has gathered when its copies have come.
+  void sendHalf(hop::PipeCommitOp commit, const Ring &ring) {
+    Location loc = commit.getLoc();
+    Value index = indexOfSlot.lookup(commit.getTile());
+    const HalfSlot half = halves.lookup(commit.getTile());
+    hop::BarrierArriveOp::create(rewriter, loc, ring.gathered, index, /*all=*/false,
+                                 /*copies=*/true, /*blocks=*/nullptr);
+    hop::BarrierWaitOp::create(rewriter, loc, ring.gathered, index, half.parity);
+    hop::ExchangeOp::create(rewriter, loc, half.tile, half.tile, ring.full, index);
+    commit.erase();
+  }
+
+  /// A part of the rows of a slot, one of so many.
+  static hop::SharedType rowsOf(hop::SharedType slot, int64_t parts) {
+    SmallVector<int64_t> shape(slot.getTile().getShape());
+    shape[0] /= parts;
+    return hop::SharedType::get(slot.getContext(),
+                                RankedTensorType::get(shape, slot.getTile().getElementType()),
+                                slot.getStoredRows());
   }
 
   void rewriteCommit(hop::PipeCommitOp commit) {
     const Ring &ring = rings.find(commit.getPipe())->second;
     if (ring.exchanged)
       return rewriteExchange(commit, ring);
+    if (ring.gathered)
+      return sendHalf(commit, ring);
     hop::BarrierArriveOp::create(rewriter, commit.getLoc(), ring.full,
                                  indexOfSlot.lookup(commit.getTile()),
                                  ring.committedByAll && !ring.copied, ring.copied,
@@ -311,13 +349,8 @@ private:
   /// one.
   void rewriteExchange(hop::PipeCommitOp commit, const Ring &ring) {
     Location loc = commit.getLoc();
-    hop::SharedType slot = commit.getTile().getType();
     int64_t warpgroups = role.getNumWarpgroups();
-    SmallVector<int64_t> shape(slot.getTile().getShape());
-    shape[0] /= blocks * warpgroups;
-    auto part = hop::SharedType::get(rewriter.getContext(),
-                                     RankedTensorType::get(shape, slot.getTile().getElementType()),
-                                     slot.getStoredRows());
+    hop::SharedType part = rowsOf(commit.getTile().getType(), blocks * warpgroups);
     Value number = role.getBody().getArgument(0);
     Value below = arith::AddIOp::create(rewriter, loc, number,
                                         arith::ConstantIndexOp::create(rewriter, loc, warpgroups));
@@ -524,6 +557,11 @@ private:
   hop::RoleOp role;
   IRRewriter rewriter;
   DenseMap<Value, Value> indexOfSlot;
+  /// What this block gathers of a slot, and the parity of the phase in which that has come.
+  struct HalfSlot {
+    Value tile, parity;
+  };
+  DenseMap<Value, HalfSlot> halves;
   /// The slot of each pipe that was filled, and read, last: those of the pipes that go with it.
   DenseMap<Value, Value> lastFilled, lastRead;
 };

@@ -125,7 +125,11 @@ static Ring createRing(hop::KernelOp kernel, hop::PipeCreateOp pipe) {
     auto acquire = dyn_cast<hop::PipeAcquireOp>(user);
     return acquire && acquire.isFilledByCopies();
   });
-  ring.committedByAll = ring.copied || isCommittedByAll(pipe);
+  ring.committedByAll = !ring.multicast && (ring.copied || isCommittedByAll(pipe));
+  if (ring.multicast && ring.copied)
+    ring.gathered =
+        hop::BarriersOp::create(builder, loc, barriersType, label + ".gathered",
+                                hop::getFillers(pipe).front().getNumThreads(), IntegerAttr());
   ring.full = hop::BarriersOp::create(builder, loc, barriersType, label + ".full",
                                       countFills(pipe, ring.committedByAll), IntegerAttr());
   int64_t releases = 0;

@@ -25,6 +25,8 @@ struct Ring {
   bool committedByAll = false;
   /// They do when the copies have come that fill it.
   bool copied = false;
+  /// Where the blocks of a cluster gather rows for each other, those of this block have come.
+  mlir::Value gathered;
   /// The blocks of a cluster fill it together: each its part of a tile, the first one a value.
   bool multicast = false;
   /// The blocks of a cluster write it for each other.

@@ -18,15 +18,51 @@ using namespace tessera;
 
 namespace {
 
+/// What loads the tiles of `pipe`: bulk copies, or copies of threads.
+SmallVector<Operation *> loadsOf(hop::PipeCreateOp pipe) {
+  SmallVector<Operation *> loads;
+  for (Operation *user : pipe.getPipe().getUsers()) {
+    if (isa<hop::PipeLoadOp>(user))
+      loads.push_back(user);
+    if (auto acquire = dyn_cast<hop::PipeAcquireOp>(user))
+      llvm::copy_if(acquire.getTile().getUsers(), std::back_inserter(loads),
+                    llvm::IsaPred<hop::GatherOp>);
+  }
+  return loads;
+}
+
+/// Moves what hands shared gathered tiles on, which waits for their copies, behind the gathers that
+/// follow: up to the next one into a pipe of before, so that all of these copies are on their way
+/// together.
+void commitTogether(Block &block) {
+  SmallVector<hop::PipeCommitOp> held;
+  llvm::SmallDenseSet<Value> acquired;
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    auto acquire = dyn_cast<hop::PipeAcquireOp>(op);
+    bool goesOn = acquire && acquired.insert(acquire.getPipe()).second;
+    if (!goesOn && (acquire || op.getNumRegions() != 0 || op.hasTrait<hop::ReadsPipe>() ||
+                    op.hasTrait<OpTrait::IsTerminator>())) {
+      for (hop::PipeCommitOp commit : held)
+        commit->moveBefore(&op);
+      held.clear();
+      acquired.clear();
+      if (acquire)
+        acquired.insert(acquire.getPipe());
+    }
+    if (auto commit = dyn_cast<hop::PipeCommitOp>(op))
+      if (commit.getPipe().getDefiningOp<hop::PipeCreateOp>().getMulticast())
+        held.push_back(commit);
+  }
+}
+
 /// Why the blocks of a cluster cannot load the tiles of `pipe` together; nothing when they can.
 std::optional<std::string> whyNotMulticast(const IndexDependence &dependence,
                                            hop::PipeCreateOp pipe, int64_t blocks) {
-  SmallVector<Operation *> loads =
-      llvm::filter_to_vector(pipe.getPipe().getUsers(), llvm::IsaPred<hop::PipeLoadOp>);
+  SmallVector<Operation *> loads = loadsOf(pipe);
   if (loads.empty())
     return "no load fills it";
   for (Operation *load : loads) {
-    if (cast<hop::PipeLoadOp>(load).getAlike())
+    if (auto own = dyn_cast<hop::PipeLoadOp>(load); own && own.getAlike())
       continue;
     if (std::optional<std::string> reason = whyPlaceVaries(dependence, load))
       return reason;
@@ -65,6 +101,7 @@ struct ClusterPass : tessera::impl::ClusterBase<ClusterPass> {
       if (any)
         pipe.emitRemark("'") << pipe.getLabel()
                              << "' is loaded by each block of a cluster: " << reason;
+    kernel.walk([](Block *block) { commitTogether(*block); });
     if (any)
       return success();
     InFlightDiagnostic diag = kernel.emitError("has no load that the blocks of a cluster share; "

@@ -10,8 +10,8 @@ hop.kernel @alone attributes {argument_names = ["x"], argument_types = [!tile.vi
 
 // -----
 
-hop.kernel @pair attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 2>} {
+hop.kernel @four attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 4>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %b = hop.buffer "ds" : !hop.buffer<tensor<128x64xbf16>, 1>
   %full = hop.barriers "ds.full" count 1 : !hop.barriers<1>
@@ -23,7 +23,7 @@ hop.kernel @pair attributes {argument_names = ["x"], argument_types = [!tile.vie
     %t = hop.slot %b[%zero] : !hop.buffer<tensor<128x64xbf16>, 1> -> !hop.shared<tensor<128x64xbf16>, rows = 128>
     %own = hop.slice %t[%c0] : !hop.shared<tensor<128x64xbf16>, rows = 128> -> !hop.shared<tensor<64x64xbf16>, rows = 128>
     %theirs = hop.slice %t[%c1] : !hop.shared<tensor<128x64xbf16>, rows = 128> -> !hop.shared<tensor<64x64xbf16>, rows = 128>
-    // expected-error@+1 {{needs a kernel whose schedule has cluster = exchange}}
+    // expected-error@+1 {{sends a tile to the other block of a cluster of two; use cluster = 2 or exchange}}
     hop.exchange %own, %theirs, %full[%zero] : !hop.shared<tensor<64x64xbf16>, rows = 128>, !hop.barriers<1>
   }
 }

@@ -1607,6 +1607,24 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 
 // -----
 
+// Two of them gather halves of its rows.
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 4>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %p = hop.pipe.create "p" multicast : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role @rows warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %n = arith.constant dense<0> : tensor<64xi32>
+    // expected-error@+1 {{is of a slot of which each of two blocks gathers half of the rows, a multiple of 8; got 'tensor<64x64xbf16>' and a cluster of 4}}
+    %s = hop.pipe.acquire %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.gather %s, %x[%c0, %c0] rows %n : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[M, 64], bf16>, tensor<64xi32>
+    hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+}
+
+// -----
+
 // A slot that copies fill is no slot that threads write.
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {

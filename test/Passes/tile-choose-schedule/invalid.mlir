@@ -585,3 +585,21 @@ tile.kernel @shared_runs(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[P, 64, 64
   }
   tile.store %all, %z[%row, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
 }
+
+// -----
+
+// Rows that threads gather are shared in halves, by two blocks.
+// expected-error@+2 {{no schedule of this kernel fits the machine}}
+// expected-note@+1 {{cluster = 4: no tile is the same for neighbours in the first grid dimension (%x: its place depends on the first grid index; %y: its rows are gathered, in halves that two blocks send each other; use cluster = 2); use cluster = 1}}
+tile.kernel @shared_lists(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[P, 64], f16>, %list: !tile.view<[64], i32>,
+                          %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) schedule #tile.schedule<cluster = 4> {
+  // expected-note@-2 {{this would work: }}
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %a = tile.load %x[%row, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  %rows = tile.load %list[%c0] : !tile.view<[64], i32> -> tensor<64xi32>
+  %b = tile.gather %y[%c0, %c0] rows %rows : !tile.view<[P, 64], f16>, tensor<64xi32> -> tensor<64x64xf16>
+  %d = tile.dot %a, %b : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+  tile.store %d, %z[%row, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}

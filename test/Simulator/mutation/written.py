@@ -99,22 +99,27 @@ DIVIDED = {
 }  # fmt: skip
 
 
-def runs_of(rows):
-    """230 keys in pages of 16 rows that a table names, and so many queries."""
+def runs_of(rows, page):
+    """230 keys in pages of so many rows, 16 or 1, that a table names, and so many queries."""
+    entries, pages = 240 // page, 384 // page
+    copies = ({"tensor_map": {"buffer": "k", "dims": [64, 16, 24], "strides": [128, 2048], "box": [64, run, 1], "swizzle": 128}}
+              for run in (16, 1))  # fmt: skip
+    extents = [{"value": rows}, {"value": entries}]
+    pointers = [{"buffer": name} for name in ("table", "y")]
     return {
-        "defines": [],
-        "files": {"table.bin": struct.pack("<15i", *((7 * i + 3) % 24 for i in range(15)))},
+        "defines": [f"-DPAGE={page}"],
+        "files": {"table.bin": struct.pack(f"<{entries}i", *((7 * i + 3) % pages for i in range(entries)))},
         "buffers": {
             "q": {"type": "bf16", "shape": [rows, 64], "fill": "random", "seed": 1},
-            "k": {"type": "bf16", "shape": [24, 16, 64], "fill": "random", "seed": 2},
-            "table": {"raw": "table.bin", "type": "s32", "shape": [15]},
+            "k": {"type": "bf16", "shape": [pages, page, 64], "fill": "random", "seed": 2},
+            "table": {"raw": "table.bin", "type": "s32", "shape": [entries]},
             "y": {"type": "f32", "shape": [rows], "fill": "nan"},
         },
         "params": [
             tensor("q", 128, 64, (64, rows, 1)),
-            *({"tensor_map": {"buffer": "k", "dims": [64, 16, 24], "strides": [128, 2048], "box": [64, run, 1], "swizzle": 128}}
-              for run in (16, 1)),
-            {"buffer": "table"}, {"buffer": "y"}, {"value": rows}, {"value": 15}, {"value": 230},
+            *([*copies, *pointers, *extents] if page == 16 else
+              [{"buffer": "k"}, *pointers, *extents, {"value": pages}, {"value": 64}, {"value": 64}]),
+            {"value": 230},
         ],
     }  # fmt: skip
 
@@ -506,7 +511,7 @@ CASES = {
     },
     # Rows that come in runs: 230 keys in pages of 16, of which the last has 6 and the table 15.
     "runs": {
-        **runs_of(128),
+        **runs_of(128, 16),
         "schedule": "persistent=none,consumers=2,stages=2",
         "blocks": 1,
         "damages": {
@@ -518,7 +523,7 @@ CASES = {
     },
     # The same for two blocks, each of which copies half of the runs to both.
     "runs-shared": {
-        **runs_of(256),
+        **runs_of(256, 16),
         "schedule": "persistent=none,consumers=2,stages=2,cluster=2",
         "blocks": 2,
         "damages": {
@@ -526,6 +531,23 @@ CASES = {
             "taken": (without_wait("mbarrier.arrive.expect_tx", skipped=1), {*TAKEN, "transaction-underflow"}),
             "copy": (without_last("cp.async.bulk.tensor"), {"deadlock", "livelock"}),
             "own block": (replaced(r"\.multicast::cluster( [^;]*), %rs\d+;", r"\1;"), {"deadlock", "livelock"}),
+            "to one block": (to_one_block, {"deadlock", "livelock"}),
+            "end": (without_last_wait, {"peer-exited", "pending-at-exit", "race"}),
+        },
+    },
+    # Rows that threads gather, half of them in each of two blocks, which send these to each other.
+    "gathered-shared": {
+        **runs_of(256, 1),
+        "schedule": "persistent=none,consumers=2,stages=2,cluster=2",
+        "blocks": 2,
+        "damages": {
+            "fence": (replaced(r"fence\.proxy\.async\.shared::cta;", ""), {"missing-proxy-fence"}),
+            "arrived": (arrive_before_copies, {*STALE, "uninitialised-shared"}),
+            "come": (without_wait("fence.proxy.async"), {*STALE, "uninitialised-shared", "over-arrival"}),
+            "not sent": (replaced(SENT, ""), {"deadlock", "livelock"}),
+            "not expected": (not_expected, {*STALE, "transaction-underflow", "uninitialised-shared"}),
+            "filled": (without_wait("wgmma.mma_async"), {*STALE, "uninitialised-shared", "over-arrival"}),
+            "taken": (without_wait("cp.async.cg"), {*TAKEN, "transaction-underflow"}),
             "to one block": (to_one_block, {"deadlock", "livelock"}),
             "end": (without_last_wait, {"peer-exited", "pending-at-exit", "race"}),
         },

@@ -76,12 +76,14 @@ def main(directory, work):
     check(directory, work, LENGTHS[:4], ["HEADS=32", "T=f16"], "consumers=3", 32, 2, page=40)
     check_lists(directory, work, [100, 0, 37], [], "", 128)
     check_lists(directory, work, [100, 0, 37, 64, 1], ["LENGTHS=true", "OUT=f32", "SINK=true", "MAXIMA=true"], "loads=direct", 64)
+    check_lists(directory, work, [100, 0, 37], [], "cluster=2", 128)
     # Rows of 512 numbers, and of 8 bits.
     check(directory, work, LENGTHS[:4], ["KEY=512", "CAUSAL=false"], "", 64, 1)
     check_lists(directory, work, [100, 0, 37], ["KEY=512", "SINK=true"], "", 64)
     check(directory, work, LENGTHS, ["CAUSAL=false", "CACHED=f8E4M3FN", "BALANCED=true"], "", 64, 1)
     check(directory, work, LENGTHS, ["HEADS=16", "CACHED=f8E4M3FN"], "", 16, 3, page=16)
     check_lists(directory, work, [100, 0, 37], ["CACHED=f8E4M3FN"], "", 128)
+    check_lists(directory, work, [100, 0, 37], ["CACHED=f8E4M3FN"], "cluster=2", 128)
     check_lists(directory, work, [100, 0, 37, 64], ["CACHED=f8E4M3FN", "LENGTHS=true", "HEADS=16", "SINK=true"], "persistent=dynamic", 16)
     print("ok")
 
