@@ -13,6 +13,7 @@ import torch
 from tessera._attention import _recipes
 from tessera._compiler import _choices, _compile
 from tessera._core import _layouts, _library
+from tessera._functions._names import Names
 from tessera._compiler._program import Program
 from tessera.torch import _kernels
 
@@ -61,7 +62,7 @@ class CardsTest(unittest.TestCase):
             function.cache_clear()
             self.addCleanup(function.cache_clear)
 
-    def make(self, what, variant, tensors, names="||"):
+    def make(self, what, variant, tensors, names=Names()):
         recipe = _recipes.make(_kernels.find_kind(False), _recipes.write(what, names, variant), tensors)
         return [kernel for kernel, _ in recipe.steps]
 

@@ -8,6 +8,7 @@ from .._compiler import _choices, _compile, _frontend
 from .._compiler._program import Program, find_fact
 from .._core import _library
 from .._core._errors import CompileError
+from .._functions import _names
 from .._functions._variant import keeps_lists, to_gradients
 from . import _variants
 
@@ -94,8 +95,7 @@ def read_gradients(text):
     named = _GRADIENTS_OF.match(text)
     if named is None:
         return None
-    learned = tuple(named[2].split(",")) if named[2] else ()
-    return text[named.end() :], named[1] == _GRADIENTS[True], learned
+    return text[named.end() :], named[1] == _GRADIENTS[True], _names.read_list(named[2] or "")
 
 
 @functools.lru_cache(maxsize=None)
@@ -144,7 +144,7 @@ def find_gradients_of_source(kind, source, learned, fixed, element_type, d, dv, 
 
 def _list_labels(names):
     """What users call views, without the index that makes each name differ from others."""
-    return ", ".join(f"'{name.rpartition('_')[0] or name}'" for name in names)
+    return ", ".join(f"'{_names.find_label(name)}'" for name in names)
 
 
 @functools.lru_cache(maxsize=256)

@@ -13,7 +13,8 @@ import warnings
 from .._compiler import _choices
 from .._compiler._program import Program
 from .._core._layouts import MINUS_INFINITY, NOTHING, ZERO, Layout, Places, Recipe, list_strides, make_dense
-from .._functions import _places
+from .._functions import _names, _places
+from .._functions._names import Names
 from .._functions._variant import keeps_lists
 from . import _block_lists, _gradient_kernels, _recipes_fp8, _variants
 
@@ -25,7 +26,7 @@ ANY_ORDER, ASKED, ALGORITHMS, WARNED = "gradients", "deterministic gradients", "
 #: What is computed by recipes of floors above: `make(kind, names, variant, tensors)` by what a text says.
 MAKERS = {}
 #: The names of what variants with a name take.
-NAMED = "slopes|cap|left,right"
+NAMED = Names(("slopes",), ("cap",), ("left", "right"))
 
 
 def fold(source):
@@ -39,7 +40,7 @@ def unfold(source):
 
 def write(what, names, variant):
     """The text of a call."""
-    return f"{what}\n{names}\n{fold(variant)}"
+    return f"{what}\n{_names.write(names)}\n{fold(variant)}"
 
 
 def name_gradients(order, learned=()):
@@ -51,20 +52,16 @@ def make(kind, text, tensors):
     """The recipe of a text for tensors, a Layout each or None, with kernels by `kind`: compile, or Program for the interpreter.
     Raises what keeps kernels from taking them."""
     what, names, variant = text.split("\n")
+    names = _names.read(names)
     if what in MAKERS:
-        return MAKERS[what](kind, split(names), variant, tensors)
+        return MAKERS[what](kind, names, variant, tensors)
     variant = unfold(variant)
     if what in (OUTPUT, OUTPUT_AND_LSE):
         return _make_outputs(kind, what == OUTPUT_AND_LSE, names, variant, tensors)
     if what == FP8:
-        return _recipes_fp8.make(kind, split(names), variant, tensors)
+        return _recipes_fp8.make(kind, names, variant, tensors)
     order, _, learned = what.partition(" by ")
-    return _make_gradients(kind, order, tuple(learned.split(",")) if learned else (), names, variant, tensors)
-
-
-def split(names):
-    """The names of views, of numbers and of integers."""
-    return [part.split(",") if part else [] for part in names.split("|")]
+    return _make_gradients(kind, order, _names.read_list(learned), names, variant, tensors)
 
 
 def _make_like(x, fill=NOTHING):
@@ -90,7 +87,7 @@ def _make_outputs(kind, lse, names, variant, tensors):
         results.append(make_dense(q, *q.shape[:3], element="f32", fill=fill))
     if is_empty or 0 in (*q.shape[:3], value):
         return Recipe(results=tuple(results))
-    places = Places(split(names), tensors, ("q", "k", "v"), _block_lists.LISTS)
+    places = Places(names, tensors, ("q", "k", "v"), _block_lists.LISTS)
     places.add_results("o", "lse")
     kernel, is_final = _find_forward(kind, variant, q, k, v, lse)
     return Recipe((places.bind(kernel),), tuple(results), copies=tuple(places.copies), is_final=is_final)
@@ -117,14 +114,14 @@ def _make_gradients(kind, order, learned, names, variant, tensors):
     q, k, v, out, gradient, _, of_lse, *views = tensors
     _check(q, k, v)
     is_empty = not k.shape[2] or 0 in q.shape
-    given = dict(zip(split(names)[0], views))
+    given = dict(zip(names.views, views))
     sums = [Layout(given[name].shape, list_strides(given[name].shape), "f32", fill=ZERO) for name in learned]
     results = (*(_make_like(x, ZERO if is_empty else NOTHING) for x in (q, k, v)), *sums)
     if is_empty:
         return Recipe(results=results)
     check_order(learned, variant, q, order)
     kernels = _list_gradients(kind, variant, learned, order != ANY_ORDER, q, k, v, of_lse is not None)
-    places = Places(split(names), tensors, _OWN_OF_GRADIENTS, _block_lists.LISTS)
+    places = Places(names, tensors, _OWN_OF_GRADIENTS, _block_lists.LISTS)
     if not _is_taken(gradient):
         places.copy("do", Layout(gradient.shape, out.strides, gradient.element))
     if of_lse is not None and of_lse.strides != list_strides(of_lse.shape):

@@ -18,6 +18,7 @@ import types
 
 from .._core import _library
 from . import _listed, _math, _trace
+from ._names import Names
 from ._rebinding import Maker, is_library
 from ._variant import ListedVariant, Mask, Variant
 
@@ -336,7 +337,7 @@ class _Written:
             {index: name for index, name in maker.numbers[kind].items() if variant.asks_for(name)} for kind in ("f32", "i32")
         ]
         self.views, self.numbers, self.integers = (tuple(part) for part in (asked, *numbers))
-        self.names = "|".join(",".join(part.values()) for part in (asked, *numbers))
+        self.names = Names(*[tuple(part.values()) for part in (asked, *numbers)])
         # (what was found, how much its dimension has to have, what is wrong otherwise), of indices that are constants.
         self.reach = tuple(
             (index, axis, constant + 1 if constant >= 0 else -constant,

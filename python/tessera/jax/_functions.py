@@ -9,7 +9,7 @@ import numpy as np
 from .._attention import _block_lists, _gradient_kernels, _named
 from .._compiler._program import Program, find_fact
 from .._core import _kernel
-from .._functions import _captured, _computed, _places
+from .._functions import _captured, _computed, _names, _places
 from .._functions._trace import TraceError
 from .._functions._variant import keeps_lists
 from . import _call, _numpy
@@ -74,13 +74,11 @@ def trace(score_mod, score_args, mask_mod, mask_args, sinks=None):
     written = _captured.find(found, _captured.write, score_mod, score_args, mask_mod, mask_args, sinks)
     if written.problem is not None:
         raise TraceError(written.problem)
-    names = [part.split(",") if part else () for part in written.names.split("|")]
     given = [
         {name: _computed.give(number, found.values) for name, number in zip(part, numbers)}
-        for part, numbers in zip(names, (written.views, written.numbers, written.integers))
+        for part, numbers in zip(written.names, (written.views, written.numbers, written.integers))
     ]
-    # Without the index that makes it differ from others.
-    labels = {name: name.rpartition("_")[0] for part in names for name in part}
+    labels = {name: _names.find_label(name) for part in written.names for name in part}
     return written.source, *given, labels, written.learnable
 
 

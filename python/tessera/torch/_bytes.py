@@ -13,6 +13,8 @@ import torch
 from torch.utils.flop_counter import register_flop_formula
 
 from .._attention import _recipes, _variants
+from .._functions import _names
+from .._functions._names import Names
 from .._functions._variant import Variant
 from . import _captured, _compute, _direct, _functions, _native, _op
 
@@ -29,7 +31,7 @@ _are_transforms_active, _is_grad_enabled = torch._C._are_functorch_transforms_ac
 
 
 def _run(q, k, v, rotation, views, numbers, integers, names, variant, scale):
-    text = _recipes.write(_recipes.FP8, names, variant)
+    text = _recipes.write(_recipes.FP8, _names.read(names), variant)
     return tuple(_compute.compute(text, (q, k, v, rotation, *views), (scale, *numbers), integers))
 
 
@@ -119,15 +121,14 @@ def attention_fp8(
 
 
 # (names of what functions take, variant) without a mask and with a causal one.
-_NAMED = {causal: ("||", f"attention_fp8 CAUSAL={str(causal).lower()}") for causal in (False, True)}
+_NAMED = {causal: (Names(), f"attention_fp8 CAUSAL={str(causal).lower()}") for causal in (False, True)}
 
 
 @functools.lru_cache(maxsize=256)
 def _find_function(names, variant):
     """The function of calls past the dispatcher, None where there is none."""
-    views, numbers, integers = _recipes.split(names)
     text = _recipes.write(_recipes.FP8, names, variant)
-    return _direct.make(text, 4 + len(views), "sf" + "f" * len(numbers) + "i" * len(integers)) if _op.has_native else None
+    return _direct.make(text, 4 + len(names.views), "sf" + "f" * len(names.numbers) + "i" * len(names.integers)) if _op.has_native else None
 
 
 def _recall(q, k, v, causal, scale, rotate, seed):
@@ -161,7 +162,7 @@ def _attend(q, k, v, rotate, seed, asked, views, factors, numbers, integers):
             return results
     _check(q, k, v)
     names, variant = asked
-    given = list(views), [v_scale, *numbers], list(integers), names, _recipes.fold(variant), scale
+    given = list(views), [v_scale, *numbers], list(integers), _names.write(names), _recipes.fold(variant), scale
     try:
         return _native.call(forward, q, k, v, None, q, k, v, rotation, *given)
     except ValueError:
@@ -197,7 +198,7 @@ def _read_functions(q, variant, arguments, mods):
         source, given, names = written.source, _captured.list_given(written, found), written.names
     else:
         source, (*given, names) = variant.source, _functions.read_variant(q, variant, arguments or {})
-    for name, view in zip(_recipes.split(names)[0], given[0]):
+    for name, view in zip(names.views, given[0]):
         if _is_grad_enabled() and _op.require_grad(view):
             _refuse_gradient(name)
     return (names, source), *given

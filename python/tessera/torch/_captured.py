@@ -128,11 +128,8 @@ def list_given(written, found):
 
 
 def name_given(views, numbers, integers, names):
-    """What functions take, by name; `names` has the names of the three parts, separated by commas, and the parts by bars."""
-    given = {}
-    for part, values in zip(names.split("|"), (views, numbers, integers)):
-        given.update(zip(part.split(","), values) if part else ())
-    return given
+    """What functions take, by name."""
+    return {name: value for part, values in zip(names, (views, numbers, integers)) for name, value in zip(part, values)}
 
 
 def _align(view):
@@ -148,7 +145,7 @@ def _align(view):
 def lend(views, numbers, integers, names):
     """The same for a launch. Lists of blocks are read number by number."""
     given = name_given(views, numbers, integers, names)
-    for name in names.partition("|")[0].split(",") if views else ():
+    for name in names.views:
         if name not in _block_lists.LISTS:
             given[name] = _align(given[name])
     return given

@@ -11,12 +11,13 @@ from torch.utils.flop_counter import register_flop_formula
 
 from .._attention import _block_lists, _gradient_kernels, _recipes
 from .._compiler import _frontend
+from .._functions import _names
+from .._functions._names import Names
 from .._functions._variant import takes_lists
 from . import _backward, _captured, _compute, _direct, _kernels, _native, _op, _vmap
 from ._types import TYPES
 
-# What functions take besides a score and its place: views, numbers of f32, and integers, whose names `names` has in this
-# order, separated by commas, and the three lists by bars.
+# What functions take besides a score and its place: views, numbers of f32, and integers. `names` is the text of their names.
 _GIVEN = "Tensor[] views, float[] numbers, SymInt[] integers, str names"
 _op._library.define(
     f"variant_forward(Tensor q, Tensor k, Tensor v, {_GIVEN}, str source, float scale) -> (Tensor, Tensor)",
@@ -36,7 +37,7 @@ _are_transforms_active = torch._C._are_functorch_transforms_active
 
 def _run_forward(q, k, v, views, numbers, integers, names, source, scale):
     _op.check(q, k, v, None)
-    text = _recipes.write(_recipes.OUTPUT_AND_LSE, names, source)
+    text = _recipes.write(_recipes.OUTPUT_AND_LSE, _names.read(names), source)
     return tuple(_compute.compute(text, (q, k, v, *views), (scale, *numbers), integers))
 
 
@@ -45,25 +46,17 @@ def _run_forward_cpu(*arguments):
     return _run_forward(*arguments)
 
 
-def _split(names):
-    return names.split(",") if names else []
-
-
-def _list_labels(names):
-    """What users call the views, without the index that makes each name differ from others."""
-    return [name.rpartition("_")[0] or name for name in _split(names.partition("|")[0])]
-
-
 def _allocate_learned(views, names, learned):
     """The gradients of the views that are learned, of float32, in their order."""
-    given = _captured.name_given(views, (), (), names)
-    return [torch.zeros(given[name].shape, dtype=torch.float32, device=given[name].device) for name in _split(learned)]
+    given = dict(zip(_names.read(names).views, views))
+    return [torch.zeros(given[name].shape, dtype=torch.float32, device=given[name].device) for name in _names.read_list(learned)]
 
 
 def _run_backward(
     grad, grad_lse, q, k, v, out, lse, views, numbers, integers, names, learned, source, scale, deterministic=False
 ):  # fmt: skip
-    text = _recipes.write(_recipes.name_gradients(_direct.find_order(deterministic), _split(learned)), names, source)
+    order = _recipes.name_gradients(_direct.find_order(deterministic), _names.read_list(learned))
+    text = _recipes.write(order, _names.read(names), source)
     results = _compute.compute(text, (q, k, v, out, grad, lse, grad_lse, *views), (scale, *numbers), integers)
     return (*results[:3], results[3:])
 
@@ -103,31 +96,39 @@ class _Asked(NamedTuple):
     """What calls have in common that differ in tensors and numbers alone."""
 
     source: str
-    #: Of the lists of blocks that kernels take behind the views of functions.
-    listed: str
+    #: The names of lists of blocks that kernels take behind the views of functions.
+    listed: tuple
     gradient_source: str
-    gradient_listed: str
-    #: Of the views, numbers and integers of functions.
-    names: str
+    gradient_listed: tuple
+    names: Names
     #: The views that have gradients.
-    learned: str
+    learned: tuple
     deterministic: bool
+
+    @classmethod
+    def of(cls, stripped):
+        source, listed, gradient_source, gradient_listed, names, *others = stripped
+        return cls(source, listed, gradient_source, gradient_listed, Names(*names), *others)
+
+    def strip(self):
+        """The same as tuples of no class, which functions of autograd take in graphs."""
+        return (*self[:4], tuple(self.names), *self[5:])
 
     def count_views(self):
         """Views of functions, the same with the lists of attention, and with those of the gradients too."""
-        counts = [len(_split(names)) for names in (self.names.partition("|")[0], self.listed, self.gradient_listed)]
-        return tuple(itertools.accumulate(counts))
+        return tuple(itertools.accumulate(map(len, (self.names.views, self.listed, self.gradient_listed))))
 
     def sort(self, numbers):
         """(scale, numbers, integers) of what a call gives in one tuple."""
-        count = 1 + len(_split(self.names.split("|")[1]))
+        count = 1 + len(self.names.numbers)
         return numbers[0], list(numbers[1:count]), list(numbers[count:])
 
 
 def _run_forward_op(asked, numbers, q, k, v, *views):
     _, count, _ = asked.count_views()
     scale, *others = asked.sort(numbers)
-    return _forward(q, k, v, list(views[:count]), *others, _add_views(asked.names, asked.listed), asked.source, scale)
+    names = _names.write(asked.names.add_views(asked.listed))
+    return _forward(q, k, v, list(views[:count]), *others, names, asked.source, scale)
 
 
 def _keep_tensors(asked, q, k, v, out, lse, *views):
@@ -143,14 +144,14 @@ def _run_backward_op(asked, saved, numbers, grad, grad_lse):
     if grad is None:
         grad = torch.zeros_like(out)
     scale, *others = asked.sort(numbers)
-    names = _add_views(asked.names, asked.gradient_listed)
-    given = views, *others, names, asked.learned, asked.gradient_source, scale, asked.deterministic
+    names, learned = _names.write(asked.names.add_views(asked.gradient_listed)), ",".join(asked.learned)
+    given = views, *others, names, learned, asked.gradient_source, scale, asked.deterministic
     *gradients, sums = _native.call(backward, q, k, v, None, grad, grad_lse, q, k, v, out, lse, *given)
     gradients = _backward.mark_gradients((*gradients, *sums), grad, q, k, v, *views)
-    of_views = dict(zip(_split(asked.learned), gradients[3:]))
+    of_views = dict(zip(asked.learned, gradients[3:]))
     of_views = [
         of_views[name].to(view.dtype) if name in of_views else None
-        for name, view in zip(_split(asked.names.partition("|")[0]), views)
+        for name, view in zip(asked.names.views, views)
     ]
     return None, *gradients[:3], *of_views, *(None for _ in range(count - own))
 
@@ -163,12 +164,12 @@ class _Attention(torch.autograd.Function):
 
     @staticmethod
     def forward(asked, numbers, q, k, v, *views):
-        return _run_forward_op(_Asked(*asked), numbers, q, k, v, *views)
+        return _run_forward_op(_Asked.of(asked), numbers, q, k, v, *views)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
         asked, ctx.numbers, q, k, v, *views = inputs
-        ctx.asked = _Asked(*asked)
+        ctx.asked = _Asked.of(asked)
         ctx.save_for_backward(*_keep_tensors(ctx.asked, q, k, v, *output, *views))
         ctx.set_materialize_grads(False)
 
@@ -180,22 +181,20 @@ class _Attention(torch.autograd.Function):
 @functools.lru_cache(maxsize=None)
 def _find_function(source, names):
     """(the function of calls past the dispatcher, None where there is none; what their tuples of numbers have)."""
-    views, numbers, integers = _recipes.split(names)
-    kinds = "s" + "f" * len(numbers) + "i" * len(integers)
+    kinds = "s" + "f" * len(names.numbers) + "i" * len(names.integers)
     text = _recipes.write(_recipes.OUTPUT_AND_LSE, names, source)
-    return (_direct.make(text, 3 + len(views), kinds) if _op.has_native else None), kinds
+    return (_direct.make(text, 3 + len(names.views), kinds) if _op.has_native else None), kinds
 
 
 def _make_apply(asked, return_lse):
     """Attention that differs in tensors and numbers alone, where nothing sees ops."""
     own, both, count = (3 + views for views in asked.count_views())
-    function, kinds = _find_function(asked.source, _add_views(asked.names, asked.listed))
-    names, learned = _add_views(asked.names, asked.gradient_listed), _split(asked.learned)
-    views = _split(asked.names.partition("|")[0])
+    function, kinds = _find_function(asked.source, asked.names.add_views(asked.listed))
+    names, learned = asked.names.add_views(asked.gradient_listed), asked.learned
     calls = _direct.Calls(
         function, kinds, both, own, count,
         lambda order: _recipes.write(_recipes.name_gradients(order, learned), names, asked.gradient_source),
-        tuple(4 + views.index(name) for name in learned),
+        tuple(4 + asked.names.views.index(name) for name in learned),
     )  # fmt: skip
 
     def call_forward(ctx, numbers, q, k, v, *views):
@@ -226,16 +225,9 @@ def _find_apply(asked, return_lse):
     return apply
 
 
-def _add_views(names, more):
-    """`names` with those of further views, behind the others."""
-    views, bar, rest = names.partition("|")
-    return ",".join(filter(None, (views, more))) + bar + rest
-
-
 def _list_learned(names, views, learnable):
-    """The names of the views whose gradients are wanted and exist, separated by commas."""
-    names = _split(names.partition("|")[0])
-    return ",".join(name for name, view in zip(names, views) if name in learnable and _op.require_grad(view))
+    """The names of the views whose gradients are wanted and exist."""
+    return tuple([name for name, view in zip(names.views, views) if name in learnable and _op.require_grad(view)])
 
 
 def _check_view(name, dims, value, device):
@@ -286,8 +278,7 @@ def read_variant(q, variant, given):
 
 def name_arguments(variant):
     """The names of the views, numbers and integers that a tessera.Variant takes."""
-    parts = variant.sort_arguments(variant.arguments)
-    return "|".join(",".join(part) for part in parts)
+    return Names(*map(tuple, variant.sort_arguments(variant.arguments)))
 
 
 def read_mods(q, mods, sinks=None):
@@ -338,7 +329,7 @@ _ANY_SIZES = (16, 16, 4096, None, 16, 4096, None)
 
 
 def _name_lists(lists):
-    return ",".join(f"{name}_lists,{name}_counts" for name, _ in lists)
+    return tuple([name + of for name, _ in lists for of in ("_lists", "_counts")])
 
 
 def _ask(source, lists, gradient_source, gradient_lists, *others):
@@ -357,7 +348,7 @@ class _Form:
         self.checked = set()
 
     def prepare(self):
-        self.function, _ = _find_function(self.asked.source, _add_views(self.asked.names, self.asked.listed))
+        self.function, _ = _find_function(self.asked.source, self.asked.names.add_views(self.asked.listed))
         return self
 
     def __reduce__(self):  # Copies of what keeps it find their own.
@@ -380,14 +371,13 @@ def _make_listed_form(q, k, v, source, names, learned, deterministic, block_mask
     """That of calls with a block mask, which may have lists."""
     _op.check(q, k, v, None)
     block_mask.check(q, k)
-    others = names, learned or "", deterministic
+    others = names, learned or (), deterministic
     if not takes_lists(source):
         return _Form(_ask(source, (), source, (), *others))
-    of_views = None if learned is None else tuple(_split(learned))
     # Of a graph lengths may be any.
     sizes = _ANY_SIZES if torch.compiler.is_compiling() else _op.get_sizes(q, k, v)
     sizes = (*sizes[:3], operator.index(q.shape[3]), *sizes[4:6], operator.index(v.shape[3]))
-    forms = _keep(source, str(q.device), TYPES[q.dtype], sizes, of_views, deterministic, block_mask.block)
+    forms = _keep(source, str(q.device), TYPES[q.dtype], sizes, learned, deterministic, block_mask.block)
     lists = [*forms[0][1], *forms[1][1]]
     return _Form(_ask(*forms[0], *forms[1], *others), block_mask.find([name for _, name in lists], *q.shape[:2]))
 
@@ -402,7 +392,7 @@ def find_learned(q, k, v, views, names, learnable):
     """The names of the views that get gradients, None where nothing does, in a call that nothing sees."""
     if not torch.is_grad_enabled():
         return None
-    learned = _list_learned(names, views, learnable) if any([view.requires_grad for view in views]) else ""
+    learned = _list_learned(names, views, learnable) if any([view.requires_grad for view in views]) else ()
     return learned if learned or q.requires_grad or k.requires_grad or v.requires_grad else None
 
 
@@ -416,12 +406,12 @@ def _find_learned_seen(q, k, v, views, names, learnable):
 
 @_op.mark_constant
 def _find_gradient_problem(source, learned):
-    return _gradient_kernels.find_gradient_problem(source, tuple(_split(learned)))
+    return _gradient_kernels.find_gradient_problem(source, learned)
 
 
 @_op.mark_constant
 def _find_room_problem(source, learned, *sizes):
-    return _gradient_kernels.find_room_problem(source, tuple(_split(learned)), *sizes)
+    return _gradient_kernels.find_room_problem(source, learned, *sizes)
 
 
 def describe(q, v):
@@ -439,12 +429,12 @@ def _check_gradients(q, k, v, source, learned, deterministic, has_lists):
     if problem:
         _captured.refuse(problem)
     if deterministic:
-        _recipes.check_order(tuple(_split(learned)), source, q, _recipes.ASKED)
+        _recipes.check_order(learned, source, q, _recipes.ASKED)
 
 
 def _call(q, k, v, source, learnable, views, numbers, integers, names, scale, return_lse, deterministic, block_mask=None):
     if _op.may_have_tangents():
-        _op.check_tangents(("q", "k", "v", *_list_labels(names)), q, k, v, *views)
+        _op.check_tangents(("q", "k", "v", *map(_names.find_label, names.views)), q, k, v, *views)
     is_seen = _direct.is_watched() or _are_transforms_active()
     learned = (_find_learned_seen if is_seen else find_learned)(q, k, v, views, names, learnable)
     given = source, names, learned, deterministic
@@ -452,9 +442,9 @@ def _call(q, k, v, source, learnable, views, numbers, integers, names, scale, re
         _check_gradients(q, k, v, source, learned, deterministic, block_mask is not None)
     if block_mask is None and is_seen:
         _op.check(q, k, v, None)
-        form = _Form(_ask(source, (), source, (), names, learned or "", deterministic))
+        form = _Form(_ask(source, (), source, (), names, learned or (), deterministic))
     elif block_mask is None:
-        form = find_form(source, names, learned or "", deterministic)
+        form = find_form(source, names, learned or (), deterministic)
         if learned is not None and (kind := describe(q, v)) not in form.checked:
             _check_gradients(q, k, v, source, learned, deterministic, False)
             form.checked.add(kind)
@@ -471,5 +461,5 @@ def _call(q, k, v, source, learnable, views, numbers, integers, names, scale, re
     apply = None if is_seen else form.find_apply(return_lse)
     if apply is not None:
         return apply(*inputs)
-    results = _Attention.apply(tuple(form.asked), inputs[0], *_op.separate(*inputs[1:]))
+    results = _Attention.apply(form.asked.strip(), inputs[0], *_op.separate(*inputs[1:]))
     return results if return_lse else results[0]

@@ -104,7 +104,7 @@ def _attend(q, k, v, functions, views, numbers, return_lse, deterministic, block
     source, names = functions.source, functions.names
     learned = _find_learned(q, k, v, views, names, functions.learnable) if _is_grad_enabled() else None
     if block_mask is None:
-        form = _functions.find_form(source, names, learned or "", deterministic)
+        form = _functions.find_form(source, names, learned or (), deterministic)
         if learned is not None and _functions.describe(q, v) not in form.checked:
             return None
     else:

@@ -3,7 +3,7 @@
 import torch
 
 from .._attention import _block_lists
-from .._functions import _places
+from .._functions import _names, _places
 
 
 def _fold(tensor, dim, size, at=0):
@@ -80,8 +80,7 @@ def register_functions(library, op, count, learns, unfold):
         tensors, views, names = arguments[:count], arguments[count], arguments[count + 3]
         size, batch = info.batch_size, _find_batch(tensors[0], dims[0])
         view_dims = list(dims[count] or [None] * len(views))
-        names = names.partition("|")[0].split(",") if views else []
-        learned = arguments[count + 4].split(",") if learns and arguments[count + 4] else []
+        names, learned = _names.read(names).views, _names.read_list(arguments[count + 4]) if learns else ()
         source = unfold(arguments[count + 4 + learns])
         places = _find_places(source, names, views, view_dims, batch) if size else None
         # A gradient of what the batch has in common is a sum over it.
