@@ -91,6 +91,31 @@ typedef struct tessera_call_view {
   int64_t offset;
 } tessera_call_view;
 
+/** Which number of a layout: an extent, or a stride. */
+typedef struct tessera_call_number {
+  /** A tessera_call_source: TENSOR, or for those of the recipe RESULT, TEMPORARY or VIEW. */
+  int32_t source;
+  int32_t index;
+  int32_t dim;
+  int32_t is_stride;
+} tessera_call_number;
+
+/** A number of a tensor that may be another one: any multiple of `multiple` from `least` to `most`,
+ * the same as of the free number `same` where that is not -1. What is launched stays the same, and
+ * numbers of the recipe follow. */
+typedef struct tessera_call_free {
+  tessera_call_number number;
+  int64_t least, most, multiple;
+  int32_t same;
+} tessera_call_free;
+
+/** A number of the recipe that is `factor` times the free number `free`. */
+typedef struct tessera_call_following {
+  tessera_call_number number;
+  int32_t free;
+  int64_t factor;
+} tessera_call_following;
+
 /** What calls of a text with tensors of these layouts launch, one step after another. Arrays live
  * until the resolver is called again on the thread. */
 typedef struct tessera_call_recipe {
@@ -104,6 +129,10 @@ typedef struct tessera_call_recipe {
   size_t copy_count;
   const tessera_call_view *views;
   size_t view_count;
+  const tessera_call_free *free;
+  size_t free_count;
+  const tessera_call_following *followings;
+  size_t following_count;
   /** Other than 0: calls like this one need not ask again. */
   int32_t is_final;
   /** Why there is none, or null. */

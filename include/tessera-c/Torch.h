@@ -87,8 +87,8 @@ tessera_torch_direct_create(const tessera_torch_direct_options *options);
  * None for those that are left out, and a tuple of numbers. The caller holds the GIL, which is
  * released for the time of the launch itself.
  *
- * Returns the result, or a tuple of several. Returns None, with nothing launched and no error set,
- * for whatever the op is to be called for:
+ * Returns the result, or a tuple of several or of none. Returns None, with nothing launched and no
+ * error set, for whatever the op is to be called for:
  *  - tensors of other types than those of the framework, of another kind of device or another
  *    device than the current one, and calls that launch nothing or take a copy of a tensor;
  *  - a call that was not prepared yet, without `prepares`: calls of the op prepare it;

@@ -18,8 +18,8 @@
 using namespace tessera;
 using runtime::ArgumentInfo;
 
-/// Calls that are kept before keeping starts afresh.
-static constexpr unsigned kMostCalls = 4096;
+/// Calls that are kept before keeping starts afresh, and families of a text.
+static constexpr unsigned kMostCalls = 4096, kMostFamilies = 64;
 
 static CallProblem toProblem(llvm::Error error) {
   CallProblem problem;
@@ -250,6 +250,72 @@ CallProblem PreparedCall::interpret(const CallArguments &arguments, const CallMe
 }
 
 //===----------------------------------------------------------------------===//
+// Families
+//===----------------------------------------------------------------------===//
+
+static int64_t &getNumber(CallLayout &layout, const tessera_call_number &number) {
+  return (number.is_stride ? layout.strides : layout.extents)[number.dim];
+}
+
+CallFamily::CallFamily(const tessera_call_recipe &given, llvm::ArrayRef<CallTensor> tensors)
+    : recipe(given), tensors(tensors), steps(given.steps, given.steps + given.step_count),
+      results(given.results, given.results + given.result_count),
+      temporaries(given.temporaries, given.temporaries + given.temporary_count),
+      copies(given.copies, given.copies + given.copy_count),
+      views(given.views, given.views + given.view_count),
+      free(given.free, given.free + given.free_count),
+      followings(given.followings, given.followings + given.following_count) {
+  for (tessera_call_step &step : steps) {
+    operands.emplace_back(step.operands, step.operands + step.operand_count);
+    step.operands = operands.back().data(); // which moves with its vector
+  }
+  recipe.steps = steps.data();
+  recipe.copies = copies.data();
+  recipe.error = nullptr;
+}
+
+bool CallFamily::takes(llvm::ArrayRef<CallTensor> others) const {
+  llvm::SmallVector<CallTensor, 8> alike(others);
+  llvm::SmallVector<int64_t, 8> values;
+  if (others.size() != tensors.size())
+    return false;
+  for (const tessera_call_free &each : free) {
+    CallLayout own = tensors[each.number.index].layout;
+    CallLayout &other = alike[each.number.index].layout;
+    if (other.rank != own.rank)
+      return false;
+    int64_t &value = getNumber(other, each.number);
+    if (value < each.least || value > each.most || value % each.multiple ||
+        (each.same >= 0 && values[each.same] != value))
+      return false;
+    values.push_back(value);
+    value = getNumber(own, each.number);
+  }
+  return makeCallKey("", alike) == makeCallKey("", tensors);
+}
+
+std::shared_ptr<const PreparedCall> CallFamily::prepare(const CallArguments &arguments) const {
+  if (!takes(arguments.tensors))
+    return nullptr;
+  std::vector<CallLayout> ownResults = results, ownTemporaries = temporaries;
+  std::vector<tessera_call_view> ownViews = views;
+  for (const tessera_call_following &each : followings) {
+    CallLayout source = arguments.tensors[free[each.free].number.index].layout;
+    auto [kind, index, dim, isStride] = each.number;
+    CallLayout &layout = kind == TESSERA_CALL_RESULT      ? ownResults[index]
+                         : kind == TESSERA_CALL_TEMPORARY ? ownTemporaries[index]
+                                                          : ownViews[index].layout;
+    getNumber(layout, each.number) = each.factor * getNumber(source, free[each.free].number);
+  }
+  tessera_call_recipe own = recipe;
+  own.results = ownResults.data();
+  own.temporaries = ownTemporaries.data();
+  own.views = ownViews.data();
+  CallProblem problem; // Who asks the resolver gets it again.
+  return PreparedCall::make(own, arguments, problem);
+}
+
+//===----------------------------------------------------------------------===//
 // Finding
 //===----------------------------------------------------------------------===//
 
@@ -297,6 +363,8 @@ PreparedCalls::find(llvm::StringRef text, const CallArguments &arguments, CallPr
   llvm::SmallVector<CallLayout, 8> layouts;
   for (const CallTensor &tensor : arguments.tensors)
     layouts.push_back(tensor.layout);
+  if (auto alike = findAlike(text, arguments))
+    return alike;
   // The resolver may wait for the compiler, and for Python's lock.
   tessera_call_recipe recipe = {};
   if (!resolver || resolver(text.str().c_str(), layouts.data(), layouts.size(), &recipe)) {
@@ -306,17 +374,57 @@ PreparedCalls::find(llvm::StringRef text, const CallArguments &arguments, CallPr
   std::shared_ptr<const PreparedCall> call = PreparedCall::make(recipe, arguments, problem);
   if (!call || !recipe.is_final)
     return call;
+  keep(key, call, before);
+  if (recipe.free_count)
+    keep(text, std::make_shared<CallFamily>(recipe, arguments.tensors), before);
+  return call;
+}
+
+std::shared_ptr<const PreparedCall> PreparedCalls::findAlike(llvm::StringRef text,
+                                                             const CallArguments &arguments) {
+  CallKey key = makeCallKey(text, arguments.tensors);
+  if (auto known = findKnown(key))
+    return known;
+  unsigned before = generation;
+  Families candidates;
+  {
+    std::lock_guard<std::mutex> lock(getMutex());
+    candidates = families.lookup(text);
+  }
+  for (const auto &family : llvm::reverse(candidates))
+    if (auto call = family->prepare(arguments)) {
+      keep(key, call, before);
+      return call;
+    }
+  return nullptr;
+}
+
+void PreparedCalls::keep(const CallKey &key, std::shared_ptr<const PreparedCall> call,
+                         unsigned since) {
   std::lock_guard<std::mutex> lock(getMutex());
-  if (generation != before)
-    return call;
+  if (generation != since)
+    return;
   if (calls.size() >= kMostCalls)
     calls.clear();
-  calls[key] = call;
-  return call;
+  calls[key] = std::move(call);
+}
+
+void PreparedCalls::keep(llvm::StringRef text, std::shared_ptr<const CallFamily> family,
+                         unsigned since) {
+  std::lock_guard<std::mutex> lock(getMutex());
+  if (generation != since)
+    return;
+  if (families.size() >= kMostCalls)
+    families.clear();
+  Families &own = families[text];
+  if (own.size() >= kMostFamilies)
+    own.erase(own.begin());
+  own.push_back(std::move(family));
 }
 
 void PreparedCalls::clear() {
   std::lock_guard<std::mutex> lock(getMutex());
   calls.clear();
+  families.clear();
   ++generation;
 }

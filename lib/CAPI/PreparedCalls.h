@@ -18,6 +18,7 @@
 #include "llvm/ADT/StringMap.h"
 
 #include <atomic>
+#include <vector>
 
 namespace tessera {
 
@@ -107,6 +108,28 @@ private:
   uint64_t workspaceBytes = 0;
 };
 
+/// What calls launch whose tensors have other free numbers than the first one's.
+class CallFamily {
+public:
+  CallFamily(const tessera_call_recipe &recipe, llvm::ArrayRef<CallTensor> tensors);
+
+  /// The call for these tensors, null where they are not of the family or nothing plans them.
+  std::shared_ptr<const PreparedCall> prepare(const CallArguments &arguments) const;
+
+private:
+  bool takes(llvm::ArrayRef<CallTensor> tensors) const;
+
+  tessera_call_recipe recipe; ///< of the arrays below
+  llvm::SmallVector<CallTensor, 8> tensors;
+  std::vector<tessera_call_step> steps;
+  std::vector<std::vector<tessera_call_operand>> operands;
+  std::vector<CallLayout> results, temporaries;
+  std::vector<tessera_call_copy> copies;
+  std::vector<tessera_call_view> views;
+  std::vector<tessera_call_free> free;
+  std::vector<tessera_call_following> followings;
+};
+
 /// A text and the layouts of tensors as bytes.
 using CallKey = llvm::SmallString<1024>;
 CallKey makeCallKey(llvm::StringRef text, llvm::ArrayRef<CallTensor> tensors);
@@ -118,6 +141,9 @@ public:
   /// Null where there is nothing, with the reason in `problem`. May wait for the compiler.
   std::shared_ptr<const PreparedCall> find(llvm::StringRef text, const CallArguments &arguments,
                                            CallProblem &problem);
+  /// The call itself where it was found before, or one of a family that was; or null. Asks nobody.
+  std::shared_ptr<const PreparedCall> findAlike(llvm::StringRef text,
+                                                const CallArguments &arguments);
   /// Only what was found before, or null.
   std::shared_ptr<const PreparedCall> findKnown(const CallKey &key) const;
   void clear();
@@ -125,8 +151,14 @@ public:
   unsigned getGeneration() const { return generation; }
 
 private:
+  using Families = llvm::SmallVector<std::shared_ptr<const CallFamily>, 2>;
+
+  void keep(const CallKey &key, std::shared_ptr<const PreparedCall> call, unsigned since);
+  void keep(llvm::StringRef text, std::shared_ptr<const CallFamily> family, unsigned since);
+
   tessera_call_resolver resolver = nullptr;
   std::atomic<unsigned> generation = 0;
+  llvm::StringMap<Families> families;
   llvm::StringMap<std::shared_ptr<const PreparedCall>> calls;
 };
 

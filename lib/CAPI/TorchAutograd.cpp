@@ -19,7 +19,8 @@ struct tessera_torch_forward {
   std::optional<CallNumbers> numbers; ///< none where they are an input
 
   void *run(llvm::ArrayRef<void *> arguments) const;
-  llvm::SmallVector<Object, 4> compute(llvm::ArrayRef<void *> tensors, void *given) const;
+  std::optional<tessera_torch_direct::Results> compute(llvm::ArrayRef<void *> tensors,
+                                                       void *given) const;
   void *runOther(llvm::ArrayRef<void *> arguments) const;
 };
 
@@ -36,15 +37,15 @@ void *tessera_torch_forward::runOther(llvm::ArrayRef<void *> arguments) const {
 }
 
 /// Output and LSE, or nothing; `given` are the numbers that are an input.
-llvm::SmallVector<Object, 4> tessera_torch_forward::compute(llvm::ArrayRef<void *> tensors,
-                                                            void *given) const {
+std::optional<tessera_torch_direct::Results>
+tessera_torch_forward::compute(llvm::ArrayRef<void *> tensors, void *given) const {
   tensors = tensors.take_front(options.call_count);
   if (numbers)
     return options.direct->run(tensors, *numbers);
   CallNumbers read;
   if (options.direct->readNumbers(given, read))
     return options.direct->run(tensors, read);
-  return {};
+  return std::nullopt;
 }
 
 void *tessera_torch_forward::run(llvm::ArrayRef<void *> arguments) const {
@@ -54,10 +55,10 @@ void *tessera_torch_forward::run(llvm::ArrayRef<void *> arguments) const {
     return runOther(arguments); // which says what is missing
   void *context = arguments[0], *given = numbers ? nullptr : arguments[1];
   llvm::ArrayRef<void *> tensors = arguments.drop_front(first);
-  llvm::SmallVector<Object, 4> results = compute(tensors, given);
-  if (results.size() != 2)
+  std::optional<tessera_torch_direct::Results> results = compute(tensors, given);
+  if (!results || results->size() != 2)
     return runOther(arguments);
-  const Object &out = results[0], &lse = results[1];
+  const Object &out = (*results)[0], &lse = (*results)[1];
   llvm::SmallVector<void *, 12> kept = {tensors[0], tensors[1], tensors[2], out.get(), lse.get()};
   for (auto [i, tensor] : llvm::enumerate(tensors.drop_front(3)))
     if (int32_t place = i + 3; place < options.kept_count || place >= options.call_count)
@@ -109,14 +110,14 @@ void *tessera_torch_backward::run(void *saved, void *gradient, void *ofLse, void
   llvm::SmallVector<void *, 12> tensors = {get(0), get(1), get(2), get(3), gradient, get(4), ofLse};
   for (intptr_t i = 5; i < count; ++i)
     tensors.push_back(get(i));
-  llvm::SmallVector<Object, 4> results = options.direct->run(tensors, numbers);
-  if (results.size() != 3 + learned.size())
+  std::optional<tessera_torch_direct::Results> results = options.direct->run(tensors, numbers);
+  if (!results || results->size() != 3 + learned.size())
     return nullptr;
   llvm::SmallVector<void *, 12> gradients(options.input_count, python.none);
   for (int i = 0; i < 3; ++i)
-    gradients[options.first + i] = results[i].get();
+    gradients[options.first + i] = (*results)[i].get();
   for (auto [i, place] : llvm::enumerate(learned))
-    gradients[place] = results[3 + i].get();
+    gradients[place] = (*results)[3 + i].get();
   return makeTuple(gradients).release();
 }
 

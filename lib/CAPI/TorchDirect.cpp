@@ -121,6 +121,8 @@ tessera_torch_direct::find(const CallKey &key, const CallArguments &arguments) {
   CallProblem problem; // Who calls says it.
   if (options.prepares)
     getTorchCalls().find(text, arguments, problem);
+  else
+    getTorchCalls().findAlike(text, arguments);
   std::optional<Plan> plan = makePlan(key), replaced = plan;
   if (plan) {
     std::lock_guard<std::mutex> lock(mutex);
@@ -167,31 +169,31 @@ bool tessera_torch_direct::launch(const Plan &plan, const CallArguments &argumen
   return !problem;
 }
 
-llvm::SmallVector<Object, 4> tessera_torch_direct::run(llvm::ArrayRef<void *> tensors,
-                                                       const CallNumbers &given) {
+std::optional<tessera_torch_direct::Results>
+tessera_torch_direct::run(llvm::ArrayRef<void *> tensors, const CallNumbers &given) {
   CallArguments arguments;
   int32_t device = 0;
   if (tensors.size() > static_cast<size_t>(options.tensor_count) ||
       !readTensors(tensors, arguments, device))
-    return {};
+    return std::nullopt;
   const CallLayout &ofQ = arguments.tensors.front().layout;
   if (!ofQ.rank)
-    return {};
+    return std::nullopt;
   arguments.numbers = {given.scale.value_or(1 / std::sqrt(ofQ.extents[ofQ.rank - 1]))};
   arguments.numbers.append(given.others);
   arguments.integers = given.integers;
   std::optional<Plan> plan = find(makeCallKey(text, arguments.tensors), arguments);
   if (!plan)
-    return {};
-  llvm::SmallVector<Object, 4> results;
+    return std::nullopt;
+  Results results;
   llvm::SmallVector<uint64_t, 4> addresses;
   for (const Object &description : plan->results) {
     results.push_back(makeEmpty(description, addresses.emplace_back()));
     if (!results.back())
-      return {};
+      return std::nullopt;
   }
   if (!launch(*plan, arguments, device, addresses))
-    return {};
+    return std::nullopt;
   return results;
 }
 
@@ -207,14 +209,15 @@ void *tessera_torch_call(void *self, void *const *arguments, intptr_t count) {
     auto *direct = static_cast<tessera_torch_direct *>(address);
     if (direct->readNumbers(arguments[count - 1], numbers)) {
       auto results = direct->run(llvm::ArrayRef(arguments, count - 1), numbers);
-      if (results.size() == 1)
-        return results.front().release();
-      llvm::SmallVector<void *, 4> objects;
-      for (const Object &result : results)
-        objects.push_back(result.get());
-      if (!objects.empty())
+      if (results && results->size() == 1)
+        return results->front().release();
+      if (results) {
+        llvm::SmallVector<void *, 4> objects;
+        for (const Object &result : *results)
+          objects.push_back(result.get());
         if (Object tuple = makeTuple(objects))
           return tuple.release();
+      }
     }
     python.clearError();
   }

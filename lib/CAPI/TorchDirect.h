@@ -27,10 +27,10 @@ struct tessera_torch_direct {
 
   /// From a tuple of numbers; false where it has none that the calls take.
   bool readNumbers(void *tuple, tessera::CallNumbers &read) const;
-  /// The results of a call of tensors, objects or None, of which the last ones may be missing. None
-  /// when the op is to be called.
-  llvm::SmallVector<tessera::Object, 4> run(llvm::ArrayRef<void *> tensors,
-                                            const tessera::CallNumbers &given);
+  using Results = llvm::SmallVector<tessera::Object, 4>;
+  /// The results of a call of tensors, objects or None, of which the last ones may be missing.
+  /// Nothing when the op is to be called.
+  std::optional<Results> run(llvm::ArrayRef<void *> tensors, const tessera::CallNumbers &given);
 
 private:
   /// How calls are computed that are alike.

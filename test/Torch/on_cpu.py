@@ -9,7 +9,7 @@ import fake_cuda
 import torch
 
 from tessera._compiler import _compile
-from tessera.torch import _backward, _bytes, _direct, _functions, _native, _op, _recalled, _serving
+from tessera.torch import _backward, _bytes, _direct, _functions, _native, _op, _prepared, _recalled
 
 _library = torch.library.Library("tessera_test", "DEF")
 _FAKES = {
@@ -56,7 +56,7 @@ def call_ops(direct=True):
             **_forget(_functions, "_find_function", "find_form"),
         ),
         unittest.mock.patch.multiple(_recalled, _plans={}),
-        unittest.mock.patch.multiple(_serving, _plans={}, _functions={}),
+        unittest.mock.patch.multiple(_prepared, _plans={}, _functions={}),
         unittest.mock.patch.multiple(_bytes, forward=fp8_forward, **_forget(_bytes, "_find_function")),
         compile_without_ptxas(),
     )

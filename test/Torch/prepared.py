@@ -22,7 +22,9 @@ import problems
 
 import tessera
 from tessera._functions import _reading
-from tessera.torch import _bytes, _native, _recalled, _serving, attention, attention_fp8, create_block_mask, flash_attn_with_kvcache
+from tessera.torch import (
+    _bytes, _native, _prepared, _recalled, _serving, attention, attention_fp8, create_block_mask, flash_attn_with_kvcache,
+)  # fmt: skip
 
 CALLS = 1000
 # Batch, heads, key heads, queries, keys, head dimension and that of values.
@@ -433,7 +435,7 @@ class Caches(Cases):
         """The results of a call like one before, and what kernels get."""
         call(**options)
         first, self.recorder.ranges[:] = fake_cuda.launch_count(), []
-        with unittest.mock.patch.object(_serving, "Call", side_effect=AssertionError("nothing was prepared")):
+        with unittest.mock.patch.object(_prepared, "compute", side_effect=AssertionError("nothing was prepared")):
             results = call(**options)
         return results, read_launches(first), fake_cuda.launch_count() - first
 
@@ -522,7 +524,7 @@ class Caches(Cases):
         first = fake_cuda.launch_count()
         cases = [(change, {}) for change in changes] + [({}, more) for more in options]
         found = [refuse(*case) for case in cases]
-        _serving._plans.clear()
+        _prepared._plans.clear()
         _native.reset()
         for case, text in zip(cases, found):
             with self.subTest(case):

@@ -44,13 +44,32 @@ class _View(ctypes.Structure):
     _fields_ = [("memory", _Operand), ("layout", _Layout), ("offset", c_int64)]
 
 
+class _Number(ctypes.Structure):
+    """tessera_call_number"""
+
+    _fields_ = [("source", c_int32), ("index", c_int32), ("dim", c_int32), ("is_stride", c_int32)]
+
+
+class _Free(ctypes.Structure):
+    """tessera_call_free"""
+
+    _fields_ = [("number", _Number), ("least", c_int64), ("most", c_int64), ("multiple", c_int64), ("same", c_int32)]
+
+
+class _Following(ctypes.Structure):
+    """tessera_call_following"""
+
+    _fields_ = [("number", _Number), ("free", c_int32), ("factor", c_int64)]
+
+
 class _Recipe(ctypes.Structure):
     """tessera_call_recipe"""
 
     _fields_ = [
         ("steps", POINTER(_Step)), ("step_count", c_size_t), ("results", POINTER(_Layout)), ("result_count", c_size_t),
         ("temporaries", POINTER(_Layout)), ("temporary_count", c_size_t), ("copies", POINTER(_Copy)), ("copy_count", c_size_t),
-        ("views", POINTER(_View)), ("view_count", c_size_t), ("is_final", c_int32), ("error", c_char_p),
+        ("views", POINTER(_View)), ("view_count", c_size_t), ("free", POINTER(_Free)), ("free_count", c_size_t),
+        ("followings", POINTER(_Following)), ("following_count", c_size_t), ("is_final", c_int32), ("error", c_char_p),
     ]  # fmt: skip
 
 
@@ -92,6 +111,8 @@ def _write(recipe):
         (_Layout, _write_layout, recipe.temporaries),
         (_Copy, lambda copy: _Copy(copy[0], _write_layout(copy[1])), recipe.copies),
         (_View, lambda view: _View(view[0], _write_layout(view[1]), view[2]), recipe.views),
+        (_Free, lambda free: _Free(*free), recipe.free),
+        (_Following, lambda following: _Following(*following), recipe.followings),
     ):  # fmt: skip
         array = (kind * len(values))(*map(write, values))
         arrays += [array, len(array)]

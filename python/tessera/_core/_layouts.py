@@ -16,6 +16,10 @@ _ROW_BYTES = 16
 _BYTES = {element.name: element.size for element in _library.ELEMENTS}
 
 
+def element_bytes(element):
+    return _BYTES[element]
+
+
 class Layout(NamedTuple):
     """A tensor of a call, or memory that a call makes. Strides are in elements."""
 
@@ -48,6 +52,22 @@ class Layout(NamedTuple):
         strides = *(own * step // size for step in self.strides[:-1]), 1
         return self._replace(shape=(*self.shape[:-1], count), strides=strides, element=element)
 
+    def insert(self, dim):
+        """With a dimension more, of one element."""
+        shape, strides = ((*own[:dim], number, *own[dim:]) for number, own in ((1, self.shape), (0, self.strides)))
+        return self._replace(shape=shape, strides=strides)
+
+    def join(self, dim):
+        """A dimension and the next one as one; None where their rows do not follow each other."""
+        (outer, inner), (step, own) = self.shape[dim : dim + 2], self.strides[dim : dim + 2]
+        if outer != 1 and inner != 1 and step != inner * own:
+            return None
+        joined = (outer * inner,), (step if inner == 1 else own,)
+        return self._replace(**{
+            name: (*known[:dim], *new, *known[dim + 2 :])
+            for name, known, new in zip(("shape", "strides"), (self.shape, self.strides), joined)
+        })  # fmt: skip
+
     def drop(self, dim):
         """Without a dimension of one element."""
         return self.permute(*(i for i in range(len(self.shape)) if i != dim))
@@ -65,6 +85,9 @@ class Recipe(NamedTuple):
     copies: tuple = ()
     #: Memory in layouts of its own: (place, Layout, bytes before its first element).
     views: tuple = ()
+    #: Numbers of tensors that may be others, and numbers of the recipe that follow them (_free.py).
+    free: tuple = ()
+    followings: tuple = ()
     #: Calls like this one need not ask again.
     is_final: bool = True
 
@@ -125,9 +148,9 @@ class Places:
         self.places[name] = TEMPORARY, len(self.temporaries)
         self.temporaries.append(layout)
 
-    def view(self, name, layout):
-        """The place of what a name stands for in another layout."""
-        self.views.append((self.places[name], layout, 0))
+    def view(self, name, layout, offset=0):
+        """The place of what a name stands for in another layout, from so many bytes on."""
+        self.views.append((self.places[name], layout, offset))
         return VIEW, len(self.views) - 1
 
     def bind(self, kernel, **others):

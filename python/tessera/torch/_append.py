@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import torch
 
-from .._core import _library
-from . import _kernels, _op, _serving_ops
+from . import _append_recipes, _op, _prepared, _serving_ops
 from ._types import TYPES
 
-_SLOTS = {torch.int32: "i32", torch.int64: "i64"}
-_ANGLES = {torch.float32: "f32", **TYPES}
+_SLOTS = torch.int32, torch.int64
+_ANGLES = torch.float32, *TYPES
 
 
 def has_rows(tensor):
@@ -46,32 +45,28 @@ def kv_append(
     q:                [tokens, query heads, head dimension], which are rotated into a new tensor.
     k_scale, v_scale: float32 on the device, of one element: what keys and values are divided by before they are rounded to 8 bits.
     """
+    given = k, v, k_cache, v_cache, slots, q, cos, sin, positions, k_scale, v_scale
+    key, results = _prepared.recall(given, "kv_append", interleaved)
+    if results is not None:
+        return None if q is None else results
     if torch.compiler.is_compiling():
         return _serving_ops.append(k, v, k_cache, v_cache, slots, q, cos, sin, positions, interleaved, k_scale, v_scale)
     tensors = {"k": k, "v": v, "k_cache": k_cache, "v_cache": v_cache, "slots": slots}
     _op.check_types(tensors, {"q": q, "cos": cos, "sin": sin, "positions": positions, "k_scale": k_scale, "v_scale": v_scale})
-    _check(k, v, k_cache, v_cache, slots)
-    rotates = _check_rotary(k, q, cos, sin, positions, slots)
-    scales = _check_scales(k, k_cache, k_scale, v_scale)
-    rotated = torch.empty_like(q, memory_format=torch.contiguous_format) if q is not None else None
+    check(k, v, k_cache, v_cache)
+    _check_numbers("slots", slots, k)
+    check_rotary(k, q, cos, sin, {"positions": positions, "slots": slots})
+    _check_scales(k, k_cache, k_scale, v_scale)
     if not k.shape[0]:
-        return rotated
-    width = next(width for width in (64, 128, 256) if max(k.shape[2], v.shape[2]) <= width)
-    parameters = {"T": TYPES[k.dtype], "SLOTS": _SLOTS[slots.dtype], "D": width}
-    if scales:
-        parameters["CACHED"] = "f8E4M3FN"
-    if rotates:
-        parameters.update(ROTARY=True, QUERIES=q is not None, INTERLEAVED=bool(interleaved), ANGLES=_ANGLES[cos.dtype])
-    arguments = [k, v, k_cache, v_cache, slots]
-    if q is not None:
-        arguments += [q, rotated]
-    if rotates:
-        arguments += [cos, sin, positions]
-    _kernels.find(k.device.type == "cpu", _library.find_source("kv_append"), **parameters)(*arguments, *scales)
-    return rotated
+        return None if q is None else torch.empty_like(q, memory_format=torch.contiguous_format)
+    names = "slots", "q", "cos", "sin", "positions", "k_scale", "v_scale"
+    views = {name: x for name, x in zip(names, given[4:]) if x is not None}
+    text = _append_recipes.write(views, bool(interleaved))
+    results = _prepared.compute(key, given, text, (k, v, k_cache, v_cache, *views.values()))
+    return None if q is None else results[0]
 
 
-def _check(k, v, k_cache, v_cache, slots):
+def check(k, v, k_cache, v_cache):
     for name, tensor, rank in (("k", k, 3), ("v", v, 3), ("k_cache", k_cache, 4), ("v_cache", v_cache, 4)):
         if tensor.dim() != rank:
             raise ValueError(f"argument '{name}' has {tensor.dim()} dimensions; it has {rank}")
@@ -102,7 +97,6 @@ def _check(k, v, k_cache, v_cache, slots):
         raise ValueError(
             "arguments 'v' and 'v_cache' have other tokens, heads, pages or rows than 'k' and 'k_cache'; they must be equal"
         )
-    _check_numbers("slots", slots, k)
 
 
 def _check_numbers(name, tensor, k):
@@ -117,14 +111,15 @@ def _check_numbers(name, tensor, k):
         raise problem
 
 
-def _check_rotary(k, q, cos, sin, positions, slots):
-    """Whether keys are rotated."""
-    given = {"cos": cos, "sin": sin, "positions": positions}
+def check_rotary(k, q, cos, sin, numbers=None):
+    """Refuses what rotates no keys. `numbers` are positions and slots, where positions do not follow from lengths."""
+    positions, slots = (numbers or {}).get("positions"), (numbers or {}).get("slots")
+    given = {"cos": cos, "sin": sin, **({} if numbers is None else {"positions": positions})}
     missing = [name for name, tensor in given.items() if tensor is None]
-    if len(missing) == 3:
+    if len(missing) == len(given):
         if q is not None:
             raise ValueError("argument 'q' is given without cos, sin and positions, by which it is rotated")
-        return False
+        return
     if missing:
         raise ValueError(f"argument '{missing[0]}' is missing; cos, sin and positions are given together")
     for name, tensor in (("cos", cos), ("sin", sin)):
@@ -137,8 +132,9 @@ def _check_rotary(k, q, cos, sin, positions, slots):
         problem = _op.find_other_device(name, tensor, k, "k")
         if problem is not None:
             raise problem
-    _check_numbers("positions", positions, k)
-    if positions.dtype != slots.dtype:
+    if numbers is not None:
+        _check_numbers("positions", positions, k)
+    if numbers is not None and positions.dtype != slots.dtype:
         raise TypeError(f"argument 'positions' has type {positions.dtype} and 'slots' {slots.dtype}; they must be equal")
     if q is not None:
         if q.dtype != k.dtype or q.device != k.device:
@@ -148,11 +144,10 @@ def _check_rotary(k, q, cos, sin, positions, slots):
                 f"argument 'q' has shape {tuple(q.shape)} and strides {tuple(q.stride())}; it is [tokens, a multiple of the heads of 'k', "
                 "head dimension], with dense rows at multiples of 16 bytes"
             )
-    return True
 
 
 def _check_scales(k, k_cache, k_scale, v_scale):
-    """The scales of a cache of 8 bits."""
+    """Refuses what are no scales of a cache of 8 bits."""
     scales = {"k_scale": k_scale, "v_scale": v_scale}
     if k_cache.dtype != torch.float8_e4m3fn:
         for name, scale in scales.items():
@@ -160,7 +155,7 @@ def _check_scales(k, k_cache, k_scale, v_scale):
                 raise ValueError(
                     f"argument '{name}' is given with a cache of {k_cache.dtype}, of which nothing is rounded; leave it out"
                 )
-        return []
+        return
     for name, scale in scales.items():
         if scale is None:
             raise ValueError(f"argument '{name}' is missing; a cache of 8 bits has numbers of which its elements are multiples")
@@ -169,4 +164,3 @@ def _check_scales(k, k_cache, k_scale, v_scale):
                 f"argument '{name}' is of {scale.dtype}, shape {tuple(scale.shape)}, on {scale.device}; it is a float32 of one element on "
                 f"{k.device}"
             )
-    return [scale.reshape(1) for scale in scales.values()]

@@ -13,10 +13,10 @@ import torch
 from torch.utils.flop_counter import register_flop_formula
 
 from .._attention import _recipes, _variants
-from .._functions import _names
+from .._functions import _names, _reading
 from .._functions._names import Names
 from .._functions._variant import Variant
-from . import _captured, _compute, _direct, _functions, _native, _op
+from . import _captured, _compute, _direct, _functions, _native, _op, _recalled
 
 _op._library.define(
     f"attention_fp8_forward(Tensor q, Tensor k, Tensor v, Tensor? rotation, {_functions._GIVEN}, str variant, float scale) -> "
@@ -89,8 +89,8 @@ def attention_fp8(
     Has no gradient. Raises what `attention` does.
     """
     mods, functions = (score_mod, score_args, mask_mod, mask_args), None
-    if variant is arguments is k_scale is v_scale is None and mods == _variants.NO_MODS and layout == "BHSD":
-        results = _recall(q, k, v, causal, scale, rotate, seed)
+    if k_scale is v_scale is None and layout == "BHSD":
+        results = _recall(q, k, v, causal, variant, arguments, mods, scale, rotate, seed)
         if results is not None:
             return results if return_lse else results[0]
     _variants.check_layout(layout)
@@ -131,7 +131,23 @@ def _find_function(names, variant):
     return _direct.make(text, 4 + len(names.views), "sf" + "f" * len(names.numbers) + "i" * len(names.integers)) if _op.has_native else None
 
 
-def _recall(q, k, v, causal, scale, rotate, seed):
+def _recall_functions(device, causal, variant, arguments, mods):
+    """(names, text of a source or a name), views and numbers of a call whose functions are known; None of others."""
+    if variant is arguments is None:
+        if mods == _variants.NO_MODS:
+            return _NAMED[bool(causal)], (), ()
+        known = None if causal else _reading.recall(device, *mods)
+    else:
+        known = None if causal or mods != _variants.NO_MODS else _recalled.read_variant(device, variant, arguments)
+    if known is None:
+        return None
+    functions, views, numbers, *_ = known
+    if _is_grad_enabled() and any(view.requires_grad for view in views):
+        return None
+    return (functions.names, functions.source), views, numbers
+
+
+def _recall(q, k, v, causal, variant, arguments, mods, scale, rotate, seed):
     """Output and LSE of a call that the library has prepared, without a look at what it knows; None of others."""
     if not type(q) is type(k) is type(v) is torch.Tensor or q.dim() != 4 or not (scale is None or type(scale) is float):
         return None
@@ -145,8 +161,12 @@ def _recall(q, k, v, causal, scale, rotate, seed):
     scale = width**-0.5 if scale is None else scale
     if rotate or (rotate is None and width in _ROTATED):
         rotation, scale = _make_rotation(width, _read_seed(seed), q.dtype, q.device), scale / width
-    function = _find_function(*_NAMED[bool(causal)])
-    return function and function(q, k, v, rotation, (scale, 1.0))
+    known = _recall_functions(q.get_device(), causal, variant, arguments, mods)
+    if known is None:
+        return None
+    asked, views, numbers = known
+    function = _find_function(*asked)
+    return function and function(q, k, v, rotation, *views, (scale, 1.0, *numbers))
 
 
 def _attend(q, k, v, rotate, seed, asked, views, factors, numbers, integers):

@@ -1,6 +1,8 @@
-"""What calls of attention over caches launch: attention_cache.tile with a variant, and merge_states.tile where keys are divided.
+"""What calls of attention over caches launch: kv_append.tile for new keys, attention_cache.tile with a variant, and merge_states.tile
+where keys are divided.
 
-It follows from the layouts of tensors and from a text alone. So it is found once for calls that are alike, also of engines.
+It follows from the layouts of tensors and from a text alone. So it is found once for calls that are alike, also of engines. How many
+rows contiguous keys have, how long tables are and how many tokens are packed are free where nothing depends on them.
 """
 
 from __future__ import annotations
@@ -13,9 +15,9 @@ import torch
 from .._attention import _recipes, _variants
 from .._compiler import _choices
 from .._compiler._program import Program
-from .._core import _library
+from .._core import _free, _library
 from .._core._layouts import CONSTANT, Layout, Places, Recipe, list_strides, make_dense
-from . import _kernels, _states
+from . import _append_recipes, _kernels, _state_recipes
 
 CACHE = "attention over a cache"
 # A window that does not end.
@@ -57,16 +59,37 @@ def write(names, **options):
     softcap: whether scores have one, which is the second number.
     count, share: into how many parts keys are divided, 0 to find it; or how many a part has, or None.
     variant: a mask of its own: the source's name, integers that it takes, and its parameters; or None.
-    most: of packed queries, q [1, tokens, H, D] with `query_starts`, how many a sequence has at most; or None.
+    most: of packed queries, q [tokens, H, D] with `query_starts`, how many a sequence has at most, by `round_most`; or None. Keys lie
+          so too, or in pages. They begin at `key_starts`, and `lengths` say how many there are if these do not.
+    new: of new keys `new_k` and `new_v` and maybe `cos` and `sin`, whether pairs are neighbours; or None.
     invariant: whether the bits of a query depend on nothing but it and its keys.
     aside: whether the call goes on without kernels that are not compiled yet.
     """
     return f"{CACHE}\n{','.join(names)}|cap|\n{json.dumps(options, sort_keys=True)}"
 
 
+def round_most(most):
+    """A number of queries, rounded up so that calls of about as many launch the same: tiles have a power of 2 of rows, 64 at least."""
+    return 1 << (most - 1).bit_length() if most <= ROWS else -(-most // ROWS) * ROWS
+
+
 def make(kind, names, text, tensors):
     """The Recipe of a text. Results are the output, unless there is an `out`, and the LSE."""
-    return _Call(kind, names, json.loads(text), tensors).make()
+    options, scope = json.loads(text), _free.Scope()
+    return scope.close(_Call(kind, names, options, scope.open(tensors, _list_free(names[0], options, tensors))).make())
+
+
+def _list_free(names, options, tensors):
+    """The extents that may be free, (tensor, dim)."""
+    if "pages" in names:
+        free = [(3 + names.index("pages"), 1)]
+    elif options["most"] is not None:
+        free = [(1, 0), (2, 0)]
+    else:
+        free = [(place, 2 if options["layout"] == "BHSD" else 1) for place in (1, 2)]
+    if options["most"] is not None:
+        free += [(0, 0), *((3 + names.index(name), 0) for name in names if name == "out")]
+    return free
 
 
 _recipes.MAKERS[CACHE] = make
@@ -80,46 +103,56 @@ class _Call:
         self.given = dict(zip(names[0], tensors[3:]))
         self.places = Places(names, tensors, ("q", "k", "v"), plain=names[0])
         self.original = tensors[0]
+        self.has_table, self.is_packed = "pages" in self.given, options["most"] is not None
         self.q, self.k, self.v = (self._turn(x) for x in tensors[:3])
         self.batch, self.rows, self.heads, self.width = self.q.shape
-        if options["most"] is not None:
+        if self.is_packed:
             self.batch, self.rows = self.given["query_starts"].shape[0] - 1, options["most"]
         self.key_heads, self.value = self.k.shape[2], self.v.shape[3]
-        self.has_table = "pages" in self.given
-        self.most = (self.given["pages"].shape[1] if self.has_table else 1) * self.k.shape[1]
+        self.most = self.given["pages"].shape[1] * self.k.shape[1] if self.has_table else self.k.shape[1]
         #: Nothing depends on the number of queries then.
         self.is_invariant = options["invariant"]
         #: The heads of one query are rows of a tile, whatever their number; of several queries as many as fill it.
-        has_one = self.rows == 1 and options["most"] is None and not self.is_invariant
+        has_one = self.rows == 1 and not self.is_packed and not self.is_invariant
         self.grouped = has_one and not {"slopes", "sinks"} & self.given.keys()
 
     def _turn(self, x):
+        if len(x.shape) == 3:
+            return x.insert(0)
         return x.permute(0, 2, 1, 3) if self.options["layout"] == "BHSD" else x
 
+    def _append(self):
+        """The step that stores new keys. The queries and lengths of what follows are those behind it."""
+        step = _append_recipes.bind_places(self.find, self.is_cpu, self.places, self.given, self.options["new"], self.q, self.k, self.v)
+        if "cos" in self.given:
+            self.q = self.q._replace(strides=list_strides(self.q.shape))
+        return step
+
     def make(self):
+        places, results = self.places, self._add_results()
+        first = [] if self.options["new"] is None else [self._append()]
+        steps = self._attend() if self.rows else []
+        return Recipe((*first, *steps), results, tuple(places.temporaries), views=tuple(places.views))
+
+    def _attend(self):
         group = self.heads // self.key_heads
         packed = 1 if self.grouped else count_packed(group, 1 if self.is_invariant else self.rows)
         source, extras, parameters = self._describe_kernel(packed)
-        results = self._add_results()
         for name, shape, kind in (("q", self.q, "q"), ("o", self.out, "out")):
             self.places.places[name] = self.places.view(kind, self._lay(shape))
-        if self.options["most"] is not None:
-            steps = [self._bind_tokens(source, extras, parameters)]
-        else:
-            rows = group if self.grouped else self.rows * packed
-            tiles = self.batch * (self.key_heads if self.grouped else self.heads // packed) * -(-rows // parameters["BM"])
-            share = self._find_share(tiles, parameters["BN"])
-            steps = self._bind_parts(source, extras, parameters, share)
-        places = self.places
-        return Recipe(tuple(steps), results, tuple(places.temporaries), views=tuple(places.views))
+        if self.is_packed:
+            return self._bind_tokens(source, extras, parameters)
+        rows = group if self.grouped else self.rows * packed
+        tiles = self.batch * (self.key_heads if self.grouped else self.heads // packed) * -(-rows // parameters["BM"])
+        return self._bind_parts(source, extras, parameters, self._find_share(tiles, parameters["BN"]))
 
     def _add_results(self):
         """The layouts of what a call gives. Notes the one of the output, [B, SQ, H, DV]."""
-        by_rows, shape = self.options["layout"] == "BSHD", (*self.q.shape[:3], self.value)
+        by_rows, shape = self.options["layout"] == "BSHD", (*self.original.shape[:-1], self.value)
         out = Layout(shape, list_strides(shape), self.q.element) if by_rows else make_dense(
             self.original, *self.original.shape[:3], self.value
         )  # fmt: skip
-        shape = (self.heads, self.q.shape[1]) if self.options["most"] is not None else (self.batch, self.heads, self.rows)
+        shape = (self.heads, self.q.shape[1]) if self.is_packed else (self.batch, self.heads, self.rows)
         lse = Layout(shape, list_strides(shape), "f32")
         if "out" in self.given:
             out = self.given["out"]
@@ -132,7 +165,7 @@ class _Call:
 
     def _lay(self, x):
         """[B, SQ, H, D] as kernels take it."""
-        if self.options["most"] is not None:
+        if self.is_packed:
             return x.drop(0).permute(1, 0, 2)
         return x.drop(1).split(1, self.heads // self.key_heads) if self.grouped else x.permute(0, 2, 1, 3)
 
@@ -159,10 +192,23 @@ class _Call:
         self.places.places["sums"] = self.places.places["lse"]
         shape = Layout((self.batch, self.heads, self.rows), (0, 0, 1), "f32")
         self.places.add_temporary("extents", Layout((self.rows,), (1,), "f32"))
-        return self._bind(kernel, self.places.view("extents", shape), extras)
+        return [*self._find_sequences(), self._bind(kernel, self.places.view("extents", shape), extras)]
+
+    def _find_sequences(self):
+        """Where keys begin that are packed, and a step that finds how many there are, if that is not given."""
+        places = self.places
+        if "key_starts" not in self.given:
+            return []
+        if not self.has_table:
+            places.places["slots"] = places.view("key_starts", Layout((self.batch,), (1,), "i32"))
+        if "lengths" in self.given:
+            return []
+        places.add_temporary("lengths", Layout((self.batch,), (1,), "i32"))
+        kernel = self.find(self.is_cpu, _library.find_source("sequence_lengths"), "sequence_lengths")
+        return [places.bind(kernel, starts=places.places["key_starts"])]
 
     def _bind_parts(self, source, extras, parameters, share):
-        places, divided = self.places, self.is_invariant or share < self.most
+        places, divided = self.places, share is not None
         if divided:
             parameters = {**parameters, "PARTS": True, "OUT": "f32"}
         kernel = self.find(self.is_cpu, source, "attention", **parameters)
@@ -170,7 +216,8 @@ class _Call:
         if not divided:
             lse = Layout(shape, list_strides(shape), "f32")
             return [self._bind(kernel, places.view("lse", self._lay_sums(lse)), extras)]
-        count = -(-self.most // share)
+        count = -(-_free.peek(self.most) // share)
+        _free.limit(self.most, (count - 1) * share + 1, count * share)
         parts = (count * self.batch, self.rows, self.heads, self.value), (count * self.batch, self.heads, self.rows)
         parts, lses = (Layout(x, list_strides(x), "f32") for x in parts)
         places.add_temporary("parts", parts)
@@ -182,7 +229,7 @@ class _Call:
     def _bind_merge(self, count):
         places, shape = self.places, (count, self.batch, self.heads, self.rows)
         extents = 1 if self.is_invariant else count, self.value
-        merge = _states.find_merge(self.find, self.is_cpu, self.device, extents, "f32", self.q.element)
+        merge = _state_recipes.find_merge(self.find, self.is_cpu, self.device, extents, "f32", self.q.element)
         rows = count, self.batch, self.rows * self.heads, self.value
         operands = (
             places.view("parts", Layout(rows, list_strides(rows), "f32").permute(1, 2, 0, 3)),
@@ -192,12 +239,19 @@ class _Call:
         return merge, operands
 
     def _find_share(self, tiles, step):
-        """How many keys a part has; all of them where they are not divided."""
+        """How many keys a part has; None where they are not divided."""
         share, count = self.options["share"], self.options["count"]
         if share is not None:
             return share
         count = count or count_parts(tiles, self.most, self.device)
-        return -(-self.most // (count * step)) * step
+        if count == 1:
+            return None
+        steps = -(-_free.peek(self.most) // (count * step))
+        # A single part is all of the keys.
+        is_divided = steps * step < _free.peek(self.most)
+        least, most = (steps - 1) * count * step + 1, steps * count * step
+        _free.limit(self.most, *((max(least, steps * step + 1), most) if is_divided else (least, min(most, steps * step))))
+        return steps * step if is_divided else None
 
     def _find_run(self, tile_rows):
         """How many rows of pages that are shorter than a step are copied at once; 1 where each thread copies some of one."""
@@ -224,7 +278,7 @@ class _Call:
         parameters = {"T": self.q.element, "D": width, "DV": value}
         flags = {
             "PADDED": (width, value) != (self.width, self.value), "GROUPED": self.grouped, "PAGED": self.has_table,
-            "TOKENS": self.options["most"] is not None, "INVARIANT": self.is_invariant,
+            "TOKENS": self.is_packed, "INVARIANT": self.is_invariant,
         }  # fmt: skip
         parameters.update({name: True for name, is_set in flags.items() if is_set})
         if self.options["variant"] is not None:
@@ -232,7 +286,8 @@ class _Call:
             imports.append(f"variants/{name}")
             extras.update(numbers)
             parameters.update(more)
-        parameters.update({name.upper(): False for name in ("lengths", "slots") if name not in self.given})
+        own = {*self.given, *(("lengths", "slots") if "key_starts" in self.given else ())}
+        parameters.update({name.upper(): False for name in ("lengths", "slots") if name not in own or (name == "slots" and self.has_table)})
         is_short = self.k.element != self.q.element
         if is_short:
             parameters["CACHED"] = self.k.element
@@ -240,9 +295,9 @@ class _Call:
             parameters["HEADS"] = packed
         source = "".join(['$rules "choices/serving.json" as "cache.tile"\n', *(f'$import "{name}.tile"\n' for name in imports)])
         # What the kernel calls rows are those of a query of all heads that share keys.
-        rows, page = self.heads // self.key_heads if self.grouped else self.rows, self.k.shape[1]
+        rows, page = self.heads // self.key_heads if self.grouped else self.rows, self.k.shape[1] if self.has_table else 1
         # Blocks of gathered keys begin where they do whatever the length is.
-        is_gathered = self.is_invariant and (self.has_table or self.options["most"] is None)
+        is_gathered = self.is_invariant and (self.has_table or not self.is_packed)
         extents = (("SQ", 1 if self.is_invariant else rows), ("ROWS", 1 if is_gathered else page))
         chosen = _kernels.choose(self.device, source, extents, **parameters)
         parameters.update({name: chosen[name] for name in ("BM", "BN", "BLOCKS")})
@@ -268,8 +323,12 @@ def is_full(tiles, device):
 def count_parts(tiles, keys, device):
     """Into how many parts keys are divided so that tiles fill the GPU: as few as come near to the best."""
     numbers, multiprocessors = _kernels.find_numbers(device), _kernels.count_multiprocessors(device)
-    most = min(numbers["MOST_PARTS"], keys // numbers["LEAST_SHARE"])
-    if is_full(tiles, device) or most <= 1:
+    if is_full(tiles, device):
+        return 1
+    least = numbers["LEAST_SHARE"]
+    most = min(numbers["MOST_PARTS"], _free.peek(keys) // least)
+    _free.limit(keys, most * least, (most + 1) * least - 1 if most < numbers["MOST_PARTS"] else 2**62)
+    if most <= 1:
         return 1
     fills = []
     for count in range(1, most + 1):

@@ -8,9 +8,10 @@ from . import _op
 from ._append import has_rows
 
 
-def read_scale(scale, q):
+def read_scale(scale):
+    """A scale as recipes take it: None is that of the queries' rows."""
     if scale is None:
-        return q.shape[-1] ** -0.5
+        return None
     problem = _op.find_scale_problem(scale, "softmax_scale")
     if problem is not None:
         raise problem

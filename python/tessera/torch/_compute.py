@@ -52,8 +52,10 @@ def launch(kernel, *arguments, **named):
 
 
 def compute(text, tensors, numbers, integers=()):
-    """The results of a call, as the ops of the library compute them."""
+    """The results of a call, as the ops of the library compute them. A scale that is None is that of the first tensor's rows."""
     device = tensors[0].device
+    if numbers and numbers[0] is None:
+        numbers = tensors[0].shape[-1] ** -0.5, *numbers[1:]
     recipe = _find_recipe(device, text, tuple(map(read_layout, tensors)))
     results, temporaries = ([_make_empty(layout, device) for layout in part] for part in (recipe.results, recipe.temporaries))
     copies = [_make_empty(layout, device).copy_(tensors[index]) for index, layout in recipe.copies]
@@ -71,4 +73,5 @@ class _Itself:
 
 
 def _show(x, layout, offset):
+    x = x.view(_TYPES[layout.element])
     return x.as_strided(layout.shape, layout.strides, x.storage_offset() + offset // x.element_size())

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 
 from .._attention._latent import VALUE
-from .._attention._shares import shape_of
-from . import _op, _serving_ops  # noqa: F401
+from . import _op, _serving_ops, _share_recipes  # noqa: F401
 from ._append import kv_append
-from ._latent import count_shares, get_mla_metadata, mla_sparse, mla_with_kvcache
+from ._latent import get_mla_metadata, mla_sparse, mla_with_kvcache
+from ._latent_recipes import count_shares
 from ._serving import flash_attn_with_kvcache
 from ._states import merge_states
 from ._varlen import flash_attn_varlen_func
@@ -89,7 +89,7 @@ def _fake_rows(q, *_):
 
 
 def _fake_shares(lengths, rows):
-    return lengths.new_empty(shape_of(count_shares(rows, lengths.device))), lengths.new_empty(lengths.shape[0] + 1)
+    return tuple(lengths.new_empty(x.shape) for x in _share_recipes.list_layouts(lengths.shape[0], count_shares(rows, lengths.device)))
 
 
 def _fake_merge(parts, lses, dtype):

@@ -5,14 +5,11 @@ from __future__ import annotations
 import torch
 
 from .._attention import _latent
-from .._attention._latent import ROWS, STEP, VALUE
-from .._core import _library
-from . import _checks, _kernels, _op, _states
+from .._attention._latent import VALUE
+from . import _checks, _latent_recipes, _op, _prepared, _share_recipes
 from ._append import has_rows
-from ._shares import Shares
 
-# Element types of the parts of rows of bytes.
-_TYPES = {element.name: getattr(torch, element.torch) for element in _library.ELEMENTS}
+_OTHER_BYTES = torch.uint8, torch.int8
 
 
 def get_mla_metadata(
@@ -26,6 +23,10 @@ def get_mla_metadata(
     Returns `tile_scheduler_metadata`, int32, [3, shares], and `num_splits`, int32, [B + 1]. Nothing waits for the device. Those of other
     lengths of as many sequences give right results too, in more time. Raises TypeError and ValueError.
     """
+    given = (cache_seqlens,)
+    key, results = _prepared.recall(given, "get_mla_metadata", num_q_tokens_per_head_k, num_heads_k)
+    if results is not None:
+        return results
     _latent.check_counts(num_q_tokens_per_head_k, num_heads_k)
     if torch.compiler.is_compiling():
         return torch.ops.tessera.latent_shares(cache_seqlens, num_q_tokens_per_head_k)
@@ -34,16 +35,9 @@ def get_mla_metadata(
     problem = _op.find_device_problem("cache_seqlens", cache_seqlens.device)
     if problem is not None:
         raise problem
-    shares = _balance(cache_seqlens, num_q_tokens_per_head_k)
-    return shares.shares, shares.starts
-
-
-def count_shares(rows, device):
-    return _latent.count_shares(rows, _kernels.count_multiprocessors(device))
-
-
-def _balance(lengths, rows):
-    return Shares.balance(lengths, STEP, count_shares(rows, lengths.device), _kernels.find_numbers(lengths.device)["LEAST_STEPS"])
+    device = cache_seqlens.device
+    text = _share_recipes.write(_latent_recipes.count_shares(num_q_tokens_per_head_k, device), device)
+    return _prepared.compute(key, given, text, given)
 
 
 def mla_with_kvcache(
@@ -86,6 +80,10 @@ def mla_with_kvcache(
     Returns the output [B, SQ, H, 512] and the LSE [B, H, SQ] in float32, natural logarithms. Nothing waits for the device. Entries of
     the table and rows of the cache that no length reaches may hold anything. Raises TypeError, ValueError and NotImplementedError.
     """
+    given = q, _read_bytes(k_cache), block_table, cache_seqlens, indices, topk_length, attn_sink, tile_scheduler_metadata, num_splits
+    key, results = _prepared.recall(given, "mla_with_kvcache", head_dim_v, softmax_scale, causal, is_fp8_kvcache, keys_per_part)
+    if results is not None:
+        return results
     _latent.check_options(k_cache, head_dim_v, is_fp8_kvcache, causal, indices, topk_length)
     if torch.compiler.is_compiling():
         return torch.ops.tessera.latent_attention(
@@ -93,35 +91,22 @@ def mla_with_kvcache(
             topk_length, keys_per_part,
         )  # fmt: skip
     if indices is not None:
-        return _attend_listed(q, k_cache, indices, topk_length, softmax_scale, attn_sink, keys_per_part)
+        return _attend_listed(q, given[1], indices, topk_length, softmax_scale, attn_sink, keys_per_part, (key, given))
     _check_rows(q, k_cache)
     _latent.check_pages(q, k_cache)
     _checks.check_numbers("block_table", block_table, (len(q), None), q)
     _checks.check_numbers("cache_seqlens", cache_seqlens, (len(q),), q)
     batch, rows, heads, _ = q.shape
-    out = q.new_empty((batch, rows, heads, VALUE))
-    lse = q.new_empty((batch, heads, rows), dtype=torch.float32)
-    most = block_table.shape[1] * k_cache.shape[1]
-    if 0 in (batch, rows, heads, most):
-        return out.zero_(), lse.fill_(float("-inf"))
-    if attn_sink is not None:
-        _check_sinks(attn_sink, q)
-    described = _latent.describe_pages(q, k_cache, causal)
-    call = Call("mla_decode", described, q, k_cache, (block_table, cache_seqlens), softmax_scale, attn_sink)
-    given = _read_metadata(tile_scheduler_metadata, num_splits, q)
-    extents = ("TILES", batch * call.groups), ("STEPS", most // STEP)
-    if keys_per_part is None and _kernels.find_numbers(q.device, *extents)["BALANCED"]:
-        shares = given or _balance(cache_seqlens, call.groups * ROWS)
-        parts = q.new_empty((shares.slots, rows, heads, VALUE), dtype=torch.float32)
-        logs = q.new_empty((shares.slots, heads, rows), dtype=torch.float32)
-        call.launch(out, lse, shares.starts, *shares.shares, parts.transpose(1, 2), logs, BALANCED=True)
-        shares.merge(parts, logs, out, lse, attn_sink)
-    else:
-        call.attend_parts(most, _latent.count_steps(most) * STEP if keys_per_part is None else keys_per_part, out, lse)
-    return out, lse
+    if 0 in (batch, rows, heads, block_table.shape[1] * k_cache.shape[1]):
+        return _see_nothing(q, (batch, heads, rows))
+    _check_part(attn_sink, keys_per_part, q)
+    shares, starts = _read_metadata(tile_scheduler_metadata, num_splits, q)
+    # In the order of what is given.
+    views = {"pages": block_table, "lengths": cache_seqlens, "sinks": attn_sink, "shares": shares, "starts": starts}
+    return _compute((key, given), q, given[1], views, softmax_scale, bool(causal), keys_per_part)
 
 
-def _attend_listed(q, k_cache, indices, lengths, scale, sinks, keys_per_part):
+def _attend_listed(q, k_cache, indices, lengths, scale, sinks, keys_per_part, known):
     """mla_with_kvcache over the rows of lists."""
     _check_rows(q, k_cache)
     batch, count, heads, _ = q.shape
@@ -135,8 +120,37 @@ def _attend_listed(q, k_cache, indices, lengths, scale, sinks, keys_per_part):
     if lengths is not None:
         _checks.check_numbers("topk_length", lengths, (batch,), q)
         lengths = lengths if count == 1 else lengths.repeat_interleave(count)
-    out, _, lse = attend_rows(q.flatten(0, 1), k_cache.flatten(0, 1), indices.flatten(0, 1), lengths, scale, sinks, keys_per_part)
-    return out.unflatten(0, (batch, count)), lse.unflatten(0, (batch, count)).transpose(1, 2)
+    if 0 in (batch, count, heads, indices.shape[2], pages, rows):
+        return _see_nothing(q, (batch, heads, count))
+    _check_part(sinks, keys_per_part, q)
+    # Of rows that do not follow each other a copy is taken.
+    q, indices = (x if 1 in x.shape[:2] or x.stride(0) == count * x.stride(1) else x.contiguous() for x in (q, indices))
+    return _compute(known, q, k_cache, {"indices": indices, "lengths": lengths, "sinks": sinks}, scale, False, keys_per_part)
+
+
+def _see_nothing(q, *shapes):
+    """The results of queries that see no key, with numbers of these shapes."""
+    numbers = (torch.full(shape, float("-inf"), dtype=torch.float32, device=q.device) for shape in shapes)
+    return q.new_zeros((*q.shape[:-1], VALUE)), *numbers
+
+
+def _check_part(sinks, keys_per_part, q):
+    if sinks is not None:
+        _check_sinks(sinks, q)
+    if keys_per_part is not None:
+        _latent.count_parts(0, keys_per_part)
+
+
+def _compute(known, q, cache, views, scale, causal, share):
+    """The results of a recipe. `known` are what further calls are known by and given."""
+    views = {name: x for name, x in views.items() if x is not None}
+    text = _latent_recipes.write(views, device=str(q.device), causal=causal, share=share)
+    return _prepared.compute(*known, text, (q, cache, *views.values()), (_checks.read_scale(scale),), "s")
+
+
+def _read_bytes(cache):
+    """Rows of bytes as kernels take them: torch has several names for bytes."""
+    return cache.view(torch.float8_e4m3fn) if getattr(cache, "dtype", None) in _OTHER_BYTES else cache
 
 
 def mla_sparse(
@@ -164,6 +178,10 @@ def mla_sparse(
     Returns the output [tokens, H, 512], and the largest scores and the LSE [tokens, H] in float32, natural logarithms. Nothing waits for
     the device. Rows that no list names may hold anything. Raises TypeError, ValueError and NotImplementedError.
     """
+    given = q, _read_bytes(kv), indices, topk_length, attn_sink
+    key, results = _prepared.recall(given, "mla_sparse", sm_scale, d_v, keys_per_part)
+    if results is not None:
+        return results
     _latent.check_values("d_v", d_v)
     if torch.compiler.is_compiling():
         return torch.ops.tessera.latent_rows(q, kv, indices, sm_scale, attn_sink, topk_length, keys_per_part)
@@ -173,66 +191,11 @@ def mla_sparse(
     _checks.check_numbers("indices", indices, (len(q), 1, None), q)
     if topk_length is not None:
         _checks.check_numbers("topk_length", topk_length, (len(q),), q)
-    return attend_rows(q, kv, indices.flatten(0, 1), topk_length, sm_scale, attn_sink, keys_per_part)
-
-
-def attend_rows(q, kv, lists, lengths, scale, sinks, keys_per_part):
-    """Output [N, H, 512], largest scores and LSE [N, H] of queries [N, H, 576] over rows [ROWS, 1, 576], or of bytes, that lists
-    [N, topk] name."""
-    count, heads, _ = q.shape
-    out = q.new_empty((count, heads, VALUE))
-    largest, lse = (q.new_empty((count, heads), dtype=torch.float32) for _ in range(2))
-    most = lists.shape[1]
-    if 0 in (count, heads, most, len(kv)):
-        return out.zero_(), largest.fill_(float("-inf")), lse.fill_(float("-inf"))
-    if sinks is not None:
-        _check_sinks(sinks, q)
-    given = (lists,) if lengths is None else (lists, lengths)
-    q, kv = q.unsqueeze(1), kv.unsqueeze(1)
-    call = Call("mla_sparse", _latent.describe_lists(q, kv, lengths), q, kv, given, scale, sinks)
-    if keys_per_part is None:
-        least = _kernels.find_numbers(q.device)["LEAST_STEPS"]
-        keys_per_part = _latent.find_keys_per_part(most, count * call.groups, _kernels.count_multiprocessors(q.device), least)
-    call.attend_parts(most, keys_per_part, out.unsqueeze(1), lse.unsqueeze(2), largest.unsqueeze(2))
-    return out, largest, lse
-
-
-class Call:
-    """Latent attention of queries [B, SQ, H, 576] over pages [PAGES, ROWS, 1, 576], or of bytes, by the kernels of a source. `given` are
-    the table and, where there are, the lengths of sequences."""
-
-    def __init__(self, source, described, q, cache, given, scale, sinks):
-        self.groups, self.parameters = described
-        rows = _split_rows(cache) if _latent.has_bytes(cache) else (cache,)
-        self.arguments = q.transpose(1, 2), *(part.transpose(1, 2) for part in rows), *given
-        self.scale, self.sinks = _checks.read_scale(scale, q), sinks
-        self.source = q.device.type == "cpu", _library.find_source(source)
-
-    def launch(self, out, lse, *more, **parameters):
-        """Of whole sequences, to out [B, SQ, H, 512] and lse [B, H, SQ], and what goes to `more`, or of parts, without sinks."""
-        sinks = () if self.sinks is None or "OUT" in parameters else (self.sinks,)
-        kernel = _kernels.find(*self.source, **self.parameters, **parameters, **({"SINK": True} if sinks else {}))
-        kernel(*self.arguments, out.transpose(1, 2), lse, self.scale, *sinks, *more)
-
-    def attend_parts(self, most, keys_per_part, out, lse, largest=None):
-        """Up to `most` keys of each sequence in parts, which are joined in their order. `largest` is for the largest scores."""
-        count = _latent.count_parts(most, keys_per_part)
-        if count == 1:
-            self.launch(out, lse, keys_per_part, *(() if largest is None else (largest,)))
-            return
-        parts = out.new_empty((count, *out.shape), dtype=torch.float32)
-        logs, *scores = (lse.new_empty((count, *lse.shape)) for _ in range(1 if largest is None else 2))
-        self.launch(parts.flatten(0, 1), logs.flatten(0, 1), keys_per_part, *(own.flatten(0, 1) for own in scores), OUT="f32")
-        _states.merge(parts, logs, out, lse, sinks=self.sinks)
-        for own in scores:
-            torch.amax(own, 0, out=largest)
-
-
-def _split_rows(cache):
-    """The parts of rows of bytes."""
-    rows = cache.view(torch.uint8)
-    parts = ((_TYPES[element], begin, count) for element, begin, count in _latent.PARTS)
-    return [rows[..., begin : begin + count * dtype.itemsize].view(dtype) for dtype, begin, count in parts]
+    if 0 in (*q.shape[:2], len(kv), indices.shape[2]):
+        return _see_nothing(q, q.shape[:2], q.shape[:2])
+    _check_part(attn_sink, keys_per_part, q)
+    views = {"indices": indices, "lengths": topk_length, "sinks": attn_sink}
+    return _compute((key, given), q, given[1], views, sm_scale, False, keys_per_part)
 
 
 def _check_sinks(sinks, q):
@@ -246,11 +209,11 @@ def _check_sinks(sinks, q):
 
 
 def _read_metadata(metadata, splits, q):
-    """The shares that `get_mla_metadata` made, or None."""
+    """The shares that `get_mla_metadata` made, and their starts; None where it was not asked."""
     given = _latent.list_metadata(metadata, splits, len(q))
     for name, value, shape in given:
         _checks.check_numbers(name, value, shape, q)
-    return Shares(splits, metadata) if given else None
+    return metadata, splits
 
 
 def _check_rows(q, cache, name="k_cache"):

@@ -68,10 +68,19 @@ def _attend_mods(
 
 
 def _attend_variant(q, k, v, scale, return_lse, variant, arguments=None, deterministic=False, **others):
-    arguments = arguments or {}
-    if others or type(variant) is not Variant or len(arguments) != len(variant.arguments):
+    known = None if others else read_variant(q.get_device(), variant, arguments)
+    if known is None:
         return None
-    parts, device = {float: [], int: [], None: []}, q.get_device()
+    functions, views, numbers = known
+    return _attend(q, k, v, functions, views, (scale, *numbers), return_lse, deterministic)
+
+
+def read_variant(device, variant, arguments):
+    """What has the attributes of _Functions, views and numbers of a variant with arguments that it takes; None of others."""
+    arguments = arguments or {}
+    if type(variant) is not Variant or len(arguments) != len(variant.arguments):
+        return None
+    parts = {float: [], int: [], None: []}
     for name, kind in variant.arguments.items():
         value = arguments.get(name)
         if kind is float or kind is int:
@@ -82,8 +91,7 @@ def _attend_variant(q, k, v, scale, return_lse, variant, arguments=None, determi
             parts[None].append(value)
         else:
             return None
-    numbers = scale, *parts[float], *parts[int]
-    return _attend(q, k, v, _name_functions(variant), parts[None], numbers, return_lse, deterministic)
+    return _name_functions(variant), parts[None], (*parts[float], *parts[int])
 
 
 class _Functions(NamedTuple):

@@ -7,36 +7,34 @@ take other lengths and tables when they are replayed.
 from __future__ import annotations
 
 import functools
-import operator
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from .._attention import _variants
-from .._compiler import _calls, _frontend
-from . import _cache_recipes, _checks, _compute, _direct, _kernels, _op, _serving_ops
-from ._append import has_rows, kv_append
+from .._compiler import _frontend
+from . import _append, _cache_recipes, _checks, _kernels, _op, _prepared, _serving_ops
+from ._append import has_rows
 from ._cache_recipes import ROWS, STEP
 from ._types import TYPES
 
 _are_transforms_active = torch._C._are_functorch_transforms_active
 _is_grad_enabled = torch.is_grad_enabled
+_NO_OTHERS = (None,) * 6
 
 
-def _make_numbers(count, first, step, device):
-    """`count` numbers on a device, which calls do not change. In a graph that is captured they are made in each replay, since its
-    memory is its own."""
+def _make_numbers(count, number, device):
+    """A number `count` times on a device, which calls do not change. In a graph that is captured they are made in each replay, since
+    its memory is its own."""
     if device.type == "cuda" and torch.cuda.is_current_stream_capturing():
-        if not step:
-            return torch.full((count,), first, device=device, dtype=torch.int32)
-        return torch.arange(first, first + count * step, step, device=device, dtype=torch.int32)
-    return _keep_numbers(count, first, step, device)
+        return torch.full((count,), number, device=device, dtype=torch.int32)
+    return _keep_numbers(count, number, device)
 
 
 @functools.lru_cache(maxsize=256)
-def _keep_numbers(count, first, step, device):
+def _keep_numbers(count, number, device):
     # By a copy that has ended when it returns: later calls may run on another stream.
-    return (torch.arange(count, dtype=torch.int32) * step + first).to(device)
+    return torch.full((count,), number, dtype=torch.int32).to(device)
 
 
 @functools.lru_cache(maxsize=16)
@@ -108,12 +106,16 @@ def flash_attn_with_kvcache(
     the last key of a sequence, and entries of a table behind its last page, may be anything, NaN too. `pack_gqa`, `sm_margin` and
     `scheduler_metadata` change nothing. Has no gradient.
     """
-    key, tensors = None, (q, k_cache, v_cache)
-    if k is v is qv is rotary_cos is rotary_sin is cache_leftpad is cu_seqlens_q is cu_seqlens_k_new is rotary_seqlens is None:
-        given = cache_seqlens, page_table, cache_batch_idx, alibi_slopes, sinks, k_descale, v_descale, out
-        key = _make_key(q, given, softmax_scale, causal, window_size, softcap, num_splits, keys_per_part, attention_chunk)
-        tensors = *tensors, *(x for x in given if x is not None)
-        results = None if key is None or not prefix_lens is q_descale is block_table is None else _recall(key, tensors)
+    table = block_table if page_table is None else page_table
+    flags, is_causal = (causal, None) if isinstance(causal, torch.Tensor) else (None, causal)
+    given = (
+        q, k_cache, v_cache, cache_seqlens, table, cache_batch_idx, alibi_slopes, sinks, k_descale, v_descale, flags, prefix_lens, k, v,
+        rotary_cos, rotary_sin, out,
+    )  # fmt: skip
+    key, others = None, (qv, cache_leftpad, cu_seqlens_q, cu_seqlens_k_new, rotary_seqlens, q_descale)
+    if type(window_size) is tuple and others == _NO_OTHERS and (page_table is None or block_table is None):
+        options = softmax_scale, is_causal, softcap, num_splits, keys_per_part, attention_chunk, rotary_interleaved
+        key, results = _prepared.recall(given, "flash_attn_with_kvcache", *options, *window_size)
         if results is not None:
             found, lse = results if out is None else (out, results)
             return (found, lse) if return_softmax_lse else found
@@ -129,7 +131,6 @@ def flash_attn_with_kvcache(
             _checks.refuse(name, "given", reason)
     if page_table is not None and block_table is not None:
         raise ValueError("arguments 'page_table' and 'block_table' are both given; they are two names of one")
-    table = page_table if page_table is not None else block_table
     if torch.compiler.is_compiling():
         found, lse = _serving_ops.attend_cache(
             q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, rotary_interleaved, cache_seqlens, window_size, cache_batch_idx, table,
@@ -147,8 +148,8 @@ def flash_attn_with_kvcache(
     if out is not None:
         _checks.check_output(out, q, v_cache)
     softcap = _variants.read_softcap(max(softcap, 0.0))
-    out, lse = call.run(_checks.read_scale(softmax_scale, q), window, softcap, num_splits, keys_per_part, out)
-    _remember(key, tensors, call, softmax_scale, softcap)
+    call.key, call.given = key, given
+    out, lse = call.run(_checks.read_scale(softmax_scale), window, softcap, num_splits, keys_per_part, out)
     return (out, lse) if return_softmax_lse else out
 
 
@@ -170,8 +171,7 @@ def attend_few(q, k, v, window, scale, return_lse, softcap=0.0):
     if _is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
         return None
     tensors = q, k, v
-    key = _make_key(q, (), scale, False, window, softcap)
-    results = None if key is None else _recall(key, tensors)
+    key, results = _prepared.recall(tensors, "attention", scale, softcap, *window)
     if results is not None:
         return results if return_lse else results[0]
     if _are_transforms_active() or _op.may_have_tangents() or not _op.runs_on(q.device):
@@ -183,26 +183,31 @@ def attend_few(q, k, v, window, scale, return_lse, softcap=0.0):
         return None
     try:
         call = Call(*(x.transpose(1, 2) for x in tensors), None, None, None)
-        numbers = q.shape[3] ** -0.5 if scale is None else _checks.read_scale(scale, q), window, softcap
+        numbers = _checks.read_scale(scale), window, softcap
     except (NotImplementedError, TypeError, ValueError):
         return None  # Others say what is wrong with it.
+    call.key, call.given = key, tensors
     try:
         out, lse = call.run(*numbers, turned=tensors)
     except _cache_recipes.NotReady:
         return None
-    _remember(key, tensors, call, scale, softcap)
     return (out, lse) if return_lse else out
 
 
 class Call:
     """Checked tensors of a call: q [B, SQ, H, D], caches [pages, rows, HK, D], numbers. With `starts` q is [1, tokens, H, D], and has
-    the queries of all sequences one behind the other, at most `rows` of each."""
+    the queries of all sequences one behind the other, at most `rows` of each, and `slots` are where their keys begin: packed ones, or
+    as many as sequences have in pages."""
 
     def __init__(
         self, q, k_cache, v_cache, lengths, slots, table, slopes=None, sinks=None, starts=None, rows=0, descales=(None, None)
     ):  # fmt: skip
-        #: The _Functions that computed it, None where there are none, and the tensors that it took.
-        self.function, self.taken = None, ()
+        #: What further calls are known by, and the tensors that they are given.
+        self.key, self.given = None, ()
+        #: New keys, values, cosines and sines by their names, and whether pairs are neighbours.
+        self.new, self.is_interleaved = {}, None
+        #: Where packed keys begin, and the tensors of queries, keys and values as they were given.
+        self.key_starts, self.own = None, None
         #: Of packed queries, whether the bits of each depend on nothing but it and its keys.
         self.is_invariant = False
         #: A mask that has a source of its own: its name, what it takes, and its parameters.
@@ -217,6 +222,7 @@ class Call:
         if starts is not None:
             _checks.check_numbers("cu_seqlens_q", starts, (None,), q)
             self.batch, self.rows = len(starts) - 1, rows
+            self.key_starts, slots = slots, None
         self.key_heads, self.value = k_cache.shape[2], v_cache.shape[3]
         self.table = table
         #: What elements of a cache of 8 bits stand for, by name.
@@ -230,7 +236,7 @@ class Call:
             self.most = table.shape[1] * k_cache.shape[1]
             self.slots = None
         else:
-            if slots is None and k_cache.shape[0] != self.batch:
+            if slots is starts is None and k_cache.shape[0] != self.batch:
                 raise ValueError(
                     f"argument 'k_cache' has {k_cache.shape[0]} batches and 'q' {self.batch}; pass cache_batch_idx, which says whose "
                     "is which"
@@ -241,11 +247,11 @@ class Call:
                 _checks.check_numbers("cache_batch_idx", slots, (self.batch,), q)
         if isinstance(lengths, torch.Tensor):
             _checks.check_numbers("cache_seqlens", lengths, (self.batch,), q)
-        else:
+        elif self.key_starts is None:
             number = self.most if lengths is None else lengths
             if type(number) is not int or not 0 <= number <= self.most:
                 raise ValueError(f"argument 'cache_seqlens' is {number!r}; it is a tensor, or a number of keys up to {self.most}")
-            lengths = None if number == self.most else _make_numbers(self.batch, number, 0, q.device)
+            lengths = None if number == self.most else _make_numbers(self.batch, number, q.device)
         #: How many keys each sequence has; None where all have as many as there is room for.
         self.lengths = lengths
         if slopes is not None and (slopes.dtype != torch.float32 or tuple(slopes.shape) != (self.heads,)):
@@ -356,36 +362,24 @@ class Call:
                     f"argument '{name}' has shape {tuple(new.shape)}; with these 'q' and caches it is "
                     f"[{self.batch}, {k.shape[1]}, {cache.shape[2]}, {cache.shape[3]}]"
                 )
-        count, device = k.shape[1], self.q.device
+        count = k.shape[1]
         if cos is not None and (count != self.rows or not (is_masked or count == 1)):
             _checks.refuse(
                 "rotary_cos",
                 "given",
                 "queries are rotated as new keys are, of which there are as many, and see them by a causal mask",
             )
-        lengths = _make_numbers(self.batch, self.most, 0, device) if self.lengths is None else self.lengths
-        places = lengths[:, None] + _make_numbers(count, 0, 1, device)
-        rows = self.k.shape[1]
-        if self.table is None:
-            slots = _make_numbers(self.batch, 0, 1, device) if self.slots is None else self.slots
-            slots = slots[:, None].to(torch.int64) * rows + places
-        else:
-            pages = self.table.gather(1, (places // rows).clamp_(max=self.table.shape[1] - 1).to(torch.int64)).to(torch.int64)
-            slots = pages * rows + places % rows
-        slots = torch.where(places < self.most, slots, -1).flatten()
-        named = {}
+        if self.lengths is None:
+            self.lengths = _make_numbers(self.batch, self.most, self.q.device)
+        k, v = map(_join_rows, (k, v))
+        _append.check(k.flatten(0, 1), v.flatten(0, 1), self.k, self.v)
+        if not count:
+            return
+        self.new, self.is_interleaved = {"new_k": k, "new_v": v}, bool(interleaved)
         if cos is not None:
-            named = {
-                "cos": cos,
-                "sin": sin,
-                "interleaved": interleaved,
-                "positions": places.flatten().to(torch.int64),
-                "q": self.q.flatten(0, 1),
-            }
-        rotated = kv_append(k.flatten(0, 1), v.flatten(0, 1), self.k, self.v, slots, **named)
-        if rotated is not None:
-            self.q = rotated.unflatten(0, (self.batch, self.rows))
-        self.lengths = lengths + count
+            self.q = _join_rows(self.q)
+            _append.check_rotary(k.flatten(0, 1), self.q.flatten(0, 1), cos, sin)
+            self.new.update(cos=cos, sin=sin)
 
     def _see_nothing(self, out, lse):
         """The results of rows that see no key: `lse` is [..., H, rows]."""
@@ -398,7 +392,7 @@ class Call:
             raise ValueError(f"argument 'keys_per_part' is {share!r}; it is a multiple of {STEP} below 2^31")
         if type(count) is not int or count < 0:
             raise ValueError(f"argument 'num_splits' is {count!r}; it is a number of parts, or 0 to let the call find it")
-        if 0 in (self.batch, self.rows, self.heads, self.most):
+        if 0 in (self.batch, self.heads, self.most) or (not self.rows and not self.new):
             out = self.q.new_empty((*self.q.shape[:3], self.value)) if out is None else out
             return self._see_nothing(out, self.q.new_empty((self.batch, self.heads, self.rows), dtype=torch.float32))
         options = {
@@ -414,10 +408,11 @@ class Call:
             sums = q.new_empty((self.heads, len(q)), dtype=torch.float32)
             return self._see_nothing(q.new_empty((len(q), self.heads, self.value)) if out is None else out, sums)
         options = {
-            "count": 0, "share": None, "most": self.rows, "invariant": self.is_invariant, "layout": "BSHD", "aside": False,
+            "count": 0, "share": None, "most": _cache_recipes.round_most(self.rows), "invariant": self.is_invariant, "layout": "BSHD",
+            "aside": False,
         }  # fmt: skip
-        found, sums = self._compute(None, scale, window, softcap, None if out is None else out[None], **options)
-        return found[0] if out is None else out, sums
+        own = self.own or (q, *((self.k, self.v) if self.table is not None else (self.k[0], self.v[0])))
+        return self._compute(own, scale, window, softcap, out, **options)
 
     def _compute(self, own, scale, window, softcap, out, **options):
         """What a recipe gives: output and LSE."""
@@ -426,85 +421,21 @@ class Call:
         name, given, parameters = self.variant or (None, {}, {})
         views = {
             "lengths": self.lengths, "pages": self.table, "slots": self.slots, "slopes": self.slopes, "sinks": self.sinks,
-            **self.descales, "query_starts": self.starts,
-            **{each: x for each, x in given.items() if isinstance(x, torch.Tensor)}, "out": out,
+            **self.descales, "query_starts": self.starts, "key_starts": self.key_starts,
+            **{each: x for each, x in given.items() if isinstance(x, torch.Tensor)}, **self.new, "out": out,
         }  # fmt: skip
         views = {each: x for each, x in views.items() if x is not None}
         numbers = {each: x for each, x in given.items() if each not in views}
         text = _cache_recipes.write(
             views, device=str(self.q.device), left=window[0], right=window[1], softcap=bool(softcap),
-            variant=name and (name, numbers, parameters), **options,
+            variant=name and (name, numbers, parameters), new=self.is_interleaved, **options,
         )  # fmt: skip
         tensors = *((self.q, self.k, self.v) if own is None else own), *views.values()
-        # Lengths of packed queries are others in each call: no functions are made for these.
-        self.function = None if options["most"] is not None or _direct.is_seen() else _find_functions(text, len(tensors))
-        self.taken = tensors
-        results = self._prepare(text, tensors, (scale, softcap))
+        results = _prepared.compute(self.key, self.given, text, tensors, (scale, softcap), "sf")
         return results if out is None else (out, *results)
 
-    def _prepare(self, text, tensors, numbers):
-        if self.function is not None:
-            results = self.function.prepare(*tensors, numbers)
-            if results is not None:
-                return results if isinstance(results, tuple) else (results,)
-            if isinstance(cause := _calls.take_failure(), _cache_recipes.NotReady):
-                raise cause
-        return tuple(_compute.compute(text, tensors, numbers))
 
-
-class _Functions(NamedTuple):
-    """Functions past the dispatcher of a text: one that prepares calls which are like none before, and one that leaves them."""
-
-    prepare: Any
-    recall: Any
-
-
-# By text. They live as long as the process: where there are many, no other ones are made.
-_functions, _MOST_FUNCTIONS = {}, 256
-
-
-def _find_functions(text, count):
-    """The _Functions of a text, None where there are none."""
-    found = _functions.get(text)
-    if found is None and len(_functions) < _MOST_FUNCTIONS and _op.has_native:
-        made = [_direct.make(text, count, "sf", prepares) for prepares in (True, False)]
-        found = _functions.setdefault(text, _Functions(*made)) if None not in made else None
-    return found
-
-
-# (function, numbers) of calls that were checked, by what they are given but tensors.
-_plans, _MOST_PLANS = {}, 1024
-
-
-def _make_key(q, tensors, scale, causal, window, *numbers):
-    """By what a call of tensors, some of them None, and of options is known; None where it is not kept."""
-    if not isinstance(q, torch.Tensor) or type(window) is not tuple or not type(causal) is bool:
-        return None
-    options = scale, causal, *window, *numbers
-    if not _NUMBERS.issuperset(map(type, options)):
-        return None
-    # Numbers that are equal may be of types of which one is refused.
-    return options, tuple(map(type, options)), tuple(x is None for x in tensors), q.get_device()
-
-
-_NUMBERS = {bool, int, float, type(None)}
-
-
-def _recall(key, tensors):
-    """The results of a call like one before, None of others. What a key does not say is in the layouts of tensors."""
-    if _direct.is_seen():  # Asked first: Dynamo would guard all plans, and compile again for each new one.
-        return None
-    plan = _plans.get(key)
-    if plan is None or (_is_grad_enabled() and any(getattr(x, "requires_grad", False) for x in tensors)):
-        return None
-    function, numbers = plan
-    return function(*tensors, numbers)
-
-
-def _remember(key, tensors, call, scale, softcap):
-    """Keeps what computed a call of tensors that are taken as they were given."""
-    if key is None or call.function is None or len(tensors) != len(call.taken) or any(map(operator.is_not, tensors, call.taken)):
-        return
-    if len(_plans) >= _MOST_PLANS:
-        _plans.clear()
-    _plans[key] = call.function.recall, (scale, softcap)
+def _join_rows(x):
+    """[B, S, H, D] whose batches and rows are one dimension: a copy where they are not."""
+    batch, rows = x.shape[:2]
+    return x if batch == 1 or rows == 1 or x.stride(0) == rows * x.stride(1) else x.contiguous()

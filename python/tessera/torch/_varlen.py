@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from .._attention import _variants
-from . import _checks, _op, _serving_ops
+from . import _cache_recipes, _checks, _op, _prepared, _serving_ops
 from ._serving import Call
 
 
@@ -54,6 +54,20 @@ def flash_attn_varlen_func(
     Masks are aligned at the last query and the last key. With `return_attn_probs` returns (output, LSE [H, tokens], None). Has no
     gradient.
     """
+    flags, is_causal = (causal, None) if isinstance(causal, torch.Tensor) else (None, causal)
+    # As recipes take them: nothing of starts that page tables replace.
+    starts_k = cu_seqlens_k if block_table is None or seqused_k is None else None
+    given = (
+        q, k, v, seqused_k, block_table, alibi_slopes, sinks, k_descale, v_descale, cu_seqlens_q, starts_k, flags, prefix_lens, out,
+    )  # fmt: skip
+    key, is_known = None, type(window_size) is tuple and type(max_seqlen_q) is int and max_seqlen_q > 0
+    # Starts that are not taken are looked at in each call.
+    if is_known and starts_k is cu_seqlens_k and not torch.compiler.is_compiling():
+        options = dropout_p, softmax_scale, is_causal, softcap, attention_chunk, invariant, _cache_recipes.round_most(max_seqlen_q)
+        key, results = _prepared.recall(given, "flash_attn_varlen_func", *options, *window_size)
+        if results is not None:
+            found, lse = results if out is None else (out, results)
+            return (found, lse, None) if return_attn_probs else found
     if dropout_p:
         _checks.refuse("dropout_p", dropout_p, "no kernel drops weights: pass 0")
     if torch.compiler.is_compiling():
@@ -75,26 +89,27 @@ def flash_attn_varlen_func(
         raise ValueError("argument 'cu_seqlens_k' is None; without it a block_table and seqused_k say where keys are")
     if cu_seqlens_k is not None:
         _checks.check_numbers("cu_seqlens_k", cu_seqlens_k, (len(cu_seqlens_q),), q)
-    lengths = cu_seqlens_k[1:] - cu_seqlens_k[:-1] if seqused_k is None else seqused_k
-    slots = None
-    if block_table is None:
-        k, v, slots = k[None], v[None], cu_seqlens_k[:-1]
     call = Call(
-        q[None], k, v, lengths, slots, block_table, alibi_slopes, sinks, cu_seqlens_q, max_seqlen_q, (k_descale, v_descale)
+        q[None], *((k[None], v[None]) if block_table is None else (k, v)), seqused_k, starts_k, block_table, alibi_slopes, sinks,
+        cu_seqlens_q, max_seqlen_q, (k_descale, v_descale),
     )  # fmt: skip
+    call.key, call.given, call.own = key, given, (q, k, v)
     if out is not None:
         _checks.check_output(out, q, v)
     masks = call.read_masks(causal, window_size, attention_chunk, prefix_lens), _variants.read_softcap(max(softcap, 0.0))
     call.is_invariant = bool(invariant)
-    is_single = max_seqlen_q == 1 and block_table is not None and len(q) and len(lengths) and not invariant
+    is_single = max_seqlen_q == 1 and block_table is not None and len(q) and call.batch and not invariant
     run = _run_single if is_single else Call.run_tokens
-    out, lse = run(call, _checks.read_scale(softmax_scale, q), *masks, out=out)
+    out, lse = run(call, _checks.read_scale(softmax_scale), *masks, out=out)
     return (out, lse, None) if return_attn_probs else out
 
 
 def _run_single(call, scale, window, softcap, out=None):
     """`run_tokens` where no sequence has more than one query: by tiles of query heads and divided keys, as of [B, 1, H, D]."""
     q, starts = call.q[0], call.starts
+    if call.key_starts is not None:
+        call.lengths, call.key_starts = call.key_starts.diff(), None
+    call.key = None
     # Sequences without a query have one of another's, and give what nobody reads.
     tokens = starts[:-1].clamp(max=len(q) - 1)
     places = torch.where(starts[1:] > starts[:-1], tokens, len(q)).to(torch.int64)

@@ -57,6 +57,10 @@ protected:
     recipe->copy_count = test->copies.size();
     recipe->views = test->views.data();
     recipe->view_count = test->views.size();
+    recipe->free = test->free.data();
+    recipe->free_count = test->free.size();
+    recipe->followings = test->followings.data();
+    recipe->following_count = test->followings.size();
     recipe->is_final = test->isFinal;
     return 0;
   }
@@ -88,6 +92,8 @@ protected:
   std::vector<CallLayout> results, temporaries;
   std::vector<tessera_call_copy> copies;
   std::vector<tessera_call_view> views;
+  std::vector<tessera_call_free> free;
+  std::vector<tessera_call_following> followings;
   std::vector<tessera_call_operand> operands = {{TESSERA_CALL_TENSOR, 0},
                                                 {TESSERA_CALL_TENSOR, 1},
                                                 {TESSERA_CALL_RESULT, 0},
@@ -263,6 +269,41 @@ TEST_F(PreparedCallsTest, TakesViewsBehindTheirMemory) {
   ASSERT_FALSE(launch());
   EXPECT_EQ(addressOf(1), call.tensors[1].address + 512);
   EXPECT_EQ(last().get<uint64_t>(3), kResult + kApart + 272);
+}
+
+TEST_F(PreparedCallsTest, PreparesOthersOfAFamily) {
+  // Of as many queries as keys, 8 at least, in strides that are multiples of 8.
+  const int64_t before = call.tensors[0].layout.extents[2];
+  free = {{{TESSERA_CALL_TENSOR, 0, 2, 0}, 8, before, 1, -1},
+          {{TESSERA_CALL_TENSOR, 1, 2, 0}, 8, before, 1, 0},
+          {{TESSERA_CALL_TENSOR, 1, 1, 1}, 1, 1 << 20, 8, -1}};
+  followings = {{{TESSERA_CALL_RESULT, 0, 2, 0}, 0, 1}, {{TESSERA_CALL_RESULT, 1, 2, 0}, 0, 1}};
+  ASSERT_TRUE(find()) << problem.text;
+  auto ask = [&](int64_t rows, int64_t keys, int64_t step) {
+    CallArguments own = call;
+    own.tensors[0].layout.extents[2] = rows;
+    own.tensors[1].layout.extents[2] = keys;
+    own.tensors[1].layout.strides[1] += step;
+    return calls.findAlike("a", own);
+  };
+  auto alike = ask(before - 10, before - 10, 16);
+  ASSERT_TRUE(alike);
+  EXPECT_EQ(alike, ask(before - 10, before - 10, 16));
+  for (const CallLayout &layout : alike->getResults())
+    EXPECT_EQ(layout.extents[2], before - 10);
+  EXPECT_FALSE(ask(before - 10, before - 9, 0));  // They are equal,
+  EXPECT_FALSE(ask(before + 1, before + 1, 0));   // within bounds,
+  EXPECT_FALSE(ask(before - 10, before - 10, 4)); // and multiples.
+  call.tensors[1].layout.extents[3] -= 8;         // Other numbers are no free ones.
+  EXPECT_FALSE(ask(before - 10, before - 10, 0));
+  call.tensors[1].layout.extents[3] += 8;
+  EXPECT_FALSE(calls.findAlike("b", call));
+  for (CallTensor &tensor : call.tensors)
+    tensor.layout.extents[2] = before - 20;
+  ASSERT_FALSE(launch());
+  EXPECT_EQ(asked, 1u);
+  calls.clear();
+  EXPECT_FALSE(ask(before - 10, before - 10, 16));
 }
 
 TEST_F(PreparedCallsTest, FillsResultsWithZeros) {

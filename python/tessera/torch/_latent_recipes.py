@@ -1,0 +1,182 @@
+"""What latent attention launches: mla_decode.tile or mla_sparse.tile, and what divides keys and joins the parts."""
+
+from __future__ import annotations
+
+import json
+
+import torch
+
+from .._attention import _latent, _recipes, _shares
+from .._attention._latent import ROWS, STEP, VALUE
+from .._compiler._program import Program
+from .._core import _library
+from .._core._layouts import CONSTANT, Layout, Places, Recipe, list_strides
+from . import _kernels, _share_recipes, _state_recipes
+
+LATENT = "latent attention"
+
+
+def write(names, **options):
+    """The text of a call with q [B, SQ, H, 576], a cache [pages, rows, 1, 576], or of bytes, and tensors of these names: `pages` or
+    `indices`, and maybe `lengths`, `sinks`, `shares` and `starts`. Without pages q may be [tokens, H, 576], and the cache [rows, 1, 576].
+
+    device: where it runs.
+    causal: whether a query sees the keys up to its own.
+    share: how many keys a part has; None to find it.
+    """
+    return f"{LATENT}\n{','.join(names)}||\n{json.dumps(options, sort_keys=True)}"
+
+
+def count_shares(rows, device):
+    return _latent.count_shares(rows, _kernels.count_multiprocessors(device))
+
+
+def make(kind, names, text, tensors):
+    """The Recipe of a text. Results are output and LSE, of tokens the largest scores between them."""
+    return _Call(kind, names, json.loads(text), tensors).make()
+
+
+_recipes.MAKERS[LATENT] = make
+
+
+class _Call:
+    def __init__(self, kind, names, options, tensors):
+        self.is_cpu, self.device, self.options = kind is Program, torch.device(options["device"]), options
+        self.given, self.places = dict(zip(names[0], tensors[2:])), Places(names, tensors, ("q", "cache"), plain=names[0])
+        q, self.cache = tensors[:2]
+        self.is_listed, self.has_maxima = "indices" in self.given, len(q.shape) == 3
+        self.table = self.given["indices" if self.is_listed else "pages"]
+        self.shape, self.element = q.shape[:-1], q.element
+        if self.has_maxima:
+            self.cache, self.table = self.cache.insert(1), self.table.drop(1)
+        elif self.is_listed:
+            q, self.table, self.cache = q.join(0), self.table.join(0), self.cache.join(0).insert(1)
+        self.q = q.insert(1) if self.is_listed else q
+        self.batch, self.rows, self.heads, self.width = self.q.shape
+        self.packed = _latent.count_heads(self.heads, self.rows)
+        self.tiles = self.batch * self.heads // self.packed
+        self.most = self.table.shape[1] * (1 if self.is_listed else self.cache.shape[1])
+
+    def make(self):
+        results = self._add_results()
+        if self._is_balanced():
+            steps = self._attend_shares()
+        else:
+            steps = self._attend_parts(self._find_share() if self.options["share"] is None else self.options["share"])
+        return Recipe(tuple(steps), results, tuple(self.places.temporaries), views=tuple(self.places.views))
+
+    def _add_results(self):
+        """The layouts of what a call gives. Notes those of [B, SQ, H, 512] and [B, H, SQ]."""
+        shape = (*self.shape, VALUE)
+        out, numbers = Layout(shape, list_strides(shape), self.element), Layout(self.shape, list_strides(self.shape), "f32")
+        dense = (self.batch, self.rows, self.heads, VALUE), (self.batch, self.heads, self.rows)
+        self.out, self.lse = (Layout(own, list_strides(own), kind) for own, kind in zip(dense, (self.element, "f32")))
+        if self.has_maxima:
+            self.places.add_results("out", "largest", "lse")
+            return out, numbers, numbers
+        self.places.add_results("out", "lse")
+        if self.is_listed:  # A query of a sequence has the largest scores and the LSE of all heads one behind the other.
+            self.places.add_temporary("largest", self.lse)
+            return out, numbers.permute(0, 2, 1)
+        return out, self.lse
+
+    def _is_balanced(self):
+        if self.is_listed or self.options["share"] is not None:
+            return False
+        extents = ("TILES", self.tiles), ("STEPS", self.most // STEP)
+        return _kernels.find_numbers(self.device, *extents)["BALANCED"]
+
+    def _find_share(self):
+        """How many keys a part has."""
+        if not self.is_listed:
+            return _latent.count_steps(self.most) * STEP
+        least = _kernels.find_numbers(self.device)["LEAST_STEPS"]
+        return _latent.find_keys_per_part(self.most, self.tiles, _kernels.count_multiprocessors(self.device), least)
+
+    def _bind(self, out, lse, more, **parameters):
+        """A step of the kernel, to places of an output as it takes it and of an LSE. `more` are its last arguments."""
+        places = self.places
+        rows = self._view_rows()
+        if len(rows) > 1:
+            parameters["CACHED"] = rows[0][1].element
+        rows = [place for place, _ in rows]
+        if self.is_listed:
+            parameters.update(LENGTHS="lengths" in self.given, MAXIMA=True)
+        else:
+            # One query sees all keys.
+            parameters.update(PAGE=self.cache.shape[1], CAUSAL=self.options["causal"] and self.rows > 1)
+        sinks = [places.places["sinks"]] if "sinks" in self.given and "OUT" not in parameters else []
+        if sinks:
+            parameters["SINK"] = True
+        source = _library.find_source("mla_sparse" if self.is_listed else "mla_decode")
+        kernel = _kernels.find(self.is_cpu, source, T=self.element, HEADS=self.packed, KEY=self.width, **parameters)
+        table = places.view("indices" if self.is_listed else "pages", self.table)
+        lengths = [places.places["lengths"]] if "lengths" in self.given else []
+        q = places.view("q", self.q.permute(0, 2, 1, 3))
+        return kernel, (q, *rows, table, *lengths, out, lse, places.places["scale"], *sinks, *more)
+
+    def _view_rows(self):
+        """(place, Layout) of the rows of the cache as kernels take them: of bytes each of their parts."""
+        x = self.cache.permute(0, 2, 1, 3)
+        parts = [(x, 0)]
+        if x.element != self.element:
+            parts = [(x.take(element, first, count), first) for element, first, count in _latent.PARTS]
+        return [(self.places.view("cache", own, offset), own) for own, offset in parts]
+
+    def _view_out(self, name, layout):
+        return self.places.view(name, layout.permute(0, 2, 1, 3))
+
+    def _attend_parts(self, share):
+        """All keys in parts, which are joined in their order."""
+        places, count, constant = self.places, _latent.count_parts(self.most, share), (CONSTANT, share)
+        lse = places.view("lse", self.lse)
+        if count == 1:
+            largest = [places.view("largest", self.lse)] if self.is_listed else []
+            return [self._bind(self._view_out("out", self.out), lse, [constant, *largest])]
+        parts, logs = (
+            Layout(shape, list_strides(shape), "f32") for shape in ((count, *self.out.shape), (count, *self.lse.shape))
+        )
+        for name, layout in (("parts", parts), ("logs", logs), *([("scores", logs)] if self.is_listed else [])):
+            places.add_temporary(name, layout)
+        of_parts = {name: places.view(name, logs.join(0)) for name in ("logs", "scores") if name in places.places}
+        more = [constant, *(of_parts[name] for name in ("scores",) if name in of_parts)]
+        own = self._bind(self._view_out("parts", parts.join(0)), of_parts["logs"], more, OUT="f32")
+        steps = [own, self._bind_merge(count, parts, logs, lse)]
+        if self.has_maxima:
+            dense = Layout((count, self.batch * self.heads), (self.batch * self.heads, 1), "f32")
+            largest = places.view("largest", dense._replace(shape=dense.shape[1:], strides=(1,)))
+            kernel = _kernels.find(self.is_cpu, _library.find_source("maxima"))
+            steps.append((kernel, (places.view("scores", dense), largest)))
+        return steps
+
+    def _bind_merge(self, count, parts, logs, lse):
+        places, options = self.places, {"SINK": True} if "sinks" in self.given else {}
+        merge = _state_recipes.find_merge(_kernels.find, self.is_cpu, self.device, (count, VALUE), "f32", self.element, **options)
+        known = {
+            "parts": places.view("parts", parts.join(2).permute(1, 2, 0, 3)), "lses": places.view("logs", logs), "lse": lse,
+            "o": places.view("out", self.out),
+        }  # fmt: skip
+        return places.bind(merge, **known)
+
+    def _attend_shares(self):
+        """The keys of all sequences in as many equal shares as fill the GPU."""
+        places, steps = self.places, []
+        count = count_shares(self.tiles // self.batch * ROWS, self.device)
+        shares, starts = _share_recipes.list_layouts(self.batch, count)
+        if "shares" in self.given:
+            shares = self.given["shares"]
+        else:
+            places.add_temporary("starts", starts), places.add_temporary("shares", shares)
+            steps.append(_share_recipes.bind_balance(_kernels.find, self.is_cpu, places, shares, count, self.device))
+        slots = _shares.count_slots(self.batch, shares.shape[1])
+        parts, logs = (
+            Layout(shape, list_strides(shape), "f32")
+            for shape in ((slots, self.rows, self.heads, VALUE), (slots, self.heads, self.rows))
+        )
+        places.add_temporary("parts", parts), places.add_temporary("logs", logs)
+        more = *_share_recipes.list_operands(places, shares), self._view_out("parts", parts), places.places["logs"]
+        steps.append(self._bind(self._view_out("out", self.out), places.places["lse"], more, BALANCED=True))
+        merge = _share_recipes.bind_merge(
+            _kernels.find, self.is_cpu, places, self.device, parts, logs, self.out, self.lse, shares
+        )  # fmt: skip
+        return [*steps, merge]

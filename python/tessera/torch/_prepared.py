@@ -1,0 +1,79 @@
+"""Calls of functions for serving engines that are like earlier ones: known by what they are given but tensors, and computed by one
+call of the library, which knows what it has prepared by their layouts.
+
+What a key and layouts do not say is asked in each call: whether something sees it, and whether gradients are wanted. What was not
+prepared is left to the usual way, which says what is wrong.
+"""
+
+import itertools
+import operator
+from typing import Any, NamedTuple
+
+import torch
+
+from .._compiler import _calls
+from . import _compute, _direct, _op
+from ._cache_recipes import NotReady
+
+_is_grad_enabled = torch.is_grad_enabled
+_NOTHING = itertools.repeat(None)
+_KEPT = {bool, int, float, str, type(None), torch.dtype}
+
+
+class _Functions(NamedTuple):
+    """Functions past the dispatcher of a text: one that prepares calls which are like none before, and one that leaves them."""
+
+    prepare: Any
+    recall: Any
+
+
+# By text. They live as long as the process: where there are many, no other ones are made.
+_functions, _MOST_FUNCTIONS = {}, 512
+# (function, numbers) of calls that were checked, by their keys.
+_plans, _MOST_PLANS = {}, 2048
+
+
+def _find_functions(text, count, kinds):
+    """The _Functions of a text, None where there are none."""
+    found = _functions.get(text)
+    if found is None and len(_functions) < _MOST_FUNCTIONS and _op.has_native:
+        made = [_direct.make(text, count, kinds, prepares) for prepares in (True, False)]
+        found = _functions.setdefault(text, _Functions(*made)) if None not in made else None
+    return found
+
+
+def recall(given, *options):
+    """(a key, the results) of a call of tensors `given`, of which those but the first may be None, and of options. The key is what
+    such calls are known by, None where they are not kept; the results are those of a call like one before, None of others."""
+    if _direct.is_seen():  # Asked first: Dynamo would guard all plans, and compile again for each new one.
+        return None, None
+    first = given[0]
+    if not isinstance(first, torch.Tensor) or not _KEPT.issuperset(map(type, options)):
+        return None, None
+    # Numbers that are equal may be of types of which one is refused. A generator would cost a call for each tensor.
+    key = options, tuple(map(type, options)), tuple(map(operator.is_, given, _NOTHING)), first.get_device()
+    plan = _plans.get(key)
+    if plan is None:
+        return key, None
+    tensors = [x for x in given if x is not None]
+    if _is_grad_enabled() and any(getattr(x, "requires_grad", False) for x in tensors):
+        return key, None
+    function, numbers = plan
+    return key, function(*tensors, numbers)
+
+
+def compute(key, given, text, tensors, numbers=(), kinds=""):
+    """The results of a text, a tuple. Calls of `key` are computed so from then on where `tensors` are all that is `given`.
+    `kinds` are those of numbers, as `_direct.make` has them."""
+    functions = None if _direct.is_seen() else _find_functions(text, len(tensors), kinds)
+    results = functions and functions.prepare(*tensors, numbers)
+    if results is None:
+        if functions is not None and isinstance(cause := _calls.take_failure(), NotReady):
+            raise cause
+        return tuple(_compute.compute(text, tensors, numbers))
+    own = [x for x in given if x is not None]
+    if key is not None and len(own) == len(tensors) and all(map(operator.is_, own, tensors)):
+        if len(_plans) >= _MOST_PLANS:
+            _plans.clear()
+        _plans[key] = functions.recall, numbers
+    return results if isinstance(results, tuple) else (results,)

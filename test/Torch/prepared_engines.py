@@ -1,0 +1,302 @@
+# RUN: env LD_LIBRARY_PATH=%build/test/fake-cuda TESSERA_LIBRARY=%build/lib TESSERA_CACHE_DIR= %torch-python %s \
+# RUN:   %source/test/Python
+"""Functions for serving engines through what was prepared for earlier calls: real PyTorch, tensors of the CPU, and a fake driver. What
+reaches the driver belongs to the call, little of Python runs, and what differs is refused as where nothing was prepared."""
+
+import gc
+import re
+import sys
+import threading
+import unittest
+import unittest.mock
+
+import prepared  # Which takes the directory of what follows from the arguments.
+import fake_cuda  # isort: skip
+import on_cpu
+import torch
+
+import tessera.torch as tt
+from tessera._attention import _recipes
+from tessera.torch import _native, _prepared
+
+setUpModule = prepared.setUpModule
+# The most functions of Python that a prepared call enters.
+MOST = 20
+
+
+def make(*shape, dtype=torch.bfloat16):
+    return torch.empty(shape, dtype=dtype)
+
+
+def number(*values, dtype=torch.int32):
+    return torch.tensor(values, dtype=dtype)
+
+
+def make_calls():
+    """By name (function, arguments by name, launches)."""
+    table = torch.zeros(2, 3, dtype=torch.int32)
+    caches = {"k_cache": make(9, 64, 2, 64), "v_cache": make(9, 64, 2, 64)}
+    paged = {**caches, "page_table": table}
+    dense = {"k_cache": make(2, 256, 2, 64), "v_cache": make(2, 256, 2, 64)}
+    new = {"q": make(2, 1, 8, 64), "k": make(2, 1, 2, 64), "v": make(2, 1, 2, 64), "cache_seqlens": number(5, 7), "num_splits": 1}
+    turn = {"rotary_cos": make(300, 32), "rotary_sin": make(300, 32), "causal": True}
+    tokens = {"k": make(5, 2, 64), "v": make(5, 2, 64), **caches, "slots": number(1, 2, 3, 4, -1)}
+    angles = {"q": make(5, 8, 64), "cos": make(300, 32), "sin": make(300, 32), "positions": number(1, 2, 3, 4, 5)}
+    short = {name: torch.zeros(9, 64, 2, 64).to(torch.float8_e4m3fn) for name in ("k_cache", "v_cache")}
+    packed = {"q": make(70, 8, 64), "cu_seqlens_q": number(0, 30, 70), "max_seqlen_q": 40, "max_seqlen_k": 50}
+    keys = {"k": make(90, 2, 64), "v": make(90, 2, 64), "cu_seqlens_k": number(0, 40, 90)}
+    pages = {"k": paged["k_cache"], "v": paged["v_cache"], "block_table": table, "cu_seqlens_k": None, "seqused_k": number(40, 50)}
+    latent = {"q": make(2, 1, 16, 576), "k_cache": make(9, 64, 1, 576), "block_table": table, "cache_seqlens": number(5, 7)}
+    listed = {**latent, "block_table": None, "cache_seqlens": None, "indices": torch.zeros(2, 1, 128, dtype=torch.int32)}
+    rows = {"q": make(3, 16, 576), "kv": make(400, 1, 576), "indices": torch.zeros(3, 1, 256, dtype=torch.int32), "sm_scale": 0.5}
+    shares, starts = tt.get_mla_metadata(latent["cache_seqlens"], 16)
+    byte_rows = torch.zeros(9, 64, 1, 656, dtype=torch.uint8)
+    slopes, fixed = torch.ones(2), {"q": make(1, 2, 96, 64), "k": make(1, 2, 96, 64), "v": make(1, 2, 96, 64), "scale": 0.25}
+    return {
+        "new keys": (tt.flash_attn_with_kvcache, {**new, **dense}, 2),
+        "new keys in pages": (tt.flash_attn_with_kvcache, {**new, **paged, "num_splits": 2}, 3),
+        "new keys by slots": (tt.flash_attn_with_kvcache, {**new, **dense, "cache_batch_idx": number(1, 0)}, 2),
+        "rotated keys": (tt.flash_attn_with_kvcache, {**new, **paged, **turn}, 2),
+        "flags": (tt.flash_attn_with_kvcache, {**new, **paged, "k": None, "v": None, "causal": number(1, 0)}, 1),
+        "kv_append": (tt.kv_append, tokens, 1),
+        "kv_append of 8 bits": (tt.kv_append, {**tokens, **short, "k_scale": torch.ones(()), "v_scale": torch.ones(1)}, 1),
+        "rotating kv_append": (tt.kv_append, {**tokens, **angles}, 1),
+        "merge_states": (tt.merge_states, {"parts": make(3, 2, 1, 4, 64), "lses": torch.empty(3, 2, 4, 1)}, 1),
+        "packed sequences": (tt.flash_attn_varlen_func, {**packed, **keys}, 2),
+        "packed sequences, used": (tt.flash_attn_varlen_func, {**packed, **keys, "seqused_k": number(40, 50), "causal": True}, 1),
+        "packed sequences, out": (tt.flash_attn_varlen_func, {**packed, **keys, "out": make(70, 8, 64)}, 2),
+        "packed queries, pages": (tt.flash_attn_varlen_func, {**packed, **pages, "window_size": (16, 0)}, 1),
+        "packed queries, invariant": (tt.flash_attn_varlen_func, {**packed, **pages, "invariant": True}, 1),
+        "metadata": (tt.get_mla_metadata, {"cache_seqlens": latent["cache_seqlens"], "num_q_tokens_per_head_k": 16}, 1),
+        "latent": (tt.mla_with_kvcache, latent, 3),
+        "latent, metadata": (tt.mla_with_kvcache, {**latent, "tile_scheduler_metadata": shares, "num_splits": starts}, 2),
+        "latent, parts": (tt.mla_with_kvcache, {**latent, "keys_per_part": 64, "attn_sink": torch.ones(16)}, 2),
+        "latent, lists": (tt.mla_with_kvcache, {**listed, "topk_length": number(100, 128)}, 1),
+        "latent, lists of bytes": (tt.mla_with_kvcache, {**listed, "k_cache": byte_rows}, 1),
+        "latent, rows": (tt.mla_sparse, rows, 1),
+        "latent, rows in parts": (tt.mla_sparse, {**rows, "keys_per_part": 64, "topk_length": number(1, 2, 200)}, 3),
+        "8 bits": (tt.attention_fp8, {**fixed, "causal": True}, 4),
+        "8 bits, functions": (
+            tt.attention_fp8, {**fixed, "score_mod": lambda s, b, h, q, k, fall: s - fall[h] * (q - k), "score_args": (slopes,)}, 4,
+        ),
+        "8 bits, a variant": (tt.attention_fp8, {**fixed, "variant": prepared.CAPPED, "arguments": {"cap": 2.0, "slopes": slopes}}, 4),
+    }  # fmt: skip
+
+
+def list_tensors(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = value.values()
+    return [tensor for each in value for tensor in list_tensors(each)] if isinstance(value, (tuple, list, type({}.values()))) else []
+
+
+def count_functions(call):
+    """Functions of Python, and of C, that a call enters."""
+    counts = {"call": 0, "c_call": 0}
+
+    def count(frame, event, argument):
+        if event in counts:
+            counts[event] += 1
+
+    gc.disable()
+    sys.setprofile(count)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+        gc.enable()
+    return counts["call"], counts["c_call"]
+
+
+def nothing_is_prepared():
+    return unittest.mock.patch.object(_prepared, "compute", side_effect=AssertionError("nothing was prepared"))
+
+
+def refuse(function, arguments):
+    """What a call is refused by, without addresses."""
+    try:
+        function(**arguments)
+    except Exception as error:
+        return re.sub("0x[0-9a-f]+", "0x", f"{type(error).__name__}: {error}")
+    return "no refusal"
+
+
+@unittest.skipUnless(on_cpu.has_native, "PyTorch is older than 2.10")
+class Engines(prepared.Cases):
+    def setUp(self):
+        super().setUp()
+        self.calls = make_calls()
+
+    def test_calls(self):
+        """The second call gives the driver its tensors, results and memory of its own, and no other addresses."""
+        for name, (function, arguments, launches) in self.calls.items():
+            with self.subTest(name):
+                function(**arguments)
+                first, self.recorder.ranges[:] = fake_cuda.launch_count(), []
+                with nothing_is_prepared():
+                    results = function(**arguments)
+                addresses, _ = prepared.read_launches(first)
+                self.assertEqual(fake_cuda.launch_count() - first, launches)
+                own = {x.data_ptr() for x in list_tensors((arguments, results if isinstance(results, tuple) else (results,)))}
+                others = [x for x in addresses - own if not fake_cuda.is_allocated(x)]
+                inside = [*self.recorder.ranges, *(range(x.data_ptr(), x.data_ptr() + x.nbytes) for x in list_tensors(arguments))]
+                rotations = [] if "8 bits" not in name else [tt._bytes._make_rotation(64, 0, torch.bfloat16, torch.device("cpu")).data_ptr()]
+                self.assertEqual([x for x in others if x not in rotations and not any(x in memory for memory in inside)], [])
+                self.assertLessEqual({x.data_ptr() for x in list_tensors(arguments)}, addresses)
+
+    def test_counts(self):
+        for name, (function, arguments, _) in self.calls.items():
+            with self.subTest(name):
+                function(**arguments), function(**arguments)
+                counts = count_functions(lambda: function(**arguments))
+                print(f"{name}: {counts[0] - 1} functions of Python, {counts[1] - 1} of C")
+                self.assertLessEqual(counts[0] - 1, MOST)
+
+    def change(self, arguments):
+        """Arguments that differ from prepared ones in one thing."""
+        for name, value in arguments.items():
+            if isinstance(value, torch.Tensor):
+                wider = torch.int64 if value.dtype == torch.int32 else torch.float64
+                moved = torch.empty(value.numel() + 4, dtype=value.dtype)[4:].view(value.shape)
+                others = value.to(wider), value.to("meta"), value[None], 3.5, *([value[..., :-1]] if value.dim() else [])
+                yield from ({**arguments, name: other} for other in others)
+                if value.dim() > 2 and value.element_size() == 2:
+                    yield {**arguments, name: moved}
+                    yield {**arguments, name: value.mT.contiguous().mT}
+                if value.is_floating_point():
+                    yield {**arguments, name: value.clone().requires_grad_()}
+            elif type(value) is int:
+                yield {**arguments, name: value + 0.5}
+                yield {**arguments, name: -value}
+        for name, value in (("softmax_scale", -1.0), ("window_size", (2.5, 0)), ("keys_per_part", 3), ("scale", "x"), ("causal", "x")):
+            yield {**arguments, name: value}
+
+    def test_changes(self):
+        """What differs is refused, or launched, as where nothing was prepared."""
+        for name, (function, arguments, _) in self.calls.items():
+            function(**arguments), function(**arguments)
+            changes = list(self.change(arguments))
+            found = []
+            for changed in changes:
+                first = fake_cuda.launch_count()
+                found.append((refuse(function, changed), fake_cuda.launch_count() - first))
+            for changed, (text, launches) in zip(changes, found):
+                _prepared._plans.clear()
+                _native.reset()
+                first = fake_cuda.launch_count()
+                with self.subTest(name, changed={each: getattr(x, "shape", x) for each, x in changed.items()}):
+                    self.assertEqual(refuse(function, changed), text)
+                    if text != "no refusal":
+                        self.assertEqual(launches, 0)
+
+    def test_memory_and_threads(self):
+        """Each thread gets results of its own, with memory freed in between."""
+        failed = []
+
+        def run():
+            fake_cuda.library.fake_cuda_set_device(0)
+            try:
+                for _ in range(8):
+                    for name, (function, arguments, _) in self.calls.items():
+                        copies = {each: x.clone() if isinstance(x, torch.Tensor) else x for each, x in arguments.items()}
+                        if "8 bits" not in name:
+                            function(**copies)
+            except Exception as error:  # Shown by the assertion.
+                failed.append(error)
+
+        threads = [threading.Thread(target=run) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failed, [])
+
+
+def read_parameters(first):
+    """What kernels get but for addresses: grids are not recorded."""
+    found = []
+    for launch in range(first, fake_cuda.launch_count()):
+        for parameter in fake_cuda.read_launch(launch):
+            if len(parameter) == 128:
+                found.append(fake_cuda.read_map(parameter)[1])
+            elif len(parameter) < 8 or int.from_bytes(parameter, "little") < 1 << 40:
+                found.append(parameter)
+    return found
+
+
+@unittest.skipUnless(on_cpu.has_native, "PyTorch is older than 2.10")
+class Growing(prepared.Cases):
+    """Of calls that differ in free extents one is described."""
+
+    def check(self, call, extents, described):
+        """Makes calls of extents; nothing but so many is described, and kernels get what they get where nothing was prepared."""
+        with unittest.mock.patch.object(_recipes, "make", side_effect=_recipes.make) as make_recipe:
+            found = []
+            for extent in extents:
+                first = fake_cuda.launch_count()
+                results = call(extent)
+                found.append(([x.shape for x in results], [x.stride() for x in results], read_parameters(first), fake_cuda.last_launch()[0]))
+        self.assertLessEqual(make_recipe.call_count, described)
+        for extent, known in list(zip(extents, found))[:: max(1, len(found) // 8)]:
+            _native.reset()
+            first = fake_cuda.launch_count()
+            results = call(extent)
+            fresh = [x.shape for x in results], [x.stride() for x in results], read_parameters(first), fake_cuda.last_launch()[0]
+            self.assertEqual(fresh, known, extent)
+
+    def test_keys(self):
+        """As keys grow, parts change now and then."""
+
+        def call(keys):
+            q, k, v = make(1, 8, 1, 64), make(1, 2, keys, 64), make(1, 2, keys, 64)
+            with unittest.mock.patch.object(tt._cache_recipes, "find_ready", tt._kernels.find):
+                return tt.attention(q, k, v, return_lse=True)
+
+        self.check(call, range(700, 830), 6)
+
+    def test_tables(self):
+        cache = make(9, 64, 2, 64)
+
+        def call(entries):
+            table = torch.zeros(2, entries, dtype=torch.int32)
+            return tt.flash_attn_with_kvcache(
+                make(2, 3, 8, 64), cache, cache, cache_seqlens=number(5, 7), page_table=table, return_softmax_lse=True, num_splits=1
+            )
+
+        self.check(call, range(3, 20), 1)
+
+    def test_tokens(self):
+        cache, other = make(9, 64, 2, 64), make(9, 64, 2, 64)
+        used, table = number(5, 7), torch.zeros(2, 3, dtype=torch.int32)
+
+        def attend(tokens):
+            q = make(tokens, 8, 64)
+            return tt.flash_attn_varlen_func(
+                q, cache, cache, number(0, 3, tokens), None, tokens - 3, 0, block_table=table, seqused_k=used, return_attn_probs=True
+            )[:2]
+
+        def append(tokens):
+            k, v, q = make(tokens, 2, 64), make(tokens, 2, 64), make(tokens, 8, 64)
+            places = torch.arange(tokens, dtype=torch.int32)
+            angles = {"cos": torch.ones(100, 8), "sin": torch.ones(100, 8), "positions": places}
+            return [tt.kv_append(k, v, cache, other, places, q=q, **angles)]
+
+        self.check(attend, range(70, 127), 1)
+        self.check(append, range(20, 60), 1)
+
+    def test_other_extents_are_checked(self):
+        """A free extent is that of all tensors that have it."""
+        q, k = make(1, 8, 1, 64), make(1, 2, 700, 64)
+        with unittest.mock.patch.object(tt._cache_recipes, "find_ready", tt._kernels.find):
+            tt.attention(q, k, k), tt.attention(q, k[:, :, :699], k[:, :, :699])
+            first = fake_cuda.launch_count()
+            with self.assertRaisesRegex(ValueError, "'v'"):
+                tt.attention(q, make(1, 2, 701, 64), make(1, 2, 702, 64))
+            with self.assertRaisesRegex(ValueError, "'k'.*(16 bytes|multiples)"):
+                tt.attention(q, make(1, 2, 701, 68)[..., :64], make(1, 2, 701, 64))
+        self.assertEqual(fake_cuda.launch_count(), first)
+
+
+if __name__ == "__main__":
+    unittest.main()
