@@ -71,6 +71,7 @@ def make_calls():
         "latent": (tt.mla_with_kvcache, latent, 3),
         "latent, metadata": (tt.mla_with_kvcache, {**latent, "tile_scheduler_metadata": shares, "num_splits": starts}, 2),
         "latent, parts": (tt.mla_with_kvcache, {**latent, "keys_per_part": 64, "attn_sink": torch.ones(16)}, 2),
+        "latent, pages of bytes": (tt.mla_with_kvcache, {**latent, "k_cache": byte_rows}, 3),
         "latent, lists": (tt.mla_with_kvcache, {**listed, "topk_length": number(100, 128)}, 1),
         "latent, lists of bytes": (tt.mla_with_kvcache, {**listed, "k_cache": byte_rows}, 1),
         "latent, rows": (tt.mla_sparse, rows, 1),
@@ -276,6 +277,11 @@ class Growing(prepared.Cases):
                 q, cache, cache, number(0, 3, tokens), None, tokens - 3, 0, block_table=table, seqused_k=used, return_attn_probs=True
             )[:2]
 
+        def pack(tokens):
+            q, k, v = make(tokens, 8, 64), make(tokens + 9, 2, 64), make(tokens + 9, 2, 64)
+            starts = number(0, 30, tokens), number(0, 40, tokens + 9)
+            return tt.flash_attn_varlen_func(q, k, v, *starts, 64, 0, causal=True, return_attn_probs=True)[:2]
+
         def append(tokens):
             k, v, q = make(tokens, 2, 64), make(tokens, 2, 64), make(tokens, 8, 64)
             places = torch.arange(tokens, dtype=torch.int32)
@@ -283,6 +289,7 @@ class Growing(prepared.Cases):
             return [tt.kv_append(k, v, cache, other, places, q=q, **angles)]
 
         self.check(attend, range(70, 127), 1)
+        self.check(pack, range(70, 94), 1)
         self.check(append, range(20, 60), 1)
 
     def test_other_extents_are_checked(self):
