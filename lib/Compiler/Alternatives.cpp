@@ -68,6 +68,10 @@ static ModuleOp getPreferred(const OwningOpRef<ModuleOp> &form, const TunedForm 
   return tuned.module ? *tuned.module : *form;
 }
 
+tile::EntryOpInterface Alternatives::Alternative::getEntry() const {
+  return tile::findEntry(getPreferred(form, tuned), "");
+}
+
 /// What each launch of a kernel or a sequence should take, by its kernel.
 static LogicalResult addLaunches(tile::EntryOpInterface entry,
                                  SmallVectorImpl<std::pair<std::string, LaunchTimes>> &launches) {
@@ -87,6 +91,44 @@ static LogicalResult addLaunches(tile::EntryOpInterface entry,
   return success();
 }
 
+/// "BM = 192, BN = 96": the parameters in which alternatives may differ.
+std::string Alternatives::printValues(const Alternative &alternative) const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  llvm::interleaveComma(varied, os, [&](StringRef name) {
+    os << name << " = ";
+    alternative.parameters.get(name).print(os, /*elideType=*/true);
+  });
+  return text;
+}
+
+/// Refuses arguments other than those of the first alternative: a launch gives each the same.
+LogicalResult Alternatives::checkArguments(const Alternative &added) const {
+  tile::EntryOpInterface own = added.getEntry(), first = alternatives.front().getEntry();
+  unsigned numOwn = own.getNumArguments(), numFirst = first.getNumArguments(), i = 0;
+  auto isAlike = [&](unsigned i) {
+    return own.getArgumentName(i) == first.getArgumentName(i) &&
+           own.getArgument(i).getType() == first.getArgument(i).getType();
+  };
+  while (i < std::min(numOwn, numFirst) && isAlike(i))
+    ++i;
+  if (i == numOwn && i == numFirst)
+    return success();
+  InFlightDiagnostic error = own->emitError("the alternative with ");
+  auto print = [&](tile::EntryOpInterface entry, unsigned count) {
+    if (i == count)
+      error << "no argument " << i + 1;
+    else
+      error << "%" << entry.getArgumentName(i) << ": " << entry.getArgument(i).getType();
+  };
+  error << printValues(added) << " takes ";
+  print(own, numOwn);
+  error << ", and that with " << printValues(alternatives.front()) << " ";
+  print(first, numFirst);
+  return error << "; a launch chooses among kernels of the same arguments: use no parameter that "
+                  "has alternatives in them, or give it a value with -D";
+}
+
 LogicalResult Alternatives::add(OwningOpRef<ModuleOp> form, TunedForm tuned) {
   ModuleOp preferred = getPreferred(form, tuned);
   tile::EntryOpInterface found = tile::findEntry(preferred, "");
@@ -101,10 +143,12 @@ LogicalResult Alternatives::add(OwningOpRef<ModuleOp> form, TunedForm tuned) {
       tile::TileDialect::ParametersAttrHelper(preferred.getContext()).getAttr(preferred);
   added.isSequence = isa<SequenceOp>(found.getOperation());
   added.entry = found.getSymName().str();
-  if (alternatives.empty())
-    entry = added.entry;
   added.form = std::move(form);
   added.tuned = std::move(tuned);
+  if (alternatives.empty())
+    entry = added.entry;
+  else if (failed(checkArguments(added)))
+    return failure();
   bool isNew = llvm::all_of(alternatives, [&](const Alternative &other) {
     return llvm::any_of(varied, [&](StringRef name) { return differs(added, other, name); });
   });

@@ -30,7 +30,7 @@ public:
 
   /// Adds a form of the kernel, which was read with values of its own, and what the database has
   /// for it; nothing where an earlier one has the same values. Fails with a diagnostic where it is
-  /// no single kernel or sequence, or one that a launch cannot choose.
+  /// no single kernel or sequence, or one that a launch cannot choose, as it takes other arguments.
   mlir::LogicalResult add(mlir::OwningOpRef<mlir::ModuleOp> form, TunedForm tuned);
 
   size_t size() const { return alternatives.size(); }
@@ -57,8 +57,12 @@ private:
     bool isSequence;
     std::string entry; ///< its name in the source
     std::string name;  ///< in the bundle
+
+    tile::EntryOpInterface getEntry() const;
   };
 
+  std::string printValues(const Alternative &alternative) const;
+  mlir::LogicalResult checkArguments(const Alternative &added) const;
   std::string rename(const Alternative &alternative, llvm::StringRef kernel) const;
   void putInto(mlir::ModuleOp to, const Alternative &alternative, mlir::ModuleOp from,
                bool asRequested) const;

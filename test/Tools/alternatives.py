@@ -214,6 +214,20 @@ class Alternatives(unittest.TestCase):
         self.assertIn("no schedule of this kernel fits", text)
         self.assertIn("note: of kernel 'scores_BM128'", text)
 
+    def test_other_arguments(self):
+        """A launch gives all alternatives the same arguments."""
+        rule = "; a launch chooses among kernels of the same arguments: use no parameter that has alternatives in them, or"
+        source = scores().replace("%o: !tile.view<[SQ, 64], f16>", "%o: !tile.view<[SQ, $(BM == 192 ? 128 : 64)], f16>")
+        source = source.replace("f16>, !tile.view<[SQ, 64], f16>", "f16>, !tile.view<[SQ, $(BM == 192 ? 128 : 64)], f16>")
+        text = self.compile(source, status=3)
+        self.assertIn("source.tile:5:1: error: the alternative with BM = 192 takes %o: '!tile.view<[SQ, 128], f16>', and that "
+                      "with BM = 128 %o: '!tile.view<[SQ, 64], f16>'" + rule, text)  # fmt: skip
+        self.compile(source, "-DBM=192")
+        more = scores().replace("%n: i32) grid", "\n$if BM == 192\n%more: f32,\n$end\n%n: i32) grid")
+        self.assertIn("takes %more: 'f32', and that with BM = 128 %n: 'i32'" + rule, self.compile(more, status=3))
+        last = scores().replace("%n: i32) grid", "%n: i32\n$if BM == 192\n, %more: f32\n$end\n) grid")
+        self.assertIn("takes %more: 'f32', and that with BM = 128 no argument 5" + rule, self.compile(last, status=3))
+
     def test_too_many(self):
         """Nine kernels of each of twenty parameters would not end."""
         many = "".join(f"param A{i} : int = 1 in 1..9 alternatives [2, 3, 4, 5, 6, 7, 8, 9]\n" for i in range(20))
