@@ -58,8 +58,9 @@ public:
 
 private:
   void findSelects();
-  bool changesWay(OpOperand &operand, OpOperand &copy) const;
-  void findKept(Part part, llvm::SmallDenseSet<Operation *> &kept);
+  /// Operands of dots, and how each comes as long as no mask is folded.
+  using Ways = SmallVector<std::pair<OpOperand *, OperandWay>, 6>;
+  void findKept(Part part, const Ways &ways, llvm::SmallDenseSet<Operation *> &kept);
   void keepWays();
   void findEnds();
   Value toIndex(Value value);
@@ -188,14 +189,14 @@ void LoopSplitter::findEnds() {
     reduced = Part::Start;
 }
 
-/// Whether `copy`, an operand of a dot without masks, asks for other roles or copies than the one
-/// that the schedule was chosen for. What gets a pipe anyway may be multiplied as it was loaded.
-bool LoopSplitter::changesWay(OpOperand &operand, OpOperand &copy) const {
-  OperandWay before = wayOf(operand), after = wayOf(copy);
+/// Whether `operand`, of a dot without masks, asks for other roles or copies than it did with them,
+/// for which the schedule was chosen. What gets a pipe anyway may be multiplied as it was loaded.
+static bool changesWay(OperandWay before, OpOperand &operand) {
+  OperandWay after = wayOf(operand);
   if (before == after)
     return false;
-  LoadOpInterface load = loadedOperand(copy.get());
-  return before == OperandWay::Converted || after == OperandWay::Converted || !load.getPipeAttr() ||
+  LoadOpInterface load = loadedOperand(operand.get());
+  return before == OperandWay::Converted || after != OperandWay::Loaded || !load.getPipeAttr() ||
          isByteFloat(getElementTypeOrSelf(load.getType()));
 }
 
@@ -221,9 +222,9 @@ static void foldValues(scf::ForOp loop) {
   dropDead(loop);
 }
 
-/// Adds to `kept` the selects without which an operand of a dot comes another way in `part`, as a
-/// copy of the loop shows.
-void LoopSplitter::findKept(Part part, llvm::SmallDenseSet<Operation *> &kept) {
+/// Adds to `kept` what operands of dots are computed of that come another way in `part`, as a copy
+/// of the loop shows.
+void LoopSplitter::findKept(Part part, const Ways &ways, llvm::SmallDenseSet<Operation *> &kept) {
   reduced = part;
   IRMapping mapping;
   auto copy = cast<scf::ForOp>(builder.clone(*loop, mapping));
@@ -231,12 +232,11 @@ void LoopSplitter::findKept(Part part, llvm::SmallDenseSet<Operation *> &kept) {
   foldValues(copy);
   llvm::SmallDenseSet<Operation *> live;
   copy->walk([&](DotOp dot) { live.insert(dot); });
-  loop->walk([&](DotOp dot) {
-    auto other = cast<DotOp>(mapping.lookup(dot.getOperation()));
-    for (unsigned i : {0, 1})
-      if (live.contains(other) && changesWay(dot->getOpOperand(i), other->getOpOperand(i)))
-        collectElementwise(dot->getOperand(i), kept);
-  });
+  for (auto [operand, way] : ways) {
+    Operation *dot = mapping.lookup(operand->getOwner());
+    if (live.contains(dot) && changesWay(way, dot->getOpOperand(operand->getOperandNumber())))
+      collectElementwise(operand->get(), kept);
+  }
   copy->erase();
 }
 
@@ -244,15 +244,20 @@ void LoopSplitter::findKept(Part part, llvm::SmallDenseSet<Operation *> &kept) {
 /// loops that are made of this one have the same roles.
 void LoopSplitter::keepWays() {
   llvm::SmallDenseSet<Operation *> ofOperands, kept;
+  SmallVector<OpOperand *> operands;
   loop->walk([&](DotOp dot) {
-    collectElementwise(dot.getA(), ofOperands);
-    collectElementwise(dot.getB(), ofOperands);
+    for (unsigned i : {0, 1}) {
+      operands.push_back(&dot->getOpOperand(i));
+      collectElementwise(dot->getOperand(i), ofOperands);
+    }
   });
   if (llvm::none_of(selects,
                     [&](const FoldableSelect &select) { return ofOperands.contains(select.op); }))
     return;
+  Ways ways = llvm::map_to_vector<6>(
+      operands, [](OpOperand *operand) { return std::pair(operand, wayOf(*operand)); });
   for (Part part : {Part::Start, Part::Middle, Part::End})
-    findKept(part, kept);
+    findKept(part, ways, kept);
   reduced = Part::End;
   llvm::erase_if(selects, [&](const FoldableSelect &select) {
     if (!kept.contains(select.op))

@@ -115,3 +115,53 @@ tile.kernel @bytes(%a: !A, %b: !Bytes, %c: !C, %lim: i32) grid(%m = M ceildiv 64
   }
   tile.store %r, %c[%m, %n] : !S, !C
 }
+
+// Bytes that are multiplied from registers have others transposed for them, which two loaded tiles cannot.
+// CHECK-LABEL: tile.kernel @transposed
+// CHECK-COUNT-1: scf.for
+// CHECK: arith.select
+// CHECK-NOT: scf.for
+tile.kernel @transposed(%a: !tile.view<[M, 512], f8E4M3FN>, %b: !Bytes, %c: !C, %lim: i32) grid(%m = M ceildiv 64, %n = N ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  %zero = arith.constant dense<0.0> : !S
+  %r = scf.for %k = %c0 to %c512 step %c64 iter_args(%acc = %zero) -> (!S) {
+    %x = tile.load %a[%m, %k] : !tile.view<[M, 512], f8E4M3FN> -> !Q
+    %wide = arith.extf %x : !Q to !S
+    %columns = tile.iota %k axis 1 : tensor<64x64xi32>
+    %limit = tile.splat %lim : i32 -> tensor<64x64xi32>
+    %in = arith.cmpi slt, %columns, %limit : tensor<64x64xi32>
+    %masked = arith.select %in, %wide, %zero : tensor<64x64xi1>, !S
+    %h = arith.truncf %masked : !S to !Q
+    %y = tile.load %b[%k, %c0] : !Bytes -> !Q
+    %new = tile.dot %h, %y, %acc : !Q, !Q -> !S
+    scf.yield %new : !S
+  }
+  tile.store %r, %c[%m, %n] : !S, !C
+}
+
+// What is loaded before the loop would be converted in each of the loops that are made of it, and is made for one alone.
+// CHECK-LABEL: tile.kernel @outside
+// CHECK-COUNT-1: scf.for
+// CHECK: arith.select
+// CHECK-NOT: scf.for
+tile.kernel @outside(%a: !A, %b: !Bytes, %c: !C, %lim: i32) grid(%m = M ceildiv 64, %n = N ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  %zero = arith.constant dense<0.0> : !S
+  %y = tile.load %b[%c0, %c0] : !Bytes -> !Q
+  %r = scf.for %k = %c0 to %c512 step %c64 iter_args(%acc = %zero) -> (!S) {
+    %x = tile.load %a[%m, %k] : !A -> !H
+    %wide = arith.extf %y : !Q to !S
+    %rows = tile.iota %k axis 0 : tensor<64x64xi32>
+    %limit = tile.splat %lim : i32 -> tensor<64x64xi32>
+    %in = arith.cmpi slt, %rows, %limit : tensor<64x64xi32>
+    %masked = arith.select %in, %wide, %zero : tensor<64x64xi1>, !S
+    %h = arith.truncf %masked : !S to !H
+    %new = tile.dot %x, %h, %acc : !H, !H -> !S
+    scf.yield %new : !S
+  }
+  tile.store %r, %c[%m, %n] : !S, !C
+}
