@@ -126,15 +126,19 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
                   : success();
   }
 
-  /// Refuses a partial sum that a writer would store: it gets one tile for all warpgroups.
+  /// Refuses what a writer cannot store: it gets one tile, of which each warpgroup has its rows.
   LogicalResult checkResults(const PipePlan &plan, const RowPartition &rows) {
-    for (auto &[access, pipe] : plan.accesses)
-      if (auto store = dyn_cast<tile::StoreOp>(access);
-          store && rows.isPartialSum(store.getValue()))
+    for (auto &[access, pipe] : plan.accesses) {
+      auto store = dyn_cast<tile::StoreOp>(access);
+      if (store && rows.isByLayout())
+        return store.emitError("is of a kernel that needs no dot for what it stores, whose "
+                               "warpgroups have no rows to hand to a writer; use store = direct");
+      if (store && rows.isPartialSum(store.getValue()))
         return store.emitError(
             "adds a partial sum, of which each consumer warpgroup has a part, and "
             "a writer takes one tile for all of them; use store = direct, or "
             "consumers = 1");
+    }
     return success();
   }
 

@@ -49,3 +49,16 @@ tile.kernel @k(%x: !View, %y: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 128)
   // expected-error@+1 {{may touch elements that the same grid point stores before; a writer stores while the program goes on (store = writer); use store = direct}}
   %t = tile.load %y[%first, %c0] : !tile.view<[M, 64], f32> -> !Acc
 }
+
+// -----
+
+#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 2, overlap = 1, polynomial_exp = 0, pin_waits = false, pingpong = false, speculate = false, store = writer, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = rows, helper_registers = 24, loads = direct, transpose = 0, sums = any, work = tiles>
+!Acc = tensor<128x64xf32>
+tile.kernel @k(%y: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c128 = arith.constant 128 : index
+  %first = arith.muli %m, %c128 : index
+  %one = arith.constant dense<1.0> : !Acc
+  // expected-error@+1 {{is of a kernel that needs no dot for what it stores, whose warpgroups have no rows to hand to a writer; use store = direct}}
+  tile.store %one, %y[%first, %c0] : !Acc, !tile.view<[M, 64], f32>
+}
