@@ -30,6 +30,16 @@ def attend(folder, q, k, v, length, masks, queries=SQ):
     return load(f"{folder}/o.npy"), load(f"{folder}/lse.npy")
 
 
+def make_table(rows):
+    """How many pages a sequence has at most, and all; and a table of them, behind the last page of a sequence with no page's number."""
+    most = -(-max(LENGTHS) // rows)
+    numbers, table = iter(range(len(LENGTHS) * most, 0, -1)), []
+    for length in LENGTHS:
+        used = -(-length // rows)
+        table.append([next(numbers) for _ in range(used)] + [-777777] * (most - used))
+    return most, len(LENGTHS) * most + 1, table
+
+
 def make_cache(seed, rows, pages, table):
     """[HK, PAGES, ROWS, D] with NaN, and K or V of each sequence, [HK, length, D]."""
     cache, sequences = [math.nan] * (KV_HEADS * pages * rows * D), []
@@ -43,13 +53,21 @@ def make_cache(seed, rows, pages, table):
     return cache, sequences
 
 
+def make_packed(seed, rows, slots):
+    """The same with keys one behind the other, of which those of sequence b begin at slots[b]: [HK, 1, rows, D]."""
+    cache, sequences = [math.nan] * (KV_HEADS * rows * D), []
+    for b, length in enumerate(LENGTHS):
+        own = draw(seed + b, KV_HEADS, length, D) if length else []
+        for head in range(KV_HEADS):
+            begin = (head * rows + slots[b]) * D
+            cache[begin : begin + length * D] = own[head * length * D : (head + 1) * length * D]
+        sequences.append(own)
+    return cache, sequences
+
+
 def check(folder, rows, flags, masks, share=0, units=None, run_rows=1):
     """With `units` elements of K and V have 8 bits, and stand for so much. `run_rows` are copied at once."""
-    most = -(-max(LENGTHS) // rows)
-    pages, numbers, table = len(LENGTHS) * most + 1, iter(range(len(LENGTHS) * most, 0, -1)), []
-    for length in LENGTHS:
-        used = -(-length // rows)
-        table.append([next(numbers) for _ in range(used)] + [-777777] * (most - used))
+    most, pages, table = make_table(rows)
     caches = [make_cache(seed, rows, pages, table) for seed in (10, 20)]
     q = [draw(30 + b, HEADS, SQ, D) for b in range(len(LENGTHS))]
     expected = [attend(folder, q[b], caches[0][1][b], caches[1][1][b], length, masks) for b, length in enumerate(LENGTHS)]
@@ -87,14 +105,19 @@ def check(folder, rows, flags, masks, share=0, units=None, run_rows=1):
 
 
 def check_tokens(folder, rows, flags, heads):
-    """Queries of all sequences one behind the other: of 3, 0, 2 and 70 queries, and padding."""
+    """Queries of all sequences one behind the other: of 3, 0, 2 and 70 queries, and padding. So are their keys without `rows`, with
+    NaN between them."""
     counts, total = [3, 0, 2, 70], 80
-    most, starts = -(-max(LENGTHS) // rows), [0, 3, 3, 5, 75]
-    pages, numbers, table = len(LENGTHS) * most + 1, iter(range(len(LENGTHS) * most, 0, -1)), []
-    for length in LENGTHS:
-        used = -(-length // rows)
-        table.append([next(numbers) for _ in range(used)] + [-777777] * (most - used))
-    caches = [make_cache(seed, rows, pages, table) for seed in (10, 20)]
+    starts, between = [0, 3, 3, 5, 75], 9
+    if rows:
+        most, pages, table = make_table(rows)
+        caches = [make_cache(seed, rows, pages, table) for seed in (10, 20)]
+        places = ("pages", [entry for own in table for entry in own], [len(LENGTHS), most])
+    else:
+        pages, slots = 1, [sum(LENGTHS[:b]) + between * (b + 1) for b in range(len(LENGTHS))]
+        rows = slots[-1] + LENGTHS[-1] + between
+        caches = [make_packed(seed, rows, slots) for seed in (10, 20)]
+        places = ("slots", slots, [len(LENGTHS)])
     q, o, lse = draw(40, HEADS, total, D), {}, {}
     for b, (count, length) in enumerate(zip(counts, LENGTHS)):
         own = []
@@ -114,7 +137,7 @@ def check_tokens(folder, rows, flags, heads):
         words += ["--input", f"{name}={folder}/{name}.npy"]
     for name, values, shape in (
         ("lengths", LENGTHS, [len(LENGTHS)]),
-        ("pages", [entry for own in table for entry in own], [len(LENGTHS), most]),
+        places,
         ("query_starts", starts, [len(starts)]),
     ):
         save_integers(f"{folder}/{name}.npy", values, "i32", shape)
@@ -123,7 +146,7 @@ def check_tokens(folder, rows, flags, heads):
     with open(source, "w") as file:
         file.write('$import "attention_cache.tile"\n$import "variants/causal.tile"\n')
     outputs = [word for name in ("o", "sums") for word in ("--output", f"{name}={folder}/{name}.npy")]
-    defines = [f"-DD={D}", "-DBM=64", "-DBN=64", f"-DHEADS={heads}", *(f"-D{flag}=true" for flag in ["TOKENS", "PAGED", *flags])]
+    defines = [f"-DD={D}", "-DBM=64", "-DBN=64", f"-DHEADS={heads}", *(f"-D{flag}=true" for flag in ["TOKENS", *flags])]
     run(source, *defines, *words, *outputs, "--set", f"scale={SCALE}", "--device", "sim", "--seeds", "1")
     found_o, found_lse = load(f"{folder}/o.npy"), load(f"{folder}/sums.npy")
     for b, count in enumerate(counts):
@@ -150,8 +173,9 @@ def join(o, lse, parts):
 
 def main(folder):
     causal, full = ["variants/causal"], []
-    check_tokens(folder, 64, [], 1)
-    check_tokens(folder, 16, ["GATHERED"], 2)
+    check_tokens(folder, 64, ["PAGED"], 1)
+    check_tokens(folder, 16, ["PAGED", "GATHERED"], 2)
+    check_tokens(folder, 0, ["GATHERED", "INVARIANT"], 2)
     check(folder, 192, [], full)
     check(folder, 64, ["PAGED"], causal)
     check(folder, 128, ["PAGED", "PARTS"], causal, share=64)

@@ -5,7 +5,7 @@ import unittest
 
 import problems
 import torch
-from caches import Cache, ShortCache
+from caches import NAN, Cache, ShortCache
 
 from tessera.torch import flash_attn_varlen_func, flash_attn_with_kvcache
 
@@ -90,12 +90,16 @@ class Invariance(unittest.TestCase):
             self.assertTrue(torch.equal(out[3:], whole[first:past]), (first, past))
 
     def test_packed_keys(self):
-        """Beside other sequences."""
+        """Beside other sequences, and where a prompt is cut."""
         cache, other, attend = self.cache, torch.ones(3, 2, 64).bfloat16(), self.attend_packed
         k, v = (torch.cat([torch.ones(3, 1, 64).bfloat16(), own[0][:40]]) for own in (cache.keys, cache.values))
         alone = attend(self.q[0, :40], [40], 40, k[3:], v[3:], [40])
         both = attend(torch.cat([other, self.q[0, :40]]), [3, 40], 200, k, v, [3, 40])
         self.assertTrue(torch.equal(both[3:], alone))
+        for first, past in ((0, 1), (1, 40), (39, 40)):
+            keys, values = (torch.cat([k[: 3 + past], torch.full((1, 1, 64), NAN).bfloat16()]) for k in (k, v))
+            out = attend(torch.cat([other, self.q[0, first:past]]), [3, past - first], 40, keys, values, [3, past])
+            self.assertTrue(torch.equal(out[3:], alone[first:past]), (first, past))
 
 
 class Short(Invariance):

@@ -297,11 +297,10 @@ class _Call:
         # What the kernel calls rows are those of a query of all heads that share keys.
         rows, page = self.heads // self.key_heads if self.grouped else self.rows, self.k.shape[1] if self.has_table else 1
         # Blocks of gathered keys begin where they do whatever the length is.
-        is_gathered = self.is_invariant and (self.has_table or not self.is_packed)
-        extents = (("SQ", 1 if self.is_invariant else rows), ("ROWS", 1 if is_gathered else page))
+        extents = (("SQ", 1), ("ROWS", 1)) if self.is_invariant else (("SQ", rows), ("ROWS", page))
         chosen = _kernels.choose(self.device, source, extents, **parameters)
         parameters.update({name: chosen[name] for name in ("BM", "BN", "BLOCKS")})
-        if is_gathered or (self.has_table and page % chosen["BN"]):
+        if self.is_invariant or (self.has_table and page % chosen["BN"]):
             # Without pages all rows of a block follow each other.
             parameters.update(GATHERED=True, **({"RUN": self._find_run(chosen["BM"])} if self.has_table else {}))
         return source, extras, parameters

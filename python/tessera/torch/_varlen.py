@@ -48,8 +48,7 @@ def flash_attn_varlen_func(
     sinks:        [H], a number for each head: the score of a key more that every query sees, with the value 0.
     causal, attention_chunk, prefix_lens, k_descale, v_descale: as flash_attn_with_kvcache has them.
     out:          [tokens, H, DV], of the type of q, where the output is stored.
-    invariant:    the bits of a query depend on it and its keys alone, and where these are not in pages on how many its sequence
-                  has. Keys are not divided then.
+    invariant:    the bits of a query depend on it and its keys alone. Keys are not divided then.
 
     Masks are aligned at the last query and the last key. With `return_attn_probs` returns (output, LSE [H, tokens], None). Has no
     gradient.
