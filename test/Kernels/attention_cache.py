@@ -65,21 +65,27 @@ def make_packed(seed, rows, slots):
     return cache, sequences
 
 
-def check(folder, rows, flags, masks, share=0, units=None, run_rows=1):
-    """With `units` elements of K and V have 8 bits, and stand for so much. `run_rows` are copied at once."""
-    most, pages, table = make_table(rows)
-    caches = [make_cache(seed, rows, pages, table) for seed in (10, 20)]
-    q = [draw(30 + b, HEADS, SQ, D) for b in range(len(LENGTHS))]
-    expected = [attend(folder, q[b], caches[0][1][b], caches[1][1][b], length, masks) for b, length in enumerate(LENGTHS)]
-
-    save(f"{folder}/q.npy", [x for own in q for x in own], (len(LENGTHS), HEADS, SQ, D))
-    words = ["--input", f"q={folder}/q.npy"]
+def save_caches(folder, caches, pages, rows, units):
+    """The words that name them. With `units` elements of K and V have 8 bits, and stand for so much."""
+    words = ["-DCACHED=f8E4M3FN"] if units else []
     for name, (cache, _), unit in zip("kv", caches, units or (1, 1)):
         save(f"{folder}/{name}.npy", [x / unit for x in cache], (KV_HEADS, pages, rows, D))
         words += ["--input", f"{name}={folder}/{name}.npy"]
         if units:
             save(f"{folder}/{name}_descale.npy", [unit] * (len(LENGTHS) * KV_HEADS), (len(LENGTHS), KV_HEADS, 1))
             words += ["--input", f"{name}_descale={folder}/{name}_descale.npy"]
+    return words
+
+
+def check(folder, rows, flags, masks, share=0, units=None, run_rows=1):
+    """Against the template for each sequence alone. `run_rows` are copied at once."""
+    most, pages, table = make_table(rows)
+    caches = [make_cache(seed, rows, pages, table) for seed in (10, 20)]
+    q = [draw(30 + b, HEADS, SQ, D) for b in range(len(LENGTHS))]
+    expected = [attend(folder, q[b], caches[0][1][b], caches[1][1][b], length, masks) for b, length in enumerate(LENGTHS)]
+
+    save(f"{folder}/q.npy", [x for own in q for x in own], (len(LENGTHS), HEADS, SQ, D))
+    words = ["--input", f"q={folder}/q.npy", *save_caches(folder, caches, pages, rows, units)]
     integers = {"lengths": (LENGTHS, [len(LENGTHS)])}
     if "PAGED" in flags:
         integers["pages"] = [entry for own in table for entry in own], [len(LENGTHS), most]
@@ -95,7 +101,6 @@ def check(folder, rows, flags, masks, share=0, units=None, run_rows=1):
         file.write("".join(f'$import "{name}.tile"\n' for name in ["attention_cache", *masks]))
     outputs = [word for name in ("o", "lse") for word in ("--output", f"{name}={folder}/{name}.npy")]
     defines = [f"-DD={D}", "-DBM=64", "-DBN=64", "-DHEADS=2", *(f"-D{flag}=true" for flag in flags)]
-    defines += ["-DCACHED=f8E4M3FN"] if units else []
     defines += [f"-DRUN={run_rows}"] if run_rows > 1 else []
     run(source, *defines, *words, *outputs, "--set", f"scale={SCALE}", "--device", "sim", "--seeds", "1")
     found = join(load(f"{folder}/o.npy"), load(f"{folder}/lse.npy"), parts)
@@ -104,7 +109,7 @@ def check(folder, rows, flags, masks, share=0, units=None, run_rows=1):
     compare(f"LSE, {what}", found[1], [x for own in expected for x in own[1]], 1e-3)
 
 
-def check_tokens(folder, rows, flags, heads):
+def check_tokens(folder, rows, flags, heads, units=None):
     """Queries of all sequences one behind the other: of 3, 0, 2 and 70 queries, and padding. So are their keys without `rows`, with
     NaN between them."""
     counts, total = [3, 0, 2, 70], 80
@@ -127,14 +132,9 @@ def check_tokens(folder, rows, flags, heads):
             attend(folder, own, caches[0][1][b], caches[1][1][b], length, ["variants/causal"], count) if count else ([], [])
         )
 
-    words = ["--shape", f"B={len(LENGTHS)},SQ={max(counts)}"]
-    for name, values, shape in (
-        ("q", q, (HEADS, total, D)),
-        ("k", caches[0][0], (KV_HEADS, pages, rows, D)),
-        ("v", caches[1][0], (KV_HEADS, pages, rows, D)),
-    ):
-        save(f"{folder}/{name}.npy", values, shape)
-        words += ["--input", f"{name}={folder}/{name}.npy"]
+    save(f"{folder}/q.npy", q, (HEADS, total, D))
+    words = ["--shape", f"B={len(LENGTHS)},SQ={max(counts)}", "--input", f"q={folder}/q.npy"]
+    words += save_caches(folder, caches, pages, rows, units)
     for name, values, shape in (
         ("lengths", LENGTHS, [len(LENGTHS)]),
         places,
@@ -176,6 +176,7 @@ def main(folder):
     check_tokens(folder, 64, ["PAGED"], 1)
     check_tokens(folder, 16, ["PAGED", "GATHERED"], 2)
     check_tokens(folder, 0, ["GATHERED", "INVARIANT"], 2)
+    check_tokens(folder, 0, ["GATHERED"], 1, units=(0.5, 2.0))
     check(folder, 192, [], full)
     check(folder, 64, ["PAGED"], causal)
     check(folder, 128, ["PAGED", "PARTS"], causal, share=64)

@@ -66,6 +66,23 @@ class Meaning(unittest.TestCase):
             want = exact(own, k, v, band(count, k.shape[2], right=0))[0][0].transpose(0, 1)
             problems.assert_close(self, out[starts[b] : starts[b + 1]], want, b)
 
+    def test_packed_keys(self):
+        """Keys of 8 bits one behind the other, whose sequences each have numbers of their own."""
+        cache, counts = ShortCache([130, 5, 70], 64, True, 2), [3, 5, 70]
+        starts, starts_k = (torch.tensor([0, *own]).cumsum(0).to(torch.int32) for own in (counts, cache.lengths))
+        q = torch.randn(sum(counts), 4, 64, generator=torch.Generator().manual_seed(5)).bfloat16()
+        k, v = (
+            torch.cat([(own[b].float() / scales[b][:, None]).to(torch.float8_e4m3fn) for b in range(3)])
+            for own, scales in zip((cache.keys, cache.values), cache.descales.values())
+        )  # fmt: skip
+        for options in ({}, {"window_size": (40, -1)}, {"invariant": True}):
+            out = flash_attn_varlen_func(q, k, v, starts, starts_k, 70, 130, causal=True, **cache.descales, **options)
+            for b, count in enumerate(counts):
+                own, keys, values = (x.transpose(0, 1)[None] for x in (q[starts[b] : starts[b + 1]], cache.keys[b], cache.values[b]))
+                visible = band(count, keys.shape[2], options.get("window_size", (None,))[0], 0)
+                want = exact(own, keys, values, visible)[0][0].transpose(0, 1)
+                problems.assert_close(self, out[starts[b] : starts[b + 1]], want, (b, options))
+
     def test_rounded_by_append(self):
         """What kv_append stores by a scale stands for what was appended. Scales of a layer are one number for all heads."""
         generator = torch.Generator().manual_seed(3)

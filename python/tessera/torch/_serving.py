@@ -311,8 +311,6 @@ class Call:
                 if tensor is not None:
                     _checks.refuse(name, "given", "caches of 16 bits stand for themselves: leave it out")
             return {}
-        if self.starts is not None and self.table is None:
-            _checks.refuse("k", self.k.dtype, "packed keys have 16 bits, and caches in pages 8 too")
         found = {}
         for name, tensor in zip(names, given):
             if tensor is None:
