@@ -1,7 +1,8 @@
 # RUN: mkdir -p %t
 # RUN: %python %s %source/examples %source/kernels %t
-"""Compares the examples of attention over lists, of an indexer's scores, of stick-breaking and talking-heads attention and of a linear
-layer's cross-entropy with the definition, on the interpreter and simulated. What no list names is NaN."""
+"""Compares the examples of attention over lists, of latent attention of few heads, of an indexer's scores, of stick-breaking and
+talking-heads attention and of a linear layer's cross-entropy with the definition, on the interpreter and simulated. What no list
+names, and no length reaches, is NaN."""
 
 import math
 import os
@@ -99,6 +100,25 @@ def check_lists(examples, folder):
     results = [attend(x, seen[i // heads], seen[i // heads], scale, sinks[i % heads]) for i, x in enumerate(parts(q, d))]
     expected = {"o": [x for out, _ in results for x in out], "lse": [lse for _, lse in results]}
     runner.compare(expected, "--set", f"scale={scale}")
+
+
+def check_few_heads(examples, folder):
+    lengths, heads, keys, scale = [70, 0, 64, 1], 24, 72, 0.04
+    batch = len(lengths)
+    q, cache = parts(draw(1, batch, heads, 576), 576), parts(draw(2, batch, keys, 576), 576)
+    cache = [row if i % keys < lengths[i // keys] else [NAN] * 576 for i, row in enumerate(cache)]
+    runner = Runner(f"{examples}/few_heads.tile", folder)
+    runner.give("q", [x for row in q for x in row], (batch, heads, 576))
+    runner.give("cache", [x for row in cache for x in row], (batch, keys, 576))
+    runner.give("lengths", lengths, [batch], "i32")
+    out, lses = [], []
+    for b, length in enumerate(lengths):
+        rows = cache[b * keys : b * keys + length]
+        results = [attend(x, rows, rows, scale) for x in q[b * heads : b * heads + heads]]
+        # Rows of the result are numbers of the values.
+        out += [own[d] for d in range(512) for own, _ in results]
+        lses += [lse for _, lse in results]
+    runner.compare({"o": out, "lse": lses}, "--set", f"scale={scale}")
 
 
 def check_blocks(examples, kernels, folder):
@@ -214,6 +234,7 @@ def main(examples, kernels, folder):
     check_cross_entropy(examples, folder)
     check_scores(examples, folder)
     check_lists(examples, folder)
+    check_few_heads(examples, folder)
     check_blocks(examples, kernels, folder)
 
 
