@@ -108,12 +108,12 @@ class Pages(Cases):
 
     def test_shares(self):
         """Parts that are joined by sequences, and by heads, with sinks."""
-        sinks = jnp.linspace(-3, 6, 16)
+        sinks = jnp.linspace(-3, 6, 16, dtype=jnp.float32)
         self.check([700, 10, 0], 16, 1, attn_sink=sinks)
         self.check([600] + [70] * 17, 8, 1, attn_sink=sinks[:8])
 
     def test_parts(self):
-        self.check([0, 64, 200], 16, 2, keys_per_part=128, attn_sink=jnp.linspace(-3, 6, 16))
+        self.check([0, 64, 200], 16, 2, keys_per_part=128, attn_sink=jnp.linspace(-3, 6, 16, dtype=jnp.float32))
         self.check([200], 16, 1, keys_per_part=512)
 
     def test_contiguous(self):
@@ -171,8 +171,8 @@ class Lists(Cases):
 
     def test_tokens(self):
         self.check(2, 64, 100)
-        self.check(3, 24, 70, topk_length=jnp.asarray([0, 66, 1000], jnp.int32), attn_sink=jnp.linspace(-2, 2, 24))
-        self.check(2, 16, 200, keys_per_part=128, attn_sink=jnp.linspace(-2, 2, 16))
+        self.check(3, 24, 70, topk_length=jnp.asarray([0, 66, 1000], jnp.int32), attn_sink=jnp.linspace(-2, 2, 24, dtype=jnp.float32))
+        self.check(2, 16, 200, keys_per_part=128, attn_sink=jnp.linspace(-2, 2, 16, dtype=jnp.float32))
 
     def test_bytes(self):
         kv, lists = self.make(6, 90, rows=512, dtype=jnp.bfloat16)
@@ -211,10 +211,10 @@ class Refusals(unittest.TestCase):
             (ValueError, "argument 'topk_length' is given without 'indices'", {"topk_length": seqlens}),
             (TypeError, "argument 'block_table' is None; it is an array", {"block_table": None}),
             (TypeError, "argument 'cache_seqlens' is of type int; it is an array", {"cache_seqlens": 100}),
-            (TypeError, "argument 'indices' has type float32; it is int32", {"indices": jnp.zeros((1, 1, 4))}),
+            (TypeError, "argument 'indices' has type float32; it is int32", {"indices": jnp.zeros((1, 1, 4), jnp.float32)}),
             (ValueError, r"argument 'indices' has shape \(1, 2\); with this 'q' it is \[1, 1, any\]", {"indices": table}),
             (NotImplementedError, "argument 'causal' is True; the rows of a list", {"indices": table[None], "causal": True}),
-            (ValueError, r"argument 'attn_sink' has shape \(8,\)", {"attn_sink": jnp.zeros(8)}),
+            (ValueError, r"argument 'attn_sink' has shape \(8,\)", {"attn_sink": jnp.zeros(8, jnp.float32)}),
             (ValueError, "argument 'attn_sink' has .* type float16", {"attn_sink": jnp.zeros(16, jnp.float16)}),
             (ValueError, "argument 'is_fp8_kvcache' is True, and 'k_cache' has type float16", {"is_fp8_kvcache": True}),
             (TypeError, "argument 'q' has type float16; beside rows of bytes", {"k_cache": bytes_, "indices": table[None]}),

@@ -31,6 +31,7 @@ import numpy as np
 import checks
 import problems
 from kernels import tessera  # noqa: F401  puts the package on the path
+from latent import Lists, Pages
 from tessera.jax import attention
 
 
@@ -132,6 +133,14 @@ def check_vmap(quick):
     assert_close(out[1], problems.exact(-q, k, v, right=0)[0], "vmap")
 
 
+def check_latent_attention(quick):
+    """The cases of test/Jax/latent.py."""
+    for case in (Pages, Lists):
+        for name in dir(case):
+            if name.startswith("test_"):
+                getattr(case(name), name)()
+
+
 def check_many_calls(quick):
     """Eight calls of a program, which XLA may record in a command buffer, run a hundred times."""
     q, k, v = problems.make(heads=8, rows=600, keys=600, d=128)
@@ -180,7 +189,7 @@ def check_host_time(quick):
 
 CHECKS = [
     check_meaning, check_gradients_without_a_mask, check_gradients_of_causal_masks, check_gradients_of_windows,
-    check_gradients_of_soft_caps, check_gradients_of_functions, check_vmap, check_many_calls, check_exported_programs,
+    check_gradients_of_soft_caps, check_gradients_of_functions, check_vmap, check_latent_attention, check_many_calls, check_exported_programs,
     check_host_time,
 ]  # fmt: skip
 

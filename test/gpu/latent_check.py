@@ -17,6 +17,7 @@ import tessera.torch
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../Torch"))
 from latent import Lists, expect, make  # noqa: E402
+from latent_rows import pack  # noqa: E402
 
 OPTIONS = argparse.ArgumentParser(description=__doc__)
 OPTIONS.add_argument("--device", default="cuda")
@@ -33,10 +34,12 @@ def call_again(call):
     return checks.call_again(call, 100 if IS_GPU else 1)
 
 
-def check_pages(lengths, heads, queries, page, width=576, sinks=None, dtype=torch.bfloat16, **options):
+def check_pages(lengths, heads, queries, page, width=576, sinks=None, dtype=torch.bfloat16, has_bytes=False, **options):
     cache, table, seqlens, sequences = make(lengths, page, dtype)
+    if has_bytes:
+        cache, sequences = pack(cache)[0], [pack(own)[1] for own in sequences]
     q = torch.randn(len(lengths), queries, heads, width, generator=torch.Generator().manual_seed(1)).to(dtype)
-    given = to_device(q, cache[..., :width].contiguous(), table, seqlens)
+    given = to_device(q, (cache if has_bytes else cache[..., :width]).contiguous(), table, seqlens)
     if sinks is not None:
         options["attn_sink"] = sinks.to(DEVICE)
     out, lse = call_again(lambda: tessera.torch.mla_with_kvcache(*given, softmax_scale=SCALE, causal=True, **options))
@@ -82,7 +85,7 @@ def sinks():
 def check_lists(count, heads, topk, has_bytes, width=576, **options):
     lists = Lists()
     kv, numbers = lists.make(count, topk, rows=4096 if IS_GPU else 500, dtype=torch.bfloat16)
-    rows, meant = lists.pack(kv) if has_bytes else (kv[..., :width].contiguous(), kv[..., :width])
+    rows, meant = pack(kv) if has_bytes else (kv[..., :width].contiguous(), kv[..., :width])
     q = torch.randn(count, heads, width, generator=torch.Generator().manual_seed(1)).bfloat16()
     lengths, own_sinks = options.get("topk_length"), options.get("attn_sink")
     options = {name: value.to(DEVICE) if isinstance(value, torch.Tensor) else value for name, value in options.items()}
@@ -112,14 +115,23 @@ def rows_of_bytes():
     check_forms(True)
 
 
+def pages_of_bytes():
+    for page in (7, 16, 32, 64, 128):
+        check_pages(LENGTHS, 16, 1, page, has_bytes=True)
+        check_pages(LENGTHS, 16, 3, page, has_bytes=True, keys_per_part=128)
+
+
 def ragged():
     """Lengths that differ much, which equal shares cut."""
     generator = torch.Generator().manual_seed(3)
     lengths = torch.randint(0, 8192 if IS_GPU else 300, (40 if IS_GPU else 3,), generator=generator).tolist()
     for page in (16, 64):
         check_pages(lengths, 16, 1, page)
+        check_pages(lengths, 16, 1, page, has_bytes=True)
 
 
 if not IS_GPU:
     tessera.torch.use_interpreter()
-checks.run([pages, heads_and_queries, values_alone, sinks, ragged, rows_of_16_bits, rows_of_512_numbers, rows_of_bytes])
+checks.run([
+    pages, pages_of_bytes, heads_and_queries, values_alone, sinks, ragged, rows_of_16_bits, rows_of_512_numbers, rows_of_bytes,
+])  # fmt: skip
