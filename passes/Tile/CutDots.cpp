@@ -1,4 +1,4 @@
-//===- CutDots.cpp - Dots of more columns than the machine multiplies ------===//
+//===- CutDots.cpp - Dots with accumulators in parts -----------------------===//
 //
 // Implements tile-cut-dots. See TilePasses.td.
 //
@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
+#include "passes/Analysis/DotDivision.h"
 #include "passes/Analysis/ScfFlow.h"
 #include "passes/Tile/TilePasses.h"
 #include "llvm/ADT/MapVector.h"
@@ -49,13 +50,21 @@ SmallVector<Value> valuesOf(SpeculateOp speculation, unsigned number) {
           speculation.getExactYield().getValues()[number], speculation.getResult(number)};
 }
 
+/// Which dots have their accumulators cut, and why.
+struct CutPlan {
+  SmallVector<DotOp> dots;
+  int64_t parts = 1;
+  std::string reason;  ///< "as ..."
+  std::string instead; ///< what would need no parts
+};
+
 /// Cuts the accumulators of dots, with all on their way, into parts along their columns.
 class Cut {
 public:
-  Cut(KernelOp kernel, int64_t parts) : kernel(kernel), parts(parts) {}
+  Cut(KernelOp kernel, const CutPlan &plan) : kernel(kernel), plan(plan), parts(plan.parts) {}
 
-  /// Finds what is cut, from `dot` on.
-  LogicalResult find(DotOp dot);
+  /// Finds what is cut.
+  LogicalResult find();
   void rewrite();
 
 private:
@@ -90,6 +99,7 @@ private:
   Operation *cloneFor(Operation *op, int64_t part);
 
   KernelOp kernel;
+  const CutPlan &plan;
   int64_t parts;
   llvm::MapVector<Value, int64_t> axes; ///< along which each value is cut
   llvm::SetVector<Operation *> open;
@@ -108,15 +118,15 @@ LogicalResult Cut::mark(Value value, int64_t axis, Operation *by) {
   if (!isNew && entry->second != axis)
     return by->emitError("reads a tile along its ")
            << (axis ? "columns" : "rows") << " that other dots need in " << parts
-           << " parts along its " << (axis ? "rows" : "columns")
-           << ", as their accumulators have more than " << hopper::mostMmaColumns
-           << " columns; load it a second time";
+           << " parts along its " << (axis ? "rows" : "columns") << ", as " << plan.reason
+           << "; load it a second time, or " << plan.instead;
   if (!isNew)
     return success();
   if (tileOf(value).getDimSize(axis) % parts)
     return by->emitError("is cut into ")
            << parts << " parts along its " << (axis ? "columns" : "rows") << ", and has "
-           << tileOf(value).getDimSize(axis) << " of them";
+           << tileOf(value).getDimSize(axis) << " of them, as " << plan.reason << "; "
+           << plan.instead;
   if (Operation *def = value.getDefiningOp())
     open.insert(def);
   for (Operation *user : value.getUsers())
@@ -153,9 +163,10 @@ LogicalResult Cut::followHandovers(Value value, int64_t axis) {
   return success();
 }
 
-LogicalResult Cut::find(DotOp dot) {
-  if (failed(mark(dot.getResult(), 1, dot)))
-    return failure();
+LogicalResult Cut::find() {
+  for (DotOp dot : plan.dots)
+    if (failed(mark(dot.getResult(), 1, dot)))
+      return failure();
   while (!open.empty())
     if (failed(follow(open.pop_back_val())))
       return failure();
@@ -223,9 +234,7 @@ LogicalResult Cut::check(Operation *op) const {
       store && !store.getTicket() && (!store.getBox() || axisOf(store.getValue()) == 1))
     return success();
   return op->emitError("has a tile that is needed in ")
-         << parts << " parts, as dots have accumulators of more than " << hopper::mostMmaColumns
-         << " columns, and makes no parts of it; write the dots with accumulators of up to "
-         << hopper::mostMmaColumns << " columns";
+         << parts << " parts, as " << plan.reason << ", and makes no parts of it; " << plan.instead;
 }
 
 //===----------------------------------------------------------------------===//
@@ -488,22 +497,55 @@ static bool isWide(DotOp dot) {
   return columns * hopper::mmaRows > hopper::mostThreadRegisters * hopper::warpgroupThreads;
 }
 
+/// Dots of which no warpgroup holds 64 rows.
+static CutPlan planWide(KernelOp kernel) {
+  CutPlan plan;
+  int64_t columns = 0;
+  kernel.walk([&](DotOp dot) {
+    if (!isWide(dot))
+      return;
+    plan.dots.push_back(dot);
+    columns = std::max(columns, dot.getType().getDimSize(1));
+  });
+  plan.parts = llvm::divideCeil(columns, hopper::mostMmaColumns);
+  plan.reason =
+      llvm::formatv("dots have accumulators of more than {0} columns", hopper::mostMmaColumns);
+  plan.instead = llvm::formatv("write the dots with accumulators of up to {0} columns",
+                               hopper::mostMmaColumns);
+  return plan;
+}
+
+/// The dots of a single accumulator that is divided among several consumers.
+static CutPlan planDivided(KernelOp kernel) {
+  ScheduleAttr schedule = kernel.getScheduleAttr();
+  if (!schedule || schedule.getPlacement() != PlacementKind::divided)
+    return {};
+  int64_t consumers = schedule.getConsumers().value_or(1);
+  if (consumers < 2 || DotDivision::countAccumulators(kernel) != 1)
+    return {};
+  CutPlan plan = {
+      {},
+      consumers,
+      llvm::formatv("each of {0} consumers has some of the columns of a sum", consumers),
+      "use placement = rows"};
+  auto isHandedOn = [](OpOperand &use) { return findHandoverOf(use).has_value(); };
+  kernel.walk([&](DotOp dot) {
+    if (llvm::any_of(dot->getUses(), isHandedOn))
+      plan.dots.push_back(dot);
+  });
+  return plan;
+}
+
 struct TileCutDotsPass : tessera::impl::TileCutDotsBase<TileCutDotsPass> {
   void runOnOperation() override {
-    SmallVector<DotOp> wide;
-    int64_t columns = 0;
-    getOperation().walk([&](DotOp dot) {
-      if (!isWide(dot))
-        return;
-      wide.push_back(dot);
-      columns = std::max(columns, dot.getType().getDimSize(1));
-    });
-    if (wide.empty())
+    CutPlan plan = planWide(getOperation());
+    if (plan.dots.empty())
+      plan = planDivided(getOperation());
+    if (plan.dots.empty())
       return;
-    Cut cut(getOperation(), llvm::divideCeil(columns, hopper::mostMmaColumns));
-    for (DotOp dot : wide)
-      if (failed(cut.find(dot)))
-        return signalPassFailure();
+    Cut cut(getOperation(), plan);
+    if (failed(cut.find()))
+      return signalPassFailure();
     cut.rewrite();
   }
 };

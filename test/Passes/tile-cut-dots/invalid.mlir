@@ -5,7 +5,7 @@ tile.kernel @both(%a: !tile.view<[M, 512], bf16>, %o: !tile.view<[M, 512], f32>)
   %c0 = arith.constant 0 : index
   %at = tile.load %a[%m, %c0] : !tile.view<[M, 512], bf16> -> tensor<512x512xbf16>
   %t = tile.transpose %at : tensor<512x512xbf16> -> tensor<512x512xbf16>
-  // expected-error@+1 {{reads a tile along its rows that other dots need in 2 parts along its columns, as their accumulators have more than 256 columns; load it a second time}}
+  // expected-error@+1 {{reads a tile along its rows that other dots need in 2 parts along its columns, as dots have accumulators of more than 256 columns; load it a second time, or write the dots with accumulators of up to 256 columns}}
   %d = tile.dot %at, %t : tensor<512x512xbf16>, tensor<512x512xbf16> -> tensor<512x512xf32>
   tile.store %d, %o[%m, %c0] : tensor<512x512xf32>, !tile.view<[M, 512], f32>
 }
@@ -16,7 +16,7 @@ tile.kernel @odd(%a: !tile.view<[M, 64], bf16>, %b: !tile.view<[64, 520], bf16>,
   %c0 = arith.constant 0 : index
   %at = tile.load %a[%m, %c0] : !tile.view<[M, 64], bf16> -> tensor<64x64xbf16>
   %bt = tile.load %b[%c0, %c0] : !tile.view<[64, 520], bf16> -> tensor<64x520xbf16>
-  // expected-error@+1 {{is cut into 3 parts along its columns, and has 520 of them}}
+  // expected-error@+1 {{is cut into 3 parts along its columns, and has 520 of them, as dots have accumulators of more than 256 columns; write the dots}}
   %d = tile.dot %at, %bt : tensor<64x64xbf16>, tensor<64x520xbf16> -> tensor<64x520xf32>
   tile.store %d, %o[%m, %c0] : tensor<64x520xf32>, !tile.view<[M, 520], f32>
 }
@@ -45,4 +45,42 @@ tile.kernel @named(%a: !tile.view<[M, 64], bf16>, %list: !tile.view<[512], i32>,
   %t = tile.transpose %bt : tensor<512x64xbf16> -> tensor<64x512xbf16>
   %d = tile.dot %at, %t : tensor<64x64xbf16>, tensor<64x512xbf16> -> tensor<64x512xf32>
   tile.store %d, %o[%m, %c0] : tensor<64x512xf32>, !tile.view<[M, 512], f32>
+}
+
+// -----
+
+// Columns that consumers do not share evenly.
+tile.kernel @uneven(%a: !tile.view<[M, K], bf16>, %b: !tile.view<[K, 128], bf16>, %o: !tile.view<[M, 128], f32>) grid(%m = M ceildiv 64)
+    schedule #tile.schedule<placement = divided, consumers = 3> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %k = tile.dim "K"
+  %zero = arith.constant dense<0.0> : tensor<64x128xf32>
+  %d = scf.for %i = %c0 to %k step %c1 iter_args(%acc = %zero) -> (tensor<64x128xf32>) {
+    %at = tile.load %a[%m, %i] : !tile.view<[M, K], bf16> -> tensor<64x64xbf16>
+    %bt = tile.load %b[%i, %c0] : !tile.view<[K, 128], bf16> -> tensor<64x128xbf16>
+    // expected-error@+1 {{is cut into 3 parts along its columns, and has 128 of them, as each of 3 consumers has some of the columns of a sum; use placement = rows}}
+    %next = tile.dot %at, %bt, %acc : tensor<64x64xbf16>, tensor<64x128xbf16> -> tensor<64x128xf32>
+    scf.yield %next : tensor<64x128xf32>
+  }
+  tile.store %d, %o[%m, %c0] : tensor<64x128xf32>, !tile.view<[M, 128], f32>
+}
+
+// -----
+
+tile.kernel @total(%a: !tile.view<[M, K], bf16>, %b: !tile.view<[K, 128], bf16>, %o: !tile.view<[1], f32>) grid(%m = M ceildiv 64)
+    schedule #tile.schedule<placement = divided, consumers = 2> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %k = tile.dim "K"
+  %zero = arith.constant dense<0.0> : tensor<64x128xf32>
+  %d = scf.for %i = %c0 to %k step %c1 iter_args(%acc = %zero) -> (tensor<64x128xf32>) {
+    %at = tile.load %a[%m, %i] : !tile.view<[M, K], bf16> -> tensor<64x64xbf16>
+    %bt = tile.load %b[%i, %c0] : !tile.view<[K, 128], bf16> -> tensor<64x128xbf16>
+    %next = tile.dot %at, %bt, %acc : tensor<64x64xbf16>, tensor<64x128xbf16> -> tensor<64x128xf32>
+    scf.yield %next : tensor<64x128xf32>
+  }
+  // expected-error@+1 {{has a tile that is needed in 2 parts, as each of 2 consumers has some of the columns of a sum, and makes no parts of it; use placement = rows}}
+  %s = tile.reduce_all sum %d : tensor<64x128xf32> -> f32
+  tile.store %s, %o[%c0] : f32, !tile.view<[1], f32>
 }
