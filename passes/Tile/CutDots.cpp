@@ -515,13 +515,30 @@ static CutPlan planWide(KernelOp kernel) {
   return plan;
 }
 
+/// Of the accumulators that loops carry those that are different results: both regions of a
+/// speculation make the same ones.
+static unsigned countAccumulators(KernelOp kernel) {
+  unsigned count = DotDivision::countAccumulators(kernel);
+  auto isOfLoop = [](Value value) {
+    RankedTensorType tile = tileOf(value);
+    return tile && tile.getRank() == 2 && value.getDefiningOp<scf::ForOp>();
+  };
+  kernel.walk([&](SpeculateOp speculation) {
+    for (unsigned number : llvm::seq(speculation.getNumResults())) {
+      SmallVector<Value> values = valuesOf(speculation, number);
+      count -= isOfLoop(values[0]) && isOfLoop(values[1]);
+    }
+  });
+  return count;
+}
+
 /// The dots of a single accumulator that is divided among several consumers.
 static CutPlan planDivided(KernelOp kernel) {
   ScheduleAttr schedule = kernel.getScheduleAttr();
   if (!schedule || schedule.getPlacement() != PlacementKind::divided)
     return {};
   int64_t consumers = schedule.getConsumers().value_or(1);
-  if (consumers < 2 || DotDivision::countAccumulators(kernel) != 1)
+  if (consumers < 2 || countAccumulators(kernel) != 1)
     return {};
   CutPlan plan = {
       {},
