@@ -239,7 +239,7 @@ def run_process(options):
 
 
 def measure(options):
-    """The records of all calls, of several processes."""
+    """The records of all calls so far, after each of several processes."""
     found, told = {}, set()
     for kind in ("eager", "compiled"):
         for _ in range(options.processes):
@@ -256,7 +256,7 @@ def measure(options):
                     told.add(line)
             for name, what, batches in json.loads(measured):
                 found.setdefault((name, what), []).extend(batches)
-    return to_records(found)
+            yield to_records(found)
 
 
 def to_records(found):

@@ -252,8 +252,6 @@ class Report:
 
     def add_host(self, records):
         self.host = records
-        for row in call_host.to_rows(records):
-            common.print_row(row)
         self.write()
 
     def list_cliffs(self):
@@ -272,7 +270,10 @@ def main():
         return
     report = Report(options)
     if "host" in options.only:
-        report.add_host(call_host.measure(options))
+        for records in call_host.measure(options):
+            report.add_host(records)
+        for row in call_host.to_rows(report.host):
+            common.print_row(row)
     stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
     parts = {
         "forward": lambda: measure_plain("forward", options, stopwatch),

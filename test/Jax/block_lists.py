@@ -65,8 +65,8 @@ class Cases(unittest.TestCase):
             return problems.define(*tensors, None, mask, layout)
 
         doubles = [tensor.astype(jnp.float64) for tensor in tensors]
-        problems.assert_close(self, run(*tensors)[0], np.asarray(define(*doubles)[0]))
-        exact = problems.pull(define, doubles, True)
+        problems.assert_close(self, run(*tensors)[0], np.asarray(jax.jit(define)(*doubles)[0]))
+        exact = problems.pull_compiled(define, doubles)
         for found, want in zip(problems.pull(run, tensors, True), exact):
             error = np.linalg.norm(np.asarray(found, np.float64) - np.asarray(want))
             self.assertLessEqual(error, 4 * float(jnp.finfo(jnp.float16).eps) * np.linalg.norm(want))

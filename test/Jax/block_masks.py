@@ -77,8 +77,8 @@ class Results(Cases):
 
                 tensors = (*self.tensors, gains)
                 for _ in range(2):
-                    found = jax.jit(lambda *tensors: problems.pull(run, tensors, True))(*tensors)
-                exact = problems.pull(define, [tensor.astype(jnp.float64) for tensor in tensors], True)
+                    found = problems.pull_compiled(run, tensors)
+                exact = problems.pull_compiled(define, [tensor.astype(jnp.float64) for tensor in tensors])
                 for one, want in zip(found, exact):
                     error = np.linalg.norm(np.asarray(one, np.float64) - np.asarray(want))
                     self.assertLess(error, 4 * float(jnp.finfo(jnp.float16).eps) * np.linalg.norm(want))

@@ -32,7 +32,7 @@ class Cases(unittest.TestCase):
         def plain(*tensors):
             return problems.define(*tensors, score, mask, layout)
 
-        found = jax.jit(lambda *tensors: problems.pull(run, tensors, lse))(*tensors)
+        found = problems.pull_compiled(run, tensors, lse)
         # Compiled as one, which takes less time than each operation by itself.
         doubles = [tensor.astype(jnp.float64) for tensor in tensors]
         rounded, exact = jax.jit(lambda *both: [problems.pull(plain, tensors, lse) for tensors in both])(tensors, doubles)
@@ -43,7 +43,7 @@ class Cases(unittest.TestCase):
 
     def check_same(self, found, run, tensors):
         """The same bits by another way."""
-        for one, other in zip(found, jax.jit(lambda *tensors: problems.pull(run, tensors, True))(*tensors)):
+        for one, other in zip(found, problems.pull_compiled(run, tensors)):
             self.assertTrue((one == other).all())
 
 

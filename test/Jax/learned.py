@@ -45,9 +45,9 @@ class Cases(unittest.TestCase):
         def define(q, k, v, *learned):
             return problems.define(q, k, v, lambda *place: score(*place, *learned), mask)
 
-        found = jax.jit(lambda *tensors: problems.pull(run or kernel, tensors, True))(*tensors)
+        found = problems.pull_compiled(run or kernel, tensors)
         doubles = [tensor.astype(jnp.float64) for tensor in tensors]
-        exact = jax.jit(lambda *tensors: problems.pull(plain or define, tensors, True))(*doubles)
+        exact = problems.pull_compiled(plain or define, doubles)
         for i, (one, want, tensor) in enumerate(zip(found, exact, tensors)):
             self.assertEqual((one.shape, one.dtype), (tensor.shape, tensor.dtype))
             error = np.linalg.norm(np.asarray(one, np.float64) - np.asarray(want))

@@ -82,6 +82,11 @@ def pull(function, tensors, lse, seed=1):
     return jax.grad(scalar, tuple(range(len(tensors))))(*tensors)
 
 
+def pull_compiled(function, tensors, lse=True):
+    """The same, compiled as one, which takes less time than each operation by itself where shapes are new."""
+    return jax.jit(lambda *tensors: pull(function, tensors, lse))(*tensors)
+
+
 def assert_within_twice(found, exact, rounded, what=""):
     """The error of what was found, beside that of the same computation with products of 16 bits."""
     found, exact, rounded = (np.asarray(array, np.float64) for array in (found, exact, rounded))

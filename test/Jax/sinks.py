@@ -38,8 +38,8 @@ class Cases(unittest.TestCase):
         want, want_lse = define(*doubles, score, mask)
         problems.assert_close(self, out, np.asarray(want))
         np.testing.assert_allclose(np.asarray(lse), np.asarray(want_lse), atol=2e-3)
-        found = jax.jit(lambda *tensors: problems.pull(run, tensors, True))(*self.tensors, sinks)
-        exact = problems.pull(lambda *tensors: define(*tensors, score, mask), doubles, True)
+        found = problems.pull_compiled(run, (*self.tensors, sinks))
+        exact = problems.pull_compiled(lambda *tensors: define(*tensors, score, mask), doubles)
         for one, expected in zip(found, exact):
             error = np.linalg.norm(np.asarray(one, np.float64) - np.asarray(expected))
             self.assertLess(error, 8 * float(jnp.finfo(jnp.float16).eps) * np.linalg.norm(expected))

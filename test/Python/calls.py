@@ -110,8 +110,10 @@ class Host(unittest.TestCase):
 
         options, output = calls.parse_arguments(["--processes", "2"]), io.StringIO()
         with mock.patch("subprocess.run", run), contextlib.redirect_stdout(output):
-            records = call_host.measure(options)
+            *former, records = call_host.measure(options)
         self.assertEqual(output.getvalue(), "x, forward: left out: why\n")
+        # After each process, so that one that is stopped leaves what it has.
+        self.assertEqual([len(records) for records in former], [1, 1, 2])
         self.assertEqual([record["call"] for record in records], ["attention", "compiled"])
         self.assertEqual(records[0]["timings"]["forward"]["microseconds"], 9.0)
 
