@@ -407,15 +407,23 @@ LogicalResult PipeReleaseOp::verify() {
   return verifyUsesDone(*this, getTile());
 }
 
-/// Refuses a slot of which each block of a cluster gathers some rows where these are not halves
-/// that the blocks can send each other.
+/// Whether threads write the slot part by part.
+static bool isWrittenInParts(PipeAcquireOp acquire) {
+  auto users = acquire.getTile().getUsers();
+  return llvm::any_of(users, llvm::IsaPred<SliceOp>) &&
+         llvm::all_of(users, llvm::IsaPred<SliceOp, PipeCommitOp>);
+}
+
+/// Refuses a slot of which each block of a cluster fills a part where these are not halves that two
+/// blocks can send each other.
 static LogicalResult verifyHalves(PipeAcquireOp acquire) {
   int64_t size = acquire->getParentOfType<KernelOp>().getClusterSize(), rowsOfAtom = 8;
   RankedTensorType tile = acquire.getTile().getType().getTile();
   if (size == 2 && tile.getDimSize(0) % (size * rowsOfAtom) == 0)
     return success();
-  return acquire.emitOpError("is of a slot of which each of two blocks gathers half of the rows, a "
-                             "multiple of 8; got ")
+  return acquire.emitOpError(
+             "is of a slot of which each of two blocks fills half, of a multiple of "
+             "8 rows; got ")
          << tile << " and a cluster of " << size;
 }
 
@@ -423,7 +431,7 @@ LogicalResult PipeAcquireOp::verify() {
   if (failed(verifySlotType(*this, getPipe().getType().getTile(), getTile().getType())))
     return failure();
   if (auto pipe = getPipe().getDefiningOp<PipeCreateOp>(); pipe && pipe.getMulticast()) {
-    if (!isFilledByCopies())
+    if (!isFilledByCopies() && !isWrittenInParts(*this))
       return emitOpError("writes a slot of this block alone, and the blocks of a cluster fill the "
                          "multicast pipe together; use another pipe");
     if (failed(verifyHalves(*this)))

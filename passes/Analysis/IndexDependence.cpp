@@ -59,6 +59,13 @@ void IndexDependence::follow(OpOperand &use) {
       mark(loop.getInductionVar());
     return markAll(loop.getResults());
   }
+  // Another role gets the number that one puts into a pipe.
+  if (auto put = dyn_cast<hop::PipePutOp>(op)) {
+    for (Operation *user : put.getPipe().getUsers())
+      if (isa<hop::PipeGetOp>(user))
+        markAll(user->getResults());
+    return;
+  }
   if (op->hasTrait<OpTrait::IsTerminator>())
     op = op->getParentOp();
   markAll(op->getResults());

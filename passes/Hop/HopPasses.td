@@ -205,9 +205,10 @@ def Cluster : Pass<"hop-cluster", "::tessera::hop::KernelOp"> {
     whose loads do not depend on that index, in their place or in the control flow around them, or are marked
     (`alike`), has the same fills in all of them: it becomes a multicast pipe, of whose tiles each block loads one part
     for all: of rows in runs, whole runs. Of rows that threads gather two blocks take half each. They are handed on
-    (`hop.pipe.commit`) behind the gathers that follow, so that these copies are on their way together. The other pipes
-    stay each block's own. A kernel without such a pipe is refused. A quotient of the index by a constant multiple of `n`
-    is the same in all of them.
+    (`hop.pipe.commit`) behind the gathers that follow, so that these copies are on their way together. Tiles that a role
+    of one warpgroup writes part by part, of shared tiles and of what does not depend on the index, are made once too:
+    each of two blocks makes half of the parts. The other pipes stay each block's own. A kernel without such a pipe is
+    refused. A quotient of the index by a constant multiple of `n` is the same in all of them.
 
     ```mlir
     %v = hop.pipe.create "v" : !hop.pipe<tensor<128x64xbf16>, 2>
@@ -223,7 +224,7 @@ def Cluster : Pass<"hop-cluster", "::tessera::hop::KernelOp"> {
     }
     ```
   }];
-  let dependentDialects = ["::tessera::hop::HopDialect"];
+  let dependentDialects = ["::tessera::hop::HopDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
 def GuardGridEnd : Pass<"hop-guard-grid-end", "::tessera::hop::KernelOp"> {

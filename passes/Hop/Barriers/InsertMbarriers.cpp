@@ -52,7 +52,10 @@ struct InsertMbarriersPass : tessera::impl::InsertMbarriersBase<InsertMbarriersP
   /// One thread of each warpgroup sends what all have written to the other block of a cluster.
   static LogicalResult checkExchange(hop::PipeCommitOp commit) {
     auto pipe = commit.getPipe().getDefiningOp<hop::PipeCreateOp>();
-    if (!pipe || !pipe.getExchanged() || isJoined(commit))
+    auto acquire = commit.getTile().getDefiningOp<hop::PipeAcquireOp>();
+    bool sends = pipe && (pipe.getExchanged() ||
+                          (pipe.getMulticast() && acquire && !acquire.isFilledByCopies()));
+    if (!sends || isJoined(commit))
       return success();
     return commit.emitError("hands a tile to the other block of a cluster before the threads that "
                             "write it have met; put hop.warpgroup_sync before it");

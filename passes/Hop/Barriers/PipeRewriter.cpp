@@ -301,32 +301,45 @@ private:
   /// Has the block gather its half of the rows of a slot, whose barrier of copies completes a phase
   /// of the parity that the slot's empty one has not had.
   void gatherHalf(Location loc, Value slot, Value parity) {
-    hop::SharedType type = cast<hop::SharedType>(slot.getType());
-    Value rank = hop::ClusterRankOp::create(rewriter, loc, rewriter.getIndexType());
-    HalfSlot &half = halves[slot];
-    half.tile = hop::SliceOp::create(rewriter, loc, rowsOf(type, blocks), slot, rank);
-    half.parity = arith::XOrIOp::create(rewriter, loc, parity, constant(loc, 1));
+    Gathered &own = gathered[slot];
+    own.half = halfOf(loc, slot, /*ofColumns=*/false);
+    own.parity = arith::XOrIOp::create(rewriter, loc, parity, constant(loc, 1));
     for (OpOperand &use : llvm::make_early_inc_range(slot.getUses()))
       if (isa<hop::GatherOp>(use.getOwner()))
-        use.set(half.tile);
+        use.set(own.half);
   }
 
-  /// Sends the half of the rows that this block has gathered when its copies have come.
+  /// Sends the half of a slot that this block has gathered, when its copies have come, or written.
   void sendHalf(hop::PipeCommitOp commit, const Ring &ring) {
     Location loc = commit.getLoc();
-    Value index = indexOfSlot.lookup(commit.getTile());
-    const HalfSlot half = halves.lookup(commit.getTile());
-    hop::BarrierArriveOp::create(rewriter, loc, ring.gathered, index, /*all=*/false,
-                                 /*copies=*/true, /*blocks=*/nullptr);
-    hop::BarrierWaitOp::create(rewriter, loc, ring.gathered, index, half.parity);
-    hop::ExchangeOp::create(rewriter, loc, half.tile, half.tile, ring.full, index);
+    Value slot = commit.getTile(), index = indexOfSlot.lookup(slot), half;
+    if (ring.gathered) {
+      const Gathered own = gathered.lookup(slot);
+      half = own.half;
+      hop::BarrierArriveOp::create(rewriter, loc, ring.gathered, index, /*all=*/false,
+                                   /*copies=*/true, /*blocks=*/nullptr);
+      hop::BarrierWaitOp::create(rewriter, loc, ring.gathered, index, own.parity);
+    } else {
+      half = halfOf(loc, slot, llvm::any_of(slot.getUsers(), [](Operation *user) {
+                      auto part = dyn_cast<hop::SliceOp>(user);
+                      return part && part.isOfColumns();
+                    }));
+    }
+    hop::ExchangeOp::create(rewriter, loc, half, half, ring.full, index);
     commit.erase();
   }
 
-  /// A part of the rows of a slot, one of so many.
-  static hop::SharedType rowsOf(hop::SharedType slot, int64_t parts) {
+  /// This block's part of a slot that all blocks of the cluster fill.
+  Value halfOf(Location loc, Value slot, bool ofColumns) {
+    Value rank = hop::ClusterRankOp::create(rewriter, loc, rewriter.getIndexType());
+    auto type = partOf(cast<hop::SharedType>(slot.getType()), blocks, ofColumns);
+    return hop::SliceOp::create(rewriter, loc, type, slot, rank);
+  }
+
+  /// A part of the rows or the columns of a slot, one of so many.
+  static hop::SharedType partOf(hop::SharedType slot, int64_t parts, bool ofColumns) {
     SmallVector<int64_t> shape(slot.getTile().getShape());
-    shape[0] /= parts;
+    shape[ofColumns] /= parts;
     return hop::SharedType::get(slot.getContext(),
                                 RankedTensorType::get(shape, slot.getTile().getElementType()),
                                 slot.getStoredRows());
@@ -336,7 +349,7 @@ private:
     const Ring &ring = rings.find(commit.getPipe())->second;
     if (ring.exchanged)
       return rewriteExchange(commit, ring);
-    if (ring.gathered)
+    if (ring.multicast)
       return sendHalf(commit, ring);
     hop::BarrierArriveOp::create(rewriter, commit.getLoc(), ring.full,
                                  indexOfSlot.lookup(commit.getTile()),
@@ -350,7 +363,8 @@ private:
   void rewriteExchange(hop::PipeCommitOp commit, const Ring &ring) {
     Location loc = commit.getLoc();
     int64_t warpgroups = role.getNumWarpgroups();
-    hop::SharedType part = rowsOf(commit.getTile().getType(), blocks * warpgroups);
+    hop::SharedType part =
+        partOf(commit.getTile().getType(), blocks * warpgroups, /*ofColumns=*/false);
     Value number = role.getBody().getArgument(0);
     Value below = arith::AddIOp::create(rewriter, loc, number,
                                         arith::ConstantIndexOp::create(rewriter, loc, warpgroups));
@@ -558,10 +572,10 @@ private:
   IRRewriter rewriter;
   DenseMap<Value, Value> indexOfSlot;
   /// What this block gathers of a slot, and the parity of the phase in which that has come.
-  struct HalfSlot {
-    Value tile, parity;
+  struct Gathered {
+    Value half, parity;
   };
-  DenseMap<Value, HalfSlot> halves;
+  DenseMap<Value, Gathered> gathered;
   /// The slot of each pipe that was filled, and read, last: those of the pipes that go with it.
   DenseMap<Value, Value> lastFilled, lastRead;
 };

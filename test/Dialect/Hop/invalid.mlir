@@ -1616,7 +1616,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %n = arith.constant dense<0> : tensor<64xi32>
-    // expected-error@+1 {{is of a slot of which each of two blocks gathers half of the rows, a multiple of 8; got 'tensor<64x64xbf16>' and a cluster of 4}}
+    // expected-error@+1 {{is of a slot of which each of two blocks fills half, of a multiple of 8 rows; got 'tensor<64x64xbf16>' and a cluster of 4}}
     %s = hop.pipe.acquire %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
     hop.gather %s, %x[%c0, %c0] rows %n : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[M, 64], bf16>, tensor<64xi32>
     hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>

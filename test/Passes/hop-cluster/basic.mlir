@@ -172,3 +172,44 @@ hop.kernel @runs attributes {argument_names = ["x", "t"], argument_types = [!til
     } : !hop.pipe<tensor<16x64xbf16>, 1>, !tile.view<[P, 16, 64], bf16>
   }
 }
+
+// -----
+
+// A number that another role hands on depends on the index where it does there.
+// CHECK-LABEL: hop.kernel @handed
+hop.kernel @handed attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>, #tile.grid_dim<"B", 1>], schedule = #tile.schedule<cluster = 2>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index, %b: index):
+  // expected-remark@+1 {{'own number' is loaded by each block of a cluster: no load fills it}}
+  %p0 = hop.pipe.create "own number" : !hop.pipe<tensor<1xi32>, 1>
+  // expected-remark@+1 {{'number' is loaded by each block of a cluster: no load fills it}}
+  %p1 = hop.pipe.create "number" : !hop.pipe<tensor<1xi32>, 1>
+  // CHECK: "own" : !hop.pipe
+  // expected-remark@+1 {{'own' is loaded by each block of a cluster: the number of iterations of the loop around its load depends on the first grid index}}
+  %p2 = hop.pipe.create "own" : !hop.pipe<tensor<64x64xbf16>, 1>
+  // CHECK: "of all" multicast : !hop.pipe
+  // expected-remark@+1 {{'of all' is loaded once for the 2 blocks of a cluster}}
+  %p3 = hop.pipe.create "of all" : !hop.pipe<tensor<64x64xbf16>, 1>
+  hop.role @finder elected {
+  ^bb0(%wg: index):
+    %own = arith.index_cast %m : index to i32
+    hop.pipe.put %p0, %own : !hop.pipe<tensor<1xi32>, 1>
+    %number = arith.index_cast %b : index to i32
+    hop.pipe.put %p1, %number : !hop.pipe<tensor<1xi32>, 1>
+  }
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %own_i32 = hop.pipe.get %p0 : !hop.pipe<tensor<1xi32>, 1>
+    %own = arith.index_cast %own_i32 : i32 to index
+    scf.for %i = %c0 to %own step %c1 {
+      hop.pipe.load %p2, %x[%i, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
+    }
+    %number_i32 = hop.pipe.get %p1 : !hop.pipe<tensor<1xi32>, 1>
+    %number = arith.index_cast %number_i32 : i32 to index
+    scf.for %i = %c0 to %number step %c1 {
+      hop.pipe.load %p3, %x[%i, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
+    }
+  }
+}

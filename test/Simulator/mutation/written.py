@@ -509,6 +509,31 @@ CASES = {
             "arrived": (arrive_before_copies, {*STALE, "uninitialised-shared"}),
         },
     },
+    # The same in two blocks, each of which gathers half of the rows and converts half of the columns: 4 tiles in 2 steps of 256.
+    "converted-shared": {
+        "defines": ["-DUNITS=row"],
+        "schedule": "persistent=static,stages=1,cluster=2",
+        "blocks": 2,
+        "files": {"list.bin": struct.pack("<64i", *((37 * i) % 103 - 2 for i in range(64)))},
+        "buffers": {
+            "a": {"type": "bf16", "shape": [256, 512], "fill": "random", "seed": 1},
+            "b": {"type": "e4m3", "shape": [100, 512], "fill": "random", "seed": 2},
+            "list": {"raw": "list.bin", "type": "s32", "shape": [64]},
+            "units": {"type": "f32", "shape": [100, 4], "fill": "random", "seed": 3},
+            "c": {"type": "f32", "shape": [256, 64], "fill": "nan"},
+        },
+        "params": [
+            tensor("a", 64, 64, (512, 256)), *({"buffer": name} for name in ("b", "list", "units", "c")),
+            {"value": 256}, {"value": 64}, {"value": 100}, {"value": 512}, {"value": 4}, {"value": 64},
+        ],
+        "damages": {
+            "fence": (without(r"fence\.proxy\.async\.shared::cta;", "st.shared.v4"), {"missing-proxy-fence"}),
+            "barrier": (without(r"bar(rier)?\.sync\s+%r\d+, 128;", "st.shared.v4"), STALE),
+            "not sent": (without(SENT, "st.shared.v4"), {"deadlock", "livelock"}),
+            "filled": (without_wait("ld.shared.v4", 2), {*STALE, "uninitialised-shared", "over-arrival"}),
+            "to one block": (to_one_block, {"deadlock", "livelock"}),
+        },
+    },
     # Rows that come in runs: 230 keys in pages of 16, of which the last has 6 and the table 15.
     "runs": {
         **runs_of(128, 16),
