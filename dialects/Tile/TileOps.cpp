@@ -1,6 +1,7 @@
 //===- TileOps.cpp - Operations of the tile dialect -----------------------===//
 
 #include "dialects/Tile/Entries.h"
+#include "dialects/Tile/ExpandedOps.h"
 #include "dialects/Tile/LoadedIndex.h"
 #include "dialects/Tile/TileBox.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -25,6 +26,22 @@ static ParseResult parseDotTypes(OpAsmParser &parser,
 static void printDotTypes(OpAsmPrinter &printer, Operation *, Value, Type a, Type b, Type,
                           Type result) {
   printer << a << ", " << b << " -> " << result;
+}
+
+/// Parses `precision bf16x3` of a dot, and its other attributes.
+static ParseResult parseDotPrecision(OpAsmParser &parser, NamedAttrList &attributes) {
+  StringRef word;
+  if (succeeded(parser.parseOptionalKeyword("precision"))) {
+    if (parser.parseKeyword(&word))
+      return failure();
+    attributes.set(kPrecisionName, parser.getBuilder().getStringAttr(word));
+  }
+  return parser.parseOptionalAttrDict(attributes);
+}
+static void printDotPrecision(OpAsmPrinter &printer, DotOp dot, DictionaryAttr attributes) {
+  if (auto word = attributes.getAs<StringAttr>(kPrecisionName))
+    printer << " precision " << word.getValue();
+  printer.printOptionalAttrDict(attributes.getValue(), {kPrecisionName});
 }
 
 /// Parses `[%a, ...] box [..] add ticket %n from %x to %y` of a store; all behind the list may be
@@ -237,6 +254,22 @@ void StoreOp::setTicket(Value number, Value from, Value to) {
 // Computation
 //===----------------------------------------------------------------------===//
 
+static LogicalResult verifyPrecision(DotOp dot, StringRef word, Type element) {
+  if (!element.isF32())
+    return dot.emitOpError("has a precision, which operands of f32 take; leave it out for ")
+           << element;
+  if (word == "tf32")
+    return dot.emitOpError("has precision tf32, which no pass lowers: wgmma reads it from shared "
+                           "memory with both operands along k; bf16x3 keeps 16 bits of each "
+                           "number, tf32 11");
+  if (getPrecision(dot))
+    return success();
+  InFlightDiagnostic error = dot.emitOpError("has precision ") << word << ", which is none of ";
+  llvm::interleaveComma(getDotPrecisions(), error,
+                        [&](const DotPrecision &known) { error << known.word; });
+  return error;
+}
+
 LogicalResult DotOp::verify() {
   auto a = cast<RankedTensorType>(getA().getType()), b = cast<RankedTensorType>(getB().getType()),
        result = cast<RankedTensorType>(getType());
@@ -252,10 +285,14 @@ LogicalResult DotOp::verify() {
   if (a.getElementType() != b.getElementType())
     return emitOpError("operands have one element type, got ")
            << a.getElementType() << " and " << b.getElementType();
-  if (!a.getElementType().isF16() && !a.getElementType().isBF16() &&
+  auto word = (*this)->getAttrOfType<StringAttr>(kPrecisionName);
+  if (word && failed(verifyPrecision(*this, word.getValue(), a.getElementType())))
+    return failure();
+  if (!word && !a.getElementType().isF16() && !a.getElementType().isBF16() &&
       !isByteFloat(a.getElementType()))
     return emitOpError("operands are f16, bf16, f8E4M3FN or f8E5M2, got ")
-           << a.getElementType() << "; round them with arith.truncf";
+           << a.getElementType()
+           << "; round them with arith.truncf, or give f32 a precision, as 'precision bf16x3'";
   if (!result.getElementType().isF32())
     return emitOpError("accumulates in f32, got a result of ") << result.getElementType();
   if (getAcc() && getAcc().getType() != result)
@@ -263,25 +300,46 @@ LogicalResult DotOp::verify() {
   return success();
 }
 
+/// What a reduction of `source` along `axis` asks of the shape of `result`.
+static LogicalResult verifyReduced(Operation *op, RankedTensorType source, uint64_t axis,
+                                   RankedTensorType result) {
+  if (axis >= static_cast<uint64_t>(source.getRank()))
+    return op->emitOpError("axis ") << axis << " is outside a tile of rank " << source.getRank();
+  if (source.getRank() < 2)
+    return op->emitOpError("reduces a tile of rank 2 to one of rank 1, got ")
+           << source << "; tile.reduce_all makes a number of all elements";
+  SmallVector<int64_t> shape(source.getShape());
+  shape.erase(shape.begin() + axis);
+  // Encodings are not compared: once tiles have layouts, a reduction changes them.
+  if (result.getShape() != ArrayRef<int64_t>(shape))
+    return op->emitOpError("reduces a tile of rank 2 to one of rank 1 without axis ")
+           << axis << ": expected " << RankedTensorType::get(shape, result.getElementType())
+           << ", got " << result;
+  return success();
+}
+
 LogicalResult ReduceOp::verify() {
   auto source = cast<RankedTensorType>(getSource().getType()),
        result = cast<RankedTensorType>(getType());
-  if (getAxis() >= static_cast<uint64_t>(source.getRank()))
-    return emitOpError("axis ") << getAxis() << " is outside a tile of rank " << source.getRank();
-  if (source.getRank() < 2)
-    return emitOpError("reduces a tile of rank 2 to one of rank 1, got ")
-           << source << "; tile.reduce_all makes a number of all elements";
+  if (failed(verifyReduced(*this, source, getAxis(), result)))
+    return failure();
+  if (result.getElementType() != source.getElementType())
+    return emitOpError("keeps the type of the elements, ")
+           << source.getElementType() << ", got " << result;
   if (getLimit() && (getKind() != ReduceKind::sum || !source.getElementType().isF32()))
     return emitOpError("has a limit, which sums of f32 take; leave it out for a ")
            << stringifyReduceKind(getKind()) << " of " << source.getElementType();
-  SmallVector<int64_t> shape(source.getShape());
-  shape.erase(shape.begin() + getAxis());
-  // Encodings are not compared: once tiles have layouts, a reduction changes them.
-  if (result.getShape() != ArrayRef<int64_t>(shape) ||
-      result.getElementType() != source.getElementType())
-    return emitOpError("reduces a tile of rank 2 to one of rank 1 without axis ")
-           << getAxis() << ": expected " << RankedTensorType::get(shape, source.getElementType())
-           << ", got " << result;
+  return success();
+}
+
+LogicalResult ReduceIndexOp::verify() {
+  if (getKind() == ReduceKind::sum)
+    return emitOpError("asks where a sum is, which is no element; max, min, maximum and minimum "
+                       "have an index, and tile.reduce makes a sum");
+  auto source = cast<RankedTensorType>(getSource().getType());
+  for (Value result : getResults())
+    if (failed(verifyReduced(*this, source, getAxis(), cast<RankedTensorType>(result.getType()))))
+      return failure();
   return success();
 }
 

@@ -102,6 +102,7 @@ def Tile_DimOp : Tile_Op<"dim", [
 include "dialects/Tile/TileMemoryOps.td"
 include "dialects/Tile/TileElementOps.td"
 include "dialects/Tile/TileDebugOps.td"
+include "dialects/Tile/TileExpandedOps.td"
 
 def Tile_DotOp : Tile_Op<"dot", [Pure]> {
   let summary = "Matrix product with f32 accumulation: a * b (+ acc)";
@@ -121,7 +122,7 @@ def Tile_DotOp : Tile_Op<"dot", [Pure]> {
   let arguments = (ins Tile_FloatTile:$a, Tile_FloatTile:$b, Optional<Tile_FloatTile>:$acc);
   let results = (outs Tile_FloatTile:$result);
   let assemblyFormat =
-    "$a `,` $b (`,` $acc^)? attr-dict `:` custom<DotTypes>(ref($acc), type($a), type($b), type($acc), type($result))";
+    "$a `,` $b (`,` $acc^)? `` custom<DotPrecision>(attr-dict) `:` custom<DotTypes>(ref($acc), type($a), type($b), type($acc), type($result))";
   let hasVerifier = 1;
 }
 

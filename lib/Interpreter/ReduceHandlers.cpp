@@ -1,6 +1,8 @@
 //===- ReduceHandlers.cpp - Reductions and scans of tiles -----------------===//
 
+#include "dialects/Tile/ExpandedOps.h"
 #include "lib/Interpreter/Engine.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace tessera;
@@ -66,6 +68,27 @@ static LogicalResult runReduce(Frame &frame, Operation *op) {
       if (sum > limit->convertToFloat())
         sum = std::numeric_limits<double>::infinity();
   frame.set(reduction.getResult(), std::move(out));
+  return success();
+}
+
+static LogicalResult runReduceIndex(Frame &frame, Operation *op) {
+  auto reduction = cast<tile::ReduceIndexOp>(op);
+  ArrayRef<double> source = frame.floats(reduction.getSource());
+  ArrayRef<int64_t> shape = shapeOf(reduction.getSource());
+  const bool alongColumns = reduction.getAxis() == 1;
+  Floats values =
+      reduce(source, shape, reduction.getAxis(), Type(), combinerOf(reduction.getKind()));
+  Ints places(values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    auto isFirst = [&](int64_t place) {
+      double element = source[alongColumns ? i * shape[1] + place : place * shape[1] + i];
+      return element == values[i] || (std::isnan(element) && std::isnan(values[i]));
+    };
+    while (!isFirst(places[i]))
+      ++places[i];
+  }
+  frame.set(reduction.getValue(), std::move(values));
+  frame.set(reduction.getIndex(), std::move(places));
   return success();
 }
 
@@ -165,6 +188,7 @@ static LogicalResult runAny(Frame &frame, Operation *op) {
 
 void interp::addReduceHandlers(HandlerTable &table) {
   table.add<tile::ReduceOp>(runReduce);
+  table.add<tile::ReduceIndexOp>(runReduceIndex);
   table.add<tile::MaskedMaxOp>(runMaskedMax);
   table.add<tile::ReduceAllOp>(runReduceAll);
   table.add<tile::ScanOp>(runScan);

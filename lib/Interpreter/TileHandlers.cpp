@@ -1,5 +1,6 @@
 //===- TileHandlers.cpp - Operations of the tile dialect ------------------===//
 
+#include "dialects/Tile/ExpandedOps.h"
 #include "dialects/Tile/LoadedIndex.h"
 #include "dialects/Tile/TileBox.h"
 #include "lib/Interpreter/Engine.h"
@@ -416,6 +417,28 @@ static LogicalResult runSkipLoads(Frame &, Operation *) { return success(); }
 // Computation
 //===----------------------------------------------------------------------===//
 
+/// Adds the products of the terms that `a` and `b` are sums of, the smallest first.
+static void multiplyTerms(tile::DotOp dot, const tile::DotPrecision &precision, Floats a, Floats b,
+                          Floats &out) {
+  const FloatType element = precision.getTermType(dot.getContext());
+  auto cut = [&](Floats &rest) {
+    std::vector<Floats> terms;
+    for (int64_t i = 0; i < precision.terms; ++i) {
+      Floats &term = terms.emplace_back(rest);
+      roundAll(element, term);
+      llvm::transform(llvm::zip_equal(rest, term), rest.begin(),
+                      [](auto pair) { return std::get<0>(pair) - std::get<1>(pair); });
+    }
+    return terms;
+  };
+  std::vector<Floats> ofA = cut(a), ofB = cut(b);
+  ArrayRef<int64_t> shape = shapeOf(dot.getA());
+  for (int64_t last = precision.terms - 1; last >= 0; --last)
+    for (int64_t i = last; i >= 0; --i)
+      multiplyInFloat(ofA[i].data(), ofB[last - i].data(), out.data(), shape[0],
+                      shapeOf(dot.getB())[1], shape[1]);
+}
+
 static LogicalResult runDot(Frame &frame, Operation *op) {
   auto dot = cast<tile::DotOp>(op);
   ArrayRef<int64_t> a = shapeOf(dot.getA()), b = shapeOf(dot.getB());
@@ -423,9 +446,13 @@ static LogicalResult runDot(Frame &frame, Operation *op) {
   if (dot.getAcc())
     out = *frame.get(dot.getAcc()).floats;
   bool exact = frame.program.precision == Precision::Exact;
-  (exact ? multiplyInDouble : multiplyInFloat)(frame.floats(dot.getA()).data(),
-                                               frame.floats(dot.getB()).data(), out.data(), a[0],
-                                               b[1], a[1]);
+  std::optional<tile::DotPrecision> precision = tile::getPrecision(dot);
+  if (precision && !exact)
+    multiplyTerms(dot, *precision, frame.floats(dot.getA()), frame.floats(dot.getB()), out);
+  else
+    (exact ? multiplyInDouble : multiplyInFloat)(frame.floats(dot.getA()).data(),
+                                                 frame.floats(dot.getB()).data(), out.data(), a[0],
+                                                 b[1], a[1]);
   frame.set(dot.getResult(), std::move(out));
   return success();
 }

@@ -32,6 +32,7 @@ static const std::pair<StringRef, StringRef> kForms[] = {
     {"tile.launch", "tile.launch @kernel(%x, ...) : !X, ..."},
     {"tile.load", "%t = tile.load %view[%row, %col] : !View -> !T"},
     {"tile.reduce", "%r = tile.reduce sum %t axis 1 : !T -> !Row"},
+    {"tile.reduce_index", "%value, %index = tile.reduce_index max %t axis 1 : !T -> !Row, !Indices"},
     {"tile.scan", "%s = tile.scan sum %t axis 1 exclusive reverse : !T"},
     {"tile.sequence", "tile.sequence @name(%x: !X, ...) dims(PARTS = M ceildiv 16) { ... }"},
     {"tile.splat", "%t = tile.splat %x : f32 -> !T"},

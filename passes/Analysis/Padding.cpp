@@ -1,6 +1,7 @@
 //===- Padding.cpp - Elements of tiles that lie outside of a view ---------===//
 
 #include "passes/Analysis/Padding.h"
+#include "dialects/Tile/ExpandedOps.h"
 #include "dialects/Tile/TileBox.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -197,9 +198,9 @@ PaddingAnalysis::Axes PaddingAnalysis::visitDot(DotOp dot) {
   return axes;
 }
 
-PaddingAnalysis::Axes PaddingAnalysis::visitReduce(ReduceOp reduce) {
-  Padding kept = get(reduce.getSource(), 1 - reduce.getAxis());
-  if (reduce.getKind() == ReduceKind::sum && !isZeroNumber(kept.value))
+PaddingAnalysis::Axes PaddingAnalysis::visitReduced(Value source, int64_t axis, ReduceKind kind) {
+  Padding kept = get(source, 1 - axis);
+  if (kind == ReduceKind::sum && !isZeroNumber(kept.value))
     kept.value = {};
   return {kept, Padding()};
 }
@@ -243,7 +244,7 @@ PaddingAnalysis::Axes PaddingAnalysis::visit(Operation *op, Value result) {
   if (auto dot = dyn_cast<DotOp>(op))
     return visitDot(dot);
   if (auto reduce = dyn_cast<ReduceOp>(op))
-    return visitReduce(reduce);
+    return visitReduced(reduce.getSource(), reduce.getAxis(), reduce.getKind());
   if (auto scan = dyn_cast<ScanOp>(op))
     return visitScan(scan);
   Axes axes;
@@ -299,6 +300,9 @@ PaddingAnalysis::PaddingAnalysis(KernelOp kernel) : kernel(kernel) {
       for (const Handover &handover : getAllHandovers(op))
         for (Value to : handover.to)
           isChanged |= add(to, {join(handover.from, 0), join(handover.from, 1)});
+      if (auto first = dyn_cast<ReduceIndexOp>(op))
+        isChanged |= add(first.getValue(),
+                         visitReduced(first.getSource(), first.getAxis(), first.getKind()));
       if (op->getNumResults() == 1 && op->getNumRegions() == 0)
         isChanged |= add(op->getResult(0), visit(op, op->getResult(0)));
     });

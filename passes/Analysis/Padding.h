@@ -45,7 +45,7 @@ private:
   Axes visit(mlir::Operation *op, mlir::Value result);
   Axes visitLoad(tile::LoadOp load);
   Axes visitDot(tile::DotOp dot);
-  Axes visitReduce(tile::ReduceOp reduce);
+  Axes visitReduced(mlir::Value source, int64_t axis, tile::ReduceKind kind);
   Axes visitScan(tile::ScanOp scan);
   Padding visitElementwise(mlir::Operation *op, int64_t axis);
   Padding join(mlir::ValueRange values, int64_t axis) const;

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Tile/ExpandedOps.h"
 #include "dialects/Tile/TileBox.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -86,6 +87,8 @@ public:
     getOperation().walk([&](Operation *op) {
       if (auto reduce = dyn_cast<ReduceOp>(op))
         checkReduced(reduce, reduce.getKind(), analysis.get(reduce.getSource(), reduce.getAxis()));
+      else if (auto first = dyn_cast<ReduceIndexOp>(op))
+        checkReduced(first, first.getKind(), analysis.get(first.getSource(), first.getAxis()));
       else if (auto all = dyn_cast<ReduceAllOp>(op))
         for (int64_t axis = 0; axis < cast<RankedTensorType>(all.getSource().getType()).getRank();
              ++axis)

@@ -9,6 +9,31 @@ include "passes/Tile/FunctionPasses.td"
 include "passes/Tile/LoopPasses.td"
 include "passes/Tile/SumPasses.td"
 
+def TileExpandOps : Pass<"tile-expand-ops", "::tessera::tile::KernelOp"> {
+  let summary = "Writes operations out in those that the machine has";
+  let description = [{
+    A `tile.dot` with a precision becomes products of terms, which are rounded one after the other, the smallest products first.
+    What is of 16 bits already, but for an `arith.extf` and transposes, is one term, and needs no others.
+
+    A `tile.reduce_index` is a reduction, and the least place of an element that equals its result. Places are compared as f32
+    from 2^23 on, whose bits count as integers do. Where nothing is equal, as where all are NaN, the place is 0.
+
+    ```mlir
+    %x = tile.dot %a, %b precision f16x3 : tensor<64x64xf32>, tensor<64x64xf32> -> tensor<64x64xf32>
+    // becomes
+    %a1 = arith.truncf %a : tensor<64x64xf32> to tensor<64x64xf16>
+    %wide = arith.extf %a1 : tensor<64x64xf16> to tensor<64x64xf32>
+    %rest = arith.subf %a, %wide : tensor<64x64xf32>
+    %a2 = arith.truncf %rest : tensor<64x64xf32> to tensor<64x64xf16>
+    // %b1 and %b2 likewise
+    %p21 = tile.dot %a2, %b1 : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    %p12 = tile.dot %a1, %b2, %p21 : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    %x = tile.dot %a1, %b1, %p12 : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def TileFindRuns : Pass<"tile-find-runs", "::tessera::tile::KernelOp"> {
   let summary = "Loads in runs what rows a gather names one behind the other";
   let description = [{

@@ -1,8 +1,8 @@
 # RUN: mkdir -p %t
 # RUN: %python %s %source/examples %source/kernels %t
 """Compares the examples of attention over lists, of latent attention of few heads, of an indexer's scores, of stick-breaking and
-talking-heads attention and of a linear layer's cross-entropy with the definition, on the interpreter and simulated. What no list
-names, and no length reaches, is NaN."""
+talking-heads attention, of a linear layer's cross-entropy and of routing to an expert with the definition, on the interpreter and
+simulated. What no list names, and no length reaches, is NaN."""
 
 import math
 import os
@@ -206,6 +206,19 @@ def check_cross_entropy(examples, folder):
     runner.compare({"lse": lses, "loss": losses})
 
 
+def check_routing(examples, folder):
+    tokens, depth, experts = 70, 96, 64
+    x, w = draw(1, tokens, depth), draw(2, depth, experts)
+    # The last experts have the scores of the first ones.
+    columns = [w[e::experts] for e in range(experts // 2)] * 2
+    runner = Runner(f"{examples}/top_expert.tile", folder)
+    runner.give("x", x, (tokens, depth))
+    runner.give("w", [column[i] for i in range(depth) for column in columns], (depth, experts))
+    scores = [[dot(row, column) for column in columns] for row in parts(x, depth)]
+    gates = [1 / sum(math.exp(score - max(row)) for score in row) for row in scores]
+    runner.compare({"experts": [row.index(max(row)) for row in scores], "gates": gates})
+
+
 def check_talking_heads(examples, folder):
     heads, tokens, d, scale = 2, 70, 64, 0.05
     q, k, v = ([parts(own, d) for own in parts(draw(seed, heads, tokens, d), tokens * d)] for seed in (1, 2, 3))
@@ -230,6 +243,7 @@ def check_talking_heads(examples, folder):
 
 def main(examples, kernels, folder):
     check_talking_heads(examples, folder)
+    check_routing(examples, folder)
     check_sticks(examples, folder)
     check_cross_entropy(examples, folder)
     check_scores(examples, folder)

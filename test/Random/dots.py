@@ -106,11 +106,20 @@ class Dots(Values):
         self.bound[b] = LARGEST_INPUT
         return a, b, depth
 
+    def operands_of_f32(self, scope, column):
+        """Two operands of f32, of which whole numbers up to 16 are exact as any terms."""
+        a = self.load_arithmetic(scope, ("BM", "BM"))
+        b = self.bounded(scope, self.pick(scope, "BM", column), ("BM", column), 16)
+        return a, b, "BM"
+
     def bound_of_dot(self, a, b, depth):
         return self.bound[a] * self.bound[b] * (self.size[depth] if self.program.integers else self.size[depth] ** 0.5)
 
     def dot(self, scope, column, accumulator=None):
-        a, b, depth = self.operands(scope, column)
+        element, word = "$T", ""
+        if not self.has_bytes and scope.find("BM", column) and self.precisions.random() < 0.1:
+            element, word = "f32", f" precision {self.precisions.choice(('bf16', 'f16', 'bf16x3', 'f16x3', 'bf16x6'))}"
+        a, b, depth = (self.operands_of_f32 if word else self.operands)(scope, column)
         dims = ("BM", column)
         bound = self.bound_of_dot(a, b, depth)
         if accumulator is None and scope.find(*dims) and self.chance(0.3):
@@ -119,8 +128,8 @@ class Dots(Values):
         if accumulator:
             operands.append(accumulator)
             acc, bound = ", {2}", bound + self.bound[accumulator]
-        types = f"{tile(('BM', depth), '$T')}, {tile((depth, column), '$T')}"
-        name = self.emit(scope, f"tile.dot {{0}}, {{1}}{acc} : {types} -> {tile(dims)}", operands, tile(dims))
+        types = f"{tile(('BM', depth), element)}, {tile((depth, column), element)}"
+        name = self.emit(scope, f"tile.dot {{0}}, {{1}}{acc}{word} : {types} -> {tile(dims)}", operands, tile(dims))
         return self.add_tile(scope, name, dims, bound)
 
     def sum_of_product(self, scope):

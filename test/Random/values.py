@@ -68,6 +68,8 @@ class Values:
         self.summing = random.Random(f"sums {program.seed}")  # of its own: programs without sums stay what they are
         self.seconds = random.Random(f"second operands {program.seed}")  # likewise
         self.scans = random.Random(f"scans {program.seed}")  # likewise
+        self.firsts = random.Random(f"places of the largest {program.seed}")  # likewise
+        self.precisions = random.Random(f"precisions {program.seed}")  # likewise
         self.lists = random.Random(f"lists of rows {program.seed}")  # likewise
         self.gathers = self.lists.random() < 0.15  # whether rows of operands are named by lists
         self.helpers = random.Random(f"work of helpers {program.seed}")  # likewise
@@ -396,10 +398,24 @@ class Values:
         kind = self.rng.choice(("sum", "sum", "max", "max", "min", "maximum", "minimum"))
         if kind == "sum":
             source = self.bounded(scope, source, dims, self.limit)
+        # What rounds in another order may have its largest elsewhere.
+        if kind != "sum" and self.program.integers and self.firsts.random() < 0.4:
+            return self.reduce_index(scope, kind, source, dims)
         factor = self.size[column] if kind == "sum" else 1
         name = self.reduce_columns(scope, kind, source, dims)
         self.add_tile(scope, name, ("BM",), self.bound[source] * factor)
         return self.bounded(scope, name, ("BM",), self.limit)
+
+    def reduce_index(self, scope, kind, source, dims):
+        """The largest or smallest of each row, and its place as f32."""
+        value, place, rows = self.name(), self.name(), dims[:1]
+        types = tile(rows), tile(rows, "i32")
+        text = f"tile.reduce_index {kind} {{0}} axis 1 : {tile(dims)} -> {', '.join(types)}"
+        self.used.add(source)
+        scope.ops.append(Op("op", list(zip((value, place), types)), [source], text))
+        self.add_tile(scope, value, rows, self.bound[source])
+        name = self.convert(scope, "arith.sitofp", place, types[1], types[0])
+        return self.add_tile(scope, name, rows, self.size[dims[1]])
 
     def scan(self, scope, source, dims):
         """A scan along columns, or along the rows of one warpgroup. What an exclusive one has where it begins stays in range."""

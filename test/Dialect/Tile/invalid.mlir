@@ -462,7 +462,7 @@ tile.kernel @store_indices(%x: !tile.view<[M, N], f32>, %a: f32) grid(%m = M) {
 // -----
 
 %a, %b = "test.tiles"() : () -> (tensor<64x32xf32>, tensor<32x16xf32>)
-// expected-error@+1 {{'tile.dot' op operands are f16, bf16, f8E4M3FN or f8E5M2, got 'f32'; round them with arith.truncf}}
+// expected-error@+1 {{'tile.dot' op operands are f16, bf16, f8E4M3FN or f8E5M2, got 'f32'; round them with arith.truncf, or give f32 a precision, as 'precision bf16x3'}}
 %c = tile.dot %a, %b : tensor<64x32xf32>, tensor<32x16xf32> -> tensor<64x16xf32>
 
 // -----
@@ -499,6 +499,12 @@ tile.kernel @store_indices(%x: !tile.view<[M, N], f32>, %a: f32) grid(%m = M) {
 
 // -----
 
+%a = "test.tile"() : () -> tensor<64x32xf32>
+// expected-error@+1 {{'tile.reduce' op keeps the type of the elements, 'f32', got 'tensor<64xf16>'}}
+%b = tile.reduce min %a axis 1 : tensor<64x32xf32> -> tensor<64xf16>
+
+// -----
+
 %a = "test.tile"() : () -> tensor<64x32xf16>
 // expected-error@+1 {{'tile.reduce_all' op makes a number of the type of the elements, 'f16', got 'f32'}}
 %b = tile.reduce_all sum %a : tensor<64x32xf16> -> f32
@@ -520,6 +526,48 @@ tile.kernel @store_indices(%x: !tile.view<[M, N], f32>, %a: f32) grid(%m = M) {
 %a = "test.tile"() : () -> tensor<64x32xf32>
 // expected-error@+1 {{'tile.reduce' op has a limit, which sums of f32 take; leave it out for a max of 'f32'}}
 %b = tile.reduce max %a axis 1 limit 448.0 : tensor<64x32xf32> -> tensor<64xf32>
+
+// -----
+
+%a = "test.tile"() : () -> tensor<64x32xf32>
+// expected-error@+1 {{'tile.reduce_index' op asks where a sum is, which is no element; max, min, maximum and minimum have an index, and tile.reduce makes a sum}}
+%b, %c = tile.reduce_index sum %a axis 1 : tensor<64x32xf32> -> tensor<64xf32>, tensor<64xi32>
+
+// -----
+
+%a = "test.tile"() : () -> tensor<64x32xf32>
+// expected-error@+1 {{'tile.reduce_index' op reduces a tile of rank 2 to one of rank 1 without axis 1: expected 'tensor<64xi32>', got 'tensor<32xi32>'}}
+%b, %c = tile.reduce_index max %a axis 1 : tensor<64x32xf32> -> tensor<64xf32>, tensor<32xi32>
+
+// -----
+
+%a = "test.tile"() : () -> tensor<64xf32>
+// expected-error@+1 {{'tile.reduce_index' op reduces a tile of rank 2 to one of rank 1, got 'tensor<64xf32>'; tile.reduce_all makes a number of all elements}}
+%b, %c = tile.reduce_index max %a axis 0 : tensor<64xf32> -> tensor<f32>, tensor<i32>
+
+// -----
+
+%a, %b = "test.tile"() : () -> (tensor<64x32xf16>, tensor<32x16xf16>)
+// expected-error@+1 {{'tile.dot' op has a precision, which operands of f32 take; leave it out for 'f16'}}
+%c = tile.dot %a, %b precision f16x3 : tensor<64x32xf16>, tensor<32x16xf16> -> tensor<64x16xf32>
+
+// -----
+
+%a, %b = "test.tiles"() : () -> (tensor<64x32xf32>, tensor<32x16xf32>)
+// expected-error@+1 {{'tile.dot' op has precision tf32, which no pass lowers: wgmma reads it from shared memory with both operands along k; bf16x3 keeps 16 bits of each number, tf32 11}}
+%c = tile.dot %a, %b precision tf32 : tensor<64x32xf32>, tensor<32x16xf32> -> tensor<64x16xf32>
+
+// -----
+
+%a, %b = "test.tiles"() : () -> (tensor<64x32xf32>, tensor<32x16xf32>)
+// expected-error@+1 {{'tile.dot' op has precision bf16x2, which is none of bf16, f16, bf16x3, f16x3, bf16x6}}
+%c = tile.dot %a, %b precision bf16x2 : tensor<64x32xf32>, tensor<32x16xf32> -> tensor<64x16xf32>
+
+// -----
+
+%a, %b = "test.tiles"() : () -> (tensor<64x32xf32>, tensor<32x16xf32>)
+// expected-error@+1 {{'tile.dot' op has "tile.precision" = 3 : i64; it is a word of a tile.dot}}
+%c = tile.dot %a, %b {tile.precision = 3} : tensor<64x32xf32>, tensor<32x16xf32> -> tensor<64x16xf32>
 
 // -----
 
@@ -810,7 +858,7 @@ tile.kernel @skip(%x: !tile.view<[M, 64], f16>) grid(%m = M) {
 
 // Attributes of the dialect on operations of others.
 
-// expected-error@+1 {{has the attribute "tile.pipe", which is none of tile; known are tile.overridable, tile.gradient_of, tile.with_respect_to, tile.zero_sum_over, tile.parameters, tile.boundary, tile.polynomial, tile.polynomial_precise, tile.few_tiles}}
+// expected-error@+1 {{has the attribute "tile.pipe", which is none of tile; known are tile.overridable, tile.gradient_of, tile.with_respect_to, tile.zero_sum_over, tile.parameters, tile.boundary, tile.polynomial, tile.polynomial_precise, tile.few_tiles, tile.precision}}
 "test.op"() {tile.pipe = 1 : i64} : () -> ()
 
 // -----

@@ -163,3 +163,17 @@ tile.kernel @scans(%x: !tile.view<[1000], f32>, %y: !tile.view<[1000], f32>, %z:
   %most = tile.scan max %t axis 0 reverse : tensor<1024xf32>
   tile.store %most, %y[%c0] : tensor<1024xf32>, !tile.view<[1000], f32>
 }
+
+// -----
+
+// Zeros that are loaded may be the largest.
+tile.kernel @places(%x: !tile.view<[M, N], f32>, %n: !tile.view<[M], i32>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  // expected-note @below {{128 are loaded here}}
+  %t = tile.load %x[%row, %c0] : !tile.view<[M, N], f32> -> tensor<64x128xf32>
+  // expected-remark @below {{elements of 'x' past its N count in this maximum where 128 does not divide N}}
+  %most, %place = tile.reduce_index max %t axis 1 : tensor<64x128xf32> -> tensor<64xf32>, tensor<64xi32>
+  tile.store %place, %n[%row] : tensor<64xi32>, !tile.view<[M], i32>
+}
