@@ -434,7 +434,8 @@ struct Exec {
 void addDiagnostic(Cluster &cluster, DiagKind kind, const Warp *warp, const Inst *inst, int lane,
                    const llvm::Twine &message, std::vector<std::string> notes = {});
 /// "warp 5 (consumer 1)", with the CTA when the launch has several.
-std::string describeWarp(const Warp &warp);
+/// The warp, or each of those from it to `last`.
+std::string describeWarp(const Warp &warp, uint32_t last = 0);
 std::string describeAgent(const Cluster &cluster, uint32_t agent);
 /// The role of a warp of each CTA; empty when it has no name.
 std::string roleOfWarp(const Run &run, uint32_t warp);

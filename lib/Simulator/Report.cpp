@@ -72,9 +72,11 @@ std::string tessera::sim::detail::roleOfWarp(const Run &run, uint32_t warp) {
   return "";
 }
 
-std::string tessera::sim::detail::describeWarp(const Warp &w) {
+std::string tessera::sim::detail::describeWarp(const Warp &w, uint32_t last) {
   const Run &run = *w.cta->cluster->run;
-  std::string text = "warp " + std::to_string(w.index);
+  std::string text = last <= w.index
+                         ? "warp " + std::to_string(w.index)
+                         : llvm::formatv("each of warps {0} to {1}", w.index, last).str();
   if (std::string role = roleOfWarp(run, w.index); !role.empty())
     text += " (" + role + ")";
   if (run.grid.count() > 1)

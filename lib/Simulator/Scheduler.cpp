@@ -297,7 +297,13 @@ static bool completeOne(Cluster &c) {
 }
 
 void tessera::sim::detail::reportBlocked(Cluster &c, DiagKind kind, const char *what) {
-  std::vector<std::string> notes;
+  // Warps of a role that follow each other and wait alike are one note.
+  struct Alike {
+    const Warp *first;
+    uint32_t last;
+    std::string what;
+  };
+  std::vector<Alike> groups;
   const Warp *first = nullptr;
   const Inst *firstInst = nullptr;
   DiagKind found = kind;
@@ -307,11 +313,16 @@ void tessera::sim::detail::reportBlocked(Cluster &c, DiagKind kind, const char *
         const Inst &i = c.run->program->insts[s.pc];
         DiagKind own = kind;
         std::vector<std::string> unused;
-        notes.push_back(
-            describeWarp(*w) +
+        std::string what =
             (s.mask == w->alive() ? "" : llvm::formatv(", lanes {0:x},", s.mask).str()) + " " +
             describeWait(c, *w, s, own, unused) + "; at " +
-            describeSite(*c.run, &i - c.run->program->insts.data()));
+            describeSite(*c.run, &i - c.run->program->insts.data());
+        if (Alike *last = groups.empty() ? nullptr : &groups.back();
+            last && last->first->cta == w->cta && last->last + 1 == w->index &&
+            last->what == what && roleOfWarp(*c.run, last->last) == roleOfWarp(*c.run, w->index))
+          last->last = w->index;
+        else
+          groups.push_back({w.get(), w->index, std::move(what)});
         if (own != kind)
           found = own;
         bool reconverging = !s.stack.empty() && s.wait.kind == Wait::None;
@@ -320,6 +331,9 @@ void tessera::sim::detail::reportBlocked(Cluster &c, DiagKind kind, const char *
           firstInst = &i;
         }
       }
+  std::vector<std::string> notes;
+  for (const Alike &group : groups)
+    notes.push_back(describeWarp(*group.first, group.last) + group.what);
   addDiagnostic(c, found, first, firstInst, -1, what, std::move(notes));
   c.failed = true;
 }
@@ -413,14 +427,13 @@ bool tessera::sim::detail::stepCluster(Cluster &c, uint64_t budget) {
     if (ready.empty() && polling.empty()) {
       if (!completeOne(c))
         reportBlocked(c, DiagKind::Deadlock,
-                      "deadlock: no warp can go on and no asynchronous operation is under way");
+                      "no warp can go on and no asynchronous operation is under way");
       continue;
     }
     if (ready.empty()) {
       // Only pollers are left: something must land, or they poll for ever.
       if (!completeOne(c) && c.failedPolls > 20000 && c.run->events == c.runEvents) {
-        reportBlocked(c, DiagKind::Deadlock,
-                      "deadlock: every warp that is not blocked polls in vain");
+        reportBlocked(c, DiagKind::Deadlock, "every warp that is not blocked polls in vain");
         continue;
       }
       std::swap(ready, polling);

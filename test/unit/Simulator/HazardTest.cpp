@@ -182,6 +182,7 @@ TEST(Hazard, DeadlockNamesEverything) {
                       "(parity 0); 1 of 1 arrivals and 0 bytes are missing"),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find("warp 1 waits for mbarrier shared memory offset 0"), std::string::npos)
+  EXPECT_NE(text.find("each of warps 0 to 1 waits for mbarrier shared memory offset 0"),
+            std::string::npos)
       << text;
 }
