@@ -130,7 +130,7 @@ OF_TEXTS = [{"D": ["64", "128", "192"]}]
 ALTERNATIVES = {"attention_fwd": [{"D": ["64", "96", "128"]}]}
 # Schedules that no compilation chooses, and that a user may ask for.
 SCHEDULES = {"attention_fwd": [{"D": ["64"], "CAUSAL": ["true"]}]}
-ASKED = ("overlap=3", "warp_specialize=false")
+ASKED = ("overlap=3", "producer=none")
 # What a configuration is that one of the compilers does not have.
 MISSING = "exit unknown: not there\n"
 MEASURED = {"measured": []}

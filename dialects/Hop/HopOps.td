@@ -132,7 +132,7 @@ def Hop_RoleOp : Hop_Op<"role", [NoTerminator, SingleBlock, HasParent<"KernelOp"
 def Hop_ElectedOp : Hop_Op<"elected", [Pure, Hop_OnWarps]> {
   let summary = "True in one thread of the role's first warpgroup";
   let description = [{
-    For roles that load their own tiles (`warp_specialize = false`): the thread that is elected starts the copies.
+    For roles that load their own tiles (`producer = none`): the thread that is elected starts the copies.
     Runs on all threads of the role. `warpgroup` is the argument of the role around it; another value is refused.
 
     ```mlir

@@ -127,7 +127,8 @@ static LogicalResult setNamedField(ScheduleFields &fields, StringRef name, Strin
 
 namespace {
 /// Reads fields one after the other, of this version and of those before, which had `overlap` in
-/// four fields, `store`, `transpose` and `cluster` in two each, and what is no choice any more.
+/// four fields, `producer`, `store`, `transpose` and `cluster` in two each, and what is no choice
+/// any more.
 class FieldReader {
 public:
   LogicalResult read(StringRef name, StringRef value, function_ref<InFlightDiagnostic()> emitError);
@@ -139,6 +140,7 @@ private:
     auto found = before.find(name);
     return found == before.end() ? StringRef() : StringRef(found->second);
   }
+  std::optional<ProducerKind> convertProducer() const;
   std::optional<OverlapKind> convertOverlap() const;
   std::optional<int64_t> convertTranspose() const;
   std::optional<ClusterKind> convertCluster() const;
@@ -169,8 +171,9 @@ LogicalResult FieldReader::read(StringRef name, StringRef value,
       return emitError() << "'" << name << "' is no field of a schedule any more; leave it out"
                          << fixed.instead;
     }
-  bool isOld = llvm::is_contained(
-                   {"lead", "rescale", "pack", "staging", "transposer_warps", "exchange"}, name) ||
+  bool isOld = llvm::is_contained({"warp_specialize", "loads", "lead", "rescale", "pack", "staging",
+                                   "transposer_warps", "exchange"},
+                                  name) ||
                (name == "transpose" && (value == "own" || value == "apart"));
   if (!isOld)
     return setNamedField(fields, name, value, emitError);
@@ -178,6 +181,18 @@ LogicalResult FieldReader::read(StringRef name, StringRef value,
     return emitError() << "schedule field '" << name << "' has no value";
   before[name] = value.str();
   return success();
+}
+
+/// The value of `producer` that stands for `warp_specialize` and `loads`, if there is one.
+std::optional<ProducerKind> FieldReader::convertProducer() const {
+  StringRef specialized = old("warp_specialize"), loads = old("loads");
+  bool isKnown = (specialized.empty() || specialized == "true" || specialized == "false") &&
+                 (loads.empty() || loads == "direct" || loads == "pipe");
+  if (fields.producer || !isKnown || (specialized == "false" && loads == "pipe"))
+    return std::nullopt;
+  return specialized == "false" ? ProducerKind::None
+         : loads == "pipe"      ? ProducerKind::All
+                                : ProducerKind::Operands;
 }
 
 /// The value of `overlap` that stands for `lead`, `rescale` and `pack` too, if there is one.
@@ -216,6 +231,15 @@ std::optional<ClusterKind> FieldReader::convertCluster() const {
 }
 
 FailureOr<ScheduleFields> FieldReader::finish(function_ref<InFlightDiagnostic()> emitError) {
+  // That there is a producer, whatever it loads, is what an open field prefers.
+  bool isOpen = old("warp_specialize") == "true" && old("loads").empty() && !fields.producer;
+  if (!isOpen && (!old("warp_specialize").empty() || !old("loads").empty())) {
+    fields.producer = convertProducer();
+    if (!fields.producer)
+      return emitError() << "'warp_specialize' and 'loads' are part of schedule field 'producer', "
+                            "and this is none of its values; write producer = none, operands or "
+                            "all";
+  }
   if (!old("lead").empty() || !old("rescale").empty() || !old("pack").empty()) {
     fields.overlap = convertOverlap();
     if (!fields.overlap)

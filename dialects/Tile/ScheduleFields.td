@@ -23,8 +23,9 @@ def Tile_OverlapKind : I32EnumAttr<"OverlapKind", "Which iterations a step of a 
   let cppNamespace = "::tessera::tile";
 }
 
-def Tile_LoadKind : I32EnumAttr<"LoadKind", "How tiles that arithmetic reads are loaded in loops", [
-    I32EnumAttrCase<"direct", 0>, I32EnumAttrCase<"pipe", 1>]> {
+def Tile_ProducerKind : I32EnumAttr<"ProducerKind", "What a producer loads", [
+    I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"Operands", 1, "operands">,
+    I32EnumAttrCase<"All", 2, "all">]> {
   let cppNamespace = "::tessera::tile";
 }
 
@@ -125,8 +126,15 @@ class ScheduleField<string spelling, FieldDomain values, FieldDefault whenAbsent
 
 /// In the order in which they print.
 defvar Tile_ScheduleFields = [
-  ScheduleField<"warp_specialize", Flag, Chosen<"`true` where it fits">,
-    "loads run in a warpgroup of their own (FlashAttention-3, section 3.1)">,
+  ScheduleField<"producer", CaseOf<Tile_ProducerKind>,
+    Chosen<"with `placement = apart`, and where a tile of rank 2 can come so, `all`, else `operands`; `none` where no such fits">,
+    "what a warpgroup of its own loads ahead of time, through pipes (FlashAttention-3, section 3.1). `none`: there is no such "
+    "warpgroup, and consumers load. `operands`: tiles that dots read; each thread loads what arithmetic reads of other tiles. `all`: "
+    "also tiles that a loop with dots loads for arithmetic: of rank 2, of elements of 2 or 4 bytes, whose rows are multiples of "
+    "32 bytes and their number one of 64, from a column on that is a multiple of 16 bytes; and rows of values for the "
+    "columns of tiles: of rank 1, of up to 256 elements of 2, 4 or 8 bytes, a multiple of 128 bytes, that are only broadcast "
+    "along axis 0, as they are or element by element, from a column on that is a multiple of 16 bytes. Both are of views that "
+    "the kernel does not store to, whose strides are multiples of 16 bytes; threads load others whatever the field">,
   ScheduleField<"consumers", Range<1, 4>, Chosen<"the most that fit">,
     "warpgroups that compute; the rows of the tile are divided among them">,
   ScheduleField<"stages", OneOrEach<Range<1, 8>>, Chosen<"the most that fit, up to 3 or 4">,
@@ -161,7 +169,7 @@ defvar Tile_ScheduleFields = [
     "results go from registers; through shared memory of their own and a bulk tensor store (`tma`); through slots that the loads "
     "of the tile that is read last (V of attention) lend at the end of each tile of the grid, until the copy has read them "
     "(`lent`; FlashAttention-3, section 3.1); or through a pipe to a `writer`, a role of one thread that stores them in bulk while "
-    "the consumers go on. `lent` and `writer` take `warp_specialize = true`">,
+    "the consumers go on. `lent` and `writer` take a producer">,
   ScheduleField<"persistent", CaseOf<Tile_PersistentKind>,
     Chosen<"with a producer `dynamic` where tiles differ in work, or dots depend on each other and tiles are more than "
            "multiprocessors (`tile.few_tiles`); else `static`">,
@@ -206,27 +214,18 @@ defvar Tile_ScheduleFields = [
     "warpgroup, which gets the tile through a pipe. There `store = tma` and `writer` are for these sums alone. "
     "`divided`: each consumer is a role of one warpgroup with all rows of some of the accumulators of loops and the dots "
     "that lead to them, where none has the registers for all. Tiles that one makes and another needs go through pipes. "
-    "Sums are apart there too, where the kernel has such. `apart` and `divided` take `warp_specialize = true` and "
+    "Sums are apart there too, where the kernel has such. `apart` and `divided` take a producer and "
     "`overlap = 1`">,
   ScheduleField<"helper_registers", Multiples<8, 24, 256>,
     Chosen<"with `placement = apart` what its sums take, 48 with `transpose = 4`, or 40 where the transposer has warps "
            "of the producer's warpgroup, 56 beside operands that are converted, else 24">,
     "registers per thread of the reducer, of the transposer, or of the converter: the role that computes second operands of "
     "dots from loaded tiles, on their way. A transposer beside the producer has as many as that">,
-  ScheduleField<"loads", CaseOf<Tile_LoadKind>,
-    Chosen<"`pipe` with `placement = apart` and where a tile of rank 2 can come so, else `direct`">,
-    "how a tile that a loop with dots loads for arithmetic comes: each thread loads what it needs, or a producer loads it "
-    "ahead of time, through a pipe. `pipe` is for tiles of rank 2 of elements of 2 or 4 bytes, whose rows are multiples of "
-    "32 bytes and their number one of 64, from a column on that is a multiple of 16 bytes; and for rows of values for the "
-    "columns of tiles: of rank 1, of up to 256 elements of 2, 4 or 8 bytes, a multiple of 128 bytes, that are only broadcast "
-    "along axis 0, as they are or element by element, from a column on that is a multiple of 16 bytes. Both are of views that "
-    "the kernel does not store to; others are `direct` whatever the field. The strides of their tensors are multiples of 16 "
-    "bytes">,
   ScheduleField<"transpose", Range<0, 4>,
     Chosen<"4 where such tiles are loaded and there are registers for one more warpgroup, else 3; 0 where it does not fit">,
     "warps of a role of its own, a `transposer`, that transposes loaded tiles of 8-bit elements which a dot reads along the other "
     "dimension, each once, and hands them on through a pipe: 1 to 3 of the producer's warpgroup, which needs no registers of its "
-    "own then, or 4, a warpgroup. 0: each consumer transposes all of each tile, for itself. 1 to 4 take `warp_specialize = true`">,
+    "own then, or 4, a warpgroup. 0: each consumer transposes all of each tile, for itself. 1 to 4 take a producer">,
   ScheduleField<"sums", CaseOf<Tile_SumsKind>, Always<"any">,
     "in which order grid points add to one element of a view. `fixed`: in that of a grid index on which the place does not "
     "depend, so that sums have the same bits in each run. Each tile of the view has a turn in memory, which the role that adds "

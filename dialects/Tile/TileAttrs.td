@@ -162,6 +162,8 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
       /// The attribute, or null with an error when a field is outside its domain.
       ScheduleAttr getChecked(::mlir::MLIRContext *context,
                               ::llvm::function_ref<::mlir::InFlightDiagnostic()> emitError) const;
+      /// Whether a warpgroup of its own loads.
+      bool hasProducer() const { return producer && *producer != ProducerKind::None; }
       /// Whether the first dot of an iteration runs ahead by itself, beside the last ones of the one before
       /// (`tile-overlap`).
       bool leadsAlone() const { return overlap == OverlapKind::Lead; }

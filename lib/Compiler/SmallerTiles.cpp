@@ -66,7 +66,7 @@ std::string tessera::findSmallerTiles(StringRef text, StringRef fileName,
     return "";
   CompileOptions given = options;
   given.kernel = kernel.str();
-  given.schedule += (given.schedule.empty() ? "" : ",") + std::string("warp_specialize=true");
+  given.schedule += (given.schedule.empty() ? "" : ",") + std::string("producer=operands");
   given.alternatives = given.timing = false;
   if (varied == Varied::All)
     given.emit = EmitKind::Hop;

@@ -107,7 +107,7 @@ static OwningOpRef<ModuleOp> isolate(ModuleOp source, StringRef kernel) {
 static std::string describe(ScheduleAttr schedule) {
   const tile::ScheduleFields &all = schedule.getFields();
   tile::ScheduleFields varied;
-  varied.warpSpecialize = all.warpSpecialize;
+  varied.producer = all.producer;
   varied.consumers = all.consumers;
   varied.stages = all.stages;
   varied.outerStages = all.outerStages;
@@ -139,7 +139,7 @@ void Trials::reportLostProducer(KernelOp kernel, const Trial &preferred) {
   std::string smaller = compiler.findSmaller(kernel.getSymName(), Varied::Defaults);
   warning.attachNote() << (smaller.empty() ? "smaller tiles may leave more registers"
                                            : "with " + smaller + " one compiles")
-                       << "; warp_specialize = false in the schedule takes this one without a "
+                       << "; producer = none in the schedule takes this one without a "
                           "warning";
 }
 
@@ -311,9 +311,9 @@ namespace {
 class Remaining {
 public:
   explicit Remaining(SmallVector<ScheduleAttr> all) : schedules(std::move(all)) {
-    if (!schedules.empty() && schedules.front() && schedules.front().getWarpSpecialize() == true)
+    if (!schedules.empty() && schedules.front() && schedules.front().getFields().hasProducer())
       llvm::stable_sort(schedules, [](ScheduleAttr a, ScheduleAttr b) {
-        return a.getWarpSpecialize() == true && b.getWarpSpecialize() != true;
+        return a.getFields().hasProducer() && !b.getFields().hasProducer();
       });
   }
 
@@ -403,8 +403,8 @@ CompileStatus Trials::tryAll(ModuleOp source, StringRef name, std::optional<Tria
 CompileStatus Trials::accept(KernelOp kernel, std::vector<Attempt> &refused, Attempt &accepted) {
   for (const Attempt &attempt : refused)
     reportGivenUp(kernel, attempt.schedule, attempt.trial);
-  if (!refused.empty() && refused.front().schedule.getWarpSpecialize() == true &&
-      accepted.schedule.getWarpSpecialize() == false)
+  if (!refused.empty() && refused.front().schedule.getFields().hasProducer() &&
+      !accepted.schedule.getFields().hasProducer())
     reportLostProducer(kernel, refused.front().trial);
   replay(accepted.trial);
   return accepted.trial.status;

@@ -144,7 +144,7 @@ def StageStores : Pass<"hop-stage-stores", "::tessera::hop::KernelOp"> {
 def Prefetch : Pass<"hop-prefetch", "::tessera::hop::KernelOp"> {
   let summary = "Start the loads of a loop iterations ahead, without a producer";
   let description = [{
-    Only for `warp_specialize = false`. A load that one thread of the role starts in each iteration of a loop is
+    Only for `producer = none`. A load that one thread of the role starts in each iteration of a loop is
     started as many iterations before as its pipe has slots that the role does not hold, less one, if there are
     two or more: the slot that comes free last waits for the slowest warpgroup. The first loads come before the
     loop, and an iteration loads only for an iteration that the loop runs, so the fills keep their order.

@@ -41,7 +41,8 @@ LogicalResult Emitter::emitFetch(hop::FetchOp op) {
   if (!isOfRows && hop::getLayout(type) != (isVector ? accumulator.getSlice(1) : accumulator))
     return op.emitError("reads a tile ")
            << (isVector ? "of rank 1 for the columns of accumulators" : "for accumulators")
-           << " (loads = pipe), and here it is laid out as " << type << "; use loads = direct";
+           << " (producer = all), and here it is laid out as " << type
+           << "; use producer = operands";
   const SharedPlace source = sharedTiles.find(op.getSource())->second;
   if (isOfRows)
     fetchRowVector(op, source);

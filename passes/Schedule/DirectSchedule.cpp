@@ -30,7 +30,7 @@ static ScheduleAttr onlyField(ScheduleFields fields, const ScheduleFieldInfo &fi
 /// The only values that mean something without dots. Fields that are not set here are free.
 static ScheduleFields fixedWithoutDots() {
   ScheduleFields fields;
-  fields.warpSpecialize = false;
+  fields.producer = ProducerKind::None;
   fields.stages = NumberList(1);
   fields.outerStages = NumberList(1);
   fields.overlap = OverlapKind::One;
@@ -43,7 +43,6 @@ static ScheduleFields fixedWithoutDots() {
   fields.producerRegisters = hopper::leastRoleRegisters;
   fields.placement = PlacementKind::rows;
   fields.transpose = 0;
-  fields.loads = LoadKind::direct;
   fields.helperRegisters = hopper::leastRoleRegisters;
   fields.work = WorkKind::tiles;
   return fields;

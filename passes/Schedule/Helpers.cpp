@@ -105,9 +105,8 @@ std::optional<std::string> HelperWork::whyNotPlaced(const ScheduleFields &fields
   if (computesB)
     return who + " do" + (isDivided ? "" : "es") +
            " not go with operand b of a dot that consumers compute together; use placement = rows";
-  if (!*fields.warpSpecialize)
-    return who + " get" + s +
-           " tiles from a producer; use warp_specialize = true or placement = rows";
+  if (!fields.hasProducer())
+    return who + " get" + s + " tiles from a producer; use producer = operands or placement = rows";
   if (fields.store == StoreKind::writer && sums.empty())
     return who + " store their results themselves; use store = tma or direct, or placement = rows";
   if (fields.store == StoreKind::writer && !areSumsBulk)
@@ -137,8 +136,8 @@ std::optional<std::string> HelperWork::whyNotTransposed(const ScheduleFields &fi
   if (readsAsLoaded)
     return "a tile that a dot reads along its columns is read as it is loaded too (" +
            printPlace(readsAsLoaded) + "); use transpose = 0";
-  if (!*fields.warpSpecialize)
-    return "a transposer gets tiles from a producer; use warp_specialize = true or transpose = 0";
+  if (!fields.hasProducer())
+    return "a transposer gets tiles from a producer; use producer = operands or transpose = 0";
   if (sharesTransposer(fields) && fields.producerRegisters != fields.helperRegisters)
     return llvm::formatv("a transposer of {0} warps shares the producer's warpgroup and its "
                          "registers, and {1} and {2} are asked for; use "
@@ -150,8 +149,8 @@ std::optional<std::string> HelperWork::whyNotTransposed(const ScheduleFields &fi
 
 /// Why the threads of a producer cannot gather tiles for dots.
 std::optional<std::string> HelperWork::whyNotGathered(const ScheduleFields &fields) const {
-  if (fields.warpSpecialize == false)
-    return "warp_specialize = false has no producer; use true";
+  if (!fields.hasProducer())
+    return "producer = none has none; use producer = operands";
   if (sharesTransposer(fields))
     return "all warps of the producer's warpgroup gather, which leaves none for a transposer; use "
            "transpose = 4 or 0";
@@ -166,19 +165,19 @@ std::optional<std::string> HelperWork::whyNot(const ScheduleFields &fields, bool
   if (isGiven(RoleTask::Transpose, fields))
     if (std::optional<std::string> reason = whyNotTransposed(fields))
       return reason;
-  if (converts && !*fields.warpSpecialize)
+  if (converts && !fields.hasProducer())
     return "operand b of a dot is converted on its way, by a role that gets tiles from a producer; "
-           "use warp_specialize = true";
+           "use producer = operands";
   if (gathers)
     if (std::optional<std::string> reason = whyNotGathered(fields))
       return "the threads of a producer gather what dots read: " + *reason;
-  if (gathersRuns && !*fields.warpSpecialize)
-    return "a producer copies what dots read in runs of rows; use warp_specialize = true";
+  if (gathersRuns && !fields.hasProducer())
+    return "a producer copies what dots read in runs of rows; use producer = operands";
   if (fields.store != StoreKind::writer)
     return std::nullopt;
-  if (!*fields.warpSpecialize)
-    return "store = writer needs a producer, beside which the writer runs; use warp_specialize = "
-           "true or store = tma";
+  if (!fields.hasProducer())
+    return "store = writer needs a producer, beside which the writer runs; use producer = operands "
+           "or store = tma";
   if (speculates)
     return "store = writer stores while the program goes on, and would not know which stores come "
            "again; use store = tma or speculate = false";

@@ -244,7 +244,7 @@ static void addWalk(KernelOp kernel, const ScheduleFields &fields, SharedMemoryU
   use.bounds = slotsOfBounds * countWords(boundsOfFinder(kernel, fields)) * bytesOfValue;
   // Values lie before the rows that bulk copies fill, which start at a multiple of more bytes.
   auto isRow = [](LoadOp load) { return !isMatrix(load); };
-  if ((use.retries || use.numbers || use.bounds) && fields.loads == LoadKind::pipe &&
+  if ((use.retries || use.numbers || use.bounds) && fields.producer == ProducerKind::All &&
       llvm::any_of(fetchedPipes(kernel), isRow))
     use.tiles += hopper::bulkAlignment - hopper::mbarrierBytes;
 }
@@ -288,7 +288,7 @@ SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const NumberList &stag
     use.barriers += slots * (isHalved ? 3 : 2) * hopper::mbarrierBytes;
     addHalves(tile, slots, exchanged, use);
   }
-  if (fields.loads == LoadKind::pipe)
+  if (fields.producer == ProducerKind::All)
     addFetched(kernel, counter, use);
   if (fields.placement != PlacementKind::rows)
     addSums(kernel, fields, use);
@@ -377,7 +377,7 @@ bool tessera::sharesTransposer(const ScheduleFields &fields) {
 
 SmallVector<ReduceRangeOp> tessera::boundsOfFinder(KernelOp kernel, const ScheduleFields &fields) {
   SmallVector<ReduceRangeOp> bounds;
-  if (*fields.warpSpecialize && !sharesTransposer(fields) && pipedGathers(kernel).empty())
+  if (fields.hasProducer() && !sharesTransposer(fields) && pipedGathers(kernel).empty())
     kernel.walk([&](ReduceRangeOp range) { bounds.push_back(range); });
   return bounds;
 }

@@ -24,7 +24,7 @@ struct Candidate {
   int64_t operandBytes = 0;
   int64_t exchangeBytes = 0; ///< shared memory through which warps reduce and scan
 
-  bool isSpecialized() const { return *fields.warpSpecialize; }
+  bool isSpecialized() const { return fields.hasProducer(); }
   bool isDivided() const { return fields.placement == tile::PlacementKind::divided; }
   bool hasHelper(RoleTask task) const {
     return llvm::any_of(helpers, [=](const Helper *helper) { return helper->task == task; });

@@ -173,7 +173,7 @@ bool tessera::writerPays(const ScheduleFacts &facts, const ScheduleFields &field
             return computedTranspose(dot.getA()) ? WalkResult::interrupt() : WalkResult::advance();
           })
           .wasInterrupted();
-  return fits && adds && !isPartial && !facts.work.gathers && *fields.warpSpecialize &&
+  return fits && adds && !isPartial && !facts.work.gathers && fields.hasProducer() &&
          llvm::all_of(stored, isBulk) && !touchesStored(facts.getKernel());
 }
 

@@ -66,7 +66,7 @@ public:
   }
   /// The tiles that come through pipes in loops.
   size_t pipesInLoops(const tile::ScheduleFields &fields) const {
-    return tilesInLoops + (fields.loads == tile::LoadKind::pipe ? fetchedMatrices : 0);
+    return tilesInLoops + (fields.producer == tile::ProducerKind::All ? fetchedMatrices : 0);
   }
 
 private:
@@ -96,7 +96,7 @@ public:
   /// Tiles that are loaded once for each tile of the grid, and whether any is outside of loops.
   size_t outerTiles = 0;
   bool loadsOutside = false;
-  /// Pipes of tiles of rank 2 that arithmetic reads (loads = pipe).
+  /// Pipes of tiles of rank 2 that arithmetic reads (producer = all).
   size_t fetchedMatrices = 0;
 
 private:

@@ -105,15 +105,12 @@ std::optional<ScheduleRejection> tessera::whyNoCandidate(const ScheduleFacts &fa
 
 /// Why tiles that arithmetic reads cannot come through pipes.
 static std::optional<std::string> whyNoPipes(const Candidate &candidate) {
-  if (candidate.fields.loads != LoadKind::pipe)
+  if (candidate.fields.producer != ProducerKind::All)
     return std::nullopt;
-  if (!candidate.isSpecialized())
-    return "loads = pipe needs a producer, which loads ahead of time; use warp_specialize = true "
-           "or loads = direct";
   // tile-even-loops lets the tiles of dots pass that only other blocks need.
   if (!candidate.sharing.evened.empty())
-    return "loads = pipe has no room for loops that run longer in other blocks of a cluster; use "
-           "loads = direct or cluster = 1";
+    return "producer = all has no room for loops that run longer in other blocks of a cluster; use "
+           "producer = operands or cluster = 1";
   return std::nullopt;
 }
 
@@ -123,7 +120,7 @@ static std::optional<std::string> whyNoLead(const Candidate &candidate) {
     return std::nullopt;
   if (!candidate.isSpecialized())
     return "overlap = lead keeps tiles that a producer loads a step ahead; use "
-           "warp_specialize = true or overlap = 1";
+           "producer = operands or overlap = 1";
   // tile-even-loops lets the tiles of other blocks pass behind the loop.
   if (!candidate.sharing.evened.empty())
     return "overlap = lead has no room for loops that run longer in other blocks of a "
@@ -153,10 +150,10 @@ static std::optional<std::string> whyNoTurns(const ScheduleFacts &facts,
         .str();
   if (candidate.sharing.takesProducer && !candidate.isSpecialized())
     return "the loops around what a cluster loads together run longer in some of its blocks, which "
-           "takes a producer that loads for all of them; use warp_specialize = true or cluster = 1";
+           "takes a producer that loads for all of them; use producer = operands or cluster = 1";
   if (fields.persistent == PersistentKind::Dynamic && !candidate.isSpecialized())
     return "persistent = dynamic needs a producer, which fetches the next tile; with "
-           "warp_specialize = false use static";
+           "producer = none use static";
   if (*fields.pingpong && candidate.consumers() < 2)
     return "ping-pong takes two consumers or more that take turns";
   if (*fields.pingpong && facts.work.computesB)
@@ -172,7 +169,7 @@ static std::optional<std::string> whyNoTurns(const ScheduleFacts &facts,
 /// Why the results of `candidate` cannot leave as it says.
 static std::optional<std::string> whyNotLent(const Candidate &candidate) {
   if (candidate.fields.store == StoreKind::lent && !candidate.isSpecialized())
-    return "store = lent needs a producer, which lends the slots; use warp_specialize = true or "
+    return "store = lent needs a producer, which lends the slots; use producer = operands or "
            "store = tma";
   return std::nullopt;
 }
@@ -188,7 +185,7 @@ static std::optional<std::string> whyNoOrder(const ScheduleFacts &facts,
     return "sums in a fixed order wait for thread blocks with smaller numbers, and one of these "
            "may not have started unless numbers are drawn at the start; use persistent = dynamic "
            "with "
-           "warp_specialize = true, or sums = any";
+           "producer = operands, or sums = any";
   bool exchanges = exchangesSums(fields);
   if (*fields.cluster != ClusterKind::One && !exchanges)
     return "in a cluster a number is that of several blocks, and sums in a fixed order take one "

@@ -99,7 +99,7 @@ StoreKind tessera::chooseStoreOfSums(const ScheduleFacts &facts, const ScheduleF
 /// Gives the roles beside the consumers what they need, and takes it from the consumers of `split`.
 static void leaveForHelpers(const ScheduleFacts &facts, RegisterSplit &split,
                             ScheduleFields &fields) {
-  bool gathers = facts.work.gathers && *fields.warpSpecialize;
+  bool gathers = facts.work.gathers && fields.hasProducer();
   int64_t warpgroups = facts.work.countWarpgroups(fields);
   if (!fields.helperRegisters)
     fields.helperRegisters = registersOfHelpers(facts, fields);
@@ -143,18 +143,18 @@ Candidate tessera::makeCandidate(const ScheduleFacts &facts, const ScheduleField
         requested.producerRegisters.value_or(std::max(split.producer, facts.leastOfProducer)));
   ScheduleFields fields = requested;
   fields.consumers = consumers;
-  fields.warpSpecialize = warpSpecialize;
+  bool choosesLoads = warpSpecialize && !fields.producer && fields.placement == PlacementKind::rows;
+  if (!warpSpecialize)
+    fields.producer = ProducerKind::None;
+  else if (!fields.producer)
+    fields.producer = sharing.evened.empty() && (!choosesLoads || facts.fetchedMatrices)
+                          ? ProducerKind::All
+                          : ProducerKind::Operands;
   fields.work = requested.work.value_or(WorkKind::tiles);
   if (!fields.store && facts.work.gathers && facts.ordersSums(fields))
     fields.store = StoreKind::writer;
   leaveForHelpers(facts, split, fields);
   fields.consumerRegisters = requested.consumerRegisters.value_or(NumberList(split.consumer));
-  bool choosesLoads = !fields.loads && fields.placement == PlacementKind::rows;
-  if (!fields.loads)
-    fields.loads =
-        sharing.evened.empty() && (!choosesLoads || (warpSpecialize && facts.fetchedMatrices))
-            ? LoadKind::pipe
-            : LoadKind::direct;
   fields.overlap = shape.kind;
   if (!fields.polynomialExp)
     fields.polynomialExp = fastestShare(facts.budget, facts.model);
@@ -222,10 +222,10 @@ void tessera::chooseWalk(const ScheduleFacts &facts, ScheduleFields &fields) {
   bool isFew = TileDialect::FewTilesAttrHelper(own.getContext()).isAttrPresent(own),
        handsOut = varies || (facts.worksBetweenDots && !isFew);
   if (!fields.persistent)
-    fields.persistent = *fields.warpSpecialize && !facts.work.gathers && handsOut
+    fields.persistent = fields.hasProducer() && !facts.work.gathers && handsOut
                             ? PersistentKind::Dynamic
-                        : *fields.warpSpecialize || isOrdered ? PersistentKind::Static
-                                                              : PersistentKind::None;
+                        : fields.hasProducer() || isOrdered ? PersistentKind::Static
+                                                            : PersistentKind::None;
   bool walks = *fields.persistent != PersistentKind::None, ofTwo = own.getGrid().size() == 2;
   // Of a sliding window the first tiles are short, as nothing is before the sequence.
   bool shortFirst = walks && (trend == Trend::Increasing || trend == Trend::Sliding),

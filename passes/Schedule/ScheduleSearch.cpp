@@ -38,14 +38,14 @@ std::optional<ScheduleAttr> ScheduleSearch::complete(Candidate candidate) {
   std::optional<NumberList> stagesAsked = fields.stages;
   fields.stages = findStages(candidate);
   // With one slot no load runs ahead of the dots.
-  if (candidate.choosesLoads && fields.loads == LoadKind::pipe &&
+  if (candidate.choosesLoads && fields.producer == ProducerKind::All &&
       (!fields.stages || fields.stages->of(0) == 1)) {
     Candidate direct = candidate;
     direct.fields.stages = stagesAsked;
-    direct.fields.loads = LoadKind::direct;
+    direct.fields.producer = ProducerKind::Operands;
     std::optional<NumberList> stages = findStages(direct);
     if (!fields.stages || (stages && stages->of(0) > 1)) {
-      fields.loads = LoadKind::direct;
+      fields.producer = ProducerKind::Operands;
       fields.stages = stages;
     }
   }
@@ -77,8 +77,10 @@ void ScheduleSearch::forEachCandidate(ScheduleFields requested, TakeFunction tak
     return;
   }
   // Registers of roles are asked for where there are roles.
-  std::optional<bool> specialized = requested.warpSpecialize;
-  if (!specialized && (requested.producerRegisters || requested.consumerRegisters))
+  std::optional<bool> specialized;
+  if (requested.producer)
+    specialized = requested.hasProducer();
+  else if (requested.producerRegisters || requested.consumerRegisters)
     specialized = true;
   auto tryExchanged = [&] {
     ScheduleFields exchanging = requested;
@@ -144,8 +146,8 @@ bool ScheduleSearch::forEachCount(const ScheduleFields &requested, bool warpSpec
       return false;
     if (!reason)
       continue;
-    ScheduleRejection rejection{llvm::formatv("warp_specialize = {0}, {1}{2}{3}, consumers = {4}",
-                                              warpSpecialize ? "true" : "false",
+    ScheduleRejection rejection{llvm::formatv("producer = {0}, {1}{2}{3}, consumers = {4}",
+                                              stringifyProducerKind(*candidate.fields.producer),
                                               candidate.isDivided()    ? "placement = divided, "
                                               : candidate.hasReducer() ? "placement = apart, "
                                                                        : "",

@@ -88,10 +88,10 @@ public:
     ScheduleFields schedule = kernel.getScheduleFields();
     if (failed(schedule.require(kernel, &ScheduleFields::cluster)) ||
         (*schedule.cluster != ClusterKind::One &&
-         failed(schedule.require(kernel, &ScheduleFields::warpSpecialize))))
+         failed(schedule.require(kernel, &ScheduleFields::producer))))
       return signalPassFailure();
     // Without a producer the loads are the consumers', who have no order in common.
-    if (*schedule.cluster != ClusterKind::One && *schedule.warpSpecialize)
+    if (*schedule.cluster != ClusterKind::One && schedule.hasProducer())
       makeAlike(kernel, countBlocks(*schedule.cluster));
   }
 

@@ -435,7 +435,7 @@ LogicalResult Slicer::cloneSkip(tile::SkipLoadsOp skip, OpBuilder &builder) {
     PipeInfo &info = pipe->second;
     if (plan.fillerOf(info) == role)
       return skip.emitError("skips tiles that a producer loads for other grid points, and "
-                            "warp_specialize = false has none; use warp_specialize = true");
+                            "producer = none has none; use producer = operands");
     if (!assignment.reads(role, pipe->first) ||
         (info.isTransposed && plan.roleOf(RoleTask::Transpose) != role))
       continue;

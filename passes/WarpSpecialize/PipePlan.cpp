@@ -41,12 +41,12 @@ std::string PipePlan::makeLabel(tile::KernelOp kernel, Value view) {
   return count ? (name + "." + Twine(count)).str() : name.str();
 }
 
-FailureOr<PipePlan> tessera::planPipes(tile::KernelOp kernel, tile::LoadKind loads) {
+FailureOr<PipePlan> tessera::planPipes(tile::KernelOp kernel, tile::ProducerKind producer) {
   PipePlan plan;
   llvm::DenseSet<Operation *> converted;
   for (const Conversion &conversion : findConversions(kernel))
     converted.insert(conversion.load);
-  if (loads == tile::LoadKind::pipe)
+  if (producer == tile::ProducerKind::All)
     for (tile::LoadOp load : fetchedLoads(kernel))
       plan.fetched.insert(load);
   WalkResult walk = kernel.walk([&](tile::LoadOpInterface load) -> WalkResult {

@@ -126,7 +126,7 @@ private:
 
 /// The pipes of a kernel's loads that feed dots, and of those that feed arithmetic where `loads`
 /// says so; reports uses that shared memory cannot serve.
-mlir::FailureOr<PipePlan> planPipes(tile::KernelOp kernel, tile::LoadKind loads);
+mlir::FailureOr<PipePlan> planPipes(tile::KernelOp kernel, tile::ProducerKind producer);
 
 /// Loads tiles again that are used behind a loop which goes round their pipe, or in it: equal loads
 /// became one after the pipes were numbered.

@@ -46,7 +46,7 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     tile::ScheduleFields schedule = kernel.getScheduleFields();
     if (failed(schedule.require(kernel)))
       return failure();
-    FailureOr<PipePlan> plan = planPipes(kernel, *schedule.loads);
+    FailureOr<PipePlan> plan = planPipes(kernel, *schedule.producer);
     if (failed(plan))
       return failure();
     reloadTiles(kernel, *plan);
@@ -163,7 +163,7 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
   /// work; and those that compute, or do all of this. The role of all else is last.
   SmallVector<RoleSpec> planRoles(const tile::ScheduleFields &schedule, PipePlan &plan) {
     RoleSpec consumer{"consumer", RoleTask::Compute, schedule.consumers, std::nullopt};
-    if (!*schedule.warpSpecialize) {
+    if (!schedule.hasProducer()) {
       if (int64_t registers = schedule.consumerRegisters->most();
           registers < hop::entryRegisters(*schedule.consumers))
         consumer.registers = registers;

@@ -34,7 +34,7 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
     an inner one. What would be no box is refused. A product that contracts divided rows, of a computed tile that is
     transposed, is a partial sum: each warpgroup multiplies its rows, and only a store that adds (`tile.store ... add`)
     takes the result. With
-    `warp_specialize = false` there is no producer: one thread of the first warpgroup loads each tile where it
+    `producer = none` there is no producer: one thread of the first warpgroup loads each tile where it
     is needed, and `hop-prefetch` moves the loads ahead.
 
     ```mlir
@@ -223,7 +223,7 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
     }
     ```
 
-    With `loads = pipe` tiles that loops with dots load for arithmetic come through pipes too: of rank 2, and of rank 1 for
+    With `producer = all` tiles that loops with dots load for arithmetic come through pipes too: of rank 2, and of rank 1 for
     the columns of their tiles. A consumer waits for the slot, takes its elements into registers (`hop.fetch`) and gives the
     slot back.
 

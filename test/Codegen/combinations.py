@@ -12,7 +12,7 @@ import sys
 SOURCE = sys.argv[1]
 KERNELS = [["-DD=64", "-DCAUSAL=false"], ["-DD=64", "-DCAUSAL=true"], ["-DD=128", "-DCAUSAL=false"], ["-DD=128", "-DCAUSAL=true"]]
 SWITCHES = {
-    "warp_specialize": ("true", "false"),
+    "producer": ("operands", "none"),
     "overlap": ("1", "2"),
     "pingpong": ("true", "false"),
     "stages": ("1", "2", "3"),
@@ -26,7 +26,7 @@ REASONS = ("bytes of shared memory", "a consumer thread needs", "warpgroups take
 def contents(ptx, wanted):
     """Returns what of `ptx` contradicts the switches, or nothing."""
     signs = {
-        "a producer without warp_specialize": (wanted["warp_specialize"] == "true") == ("setmaxnreg.dec" in ptx),
+        "registers given back without a producer": (wanted["producer"] != "none") == ("setmaxnreg.dec" in ptx),
         "turns without pingpong": (wanted["pingpong"] == "true") == ("bar.arrive" in ptx),
         "bulk stores without store=tma": (wanted["store"] == "tma") == (".global.shared::cta" in ptx),
     }

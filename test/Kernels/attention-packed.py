@@ -25,7 +25,7 @@ def main(kernel, folder):
     random.seed(2)
     for sq, sk, count, causal, schedules in (
         (203, 203, 4, True, ("", "speculate=false", "persistent=none")),
-        (64, 1023, 6, True, ("", "warp_specialize=false")),
+        (64, 1023, 6, True, ("", "producer=none")),
         (1, 113, 3, False, ("",)),
         (300, 40, 2, True, ("",)),
         (403, 700, 7, False, ("", "persistent=static")),

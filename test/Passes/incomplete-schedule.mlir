@@ -12,11 +12,11 @@
 
 // OVERLAP: :[[@LINE+3]]:1: error: has a schedule without overlap; run tile-choose-schedule first
 // POLYNOMIAL: :[[@LINE+2]]:1: error: has a schedule without polynomial_exp; run
-// EVEN: :[[@LINE+1]]:1: error: has a schedule without warp_specialize; run
+// EVEN: :[[@LINE+1]]:1: error: has a schedule without producer; run
 tile.kernel @tile() grid(%m = 4) schedule #tile.schedule<cluster = 2> {
 }
 
-// PREFETCH: :[[@LINE+6]]:1: error: has a schedule without warp_specialize; run
+// PREFETCH: :[[@LINE+6]]:1: error: has a schedule without producer; run
 // STORES: :[[@LINE+5]]:1: error: has a schedule without store, placement; run
 // PERSISTENT: :[[@LINE+4]]:1: error: has a schedule without persistent; run
 // TURNS: :[[@LINE+3]]:1: error: has a schedule without pingpong; run

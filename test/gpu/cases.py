@@ -37,13 +37,13 @@ PACKED_SEQLENS = ((1, 1), (1, 1023), (3, 113), (17, 799), (64, 2048), (113, 203)
 
 # Schedules that must compile to a correct kernel or be refused with a reason, on top of the default one.
 SCHEDULES = tuple(
-    ",".join((f"warp_specialize={ws}", f"overlap={overlap}", f"pingpong={pingpong}", f"stages={stages}"))
-    for ws, overlap, pingpong, stages in itertools.product(("true", "false"), (1, 2), ("true", "false"), (1, 2, 3))
+    ",".join((f"producer={producer}", f"overlap={overlap}", f"pingpong={pingpong}", f"stages={stages}"))
+    for producer, overlap, pingpong, stages in itertools.product(("operands", "none"), (1, 2), ("true", "false"), (1, 2, 3))
 ) + (
     "store=direct", "store=tma", "consumers=1", "consumers=2", "consumers=3",
     "cluster=2", "cluster=4", "cluster=2,persistent=static", "cluster=2,persistent=none,store=tma",
-    "cluster=2,warp_specialize=false",
-    "overlap=3", "overlap=3,pingpong=true", "overlap=3,warp_specialize=false", "overlap=scaled",
+    "cluster=2,producer=none",
+    "overlap=3", "overlap=3,pingpong=true", "overlap=3,producer=none", "overlap=scaled",
     "store=lent", "store=lent,persistent=none", "store=lent,speculate=false",
     "cluster=2,store=tma", "pin_waits=true", "pin_waits=true,speculate=false", "pin_waits=true,pingpong=false", "polynomial_exp=8", "polynomial_exp=16,speculate=false", "stages=[2,3]", "stages=[3,1]",
 )  # fmt: skip

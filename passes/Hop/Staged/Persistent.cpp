@@ -229,7 +229,7 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
       return success();
     return kernel.emitError(
         "persistent = dynamic needs a producer, which fetches the next tile; use "
-        "static with warp_specialize = false");
+        "static with producer = none");
   }
 
   /// Moves the role's program into a loop over tiles.

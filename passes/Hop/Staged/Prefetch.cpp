@@ -133,9 +133,9 @@ struct PrefetchPass : tessera::impl::PrefetchBase<PrefetchPass> {
   void runOnOperation() override {
     hop::KernelOp kernel = getOperation();
     const tile::ScheduleFields &schedule = kernel.getSchedule().getFields();
-    if (failed(schedule.require(kernel, &tile::ScheduleFields::warpSpecialize)))
+    if (failed(schedule.require(kernel, &tile::ScheduleFields::producer)))
       return signalPassFailure();
-    if (*schedule.warpSpecialize)
+    if (schedule.hasProducer())
       return;
     for (auto role : kernel.getBody().getOps<hop::RoleOp>())
       role.walk([&](scf::ForOp loop) { LoopPrefetcher(loop, role.getBody().front()).run(); });

@@ -212,7 +212,7 @@ LogicalResult checkLending(hop::RoleOp role, tile::StoreOp store) {
   auto roles = role->getParentOfType<hop::KernelOp>().getBody().getOps<hop::RoleOp>();
   if (llvm::none_of(roles, [](hop::RoleOp other) { return other.isElected(); }))
     return store.emitError("goes through slots that an elected role lends (store = lent), and "
-                           "there is none; use warp_specialize = true or store = tma");
+                           "there is none; use producer = operands or store = tma");
   for (Operation *op = store->getNextNode(); op; op = op->getNextNode())
     if (hop::PipeWaitOp wait = findWait(*op)) {
       InFlightDiagnostic diag = store.emitError(

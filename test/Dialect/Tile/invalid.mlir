@@ -327,7 +327,7 @@ tile.kernel @wide(%x: !tile.view<[P, 16, 64], f32>, %l: !tile.view<[N], i32>) gr
 // -----
 
 // expected-error@+1 {{schedule field 'consumer_registers' is a multiple of 8 from 24 to 256, or a list of at most 8 such numbers, got 100}}
-#s = #tile.schedule<consumer_registers = 100, placement = rows, helper_registers = 24, loads = direct, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<consumer_registers = 100, placement = rows, helper_registers = 24, producer = operands, transpose = 0, sums = any, work = tiles>
 
 // -----
 
@@ -371,7 +371,17 @@ tile.kernel @wide(%x: !tile.view<[P, 16, 64], f32>, %l: !tile.view<[N], i32>) gr
 
 // -----
 
-// expected-error@+1 {{unknown schedule field 'depth'; known are warp_specialize, consumers, stages, outer_stages, overlap, polynomial_exp, pin_waits, pingpong, speculate, store, persistent, order, section, cluster, producer_registers, consumer_registers}}
+// expected-error@+1 {{'warp_specialize' and 'loads' are part of schedule field 'producer', and this is none of its values; write producer = none, operands or all}}
+#s = #tile.schedule<warp_specialize = false, loads = pipe>
+
+// -----
+
+// expected-error@+1 {{'warp_specialize' and 'loads' are part of schedule field 'producer', and this is none of its values}}
+#s = #tile.schedule<producer = all, warp_specialize = true>
+
+// -----
+
+// expected-error@+1 {{unknown schedule field 'depth'; known are producer, consumers, stages, outer_stages, overlap, polynomial_exp, pin_waits, pingpong, speculate, store, persistent, order, section, cluster, producer_registers, consumer_registers}}
 #s = #tile.schedule<depth = 2>
 
 // -----

@@ -2,7 +2,7 @@
 // RUN: tessera-opt %s | FileCheck %s
 
 // CHECK-LABEL: @two
-// CHECK-SAME: outer_stages = 2, overlap = 2, polynomial_exp = 0, pin_waits = false, pingpong = false, speculate = true, store = direct, persistent = dynamic, {{.*}}placement = rows, helper_registers = 48, loads = direct, transpose = 4>
+// CHECK-SAME: #tile.schedule<producer = operands, consumers = 2, stages = 3, outer_stages = 2, overlap = 2, polynomial_exp = 0, pin_waits = false, pingpong = false, speculate = true, store = direct, persistent = dynamic, {{.*}}placement = rows, helper_registers = 48, transpose = 4>
 tile.kernel @two() grid(%m = 4) schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 3, outer_stages = 2,
     overlap = 2, lead = 0, rescale = after, pack = after, operands = registers, polynomial_exp = 0, pin_waits = false,
     pingpong = false, split = true, speculate = true, store = direct, staging = own, persistent = dynamic, order = linear,
@@ -60,4 +60,25 @@ tile.kernel @pair() grid(%m = 4) schedule #tile.schedule<cluster = 2, exchange =
 // CHECK-LABEL: @by_itself
 // CHECK-SAME: #tile.schedule<cluster = 1>
 tile.kernel @by_itself() grid(%m = 4) schedule #tile.schedule<exchange = 0> {
+}
+
+// CHECK-LABEL: @producer
+// CHECK-SAME: #tile.schedule<producer = all, stages = 2>
+tile.kernel @producer() grid(%m = 4) schedule #tile.schedule<warp_specialize = true, stages = 2, loads = pipe> {
+}
+
+// CHECK-LABEL: @fetched
+// CHECK-SAME: #tile.schedule<producer = all>
+tile.kernel @fetched() grid(%m = 4) schedule #tile.schedule<loads = pipe> {
+}
+
+// CHECK-LABEL: @alone
+// CHECK-SAME: #tile.schedule<producer = none>
+tile.kernel @alone() grid(%m = 4) schedule #tile.schedule<loads = direct, warp_specialize = false> {
+}
+
+// That there is a producer says nothing of what it loads.
+// CHECK-LABEL: @whatever
+// CHECK-SAME: #tile.schedule<stages = 2>
+tile.kernel @whatever() grid(%m = 4) schedule #tile.schedule<warp_specialize = true, stages = 2> {
 }

@@ -7,7 +7,7 @@
 // CHECK: scf.if %{{.*}} {
 // CHECK-NEXT: hop.pipe.load
 hop.kernel @one_slot attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<warp_specialize = false>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<producer = none>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 1>
   hop.role @consumer warpgroups(1) {
@@ -33,7 +33,7 @@ hop.kernel @one_slot attributes {argument_names = ["x"], argument_types = [!tile
 // CHECK: scf.if %{{.*}} {
 // CHECK-NEXT: hop.pipe.load
 hop.kernel @condition attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<warp_specialize = false>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<producer = none>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 4>
   hop.role @consumer warpgroups(1) {
@@ -58,7 +58,7 @@ hop.kernel @condition attributes {argument_names = ["x"], argument_types = [!til
 
 // CHECK-LABEL: hop.kernel @two_loads
 hop.kernel @two_loads attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<warp_specialize = false>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<producer = none>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 4>
   hop.role @consumer warpgroups(1) {
@@ -88,7 +88,7 @@ hop.kernel @two_loads attributes {argument_names = ["x"], argument_types = [!til
 // CHECK: scf.if %{{.*}} {
 // CHECK-NEXT: hop.pipe.load
 hop.kernel @address attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[M], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<warp_specialize = false>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<producer = none>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[M], f32>, %m: index):
   %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 2>
   hop.role @consumer warpgroups(1) {

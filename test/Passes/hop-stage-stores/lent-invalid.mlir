@@ -11,7 +11,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
     %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
     %u = hop.pipe.wait %a : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
     hop.pipe.release %a, %u : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
-    // expected-error@+1 {{goes through slots that an elected role lends (store = lent), and there is none; use warp_specialize = true or store = tma}}
+    // expected-error@+1 {{goes through slots that an elected role lends (store = lent), and there is none; use producer = operands or store = tma}}
     tile.store %t, %x[%m, %c0] : tensor<64x64xbf16, #hop.layout<accumulator>>, !tile.view<[M, 64], bf16>
   }
 }

@@ -6,18 +6,18 @@
 // RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=GEMM
 // RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=store=tma --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=STAGED
 // RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=store=lent --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=LENT
-// RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=warp_specialize=false --tile-choose-schedule | FileCheck %s --check-prefix=ONE-ROLE
+// RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=producer=none --tile-choose-schedule | FileCheck %s --check-prefix=ONE-ROLE
 // RUN: tessera-opt %s --tile-choose-schedule | FileCheck %s
 // RUN: tessera-opt %s --tile-choose-schedule --tile-choose-schedule | FileCheck %s
 
-// ATTENTION: schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 2, overlap = 2, polynomial_exp = 0, pin_waits = false, pingpong = true, speculate = false, store = direct, persistent = dynamic, order = linear, section = 2, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = rows, helper_registers = 24, loads = direct, transpose = 0, sums = any, work = tiles>
+// ATTENTION: schedule #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 2, overlap = 2, polynomial_exp = 0, pin_waits = false, pingpong = true, speculate = false, store = direct, persistent = dynamic, order = linear, section = 2, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
 // ATTENTION: tile.load %{{.*}} pipe 0
 // ATTENTION: scf.for
 // ATTENTION: tile.load %{{.*}} pipe 1
 // ATTENTION: tile.load %{{.*}} pipe 2
 
 // PLAIN: remark: schedule chosen: {{.*}} it takes 160 of 233 registers per consumer thread and 131176 bytes of shared memory (tiles 131072, staging of stores 0, mbarriers 64, numbers of tiles 40) of 232448
-// PLAIN: schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 1, outer_stages = 2, overlap = 1, polynomial_exp = 0, pin_waits = false, pingpong = true,
+// PLAIN: schedule #tile.schedule<producer = operands, consumers = 2, stages = 1, outer_stages = 2, overlap = 1, polynomial_exp = 0, pin_waits = false, pingpong = true,
 
 // The copies of a load that the rotation and the split make share one pipe.
 // COPIES: remark: schedule chosen: {{.*}} and 196744 bytes of shared memory
@@ -34,26 +34,26 @@
 // A causal mask makes the loops of neighbours run to different columns, of which the blocks of a cluster load the most.
 // RUN: tessera-opt %S/../Inputs/causal.mlir --tile-override-schedule=schedule=cluster=2 --tile-choose-schedule | FileCheck %s --check-prefix=CAUSAL
 // RUN: tessera-opt %S/../Inputs/causal.mlir --tile-override-schedule=schedule=cluster=4,overlap=1,stages=1 --tile-choose-schedule | FileCheck %s --check-prefix=CAUSAL
-// CAUSAL: schedule #tile.schedule<warp_specialize = true,{{.*}} cluster = {{[24]}},
+// CAUSAL: schedule #tile.schedule<producer = operands,{{.*}} cluster = {{[24]}},
 
 // The first tiles of a window are short, as nothing is before the sequence: they come last.
 // RUN: tessera-opt %S/../Inputs/window.mlir --tile-choose-schedule | FileCheck %s --check-prefix=WINDOW
 // WINDOW: persistent = dynamic, order = descending,
 
 // GEMM: remark: schedule rejected: overlap = 2: no dot of the loop reads what was computed from another dot of the same iteration
-// GEMM: schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 4, outer_stages = 1, overlap = 1, polynomial_exp = 0, pin_waits = false, pingpong = false, speculate = false, store = direct, persistent = static, order = narrow, section = 2, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = rows, helper_registers = 24, loads = direct, transpose = 0, sums = any, work = tiles>
+// GEMM: schedule #tile.schedule<producer = operands, consumers = 2, stages = 4, outer_stages = 1, overlap = 1, polynomial_exp = 0, pin_waits = false, pingpong = false, speculate = false, store = direct, persistent = static, order = narrow, section = 2, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
 
 // STAGED: remark: schedule rejected: stages = 4, outer_stages = 1, store = tma: it takes 262272 bytes of shared memory (tiles 196608, staging of stores 65536, mbarriers 128), and a CTA can have 232448
-// STAGED: schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 3, {{.*}}store = tma,
+// STAGED: schedule #tile.schedule<producer = operands, consumers = 2, stages = 3, {{.*}}store = tma,
 
 // Slots of the tiles that are loaded hold what is stored, and the fourth fits.
 // LENT: remark: schedule chosen: {{.*}}stages = 4,{{.*}}store = lent,{{.*}}; it takes {{.*}} and 196736 bytes of shared memory (tiles 196608, staging of stores 0, mbarriers 128)
 
-// ONE-ROLE: schedule #tile.schedule<warp_specialize = false, consumers = 2, {{.*}}consumer_registers = 248, placement = rows, helper_registers = 24, loads = direct, transpose = 0, sums = any, work = tiles>
+// ONE-ROLE: schedule #tile.schedule<producer = none, consumers = 2, {{.*}}consumer_registers = 248, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
 
 // What is written is kept. Three consumers need 160 registers, so the accumulator decides the columns:
 // CHECK-LABEL: tile.kernel @three
-// CHECK-SAME: schedule #tile.schedule<warp_specialize = true, consumers = 3, stages = 2, outer_stages = 2, overlap = 1, polynomial_exp = 0, pin_waits = true, pingpong = false, speculate = false, store = direct, persistent = static, order = linear, section = 2, cluster = 1, producer_registers = 32, consumer_registers = 160, placement = rows, helper_registers = 24, loads = direct, transpose = 0, sums = any, work = tiles>
+// CHECK-SAME: schedule #tile.schedule<producer = operands, consumers = 3, stages = 2, outer_stages = 2, overlap = 1, polynomial_exp = 0, pin_waits = true, pingpong = false, speculate = false, store = direct, persistent = static, order = linear, section = 2, cluster = 1, producer_registers = 32, consumer_registers = 160, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
 tile.kernel @three(%a: !tile.view<[M, 64], f16>, %b: !tile.view<[64, N], f16>, %c: !tile.view<[M, N], f32>)
     grid(%i = M ceildiv 192) schedule #tile.schedule<stages = 2, pin_waits = true> {
   %c0 = arith.constant 0 : index

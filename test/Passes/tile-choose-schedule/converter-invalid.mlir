@@ -7,7 +7,7 @@
 // expected-error@+5 {{no schedule of this kernel fits the machine}}
 // expected-note@+4 {{the kernel has no loop with dots}}
 // expected-note@+3 {{ptxas wants 154 registers for the widest dot, and with 4 warpgroups a thread starts with 128}}
-// expected-note@+2 {{operand b of a dot is converted on its way, by a role that gets tiles from a producer; use warp_specialize = true}}
+// expected-note@+2 {{operand b of a dot is converted on its way, by a role that gets tiles from a producer; use producer = operands}}
 // expected-note@+1 {{smaller tiles are needed}}
 tile.kernel @registers(%x: !X, %y: !B, %z: !tile.view<[M, 256], f32>) grid(%m = M ceildiv 128)
     schedule #tile.schedule<consumers = 2> {
@@ -26,10 +26,10 @@ tile.kernel @registers(%x: !X, %y: !B, %z: !tile.view<[M, 256], f32>) grid(%m = 
 !B = !tile.view<[64, 64], f8E4M3FN>
 // expected-error@+4 {{no schedule of this kernel fits the machine}}
 // expected-note@+3 {{the kernel has no loop with dots}}
-// expected-note@+2 {{operand b of a dot is converted on its way, by a role that gets tiles from a producer; use warp_specialize = true}}
+// expected-note@+2 {{operand b of a dot is converted on its way, by a role that gets tiles from a producer; use producer = operands}}
 // expected-note@+1 {{this would work}}
 tile.kernel @no_producer(%x: !X, %y: !B, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64)
-    schedule #tile.schedule<warp_specialize = false> {
+    schedule #tile.schedule<producer = none> {
   %c0 = arith.constant 0 : index
   %a = tile.load %x[%m, %c0] : !X -> tensor<64x64xf16>
   %b8 = tile.load %y[%c0, %c0] : !B -> tensor<64x64xf8E4M3FN>

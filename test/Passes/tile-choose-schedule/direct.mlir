@@ -3,7 +3,7 @@
 
 // One warpgroup has 4 KB, of which a multiprocessor holds enough.
 // expected-remark@+3 {{schedule rejected: consumers = 3: 384 threads that move 4 neighbours each cannot share 1x4096 tiles; 1x4608 would work}}
-// expected-remark-re@+2 {{schedule chosen: #tile.schedule<warp_specialize = false, consumers = {{[124]}}, stages = 1}}
+// expected-remark-re@+2 {{schedule chosen: #tile.schedule<producer = none, consumers = {{[124]}}, stages = 1}}
 !Tile = tensor<1x4096xf32>
 tile.kernel @twice(%x: !tile.view<[M, 4096], f32>, %y: !tile.view<[M, 4096], f32>) grid(%m = M) {
   %c0 = arith.constant 0 : index
@@ -15,7 +15,7 @@ tile.kernel @twice(%x: !tile.view<[M, 4096], f32>, %y: !tile.view<[M, 4096], f32
 // -----
 
 // Columns of vectors, 3 warpgroups on request.
-// expected-remark@+1 {{schedule chosen: #tile.schedule<warp_specialize = false, consumers = 3,}}
+// expected-remark@+1 {{schedule chosen: #tile.schedule<producer = none, consumers = 3,}}
 tile.kernel @vector(%x: !tile.view<[N], bf16>, %y: !tile.view<[N], bf16>) grid(%n = N ceildiv 3072)
     schedule #tile.schedule<consumers = 3> {
   %c3072 = arith.constant 3072 : index
@@ -48,7 +48,7 @@ tile.kernel @speculation(%x: !tile.view<[M, 1024], f32>, %y: !tile.view<[M], f32
 // A row of 16 KB, of which a thread keeps 64 elements: with 96 registers 5 blocks have theirs on the way at a time. The
 // weights, the same for all blocks, do not count.
 // expected-remark@+4 {{schedule rejected: consumers = 3: 384 threads that move 8 neighbours each cannot share 1x8192 tiles}}
-// expected-remark-re@+3 {{schedule chosen: #tile.schedule<warp_specialize = false, consumers = 1, {{.*}}consumer_registers = 96}}
+// expected-remark-re@+3 {{schedule chosen: #tile.schedule<producer = none, consumers = 1, {{.*}}consumer_registers = 96}}
 !Row = tensor<1x8192xf32>
 !In = !tile.view<[M, 8192], bf16>
 tile.kernel @norm(%x: !In, %w: !tile.view<[8192], bf16>, %y: !In) grid(%m = M) {
@@ -69,7 +69,7 @@ tile.kernel @norm(%x: !In, %w: !tile.view<[8192], bf16>, %y: !In) grid(%m = M) {
 // -----
 
 // As many as are asked for.
-// expected-remark-re@+1 {{schedule chosen: #tile.schedule<warp_specialize = false, consumers = 1, {{.*}}consumer_registers = 40}}
+// expected-remark-re@+1 {{schedule chosen: #tile.schedule<producer = none, consumers = 1, {{.*}}consumer_registers = 40}}
 tile.kernel @few(%x: !tile.view<[N], bf16>, %y: !tile.view<[N], bf16>) grid(%n = N ceildiv 1024)
     schedule #tile.schedule<consumers = 1, consumer_registers = 40> {
   %c1024 = arith.constant 1024 : index
@@ -81,7 +81,7 @@ tile.kernel @few(%x: !tile.view<[N], bf16>, %y: !tile.view<[N], bf16>) grid(%n =
 // -----
 
 // expected-error@+3 {{no schedule of this kernel fits the machine with #tile.schedule<consumers = 4, consumer_registers = 240>}}
-// expected-note@+2 {{this would work: #tile.schedule<warp_specialize = false, consumers = 1,}}
+// expected-note@+2 {{this would work: #tile.schedule<producer = none, consumers = 1,}}
 // expected-note@+1 {{the launch gives a thread 128 registers, and 240 are asked for; use at most so many}}
 tile.kernel @many(%x: !tile.view<[N], bf16>, %y: !tile.view<[N], bf16>) grid(%n = N ceildiv 4096)
     schedule #tile.schedule<consumers = 4, consumer_registers = 240> {

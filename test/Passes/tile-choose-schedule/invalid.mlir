@@ -2,18 +2,18 @@
 //
 // RUN: tessera-opt %s --tile-choose-schedule -split-input-file -verify-diagnostics
 // RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=overlap=2 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=OVERLAP
-// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=store=lent,warp_specialize=false --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=LENDER
+// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=store=lent,producer=none --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=LENDER
 // RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=store=lent,stages=1 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=SLOTS
 // RUN: not tessera compile %source/kernels/gemm.tile -D BM=256 -D BN=128 -D BK=32 --no-database --schedule store=lent --emit scheduled -o /dev/null 2>&1 | FileCheck %s --check-prefix=NARROW
 // RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=pingpong=true --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=PINGPONG
 // RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=stages=8 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=STAGES
 // RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=consumers=3 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=CONSUMERS
-// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=consumer_registers=256,warp_specialize=true,consumers=2 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=REGISTERS
+// RUN: not tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=consumer_registers=256,producer=operands,consumers=2 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=REGISTERS
 // RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=consumers=1 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=ONE
 // RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=persistent=none,order=descending --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=ORDER
-// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=warp_specialize=false,order=descending --tile-choose-schedule | FileCheck %s --check-prefix=ORDERED
+// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=producer=none,order=descending --tile-choose-schedule | FileCheck %s --check-prefix=ORDERED
 // RUN: not tessera-opt %S/../Inputs/causal.mlir --tile-override-schedule=schedule=cluster=2,stages=1 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=AHEAD
-// RUN: not tessera-opt %S/../Inputs/causal.mlir --tile-override-schedule=schedule=cluster=2,warp_specialize=false --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=PRODUCER
+// RUN: not tessera-opt %S/../Inputs/causal.mlir --tile-override-schedule=schedule=cluster=2,producer=none --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=PRODUCER
 // RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=pipes=1 --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=consumers=many --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=VALUE
 
@@ -22,16 +22,16 @@
 // OVERLAP: note: overlap = 2: no dot of the loop reads what was computed from another dot of the same iteration
 
 
-// LENDER: note: this would work: {{.*}}warp_specialize = true,{{.*}}store = lent,
-// LENDER: consumers = 2: store = lent needs a producer, which lends the slots; use warp_specialize = true or store = tma
+// LENDER: note: this would work: {{.*}}producer = operands,{{.*}}store = lent,
+// LENDER: consumers = 2: store = lent needs a producer, which lends the slots; use producer = operands or store = tma
 // SLOTS: note: this would work: {{.*}}stages = 4,{{.*}}store = lent,
 // SLOTS: note: stages = 1: store = lent takes slots that have room for tensor<64x256x{{.*}}> of each warpgroup, 2 of a pipe; use more stages or store = tma
 
 // NARROW: store = lent takes slots that have room for tensor<64x128xbf16> of each warpgroup, and no tile that is loaded for a dot has; use store = tma
 
 // PINGPONG: note: this would work: {{.*}}pingpong = false,
-// PINGPONG: note: warp_specialize = true, overlap = 1, consumers = 2: ping-pong needs a loop with work between dependent dots, and the kernel has none
-// PINGPONG: note: warp_specialize = true, overlap = 1, consumers = 1: ping-pong takes two consumers or more that take turns
+// PINGPONG: note: producer = operands, overlap = 1, consumers = 2: ping-pong needs a loop with work between dependent dots, and the kernel has none
+// PINGPONG: note: producer = operands, overlap = 1, consumers = 1: ping-pong takes two consumers or more that take turns
 
 // STAGES: note: this would work: {{.*}}stages = 4,
 // STAGES: note: stages = 8, outer_stages = 1, store = direct: it takes 393472 bytes of shared memory (tiles 393216, staging of stores 0, mbarriers 256), and a CTA can have 232448
@@ -47,22 +47,22 @@
 // ORDERED: persistent = static, order = descending
 
 // ONE: note: this would work: {{.*}}consumers = 2,
-// ONE: note: warp_specialize = true, overlap = 2, consumers = 1: a consumer thread needs 350 registers and can use 233 of its 240
+// ONE: note: producer = operands, overlap = 2, consumers = 1: a consumer thread needs 350 registers and can use 233 of its 240
 
 // AHEAD: note: this would work: {{.*}}stages = {{[2-4]}},{{.*}}cluster = 2,
 // AHEAD: note: stages = 1: in a cluster tiles are loaded up to 2 iterations ahead of a block whose loop is shorter, which takes stages = 2 or more; or use cluster = 1
-// PRODUCER: note: this would work: #tile.schedule<warp_specialize = true,{{.*}}cluster = 2,
-// PRODUCER: note: warp_specialize = false, overlap = 2, consumers = 1: the loops around what a cluster loads together run longer in some of its blocks, which takes a producer that loads for all of them; use warp_specialize = true or cluster = 1
+// PRODUCER: note: this would work: #tile.schedule<producer = operands,{{.*}}cluster = 2,
+// PRODUCER: note: producer = none, overlap = 2, consumers = 1: the loops around what a cluster loads together run longer in some of its blocks, which takes a producer that loads for all of them; use producer = operands or cluster = 1
 
-// UNKNOWN: error: unknown schedule field 'pipes'; known are warp_specialize,
+// UNKNOWN: error: unknown schedule field 'pipes'; known are producer,
 // VALUE: error: schedule field 'consumers' takes 1 to 4, got 'many'
 
-// expected-error@+4 {{no schedule of this kernel fits the machine with #tile.schedule<warp_specialize = true, stages = 2>}}
-// expected-note@+3 {{warp_specialize = true: it is about dots and the tiles that are loaded for them, and the kernel has no tile.dot; leave it out, or use warp_specialize = false}}
+// expected-error@+4 {{no schedule of this kernel fits the machine with #tile.schedule<producer = operands, stages = 2>}}
+// expected-note@+3 {{producer = operands: it is about dots and the tiles that are loaded for them, and the kernel has no tile.dot; leave it out, or use producer = none}}
 // expected-note@+2 {{stages = 2: it is about dots}}
-// expected-note@+1 {{this would work: #tile.schedule<warp_specialize = false}}
+// expected-note@+1 {{this would work: #tile.schedule<producer = none}}
 tile.kernel @nodot(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[M, 64], f16>) grid(%m = M ceildiv 64)
-    schedule #tile.schedule<warp_specialize = true, stages = 2> {
+    schedule #tile.schedule<producer = operands, stages = 2> {
   %c0 = arith.constant 0 : index
   %t = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
   tile.store %t, %y[%m, %c0] : tensor<64x64xf16>, !tile.view<[M, 64], f16>
@@ -238,10 +238,10 @@ tile.kernel @transposed_a(%x: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], 
 
 // expected-error@+7 {{no schedule of this kernel fits the machine}}
 // expected-note@+6 {{overlap = 2: the kernel has no loop with dots}}
-// expected-note@+5 {{warp_specialize = true, overlap = 1, consumers = 2: a consumer thread needs}}
-// expected-note@+4 {{warp_specialize = true, overlap = 1, consumers = 1: a consumer thread needs}}
-// expected-note@+3 {{warp_specialize = false, overlap = 1, consumers = 2: a consumer thread needs}}
-// expected-note@+2 {{warp_specialize = false, overlap = 1, consumers = 1: a consumer thread needs}}
+// expected-note@+5 {{producer = operands, overlap = 1, consumers = 2: a consumer thread needs}}
+// expected-note@+4 {{producer = operands, overlap = 1, consumers = 1: a consumer thread needs}}
+// expected-note@+3 {{producer = none, overlap = 1, consumers = 2: a consumer thread needs}}
+// expected-note@+2 {{producer = none, overlap = 1, consumers = 1: a consumer thread needs}}
 // expected-note@+1 {{whatever the schedule, smaller tiles are needed}}
 tile.kernel @wide(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 1024], f16>, %z: !tile.view<[M, 1024], f32>) grid(%m = M ceildiv 128) {
   %c0 = arith.constant 0 : index
@@ -281,10 +281,10 @@ tile.kernel @parts(%x: !tile.view<[M, 192], f16>, %y: !tile.view<[8, 192], f16>,
 // -----
 
 // 80 accumulators of 64x160 fit in the 112 registers of a consumer, but not in the 96 of the start.
-#s = #tile.schedule<warp_specialize = true, overlap = 1, consumers = 4>
-// expected-error@+3 {{no schedule of this kernel fits the machine with #tile.schedule<warp_specialize = true, consumers = 4, overlap = 1>}}
+#s = #tile.schedule<producer = operands, overlap = 1, consumers = 4>
+// expected-error@+3 {{no schedule of this kernel fits the machine with #tile.schedule<producer = operands, consumers = 4, overlap = 1>}}
 // expected-note@+2 {{ptxas wants 106 registers for the widest dot, and with 5 warpgroups a thread starts with 96}}
-// expected-note@+1 {{this would work: #tile.schedule<warp_specialize = false, consumers = 4,}}
+// expected-note@+1 {{this would work: #tile.schedule<producer = none, consumers = 4,}}
 tile.kernel @wide(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, N], f32>)
     grid(%m = M ceildiv 256, %n = N ceildiv 160) schedule #s {
   %c0 = arith.constant 0 : index

@@ -4,7 +4,7 @@
 // RUN: not tessera-opt %s -split-input-file --tile-override-schedule=schedule=pingpong=true --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=TURNS
 
 // The largest of each column is that of the rows of both warpgroups.
-// CHECK: remark: schedule rejected: warp_specialize = true, overlap = 1, consumers = 2: line [[#@LINE+16]]: reduces along rows that are divided among the consumer warpgroups; use consumers = 1
+// CHECK: remark: schedule rejected: producer = operands, overlap = 1, consumers = 2: line [[#@LINE+16]]: reduces along rows that are divided among the consumer warpgroups; use consumers = 1
 // CHECK: remark: schedule chosen: {{.*}}consumers = 1,
 tile.kernel @transposed(%k: !tile.view<[S, 128], bf16>, %v: !tile.view<[S, 64], bf16>, %o: !tile.view<[G, 64], f32>)
     grid(%g = G) {

@@ -54,5 +54,5 @@ SPILLING = [(128, 192, 128, "overlap=2"), (192, 144, 64, "overlap=2"), (192, 96,
             (192, 128, 128, "overlap=2"), (128, 176, 128, "overlap=2,consumer_registers=208"),
             (128, 256, 64, "overlap=2")]
 for *tile, schedule in SPILLING:
-    code, text = choose(*tile, schedule + ",warp_specialize=true")
+    code, text = choose(*tile, schedule + ",producer=operands")
     assert code != 0 and "registers and can use" in text, (tile, schedule, text[:400])

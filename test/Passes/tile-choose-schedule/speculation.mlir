@@ -29,7 +29,7 @@ tile.kernel @wide(%a: !A, %b: !B, %c: !C) grid(%m = M ceildiv 64) {
   %row = arith.muli %m, %c64 : index
   %x = tile.load %a[%row, %c0] : !A -> tensor<64x64xf16>
   %y = tile.load %b[%c0, %c0] : !B -> tensor<64x256xf16>
-  // expected-remark @+1 {{exact region alone: no schedule fits both regions; warp_specialize = true, overlap = 1, consumers = 1: a consumer thread needs }}
+  // expected-remark @+1 {{exact region alone: no schedule fits both regions; producer = operands, overlap = 1, consumers = 1: a consumer thread needs }}
   %sum = tile.speculate -> !T {
     %s = tile.dot %x, %y : tensor<64x64xf16>, tensor<64x256xf16> -> !T
     %t = tile.dot %x, %y, %s : tensor<64x64xf16>, tensor<64x256xf16> -> !T

@@ -3,7 +3,7 @@
 // RUN: tessera-opt %s --tile-even-loops -split-input-file -verify-diagnostics | FileCheck %s
 // RUN: tessera-opt %s --tile-even-loops --canonicalize --cse -split-input-file -o /dev/null
 
-#two = #tile.schedule<warp_specialize = true, cluster = 2>
+#two = #tile.schedule<producer = operands, cluster = 2>
 
 // The bound grows with %m: the last tile of the cluster has most blocks of y, and the grid may end before it. What does
 // not depend on %m is not computed again.
@@ -77,7 +77,7 @@ tile.kernel @grows(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %
 // CHECK-NEXT:  tile.common_bound %[[OWN]] loads %[[MOST]]
 // CHECK:       tile.skip_loads [1] times
 tile.kernel @falls(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>)
-    grid(%m = M ceildiv 64) schedule #tile.schedule<warp_specialize = true, cluster = 4> {
+    grid(%m = M ceildiv 64) schedule #tile.schedule<producer = operands, cluster = 4> {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %n = tile.dim "N"
@@ -104,7 +104,7 @@ tile.kernel @falls(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %
 // CHECK-NEXT:    tile.load %y[%{{.*}}] pipe 1 alike
 // CHECK-NOT:   tile.skip_loads
 tile.kernel @same(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>)
-    grid(%m = M ceildiv 64) schedule #tile.schedule<warp_specialize = true, cluster = 2> {
+    grid(%m = M ceildiv 64) schedule #tile.schedule<producer = operands, cluster = 2> {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %n = tile.dim "N"
@@ -122,7 +122,7 @@ tile.kernel @same(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z
 // CHECK-NOT:   alike
 // CHECK-NOT:   tile.common_bound
 tile.kernel @backward(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>)
-    grid(%m = M ceildiv 64) schedule #tile.schedule<warp_specialize = true, cluster = 2> {
+    grid(%m = M ceildiv 64) schedule #tile.schedule<producer = operands, cluster = 2> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %row = arith.muli %m, %m : index
@@ -140,7 +140,7 @@ tile.kernel @backward(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>
 // CHECK-NOT:   alike
 // CHECK-NOT:   tile.common_bound
 tile.kernel @consumers_load(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>)
-    grid(%m = M ceildiv 64) schedule #tile.schedule<warp_specialize = false, cluster = 2> {
+    grid(%m = M ceildiv 64) schedule #tile.schedule<producer = none, cluster = 2> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
@@ -181,7 +181,7 @@ tile.kernel @alone(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %
 // CHECK:       tile.load %y[%{{.*}}, %c0] pipe 4 :
 // CHECK-NOT:   tile.skip_loads
 tile.kernel @starts_together(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>)
-    grid(%m = M ceildiv 64) schedule #tile.schedule<warp_specialize = true, cluster = 2> {
+    grid(%m = M ceildiv 64) schedule #tile.schedule<producer = operands, cluster = 2> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index

@@ -3,7 +3,7 @@
 // RUN: tessera-opt %S/../Inputs/small.mlir --tile-override-schedule=schedule=persistent=none,outer_stages=1,overlap=1,stages=3 --tile-choose-schedule --tile-warp-specialize --canonicalize --cse | FileCheck %s
 // RUN: tessera-opt %S/../Inputs/small.mlir --tile-override-schedule=schedule=persistent=none,outer_stages=1,overlap=1,consumers=1,stages=1 --tile-choose-schedule --tile-warp-specialize --canonicalize --cse \
 // RUN:   | FileCheck %s --check-prefix=ONE
-// RUN: tessera-opt %S/../Inputs/small.mlir --tile-override-schedule=schedule=persistent=none,outer_stages=1,overlap=1,warp_specialize=false --tile-choose-schedule --tile-warp-specialize --canonicalize --cse \
+// RUN: tessera-opt %S/../Inputs/small.mlir --tile-override-schedule=schedule=persistent=none,outer_stages=1,overlap=1,producer=none --tile-choose-schedule --tile-warp-specialize --canonicalize --cse \
 // RUN:   | FileCheck %s --check-prefix=ALONE
 // RUN: tessera-opt %S/../Inputs/small.mlir --tile-override-schedule=schedule=persistent=none,outer_stages=1,overlap=2 --tile-choose-schedule --tile-overlap --canonicalize --cse --tile-warp-specialize \
 // RUN:   --canonicalize --cse | FileCheck %s --check-prefix=OVERLAP

@@ -1,12 +1,12 @@
 // Bounds by what rows load are found by a role of its own, which hands them to all others through a pipe: one of 64 bits in
 // halves. Both programs of a speculation find theirs. Without a producer each role finds its own.
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(tile-warp-specialize,canonicalize,cse)' | FileCheck %s
-// RUN: sed -e 's/warp_specialize = true/warp_specialize = false/' -e 's/consumer_registers = 232/consumer_registers = 240/' %s | \
+// RUN: sed -e 's/producer = operands/producer = none/' -e 's/consumer_registers = 232/consumer_registers = 240/' %s | \
 // RUN:   tessera-opt --pass-pipeline='builtin.module(tile-warp-specialize,canonicalize,cse)' | FileCheck %s --check-prefix=ALONE
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(tile-warp-specialize)' -o /dev/null 2>&1 | FileCheck %s --check-prefix=SAYS
 // SAYS: remark: is found by a role of its own for all others, which get it as 'bounds', in 6 slots of 32 bits
 
-#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pin_waits = false, pingpong = false, speculate = true, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 32, consumer_registers = 232, placement = rows, helper_registers = 24, loads = direct, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pin_waits = false, pingpong = false, speculate = true, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 32, consumer_registers = 232, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
 !View = !tile.view<[M, 64], bf16>
 !Sums = !tile.view<[M, 64], f32>
 !Tile = tensor<128x64xbf16>

@@ -1,8 +1,8 @@
 // Rows that numbers name go to a dot through a pipe that all threads of the producer fill. What else is loaded comes by copies
 // of one of them. The numbers are the producer's alone.
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(tile-warp-specialize,canonicalize,cse)' | FileCheck %s
-// RUN: sed 's/warp_specialize = true/warp_specialize = false/' %s | not tessera-opt --pass-pipeline='builtin.module(tile-warp-specialize)' 2>&1 | FileCheck %s --check-prefix=ALONE
-// ALONE: error: cannot have the roles of its schedule: the threads of a producer gather what dots read: warp_specialize = false has no producer; use true
+// RUN: sed 's/producer = operands/producer = none/' %s | not tessera-opt --pass-pipeline='builtin.module(tile-warp-specialize)' 2>&1 | FileCheck %s --check-prefix=ALONE
+// ALONE: error: cannot have the roles of its schedule: the threads of a producer gather what dots read: producer = none has none; use producer = operands
 // RUN: sed 's/store = direct/store = writer/; s/consumer_registers = 224/consumer_registers = 208/' %s | tessera-opt --pass-pipeline='builtin.module(tile-warp-specialize)' | FileCheck %s --check-prefix=WRITER
 // A writer has a warp of a warpgroup of its own, as all of the producer's gather.
 // WRITER: hop.role @producer warpgroups(1) registers(56)
@@ -11,7 +11,7 @@
 // RUN: sed 's/store = direct/store = lent/' %s | not tessera-opt --pass-pipeline='builtin.module(tile-warp-specialize)' 2>&1 | FileCheck %s --check-prefix=LENT
 // LENT: error: cannot have the roles of its schedule: the threads of a producer gather what dots read: slots are lent by a producer of one thread (store = lent); use store = tma
 
-#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pin_waits = false, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 56, consumer_registers = 224, placement = rows, helper_registers = 24, loads = direct, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pin_waits = false, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 56, consumer_registers = 224, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
 !Table = !tile.view<[V, 64], bf16>
 !List = !tile.view<[M], i32>
 !Out = !tile.view<[M, 64], f32>

@@ -4,7 +4,7 @@
 // RUN:   | FileCheck %s
 // RUN: tessera-opt %S/../Inputs/small.mlir --tile-override-schedule=schedule=persistent=none,outer_stages=1,overlap=1,stages=3 --tile-choose-schedule --tile-warp-specialize=producers=4 --canonicalize --cse \
 // RUN:   | FileCheck %s --check-prefix=FOUR
-// RUN: tessera-opt %S/../Inputs/small.mlir --tile-override-schedule=schedule=persistent=none,outer_stages=1,overlap=1,stages=3,warp_specialize=false --tile-choose-schedule --tile-warp-specialize=producers=2 \
+// RUN: tessera-opt %S/../Inputs/small.mlir --tile-override-schedule=schedule=persistent=none,outer_stages=1,overlap=1,stages=3,producer=none --tile-choose-schedule --tile-warp-specialize=producers=2 \
 // RUN:   --canonicalize --cse | FileCheck %s --check-prefix=ALONE
 // RUN: tessera-opt %S/../Inputs/small.mlir --pass-pipeline='builtin.module(tile-override-schedule{schedule=persistent=dynamic,outer_stages=1,overlap=1,stages=3},tile.kernel(tile-choose-schedule),tessera-hop{producers=2},tessera-barriers)' \
 // RUN:   | FileCheck %s --check-prefix=WHOLE

@@ -1,9 +1,9 @@
 // With placement = apart a role of one warpgroup makes what is only added to memory: a slice with the dots, their stores and
 // the loops around them. It gets the computed operand through a pipe that the consumers fill, and makes 64 of the 128
-// columns at a time. The row of values comes through a pipe too (loads = pipe).
+// columns at a time. The row of values comes through a pipe too (producer = all).
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(tile-warp-specialize,canonicalize,cse)' | FileCheck %s
 
-#s = #tile.schedule<warp_specialize = true, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pin_waits = false, pingpong = false, speculate = false, store = tma, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 208, placement = apart, helper_registers = 72, loads = pipe, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pin_waits = false, pingpong = false, speculate = false, store = tma, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 208, placement = apart, helper_registers = 72, transpose = 0, sums = any, work = tiles>
 !View = !tile.view<[M, 128], bf16>
 !Sums = !tile.view<[M, 128], f32>
 !Tile = tensor<128x128xbf16>

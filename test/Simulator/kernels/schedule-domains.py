@@ -32,7 +32,7 @@ def configurations(fields):
     for consumers, registers in itertools.product((1, 3, 4), ("88", "104", "112", "120", "160", "168", "248", "256")):
         yield consumers, f"consumer_registers={registers}"
     for consumers, registers in itertools.product((1, 2, 3, 4), ("112", "128", "168", "248", "256")):
-        yield consumers, f"warp_specialize=false,consumer_registers={registers}"
+        yield consumers, f"producer=none,consumer_registers={registers}"
     for producer, consumer in (("40", "232"), ("40", "240"), ("168", "168"), ("168", "176"), ("176", "160")):
         yield 2, f"producer_registers={producer},consumer_registers={consumer}"
     for overlap, stages in itertools.product(fields["overlap"], ("1", "2")):

@@ -285,7 +285,7 @@ CASES = {
     # Consumers of which one thread loads ahead.
     "prefetched": {
         **PRODUCT,
-        "schedule": "warp_specialize=false,persistent=none,consumers=2,stages=2,store=direct",
+        "schedule": "producer=none,persistent=none,consumers=2,stages=2,store=direct",
         "blocks": 6,
         "damages": {
             "not waited for": (dropped("consumer", "wait {a.full}"), UNFILLED, "a"),

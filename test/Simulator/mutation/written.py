@@ -419,7 +419,7 @@ CASES = {
     # A matrix that arithmetic reads, which each thread reads from its slot: 128 rows against 320 in steps of 64.
     "fetched": {
         "defines": [],
-        "schedule": "loads=pipe,persistent=none,consumers=2,stages=[3, 2]",
+        "schedule": "producer=all,persistent=none,consumers=2,stages=[3, 2]",
         "blocks": 1,
         "buffers": {
             "q": {"type": "bf16", "shape": [128, 64], "fill": "random", "seed": 1},

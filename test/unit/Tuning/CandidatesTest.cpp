@@ -110,7 +110,7 @@ TEST_F(CandidatesTest, RefusesWhatMakesNoSense) {
   expectError(space, "--vary BIAS=");
   space = {};
   space.fields = {"stage"};
-  expectError(space, "unknown schedule field 'stage'; known are warp_specialize, ");
+  expectError(space, "unknown schedule field 'stage'; known are producer, ");
   space.fields = {"stages"};
   space.schedule = "stages=2";
   expectError(space, "both fixed and varied");

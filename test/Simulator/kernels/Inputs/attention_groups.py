@@ -6,7 +6,7 @@ import sys
 
 sys.path.append(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3, "gpu"))
 import cases
-from commands import attention, attention_shape, schedule_text, split_option, trip_counts, variant
+from commands import attention, attention_shape, producer, schedule_text, split_option, trip_counts, variant
 
 
 def attention_schedules():
@@ -16,7 +16,7 @@ def attention_schedules():
         (True, False), (1, 2), (True, False), (1, 2, 3), ("direct", "tma"), ("none", "static", "dynamic"), (True, False)
     ):
         schedule = schedule_text(
-            warp_specialize=ws, overlap=overlap, pingpong=pingpong, stages=stages, store=store, persistent=persistent,
+            producer=producer(ws), overlap=overlap, pingpong=pingpong, stages=stages, store=store, persistent=persistent,
         )  # fmt: skip
         # 300 queries and 10 keys: the tiles of the first 256 rows have no block. A thread block takes several such
         # tiles, in which nothing but their barriers holds its warps together.
@@ -36,7 +36,7 @@ def attention_pipelines():
     ):
         if not ws and persistent == "dynamic":
             continue
-        schedule = schedule_text(warp_specialize=ws, overlap=overlap, persistent=persistent)
+        schedule = schedule_text(producer=producer(ws), overlap=overlap, persistent=persistent)
         lengths = [attention_shape(1, 1, 1, 32 * trips) for trips in range(1, 6)]
         lengths += [attention_shape(2, 1, 203, 113), attention_shape(4, 1, 300, 10)]
         defines = ["-DD=64", "-DBM=128", "-DBN=32", f"-DCAUSAL={causal}"]
@@ -57,7 +57,7 @@ def attention_full_mask():
     for ws, overlap, stages, persistent in itertools.product(
         (True, False), (1, 2), (1, 2, 3), ("none", "static", "dynamic")
     ):
-        schedule = schedule_text(warp_specialize=ws, overlap=overlap, stages=stages, persistent=persistent)
+        schedule = schedule_text(producer=producer(ws), overlap=overlap, stages=stages, persistent=persistent)
         lengths = [attention_shape(1, 1, 1, 48 * trips) for trips in trip_counts(stages)]
         yield attention(defines, shapes + lengths, schedule, ["--sim-blocks", "2"]), not ws and persistent == "dynamic"
     for schedule in ("consumers=1", "consumers=3", "outer_stages=1", "outer_stages=2"):
@@ -117,7 +117,7 @@ def attention_retries():
         schedule = schedule_text(persistent=persistent, store=store)
         defines = ["-DD=64", "-DBM=128", "-DBN=32", f"-DCAUSAL={causal}", f"-DT={dtype}"]
         yield attention(defines, shapes, schedule, ["--sim-blocks", "2"], scale), False
-    for schedule in ("warp_specialize=false", "overlap=1", "pingpong=false", "stages=1", "", "consumers=1"):
+    for schedule in ("producer=none", "overlap=1", "pingpong=false", "stages=1", "", "consumers=1"):
         defines = ["-DD=64", "-DBM=128" if schedule != "consumers=1" else "-DBM=64", "-DBN=32", "-DCAUSAL=true"]
         yield attention(defines, shapes, schedule, ["--sim-blocks", "2", *split_option(schedule)], 4), False
     # More tiles for a thread block than its list takes.
@@ -158,7 +158,7 @@ def attention_variants():
     windows = ((0, 0), (5, 0), (0, 100), (40, 17), (64, -1), (-1, 3), (-1, -1), (1000, 1000))
     for (left, right), schedule in itertools.product(
         windows,
-        ("", "speculate=false", "persistent=none", "overlap=1", "warp_specialize=false", "stages=3,pingpong=true"),
+        ("", "speculate=false", "persistent=none", "overlap=1", "producer=none", "stages=3,pingpong=true"),
     ):
         yield variant([*small, "-DMASK=window"], {"left": left, "right": right}, shapes, schedule), False
     for cap, mask, alibi in itertools.product(("none", "exact", "approx"), ("none", "causal"), ("false", "true")):
@@ -186,7 +186,7 @@ def attention_variants_retries():
         scores, ("zero", "first", "diagonal"), (("bf16", 0.125), ("bf16", 4), ("f16", 0.125), ("f16", 1))
     ):
         yield variant([*small, *defines, f"-DREFERENCE={reference}", f"-DT={dtype}"], settings, shapes, "", scale), False
-    for schedule in ("persistent=none", "persistent=static", "store=tma", "warp_specialize=false", "overlap=1", ""):
+    for schedule in ("persistent=none", "persistent=static", "store=tma", "producer=none", "overlap=1", ""):
         defines = [*small, "-DMASK=window", "-DALIBI=true"]
         yield variant(defines, {"left": 60, "right": 9}, shapes, schedule, 2) + split_option(schedule), False
 
@@ -196,7 +196,7 @@ def attention_packed():
     for pack, causal, (store, ws) in itertools.product(
         (2, 4, 8, 16), ("false", "true"), (("direct", True), ("tma", True), ("direct", False))
     ):
-        schedule = schedule_text(store=store, warp_specialize=ws)
+        schedule = schedule_text(store=store, producer=producer(ws))
         defines = ["-DD=64", "-DBM=128", "-DBN=32", f"-DHEADS={pack}", f"-DCAUSAL={causal}"]
         shapes = [attention_shape(2 * pack, 2, sq, sk) for sq, sk in ((1, 113), (3, 1), (17, 64), (113, 33))]
         shapes += [attention_shape(2 * pack, 1, 40, 70, batch=2)]

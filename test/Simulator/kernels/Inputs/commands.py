@@ -10,6 +10,10 @@ def schedule_text(**fields):
     return ",".join(f"{name}={str(value).lower()}" for name, value in fields.items())
 
 
+def producer(there):
+    return "operands" if there else "none"
+
+
 def split_option(split):
     return [] if split else ["--no-split"]
 

@@ -3,7 +3,7 @@
 import itertools
 import os
 
-from commands import attention, attention_shape, gemm, schedule_text, split_option, trip_counts
+from commands import attention, attention_shape, gemm, producer, schedule_text, split_option, trip_counts
 
 
 def gemm_kernels():
@@ -21,7 +21,7 @@ def gemm_schedules():
     for ws, stages, store, persistent, transposed in itertools.product(
         (True, False), (1, 2, 3, 4), ("direct", "tma"), ("none", "static", "dynamic"), ("true", "false")
     ):
-        schedule = schedule_text(warp_specialize=ws, stages=stages, store=store, persistent=persistent)
+        schedule = schedule_text(producer=producer(ws), stages=stages, store=store, persistent=persistent)
         defines = [f"-DB_TRANSPOSED={transposed}", "-DBIAS=true", "-DBM=128", "-DBN=64", "-DBK=32"]
         shapes = [(1, 8, 32 * trips) for trips in trip_counts(stages)] + [(300, 200, 104)]
         yield gemm(defines, shapes, schedule) + ["--sim-blocks", "2"], not ws and persistent == "dynamic"
@@ -88,7 +88,7 @@ def boxes():
 
     tiles = ((1, 8, 16, 2), (1, 2, 64, 2), (1, 2, 128, 4), (1, 8, 24, 1), (2, 4, 16, 2), (2, 2, 64, 4), (2, 16, 2, 1))
     for (*tile, consumers), store, ws in itertools.product(tiles, ("direct", "tma"), (True, False)):
-        yield kernel(*tile, 1, consumers=consumers, store=store, warp_specialize=ws), False
+        yield kernel(*tile, 1, consumers=consumers, store=store, producer=producer(ws)), False
     # The parts in which the blocks of a cluster load the keys end within a head, or are one or more.
     # The pieces of the loop with and without the mask depend on the row, but a producer loads the same tiles in them.
     for keys, cluster in itertools.product((1, 2, 4), (2, 4)):
@@ -173,7 +173,7 @@ def gathers():
         shape = "B=5,H=8,HK=2,SQ=70,ROWS=203,LENGTH=9"
         # Each block gathers for itself.
         yield ["attention_paged.tile", *defines, "--schedule", f"persistent=dynamic,{fields}", *pages, shape], fields == "cluster=2"
-    for fields in ("warp_specialize=false", "store=lent", "transpose=3"):
+    for fields in ("producer=none", "store=lent", "transpose=3"):
         yield ["gemm_gather.tile", "--schedule", fields, "--shape", "R=50,M=1,N=8,K=8"], True
 
 
@@ -202,7 +202,7 @@ def fp8():
         (["-DD=16"], ["-DD=80"], ["-DOUT=f8E5M2", "-DT=f16"], ["-DBLOCKS=true"], ["-DD=4096"], ["-DD=64", "-DROTATE=true"],
          ["-DROTATE=true"], ["-DROTATE=true", "-DBLOCKS=true"], ["-DD=256", "-DROTATE=true"],
          ["-DROTATE=true", "-DHALVES=true"], ["-DD=256", "-DROTATE=true", "-DHALVES=true", "-DBLOCKS=true"]),
-        ("", "consumers=1", "consumers=1,warp_specialize=false")
+        ("", "consumers=1", "consumers=1,producer=none")
     ):  # fmt: skip
         shapes = [part for rows in (1, 203) for part in ("--shape", f"B=2,H=1,SX={rows}")]
         yield ["quantize.tile", *defines, "--schedule", schedule, *shapes, "--sim-blocks", "2", "--seeds", "3"], None
@@ -252,7 +252,7 @@ def attention_fp8():
     for schedule in ("overlap=1", "overlap=3", "stages=1", "cluster=2", "persistent=static,store=tma"):
         yield attention8(["-DTQ=bf16", "-DD=64", "-DBN=32", "-DV_TRANSPOSED=false"], odd[::2], schedule), None
     for overlap, pingpong, stages, ws in itertools.product((1, 2), (True, False), (1, 3), (True, False)):
-        schedule = schedule_text(overlap=overlap, pingpong=pingpong, stages=stages, warp_specialize=ws)
+        schedule = schedule_text(overlap=overlap, pingpong=pingpong, stages=stages, producer=producer(ws))
         warps = [("false", str(n)) for n in range(1, 5)]
         for transposed, by in (("false", "0"), *warps, ("true", "0")):
             if ws or by == "0":

@@ -75,7 +75,7 @@ def main(directory, work):
     check(directory, work, LENGTHS, ["CAUSAL=false", "BALANCED=true"], "cluster=2", 128, 1, page=16)
     check(directory, work, LENGTHS[:4], ["HEADS=32", "T=f16"], "consumers=3", 32, 2, page=40)
     check_lists(directory, work, [100, 0, 37], [], "", 128)
-    check_lists(directory, work, [100, 0, 37, 64, 1], ["LENGTHS=true", "OUT=f32", "SINK=true", "MAXIMA=true"], "loads=direct", 64)
+    check_lists(directory, work, [100, 0, 37, 64, 1], ["LENGTHS=true", "OUT=f32", "SINK=true", "MAXIMA=true"], "producer=operands", 64)
     check_lists(directory, work, [100, 0, 37], [], "cluster=2", 128)
     # Rows of 512 numbers, and of 8 bits.
     check(directory, work, LENGTHS[:4], ["KEY=512", "CAUSAL=false"], "", 64, 1)

@@ -3,7 +3,7 @@
 import itertools
 import os
 
-from commands import attention, attention_shape, gemm, schedule_text, split_option, trip_counts, variant
+from commands import attention, attention_shape, gemm, producer, schedule_text, split_option, trip_counts, variant
 
 
 def clusters():
@@ -13,7 +13,7 @@ def clusters():
     ):
         options = ["--sim-blocks", str(2 * cluster)]
         refused = not ws and persistent == "dynamic"
-        fields = {"cluster": cluster, "warp_specialize": ws, "stages": stages, "persistent": persistent}
+        fields = {"cluster": cluster, "producer": producer(ws), "stages": stages, "persistent": persistent}
         shapes = [attention_shape(2, 1, 203, 113), attention_shape(4, 2, 300, 10)]
         shapes += [attention_shape(1, 1, 1, 32 * trips) for trips in trip_counts(stages)]
         defines = ["-DD=64", "-DBM=128", "-DBN=32"]
@@ -66,7 +66,7 @@ def clusters_causal():
     for schedule in (*schedules, "order=ascending", "order=linear"):
         yield attention(wide, shapes, f"cluster=2,{schedule}", ["--sim-blocks", "4"]), False
     yield attention(wide, shapes, "cluster=2", ["--sim-blocks", "4", "--pdl"]), False
-    yield attention(wide, shapes, "cluster=2,warp_specialize=false"), True
+    yield attention(wide, shapes, "cluster=2,producer=none"), True
     # The tiles of every head dimension, and rows of several heads.
     for (d, dv), cluster in itertools.product(((64, 64), (128, 128), (192, 128), (256, 256)), (2, 4)):
         defines = [f"-DD={d}", f"-DDV={dv}", "-DCAUSAL=true", "-DBACKWARD=false"]
@@ -86,7 +86,7 @@ def pinned_waits():
     for overlap, ws, pingpong, causal in itertools.product((2, 3), (True, False), (True, False), ("true", "false")):
         if pingpong and not ws:
             continue
-        schedule = schedule_text(pin_waits=True, overlap=overlap, warp_specialize=ws, pingpong=pingpong)
+        schedule = schedule_text(pin_waits=True, overlap=overlap, producer=producer(ws), pingpong=pingpong)
         defines = ["-DD=64", "-DBM=128", "-DBN=64", f"-DCAUSAL={causal}"]
         yield attention(defines, shapes, schedule), None
     for speculate in (True, False):
@@ -107,7 +107,7 @@ def polynomial_exp():
     for scale, speculate in itertools.product((0.125, 40), (True, False)):
         schedule = schedule_text(polynomial_exp=16, speculate=speculate)
         yield attention(["-DD=64", "-DBM=128", "-DBN=64"], shapes, schedule, ["--sim-blocks", "2"], scale), False
-    for schedule in ("overlap=1", "overlap=3", "overlap=scaled", "warp_specialize=false", "pin_waits=true"):
+    for schedule in ("overlap=1", "overlap=3", "overlap=scaled", "producer=none", "pin_waits=true"):
         defines = ["-DD=64", "-DBM=128", "-DBN=32", "-DCAUSAL=true"]
         yield attention(defines, shapes, schedule + ",polynomial_exp=8", ["--sim-blocks", "2"]), None
 
