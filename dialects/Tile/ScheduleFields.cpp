@@ -127,8 +127,8 @@ static LogicalResult setNamedField(ScheduleFields &fields, StringRef name, Strin
 
 namespace {
 /// Reads fields one after the other, of this version and of those before, which had `overlap` in
-/// four fields, `producer`, `store`, `transpose` and `cluster` in two each, and what is no choice
-/// any more.
+/// four fields, `producer`, `store`, `transpose`, `cluster` and `work` in two each, and what is no
+/// choice any more.
 class FieldReader {
 public:
   LogicalResult read(StringRef name, StringRef value, function_ref<InFlightDiagnostic()> emitError);
@@ -172,7 +172,7 @@ LogicalResult FieldReader::read(StringRef name, StringRef value,
                          << fixed.instead;
     }
   bool isOld = llvm::is_contained({"warp_specialize", "loads", "lead", "rescale", "pack", "staging",
-                                   "transposer_warps", "exchange"},
+                                   "transposer_warps", "exchange", "pin_waits"},
                                   name) ||
                (name == "transpose" && (value == "own" || value == "apart"));
   if (!isOld)
@@ -258,6 +258,11 @@ FailureOr<ScheduleFields> FieldReader::finish(function_ref<InFlightDiagnostic()>
     if (!fields.cluster)
       return emitError() << "'exchange' is part of schedule field 'cluster', and this is none of "
                             "its values; write cluster = exchange, or 1, 2 or 4";
+  }
+  if (old("pin_waits") == "true") {
+    if (fields.work.value_or(WorkKind::tiles) != WorkKind::tiles)
+      return emitError() << "'pin_waits' is part of schedule field 'work'; write work = pinned";
+    fields.work = WorkKind::pinned;
   }
   if (old("staging") == "shared") {
     if (fields.store.value_or(StoreKind::tma) != StoreKind::tma)

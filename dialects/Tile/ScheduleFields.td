@@ -59,7 +59,7 @@ def Tile_SumsKind : I32EnumAttr<"SumsKind", "In which order grid points add to o
 }
 
 def Tile_WorkKind : I32EnumAttr<"WorkKind", "In which order a thread works through its tiles", [
-    I32EnumAttrCase<"tiles", 0>, I32EnumAttrCase<"elements", 1>]> {
+    I32EnumAttrCase<"tiles", 0>, I32EnumAttrCase<"pinned", 1>, I32EnumAttrCase<"elements", 2>]> {
   let cppNamespace = "::tessera::tile";
 }
 
@@ -73,7 +73,7 @@ class Alternatives<list<string> texts> {
   string text = !interleave(!foreach(i, !range(last), texts[i]), ", ") # " or " # texts[last];
 }
 
-/// "pinWaits" of "pin_waits".
+/// "outerStages" of "outer_stages".
 class CamelCase<string snake> {
   defvar underscore = !find(snake, "_");
   string text = !if(!lt(underscore, 0), snake,
@@ -155,9 +155,6 @@ defvar Tile_ScheduleFields = [
   ScheduleField<"polynomial_exp", Range<0, 16>, Chosen<"what should take the fewest cycles of 0, 4, 8 and 16">,
     "of 16 exponentials, how many are polynomials (FMA pipes) and not special functions, where the results are only "
     "rounded to 16 bits and summed (`tile-polynomial-exp`)">,
-  ScheduleField<"pin_waits", Flag, Always<"false">,
-    "work that the program has before a wait for a dot stays before it, under the dot, where the assembler would move "
-    "the wait up">,
   ScheduleField<"pingpong", Flag, Chosen<"`true` with several consumers, where turns pay and no dot runs ahead">,
     "consumer warpgroups take turns at issuing dots (section 3.1, Figure 1). With `placement = divided` the dots of one that gets "
     "a vector of rows from another wait for that one's dots of the next iteration">,
@@ -233,7 +230,8 @@ defvar Tile_ScheduleFields = [
     "`persistent = dynamic`, and `cluster = 1` or `exchange`">,
   ScheduleField<"work", CaseOf<Tile_WorkKind>, Chosen<"`elements` where whole tiles and vectors do not fit, else `tiles`">,
     "in which order a thread works through its tiles between dots. `tiles`: one operation after the other, each on all elements. "
-    "`elements`: all operations on the first elements, then all on the next. Vectors and single elements are then loaded where "
+    "`pinned`: likewise, and work that the program has before a wait for a dot stays before it, under the dot, where the assembler "
+    "would move the wait up. `elements`: all operations on the first elements, then all on the next. Vectors and single elements are then loaded where "
     "they are used, and what is made of an element is reduced at once, so that they take few registers">
 ];
 

@@ -8,7 +8,7 @@ include "mlir/Pass/PassBase.td"
 def PinWaits : Pass<"hop-pin-waits", "::tessera::hop::KernelOp"> {
   let summary = "Keep work under the product that it was placed under";
   let description = [{
-    Only with `pin_waits = true`. The work between two waits of a block depends on the first one's tiles and not on the
+    Only with `work = pinned`. The work between two waits of a block depends on the first one's tiles and not on the
     second one's product, which runs meanwhile (FlashAttention-3, section 3.2, Figure 2). An assembler that sees no
     dependence from the work to the second wait moves that wait up, to before the work, and the tensor cores are idle
     during it. This pass names at each wait the tiles that the work before it yields; lowered, the wait is in a block of

@@ -234,11 +234,12 @@ static LogicalResult checkDots(KernelOp kernel) {
 /// nothing fits otherwise, and there are products to work between.
 static SmallVector<ScheduleAttr, 2> withEachWork(KernelOp kernel, ScheduleAttr requested) {
   SmallVector<ScheduleAttr, 2> each;
+  if (requested.getWork())
+    return {requested};
   for (WorkKind work : {WorkKind::tiles, WorkKind::elements}) {
-    ScheduleFields fields = requested.getFields();
-    bool isOpen = !fields.work && (work == WorkKind::tiles || hasDots(kernel));
-    if (!isOpen && fields.work != work)
+    if (work == WorkKind::elements && !hasDots(kernel))
       continue;
+    ScheduleFields fields = requested.getFields();
     fields.work = work;
     each.push_back(fields.get(requested.getContext()));
   }

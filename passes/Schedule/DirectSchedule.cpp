@@ -35,7 +35,6 @@ static ScheduleFields fixedWithoutDots() {
   fields.outerStages = NumberList(1);
   fields.overlap = OverlapKind::One;
   fields.polynomialExp = 0;
-  fields.pinWaits = false;
   fields.pingpong = false;
   fields.speculate = false;
   fields.store = StoreKind::direct;

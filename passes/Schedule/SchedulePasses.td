@@ -156,7 +156,7 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::tessera::tile::KernelOp
     // becomes
     tile.kernel @product(%a: !tile.view<[M, 64], f16>, %b: !tile.view<[64, 128], f16>, %c: !tile.view<[M, 128], f32>)
         grid(%m = M ceildiv 128) schedule #tile.schedule<producer = operands, consumers = 2, stages = 1,
-          outer_stages = 1, overlap = 1, polynomial_exp = 0, pin_waits = false, pingpong = false, speculate = false,
+          outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false,
           store = direct, persistent = none, order = linear, section = 2, cluster = 1, producer_registers = 24,
           consumer_registers = 240, placement = rows, helper_registers = 24, transpose = 0> {
       %c0 = arith.constant 0 : index

@@ -20,7 +20,7 @@ tile.kernel @tile() grid(%m = 4) schedule #tile.schedule<cluster = 2> {
 // STORES: :[[@LINE+5]]:1: error: has a schedule without store, placement; run
 // PERSISTENT: :[[@LINE+4]]:1: error: has a schedule without persistent; run
 // TURNS: :[[@LINE+3]]:1: error: has a schedule without pingpong; run
-// PIN: :[[@LINE+2]]:1: error: has a schedule without pin_waits; run
+// PIN: :[[@LINE+2]]:1: error: has a schedule without work; run
 // LOWER: :[[@LINE+1]]:1: error: has a schedule without persistent; run
 hop.kernel @hop attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<4, 1>],
     schedule = #tile.schedule<>, shared_bytes = 0 : i64} {

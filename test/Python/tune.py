@@ -15,7 +15,7 @@ assert tessera.Database(path).entries == []
 
 lines = []
 database = tessera.tune(
-    product, [shape], database=path, vary={"BM": (128, 192)}, fields=["pin_waits"], schedule="stages=3", budget=2, BN=64, on_line=lines.append
+    product, [shape], database=path, vary={"BM": (128, 192)}, fields=["work"], schedule="stages=3", budget=2, BN=64, on_line=lines.append
 )
 assert any("stages = 3" in line for line in lines), lines
 (entry,) = database.entries

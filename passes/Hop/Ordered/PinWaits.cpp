@@ -75,9 +75,9 @@ struct PinWaitsPass : tessera::impl::PinWaitsBase<PinWaitsPass> {
   void runOnOperation() override {
     hop::KernelOp kernel = getOperation();
     const tile::ScheduleFields &schedule = kernel.getSchedule().getFields();
-    if (failed(schedule.require(kernel, &tile::ScheduleFields::pinWaits)))
+    if (failed(schedule.require(kernel, &tile::ScheduleFields::work)))
       return signalPassFailure();
-    if (!*schedule.pinWaits)
+    if (*schedule.work != tile::WorkKind::pinned)
       return;
     kernel.walk([](Block *block) {
       hop::MmaWaitOp before;

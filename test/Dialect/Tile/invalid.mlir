@@ -381,7 +381,12 @@ tile.kernel @wide(%x: !tile.view<[P, 16, 64], f32>, %l: !tile.view<[N], i32>) gr
 
 // -----
 
-// expected-error@+1 {{unknown schedule field 'depth'; known are producer, consumers, stages, outer_stages, overlap, polynomial_exp, pin_waits, pingpong, speculate, store, persistent, order, section, cluster, producer_registers, consumer_registers}}
+// expected-error@+1 {{'pin_waits' is part of schedule field 'work'; write work = pinned}}
+#s = #tile.schedule<pin_waits = true, work = elements>
+
+// -----
+
+// expected-error@+1 {{unknown schedule field 'depth'; known are producer, consumers, stages, outer_stages, overlap, polynomial_exp, pingpong, speculate, store, persistent, order, section, cluster, producer_registers, consumer_registers}}
 #s = #tile.schedule<depth = 2>
 
 // -----

@@ -2,7 +2,7 @@
 // RUN: tessera-opt %s | FileCheck %s
 
 // CHECK-LABEL: @two
-// CHECK-SAME: #tile.schedule<producer = operands, consumers = 2, stages = 3, outer_stages = 2, overlap = 2, polynomial_exp = 0, pin_waits = false, pingpong = false, speculate = true, store = direct, persistent = dynamic, {{.*}}placement = rows, helper_registers = 48, transpose = 4>
+// CHECK-SAME: #tile.schedule<producer = operands, consumers = 2, stages = 3, outer_stages = 2, overlap = 2, polynomial_exp = 0, pingpong = false, speculate = true, store = direct, persistent = dynamic, {{.*}}placement = rows, helper_registers = 48, transpose = 4>
 tile.kernel @two() grid(%m = 4) schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 3, outer_stages = 2,
     overlap = 2, lead = 0, rescale = after, pack = after, operands = registers, polynomial_exp = 0, pin_waits = false,
     pingpong = false, split = true, speculate = true, store = direct, staging = own, persistent = dynamic, order = linear,
@@ -81,4 +81,14 @@ tile.kernel @alone() grid(%m = 4) schedule #tile.schedule<loads = direct, warp_s
 // CHECK-LABEL: @whatever
 // CHECK-SAME: #tile.schedule<stages = 2>
 tile.kernel @whatever() grid(%m = 4) schedule #tile.schedule<warp_specialize = true, stages = 2> {
+}
+
+// CHECK-LABEL: @pinned
+// CHECK-SAME: #tile.schedule<stages = 2, work = pinned>
+tile.kernel @pinned() grid(%m = 4) schedule #tile.schedule<pin_waits = true, stages = 2> {
+}
+
+// CHECK-LABEL: @moved
+// CHECK-SAME: #tile.schedule<work = elements>
+tile.kernel @moved() grid(%m = 4) schedule #tile.schedule<pin_waits = false, work = elements> {
 }

@@ -10,7 +10,7 @@
 // nor does what is computed without the first product.
 // CHECK-LABEL: hop.kernel @softmax
 hop.kernel @softmax attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], f32>, !tile.view<[M], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<pin_waits = true>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<work = pinned>} {
 ^bb0(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[M], f32>, %m: index):
   %pipe = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 2>
   hop.role @consumer warpgroups(1) {
@@ -52,7 +52,7 @@ hop.kernel @softmax attributes {argument_names = ["x", "y"], argument_types = [!
 // CHECK-LABEL: hop.kernel @later
 // CHECK-NOT: behind
 hop.kernel @later attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], f32>, !tile.view<[M], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<pin_waits = true>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<work = pinned>} {
 ^bb0(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[M], f32>, %m: index):
   %pipe = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 2>
   hop.role @consumer warpgroups(1) {
@@ -72,7 +72,7 @@ hop.kernel @later attributes {argument_names = ["x", "y"], argument_types = [!ti
 // CHECK-LABEL: hop.kernel @free
 // CHECK-NOT: behind
 hop.kernel @free attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], f32>, !tile.view<[M], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<pin_waits = false>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<work = tiles>} {
 ^bb0(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[M], f32>, %m: index):
   %pipe = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 2>
   hop.role @consumer warpgroups(1) {

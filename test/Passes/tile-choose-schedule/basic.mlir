@@ -10,22 +10,22 @@
 // RUN: tessera-opt %s --tile-choose-schedule | FileCheck %s
 // RUN: tessera-opt %s --tile-choose-schedule --tile-choose-schedule | FileCheck %s
 
-// ATTENTION: schedule #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 2, overlap = 2, polynomial_exp = 0, pin_waits = false, pingpong = true, speculate = false, store = direct, persistent = dynamic, order = linear, section = 2, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+// ATTENTION: schedule #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 2, overlap = 2, polynomial_exp = 0, pingpong = true, speculate = false, store = direct, persistent = dynamic, order = linear, section = 2, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
 // ATTENTION: tile.load %{{.*}} pipe 0
 // ATTENTION: scf.for
 // ATTENTION: tile.load %{{.*}} pipe 1
 // ATTENTION: tile.load %{{.*}} pipe 2
 
 // PLAIN: remark: schedule chosen: {{.*}} it takes 160 of 233 registers per consumer thread and 131176 bytes of shared memory (tiles 131072, staging of stores 0, mbarriers 64, numbers of tiles 40) of 232448
-// PLAIN: schedule #tile.schedule<producer = operands, consumers = 2, stages = 1, outer_stages = 2, overlap = 1, polynomial_exp = 0, pin_waits = false, pingpong = true,
+// PLAIN: schedule #tile.schedule<producer = operands, consumers = 2, stages = 1, outer_stages = 2, overlap = 1, polynomial_exp = 0, pingpong = true,
 
 // The copies of a load that the rotation and the split make share one pipe.
 // COPIES: remark: schedule chosen: {{.*}} and 196744 bytes of shared memory
 // COPIES: remark: schedule chosen: {{.*}} it takes 186 of 233 registers per consumer thread and 196744 bytes of shared memory
 
 // A ring for each tile, where they are asked for.
-// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=stages=[1,2],pin_waits=true --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=RINGS
-// RINGS: remark: schedule chosen: {{.*}}stages = [1, 2],{{.*}} pin_waits = true,{{.*}} and 163960 bytes of shared memory
+// RUN: tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=stages=[1,2],work=pinned --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=RINGS
+// RINGS: remark: schedule chosen: {{.*}}stages = [1, 2],{{.*}} work = pinned{{.*}} and 163960 bytes of shared memory
 // RUN: not tessera-opt %S/../Inputs/attention.mlir --tile-override-schedule=schedule=stages=[1,2,3] --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=MANY
 // MANY: error: no schedule of this kernel fits the machine with #tile.schedule<stages = [1, 2, 3]>
 // MANY: note: this would work: #tile.schedule<{{.*}}stages = 2,
@@ -41,7 +41,7 @@
 // WINDOW: persistent = dynamic, order = descending,
 
 // GEMM: remark: schedule rejected: overlap = 2: no dot of the loop reads what was computed from another dot of the same iteration
-// GEMM: schedule #tile.schedule<producer = operands, consumers = 2, stages = 4, outer_stages = 1, overlap = 1, polynomial_exp = 0, pin_waits = false, pingpong = false, speculate = false, store = direct, persistent = static, order = narrow, section = 2, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+// GEMM: schedule #tile.schedule<producer = operands, consumers = 2, stages = 4, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = static, order = narrow, section = 2, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
 
 // STAGED: remark: schedule rejected: stages = 4, outer_stages = 1, store = tma: it takes 262272 bytes of shared memory (tiles 196608, staging of stores 65536, mbarriers 128), and a CTA can have 232448
 // STAGED: schedule #tile.schedule<producer = operands, consumers = 2, stages = 3, {{.*}}store = tma,
@@ -53,9 +53,9 @@
 
 // What is written is kept. Three consumers need 160 registers, so the accumulator decides the columns:
 // CHECK-LABEL: tile.kernel @three
-// CHECK-SAME: schedule #tile.schedule<producer = operands, consumers = 3, stages = 2, outer_stages = 2, overlap = 1, polynomial_exp = 0, pin_waits = true, pingpong = false, speculate = false, store = direct, persistent = static, order = linear, section = 2, cluster = 1, producer_registers = 32, consumer_registers = 160, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+// CHECK-SAME: schedule #tile.schedule<producer = operands, consumers = 3, stages = 2, outer_stages = 2, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = static, order = linear, section = 2, cluster = 1, producer_registers = 32, consumer_registers = 160, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = pinned>
 tile.kernel @three(%a: !tile.view<[M, 64], f16>, %b: !tile.view<[64, N], f16>, %c: !tile.view<[M, N], f32>)
-    grid(%i = M ceildiv 192) schedule #tile.schedule<stages = 2, pin_waits = true> {
+    grid(%i = M ceildiv 192) schedule #tile.schedule<stages = 2, work = pinned> {
   %c0 = arith.constant 0 : index
   %c128 = arith.constant 128 : index
   %c192 = arith.constant 192 : index
@@ -71,7 +71,7 @@ tile.kernel @three(%a: !tile.view<[M, 64], f16>, %b: !tile.view<[64, N], f16>, %
 
 // No loop: nothing takes more than one slot.
 // CHECK-LABEL: tile.kernel @straight
-// CHECK-SAME: consumers = 4, stages = 1, outer_stages = 2, overlap = 1, polynomial_exp = 0, pin_waits = false, pingpong = false
+// CHECK-SAME: consumers = 4, stages = 1, outer_stages = 2, overlap = 1, polynomial_exp = 0, pingpong = false
 tile.kernel @straight(%a: !tile.view<[M, 64], bf16>, %b: !tile.view<[64, 64], bf16>, %c: !tile.view<[M, 64], bf16>)
     grid(%i = M ceildiv 256) {
   %c0 = arith.constant 0 : index

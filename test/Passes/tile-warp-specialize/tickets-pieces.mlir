@@ -3,7 +3,7 @@
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(tile-warp-specialize,canonicalize,cse)' | FileCheck %s
 // RUN: sed 's/ ticket %j from %m to %c0//; s/sums = fixed/sums = any/' %s | tessera-opt --pass-pipeline='builtin.module(tile-warp-specialize,canonicalize,cse)' | FileCheck %s --check-prefix=ANY
 
-#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pin_waits = false, pingpong = false, speculate = false, store = writer, persistent = dynamic, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 208, placement = apart, helper_registers = 72, transpose = 0, sums = fixed, work = tiles>
+#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = writer, persistent = dynamic, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 208, placement = apart, helper_registers = 72, transpose = 0, sums = fixed, work = tiles>
 !View = !tile.view<[M, 96], bf16>
 !Sums = !tile.view<[M, 96], f32>
 !Tile = tensor<128x96xbf16>

@@ -4,7 +4,7 @@
 // RUN: sed 's/store = tma/store = writer/' %s | tessera-opt --tile-warp-specialize | FileCheck %s --check-prefix=WRITER
 // DIRECT: error: waits for its ticket (sums = fixed), which one thread does that copies in bulk; use store = writer, placement = apart with store = tma, or sums = any
 
-#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pin_waits = false, pingpong = false, speculate = false, store = tma, persistent = dynamic, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 208, placement = apart, helper_registers = 72, transpose = 0, sums = fixed, work = tiles>
+#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = tma, persistent = dynamic, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 208, placement = apart, helper_registers = 72, transpose = 0, sums = fixed, work = tiles>
 !View = !tile.view<[M, 128], bf16>
 !Sums = !tile.view<[M, 128], f32>
 tile.kernel @k(%x: !View, %y: !Sums, %z: !Sums) grid(%m = M ceildiv 128) schedule #s {

@@ -126,7 +126,7 @@ TEST_F(CandidatesTest, TilesThatChangeArgumentsOrFailAreRejected) {
   SearchSpace space;
   space.varied = {{"T", {"bf16", "f16"}}, {"BM", {"128", "100"}}};
   space.budget = 4;
-  space.fields = {"pin_waits"};
+  space.fields = {"work"};
   std::set<std::string> reasons;
   for (const Rejection &rejection : run(space).rejections)
     reasons.insert(rejection.reason);
@@ -183,10 +183,10 @@ TEST(ScheduleFieldsTest, DomainsAreWhatIsAccepted) {
 
 TEST(ScheduleFieldsTest, FixedDefaultsLeaveWhatIsSet) {
   tile::ScheduleFields fields;
-  fields.pinWaits = true;
+  fields.cluster = tile::ClusterKind::Two;
   fields.setFixedDefaults();
-  EXPECT_EQ(fields.pinWaits, true);
-  EXPECT_EQ(fields.cluster, tile::ClusterKind::One);
+  EXPECT_EQ(fields.cluster, tile::ClusterKind::Two);
+  EXPECT_EQ(fields.sums, tile::SumsKind::any);
   EXPECT_EQ(fields.consumers, std::nullopt) << "the search decides";
 }
 

@@ -41,7 +41,7 @@ TEST(DatabaseTest, SurvivesPrinting) {
   entry.measured.date = "2026-11-22";
   entry.measured.record = "times.json";
   entry.measured.clock = 1755;
-  entry.fixed = "pin_waits=true";
+  entry.fixed = "work=pinned";
   database.insert(entry, {132});
   llvm::Expected<Database> read = Database::parse(database.print());
   ASSERT_TRUE(static_cast<bool>(read)) << toString(read.takeError());
@@ -57,7 +57,7 @@ TEST(DatabaseTest, SurvivesPrinting) {
   EXPECT_EQ(second.measured.describeOrigin(), "compiler 1f77ba2, ptxas 12.9, 2026-11-22, 1755 MHz");
   // What nobody knows is neither invented nor written.
   EXPECT_EQ(read->getEntries()[0].measured.describeOrigin(), "");
-  EXPECT_EQ(second.fixed, "pin_waits=true");
+  EXPECT_EQ(second.fixed, "work=pinned");
   EXPECT_EQ(second.measured.shapes, entry.measured.shapes);
   EXPECT_EQ(second.measured.measuredWith, entry.measured.measuredWith);
   EXPECT_EQ(read->getGpus().at("NVIDIA H200").multiprocessors, 132);
@@ -103,7 +103,7 @@ TEST(DatabaseTest, KeyLeavesOutWhatWasTuned) {
   EXPECT_TRUE(other.hasKeyOf(old));
   for (auto change :
        {+[](Entry &e) { e.shapeClass = "few-long"; }, +[](Entry &e) { e.gpu = "NVIDIA H100"; },
-        +[](Entry &e) { e.fixed = "pin_waits=true"; }}) {
+        +[](Entry &e) { e.fixed = "work=pinned"; }}) {
     Entry changed = makeEntry();
     change(changed);
     EXPECT_FALSE(changed.hasKeyOf(makeEntry()));
@@ -128,8 +128,8 @@ TEST(DatabaseTest, KeyLeavesOutWhatWasTuned) {
   EXPECT_FALSE(other.hasKeyOf(old));
   old.parameters["BM"] = "256";
   EXPECT_TRUE(other.hasKeyOf(old));
-  other.fixed = "pin_waits=true";
-  EXPECT_EQ(other.describe(), "'gemm', many-long, NVIDIA H200, T = bf16, pin_waits=true");
+  other.fixed = "work=pinned";
+  EXPECT_EQ(other.describe(), "'gemm', many-long, NVIDIA H200, T = bf16, work=pinned");
 }
 
 TEST(DatabaseTest, InsertReplaces) {

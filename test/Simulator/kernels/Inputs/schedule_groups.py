@@ -62,7 +62,7 @@ def clusters_causal():
         schedule = schedule_text(cluster=cluster, overlap=overlap, pingpong=pingpong, stages=stages)
         options = ["--sim-blocks", str(2 * cluster), "--seeds", "3", *split_option(split)]
         yield attention(wide, shapes, schedule, options), stages < overlap
-    schedules = ("stages=[2,3]", "stages=[3,2]", "outer_stages=1", "pin_waits=true")
+    schedules = ("stages=[2,3]", "stages=[3,2]", "outer_stages=1", "work=pinned")
     for schedule in (*schedules, "order=ascending", "order=linear"):
         yield attention(wide, shapes, f"cluster=2,{schedule}", ["--sim-blocks", "4"]), False
     yield attention(wide, shapes, "cluster=2", ["--sim-blocks", "4", "--pdl"]), False
@@ -86,11 +86,11 @@ def pinned_waits():
     for overlap, ws, pingpong, causal in itertools.product((2, 3), (True, False), (True, False), ("true", "false")):
         if pingpong and not ws:
             continue
-        schedule = schedule_text(pin_waits=True, overlap=overlap, producer=producer(ws), pingpong=pingpong)
+        schedule = schedule_text(work=pinned, overlap=overlap, producer=producer(ws), pingpong=pingpong)
         defines = ["-DD=64", "-DBM=128", "-DBN=64", f"-DCAUSAL={causal}"]
         yield attention(defines, shapes, schedule), None
     for speculate in (True, False):
-        yield attention(["-DD=256", "-DCAUSAL=true"], shapes, f"pin_waits=true,speculate={str(speculate).lower()}"), False
+        yield attention(["-DD=256", "-DCAUSAL=true"], shapes, f"work=pinned,speculate={str(speculate).lower()}"), False
 
 
 def polynomial_exp():
@@ -107,7 +107,7 @@ def polynomial_exp():
     for scale, speculate in itertools.product((0.125, 40), (True, False)):
         schedule = schedule_text(polynomial_exp=16, speculate=speculate)
         yield attention(["-DD=64", "-DBM=128", "-DBN=64"], shapes, schedule, ["--sim-blocks", "2"], scale), False
-    for schedule in ("overlap=1", "overlap=3", "overlap=scaled", "producer=none", "pin_waits=true"):
+    for schedule in ("overlap=1", "overlap=3", "overlap=scaled", "producer=none", "work=pinned"):
         defines = ["-DD=64", "-DBM=128", "-DBN=32", "-DCAUSAL=true"]
         yield attention(defines, shapes, schedule + ",polynomial_exp=8", ["--sim-blocks", "2"]), None
 
