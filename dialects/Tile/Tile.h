@@ -30,6 +30,17 @@
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Tile/TileAttrs.h.inc"
 #include "dialects/Tile/TileInterfaces.h.inc"
+
+namespace tessera::tile {
+
+/// The terms of 16 bits whose sum stands for each operand of f32. A term is what those before it
+/// leave, rounded, so that an infinity becomes NaN with more than one.
+struct DotTerms {
+  mlir::FloatType type;
+  int64_t count;
+};
+
+} // namespace tessera::tile
 #define GET_OP_CLASSES
 #include "dialects/Tile/TileOps.h.inc"
 

@@ -14,6 +14,12 @@ def Tile_ReduceKind : I32EnumAttr<"ReduceKind", "How tile.reduce combines elemen
   let cppNamespace = "::tessera::tile";
 }
 
+def Tile_DotPrecision : I32EnumAttr<"DotPrecision", "With what tile.dot multiplies f32, and how many products of it", [
+    I32EnumAttrCase<"bf16", 0>, I32EnumAttrCase<"f16", 1>, I32EnumAttrCase<"bf16x3", 2>, I32EnumAttrCase<"f16x3", 3>,
+    I32EnumAttrCase<"bf16x6", 4>, I32EnumAttrCase<"tf32", 5>]> {
+  let cppNamespace = "::tessera::tile";
+}
+
 def Tile_GridDimAttr : AttrDef<Tile_Dialect, "GridDim"> {
   let mnemonic = "grid_dim";
   let summary = "The number of grid points along one dimension: ceil(extent / divisor)";

@@ -1,6 +1,5 @@
 //===- TileDialect.cpp - Registration of the tile dialect -----------------===//
 
-#include "dialects/Tile/ExpandedOps.h"
 #include "dialects/Tile/PolynomialExp.h"
 #include "dialects/Tile/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -64,8 +63,6 @@ static std::optional<llvm::StringRef> whatIsMissing(mlir::Operation *op,
       !(llvm::isa<mlir::UnitAttr>(value) &&
         op->hasAttr(TileDialect::PolynomialAttrHelper::getNameStr())))
     return "a unit beside tile.polynomial";
-  if (name == kPrecisionName && !(llvm::isa<DotOp>(op) && llvm::isa<mlir::StringAttr>(value)))
-    return "a word of a tile.dot";
   if (name == TileDialect::FewTilesAttrHelper::getNameStr() &&
       !(llvm::isa<KernelOp>(op) && llvm::isa<mlir::UnitAttr>(value)))
     return "a unit of a tile.kernel";
@@ -79,7 +76,7 @@ mlir::LogicalResult TileDialect::verifyOperationAttribute(mlir::Operation *op,
       WithRespectToAttrHelper::getNameStr(), ZeroSumOverAttrHelper::getNameStr(),
       ParametersAttrHelper::getNameStr(),    BoundaryAttrHelper::getNameStr(),
       PolynomialAttrHelper::getNameStr(),    PolynomialPreciseAttrHelper::getNameStr(),
-      FewTilesAttrHelper::getNameStr(),      kPrecisionName};
+      FewTilesAttrHelper::getNameStr()};
   if (!llvm::is_contained(known, attribute.getName()))
     return op->emitOpError("has the attribute ")
            << attribute.getName() << ", which is none of tile; known are "
@@ -102,9 +99,5 @@ void TileDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/Tile/TileOps.cpp.inc"
-      >();
-  addOperations<
-#define GET_OP_LIST
-#include "dialects/Tile/TileExpandedOps.cpp.inc"
       >();
 }

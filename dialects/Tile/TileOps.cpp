@@ -1,7 +1,6 @@
 //===- TileOps.cpp - Operations of the tile dialect -----------------------===//
 
 #include "dialects/Tile/Entries.h"
-#include "dialects/Tile/ExpandedOps.h"
 #include "dialects/Tile/LoadedIndex.h"
 #include "dialects/Tile/TileBox.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -26,22 +25,6 @@ static ParseResult parseDotTypes(OpAsmParser &parser,
 static void printDotTypes(OpAsmPrinter &printer, Operation *, Value, Type a, Type b, Type,
                           Type result) {
   printer << a << ", " << b << " -> " << result;
-}
-
-/// Parses `precision bf16x3` of a dot, and its other attributes.
-static ParseResult parseDotPrecision(OpAsmParser &parser, NamedAttrList &attributes) {
-  StringRef word;
-  if (succeeded(parser.parseOptionalKeyword("precision"))) {
-    if (parser.parseKeyword(&word))
-      return failure();
-    attributes.set(kPrecisionName, parser.getBuilder().getStringAttr(word));
-  }
-  return parser.parseOptionalAttrDict(attributes);
-}
-static void printDotPrecision(OpAsmPrinter &printer, DotOp dot, DictionaryAttr attributes) {
-  if (auto word = attributes.getAs<StringAttr>(kPrecisionName))
-    printer << " precision " << word.getValue();
-  printer.printOptionalAttrDict(attributes.getValue(), {kPrecisionName});
 }
 
 /// Parses `[%a, ...] box [..] add ticket %n from %x to %y` of a store; all behind the list may be
@@ -254,20 +237,35 @@ void StoreOp::setTicket(Value number, Value from, Value to) {
 // Computation
 //===----------------------------------------------------------------------===//
 
-static LogicalResult verifyPrecision(DotOp dot, StringRef word, Type element) {
+std::optional<DotTerms> DotOp::getTerms() {
+  FloatType half = Float16Type::get(getContext()), brain = BFloat16Type::get(getContext());
+  if (std::optional<DotPrecision> precision = getPrecision())
+    switch (*precision) {
+    case DotPrecision::bf16:
+      return DotTerms{brain, 1};
+    case DotPrecision::f16:
+      return DotTerms{half, 1};
+    case DotPrecision::bf16x3:
+      return DotTerms{brain, 2};
+    case DotPrecision::f16x3:
+      return DotTerms{half, 2};
+    case DotPrecision::bf16x6:
+      return DotTerms{brain, 3};
+    case DotPrecision::tf32:
+      break;
+    }
+  return std::nullopt;
+}
+
+static LogicalResult verifyPrecision(DotOp dot, Type element) {
   if (!element.isF32())
     return dot.emitOpError("has a precision, which operands of f32 take; leave it out for ")
            << element;
-  if (word == "tf32")
+  if (!dot.getTerms())
     return dot.emitOpError("has precision tf32, which no pass lowers: wgmma reads it from shared "
                            "memory with both operands along k; bf16x3 keeps 16 bits of each "
                            "number, tf32 11");
-  if (getPrecision(dot))
-    return success();
-  InFlightDiagnostic error = dot.emitOpError("has precision ") << word << ", which is none of ";
-  llvm::interleaveComma(getDotPrecisions(), error,
-                        [&](const DotPrecision &known) { error << known.word; });
-  return error;
+  return success();
 }
 
 LogicalResult DotOp::verify() {
@@ -285,10 +283,9 @@ LogicalResult DotOp::verify() {
   if (a.getElementType() != b.getElementType())
     return emitOpError("operands have one element type, got ")
            << a.getElementType() << " and " << b.getElementType();
-  auto word = (*this)->getAttrOfType<StringAttr>(kPrecisionName);
-  if (word && failed(verifyPrecision(*this, word.getValue(), a.getElementType())))
+  if (getPrecision() && failed(verifyPrecision(*this, a.getElementType())))
     return failure();
-  if (!word && !a.getElementType().isF16() && !a.getElementType().isBF16() &&
+  if (!getPrecision() && !a.getElementType().isF16() && !a.getElementType().isBF16() &&
       !isByteFloat(a.getElementType()))
     return emitOpError("operands are f16, bf16, f8E4M3FN or f8E5M2, got ")
            << a.getElementType()

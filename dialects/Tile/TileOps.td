@@ -102,7 +102,6 @@ def Tile_DimOp : Tile_Op<"dim", [
 include "dialects/Tile/TileMemoryOps.td"
 include "dialects/Tile/TileElementOps.td"
 include "dialects/Tile/TileDebugOps.td"
-include "dialects/Tile/TileExpandedOps.td"
 
 def Tile_DotOp : Tile_Op<"dot", [Pure]> {
   let summary = "Matrix product with f32 accumulation: a * b (+ acc)";
@@ -113,16 +112,27 @@ def Tile_DotOp : Tile_Op<"dot", [Pure]> {
     a multiple of 64 for each warpgroup. Each operand is a loaded tile or a computed one, transposed or not. A computed `b`
     goes through shared memory, and takes room there.
 
+    With a `precision` `a` and `b` are f32: each is written as terms of that type, whose sum it is, and the products of terms
+    that matter are summed. `x3` are those of two terms, `x6` of three; `tf32` is refused. docs/kernels.md has the errors.
+
     ```mlir
     %kt = tile.transpose %k : tensor<128x64xbf16> -> tensor<64x128xbf16>
     %s = tile.dot %q, %kt : tensor<128x64xbf16>, tensor<64x128xbf16> -> tensor<128x128xf32>
     %o2 = tile.dot %p, %v, %o : tensor<128x128xbf16>, tensor<128x64xbf16> -> tensor<128x64xf32>
     ```
   }];
-  let arguments = (ins Tile_FloatTile:$a, Tile_FloatTile:$b, Optional<Tile_FloatTile>:$acc);
+  let arguments = (ins Tile_FloatTile:$a, Tile_FloatTile:$b, Optional<Tile_FloatTile>:$acc,
+                       OptionalAttr<Tile_DotPrecision>:$precision);
   let results = (outs Tile_FloatTile:$result);
+  let extraClassDeclaration = [{
+    /// What each operand is cut into, of a dot that has a precision.
+    std::optional<DotTerms> getTerms();
+  }];
+  let builders = [OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$a, "::mlir::Value":$b, "::mlir::Value":$acc), [{
+    build($_builder, $_state, result, a, b, acc, DotPrecisionAttr());
+  }]>];
   let assemblyFormat =
-    "$a `,` $b (`,` $acc^)? `` custom<DotPrecision>(attr-dict) `:` custom<DotTypes>(ref($acc), type($a), type($b), type($acc), type($result))";
+    "$a `,` $b (`,` $acc^)? (`precision` $precision^)? attr-dict `:` custom<DotTypes>(ref($acc), type($a), type($b), type($acc), type($result))";
   let hasVerifier = 1;
 }
 
@@ -149,6 +159,26 @@ def Tile_ReduceOp : Tile_Op<"reduce", [Pure]> {
   let assemblyFormat = [{
     $kind $source `axis` $axis (`limit` $limit^)? attr-dict `:` type($source) `->` type($result)
   }];
+  let hasVerifier = 1;
+}
+
+def Tile_ReduceIndexOp : Tile_Op<"reduce_index", [Pure]> {
+  let summary = "The largest or smallest elements along one axis, and where they are";
+  let description = [{
+    The values are those of `tile.reduce`. Beside each is the place of the first element along `axis` that equals it, from 0 on.
+    Zeros of either sign are equal. Beside a NaN is the place of the first NaN: with `maximum` and `minimum` where there is one,
+    with `max` and `min` where there is nothing else. A sum is no element, so that it has no place.
+
+    On Hopper it is two reductions (`tile-expand-ops`), across threads and warps as any.
+
+    ```mlir
+    %score, %expert = tile.reduce_index max %scores axis 1 : tensor<128x64xf32> -> tensor<128xf32>, tensor<128xi32>
+    ```
+  }];
+  let arguments = (ins Tile_ReduceKind:$kind, StaticShapeTensorOf<[F32]>:$source,
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$axis);
+  let results = (outs StaticShapeTensorOf<[F32]>:$value, StaticShapeTensorOf<[I32]>:$index);
+  let assemblyFormat = "$kind $source `axis` $axis attr-dict `:` type($source) `->` type($value) `,` type($index)";
   let hasVerifier = 1;
 }
 

@@ -1,6 +1,5 @@
 //===- ReduceHandlers.cpp - Reductions and scans of tiles -----------------===//
 
-#include "dialects/Tile/ExpandedOps.h"
 #include "lib/Interpreter/Engine.h"
 #include <cmath>
 

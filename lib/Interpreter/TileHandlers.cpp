@@ -1,6 +1,5 @@
 //===- TileHandlers.cpp - Operations of the tile dialect ------------------===//
 
-#include "dialects/Tile/ExpandedOps.h"
 #include "dialects/Tile/LoadedIndex.h"
 #include "dialects/Tile/TileBox.h"
 #include "lib/Interpreter/Engine.h"
@@ -418,22 +417,20 @@ static LogicalResult runSkipLoads(Frame &, Operation *) { return success(); }
 //===----------------------------------------------------------------------===//
 
 /// Adds the products of the terms that `a` and `b` are sums of, the smallest first.
-static void multiplyTerms(tile::DotOp dot, const tile::DotPrecision &precision, Floats a, Floats b,
-                          Floats &out) {
-  const FloatType element = precision.getTermType(dot.getContext());
+static void multiplyTerms(tile::DotOp dot, tile::DotTerms terms, Floats a, Floats b, Floats &out) {
   auto cut = [&](Floats &rest) {
-    std::vector<Floats> terms;
-    for (int64_t i = 0; i < precision.terms; ++i) {
-      Floats &term = terms.emplace_back(rest);
-      roundAll(element, term);
+    std::vector<Floats> parts;
+    for (int64_t i = 0; i < terms.count; ++i) {
+      Floats &term = parts.emplace_back(rest);
+      roundAll(terms.type, term);
       llvm::transform(llvm::zip_equal(rest, term), rest.begin(),
                       [](auto pair) { return std::get<0>(pair) - std::get<1>(pair); });
     }
-    return terms;
+    return parts;
   };
   std::vector<Floats> ofA = cut(a), ofB = cut(b);
   ArrayRef<int64_t> shape = shapeOf(dot.getA());
-  for (int64_t last = precision.terms - 1; last >= 0; --last)
+  for (int64_t last = terms.count - 1; last >= 0; --last)
     for (int64_t i = last; i >= 0; --i)
       multiplyInFloat(ofA[i].data(), ofB[last - i].data(), out.data(), shape[0],
                       shapeOf(dot.getB())[1], shape[1]);
@@ -446,9 +443,9 @@ static LogicalResult runDot(Frame &frame, Operation *op) {
   if (dot.getAcc())
     out = *frame.get(dot.getAcc()).floats;
   bool exact = frame.program.precision == Precision::Exact;
-  std::optional<tile::DotPrecision> precision = tile::getPrecision(dot);
-  if (precision && !exact)
-    multiplyTerms(dot, *precision, frame.floats(dot.getA()), frame.floats(dot.getB()), out);
+  std::optional<tile::DotTerms> terms = dot.getTerms();
+  if (terms && !exact)
+    multiplyTerms(dot, *terms, frame.floats(dot.getA()), frame.floats(dot.getB()), out);
   else
     (exact ? multiplyInDouble : multiplyInFloat)(frame.floats(dot.getA()).data(),
                                                  frame.floats(dot.getB()).data(), out.data(), a[0],

@@ -1,7 +1,6 @@
 //===- Padding.cpp - Elements of tiles that lie outside of a view ---------===//
 
 #include "passes/Analysis/Padding.h"
-#include "dialects/Tile/ExpandedOps.h"
 #include "dialects/Tile/TileBox.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -4,7 +4,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/Tile/ExpandedOps.h"
 #include "dialects/Tile/TileBox.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/Tile/ExpandedOps.h"
+#include "dialects/Tile/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -52,16 +52,15 @@ static Value cutTerm(OpBuilder &builder, Location loc, Value &rest, FloatType el
 }
 
 /// Writes `dot` as the products of terms that leave as many bits as the terms have together.
-static void expandDot(DotOp dot, const DotPrecision &precision, RewriterBase &rewriter) {
-  const FloatType element = precision.getTermType(dot.getContext());
+static void expandDot(DotOp dot, DotTerms terms, RewriterBase &rewriter) {
   SmallVector<Value> a, b;
   Value restOfA = dot.getA(), restOfB = dot.getB();
-  for (int64_t i = 0; i < precision.terms; ++i) {
-    a.push_back(cutTerm(rewriter, dot.getLoc(), restOfA, element));
-    b.push_back(cutTerm(rewriter, dot.getLoc(), restOfB, element));
+  for (int64_t i = 0; i < terms.count; ++i) {
+    a.push_back(cutTerm(rewriter, dot.getLoc(), restOfA, terms.type));
+    b.push_back(cutTerm(rewriter, dot.getLoc(), restOfB, terms.type));
   }
   Value sum = dot.getAcc();
-  for (size_t last = precision.terms; last-- > 0;)
+  for (size_t last = terms.count; last-- > 0;)
     for (size_t i = last + 1; i-- > 0;)
       if (a[i] && b[last - i])
         sum = DotOp::create(rewriter, dot.getLoc(), dot.getType(), a[i], b[last - i], sum);
@@ -127,8 +126,8 @@ struct TileExpandOpsPass : tessera::impl::TileExpandOpsBase<TileExpandOpsPass> {
     getOperation().walk([](Operation *op) {
       IRRewriter rewriter(op);
       if (auto dot = dyn_cast<DotOp>(op)) {
-        if (std::optional<DotPrecision> precision = getPrecision(dot))
-          expandDot(dot, *precision, rewriter);
+        if (std::optional<DotTerms> terms = dot.getTerms())
+          expandDot(dot, *terms, rewriter);
       }
       if (auto reduction = dyn_cast<ReduceIndexOp>(op))
         expandReduceIndex(reduction, rewriter);
