@@ -128,9 +128,9 @@ struct TileExpandOpsPass : tessera::impl::TileExpandOpsBase<TileExpandOpsPass> {
       if (auto dot = dyn_cast<DotOp>(op)) {
         if (std::optional<DotTerms> terms = dot.getTerms())
           expandDot(dot, *terms, rewriter);
-      }
-      if (auto reduction = dyn_cast<ReduceIndexOp>(op))
+      } else if (auto reduction = dyn_cast<ReduceIndexOp>(op)) {
         expandReduceIndex(reduction, rewriter);
+      }
     });
   }
 };
