@@ -259,9 +259,10 @@ FailureOr<ScheduleFields> FieldReader::finish(function_ref<InFlightDiagnostic()>
       return emitError() << "'exchange' is part of schedule field 'cluster', and this is none of "
                             "its values; write cluster = exchange, or 1, 2 or 4";
   }
-  if (old("pin_waits") == "true") {
-    if (fields.work.value_or(WorkKind::tiles) != WorkKind::tiles)
-      return emitError() << "'pin_waits' is part of schedule field 'work'; write work = pinned";
+  if (StringRef pins = old("pin_waits"); !pins.empty() && pins != "false") {
+    if (pins != "true" || fields.work.value_or(WorkKind::tiles) != WorkKind::tiles)
+      return emitError() << "'pin_waits' is part of schedule field 'work', and this is none of its "
+                            "values; write work = pinned, or tiles";
     fields.work = WorkKind::pinned;
   }
   if (old("staging") == "shared") {

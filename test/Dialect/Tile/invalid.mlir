@@ -381,8 +381,13 @@ tile.kernel @wide(%x: !tile.view<[P, 16, 64], f32>, %l: !tile.view<[N], i32>) gr
 
 // -----
 
-// expected-error@+1 {{'pin_waits' is part of schedule field 'work'; write work = pinned}}
+// expected-error@+1 {{'pin_waits' is part of schedule field 'work', and this is none of its values; write work = pinned, or tiles}}
 #s = #tile.schedule<pin_waits = true, work = elements>
+
+// -----
+
+// expected-error@+1 {{'pin_waits' is part of schedule field 'work', and this is none of its values}}
+#s = #tile.schedule<pin_waits = 1>
 
 // -----
 
