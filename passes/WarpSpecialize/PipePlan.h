@@ -124,8 +124,8 @@ private:
   std::array<unsigned, static_cast<size_t>(RoleTask::Compute) + 1> firstRoles = {};
 };
 
-/// The pipes of a kernel's loads that feed dots, and of those that feed arithmetic where `loads`
-/// says so; reports uses that shared memory cannot serve.
+/// The pipes of a kernel's loads that feed dots, and of those that feed arithmetic where
+/// `producer` says so; reports uses that shared memory cannot serve.
 mlir::FailureOr<PipePlan> planPipes(tile::KernelOp kernel, tile::ProducerKind producer);
 
 /// Loads tiles again that are used behind a loop which goes round their pipe, or in it: equal loads
