@@ -86,7 +86,7 @@ def pinned_waits():
     for overlap, ws, pingpong, causal in itertools.product((2, 3), (True, False), (True, False), ("true", "false")):
         if pingpong and not ws:
             continue
-        schedule = schedule_text(work=pinned, overlap=overlap, producer=producer(ws), pingpong=pingpong)
+        schedule = schedule_text(work="pinned", overlap=overlap, producer=producer(ws), pingpong=pingpong)
         defines = ["-DD=64", "-DBM=128", "-DBN=64", f"-DCAUSAL={causal}"]
         yield attention(defines, shapes, schedule), None
     for speculate in (True, False):
