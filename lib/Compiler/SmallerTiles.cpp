@@ -66,7 +66,8 @@ std::string tessera::findSmallerTiles(StringRef text, StringRef fileName,
     return "";
   CompileOptions given = options;
   given.kernel = kernel.str();
-  given.schedule += (given.schedule.empty() ? "" : ",") + std::string("producer=operands");
+  // The last value of a field counts, which is the caller's where there is one.
+  given.schedule = "producer=operands" + (given.schedule.empty() ? "" : "," + given.schedule);
   given.alternatives = given.timing = false;
   if (varied == Varied::All)
     given.emit = EmitKind::Hop;
