@@ -104,8 +104,10 @@ def measure_graphs(torch, shape, d, options):
         except Exception as error:  # A form that is not there is no reason to measure nothing else.
             record["failed"] = f"{type(error).__name__}: {str(error)[:160]}"
         else:
-            first.setdefault("us", record["us"])
-            record["GB/s"], record["to contiguous"] = 1000 * of_bytes / record["us"], f"{first['us'] / record['us']:.3f}"
+            if form == "contiguous":
+                first["us"] = record["us"]
+            record["GB/s"] = 1000 * of_bytes / record["us"]
+            record["to contiguous"] = f"{first['us'] / record['us']:.3f}" if "us" in first else None
         yield record
 
 

@@ -99,13 +99,18 @@ def find_peer(name):
     return call
 
 
-def in_whole(call):
-    """A call whose sequences have no segments."""
+def choose_segments(way):
+    """A context for calls of a contestant, one at a time in a process: those of "whole" have no segments."""
     from tessera.torch import _segments
 
-    def run(**given):
-        with unittest.mock.patch.object(_segments, "cut", return_value=None):
-            return call(**given)
+    # A function, as making a mock takes the host longer than a call.
+    return unittest.mock.patch.object(_segments, "cut", lambda *_: None) if way == "whole" else contextlib.nullcontext()
+
+
+def in_context(way, call):
+    def run():
+        with choose_segments(way):
+            return call()
 
     return run
 
@@ -139,8 +144,7 @@ def list_ways(name, given):
     own, segments = find_own(name), _segments.cut(given["v"], None) if name in ("retention", "gla", "ssd") else None
     ways = {"tessera": own}
     if segments is not None:
-        # Gradients ask for segments in the backward pass, which is of this contestant too.
-        ways["whole"] = in_whole(own)
+        ways["whole"] = own
     return ways, segments.own if segments else None
 
 
@@ -151,17 +155,19 @@ def measure(torch, shape, options, stopwatch):
     if not options.no_peers:
         with contextlib.suppress(ImportError):
             ways["fla"] = find_peer(shape[0])
-    common.call_ahead([run for way, call in ways.items() if way != "fla" for run in make_calls(torch, call, given)])
     runs = {}
     for way, call in ways.items():
         try:
-            runs[way] = make_runs(torch, call, given)
+            with choose_segments(way):
+                if way != "fla":
+                    common.call_ahead(make_calls(torch, call, given))
+                runs[way] = make_runs(torch, call, given)
         except Exception as error:  # Peers fail in ways of their own.
             print(f"{way}: left out at {shape}: {type(error).__name__}: {str(error)[:160]}", flush=True)
     for what in ("forward", "both"):
         record, contestants, expected = {**dict(zip(COLUMNS, shape)), "what": what, "segment": segment}, {}, None
         for way, own in runs.items():
-            run = in_whole(own[what]) if way == "whole" else own[what]
+            run = in_context(way, own[what])
             try:
                 results = run()
                 expected = results if expected is None else expected
