@@ -1,7 +1,8 @@
 # RUN: mkdir -p %t
 # RUN: %python %s %t
-"""Products of f32 by choice: each precision has the error that docs/kernels.md states, and no smaller one. Of loaded, transposed and
-computed operands, with and without an accumulator, against double precision, on the interpreter and the simulator."""
+"""Products of f32 by choice: each precision has the error that docs/kernels.md states, which a number whose terms all err to one side
+comes close to. Of loaded, transposed and computed operands, with and without an accumulator, against double precision, on the
+interpreter and the simulator."""
 
 import os
 import random
@@ -27,16 +28,19 @@ tile.kernel @k(%a: !A, %b: !B, %c: !C) grid(%m = M ceildiv 64) {{
 }}
 """
 # Of each product, as the document says, and of the sum in f32, which hides that of the last two.
-ERRORS = {"bf16": 2**-8, "f16": 2**-11, "bf16x3": 2**-16, "f16x3": 2**-22 + 2**-20, "bf16x6": 2**-25 + 2**-20}
+ERRORS = {"bf16": 2**-7, "f16": 2**-10, "bf16x3": 2**-15, "f16x3": 2**-21 + 2**-20, "bf16x6": 2**-24 + 2**-20}
+# Numbers whose squares err by nearly as much: what terms leave is half of their last place, and positive.
+WORST = {"bf16": 1 + 2**-8, "f16": 1 + 2**-11, "bf16x3": 1 + 2**-8 - 2**-16 - 2**-17}
 
 
 def main(folder):
     generator = random.Random(1)
-    a, b = ([generator.gauss(0, 1) for _ in range(rows * K)] for rows in (M, N))
-    for name, values, rows in (("a", a, M), ("b", b, N)):
-        save(f"{folder}/{name}.npy", values, (rows, K))
-    a, b = ([own[i * K :][:K] for i in range(len(own) // K)] for own in (load(f"{folder}/a.npy"), load(f"{folder}/b.npy")))
+    drawn = {name: [generator.gauss(0, 1) for _ in range(rows * K)] for name, rows in (("a", M), ("b", N))}
     for precision, bound in ERRORS.items():
+        for name, values in drawn.items():
+            values[:K] = [WORST.get(precision, 1.0)] * K
+            save(f"{folder}/{name}.npy", values, (len(values) // K, K))
+        a, b = ([own[i * K :][:K] for i in range(len(own) // K)] for own in (load(f"{folder}/{name}.npy") for name in drawn))
         with open(f"{folder}/k.tile", "w") as file:
             file.write(KERNEL.format(k=K, n=N, precision=precision, result="first"))
         for device in ("interp", "sim"):
@@ -49,7 +53,7 @@ def main(folder):
                     error = abs(found[i * N + j] - sum(p * q for p, q in zip(x, y))) / size
                     largest = max(largest, error)
             assert largest < bound, (precision, device, largest, bound)
-            assert largest > bound / 64 or bound < 2**-19, (precision, device, largest, bound)
+            assert largest > 0.9 * bound or precision not in WORST, (precision, device, largest, bound)
         with open(f"{folder}/k.tile", "w") as file:
             file.write(KERNEL.format(k=K, n=N, precision=precision, result="both"))
         run(f"{folder}/k.tile", *inputs, "--device", "sim", "--check")
