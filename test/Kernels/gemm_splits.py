@@ -4,6 +4,9 @@
 # PART: parameter 'PART' cannot be 4; allowed: 0..0
 # RUN: not tessera params %source/kernels/gemm.tile -DSPLITS=2 -DACTIVATION=relu 2>&1 | FileCheck %s --check-prefix=ACTIVATION
 # ACTIVATION: parameter 'ACTIVATION' cannot be relu; allowed: none
+# RUN: tessera params %source/kernels/gemm.tile -DSPLITS=2 -DPROMOTE=1 | FileCheck %s --check-prefix=CHOSEN
+# CHOSEN: BN {{.*}} 128
+# RUN: tessera compile %source/kernels/gemm.tile -DSPLITS=2 --alternatives --ptx -o %t/splits.bundle
 """Compares the matrix product whose parts of K are added to memory on the interpreter with the definition; sums go on
 from what C holds, and one part has the bias."""
 
