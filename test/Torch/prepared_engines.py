@@ -191,6 +191,17 @@ class Engines(prepared.Cases):
                     if text != "no refusal":
                         self.assertEqual(launches, 0)
 
+    def test_options_and_types(self):
+        """An option is read with the types of its own call."""
+        short, wide, sums = make(3, 2, 1, 4, 64), make(3, 2, 1, 4, 64, dtype=torch.float32), torch.empty(3, 2, 4, 1)
+        tt.merge_states(short, sums), tt.merge_states(wide, sums, dtype=torch.bfloat16)
+        self.assertEqual(tt.merge_states(wide, sums)[0].dtype, torch.float32)
+        function, arguments, _ = self.calls["latent"]
+        _, bytes_of, _ = self.calls["latent, pages of bytes"]
+        function(**arguments), function(**bytes_of, is_fp8_kvcache=True)
+        with self.assertRaisesRegex(ValueError, "'is_fp8_kvcache' is True"):
+            function(**arguments, is_fp8_kvcache=True)
+
     def test_memory_and_threads(self):
         """Each thread gets results of its own, with memory freed in between."""
         failed = []

@@ -81,7 +81,8 @@ def mla_with_kvcache(
     the table and rows of the cache that no length reaches may hold anything. Raises TypeError, ValueError and NotImplementedError.
     """
     given = q, _read_bytes(k_cache), block_table, cache_seqlens, indices, topk_length, attn_sink, tile_scheduler_metadata, num_splits
-    key, results = _prepared.recall(given, "mla_with_kvcache", head_dim_v, softmax_scale, causal, is_fp8_kvcache, keys_per_part)
+    bytes_asked = is_fp8_kvcache, None if is_fp8_kvcache is None else getattr(k_cache, "dtype", None)
+    key, results = _prepared.recall(given, "mla_with_kvcache", head_dim_v, softmax_scale, causal, *bytes_asked, keys_per_part)
     if results is not None:
         return results
     _latent.check_options(k_cache, head_dim_v, is_fp8_kvcache, causal, indices, topk_length)

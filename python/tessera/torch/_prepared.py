@@ -44,7 +44,8 @@ def _find_functions(text, count, kinds):
 
 def recall(given, *options):
     """(a key, the results) of a call of tensors `given`, of which those but the first may be None, and of options. The key is what
-    such calls are known by, None where they are not kept; the results are those of a call like one before, None of others."""
+    such calls are known by, None where they are not kept; the results are those of a call like one before, None of others. Texts,
+    numbers and refusals follow from options and from which tensors are given, so a type that they depend on is an option too."""
     if _direct.is_seen():  # Asked first: Dynamo would guard all plans, and compile again for each new one.
         return None, None
     first = given[0]

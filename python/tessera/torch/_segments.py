@@ -49,4 +49,3 @@ class Segments:
 
 
 _make = functools.lru_cache(maxsize=64)(Segments)
-

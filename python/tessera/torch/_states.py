@@ -25,7 +25,7 @@ def merge_states(
     Returns [B, S, H, DV] and [B, H, S]. Parts are joined in their order, so that results are the same in each run.
     """
     given = parts, lses
-    key, results = _prepared.recall(given, "merge_states", dtype)
+    key, results = _prepared.recall(given, "merge_states", getattr(parts, "dtype", None) if dtype is None else dtype)
     if results is not None:
         return results
     if torch.compiler.is_compiling():
