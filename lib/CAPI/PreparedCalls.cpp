@@ -356,15 +356,12 @@ std::shared_ptr<const PreparedCall> PreparedCalls::findKnown(const CallKey &key)
 
 std::shared_ptr<const PreparedCall>
 PreparedCalls::find(llvm::StringRef text, const CallArguments &arguments, CallProblem &problem) {
-  CallKey key = makeCallKey(text, arguments.tensors);
-  if (auto known = findKnown(key))
-    return known;
+  if (auto alike = findAlike(text, arguments))
+    return alike;
   unsigned before = generation;
   llvm::SmallVector<CallLayout, 8> layouts;
   for (const CallTensor &tensor : arguments.tensors)
     layouts.push_back(tensor.layout);
-  if (auto alike = findAlike(text, arguments))
-    return alike;
   // The resolver may wait for the compiler, and for Python's lock.
   tessera_call_recipe recipe = {};
   if (!resolver || resolver(text.str().c_str(), layouts.data(), layouts.size(), &recipe)) {
@@ -374,7 +371,7 @@ PreparedCalls::find(llvm::StringRef text, const CallArguments &arguments, CallPr
   std::shared_ptr<const PreparedCall> call = PreparedCall::make(recipe, arguments, problem);
   if (!call || !recipe.is_final)
     return call;
-  keep(key, call, before);
+  keep(makeCallKey(text, arguments.tensors), call, before);
   if (recipe.free_count)
     keep(text, std::make_shared<CallFamily>(recipe, arguments.tensors), before);
   return call;

@@ -5,7 +5,7 @@ import random
 import unittest
 
 from tessera._core import _free
-from tessera._core._layouts import TENSOR, Layout, Recipe, list_strides
+from tessera._core._layouts import CONSTANT, TENSOR, Layout, Recipe, list_strides
 
 
 def describe(x, asked):
@@ -65,7 +65,7 @@ class Free(unittest.TestCase):
         self.assertGreater(taken, 100)
 
     def test_what_fixes(self):
-        """All but multiplication, and 0 and 1 are never free."""
+        """All but multiplication, constants and offsets too. 0, 1 and what memory does not have are never free."""
         for use in (
             lambda n: n + 1, lambda n: 1 + n, lambda n: n - 1, lambda n: 9 - n, lambda n: n // 2, lambda n: 9 // n, lambda n: n % 2, lambda n: n / 2,
             lambda n: n == 5, lambda n: n < 5, lambda n: bool(n), lambda n: -n, lambda n: {n: 1}, lambda n: range(n), int, str, lambda n: n * n,
@@ -75,7 +75,15 @@ class Free(unittest.TestCase):
             opened = scope.open([x], [(0, 0)])[0]
             self.assertEqual(repr(use(opened.shape[0])), repr(use(5)))
             self.assertNotIn((TENSOR, 0, 0, False), [free[0] for free in scope.close(Recipe()).free])
-        for extent in (0, 1):
+        for part in ("steps", "views"):
+            scope = _free.Scope()
+            opened = scope.open([Layout((5, 8), (8, 1), "bf16")], [(0, 0)])[0]
+            twice = 2 * opened.shape[0]
+            parts = {"steps": ((None, ((CONSTANT, twice),)),), "views": (((TENSOR, 0), Layout((8,), (1,), "bf16"), twice),)}
+            closed = scope.close(Recipe(**{part: parts[part]}))
+            self.assertNotIn((TENSOR, 0, 0, False), [free[0] for free in closed.free])
+            self.assertEqual([closed.views[0][2]] if closed.views else [closed.steps[0][1][0][1]], [10])
+        for extent in (0, 1, _free.MOST + 1):
             opened = _free.Scope().open([Layout((extent, 8), (8, 1), "bf16")], [(0, 0)])[0]
             self.assertEqual(opened.shape, (extent, 8))
 

@@ -8,7 +8,8 @@ import operator
 
 from ._layouts import RESULT, TEMPORARY, TENSOR, VIEW, element_bytes
 
-_MOST = 2**62
+#: More elements than memory has. What follows a number, by a factor, still has 64 bits.
+MOST = 2**40
 # Extents of 0 and 1 are like no other ones, and are not free.
 _LEAST = 2
 _ROW_BYTES = 16
@@ -80,12 +81,12 @@ class Scope:
         return [self._open(index, layout) for index, layout in enumerate(tensors)]
 
     def _add(self, key, value, least, multiple):
-        if value < least or key in self._keys:
+        if not least <= value <= MOST or key in self._keys:
             return
         first = key if key[2] else next((k for k, own in self.values.items() if own == value and not k[2]), key)
         self._keys[key], self._multiples[key] = first, multiple
         self.values[first] = value
-        self.bounds.setdefault(first, [least, _MOST])
+        self.bounds.setdefault(first, [least, MOST])
 
     def _open(self, tensor, layout):
         if layout is None:
@@ -119,6 +120,8 @@ class Scope:
                 )
             return layout._replace(**plain)
 
+        # Constants are the same in all calls.
+        steps = tuple((kernel, tuple((source, operator.index(index)) for source, index in operands)) for kernel, operands in recipe.steps)
         copies = tuple(
             (index, x._replace(shape=tuple(map(operator.index, x.shape)), strides=tuple(map(operator.index, x.strides))))
             for index, x in recipe.copies
@@ -127,11 +130,12 @@ class Scope:
             tuple(settle(source, index, x) for index, x in enumerate(layouts))
             for source, layouts in ((RESULT, recipe.results), (TEMPORARY, recipe.temporaries))
         )
-        views = tuple((place, settle(VIEW, index, x), offset) for index, (place, x, offset) in enumerate(recipe.views))
+        views = tuple((place, settle(VIEW, index, x), operator.index(offset)) for index, (place, x, offset) in enumerate(recipe.views))
         free = [key for key, first in self._keys.items() if self.bounds[first] is not None]
         same = [-1 if self._keys[key] == key else free.index(self._keys[key]) for key in free]
         rows = [((TENSOR, *key), *self.bounds[self._keys[key]], self._multiples[key], first) for key, first in zip(free, same)]
         followings = [(place, free.index(x._key), x._factor) for place, x in following if x._key in free]
         return recipe._replace(
-            results=results, copies=copies, temporaries=temporaries, views=views, free=tuple(rows), followings=tuple(followings)
-        )
+            steps=steps, results=results, copies=copies, temporaries=temporaries, views=views, free=tuple(rows),
+            followings=tuple(followings),
+        )  # fmt: skip

@@ -326,7 +326,7 @@ def count_parts(tiles, keys, device):
         return 1
     least = numbers["LEAST_SHARE"]
     most = min(numbers["MOST_PARTS"], _free.peek(keys) // least)
-    _free.limit(keys, most * least, (most + 1) * least - 1 if most < numbers["MOST_PARTS"] else 2**62)
+    _free.limit(keys, most * least, (most + 1) * least - 1 if most < numbers["MOST_PARTS"] else _free.MOST)
     if most <= 1:
         return 1
     fills = []
