@@ -139,21 +139,6 @@ def _check_device(device):
     return number
 
 
-def _lent_memory(memory):
-    """The address and the bytes of memory that a caller lends."""
-    if hasattr(memory, "data_ptr"):
-        return memory.data_ptr(), memory.numel() * memory.element_size()
-    interface = getattr(memory, "__cuda_array_interface__", None)
-    if interface:
-        return interface["data"][0], math.prod(interface["shape"]) * int(interface["typestr"][2:])
-    if isinstance(memory, tuple) and len(memory) == 2:
-        return tuple(map(operator.index, memory))
-    raise TypeError(
-        f"workspace is a {type(memory).__name__}; pass a tensor of torch, an object with __cuda_array_interface__, or "
-        "(address, bytes)"
-    )
-
-
 class _BundleHandle(int):
     """The address of a tessera_bundle, which is destroyed with the last reference.
 
@@ -497,7 +482,7 @@ class Kernel:
             self._set_scalars(signature, arguments)
             size = self._count_workspace_bytes(signature)
             workspace = workspace(size) if size else None
-        self._launch(signature, arguments, stream, None if workspace is None else _lent_memory(workspace))
+        self._launch(signature, arguments, stream, None if workspace is None else _tensor.lent_memory(workspace))
 
     def _find_torch(self, arguments):
         """The signature of tensors of torch, with their addresses, which is the last one from now on."""

@@ -1,6 +1,7 @@
 """What an argument is, told by torch, by DLPack or by the CUDA array interface (version 3)."""
 
 import ctypes
+import math
 import operator
 import sys
 
@@ -177,4 +178,19 @@ def describe(name, value, stream):
     raise TypeError(
         f"argument '{name}' is a {type(value).__name__}; the kernel takes a torch tensor, or an object "
         "with __dlpack__ or __cuda_array_interface__"
+    )
+
+
+def lent_memory(memory):
+    """The address and the bytes of memory that a caller lends."""
+    if hasattr(memory, "data_ptr"):
+        return memory.data_ptr(), memory.numel() * memory.element_size()
+    interface = getattr(memory, "__cuda_array_interface__", None)
+    if interface:
+        return interface["data"][0], math.prod(interface["shape"]) * int(interface["typestr"][2:])
+    if isinstance(memory, tuple) and len(memory) == 2:
+        return tuple(map(operator.index, memory))
+    raise TypeError(
+        f"workspace is a {type(memory).__name__}; pass a tensor of torch, an object with __cuda_array_interface__, or "
+        "(address, bytes)"
     )
