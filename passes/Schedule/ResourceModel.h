@@ -60,8 +60,8 @@ bool isKeptTile(tile::LoadOpInterface load);
 llvm::SmallVector<PipedTile> pipedTiles(tile::KernelOp kernel);
 
 /// The tiles that loops with dots of `kernel` load for arithmetic and that can come through a pipe
-/// (producer = all), in program order: of rank 2, with loads of the same tiles outside of loops; and
-/// of rank 1 for all rows of their tiles.
+/// (producer = all), in program order: of rank 2, with loads of the same tiles outside of loops;
+/// and of rank 1 for all rows of their tiles.
 llvm::SmallVector<tile::LoadOp> fetchedLoads(tile::KernelOp kernel);
 
 /// The number of pipes that tiles of rank 2 of `fetchedLoads` take.
