@@ -55,13 +55,13 @@ def describe(q, cache, **parameters):
     return q.shape[2] // packed, {"T": element, "HEADS": packed, "KEY": q.shape[3], **parameters}
 
 
-def describe_pages(q, cache, causal):
-    """The same over pages of a table. One query sees all keys."""
-    return describe(q, cache, PAGE=cache.shape[1], CAUSAL=bool(causal) and q.shape[1] > 1)
+def describe_pages(queries, page, causal):
+    """Parameters of kernels over pages of a table. One query sees all keys."""
+    return {"PAGE": page, "CAUSAL": bool(causal) and queries > 1}
 
 
-def describe_lists(q, cache, lengths):
-    return describe(q, cache, LENGTHS=lengths is not None, MAXIMA=True)
+def describe_lists(has_lengths):
+    return {"LENGTHS": has_lengths, "MAXIMA": True}
 
 
 def has_bytes(cache):
@@ -71,7 +71,8 @@ def has_bytes(cache):
 def check_options(k_cache, head_dim_v, is_fp8_kvcache, causal, indices, topk_length):
     """Refuses arguments of `mla_with_kvcache` that do not go together."""
     if is_fp8_kvcache is not None and is_fp8_kvcache != has_bytes(k_cache):
-        raise ValueError(f"argument 'is_fp8_kvcache' is {is_fp8_kvcache}, and 'k_cache' has type {k_cache.dtype}")
+        found = getattr(k_cache, "dtype", type(k_cache).__name__)
+        raise ValueError(f"argument 'is_fp8_kvcache' is {is_fp8_kvcache}, and 'k_cache' has type {found}")
     check_values("head_dim_v", head_dim_v)
     if indices is not None and causal:
         refuse("causal", causal, "the rows of a list have no order: leave out those that a query does not see")

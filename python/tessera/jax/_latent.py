@@ -85,7 +85,8 @@ def mla_with_kvcache(
 
 
 def _attend_pages(most, scale, causal, keys_per_part, q, cache, table, lengths, sinks, *metadata):
-    call = _Call("mla_decode", _latent.describe_pages(q, cache, causal), q, cache, (table, lengths), scale, sinks)
+    described = _latent.describe(q, cache, **_latent.describe_pages(q.shape[1], cache.shape[1], causal))
+    call = _Call("mla_decode", described, q, cache, (table, lengths), scale, sinks)
     extents = ("TILES", len(q) * call.groups), ("STEPS", most // STEP)
     if keys_per_part is None and _find_numbers(*extents)["BALANCED"]:
         return call.attend_shares(*(metadata or _balance(lengths, call.groups * ROWS)))
@@ -150,7 +151,8 @@ def _attend_rows(q, kv, lists, lengths, scale, sinks, keys_per_part):
 
 def _attend_lists(most, scale, keys_per_part, q, cache, lists, lengths, sinks):
     given = (lists,) if lengths is None else (lists, lengths)
-    call = _Call("mla_sparse", _latent.describe_lists(q, cache, lengths), q, cache, given, scale, sinks)
+    described = _latent.describe(q, cache, **_latent.describe_lists(lengths is not None))
+    call = _Call("mla_sparse", described, q, cache, given, scale, sinks)
     if keys_per_part is None:
         tiles, least = len(q) * call.groups, _find_numbers()["LEAST_STEPS"]
         keys_per_part = _latent.find_keys_per_part(most, tiles, _call.count_multiprocessors(), least)

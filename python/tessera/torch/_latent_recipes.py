@@ -101,10 +101,9 @@ class _Call:
             parameters["CACHED"] = rows[0][1].element
         rows = [place for place, _ in rows]
         if self.is_listed:
-            parameters.update(LENGTHS="lengths" in self.given, MAXIMA=True)
+            parameters.update(_latent.describe_lists("lengths" in self.given))
         else:
-            # One query sees all keys.
-            parameters.update(PAGE=self.cache.shape[1], CAUSAL=self.options["causal"] and self.rows > 1)
+            parameters.update(_latent.describe_pages(self.rows, self.cache.shape[1], self.options["causal"]))
         sinks = [places.places["sinks"]] if "sinks" in self.given and "OUT" not in parameters else []
         if sinks:
             parameters["SINK"] = True
