@@ -122,11 +122,11 @@ LogicalResult Cut::mark(Value value, int64_t axis, Operation *by) {
            << "; load it a second time, or " << plan.instead;
   if (!isNew)
     return success();
-  if (tileOf(value).getDimSize(axis) % parts)
+  if (tileOf(value).getDimSize(axis) % (parts * hopper::mmaColumns))
     return by->emitError("is cut into ")
-           << parts << " parts along its " << (axis ? "columns" : "rows") << ", and has "
-           << tileOf(value).getDimSize(axis) << " of them, as " << plan.reason << "; "
-           << plan.instead;
+           << parts << " parts of a multiple of " << hopper::mmaColumns << " along its "
+           << (axis ? "columns" : "rows") << ", and has " << tileOf(value).getDimSize(axis)
+           << " of them, as " << plan.reason << "; " << plan.instead;
   if (Operation *def = value.getDefiningOp())
     open.insert(def);
   for (Operation *user : value.getUsers())

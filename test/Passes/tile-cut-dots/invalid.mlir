@@ -16,7 +16,7 @@ tile.kernel @odd(%a: !tile.view<[M, 64], bf16>, %b: !tile.view<[64, 520], bf16>,
   %c0 = arith.constant 0 : index
   %at = tile.load %a[%m, %c0] : !tile.view<[M, 64], bf16> -> tensor<64x64xbf16>
   %bt = tile.load %b[%c0, %c0] : !tile.view<[64, 520], bf16> -> tensor<64x520xbf16>
-  // expected-error@+1 {{is cut into 3 parts along its columns, and has 520 of them, as dots have accumulators of more than 256 columns; write the dots}}
+  // expected-error@+1 {{is cut into 3 parts of a multiple of 8 along its columns, and has 520 of them, as dots have accumulators of more than 256 columns; write the dots}}
   %d = tile.dot %at, %bt : tensor<64x64xbf16>, tensor<64x520xbf16> -> tensor<64x520xf32>
   tile.store %d, %o[%m, %c0] : tensor<64x520xf32>, !tile.view<[M, 520], f32>
 }
@@ -59,11 +59,30 @@ tile.kernel @uneven(%a: !tile.view<[M, K], bf16>, %b: !tile.view<[K, 128], bf16>
   %d = scf.for %i = %c0 to %k step %c1 iter_args(%acc = %zero) -> (tensor<64x128xf32>) {
     %at = tile.load %a[%m, %i] : !tile.view<[M, K], bf16> -> tensor<64x64xbf16>
     %bt = tile.load %b[%i, %c0] : !tile.view<[K, 128], bf16> -> tensor<64x128xbf16>
-    // expected-error@+1 {{is cut into 3 parts along its columns, and has 128 of them, as each of 3 consumers has some of the columns of a sum; use placement = rows}}
+    // expected-error@+1 {{is cut into 3 parts of a multiple of 8 along its columns, and has 128 of them, as each of 3 consumers has some of the columns of a sum; use placement = rows}}
     %next = tile.dot %at, %bt, %acc : tensor<64x64xbf16>, tensor<64x128xbf16> -> tensor<64x128xf32>
     scf.yield %next : tensor<64x128xf32>
   }
   tile.store %d, %o[%m, %c0] : tensor<64x128xf32>, !tile.view<[M, 128], f32>
+}
+
+// -----
+
+// Shares that no wgmma has.
+tile.kernel @narrow(%a: !tile.view<[M, K], bf16>, %b: !tile.view<[K, 24], bf16>, %o: !tile.view<[M, 24], f32>) grid(%m = M ceildiv 64)
+    schedule #tile.schedule<placement = divided, consumers = 2> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %k = tile.dim "K"
+  %zero = arith.constant dense<0.0> : tensor<64x24xf32>
+  %d = scf.for %i = %c0 to %k step %c1 iter_args(%acc = %zero) -> (tensor<64x24xf32>) {
+    %at = tile.load %a[%m, %i] : !tile.view<[M, K], bf16> -> tensor<64x64xbf16>
+    %bt = tile.load %b[%i, %c0] : !tile.view<[K, 24], bf16> -> tensor<64x24xbf16>
+    // expected-error@+1 {{is cut into 2 parts of a multiple of 8 along its columns, and has 24 of them, as each of 2 consumers has some of the columns of a sum; use placement = rows}}
+    %next = tile.dot %at, %bt, %acc : tensor<64x64xbf16>, tensor<64x24xbf16> -> tensor<64x24xf32>
+    scf.yield %next : tensor<64x24xf32>
+  }
+  tile.store %d, %o[%m, %c0] : tensor<64x24xf32>, !tile.view<[M, 24], f32>
 }
 
 // -----
