@@ -422,9 +422,8 @@ static LogicalResult verifyHalves(PipeAcquireOp acquire) {
   if (size == 2 && tile.getDimSize(0) % (size * rowsOfAtom) == 0)
     return success();
   return acquire.emitOpError(
-             "is of a slot of which each of two blocks fills half, of a multiple of "
-             "8 rows; got ")
-         << tile << " and a cluster of " << size;
+             "is of a slot of which each of two blocks fills half, of a multiple of ")
+         << rowsOfAtom << " rows; got " << tile << " and a cluster of " << size;
 }
 
 LogicalResult PipeAcquireOp::verify() {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .._core import _library
 from ._checks import check_numbers, name_type, refuse
+from ._shares import count_packed
 
 #: Numbers of a row of the cache: those that are key and value, and all with those of the key alone.
 VALUE, KEY = 512, 576
@@ -19,14 +20,6 @@ _MOST_ROWS_OF_PAGE = 1024
 
 def count_steps(most):
     return -(-most // STEP)
-
-
-def count_heads(heads, rows):
-    """How many heads are rows of one tile: a power of 2 that divides them, where all of their queries fit in it."""
-    packed = 1
-    while heads % (2 * packed) == 0 and 2 * packed * rows <= ROWS:
-        packed *= 2
-    return packed
 
 
 def count_shares(rows, multiprocessors):
@@ -48,7 +41,7 @@ def count_parts(most, keys_per_part):
 
 def describe(q, cache, **parameters):
     """(groups of heads, of each of which a tile has the rows; parameters of kernels) for queries [B, SQ, H, 576]."""
-    packed = count_heads(q.shape[2], q.shape[1])
+    packed = count_packed(q.shape[2], q.shape[1], ROWS)
     if has_bytes(cache):
         parameters["CACHED"] = PARTS[0][0]
     element = _library.QUERY_TYPES[name_type(q.dtype)]

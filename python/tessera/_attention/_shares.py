@@ -1,4 +1,4 @@
-"""The work of sequences in shares that end together, whatever the tensors are of: kernels/balance.tile, and what joins parts."""
+"""The work of sequences in tiles and in shares that end together, whatever the tensors are of: kernels/balance.tile, and what joins parts."""
 
 from __future__ import annotations
 
@@ -11,6 +11,15 @@ def shape_of(count):
     """Of the numbers of `count` shares: the first sequence of each, the one behind its last, and its steps. As many as a multiple of 4, so
     that each row begins at 16 bytes."""
     return 3, -(-count // 4) * 4
+
+
+def count_packed(heads, rows, most):
+    """How many of `heads` that share keys are rows of one tile of `most` rows: a power of 2 that divides them, where all of their queries,
+    `rows` of each, fit in it."""
+    packed = 1
+    while heads % (2 * packed) == 0 and 2 * packed * rows <= most:
+        packed *= 2
+    return packed
 
 
 def count_slots(batch, width):

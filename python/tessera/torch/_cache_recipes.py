@@ -12,7 +12,7 @@ import warnings
 
 import torch
 
-from .._attention import _recipes, _variants
+from .._attention import _recipes, _shares, _variants
 from .._compiler import _choices
 from .._compiler._program import Program
 from .._core import _free, _library
@@ -136,7 +136,7 @@ class _Call:
 
     def _attend(self):
         group = self.heads // self.key_heads
-        packed = 1 if self.grouped else count_packed(group, 1 if self.is_invariant else self.rows)
+        packed = 1 if self.grouped else _shares.count_packed(group, 1 if self.is_invariant else self.rows, ROWS)
         source, extras, parameters = self._describe_kernel(packed)
         for name, shape, kind in (("q", self.q, "q"), ("o", self.out, "out")):
             self.places.places[name] = self.places.view(kind, self._lay(shape))
@@ -304,14 +304,6 @@ class _Call:
             # Without pages all rows of a block follow each other.
             parameters.update(GATHERED=True, **({"RUN": self._find_run(chosen["BM"])} if self.has_table else {}))
         return source, extras, parameters
-
-
-def count_packed(group, rows):
-    """How many heads of a group are rows of one tile: a power of 2 that divides the group, where all of their rows fit in it."""
-    packed = 1
-    while group % (2 * packed) == 0 and 2 * packed * rows <= ROWS:
-        packed *= 2
-    return packed
 
 
 def is_full(tiles, device):

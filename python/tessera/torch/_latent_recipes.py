@@ -53,7 +53,7 @@ class _Call:
             q, self.table, self.cache = q.join(0), self.table.join(0), self.cache.join(0).insert(1)
         self.q = q.insert(1) if self.is_listed else q
         self.batch, self.rows, self.heads, self.width = self.q.shape
-        self.packed = _latent.count_heads(self.heads, self.rows)
+        self.packed = _shares.count_packed(self.heads, self.rows, ROWS)
         self.tiles = self.batch * self.heads // self.packed
         self.most = self.table.shape[1] * (1 if self.is_listed else self.cache.shape[1])
 
