@@ -19,14 +19,14 @@ static int checkAddress(Call call, const ArgumentInfo *info, uint64_t address, i
               call.kernel->kind, call.kernel->name, info->name, owner, device);
 }
 
-/* How much L2 fetches for what is read (CUtensorMapL2promotion): rows that begin amid sectors of 32
- * bytes come faster with less. */
-enum { PROMOTE_128_BYTES = 2, PROMOTE_256_BYTES = 3 };
+/* How much L2 fetches for what is read (CUtensorMapL2promotion): with 256 bytes memory is read
+ * slower. */
+enum { PROMOTE_128_BYTES = 2 };
 
 static int encodeMap(Call call, const MapInfo *map, int64_t elementBytes,
                      const tessera_tensor *view, const int64_t *dims, TensorMap *encoded) {
   static const uint32_t ones[5] = {1, 1, 1, 1, 1};
-  uint64_t extents[5], strides[5], places = view->data;
+  uint64_t extents[5], strides[5];
   void *address;
   uint32_t i;
   uintptr_t number = (uintptr_t)view->data;
@@ -42,13 +42,10 @@ static int encodeMap(Call call, const MapInfo *map, int64_t elementBytes,
       strides[i - 1] = (uint64_t)(view->strides[dim->strideOfDim] * elementBytes);
     else /* never used, but the driver wants a multiple of 16 */
       strides[i - 1] = (extents[0] * (uint64_t)elementBytes + 15) / 16 * 16;
-    if (extents[i] > 1)
-      places |= strides[i - 1];
   }
   return check(call,
                cuda.cuTensorMapEncodeTiled(encoded, map->type, map->rank, address, extents, strides,
-                                           map->box, ones, 0, map->swizzle,
-                                           places % 32 ? PROMOTE_128_BYTES : PROMOTE_256_BYTES, 0),
+                                           map->box, ones, 0, map->swizzle, PROMOTE_128_BYTES, 0),
                "cuTensorMapEncodeTiled");
 }
 

@@ -65,8 +65,7 @@ constexpr int kLaunchAttributeClusterDimension = 4;
 constexpr int kLaunchAttributeProgrammaticStreamSerialization = 6;
 // CUtensorMapInterleave, CUtensorMapL2promotion, CUtensorMapFloatOOBfill
 constexpr int kTensorMapInterleaveNone = 0;
-constexpr int kTensorMapL2Promotion128B = 2;
-constexpr int kTensorMapL2Promotion256B = 3;
+constexpr int kTensorMapL2Promotion128B = 2; // 256 bytes read memory slower (docs/lab/memory.md).
 constexpr int kTensorMapOobFillZero = 0;
 
 /// CUtensorMap: 128 opaque bytes that the driver wants on a 64-byte boundary.

@@ -52,16 +52,6 @@ static std::string describeRecipe(const TensorMapRecipe &recipe, const TensorMap
   return text;
 }
 
-/// How much L2 fetches for what is read. Where rows begin amid sectors of 32 bytes, tiles take up
-/// to a third longer to come with 256 bytes than with 128 (docs/lab/memory.md).
-static int findPromotion(const TensorMapExtents &encoded, size_t rank, uint64_t address) {
-  uint64_t places = address;
-  for (size_t i = 1; i < rank; ++i)
-    if (encoded.dims[i] > 1)
-      places |= encoded.strides[i - 1];
-  return places % 32 ? cuda::kTensorMapL2Promotion128B : cuda::kTensorMapL2Promotion256B;
-}
-
 llvm::Error tessera::runtime::encodeTensorMap(const cuda::Driver &driver, const KernelInfo &kernel,
                                               const TensorMapRecipe &recipe,
                                               const Argument &argument,
@@ -72,7 +62,7 @@ llvm::Error tessera::runtime::encodeTensorMap(const cuda::Driver &driver, const 
       &map, recipe.element->tensorMapType, recipe.dims.size(),
       reinterpret_cast<void *>(argument.pointer), encoded.dims, encoded.strides, recipe.box.data(),
       kElementStrides, cuda::kTensorMapInterleaveNone, recipe.swizzle,
-      findPromotion(encoded, recipe.dims.size(), argument.pointer), cuda::kTensorMapOobFillZero);
+      cuda::kTensorMapL2Promotion128B, cuda::kTensorMapOobFillZero);
   if (result == 0)
     return llvm::Error::success();
   return driver.check(result, "kernel '" + kernel.name + "': argument '" +

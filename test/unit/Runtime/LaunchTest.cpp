@@ -43,6 +43,7 @@ TEST_F(LaunchTest, EncodesTheRecipe) {
   const fake::EncodeRecord &q = fake::getState().encodes[0], &k = fake::getState().encodes[1];
   EXPECT_EQ(q.dataType, 9); // CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
   EXPECT_EQ(q.swizzle, 3);
+  EXPECT_EQ(q.l2Promotion, 2);
   EXPECT_EQ(q.interleave, 0);
   EXPECT_EQ(q.oobFill, 0);
   EXPECT_EQ(q.address, arguments.arguments[TestArguments::Q].pointer);
@@ -63,21 +64,6 @@ TEST_F(LaunchTest, StridesOfExtentOneAreIgnored) {
   arguments.shapes[TestArguments::LSE][0] = 1;
   ASSERT_EQ(launchChecked(arguments), "");
   EXPECT_EQ(fake::getState().encodes[0].strides[3], 128u);
-}
-
-TEST_F(LaunchTest, PromotesByWhereRowsBegin) {
-  auto promotion = [&] {
-    fake::getState().encodes.clear();
-    EXPECT_EQ(launch(*load(makeBundle()), arguments), "");
-    return fake::getState().encodes[0].l2Promotion;
-  };
-  EXPECT_EQ(promotion(), 3); // CU_TENSOR_MAP_L2_PROMOTION_L2_256B
-  arguments.arguments[TestArguments::Q].pointer += 16;
-  EXPECT_EQ(promotion(), 2); // CU_TENSOR_MAP_L2_PROMOTION_L2_128B
-  arguments.arguments[TestArguments::Q].pointer += 16;
-  EXPECT_EQ(promotion(), 3);
-  arguments.strides[TestArguments::Q][2] += 8;
-  EXPECT_EQ(promotion(), 2);
 }
 
 TEST_F(LaunchTest, LetsOnlyKernelsThatWaitBeginEarly) {
