@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Compiles the forms of kernels that calls from PyTorch and JAX take by each of several ptxas, and lists those that fall back.
 
-    TESSERA_LIBRARY=BUILD_TREE/lib scripts/assemble_forms.py PTXAS... [--only TEXT] [--part N/M] [--processes N]
+    TESSERA_LIBRARY=BUILD_TREE/lib scripts/assemble_forms.py PTXAS... [--calls] [--only TEXT] [--part N/M] [--processes N]
 
 A form falls back where the schedule that it would have does not compile, so that the next one is taken, or none does, so that a
 call takes another form. Exits with 1 where one does. Forms are those that the wheel has bundles of, and functions of all widths:
-those of FUNCTIONS, with and without gradients of what they learn, and of kernels/variants.
+those of FUNCTIONS, with and without gradients of what they learn, and of kernels/variants. With --calls they are those of calls over
+caches, latent rows and lists, and of recurrences (call_forms.py), for which PyTorch is needed; then texts and parts are of calls.
 """
 
 import argparse
@@ -97,12 +98,18 @@ def find_fallbacks(source, request, ptxas):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("ptxas", nargs="+")
+    parser.add_argument("--calls", action="store_true", help="forms of other calls than of attention of tensors, see above")
     parser.add_argument("--only", default="", help="forms whose source and parameters have this text in them")
     parser.add_argument("--part", default="0/1", help="every M-th form from number N on")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     options = parser.parse_args()
     part, parts = map(int, options.part.split("/"))
-    forms = [form for form in list_forms() if options.only in describe(*form)][part::parts]
+    if options.calls:
+        import call_forms
+
+        forms = call_forms.list_forms(options.only, part, parts)
+    else:
+        forms = [form for form in list_forms() if options.only in describe(*form)][part::parts]
     jobs = [(form, ptxas) for form in forms for ptxas in options.ptxas]
     fallbacks = 0
     with concurrent.futures.ProcessPoolExecutor(options.processes, multiprocessing.get_context("spawn")) as pool:

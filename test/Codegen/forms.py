@@ -10,10 +10,10 @@ import os
 import subprocess
 import sys
 
-SCRIPT, TURN, PTXAS = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-# A prime number, so that the forms which are chosen are of all kinds.
-PARTS = 1 if os.environ.get("TESSERA_THOROUGH") == "1" else 97
+SCRIPT, TURN, PTXAS, *OTHERS = sys.argv[1], int(sys.argv[2]), *sys.argv[3:]
+# Prime numbers, so that the forms which are chosen are of all kinds; a call has several.
+PARTS = 1 if os.environ.get("TESSERA_THOROUGH") == "1" else 1021 if OTHERS else 97
 
-command = [sys.executable, SCRIPT, PTXAS, "--part", f"{TURN % PARTS}/{PARTS}", "--processes", "2"]
+command = [sys.executable, SCRIPT, PTXAS, *OTHERS, "--part", f"{TURN % PARTS}/{PARTS}", "--processes", "2"]
 done = subprocess.run(command, capture_output=True, text=True)
 sys.exit(done.stdout + done.stderr[-2000:] if done.returncode else 0)
