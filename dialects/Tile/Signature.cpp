@@ -1,6 +1,7 @@
 //===- Signature.cpp - The arguments of kernels and sequences -------------===//
 
 #include "dialects/Tile/Signature.h"
+#include "lib/Support/ElementTypes.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -20,9 +21,33 @@ ParseResult tessera::tile::parseSignature(OpAsmParser &parser,
   return success();
 }
 
+/// The entry of a builtin type for which `member` says that there is such an argument.
+static const tessera::ElementType *findArgumentType(Type type,
+                                                    int32_t tessera::ElementType::*member) {
+  auto real = dyn_cast<FloatType>(type);
+  return tessera::findType([&](const tessera::ElementType &entry) {
+    return entry.*member &&
+           (entry.semantics ? real && &real.getFloatSemantics() == &entry.semantics()
+                            : type.isSignlessInteger(8 * entry.bytes));
+  });
+}
+
+const tessera::ElementType *tessera::tile::findElementType(Type type) {
+  return findArgumentType(type, &ElementType::type);
+}
+
+const tessera::ElementType *tessera::tile::findScalarType(Type type) {
+  if (type.isIndex())
+    return getScalarType("i64");
+  return findArgumentType(type, &ElementType::scalar);
+}
+
 bool tessera::tile::isArgumentType(Type type) {
-  return isa<ViewType>(type) || type.isF32() || type.isIndex() || type.isSignlessInteger(32) ||
-         type.isSignlessInteger(64);
+  return isa<ViewType>(type) || findScalarType(type);
+}
+
+std::string tessera::tile::listArgumentTypes() {
+  return "views, " + listTypes(&ElementType::scalar, ", ") + " and index";
 }
 
 SmallVector<StringRef> tessera::tile::getDimNames(ArrayAttr types) {

@@ -107,13 +107,12 @@ static LogicalResult verifyState(SplitReduceOp reduction, Type type) {
   auto tile = dyn_cast<RankedTensorType>(type);
   bool isShaped = !tile || (tile.hasStaticShape() && tile.getRank() >= 1 && tile.getRank() <= 2);
   Type element = getElementTypeOrSelf(type);
-  if (isShaped && (element.isF32() || element.isF16() || element.isBF16() || isByteFloat(element) ||
-                   element.isInteger(32) || element.isInteger(64)))
+  if (isShaped && ViewType::isElementType(element) && !element.isInteger(8))
     return success();
   return reduction.emitOpError("has a state of ")
          << type
-         << ", which no workspace holds; its values are numbers, vectors and tiles of f32, f16, "
-            "bf16, 8-bit floats, i32 or i64: widen flags and indices";
+         << ", which no workspace holds; its values are numbers, vectors and tiles of what views "
+            "hold, but i8: widen flags and indices";
 }
 
 static LogicalResult verifySignature(SplitReduceOp reduction) {

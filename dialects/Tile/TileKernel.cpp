@@ -231,7 +231,7 @@ static LogicalResult verifyArguments(KernelOp kernel) {
                                              << kernel.getArgument(i).getType();
     if (!isArgumentType(type))
       return kernel.emitOpError("argument '") << kernel.getArgumentName(i) << "' is " << type
-                                              << "; a kernel takes views, f32, i32, i64 and index";
+                                              << "; a kernel takes " << listArgumentTypes();
     if (!isValueName(kernel.getArgumentName(i)))
       return kernel.emitOpError("argument ")
              << i << " is named '" << kernel.getArgumentName(i)

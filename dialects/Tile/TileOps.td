@@ -13,7 +13,7 @@ def Tile_KernelOp : Tile_Op<"kernel", [
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "A kernel: arguments, grid, requirements, schedule and the program of one grid point";
   let description = [{
-    Arguments are views of global tensors and scalars (i32, i64, f32; index is passed as i64). The grid
+    Arguments are views of global tensors and [scalars](../kernels.md#a-kernel) (index is passed as i64). The grid
     names one index per dimension, 1 to 3 of them; its extents are run-time dimensions of the views, divided
     by a tile size and rounded up. `requires` lists what is checked of run-time dimensions at launch: divisibilities,
     as `requires(HK divides H)` or with a factor `requires(8 * HK divides H)`, and bounds, as `requires(DQ <= 128)`; and

@@ -209,7 +209,7 @@ LogicalResult SequenceOp::verify() {
              << i << " is " << getArgumentTypes()[i] << " but its block argument is " << type;
     if (!isArgumentType(type))
       return emitOpError("argument '") << getArgumentName(i) << "' is " << type
-                                       << "; a sequence takes views, f32, i32, i64 and index";
+                                       << "; a sequence takes " << listArgumentTypes();
     if (!names.insert(getArgumentName(i)).second)
       return emitOpError("has two arguments named '") << getArgumentName(i) << "'";
   }

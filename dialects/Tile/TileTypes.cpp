@@ -1,6 +1,7 @@
 //===- TileTypes.cpp - Types of the tile dialect --------------------------===//
 
-#include "dialects/Tile/Tile.h"
+#include "dialects/Tile/Signature.h"
+#include "lib/Support/ElementTypes.h"
 
 using namespace mlir;
 using namespace tessera::tile;
@@ -17,10 +18,7 @@ StringRef ViewType::getDimName(int64_t i) const {
   return {};
 }
 
-bool ViewType::isElementType(Type type) {
-  return type.isF16() || type.isBF16() || type.isF32() || isByteFloat(type) ||
-         type.isSignlessInteger(8) || type.isSignlessInteger(32) || type.isSignlessInteger(64);
-}
+bool ViewType::isElementType(Type type) { return findElementType(type); }
 
 LogicalResult ViewType::verify(function_ref<InFlightDiagnostic()> emitError,
                                ArrayRef<Attribute> dims, Type elementType) {
@@ -35,9 +33,8 @@ LogicalResult ViewType::verify(function_ref<InFlightDiagnostic()> emitError,
     }
   }
   if (!isElementType(elementType))
-    return emitError() << "the element type of a view is f16, bf16, f32, f8E4M3FN, f8E5M2, i8, "
-                          "i32 or i64, got "
-                       << elementType;
+    return emitError() << "the element type of a view is "
+                       << listTypes(&tessera::ElementType::type, " or ") << ", got " << elementType;
   return success();
 }
 

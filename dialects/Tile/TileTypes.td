@@ -13,8 +13,8 @@ def Tile_ViewType : TypeDef<Tile_Dialect, "View"> {
   let description = [{
     A tensor in global memory of which tiles are loaded and stored. Each dimension is either a name, whose
     extent is known at launch, or a positive integer. The same name in several arguments of a kernel is one
-    extent, checked equal at launch. The element type is f16, bf16, f32, f8E4M3FN, f8E5M2, i8, i32
-    or i64. Rounding to 8 bits is to nearest even and saturates, and NaN stays NaN.
+    extent, checked equal at launch. The element type is [one of several](../kernels.md#a-kernel). Rounding
+    to 8 bits is to nearest even and saturates, and NaN stays NaN.
 
     Elements along the innermost dimension are contiguous. Every other dimension has a stride that is known
     at launch, so `[B, H, S, 128]` describes BHSD and BSHD storage alike. At launch the base address and

@@ -51,6 +51,8 @@ typedef enum tessera_type {
   TESSERA_TYPE_I64 = 6,
   TESSERA_TYPE_F8E4M3FN = 7,
   TESSERA_TYPE_F8E5M2 = 8,
+  /** Below are elements, from here on scalars. */
+  TESSERA_TYPE_FIRST_SCALAR = 16,
   TESSERA_TYPE_SCALAR_I32 = 16,
   TESSERA_TYPE_SCALAR_I64 = 17,
   TESSERA_TYPE_SCALAR_F32 = 18
@@ -111,7 +113,8 @@ TESSERA_EXPORT tessera_runtime_status tessera_bundle_kernel_at(tessera_bundle *b
                                                                tessera_kernel **kernel);
 
 /** The kernel, sequence or choice of a name; a null name means the only choice, where there is
- * none the only sequence, and where there is none of these the only kernel. Errors: INVALID_ARGUMENT. */
+ * none the only sequence, and where there is none of these the only kernel. Errors:
+ * INVALID_ARGUMENT. */
 TESSERA_EXPORT tessera_runtime_status tessera_kernel_get(tessera_bundle *bundle, const char *name,
                                                          tessera_kernel **kernel);
 
@@ -122,7 +125,8 @@ TESSERA_EXPORT const char *tessera_kernel_name(const tessera_kernel *kernel);
  * as the kernel. */
 TESSERA_EXPORT const char *tessera_kernel_description(const tessera_kernel *kernel);
 
-/** The number of kernels and sequences among which a choice chooses; 0 for a kernel or a sequence. */
+/** The number of kernels and sequences among which a choice chooses; 0 for a kernel or a sequence.
+ */
 TESSERA_EXPORT size_t tessera_kernel_alternative_count(const tessera_kernel *kernel);
 
 /** The kernel or sequence of a choice at a position below tessera_kernel_alternative_count.

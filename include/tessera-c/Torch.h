@@ -55,7 +55,7 @@ typedef struct tessera_torch_direct_options {
   /** make_empty(sizes, strides, element type): a tensor on the current device. */
   void *make_empty;
   /** PyTorch's element types by tessera_type, null where there is none. */
-  void *element_types[TESSERA_TYPE_F8E5M2 + 1];
+  void *element_types[TESSERA_TYPE_FIRST_SCALAR];
   /** torch.uint8. */
   void *byte_type;
   /** Gives the current device; returns 0. Null where there is one device. */

@@ -45,9 +45,7 @@ uint64_t tessera::countBytes(const CallLayout &layout) {
       return 0;
     last += (layout.extents[i] - 1) * layout.strides[i];
   }
-  const ElementType *type =
-      findElementType([&](const ElementType &candidate) { return candidate.type == layout.type; });
-  return (last + 1) * type->bytes;
+  return (last + 1) * getElementType(layout.type)->bytes;
 }
 
 //===----------------------------------------------------------------------===//
@@ -70,43 +68,27 @@ static std::string describe(double number) {
   return text;
 }
 
-static CallProblem refuseScalar(const ArgumentInfo &info, const llvm::Twine &value) {
-  return {TESSERA_RUNTIME_INVALID_ARGUMENT,
-          llvm::formatv("argument '{0}' is {1}, which does not fit in {2}", info.name, value.str(),
-                        info.type->name)};
-}
-
 CallProblem PreparedCall::bindScalar(const Step &step, unsigned position,
                                      const CallArguments &arguments,
                                      runtime::Argument &argument) const {
   auto [source, index] = step.operands[position];
+  bool isReal = source == TESSERA_CALL_NUMBER;
   int64_t number = source == TESSERA_CALL_INTEGER ? arguments.integers[index] : index;
+  auto set = [&](const ElementType &type) {
+    return isReal ? setScalar(type, arguments.numbers[index], argument)
+                  : setScalar(type, number, argument);
+  };
   if (!step.kernel) { // The interpreter takes any type that holds the value.
-    argument.type =
-        source == TESSERA_CALL_NUMBER ? TESSERA_TYPE_SCALAR_F32 : TESSERA_TYPE_SCALAR_I64;
-    if (source == TESSERA_CALL_NUMBER)
-      argument.scalar.f32 = static_cast<float>(arguments.numbers[index]);
-    else
-      argument.scalar.i64 = number;
+    set(*getScalarType(isReal ? "f32" : "i64"));
     return {};
   }
   const ArgumentInfo &info = step.kernel->getSignature().arguments[position];
-  argument.type = source == TESSERA_CALL_NUMBER ? TESSERA_TYPE_SCALAR_F32 : info.type->type;
-  if (source == TESSERA_CALL_NUMBER) {
-    double given = arguments.numbers[index];
-    if (std::isfinite(given) && std::fabs(given) > std::numeric_limits<float>::max())
-      return refuseScalar(info, describe(given));
-    argument.scalar.f32 = static_cast<float>(given);
+  if (set(*info.type))
     return {};
-  }
-  if (argument.type == TESSERA_TYPE_SCALAR_I64) {
-    argument.scalar.i64 = number;
-    return {};
-  }
-  if (!llvm::isInt<32>(number))
-    return refuseScalar(info, llvm::Twine(number));
-  argument.scalar.i32 = static_cast<int32_t>(number);
-  return {};
+  return {TESSERA_RUNTIME_INVALID_ARGUMENT,
+          llvm::formatv("argument '{0}' is {1}, which does not fit in {2}", info.name,
+                        isReal ? describe(arguments.numbers[index]) : std::to_string(number),
+                        info.type->name)};
 }
 
 uint64_t PreparedCall::findAddress(const tessera_call_operand &operand,

@@ -56,7 +56,7 @@ public:
   HostView(tile::ViewType view, const ElementType &element, const tessera_argument &argument)
       : element(element), argument(argument),
         tensor(HostTensor::contiguous({argument.shape, argument.shape + argument.rank})) {
-    tensor.holdsIntegers = element.type == TESSERA_TYPE_I64;
+    tensor.holdsIntegers = element.isWideInteger();
     bool isNarrower = element.type != getElementType(view).type;
     forEach([&](char *at, int64_t offset) {
       tensor.decode(offset, element, at);
@@ -113,8 +113,7 @@ private:
 
 LogicalResult HostArguments::readView(unsigned index, tile::ViewType view,
                                       const tessera_argument &argument) {
-  const ElementType *given =
-      findElementType([&](const ElementType &type) { return type.type == argument.type; });
+  const ElementType *given = getElementType(argument.type);
   // Host memory may have f32 where a view has narrower floating-point numbers, as files have.
   bool isWide = given && given->type == TESSERA_TYPE_F32 && isa<FloatType>(view.getElementType());
   if (!given || (given->type != getElementType(view).type && !isWide)) {
@@ -139,17 +138,16 @@ LogicalResult HostArguments::readView(unsigned index, tile::ViewType view,
 LogicalResult HostArguments::readScalar(unsigned index, Type type,
                                         const tessera_argument &argument) {
   views.push_back(nullptr);
-  bool isFloat = argument.type == TESSERA_TYPE_SCALAR_F32;
-  int64_t integer =
-      argument.type == TESSERA_TYPE_SCALAR_I32 ? argument.scalar.i32 : argument.scalar.i64;
-  if (!isFloat && argument.type != TESSERA_TYPE_SCALAR_I32 &&
-      argument.type != TESSERA_TYPE_SCALAR_I64)
+  const ElementType *given = getScalarType(argument.type);
+  if (!given)
     return refuse(index) << "is a scalar of type " << type << " and takes a number";
+  const char *number = reinterpret_cast<const char *>(&argument.scalar);
   if (isa<FloatType>(type)) {
-    values.push_back(isFloat ? argument.scalar.f32 : static_cast<double>(integer));
+    values.push_back(decodeElement(*given, number));
     return success();
   }
-  if (isFloat || !llvm::isIntN(type.getIntOrFloatBitWidth(), integer))
+  int64_t integer = readInteger(*given, number);
+  if (given->semantics || !llvm::isIntN(8 * tile::findScalarType(type)->bytes, integer))
     return refuse(index) << "takes an integer of type " << type;
   values.push_back(integer);
   return success();

@@ -5,9 +5,6 @@
 
 #include "lib/Runtime/Launch.h"
 
-#include <cmath>
-#include <limits>
-
 using namespace tessera;
 using namespace tessera::runtime;
 
@@ -32,9 +29,7 @@ public:
 private:
   bool readView(void *object, unsigned rank, Argument &argument);
   void copySizes(const DLTensor &tensor, Argument &argument);
-  bool readScalar(void *object, int32_t type, Argument &argument) const;
-  bool readFloat(void *object, float &value) const;
-  bool readInteger(void *object, int64_t low, int64_t high, int64_t &value) const;
+  bool readScalar(void *object, const ElementType &type, Argument &argument) const;
   bool clearError() const {
     python.clearError();
     return false;
@@ -83,42 +78,16 @@ bool ArgumentReader::readView(void *object, unsigned rank, Argument &argument) {
   return true;
 }
 
-bool ArgumentReader::readFloat(void *object, float &value) const {
-  if (!python.hasType(object, {python.floatType, python.intType}))
+/// A number that does not fit in the type is left to Python, which refuses it.
+bool ArgumentReader::readScalar(void *object, const ElementType &type, Argument &argument) const {
+  bool isInteger = python.hasType(object, python.intType);
+  if (!isInteger && !(type.semantics && python.hasType(object, python.floatType)))
     return false;
-  double number = python.floatAsDouble(object);
-  if (number == -1 && python.errorOccurred())
+  double real = type.semantics ? python.floatAsDouble(object) : 0;
+  int64_t integer = type.semantics ? 0 : python.intAsLongLong(object);
+  if ((real == -1 || integer == -1) && python.errorOccurred())
     return clearError();
-  // A finite number beyond the range of the type is left to Python, which refuses it.
-  constexpr double most = std::numeric_limits<float>::max();
-  if (std::isfinite(number) && std::fabs(number) > most)
-    return false;
-  value = static_cast<float>(number);
-  return true;
-}
-
-bool ArgumentReader::readInteger(void *object, int64_t low, int64_t high, int64_t &value) const {
-  if (!python.hasType(object, python.intType))
-    return false;
-  value = python.intAsLongLong(object);
-  if (value == -1 && python.errorOccurred())
-    return clearError();
-  return low <= value && value <= high;
-}
-
-bool ArgumentReader::readScalar(void *object, int32_t type, Argument &argument) const {
-  argument.type = type;
-  if (type == TESSERA_TYPE_SCALAR_F32)
-    return readFloat(object, argument.scalar.f32);
-  using I32 = std::numeric_limits<int32_t>;
-  using I64 = std::numeric_limits<int64_t>;
-  if (type == TESSERA_TYPE_SCALAR_I64)
-    return readInteger(object, I64::min(), I64::max(), argument.scalar.i64);
-  int64_t value;
-  if (!readInteger(object, I32::min(), I32::max(), value))
-    return false;
-  argument.scalar.i32 = static_cast<int32_t>(value);
-  return true;
+  return type.semantics ? setScalar(type, real, argument) : setScalar(type, integer, argument);
 }
 
 bool ArgumentReader::read(void *tuple) {
@@ -136,7 +105,7 @@ bool ArgumentReader::read(void *tuple) {
     void *object = python.tupleItem(tuple, index);
     Argument &argument = arguments[index];
     if (info.isView ? !readView(object, info.dims.size(), argument)
-                    : !readScalar(object, info.type->type, argument))
+                    : !readScalar(object, *info.type, argument))
       return false;
   }
   return device != TESSERA_CURRENT_DEVICE;

@@ -85,7 +85,7 @@ Object tessera::makeTuple(llvm::ArrayRef<int64_t> numbers) {
 int32_t DLTensor::getElementType() const {
   if (lanes != 1)
     return 0;
-  const ElementType *type = findElementType([&](const ElementType &candidate) {
+  const ElementType *type = findType([&](const ElementType &candidate) {
     return candidate.dlpackCode == typeCode && candidate.bytes * 8 == bits;
   });
   return type ? type->type : 0;

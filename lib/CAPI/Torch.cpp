@@ -60,7 +60,7 @@ struct TorchLibrary {
   /// Null without CUDA.
   Status (*getStream)(int32_t device, void **stream) = nullptr;
   /// PyTorch's numbers of element types, by tessera_type, and that of bytes.
-  int32_t types[TESSERA_TYPE_F8E5M2 + 1] = {};
+  int32_t types[TESSERA_TYPE_FIRST_SCALAR] = {};
   int32_t byteType = 0;
   uint64_t version = 0;
 
@@ -99,9 +99,9 @@ bool TorchLibrary::load(const char *libtorch, const char *libtorchCuda) {
     member = reinterpret_cast<std::decay_t<decltype(member)>>(dlsym(library, name));
     isComplete &= member != nullptr;
   };
-  auto findType = [&](int32_t &type, const char *name) {
+  auto findType = [&](int32_t &type, llvm::StringRef name) {
     int32_t (*get)() = nullptr;
-    find(get, name);
+    find(get, ("aoti_torch_dtype_" + name).str().c_str());
     type = get ? get() : 0;
   };
   find(getDim, "aoti_torch_get_dim");
@@ -126,15 +126,10 @@ bool TorchLibrary::load(const char *libtorch, const char *libtorchCuda) {
   find(deleteList, "torch_delete_list");
   find(initImplementations, "aoti_torch_library_init_impl");
   find(implement, "torch_library_impl");
-  findType(byteType, "aoti_torch_dtype_uint8");
-  findType(types[TESSERA_TYPE_F16], "aoti_torch_dtype_float16");
-  findType(types[TESSERA_TYPE_BF16], "aoti_torch_dtype_bfloat16");
-  findType(types[TESSERA_TYPE_F32], "aoti_torch_dtype_float32");
-  findType(types[TESSERA_TYPE_I8], "aoti_torch_dtype_int8");
-  findType(types[TESSERA_TYPE_I32], "aoti_torch_dtype_int32");
-  findType(types[TESSERA_TYPE_I64], "aoti_torch_dtype_int64");
-  findType(types[TESSERA_TYPE_F8E4M3FN], "aoti_torch_dtype_float8_e4m3fn");
-  findType(types[TESSERA_TYPE_F8E5M2], "aoti_torch_dtype_float8_e5m2");
+  findType(byteType, "uint8");
+  for (const ElementType &type : elementTypes)
+    if (type.type)
+      findType(types[type.type], type.torchName);
   if (void *function = dlsym(library, "torch_exception_get_what_without_backtrace"))
     getError = reinterpret_cast<const char *(*)()>(function);
   if (!isComplete || !libtorchCuda)

@@ -165,25 +165,13 @@ static bool readOptions(const Attributes &attributes, Options &options, Problem 
 
 /// The tessera_type of an element type, 0 when there is none.
 static int32_t convertType(xla::ElementType type) {
-  switch (type) {
-  case xla::ElementType::F16:
-    return TESSERA_TYPE_F16;
-  case xla::ElementType::BF16:
-    return TESSERA_TYPE_BF16;
-  case xla::ElementType::F32:
-    return TESSERA_TYPE_F32;
-  case xla::ElementType::F8E4M3FN:
-    return TESSERA_TYPE_F8E4M3FN;
-  case xla::ElementType::S32:
-    return TESSERA_TYPE_I32;
-  case xla::ElementType::S64:
-    return TESSERA_TYPE_I64;
-  case xla::ElementType::S8:
-  case xla::ElementType::U8:
-  case xla::ElementType::Pred: // a condition is a byte in memory
-    return TESSERA_TYPE_I8;
-  }
-  return 0;
+  // A condition is a byte in memory.
+  bool isByte = type == xla::ElementType::U8 || type == xla::ElementType::Pred;
+  xla::ElementType own = isByte ? xla::ElementType::S8 : type;
+  const auto *found = findType([&](const tessera::ElementType &candidate) {
+    return candidate.type && candidate.xlaType == static_cast<int32_t>(own);
+  });
+  return found ? found->type : 0;
 }
 
 /// Reads a buffer, which may have the heads behind the rows; false where it has too many

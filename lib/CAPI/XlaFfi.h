@@ -42,17 +42,8 @@ struct MetadataExtension {
   Metadata *metadata;
 };
 
-enum class ElementType : int32_t {
-  Pred = 1,
-  S8 = 2,
-  S32 = 4,
-  S64 = 5,
-  U8 = 6,
-  F16 = 10,
-  F32 = 11,
-  BF16 = 16,
-  F8E4M3FN = 20
-};
+/// Of PrimitiveType, which lib/Support/ElementTypes.h has of arguments.
+enum class ElementType : int32_t { Pred = 1, S8 = 2, S32 = 4, U8 = 6, F32 = 11 };
 
 struct Buffer {
   size_t structSize;

@@ -133,14 +133,10 @@ static void writeList(llvm::raw_ostream &os, const Range &range, Spell &&spellOn
 }
 
 static std::string getScalarType(const ArgumentInfo &argument) {
-  switch (argument.type->type) {
-  case TESSERA_TYPE_SCALAR_I32:
-    return "int32_t";
-  case TESSERA_TYPE_SCALAR_I64:
-    return "int64_t";
-  default:
-    return "float";
-  }
+  unsigned bytes = argument.type->bytes;
+  if (argument.type->semantics)
+    return bytes == sizeof(float) ? "float" : "double";
+  return llvm::formatv("int{0}_t", 8 * bytes);
 }
 
 //===----------------------------------------------------------------------===//

@@ -2,6 +2,8 @@
 
 #include "lib/Compiler/Sequences.h"
 #include "dialects/Tile/Entries.h"
+#include "dialects/Tile/Signature.h"
+#include "lib/Support/ElementTypes.h"
 #include "tessera/BundleKeys.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -20,12 +22,6 @@ static json::Array describeExtents(ArrayRef<Attribute> extents) {
   return json::Array(llvm::map_range(extents, describeExtent));
 }
 
-static std::string printType(Type type) {
-  std::string text;
-  llvm::raw_string_ostream(text) << type;
-  return text;
-}
-
 static json::Object describeArgument(tile::SequenceOp sequence, unsigned index) {
   Type type = sequence.getArgument(index).getType();
   StringRef name = sequence.getArgumentName(index);
@@ -33,11 +29,11 @@ static json::Object describeArgument(tile::SequenceOp sequence, unsigned index) 
   if (!view)
     return json::Object{{key::name, name},
                         {key::kind, kinds::scalar},
-                        {key::type, type.isIndex() ? "i64" : printType(type)}};
+                        {key::type, tile::findScalarType(type)->name}};
   // Until a kernel asks for more.
   return json::Object{{key::name, name},
                       {key::kind, kinds::view},
-                      {key::element, printType(view.getElementType())},
+                      {key::element, getElementType(view).name},
                       {key::dims, describeExtents(view.getDims())},
                       {key::access, accesses::read},
                       {key::alignment, view.getElementBytes()}};
@@ -66,7 +62,7 @@ json::Object describeSequence(tile::SequenceOp sequence) {
   for (auto workspace : sequence.getOps<tile::WorkspaceOp>()) {
     tile::ViewType view = workspace.getView().getType();
     workspaces.push_back(json::Object{{key::name, workspace.getName()},
-                                      {key::element, printType(view.getElementType())},
+                                      {key::element, getElementType(view).name},
                                       {key::dims, describeExtents(view.getDims())},
                                       {key::zeroed, workspace.getZeroed()}});
   }

@@ -10,6 +10,7 @@
 #define TESSERA_LIB_INTERPRETER_INTERPRETER_H
 
 #include "dialects/Tile/Entries.h"
+#include "dialects/Tile/Signature.h"
 #include "lib/Support/ElementTypes.h"
 #include "lib/Support/HostTensor.h"
 #include "llvm/ADT/MapVector.h"
@@ -111,9 +112,6 @@ llvm::LogicalResult interpret(tile::EntryOpInterface entry,
 
 /// The nearest value of a type that views or scalars have: of floats to nearest even.
 double roundToType(mlir::Type type, double value);
-
-/// The entry of a view's elements in the table.
-const ElementType &getElementType(tile::ViewType view);
 
 } // namespace tessera
 

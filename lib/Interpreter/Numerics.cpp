@@ -4,7 +4,6 @@
 #include "lib/Interpreter/Interpreter.h"
 #include "lib/Support/Rounding.h"
 #include "llvm/ADT/APFloat.h"
-#include "llvm/Support/raw_ostream.h"
 #include <cmath>
 
 using namespace mlir;
@@ -94,10 +93,4 @@ double tessera::roundToType(Type type, double value) {
   }
   interp::roundAll(type, value);
   return value;
-}
-
-const tessera::ElementType &tessera::getElementType(tile::ViewType view) {
-  std::string name;
-  llvm::raw_string_ostream(name) << view.getElementType();
-  return *getElementType(name); // as ViewType has verified
 }

@@ -53,11 +53,12 @@ private:
 } // namespace
 
 llvm::Error ArgumentChecker::checkType() const {
-  if (argument.type == info.type->type)
+  if (argument.type == info.getCode())
     return llvm::Error::success();
-  bool isView = argument.type < TESSERA_TYPE_SCALAR_I32;
+  const tessera::ElementType *scalar = tessera::getScalarType(argument.type);
+  const tessera::ElementType *given = scalar ? scalar : tessera::getElementType(argument.type);
   return fail(TESSERA_RUNTIME_TYPE_MISMATCH, "is {0} of {1}; the {2} takes {3} of {4}",
-              isView ? "a tensor" : "a scalar", getTypeName(argument.type), callee.kind,
+              scalar ? "a scalar" : "a tensor", given ? given->name : "unknown type", callee.kind,
               info.isView ? "a tensor" : "a scalar", info.type->name);
 }
 

@@ -21,30 +21,6 @@ using llvm::StringRef;
 namespace json = llvm::json;
 namespace key = tessera::key;
 
-static const TypeInfo kScalarTypes[] = {
-    {"i32", TESSERA_TYPE_SCALAR_I32, 4, -1, 0, "", nullptr},
-    {"i64", TESSERA_TYPE_SCALAR_I64, 8, -1, 0, "", nullptr},
-    {"f32", TESSERA_TYPE_SCALAR_F32, 4, -1, 0, "", nullptr},
-};
-
-template <typename Predicate>
-static const TypeInfo *findScalarType(Predicate predicate) {
-  const TypeInfo *found = llvm::find_if(kScalarTypes, predicate);
-  return found == std::end(kScalarTypes) ? nullptr : found;
-}
-
-const TypeInfo *tessera::runtime::getScalarType(StringRef name) {
-  return findScalarType([&](const TypeInfo &type) { return type.name == name; });
-}
-
-StringRef tessera::runtime::getTypeName(int32_t value) {
-  auto matches = [&](const TypeInfo &type) { return type.type == value; };
-  const TypeInfo *type = tessera::findElementType(matches);
-  if (!type)
-    type = findScalarType(matches);
-  return type ? StringRef(type->name) : "unknown type";
-}
-
 static bool readImage(const json::Value &value, json::Path path, BundleInfo &bundle) {
   const json::Object *object = readObject(value, path);
   std::string kind, base64;

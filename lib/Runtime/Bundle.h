@@ -33,13 +33,6 @@ constexpr unsigned kMaxParameterBytes = 4096;
 /// The most dimensions of a tensor map (CUDA Driver API, cuTensorMapEncodeTiled).
 constexpr unsigned kMaxTensorMapRank = 5;
 
-/// What is known of an element or scalar type; the latter has no form of a tensor.
-using TypeInfo = ElementType;
-/// The scalar type of a name, null when there is none.
-const TypeInfo *getScalarType(llvm::StringRef name);
-/// The name of a type for messages; "unknown type" when it is none of tessera_type.
-llvm::StringRef getTypeName(int32_t type);
-
 /// A constant, or a named run-time dimension of the kernel or sequence.
 struct Extent {
   int64_t constant = 0;
@@ -53,7 +46,7 @@ enum class Access { Read, Write, ReadWrite };
 struct ArgumentInfo {
   std::string name;
   bool isView = false;
-  const TypeInfo *type = nullptr;
+  const ElementType *type = nullptr;
   llvm::SmallVector<Extent, 5> dims;
   Access access = Access::Read;
   /// An f32 scalar with such a number is finite and above it.
@@ -62,6 +55,9 @@ struct ArgumentInfo {
   unsigned alignment = 1;
   /// Positions in KernelInfo::tensorMaps of the maps over this argument.
   llvm::SmallVector<unsigned, 2> tensorMaps;
+
+  /// The tessera_type of arguments that are taken.
+  int32_t getCode() const { return isView ? type->type : type->scalar; }
 };
 
 /// `factor` times `divisor`, or without one `factor`, divides `dividend`; both are indices into
@@ -87,7 +83,7 @@ struct TensorMapDim {
 
 struct TensorMapRecipe {
   unsigned argument = 0;
-  const TypeInfo *element = nullptr;
+  const ElementType *element = nullptr;
   llvm::SmallVector<TensorMapDim, kMaxTensorMapRank> dims; ///< innermost first
   llvm::SmallVector<uint32_t, kMaxTensorMapRank> box;
   int swizzle = 0; ///< CUtensorMapSwizzle
@@ -168,7 +164,7 @@ struct DerivedDim {
 /// Memory that one call of a sequence has for itself.
 struct WorkspaceInfo {
   std::string name;
-  const TypeInfo *type = nullptr;
+  const ElementType *type = nullptr;
   llvm::SmallVector<Extent, 5> dims; ///< of the arguments, then of SequenceInfo::derivedDims
   bool zeroed = false;
 };

@@ -122,7 +122,7 @@ bool SignatureReader::readScalarBound(const json::Object &object, json::Path pat
   if (!above)
     return true;
   argument.above = above->getAsNumber();
-  if (!argument.above || argument.type->type != TESSERA_TYPE_SCALAR_F32)
+  if (!argument.above || argument.type->scalar != TESSERA_TYPE_SCALAR_F32)
     return fail(path.field(key::above), "expected a number, beside an f32 scalar");
   return true;
 }
@@ -139,9 +139,9 @@ bool SignatureReader::readArgument(const json::Object &object, json::Path path,
       return fail(path.field(key::kind), "expected \"view\" or \"scalar\"");
     if (!readString(object, key::type, path, type))
       return false;
-    argument.type = getScalarType(type);
+    argument.type = tessera::getScalarType(type);
     if (!argument.type)
-      return fail(path.field(key::type), "expected i32, i64 or f32");
+      return fail(path.field(key::type), "expected the type of a number");
     return readScalarBound(object, path, argument);
   }
 

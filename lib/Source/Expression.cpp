@@ -1,6 +1,7 @@
 //===- Expression.cpp - Values and expressions of .tile parameters --------===//
 
 #include "lib/Source/Expression.h"
+#include "lib/Support/ElementTypes.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -51,10 +52,7 @@ std::string Value::str() const {
 }
 
 bool tessera::source::isTypeName(StringRef text) {
-  bool isFloat = StringSwitch<bool>(text)
-                     .Cases({"f16", "bf16", "f32", "f64", "f8E4M3FN", "f8E5M2", "index"}, true)
-                     .Default(false);
-  if (isFloat)
+  if (getElementType(text) || text == "f64" || text == "index")
     return true;
   unsigned width;
   return text.consume_front("i") && !text.starts_with("0") && !text.getAsInteger(10, width) &&

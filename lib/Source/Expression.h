@@ -62,8 +62,7 @@ private:
   std::string text, term;
 };
 
-/// True for the scalar types a `type` parameter may name: f16, bf16, f32, f64, f8E4M3FN, f8E5M2,
-/// index and iN.
+/// True for the scalar types a `type` parameter may name: those of elements, f64, index and iN.
 bool isTypeName(llvm::StringRef text);
 
 /// Reads a literal of `kind` ("128", "true", "bf16", "relu"); nothing when `text` is not one.

@@ -4,6 +4,7 @@
 #include "dialects/Tile/Tile.h"
 #include "lib/Source/Forms.h"
 #include "lib/Source/Parameters.h"
+#include "lib/Support/ElementTypes.h"
 #include "lib/Support/NearestNames.h"
 #include "mlir/IR/OperationSupport.h"
 #include "llvm/ADT/StringExtras.h"
@@ -236,15 +237,17 @@ bool SlipExplainer::explainType() {
   if (llvm::is_contained(aliases, ("!" + name).str()))
     return say("the name of a type begins with !: !" + name);
   static const std::pair<StringRef, StringRef> others[] = {
-      {"bfloat16", "bf16"}, {"bool", "i1"},     {"double", "f64"}, {"float", "f32"},
-      {"float16", "f16"},   {"float32", "f32"}, {"fp16", "f16"},   {"fp32", "f32"},
-      {"half", "f16"},      {"int", "i32"},     {"int32", "i32"},  {"int64", "i64"},
-      {"int8", "i8"},       {"long", "i64"},    {"uint32", "i32"}, {"size_t", "index"}};
+      {"bool", "i1"},  {"double", "f64"}, {"float", "f32"}, {"fp16", "f16"},   {"fp32", "f32"},
+      {"half", "f16"}, {"int", "i32"},    {"long", "i64"},  {"uint32", "i32"}, {"size_t", "index"}};
+  std::vector<StringRef> known = {"f64", "i1", "index", "tensor"};
+  for (const ElementType &type : elementTypes) {
+    if (name == type.torchName)
+      return say("there is no type '" + name + "'; did you mean '" + type.name + "'?");
+    known.push_back(type.name);
+  }
   for (auto [other, ours] : others)
     if (name == other)
       return say("there is no type '" + name + "'; did you mean '" + ours + "'?");
-  static const StringRef known[] = {"bf16", "f16", "f32",   "f64",    "i1",       "i8",
-                                    "i32",  "i64", "index", "tensor", "f8E4M3FN", "f8E5M2"};
   return say("there is no type '" + name + "'" + suggestNames(name, known, 3));
 }
 

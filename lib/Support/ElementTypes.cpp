@@ -1,16 +1,24 @@
-//===- ElementTypes.cpp - What the elements of views may be ---------------===//
+//===- ElementTypes.cpp - What arguments may be -----------------------------===//
 
 #include "lib/Support/ElementTypes.h"
 #include "lib/Support/Rounding.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/bit.h"
-#include <cmath>
 
 using namespace tessera;
+
+std::string tessera::listTypes(int32_t ElementType::*member, llvm::StringRef last) {
+  std::vector<llvm::StringRef> names;
+  for (const ElementType &type : elementTypes)
+    if (type.*member)
+      names.push_back(type.name);
+  return llvm::join(llvm::ArrayRef(names).drop_back(), ", ") + last.str() + names.back().str();
+}
 
 // Most elements are of these three formats, for which APFloat is slow. It keeps the payload of a
 // NaN.
 
-static std::optional<float> decodeFast(tessera_type type, uint64_t bits) {
+static std::optional<float> decodeFast(int32_t type, uint64_t bits) {
   float value;
   switch (type) {
   case TESSERA_TYPE_F32:
@@ -34,7 +42,7 @@ static std::optional<float> decodeFast(tessera_type type, uint64_t bits) {
   return value == value ? std::optional(value) : std::nullopt;
 }
 
-static std::optional<uint64_t> encodeFast(tessera_type type, double value) {
+static std::optional<uint64_t> encodeFast(int32_t type, double value) {
   if (value != value)
     return std::nullopt;
   switch (type) {
@@ -58,7 +66,7 @@ double tessera::decodeElement(const ElementType &type, const char *at) {
   uint64_t bits = readBits(at, type.bytes);
   unsigned width = 8 * type.bytes;
   if (!type.semantics)
-    return static_cast<double>(llvm::SignExtend64(bits, width));
+    return static_cast<double>(readInteger(type, at));
   if (std::optional<float> value = decodeFast(type.type, bits))
     return *value;
   llvm::APFloat value(type.semantics(), llvm::APInt(width, bits));

@@ -154,7 +154,7 @@ static constexpr StringLiteral doubleDescr = "<f8";
 static std::string listDescrs() {
   std::string list;
   for (const ElementType &type : elementTypes)
-    if (!type.npyDescr.empty())
+    if (type.type && !type.npyDescr.empty())
       list += ("'" + type.npyDescr + "', ").str();
   return list + "'" + doubleDescr.str() + "'";
 }
@@ -164,7 +164,7 @@ Expected<HostTensor> parseNpy(StringRef bytes, StringRef name) {
   if (Error error = header.read())
     return std::move(error);
   const ElementType *type =
-      findElementType([&](const ElementType &t) { return t.npyDescr == header.descr; });
+      findType([&](const ElementType &t) { return t.type && t.npyDescr == header.descr; });
   if (!type && header.descr != doubleDescr)
     return createStringError(inconvertibleErrorCode(),
                              name + ": element type '" + header.descr +
@@ -184,7 +184,7 @@ Expected<HostTensor> parseNpy(StringRef bytes, StringRef name) {
             available)
             .str());
   HostTensor tensor = HostTensor::contiguous(header.shape);
-  tensor.holdsIntegers = type && type->type == TESSERA_TYPE_I64;
+  tensor.holdsIntegers = type && type->isWideInteger();
   const char *at = bytes.data() + header.dataStart;
   for (int64_t i = 0; i < count; ++i, at += size)
     if (type)

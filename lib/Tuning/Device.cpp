@@ -32,7 +32,7 @@ static constexpr size_t kPoolElements = (1 << 20) + 7;
 static constexpr double kIntegerScale = 32;
 
 /// Normal numbers in the form of `type`, or one number again and again.
-static std::vector<char> makePool(const runtime::TypeInfo &type, StringRef name,
+static std::vector<char> makePool(const ElementType &type, StringRef name,
                                   std::optional<double> number) {
   std::vector<char> pool(kPoolElements * type.bytes);
   Gaussian gaussian(0, name);
@@ -43,7 +43,7 @@ static std::vector<char> makePool(const runtime::TypeInfo &type, StringRef name,
 }
 
 /// The value of every pattern of a type with one or two bytes.
-static std::vector<float> makeTable(const runtime::TypeInfo &type) {
+static std::vector<float> makeTable(const ElementType &type) {
   std::vector<float> table(size_t(1) << 8 * type.bytes);
   for (unsigned bits = 0; bits < table.size(); ++bits) {
     char element[2];
@@ -74,8 +74,8 @@ struct Distance {
 } // namespace
 
 /// Of elements whose values are in `table`, or of wider ones without one.
-static Distance measureDistance(const runtime::TypeInfo &type, ArrayRef<float> table,
-                                ArrayRef<char> a, ArrayRef<char> b) {
+static Distance measureDistance(const ElementType &type, ArrayRef<float> table, ArrayRef<char> a,
+                                ArrayRef<char> b) {
   auto valueOf = [&](const char *at) {
     return table.empty() ? decodeElement(type, at) : table[readBits(at, type.bytes)];
   };
@@ -86,7 +86,7 @@ static Distance measureDistance(const runtime::TypeInfo &type, ArrayRef<float> t
 }
 
 /// The same on all cores: results of 64 MiB take longer to compare than to compute.
-static Distance measureDistance(const runtime::TypeInfo &type, ArrayRef<char> a, ArrayRef<char> b) {
+static Distance measureDistance(const ElementType &type, ArrayRef<char> a, ArrayRef<char> b) {
   constexpr size_t kSlice = size_t(1) << 20;
   std::vector<float> table;
   if (type.bytes <= 2)
@@ -169,25 +169,20 @@ Error DeviceTensors::addView(int device, const runtime::ArgumentInfo &info, unsi
 
 Error DeviceTensors::addScalar(const runtime::ArgumentInfo &info, const runtime::Signature &callee,
                                const Target &target) {
-  runtime::Argument &argument = arguments.emplace_back();
-  argument = {};
-  argument.type = info.type->type;
   auto given = target.scalars.find(info.name);
   if (given == target.scalars.end())
     return fail(callee.kind + " '" + callee.name + "' needs its scalar '" + info.name +
                 "'; give --set " + info.name + "=VALUE");
-  double number;
-  int64_t integer = 0;
-  bool isFloat = argument.type == TESSERA_TYPE_SCALAR_F32;
+  runtime::Argument &argument = arguments.emplace_back(runtime::Argument{});
   StringRef text = given->second;
-  if (isFloat ? text.getAsDouble(number) : text.getAsInteger(10, integer))
-    return fail("--set: '" + info.name + "' is a number, got '" + text + "'");
-  if (isFloat)
-    argument.scalar.f32 = static_cast<float>(number);
-  else if (argument.type == TESSERA_TYPE_SCALAR_I32)
-    argument.scalar.i32 = static_cast<int32_t>(integer);
-  else
-    argument.scalar.i64 = integer;
+  double number;
+  int64_t integer;
+  bool fits = info.type->semantics
+                  ? !text.getAsDouble(number) && setScalar(*info.type, number, argument)
+                  : !text.getAsInteger(10, integer) && setScalar(*info.type, integer, argument);
+  if (!fits)
+    return fail("--set: '" + info.name + "' is a number of type " + info.type->name + ", got '" +
+                text + "'");
   return Error::success();
 }
 

@@ -35,7 +35,7 @@ public:
 private:
   struct View {
     unsigned argument;
-    const runtime::TypeInfo *type;
+    const ElementType *type;
     runtime::Access access;
     std::vector<int64_t> shape, strides;
     std::optional<double> number; ///< what all elements are, where normal numbers do not serve

@@ -6,6 +6,8 @@
 
 #include "dialects/Hop/Machine.h"
 #include "dialects/Hop/TimelineLayout.h"
+#include "dialects/Tile/Signature.h"
+#include "lib/Support/ElementTypes.h"
 #include "mlir/IR/Builders.h"
 #include "passes/Analysis/GridOrder.h"
 #include "passes/LowerToLLVM/LaunchParameters.h"
@@ -14,17 +16,15 @@
 using namespace mlir;
 using namespace tessera;
 
-static std::string spell(Type type) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  os << type;
-  return text;
-}
-
 static Attribute describeExtent(Builder &b, tile::ViewType view, int64_t dim) {
   if (view.getStaticDim(dim) != ShapedType::kDynamic)
     return b.getI64IntegerAttr(view.getStaticDim(dim));
   return b.getStringAttr(view.getDimName(dim));
+}
+
+static StringAttr describeScalar(hop::KernelOp kernel, unsigned argument) {
+  Type type = kernel.getArgument(argument).getType();
+  return StringAttr::get(kernel.getContext(), tile::findScalarType(type)->name);
 }
 
 /// Above which a scalar is, or null.
@@ -43,9 +43,8 @@ DictionaryAttr LaunchParameters::describeArgument(hop::KernelOp kernel, unsigned
   entry.set(key::name, b.getStringAttr(kernel.getArgumentName(argument)));
   auto view = dyn_cast<tile::ViewType>(kernel.getArgument(argument).getType());
   if (!view) {
-    Type type = kernel.getArgument(argument).getType();
     entry.set(key::kind, b.getStringAttr(kinds::scalar));
-    entry.set(key::type, b.getStringAttr(type.isIndex() ? "i64" : spell(type)));
+    entry.set(key::type, describeScalar(kernel, argument));
     if (FloatAttr bound = findBound(kernel, kernel.getArgumentName(argument)))
       entry.set(key::above, bound);
     return entry.getDictionary(kernel.getContext());
@@ -55,7 +54,7 @@ DictionaryAttr LaunchParameters::describeArgument(hop::KernelOp kernel, unsigned
     dims.push_back(describeExtent(b, view, i));
   unsigned use = access.lookup(argument);
   entry.set(key::kind, b.getStringAttr(kinds::view));
-  entry.set(key::element, b.getStringAttr(spell(view.getElementType())));
+  entry.set(key::element, b.getStringAttr(getElementType(view).name));
   entry.set(key::dims, b.getArrayAttr(dims));
   entry.set(key::access, b.getStringAttr(use == kReadsAndWrites ? accesses::readWrite
                                          : use == kWrites       ? accesses::write
@@ -122,7 +121,7 @@ static void describeMap(const TensorMap &map, tile::ViewType view, NamedAttrList
   if (map.chunked)
     box[map.chunkPosition()] = map.boxChunks();
   entry.set(key::kind, b.getStringAttr(kinds::tensorMap));
-  entry.set(key::element, b.getStringAttr(spell(view.getElementType())));
+  entry.set(key::element, b.getStringAttr(getElementType(view).name));
   entry.set(key::dims, dims);
   entry.set(key::box, b.getI64ArrayAttr(box));
   entry.set(key::swizzle,
@@ -170,13 +169,11 @@ DictionaryAttr LaunchParameters::describeParameter(hop::KernelOp kernel,
     entry.set(key::dim, b.getI64IntegerAttr(parameter.index));
     entry.set(key::type, b.getStringAttr("i64"));
     break;
-  case LaunchParameter::Scalar: {
-    Type type = kernel.getArgument(parameter.argument).getType();
+  case LaunchParameter::Scalar:
     entry.set(key::kind, b.getStringAttr(kinds::scalar));
     entry.set(key::argument, name());
-    entry.set(key::type, b.getStringAttr(type.isIndex() ? "i64" : spell(type)));
+    entry.set(key::type, describeScalar(kernel, parameter.argument));
     break;
-  }
   }
   return entry.getDictionary(kernel.getContext());
 }

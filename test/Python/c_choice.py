@@ -82,7 +82,7 @@ class CChoice(unittest.TestCase):
         array = (_library.Argument * len(values))()
         for argument, value, entry in zip(array, values, kernel.description["arguments"]):
             if entry["kind"] == "scalar":
-                argument.type = _library.SCALAR_TYPES[entry["type"]]
+                argument.type = _library.SCALARS[entry["type"]].scalar
                 argument.scalar.f32 = value.value
                 continue
             argument.pointer, argument.shape, argument.strides = value.data, value.shape, value.strides

@@ -128,7 +128,7 @@ class Kernel:
         arguments = (_library.Argument * count)()
         for argument, value, info in zip(arguments, self.values, self.description["arguments"]):
             if info["kind"] == "scalar":
-                argument.type = _library.SCALAR_TYPES[info["type"]]
+                argument.type = _library.SCALARS[info["type"]].scalar
                 ctypes.memmove(ctypes.byref(argument.scalar), ctypes.byref(value), ctypes.sizeof(value))
                 continue
             argument.type, argument.rank = _library.ELEMENT_TYPES[info["element"]], len(value[1])

@@ -7,21 +7,22 @@ using namespace tessera::sim;
 
 ElementType tessera::sim::findElementType(llvm::StringRef name) {
   return llvm::StringSwitch<ElementType>(name)
-      .Cases({"u8", "b8"}, {1, "u1", Coding::Unsigned})
-      .Cases({"e4m3", "f8E4M3FN"}, {1, "u1", Coding::E4M3})
-      .Cases({"e5m2", "f8E5M2"}, {1, "u1", Coding::E5M2})
-      .Cases({"s8", "i8"}, {1, "i1", Coding::Signed})
-      .Cases({"u16", "b16"}, {2, "u2", Coding::Unsigned})
-      .Case("bf16", {2, "u2", Coding::BF16})
-      .Cases({"s16", "i16"}, {2, "i2", Coding::Signed})
-      .Case("f16", {2, "f2", Coding::F16})
-      .Cases({"u32", "b32"}, {4, "u4", Coding::Unsigned})
-      .Cases({"s32", "i32"}, {4, "i4", Coding::Signed})
-      .Cases({"f32", "tf32"}, {4, "f4", Coding::F32})
-      .Cases({"u64", "b64"}, {8, "u8", Coding::Unsigned})
-      .Cases({"s64", "i64"}, {8, "i8", Coding::Signed})
-      .Case("f64", {8, "f8", Coding::F64})
-      .Default({0, "", Coding::Unknown});
+      .Cases({"u8", "b8"}, {1, "u1", Coding::Unsigned, TensorElement::U8})
+      .Cases({"e4m3", "f8E4M3FN"}, {1, "u1", Coding::E4M3, TensorElement::U8})
+      .Cases({"e5m2", "f8E5M2"}, {1, "u1", Coding::E5M2, TensorElement::U8})
+      .Cases({"s8", "i8"}, {1, "i1", Coding::Signed, TensorElement::U8})
+      .Cases({"u16", "b16"}, {2, "u2", Coding::Unsigned, TensorElement::U16})
+      .Case("bf16", {2, "u2", Coding::BF16, TensorElement::BF16})
+      .Cases({"s16", "i16"}, {2, "i2", Coding::Signed, TensorElement::U16})
+      .Case("f16", {2, "f2", Coding::F16, TensorElement::F16})
+      .Cases({"u32", "b32"}, {4, "u4", Coding::Unsigned, TensorElement::U32})
+      .Cases({"s32", "i32"}, {4, "i4", Coding::Signed, TensorElement::S32})
+      .Case("f32", {4, "f4", Coding::F32, TensorElement::F32})
+      .Case("tf32", {4, "f4", Coding::F32, TensorElement::TF32})
+      .Cases({"u64", "b64"}, {8, "u8", Coding::Unsigned, TensorElement::U64})
+      .Cases({"s64", "i64"}, {8, "i8", Coding::Signed, TensorElement::S64})
+      .Case("f64", {8, "f8", Coding::F64, TensorElement::F64})
+      .Default({0, "", Coding::Unknown, std::nullopt});
 }
 
 double tessera::sim::decodeElement(const uint8_t *bytes, ElementType type) {

@@ -2,8 +2,10 @@
 #ifndef TESSERA_TOOLS_SIM_ELEMENT_H
 #define TESSERA_TOOLS_SIM_ELEMENT_H
 
+#include "lib/Simulator/Simulator.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
+#include <optional>
 
 namespace tessera::sim {
 
@@ -13,6 +15,7 @@ struct ElementType {
   unsigned bytes;
   const char *npy; ///< its name in a file of numpy
   Coding coding;
+  std::optional<TensorElement> inMaps; ///< what it is in a tensor map
 
   bool isFloat() const { return coding > Coding::Signed; }
 };

@@ -226,29 +226,13 @@ Error Loader::buffer(const json::Object &o, StringRef name, FileBuffer &b) {
   return f.memory.write(b.address, data);
 }
 
-static std::optional<TensorElement> findTensorElement(StringRef type) {
-  return llvm::StringSwitch<std::optional<TensorElement>>(type)
-      .Cases({"u8", "b8", "i8", "e4m3", "e5m2", "f8E4M3FN", "f8E5M2"}, TensorElement::U8)
-      .Cases({"u16", "b16"}, TensorElement::U16)
-      .Cases({"u32", "b32"}, TensorElement::U32)
-      .Cases({"s32", "i32"}, TensorElement::S32)
-      .Cases({"u64", "b64"}, TensorElement::U64)
-      .Cases({"s64", "i64"}, TensorElement::S64)
-      .Case("f16", TensorElement::F16)
-      .Case("f32", TensorElement::F32)
-      .Case("f64", TensorElement::F64)
-      .Case("bf16", TensorElement::BF16)
-      .Case("tf32", TensorElement::TF32)
-      .Default(std::nullopt);
-}
-
 Error Loader::tensorMap(const json::Object &o, std::array<uint8_t, 128> &out) {
   TensorMapDesc d;
   FileBuffer *b = find(o.getString("buffer").value_or(""));
   if (!b)
     return bad("tensor map over unknown buffer '" + o.getString("buffer").value_or("") + "'");
   StringRef type = o.getString("type").value_or(b->type);
-  std::optional<TensorElement> element = findTensorElement(type);
+  std::optional<TensorElement> element = findElementType(type).inMaps;
   if (!element)
     return bad("tensor map of unknown type '" + type + "'");
   d.type = *element;

@@ -35,15 +35,10 @@ runtime::Argument tessera::describeArgument(Type type, const KernelArgument &val
     argument.shape = tensor.shape.data();
     argument.strides = tensor.strides.data();
     argument.rank = static_cast<int32_t>(tensor.shape.size());
-  } else if (type.isF32()) {
-    argument.type = TESSERA_TYPE_SCALAR_F32;
-    argument.scalar.f32 = static_cast<float>(std::get<double>(value));
-  } else if (type.isInteger(32)) {
-    argument.type = TESSERA_TYPE_SCALAR_I32;
-    argument.scalar.i32 = static_cast<int32_t>(std::get<int64_t>(value));
+  } else if (const double *real = std::get_if<double>(&value)) {
+    setScalar(*tile::findScalarType(type), *real, argument);
   } else {
-    argument.type = TESSERA_TYPE_SCALAR_I64;
-    argument.scalar.i64 = std::get<int64_t>(value);
+    setScalar(*tile::findScalarType(type), std::get<int64_t>(value), argument);
   }
   return argument;
 }

@@ -305,9 +305,9 @@ Expected<KernelArgument> ArgumentBuilder::makeScalar(unsigned index) {
     return roundToType(type, value);
   }
   int64_t value;
-  bool isI32 = type.isInteger(32);
-  if (it->second.getAsInteger(10, value) || (isI32 && !llvm::isInt<32>(value)))
-    return fail("--set: '" + name + "' is an integer of " + (isI32 ? "32" : "64") + " bits, got '" +
+  unsigned width = 8 * tile::findScalarType(type)->bytes;
+  if (it->second.getAsInteger(10, value) || !llvm::isIntN(width, value))
+    return fail("--set: '" + name + "' is an integer of " + Twine(width) + " bits, got '" +
                 it->second + "'");
   return value;
 }

@@ -91,14 +91,11 @@ json::Object LaunchWriter::describeMap(const runtime::LaunchParameter &parameter
 
 json::Object LaunchWriter::describeScalar(const runtime::LaunchParameter &parameter,
                                           ArrayRef<uint8_t> value) const {
-  StringRef type = info.arguments[parameter.argument].type->name;
-  uint64_t word = readWord(value);
+  const ElementType &type = *info.arguments[parameter.argument].type;
+  double number = decodeElement(type, reinterpret_cast<const char *>(value.data()));
   // JSON has no infinities.
-  float number = llvm::bit_cast<float>(static_cast<uint32_t>(word));
-  if (type == "f32" && std::isfinite(number))
-    return json::Object{{"type", type}, {"value", number}};
-  if (type == "i32")
-    return json::Object{{"type", type}, {"value", static_cast<int32_t>(word)}};
+  if (std::isfinite(number) && !type.isWideInteger())
+    return json::Object{{"type", type.name}, {"value", number}};
   return json::Object{{"hex", llvm::toHex(value, /*LowerCase=*/true)}};
 }
 

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Hop/Machine.h"
+#include "lib/Support/ElementTypes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/Analysis/RowPartition.h"
@@ -441,12 +442,6 @@ struct AssignLayoutsPass : tessera::impl::AssignLayoutsBase<AssignLayoutsPass> {
            << " for each warpgroup; registers hold multiples of " << unit;
   }
 
-  static bool fitsRegisters(Type element) {
-    return element.isF32() || element.isF16() || element.isBF16() || element.isInteger(1) ||
-           element.isInteger(8) || element.isInteger(32) || element.isInteger(64) ||
-           tile::isByteFloat(element);
-  }
-
   LogicalResult checkTypes(hop::RoleOp role) {
     WalkResult walk = role.walk([](Operation *op) -> WalkResult {
       if (auto reduce = dyn_cast<tile::ReduceAllOp>(op); reduce && !reduce.getType().isF32())
@@ -455,11 +450,12 @@ struct AssignLayoutsPass : tessera::impl::AssignLayoutsBase<AssignLayoutsPass> {
         auto type = dyn_cast<RankedTensorType>(result.getType());
         if (!type)
           continue;
-        if (!type.hasStaticShape() || !fitsRegisters(type.getElementType()))
+        Type element = type.getElementType();
+        if (!type.hasStaticShape() ||
+            !(tile::ViewType::isElementType(element) || element.isInteger(1)))
           return op->emitError("makes a tile ")
-                 << type
-                 << "; tiles in registers have a static shape and elements f32, f16, bf16, "
-                    "f8E4M3FN, f8E5M2, i1, i8, i32 or i64";
+                 << type << "; tiles in registers have a static shape and elements "
+                 << listTypes(&ElementType::type, ", ") << " or i1";
         if (type.getNumElements() == 0)
           return op->emitError("makes a tile without elements, ") << type;
         if (type.getRank() == 1 && tile::isByteFloat(type.getElementType()))

@@ -175,9 +175,9 @@ class Program:
     @staticmethod
     def _set_scalar(argument, value):
         if isinstance(value, float):
-            argument.type, argument.scalar.f32 = _library.SCALAR_TYPES["f32"], value
+            argument.type, argument.scalar.f32 = _library.SCALARS["f32"].scalar, value
         else:
-            argument.type, argument.scalar.i64 = _library.SCALAR_TYPES["i64"], operator.index(value)
+            argument.type, argument.scalar.i64 = _library.SCALARS["i64"].scalar, operator.index(value)
 
     def _set_view(self, argument, position, value):
         """Fills in a view; returns what has to live as long as the argument."""

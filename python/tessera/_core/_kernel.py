@@ -19,7 +19,6 @@ from . import _exchange, _library, _tensor, _typing
 from ._compare import Comparison, compare, run_on_device
 from ._errors import BundleError
 
-_INTEGER_RANGES = {"i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1)}
 # Argument signatures that a thread remembers for a kernel before it starts afresh.
 _MAX_SIGNATURES = 1024
 # What no tensor is like.
@@ -55,7 +54,7 @@ class _Signature:
         for index, entry in enumerate(entries):
             argument = self.array[index]
             if entry["kind"] == "scalar":
-                argument.type = _library.SCALAR_TYPES[entry["type"]]
+                argument.type = _library.SCALARS[entry["type"]].scalar
                 self.scalars.append(argument.scalar)
                 continue
             shape, strides, type_code, device = next(keys)
@@ -83,29 +82,29 @@ class _Signature:
 
 def _convert_scalar(entry, value):
     """A Python number for a scalar argument; TypeError or ValueError when it is none."""
-    name, kind = entry["name"], entry["type"]
-    if kind == "f32":
+    name, kind = entry["name"], _library.SCALARS[entry["type"]]
+    if kind.is_float:
         if type(value) is not float and not isinstance(value, numbers.Real):
             raise TypeError(f"argument '{name}' is a {type(value).__name__}; the kernel takes a real number")
-        return _convert_float(name, value)
+        return _convert_float(name, kind, value)
     try:
         value = operator.index(value)
     except TypeError:
         raise TypeError(f"argument '{name}' is a {type(value).__name__}; the kernel takes an integer") from None
-    low, high = _INTEGER_RANGES[kind]
-    if not low <= value <= high:
-        raise ValueError(f"argument '{name}' is {value}, which does not fit in {kind}")
+    limit = 1 << 8 * kind.size - 1
+    if not -limit <= value < limit:
+        raise ValueError(f"argument '{name}' is {value}, which does not fit in {kind.name}")
     return value
 
 
-def _convert_float(name, value):
+def _convert_float(name, kind, value):
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     # What is finite and does not fit would become infinite in C.
-    if math.isinf(ctypes.c_float(number).value) and value not in (math.inf, -math.inf):
-        raise ValueError(f"argument '{name}' is {value}, which does not fit in f32")
+    if math.isinf(kind.c_type(number).value) and value not in (math.inf, -math.inf):
+        raise ValueError(f"argument '{name}' is {value}, which does not fit in {kind.name}")
     return number
 
 

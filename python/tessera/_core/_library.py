@@ -8,23 +8,33 @@ import struct
 from ctypes import c_char_p, c_double, c_int, c_int32, c_int64, c_float, c_size_t, c_ssize_t, c_uint32, c_uint64, c_void_p
 
 from ._errors import BundleError, DeviceError, DriverError, LibraryError
+from ._types import TYPES
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-# An element type of views, as lib/Support/ElementTypes.h has it: its tessera_type, bytes, DLDataTypeCode, and types of
-# numpy's arrays (empty where there is none) and of torch.
-ElementType = collections.namedtuple("ElementType", ("name", "code", "size", "dlpack", "typestr", "torch"))
-ELEMENTS = (
-    ElementType("f16", 1, 2, 2, "<f2", "float16"),
-    ElementType("bf16", 2, 2, 4, "", "bfloat16"),
-    ElementType("f32", 3, 4, 2, "<f4", "float32"),
-    ElementType("f8E4M3FN", 7, 1, 10, "", "float8_e4m3fn"),
-    ElementType("f8E5M2", 8, 1, 12, "", "float8_e5m2"),
-    ElementType("i8", 4, 1, 0, "|i1", "int8"),
-    ElementType("i32", 5, 4, 0, "<i4", "int32"),
-    ElementType("i64", 6, 8, 0, "<i8", "int64"),
-)
+class ElementType(collections.namedtuple("ElementType", ("name", "code", "scalar", "size", "dlpack", "typestr", "torch"))):
+    """A row of `_types.TYPES`."""
+
+    __slots__ = ()
+
+    @property
+    def is_float(self):
+        return not self.name.startswith("i")
+
+    @property
+    def c_type(self):
+        """What a number is for ctypes."""
+        return {4: c_float, 8: c_double}[self.size] if self.is_float else {4: c_int32, 8: c_int64}[self.size]
+
+
+_ALL = tuple(ElementType(*row) for row in TYPES)
+#: What views have.
+ELEMENTS = tuple(element for element in _ALL if element.code)
+#: What is passed by value, by name.
+SCALARS = {element.name: element for element in _ALL if element.scalar}
+#: Element types have a tessera_type below.
+FIRST_SCALAR = min(element.scalar for element in SCALARS.values())
 #: tessera_type by name
 ELEMENT_TYPES = {element.name: element.code for element in ELEMENTS}
 #: Those of queries, keys and values, by their names in torch and JAX.
@@ -43,12 +53,11 @@ def list_names(names):
 
 #: What messages say that kernels take.
 TORCH_NAMES = list_names(element.torch for element in ELEMENTS)
-SCALAR_TYPES = {"i32": 16, "i64": 17, "f32": 18}
 CURRENT_DEVICE = -1
 
 
 class Scalar(ctypes.Union):
-    _fields_ = [("i32", c_int32), ("i64", c_int64), ("f32", c_float)]
+    _fields_ = [(name, element.c_type) for name, element in SCALARS.items()]
 
 
 class Argument(ctypes.Structure):
@@ -122,6 +131,13 @@ def _find_build_id(notes):
     return None
 
 
+def suggest_name(name, names):
+    """"; did you mean 'causal'?", where one of the names is written like this one."""
+    import difflib  # For messages alone.
+
+    return "".join(f"; did you mean '{known}'?" for known in difflib.get_close_matches(name, names, 1))
+
+
 def _source_directories():
     yield os.path.join(_PACKAGE, "share", "tessera", "kernels")
     yield os.path.normpath(os.path.join(_PACKAGE, "..", "..", "kernels"))
@@ -136,10 +152,8 @@ def find_source(name):
             return path
         if os.path.isdir(directory):
             names.update(file[: -len(".tile")] for file in os.listdir(directory) if file.endswith(".tile"))
-    import difflib  # For this message alone.
-
-    nearest = "".join(f"; did you mean '{known}'?" for known in difflib.get_close_matches(name, names, 1))
-    raise ValueError(f"no kernel '{name}' ships with this package{nearest}; there are {', '.join(sorted(names)) or 'none'}")
+    near, known = suggest_name(name, names), ", ".join(sorted(names)) or "none"
+    raise ValueError(f"no kernel '{name}' ships with this package{near}; there are {known}")
 
 
 def open_library(path):

@@ -145,8 +145,7 @@ def is_plain_namedtuple(kind):
 
 def _describe_tensor(found, name, tensor):
     if tensor.dtype not in found.elements:
-        return _refuse(name, f"a captured tensor of {tensor.dtype}; kernels take float32, float16, bfloat16, int64, int32, "
-                             "int8 and bool")  # fmt: skip
+        return _refuse(name, f"a captured tensor of {tensor.dtype}; kernels take {_library.list_names(ELEMENTS)}")
     problem = found.find_problem(tensor)
     if problem is not None:
         return _refuse(name, f"a captured tensor {problem}")

@@ -1,5 +1,6 @@
 """Arguments of a kernel whose elements functions take, and captured objects that no kernel takes."""
 
+from .._core import _library
 from ._operations import COMPARISONS, OPERATORS
 from ._trace import Unusable, Value, fail, place
 
@@ -77,7 +78,7 @@ class View(Unusable):
     @property
     def kind(self):
         """The kind of an element as a value."""
-        return {"f16": "f32", "bf16": "f32", "i8": "i32"}.get(self.element, self.element)
+        return _COMPUTED.get(self.element, self.element)
 
     @property
     def shape(self):
@@ -90,15 +91,15 @@ class View(Unusable):
         """An element as a value that is computed with."""
         function, (view, stored, kind) = self.function, self._ask()
         value = function.emit(stored, f"tile.load {view.name}[{places}] : {kind} -> {stored}")
-        if self.element in ("f16", "bf16"):
-            return function.emit("f32", f"arith.extf {value.name} : {stored} to f32")
-        if stored == "i8":
-            value = function.emit("i32", f"arith.extsi {value.name} : i8 to i32")
+        if wide := _COMPUTED.get(stored):
+            value = function.emit(wide, f"arith.{'extf' if wide == 'f32' else 'extsi'} {value.name} : {stored} to {wide}")
         return value != 0 if self.element == "i1" else value
 
 
 #: What a condition is in memory.
 _STORED = {"i1": "i8"}
+#: What elements of fewer bits are computed in.
+_COMPUTED = {element.name: "f32" if element.is_float else "i32" for element in _library.ELEMENTS if element.size < 4}
 
 
 def _install_refusals():

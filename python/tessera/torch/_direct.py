@@ -29,7 +29,7 @@ class _Options(ctypes.Structure):
     """tessera_torch_direct_options"""
 
     _fields_ = [
-        ("framework", _exchange.Framework), ("make_empty", c_void_p), ("element_types", c_void_p * 9), ("byte_type", c_void_p),
+        ("framework", _exchange.Framework), ("make_empty", c_void_p), ("element_types", c_void_p * _library.FIRST_SCALAR), ("byte_type", c_void_p),
         ("get_current_device", c_void_p), ("device_type", c_int32), ("text", c_char_p), ("tensor_count", c_int32),
         ("numbers", c_char_p), ("prepares", c_int32),
     ]  # fmt: skip
@@ -83,7 +83,9 @@ def make(text, tensor_count, numbers, prepares=False, device_type=_CUDA):
     if framework is None or make_empty is None or (device_type == _CUDA and current_device is None):
         return None
     # All of these live as long as the process, as the functions do.
-    types = (c_void_p * 9)(*(None if dtype is None else id(dtype) for dtype in _ELEMENT_TYPES))
+    types = (c_void_p * _library.FIRST_SCALAR)()
+    for element in _library.ELEMENTS:
+        types[element.code] = id(getattr(torch, element.torch))
     _kept.append(make_empty)
     options = _Options(
         framework, id(make_empty), types, id(torch.uint8), current_device, device_type, text.encode(), tensor_count,
@@ -92,11 +94,6 @@ def make(text, tensor_count, numbers, prepares=False, device_type=_CUDA):
     handle = _functions().tessera_torch_direct_create(options)
     return _exchange.make_function("tessera_torch_call", _functions().tessera_torch_call, handle) if handle else None
 
-
-# By tessera_type.
-_ELEMENT_TYPES = [None] * 9
-for _element in _library.ELEMENTS:
-    _ELEMENT_TYPES[_element.code] = getattr(torch, _element.torch)
 
 # What contexts of autograd keep is in these attributes, which their methods write.
 _TO_SAVE, _MATERIALIZE_GRADS, _NUMBERS = map(sys.intern, ("to_save", "materialize_grads", "numbers"))

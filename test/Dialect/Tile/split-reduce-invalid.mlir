@@ -60,7 +60,7 @@ tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %n = tile.dim "K"
-  // expected-error @+1 {{has a state of 'i1', which no workspace holds; its values are numbers, vectors and tiles of f32}}
+  // expected-error @+1 {{has a state of 'i1', which no workspace holds; its values are numbers, vectors and tiles of what views hold, but i8: widen flags and indices}}
   %r = tile.split_reduce %first, %past = %c0 to %n -> i1 {
     %v = arith.cmpi eq, %first, %c0 : index
     tile.yield %v : i1

@@ -79,7 +79,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 ^bb0(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[N], f32>, %m: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
-    // expected-error@+1 {{makes a tile 'tensor<64x64xindex>'; tiles in registers have a static shape and elements f32, f16, bf16, f8E4M3FN, f8E5M2, i1, i8, i32 or i64}}
+    // expected-error@+1 {{makes a tile 'tensor<64x64xindex>'; tiles in registers have a static shape and elements f16, bf16, f32, f8E4M3FN, f8E5M2, i8, i32, i64 or i1}}
     %a = tile.splat %m : index -> tensor<64x64xindex>
   }
 }

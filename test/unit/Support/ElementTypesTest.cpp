@@ -65,4 +65,25 @@ TEST(ElementTypes, ElementsOf32Bits) {
       expectSame(type, high << 23 | mantissa);
 }
 
+TEST(ElementTypes, Numbers) {
+  const ElementType &i32 = *getScalarType("i32"), &i64 = *getScalarType(TESSERA_TYPE_SCALAR_I64),
+                    &f32 = *getScalarType("f32");
+  EXPECT_EQ(getScalarType("bf16"), nullptr);
+  EXPECT_EQ(getElementType(0), nullptr);
+  tessera_argument argument = {};
+  EXPECT_TRUE(setScalar(i32, int64_t(INT32_MIN), argument));
+  EXPECT_EQ(argument.type, TESSERA_TYPE_SCALAR_I32);
+  EXPECT_EQ(argument.scalar.i32, INT32_MIN);
+  EXPECT_EQ(readInteger(i32, reinterpret_cast<const char *>(&argument.scalar)), INT32_MIN);
+  EXPECT_FALSE(setScalar(i32, int64_t(INT32_MIN) - 1, argument));
+  EXPECT_FALSE(setScalar(i32, 1.0, argument));
+  EXPECT_TRUE(setScalar(i64, INT64_MIN, argument));
+  EXPECT_EQ(argument.scalar.i64, INT64_MIN);
+  EXPECT_TRUE(setScalar(f32, int64_t(3), argument));
+  EXPECT_EQ(argument.type, TESSERA_TYPE_SCALAR_F32);
+  EXPECT_EQ(argument.scalar.f32, 3.0f);
+  EXPECT_TRUE(setScalar(f32, double(INFINITY), argument));
+  EXPECT_FALSE(setScalar(f32, 1e39, argument));
+}
+
 } // namespace
