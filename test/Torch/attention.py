@@ -277,7 +277,7 @@ class Refusals(unittest.TestCase):
             self.refuse(ValueError, f"argument 'softcap' is {softcap}; it is 0 for none, or a number from 1e-30 to 1e+30", *tensors,
                         softcap=softcap)  # fmt: skip
         self.assertTrue(torch.equal(attention(*tensors, softcap=None, window=(1, 1)), attention(*tensors, window=(1, 1))))
-        with self.assertRaisesRegex(TypeError, r"attention\(\) got an unexpected keyword argument 'casual'"):
+        with self.assertRaisesRegex(TypeError, r"attention\(\) got an unexpected keyword argument 'casual'; did you mean 'causal'\?"):
             attention(*tensors, casual=True)
         self.refuse(ValueError, "argument 'layout' is 'SBHD'", *tensors, layout="SBHD")
         self.refuse(ValueError, "argument 'fallback' is 'slow'", *tensors, fallback="slow")

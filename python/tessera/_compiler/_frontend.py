@@ -234,12 +234,11 @@ def _make_key(identity, whole):
 
 def _find_near(name, function):
     """A hint at an argument of the function, or at a parameter of few letters, that is written like `name`."""
-    import difflib
     import inspect
 
-    options = inspect.signature(function).parameters if function else ()
-    near = [name.upper()] if len(name) < 3 else difflib.get_close_matches(name, options, 1)
-    return f"; did you mean '{near[0]}'?" if near else ""
+    if len(name) < 3:
+        return f"; did you mean '{name.upper()}'?"
+    return _library.suggest_name(name, inspect.signature(function).parameters if function else ())
 
 
 def to_texts(parameters, function=None):

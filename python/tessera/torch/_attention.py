@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import torch
 
 from .._attention import _gradient_kernels, _named, _variants
+from .._core import _library
 from .._functions._variant import Variant
 from . import _backward, _bias, _block_mask, _direct, _fallback, _functions, _listed, _op, _recalled, _serving
 from ._types import TYPES
@@ -120,6 +121,13 @@ def _attention(
 _attention.__name__ = _attention.__qualname__ = "attention"
 
 
+def _check_options(options):
+    for name in options:
+        if name not in _attention.__kwdefaults__:
+            near = _library.suggest_name(name, _attention.__kwdefaults__)
+            raise TypeError(f"attention() got an unexpected keyword argument '{name}'{near}") from None
+
+
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -150,6 +158,7 @@ def attention(q, k, v, *, causal=False, scale=None, return_lse=False, **others):
         return _backward.attend(q, k, v, None, arguments, return_lse)
     except (AttributeError, IndexError, TypeError, ValueError) as error:
         # Asking before would cost each call the time.
+        _check_options(others)
         tensors, optional = {"q": q, "k": k, "v": v}, {name: others.get(name) for name in ("alibi", "bias", "sinks")}
         problem = _op.find_type_problem(tensors, optional)
         if problem is not None:
