@@ -522,7 +522,8 @@ CompileStatus Compilation::run(StringRef text, StringRef fileName) {
   for (const source::RulesFile &file : files->getRules())
     result.files.push_back(file.name);
   for (const source::File &file : files->getFiles())
-    result.files.push_back(file.name);
+    if (!llvm::is_contained(result.files, file.name))
+      result.files.push_back(file.name);
   return status;
 }
 

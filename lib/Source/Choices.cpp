@@ -42,7 +42,7 @@ std::optional<Value> ParameterTable::evaluateIn(const Rule &rule, StringRef expr
       for (const auto &[extent, size] : binding->rules.getExtents())
         if (extent == name)
           return Value::integer(size).withTerm("\"" + extent + "\"");
-    return resolve(name, at, needed, error);
+    return resolve(name, /*copy=*/nullptr, at, needed, error);
   };
   Lexer lexer(expression, 0, expression.size());
   auto compared = [&](StringRef term, bool holds) { addComparison(term, holds); };

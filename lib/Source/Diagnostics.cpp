@@ -21,6 +21,41 @@ static tessera::Severity convertSeverity(DiagnosticSeverity severity) {
   return tessera::Severity::Error;
 }
 
+Location tessera::getLocInCopy(Location place, Location import, StringRef name) {
+  auto metadata = StringAttr::get(place.getContext(), name);
+  return CallSiteLoc::get(place, FusedLoc::get(place.getContext(), import, metadata));
+}
+
+FusedLoc tessera::findImport(Location loc) {
+  FusedLoc import;
+  loc->walk([&](Location part) {
+    auto call = dyn_cast<CallSiteLoc>(part);
+    auto caller = call ? dyn_cast<FusedLoc>(call.getCaller()) : FusedLoc();
+    if (caller && isa<FileLineColRange>(call.getCallee()) &&
+        isa_and_nonnull<StringAttr>(caller.getMetadata()))
+      import = caller;
+    return import || isa<FileLineColRange>(part) ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return import;
+}
+
+/// Adds a note for the import of the copy that a place is in, and for those around it.
+static void noteImports(Location loc, std::vector<tessera::Diagnostic> &notes) {
+  while (FusedLoc import = tessera::findImport(loc)) {
+    loc = import.getLocations().front();
+    tessera::Diagnostic &note = notes.emplace_back();
+    note.severity = tessera::Severity::Note;
+    note.message =
+        ("in the copy '" + cast<StringAttr>(import.getMetadata()).getValue() + "' of this import")
+            .str();
+    if (auto position = loc->findInstanceOf<FileLineColRange>()) {
+      note.file = position.getFilename().str();
+      note.line = position.getStartLine();
+      note.column = position.getStartColumn();
+    }
+  }
+}
+
 tessera::Diagnostic tessera::convertDiagnostic(mlir::Diagnostic &diagnostic) {
   Diagnostic converted;
   converted.severity = convertSeverity(diagnostic.getSeverity());
@@ -33,6 +68,9 @@ tessera::Diagnostic tessera::convertDiagnostic(mlir::Diagnostic &diagnostic) {
   }
   for (mlir::Diagnostic &note : diagnostic.getNotes())
     converted.notes.push_back(convertDiagnostic(note));
+  if (diagnostic.getSeverity() == DiagnosticSeverity::Error ||
+      diagnostic.getSeverity() == DiagnosticSeverity::Warning)
+    noteImports(diagnostic.getLocation(), converted.notes);
   return converted;
 }
 

@@ -4,12 +4,21 @@
 #define TESSERA_LIB_SOURCE_DIAGNOSTICS_H
 
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Location.h"
 #include "tessera/Compiler.h"
 
 namespace tessera {
 
+/// A place in the copy `name` of a file: it is called from the import, which is fused with the
+/// name.
+mlir::Location getLocInCopy(mlir::Location place, mlir::Location import, llvm::StringRef name);
+
+/// The import of the copy of a file in which the first place of a location is, as getLocInCopy has
+/// it; null where this is in no copy.
+mlir::FusedLoc findImport(mlir::Location loc);
+
 /// Converts a diagnostic and its notes. The position is the first file position that the location
-/// holds; of an inlined operation that of the callee.
+/// holds; of an inlined operation that of the callee. A note says where a copy is imported.
 Diagnostic convertDiagnostic(mlir::Diagnostic &diagnostic);
 
 /// While it lives, gives the errors, warnings and (when `remarks` is set) remarks of a context to

@@ -3,6 +3,7 @@
 #include "lib/Source/Expansion.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace llvm;
 using namespace tessera::source;
@@ -41,6 +42,32 @@ unsigned ColumnMap::toExpanded(unsigned line, unsigned column) const {
   return column - (last.original + last.originalLength) + last.expanded + last.expandedLength;
 }
 
+/// Of the names of functions, kernels, sequences and aliases.
+static bool isIdentifierChar(char c) { return isAlnum(c) || c == '_' || c == '.' || c == '$'; }
+
+/// The name at the beginning of `text`, with its sigil.
+static StringRef takeName(StringRef text) {
+  return text.take_front(1 + text.drop_front().take_while(isIdentifierChar).size());
+}
+
+/// What an expanded text defines, as takeName has it.
+static StringSet<> findDefinitions(StringRef text) {
+  StringSet<> names;
+  SmallVector<StringRef> lines;
+  text.split(lines, '\n', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+  for (StringRef line : lines) {
+    line = line.ltrim();
+    bool isSymbol = any_of(ArrayRef<StringRef>{"func.func ", "tile.kernel ", "tile.sequence "},
+                           [&](StringRef keyword) { return line.starts_with(keyword); });
+    if (isSymbol && line.contains('@'))
+      names.insert(takeName(line.drop_front(line.find('@'))));
+    else if (line.starts_with("!") || line.starts_with("#"))
+      if (StringRef name = takeName(line); line.drop_front(name.size()).ltrim().starts_with("="))
+        names.insert(name);
+  }
+  return names;
+}
+
 size_t tessera::source::getLexicalLength(StringRef rest) {
   bool isString = rest.starts_with("\"");
   if (!isString && !rest.starts_with("//"))
@@ -64,16 +91,32 @@ namespace {
 class Expander {
 public:
   Expander(const Files &files, const ParameterTable &table, ErrorSink error)
-      : files(files), text(files.getText()), table(table), error(error) {}
+      : files(files), text(files.getText()), table(table), error(error),
+        names(files.getFiles().size()) {}
 
   std::optional<Expansion> run() {
     for (const File &file : files.getFiles())
-      if (!expandFile(file))
+      if ((file.isCopy() && !findNames(file)) || !expandFile(file))
         return std::nullopt;
     return std::move(result);
   }
 
 private:
+  /// Finds the names that begin otherwise in the whole than in the text of a copy.
+  bool findNames(const File &copy) {
+    Expander alone(files, table, error);
+    alone.position = alone.lineBegin = copy.begin;
+    if (!alone.expandFile(copy))
+      return false;
+    StringSet<> &own = names[files.indexOf(copy)];
+    own = findDefinitions(alone.result.text);
+    for (const File &inner : files.getFiles())
+      if (inner.isCopy() && inner.importer == files.indexOf(copy))
+        for (StringRef name : names[files.indexOf(inner)].keys())
+          own.insert((name.take_front() + inner.prefixInImporter + name.drop_front()).str());
+    return true;
+  }
+
   /// An open `$if`.
   struct Block {
     size_t offset;
@@ -84,6 +127,7 @@ private:
   };
 
   bool expandFile(const File &file) {
+    current = &file;
     blankUpTo(file.body);
     for (auto [begin, end] : table.getPlaces())
       if (begin >= file.body && begin < file.end) {
@@ -154,10 +198,15 @@ private:
     }
     while (position < end) {
       StringRef rest = text.slice(position, end);
-      if (!isSubstitution(rest))
-        copyUpTo(position + getLexicalLength(rest));
-      else if (!substitute(rest))
-        return false;
+      if (isSubstitution(rest)) {
+        if (!substitute(rest))
+          return false;
+        continue;
+      }
+      copyUpTo(position + getLexicalLength(rest));
+      if (current->isCopy() && StringRef("@!#").contains(rest.front()) &&
+          names[files.indexOf(*current)].contains(readName(rest)))
+        addPrefix();
     }
     copyUpTo(std::min(end + 1, text.size()));
     return true;
@@ -219,18 +268,50 @@ private:
     return (evaluator.*method)(live);
   }
 
-  bool substitute(StringRef rest) {
-    std::optional<Value> value;
-    size_t consumed;
+  /// The value of the substitution at the beginning of `rest`, a part of the text, and its length.
+  std::optional<Value> readSubstitution(StringRef rest, size_t &length) {
+    size_t begin = rest.data() - text.data();
     if (rest[1] != '(') {
       StringRef name = rest.drop_front().take_while(isNameChar);
-      value = table.lookup(name, position + 1, error);
-      consumed = name.size() + 1;
-    } else {
-      Lexer lexer(text, position, position + rest.size());
-      value = evaluate(lexer, &Evaluator::declarationValue, /*live=*/true);
-      consumed = lexer.end() - position;
+      length = name.size() + 1;
+      return table.lookup(name, begin + 1, error);
     }
+    Lexer lexer(text, begin, begin + rest.size());
+    std::optional<Value> value = evaluate(lexer, &Evaluator::declarationValue, /*live=*/true);
+    length = lexer.end() - begin;
+    return value;
+  }
+
+  /// The name at the beginning of `rest`, with what is substituted in it.
+  std::string readName(StringRef rest) {
+    std::string name = rest.take_front().str();
+    rest = rest.drop_front();
+    while (!rest.empty()) {
+      size_t length = 1;
+      if (isSubstitution(rest)) {
+        std::optional<Value> value = readSubstitution(rest, length);
+        if (!value)
+          break;
+        name += value->str();
+      } else if (isIdentifierChar(rest.front())) {
+        name += rest.front();
+      } else {
+        break;
+      }
+      rest = rest.drop_front(length);
+    }
+    return name;
+  }
+
+  /// Begins the name that follows with the prefix of the copy.
+  void addPrefix() {
+    result.columns.addReplacement(line, position - lineBegin + 1, 0, current->prefix.size());
+    result.text += current->prefix;
+  }
+
+  bool substitute(StringRef rest) {
+    size_t consumed;
+    std::optional<Value> value = readSubstitution(rest, consumed);
     if (!value)
       return false;
     std::string replacement = value->str();
@@ -245,6 +326,9 @@ private:
   const ParameterTable &table;
   ErrorSink error;
   Expansion result;
+  /// Of each file that is a copy, the names that get its prefix; and the file that is expanded.
+  std::vector<StringSet<>> names;
+  const File *current = nullptr;
   std::vector<Block> blocks;
   size_t position = 0, lineBegin = 0;
   unsigned line = 1;

@@ -45,7 +45,9 @@ struct Expansion {
   ColumnMap columns;
 };
 
-/// Expands the text of `files` with the bound parameters of `table`, which was parsed from them. A
+/// Expands the text of `files` with the bound parameters of `table`, which was parsed from them.
+/// What a copy of a file defines is called otherwise, as File::prefix says, also where it is used.
+/// A
 /// `$` in a string or a comment, or before anything but `(`, an upper-case letter or an underscore,
 /// stays (`%a$b` is a name of MLIR). An expression ends on the line where it starts. Returns
 /// nothing after an error.

@@ -41,24 +41,31 @@ public:
   ImportReader(Files &files, const ImportOptions &options, PlaceErrorSink error)
       : files(files), options(options), error(error) {}
 
-  bool read(const Found &found);
-  bool readRules();
-
-private:
-  /// An import, or a name of rules, as a file writes it.
+  /// An import, or a name of rules, as a file writes it. Offsets are those of the file.
   struct Import {
     StringRef name;
     Place place;
+    size_t offset;
     bool isRules;
     StringRef as = "";
+    std::vector<GivenValue> given = {};
+
+    bool isCopy() const { return !isRules && !as.empty(); }
   };
 
+  /// Reads a file and what it imports; by `copy` as a copy, in a file whose names begin with
+  /// `outer`.
+  bool read(const Found &found, const Import *copy = nullptr, StringRef outer = "");
+  bool readRules();
+
+private:
   bool parseImports(const Found &found, std::vector<Import> &imports, size_t &end);
-  bool follow(const Found &importer, const Import &import, BitVector &imported);
+  bool parseImport(const Found &found, Lexer &lexer, Import &import);
+  std::optional<size_t> follow(const Found &importer, const Import &import, StringRef prefix);
   void addRules(Found found, bool isUsers);
   std::optional<Found> find(StringRef importer, const Import &import);
   std::optional<Found> open(const Twine &path);
-  void append(const Found &found, size_t headerEnd, BitVector imported, StringRef rulesName);
+  File &append(const Found &found, size_t headerEnd, bool isCopy);
   std::string describeCycle(StringRef identity) const;
 
   Files &files;
@@ -74,6 +81,53 @@ static StringRef readString(const Token &token) {
   return token.kind == Token::String ? token.text.drop_front().drop_back() : "";
 }
 
+/// What a copy is called: a name that names may begin with.
+static StringRef readName(const Token &token) {
+  return token.kind == Token::Identifier ? token.text : "";
+}
+
+/// Reads `(NAME = value, ...)`, with offsets of the file; returns false where it is none, also
+/// after an error of a value.
+static bool readGiven(Lexer &lexer, std::vector<GivenValue> &given, ErrorSink error) {
+  auto any = [](StringRef, size_t, bool) { return Value::integer(0); };
+  unsigned depth = 0;
+  if (!lexer.takeIf("("))
+    return false;
+  do {
+    Token name = lexer.take();
+    if (!lexer.takeIf("="))
+      return false;
+    given.push_back({name.text.str(), lexer.offsetOf(name), lexer.offset()});
+    if (!Evaluator(lexer, any, error, depth).declarationValue(/*live=*/false))
+      return false;
+  } while (lexer.takeIf(","));
+  return lexer.takeIf(")");
+}
+
+/// Reads what stands behind `$import` or `$rules`. Returns false after an error.
+bool ImportReader::parseImport(const Found &found, Lexer &lexer, Import &import) {
+  bool isRight = true, isReported = false;
+  auto report = [&](size_t offset, const Twine &message) {
+    error(locateIn(found.name, found.text, offset), message);
+    isReported = true;
+  };
+  import.name = readString(lexer.take());
+  bool hasOwnName = lexer.takeIf("as");
+  if (hasOwnName)
+    import.as = import.isRules ? readString(lexer.take()) : readName(lexer.take());
+  if (!import.isRules && lexer.takeIf("with"))
+    isRight = readGiven(lexer, import.given, report) && hasOwnName;
+  if (isRight && !import.name.empty() && hasOwnName != import.as.empty())
+    return true;
+  if (!isReported)
+    error(import.place, import.isRules
+                            ? "a file of rules is named by `$rules \"file.json\"`, or by `$rules "
+                              "\"file.json\" as \"source.tile\"`"
+                            : "an import is `$import \"file.tile\"`, and that of a copy `$import "
+                              "\"file.tile\" as name with (NAME = value, ...)`");
+  return false;
+}
+
 /// Reads `$import "name"` and `$rules "name" as "name"`, as many as there are; `end` is where they
 /// end.
 bool ImportReader::parseImports(const Found &found, std::vector<Import> &imports, size_t &end) {
@@ -81,22 +135,15 @@ bool ImportReader::parseImports(const Found &found, std::vector<Import> &imports
   end = 0;
   while (lexer.peek().is("$")) {
     Lexer ahead = lexer;
-    Place place = locateIn(found.name, found.text, ahead.offset());
+    size_t offset = ahead.offset();
     ahead.take();
     bool isRules = ahead.takeIf("rules");
     if (!isRules && !ahead.takeIf("import"))
       break;
-    Import import{readString(ahead.take()), place, isRules};
-    bool hasOwnName = isRules && ahead.takeIf("as");
-    if (hasOwnName)
-      import.as = readString(ahead.take());
-    if (import.name.empty() || hasOwnName == import.as.empty()) {
-      error(place, isRules ? "a file of rules is named by `$rules \"file.json\"`, or by `$rules "
-                             "\"file.json\" as \"source.tile\"`"
-                           : "an import is `$import \"file.tile\"`");
+    Import import{"", locateIn(found.name, found.text, offset), offset, isRules};
+    if (!parseImport(found, ahead, import))
       return false;
-    }
-    imports.push_back(import);
+    imports.push_back(std::move(import));
     end = ahead.end();
     lexer = ahead;
   }
@@ -182,37 +229,31 @@ bool ImportReader::readRules() {
   return true;
 }
 
-/// Reads what `importer` imports, where it is not read yet, and adds it to `imported`.
-bool ImportReader::follow(const Found &importer, const Import &import, BitVector &imported) {
+/// Reads what `importer` imports, whose names begin with `prefix`, where it is not read yet.
+/// Returns the index of the file; nothing after an error.
+std::optional<size_t> ImportReader::follow(const Found &importer, const Import &import,
+                                           StringRef prefix) {
   std::optional<Found> found = find(importer.name, import);
   if (!found)
-    return false;
-  if (import.isRules) {
-    addRules(std::move(*found), /*isUsers=*/false);
-    return true;
-  }
+    return std::nullopt;
   if (is_contained(path, found->identity)) {
     error(import.place, "a source imports itself: " + describeCycle(found->identity));
-    return false;
+    return std::nullopt;
   }
   size_t index = llvm::find(identities, found->identity) - identities.begin();
-  if (index == identities.size()) {
-    if (files.files.size() + path.size() >= maxFiles) {
-      error(import.place, "a source consists of at most " + Twine(maxFiles) + " files");
-      return false;
-    }
-    if (!read(*found))
-      return false;
-    index = files.files.size() - 1;
+  if (index < identities.size() && !import.isCopy())
+    return index;
+  if (files.files.size() + path.size() >= maxFiles) {
+    error(import.place, "a source consists of at most " + Twine(maxFiles) + " files");
+    return std::nullopt;
   }
-  imported.set(index);
-  imported |= files.files[index].imports;
-  return true;
+  if (!read(*found, import.isCopy() ? &import : nullptr, prefix))
+    return std::nullopt;
+  return files.files.size() - 1;
 }
 
 /// Puts a file behind those that are read.
-void ImportReader::append(const Found &found, size_t headerEnd, BitVector imported,
-                          StringRef rulesName) {
+File &ImportReader::append(const Found &found, size_t headerEnd, bool isCopy) {
   // A file begins a line.
   if (!files.files.empty() && !StringRef(files.text).ends_with("\n")) {
     files.text += '\n';
@@ -220,33 +261,59 @@ void ImportReader::append(const Found &found, size_t headerEnd, BitVector import
   }
   File file;
   file.name = found.name;
-  file.rulesName = rulesName.str();
   file.begin = files.text.size();
   file.body = file.begin + headerEnd;
   file.firstLine = 1 + StringRef(files.text).count('\n');
   files.text += found.text;
   file.end = files.text.size();
-  file.imports = std::move(imported);
   files.files.push_back(std::move(file));
-  identities.push_back(found.identity);
+  // An import of a file finds no copy of it.
+  identities.push_back(isCopy ? "" : found.identity);
+  return files.files.back();
 }
 
-bool ImportReader::read(const Found &found) {
+bool ImportReader::read(const Found &found, const Import *copy, StringRef outer) {
   path.push_back(found.identity);
   std::vector<Import> imports;
   size_t headerEnd;
   if (!parseImports(found, imports, headerEnd))
     return false;
+  std::string prefix = copy ? (outer + copy->as + "_").str() : "";
   BitVector imported(maxFiles);
+  std::vector<std::pair<size_t, const Import *>> copies;
   StringRef rulesName;
   for (const Import &import : imports) {
-    if (!follow(found, import, imported))
+    if (import.isRules) {
+      std::optional<Found> rules = find(found.name, import);
+      if (!rules)
+        return false;
+      addRules(std::move(*rules), /*isUsers=*/false);
+      rulesName = import.as.empty() ? rulesName : import.as;
+      continue;
+    }
+    std::optional<size_t> index = follow(found, import, prefix);
+    if (!index)
       return false;
-    if (!import.as.empty())
-      rulesName = import.as;
+    imported.set(*index);
+    imported |= files.files[*index].imports;
+    if (import.isCopy())
+      copies.emplace_back(*index, &import);
   }
   path.pop_back();
-  append(found, headerEnd, std::move(imported), rulesName);
+  File &file = append(found, headerEnd, copy);
+  file.rulesName = rulesName.str();
+  file.imports = std::move(imported);
+  file.prefix = std::move(prefix);
+  // Where the imports of copies lie in the whole is known now.
+  for (auto [index, import] : copies) {
+    File &imported = files.files[index];
+    imported.prefixInImporter = (import->as + "_").str();
+    imported.importer = files.indexOf(file);
+    imported.importOffset = file.begin + import->offset;
+    for (const GivenValue &value : import->given)
+      imported.given.push_back(
+          {value.name, file.begin + value.nameOffset, file.begin + value.valueOffset});
+  }
   return true;
 }
 

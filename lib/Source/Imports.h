@@ -3,7 +3,8 @@
 // `$import "name.tile"` at the top of a source stands for the text of another, and
 // `$rules "name.json" as "name.tile"` names rules for its parameters. All texts of a source are
 // one: each file after those that it imports, once, with its lines one to one. An offset or a line
-// of the whole is one of a file. Pure text: no MLIR here.
+// of the whole is one of a file. `$import "name.tile" as copy with (NAME = value)` is the text once
+// more, with parameters and names of its own. Pure text: no MLIR here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,6 +22,12 @@ namespace tessera::source {
 /// Most files that a source may consist of.
 constexpr size_t maxFiles = 64;
 
+/// What an import gives a parameter of a copy: offsets of both in the whole.
+struct GivenValue {
+  std::string name;
+  size_t nameOffset = 0, valueOffset = 0;
+};
+
 /// A file of a source.
 struct File {
   std::string name;
@@ -32,6 +39,14 @@ struct File {
   unsigned firstLine = 1;
   /// The files that it imports, and those that they import, by index.
   llvm::BitVector imports;
+  /// Of a copy, what the names begin with that it defines: in the whole, and in the file that
+  /// imports it, which may be a copy too.
+  std::string prefix, prefixInImporter;
+  /// Of a copy, the file that imports it, the offset of the import, and what this gives.
+  size_t importer = 0, importOffset = 0;
+  std::vector<GivenValue> given;
+
+  bool isCopy() const { return !prefix.empty(); }
 };
 
 /// A file of rules for parameters without defaults, see Rules.h.

@@ -81,7 +81,8 @@ std::vector<SourceFile> tessera::readImports(const std::string &source, const st
     return {};
   std::vector<SourceFile> result;
   for (const source::File &file : files.getFiles())
-    result.push_back({file.name, files.getText().slice(file.begin, file.end).str()});
+    if (llvm::none_of(result, [&](const SourceFile &other) { return other.name == file.name; }))
+      result.push_back({file.name, files.getText().slice(file.begin, file.end).str()});
   for (const source::RulesFile &file : files.getRules())
     result.insert(result.begin(), {file.name, file.text});
   return result;

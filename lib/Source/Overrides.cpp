@@ -2,6 +2,7 @@
 
 #include "lib/Source/Overrides.h"
 #include "dialects/Tile/Tile.h"
+#include "lib/Source/Diagnostics.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/MapVector.h"
@@ -38,9 +39,12 @@ private:
 
 /// The file that defines `op`; the one that is read when its location says nothing.
 const File &OverrideResolver::fileOf(Operation *op) const {
+  std::string prefix;
+  if (FusedLoc import = findImport(op->getLoc()))
+    prefix = (cast<StringAttr>(import.getMetadata()).getValue() + "_").str();
   if (auto place = op->getLoc()->findInstanceOf<FileLineColRange>())
     for (const File &file : files.getFiles())
-      if (place.getFilename() == file.name)
+      if (place.getFilename() == file.name && file.prefix == prefix)
         return file;
   return files.getMain();
 }

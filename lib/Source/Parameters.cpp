@@ -46,6 +46,8 @@ bool ParameterTable::parse(const Files &source, ErrorSink error) {
       if (!parseDeclaration(lexer, error))
         return false;
     }
+    if (!checkGiven(file, error))
+      return false;
     if (lexer.peek().text == "/" || text.substr(lexer.offset()).starts_with("# ")) {
       error(lexer.offset(), "a comment begins with //");
       return false;
@@ -113,6 +115,9 @@ bool ParameterTable::parseDeclaration(Lexer &lexer, ErrorSink error) {
 
 /// Adds a declaration, or puts what it says in place of what an imported file says.
 bool ParameterTable::declare(Declaration declaration, ErrorSink error) {
+  declaration.copy = findCopy(declaration.nameOffset);
+  if (declaration.copy)
+    return declareOwn(std::move(declaration), error);
   std::optional<size_t> index = find(declaration.name);
   if (!index) {
     declarations.push_back(std::move(declaration));
@@ -147,6 +152,64 @@ bool ParameterTable::declare(Declaration declaration, ErrorSink error) {
   if (declaration.documentation.empty())
     declaration.documentation = imported.documentation;
   imported = std::move(declaration);
+  return true;
+}
+
+/// "'NAME' of 'file.tile:3'", where it is declared.
+static std::string describePlace(const Files &files, StringRef name, size_t offset) {
+  Place place = files.locate(offset);
+  return ("'" + name + "' of '" + place.file + ":" + Twine(place.line) + "'").str();
+}
+
+/// Adds a declaration of a copy of a file, with what the import gives.
+bool ParameterTable::declareOwn(Declaration declaration, ErrorSink error) {
+  const File &copy = *declaration.copy;
+  if (std::optional<size_t> other = find(declaration.name, &copy)) {
+    const File &file = files->findByOffset(declarations[*other].nameOffset);
+    if (&file == &copy || files->doesImport(copy, file)) {
+      error(declaration.nameOffset,
+            "parameter '" + declaration.name + "' is declared " +
+                (&file == &copy
+                     ? "twice"
+                     : "in '" + file.name +
+                           "' too, which this copy imports; parameters of a copy are its "
+                           "own, and that one is shared: call this one otherwise"));
+      return false;
+    }
+  }
+  for (const GivenValue &value : copy.given)
+    if (value.name == declaration.name)
+      declaration.givenOffset = value.valueOffset;
+  if (!declaration.givenOffset && !declaration.defaultOffset) {
+    error(copy.importOffset,
+          "parameter " + describePlace(*files, declaration.name, declaration.nameOffset) +
+              " has no default, and rules choose none of a copy; give it: `with (" +
+              declaration.name + " = value)`");
+    return false;
+  }
+  declarations.push_back(std::move(declaration));
+  return true;
+}
+
+/// Refuses what the import of a copy gives and the file does not declare, or gives twice.
+bool ParameterTable::checkGiven(const File &copy, ErrorSink error) const {
+  SmallVector<StringRef> own, seen;
+  for (const Declaration &declaration : declarations)
+    if (declaration.copy == &copy)
+      own.push_back(declaration.name);
+  for (const GivenValue &value : copy.given) {
+    if (!is_contained(own, value.name)) {
+      error(value.nameOffset, "'" + copy.name + "' declares no parameter '" + value.name + "'" +
+                                  suggestNames(value.name, own) + "; it declares " +
+                                  (own.empty() ? "none" : join(own, ", ")));
+      return false;
+    }
+    if (is_contained(seen, value.name)) {
+      error(value.nameOffset, "parameter '" + value.name + "' is given twice");
+      return false;
+    }
+    seen.push_back(value.name);
+  }
   return true;
 }
 
@@ -209,28 +272,37 @@ bool ParameterTable::skipValue(Lexer &lexer, size_t &offset, ErrorSink error) {
 // Names
 //===----------------------------------------------------------------------===//
 
-std::optional<size_t> ParameterTable::find(StringRef name) const {
-  auto it = find_if(declarations,
-                    [&](const Declaration &declaration) { return declaration.name == name; });
-  if (it == declarations.end())
-    return std::nullopt;
-  return it - declarations.begin();
+/// The copy of a file that an offset is in; null in another file.
+const File *ParameterTable::findCopy(size_t offset) const {
+  const File &file = files->findByOffset(offset);
+  return file.isCopy() ? &file : nullptr;
 }
 
-std::string ParameterTable::explainUnknown(StringRef name) const {
+/// What a name stands for in a copy: its own parameter, or else that of the source.
+std::optional<size_t> ParameterTable::find(StringRef name, const File *copy) const {
+  for (const File *scope : {copy, static_cast<const File *>(nullptr)})
+    for (const auto &[index, declaration] : enumerate(declarations))
+      if (declaration.name == name && declaration.copy == scope)
+        return index;
+  return std::nullopt;
+}
+
+std::string ParameterTable::explainUnknown(StringRef name, const File *copy) const {
   std::string message = ("unknown parameter '" + name + "'").str();
-  if (declarations.empty())
-    return message + "; the source declares none";
   std::vector<StringRef> names;
   for (const Declaration &declaration : declarations)
-    names.push_back(declaration.name);
+    if (!declaration.copy || declaration.copy == copy)
+      names.push_back(declaration.name);
+  if (names.empty())
+    return message + "; the source declares none";
   return message + suggestNames(name, names) + "; known are " + join(names, ", ");
 }
 
 std::optional<Value> ParameterTable::lookup(StringRef name, size_t offset, ErrorSink error) const {
-  if (std::optional<size_t> index = find(name))
+  const File *copy = findCopy(offset);
+  if (std::optional<size_t> index = find(name, copy))
     return entries[*index].value;
-  error(offset, explainUnknown(name));
+  error(offset, explainUnknown(name, copy));
   return std::nullopt;
 }
 
@@ -286,14 +358,20 @@ bool ParameterTable::bind(const RuleBook &rules, ErrorSink error, DefineErrorSin
   for (size_t i = 0; i < declarations.size(); ++i)
     if (!checkAllowed(i) || !bindAlternatives(i))
       return false;
+  // What the import of a copy gives is no parameter of the source.
+  std::vector<Parameter> all = std::move(parameters);
+  parameters.clear();
+  for (auto [declaration, parameter] : zip_equal(declarations, all))
+    if (!declaration.copy)
+      parameters.push_back(std::move(parameter));
   return chooseSchedules() && chooseInstead() && chooseForm();
 }
 
-std::optional<Value> ParameterTable::resolve(StringRef name, size_t offset, bool needed,
-                                             ErrorSink error) {
-  std::optional<size_t> index = find(name);
+std::optional<Value> ParameterTable::resolve(StringRef name, const File *copy, size_t offset,
+                                             bool needed, ErrorSink error) {
+  std::optional<size_t> index = find(name, copy);
   if (!index) {
-    error(offset, explainUnknown(name));
+    error(offset, explainUnknown(name, copy));
     return std::nullopt;
   }
   if (!needed)
@@ -308,19 +386,24 @@ std::optional<Value> ParameterTable::resolve(StringRef name, size_t offset, bool
 std::optional<Value> ParameterTable::evaluateAt(size_t offset) {
   Lexer lexer(text, offset, text.size());
   auto resolveName = [&](StringRef name, size_t at, bool needed) {
-    return resolve(name, at, needed, binding->error);
+    return resolve(name, findCopy(at), at, needed, binding->error);
   };
   return Evaluator(lexer, resolveName, binding->error, depth).declarationValue();
 }
 
 std::optional<Value> ParameterTable::evaluateDefault(const Declaration &declaration) {
-  std::optional<Value> value = evaluateAt(*declaration.defaultOffset);
+  std::optional<size_t> given = declaration.givenOffset;
+  std::optional<Value> value = evaluateAt(given ? *given : *declaration.defaultOffset);
   if (!value || value->getKind() == declaration.kind)
     return value;
-  binding->error(declaration.nameOffset, "parameter '" + declaration.name + "' is of kind " +
-                                             stringifyValueKind(declaration.kind) +
-                                             ", its default is " + value->str() + " (" +
-                                             stringifyValueKind(value->getKind()) + ")");
+  std::string own = ("'" + declaration.name + "'").str();
+  binding->error(
+      given.value_or(declaration.nameOffset),
+      "parameter " +
+          (given ? describePlace(*files, declaration.name, declaration.nameOffset) : own) +
+          " is of kind " + stringifyValueKind(declaration.kind) + ", " +
+          (given ? "this is " : "its default is ") + value->str() + " (" +
+          stringifyValueKind(value->getKind()) + ")");
   return std::nullopt;
 }
 
@@ -336,8 +419,9 @@ std::optional<Value> ParameterTable::evaluateParameter(size_t index) {
   }
   ++depth;
   entry.state = State::Evaluating;
-  std::optional<Value> value =
-      declaration.defaultOffset ? evaluateDefault(declaration) : chooseValue(index);
+  std::optional<Value> value = declaration.givenOffset || declaration.defaultOffset
+                                   ? evaluateDefault(declaration)
+                                   : chooseValue(index);
   --depth;
   entry.state = value ? State::Bound : State::Failed;
   entry.value = value;
@@ -388,6 +472,10 @@ void ParameterTable::refuseValue(size_t index, const Twine &rule) {
     binding->defineError(*entry.define, what, declaration.nameOffset);
   else if (entry.rule)
     binding->ruleError(entry.rule->getPlace(), what);
+  else if (declaration.givenOffset)
+    binding->error(*declaration.givenOffset,
+                   "parameter " + describePlace(*files, declaration.name, declaration.nameOffset) +
+                       " cannot be " + entry.value->str() + "; " + rule);
   else
     binding->error(declaration.nameOffset, "the default of parameter '" + declaration.name +
                                                "' is " + entry.value->str() +

@@ -49,6 +49,9 @@ struct Declaration {
   ValueKind kind = ValueKind::Integer;
   size_t nameOffset = 0;
   std::optional<size_t> defaultOffset; ///< none of a free parameter
+  /// The copy of a file whose parameter it is, and no other's; and the value that the import gives.
+  const File *copy = nullptr;
+  std::optional<size_t> givenOffset;
   std::vector<Allowed> allowed;
   /// Values of which a kernel with alternatives has each.
   std::vector<size_t> alternatives;
@@ -148,14 +151,18 @@ private:
 
   bool parseDeclaration(Lexer &lexer, ErrorSink error);
   bool declare(Declaration declaration, ErrorSink error);
+  bool declareOwn(Declaration declaration, ErrorSink error);
+  bool checkGiven(const File &copy, ErrorSink error) const;
   bool parseAllowed(Lexer &lexer, Declaration &declaration, ErrorSink error);
   bool parseAlternatives(Lexer &lexer, Declaration &declaration, ErrorSink error);
   bool parseAllowedItem(Lexer &lexer, Declaration &declaration, bool rangeOnly, ErrorSink error);
   bool skipValue(Lexer &lexer, size_t &offset, ErrorSink error);
-  std::optional<size_t> find(llvm::StringRef name) const;
-  std::string explainUnknown(llvm::StringRef name) const;
+  const File *findCopy(size_t offset) const;
+  std::optional<size_t> find(llvm::StringRef name, const File *copy = nullptr) const;
+  std::string explainUnknown(llvm::StringRef name, const File *copy = nullptr) const;
 
-  std::optional<Value> resolve(llvm::StringRef name, size_t offset, bool needed, ErrorSink error);
+  std::optional<Value> resolve(llvm::StringRef name, const File *copy, size_t offset, bool needed,
+                               ErrorSink error);
   std::optional<Value> evaluateAt(size_t offset);
   std::optional<Value> evaluateParameter(size_t index);
   std::optional<Value> evaluateDefault(const Declaration &declaration);

@@ -186,7 +186,7 @@ bool RuleBook::readRow(const json::Value &row, Rule rule, StringRef defaultCard,
                     "a rule has alternatives of what it takes, and it does not take '" + name +
                         "'");
   for (const File &file : files->getFiles())
-    if (rule.isFor(file))
+    if (rule.isFor(file) && !file.isCopy())
       rule.of = &file;
   StringRef asked = card.empty() ? defaultCard : StringRef(card);
   if (rule.of && (rule.card.empty() || rule.card == asked))

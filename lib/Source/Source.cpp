@@ -3,6 +3,7 @@
 #include "lib/Source/Source.h"
 #include "dialects/Tile/Tile.h"
 #include "dialects/Tile/ValueNames.h"
+#include "lib/Source/Diagnostics.h"
 #include "lib/Source/Guard.h"
 #include "lib/Source/Overrides.h"
 #include "lib/Source/Slips.h"
@@ -36,6 +37,20 @@ Location tessera::toLocation(const Place &place, MLIRContext &context) {
   return FileLineColLoc::get(&context, place.file, place.line, place.column);
 }
 
+/// A place in a file, of a copy with its import.
+static Location toLocationIn(const File &file, Location place, const Files &files,
+                             MLIRContext &context) {
+  if (!file.isCopy())
+    return place;
+  return getLocInCopy(place, locate(files, file.importOffset, context),
+                      StringRef(file.prefix).drop_back());
+}
+
+Location tessera::locate(const Files &files, size_t offset, MLIRContext &context) {
+  return toLocationIn(files.findByOffset(offset), toLocation(files.locate(offset), context), files,
+                      context);
+}
+
 //===----------------------------------------------------------------------===//
 // Parameters
 //===----------------------------------------------------------------------===//
@@ -49,7 +64,8 @@ ParameterResult tessera::readParameters(StringRef text, StringRef fileName,
     emitError(toLocation(place, context)) << message;
   };
   auto sourceError = [&](size_t offset, const Twine &message) {
-    placeError(result.files->locate(offset), message);
+    result.status = CompileStatus::SourceError;
+    emitError(locate(*result.files, offset, context)) << message;
   };
   auto defineError = [&](const Define &define, const Twine &message,
                          std::optional<size_t> declaration) {
@@ -57,7 +73,7 @@ ParameterResult tessera::readParameters(StringRef text, StringRef fileName,
     std::string origin = "-D " + define.first + "=" + define.second;
     InFlightDiagnostic diag = emitError(FileLineColLoc::get(&context, origin, 0, 0)) << message;
     if (declaration)
-      diag.attachNote(toLocation(result.files->locate(*declaration), context))
+      diag.attachNote(locate(*result.files, *declaration, context))
           << "'" << define.first << "' is declared here";
   };
   // Each step reports through the sinks, which set the status.
@@ -104,29 +120,39 @@ public:
   LocationMapper(const Files &files, const ColumnMap &columns, MLIRContext &context)
       : context(context), files(files), columns(columns),
         whole(StringAttr::get(&context, files.getMain().name)) {
-    replacer.addReplacement([this](FileLineColRange range) -> LocationAttr {
+    // What is mapped is in a file of the source, and not mapped again.
+    replacer.addReplacement([this](FileLineColRange range) -> std::pair<Attribute, WalkResult> {
       if (range.getFilename() != whole)
-        return range;
+        return {range, WalkResult::advance()};
       Place start = locate(range.getStartLine(), range.getStartColumn()),
             end = locate(range.getEndLine(), range.getEndColumn());
-      return FileLineColRange::get(StringAttr::get(&this->context, start.file), start.line,
-                                   start.column, end.line, end.column);
+      Location place = FileLineColRange::get(StringAttr::get(&this->context, start.file),
+                                             start.line, start.column, end.line, end.column);
+      return {toLocationIn(this->files.findByLine(range.getStartLine()), place, this->files,
+                           this->context),
+              WalkResult::skip()};
     });
   }
 
   Location map(Location location) {
     return cast<LocationAttr>(replacer.replace(LocationAttr(location)));
   }
+  /// The place of a line and a column of the expansion.
+  Location mapPosition(unsigned line, unsigned column) const {
+    return toLocationIn(files.findByLine(line), toLocation(locate(line, column), context), files,
+                        context);
+  }
   void mapAll(Operation *root) {
     replacer.recursivelyReplaceElementsIn(root, /*replaceAttrs=*/false, /*replaceLocs=*/true);
   }
+
+private:
   /// The place in a file of a line and a column of the expansion.
   Place locate(unsigned line, unsigned column) const {
     const File &file = files.findByLine(line);
     return {file.name, line - file.firstLine + 1, columns.toOriginal(line, column)};
   }
 
-private:
   MLIRContext &context;
   const Files &files;
   const ColumnMap &columns;
@@ -171,7 +197,7 @@ static void emitMapped(mlir::Diagnostic &diagnostic, StringRef text, LocationMap
   }
   auto locate = [&](size_t offset) {
     auto [line, column] = findPosition(text, offset);
-    return toLocation(mapper.locate(line, column), context);
+    return mapper.mapPosition(line, column);
   };
   InFlightDiagnostic mapped = emit(locate(slip->offset), slip->message);
   if (slip->noteOffset)
@@ -353,7 +379,7 @@ ReadResult tessera::readFunctions(StringRef text, StringRef fileName, ArrayRef<D
   const Files &files = *parameters.files;
   ReadResult failed{CompileStatus::SourceError, nullptr, nullptr, {}, {}};
   auto sourceError = [&](size_t offset, const Twine &message) {
-    emitError(toLocation(files.locate(offset), context)) << message;
+    emitError(locate(files, offset, context)) << message;
   };
   std::optional<Expansion> expansion = expand(files, parameters.table, sourceError);
   if (!expansion)
@@ -361,7 +387,7 @@ ReadResult tessera::readFunctions(StringRef text, StringRef fileName, ArrayRef<D
   LocationMapper mapper(files, expansion->columns, context);
   auto expandedError = [&](size_t offset, const Twine &message) {
     auto [line, column] = findPosition(expansion->text, offset);
-    emitError(toLocation(mapper.locate(line, column), context)) << message;
+    emitError(mapper.mapPosition(line, column)) << message;
   };
   if (!checkParsable(expansion->text, expandedError))
     return failed;

@@ -23,6 +23,9 @@ void registerSourceDialects(mlir::DialectRegistry &registry);
 
 mlir::Location toLocation(const source::Place &place, mlir::MLIRContext &context);
 
+/// The place of an offset of the whole; of one in a copy with the import of this.
+mlir::Location locate(const source::Files &files, size_t offset, mlir::MLIRContext &context);
+
 /// What reading the declarations of a source gave.
 struct ParameterResult {
   /// Success, UsageError (a definition is wrong) or SourceError (the source is).
