@@ -72,13 +72,6 @@ def of_gemm(records):
         yield f"B as {record['b']}", f"{record['m']}x{record['n']}x{record['k']}", values
 
 
-def of_retries(records):
-    """Tiles that fail in three shares, with speculation and without."""
-    for record in records:
-        title = f"d = {record['d']}, {record['failing']} of the tiles fail"
-        yield title, str(record["seqlen"]), {own_name(record): own_rate(record)}
-
-
 def of_variants(records):
     for record in records:
         values = {who: record[who]["tflops"] for who in ("tessera", "flex") if who in record}
@@ -98,7 +91,6 @@ KINDS = {
     "ablation": (of_ablation, "TFLOP/s", False),
     "ablation-backward": (of_backward_ablation, "TFLOP/s", False),
     "gemm": (of_gemm, "TFLOP/s", False),
-    "retries": (of_retries, "TFLOP/s", True),
     "variants": (of_variants, "TFLOP/s", False),
     "host": (of_host, "microseconds", False),
 }
