@@ -54,6 +54,8 @@ typedef struct tessera_torch_direct_options {
   tessera_python_framework framework;
   /** make_empty(sizes, strides, element type): a tensor on the current device. */
   void *make_empty;
+  /** copy(to, from): takes the elements of another tensor, as its own type. */
+  void *copy;
   /** PyTorch's element types by tessera_type, null where there is none. */
   void *element_types[TESSERA_TYPE_FIRST_SCALAR];
   /** torch.uint8. */

@@ -85,17 +85,25 @@ Object tessera_torch_direct::describeEmpty(llvm::ArrayRef<int64_t> extents,
                                        : Object();
 }
 
+Object tessera_torch_direct::describeEmpty(const CallLayout &layout) const {
+  return describeEmpty(llvm::ArrayRef(layout.extents, layout.rank),
+                       llvm::ArrayRef(layout.strides, layout.rank),
+                       options.element_types[layout.type]);
+}
+
 std::optional<tessera_torch_direct::Plan> tessera_torch_direct::makePlan(const CallKey &key) const {
   Plan plan;
   plan.call = getTorchCalls().findKnown(key);
-  if (!plan.call || plan.call->isEmpty() || !plan.call->getCopies().empty())
+  if (!plan.call || plan.call->isEmpty())
     return std::nullopt;
   bool isComplete = true;
   for (const CallLayout &layout : plan.call->getResults()) {
-    llvm::ArrayRef<int64_t> extents(layout.extents, layout.rank);
-    plan.results.push_back(describeEmpty(extents, llvm::ArrayRef(layout.strides, layout.rank),
-                                         options.element_types[layout.type]));
+    plan.results.push_back(describeEmpty(layout));
     isComplete &= bool(plan.results.back());
+  }
+  for (const tessera_call_copy &copy : plan.call->getCopies()) {
+    plan.copies.push_back(describeEmpty(copy.layout));
+    isComplete &= bool(plan.copies.back());
   }
   if (int64_t bytes = plan.call->getWorkspaceBytes()) {
     plan.workspace = describeEmpty({bytes + static_cast<int64_t>(PreparedCall::kAlignment)}, {1},
@@ -148,8 +156,31 @@ Object tessera_torch_direct::makeEmpty(const Object &arguments, uint64_t &addres
   return Object();
 }
 
+bool tessera_torch_direct::makeAll(llvm::ArrayRef<Object> descriptions, Results &made,
+                                   llvm::SmallVectorImpl<uint64_t> &addresses) const {
+  for (const Object &description : descriptions) {
+    made.push_back(makeEmpty(description, addresses.emplace_back()));
+    if (!made.back())
+      return false;
+  }
+  return true;
+}
+
+bool tessera_torch_direct::copy(const Plan &plan, llvm::ArrayRef<void *> tensors, Results &made,
+                                llvm::SmallVectorImpl<uint64_t> &addresses) const {
+  if (!makeAll(plan.copies, made, addresses))
+    return false;
+  for (auto [copy, to] : llvm::zip(plan.call->getCopies(), made)) {
+    Object arguments = makeTuple({to.get(), tensors[copy.tensor]});
+    if (!arguments || !Object(python.call(options.copy, arguments.get(), nullptr)))
+      return clearError();
+  }
+  return true;
+}
+
 bool tessera_torch_direct::launch(const Plan &plan, const CallArguments &arguments, int32_t device,
-                                  llvm::ArrayRef<uint64_t> results) const {
+                                  llvm::ArrayRef<uint64_t> results,
+                                  llvm::ArrayRef<uint64_t> copies) const {
   uint64_t workspace = 0;
   Object memory;
   if (plan.workspace) {
@@ -164,7 +195,7 @@ bool tessera_torch_direct::launch(const Plan &plan, const CallArguments &argumen
   else if (options.framework.current_stream(kDeviceTypeCuda, device, &stream))
     return clearError();
   void *thread = python.saveThread();
-  CallProblem problem = plan.call->launch(arguments, {results, {}, workspace}, device, stream);
+  CallProblem problem = plan.call->launch(arguments, {results, copies, workspace}, device, stream);
   python.restoreThread(thread);
   return !problem;
 }
@@ -185,14 +216,10 @@ tessera_torch_direct::run(llvm::ArrayRef<void *> tensors, const CallNumbers &giv
   std::optional<Plan> plan = find(makeCallKey(text, arguments.tensors), arguments);
   if (!plan)
     return std::nullopt;
-  Results results;
-  llvm::SmallVector<uint64_t, 4> addresses;
-  for (const Object &description : plan->results) {
-    results.push_back(makeEmpty(description, addresses.emplace_back()));
-    if (!results.back())
-      return std::nullopt;
-  }
-  if (!launch(*plan, arguments, device, addresses))
+  Results results, copies;
+  llvm::SmallVector<uint64_t, 4> ofResults, ofCopies;
+  if (!makeAll(plan->results, results, ofResults) || !copy(*plan, tensors, copies, ofCopies) ||
+      !launch(*plan, arguments, device, ofResults, ofCopies))
     return std::nullopt;
   return results;
 }

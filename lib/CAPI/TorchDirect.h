@@ -36,8 +36,9 @@ private:
   /// How calls are computed that are alike.
   struct Plan {
     std::shared_ptr<const tessera::PreparedCall> call;
-    /// The arguments that make an empty tensor for each result, and for the workspace.
-    llvm::SmallVector<tessera::Object, 4> results;
+    /// The arguments that make an empty tensor for each result and each copy, and for the
+    /// workspace.
+    Results results, copies;
     tessera::Object workspace;
   };
   struct Slot {
@@ -53,9 +54,16 @@ private:
   std::optional<Plan> makePlan(const tessera::CallKey &key) const;
   tessera::Object describeEmpty(llvm::ArrayRef<int64_t> extents, llvm::ArrayRef<int64_t> strides,
                                 void *elementType) const;
+  tessera::Object describeEmpty(const tessera::CallLayout &layout) const;
   tessera::Object makeEmpty(const tessera::Object &arguments, uint64_t &address) const;
+  /// Makes a tensor of each description; false where one cannot be made.
+  bool makeAll(llvm::ArrayRef<tessera::Object> descriptions, Results &made,
+               llvm::SmallVectorImpl<uint64_t> &addresses) const;
+  /// Makes the copies of a plan.
+  bool copy(const Plan &plan, llvm::ArrayRef<void *> tensors, Results &made,
+            llvm::SmallVectorImpl<uint64_t> &addresses) const;
   bool launch(const Plan &plan, const tessera::CallArguments &arguments, int32_t device,
-              llvm::ArrayRef<uint64_t> results) const;
+              llvm::ArrayRef<uint64_t> results, llvm::ArrayRef<uint64_t> copies) const;
   /// For what failed in Python.
   bool clearError() const {
     python.clearError();

@@ -22,7 +22,7 @@ import on_cpu
 import problems
 
 from tessera._attention import _recipes, _variants
-from tessera.torch import _backward, _direct, _native, _op, attention
+from tessera.torch import _backward, _direct, _native, _op, attention, flash_attn_with_kvcache
 
 OPTIONS = (
     {}, {"causal": True}, {"scale": 0.25}, {"window": (16, 4), "softcap": 2.0}, {"alibi": torch.tensor([1.0, 0.5])},
@@ -231,16 +231,37 @@ class Direct(unittest.TestCase):
         self.assertEqual(self.count_backward_ops(q.detach(), k, v.requires_grad_(), inputs=[v])[0], 0)
 
     def test_what_the_backward_is_not_for(self):
-        """Gradients that no kernel takes as they lie are copied by the op; those of gradients are refused."""
+        """Gradients of gradients are refused."""
         tensors = [tensor.requires_grad_() for tensor in problems.make()]
-        self.assertEqual(self.count_backward_ops(*tensors)[0], 0)
-        for grad in (lambda out: out.detach().new_ones(()).expand(out.shape), lambda out: torch.ones(2, 2, 64, 70).bfloat16().mT):
-            count, gradients = self.count_backward_ops(*tensors, grad=grad)
-            self.assertEqual((count, gradients[0].shape), (2, tensors[0].shape))
         count, gradients = self.count_backward_ops(*tensors, create_graph=True)
         self.assertEqual(count, 2)
         with self.assertRaisesRegex(NotImplementedError, "gradients of attention have no gradients themselves"):
             gradients[0].sum().backward()
+
+    def test_copies(self):
+        """Gradients that no kernel takes as they lie, and numbers of other types, are copied first."""
+        made, make = [], torch._C._dynamo.guards._empty_strided_cpu
+
+        def keep(*arguments):
+            made.append(make(*arguments))
+            return made[-1]
+
+        patch = unittest.mock.patch.object(torch._C._dynamo.guards, "_empty_strided_cpu", keep)
+        patch.start()
+        self.addCleanup(patch.stop)
+        tensors, turned = [tensor.requires_grad_() for tensor in problems.make()], torch.randn(2, 2, 64, 70).bfloat16().mT
+        for grad in (lambda out: out.detach().new_full((), 3.0).expand(out.shape), lambda out: turned):
+            count, gradients = self.count_backward_ops(*tensors, grad=grad)
+            self.assertEqual((count, gradients[0].shape), (0, tensors[0].shape))
+            expected = grad(gradients[0])
+            self.assertTrue(any(x.shape == expected.shape and x.is_contiguous() and torch.equal(x, expected) for x in made))
+        problems.use_interpreter(self)
+        q, cache = torch.zeros(1, 1, 2, 64).bfloat16(), torch.zeros(1, 128, 1, 64).bfloat16()
+        for sinks in (torch.tensor([1.5, -3.0]).half(), torch.tensor([2.5, 0.5]).half()):
+            made.clear()
+            for _ in range(2):
+                flash_attn_with_kvcache(q, cache, cache, sinks=sinks)
+            self.assertGreaterEqual(sum(x.dtype == torch.float32 and x.tolist() == sinks.tolist() for x in made), 1)
 
     def test_backward_by_the_lse(self):
         """With no gradient of the output, and with both."""

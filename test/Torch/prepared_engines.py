@@ -21,7 +21,7 @@ from tessera.torch import _native, _prepared
 
 setUpModule = prepared.setUpModule
 # The most functions of Python that a prepared call enters.
-MOST = 20
+MOST = 16
 
 
 def make(*shape, dtype=torch.bfloat16):
@@ -33,7 +33,7 @@ def number(*values, dtype=torch.int32):
 
 
 def make_calls():
-    """By name (function, arguments by name, launches)."""
+    """By name (function, arguments by name, launches), and the names of tensors that are copied or not looked at, if there are some."""
     table = torch.zeros(2, 3, dtype=torch.int32)
     caches = {"k_cache": make(9, 64, 2, 64), "v_cache": make(9, 64, 2, 64)}
     paged = {**caches, "page_table": table}
@@ -51,6 +51,8 @@ def make_calls():
     rows = {"q": make(3, 16, 576), "kv": make(400, 1, 576), "indices": torch.zeros(3, 1, 256, dtype=torch.int32), "sm_scale": 0.5}
     shares, starts = tt.get_mla_metadata(latent["cache_seqlens"], 16)
     byte_rows = torch.zeros(9, 64, 1, 656, dtype=torch.uint8)
+    unlike = {name: make(2, 2, 2, 64).transpose(0, 1) for name in "kv"}
+    lists = {**listed, "q": make(2, 3, 16, 576), "indices": torch.zeros(2, 3, 128, dtype=torch.int32), "topk_length": number(100, 128)}
     slopes, fixed = torch.ones(2), {"q": make(1, 2, 96, 64), "k": make(1, 2, 96, 64), "v": make(1, 2, 96, 64), "scale": 0.25}
     return {
         "new keys": (tt.flash_attn_with_kvcache, {**new, **dense}, 2),
@@ -58,15 +60,45 @@ def make_calls():
         "new keys by slots": (tt.flash_attn_with_kvcache, {**new, **dense, "cache_batch_idx": number(1, 0)}, 2),
         "rotated keys": (tt.flash_attn_with_kvcache, {**new, **paged, **turn}, 2),
         "flags": (tt.flash_attn_with_kvcache, {**new, **paged, "k": None, "v": None, "causal": number(1, 0)}, 1),
+        "new keys, copied": (tt.flash_attn_with_kvcache, {**new, **paged, **unlike}, 2, "kv"),
+        "rotated keys, copied": (
+            tt.flash_attn_with_kvcache, {**new, **paged, **turn, **unlike, "q": make(2, 2, 8, 64).transpose(0, 1)}, 2, "qkv",
+        ),
+        "a number of keys": (tt.flash_attn_with_kvcache, {**new, **paged, "k": None, "v": None, "cache_seqlens": 9}, 1),
+        "all keys, by a number": (tt.flash_attn_with_kvcache, {**new, **dense, "k": None, "v": None, "cache_seqlens": 256}, 1),
+        "a list of two, short sinks": (
+            tt.flash_attn_with_kvcache,
+            {**new, **paged, "k": None, "v": None, "window_size": [16, 0], "sinks": make(8), "pack_gqa": False, "sm_margin": 8}, 1,
+            ["sinks"],
+        ),
+        "8 bits without numbers": (tt.flash_attn_with_kvcache, {**new, **short, "page_table": table, "k": None, "v": None}, 1),
+        "8 bits with one number": (
+            tt.flash_attn_with_kvcache, {**new, **short, "page_table": table, "k": None, "v": None, "v_descale": torch.ones(2, 2)}, 1,
+        ),
         "kv_append": (tt.kv_append, tokens, 1),
         "kv_append of 8 bits": (tt.kv_append, {**tokens, **short, "k_scale": torch.ones(()), "v_scale": torch.ones(1)}, 1),
         "rotating kv_append": (tt.kv_append, {**tokens, **angles}, 1),
         "merge_states": (tt.merge_states, {"parts": make(3, 2, 1, 4, 64), "lses": torch.empty(3, 2, 4, 1)}, 1),
+        "merge_states, copied": (
+            tt.merge_states, {"parts": make(3, 2, 4, 1, 64).transpose(2, 3), "lses": torch.empty(3, 2, 1, 4).mT}, 1, ["parts"],
+        ),
+        "merge_states of columns": (
+            tt.merge_states, {"parts": make(3, 2, 4, 4, 64).mT.contiguous().mT, "lses": torch.empty(3, 2, 4, 4).mT}, 1, ["parts", "lses"],
+        ),
         "packed sequences": (tt.flash_attn_varlen_func, {**packed, **keys}, 2),
         "packed sequences, used": (tt.flash_attn_varlen_func, {**packed, **keys, "seqused_k": number(40, 50), "causal": True}, 1),
         "packed sequences, out": (tt.flash_attn_varlen_func, {**packed, **keys, "out": make(70, 8, 64)}, 2),
         "packed queries, pages": (tt.flash_attn_varlen_func, {**packed, **pages, "window_size": (16, 0)}, 1),
         "packed queries, invariant": (tt.flash_attn_varlen_func, {**packed, **pages, "invariant": True}, 1),
+        "packed queries, starts of no use": (
+            tt.flash_attn_varlen_func, {**packed, **pages, "cu_seqlens_k": number(0, 40, 90)}, 1, ["cu_seqlens_k"],
+        ),
+        "packed queries, one each": (tt.flash_attn_varlen_func, {**packed, **pages, "q": make(3, 8, 64), "max_seqlen_q": 1}, 3),
+        "packed queries, one each, out": (
+            tt.flash_attn_varlen_func,
+            {**packed, **pages, "q": make(3, 8, 64), "max_seqlen_q": 1, "seqused_k": None, "cu_seqlens_k": number(0, 40, 90),
+             "out": make(3, 8, 64)}, 4,
+        ),
         "metadata": (tt.get_mla_metadata, {"cache_seqlens": latent["cache_seqlens"], "num_q_tokens_per_head_k": 16}, 1),
         "latent": (tt.mla_with_kvcache, latent, 3),
         "latent, metadata": (tt.mla_with_kvcache, {**latent, "tile_scheduler_metadata": shares, "num_splits": starts}, 2),
@@ -74,6 +106,11 @@ def make_calls():
         "latent, pages of bytes": (tt.mla_with_kvcache, {**latent, "k_cache": byte_rows}, 3),
         "latent, lists": (tt.mla_with_kvcache, {**listed, "topk_length": number(100, 128)}, 1),
         "latent, lists of bytes": (tt.mla_with_kvcache, {**listed, "k_cache": byte_rows}, 1),
+        "latent, lists of queries": (tt.mla_with_kvcache, lists, 1, ["topk_length"]),
+        "latent, lists, copied": (
+            tt.mla_with_kvcache, {**lists, "q": make(3, 2, 16, 576).transpose(0, 1), "indices": lists["indices"].repeat(1, 2, 1)[:, ::2]}, 1,
+            ["q", "indices", "topk_length"],
+        ),
         "latent, rows": (tt.mla_sparse, rows, 1),
         "latent, rows in parts": (tt.mla_sparse, {**rows, "keys_per_part": 64, "topk_length": number(1, 2, 200)}, 3),
         "8 bits": (tt.attention_fp8, {**fixed, "causal": True}, 4),
@@ -90,6 +127,13 @@ def list_tensors(value):
     if isinstance(value, dict):
         value = value.values()
     return [tensor for each in value for tensor in list_tensors(each)] if isinstance(value, (tuple, list, type({}.values()))) else []
+
+
+def list_constants():
+    """Addresses of what calls have of the module: a rotation, factors of 1, a number for all sequences."""
+    cpu = torch.device("cpu")
+    kept = [tt._bytes._make_rotation(64, 0, torch.bfloat16, cpu), tt._serving._keep_ones(cpu), tt._serving._keep_numbers(2, 9, cpu)]
+    return [x.data_ptr() for x in kept]
 
 
 def count_functions(call):
@@ -131,7 +175,7 @@ class Engines(prepared.Cases):
 
     def test_calls(self):
         """The second call gives the driver its tensors, results and memory of its own, and no other addresses."""
-        for name, (function, arguments, launches) in self.calls.items():
+        for name, (function, arguments, launches, *unseen) in self.calls.items():
             with self.subTest(name):
                 function(**arguments)
                 first, self.recorder.ranges[:] = fake_cuda.launch_count(), []
@@ -142,12 +186,12 @@ class Engines(prepared.Cases):
                 own = {x.data_ptr() for x in list_tensors((arguments, results if isinstance(results, tuple) else (results,)))}
                 others = [x for x in addresses - own if not fake_cuda.is_allocated(x)]
                 inside = [*self.recorder.ranges, *(range(x.data_ptr(), x.data_ptr() + x.nbytes) for x in list_tensors(arguments))]
-                rotations = [] if "8 bits" not in name else [tt._bytes._make_rotation(64, 0, torch.bfloat16, torch.device("cpu")).data_ptr()]
-                self.assertEqual([x for x in others if x not in rotations and not any(x in memory for memory in inside)], [])
-                self.assertLessEqual({x.data_ptr() for x in list_tensors(arguments)}, addresses)
+                self.assertEqual([x for x in others if x not in list_constants() and not any(x in memory for memory in inside)], [])
+                given = {each: x for each, x in arguments.items() if each not in [name for names in unseen for name in names]}
+                self.assertLessEqual({x.data_ptr() for x in list_tensors(given)}, addresses)
 
     def test_counts(self):
-        for name, (function, arguments, _) in self.calls.items():
+        for name, (function, arguments, *_) in self.calls.items():
             with self.subTest(name):
                 function(**arguments), function(**arguments)
                 counts = count_functions(lambda: function(**arguments))
@@ -175,7 +219,7 @@ class Engines(prepared.Cases):
 
     def test_changes(self):
         """What differs is refused, or launched, as where nothing was prepared."""
-        for name, (function, arguments, _) in self.calls.items():
+        for name, (function, arguments, *_) in self.calls.items():
             function(**arguments), function(**arguments)
             changes = list(self.change(arguments))
             found = []
@@ -196,8 +240,8 @@ class Engines(prepared.Cases):
         short, wide, sums = make(3, 2, 1, 4, 64), make(3, 2, 1, 4, 64, dtype=torch.float32), torch.empty(3, 2, 4, 1)
         tt.merge_states(short, sums), tt.merge_states(wide, sums, dtype=torch.bfloat16)
         self.assertEqual(tt.merge_states(wide, sums)[0].dtype, torch.float32)
-        function, arguments, _ = self.calls["latent"]
-        _, bytes_of, _ = self.calls["latent, pages of bytes"]
+        function, arguments, *_ = self.calls["latent"]
+        _, bytes_of, *_ = self.calls["latent, pages of bytes"]
         function(**arguments), function(**bytes_of, is_fp8_kvcache=True)
         with self.assertRaisesRegex(ValueError, "'is_fp8_kvcache' is True"):
             function(**arguments, is_fp8_kvcache=True)
@@ -210,7 +254,7 @@ class Engines(prepared.Cases):
             fake_cuda.library.fake_cuda_set_device(0)
             try:
                 for _ in range(8):
-                    for name, (function, arguments, _) in self.calls.items():
+                    for name, (function, arguments, *_) in self.calls.items():
                         copies = {each: x.clone() if isinstance(x, torch.Tensor) else x for each, x in arguments.items()}
                         if "8 bits" not in name:
                             function(**copies)
@@ -302,6 +346,24 @@ class Growing(prepared.Cases):
         self.check(attend, range(70, 127), 1)
         self.check(pack, range(70, 94), 1)
         self.check(append, range(20, 60), 1)
+
+    def test_latent(self):
+        """Tables between two powers of 2 of steps, and lists of as many tokens as fill the GPU."""
+        used, cache, bytes_of = number(5, 7), make(90, 64, 1, 576), torch.zeros(900, 1, 656, dtype=torch.uint8)
+
+        def page(entries, **options):
+            table = torch.zeros(2, entries, dtype=torch.int32)
+            return tt.mla_with_kvcache(make(2, 1, 16, 576), cache, table, used, **options)
+
+        def gather(tokens, rows=make(900, 1, 576), width=192):
+            q, indices = make(tokens, 16, 576), torch.zeros(tokens, 1, width, dtype=torch.int32)
+            return tt.mla_sparse(q, rows, indices, 0.5, topk_length=torch.ones(tokens, dtype=torch.int32))
+
+        self.check(page, range(17, 32), 1)
+        self.check(lambda entries: page(entries, keys_per_part=1024), range(17, 33), 1)
+        self.check(gather, range(70, 140), 1)
+        self.check(lambda tokens: gather(tokens, bytes_of), range(70, 90), 1)
+        self.check(lambda rows: gather(75, make(rows, 1, 576)), range(900, 930), 1)
 
     def test_other_extents_are_checked(self):
         """A free extent is that of all tensors that have it."""

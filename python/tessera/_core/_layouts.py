@@ -20,6 +20,14 @@ def element_bytes(element):
     return _BYTES[element]
 
 
+def has_rows(shape, strides, element_size, is_aligned):
+    """Whether rows lie as kernels move them: dense, and at multiples of 16 bytes."""
+    unit = _ROW_BYTES // element_size
+    steps = (step for step, size in zip(strides[:-1], shape) if size > 1)
+    is_dense = strides[-1] == 1 or shape[-1] == 1
+    return is_dense and not any(step % unit for step in steps) and is_aligned
+
+
 class Layout(NamedTuple):
     """A tensor of a call, or memory that a call makes. Strides are in elements."""
 
@@ -67,6 +75,13 @@ class Layout(NamedTuple):
             name: (*known[:dim], *new, *known[dim + 2 :])
             for name, known, new in zip(("shape", "strides"), (self.shape, self.strides), joined)
         })  # fmt: skip
+
+    def make_dense(self):
+        """Rows one after another."""
+        return Layout(self.shape, list_strides(self.shape), self.element)
+
+    def has_rows(self):
+        return has_rows(self.shape, self.strides, _BYTES[self.element], self.is_aligned)
 
     def drop(self, dim):
         """Without a dimension of one element."""
@@ -140,6 +155,15 @@ class Places:
         _, index = self.places[name]
         self.places[name] = COPY, len(self.copies)
         self.copies.append((index, layout))
+
+    def join(self, name, layout):
+        """A layout of a tensor whose first two dimensions are one, of a copy where their rows do not follow each other."""
+        joined = layout.join(0)
+        if joined is None:
+            layout = layout.make_dense()
+            self.copy(name, layout)
+            joined = layout.join(0)
+        return joined
 
     def add_results(self, *names):
         self.places |= {name: (RESULT, index) for index, name in enumerate(names)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from .._core import _layouts
 from . import _append_recipes, _op, _prepared, _serving_ops
 from ._types import TYPES
 
@@ -12,11 +13,8 @@ _ANGLES = torch.float32, *TYPES
 
 
 def has_rows(tensor):
-    """Whether rows lie as kernels move them: dense, and at multiples of 16 bytes."""
-    unit = 16 // tensor.element_size()
-    steps = [step for step, size in zip(tensor.stride()[:-1], tensor.shape) if size > 1]
-    is_dense = tensor.stride(-1) == 1 or tensor.shape[-1] == 1
-    return is_dense and not any(step % unit for step in steps) and tensor.data_ptr() % 16 == 0
+    """Whether rows lie as kernels move them."""
+    return _layouts.has_rows(tensor.shape, tensor.stride(), tensor.element_size(), tensor.data_ptr() % 16 == 0)
 
 
 def kv_append(

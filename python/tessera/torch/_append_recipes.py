@@ -43,7 +43,7 @@ _recipes.MAKERS[APPEND] = make
 
 def bind_places(find, is_cpu, places, given, interleaved, q, k, v):
     """A step that stores `new_k` and `new_v` behind the keys of sequences, whose lengths and queries are those behind it from then on."""
-    new = {name: given[f"new_{name}"].join(0) for name in ("k", "v")}
+    new = {name: places.join(f"new_{name}", given[f"new_{name}"]) for name in ("k", "v")}
     own = {name: places.view(f"new_{name}", layout) for name, layout in new.items()}
     own.update(k_cache=places.places["k"], v_cache=places.places["v"], lengths=places.places["lengths"])
     places.add_temporary("lengths", Layout(given["lengths"].shape, (1,), "i32"))
@@ -54,7 +54,7 @@ def bind_places(find, is_cpu, places, given, interleaved, q, k, v):
     elif "slots" in given:
         parameters["SLOTTED"], own["page_of"] = True, places.places["slots"]
     if "cos" in given:
-        rows = q.join(0)
+        rows = places.join("q", q)
         own["q"] = places.view("q", rows)
         places.add_temporary("q", Layout(rows.shape, list_strides(rows.shape), rows.element))
         own["q_out"], parameters["QUERIES"] = places.places["q"], True

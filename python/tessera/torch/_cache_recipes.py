@@ -62,6 +62,7 @@ def write(names, **options):
     most: of packed queries, q [tokens, H, D] with `query_starts`, how many a sequence has at most, by `round_most`; or None. Keys lie
           so too, or in pages. They begin at `key_starts`, and `lengths` say how many there are if these do not.
     new: of new keys `new_k` and `new_v` and maybe `cos` and `sin`, whether pairs are neighbours; or None.
+    Caches of 8 bits come with `k_descale` and `v_descale`, or `ones`, [1, 1].
     invariant: whether the bits of a query depend on nothing but it and its keys.
     aside: whether the call goes on without kernels that are not compiled yet.
     """
@@ -76,7 +77,9 @@ def round_most(most):
 def make(kind, names, text, tensors):
     """The Recipe of a text. Results are the output, unless there is an `out`, and the LSE."""
     options, scope = json.loads(text), _free.Scope()
-    return scope.close(_Call(kind, names, options, scope.open(tensors, _list_free(names[0], options, tensors))).make())
+    is_single = options["most"] == 1 and "pages" in names[0] and not options["invariant"]
+    tensors = scope.open(tensors, _list_free(names[0], options, tensors))
+    return scope.close((_SingleCall if is_single else _Call)(kind, names, options, tensors).make())
 
 
 def _list_free(names, options, tensors):
@@ -96,6 +99,9 @@ _recipes.MAKERS[CACHE] = make
 
 
 class _Call:
+    #: Whether attention is of rows of sequences, whose queries lie one behind the other as tokens.
+    is_single = False
+
     def __init__(self, kind, names, options, tensors):
         self.is_cpu, self.options = kind is Program, options
         self.find = find_ready if options["aside"] else _kernels.find
@@ -103,10 +109,14 @@ class _Call:
         self.given = dict(zip(names[0], tensors[3:]))
         self.places = Places(names, tensors, ("q", "k", "v"), plain=names[0])
         self.original = tensors[0]
-        self.has_table, self.is_packed = "pages" in self.given, options["most"] is not None
+        sinks = self.given.get("sinks")
+        if sinks is not None and sinks.element != "f32":
+            self.places.copy("sinks", Layout(sinks.shape, (1,), "f32"))
+        self.has_table, self.has_tokens = "pages" in self.given, options["most"] is not None
+        self.is_packed = self.has_tokens and not self.is_single
         self.q, self.k, self.v = (self._turn(x) for x in tensors[:3])
         self.batch, self.rows, self.heads, self.width = self.q.shape
-        if self.is_packed:
+        if self.has_tokens:
             self.batch, self.rows = self.given["query_starts"].shape[0] - 1, options["most"]
         self.key_heads, self.value = self.k.shape[2], self.v.shape[3]
         self.most = self.given["pages"].shape[1] * self.k.shape[1] if self.has_table else self.k.shape[1]
@@ -132,7 +142,7 @@ class _Call:
         places, results = self.places, self._add_results()
         first = [] if self.options["new"] is None else [self._append()]
         steps = self._attend() if self.rows else []
-        return Recipe((*first, *steps), results, tuple(places.temporaries), views=tuple(places.views))
+        return Recipe((*first, *steps), results, tuple(places.temporaries), tuple(places.copies), tuple(places.views))
 
     def _attend(self):
         group = self.heads // self.key_heads
@@ -152,7 +162,7 @@ class _Call:
         out = Layout(shape, list_strides(shape), self.q.element) if by_rows else make_dense(
             self.original, *self.original.shape[:3], self.value
         )  # fmt: skip
-        shape = (self.heads, self.q.shape[1]) if self.is_packed else (self.batch, self.heads, self.rows)
+        shape = (self.heads, self.q.shape[1]) if self.has_tokens else (self.batch, self.heads, self.rows)
         lse = Layout(shape, list_strides(shape), "f32")
         if "out" in self.given:
             out = self.given["out"]
@@ -178,10 +188,10 @@ class _Call:
         places = self.places
         for name, x in (("k", self.k), ("v", self.v)):
             places.places[f"{name}_heads"] = places.view(name, x.permute(2, 0, 1, 3))
-        for name in ("k_descale", "v_descale"):
-            if name in self.given:
-                x = self.given[name]
-                places.places[name] = places.view(name, x._replace(shape=(*x.shape, 1), strides=(*x.strides, 1)))
+        for name in ("k_descale", "v_descale") if self.k.element != self.q.element else ():
+            # What is not given is a number for all.
+            source, strides = (name, self.given[name].strides) if name in self.given else ("ones", (0, 0))
+            places.places[name] = places.view(source, Layout((self.batch, self.key_heads, 1), (*strides, 1), "f32"))
         own = [places.places[name] for name in ("q", "k_heads", "v_heads", "o")]
         known = {**places.places, **{name: (CONSTANT, number) for name, number in extras.items()}}
         return kernel, (*own, lse, places.places["scale"], *(known[name] for name in kernel.names[6:]))
@@ -304,6 +314,36 @@ class _Call:
             # Without pages all rows of a block follow each other.
             parameters.update(GATHERED=True, **({"RUN": self._find_run(chosen["BM"])} if self.has_table else {}))
         return source, extras, parameters
+
+
+class _SingleCall(_Call):
+    """Packed queries over pages, of which no sequence has more than one: attention is that of [B, 1, H, D], between kernels that take
+    queries from tokens and give results back."""
+
+    is_single = True
+
+    def make(self):
+        places, results, rows = self.places, self._add_results(), (self.batch, self.heads)
+        tokens = {name: places.places[name] for name in ("q", "out", "lse")}
+        own = {name: self._add_rows(name, (*rows, width), self.q.element) for name, width in (("q", self.width), ("out", self.value))}
+        lse = places.view("lse", self._add_rows("lse", (*rows, 1), "f32").drop(2))
+        sequences = self._find_sequences()
+        take = self._move(tokens["q"], "q", self.width)
+        back = self._move(tokens["out"], "out", self.value, lse=lse, sums=tokens["lse"])
+        self.q, self.out = (own[name].insert(1) for name in ("q", "out"))
+        steps = (*sequences, take, *self._attend(), back)
+        return Recipe(steps, results, tuple(places.temporaries), tuple(places.copies), tuple(places.views))
+
+    def _add_rows(self, name, shape, element):
+        layout = Layout(shape, list_strides(shape), element)
+        self.places.add_temporary(name, layout)
+        return layout
+
+    def _move(self, tokens, name, width, **back):
+        """A step from tokens to the rows of a temporary or, with more operands, back."""
+        places, columns = self.places, next(columns for columns in (64, 128, 256) if width <= columns)
+        kernel = self.find(self.is_cpu, _library.find_source("token_rows"), T=self.q.element, D=columns, BACK=bool(back))
+        return places.bind(kernel, tokens=tokens, rows=places.places[name], starts=places.places["query_starts"], **back)
 
 
 def is_full(tiles, device):

@@ -23,15 +23,16 @@ _is_function_mode_enabled = torch._C._is_torch_function_mode_enabled
 _is_tracing = torch._C._is_tracing
 _is_autocast_enabled, _are_transforms_active = torch._C._is_any_autocast_enabled, torch._C._are_functorch_transforms_active
 _profiler = torch.autograd.profiler
+_copy = torch.Tensor.copy_
 
 
 class _Options(ctypes.Structure):
     """tessera_torch_direct_options"""
 
     _fields_ = [
-        ("framework", _exchange.Framework), ("make_empty", c_void_p), ("element_types", c_void_p * _library.FIRST_SCALAR), ("byte_type", c_void_p),
-        ("get_current_device", c_void_p), ("device_type", c_int32), ("text", c_char_p), ("tensor_count", c_int32),
-        ("numbers", c_char_p), ("prepares", c_int32),
+        ("framework", _exchange.Framework), ("make_empty", c_void_p), ("copy", c_void_p), ("element_types", c_void_p * _library.FIRST_SCALAR),
+        ("byte_type", c_void_p), ("get_current_device", c_void_p), ("device_type", c_int32), ("text", c_char_p),
+        ("tensor_count", c_int32), ("numbers", c_char_p), ("prepares", c_int32),
     ]  # fmt: skip
 
 
@@ -88,7 +89,7 @@ def make(text, tensor_count, numbers, prepares=False, device_type=_CUDA):
         types[element.code] = id(getattr(torch, element.torch))
     _kept.append(make_empty)
     options = _Options(
-        framework, id(make_empty), types, id(torch.uint8), current_device, device_type, text.encode(), tensor_count,
+        framework, id(make_empty), id(_copy), types, id(torch.uint8), current_device, device_type, text.encode(), tensor_count,
         numbers.encode(), prepares,
     )  # fmt: skip
     handle = _functions().tessera_torch_direct_create(options)

@@ -120,12 +120,9 @@ def _attend_listed(q, k_cache, indices, lengths, scale, sinks, keys_per_part, kn
         )
     if lengths is not None:
         _checks.check_numbers("topk_length", lengths, (batch,), q)
-        lengths = lengths if count == 1 else lengths.repeat_interleave(count)
     if 0 in (batch, count, heads, indices.shape[2], pages, rows):
         return _see_nothing(q, (batch, heads, count))
     _check_part(sinks, keys_per_part, q)
-    # Of rows that do not follow each other a copy is taken.
-    q, indices = (x if 1 in x.shape[:2] or x.stride(0) == count * x.stride(1) else x.contiguous() for x in (q, indices))
     return _compute(known, q, k_cache, {"indices": indices, "lengths": lengths, "sinks": sinks}, scale, False, keys_per_part)
 
 

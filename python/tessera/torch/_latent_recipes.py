@@ -9,7 +9,7 @@ import torch
 from .._attention import _latent, _recipes, _shares
 from .._attention._latent import ROWS, STEP, VALUE
 from .._compiler._program import Program
-from .._core import _library
+from .._core import _free, _library
 from .._core._layouts import CONSTANT, Layout, Places, Recipe, list_strides
 from . import _kernels, _share_recipes, _state_recipes
 
@@ -33,7 +33,18 @@ def count_shares(rows, device):
 
 def make(kind, names, text, tensors):
     """The Recipe of a text. Results are output and LSE, of tokens the largest scores between them."""
-    return _Call(kind, names, json.loads(text), tensors).make()
+    scope = _free.Scope()
+    tensors = scope.open(tensors, _list_free(names[0], tensors))
+    return scope.close(_Call(kind, names, json.loads(text), tensors).make())
+
+
+def _list_free(names, tensors):
+    """The extents that may be free, (tensor, dim): entries of a table, and tokens of lists with the rows that these name."""
+    if "pages" in names:
+        return [(2 + names.index("pages"), 1)]
+    if len(tensors[0].shape) == 4:
+        return []
+    return [(0, 0), (1, 0), *((place, 0) for place, name in enumerate(names, 2) if name in ("indices", "lengths"))]
 
 
 _recipes.MAKERS[LATENT] = make
@@ -50,12 +61,21 @@ class _Call:
         if self.has_maxima:
             self.cache, self.table = self.cache.insert(1), self.table.drop(1)
         elif self.is_listed:
-            q, self.table, self.cache = q.join(0), self.table.join(0), self.cache.join(0).insert(1)
+            q, self.table, self.cache = self._join(q)
         self.q = q.insert(1) if self.is_listed else q
         self.batch, self.rows, self.heads, self.width = self.q.shape
         self.packed = _shares.count_packed(self.heads, self.rows, ROWS)
-        self.tiles = self.batch * self.heads // self.packed
+        self.tiles = self.batch * (self.heads // self.packed)
         self.most = self.table.shape[1] * (1 if self.is_listed else self.cache.shape[1])
+
+    def _join(self, q):
+        """Queries of sequences and their lists as those of tokens, and all rows of the cache as one page."""
+        places, (batch, count) = self.places, q.shape[:2]
+        if "lengths" in self.given and count > 1:
+            # The length of a sequence for each of its queries.
+            places.copy("lengths", Layout((count, batch), (1, count), "i32"))
+            places.places["lengths"] = places.view("lengths", Layout((batch * count,), (1,), "i32"))
+        return places.join("q", q), places.join("indices", self.table), self.cache.join(0).insert(1)
 
     def make(self):
         results = self._add_results()
@@ -63,7 +83,8 @@ class _Call:
             steps = self._attend_shares()
         else:
             steps = self._attend_parts(self._find_share() if self.options["share"] is None else self.options["share"])
-        return Recipe(tuple(steps), results, tuple(self.places.temporaries), views=tuple(self.places.views))
+        places = self.places
+        return Recipe(tuple(steps), results, tuple(places.temporaries), tuple(places.copies), tuple(places.views))
 
     def _add_results(self):
         """The layouts of what a call gives. Notes those of [B, SQ, H, 512] and [B, H, SQ]."""
@@ -83,15 +104,29 @@ class _Call:
     def _is_balanced(self):
         if self.is_listed or self.options["share"] is not None:
             return False
-        extents = ("TILES", self.tiles), ("STEPS", self.most // STEP)
-        return _kernels.find_numbers(self.device, *extents)["BALANCED"]
+        steps = _free.peek(self.most) // STEP
+        # Rules say the same of all numbers between two of which they do: all tables between two powers of 2 are one call then.
+        least, most = (1 << steps.bit_length() - 1, (1 << steps.bit_length()) - 1) if steps else (0, 0)
+        answers = [self._ask_balanced(each) for each in (least, most)]
+        if answers[0] != answers[1]:
+            return self._ask_balanced(self.most // STEP)
+        _free.limit(self.most, least * STEP, (most + 1) * STEP - 1)
+        return answers[0]
+
+    def _ask_balanced(self, steps):
+        return _kernels.find_numbers(self.device, ("TILES", self.tiles), ("STEPS", steps))["BALANCED"]
 
     def _find_share(self):
         """How many keys a part has."""
         if not self.is_listed:
             return _latent.count_steps(self.most) * STEP
-        least = _kernels.find_numbers(self.device)["LEAST_STEPS"]
-        return _latent.find_keys_per_part(self.most, self.tiles, _kernels.count_multiprocessors(self.device), least)
+        least, multiprocessors = _kernels.find_numbers(self.device)["LEAST_STEPS"], _kernels.count_multiprocessors(self.device)
+        tiles = _free.peek(self.tiles)
+        share = _latent.find_keys_per_part(self.most, tiles, multiprocessors, least)
+        # Lists are divided into the same parts as long as so many of a tile fill the GPU.
+        parts = max(1, multiprocessors // tiles)
+        _free.limit(self.tiles, multiprocessors // (parts + 1) + 1, multiprocessors // parts if parts > 1 else _free.MOST)
+        return share
 
     def _bind(self, out, lse, more, **parameters):
         """A step of the kernel, to places of an output as it takes it and of an LSE. `more` are its last arguments."""
@@ -127,7 +162,8 @@ class _Call:
 
     def _attend_parts(self, share):
         """All keys in parts, which are joined in their order."""
-        places, count, constant = self.places, _latent.count_parts(self.most, share), (CONSTANT, share)
+        places, count, constant = self.places, _latent.count_parts(_free.peek(self.most), share), (CONSTANT, share)
+        _free.limit(self.most, (count - 1) * share + 1, count * share)
         lse = places.view("lse", self.lse)
         if count == 1:
             largest = [places.view("largest", self.lse)] if self.is_listed else []

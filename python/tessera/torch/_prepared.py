@@ -16,6 +16,8 @@ from . import _compute, _direct, _op
 from ._cache_recipes import NotReady
 
 _is_grad_enabled = torch.is_grad_enabled
+# None in a PyTorch with which nothing is prepared.
+_require_grad = getattr(torch._C, "_any_requires_grad", None)
 _NOTHING = itertools.repeat(None)
 _KEPT = {bool, int, float, str, type(None), torch.dtype}
 
@@ -29,7 +31,7 @@ class _Functions(NamedTuple):
 
 # By text. They live as long as the process: where there are many, no other ones are made.
 _functions, _MOST_FUNCTIONS = {}, 512
-# (function, numbers) of calls that were checked, by their keys.
+# (function, constants, numbers) of calls that were checked, by their keys.
 _plans, _MOST_PLANS = {}, 2048
 
 
@@ -52,29 +54,28 @@ def recall(given, *options):
     if not isinstance(first, torch.Tensor) or not _KEPT.issuperset(map(type, options)):
         return None, None
     # Numbers that are equal may be of types of which one is refused. A generator would cost a call for each tensor.
-    key = options, tuple(map(type, options)), tuple(map(operator.is_, given, _NOTHING)), first.get_device()
+    is_given = tuple(map(operator.is_not, given, _NOTHING))
+    key = options, tuple(map(type, options)), is_given, first.get_device()
     plan = _plans.get(key)
-    if plan is None:
+    if plan is None or (_is_grad_enabled() and _require_grad(*given)):
         return key, None
-    tensors = [x for x in given if x is not None]
-    if _is_grad_enabled() and any(getattr(x, "requires_grad", False) for x in tensors):
-        return key, None
-    function, numbers = plan
-    return key, function(*tensors, numbers)
+    function, constants, numbers = plan
+    return key, function(*itertools.compress(given, is_given), *constants, numbers)
 
 
-def compute(key, given, text, tensors, numbers=(), kinds=""):
+def compute(key, given, text, tensors, numbers=(), kinds="", constants=()):
     """The results of a text, a tuple. Calls of `key` are computed so from then on where `tensors` are all that is `given`.
-    `kinds` are those of numbers, as `_direct.make` has them."""
+    `kinds` are those of numbers, as `_direct.make` has them, and `constants` tensors that all calls of `key` have behind their own."""
+    own, tensors = tensors, (*tensors, *constants)
     functions = None if _direct.is_seen() else _find_functions(text, len(tensors), kinds)
     results = functions and functions.prepare(*tensors, numbers)
     if results is None:
         if functions is not None and isinstance(cause := _calls.take_failure(), NotReady):
             raise cause
         return tuple(_compute.compute(text, tensors, numbers))
-    own = [x for x in given if x is not None]
-    if key is not None and len(own) == len(tensors) and all(map(operator.is_, own, tensors)):
+    given = [x for x in given if x is not None]
+    if key is not None and len(given) == len(own) and all(map(operator.is_, given, own)):
         if len(_plans) >= _MOST_PLANS:
             _plans.clear()
-        _plans[key] = functions.recall, numbers
+        _plans[key] = functions.recall, constants, numbers
     return results if isinstance(results, tuple) else (results,)

@@ -13,14 +13,14 @@ import torch
 
 from .._attention import _variants
 from .._compiler import _frontend
-from . import _append, _cache_recipes, _checks, _kernels, _op, _prepared, _serving_ops
+from . import _append, _cache_recipes, _checks, _direct, _kernels, _op, _prepared, _serving_ops
 from ._append import has_rows
 from ._cache_recipes import ROWS, STEP
 from ._types import TYPES
 
 _are_transforms_active = torch._C._are_functorch_transforms_active
 _is_grad_enabled = torch.is_grad_enabled
-_NO_OTHERS = (None,) * 6
+_NO_OTHERS, _WINDOWS = (None,) * 6, (tuple, list)
 
 
 def _make_numbers(count, number, device):
@@ -40,6 +40,20 @@ def _keep_numbers(count, number, device):
 @functools.lru_cache(maxsize=16)
 def _keep_ones(device):
     return torch.ones(1, 1).to(device)
+
+
+def _read_length(number, q, k_cache, table):
+    """A number of keys that all sequences have, as a call has it that gives them for each: None for all that there is room for, and the
+    number itself where it fits to nothing, which is refused as it is."""
+    if _direct.is_seen() or not isinstance(q, torch.Tensor):
+        return number
+    try:
+        batch, most = q.shape[0], k_cache.shape[1] * (1 if table is None else table.shape[1])
+    except (AttributeError, IndexError):
+        return number
+    if not 0 <= number < most:
+        return None if number == most else number
+    return _make_numbers(batch, number, q.device)
 
 
 def flash_attn_with_kvcache(
@@ -107,14 +121,18 @@ def flash_attn_with_kvcache(
     `scheduler_metadata` change nothing. Has no gradient.
     """
     table = block_table if page_table is None else page_table
+    if type(cache_seqlens) is int:
+        cache_seqlens = _read_length(cache_seqlens, q, k_cache, table)
     flags, is_causal = (causal, None) if isinstance(causal, torch.Tensor) else (None, causal)
     given = (
         q, k_cache, v_cache, cache_seqlens, table, cache_batch_idx, alibi_slopes, sinks, k_descale, v_descale, flags, prefix_lens, k, v,
         rotary_cos, rotary_sin, out,
     )  # fmt: skip
     key, others = None, (qv, cache_leftpad, cu_seqlens_q, cu_seqlens_k_new, rotary_seqlens, q_descale)
-    if type(window_size) is tuple and others == _NO_OTHERS and (page_table is None or block_table is None):
-        options = softmax_scale, is_causal, softcap, num_splits, keys_per_part, attention_chunk, rotary_interleaved
+    if type(window_size) in _WINDOWS and others == _NO_OTHERS and (page_table is None or block_table is None):
+        # Elements of a cache of 8 bits are multiplied by 1 where nothing else is given.
+        short = None if k_descale is not None and v_descale is not None else getattr(k_cache, "dtype", None)
+        options = softmax_scale, is_causal, softcap, num_splits, keys_per_part, attention_chunk, rotary_interleaved, short
         key, results = _prepared.recall(given, "flash_attn_with_kvcache", *options, *window_size)
         if results is not None:
             found, lse = results if out is None else (out, results)
@@ -225,8 +243,9 @@ class Call:
             self.key_starts, slots = slots, None
         self.key_heads, self.value = k_cache.shape[2], v_cache.shape[3]
         self.table = table
-        #: What elements of a cache of 8 bits stand for, by name.
-        self.descales = self._read_descales(*descales)
+        #: What elements of a cache of 8 bits stand for, by name, and what calls like this one have beside what they are given.
+        self.constants, self.descales = {}, {}
+        self._read_descales(*descales)
         if table is not None:
             if slots is not None:
                 raise ValueError(
@@ -264,7 +283,7 @@ class Call:
             problem = _op.find_sinks_problem(sinks, q.transpose(1, 2))
             if problem is not None:
                 raise problem
-            self.sinks = sinks.to(torch.float32)
+            self.sinks = sinks
 
     @staticmethod
     def _check(q, k_cache, v_cache, tensors):
@@ -304,17 +323,17 @@ class Call:
             )
 
     def _read_descales(self, *given):
-        """Numbers of [B, HK] by their names, where the cache has 8 bits."""
+        """Notes numbers of [B, HK], where the cache has 8 bits."""
         names, is_short = ("k_descale", "v_descale"), self.k.dtype == torch.float8_e4m3fn
         if not is_short:
             for name, tensor in zip(names, given):
                 if tensor is not None:
                     _checks.refuse(name, "given", "caches of 16 bits stand for themselves: leave it out")
-            return {}
-        found = {}
+            return
         for name, tensor in zip(names, given):
             if tensor is None:
-                tensor = _keep_ones(self.q.device).expand(self.batch, self.key_heads)
+                self.constants = {"ones": _keep_ones(self.q.device)}
+                continue
             _op.check_types({name: tensor})
             problem = _op.find_other_device(name, tensor, self.q)
             if problem is not None:
@@ -324,8 +343,7 @@ class Call:
                     f"argument '{name}' has type {tensor.dtype} and shape {tuple(tensor.shape)}; it is float32, "
                     f"[{self.batch}, {self.key_heads}]"
                 )
-            found[name] = tensor
-        return found
+            self.descales[name] = tensor
 
     def read_masks(self, causal, window, chunk=0, prefixes=None):
         """The window, where it says all of the mask; otherwise notes the variant that does."""
@@ -351,7 +369,7 @@ class Call:
 
     def append(self, k, v, cos, sin, interleaved, is_masked):
         """Stores new keys and values, and rotates queries."""
-        if self.descales:
+        if self.k.dtype == torch.float8_e4m3fn:
             _checks.refuse("k", "given", "a cache of 8 bits takes new keys by kv_append, which rounds them: leave it out")
         _op.check_types({"k": k, "v": v})
         for name, new, cache in (("k", k, self.k), ("v", v, self.v)):
@@ -369,13 +387,11 @@ class Call:
             )
         if self.lengths is None:
             self.lengths = _make_numbers(self.batch, self.most, self.q.device)
-        k, v = map(_join_rows, (k, v))
         _append.check(k.flatten(0, 1), v.flatten(0, 1), self.k, self.v)
         if not count:
             return
         self.new, self.is_interleaved = {"new_k": k, "new_v": v}, bool(interleaved)
         if cos is not None:
-            self.q = _join_rows(self.q)
             _append.check_rotary(k.flatten(0, 1), self.q.flatten(0, 1), cos, sin)
             self.new.update(cos=cos, sin=sin)
 
@@ -425,15 +441,10 @@ class Call:
         views = {each: x for each, x in views.items() if x is not None}
         numbers = {each: x for each, x in given.items() if each not in views}
         text = _cache_recipes.write(
-            views, device=str(self.q.device), left=window[0], right=window[1], softcap=bool(softcap),
+            (*views, *self.constants), device=str(self.q.device), left=window[0], right=window[1], softcap=bool(softcap),
             variant=name and (name, numbers, parameters), new=self.is_interleaved, **options,
         )  # fmt: skip
         tensors = *((self.q, self.k, self.v) if own is None else own), *views.values()
-        results = _prepared.compute(self.key, self.given, text, tensors, (scale, softcap), "sf")
+        constants = tuple(self.constants.values())
+        results = _prepared.compute(self.key, self.given, text, tensors, (scale, softcap), "sf", constants)
         return results if out is None else (out, *results)
-
-
-def _join_rows(x):
-    """[B, S, H, D] whose batches and rows are one dimension: a copy where they are not."""
-    batch, rows = x.shape[:2]
-    return x if batch == 1 or rows == 1 or x.stride(0) == rows * x.stride(1) else x.contiguous()

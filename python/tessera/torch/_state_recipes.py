@@ -27,12 +27,18 @@ def write(out, device):
 def make(kind, names, text, tensors):
     """The Recipe of a text. Results are the output [B, S, H, DV] and the LSE [B, H, S]."""
     (element, device), (parts, lses) = json.loads(text), tensors
-    results = Layout(parts.shape[1:], list_strides(parts.shape[1:]), element), Layout(lses.shape[1:], list_strides(lses.shape[1:]), "f32")
     places = Places(names, tensors, ("parts", "lses"))
+    if not parts.has_rows() or parts.strides[2] != parts.shape[3] * parts.strides[3]:
+        parts = parts.make_dense()
+        places.copy("parts", parts)
+    if lses.strides[-1] != 1 and lses.shape[-1] > 1:
+        places.copy("lses", lses.make_dense())
+    results = Layout(parts.shape[1:], list_strides(parts.shape[1:]), element), Layout(lses.shape[1:], list_strides(lses.shape[1:]), "f32")
     extents = parts.shape[0], parts.shape[4]
     kernel = find_merge(_kernels.find, kind is Program, torch.device(device), extents, parts.element, element)
     parts = places.view("parts", parts.join(2).permute(1, 2, 0, 3))
-    return Recipe(((kernel, (parts, places.places["lses"], (RESULT, 0), (RESULT, 1))),), results, views=tuple(places.views))
+    step = kernel, (parts, places.places["lses"], (RESULT, 0), (RESULT, 1))
+    return Recipe((step,), results, copies=tuple(places.copies), views=tuple(places.views))
 
 
 _recipes.MAKERS[MERGE] = make

@@ -6,7 +6,6 @@ import torch
 
 from .._compiler import _choices
 from . import _op, _prepared, _state_recipes
-from ._append import has_rows
 from ._types import TYPES as _SHORT
 
 # Element types of states, as kernels call them.
@@ -50,10 +49,6 @@ def merge_states(
     problem = _op.find_other_device("lses", lses, parts, "parts") or _op.find_device_problem("parts", parts.device)
     if problem is not None:
         raise problem
-    if lses.stride(-1) != 1 and rows > 1:
-        lses = lses.contiguous()
-    if not has_rows(parts) or parts.stride(2) != heads * parts.stride(3):
-        parts = parts.contiguous()
     if 0 in (batch, rows, heads):
         return torch.empty((batch, rows, heads, width), dtype=dtype, device=parts.device), lses.new_empty((batch, heads, rows))
     return _prepared.compute(key, given, _state_recipes.write(_TYPES[dtype], parts.device), (parts, lses))

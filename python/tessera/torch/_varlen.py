@@ -55,15 +55,15 @@ def flash_attn_varlen_func(
     gradient.
     """
     flags, is_causal = (causal, None) if isinstance(causal, torch.Tensor) else (None, causal)
-    # As recipes take them: nothing of starts that page tables replace.
-    starts_k = cu_seqlens_k if block_table is None or seqused_k is None else None
     given = (
-        q, k, v, seqused_k, block_table, alibi_slopes, sinks, k_descale, v_descale, cu_seqlens_q, starts_k, flags, prefix_lens, out,
+        q, k, v, seqused_k, block_table, alibi_slopes, sinks, k_descale, v_descale, cu_seqlens_q, cu_seqlens_k, flags, prefix_lens, out,
     )  # fmt: skip
-    key, is_known = None, type(window_size) is tuple and type(max_seqlen_q) is int and max_seqlen_q > 0
-    # Starts that are not taken are looked at in each call.
-    if is_known and starts_k is cu_seqlens_k and not torch.compiler.is_compiling():
-        options = dropout_p, softmax_scale, is_causal, softcap, attention_chunk, invariant, _cache_recipes.round_most(max_seqlen_q)
+    key, is_known = None, type(window_size) in (tuple, list) and type(max_seqlen_q) is int and max_seqlen_q > 0
+    if is_known and not torch.compiler.is_compiling():
+        # Elements of a cache of 8 bits are multiplied by 1 where nothing else is given.
+        short = None if k_descale is not None and v_descale is not None else getattr(k, "dtype", None)
+        most = _cache_recipes.round_most(max_seqlen_q)
+        options = dropout_p, softmax_scale, is_causal, softcap, attention_chunk, invariant, most, short
         key, results = _prepared.recall(given, "flash_attn_varlen_func", *options, *window_size)
         if results is not None:
             found, lse = results if out is None else (out, results)
@@ -90,7 +90,7 @@ def flash_attn_varlen_func(
     if cu_seqlens_k is not None:
         _checks.check_numbers("cu_seqlens_k", cu_seqlens_k, (len(cu_seqlens_q),), q)
     call = Call(
-        q[None], *((k[None], v[None]) if block_table is None else (k, v)), seqused_k, starts_k, block_table, alibi_slopes, sinks,
+        q[None], *((k[None], v[None]) if block_table is None else (k, v)), seqused_k, cu_seqlens_k, block_table, alibi_slopes, sinks,
         cu_seqlens_q, max_seqlen_q, (k_descale, v_descale),
     )  # fmt: skip
     call.key, call.given, call.own = key, given, (q, k, v)
@@ -98,23 +98,5 @@ def flash_attn_varlen_func(
         _checks.check_output(out, q, v)
     masks = call.read_masks(causal, window_size, attention_chunk, prefix_lens), _variants.read_softcap(max(softcap, 0.0))
     call.is_invariant = bool(invariant)
-    is_single = max_seqlen_q == 1 and block_table is not None and len(q) and call.batch and not invariant
-    run = _run_single if is_single else Call.run_tokens
-    out, lse = run(call, _checks.read_scale(softmax_scale), *masks, out=out)
+    out, lse = call.run_tokens(_checks.read_scale(softmax_scale), *masks, out=out)
     return (out, lse, None) if return_attn_probs else out
-
-
-def _run_single(call, scale, window, softcap, out=None):
-    """`run_tokens` where no sequence has more than one query: by tiles of query heads and divided keys, as of [B, 1, H, D]."""
-    q, starts = call.q[0], call.starts
-    if call.key_starts is not None:
-        call.lengths, call.key_starts = call.key_starts.diff(), None
-    call.key = None
-    # Sequences without a query have one of another's, and give what nobody reads.
-    tokens = starts[:-1].clamp(max=len(q) - 1)
-    places = torch.where(starts[1:] > starts[:-1], tokens, len(q)).to(torch.int64)
-    call.q, call.starts = q.index_select(0, tokens)[:, None], None
-    own, own_lse = call.run(scale, window, softcap)
-    rows = q.new_empty((len(q) + 1, *own.shape[2:])).index_copy_(0, places, own[:, 0])[:-1]
-    lse = own_lse.new_empty((call.heads, len(q) + 1)).index_copy_(1, places, own_lse[:, :, 0].t())
-    return rows if out is None else out.copy_(rows), lse[:, :-1]
