@@ -2,7 +2,7 @@
 
 Attention forward with one query and one key, as bench/host.py times it, but with tensors of the CPU and the driver of the
 tests, which does nothing: what CUDA's allocator and driver take is not in it, and PyTorch's kernels for the CPU allocate.
-Each call is counted through the dispatcher and past it.
+Each call is counted through the dispatcher and past it, those for engines past it.
 """
 
 import argparse
@@ -33,6 +33,29 @@ def make_calls(d):
     }
 
 
+def make_engine_calls(d):
+    """Calls for serving engines, whose dispatched form is Python's: over pages of a cache, of a latent one, and a step of decoding."""
+    import torch
+
+    from tessera.torch import flash_attn_with_kvcache, gated_delta_rule, mla_with_kvcache
+
+    def make(*shape, dtype=torch.bfloat16):
+        return torch.zeros(shape, dtype=dtype)
+
+    lengths, table = torch.tensor([5, 7], dtype=torch.int32), make(2, 3, dtype=torch.int32)
+    q, cache, latent = make(2, 1, 8, d), make(9, 64, 2, d), (make(2, 1, 16, 576), make(9, 64, 1, 576), table, lengths)
+    given = {"page_table": table, "num_splits": 1}
+    new = {name: make(2, 2, 2, d).transpose(0, 1) for name in "kv"}
+    step = *(make(2, 1, 8, 64) for _ in range(3)), *(make(2, 1, 8) for _ in range(2)), 1.0, make(2, 8, 64, 64, dtype=torch.float32)
+    return {
+        "keys in pages": lambda: flash_attn_with_kvcache(q, cache, cache, cache_seqlens=lengths, **given),
+        "keys in pages, a number": lambda: flash_attn_with_kvcache(q, cache, cache, cache_seqlens=7, **given),
+        "new keys that are copied": lambda: flash_attn_with_kvcache(q, cache, cache, **new, cache_seqlens=lengths, **given),
+        "latent rows in pages": lambda: mla_with_kvcache(*latent),
+        "a step of decoding": lambda: gated_delta_rule(*step, True),
+    }  # fmt: skip
+
+
 def control(*command):
     subprocess.run(["callgrind_control", *command, str(os.getpid())], check=True, stdout=subprocess.DEVNULL)
 
@@ -48,9 +71,12 @@ def run_calls(d):
     import fake_cuda
     import on_cpu
 
+    import tessera.torch
+
     fake_cuda.reset()
     fake_cuda.library.fake_cuda_set_device(0)
     fake_cuda.take_low_addresses()
+    tessera.torch.use_interpreter()
     for is_counted in (False, True):
         if is_counted:  # What is loaded before would take minutes.
             control("--instr=on")
@@ -58,7 +84,7 @@ def run_calls(d):
             with contextlib.ExitStack() as stack:
                 for patch in on_cpu.call_ops(direct):
                     stack.enter_context(patch)
-                for name, call in {"nothing": lambda: None, **make_calls(d)}.items():
+                for name, call in {"nothing": lambda: None, **make_calls(d), **(make_engine_calls(d) if direct else {})}.items():
                     repeat(call, 10)
                     if is_counted:
                         control("--dump=rest")  # The counts begin afresh.

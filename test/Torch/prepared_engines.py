@@ -53,6 +53,9 @@ def make_calls():
     byte_rows = torch.zeros(9, 64, 1, 656, dtype=torch.uint8)
     unlike = {name: make(2, 2, 2, 64).transpose(0, 1) for name in "kv"}
     lists = {**listed, "q": make(2, 3, 16, 576), "indices": torch.zeros(2, 3, 128, dtype=torch.int32), "topk_length": number(100, 128)}
+    step = {"q": make(2, 1, 4, 64), "k": make(2, 1, 4, 64), "v": make(2, 1, 8, 64)}
+    step.update(initial_state=make(2, 8, 64, 64, dtype=torch.float32), output_final_state=True)
+    gates = {"g": torch.ones(2, 1, 8), "beta": make(2, 1, 8)}
     slopes, fixed = torch.ones(2), {"q": make(1, 2, 96, 64), "k": make(1, 2, 96, 64), "v": make(1, 2, 96, 64), "scale": 0.25}
     return {
         "new keys": (tt.flash_attn_with_kvcache, {**new, **dense}, 2),
@@ -118,6 +121,9 @@ def make_calls():
             tt.attention_fp8, {**fixed, "score_mod": lambda s, b, h, q, k, fall: s - fall[h] * (q - k), "score_args": (slopes,)}, 4,
         ),
         "8 bits, a variant": (tt.attention_fp8, {**fixed, "variant": prepared.CAPPED, "arguments": {"cap": 2.0, "slopes": slopes}}, 4),
+        "a step": (tt.gated_delta_rule, {**step, **gates}, 1, ["beta"]),
+        "a step of lengths 1": (tt.gated_delta_rule, {**step, **gates, "scale": 0.5, "use_qk_l2norm_in_kernel": True}, 1, ["beta"]),
+        "a step of retention": (tt.retention, step, 1),
     }  # fmt: skip
 
 
@@ -130,10 +136,10 @@ def list_tensors(value):
 
 
 def list_constants():
-    """Addresses of what calls have of the module: a rotation, factors of 1, a number for all sequences."""
+    """Addresses of what calls have of the module: a rotation, factors of 1, a number for all sequences, gates of retention."""
     cpu = torch.device("cpu")
     kept = [tt._bytes._make_rotation(64, 0, torch.bfloat16, cpu), tt._serving._keep_ones(cpu), tt._serving._keep_numbers(2, 9, cpu)]
-    return [x.data_ptr() for x in kept]
+    return [x.data_ptr() for x in (*kept, *tt._linear._find_step_gates(8, cpu).values())]
 
 
 def count_functions(call):

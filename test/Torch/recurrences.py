@@ -69,6 +69,10 @@ def check_values():
         scaled, _ = gated_delta_rule(3 * q, 2 * k, v, gates, rates, use_qk_l2norm_in_kernel=True)
         unit = torch.nn.functional.normalize(q.float(), dim=-1).to(q.dtype)
         check("keys of length 1", scaled, recur(unit, k, v, gates.exp(), rates, scale=K**-0.5)[0])
+        scaled, last = gated_delta_rule(3 * q, 2 * k, v, gates, rates, None, state, True, use_qk_l2norm_in_kernel=True)
+        expected, expected_last = recur(unit, k, v, gates.exp(), rates, scale=K**-0.5, state=state)
+        check("keys of length 1 behind a state", scaled, expected)
+        check("state of keys of length 1", last, expected_last)
 
         rate, skip, bias = -torch.rand(OWN), torch.randn(OWN), torch.randn(OWN)
         before = None if state is None else state.transpose(2, 3).contiguous()

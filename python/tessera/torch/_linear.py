@@ -11,7 +11,8 @@ import math
 import torch
 
 from .._attention import _recurrences
-from . import _compute, _direct, _kernels, _op, _packed
+from . import _compute, _direct, _kernels, _op, _packed, _prepared, _step_recipes
+from ._step_recipes import choose
 from ._types import TYPES
 
 #: What ops compute, by their names (_walks.py).
@@ -36,12 +37,6 @@ def _call(name, *arguments):
 
 def _find_kernel(name, q, **parameters):
     return _kernels.find(q.device.type == "cpu", _recurrences.find_source(name), **parameters)
-
-
-def choose(kernel, device, batch, heads, rows, columns):
-    """The parameters that rules choose for states of these extents, and a `form` that is to be taken instead."""
-    extents = ("B", batch), ("H", heads), ("V", columns)
-    return _kernels.choose(device, _recurrences.find_source(kernel), extents, DK=rows)
 
 
 def _refuse_shape(name, tensor, wanted):
@@ -162,21 +157,33 @@ def _steps(v, state, wants_state):
     calls gets the walk."""
     if _direct.is_traced():
         return False
-    return v.shape[1] == 1 and state is not None and wants_state
+    return v.shape[1] == 1 and state is not None and wants_state and v.numel() > 0
 
 
-def _launch_step(q, k, v, g, rates, scale, state, skip=(), **parameters):
-    """The output of one token and the state behind it, from gates and rates of [B, H]."""
-    out, last = torch.empty_like(v, memory_format=torch.contiguous_format), torch.empty_like(state)
-    width = choose("step", q.device, *state.shape)["DV"]
-    parameters.update(T=TYPES[q.dtype], DK=q.shape[3], DV=width, SKIP=bool(skip))
-    kernel = _find_kernel("step", q, **parameters)
-    kernel(*(x[:, 0] for x in (q, k, v)), g.contiguous(), rates.contiguous(), scale, *skip, state.contiguous(), last, out[:, 0])
-    return out, last
+def _recall_step(given, wants_state, starts, *options):
+    """(a key, the results) of a step of decoding as `_prepared.recall` has them, None where a call is none. The state comes last."""
+    if given[-1] is None or not wants_state or starts is not None:
+        return None, None
+    return _prepared.recall(given, *options)
+
+
+def _launch_step(known, q, k, v, scale, constants={}, delta=False, norm=False, **others):
+    """The output of one token and the state behind it, from tensors as _step_recipes.py has them, the last ones of which are `constants`.
+    `known` are what further calls are known by and given."""
+    text = _step_recipes.write([*others, *constants], device=str(q.device), delta=delta, norm=norm)
+    scale = None if scale is None else float(scale)
+    return _prepared.compute(*known, text, (q, k, v, *others.values()), (scale,), "s", tuple(constants.values()))
 
 
 def _default_scale(scale, q):
     return 1 / math.sqrt(q.shape[3]) if scale is None else float(scale)
+
+
+@functools.lru_cache(maxsize=64)
+def _find_step_gates(heads, device):
+    """Gates and rates of a step of retention, [H]."""
+    with torch.inference_mode(False):
+        return {"g": math.log(2) * _make_decays(heads, device), "rates": torch.ones(heads, device=device)}
 
 
 @functools.lru_cache(maxsize=64)
@@ -205,14 +212,17 @@ def retention(
     `chunk_retention` of flash-linear-attention does. The scale is 1 / sqrt(K) where it is None. With `cu_seqlens`, [sequences + 1] of
     int32 or int64, the batch is 1 and sequence i has the tokens from the i-th of these up to the next, and a state of its own.
     """
+    given = q, k, v, initial_state
+    key, results = _recall_step(given, output_final_state, cu_seqlens, "retention", scale)
+    if results is not None:
+        return results
     _check("retention", ("q", "k", "v"), q, k, v, initial_state, "initial_state", cu_seqlens)
     # Dynamo warns of caches, and what is made under a mode is for it alone.
     find_decays = _make_decays if _direct.is_traced() else _find_decays
     decays = find_decays(v.shape[2], v.device)
     wants_gradients = _check_gradients("retention", v=v, q=q, k=k, initial_state=initial_state)
     if _steps(v, initial_state, output_final_state) and not wants_gradients and cu_seqlens is None:
-        g = (math.log(2) * decays).expand(v.shape[0], -1)
-        return _launch_step(q, k, v, g, torch.ones_like(g), _default_scale(scale, q), initial_state)
+        return _launch_step((key, given), q, k, v, scale, _find_step_gates(v.shape[2], v.device), s0=initial_state)
     packed = _packed.lay_out(cu_seqlens, v)
     q, k, v = map(packed.align, (q, k, v))
     scale = _default_scale(scale, q)
@@ -241,19 +251,24 @@ def gated_delta_rule(
     which `use_qk_l2norm_in_kernel` sees to. The scale is 1 / sqrt(K) where it is None. `cu_seqlens` are starts of
     packed sequences, as of `retention`.
     """
+    given = q, k, v, g, beta, initial_state
+    key, results = _recall_step(given, output_final_state, cu_seqlens, "gated_delta_rule", scale, use_qk_l2norm_in_kernel)
+    if results is not None:
+        return results
     of_channels = g.dim() == 4
     kernel = "kda" if of_channels else "delta_rule"
     _check(kernel, ("q", "k", "v"), q, k, v, initial_state, "initial_state", cu_seqlens)
     for name, tensor, shape in (("g", g, q.shape if of_channels else v.shape[:3]), ("beta", beta, v.shape[:3])):
         _check_tensor(name, tensor, q, shape, tensor.dtype)
     wants_gradients = _check_gradients(kernel, v=v, q=q, k=k, g=g, beta=beta, initial_state=initial_state)
+    is_step = _steps(v, initial_state, output_final_state) and cu_seqlens is None
+    if is_step and not of_channels and not wants_gradients:
+        norm = bool(use_qk_l2norm_in_kernel)
+        return _launch_step((key, given), q, k, v, scale, delta=True, norm=norm, g=g, rates=beta, s0=initial_state)
     if use_qk_l2norm_in_kernel:
         q, k = (torch.nn.functional.normalize(x.float(), dim=-1, eps=1e-6).to(x.dtype) for x in (q, k))
     scale = _default_scale(scale, q)
     g, beta = g.float(), beta.float()
-    is_step = _steps(v, initial_state, output_final_state) and cu_seqlens is None
-    if is_step and not of_channels and not wants_gradients:
-        return _launch_step(q, k, v, g[:, 0], beta[:, 0], scale, initial_state, DELTA=True)
     packed = _packed.lay_out(cu_seqlens, v)
     q, k, v, g, beta = map(packed.align, (q, k, v, g, beta))
     own = q, k, v, g, beta, scale, initial_state
@@ -321,8 +336,8 @@ def ssd(
     skip = None if D is None else D.float().contiguous()
     wants_gradients = _check_gradients("ssd", x=x, dt=dt, A=A, B=B, C=C, D=D, dt_bias=dt_bias, initial_states=initial_states)
     if _steps(x, state, return_final_states) and not wants_gradients and cu_seqlens is None:
-        passing = () if skip is None else (skip,)
-        y, last = _launch_step(C, B, x, A.float() * steps[:, 0], steps[:, 0], 1.0, state, passing)
+        passing = {} if skip is None else {"skip": skip}
+        y, last = _launch_step((None, ()), C, B, x, 1.0, g=A.float() * steps, rates=steps, s0=state, **passing)
     else:
         packed = _packed.lay_out(cu_seqlens, x)
         C, B, x, steps = map(packed.align, (C, B, x, steps))

@@ -1,0 +1,62 @@
+"""What a step of decoding of a recurrence launches: step.tile."""
+
+from __future__ import annotations
+
+import json
+
+import torch
+
+from .._attention import _recipes, _recurrences
+from .._compiler._program import Program
+from .._core._layouts import Layout, Places, Recipe, list_strides
+from . import _kernels
+
+STEP = "a step of a recurrence"
+
+
+def write(names, **options):
+    """The text of a call with q and k [B, 1, HK, K], v [B, 1, H, V] and tensors of these names: gates `g` and `rates`, [B, 1, H], [B, H] or
+    [H], the state `s0` [B, H, K, V] and maybe `skip` [H].
+
+    device: where it runs.
+    delta: whether values replace what the state holds for their key.
+    norm: whether queries and keys are divided by their lengths.
+    """
+    return f"{STEP}\n{','.join(names)}||\n{json.dumps(options, sort_keys=True)}"
+
+
+def choose(kernel, device, batch, heads, rows, columns):
+    """The parameters that rules choose for states of these extents, and a `form` that is to be taken instead."""
+    extents = ("B", batch), ("H", heads), ("V", columns)
+    return _kernels.choose(device, _recurrences.find_source(kernel), extents, DK=rows)
+
+
+def make(kind, names, text, tensors):
+    """The Recipe of a text. Results are the output [B, 1, H, V] and the state behind the token, of float32."""
+    options, places = json.loads(text), Places(names, tensors, ("q", "k", "v"), plain=names[0])
+    q, k, v = tensors[:3]
+    given = dict(zip(names[0], tensors[3:]))
+    state = given["s0"].make_dense()
+    if given["s0"].strides != state.strides:
+        places.copy("s0", state)
+    out = v.make_dense()
+    places.add_results("o", "s1")
+    width = choose("step", torch.device(options["device"]), *state.shape)["DV"]
+    parameters = {"T": q.element, "DK": q.shape[3], "DV": width, "SKIP": "skip" in given}
+    parameters.update({name.upper(): options[name] for name in ("delta", "norm")})
+    kernel = _kernels.find(kind is Program, _recurrences.find_source("step"), **parameters)
+    of_token = {name: places.view(name, x.drop(1)) for name, x in (("q", q), ("k", k), ("v", v), ("o", out))}
+    gates = {name: _view_gates(places, name, given[name], state.shape[:2]) for name in ("g", "rates")}
+    step = places.bind(kernel, **of_token, **gates)
+    return Recipe((step,), (out, state), copies=tuple(places.copies), views=tuple(places.views))
+
+
+_recipes.MAKERS[STEP] = make
+
+
+def _view_gates(places, name, x, shape):
+    """Numbers of heads as kernels take them, [B, H] of float32: those of other types or strides are copied."""
+    if x.element != "f32" or x.strides[-1] != 1:
+        x = Layout(x.shape, list_strides(x.shape), "f32")
+        places.copy(name, x)
+    return places.view(name, Layout(shape, (x.strides[0] if len(x.shape) > 1 else 0, 1), "f32"))
