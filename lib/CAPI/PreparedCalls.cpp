@@ -19,7 +19,7 @@ using namespace tessera;
 using runtime::ArgumentInfo;
 
 /// Calls that are kept before keeping starts afresh, and families of a text.
-static constexpr unsigned kMostCalls = 4096, kMostFamilies = 64;
+static constexpr unsigned kMostCalls = 4096, kMostFamilies = 512;
 
 static CallProblem toProblem(llvm::Error error) {
   CallProblem problem;
@@ -235,7 +235,7 @@ CallProblem PreparedCall::interpret(const CallArguments &arguments, const CallMe
 // Families
 //===----------------------------------------------------------------------===//
 
-static int64_t &getNumber(CallLayout &layout, const tessera_call_number &number) {
+static int64_t getNumber(const CallLayout &layout, const tessera_call_number &number) {
   return (number.is_stride ? layout.strides : layout.extents)[number.dim];
 }
 
@@ -254,26 +254,44 @@ CallFamily::CallFamily(const tessera_call_recipe &given, llvm::ArrayRef<CallTens
   recipe.steps = steps.data();
   recipe.copies = copies.data();
   recipe.error = nullptr;
+  isFree.resize(tensors.size());
+  for (const tessera_call_free &each : free) {
+    FreeNumbers &own = isFree[each.number.index];
+    (each.number.is_stride ? own.strides : own.extents)[each.number.dim] = true;
+  }
+}
+
+bool CallFamily::isAlike(size_t index, const CallLayout &other) const {
+  const CallLayout &own = tensors[index].layout;
+  if (own.type != other.type)
+    return false;
+  if (!own.type)
+    return true;
+  if (own.rank != other.rank || (own.is_aligned != 0) != (other.is_aligned != 0))
+    return false;
+  for (int32_t dim = 0; dim < own.rank; ++dim)
+    if ((own.extents[dim] != other.extents[dim] && !isFree[index].extents[dim]) ||
+        (own.strides[dim] != other.strides[dim] && !isFree[index].strides[dim]))
+      return false;
+  return true;
 }
 
 bool CallFamily::takes(llvm::ArrayRef<CallTensor> others) const {
-  llvm::SmallVector<CallTensor, 8> alike(others);
-  llvm::SmallVector<int64_t, 8> values;
   if (others.size() != tensors.size())
     return false;
-  for (const tessera_call_free &each : free) {
-    CallLayout own = tensors[each.number.index].layout;
-    CallLayout &other = alike[each.number.index].layout;
-    if (other.rank != own.rank)
+  // Most families of a text differ in the first numbers already.
+  for (auto [index, other] : llvm::enumerate(others))
+    if (!isAlike(index, other.layout))
       return false;
-    int64_t &value = getNumber(other, each.number);
+  llvm::SmallVector<int64_t, 8> values;
+  for (const tessera_call_free &each : free) {
+    int64_t value = getNumber(others[each.number.index].layout, each.number);
     if (value < each.least || value > each.most || value % each.multiple ||
         (each.same >= 0 && values[each.same] != value))
       return false;
     values.push_back(value);
-    value = getNumber(own, each.number);
   }
-  return makeCallKey("", alike) == makeCallKey("", tensors);
+  return true;
 }
 
 std::shared_ptr<const PreparedCall> CallFamily::prepare(const CallArguments &arguments) const {
@@ -282,12 +300,13 @@ std::shared_ptr<const PreparedCall> CallFamily::prepare(const CallArguments &arg
   std::vector<CallLayout> ownResults = results, ownTemporaries = temporaries;
   std::vector<tessera_call_view> ownViews = views;
   for (const tessera_call_following &each : followings) {
-    CallLayout source = arguments.tensors[free[each.free].number.index].layout;
+    const CallLayout &source = arguments.tensors[free[each.free].number.index].layout;
     auto [kind, index, dim, isStride] = each.number;
     CallLayout &layout = kind == TESSERA_CALL_RESULT      ? ownResults[index]
                          : kind == TESSERA_CALL_TEMPORARY ? ownTemporaries[index]
                                                           : ownViews[index].layout;
-    getNumber(layout, each.number) = each.factor * getNumber(source, free[each.free].number);
+    (isStride ? layout.strides : layout.extents)[dim] =
+        each.factor * getNumber(source, free[each.free].number);
   }
   tessera_call_recipe own = recipe;
   own.results = ownResults.data();
@@ -365,12 +384,14 @@ std::shared_ptr<const PreparedCall> PreparedCalls::findAlike(llvm::StringRef tex
   if (auto known = findKnown(key))
     return known;
   unsigned before = generation;
-  Families candidates;
+  std::shared_ptr<const Families> candidates;
   {
     std::lock_guard<std::mutex> lock(getMutex());
     candidates = families.lookup(text);
   }
-  for (const auto &family : llvm::reverse(candidates))
+  if (!candidates)
+    return nullptr;
+  for (const auto &family : llvm::reverse(*candidates))
     if (auto call = family->prepare(arguments)) {
       keep(key, call, before);
       return call;
@@ -395,10 +416,12 @@ void PreparedCalls::keep(llvm::StringRef text, std::shared_ptr<const CallFamily>
     return;
   if (families.size() >= kMostCalls)
     families.clear();
-  Families &own = families[text];
-  if (own.size() >= kMostFamilies)
-    own.erase(own.begin());
-  own.push_back(std::move(family));
+  std::shared_ptr<const Families> &known = families[text];
+  auto own = known ? std::make_shared<Families>(*known) : std::make_shared<Families>();
+  if (own->size() >= kMostFamilies)
+    own->erase(own->begin());
+  own->push_back(std::move(family));
+  known = std::move(own);
 }
 
 void PreparedCalls::clear() {

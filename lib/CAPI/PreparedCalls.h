@@ -117,10 +117,18 @@ public:
   std::shared_ptr<const PreparedCall> prepare(const CallArguments &arguments) const;
 
 private:
+  /// Which numbers of a tensor are free.
+  struct FreeNumbers {
+    bool extents[TESSERA_CALL_MOST_DIMS] = {}, strides[TESSERA_CALL_MOST_DIMS] = {};
+  };
+
   bool takes(llvm::ArrayRef<CallTensor> tensors) const;
+  /// Whether tensor `index` may have this layout, but for the bounds of free numbers.
+  bool isAlike(size_t index, const CallLayout &other) const;
 
   tessera_call_recipe recipe; ///< of the arrays below
   llvm::SmallVector<CallTensor, 8> tensors;
+  llvm::SmallVector<FreeNumbers, 8> isFree; ///< by tensor
   std::vector<tessera_call_step> steps;
   std::vector<std::vector<tessera_call_operand>> operands;
   std::vector<CallLayout> results, temporaries;
@@ -151,14 +159,15 @@ public:
   unsigned getGeneration() const { return generation; }
 
 private:
-  using Families = llvm::SmallVector<std::shared_ptr<const CallFamily>, 2>;
+  using Families = std::vector<std::shared_ptr<const CallFamily>>;
 
   void keep(const CallKey &key, std::shared_ptr<const PreparedCall> call, unsigned since);
   void keep(llvm::StringRef text, std::shared_ptr<const CallFamily> family, unsigned since);
 
   tessera_call_resolver resolver = nullptr;
   std::atomic<unsigned> generation = 0;
-  llvm::StringMap<Families> families;
+  /// Those of a text are read without the lock, and made anew where one is added.
+  llvm::StringMap<std::shared_ptr<const Families>> families;
   llvm::StringMap<std::shared_ptr<const PreparedCall>> calls;
 };
 

@@ -4,6 +4,8 @@
 
 #include "lib/CAPI/PreparedCalls.h"
 
+#include <utility>
+
 using namespace tessera;
 using namespace tessera::runtime;
 using namespace tessera::runtime::test;
@@ -297,6 +299,14 @@ TEST_F(PreparedCallsTest, PreparesOthersOfAFamily) {
   call.tensors[1].layout.extents[3] -= 8;         // Other numbers are no free ones.
   EXPECT_FALSE(ask(before - 10, before - 10, 0));
   call.tensors[1].layout.extents[3] += 8;
+  call.tensors[0].layout.strides[2] += 8;
+  EXPECT_FALSE(ask(before - 10, before - 10, 0));
+  call.tensors[0].layout.strides[2] -= 8;
+  for (auto change : {&CallLayout::type, &CallLayout::rank, &CallLayout::is_aligned}) {
+    int32_t &number = call.tensors[1].layout.*change, own = std::exchange(number, 0);
+    EXPECT_FALSE(ask(before - 10, before - 10, 0));
+    number = own;
+  }
   EXPECT_FALSE(calls.findAlike("b", call));
   for (CallTensor &tensor : call.tensors)
     tensor.layout.extents[2] = before - 20;
@@ -304,6 +314,23 @@ TEST_F(PreparedCallsTest, PreparesOthersOfAFamily) {
   EXPECT_EQ(asked, 1u);
   calls.clear();
   EXPECT_FALSE(ask(before - 10, before - 10, 16));
+}
+
+TEST_F(PreparedCallsTest, KeepsManyFamilies) {
+  const int64_t before = call.tensors[0].layout.extents[2];
+  constexpr unsigned kCount = 200;
+  free = {{{TESSERA_CALL_TENSOR, 0, 2, 0}, 8, before, 1, -1},
+          {{TESSERA_CALL_TENSOR, 1, 2, 0}, 8, before, 1, 0}};
+  followings = {{{TESSERA_CALL_RESULT, 0, 2, 0}, 0, 1}, {{TESSERA_CALL_RESULT, 1, 2, 0}, 0, 1}};
+  for (int64_t rows : {before, before - 10}) {
+    CallArguments own = call;
+    for (unsigned i = 0; i < kCount; ++i) {
+      own.tensors[0].layout.extents[2] = own.tensors[1].layout.extents[2] = rows;
+      own.tensors[1].layout.strides[1] += 8;
+      ASSERT_TRUE(calls.find("a", own, problem)) << problem.text;
+    }
+    EXPECT_EQ(asked, kCount);
+  }
 }
 
 TEST_F(PreparedCallsTest, FillsResultsWithZeros) {
