@@ -328,6 +328,31 @@ class Growing(prepared.Cases):
 
         self.check(call, range(3, 20), 1)
 
+    def test_batches(self):
+        """Where keys are not divided, or into parts whose number does not depend on the batch."""
+        caches, count = (make(9, 64, 2, 64), make(9, 64, 2, 64)), tt._kernels.count_multiprocessors(torch.device("cpu"))
+
+        def attend(batch, new=False, paged=True, **options):
+            own = {"page_table": torch.zeros(batch, 3, dtype=torch.int32)} if paged else {}
+            k, v = caches if paged else (make(batch, 130, 2, 64), make(batch, 130, 2, 64))
+            if new:
+                own.update(k=make(1, batch, 2, 64).transpose(0, 1), v=make(batch, 1, 2, 64), causal=True)
+                own.update(rotary_cos=torch.ones(300, 16), rotary_sin=torch.ones(300, 16))
+            lengths = torch.full((batch,), 9, dtype=torch.int32)
+            q = make(batch, 1, 8, 64)
+            return tt.flash_attn_with_kvcache(q, k, v, cache_seqlens=lengths, return_softmax_lse=True, **own, **options)
+
+        self.check(lambda batch: attend(batch, num_splits=1), range(11, 30), 1)
+        self.check(lambda batch: attend(batch, num_splits=1, paged=False), range(11, 30), 1)
+        self.check(lambda batch: attend(batch, new=True, num_splits=1), range(11, 30), 1)
+        self.check(lambda batch: attend(batch, keys_per_part=128, sinks=torch.ones(8)), range(11, 30), 1)
+        self.check(lambda batch: attend(batch, window_size=(16, 0), alibi_slopes=torch.ones(8)), range(count, count + 12), 1)
+        # The batch is that of all tensors.
+        own, first = {"page_table": torch.zeros(12, 3, dtype=torch.int32), "num_splits": 1}, fake_cuda.launch_count()
+        with self.assertRaisesRegex(ValueError, "'cache_seqlens'"):
+            tt.flash_attn_with_kvcache(make(12, 1, 8, 64), *caches, cache_seqlens=number(*range(13)), **own)
+        self.assertEqual(fake_cuda.launch_count(), first)
+
     def test_tokens(self):
         cache, other = make(9, 64, 2, 64), make(9, 64, 2, 64)
         used, table = number(5, 7), torch.zeros(2, 3, dtype=torch.int32)

@@ -16,7 +16,8 @@ _ROW_BYTES = 16
 
 
 class Number:
-    """A free number of a tensor times a factor. Whatever is done with it but multiplication fixes it."""
+    """A free number of a tensor times a factor. Whatever is done with it but multiplication, and asking whether an extent is 0 or 1,
+    fixes it."""
 
     __slots__ = "_scope", "_key", "_factor"
 
@@ -27,6 +28,14 @@ class Number:
         return Number(self._scope, self._key, self._factor * operator.index(other))
 
     __rmul__ = __mul__
+
+    def __eq__(self, other):
+        # No free extent is 0 or 1, so that this says nothing of it.
+        is_free_extent = self._factor and not self._key[2] and self._scope.bounds[self._key] is not None
+        return False if is_free_extent and other in (0, 1) else operator.index(self) == other
+
+    def __ne__(self, other):
+        return not self == other
 
     def __index__(self):
         self._scope.bounds[self._key] = None
@@ -44,7 +53,7 @@ def _fix(compute):
     return lambda self, *others: compute(operator.index(self), *others)
 
 
-for _name in ("add", "sub", "floordiv", "truediv", "mod", "eq", "ne", "lt", "le", "gt", "ge", "neg"):
+for _name in ("add", "sub", "floordiv", "truediv", "mod", "lt", "le", "gt", "ge", "neg"):
     setattr(Number, f"__{_name}__", _fix(getattr(operator, _name)))
 for _name in ("add", "sub", "floordiv", "truediv", "mod"):
     setattr(Number, f"__r{_name}__", _fix(lambda own, other, compute=getattr(operator, _name): compute(other, own)))

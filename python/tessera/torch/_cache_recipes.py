@@ -8,6 +8,7 @@ rows contiguous keys have, how long tables are and how many tokens are packed ar
 from __future__ import annotations
 
 import json
+import operator
 import warnings
 
 import torch
@@ -25,6 +26,8 @@ _FARTHEST = 2**30
 # Rows of the smallest tile, and what the steps of all kernels divide.
 ROWS, STEP = 64, 128
 
+# Tensors that have no batch.
+_OF_HEADS = "slopes", "sinks", "cos", "sin", "ones"
 # What is compiled beside the program, by source and parameters.
 _begun = {}
 
@@ -91,8 +94,9 @@ def _list_free(names, options, tensors):
     else:
         free = [(place, 2 if options["layout"] == "BHSD" else 1) for place in (1, 2)]
     if options["most"] is not None:
-        free += [(0, 0), *((3 + names.index(name), 0) for name in names if name == "out")]
-    return free
+        return free + [(0, 0), *((3 + names.index(name), 0) for name in names if name == "out")]
+    of_batch = [0, *(() if "pages" in names else (1, 2)), *(3 + place for place, name in enumerate(names) if name not in _OF_HEADS)]
+    return free + [(place, 0) for place in of_batch]
 
 
 _recipes.MAKERS[CACHE] = make
@@ -354,8 +358,10 @@ def is_full(tiles, device):
 def count_parts(tiles, keys, device):
     """Into how many parts keys are divided so that tiles fill the GPU: as few as come near to the best."""
     numbers, multiprocessors = _kernels.find_numbers(device), _kernels.count_multiprocessors(device)
-    if is_full(tiles, device):
+    if is_full(_free.peek(tiles), device):
+        _free.limit(tiles, -(-numbers["FULL"] * multiprocessors // 100), _free.MOST)
         return 1
+    tiles = operator.index(tiles)
     least = numbers["LEAST_SHARE"]
     most = min(numbers["MOST_PARTS"], _free.peek(keys) // least)
     _free.limit(keys, most * least, (most + 1) * least - 1 if most < numbers["MOST_PARTS"] else _free.MOST)
