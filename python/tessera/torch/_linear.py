@@ -182,8 +182,9 @@ def _default_scale(scale, q):
 @functools.lru_cache(maxsize=64)
 def _find_step_gates(heads, device):
     """Gates and rates of a step of retention, [H]."""
-    with torch.inference_mode(False):
-        return {"g": math.log(2) * _make_decays(heads, device), "rates": torch.ones(heads, device=device)}
+    # By copies that have ended when they return: later calls may run on another stream.
+    gates = math.log(2) * _make_decays(heads, torch.device("cpu"))
+    return {"g": gates.to(device), "rates": torch.ones(heads).to(device)}
 
 
 @functools.lru_cache(maxsize=64)
