@@ -1,12 +1,14 @@
 """What tessera.vllm takes of vLLM, where vLLM is not installed: the interface alone, of one rank. Where it is, tests take vLLM's own."""
 
 import abc
+import contextlib
 import dataclasses
 import enum
 import importlib.util
 import sys
 import types
 import typing
+import unittest.mock
 
 import torch
 
@@ -55,6 +57,8 @@ class CommonAttentionMetadata:
     causal: bool | torch.Tensor = True
     mm_req_doc_ranges: dict | None = None
     rswa_prefix_lens: torch.Tensor | None = None
+    seq_lens_cpu_upper_bound: torch.Tensor | None = None
+    _token_to_req_indices_cache: torch.Tensor | None = None
 
 
 class AttentionCGSupport(enum.Enum):
@@ -109,8 +113,16 @@ class QueryLenSupport(enum.Enum):
 
 class MLACommonBackend(AttentionBackend):
     @classmethod
+    def customize_spec(cls, spec):
+        return spec
+
+    @classmethod
     def is_mla(cls):
         return True
+
+    @classmethod
+    def is_sparse(cls):
+        return False
 
 
 @dataclasses.dataclass
@@ -152,11 +164,13 @@ class MLACommonMetadataBuilder(AttentionMetadataBuilder[Metadata]):
 
 
 class MLACommonImpl(AttentionImpl[Metadata]):
+    supports_dense_mha_prefill = True
+
     def __init__(
         self, num_heads, head_size, scale, num_kv_heads, alibi_slopes, sliding_window, kv_cache_dtype, logits_soft_cap, attn_type,
         kv_sharing_target_layer_name, kv_lora_rank, qk_rope_head_dim, **latent,
     ):  # fmt: skip
-        self.num_heads, self.scale = num_heads, scale
+        self.num_heads, self.scale, self.kv_cache_dtype = num_heads, scale, kv_cache_dtype
         self.kv_lora_rank, self.qk_rope_head_dim = kv_lora_rank, qk_rope_head_dim
 
     def forward(self, layer, query, key, value, kv_cache, attn_metadata, output):
@@ -164,6 +178,49 @@ class MLACommonImpl(AttentionImpl[Metadata]):
 
     @abc.abstractmethod
     def forward_mqa(self, q, kv_c_and_k_pe_cache, attn_metadata, layer): ...
+
+
+@dataclasses.dataclass(kw_only=True)
+class SparseMLACommonMetadata:
+    num_actual_tokens: int
+    num_decode_tokens: int
+    block_table: torch.Tensor
+    req_id_per_token: torch.Tensor
+    block_size: int
+    cp_kv_cache_interleave_size: int = 1
+
+
+class SparseMLACommonMetadataBuilder(AttentionMetadataBuilder[Metadata]):
+    def build(self, common_prefix_len, common, fast_build=False):
+        decodes = split_decodes_and_prefills(common, self.reorder_batch_threshold)[0]
+        return self.metadata_cls(
+            num_actual_tokens=common.num_actual_tokens, num_decode_tokens=int(common.query_start_loc_cpu[decodes]),
+            block_table=common.block_table_tensor, req_id_per_token=common._token_to_req_indices_cache,
+            block_size=self.kv_cache_spec.block_size,
+        )  # fmt: skip
+
+
+class SparseMLACommonImpl(MLACommonImpl[Metadata]):
+    is_sparse, pcp_world_size = True, 1
+
+    def __init__(self, *layer, indexer=None, topk_indices_buffer=None, **latent):
+        super().__init__(*layer, **latent)
+        self.topk_indices_buffer = topk_indices_buffer if indexer is None else indexer.topk_indices_buffer
+        self.index_group = None
+
+
+class HiSparseMLAIndexGroup:
+    pass
+
+
+def align_blocks_to_rows(spec):
+    return dataclasses.replace(spec, block_stride_alignment=spec.state_content_size_bytes)
+
+
+def flat_kv_row_view(cache, rows):
+    blocks, _, width = cache.shape
+    between = cache.stride(0) // width
+    return cache.as_strided(((blocks - 1) * between + rows, width), (width, 1)), between
 
 
 class MLAPrefillBackend(abc.ABC):
@@ -218,6 +275,21 @@ _registered = {}
 register_backend = register_mla_prefill_backend = _registered.__setitem__
 
 
+# Kernels, in whose place tests have functions.
+triton_convert_req_index_to_global_index = triton_filter_and_convert_dcp_index = None
+
+
+@contextlib.contextmanager
+def configure(module, config):
+    """While a layer or a builder of vLLM's own is made, what `module` asks an engine or a device for."""
+    asked = {"get_current_vllm_config": lambda: config, "get_tensor_model_parallel_world_size": lambda: 1, "PIN_MEMORY": False}
+    with contextlib.ExitStack() as patches:
+        for name, value in asked.items() if IS_REAL else ():
+            place = f"vllm.model_executor.layers.attention.{module}.{name}"
+            patches.enter_context(unittest.mock.patch(place, value, create=True))
+        yield
+
+
 def install():
     """Lets `import vllm...` find these where there is no vLLM."""
     if IS_REAL:
@@ -244,6 +316,18 @@ def install():
             "MLACommonMetadata",
             "MLACommonMetadataBuilder",
             "QueryLenSupport",
+        ),
+        "model_executor.layers.attention.sparse_mla_attention": (
+            "SparseMLACommonImpl",
+            "SparseMLACommonMetadata",
+            "SparseMLACommonMetadataBuilder",
+        ),
+        "v1.attention.backends.mla.index_group": ("HiSparseMLAIndexGroup",),
+        "v1.attention.backends.mla.sparse_utils": (
+            "align_blocks_to_rows",
+            "flat_kv_row_view",
+            "triton_convert_req_index_to_global_index",
+            "triton_filter_and_convert_dcp_index",
         ),
         "envs": ("VLLM_BATCH_INVARIANT",),
         "v1.attention.ops.dcp": (),

@@ -7,95 +7,33 @@ import types
 import unittest
 import unittest.mock
 
-import latent_rows
 import problems
 import torch
 import vllm_double
 
 vllm_double.install()
 
-from vllm.v1.attention.backend import AttentionType, CommonAttentionMetadata, MultipleOf  # noqa: E402
+from vllm.v1.attention.backend import AttentionType, MultipleOf  # noqa: E402
 from vllm.v1.attention.backends.mla.prefill.registry import MLAPrefillBackendEnum  # noqa: E402
 from vllm.v1.attention.backends.registry import AttentionBackendEnum  # noqa: E402
 
 import tessera.vllm  # noqa: E402
 from tessera.vllm import _latent  # noqa: E402
-
-SCALE = 0.08
-
-
-class Step:
-    """Requests with some new queries each, whose keys are all in the cache. Behind them are requests of padding."""
-
-    def __init__(self, counts, lengths, heads=8, rows=64, dtype=torch.bfloat16, packs=False):
-        generator = torch.Generator().manual_seed(sum(counts) + sum(lengths))
-        self.counts, self.lengths, most = counts, lengths, max(1, -(-max(lengths) // rows))
-        self.cache = torch.full((len(counts) * most + 1, rows, 576), math.nan, dtype=dtype)
-        # Tables are wider than any request.
-        table, self.keys = torch.full((len(counts), most + 3), -777777, dtype=torch.int32), []
-        pages = torch.randperm(len(self.cache), generator=generator).tolist()
-        for b, length in enumerate(lengths):
-            self.keys.append(torch.randn(length, 576, generator=generator).to(dtype))
-            for j in range(-(-length // rows)):
-                table[b, j] = page = pages.pop()
-                own = self.keys[b][j * rows : (j + 1) * rows]
-                self.cache[page, : len(own)] = own
-        if packs:
-            self.cache, self.keys = latent_rows.pack(self.cache)[0], [latent_rows.pack(own)[1] for own in self.keys]
-        self.q = torch.randn(sum(counts), heads, 576, generator=generator).to(dtype)
-        starts = torch.tensor([0, *counts]).cumsum(0).to(torch.int32)
-        self.common = CommonAttentionMetadata(
-            query_start_loc=starts, query_start_loc_cpu=starts, seq_lens=torch.tensor(lengths, dtype=torch.int32),
-            num_reqs=len(counts), num_actual_tokens=sum(counts), max_query_len=max(counts), max_seq_len=max(lengths),
-            block_table_tensor=table, slot_mapping=torch.zeros(sum(counts), dtype=torch.int64),
-        )  # fmt: skip
-
-    def expect(self, b):
-        """Output [queries, H, 512] and LSE [queries, H] of request b in f64."""
-        start = int(self.common.query_start_loc[b])
-        q, rows = self.q[start : start + self.counts[b]].double(), self.keys[b].double()
-        scores = SCALE * torch.einsum("qhd,kd->qhk", q, rows)
-        seen = torch.arange(len(rows))[None] <= torch.arange(len(q))[:, None] + len(rows) - len(q)
-        scores = scores.masked_fill(~seen[:, None], -math.inf)
-        return torch.einsum("qhk,kd->qhd", scores.softmax(-1).nan_to_num(0), rows[:, :512]), scores.logsumexp(-1)
+from vllm_steps import SCALE, Step, make_config, name_latent  # noqa: E402
 
 
 def make_builder(heads, rows, threshold=1):
-    spec = types.SimpleNamespace(block_size=rows)
-    layer = types.SimpleNamespace(
-        q_lora_rank=None, kv_lora_rank=512, qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128, num_heads=heads,
-        prefill_backend=types.SimpleNamespace(clone=lambda: None),
-    )  # fmt: skip
-    config = types.SimpleNamespace(
-        speculative_config=None,
-        parallel_config=types.SimpleNamespace(
-            decode_context_parallel_size=1, prefill_context_parallel_size=1, cp_kv_cache_interleave_size=1
-        ),
-        model_config=types.SimpleNamespace(
-            get_num_attention_heads=lambda parallel: heads, get_head_size=lambda: 576, dtype=torch.bfloat16, max_model_len=1024
-        ),
-        scheduler_config=types.SimpleNamespace(max_num_seqs=16),
-        cache_config=types.SimpleNamespace(cache_dtype="auto", block_size=rows),
-        compilation_config=types.SimpleNamespace(static_forward_context={"layer": layer}),
-        attention_config=types.SimpleNamespace(use_prefill_query_quantization=False),
-    )  # fmt: skip
-    workspace = "determine_chunked_prefill_workspace_size"
+    config, workspace = make_config(heads, rows), "determine_chunked_prefill_workspace_size"
     with unittest.mock.patch.object(_latent.MLACommonMetadataBuilder, workspace, lambda *_: 64, create=True):
-        builder = _latent.TesseraMLAMetadataBuilder(spec, ["layer"], config, torch.device("cpu"))
+        builder = _latent.TesseraMLAMetadataBuilder(types.SimpleNamespace(block_size=rows), ["layer"], config, torch.device("cpu"))
     builder.reorder_batch_threshold = threshold
     return builder
 
 
-def make_impl(heads, *, slopes=None, window=None, cap=None, kind=AttentionType.DECODER, latent=512):
-    config = types.SimpleNamespace(parallel_config=types.SimpleNamespace(decode_context_parallel_size=1))
-    named = {
-        "q_lora_rank": None, "kv_lora_rank": latent, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "qk_head_dim": 192, "v_head_dim": 128,
-        "kv_b_proj": None,
-    }  # fmt: skip
-    if vllm_double.IS_REAL:
-        with unittest.mock.patch("vllm.model_executor.layers.attention.mla_attention.get_current_vllm_config", lambda: config):
-            return _latent.TesseraMLAImpl(heads, 576, SCALE, 1, slopes, window, "auto", cap, kind, None, **named)
-    return _latent.TesseraMLAImpl(heads, 576, SCALE, 1, slopes, window, "auto", cap, kind, None, **named)
+def make_impl(heads, *, slopes=None, window=None, cap=None, kind=AttentionType.DECODER, cached="auto", latent=512, rotary=64):
+    layer = heads, latent + rotary, SCALE, 1, slopes, window, cached, cap, kind, None
+    with vllm_double.configure("mla_attention", make_config(heads, 64)):
+        return _latent.TesseraMLAImpl(*layer, **name_latent(latent, rotary))
 
 
 class Decodes(unittest.TestCase):
@@ -109,8 +47,9 @@ class Decodes(unittest.TestCase):
         decodes, tokens = metadata.num_decodes, metadata.num_decode_tokens
         q = step.q[:tokens]
         # In two parts, as the projection has made them, or in one.
-        parts = q if len(step.counts) % 2 else q.split((512, 64), -1)
-        out, lse = make_impl(heads).forward_mqa(parts, step.cache, metadata, types.SimpleNamespace())
+        parts = q if len(step.counts) % 2 else q.split((512, q.shape[2] - 512), -1)
+        impl = make_impl(heads, cached="fp8_ds_mla" if step.cache.dtype == torch.uint8 else "auto", rotary=q.shape[2] - 512)
+        out, lse = impl.forward_mqa(parts, step.cache, metadata, types.SimpleNamespace())
         self.assertEqual((out.shape, lse.shape), ((tokens, heads, 512), (tokens, heads)))
         for b, (start, count) in enumerate(zip(step.common.query_start_loc.tolist(), step.counts[:decodes])):
             want, want_lse = step.expect(b)
@@ -131,6 +70,12 @@ class Decodes(unittest.TestCase):
                 shape = _latent.TesseraMLABackend.get_kv_cache_shape(len(step.cache), rows, 1, 576, "fp8_ds_mla")
                 self.assertEqual((shape, step.cache.dtype), (step.cache.shape, torch.uint8))
                 self.check(step)
+
+    def test_rows_without_positions(self):
+        """Models whose rows are key and value in all of their numbers. Rows of bytes have 64 more, which are 0."""
+        for packs in (False, True):
+            with self.subTest(packs=packs):
+                self.check(Step([1, 1], [100, 30], packs=packs, width=512))
 
     def test_drafts(self):
         self.assertEqual(self.check(Step([3, 3], [100, 3]), threshold=3)[0].num_decodes, 2)
@@ -202,7 +147,7 @@ class Takes(unittest.TestCase):
     def test_what_is_said(self):
         backend = _latent.TesseraMLABackend
         self.assertTrue(backend.is_mla() and backend.supports_batch_invariance())
-        self.assertEqual(backend.get_supported_head_sizes(), [576])
+        self.assertEqual(backend.get_supported_head_sizes(), [576, 512])
         self.assertIn(MultipleOf(16), backend.get_supported_kernel_block_sizes())
         self.assertEqual([backend.get_preferred_block_size(rows) for rows in (16, 64, 128)], [64, 64, 128])
         self.assertIn("fp8_ds_mla", backend.supported_kv_cache_dtypes)
@@ -224,19 +169,25 @@ class Takes(unittest.TestCase):
             ({"window": 128}, "takes no window"),
             ({"cap": 5.0}, "takes no soft cap"),
             ({"kind": AttentionType.ENCODER}, "is that of decoders"),
-            ({"latent": 256}, r"takes rows of 512 \+ 64 numbers, and not of 256 \+ 64"),
+            ({"latent": 256}, r"takes rows of 512 \+ 64 or 512 \+ 0 numbers, and not of 256 \+ 64"),
         ):
             with self.subTest(text), self.assertRaisesRegex(NotImplementedError, text):
                 make_impl(8, **options)
+
+    def test_prompts_of_bytes(self):
+        """vLLM would read rows of bytes of models without positions into memory that is too narrow."""
+        for rotary, cached, takes in ((64, "fp8_ds_mla", True), (0, "auto", True), (0, "fp8_ds_mla", False)):
+            impl = make_impl(8, rotary=rotary, cached=cached)
+            self.assertEqual(getattr(impl, "supports_dense_mha_prefill", True), takes)
 
     def test_registered(self):
         self.addCleanup(AttentionBackendEnum.CUSTOM.clear_override)
         self.addCleanup(MLAPrefillBackendEnum.CUSTOM.clear_override)
         for _ in range(2):
             tessera.vllm.register()
-            member = AttentionBackendEnum["TESSERA_MLA"]
-            self.assertEqual((member.name, member.get_path()), ("TESSERA_MLA", "tessera.vllm._latent.TesseraMLABackend"))
-            self.assertEqual(member.name, _latent.TesseraMLABackend.get_name())
+            for name, path in (("TESSERA_MLA", "_latent.TesseraMLABackend"), ("TESSERA_MLA_SPARSE", "_sparse.TesseraMLASparseBackend")):
+                member = AttentionBackendEnum[name]
+                self.assertEqual((member.name, member.get_path()), (name, "tessera.vllm." + path))
             self.assertEqual(MLAPrefillBackendEnum.CUSTOM.get_path(), "tessera.vllm._latent.TesseraMLAPrefillBackend")
 
 

@@ -8,10 +8,18 @@ and, of models with latent attention (MLA),
 
     vllm serve MODEL --attention-backend TESSERA_MLA -ac.mla_prefill_backend=CUSTOM
 
+and TESSERA_MLA_SPARSE in place of TESSERA_MLA where an indexer lists the keys of each query.
+
 docs/serving.md says what it takes.
 """
 
 __all__ = ["register"]
+
+# Backends of latent attention by the names that vLLM finds them by.
+_LATENT = {
+    "TESSERA_MLA": "tessera.vllm._latent.TesseraMLABackend",
+    "TESSERA_MLA_SPARSE": "tessera.vllm._sparse.TesseraMLASparseBackend",
+}
 
 
 def register() -> None:
@@ -23,5 +31,6 @@ def register() -> None:
         register_backend(AttentionBackendEnum.CUSTOM, "tessera.vllm._backend.TesseraBackend")
     if not MLAPrefillBackendEnum.CUSTOM.is_overridden():
         register_mla_prefill_backend(MLAPrefillBackendEnum.CUSTOM, "tessera.vllm._latent.TesseraMLAPrefillBackend")
-    if "TESSERA_MLA" not in AttentionBackendEnum.__members__:
-        AttentionBackendEnum.register("TESSERA_MLA", "tessera.vllm._latent.TesseraMLABackend")
+    for name, path in _LATENT.items():
+        if name not in AttentionBackendEnum.__members__:
+            AttentionBackendEnum.register(name, path)

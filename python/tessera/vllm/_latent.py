@@ -28,6 +28,8 @@ from . import _limits
 _FIXED_PART = 2048
 # Rows of pages that come by bulk copies are a multiple of these.
 _ROWS = 64
+# Numbers of a row that are key and value, and of the key alone.
+_ROW_PARTS = (VALUE, KEY - VALUE), (VALUE, 0)
 # Caches whose rows are bytes, with scales in them and a part of 16 bits.
 _PACKED = "fp8_ds_mla"
 
@@ -70,7 +72,7 @@ class TesseraMLABackend(MLACommonBackend):
 
     @classmethod
     def get_supported_head_sizes(cls):
-        return [KEY]
+        return [KEY, VALUE]
 
     @classmethod
     def supports_compute_capability(cls, capability):
@@ -118,8 +120,8 @@ class TesseraMLAMetadataBuilder(MLACommonMetadataBuilder[MLACommonMetadata]):
         return shares.copy_(made[0]), starts[: len(made[1])].copy_(made[1])
 
 
-class TesseraMLAImpl(MLACommonImpl[MLACommonMetadata]):
-    """Attention of a layer: `forward_mqa` is that of tokens, over latent rows."""
+class LatentImpl:
+    """What layers with and without lists have in common, beside what vLLM gives them."""
 
     supports_dcp = True
     can_return_lse_for_decode = True
@@ -137,17 +139,30 @@ class TesseraMLAImpl(MLACommonImpl[MLACommonMetadata]):
                 raise NotImplementedError(f"tessera's latent attention takes no {name.removeprefix('a ')}: take another backend")
         if attn_type != AttentionType.DECODER:
             raise NotImplementedError(f"tessera's latent attention is that of decoders, and not of type {attn_type}")
-        if (self.kv_lora_rank, self.kv_lora_rank + self.qk_rope_head_dim) != (VALUE, KEY):
+        if (self.kv_lora_rank, self.qk_rope_head_dim) not in _ROW_PARTS:
+            taken = " or ".join(f"{value} + {key}" for value, key in _ROW_PARTS)
             raise NotImplementedError(
-                f"tessera's latent attention takes rows of {VALUE} + {KEY - VALUE} numbers, and not of {self.kv_lora_rank} + "
-                f"{self.qk_rope_head_dim}"
+                f"tessera's latent attention takes rows of {taken} numbers, and not of {self.kv_lora_rank} + {self.qk_rope_head_dim}"
             )
+        if kv_cache_dtype == _PACKED and not self.qk_rope_head_dim:
+            # vLLM would read such rows into memory for as many numbers as they stand for, and they have more.
+            self.supports_dense_mha_prefill = False
+
+    def join(self, q):
+        """Queries, in two parts or one, as wide as the rows of the cache: those of bytes have numbers of the key alone in any case, which
+        are 0 where the model has none."""
+        q = torch.cat(q, dim=-1) if isinstance(q, tuple) else q
+        return torch.nn.functional.pad(q, (0, KEY - q.shape[-1])) if self.kv_cache_dtype == _PACKED else q
+
+
+class TesseraMLAImpl(LatentImpl, MLACommonImpl[MLACommonMetadata]):
+    """Attention of a layer: `forward_mqa` is that of tokens, over latent rows."""
 
     def forward_mqa(self, q, kv_c_and_k_pe_cache, attn_metadata, layer):
         """Output [tokens, heads, 512] and LSE [tokens, heads] of queries [tokens, heads, 576], in two parts or one, over the cache,
-        [blocks, rows, 576] or, of bytes, [blocks, rows, 656]."""
+        [blocks, rows, 576] or, of bytes, [blocks, rows, 656]. With rows of 512 numbers it is 512 in place of 576."""
         decode = attn_metadata.decode
-        q = torch.cat(q, dim=-1) if isinstance(q, tuple) else q
+        q = self.join(q)
         lengths = decode.seq_lens
         q = q.view(len(lengths), -1, *q.shape[1:])
         out, lse = mla_with_kvcache(
