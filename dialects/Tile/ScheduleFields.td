@@ -210,7 +210,8 @@ defvar Tile_ScheduleFields = [
     "tile whose result only leaves by a store that adds it runs with that store in a role of its own, a `reducer` of one "
     "warpgroup, which gets the tile through a pipe. There `store = tma` and `writer` are for these sums alone. "
     "`divided`: each consumer is a role of one warpgroup with all rows of some of the accumulators of loops and the dots "
-    "that lead to them, where none has the registers for all. Tiles that one makes and another needs go through pipes. "
+    "that lead to them, where none has the registers for all; the columns of a single one are cut for them. Tiles that one makes "
+    "and another needs go through pipes. "
     "Sums are apart there too, where the kernel has such. `apart` and `divided` take a producer and "
     "`overlap = 1`">,
   ScheduleField<"helper_registers", Multiples<8, 24, 256>,

@@ -44,8 +44,8 @@ struct Tiles {
   OwningOpRef<ModuleOp> module;
   KernelOp kernel;
   Values parameters;
-  /// Changes of a single field that fit: "stages = 3".
-  std::vector<std::pair<unsigned, std::string>> singles;
+  /// Changes of a single field that fit, and those that do not: "stages = 3".
+  std::vector<std::pair<unsigned, std::string>> singles, misfits;
   std::string program;
   bool isRead = false;
   /// Of a kernel of a sequence: earlier tiles make the same program of it.
@@ -365,14 +365,21 @@ void Enumerator::addFieldChanges(Tiles &tiles, unsigned count) {
     requests = listChanges(tiles, changed);
     tryRequests(tiles, requests, fits);
     for (auto [i, fit] : llvm::enumerate(fits))
-      if (fit)
-        tiles.singles.emplace_back(changed[i], requests[i]);
+      (fit ? tiles.singles : tiles.misfits).emplace_back(changed[i], requests[i]);
   } else {
     for (size_t i = 0; i < tiles.singles.size(); ++i)
       for (size_t j = i + 1; j < tiles.singles.size(); ++j)
         if (tiles.singles[i].first != tiles.singles[j].first)
           requests.push_back(tiles.singles[i].second + ", " + tiles.singles[j].second);
     tryRequests(tiles, requests, fits);
+    // Some changes fit beside another one alone, as more consumers with another placement.
+    requests.clear();
+    for (const auto &[field, change] : tiles.singles)
+      for (const auto &[other, misfit] : tiles.misfits)
+        if (field != other)
+          requests.push_back(change + ", " + misfit);
+    if (!isFull())
+      tryRequests(tiles, requests, fits);
   }
 }
 

@@ -152,11 +152,8 @@ bool DotDivision::assignDots(unsigned consumers, DivisionRefusal &refusal) {
   bool isFirstFree = accumulators.size() > 1 && consumers == accumulators.size() + 1;
   if (consumers < 2 || (accumulators.size() < consumers && !isFirstFree)) {
     refusal = {kernel, llvm::formatv("its loops carry {0} accumulators of dots, of which each of 2 "
-                                     "consumers or more wants one; use placement = rows{1}",
-                                     accumulators.size(),
-                                     accumulators.size() == 1
-                                         ? ", or set consumers too, by which its columns are cut"
-                                         : "")};
+                                     "consumers or more wants one; use placement = rows",
+                                     accumulators.size())};
     return false;
   }
   SmallVector<int64_t> sizes;

@@ -9,14 +9,18 @@
 #include "passes/Analysis/PipeSlots.h"
 #include "passes/Analysis/Speculation.h"
 #include "passes/Analysis/SumExchangeAnalysis.h"
-#include "passes/Schedule/Arithmetic.h"
+#include "passes/Schedule/ColumnParts.h"
+#include "passes/Schedule/DotChecks.h"
 #include "passes/Schedule/DotOrder.h"
 #include "passes/Schedule/PipeNumbers.h"
 #include "passes/Schedule/ScheduleCost.h"
 #include "passes/Schedule/SchedulePasses.h"
+#include "passes/Schedule/SchedulePreference.h"
 #include "passes/Schedule/ScheduleSearch.h"
 #include "passes/Schedule/WideTiles.h"
+#include "llvm/Support/FormatVariadic.h"
 #include <list>
+#include <map>
 
 namespace tessera {
 #define GEN_PASS_DEF_TILECHOOSESCHEDULE
@@ -26,205 +30,6 @@ namespace tessera {
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::tile;
-
-//===----------------------------------------------------------------------===//
-// What wgmma can do at all
-//===----------------------------------------------------------------------===//
-
-/// The first positive multiple of `granule` that is at least `extent`.
-static int64_t roundUp(int64_t extent, int64_t granule) {
-  return llvm::alignTo(std::max<int64_t>(extent, 1), granule);
-}
-
-static LogicalResult checkShape(DotOp dot) {
-  auto a = cast<RankedTensorType>(dot.getA().getType());
-  auto result = cast<RankedTensorType>(dot.getType());
-  int64_t rows = result.getDimSize(0), columns = result.getDimSize(1), depth = a.getDimSize(1);
-  if (rows == 0 || rows % hopper::mmaRows != 0)
-    return dot.emitError("a dot has a multiple of 64 rows, for wgmma is m64 and each warpgroup "
-                         "computes whole ones; got ")
-           << rows << "; " << roundUp(rows, hopper::mmaRows) << " would work";
-  if (columns == 0 || columns % hopper::mmaColumns != 0)
-    return dot.emitError("a dot has a multiple of 8 columns (wgmma n8 to n256); got ")
-           << columns << "; " << roundUp(columns, hopper::mmaColumns) << " would work";
-  int64_t unit = hopper::mmaDepth(a.getElementTypeBitWidth());
-  if (depth == 0 || depth % unit != 0)
-    return dot.emitError("a dot of ")
-           << a.getElementTypeBitWidth() << "-bit elements contracts a multiple of " << unit
-           << " (wgmma k" << unit << "); got " << depth << "; " << roundUp(depth, unit)
-           << " would work";
-  return success();
-}
-
-/// Whether the tile that a dot reads from shared memory is stored transposed.
-static bool isTransposed(Value operand) {
-  bool transposed = false;
-  while (auto transpose = operand.getDefiningOp<TransposeOp>()) {
-    transposed = !transposed;
-    operand = transpose.getSource();
-  }
-  return transposed;
-}
-
-/// wgmma reads elements of 8 bits along the contracted dimension alone. What is transposed for that
-/// in the kernel has them in the order of the fragments that it is multiplied with.
-static LogicalResult checkByteOperands(DotOp dot) {
-  auto a = cast<RankedTensorType>(dot.getA().getType());
-  if (!isByteFloat(a.getElementType()))
-    return success();
-  if (computedTranspose(dot.getA()))
-    return dot.emitError("transposes a computed tile of 8-bit elements, and computed operands go "
-                         "through shared memory with 16-bit ones alone; round to 16 bits, or "
-                         "compute the transposed tile");
-  bool isLoaded = static_cast<bool>(loadedOperand(dot.getA())),
-       isA = isLoaded && isTransposed(dot.getA());
-  if (!isA && (!isLoaded || isTransposed(dot.getB()))) {
-    int64_t columns = cast<RankedTensorType>(dot.getType()).getDimSize(1);
-    if (isTransposed(dot.getB()) || columns % 32 == 0)
-      return success();
-    return dot.emitError("transposes operand b of 8-bit elements 32 columns at a time; got ")
-           << columns << "; " << roundUp(columns, 32) << " would work";
-  }
-  return dot.emitError(
-             "a dot of two loaded tiles of 8-bit elements reads both along the contracted "
-             "dimension, for wgmma transposes 16-bit ones alone; operand ")
-         << (isA ? "a is loaded with its rows" : "b is loaded with its columns")
-         << " innermost; store it the other way round and load it as "
-         << (isA ? "it is" : "the transpose of a tile that has its rows innermost");
-}
-
-/// Refuses an operand b that its consumers compute and cannot write to shared memory, where wgmma
-/// reads it.
-static LogicalResult checkComputedB(DotOp dot, RankedTensorType tile) {
-  Type element = tile.getElementType();
-  int64_t rows = tile.getDimSize(0), columns = tile.getDimSize(1),
-          unit = 8 * hopper::narrowestSwizzle / tile.getElementTypeBitWidth();
-  if (isByteFloat(element))
-    return dot.emitError("computes operand b of ")
-           << element << ", and computed operands go through shared memory with 16-bit elements "
-           << "alone; round to 16 bits";
-  if (rows % hopper::mmaRows != 0)
-    return dot.emitError("computes operand b in registers, which hold multiples of 64 rows of a "
-                         "tile; got ")
-           << rows << "x" << columns << "; " << roundUp(rows, hopper::mmaRows) << "x" << columns
-           << " would work";
-  if (!hop::getSharedLayout(tile))
-    return dot.emitError("computes operand b, which goes through shared memory in rows of a "
-                         "multiple of 32 bytes; got ")
-           << columns << " elements of " << element << "; " << roundUp(columns, unit)
-           << " would work";
-  return success();
-}
-
-/// Says of an operand b that its consumers compute why no role converts it on its way.
-static void remarkComputedB(DotOp dot) {
-  ConversionRefusal refusal;
-  if (findConversion(dot.getB(), refusal))
-    return;
-  InFlightDiagnostic remark =
-      dot.emitRemark("operand b is computed by those who multiply it, and goes through shared "
-                     "memory");
-  remark.attachNote(refusal.op->getLoc()) << refusal.reason;
-}
-
-/// Computed operands are transposed once.
-static LogicalResult checkTransposes(Value operand) {
-  TransposeOp transpose = computedTranspose(operand);
-  if (!transpose || !transpose.getSource().getDefiningOp<TransposeOp>())
-    return success();
-  return transpose.emitError("transposes what is transposed; use the tile as it is computed");
-}
-
-static LogicalResult checkOperands(DotOp dot) {
-  if (failed(checkTransposes(dot.getA())))
-    return failure();
-  OpOperand *b = computedB(dot);
-  if (!b)
-    return success();
-  remarkComputedB(dot);
-  return success(succeeded(checkTransposes(dot.getB())) &&
-                 succeeded(checkComputedB(dot, cast<RankedTensorType>(b->get().getType()))));
-}
-
-/// Refuses gathered rows that do not start where copies can.
-static LogicalResult checkRowLength(LoadOpInterface load, int64_t unit) {
-  auto view = cast<ViewType>(load.getView().getType());
-  int64_t columns = view.getStaticDim(view.getRank() - 1);
-  if (!isa<GatherOp>(load) || columns == ShapedType::kDynamic || columns % unit == 0)
-    return success();
-  return load.emitError("gathers an operand of a dot from rows of ")
-         << columns << " elements of " << view.getElementType() << ", and copies take "
-         << hop::bulkStartBytes << " bytes at a time; rows padded to " << roundUp(columns, unit)
-         << " elements would work, or their length as a dimension of the launch";
-}
-
-/// Refuses a loaded operand at a column where no copy can start.
-static LogicalResult checkColumns(LoadOpInterface load) {
-  auto type = cast<RankedTensorType>(load.getType());
-  int64_t unit = 8 * hop::bulkStartBytes / type.getElementTypeBitWidth();
-  if (failed(checkRowLength(load, unit)))
-    return failure();
-  Value column = load.getIndices().back();
-  if (isMultipleOf(column, unit))
-    return success();
-  InFlightDiagnostic error = load.emitError("loads an operand of a dot from column ");
-  if (std::optional<int64_t> constant = getConstantIntValue(column))
-    error << *constant;
-  else
-    error << "that is not known to be a multiple of " << unit;
-  return error << "; a bulk copy starts at a multiple of " << unit << " elements of "
-               << type.getElementType() << " (" << hop::bulkStartBytes
-               << " bytes): take the column before it that is one, or multiply the index by "
-               << unit << " in the kernel";
-}
-
-/// Refuses what later passes make for the schedule that they are given, and runs that no thread
-/// copies to shared memory.
-static LogicalResult checkUnscheduled(Operation *op) {
-  if (auto gather = dyn_cast<GatherRunsOp>(op); gather && !isLoadedForDots(gather))
-    return gather.emitError("comes by bulk copies to shared memory, where dots read it, and feeds "
-                            "none; tile.gather loads rows into registers");
-  if (!isa<CommonBoundOp, SkipLoadsOp>(op))
-    return success();
-  return op->emitError("is made by tile-overlap or tile-even-loops for the schedule of its kernel, "
-                       "which cannot be chosen again; start from the program before that pass");
-}
-
-static LogicalResult checkDots(KernelOp kernel) {
-  bool any = false;
-  WalkResult result = kernel.walk([&](Operation *op) -> WalkResult {
-    if (failed(checkUnscheduled(op)))
-      return failure();
-    auto dot = dyn_cast<DotOp>(op);
-    if (!dot)
-      return success();
-    any = true;
-    if (failed(checkShape(dot)) || failed(checkOperands(dot)) || failed(checkByteOperands(dot)))
-      return failure();
-    for (LoadOpInterface load : {loadedOperand(dot.getA()), loadOfB(dot)})
-      if (load && failed(checkColumns(load)))
-        return failure();
-    return success();
-  });
-  if (!result.wasInterrupted())
-    result = kernel.walk([](Operation *op) -> WalkResult { return checkArithmetic(op); });
-  if (result.wasInterrupted())
-    return failure();
-  if (any)
-    return success();
-  if (SpeculateOp speculation = findSpeculation(kernel))
-    return speculation.emitOpError(
-        "runs grid points again that a producer loads again, and a kernel "
-        "without a tile.dot has none; write the exact region alone");
-  // What is computed and not stored has been removed before this pass.
-  auto stores = [](Operation *op) {
-    return storesToView(op) ? WalkResult::interrupt() : WalkResult::advance();
-  };
-  if (!kernel.walk(stores).wasInterrupted())
-    return kernel.emitError("stores nothing, so that nothing of it has to be computed; store a "
-                            "result with tile.store");
-  return VectorAxes(/*usual=*/1).run(kernel);
-}
 
 //===----------------------------------------------------------------------===//
 // Several choices
@@ -251,6 +56,18 @@ static ScheduleChoice chooseOne(ScheduleSearch &search, ScheduleAttr fields) {
   std::optional<ScheduleAttr> found = search.run(fields);
   return {found.value_or(ScheduleAttr()), std::move(search.rejections),
           found ? search.use : std::string()};
+}
+
+/// For how many consumers the columns of the single accumulator of `kernel` may be cut with
+/// `requested`; none where there is nothing to cut.
+static SmallVector<int64_t> listCuts(KernelOp kernel, ScheduleAttr requested,
+                                     const CostModel &model) {
+  if (requested.getPlacement() != PlacementKind::divided ||
+      planForConsumers(kernel, /*consumers=*/2).dots.empty())
+    return {};
+  SmallVector<int64_t> counts = listChoices<int64_t>(requested.getConsumers(), model.consumers);
+  llvm::erase_if(counts, [](int64_t consumers) { return consumers < 2; });
+  return counts;
 }
 
 namespace {
@@ -304,6 +121,59 @@ private:
   bool isExact; ///< one form is the exact region
   std::list<Form> forms;
 };
+
+/// A kernel as it stands, and with the columns of its single accumulator cut for some number of
+/// consumers (placement = divided), each with all its forms.
+class Cuts {
+public:
+  Cuts(KernelOp kernel, const CostModel &model) : kernel(kernel), model(model) {}
+
+  bool speculates() { return formsOf(1)->speculates(); }
+
+  /// What `asked` stands for, the preferred first, each with the forms to search. Notes cuts that
+  /// cannot be made.
+  SmallVector<std::pair<ScheduleAttr, Forms *>> of(ScheduleAttr asked,
+                                                   SmallVectorImpl<ScheduleRejection> &rejections) {
+    SmallVector<int64_t> counts = listCuts(kernel, asked, model);
+    if (counts.empty())
+      return {{asked, formsOf(1)}};
+    SmallVector<std::pair<ScheduleAttr, Forms *>> found;
+    for (int64_t consumers : counts) {
+      ScheduleFields fields = asked.getFields();
+      fields.consumers = consumers;
+      if (Forms *forms = formsOf(consumers))
+        found.emplace_back(fields.get(asked.getContext()), forms);
+      else
+        rejections.push_back(
+            {llvm::formatv("placement = divided, consumers = {0}", consumers).str(),
+             "a tile " + cuts[consumers].refusal.reason});
+    }
+    return found;
+  }
+
+private:
+  struct Entry {
+    OwningOpRef<KernelOp> kernel;
+    std::unique_ptr<Forms> forms; ///< none where the kernel is not cut so
+    CutRefusal refusal;
+  };
+
+  Forms *formsOf(int64_t parts) {
+    auto [place, isNew] = cuts.try_emplace(parts);
+    Entry &entry = place->second;
+    if (!isNew)
+      return entry.forms.get();
+    entry.kernel = kernel.clone();
+    if (parts == 1 ||
+        succeeded(cutColumns(*entry.kernel, planForConsumers(*entry.kernel, parts), entry.refusal)))
+      entry.forms = std::make_unique<Forms>(*entry.kernel, model);
+    return entry.forms.get();
+  }
+
+  KernelOp kernel;
+  const CostModel &model;
+  std::map<int64_t, Entry> cuts;
+};
 } // namespace
 
 ScheduleAttr tessera::getRequestedSchedule(KernelOp kernel) {
@@ -316,20 +186,22 @@ FailureOr<SmallVector<ScheduleChoice>> tessera::chooseSchedules(KernelOp kernel,
   if (failed(checkDots(kernel)))
     return failure();
   kernel.getContext()->getOrLoadDialect<hop::HopDialect>();
-  Forms forms(kernel, model ? *model : getCostModel(kernel));
+  const CostModel &known = model ? *model : getCostModel(kernel);
+  Cuts cuts(kernel, known);
   SmallVector<ScheduleChoice> choices;
   for (ScheduleAttr asked : requested) {
-    if (!forms.speculates() && asked.getSpeculate() == true) {
+    if (!cuts.speculates() && asked.getSpeculate() == true) {
       choices.push_back({ScheduleAttr(),
                          {{"speculate = true", "the kernel has no tile.speculate"}},
                          std::string()});
       continue;
     }
-    choices.emplace_back();
-    for (ScheduleAttr fields : withEachWork(kernel, asked))
-      for (ScheduleSearch *search : forms.of(fields))
-        if (!choices.back().schedule)
-          choices.back() = chooseOne(*search, fields);
+    ScheduleChoice &choice = choices.emplace_back();
+    for (auto [own, forms] : cuts.of(asked, choice.rejections))
+      for (ScheduleAttr fields : withEachWork(kernel, own))
+        for (ScheduleSearch *search : forms->of(fields))
+          if (!choice.schedule)
+            choice = chooseOne(*search, fields);
   }
   return choices;
 }
@@ -340,18 +212,21 @@ SmallVector<ScheduleAttr> tessera::listSchedules(KernelOp kernel, ScheduleAttr r
   if (failed(checkDots(kernel)))
     return schedules;
   kernel.getContext()->getOrLoadDialect<hop::HopDialect>();
-  Forms forms(kernel, getCostModel(kernel));
-  if (!forms.speculates() && requested.getSpeculate() == true)
+  Cuts cuts(kernel, getCostModel(kernel));
+  if (!cuts.speculates() && requested.getSpeculate() == true)
     return schedules;
-  // Where one fits with the order that is preferred, the search adds one with the other.
-  for (ScheduleAttr fields : withEachWork(kernel, requested)) {
-    if (!schedules.empty())
-      break;
-    if (!requested.getWork() && fields.getWork() == WorkKind::tiles)
-      fields = requested;
-    for (ScheduleSearch *search : forms.of(fields))
-      if (schedules.empty() || forms.speculates())
-        llvm::append_range(schedules, search->list(fields, most - schedules.size()));
+  SmallVector<ScheduleRejection> refused;
+  for (auto [asked, forms] : cuts.of(requested, refused)) {
+    // Where one fits with the order that is preferred, the search adds one with the other.
+    for (ScheduleAttr fields : withEachWork(kernel, asked)) {
+      if (!schedules.empty())
+        break;
+      if (!asked.getWork() && fields.getWork() == WorkKind::tiles)
+        fields = asked;
+      for (ScheduleSearch *search : forms->of(fields))
+        if (schedules.empty() || forms->speculates())
+          llvm::append_range(schedules, search->list(fields, most - schedules.size()));
+    }
   }
   return schedules;
 }
@@ -530,6 +405,31 @@ private:
                       IntegerAttr::get(IntegerType::get(kernel.getContext(), 64), most));
   }
 
+  /// Cuts the columns of a single accumulator that several consumers share, and sets their number:
+  /// that of the first schedule which fits, where it is open.
+  LogicalResult cut(KernelOp kernel, ScheduleAttr &requested) {
+    SmallVector<int64_t> counts = listCuts(kernel, requested, getCostModel(kernel));
+    if (counts.size() > 1)
+      if (auto choices = chooseSchedules(kernel, {requested});
+          succeeded(choices) && choices->front().schedule)
+        counts = {*choices->front().schedule.getConsumers()};
+    SmallVector<CutRefusal> refusals;
+    for (int64_t consumers : counts) {
+      ColumnCut plan = planForConsumers(kernel, consumers);
+      if (failed(cutColumns(kernel, plan, refusals.emplace_back())))
+        continue;
+      kernel.emitRemark("each of ")
+          << consumers << " consumers has some of the columns of a sum, which is cut";
+      ScheduleFields fields = requested.getFields();
+      fields.consumers = consumers;
+      requested = fields.get(requested.getContext());
+      return success();
+    }
+    if (counts.empty())
+      return success();
+    return refusals.back().op->emitError(refusals.back().reason);
+  }
+
   LogicalResult choose(KernelOp kernel) {
     if (failed(checkDots(kernel)))
       return failure();
@@ -549,6 +449,8 @@ private:
       speculation.emitRemark("exact region alone: speculate = false");
       takeExactRegion(kernel);
     }
+    if (failed(cut(kernel, requested)))
+      return failure();
     std::optional<ScheduleSearch> search;
     std::optional<ScheduleAttr> found = findForEachWork(kernel, requested, search);
     if (!found) {

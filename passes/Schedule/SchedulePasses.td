@@ -84,6 +84,8 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::tessera::tile::KernelOp
     * Tiles are handed out one by one where they differ in work, or where dots depend on each other. With `tile.few_tiles`,
       which `tessera compile` sets for the classes of shapes that say so, tiles of equal work are not: asking for another one
       takes longer than it gains.
+    * With `placement = divided` the columns of a single accumulator that loops carry are cut into as many parts as there are
+      consumers, as `tile-cut-dots` cuts wide ones. All of them then read the first operand.
     * A cluster takes a tile that neighbours in the first grid dimension load alike, or that `tile-even-loops` makes them
       load alike. That takes a producer and, for what is loaded in the loops that it changes, at least `overlap` stages.
 

@@ -182,8 +182,8 @@ def TileCutDots : Pass<"tile-cut-dots", "::tessera::tile::KernelOp"> {
     back by itself. A loaded tile is loaded in parts for all of its readers: a dot that sums over what is cut becomes a dot for each part, which
     adds to the one before. So does a reduction along it, whose results are combined. Vectors of the other axis stay whole.
 
-    With `placement = divided` each consumer may then have some of the accumulators. Where loops carry a single one, and the kernel's schedule
-    has that placement and `consumers`, its dots are cut into as many parts: all consumers then read the first operand.
+    With `placement = divided` each consumer may then have some of the accumulators. Where loops carry a single one, `tile-choose-schedule` cuts
+    it likewise.
 
     Refused where a tile would be cut along both of its axes, does not divide, or is read by an operation that makes no parts.
 

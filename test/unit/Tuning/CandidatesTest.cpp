@@ -71,6 +71,32 @@ TEST_F(CandidatesTest, VariesEveryFieldOnceAndNoCandidateTwice) {
   EXPECT_TRUE(isExplained);
 }
 
+TEST_F(CandidatesTest, ColumnsOfASumAreCutForEachNumberOfConsumers) {
+  SearchSpace space;
+  space.defines = {{"BM", "64"}, {"BN", "192"}};
+  space.fields = {"placement", "consumers"};
+  space.budget = 100;
+  Enumeration result = run(space);
+  auto isTried = [&](llvm::StringRef consumers) {
+    return llvm::any_of(result.candidates, [&](const Candidate &candidate) {
+      llvm::StringRef schedule = candidate.schedule;
+      return schedule.contains("placement = divided") && schedule.contains(consumers);
+    });
+  };
+  EXPECT_TRUE(isTried("consumers = 2,"));
+  EXPECT_TRUE(isTried("consumers = 3,"));
+  space.defines = {{"BM", "192"}, {"BN", "16"}};
+  space.schedule = "consumers=3";
+  space.fields = {"placement"};
+  bool isExplained = false;
+  for (const Rejection &rejection : run(space).rejections)
+    isExplained |= rejection.candidate == "placement = divided" &&
+                   llvm::StringRef(rejection.reason)
+                       .contains("a tile is cut into 3 parts of a multiple of 8 along its columns, "
+                                 "and has 16 of them");
+  EXPECT_TRUE(isExplained);
+}
+
 TEST_F(CandidatesTest, TilesComeBeforeFields) {
   SearchSpace space;
   space.varied = {{"BN", {"128", "256"}}, {"BM", {"64", "128", "192"}}};
