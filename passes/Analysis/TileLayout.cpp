@@ -164,7 +164,8 @@ hop::LayoutAttr tessera::chooseTileLayout(MLIRContext *context, const TileExtent
   constexpr int64_t warps = hopper::warpgroupThreads / hopper::warpThreads;
   Divider divider(extents);
   std::optional<SmallVector<LayoutDigit>> ofLanes, ofWarps, ofGroups;
-  if (extents.columns > 0 && extents.columns % extents.unit == 0) {
+  // A program of numbers alone has no columns, and any layout would do.
+  if (extents.columns % extents.unit == 0) {
     // Lanes that lie side by side make whole lines of memory; warps with rows of their own need not
     // meet to reduce them.
     ofLanes = divider.divide(hopper::warpThreads,
@@ -183,7 +184,7 @@ hop::LayoutAttr tessera::chooseTileLayout(MLIRContext *context, const TileExtent
                   "{0} threads that move {1} neighbours each cannot share {2}x{3} tiles; {2}x{4} "
                   "would work: what is outside of a view loads as 0 and is not stored",
                   threads, extents.unit, extents.rows, extents.columns,
-                  llvm::alignTo(std::max<int64_t>(extents.columns, 1), step))
+                  llvm::alignTo(extents.columns, step))
                   .str();
     return {};
   }
