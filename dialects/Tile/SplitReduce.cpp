@@ -42,6 +42,12 @@ ParseResult SplitReduceOp::parse(OpAsmParser &parser, OperationState &result) {
   }
   if (succeeded(parser.parseOptionalKeyword("fill")))
     properties.fill = builder.getUnitAttr();
+  int64_t balanced;
+  if (succeeded(parser.parseOptionalKeyword("balanced"))) {
+    if (parser.parseInteger(balanced))
+      return failure();
+    properties.balanced = builder.getI64IntegerAttr(balanced);
+  }
   if ((succeeded(parser.parseOptionalArrow()) && parser.parseTypeList(result.types)) ||
       parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
       parser.resolveOperand(lower, builder.getIndexType(), result.operands) ||
@@ -65,10 +71,12 @@ void SplitReduceOp::print(OpAsmPrinter &printer) {
     printer << " part " << *part;
   if (getFill())
     printer << " fill";
+  if (std::optional<int64_t> balanced = getBalanced())
+    printer << " balanced " << *balanced;
   if (getNumResults() != 0)
     printer << " -> " << getResultTypes();
-  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
-                                           {getPartAttrName(), getFillAttrName()});
+  printer.printOptionalAttrDictWithKeyword(
+      (*this)->getAttrs(), {getPartAttrName(), getFillAttrName(), getBalancedAttrName()});
   printer << ' ';
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
   printer << " merge " << getLeft() << " with " << getRight() << ' ';
@@ -139,6 +147,9 @@ static LogicalResult verifySignature(SplitReduceOp reduction) {
   return success();
 }
 
+/// As many thread blocks as a multiprocessor has at once.
+static constexpr int64_t mostShares = 32;
+
 static LogicalResult verifyParts(SplitReduceOp reduction) {
   std::optional<int64_t> part = reduction.getPart();
   if (part && *part < 0)
@@ -148,6 +159,14 @@ static LogicalResult verifyParts(SplitReduceOp reduction) {
     return reduction.emitOpError("has parts of ")
            << *part
            << " iterations and as many as fill the GPU; leave out one of 'part' and 'fill'";
+  std::optional<int64_t> balanced = reduction.getBalanced();
+  if (balanced && (*balanced < 0 || *balanced > mostShares))
+    return reduction.emitOpError("has ")
+           << *balanced << " shares for each multiprocessor; there are 1 to " << mostShares
+           << ", and with 0 nothing is cut";
+  if (balanced && *balanced > 0 && reduction.getFill())
+    return reduction.emitOpError("has equal shares and parts that fill the GPU; leave out one of "
+                                 "'balanced' and 'fill'");
   return success();
 }
 

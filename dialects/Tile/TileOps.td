@@ -511,6 +511,9 @@ def Tile_SplitReduceOp : Tile_Op<"split_reduce", [
     `tile.sequence` in place of the kernel: one kernel computes the state of each n iterations, and another one merges them
     in their order and runs what follows. With `fill` there are as many parts as thread blocks fill the GPU.
 
+    With `balanced n` the iterations of all grid points are one range, which is cut into equal shares, `n` for each multiprocessor. So
+    thread blocks end together, whatever the ranges of grid points are. `balanced 0` cuts nothing.
+
     A kernel has at most one, outside of loops and conditionals, and stores nothing before it. The regions store nothing, and
     `merge` loads nothing.
 
@@ -527,7 +530,8 @@ def Tile_SplitReduceOp : Tile_Op<"split_reduce", [
     }
     ```
   }];
-  let arguments = (ins Index:$lower, Index:$upper, OptionalAttr<I64Attr>:$part, UnitAttr:$fill);
+  let arguments = (ins Index:$lower, Index:$upper, OptionalAttr<I64Attr>:$part, UnitAttr:$fill,
+                       OptionalAttr<I64Attr>:$balanced);
   let results = (outs Variadic<AnyType>:$results);
   let regions = (region SizedRegion<1>:$body, SizedRegion<1>:$merge);
   let hasCustomAssemblyFormat = 1;
@@ -540,6 +544,8 @@ def Tile_SplitReduceOp : Tile_Op<"split_reduce", [
     ::mlir::Block::BlockArgListType getRight() { return getMerge().getArguments().take_back(getNumResults()); }
     YieldOp getBodyYield();
     YieldOp getMergeYield();
+    /// Whether nothing asks for parts.
+    bool isWhole() { return getPart().value_or(0) == 0 && !getFill() && getBalanced().value_or(0) == 0; }
   }];
 }
 

@@ -226,7 +226,22 @@ def TileSplitReductions : Pass<"tile-split-reductions", "::mlir::ModuleOp"> {
     anything else. With `fill` as many grid points compute parts as there are multiprocessors, in equal shares, and the range may
     end with a number that is loaded.
 
-    The merging kernel has more grid points than the kernel where the rows of its tiles do not depend on each other: what merges
+    With `balanced n` the ranges of all grid points, one behind the other, are cut into shares of as many iterations, `n` for each
+    multiprocessor. So grid points may have ranges of any lengths, also such as only the device knows. Four kernels are made:
+
+    * `NAME_counts` counts the iterations of each grid point. Grid indices on which no range depends are left out of it, and each
+      of them has shares of its own;
+    * `NAME_list`, a single thread block, sums these up (`tile.scan`). It stores the first grid point of each share and the last one,
+      how much of these other shares have, and how many shares go on with the last one;
+    * `NAME_shares` has a loop over the grid points of a share, and takes the exact region of a speculation in it. A state of a whole
+      range goes on to what follows. Of others a share has two at most, of its first and of its last grid point. These are the
+      workspace, whatever the number of grid points is;
+    * `NAME_merge` has a grid point for each share, which merges the states of a range that begins in it and goes on behind it.
+
+    Bounds of ranges are taken as they are in each kernel, and the last part of a range goes up to its end. So a list of other
+    ranges gives the same results, at another speed. With `part` a share has so many iterations at least.
+
+    The merging kernel of parts has more grid points than the kernel where the rows of its tiles do not depend on each other: what merges
     128 x 128 elements in each of few grid points would leave most of the machine idle. A remark says how many rows each has.
 
     ```mlir

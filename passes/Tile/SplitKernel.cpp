@@ -2,8 +2,10 @@
 
 #include "passes/Tile/SplitKernel.h"
 #include "dialects/Tile/Signature.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
@@ -236,4 +238,153 @@ void tessera::eraseUnusedArguments(KernelOp kernel, bool keepsRequirements) {
     kernel.removeRequirementsAttr();
   else
     kernel.setRequirementsAttr(ArrayAttr::get(kernel.getContext(), requirements));
+}
+
+//===----------------------------------------------------------------------===//
+// Indices
+//===----------------------------------------------------------------------===//
+
+Value IndexMath::constant(int64_t value) const {
+  return arith::ConstantIndexOp::create(builder, loc, value);
+}
+
+Value IndexMath::dim(Attribute extent) const {
+  if (auto name = dyn_cast<StringAttr>(extent))
+    return DimOp::create(builder, loc, name);
+  return constant(cast<IntegerAttr>(extent).getInt());
+}
+
+SmallVector<Value> IndexMath::extents(KernelOp kernel, ArrayRef<unsigned> dims) const {
+  return llvm::map_to_vector(dims, [&](unsigned i) -> Value {
+    GridDimAttr grid = kernel.getGridDim(i);
+    Value extent = dim(grid.getExtent());
+    if (grid.getDivisor() == 1)
+      return extent;
+    return make<arith::CeilDivUIOp>(extent, constant(grid.getDivisor()));
+  });
+}
+
+Value IndexMath::multiply(ArrayRef<Value> factors) const {
+  Value product;
+  for (Value factor : factors)
+    product = product ? mul(product, factor) : factor;
+  return product ? product : constant(1);
+}
+
+Value IndexMath::number(ArrayRef<Value> indices, ArrayRef<Value> extents) const {
+  Value number;
+  for (auto [index, extent] : llvm::reverse(llvm::zip_equal(indices, extents)))
+    number = number ? add(mul(number, extent), index) : index;
+  return number ? number : constant(0);
+}
+
+SmallVector<Value> IndexMath::indices(Value number, ArrayRef<Value> extents) const {
+  SmallVector<Value> indices;
+  for (Value extent : extents.drop_back(!extents.empty())) {
+    indices.push_back(make<arith::RemUIOp>(number, extent));
+    number = make<arith::DivUIOp>(number, extent);
+  }
+  if (!extents.empty())
+    indices.push_back(number);
+  return indices;
+}
+
+Value IndexMath::compare(arith::CmpIPredicate predicate, Value left, Value right) const {
+  return arith::CmpIOp::create(builder, loc, predicate, left, right);
+}
+
+Value IndexMath::select(Value condition, Value yes, Value no) const {
+  return arith::SelectOp::create(builder, loc, condition, yes, no);
+}
+
+//===----------------------------------------------------------------------===//
+// States and the kernels that make them
+//===----------------------------------------------------------------------===//
+
+SplitReduceOp tessera::findReduction(KernelOp kernel) {
+  SplitReduceOp found;
+  kernel.walk([&](SplitReduceOp op) { found = op; });
+  return found;
+}
+
+SmallVector<Value> tessera::inlineBody(SplitReduceOp reduction, Value first, Value past) {
+  reduction.getFirst().replaceAllUsesWith(first);
+  reduction.getPast().replaceAllUsesWith(past);
+  YieldOp yield = reduction.getBodyYield();
+  SmallVector<Value> state(yield.getValues());
+  yield.erase();
+  reduction.replaceAllUsesWith(state);
+  reduction->getBlock()->getOperations().splice(reduction->getIterator(),
+                                                reduction.getBody().front().getOperations());
+  reduction.erase();
+  return state;
+}
+
+SmallVector<Value> tessera::mergeStates(OpBuilder &builder, SplitReduceOp reduction,
+                                        ValueRange left, ValueRange right) {
+  IRMapping mapping;
+  mapping.map(reduction.getLeft(), left);
+  mapping.map(reduction.getRight(), right);
+  for (Operation &op : reduction.getMerge().front().without_terminator())
+    builder.clone(op, mapping);
+  return llvm::map_to_vector(reduction.getMergeYield().getValues(),
+                             [&](Value value) { return mapping.lookupOrDefault(value); });
+}
+
+ViewType tessera::viewOfState(ArrayRef<Attribute> prefix, Type state) {
+  SmallVector<Attribute> dims(prefix);
+  if (auto tile = dyn_cast<RankedTensorType>(state))
+    for (int64_t extent : tile.getShape())
+      dims.push_back(toAttr(state.getContext(), extent));
+  return ViewType::get(state.getContext(), dims, getElementTypeOrSelf(state));
+}
+
+SmallVector<Value> tessera::placeOfState(const IndexMath &math, ArrayRef<Value> prefix,
+                                         Type state) {
+  SmallVector<Value> place(prefix);
+  auto tile = dyn_cast<RankedTensorType>(state);
+  for (int64_t i = 0; tile && i < tile.getRank(); ++i)
+    place.push_back(math.constant(0));
+  return place;
+}
+
+/// `name`, or where it is taken another one that begins so.
+static std::string findName(ModuleOp module, const Twine &name) {
+  std::string own = name.str();
+  for (int i = 1; module.lookupSymbol(own); ++i)
+    own = (name + Twine(i)).str();
+  return own;
+}
+
+void tessera::replaceBySequence(KernelOp kernel, ArrayRef<std::pair<KernelOp, StringRef>> made,
+                                const DimPlan &plan, Location loc) {
+  auto module = kernel->getParentOfType<ModuleOp>();
+  OpBuilder builder(kernel);
+  for (auto [own, suffix] : made) {
+    own.setSymName(findName(module, kernel.getSymName() + suffix));
+    builder.insert(own);
+  }
+  ArrayAttr derived =
+      plan.getDerived().empty() ? ArrayAttr() : builder.getArrayAttr(plan.getDerived());
+  auto sequence =
+      SequenceOp::create(builder, kernel.getLoc(), kernel.getSymNameAttr(),
+                         kernel.getArgumentTypesAttr(), kernel.getArgumentNamesAttr(), derived);
+  Block &body = sequence.getBody().emplaceBlock();
+  builder.setInsertionPointToEnd(&body);
+  llvm::StringMap<Value> values;
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+    values[kernel.getArgumentName(i)] =
+        body.addArgument(kernel.getArgument(i).getType(), kernel.getArgument(i).getLoc());
+  for (auto [own, suffix] : made)
+    for (unsigned i = 0; i < own.getNumArguments(); ++i)
+      if (Value &value = values[own.getArgumentName(i)]; !value)
+        value =
+            WorkspaceOp::create(builder, loc, own.getArgument(i).getType(), own.getArgumentName(i));
+  for (auto [own, suffix] : made) {
+    SmallVector<Value> operands;
+    for (unsigned i = 0; i < own.getNumArguments(); ++i)
+      operands.push_back(values.lookup(own.getArgumentName(i)));
+    LaunchOp::create(builder, loc, own.getSymName(), operands);
+  }
+  kernel.erase();
 }

@@ -8,6 +8,7 @@
 #define TESSERA_PASSES_TILE_SPLITKERNEL_H
 
 #include "dialects/Tile/Tile.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include <string>
 
 namespace tessera {
@@ -40,6 +41,72 @@ private:
   llvm::SmallVector<std::string> names;
   llvm::SmallVector<mlir::Attribute> derived;
 };
+
+/// Arithmetic on indices, where `builder` stands.
+struct IndexMath {
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+
+  mlir::Value constant(int64_t value) const;
+  /// A number or a dimension.
+  mlir::Value dim(mlir::Attribute extent) const;
+  /// How many grid points there are along the dimensions `dims` of the grid of `kernel`.
+  llvm::SmallVector<mlir::Value> extents(tile::KernelOp kernel,
+                                         llvm::ArrayRef<unsigned> dims) const;
+  mlir::Value multiply(llvm::ArrayRef<mlir::Value> factors) const;
+  /// The number of a grid point, the first index fastest. The last extent is not needed.
+  mlir::Value number(llvm::ArrayRef<mlir::Value> indices,
+                     llvm::ArrayRef<mlir::Value> extents) const;
+  /// The indices that `number` numbers.
+  llvm::SmallVector<mlir::Value> indices(mlir::Value number,
+                                         llvm::ArrayRef<mlir::Value> extents) const;
+  template <typename OpTy>
+  mlir::Value make(mlir::Value left, mlir::Value right) const {
+    return OpTy::create(builder, loc, left, right);
+  }
+  mlir::Value add(mlir::Value left, mlir::Value right) const {
+    return make<mlir::arith::AddIOp>(left, right);
+  }
+  mlir::Value sub(mlir::Value left, mlir::Value right) const {
+    return make<mlir::arith::SubIOp>(left, right);
+  }
+  mlir::Value mul(mlir::Value left, mlir::Value right) const {
+    return make<mlir::arith::MulIOp>(left, right);
+  }
+  mlir::Value least(mlir::Value left, mlir::Value right) const {
+    return make<mlir::arith::MinSIOp>(left, right);
+  }
+  mlir::Value most(mlir::Value left, mlir::Value right) const {
+    return make<mlir::arith::MaxSIOp>(left, right);
+  }
+  mlir::Value compare(mlir::arith::CmpIPredicate predicate, mlir::Value left,
+                      mlir::Value right) const;
+  mlir::Value select(mlir::Value condition, mlir::Value yes, mlir::Value no) const;
+};
+
+/// The split reduction of `kernel`, or null.
+tile::SplitReduceOp findReduction(tile::KernelOp kernel);
+
+/// Puts the first region in place of `reduction`, for the part from `first` to `past`, and gives
+/// the state.
+llvm::SmallVector<mlir::Value> inlineBody(tile::SplitReduceOp reduction, mlir::Value first,
+                                          mlir::Value past);
+
+/// Writes what merges the states `left` and `right` of two neighbouring parts; gives that of both.
+llvm::SmallVector<mlir::Value> mergeStates(mlir::OpBuilder &builder, tile::SplitReduceOp reduction,
+                                           mlir::ValueRange left, mlir::ValueRange right);
+
+/// Where the tile of a state lies: a view of dimensions `prefix` and those of the state.
+tile::ViewType viewOfState(llvm::ArrayRef<mlir::Attribute> prefix, mlir::Type state);
+/// Its place in that view, of indices `prefix`.
+llvm::SmallVector<mlir::Value> placeOfState(const IndexMath &math,
+                                            llvm::ArrayRef<mlir::Value> prefix, mlir::Type state);
+
+/// Replaces `kernel` by `made`, whose names end with the suffixes, and a sequence that launches
+/// these in their order. Arguments that `kernel` does not have are workspaces.
+void replaceBySequence(tile::KernelOp kernel,
+                       llvm::ArrayRef<std::pair<tile::KernelOp, llvm::StringRef>> made,
+                       const DimPlan &plan, mlir::Location loc);
 
 /// Adds an argument behind the others, under a name that none of them has.
 mlir::BlockArgument addArgument(tile::KernelOp kernel, mlir::Type type, llvm::StringRef name,

@@ -6,14 +6,12 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/IR/TypeUtilities.h"
 #include "passes/Schedule/CostModel.h"
+#include "passes/Tile/BalanceReduction.h"
 #include "passes/Tile/CutRows.h"
 #include "passes/Tile/SplitKernel.h"
 #include "passes/Tile/TilePasses.h"
-#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace tessera {
@@ -25,88 +23,9 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::tile;
 
-/// Puts the first region in place of `reduction`, for the part from `first` to `past`, and gives
-/// the state.
-static SmallVector<Value> inlineBody(SplitReduceOp reduction, Value first, Value past) {
-  reduction.getFirst().replaceAllUsesWith(first);
-  reduction.getPast().replaceAllUsesWith(past);
-  YieldOp yield = reduction.getBodyYield();
-  SmallVector<Value> state(yield.getValues());
-  yield.erase();
-  reduction.replaceAllUsesWith(state);
-  reduction->getBlock()->getOperations().splice(reduction->getIterator(),
-                                                reduction.getBody().front().getOperations());
-  reduction.erase();
-  return state;
-}
-
-static SplitReduceOp findReduction(KernelOp kernel) {
-  auto all = kernel.getBody().getOps<SplitReduceOp>();
-  return all.empty() ? SplitReduceOp() : *all.begin();
-}
-
-namespace {
-/// A kernel whose range is split, and what becomes of it.
-class Split {
-public:
-  explicit Split(SplitReduceOp reduction)
-      : reduction(reduction), kernel(cast<KernelOp>(reduction->getParentOp())), builder(kernel),
-        loc(reduction.getLoc()), plan(kernel), card(getCostModel(kernel)) {}
-
-  /// Replaces the kernel by a sequence of two; fails with a diagnostic.
-  LogicalResult run();
-
-private:
-  /// Loads the state of a part.
-  using LoadPart = function_ref<SmallVector<Value>(Value part)>;
-
-  LogicalResult checkLaunches();
-  KernelOp cutParts();
-  LogicalResult planParts();
-  void completeParts(KernelOp parts);
-  SmallVector<Value> mergeSome(SplitReduceOp own, LoadPart load, Value first, int64_t number,
-                               SmallVector<Value> state);
-  SmallVector<Value> mergeLoop(SplitReduceOp own, LoadPart load, Value first, Value past,
-                               int64_t step, ArrayRef<Value> state);
-  int64_t countAtOnce();
-  SmallVector<Value> mergeAll(SplitReduceOp own, LoadPart load, Value count);
-  KernelOp makeMerge();
-  void makeSequence(KernelOp parts, KernelOp merge);
-
-  bool isFlat() { return reduction.getFill() || points.size() == 3; }
-  Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
-  Value dim(Attribute extent);
-  SmallVector<Value> extentsOfPoints();
-  Value multiply(ArrayRef<Value> extents);
-  Value numberPoint(ArrayRef<Value> indices, ArrayRef<Value> extents);
-  SmallVector<Value> findPoint(Value number, ArrayRef<Value> extents);
-  std::pair<Value, Value> countParts(ValueRange range, ArrayRef<Value> extents);
-  std::pair<Value, Value> findPart(ValueRange range, Value part, ArrayRef<Value> extents);
-  std::pair<Value, Value> setGrid(KernelOp parts, ArrayRef<Value> extents);
-  ViewType viewOf(Type state);
-  SmallVector<Value> addWorkspaces(KernelOp to);
-  SmallVector<Value> placeOf(Type state, Value part, Value point, ArrayRef<Value> extents);
-
-  SplitReduceOp reduction;
-  KernelOp kernel;
-  OpBuilder builder;
-  Location loc;
-  DimPlan plan;
-  const CardNumbers &card;
-  /// The grid dimensions on whose indices states depend.
-  SmallVector<unsigned> points;
-  /// Extents of the workspaces in front of those of a state: parts and grid points, or with `fill`
-  /// both together.
-  SmallVector<Attribute> prefix;
-  /// Whether each grid point has as many parts as `prefix` says.
-  bool isEven = false;
-  /// The rows of a tile that is merged; 0 where states have no tiles.
-  int64_t mergedRows = 0;
-};
-} // namespace
-
 /// Workspaces are those of one sequence.
-LogicalResult Split::checkLaunches() {
+static LogicalResult checkLaunches(SplitReduceOp reduction) {
+  auto kernel = cast<KernelOp>(reduction->getParentOp());
   for (auto sequence : kernel->getParentOfType<ModuleOp>().getOps<SequenceOp>())
     for (auto launch : sequence.getOps<LaunchOp>()) {
       if (launch.getKernel() != kernel.getSymName())
@@ -120,6 +39,57 @@ LogicalResult Split::checkLaunches() {
     }
   return success();
 }
+
+namespace {
+/// A kernel whose range is split, and what becomes of it.
+class Split {
+public:
+  explicit Split(SplitReduceOp reduction)
+      : reduction(reduction), kernel(cast<KernelOp>(reduction->getParentOp())), builder(kernel),
+        math{builder, reduction.getLoc()}, plan(kernel), card(getCostModel(kernel)) {}
+
+  /// Replaces the kernel by a sequence of two; fails with a diagnostic.
+  LogicalResult run();
+
+private:
+  /// Loads the state of a part.
+  using LoadPart = function_ref<SmallVector<Value>(Value part)>;
+
+  KernelOp cutParts();
+  LogicalResult planParts();
+  void completeParts(KernelOp parts);
+  SmallVector<Value> mergeSome(SplitReduceOp own, LoadPart load, Value first, int64_t number,
+                               SmallVector<Value> state);
+  SmallVector<Value> mergeLoop(SplitReduceOp own, LoadPart load, Value first, Value past,
+                               int64_t step, ArrayRef<Value> state);
+  int64_t countAtOnce();
+  SmallVector<Value> mergeAll(SplitReduceOp own, LoadPart load, Value count);
+  KernelOp makeMerge();
+
+  bool isFlat() { return reduction.getFill() || points.size() == 3; }
+  std::pair<Value, Value> countParts(ValueRange range, ArrayRef<Value> extents);
+  std::pair<Value, Value> findPart(ValueRange range, Value part, ArrayRef<Value> extents);
+  std::pair<Value, Value> setGrid(KernelOp parts, ArrayRef<Value> extents);
+  SmallVector<Value> addWorkspaces(KernelOp to);
+  SmallVector<Value> placeOf(Type state, Value part, Value point, ArrayRef<Value> extents);
+
+  SplitReduceOp reduction;
+  KernelOp kernel;
+  OpBuilder builder;
+  IndexMath math;
+  DimPlan plan;
+  const CardNumbers &card;
+  /// The grid dimensions on whose indices states depend.
+  SmallVector<unsigned> points;
+  /// Extents of the workspaces in front of those of a state: parts and grid points, or with `fill`
+  /// both together.
+  SmallVector<Attribute> prefix;
+  /// Whether each grid point has as many parts as `prefix` says.
+  bool isEven = false;
+  /// The rows of a tile that is merged; 0 where states have no tiles.
+  int64_t mergedRows = 0;
+};
+} // namespace
 
 //===----------------------------------------------------------------------===//
 // Which parts there are
@@ -171,123 +141,63 @@ LogicalResult Split::planParts() {
   return success();
 }
 
-Value Split::dim(Attribute extent) {
-  if (auto name = dyn_cast<StringAttr>(extent))
-    return DimOp::create(builder, loc, name);
-  return constant(cast<IntegerAttr>(extent).getInt());
-}
-
-/// How many grid points there are along each dimension of `points`.
-SmallVector<Value> Split::extentsOfPoints() {
-  return llvm::map_to_vector(points, [&](unsigned i) -> Value {
-    GridDimAttr grid = kernel.getGridDim(i);
-    Value extent = dim(grid.getExtent());
-    if (grid.getDivisor() == 1)
-      return extent;
-    return arith::CeilDivUIOp::create(builder, loc, extent, constant(grid.getDivisor()));
-  });
-}
-
-Value Split::multiply(ArrayRef<Value> extents) {
-  Value product;
-  for (Value extent : extents)
-    product = product ? arith::MulIOp::create(builder, loc, product, extent).getResult() : extent;
-  return product ? product : constant(1);
-}
-
-/// The number of a grid point, the first index fastest.
-Value Split::numberPoint(ArrayRef<Value> indices, ArrayRef<Value> extents) {
-  Value number;
-  for (auto [index, extent] : llvm::reverse(llvm::zip_equal(indices, extents))) {
-    Value before =
-        number ? arith::MulIOp::create(builder, loc, number, extent).getResult() : Value();
-    number = before ? arith::AddIOp::create(builder, loc, before, index).getResult() : index;
-  }
-  return number ? number : constant(0);
-}
-
-/// The indices that `numberPoint` numbers.
-SmallVector<Value> Split::findPoint(Value number, ArrayRef<Value> extents) {
-  SmallVector<Value> indices;
-  for (Value extent : extents.drop_back(!extents.empty())) {
-    indices.push_back(arith::RemUIOp::create(builder, loc, number, extent));
-    number = arith::DivUIOp::create(builder, loc, number, extent);
-  }
-  if (!extents.empty())
-    indices.push_back(number);
-  return indices;
-}
-
 /// How many parts the range of a grid point has, and the iterations of each but the last.
 std::pair<Value, Value> Split::countParts(ValueRange range, ArrayRef<Value> extents) {
   if (isEven)
-    return {dim(prefix.front()), constant(*reduction.getPart())};
-  Value one = constant(1);
-  Value length = arith::SubIOp::create(builder, loc, range[1], range[0]);
-  Value some = arith::MaxSIOp::create(builder, loc, length, one);
+    return {math.dim(prefix.front()), math.constant(*reduction.getPart())};
+  Value one = math.constant(1);
+  Value length = math.sub(range[1], range[0]);
+  Value some = math.most(length, one);
   Value most, size;
   if (reduction.getFill()) {
     // As many as there are blocks for each grid point.
-    Value blocks = constant(card.multiprocessors);
-    Value share = arith::DivUIOp::create(builder, loc, blocks, multiply(extents));
-    most = arith::MaxSIOp::create(builder, loc, share, one);
-    size = arith::CeilDivUIOp::create(builder, loc, some, most);
+    Value blocks = math.constant(card.multiprocessors);
+    Value share = math.make<arith::DivUIOp>(blocks, math.multiply(extents));
+    most = math.most(share, one);
+    size = math.make<arith::CeilDivUIOp>(some, most);
   } else {
-    most = dim(prefix.front());
-    size = constant(*reduction.getPart());
+    most = math.dim(prefix.front());
+    size = math.constant(*reduction.getPart());
   }
-  Value parts = arith::CeilDivUIOp::create(builder, loc, some, size);
-  return {arith::MinSIOp::create(builder, loc, parts, most), size};
+  Value parts = math.make<arith::CeilDivUIOp>(some, size);
+  return {math.least(parts, most), size};
 }
 
 /// The bounds of a part. Where grid points may have fewer parts than there are, the last one takes
 /// what is left, and those behind it are empty.
 std::pair<Value, Value> Split::findPart(ValueRange range, Value part, ArrayRef<Value> extents) {
   auto [count, size] = countParts(range, extents);
-  Value offset = arith::MulIOp::create(builder, loc, part, size);
+  Value offset = math.mul(part, size);
   if (isEven) {
-    Value end = arith::AddIOp::create(builder, loc, offset, size);
-    return {offset, arith::MinSIOp::create(builder, loc, end, range[1])};
+    Value end = math.add(offset, size);
+    return {offset, math.least(end, range[1])};
   }
-  Value begin = arith::AddIOp::create(builder, loc, range[0], offset);
-  Value first = arith::MinSIOp::create(builder, loc, begin, range[1]);
-  Value end = arith::AddIOp::create(builder, loc, begin, size);
-  Value own = arith::MinSIOp::create(builder, loc, end, range[1]);
-  Value last = arith::SubIOp::create(builder, loc, count, constant(1));
-  Value isLast = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, part, last);
-  return {first, arith::SelectOp::create(builder, loc, isLast, range[1], own)};
+  Value begin = math.add(range[0], offset);
+  Value first = math.least(begin, range[1]);
+  Value end = math.add(begin, size);
+  Value own = math.least(end, range[1]);
+  Value last = math.sub(count, math.constant(1));
+  Value isLast = math.compare(arith::CmpIPredicate::eq, part, last);
+  return {first, math.select(isLast, range[1], own)};
 }
 
 //===----------------------------------------------------------------------===//
 // Workspaces
 //===----------------------------------------------------------------------===//
 
-ViewType Split::viewOf(Type state) {
-  SmallVector<Attribute> dims = prefix;
-  if (auto tile = dyn_cast<RankedTensorType>(state))
-    for (int64_t extent : tile.getShape())
-      dims.push_back(builder.getI64IntegerAttr(extent));
-  return ViewType::get(builder.getContext(), dims, getElementTypeOrSelf(state));
-}
-
 SmallVector<Value> Split::addWorkspaces(KernelOp to) {
   SmallVector<Value> views;
   for (auto [i, type] : llvm::enumerate(reduction.getResultTypes()))
-    views.push_back(addArgument(to, viewOf(type), "state" + std::to_string(i), loc));
+    views.push_back(
+        addArgument(to, viewOfState(prefix, type), "state" + std::to_string(i), math.loc));
   return views;
 }
 
 /// Where the state of a part of a grid point is.
 SmallVector<Value> Split::placeOf(Type state, Value part, Value point, ArrayRef<Value> extents) {
-  SmallVector<Value> place;
   if (reduction.getFill())
-    place.push_back(numberPoint({point, part}, {multiply(extents), Value()}));
-  else
-    place = {part, point};
-  auto tile = dyn_cast<RankedTensorType>(state);
-  for (int64_t i = 0; tile && i < tile.getRank(); ++i)
-    place.push_back(constant(0));
-  return place;
+    return placeOfState(math, math.number({point, part}, {math.multiply(extents), Value()}), state);
+  return placeOfState(math, {part, point}, state);
 }
 
 //===----------------------------------------------------------------------===//
@@ -303,14 +213,14 @@ std::pair<Value, Value> Split::setGrid(KernelOp parts, ArrayRef<Value> extents) 
   auto addDim = [&](Attribute extent, StringRef name) -> Value {
     grid.push_back(GridDimAttr::get(builder.getContext(), extent, 1));
     names.push_back(builder.getStringAttr(name));
-    return body.addArgument(builder.getIndexType(), loc);
+    return body.addArgument(builder.getIndexType(), math.loc);
   };
   Value part, point;
   if (reduction.getFill()) {
     Value slot = addDim(prefix.front(), "slot");
-    Value all = multiply(extents);
-    point = arith::RemUIOp::create(builder, loc, slot, all);
-    part = arith::DivUIOp::create(builder, loc, slot, all);
+    Value all = math.multiply(extents);
+    point = math.make<arith::RemUIOp>(slot, all);
+    part = math.make<arith::DivUIOp>(slot, all);
   } else if (isFlat()) {
     point = addDim(prefix.back(), "point");
     part = addDim(prefix.front(), "part");
@@ -323,10 +233,10 @@ std::pair<Value, Value> Split::setGrid(KernelOp parts, ArrayRef<Value> extents) 
                                             : builder.getStringAttr("i"));
     }
     part = addDim(prefix.front(), "part");
-    point = numberPoint(indices, extents);
+    point = math.number(indices, extents);
   }
   if (isFlat())
-    indices = findPoint(point, extents);
+    indices = math.indices(point, extents);
   for (auto [i, index] : llvm::zip_equal(points, indices))
     body.getArgument(first + i).replaceAllUsesWith(index);
   body.eraseArguments(first, rank);
@@ -340,14 +250,14 @@ void Split::completeParts(KernelOp parts) {
   SplitReduceOp own = findReduction(parts);
   SmallVector<Value> views = addWorkspaces(parts);
   builder.setInsertionPointToStart(&parts.getBody().front());
-  SmallVector<Value> extents = extentsOfPoints();
+  SmallVector<Value> extents = math.extents(kernel, points);
   auto [part, point] = setGrid(parts, extents);
   builder.setInsertionPoint(own);
   auto [begin, end] = findPart(own.getOperands(), part, extents);
   SmallVector<Value> state = inlineBody(own, begin, end);
   builder.setInsertionPoint(parts.getBody().front().getTerminator());
   for (auto [value, view] : llvm::zip_equal(state, views))
-    StoreOp::create(builder, loc, value, view, placeOf(value.getType(), part, point, extents),
+    StoreOp::create(builder, math.loc, value, view, placeOf(value.getType(), part, point, extents),
                     DenseI64ArrayAttr(), /*add=*/false);
   eraseDead(parts.getBody().front());
   eraseUnusedArguments(parts, /*keepsRequirements=*/false);
@@ -359,28 +269,21 @@ SmallVector<Value> Split::mergeSome(SplitReduceOp own, LoadPart load, Value firs
                                     SmallVector<Value> state) {
   SmallVector<SmallVector<Value>> loaded;
   for (int64_t i = 0; i < number; ++i)
-    loaded.push_back(load(arith::AddIOp::create(builder, loc, first, constant(i))));
-  for (ArrayRef<Value> part : loaded) {
-    IRMapping mapping;
-    mapping.map(own.getLeft(), state);
-    mapping.map(own.getRight(), part);
-    for (Operation &op : own.getMerge().front().without_terminator())
-      builder.clone(op, mapping);
-    state = llvm::map_to_vector(own.getMergeYield().getValues(),
-                                [&](Value value) { return mapping.lookupOrDefault(value); });
-  }
+    loaded.push_back(load(math.add(first, math.constant(i))));
+  for (ArrayRef<Value> part : loaded)
+    state = mergeStates(builder, own, state, part);
   return state;
 }
 
 /// The same up to `past`, in a loop of `step` parts each.
 SmallVector<Value> Split::mergeLoop(SplitReduceOp own, LoadPart load, Value first, Value past,
                                     int64_t step, ArrayRef<Value> state) {
-  auto loop = scf::ForOp::create(builder, loc, first, past, constant(step), state);
+  auto loop = scf::ForOp::create(builder, math.loc, first, past, math.constant(step), state);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(loop.getBody());
   SmallVector<Value> merged = mergeSome(own, load, loop.getInductionVar(), step,
                                         SmallVector<Value>(loop.getRegionIterArgs()));
-  scf::YieldOp::create(builder, loc, merged);
+  scf::YieldOp::create(builder, math.loc, merged);
   return SmallVector<Value>(loop.getResults());
 }
 
@@ -395,21 +298,21 @@ int64_t Split::countAtOnce() {
 }
 
 SmallVector<Value> Split::mergeAll(SplitReduceOp own, LoadPart load, Value count) {
-  SmallVector<Value> state = load(constant(0));
-  Value one = constant(1);
+  SmallVector<Value> state = load(math.constant(0));
+  Value one = math.constant(1);
   int64_t atOnce = countAtOnce();
   if (auto number = dyn_cast<IntegerAttr>(prefix.front()); number && isEven) {
     int64_t rest = number.getInt() - 1;
     atOnce = std::min(atOnce, rest);
     int64_t past = 1 + rest / atOnce * atOnce;
-    state = mergeLoop(own, load, one, constant(past), atOnce, state);
-    return mergeSome(own, load, constant(past), rest % atOnce, state);
+    state = mergeLoop(own, load, one, math.constant(past), atOnce, state);
+    return mergeSome(own, load, math.constant(past), rest % atOnce, state);
   }
   atOnce = std::min<int64_t>(atOnce, 8);
-  Value rest = arith::SubIOp::create(builder, loc, count, one);
-  Value rounds = arith::DivUIOp::create(builder, loc, rest, constant(atOnce));
-  Value several = arith::MulIOp::create(builder, loc, rounds, constant(atOnce));
-  Value past = arith::AddIOp::create(builder, loc, several, one);
+  Value rest = math.sub(count, one);
+  Value rounds = math.make<arith::DivUIOp>(rest, math.constant(atOnce));
+  Value several = math.mul(rounds, math.constant(atOnce));
+  Value past = math.add(several, one);
   if (atOnce > 1)
     state = mergeLoop(own, load, one, past, atOnce, state);
   return mergeLoop(own, load, atOnce > 1 ? past : one, count, 1, state);
@@ -422,16 +325,16 @@ KernelOp Split::makeMerge() {
   SplitReduceOp own = findReduction(merge);
   SmallVector<Value> views = addWorkspaces(merge);
   builder.setInsertionPoint(own);
-  SmallVector<Value> extents = extentsOfPoints();
+  SmallVector<Value> extents = math.extents(kernel, points);
   SmallVector<Value> indices =
       llvm::map_to_vector(points, [&](unsigned i) -> Value { return merge.getGridIndex(i); });
-  Value point = numberPoint(indices, extents);
+  Value point = math.number(indices, extents);
   auto load = [&](Value part) {
     SmallVector<Value> state;
     for (auto [type, view] : llvm::zip_equal(reduction.getResultTypes(), views)) {
       SmallVector<Value> operands{view};
       llvm::append_range(operands, placeOf(type, part, point, extents));
-      state.push_back(LoadOp::create(builder, loc, TypeRange{type}, operands));
+      state.push_back(LoadOp::create(builder, math.loc, TypeRange{type}, operands));
     }
     return state;
   };
@@ -448,49 +351,7 @@ KernelOp Split::makeMerge() {
   return merge;
 }
 
-/// `name`, or where it is taken another one that begins so.
-static std::string findName(ModuleOp module, const Twine &name) {
-  std::string own = name.str();
-  for (int i = 1; module.lookupSymbol(own); ++i)
-    own = (name + Twine(i)).str();
-  return own;
-}
-
-/// Puts both kernels, and a sequence that launches them, in place of the kernel.
-void Split::makeSequence(KernelOp parts, KernelOp merge) {
-  auto module = kernel->getParentOfType<ModuleOp>();
-  builder.setInsertionPoint(kernel);
-  for (auto [made, suffix] : {std::pair(parts, "_parts"), std::pair(merge, "_merge")}) {
-    made.setSymName(findName(module, kernel.getSymName() + suffix));
-    builder.insert(made);
-  }
-  ArrayAttr derived =
-      plan.getDerived().empty() ? ArrayAttr() : builder.getArrayAttr(plan.getDerived());
-  auto sequence =
-      SequenceOp::create(builder, kernel.getLoc(), kernel.getSymNameAttr(),
-                         kernel.getArgumentTypesAttr(), kernel.getArgumentNamesAttr(), derived);
-  Block &body = sequence.getBody().emplaceBlock();
-  builder.setInsertionPointToEnd(&body);
-  llvm::StringMap<Value> values;
-  for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
-    values[kernel.getArgumentName(i)] =
-        body.addArgument(kernel.getArgument(i).getType(), kernel.getArgument(i).getLoc());
-  for (unsigned i = parts.getNumArguments() - reduction.getNumResults();
-       i < parts.getNumArguments(); ++i)
-    values[parts.getArgumentName(i)] =
-        WorkspaceOp::create(builder, loc, parts.getArgument(i).getType(), parts.getArgumentName(i));
-  for (KernelOp made : {parts, merge}) {
-    SmallVector<Value> operands;
-    for (unsigned i = 0; i < made.getNumArguments(); ++i)
-      operands.push_back(values.lookup(made.getArgumentName(i)));
-    LaunchOp::create(builder, loc, made.getSymName(), operands);
-  }
-  kernel.erase();
-}
-
 LogicalResult Split::run() {
-  if (failed(checkLaunches()))
-    return failure();
   OwningOpRef<KernelOp> parts = cutParts();
   if (failed(planParts()))
     return failure();
@@ -502,7 +363,8 @@ LogicalResult Split::run() {
   completeParts(*parts);
   KernelOp merge = makeMerge();
   KernelOp made = parts.release();
-  makeSequence(made, merge);
+  Location loc = math.loc;
+  replaceBySequence(kernel, {{made, "_parts"}, {merge, "_merge"}}, plan, loc);
   InFlightDiagnostic remark = emitRemark(loc);
   remark << "is split: '" << made.getSymName() << "' computes the states of parts, which '"
          << merge.getSymName() << "' merges";
@@ -518,8 +380,14 @@ struct TileSplitReductionsPass : tessera::impl::TileSplitReductionsBase<TileSpli
       SplitReduceOp reduction = findReduction(kernel);
       if (!reduction)
         continue;
-      if (!reduction.getFill() && reduction.getPart().value_or(0) == 0)
+      if (reduction.isWhole()) {
         inlineBody(reduction, reduction.getLower(), reduction.getUpper());
+        continue;
+      }
+      if (failed(checkLaunches(reduction)))
+        return signalPassFailure();
+      if (reduction.getBalanced().value_or(0) != 0)
+        balanceReduction(reduction);
       else if (failed(Split(reduction).run()))
         return signalPassFailure();
     }

@@ -23,6 +23,60 @@ tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
 !Y = !tile.view<[M], f32>
 tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
   %c0 = arith.constant 0 : index
+  %n = tile.dim "K"
+  // expected-error @+1 {{has 33 shares for each multiprocessor; there are 1 to 32, and with 0 nothing is cut}}
+  %r = tile.split_reduce %first, %past = %c0 to %n balanced 33 -> f32 {
+    %v = tile.load %x[%first] : !X -> f32
+    tile.yield %v : f32
+  } merge %a with %b {
+    %s = arith.addf %a, %b : f32
+    tile.yield %s : f32
+  }
+  tile.store %r, %y[%m] : f32, !Y
+}
+
+// -----
+
+!X = !tile.view<[K], f32>
+!Y = !tile.view<[M], f32>
+tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
+  %c0 = arith.constant 0 : index
+  %n = tile.dim "K"
+  // expected-error @+1 {{has -1 shares for each multiprocessor; there are 1 to 32, and with 0 nothing is cut}}
+  %r = tile.split_reduce %first, %past = %c0 to %n balanced -1 -> f32 {
+    %v = tile.load %x[%first] : !X -> f32
+    tile.yield %v : f32
+  } merge %a with %b {
+    %s = arith.addf %a, %b : f32
+    tile.yield %s : f32
+  }
+  tile.store %r, %y[%m] : f32, !Y
+}
+
+// -----
+
+!X = !tile.view<[K], f32>
+!Y = !tile.view<[M], f32>
+tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
+  %c0 = arith.constant 0 : index
+  %n = tile.dim "K"
+  // expected-error @+1 {{has equal shares and parts that fill the GPU; leave out one of 'balanced' and 'fill'}}
+  %r = tile.split_reduce %first, %past = %c0 to %n fill balanced 1 -> f32 {
+    %v = tile.load %x[%first] : !X -> f32
+    tile.yield %v : f32
+  } merge %a with %b {
+    %s = arith.addf %a, %b : f32
+    tile.yield %s : f32
+  }
+  tile.store %r, %y[%m] : f32, !Y
+}
+
+// -----
+
+!X = !tile.view<[K], f32>
+!Y = !tile.view<[M], f32>
+tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
+  %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %n = tile.dim "K"
   // expected-error @+1 {{has parts of 4 iterations and as many as fill the GPU; leave out one of 'part' and 'fill'}}

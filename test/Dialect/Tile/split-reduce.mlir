@@ -24,7 +24,7 @@ func.func @sums(%zero: !Row, %c0: index, %end: index) -> !Row {
 }
 
 // CHECK-LABEL: tile.kernel @row_sums
-// CHECK: tile.split_reduce %first, %past = %{{.*}} to %{{.*}} part 4 -> tensor<16xf32> {
+// CHECK: tile.split_reduce %first, %past = %{{.*}} to %{{.*}} part 4 balanced 2 -> tensor<16xf32> {
 // CHECK:   scf.for %{{.*}} = %first to %past
 // CHECK:   tile.yield %{{.*}} : tensor<16xf32>
 // CHECK: } merge %{{.*}} with %{{.*}} {
@@ -37,7 +37,7 @@ tile.kernel @row_sums(%x: !X, %y: !Y) grid(%m = M ceildiv 16) {
   %k = tile.dim "K"
   %steps = arith.ceildivsi %k, %c64 : index
   %zero = arith.constant dense<0.0> : !Row
-  %sum = tile.split_reduce %first, %past = %c0 to %steps part 4 -> !Row {
+  %sum = tile.split_reduce %first, %past = %c0 to %steps part 4 balanced 2 -> !Row {
     %part = scf.for %i = %first to %past step %c1 iter_args(%old = %zero) -> (!Row) {
       %col = arith.muli %i, %c64 : index
       %t = tile.load %x[%row, %col] : !X -> !Tile

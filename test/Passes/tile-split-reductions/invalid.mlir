@@ -47,6 +47,29 @@ tile.sequence @all(%x: !X, %y: !Y) {
 !X = !tile.view<[K], f32>
 !Y = !tile.view<[M], f32>
 
+tile.kernel @cut(%x: !X, %y: !Y) grid(%m = M) {
+  %c0 = arith.constant 0 : index
+  %end = tile.dim "K"
+  // expected-error @+1 {{splits a range of kernel 'cut', which a sequence launches; launch it by itself, or leave the range whole with 'part 0'}}
+  %r = tile.split_reduce %first, %past = %c0 to %end balanced 1 -> f32 {
+    %v = tile.load %x[%first] : !X -> f32
+    tile.yield %v : f32
+  } merge %a with %b {
+    %s = arith.addf %a, %b : f32
+    tile.yield %s : f32
+  }
+  tile.store %r, %y[%m] : f32, !Y
+}
+tile.sequence @all(%x: !X, %y: !Y) {
+  // expected-note @+1 {{the launch}}
+  tile.launch @cut(%x, %y) : !X, !Y
+}
+
+// -----
+
+!X = !tile.view<[K], f32>
+!Y = !tile.view<[M], f32>
+
 tile.kernel @large(%x: !X, %y: !Y) grid(%m = M) {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
