@@ -77,8 +77,8 @@ def save_caches(folder, caches, pages, rows, units):
     return words
 
 
-def check(folder, rows, flags, masks, share=0, units=None, run_rows=1):
-    """Against the template for each sequence alone. `run_rows` are copied at once."""
+def check(folder, rows, flags, masks, share=0, units=None, run_rows=1, shares=0):
+    """Against the template for each sequence alone. `run_rows` are copied at once, and a multiprocessor has `shares`."""
     most, pages, table = make_table(rows)
     caches = [make_cache(seed, rows, pages, table) for seed in (10, 20)]
     q = [draw(30 + b, HEADS, SQ, D) for b in range(len(LENGTHS))]
@@ -102,6 +102,7 @@ def check(folder, rows, flags, masks, share=0, units=None, run_rows=1):
     outputs = [word for name in ("o", "lse") for word in ("--output", f"{name}={folder}/{name}.npy")]
     defines = [f"-DD={D}", "-DBM=64", "-DBN=64", "-DHEADS=2", *(f"-D{flag}=true" for flag in flags)]
     defines += [f"-DRUN={run_rows}"] if run_rows > 1 else []
+    defines += [f"-DBALANCED={shares}"] if shares else []
     run(source, *defines, *words, *outputs, "--set", f"scale={SCALE}", "--device", "sim", "--seeds", "1")
     found = join(load(f"{folder}/o.npy"), load(f"{folder}/lse.npy"), parts)
     what = f"pages of {rows} rows, {flags}, {masks}"
@@ -180,6 +181,8 @@ def main(folder):
     check(folder, 192, [], full)
     check(folder, 64, ["PAGED"], causal)
     check(folder, 128, ["PAGED", "PARTS"], causal, share=64)
+    check(folder, 64, ["PAGED"], causal, shares=1)
+    check(folder, 192, [], ["variants/sink"], shares=2)
     check(folder, 16, ["PAGED", "GATHERED"], causal)
     check(folder, 24, ["PAGED", "GATHERED", "PARTS"], full, share=128)
     check(folder, 200, ["GATHERED", "PARTS", "INVARIANT"], causal, share=128)

@@ -57,6 +57,24 @@ class Meaning(unittest.TestCase):
                 with self.subTest(f"{options} {rows} {queries}"):
                     self.check(Cache([300, 100, 0, 1, 257], rows, paged, 1), 2, queries, causal=True, **options)
 
+    def test_equal_shares(self):
+        """Where rules say so, with lengths on the device alone, and not beside parts that the caller asks for."""
+        numbers, find, taken = _kernels.find_numbers, _kernels.find, []
+
+        def note(*arguments, **parameters):
+            taken.append(parameters.get("BALANCED", 0))
+            return find(*arguments, **parameters)
+
+        balanced = unittest.mock.patch.object(_kernels, "find_numbers", lambda *a: {**numbers(*a), "CACHES_BALANCED": True})
+        with balanced, unittest.mock.patch.object(_kernels, "find", note):
+            for paged, rows, queries, options, shares in (
+                (False, 320, 1, {}, 2), (True, 128, 2, {}, 1), (True, 16, 1, {}, 0), (False, 320, 2, {"num_splits": 2}, 0),
+                (True, 128, 1, {"keys_per_part": 128}, 0),
+            ):  # fmt: skip
+                taken.clear()
+                self.check(Cache([301, 99, 0, 1], rows, paged, 1), 5, queries, causal=True, **options)
+                self.assertEqual(max(taken), shares, options)
+
     def test_masks_and_scores(self):
         cache = Cache([300, 100, 7], 128, True, 1)
         for queries in (1, 2):

@@ -158,7 +158,17 @@ class _Call:
             return self._bind_tokens(source, extras, parameters)
         rows = group if self.grouped else self.rows * packed
         tiles = self.batch * (self.key_heads if self.grouped else self.heads // packed) * -(-rows // parameters["BM"])
+        if self._is_balanced(tiles, parameters):
+            return self._bind_parts(source, extras, {**parameters, "BALANCED": parameters["BLOCKS"]}, None)
         return self._bind_parts(source, extras, parameters, self._find_share(tiles, parameters["BN"]))
+
+    def _is_balanced(self, tiles, parameters):
+        """Whether the keys of all sequences, whose lengths lie on the device, are cut into equal shares. A producer that gathers rows has
+        no registers for a walk over sequences."""
+        is_asked = self.is_invariant or self.options["share"] is not None or self.options["count"]
+        if is_asked or "lengths" not in self.given or "GATHERED" in parameters:
+            return False
+        return _kernels.find_numbers(self.device, ("TILES", tiles))["CACHES_BALANCED"]
 
     def _add_results(self):
         """The layouts of what a call gives. Notes the one of the output, [B, SQ, H, DV]."""
