@@ -27,19 +27,19 @@ static constexpr int64_t mostCounted = 1 << 30;
 
 namespace {
 /// What is listed of a share.
-enum Entry : int64_t {
+enum class Entry : int64_t {
   First,   ///< its first grid point,
   Skipped, ///< of which so many iterations are in shares before
   Past,    ///< behind its last grid point,
   Reach,   ///< of which it has the iterations up to this one; 0 where it has the last
   Until,   ///< behind the last share that has iterations of that grid point
-  NumEntries
+  Count
 };
 
 /// What the kernels know of the shares, as arguments of one of them.
 struct List {
   Value counts; ///< [POINTS], the iterations of each grid point
-  Value shares; ///< [NumEntries, SLOTS]
+  Value shares; ///< [Entry::Count, SLOTS]
   Value used;   ///< [1], how many shares there are
 };
 
@@ -138,7 +138,8 @@ List Balance::addList(KernelOp to) {
     return addArgument(to, ViewType::get(builder.getContext(), dims, builder.getI32Type()), name,
                        math.loc);
   };
-  return {add("counts", count), add("shares", {builder.getI64IntegerAttr(NumEntries), slots}),
+  return {add("counts", count),
+          add("shares", {builder.getI64IntegerAttr(static_cast<int64_t>(Entry::Count)), slots}),
           add("used", builder.getI64IntegerAttr(1))};
 }
 
@@ -224,6 +225,9 @@ KernelOp Balance::makeCounts() {
 
 //===----------------------------------------------------------------------===//
 // The list of shares
+//
+// Its numbers are below 2^31, which operations without sign are not asked about: those with sign
+// would be computed in 64 bits.
 //===----------------------------------------------------------------------===//
 
 Value Balance::toNumber(Value index) {
@@ -270,7 +274,8 @@ std::pair<Value, Value> Balance::findTotals(const List &list) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(loop.getBody());
   Value counts = loadCounts(builder, math.loc, list, loop.getInductionVar());
-  Value longest = math.most(loop.getRegionIterArg(1), combine(ReduceKind::max, counts));
+  Value longest =
+      math.make<arith::MaxUIOp>(loop.getRegionIterArg(1), combine(ReduceKind::max, counts));
   Value total = math.add(loop.getRegionIterArg(0), sumOf(counts));
   scf::YieldOp::create(builder, math.loc, ValueRange{total, longest});
   return {loop.getResult(0), loop.getResult(1)};
@@ -280,24 +285,25 @@ std::pair<Value, Value> Balance::findTotals(const List &list) {
 /// one of equal parts of it, it is that: ranges of one length are cut least.
 Value Balance::cutSize(Value total, Value longest) {
   Value one = number(1);
-  Value even = math.make<arith::CeilDivSIOp>(total, toNumber(countShares()));
-  Value times = math.make<arith::CeilDivSIOp>(even, longest);
+  Value even = math.make<arith::CeilDivUIOp>(total, toNumber(countShares()));
+  Value times = math.make<arith::CeilDivUIOp>(even, longest);
   Value several = math.mul(longest, times);
-  Value parts = math.most(math.make<arith::DivSIOp>(longest, even), one);
-  Value part = math.make<arith::CeilDivSIOp>(longest, parts);
-  Value isLong = math.compare(CmpIPredicate::sgt, longest, even);
+  Value parts = math.make<arith::MaxUIOp>(math.make<arith::DivUIOp>(longest, even), one);
+  Value part = math.make<arith::CeilDivUIOp>(longest, parts);
+  Value isLong = math.compare(CmpIPredicate::ugt, longest, even);
   Value round = math.select(isLong, part, several);
-  Value spare = math.make<arith::DivSIOp>(even, number(32));
-  Value isNear = math.compare(CmpIPredicate::sle, round, math.add(even, spare));
+  Value spare = math.make<arith::DivUIOp>(even, number(32));
+  Value isNear = math.compare(CmpIPredicate::ule, round, math.add(even, spare));
   Value own = math.select(isNear, round, even);
-  return math.most(own, number(std::max<int64_t>(reduction.getPart().value_or(1), 1)));
+  return math.make<arith::MaxUIOp>(own,
+                                   number(std::max<int64_t>(reduction.getPart().value_or(1), 1)));
 }
 
 /// Stores an entry of shares `place`, where these are before `past`.
 void Balance::scatter(const List &list, Entry entry, Value value, Value place, Value past) {
-  Value isThere = math.compare(CmpIPredicate::slt, place, past);
+  Value isThere = math.compare(CmpIPredicate::ult, place, past);
   Value row = math.select(isThere, place, splat(number(-1)));
-  Value from = math.constant(entry), first = math.constant(0);
+  Value from = math.constant(static_cast<int64_t>(entry)), first = math.constant(0);
   ScatterOp::create(builder, math.loc, value, list.shares, ValueRange{from, first}, row);
 }
 
@@ -311,23 +317,23 @@ void Balance::writeShares(const List &list, Value size, Value used) {
   builder.setInsertionPointToStart(loop.getBody());
   Value index = loop.getInductionVar();
   Value counts = loadCounts(builder, math.loc, list, index);
+  Value numbers =
+      IotaOp::create(builder, math.loc, counts.getType(), index, /*axis=*/0, IntegerAttr());
   Value upTo = ScanOp::create(builder, math.loc, counts.getType(), ReduceKind::sum, counts,
                               /*axis=*/0, /*exclusive=*/false, /*reverse=*/false);
   Value ends = math.add(upTo, splat(loop.getRegionIterArg(0)));
-  Value starts = math.sub(ends, counts);
+  Value starts = math.sub(ends, counts), none = splat(number(0));
   Value sizes = splat(size);
-  Value beginFrom = math.make<arith::CeilDivSIOp>(starts, sizes);
-  Value beginPast = math.make<arith::CeilDivSIOp>(ends, sizes);
-  Value endFrom = math.make<arith::DivSIOp>(starts, sizes);
-  Value endBefore = math.make<arith::DivSIOp>(ends, sizes);
-  Value numbers =
-      IotaOp::create(builder, math.loc, counts.getType(), index, /*axis=*/0, IntegerAttr());
+  Value beginFrom = math.make<arith::CeilDivUIOp>(starts, sizes);
+  Value beginPast = math.make<arith::CeilDivUIOp>(ends, sizes);
+  Value endFrom = math.make<arith::DivUIOp>(starts, sizes);
+  Value endBefore = math.make<arith::DivUIOp>(ends, sizes);
   Value next = math.add(numbers, splat(one));
   // The last share ends with the last grid point.
   Value isLast = math.compare(CmpIPredicate::eq, next, splat(toNumber(points)));
   Value endPast = math.select(isLast, splat(used), endBefore);
   Value begun = math.sub(beginPast, beginFrom), ended = math.sub(endPast, endFrom);
-  Value most = math.most(begun, ended);
+  Value most = math.make<arith::MaxUIOp>(begun, ended);
   Value rounds = arith::IndexCastOp::create(builder, math.loc, builder.getIndexType(),
                                             combine(ReduceKind::max, most));
   auto inner = scf::ForOp::create(builder, math.loc, math.constant(0), rounds, math.constant(1));
@@ -338,16 +344,15 @@ void Balance::writeShares(const List &list, Value size, Value used) {
   Value offset = splat(toNumber(inner.getInductionVar()));
   Value begin = math.add(beginFrom, offset);
   Value skipped = math.sub(math.mul(begin, sizes), starts);
-  scatter(list, First, numbers, begin, beginPast);
-  scatter(list, Skipped, skipped, begin, beginPast);
+  scatter(list, Entry::First, numbers, begin, beginPast);
+  scatter(list, Entry::Skipped, skipped, begin, beginPast);
   Value end = math.add(endFrom, offset);
   Value place = math.add(math.mul(end, sizes), sizes);
-  Value goesOn = math.compare(CmpIPredicate::slt, place, ends);
-  Value none = splat(number(0)), before = math.sub(place, starts);
-  Value reach = math.select(goesOn, before, none);
-  scatter(list, Past, next, end, endPast);
-  scatter(list, Reach, reach, end, endPast);
-  scatter(list, Until, beginPast, end, endPast);
+  Value goesOn = math.compare(CmpIPredicate::ult, place, ends);
+  Value reach = math.select(goesOn, math.sub(place, starts), none);
+  scatter(list, Entry::Past, next, end, endPast);
+  scatter(list, Entry::Reach, reach, end, endPast);
+  scatter(list, Entry::Until, beginPast, end, endPast);
 }
 
 KernelOp Balance::makeList() {
@@ -361,7 +366,7 @@ KernelOp Balance::makeList() {
   builder.setInsertionPoint(body.getTerminator());
   auto [total, longest] = findTotals(list);
   Value size = cutSize(total, longest);
-  Value used = math.make<arith::CeilDivSIOp>(total, size);
+  Value used = math.make<arith::CeilDivUIOp>(total, size);
   Value place = math.constant(0);
   StoreOp::create(builder, math.loc, used, list.used, place, DenseI64ArrayAttr(), /*add=*/false);
   writeShares(list, size, used);
@@ -374,7 +379,7 @@ KernelOp Balance::makeList() {
 //===----------------------------------------------------------------------===//
 
 Value Balance::loadEntry(const List &list, Entry entry, Value number) {
-  Value row = math.constant(entry);
+  Value row = math.constant(static_cast<int64_t>(entry));
   Value loaded = LoadOp::create(builder, math.loc, TypeRange{builder.getI32Type()},
                                 ValueRange{list.shares, row, number});
   return arith::IndexCastOp::create(builder, math.loc, builder.getIndexType(), loaded);
@@ -393,10 +398,10 @@ BlockShare Balance::findShare(KernelOp made, const List &list) {
   Value used = LoadOp::create(builder, math.loc, TypeRange{builder.getI32Type()},
                               ValueRange{list.used, math.constant(0)});
   share.isUsed = math.compare(CmpIPredicate::slt, toNumber(share.number), used);
-  share.first = loadEntry(list, First, share.number);
-  share.skipped = loadEntry(list, Skipped, share.number);
-  share.past = loadEntry(list, Past, share.number);
-  share.reach = loadEntry(list, Reach, share.number);
+  share.first = loadEntry(list, Entry::First, share.number);
+  share.skipped = loadEntry(list, Entry::Skipped, share.number);
+  share.past = loadEntry(list, Entry::Past, share.number);
+  share.reach = loadEntry(list, Entry::Reach, share.number);
   return share;
 }
 
@@ -520,7 +525,7 @@ KernelOp Balance::makeMerge() {
     }
     return state;
   };
-  Value behind = loadEntry(list, Until, share.number);
+  Value behind = loadEntry(list, Entry::Until, share.number);
   Value next = math.add(share.number, one);
   auto loop = scf::ForOp::create(builder, math.loc, next, behind, one, load(share.slot, one));
   {

@@ -20,8 +20,8 @@
 // CHECK-LABEL: tile.kernel @sums_list(
 // CHECK-SAME: %shares: !tile.view<[5, SLOTS], i32>, %used: !tile.view<[1], i32>) grid(%one = 1) {
 // CHECK: %[[TOTALS:.*]]:2 = scf.for
-// CHECK: %[[LEAST:.*]] = arith.maxsi %{{.*}}, %c2_i32
-// CHECK: arith.ceildivsi %[[TOTALS]]#0, %[[LEAST]]
+// CHECK: %[[LEAST:.*]] = arith.maxui %{{.*}}, %c2_i32
+// CHECK: arith.ceildivui %[[TOTALS]]#0, %[[LEAST]]
 // CHECK: tile.scan sum %{{.*}} axis 0 : tensor<512xi32>
 // CHECK: tile.scatter %{{.*}}, %shares[%c0, %c0] rows %[[BEGIN:.*]] :
 // CHECK: tile.scatter %{{.*}}, %shares[%c1, %c0] rows %[[BEGIN]] :
