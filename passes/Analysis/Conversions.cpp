@@ -4,6 +4,7 @@
 #include "dialects/Hop/SharedLayout.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/Analysis/OperandBuffers.h"
+#include "passes/Analysis/PtxasRegisters.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -162,13 +163,11 @@ private:
                         "their number one of 8");
   }
 
-  /// What is cut by columns has numbers of all rows beside the elements of a part. A thread holds
-  /// 96 elements; with 128 ptxas spills.
+  /// What is cut by columns has numbers of all rows beside the elements of a part.
   bool checkParts(Value tile) {
-    constexpr int64_t mostOfThread = 96;
     auto type = cast<RankedTensorType>(tile.getType());
     int64_t parts = countConvertedParts(type, /*ofColumns=*/true);
-    if (!readsRows || type.getNumElements() <= parts * mostOfThread * hopper::warpgroupThreads)
+    if (!readsRows || type.getNumElements() <= parts * kMostConverted * hopper::warpgroupThreads)
       return true;
     return refuse(ofBytes.front(), "is of too many rows for a role that converts " +
                                        Twine(type.getDimSize(1) / parts) + " columns at a time");
