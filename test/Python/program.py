@@ -128,6 +128,15 @@ class ProgramTest(unittest.TestCase):
             # What the kernel does not write stays.
             self.assertEqual([y[3, 4], y[3, 20]], [number, 2**53 + 1])
 
+    def test_indices_as_numbers(self):
+        program = tessera.Program(INTEGERS.replace("@copy(", "@copy(%row: index, ").replace("%x[%c0", "%x[%row"))
+        x, y = Array((16, 32), "q"), Array((16, 32), "q")
+        x[3, 4] = 5
+        program(3, x, y)
+        self.assertEqual(y[0, 4], 5)
+        with self.assertRaisesRegex(ValueError, "argument 'row' takes an integer of type 'index'"):
+            program(1.5, x, y)
+
     def test_arrays_that_are_read_only(self):
         for array in (self.x, self.y):
             array.__array_interface__["data"] = (ctypes.addressof(array.memory), True)
