@@ -21,7 +21,8 @@ def list_types(root):
     for name, element, scalar, size, _, _, torch in runpy.run_path(root / "python/tessera/_core/_types.py")["TYPES"]:
         assert element < 16 <= (scalar or 16), name
         asked = rf"is(Signless)?Integer\({8 * size}\)" if name.startswith("i") else rf"is{name.upper()}\("
-        words[name] = re.compile(rf"\"{name}\"|\b({codes[element]}|{codes[scalar]}|{torch})\b|\b{asked}")
+        if element:  # Of numbers alone the C interface's names tell.
+            words[name] = re.compile(rf"\"{name}\"|\b({codes[element]}|{codes[scalar]}|{torch})\b|\b{asked}")
     return words
 
 
