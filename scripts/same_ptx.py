@@ -239,8 +239,8 @@ def write(tessera, kernels, only, directory):
 
 
 def drop_positions(text):
-    """Without the lines and columns of the source, which change nothing that runs."""
-    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("\t.loc\t"))
+    """Without the files, lines and columns of the source, which change nothing that runs."""
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(("\t.loc\t", "\t.file\t")))
 
 
 def check(tessera, kernels, only, directory):
