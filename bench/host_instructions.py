@@ -43,14 +43,14 @@ def make_engine_calls(d):
         return torch.zeros(shape, dtype=dtype)
 
     lengths, table = torch.tensor([5, 7], dtype=torch.int32), make(2, 3, dtype=torch.int32)
-    q, cache, latent = make(2, 1, 8, d), make(9, 64, 2, d), (make(2, 1, 16, 576), make(9, 64, 1, 576), table, lengths)
+    q, caches, latent = make(2, 1, 8, d), (make(9, 64, 2, d), make(9, 64, 2, d)), (make(2, 1, 16, 576), make(9, 64, 1, 576), table, lengths)
     given = {"page_table": table, "num_splits": 1}
     new = {name: make(2, 2, 2, d).transpose(0, 1) for name in "kv"}
     step = *(make(2, 1, 8, 64) for _ in range(3)), *(make(2, 1, 8) for _ in range(2)), 1.0, make(2, 8, 64, 64, dtype=torch.float32)
     return {
-        "keys in pages": lambda: flash_attn_with_kvcache(q, cache, cache, cache_seqlens=lengths, **given),
-        "keys in pages, a number": lambda: flash_attn_with_kvcache(q, cache, cache, cache_seqlens=7, **given),
-        "new keys that are copied": lambda: flash_attn_with_kvcache(q, cache, cache, **new, cache_seqlens=lengths, **given),
+        "keys in pages": lambda: flash_attn_with_kvcache(q, *caches, cache_seqlens=lengths, **given),
+        "keys in pages, a number": lambda: flash_attn_with_kvcache(q, *caches, cache_seqlens=7, **given),
+        "new keys that are copied": lambda: flash_attn_with_kvcache(q, *caches, **new, cache_seqlens=lengths, **given),
         "latent rows in pages": lambda: mla_with_kvcache(*latent),
         "a step of decoding": lambda: gated_delta_rule(*step, True),
     }  # fmt: skip
@@ -65,8 +65,8 @@ def repeat(call, times):
         call()
 
 
-def run_calls(d):
-    """Inside valgrind: a dump of its counts after each sort of call, by its name."""
+def run_calls(d, counts):
+    """Inside valgrind: a dump of its counts after each sort of call, by its name. Otherwise it compiles kernels into the cache."""
     sys.path[:0] = [os.path.join(ROOT, "test", "Torch"), os.path.join(ROOT, "test", "Python")]
     import fake_cuda
     import on_cpu
@@ -77,7 +77,7 @@ def run_calls(d):
     fake_cuda.library.fake_cuda_set_device(0)
     fake_cuda.take_low_addresses()
     tessera.torch.use_interpreter()
-    for is_counted in (False, True):
+    for is_counted in (False, True)[: 1 + counts]:
         if is_counted:  # What is loaded before would take minutes.
             control("--instr=on")
         for path, direct in (("dispatched", False), ("direct", True)):
@@ -98,12 +98,13 @@ def count(d, directory, keep):
     libraries = os.path.join(ROOT, "build", "test", "fake-cuda")
     environment = {
         **os.environ, "LD_LIBRARY_PATH": libraries, "TESSERA_LIBRARY": os.path.join(ROOT, "build", "lib"),
-        "TESSERA_CACHE_DIR": "", "PYTHONPATH": os.path.join(ROOT, "python"), "PYTHONHASHSEED": "0",
+        "TESSERA_CACHE_DIR": os.path.join(directory, "cache"), "PYTHONPATH": os.path.join(ROOT, "python"), "PYTHONHASHSEED": "0",
     }  # fmt: skip
     prefix = os.path.join(directory, "counts")
     command = [
         "valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={prefix}", sys.executable, __file__,
     ]  # fmt: skip
+    subprocess.run([sys.executable, __file__, "--inside", str(d), "--compile"], env=environment, check=True)
     process = subprocess.run([*command, "--inside", str(d)], env=environment, capture_output=True, text=True)
     found = {}
     for path in glob.glob(prefix + ".*"):
@@ -126,9 +127,10 @@ def main():
     parser.add_argument("--d", type=int, default=64, help="head dimension")
     parser.add_argument("--keep", metavar="DIR", help="for callgrind's profiles, which callgrind_annotate reads")
     parser.add_argument("--inside", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--compile", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.inside:
-        run_calls(options.inside)
+        run_calls(options.inside, not options.compile)
     with tempfile.TemporaryDirectory() as directory:
         found = count(options.d, options.keep or directory, options.keep)
     print(json.dumps(found, indent=1))
