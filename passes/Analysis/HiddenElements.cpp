@@ -56,7 +56,8 @@ static bool addOperands(Operation *op, llvm::SetVector<Value> &values) {
   return true;
 }
 
-bool tessera::mayHideElements(Value tile) {
+Hiding tessera::findHiding(Value tile) {
+  Hiding found = Hiding::None;
   llvm::SetVector<Value> values;
   values.insert(tile);
   for (size_t i = 0; i < values.size(); ++i) {
@@ -65,14 +66,14 @@ bool tessera::mayHideElements(Value tile) {
       continue;
     if (auto argument = dyn_cast<BlockArgument>(value)) {
       if (!addCarried(argument, values))
-        return true;
+        found = Hiding::Loads;
       continue;
     }
     Operation *op = value.getDefiningOp();
     if (isa<arith::SelectOp>(op) && llvm::any_of(op->getOperands(), isHidingConstant))
-      return true;
+      return Hiding::Mask;
     if (!addOperands(op, values))
-      return true;
+      found = Hiding::Loads;
   }
-  return false;
+  return found;
 }

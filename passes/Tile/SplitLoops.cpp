@@ -495,10 +495,11 @@ private:
   /// What is left of a mask, if anything, says whether elements are looked at.
   static void writeMaskedMax(MaskedMaxOp max) {
     Value largest = max.getOld();
-    if (mayHideElements(max.getSource())) {
+    if (Hiding hiding = findHiding(max.getSource()); hiding != Hiding::None) {
       ImplicitLocOpBuilder builder(max.getLoc(), max);
       Value own = ReduceOp::create(builder, max.getType(), ReduceKind::maximum, max.getSource(),
-                                   /*axis=*/1, /*limit=*/FloatAttr());
+                                   /*axis=*/1, /*limit=*/FloatAttr(),
+                                   /*summed=*/hiding == Hiding::Loads);
       largest = arith::MaximumFOp::create(builder, largest, own);
     }
     max.replaceAllUsesWith(largest);
