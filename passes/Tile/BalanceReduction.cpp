@@ -12,6 +12,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/Analysis/Speculation.h"
 #include "passes/Schedule/CostModel.h"
+#include "passes/Tile/CutRows.h"
 #include "passes/Tile/SplitKernel.h"
 
 using namespace mlir;
@@ -63,7 +64,8 @@ private:
   KernelOp makeCounts();
   KernelOp makeList();
   KernelOp makeShares();
-  KernelOp makeMerge();
+  KernelOp makeMerge(int64_t atOnce);
+  KernelOp makeCutMerge();
   void planShares();
 
   void setGrid(KernelOp made, ArrayRef<unsigned> kept);
@@ -97,6 +99,8 @@ private:
   /// How many grid points there are along `points`; shares along all `others`.
   Attribute count, slots;
   int64_t blocks = 0;
+  /// The rows of a tile that is merged; 0 where states have no tiles.
+  int64_t mergedRows = 0;
 };
 } // namespace
 
@@ -489,7 +493,7 @@ KernelOp Balance::makeShares() {
 }
 
 /// Merges the states of the grid point that begins in a share and goes on behind it.
-KernelOp Balance::makeMerge() {
+KernelOp Balance::makeMerge(int64_t atOnce) {
   KernelOp made = kernel.clone();
   made.removeScheduleAttr();
   SplitReduceOp own = findReduction(made);
@@ -527,35 +531,47 @@ KernelOp Balance::makeMerge() {
   };
   Value behind = loadEntry(list, Entry::Until, share.number);
   Value next = math.add(share.number, one);
-  auto loop = scf::ForOp::create(builder, math.loc, next, behind, one, load(share.slot, one));
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(loop.getBody());
+  SmallVector<Value> state = load(share.slot, one);
+  auto loadPart = [&](Value part) {
     // Shares of the same other indices are as many slots away as there are of these.
-    Value slot = loop.getInductionVar();
-    if (!others.empty()) {
-      Value ahead = math.sub(loop.getInductionVar(), share.number);
-      slot = math.add(share.slot, math.mul(ahead, countOthers()));
-    }
-    scf::YieldOp::create(builder, math.loc,
-                         mergeStates(builder, own, loop.getRegionIterArgs(), load(slot, zero)));
-  }
-  own.replaceAllUsesWith(loop.getResults());
+    Value ahead = math.sub(part, share.number);
+    Value away = others.empty() ? ahead : math.mul(ahead, countOthers());
+    return load(math.add(share.slot, away), zero);
+  };
+  own.replaceAllUsesWith(mergeParts(math, own, loadPart, next, behind, atOnce, state));
   own.erase();
   eraseDead(body);
   eraseUnusedArguments(made, /*keepsRequirements=*/false);
   return made;
 }
 
+/// The same, with few rows of tiles in a grid point where these do not depend on each other. Only
+/// these load several states at once.
+KernelOp Balance::makeCutMerge() {
+  const CardNumbers &card = getCostModel(kernel);
+  for (Type type : reduction.getResultTypes())
+    if (auto tile = dyn_cast<RankedTensorType>(type); tile && tile.getRank() == 2) {
+      OwningOpRef<KernelOp> cut = makeMerge(std::min<int64_t>(countAtOnce(reduction, card), 8));
+      mergedRows = cutRows(*cut, tile.getDimSize(0), card.mergedElements, /*addsIndex=*/true);
+      if (mergedRows < tile.getDimSize(0))
+        return cut.release();
+      break;
+    }
+  return makeMerge(/*atOnce=*/1);
+}
+
 void Balance::run() {
-  KernelOp counts = makeCounts(), list = makeList(), shares = makeShares(), merge = makeMerge();
+  KernelOp counts = makeCounts(), list = makeList(), shares = makeShares(), merge = makeCutMerge();
   Location loc = math.loc;
   replaceBySequence(kernel,
                     {{counts, "_counts"}, {list, "_list"}, {shares, "_shares"}, {merge, "_merge"}},
                     plan, loc);
-  emitRemark(loc) << "is cut into equal shares, which '" << list.getSymName() << "' lists: '"
-                  << shares.getSymName() << "' computes " << blocks << " of them at once, and '"
-                  << merge.getSymName() << "' merges the states of grid points that were cut";
+  InFlightDiagnostic remark = emitRemark(loc);
+  remark << "is cut into equal shares, which '" << list.getSymName() << "' lists: '"
+         << shares.getSymName() << "' computes " << blocks << " of them at once, and '"
+         << merge.getSymName() << "' merges the states of grid points that were cut";
+  if (mergedRows != 0)
+    remark << ", " << mergedRows << " rows in each grid point";
 }
 
 void tessera::balanceReduction(SplitReduceOp reduction) { Balance(reduction).run(); }

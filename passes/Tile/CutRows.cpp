@@ -16,7 +16,8 @@ namespace {
 /// The rows of a kernel without dots: which values have them, and whether each is by itself.
 class RowCut {
 public:
-  RowCut(KernelOp kernel, int64_t rows) : kernel(kernel), rows(rows) {}
+  RowCut(KernelOp kernel, int64_t rows, bool addsIndex)
+      : kernel(kernel), rows(rows), addsIndex(addsIndex) {}
 
   /// Whether rows can be cut, along which grid dimension and how many columns there are.
   bool analyze();
@@ -37,11 +38,13 @@ private:
   bool unify(Value left, Value right);
   bool hasRows(Value value);
   bool findGridDim(StoreOp store);
+  std::pair<Value, Value> takeIndex(OpBuilder &builder, int64_t part);
   void cut(Value value, int64_t part);
   void shift(Operation *op, unsigned operand, Value offset);
 
   KernelOp kernel;
   const int64_t rows;
+  const bool addsIndex;
   int64_t columns = 0;
   std::optional<unsigned> gridDim;
   /// Vectors that are alike: an element for each row, or none is.
@@ -132,7 +135,7 @@ bool RowCut::findGridDim(StoreOp store) {
 bool RowCut::visitStore(StoreOp store) {
   stores.push_back(store);
   return tileOf(store.getValue()) && isPlain(store, store.getValue()) && !store.getTicketed() &&
-         findGridDim(store);
+         (addsIndex || findGridDim(store));
 }
 
 bool RowCut::visit(Operation *op) {
@@ -146,6 +149,8 @@ bool RowCut::visit(Operation *op) {
   auto isScalar = [](Value value) { return !tileOf(value); };
   if (auto loop = dyn_cast<scf::ForOp>(op))
     return visitLoop(loop);
+  if (isa<scf::IfOp>(op) && op->getNumResults() == 0)
+    return true;
   if (llvm::all_of(op->getOperands(), isScalar) && llvm::all_of(op->getResults(), isScalar))
     return isMemoryEffectFree(op) || isa<LoadOp>(op);
   return llvm::TypeSwitch<Operation *, bool>(op)
@@ -202,7 +207,7 @@ bool RowCut::analyze() {
     return visit(op) ? WalkResult::advance() : WalkResult::interrupt();
   });
   // A vector of the columns would be stored by the grid points of all rows.
-  return !walk.wasInterrupted() && gridDim &&
+  return !walk.wasInterrupted() && (addsIndex || gridDim) &&
          llvm::none_of(ofColumns, [&](Value value) { return hasRows(value); }) &&
          llvm::all_of(stores, [&](StoreOp store) { return hasRows(store.getValue()); });
 }
@@ -223,24 +228,44 @@ void RowCut::shift(Operation *op, unsigned operand, Value offset) {
                  arith::AddIOp::create(builder, op->getLoc(), op->getOperand(operand), offset));
 }
 
+/// The number of a part among those of a tile, and of the tile where the grid counts them. Parts
+/// are grid points then.
+std::pair<Value, Value> RowCut::takeIndex(OpBuilder &builder, int64_t part) {
+  Location loc = kernel.getLoc();
+  SmallVector<Attribute> grid(kernel.getGrid().getValue());
+  if (addsIndex) {
+    Value number = kernel.getBody().addArgument(builder.getIndexType(), loc);
+    grid.push_back(
+        GridDimAttr::get(kernel.getContext(), builder.getI64IntegerAttr(rows / part), 1));
+    kernel.setGridAttr(builder.getArrayAttr(grid));
+    if (std::optional<ArrayAttr> names = kernel.getGridNames()) {
+      SmallVector<Attribute> all(names->getValue());
+      all.push_back(builder.getStringAttr("rows"));
+      kernel.setGridNamesAttr(builder.getArrayAttr(all));
+    }
+    return {number, Value()};
+  }
+  BlockArgument index = kernel.getGridIndex(*gridDim);
+  Value parts = arith::ConstantIndexOp::create(builder, loc, rows / part);
+  Value tile = arith::DivUIOp::create(builder, loc, index, parts);
+  Value number = arith::RemUIOp::create(builder, loc, index, parts);
+  grid[*gridDim] =
+      GridDimAttr::get(kernel.getContext(), kernel.getGridDim(*gridDim).getExtent(), part);
+  kernel.setGridAttr(builder.getArrayAttr(grid));
+  return {number, tile};
+}
+
 void RowCut::apply(int64_t part) {
   OpBuilder builder(kernel.getContext());
   builder.setInsertionPointToStart(&kernel.getBody().front());
   Location loc = kernel.getLoc();
-  auto constant = [&](int64_t value) {
-    return arith::ConstantIndexOp::create(builder, loc, value);
-  };
-  BlockArgument index = kernel.getGridIndex(*gridDim);
-  Value parts = constant(rows / part);
-  Value tile = arith::DivUIOp::create(builder, loc, index, parts);
-  Value number = arith::RemUIOp::create(builder, loc, index, parts);
-  Value offset = arith::MulIOp::create(builder, loc, number, constant(part));
-  SmallPtrSet<Operation *, 2> own{tile.getDefiningOp(), number.getDefiningOp()};
-  index.replaceAllUsesExcept(tile, own);
-  SmallVector<Attribute> grid(kernel.getGrid().getValue());
-  grid[*gridDim] =
-      GridDimAttr::get(kernel.getContext(), kernel.getGridDim(*gridDim).getExtent(), part);
-  kernel.setGridAttr(builder.getArrayAttr(grid));
+  auto [number, tile] = takeIndex(builder, part);
+  Value rowsOfPart = arith::ConstantIndexOp::create(builder, loc, part);
+  Value offset = arith::MulIOp::create(builder, loc, number, rowsOfPart);
+  if (tile) {
+    SmallPtrSet<Operation *, 2> own{tile.getDefiningOp(), number.getDefiningOp()};
+    kernel.getGridIndex(*gridDim).replaceAllUsesExcept(tile, own);
+  }
 
   SmallVector<Value> values;
   walkRows(kernel, [&](Operation *op) {
@@ -266,8 +291,8 @@ void RowCut::apply(int64_t part) {
       cut(value, part);
 }
 
-int64_t tessera::cutRows(KernelOp kernel, int64_t rows, int64_t elements) {
-  RowCut cut(kernel, rows);
+int64_t tessera::cutRows(KernelOp kernel, int64_t rows, int64_t elements, bool addsIndex) {
+  RowCut cut(kernel, rows, addsIndex);
   if (!cut.analyze())
     return rows;
   int64_t part = rows;

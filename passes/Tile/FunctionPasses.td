@@ -241,7 +241,7 @@ def TileSplitReductions : Pass<"tile-split-reductions", "::mlir::ModuleOp"> {
     Bounds of ranges are taken as they are in each kernel, and the last part of a range goes up to its end. So a list of other
     ranges gives the same results, at another speed. With `part` a share has so many iterations at least.
 
-    The merging kernel of parts has more grid points than the kernel where the rows of its tiles do not depend on each other: what merges
+    A merging kernel has more grid points where the rows of its tiles do not depend on each other: what merges
     128 x 128 elements in each of few grid points would leave most of the machine idle. A remark says how many rows each has.
 
     ```mlir

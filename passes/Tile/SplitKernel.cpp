@@ -2,9 +2,11 @@
 
 #include "passes/Tile/SplitKernel.h"
 #include "dialects/Tile/Signature.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "passes/Schedule/CostModel.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -320,8 +322,9 @@ SmallVector<Value> tessera::inlineBody(SplitReduceOp reduction, Value first, Val
   return state;
 }
 
-SmallVector<Value> tessera::mergeStates(OpBuilder &builder, SplitReduceOp reduction,
-                                        ValueRange left, ValueRange right) {
+/// Writes what merges the states of two neighbouring parts; gives that of both.
+static SmallVector<Value> mergeStates(OpBuilder &builder, SplitReduceOp reduction, ValueRange left,
+                                      ValueRange right) {
   IRMapping mapping;
   mapping.map(reduction.getLeft(), left);
   mapping.map(reduction.getRight(), right);
@@ -329,6 +332,51 @@ SmallVector<Value> tessera::mergeStates(OpBuilder &builder, SplitReduceOp reduct
     builder.clone(op, mapping);
   return llvm::map_to_vector(reduction.getMergeYield().getValues(),
                              [&](Value value) { return mapping.lookupOrDefault(value); });
+}
+
+SmallVector<Value> tessera::mergeSome(const IndexMath &math, SplitReduceOp reduction, LoadPart load,
+                                      Value first, int64_t number, SmallVector<Value> state) {
+  SmallVector<SmallVector<Value>> loaded;
+  for (int64_t i = 0; i < number; ++i)
+    loaded.push_back(load(math.add(first, math.constant(i))));
+  for (ArrayRef<Value> part : loaded)
+    state = mergeStates(math.builder, reduction, state, part);
+  return state;
+}
+
+SmallVector<Value> tessera::mergeLoop(const IndexMath &math, SplitReduceOp reduction, LoadPart load,
+                                      Value first, Value past, int64_t step,
+                                      ArrayRef<Value> state) {
+  auto loop = scf::ForOp::create(math.builder, math.loc, first, past, math.constant(step), state);
+  OpBuilder::InsertionGuard guard(math.builder);
+  math.builder.setInsertionPointToStart(loop.getBody());
+  SmallVector<Value> merged = mergeSome(math, reduction, load, loop.getInductionVar(), step,
+                                        SmallVector<Value>(loop.getRegionIterArgs()));
+  scf::YieldOp::create(math.builder, math.loc, merged);
+  return SmallVector<Value>(loop.getResults());
+}
+
+SmallVector<Value> tessera::mergeParts(const IndexMath &math, SplitReduceOp reduction,
+                                       LoadPart load, Value first, Value past, int64_t atOnce,
+                                       SmallVector<Value> state) {
+  if (atOnce > 1) {
+    Value rest = math.sub(past, first);
+    Value rounds = math.make<arith::DivUIOp>(rest, math.constant(atOnce));
+    Value several = math.mul(rounds, math.constant(atOnce));
+    Value next = math.add(several, first);
+    state = mergeLoop(math, reduction, load, first, next, atOnce, state);
+    first = next;
+  }
+  return mergeLoop(math, reduction, load, first, past, 1, state);
+}
+
+int64_t tessera::countAtOnce(SplitReduceOp reduction, const CardNumbers &card) {
+  int64_t elements = 0;
+  for (Type type : reduction.getResultTypes()) {
+    auto tile = dyn_cast<RankedTensorType>(type);
+    elements += tile ? std::min(tile.getNumElements(), card.mergedElements) : 1;
+  }
+  return std::clamp<int64_t>(card.loadedElements / elements, 1, 32);
 }
 
 ViewType tessera::viewOfState(ArrayRef<Attribute> prefix, Type state) {

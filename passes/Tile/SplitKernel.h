@@ -12,6 +12,7 @@
 #include <string>
 
 namespace tessera {
+struct CardNumbers;
 
 /// ceil(product of `factors` / `divisor`): names of dimensions and integers.
 struct ExtentBound {
@@ -92,9 +93,27 @@ tile::SplitReduceOp findReduction(tile::KernelOp kernel);
 llvm::SmallVector<mlir::Value> inlineBody(tile::SplitReduceOp reduction, mlir::Value first,
                                           mlir::Value past);
 
-/// Writes what merges the states `left` and `right` of two neighbouring parts; gives that of both.
-llvm::SmallVector<mlir::Value> mergeStates(mlir::OpBuilder &builder, tile::SplitReduceOp reduction,
-                                           mlir::ValueRange left, mlir::ValueRange right);
+/// Loads the state of a part.
+using LoadPart = llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value part)>;
+
+/// Writes what merges the parts from `first` on, `number` of them, into `state`: all are loaded,
+/// then merged in their order. Gives the state of all.
+llvm::SmallVector<mlir::Value> mergeSome(const IndexMath &math, tile::SplitReduceOp reduction,
+                                         LoadPart load, mlir::Value first, int64_t number,
+                                         llvm::SmallVector<mlir::Value> state);
+
+/// The same up to `past`, in a loop of `step` parts each.
+llvm::SmallVector<mlir::Value> mergeLoop(const IndexMath &math, tile::SplitReduceOp reduction,
+                                         LoadPart load, mlir::Value first, mlir::Value past,
+                                         int64_t step, llvm::ArrayRef<mlir::Value> state);
+
+/// The same, `atOnce` parts at a time and then one by one.
+llvm::SmallVector<mlir::Value> mergeParts(const IndexMath &math, tile::SplitReduceOp reduction,
+                                          LoadPart load, mlir::Value first, mlir::Value past,
+                                          int64_t atOnce, llvm::SmallVector<mlir::Value> state);
+
+/// How many states a grid point loads at once, of those that it has room for.
+int64_t countAtOnce(tile::SplitReduceOp reduction, const CardNumbers &card);
 
 /// Where the tile of a state lies: a view of dimensions `prefix` and those of the state.
 tile::ViewType viewOfState(llvm::ArrayRef<mlir::Attribute> prefix, mlir::Type state);

@@ -52,17 +52,9 @@ public:
   LogicalResult run();
 
 private:
-  /// Loads the state of a part.
-  using LoadPart = function_ref<SmallVector<Value>(Value part)>;
-
   KernelOp cutParts();
   LogicalResult planParts();
   void completeParts(KernelOp parts);
-  SmallVector<Value> mergeSome(SplitReduceOp own, LoadPart load, Value first, int64_t number,
-                               SmallVector<Value> state);
-  SmallVector<Value> mergeLoop(SplitReduceOp own, LoadPart load, Value first, Value past,
-                               int64_t step, ArrayRef<Value> state);
-  int64_t countAtOnce();
   SmallVector<Value> mergeAll(SplitReduceOp own, LoadPart load, Value count);
   KernelOp makeMerge();
 
@@ -263,59 +255,18 @@ void Split::completeParts(KernelOp parts) {
   eraseUnusedArguments(parts, /*keepsRequirements=*/false);
 }
 
-/// The state of the parts from `first` on, `number` of them, merged into `state`: all are loaded,
-/// then merged in their order.
-SmallVector<Value> Split::mergeSome(SplitReduceOp own, LoadPart load, Value first, int64_t number,
-                                    SmallVector<Value> state) {
-  SmallVector<SmallVector<Value>> loaded;
-  for (int64_t i = 0; i < number; ++i)
-    loaded.push_back(load(math.add(first, math.constant(i))));
-  for (ArrayRef<Value> part : loaded)
-    state = mergeStates(builder, own, state, part);
-  return state;
-}
-
-/// The same up to `past`, in a loop of `step` parts each.
-SmallVector<Value> Split::mergeLoop(SplitReduceOp own, LoadPart load, Value first, Value past,
-                                    int64_t step, ArrayRef<Value> state) {
-  auto loop = scf::ForOp::create(builder, math.loc, first, past, math.constant(step), state);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(loop.getBody());
-  SmallVector<Value> merged = mergeSome(own, load, loop.getInductionVar(), step,
-                                        SmallVector<Value>(loop.getRegionIterArgs()));
-  scf::YieldOp::create(builder, math.loc, merged);
-  return SmallVector<Value>(loop.getResults());
-}
-
-/// How many states a grid point loads at once, of those that it has room for.
-int64_t Split::countAtOnce() {
-  int64_t elements = 0;
-  for (Type type : reduction.getResultTypes()) {
-    auto tile = dyn_cast<RankedTensorType>(type);
-    elements += tile ? std::min(tile.getNumElements(), card.mergedElements) : 1;
-  }
-  return std::clamp<int64_t>(card.loadedElements / elements, 1, 32);
-}
-
 SmallVector<Value> Split::mergeAll(SplitReduceOp own, LoadPart load, Value count) {
   SmallVector<Value> state = load(math.constant(0));
   Value one = math.constant(1);
-  int64_t atOnce = countAtOnce();
+  int64_t atOnce = countAtOnce(reduction, card);
   if (auto number = dyn_cast<IntegerAttr>(prefix.front()); number && isEven) {
     int64_t rest = number.getInt() - 1;
     atOnce = std::min(atOnce, rest);
     int64_t past = 1 + rest / atOnce * atOnce;
-    state = mergeLoop(own, load, one, math.constant(past), atOnce, state);
-    return mergeSome(own, load, math.constant(past), rest % atOnce, state);
+    state = mergeLoop(math, own, load, one, math.constant(past), atOnce, state);
+    return mergeSome(math, own, load, math.constant(past), rest % atOnce, state);
   }
-  atOnce = std::min<int64_t>(atOnce, 8);
-  Value rest = math.sub(count, one);
-  Value rounds = math.make<arith::DivUIOp>(rest, math.constant(atOnce));
-  Value several = math.mul(rounds, math.constant(atOnce));
-  Value past = math.add(several, one);
-  if (atOnce > 1)
-    state = mergeLoop(own, load, one, past, atOnce, state);
-  return mergeLoop(own, load, atOnce > 1 ? past : one, count, 1, state);
+  return mergeParts(math, own, load, one, count, std::min<int64_t>(atOnce, 8), state);
 }
 
 /// Merges the states of a grid point, and goes on with what follows.

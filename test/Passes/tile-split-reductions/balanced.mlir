@@ -113,6 +113,40 @@ tile.kernel @one(%x: !tile.view<[K], f32>, %y: !tile.view<[1], f32>) grid(%i = 1
   tile.store %sum, %y[%c0] : f32, !tile.view<[1], f32>
 }
 
+// Rows that do not depend on each other are merged by several grid points, several states at once.
+// REMARK: remark: is cut into equal shares, which 'tiles_list' lists: {{.*}} merges the states of grid points that were cut, 16 rows in each grid point
+// CHECK-LABEL: tile.kernel @tiles_merge(
+// CHECK-SAME: grid(%slot = SLOTS, %rows = 4) {
+// CHECK: %[[ROW:.*]] = arith.muli %rows, %c16
+// CHECK: scf.if
+// CHECK: tile.load %state0[%slot, %c1, %[[ROW]], %c0] : {{.*}} -> tensor<16x64xf32>
+// CHECK: scf.for
+// CHECK-COUNT-2: tile.load %state0[
+// CHECK: %[[AT:.*]] = arith.addi %{{.*}}, %[[ROW]]
+// CHECK: tile.store %{{.*}}, %y[%{{.*}}, %[[AT]], %c0] : tensor<16x64xf32>
+tile.kernel @tiles(%x: !tile.view<[B, M, K], f32>, %ends: !tile.view<[B], i32>, %y: !tile.view<[B, M, 64], f32>) grid(%m = M ceildiv 64, %b = B) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %end_i32 = tile.load %ends[%b] : !tile.view<[B], i32> -> i32
+  %end = arith.index_cast %end_i32 : i32 to index
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %sum = tile.split_reduce %first, %past = %c0 to %end balanced 1 -> tensor<64x64xf32> {
+    %part = scf.for %i = %first to %past step %c1 iter_args(%old = %zero) -> (tensor<64x64xf32>) {
+      %col = arith.muli %i, %c64 : index
+      %t = tile.load %x[%b, %row, %col] : !tile.view<[B, M, K], f32> -> tensor<64x64xf32>
+      %new = arith.addf %old, %t : tensor<64x64xf32>
+      scf.yield %new : tensor<64x64xf32>
+    }
+    tile.yield %part : tensor<64x64xf32>
+  } merge %left with %right {
+    %both = arith.addf %left, %right : tensor<64x64xf32>
+    tile.yield %both : tensor<64x64xf32>
+  }
+  tile.store %sum, %y[%b, %row, %c0] : tensor<64x64xf32>, !tile.view<[B, M, 64], f32>
+}
+
 // `balanced 0` is no share.
 // CHECK-LABEL: tile.kernel @whole(
 // CHECK-NOT: tile.kernel @whole_
