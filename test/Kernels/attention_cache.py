@@ -183,6 +183,7 @@ def main(folder):
     check(folder, 128, ["PAGED", "PARTS"], causal, share=64)
     check(folder, 64, ["PAGED"], causal, shares=1)
     check(folder, 192, [], ["variants/sink"], shares=2)
+    check(folder, 16, ["PAGED", "GATHERED"], full, run_rows=16, shares=1)
     check(folder, 16, ["PAGED", "GATHERED"], causal)
     check(folder, 24, ["PAGED", "GATHERED", "PARTS"], full, share=128)
     check(folder, 24, ["PAGED", "GATHERED"], causal, run_rows=8)

@@ -164,9 +164,10 @@ class _Call:
 
     def _is_balanced(self, tiles, parameters):
         """Whether the keys of all sequences, whose lengths lie on the device, are cut into equal shares. A producer that gathers rows has
-        no registers for a walk over sequences."""
+        registers for a walk over sequences where attention.tile gives it some: for runs, with two thread blocks on a multiprocessor."""
         is_asked = self.is_invariant or self.options["share"] is not None or self.options["count"]
-        if is_asked or "lengths" not in self.given or "GATHERED" in parameters:
+        is_gathered = "GATHERED" in parameters and not (parameters.get("RUN", 1) > 1 and parameters["BLOCKS"] == 2)
+        if is_asked or is_gathered or "lengths" not in self.given:
             return False
         return _kernels.find_numbers(self.device, ("TILES", tiles))["CACHES_BALANCED"]
 
