@@ -6,6 +6,7 @@
 
 #include "dialects/Tile/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/Tile/TilePasses.h"
@@ -51,13 +52,27 @@ static Value cutTerm(OpBuilder &builder, Location loc, Value &rest, FloatType el
   return term;
 }
 
-/// Writes `dot` as the products of terms that leave as many bits as the terms have together.
+/// `dot`, or the outermost loop around it that does not change `operand`.
+static Operation *findFirstUse(DotOp dot, Value operand) {
+  Operation *first = dot;
+  while (auto loop = first->getParentOfType<scf::ForOp>()) {
+    if (loop->isAncestor(operand.getParentBlock()->getParentOp()))
+      break;
+    first = loop;
+  }
+  return first;
+}
+
+/// Writes `dot` as the products of terms that leave as many bits as the terms have together. Those
+/// of a second operand are written to shared memory where they are made: once for all steps of a
+/// loop that does not change it.
 static void expandDot(DotOp dot, DotTerms terms, RewriterBase &rewriter) {
   SmallVector<Value> a, b;
   Value restOfA = dot.getA(), restOfB = dot.getB();
+  OpBuilder before(findFirstUse(dot, restOfB));
   for (int64_t i = 0; i < terms.count; ++i) {
     a.push_back(cutTerm(rewriter, dot.getLoc(), restOfA, terms.type));
-    b.push_back(cutTerm(rewriter, dot.getLoc(), restOfB, terms.type));
+    b.push_back(cutTerm(before, dot.getLoc(), restOfB, terms.type));
   }
   Value sum = dot.getAcc();
   for (size_t last = terms.count; last-- > 0;)

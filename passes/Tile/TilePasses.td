@@ -12,8 +12,8 @@ include "passes/Tile/SumPasses.td"
 def TileExpandOps : Pass<"tile-expand-ops", "::tessera::tile::KernelOp"> {
   let summary = "Writes operations out in those that the machine has";
   let description = [{
-    A `tile.dot` with a precision becomes products of terms, which are rounded one after the other, the smallest products first.
-    What is of 16 bits already, but for an `arith.extf` and transposes, is one term, and needs no others.
+    A `tile.dot` with a precision becomes products of terms, which are rounded one after the other, the smallest products first. What is
+    of 16 bits already, but for an `arith.extf` and transposes, is one term. Terms of a second operand stand before loops that keep it.
 
     A `tile.reduce_index` is a reduction, and the least place of an element that equals its result. Places are compared as f32
     from 2^23 on, whose bits count as integers do. Where nothing is equal, as where all are NaN, the place is 0.

@@ -72,6 +72,31 @@ tile.kernel @exact(%x: !V, %y: !tile.view<[64, 64], bf16>) grid(%m = 1) {
   tile.store %c, %x[%c0, %c0] : !T, !V
 }
 
+// A second operand is cut once for all steps of the loops that do not change it, the first one where it is multiplied.
+// CHECK-LABEL: tile.kernel @loop
+// CHECK:       %[[B:.*]] = tile.load %y
+// CHECK:       scf.for
+// CHECK:         %[[OF_B:.*]] = arith.truncf %{{.*}} : tensor<64x64xf32> to tensor<64x64xf16>
+// CHECK:         scf.for {{.*}} iter_args(%[[A:.*]] = %
+// CHECK:           %[[OF_A:.*]] = arith.truncf %[[A]] : tensor<64x64xf32> to tensor<64x64xf16>
+// CHECK:           tile.dot %[[OF_A]], %[[OF_B]] :
+tile.kernel @loop(%x: !V, %y: !V) grid(%m = 1) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %loaded = tile.load %y[%c0, %c0] : !V -> !T
+  scf.for %i = %c0 to %c3 step %c1 {
+    %b = arith.addf %loaded, %loaded : !T
+    %kept = arith.mulf %b, %b : !T
+    %start = tile.load %x[%i, %c0] : !V -> !T
+    %end = scf.for %j = %c0 to %c3 step %c1 iter_args(%a = %start) -> (!T) {
+      %c = tile.dot %a, %kept precision f16 : !T, !T -> !T
+      scf.yield %c : !T
+    }
+    tile.store %end, %x[%i, %c0] : !T, !V
+  }
+}
+
 // CHECK-LABEL: tile.kernel @numbers
 // CHECK:       %[[T:.*]] = tile.load
 // CHECK:       %[[VALUE:.*]] = tile.reduce max %[[T]] axis 1
