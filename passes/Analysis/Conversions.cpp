@@ -54,7 +54,7 @@ public:
     if (!checkWidth() || !checkUses(operand) || !checkLayout(operand) ||
         !checkLayout(load.getResult()) || !checkParts(operand))
       return std::nullopt;
-    return Conversion{load, operations.takeVector(), readsRows};
+    return Conversion{load, operations.takeVector(), rowVectors};
   }
 
 private:
@@ -111,7 +111,7 @@ private:
       return refuse(broadcast, "is not a number for each row that a role can load by itself");
     ofBytes.push_back(broadcast);
     operations.insert(broadcast);
-    readsRows = true;
+    ++rowVectors;
     return true;
   }
 
@@ -167,7 +167,7 @@ private:
   bool checkParts(Value tile) {
     auto type = cast<RankedTensorType>(tile.getType());
     int64_t parts = countConvertedParts(type, /*ofColumns=*/true);
-    if (!readsRows || type.getNumElements() <= parts * kMostConverted * hopper::warpgroupThreads)
+    if (!rowVectors || type.getNumElements() <= parts * kMostConverted * hopper::warpgroupThreads)
       return true;
     return refuse(ofBytes.front(), "is of too many rows for a role that converts " +
                                        Twine(type.getDimSize(1) / parts) + " columns at a time");
@@ -178,7 +178,7 @@ private:
   llvm::SetVector<Operation *> operations;
   /// What only tiles of 8 bits are converted with.
   SmallVector<Value> ofBytes;
-  bool readsRows = false;
+  unsigned rowVectors = 0;
   /// Whether what makes an operation was collected.
   llvm::DenseMap<Operation *, bool> followed;
 };

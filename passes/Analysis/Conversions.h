@@ -20,8 +20,8 @@ struct Conversion {
   tile::LoadOpInterface load;
   /// What makes the tile of the loaded one, in the order of the program.
   llvm::SmallVector<mlir::Operation *> operations;
-  /// Whether numbers of rows are among what it is made of.
-  bool readsRows = false;
+  /// How many vectors of numbers of rows are among what it is made of.
+  unsigned rowVectors = 0;
 
   /// The tile that dots read, transposed or not.
   mlir::Value getTile() const { return operations.back()->getResult(0); }

@@ -158,8 +158,13 @@ struct CostModel : CardNumbers {
   int64_t transposerRegisters = 48, sharedTransposerRegisters = 40;
   /// Likewise of a converter, with parts of 64 elements a thread: none spills within 48.
   int64_t converterRegisters = 56;
-  /// More of one that multiplies by numbers of rows: 20 bytes spill within 56, none within 64.
+  /// More of one that multiplies by numbers of rows: 20 bytes spill within 56, none within 64. As
+  /// much again where several numbers of a row take turns: ptxas 13.5 spills 22 bytes of
+  /// kernels/mla_sparse.tile over rows of bytes within 64, and none within 72.
   int64_t registersOfConvertedRows = 8;
+  /// Likewise of a producer beside a converter that copies three tiles in runs and more: of
+  /// kernels/mla_decode.tile over rows of bytes 128 spill within 24, 12 within 32, none within 40.
+  int64_t registersOfRuns = 40;
   /// Likewise of a producer that gathers, and for each 16 rows of the largest tile what a thread
   /// keeps of one: addresses and numbers in two tiles. kernels/attention_paged.tile spills with 56
   /// for 128 rows, and not with 80; for 64 rows not with 56.

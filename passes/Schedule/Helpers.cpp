@@ -50,9 +50,9 @@ HelperWork::HelperWork(KernelOp kernel)
       readsAsLoaded(findReadAsLoaded(kernel)) {
   for (const Conversion &conversion : findConversions(kernel)) {
     converts = true;
-    convertsRows |= conversion.readsRows;
+    rowVectors = std::max(rowVectors, conversion.rowVectors);
   }
-  kernel.walk([&](GatherRunsOp) { gathersRuns = true; });
+  kernel.walk([&](GatherRunsOp) { ++runs; });
   areSumsBulk = llvm::none_of(sums, [](const ReducerSum &sum) {
     return whyNoBulkStore(sum.store, partsOf(sum, {}).tile).has_value();
   });
@@ -171,7 +171,7 @@ std::optional<std::string> HelperWork::whyNot(const ScheduleFields &fields, bool
   if (gathers)
     if (std::optional<std::string> reason = whyNotGathered(fields))
       return "the threads of a producer gather what dots read: " + *reason;
-  if (gathersRuns && !fields.hasProducer())
+  if (runs > 0 && !fields.hasProducer())
     return "a producer copies what dots read in runs of rows; use producer = operands";
   if (fields.store != StoreKind::writer)
     return std::nullopt;

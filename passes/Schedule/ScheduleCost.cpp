@@ -80,8 +80,8 @@ int64_t tessera::registersOfHelpers(const ScheduleFacts &facts, const ScheduleFi
     most = std::max(most, facts.model.transposerRegisters);
   if (!facts.work.converts)
     return most;
-  return std::max(most, facts.model.converterRegisters +
-                            (facts.work.convertsRows ? facts.model.registersOfConvertedRows : 0));
+  return std::max(most, facts.model.converterRegisters + std::min(facts.work.rowVectors, 2u) *
+                                                             facts.model.registersOfConvertedRows);
 }
 
 //===----------------------------------------------------------------------===//

@@ -108,12 +108,14 @@ static void leaveForHelpers(const ScheduleFacts &facts, RegisterSplit &split,
   bool sumsApart = facts.work.isGiven(RoleTask::Sum, fields);
   bool writes =
       sumsApart && fields.store.value_or(chooseStoreOfSums(facts, fields)) == StoreKind::writer;
+  bool copiesRuns = facts.work.converts && facts.work.runs > 2;
   // What the fourth or fifth warpgroup leaves is scarce; the producer gets by with the least.
   if (!sumsApart || writes)
     split.producer = fields.producerRegisters.value_or(
         gathers                    ? gatheringRegisters(facts.getKernel(), facts.model)
         : sharesTransposer(fields) ? *fields.helperRegisters
         : writes                   ? facts.model.writerRegisters
+        : copiesRuns               ? facts.model.registersOfRuns
                                    : facts.leastOfProducer);
   int64_t all = *fields.consumers + 1 + warpgroups, pool = all * hop::entryRegisters(all);
   int64_t left = std::max<int64_t>(pool - split.producer - warpgroups * *fields.helperRegisters, 0);

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Schedule/ScheduleSearch.h"
+#include "dialects/Hop/RegisterPool.h"
 #include "passes/Analysis/SumExchangeAnalysis.h"
 #include "passes/Schedule/ScheduleCost.h"
 #include "passes/Schedule/ScheduleLegality.h"
@@ -127,6 +128,34 @@ static std::string nameShape(const OverlapShape &shape) {
   return ("overlap = " + stringifyOverlapKind(shape.kind)).str();
 }
 
+/// Beside a converter registers are scarce: consumers of different programs then have as many more
+/// than each needs. Elsewhere they have equal shares.
+static void shareByNeed(Candidate &candidate) {
+  ScheduleFields &fields = candidate.fields;
+  if (!candidate.choosesRegisters || !candidate.isDivided() ||
+      !candidate.hasHelper(RoleTask::Convert))
+    return;
+  int64_t consumers = candidate.consumers(), all = candidate.warpgroups();
+  const NumberList &needed = candidate.registersNeeded;
+  int64_t left = all * hop::entryRegisters(all) - *fields.producerRegisters -
+                 (all - consumers - 1) * *fields.helperRegisters;
+  int64_t least = llvm::sum_of(
+      llvm::map_range(llvm::seq(consumers), [&](int64_t i) { return needed.of(i); }), int64_t(0));
+  if (left < least)
+    return;
+  SmallVector<int64_t> registers;
+  for (int64_t i : llvm::seq(consumers))
+    registers.push_back(std::clamp<int64_t>(
+        llvm::alignDown(needed.of(i) + (left - least) / consumers, hopper::roleRegisterStep),
+        hopper::leastRoleRegisters,
+        llvm::alignDown(hopper::mostThreadRegisters, hopper::roleRegisterStep)));
+  // What rounding leaves the last one has.
+  int64_t rest = llvm::alignDown(left - llvm::sum_of(registers), hopper::roleRegisterStep);
+  if (rest > 0 && registers.back() + rest < hopper::mostThreadRegisters)
+    registers.back() += rest;
+  fields.consumerRegisters = NumberList::get(registers);
+}
+
 /// Likewise the candidates of `shape`; false when `take` returned false.
 bool ScheduleSearch::forEachCount(const ScheduleFields &requested, bool warpSpecialize,
                                   const OverlapShape &shape, TakeFunction take) {
@@ -141,6 +170,7 @@ bool ScheduleSearch::forEachCount(const ScheduleFields &requested, bool warpSpec
       continue;
     Candidate candidate = makeCandidate(facts, requested, warpSpecialize, shape, consumers);
     candidate.registersNeeded = neededRegisters(facts, candidate);
+    shareByNeed(candidate);
     std::optional<Reason> reason = whyNot(facts, candidate);
     if (!reason && !take(candidate))
       return false;
@@ -223,6 +253,7 @@ std::vector<Candidate> ScheduleSearch::withMoreForProducer(const Candidate &cand
     Candidate given = makeCandidate(facts, fields, true, candidate.shape, candidate.consumers());
     given.choosesLoads = candidate.choosesLoads;
     given.registersNeeded = candidate.registersNeeded;
+    shareByNeed(given);
     if (!whyNot(facts, given))
       found.push_back(given);
   }
@@ -236,7 +267,8 @@ std::vector<Candidate> ScheduleSearch::withUnevenConsumers(const Candidate &cand
   std::vector<Candidate> found;
   if (!candidate.isDivided() || requested.consumerRegisters)
     return found;
-  int64_t consumers = candidate.consumers(), given = candidate.fields.consumerRegisters->most();
+  int64_t consumers = candidate.consumers();
+  const NumberList &given = *candidate.fields.consumerRegisters;
   auto order = llvm::to_vector(llvm::seq<int64_t>(0, consumers));
   llvm::stable_sort(order, [&](int64_t a, int64_t b) {
     return candidate.registersNeeded.of(a) > candidate.registersNeeded.of(b);
@@ -244,9 +276,10 @@ std::vector<Candidate> ScheduleSearch::withUnevenConsumers(const Candidate &cand
   for (int64_t favoured : order)
     for (int64_t more : facts.model.moreForConsumer) {
       int64_t less = llvm::alignTo(llvm::divideCeil(more, consumers - 1), hopper::roleRegisterStep);
-      SmallVector<int64_t> registers(consumers, given - less);
-      registers[favoured] = given + less * (consumers - 1);
-      if (given - less < hopper::leastRoleRegisters ||
+      auto registers = llvm::to_vector(llvm::map_range(
+          llvm::seq(consumers), [&](int64_t consumer) { return given.of(consumer) - less; }));
+      registers[favoured] = given.of(favoured) + less * (consumers - 1);
+      if (*llvm::min_element(registers) < hopper::leastRoleRegisters ||
           registers[favoured] > hopper::mostThreadRegisters)
         continue;
       Candidate uneven = candidate;

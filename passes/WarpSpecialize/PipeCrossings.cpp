@@ -359,7 +359,7 @@ void Slicer::writeConversion(const Conversion &conversion, PipeInfo &info, OpBui
   Value source = operands.find(conversion.load->getResult(0))->second.tile;
   Value target = hop::PipeAcquireOp::create(builder, loc, slotType(info.pipe), info.pipe);
   // A part of the columns has the numbers of all rows.
-  bool ofColumns = conversion.readsRows;
+  bool ofColumns = conversion.rowVectors > 0;
   int64_t parts = countConvertedParts(info.tile, ofColumns);
   for (int64_t i = 0; i < parts; ++i) {
     Value number = arith::ConstantIndexOp::create(builder, loc, i);
