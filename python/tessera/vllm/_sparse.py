@@ -95,7 +95,8 @@ class TesseraMLASparseImpl(LatentImpl, SparseMLACommonImpl[SparseMLACommonMetada
             # Once for all layers that share an indexer.
             return self._convert_logical_to_physical_topk(tokens, metadata, block_stride_rows=between, return_valid_counts=True)
         options = {
-            "BLOCK_SIZE": metadata.block_size, "BLOCK_STRIDE_ROWS": between, "NUM_TOPK_TOKENS": tokens.shape[1], "return_valid_counts": True,
+            "BLOCK_SIZE": metadata.block_size, "BLOCK_STRIDE_ROWS": between, "NUM_TOPK_TOKENS": tokens.shape[1],
+            "return_valid_counts": True,
         }  # fmt: skip
         requests = metadata.req_id_per_token[: len(tokens)]
         if self.dcp_world_size == 1:
