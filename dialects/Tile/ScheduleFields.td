@@ -200,7 +200,8 @@ defvar Tile_ScheduleFields = [
   ScheduleField<"consumer_registers", OneOrEach<Multiples<8, 24, 256>>,
     Chosen<"240, 240, 160 and 112 with 1 to 4 consumers; beside a reducer, transposer or converter what it leaves; without dots "
            "those with which enough thread blocks run side by side to keep memory busy; with dots outside of loops those with which as "
-           "many do as shared memory holds; with `placement = divided`, where one consumer spills, more for it than for others">,
+           "many do as shared memory holds; with `placement = divided`, beside a converter, as many more than each "
+           "needs, and where one consumer spills, more for it">,
     "registers per thread of each consumer, or with `placement = divided` a list with those of each in turn. Without a producer "
     "those of all threads of the block. A multiprocessor holds as many blocks at a time as the registers of all roles leave "
     "room for">,
@@ -216,7 +217,7 @@ defvar Tile_ScheduleFields = [
     "`overlap = 1`">,
   ScheduleField<"helper_registers", Multiples<8, 24, 256>,
     Chosen<"with `placement = apart` what its sums take, 48 with `transpose = 4`, or 40 where the transposer has warps "
-           "of the producer's warpgroup, 56 beside operands that are converted, else 24">,
+           "of the producer's warpgroup, 56, or up to 72 with numbers of rows, beside operands that are converted, else 24">,
     "registers per thread of the reducer, of the transposer, or of the converter: the role that computes second operands of "
     "dots from loaded tiles, on their way. A transposer beside the producer has as many as that">,
   ScheduleField<"transpose", Range<0, 4>,
