@@ -26,8 +26,6 @@ def main(folder, out):
     for name, numbers in {"starts": [0, 40], "ends": [40, TOKENS], "firsts": [0, 1, 1], "pasts": [1, 1, 2]}.items():
         save_integers(f"{out}/{name}.npy", numbers, "i32")
         inputs.extend(["--input", f"{name}={out}/{name}.npy"])
-        if name == "ends":
-            simulate("kda_gradients", "-DPACKED=true", "-DDW=64", "-DADD=true", "--shape", f"{SHAPE},K=64,NK=128,N=2,R=128")
     simulate("kda_bwd", "-DPACKED=true", *walk, f"{SHAPE},PV=2,NK=128,S=3,N=2,R=128")
 
 

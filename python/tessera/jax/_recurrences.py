@@ -194,15 +194,17 @@ class _Delta(_Walks):
         of_news = "o", new(batch, self.rows.rows, heads, columns, dtype=v.dtype)
         found = launch(("t", q), ("t", k), ("t", grad), *rates, *states, of_news, *kept, meets, *places)
         *first, of_news, before, behind, meets = found
-        of_q, adds = _of_shared(q, heads)
-        shape = batch, self.rows.rows, *q.shape[2:]
-        changes = ("d", jnp.zeros(shape, jnp.float32)) if adds else ("o", new(*shape))
         g, beta, news, _ = rates
-        dq, dk, dv, changes, dbeta = _launch(
-            "kda_gradients", {"T": parameters["T"], "DW": columns, "ADD": adds, **self.rows.parameters}, ("t", q), ("t", k), ("t", v),
-            news, ("t", grad), ("t", of_news), g, beta, ("v", before), ("v", behind), ("f", scale), of_q, _of_shared(k, heads)[0],
-            ("o", like(v)), changes, ("r", new(batch, heads, self.rows.rows)), *_as_arguments(self.rows.of_chunks),
+        tokens = v.shape[1]
+        q, k, v, grad, g = map(self.rows.lay_out, (q, k, v, grad, g[1]))
+        of_q, adds = _of_shared(q, heads)
+        changes = "d", jnp.zeros(q.shape, jnp.float32)
+        *found, changes, dbeta = _launch(
+            "kda_gradients", {"T": parameters["T"], "DW": columns, "ADD": adds}, ("t", q), ("t", k), ("t", v), news, ("t", grad),
+            ("t", of_news), ("t", g), beta, ("v", before), ("v", behind), ("f", scale), of_q, _of_shared(k, heads)[0], ("o", like(v)),
+            changes, ("r", new(batch, heads, self.rows.rows)),
         )  # fmt: skip
+        dq, dk, dv = (self.rows.restore_rows(x, tokens) for x in found)
         return first, (dq, dk, dv), meets, changes, dbeta
 
 

@@ -43,6 +43,10 @@ class Packed:
         inside = (places < self.ends[:, None]).view(places.shape + (1,) * (x.dim() - 2))
         return own.where(inside, 0).flatten(1, 2)
 
+    def new_rows(self, x):
+        """Zeros of the shape of x, in the rows of chunks."""
+        return x.new_zeros((1, self.rows, *x.shape[2:]))
+
     def cut(self, x):
         """The rows of chunks, [1, chunks, CHUNK, ...]."""
         return x.unflatten(1, (-1, CHUNK))
@@ -69,6 +73,8 @@ class Whole:
 
     def lay_out(self, x):
         return x
+
+    new_rows = lay_out
 
     def cut(self, x):
         padding = (0, 0) * (x.dim() - 2) + (0, CHUNK * self.chunks - x.shape[1])

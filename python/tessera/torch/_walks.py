@@ -218,10 +218,15 @@ def _walk_channels_back(launch, grad, grad_last, q, k, v, rates, scale, rows, ad
     changes = torch.zeros((batch, rows.rows, *q.shape[2:]), dtype=torch.float32, device=v.device)
     g, beta, news, _ = rates
     first = _linear.heads_first
+    q, k, v, grad, g = map(rows.lay_out, (q, k, v, grad, first(g)))
+    results = [rows.new_rows(x) for x in (dq, dk, dv)]
     _linear.launch_chunks(
-        "kda_gradients", q, v, rows, *map(first, (q, k, v)), news, first(grad), first(of_news), g, beta, *states, scale,
-        *map(first, (dq, dk, dv, changes)), dbeta, ADD=adds,
+        "kda_gradients", q, v, _packed.Whole(*v.shape[:2]), *map(first, (q, k, v)), news, first(grad), first(of_news), first(g), beta,
+        *states, scale, *map(first, (*results, changes)), dbeta, ADD=adds,
     )  # fmt: skip
+    for x, laid in zip((dq, dk, dv), results):
+        if laid is not x:
+            x.copy_(rows.restore_rows(laid, x.shape[1]))
     return changes
 
 
