@@ -326,9 +326,6 @@ LogicalResult ReduceOp::verify() {
   if (getLimit() && (getKind() != ReduceKind::sum || !source.getElementType().isF32()))
     return emitOpError("has a limit, which sums of f32 take; leave it out for a ")
            << stringifyReduceKind(getKind()) << " of " << source.getElementType();
-  if (getSummed() && getKind() != ReduceKind::maximum)
-    return emitOpError("is summed, as a maximum may be; leave it out for a ")
-           << stringifyReduceKind(getKind());
   return success();
 }
 

@@ -149,20 +149,15 @@ def Tile_ReduceOp : Tile_Op<"reduce", [Pure]> {
     that is not larger as a whole stays what it is. Threads that share a row need not meet for it, as they must where the
     sum itself is compared.
 
-    With `summed` a `maximum` is the largest of sums of some elements, each of which is in one. Which ones is not specified
-    either. Where no element is negative and one alone is not 0, it is that one. A thread has its sums anyway.
-
     ```mlir
     %m = tile.reduce max %s axis 1 : tensor<128x64xf32> -> tensor<128xf32>
     %l = tile.reduce sum %p axis 1 limit 448.0 : tensor<128x64xf32> -> tensor<128xf32>
-    %n = tile.reduce maximum %p axis 1 summed : tensor<128x64xf32> -> tensor<128xf32>
     ```
   }];
-  let arguments = (ins Tile_ReduceKind:$kind, Tile_FloatTile:$source, I64Attr:$axis, OptionalAttr<F32Attr>:$limit,
-                       UnitAttr:$summed);
+  let arguments = (ins Tile_ReduceKind:$kind, Tile_FloatTile:$source, I64Attr:$axis, OptionalAttr<F32Attr>:$limit);
   let results = (outs Tile_FloatTile:$result);
   let assemblyFormat = [{
-    $kind $source `axis` $axis (`limit` $limit^)? (`summed` $summed^)? attr-dict `:` type($source) `->` type($result)
+    $kind $source `axis` $axis (`limit` $limit^)? attr-dict `:` type($source) `->` type($result)
   }];
   let hasVerifier = 1;
 }
@@ -250,8 +245,8 @@ def Tile_MaskedMaxOp : Tile_Op<"masked_max", [Pure, AllTypesMatch<["old", "resul
   let description = [{
     The larger one, for each row, of `old` and of the elements of `source`, which are not negative. Tiles none of whose
     elements is 0 may be left out. An exponential is 0 where a mask or what is loaded made its exponent -inf, and only there may a
-    row have few elements that are not. `tile-split-loops` makes a `tile.reduce` of it in iterations in which a mask is needed, one
-    that is `summed` in those in which what is loaded may hide elements, and nothing in others.
+    row have few elements that are not. `tile-split-loops` makes a `tile.reduce` of it in iterations in which a mask is needed, and
+    nothing in others.
 
     ```mlir
     %largest = tile.masked_max %before, %p : tensor<128xf32>, tensor<128x64xf32>

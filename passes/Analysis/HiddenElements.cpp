@@ -56,8 +56,7 @@ static bool addOperands(Operation *op, llvm::SetVector<Value> &values) {
   return true;
 }
 
-Hiding tessera::findHiding(Value tile) {
-  Hiding found = Hiding::None;
+bool tessera::mayHideElements(Value tile) {
   llvm::SetVector<Value> values;
   values.insert(tile);
   for (size_t i = 0; i < values.size(); ++i) {
@@ -66,14 +65,14 @@ Hiding tessera::findHiding(Value tile) {
       continue;
     if (auto argument = dyn_cast<BlockArgument>(value)) {
       if (!addCarried(argument, values))
-        found = Hiding::Loads;
+        return true;
       continue;
     }
     Operation *op = value.getDefiningOp();
     if (isa<arith::SelectOp>(op) && llvm::any_of(op->getOperands(), isHidingConstant))
-      return Hiding::Mask;
+      return true;
     if (!addOperands(op, values))
-      found = Hiding::Loads;
+      return true;
   }
-  return found;
+  return false;
 }

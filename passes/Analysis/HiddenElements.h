@@ -7,16 +7,10 @@
 
 namespace tessera {
 
-/// What makes elements 0.
-enum class Hiding {
-  None,
-  Loads, ///< what is loaded for columns goes into scores
-  Mask   ///< a select chooses a score below all others
-};
-
-/// What may make elements of `tile`, exponentials of scores, 0 in some columns of a row and not in
-/// others; a mask if both may. What all columns have alike does not count.
-Hiding findHiding(mlir::Value tile);
+/// Whether elements of `tile`, exponentials of scores, may be 0 in some columns of a row and not in
+/// others, because a select chooses a score below all others, or because what is loaded for columns
+/// goes into scores. What all columns have alike does not count.
+bool mayHideElements(mlir::Value tile);
 
 } // namespace tessera
 

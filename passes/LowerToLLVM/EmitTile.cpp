@@ -181,8 +181,7 @@ LogicalResult Emitter::emitReduce(tile::ReduceOp op) {
   if (addition)
     partial = elements(addition.getLhs() == op ? addition.getRhs() : addition.getLhs());
   Values source = elements(op.getSource());
-  const tile::ReduceKind ofThread = op.getSummed() ? tile::ReduceKind::sum : op.getKind();
-  auto bits = orderedBits(builder, loc, ofThread, op.getSource(), source);
+  auto bits = orderedBits(builder, loc, op.getKind(), op.getSource(), source);
   for (auto [i, element] : llvm::enumerate(bits ? *bits : source)) {
     int64_t index = layout.sliceIndex(i, kept);
     Value &part = partial[index * chains + counts[index]++ % chains];
@@ -191,7 +190,7 @@ LogicalResult Emitter::emitReduce(tile::ReduceOp op) {
     else if (bits)
       part = LLVM::SMaxOp::create(builder, loc, part, element);
     else
-      part = combine(ofThread, part, element);
+      part = combine(op.getKind(), part, element);
   }
   if (bits)
     for (Value &part : partial)
@@ -201,7 +200,7 @@ LogicalResult Emitter::emitReduce(tile::ReduceOp op) {
   for (int64_t i = 0; i < resultLayout.size(); ++i) {
     Value result = partial[i * chains];
     if (Value other = chains > 1 ? partial[i * chains + 1] : Value())
-      result = combine(ofThread, result, other);
+      result = combine(op.getKind(), result, other);
     if (std::optional<llvm::APFloat> limit = op.getLimit()) {
       Value isBeyond = LLVM::FCmpOp::create(builder, loc, LLVM::FCmpPredicate::ogt, result,
                                             f32(limit->convertToFloat()));

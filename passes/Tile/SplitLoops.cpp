@@ -495,11 +495,10 @@ private:
   /// What is left of a mask, if anything, says whether elements are looked at.
   static void writeMaskedMax(MaskedMaxOp max) {
     Value largest = max.getOld();
-    if (Hiding hiding = findHiding(max.getSource()); hiding != Hiding::None) {
+    if (mayHideElements(max.getSource())) {
       ImplicitLocOpBuilder builder(max.getLoc(), max);
       Value own = ReduceOp::create(builder, max.getType(), ReduceKind::maximum, max.getSource(),
-                                   /*axis=*/1, /*limit=*/FloatAttr(),
-                                   /*summed=*/hiding == Hiding::Loads);
+                                   /*axis=*/1, /*limit=*/FloatAttr());
       largest = arith::MaximumFOp::create(builder, largest, own);
     }
     max.replaceAllUsesWith(largest);

@@ -550,12 +550,6 @@ tile.kernel @store_indices(%x: !tile.view<[M, N], f32>, %a: f32) grid(%m = M) {
 // -----
 
 %a = "test.tile"() : () -> tensor<64x32xf32>
-// expected-error@+1 {{'tile.reduce' op is summed, as a maximum may be; leave it out for a max}}
-%b = tile.reduce max %a axis 1 summed : tensor<64x32xf32> -> tensor<64xf32>
-
-// -----
-
-%a = "test.tile"() : () -> tensor<64x32xf32>
 // expected-error@+1 {{'tile.reduce_index' op asks where a sum is, which is no element; max, min, maximum and minimum have an index, and tile.reduce makes a sum}}
 %b, %c = tile.reduce_index sum %a axis 1 : tensor<64x32xf32> -> tensor<64xf32>, tensor<64xi32>
 

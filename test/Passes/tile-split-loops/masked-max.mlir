@@ -16,7 +16,7 @@
 // CHECK:         arith.select
 // CHECK:         %[[P:.*]] = math.exp2
 // CHECK:         tile.reduce sum
-// CHECK:         %[[OWN:.*]] = tile.reduce maximum %[[P]] axis 1 : tensor
+// CHECK:         %[[OWN:.*]] = tile.reduce maximum %[[P]] axis 1
 // CHECK:         arith.maximumf %{{.*}}, %[[OWN]]
 tile.kernel @masked(%q: !tile.view<[M, 64], bf16>, %k: !tile.view<[N, 64], bf16>, %y: !tile.view<[M], f32>)
     grid(%m = M ceildiv 64) schedule #tile.schedule<> {
@@ -49,14 +49,14 @@ tile.kernel @masked(%q: !tile.view<[M, 64], bf16>, %k: !tile.view<[N, 64], bf16>
   tile.store %both, %y[%row] : !Row, !tile.view<[M], f32>
 }
 
-// What is loaded for columns may hide them, for which sums will do, and so may a choice of the least number of a type. What a
-// row has one of, and numbers, hide nothing of it.
+// What is loaded for columns may hide them, and so may a choice of the least number of a type. What a row has one of, and
+// numbers, hide nothing of it.
 // CHECK-LABEL: tile.kernel @others
 // CHECK:         %[[A:.*]] = math.exp2
 // CHECK:         %[[B:.*]] = math.exp2
 // CHECK:         %[[C:.*]] = math.exp2
-// CHECK:         tile.reduce maximum %[[A]] axis 1 summed : tensor
-// CHECK:         tile.reduce maximum %[[B]] axis 1 : tensor
+// CHECK:         tile.reduce maximum %[[A]] axis 1
+// CHECK:         tile.reduce maximum %[[B]] axis 1
 // CHECK-NOT:     tile.reduce maximum %[[C]]
 tile.kernel @others(%x: !X, %of_columns: !tile.view<[N], f32>, %of_rows: !tile.view<[M], f32>, %y: !tile.view<[M], f32>, %a: f32)
     grid(%m = M ceildiv 64) schedule #tile.schedule<> {
