@@ -266,7 +266,7 @@ class _Gla(_Walks):
 
     def run_back(self, scale, state, grad, grad_last, kept, q, k, v, g):
         (batch, tokens, heads, columns), (of_keys, channels) = v.shape, q.shape[2:]
-        pairs = new(batch, self.rows.rows, heads, channels)
+        sums, pairs = (new(batch, count, heads, channels) for count in (tokens, self.rows.rows))
         pairs_q, pairs_k = _launch(
             "gla_pairs", {"T": _library.QUERY_TYPES[q.dtype.name], "DW": columns, **self.rows.parameters}, ("t", q), ("t", k), ("t", g),
             ("t", grad), ("t", v), ("f", scale), ("o", pairs), ("o", pairs), *_as_arguments(self.rows.of_chunks),
@@ -275,22 +275,21 @@ class _Gla(_Walks):
         self.cut(v)
         state = self.find_states("gla", q, k, v, [("t", g)], (scale,), state, g)
         behind = self.find_states("gla", k, q, grad, [("t", g)], (scale,), behind, g, REVERSE=True)
-        walk = functools.partial(_channels_walk, scale=scale, heads=heads, rows=self.parts.find_parts())
+        walk = functools.partial(_channels_walk, scale=scale, heads=heads, rows=self.parts)
         states = new(batch, heads, self.rows.chunks * columns, channels, dtype=v.dtype)
-        own_q, own_k, own_v, own_g, of_grad = map(self.rows.lay_out, (q, k, v, g, grad))
-        gates = ("t", own_g)
-        states, dq = walk(of_grad, own_v, own_k, [gates, ("t", pairs_q)], _transposed(state), [("r", states)], pairs)
-        kept = [("v", states), ("r", new(batch, heads, self.rows.chunks, channels))]
-        meets, dk = walk(own_v, of_grad, own_q, [gates, ("t", pairs_k)], _transposed(behind), kept, pairs, REVERSE=True)
+        own, of_grad = map(self.rows.lay_out, (v, grad))
+        states, dq = walk(grad, own, k, [("t", g), ("t", pairs_q)], _transposed(state), [("r", states)], sums)
+        meets = new(batch, heads, self.rows.chunks, channels)
+        meets, dk = walk(v, of_grad, q, [("t", g), ("t", pairs_k)], _transposed(behind), [("v", states), ("r", meets)], sums, REVERSE=True)
         *first, dv = self.walk("gla", k, q, grad, [("t", g)], (scale,), behind, wants_first, REVERSE=True)
         first = self.find_first(first)
 
         def sum_group(x):
-            return x.reshape(batch, -1, of_keys, heads // of_keys, channels).sum(3)
+            return x.reshape(batch, tokens, of_keys, -1, channels).sum(3)
 
         dq, dk = sum_group(dq), sum_group(dk)
-        dg = _sum_changes(dq * own_q - dk * own_k, scale * _sum_heads(meets, of_keys), self.rows, tokens)
-        dq, dk = (self.rows.restore_rows(x, tokens) for x in (dq, dk))
+        changes = self.rows.lay_out(dq * q - dk * k)
+        dg = _sum_changes(changes, scale * _sum_heads(meets, of_keys), self.rows, tokens)
         return (dq, dk, dv, dg), None if first is None else scale * first
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
 import jax.numpy as jnp
 import numpy as np
 
@@ -17,9 +15,6 @@ class Whole:
 
     def __init__(self, batch, tokens):
         self.sequences, self.rows, self.chunks = batch, tokens, count_chunks(tokens)
-
-    def find_parts(self):
-        return self
 
     def lay_out(self, x):
         return x
@@ -51,12 +46,6 @@ class Packed:
         self.of_chunks = tuple(chunks)
         self.tables = *table, *chunks
 
-    def find_parts(self):
-        """How the sequences lie in rows that `lay_out` gives: as segments of one."""
-        parts = copy.copy(self)
-        parts.parameters, parts.tables = {"CUT": True}, self.tables[:2]
-        return parts
-
     def lay_out(self, x):
         """The rows [1, T, ...] in those of chunks, [1, rows, ...], with 0 behind the end of each sequence."""
         places = self.starts[:, None] + jnp.arange(CHUNK)
@@ -86,9 +75,6 @@ class Segments:
         self.own = own
         table = np.array(list_segments(tokens, own), np.int32)
         self.sequences, self.tables = table.shape[1], tuple(map(jnp.asarray, table))
-
-    def find_parts(self):
-        return self
 
 
 def make_tables(starts, tokens):

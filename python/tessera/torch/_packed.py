@@ -5,8 +5,6 @@ Walks begin each sequence with a chunk of its own, at its first row, and end it 
 
 from __future__ import annotations
 
-import copy
-
 import torch
 
 from .._attention._recurrences import CHUNK
@@ -37,12 +35,6 @@ class Packed:
         self.rows = CHUNK * self.chunks
         self.starts, self.ends = self.of_chunks = chunks.unbind()
         self.arguments = *table.unbind(), *self.of_chunks
-
-    def find_parts(self):
-        """How the sequences lie in rows that `lay_out` gives: as segments of one."""
-        parts = copy.copy(self)
-        parts.parameters, parts.arguments = {"CUT": True}, self.arguments[:2]
-        return parts
 
     def lay_out(self, x):
         """The rows [1, T, ...] in those of chunks, [1, rows, ...], with 0 behind the end of each sequence."""
@@ -83,9 +75,6 @@ class Whole:
         return x
 
     new_rows = lay_out
-
-    def find_parts(self):
-        return self
 
     def cut(self, x):
         padding = (0, 0) * (x.dim() - 2) + (0, CHUNK * self.chunks - x.shape[1])

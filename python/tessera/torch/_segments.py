@@ -43,9 +43,6 @@ class Segments:
         table = torch.tensor(_recurrences.list_segments(tokens, own), dtype=torch.int32).to(device)
         self.sequences, self.arguments = table.shape[1], table.unbind()
 
-    def find_parts(self):
-        return self
-
     def find_states(self, name, q, k, v, others, scale, state, logarithms, REVERSE=False, **parameters):
         """The states before segments, from `state` before the first, in the direction of the walk."""
         given = {**parameters, "REVERSE": True} if REVERSE else parameters

@@ -251,7 +251,7 @@ def _walk_gla_back(grad, grad_last, q, k, v, g, scale, state, table, chunks):
     batch, tokens, heads, columns = v.shape
     of_keys, channels = q.shape[2:]
     new = functools.partial(torch.empty, dtype=torch.float32, device=v.device)
-    pairs_q, pairs_k, dq, dk = (new((batch, rows.rows, heads, channels)) for _ in range(4))
+    pairs_q, pairs_k, dq, dk = (new((batch, count, heads, channels)) for count in (rows.rows, rows.rows, tokens, tokens))
     states = v.new_empty((batch, heads, rows.chunks * columns, channels))
     meets = new((batch, heads, rows.chunks, channels))
     gates = _linear.heads_first(g.contiguous())
@@ -261,15 +261,14 @@ def _walk_gla_back(grad, grad_last, q, k, v, g, scale, state, table, chunks):
     _linear.launch_chunks(
         "gla_pairs", q, v, rows, *map(first, (q, k)), gates, *map(first, (grad, v)), scale, *map(first, (pairs_q, pairs_k))
     )
-    walk = functools.partial(_walk_to, name="gla_bwd", scale=(scale,), heads=heads, rows=segments.find_parts())
-    own_q, own_k, own_v, own_g, of_grad = map(rows.lay_out, (q, k, v, first(gates), grad))
-    walk(dq, q=of_grad, k=own_v, v=own_k, others=(first(own_g), first(pairs_q)), state=_transposed(state), given=(states,))
-    others = first(own_g), first(pairs_k)
-    walk(dk, q=own_v, k=of_grad, v=own_q, others=others, state=_transposed(behind), given=(states, meets), REVERSE=True)
+    walk = functools.partial(_walk_to, name="gla_bwd", scale=(scale,), heads=heads, rows=segments)
+    own, of_grad = map(rows.lay_out, (v, grad))
+    walk(dq, q=grad, k=own, v=k, others=(gates, first(pairs_q)), state=_transposed(state), given=(states,))
+    walk(dk, q=v, k=of_grad, v=q, others=(gates, first(pairs_k)), state=_transposed(behind), given=(states, meets), REVERSE=True)
     dv, before = _linear.launch("gla", k, q, grad, (gates,), (scale,), behind, wants_first, rows=segments, REVERSE=True)
-    dq, dk = (_sum_group(x, of_keys) for x in (dq, dk))
-    dg = _sum_changes(dq * own_q - dk * own_k, scale * _sum_heads(meets, of_keys), rows, tokens)
-    dq, dk = (rows.restore_rows(x.to(q.dtype), tokens) for x in (dq, dk))
+    changes = _sum_group(dq, of_keys) * q - _sum_group(dk, of_keys) * k
+    dg = _sum_changes(rows.lay_out(changes), scale * _sum_heads(meets, of_keys), rows, tokens)
+    dq, dk = (_sum_group(x, of_keys).to(q.dtype) for x in (dq, dk))
     return dq, dk, dv, dg, scale * _of_first(before, v, rows)
 
 
