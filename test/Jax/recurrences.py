@@ -191,7 +191,7 @@ class Cases(unittest.TestCase):
         def compute():
             with unittest.mock.patch.object(_recurrences, "_launch", wraps=_recurrences._launch) as launches:
                 found = jax.jit(jax.grad(weigh, has_aux=True))(given)
-            return found, sum("CUT" in call.args[1] for call in launches.call_args_list)
+            return found, sum("PACKED" in call.args[1] for call in launches.call_args_list)
 
         whole, none = compute()
         with unittest.mock.patch.object(_segments, "find_own", lambda v: 128):
@@ -224,7 +224,7 @@ class Cases(unittest.TestCase):
         self.assertTrue(bool(jnp.isfinite(gradient).all()))
 
     def test_card(self):
-        row = {"source": "tokens.tile", "card": "Card of tomorrow", "take": {"DV": 48}}
+        row = {"source": "chunk.tile", "card": "Card of tomorrow", "take": {"DV": 48}}
         file = self.enterContext(tempfile.NamedTemporaryFile("w", suffix=".json"))
         json.dump({"format": "tessera-rules", "version": 1, "rules": [row]}, file)
         file.flush()

@@ -23,10 +23,10 @@ def main(folder, out):
     simulate("kda_bwd", *walk, f"{SHAPE},PV=2,NK=128")
     simulate("kda_gradients", "-DDW=64", "-DADD=true", "--shape", f"{SHAPE},K=64,NK=128")
     simulate("kda_gradients", "-DDW=64", "--shape", f"{SHAPE.replace('H=2', 'H=1')},K=64,NK=128")
-    for name, numbers in {"starts": [0, 40], "ends": [40, TOKENS], "firsts": [0, 1, 1], "pasts": [1, 1, 2]}.items():
+    for name, numbers in {"firsts": [0, 1, 1], "pasts": [1, 1, 2]}.items():
         save_integers(f"{out}/{name}.npy", numbers, "i32")
         inputs.extend(["--input", f"{name}={out}/{name}.npy"])
-    simulate("kda_bwd", "-DPACKED=true", *walk, f"{SHAPE},PV=2,NK=128,S=3,N=2,R=128")
+    simulate("kda_bwd", "-DPACKED=true", *walk, f"{SHAPE},PV=2,NK=128,S=3")
 
 
 main(*sys.argv[1:])

@@ -114,7 +114,7 @@ def check_joins():
 def check_segments():
     """A long sequence of few heads in segments side by side, and as a whole, with gradients."""
     find, choose, found = _kernels.find, _kernels.choose, []
-    _kernels.find = lambda *arguments, **named: found.append(named.get("CUT", False)) or find(*arguments, **named)
+    _kernels.find = lambda *arguments, **named: found.append(named.get("PACKED", False)) or find(*arguments, **named)
     few = {"COLUMNS": 32, "FEWEST_CHUNKS": 1, "FEWEST": 3}
 
     def compute(name, given, cuts):
@@ -124,9 +124,9 @@ def check_segments():
         leaves = {key: None if x is None else x.clone().requires_grad_() for key, x in given.items()}
         results = CALLS[name](**leaves, output_final_state=True)
         sum((x.double() * w).sum() for x, w in zip(results, weights)).backward()
-        parts, whole = found.count(True), found.count(False)
+        packed, whole = found.count(True), found.count(False)
         found.clear()
-        assert (parts >= 7 and whole <= 1) if cuts else not parts, (parts, whole)
+        assert (packed >= 7 and whole <= 1) if cuts else not packed, (packed, whole)
         return *results, *(x.grad for x in leaves.values() if x is not None)
 
     try:

@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._attention._recurrences import CHUNK, find_source, list_decays, list_widths
+from .._attention._recurrences import CHUNK, count_chunks, count_rows, find_source, list_decays, list_segments, list_widths
 from .._core import _library
-from . import _kernels, _rows, _segments
+from . import _kernels, _segments
 from ._kernels import like, new
 
 
@@ -30,16 +30,17 @@ def _choose(name, rows, batch, heads, columns):
     return chosen["DV"], name if form is None else os.path.basename(form).removesuffix(".tile")
 
 
-def _walk(name, q, k, v, others, scale, state, wants_state=False, out=None, heads=None, given=(), results=(), *, rows,
+def _walk(name, q, k, v, others, scale, state, wants_state=False, out=None, heads=None, given=(), results=(), table=None,
           **parameters):
-    """The results of a walk in their order: the state behind it where it is wanted, what `given` has, the outputs, and `results`. `rows`
-    says how sequences lie."""
-    channels, columns, heads = q.shape[3], v.shape[3], v.shape[2] if heads is None else heads
-    state, places = _lay_out(rows, state, (heads, channels, columns), parameters)
-    width, name = _choose(name, channels, rows.sequences, heads, columns)
-    parameters.update(T=_library.QUERY_TYPES[q.dtype.name], DK=channels, DV=width, INITIAL=state is not None, FINAL=wants_state)
+    """The results of a walk in their order: the state behind it where it is wanted, what `given` has, the outputs, and `results`. `table`
+    says which chunks packed sequences have."""
+    batch, _, own, columns = v.shape
+    rows, heads = q.shape[3], own if heads is None else heads
+    batch, state, places = _pack(table, batch, state, (heads, rows, columns), parameters, count_rows(name))
+    width, name = _choose(name, rows, batch, heads, columns)
+    parameters.update(T=_library.QUERY_TYPES[q.dtype.name], DK=rows, DV=width, INITIAL=state is not None, FINAL=wants_state)
     states = [] if state is None else [("v", state)]
-    last = [("r", new(rows.sequences, heads, channels, columns))] if wants_state else []
+    last = [("r", new(batch, heads, rows, columns))] if wants_state else []
     tensors = [("t", q), ("t", k), ("t", v)]
     return _launch(
         name, parameters, *tensors, *others, *(("f", x) for x in scale), *states, *last, *given,
@@ -47,16 +48,14 @@ def _walk(name, q, k, v, others, scale, state, wants_state=False, out=None, head
     )  # fmt: skip
 
 
-def _lay_out(rows, state, shape, parameters):
-    """(the first states, arguments that say how sequences lie)."""
-    parameters.update(rows.parameters)
-    if rows.tables and state is None:
-        state = jnp.zeros((rows.sequences, *shape), jnp.float32)
-    return state, _as_arguments(rows.tables)
-
-
-def _as_arguments(tables):
-    return tuple(("v", x) for x in tables)
+def _pack(table, batch, state, shape, parameters, rows):
+    """(how many states there are, the first ones, arguments that say which chunks sequences have)."""
+    if table is None:
+        return batch, state, ()
+    parameters["PACKED"] = True
+    sequences = table.shape[1]
+    state = jnp.zeros((sequences, *shape), jnp.float32) if state is None else state
+    return sequences, state, tuple(("v", table[row]) for row in range(rows))
 
 
 def _heads_first(x):
@@ -64,10 +63,9 @@ def _heads_first(x):
     return jnp.swapaxes(x.astype(jnp.float32), 1, 2)
 
 
-def _rates(g, beta, rows):
+def _rates(g, beta):
     """Gates, of heads or of channels, and rates as kernels take them."""
-    gates = ("t", g) if g.ndim == 4 else ("v", _heads_first(rows.lay_out(g)))
-    return [gates, ("v", _heads_first(rows.lay_out(beta)))]
+    return [("t", g) if g.ndim == 4 else ("v", _heads_first(g)), ("v", _heads_first(beta))]
 
 
 def _sum_heads(meets, heads):
@@ -87,34 +85,38 @@ def _of_shared(q, heads):
 
 
 class _Walks:
-    """What forward and gradients compute of arrays, of sequences that lie as `rows` says, in `parts`."""
+    """What forward and gradients compute of arrays. A table says which chunks packed sequences have, or segments of `own` tokens of one
+    sequence."""
 
-    def lay_out(self, v, tables):
-        self.rows = self.parts = _rows.Packed(*tables) if tables else _rows.Whole(*v.shape[:2])
+    table = own = None
 
     def cut(self, v):
         """Walks over segments of one sequence from here on, where these are worth it."""
-        own = None if self.rows.tables else _segments.find_own(v)
-        if own is not None:
-            self.parts = _rows.Segments(v.shape[1], own)
+        self.own = None if self.table is not None else _segments.find_own(v)
+        if self.own is not None:
+            self.table = jnp.asarray(np.array(list_segments(v.shape[1], self.own), np.int32))
 
     def find_states(self, name, q, k, v, others, scale, state, logarithms, **parameters):
         """The states before segments, or the one that is given."""
-        if self.parts is self.rows:
+        if self.own is None:
             return state
         left, _ = self.walk(name, q, k, v, others, scale, None, True, **parameters)
-        return _segments.join(left, logarithms, self.parts.own, state, parameters.get("REVERSE", False))
+        return _segments.join(left, logarithms, self.own, state, parameters.get("REVERSE", False))
 
     def find_last(self, found, wants_state):
-        """The states behind the last tokens, of the results of a walk."""
-        return found[0][-self.rows.sequences :] if wants_state else None
+        """The state behind the last token, of the results of a walk."""
+        return None if not wants_state else found[0] if self.own is None else found[0][-1:]
 
     def find_first(self, found):
-        """The gradients of the states before the first tokens, of the results of a walk but the outputs."""
-        return found[0][: self.rows.sequences] if found else None
+        """The gradient of the state before the first token, of the results of a walk but the outputs."""
+        return None if not found else found[0] if self.own is None else found[0][:1]
 
     def walk(self, *arguments, **named):
-        return _walk(*arguments, **named, rows=self.parts)
+        return _walk(*arguments, **named, table=self.table)
+
+    def count(self, batch):
+        """How many sequences there are."""
+        return batch if self.table is None else self.table.shape[1]
 
 
 class _Retention(_Walks):
@@ -151,60 +153,55 @@ class _Delta(_Walks):
     """Walks of the gated delta rule: arrays are q, k, v, g, beta, with gates of heads, or of channels as in g of 4 dimensions."""
 
     def run(self, scale, state, wants_state, keeps, q, k, v, g, beta):
-        (batch, _, heads, columns), own = v.shape, self.rows.rows
-        kept = new(batch, own, heads, columns, dtype=v.dtype), new(batch, heads, own, CHUNK, dtype=v.dtype)
-        given = [("o", kept[0]), ("r", kept[1])] if keeps else []
+        batch, tokens, heads, _ = v.shape
+        given = [("o", like(v)), ("r", new(batch, heads, tokens, CHUNK, dtype=v.dtype))] if keeps else []
         name = "kda" if g.ndim == 4 else "delta_rule"
-        found = list(self.walk(name, q, k, v, _rates(g, beta, self.rows), (scale,), state, wants_state, given=given, NEWS=keeps))
+        found = list(self.walk(name, q, k, v, _rates(g, beta), (scale,), state, wants_state, given=given, NEWS=keeps))
         last = found.pop(0) if wants_state else None
         return found[-1], last, tuple(found[:-1])
 
     def run_back(self, scale, state, grad, grad_last, kept, q, k, v, g, beta):
-        (batch, tokens, heads, columns), channels = v.shape, q.shape[3]
+        (batch, tokens, heads, columns), rows = v.shape, q.shape[3]
         name, back = ("kda_bwd", self._run_channels_back) if g.ndim == 4 else ("delta_rule_bwd", self._run_heads_back)
         news, inverses = kept
-        width, _ = _choose(name, channels, self.rows.sequences, heads, columns)
+        width, _ = _choose(name, rows, self.count(batch), heads, columns)
         parts = -(-columns // width)
-        rates = [*_rates(g, beta, self.rows), ("t", news), ("v", inverses)]
-        parameters = {"T": _library.QUERY_TYPES[q.dtype.name], "DK": channels, "DV": width}
-        wants_first, shape = state is not None, (heads, channels, columns)
-        grad_last, places = _lay_out(self.rows, grad_last, shape, parameters)
-        state, _ = _lay_out(self.rows, state, shape, parameters)
+        rates = [*_rates(g, beta), ("t", news), ("v", inverses)]
+        parameters = {"T": _library.QUERY_TYPES[q.dtype.name], "DK": rows, "DV": width}
+        wants_first, shape = state is not None, (heads, rows, columns)
+        _, grad_last, places = _pack(self.table, batch, grad_last, shape, parameters, 2)
+        _, state, _ = _pack(self.table, batch, state, shape, parameters, 2)
         parameters.update(INITIAL=grad_last is not None, FINAL=state is not None)
         behind = [] if grad_last is None else [("v", grad_last)]
         states = [("f", scale), *behind, *([] if state is None else [("v", state), ("r", like(state))])]
-        meets = "r", new(batch, heads, parts, self.rows.chunks * channels)
+        meets = "r", new(batch, heads, parts, count_chunks(tokens) * rows)
         launch = functools.partial(_launch, name, parameters)
         first, (dq, dk, dv), meets, changes, dbeta = back(launch, scale, parameters, states, places, meets, grad, rates, q, k, v)
-        meets = meets.reshape(batch, heads, parts, -1, channels).sum(2)
-        dg = _sum_changes(changes, _sum_heads(meets, g.shape[2]) if g.ndim == 4 else meets.sum(3), self.rows, tokens)
-        return (dq, dk, dv, dg, self.rows.restore_rows(jnp.swapaxes(dbeta, 1, 2), tokens)), first[0] if wants_first else None
+        meets = meets.reshape(batch, heads, parts, -1, rows).sum(2)
+        dg = _sum_changes(changes, _sum_heads(meets, g.shape[2]) if g.ndim == 4 else meets.sum(3))
+        return (dq, dk, dv, dg, jnp.swapaxes(dbeta, 1, 2)), first[0] if wants_first else None
 
     def _run_heads_back(self, launch, scale, parameters, states, places, meets, grad, rates, q, k, v):
-        batch, _, heads, columns = v.shape
+        batch, tokens, heads, columns = v.shape
         of_q, adds = _of_shared(q, heads)
         parameters.update(DW=columns, ADD=adds)
-        results = [("o", like(v)), of_q, _of_shared(k, heads)[0], meets, *[("r", new(batch, heads, self.rows.rows))] * 2]
+        results = [("o", like(v)), of_q, _of_shared(k, heads)[0], meets, *[("r", new(batch, heads, tokens))] * 2]
         *first, dv, dq, dk, meets, changes, dbeta = launch(("t", q), ("t", k), ("t", v), ("t", grad), *rates, *states, *results, *places)
         return first, (dq, dk, dv), meets, jnp.swapaxes(changes, 1, 2), dbeta
 
     def _run_channels_back(self, launch, scale, parameters, states, places, meets, grad, rates, q, k, v):
-        batch, _, heads, columns = v.shape
-        kept = [("r", new(batch, heads, self.rows.chunks * q.shape[3], columns, dtype=v.dtype))] * 2
-        of_news = "o", new(batch, self.rows.rows, heads, columns, dtype=v.dtype)
-        found = launch(("t", q), ("t", k), ("t", grad), *rates, *states, of_news, *kept, meets, *places)
+        batch, tokens, heads, columns = v.shape
+        kept = [("r", new(batch, heads, count_chunks(tokens) * q.shape[3], columns, dtype=v.dtype))] * 2
+        found = launch(("t", q), ("t", k), ("t", grad), *rates, *states, ("o", like(v)), *kept, meets, *places)
         *first, of_news, before, behind, meets = found
-        g, beta, news, _ = rates
-        tokens = v.shape[1]
-        q, k, v, grad, g = map(self.rows.lay_out, (q, k, v, grad, g[1]))
         of_q, adds = _of_shared(q, heads)
         changes = "d", jnp.zeros(q.shape, jnp.float32)
-        *found, changes, dbeta = _launch(
+        g, beta, news, _ = rates
+        dq, dk, dv, changes, dbeta = _launch(
             "kda_gradients", {"T": parameters["T"], "DW": columns, "ADD": adds}, ("t", q), ("t", k), ("t", v), news, ("t", grad),
-            ("t", of_news), ("t", g), beta, ("v", before), ("v", behind), ("f", scale), of_q, _of_shared(k, heads)[0], ("o", like(v)),
-            changes, ("r", new(batch, heads, self.rows.rows)),
+            ("t", of_news), g, beta, ("v", before), ("v", behind), ("f", scale), of_q, _of_shared(k, heads)[0], ("o", like(v)), changes,
+            ("r", new(batch, heads, tokens)),
         )  # fmt: skip
-        dq, dk, dv = (self.rows.restore_rows(x, tokens) for x in found)
         return first, (dq, dk, dv), meets, changes, dbeta
 
 
@@ -216,7 +213,7 @@ class _Ssd(_Walks):
 
     def run(self, scale, state, wants_state, keeps, q, k, v, dt, rates, *skip):
         self.cut(v)
-        gates = ("v", _heads_first(self.rows.lay_out(dt)))
+        gates = ("v", _heads_first(dt))
         others = [gates, ("v", rates), gates, *(("v", x) for x in skip)]
         state = self.find_states("ssd", q, k, v, others, (), state, rates * dt, SKIP=self.skips)
         found = self.walk("ssd", q, k, v, others, (), state, wants_state, SKIP=self.skips)
@@ -224,22 +221,21 @@ class _Ssd(_Walks):
 
     def run_back(self, scale, state, grad, grad_last, kept, q, k, v, dt, rates, *skip):
         (batch, tokens, heads, columns), rows, wants_first = v.shape, q.shape[3], state is not None
-        steps, back = self.rows.lay_out(dt), {"REVERSE": True, "STEPS": "own"}
-        gates = "v", _heads_first(steps)
+        gates, back = ("v", _heads_first(dt)), {"REVERSE": True, "STEPS": "own"}
         others = [gates, ("v", rates), gates]
         self.cut(v)
         state = self.find_states("ssd", q, k, v, others, (), state, rates * dt)
         grad_last = self.find_states("ssd", k, q, grad, others, (), grad_last, rates * dt, **back)
-        parts = -(-rows // _choose("ssd", columns, self.parts.sequences, heads, rows)[0])
-        sums = ("r", new(batch, heads, parts, self.rows.rows))
-        states = new(batch, heads, self.rows.chunks * columns, rows, dtype=v.dtype)
+        chunks, parts = count_chunks(tokens), -(-rows // _choose("ssd", columns, self.count(batch), heads, rows)[0])
+        sums = ("r", new(batch, heads, parts, tokens))
+        states = new(batch, heads, chunks * columns, rows, dtype=v.dtype)
         of_q, adds = _of_shared(q, heads)
         walk = functools.partial(self.walk, "ssd", scale=(), heads=heads)
         by_q, states, dq = walk(
             q=grad, k=v, v=k, others=[*others, ("t", q), sums, ("r", states)], state=_transposed(state), out=of_q, ADD=adds, SUMS=True,
             KEEP=True,
         )  # fmt: skip
-        meets = ("r", new(batch, heads, parts, self.rows.chunks))
+        meets = ("r", new(batch, heads, parts, chunks))
         by_k, meets, dk = walk(
             q=v, k=grad, v=q, others=[*others, ("t", k), sums, ("v", states), meets], state=_transposed(grad_last),
             out=_of_shared(k, heads)[0], ADD=adds, SUMS=True, MEET=True, **back,
@@ -249,8 +245,7 @@ class _Ssd(_Walks):
             q=k, k=q, v=grad, others=[*others, *passing], state=grad_last, wants_state=wants_first, SKIP=self.skips, **back
         )
         by_q, by_k = (jnp.swapaxes(x.sum(2), 1, 2) for x in (by_q, by_k))
-        dg = _sum_changes(by_q - steps * by_k, meets.sum(2), self.rows, tokens)
-        by_k = self.rows.restore_rows(by_k, tokens)
+        dg = _sum_changes(by_q - dt * by_k, meets.sum(2))
         of_skip = (jnp.einsum("bthv,bthv->h", grad.astype(jnp.float32), v.astype(jnp.float32)),) if skip else ()
         return (dq, dk, dv, rates * dg + by_k, jnp.where(dt == 0, 0, dg * dt).sum((0, 1)), *of_skip), self.find_first(first)
 
@@ -266,21 +261,21 @@ class _Gla(_Walks):
 
     def run_back(self, scale, state, grad, grad_last, kept, q, k, v, g):
         (batch, tokens, heads, columns), (of_keys, channels) = v.shape, q.shape[2:]
-        sums, pairs = (new(batch, count, heads, channels) for count in (tokens, self.rows.rows))
+        chunks = count_chunks(tokens)
+        sums = new(batch, tokens, heads, channels)
         pairs_q, pairs_k = _launch(
-            "gla_pairs", {"T": _library.QUERY_TYPES[q.dtype.name], "DW": columns, **self.rows.parameters}, ("t", q), ("t", k), ("t", g),
-            ("t", grad), ("t", v), ("f", scale), ("o", pairs), ("o", pairs), *_as_arguments(self.rows.of_chunks),
+            "gla_pairs", {"T": _library.QUERY_TYPES[q.dtype.name], "DW": columns}, ("t", q), ("t", k), ("t", g), ("t", grad), ("t", v),
+            ("f", scale), ("o", sums), ("o", sums),
         )  # fmt: skip
         behind, wants_first = None if grad_last is None else grad_last / scale, state is not None
         self.cut(v)
         state = self.find_states("gla", q, k, v, [("t", g)], (scale,), state, g)
         behind = self.find_states("gla", k, q, grad, [("t", g)], (scale,), behind, g, REVERSE=True)
-        walk = functools.partial(_channels_walk, scale=scale, heads=heads, rows=self.parts)
-        states = new(batch, heads, self.rows.chunks * columns, channels, dtype=v.dtype)
-        own, of_grad = map(self.rows.lay_out, (v, grad))
-        states, dq = walk(grad, own, k, [("t", g), ("t", pairs_q)], _transposed(state), [("r", states)], sums)
-        meets = new(batch, heads, self.rows.chunks, channels)
-        meets, dk = walk(v, of_grad, q, [("t", g), ("t", pairs_k)], _transposed(behind), [("v", states), ("r", meets)], sums, REVERSE=True)
+        walk = functools.partial(_channels_walk, scale=scale, heads=heads, table=self.table)
+        states = new(batch, heads, chunks * columns, channels, dtype=v.dtype)
+        states, dq = walk(grad, v, k, [("t", g), ("t", pairs_q)], _transposed(state), [("r", states)], sums)
+        meets = new(batch, heads, chunks, channels)
+        meets, dk = walk(v, grad, q, [("t", g), ("t", pairs_k)], _transposed(behind), [("v", states), ("r", meets)], sums, REVERSE=True)
         *first, dv = self.walk("gla", k, q, grad, [("t", g)], (scale,), behind, wants_first, REVERSE=True)
         first = self.find_first(first)
 
@@ -288,37 +283,37 @@ class _Gla(_Walks):
             return x.reshape(batch, tokens, of_keys, -1, channels).sum(3)
 
         dq, dk = sum_group(dq), sum_group(dk)
-        changes = self.rows.lay_out(dq * q - dk * k)
-        dg = _sum_changes(changes, scale * _sum_heads(meets, of_keys), self.rows, tokens)
+        dg = _sum_changes(dq * q - dk * k, scale * _sum_heads(meets, of_keys))
         return (dq, dk, dv, dg), None if first is None else scale * first
 
 
-def _channels_walk(q, k, v, others, state, given, out, scale, heads, rows, **parameters):
+def _channels_walk(q, k, v, others, state, given, out, scale, heads, table, **parameters):
     """A walk of gla_bwd.tile, which has no state behind it."""
-    state, places = _lay_out(rows, state, (heads, q.shape[3], v.shape[3]), parameters)
-    width, _ = _choose("gla_bwd", q.shape[3], rows.sequences, heads, v.shape[3])
+    sequences, state, places = _pack(table, v.shape[0], state, (heads, q.shape[3], v.shape[3]), parameters, 2)
+    width, _ = _choose("gla_bwd", q.shape[3], sequences, heads, v.shape[3])
     parameters.update(T=_library.QUERY_TYPES[q.dtype.name], DK=q.shape[3], DV=width, INITIAL=state is not None)
     states = [] if state is None else [("v", state)]
     return _launch("gla_bwd", parameters, ("t", q), ("t", k), ("t", v), *others, ("f", scale), *states, *given, ("o", out), *places)
 
 
-def _sum_changes(changes, meets, rows, tokens):
+def _sum_changes(changes, meets):
     """The gradient of each logarithm of a factor: see tessera.torch._walks."""
-    changes = rows.cut(changes)
-    before = jnp.cumsum(changes, 2) - changes
-    return rows.restore(jnp.swapaxes(meets, 1, 2)[:, :, None] - before, tokens)
+    batch, tokens, *others = changes.shape
+    padded = jnp.pad(changes, ((0, 0), (0, -tokens % CHUNK), *[(0, 0)] * len(others)))
+    padded = padded.reshape(batch, -1, CHUNK, *others)
+    before = jnp.cumsum(padded, 2) - padded
+    return (jnp.swapaxes(meets, 1, 2)[:, :, None] - before).reshape(batch, -1, *others)[:, :tokens]
 
 
 @functools.lru_cache(maxsize=256)
 def _make(kind, form, scale, starts, wants_state, packed):
-    """A recurrence of arrays, and of a state where it `starts` with one, and of two tables where sequences are `packed`, that gives
+    """A recurrence of arrays, and of a state where it `starts` with one, and of a table where sequences are `packed`, that gives
     (outputs,) or (outputs, the state behind)."""
 
     def split(arrays):
         walks, arrays = kind(*form), list(arrays)
-        tables = [arrays.pop(-2), arrays.pop()] if packed else []
+        walks.table = arrays.pop() if packed else None
         state = arrays.pop() if starts else None
-        walks.lay_out(arrays[2], tables)
         return walks, arrays, state
 
     def compute(arrays, keeps):
@@ -339,10 +334,31 @@ def _make(kind, form, scale, starts, wants_state, packed):
         walks, own, state = split(arrays)
         found, first = walks.run_back(scale, state, gradients[0], gradients[1] if wants_state else None, kept, *own)
         found = [gradient.astype(x.dtype) for gradient, x in zip(found, own)]
-        return (*found, *([first] if starts else []), *([None, None] if packed else []))
+        return (*found, *([first] if starts else []), *([None] if packed else []))
 
     run.defvjp(forward, backward)
     return run
+
+
+class _Sequences:
+    """Where the rows of packed sequences go, each in chunks of its own: as tessera.torch._packed."""
+
+    def __init__(self, starts, tokens):
+        sequences = starts.shape[0] - 1
+        starts = starts.astype(jnp.int32)
+        first = starts[:-1] // CHUNK + jnp.arange(sequences, dtype=jnp.int32)
+        lengths = starts[1:] - starts[:-1]
+        past = jnp.concatenate((first[1:], first[-1:] + count_chunks(lengths[-1:])))
+        # Rows behind the last sequence go to a chunk behind all others.
+        self.rows = CHUNK * (tokens // CHUNK + sequences + 1)
+        self.table = jnp.stack((first, past, lengths))
+        places = jnp.arange(tokens, dtype=jnp.int32)
+        own = jnp.searchsorted(starts[1:], places, side="right")
+        inside, own = own < sequences, jnp.minimum(own, sequences - 1)
+        self.places = jnp.where(inside, places - starts[own] + CHUNK * first[own], self.rows - CHUNK)
+
+    def align(self, x):
+        return jnp.zeros((1, self.rows, *x.shape[2:]), x.dtype).at[:, self.places].set(x).at[:, -CHUNK:].set(0)
 
 
 def _check(kernel, names, arrays, state, of_state, starts=None):
@@ -389,12 +405,15 @@ def _recur(kind, form, scale, arrays, whole, state, wants_state, starts):
     """The outputs and the state behind. Rows of gates begin at multiples of 16 bytes, so tokens are padded with zeros, which change
     nothing, in all arrays but those that are `whole`."""
     tokens = arrays[0].shape[1]
-    if kind is not _Retention:
+    sequences = None if starts is None else _Sequences(starts, tokens)
+    if sequences is not None:
+        arrays = [sequences.align(x) for x in arrays]
+    elif kind is not _Retention:
         arrays = [jnp.pad(x, ((0, 0), (0, -tokens % 4), *[(0, 0)] * (x.ndim - 2))) for x in arrays]
-    run = _make(kind, form, scale, state is not None, wants_state, starts is not None)
-    others = [*([] if state is None else [state]), *([] if starts is None else _rows.make_tables(starts, tokens))]
+    run = _make(kind, form, scale, state is not None, wants_state, sequences is not None)
+    others = [*([] if state is None else [state]), *([] if sequences is None else [sequences.table])]
     out, *last = run(*arrays, *whole, *others)
-    return out[:, :tokens], last[0] if last else None
+    return out[:, :tokens] if sequences is None else out[:, sequences.places], last[0] if last else None
 
 
 def _default_scale(scale, q):

@@ -122,18 +122,17 @@ def lay_out_gates(tensor):
     return new_gates(tensor, batch, heads, tokens).copy_(heads_first(tensor))
 
 
-def launch(name, q, k, v, others, scale, state, wants_state, out=None, heads=None, given=(), results=(), rows=None,
+def launch(name, q, k, v, others, scale, state, wants_state, out=None, heads=None, given=(), results=(), table=None,
            **parameters):
     """The outputs of a kernel and the state behind the last token, or None. `heads` are those of the states, if values share them;
-    `given` and `results` are further tensors, before the outputs and behind them. `rows` says how sequences lie (_packed.py), whole
-    where it is None."""
-    batch, columns = v.shape[0] if rows is None else rows.sequences, v.shape[3]
+    `given` and `results` are further tensors, before the outputs and behind them. `table` says which chunks packed sequences have."""
+    batch, _, _, columns = v.shape
     heads = v.shape[2] if heads is None else heads
-    if rows is not None:
-        if rows.arguments and state is None:
-            state = v.new_zeros((batch, heads, q.shape[3], columns), dtype=torch.float32)
-        results = (*results, *rows.arguments)
-        parameters.update(rows.parameters)
+    if table is not None:
+        batch = table.shape[1]
+        state = v.new_zeros((batch, heads, q.shape[3], columns), dtype=torch.float32) if state is None else state
+        results = (*results, *table.unbind()[: _recurrences.count_rows(name)])
+        parameters["PACKED"] = True
     out = torch.empty_like(v, memory_format=torch.contiguous_format) if out is None else out
     last = v.new_empty((batch, heads, q.shape[3], columns), dtype=torch.float32) if wants_state else None
     if 0 in v.shape or 0 in q.shape:
@@ -147,11 +146,10 @@ def launch(name, q, k, v, others, scale, state, wants_state, out=None, heads=Non
     return out, last
 
 
-def launch_chunks(name, q, v, rows, *arguments, **parameters):
+def launch_chunks(name, q, v, *arguments, **parameters):
     """Launches a kernel of chunks beside each other, with values of v's width, where there are any."""
     if v.numel() and q.numel():
-        kernel = _find_kernel(name, q, T=TYPES[q.dtype], DW=v.shape[3], **rows.parameters, **parameters)
-        kernel(*arguments, *rows.of_chunks)
+        _find_kernel(name, q, T=TYPES[q.dtype], DW=v.shape[3], **parameters)(*arguments)
 
 
 def _steps(v, state, wants_state):
@@ -175,10 +173,6 @@ def _launch_step(known, q, k, v, scale, constants={}, delta=False, norm=False, *
     text = _step_recipes.write([*others, *constants], device=str(q.device), delta=delta, norm=norm)
     scale = None if scale is None else float(scale)
     return _prepared.compute(*known, text, (q, k, v, *others.values()), (scale,), "s", tuple(constants.values()))
-
-
-def _make_tables(starts, v):
-    return (None, None) if starts is None else _packed.make_tables(starts, v.shape[1])
 
 
 def _default_scale(scale, q):
@@ -230,9 +224,11 @@ def retention(
     wants_gradients = _check_gradients("retention", v=v, q=q, k=k, initial_state=initial_state)
     if _steps(v, initial_state, output_final_state) and not wants_gradients and cu_seqlens is None:
         return _launch_step((key, given), q, k, v, scale, _find_step_gates(v.shape[2], v.device), s0=initial_state)
-    scale, tables = _default_scale(scale, q), _make_tables(cu_seqlens, v)
-    out, last = _call("retention", q, k, v, decays, scale, initial_state, *tables, output_final_state)
-    return out, last if output_final_state else None
+    packed = _packed.lay_out(cu_seqlens, v)
+    q, k, v = map(packed.align, (q, k, v))
+    scale = _default_scale(scale, q)
+    out, last = _call("retention", q, k, v, decays, scale, initial_state, packed.table, output_final_state)
+    return packed.restore(out), last if output_final_state else None
 
 
 def gated_delta_rule(
@@ -274,9 +270,11 @@ def gated_delta_rule(
         q, k = (torch.nn.functional.normalize(x.float(), dim=-1, eps=1e-6).to(x.dtype) for x in (q, k))
     scale = _default_scale(scale, q)
     g, beta = g.float(), beta.float()
-    own = q, k, v, g, beta, scale, initial_state, *_make_tables(cu_seqlens, v)
-    out, last, *_ = _call("delta_rule", *own, output_final_state, wants_gradients)
-    return out, last if output_final_state else None
+    packed = _packed.lay_out(cu_seqlens, v)
+    q, k, v, g, beta = map(packed.align, (q, k, v, g, beta))
+    own = q, k, v, g, beta, scale, initial_state
+    out, last, *_ = _call("delta_rule", *own, packed.table, output_final_state, wants_gradients)
+    return packed.restore(out), last if output_final_state else None
 
 
 def gla(
@@ -298,9 +296,10 @@ def gla(
     _check("gla", ("q", "k", "v"), q, k, v, initial_state, "initial_state", cu_seqlens)
     _check_tensor("g", g, q, q.shape, g.dtype)
     _check_gradients("gla", v=v, q=q, k=k, g=g, initial_state=initial_state)
-    scale, tables = _default_scale(scale, q), _make_tables(cu_seqlens, v)
-    out, last = _call("gla", q, k, v, g.float(), scale, initial_state, *tables, output_final_state)
-    return out, last if output_final_state else None
+    packed = _packed.lay_out(cu_seqlens, v)
+    q, k, v, g = map(packed.align, (q, k, v, g.float()))
+    out, last = _call("gla", q, k, v, g, _default_scale(scale, q), initial_state, packed.table, output_final_state)
+    return packed.restore(out), last if output_final_state else None
 
 
 def ssd(
@@ -341,6 +340,8 @@ def ssd(
         passing = {} if skip is None else {"skip": skip}
         y, last = _launch_step((None, ()), C, B, x, 1.0, g=A.float() * steps, rates=steps, s0=state, **passing)
     else:
-        tables = _make_tables(cu_seqlens, x)
-        y, last = _call("ssd", C, B, x, steps, A.float().contiguous(), skip, state, *tables, return_final_states)
+        packed = _packed.lay_out(cu_seqlens, x)
+        C, B, x, steps = map(packed.align, (C, B, x, steps))
+        y, last = _call("ssd", C, B, x, steps, A.float().contiguous(), skip, state, packed.table, return_final_states)
+        y = packed.restore(y)
     return (y, last.transpose(2, 3)) if return_final_states else y

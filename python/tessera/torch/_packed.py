@@ -1,95 +1,78 @@
 """Packed sequences of recurrences: rows [1, T, ...] of several sequences, one behind the other, and where each starts.
 
-Walks begin each sequence with a chunk of its own, at its first row, and end it at its last. Rows stay where they are.
+Walks begin each sequence with a chunk of its own. So rows are laid out anew, with zeros behind the last row of each sequence.
 """
 
 from __future__ import annotations
 
 import torch
 
-from .._attention._recurrences import CHUNK
+from .._attention._recurrences import CHUNK, count_chunks
 
 
-def make_tables(starts, tokens):
-    """Of sequences that start at `starts`, of `tokens` in all: the first chunk of each and that behind its last, [2, sequences] of int32,
-    and of each chunk the first token and that behind the last of its sequence, [2, chunks], of which chunks behind all have none."""
-    starts = starts.int()
-    sequences = starts.shape[0] - 1
-    count = tokens // CHUNK + sequences
-    pasts = ((starts.diff() + (CHUNK - 1)) // CHUNK).cumsum(0, dtype=torch.int32).clamp(max=count)
-    firsts = torch.nn.functional.pad(pasts[:-1], (1, 0))
-    chunks = torch.arange(count, dtype=torch.int32, device=starts.device)
-    own = torch.searchsorted(pasts, chunks, right=True).clamp(max=sequences - 1)
-    begins = starts[own] + CHUNK * (chunks - firsts[own])
-    return torch.stack((firsts, pasts)), torch.stack((begins, starts[own + 1]))
+class _Align(torch.autograd.Function):
+    """Rows at their places among `count` rows, of which others are 0; with `back` the rows at these places."""
+
+    @staticmethod
+    def forward(ctx, x, places, count, back):
+        ctx.save_for_backward(places)
+        ctx.form = x.shape[1], back
+        return _move(x, places, count, back)
+
+    @staticmethod
+    def backward(ctx, grad):
+        count, back = ctx.form
+        (places,) = ctx.saved_tensors
+        return _move(grad, places, count, not back), None, None, None
 
 
-class Packed:
-    """What kernels take of the tables of packed sequences."""
+def _move(x, places, count, back):
+    if back:
+        return x.index_select(1, places)
+    aligned = x.new_zeros((x.shape[0], count, *x.shape[2:])).index_copy_(1, places, x)
+    aligned[:, -CHUNK:] = 0
+    return aligned
 
-    parameters = {"PACKED": True}
 
-    def __init__(self, table, chunks):
-        self.sequences, self.chunks = table.shape[1], chunks.shape[1]
-        #: Rows that kernels keep for each other, in chunks of their own.
-        self.rows = CHUNK * self.chunks
-        self.starts, self.ends = self.of_chunks = chunks.unbind()
-        self.arguments = *table.unbind(), *self.of_chunks
+class Sequences:
+    """Where the rows of sequences go that start at `starts`, of `tokens` in all."""
 
-    def lay_out(self, x):
-        """The rows [1, T, ...] in those of chunks, [1, rows, ...], with 0 behind the end of each sequence."""
-        places = self.starts[:, None] + torch.arange(CHUNK, device=x.device)
-        own = x[:, places.clamp(max=x.shape[1] - 1)]
-        inside = (places < self.ends[:, None]).view(places.shape + (1,) * (x.dim() - 2))
-        return own.where(inside, 0).flatten(1, 2)
+    def __init__(self, starts, tokens):
+        sequences = starts.shape[0] - 1
+        starts = starts.long()
+        first = starts[:-1] // CHUNK + torch.arange(sequences, device=starts.device)
+        lengths = starts[1:] - starts[:-1]
+        # Rows behind the last sequence go to a chunk behind all others.
+        self.chunks = tokens // CHUNK + sequences + 1
+        past = torch.cat((first[1:], first[-1:] + count_chunks(lengths[-1:])))
+        #: [3, sequences]: the first chunk of each and that behind its last, and its rows.
+        self.table = torch.stack((first, past, lengths)).int()
+        rows = torch.arange(tokens, device=starts.device)
+        own = torch.searchsorted(starts[1:].contiguous(), rows, right=True)
+        inside = own < sequences
+        own = own.clamp(max=sequences - 1)
+        self.places = torch.where(inside, rows - starts[own] + CHUNK * first[own], CHUNK * (self.chunks - 1))
 
-    def new_rows(self, x):
-        """Zeros of the shape of x, in the rows of chunks."""
-        return x.new_zeros((1, self.rows, *x.shape[2:]))
+    def align(self, x):
+        return _Align.apply(x, self.places, CHUNK * self.chunks, False)
 
-    def cut(self, x):
-        """The rows of chunks, [1, chunks, CHUNK, ...]."""
-        return x.unflatten(1, (-1, CHUNK))
-
-    def restore(self, x, tokens):
-        """The rows [1, T, ...] of `tokens`, of [1, chunks, CHUNK, ...]; 0 where a token is of no sequence."""
-        places = torch.arange(tokens, dtype=torch.int32, device=x.device)
-        own = (torch.searchsorted(self.starts, places, right=True) - 1).clamp(min=0)
-        place = (places - self.starts[own]).clamp(0, CHUNK - 1)
-        inside = (places < self.ends[own]).view((tokens,) + (1,) * (x.dim() - 3))
-        return x[:, own, place].where(inside, 0)
-
-    def restore_rows(self, x, tokens):
-        return self.restore(self.cut(x), tokens)
+    def restore(self, x):
+        return _Align.apply(x, self.places, CHUNK * self.chunks, True)
 
 
 class Whole:
-    """Sequences of a batch that are not packed."""
+    """Tensors of sequences that are not packed, which stay as they are."""
 
-    parameters, arguments, of_chunks = {}, (), ()
+    table = None
 
-    def __init__(self, batch, tokens):
-        self.sequences, self.rows, self.chunks = batch, tokens, -(-tokens // CHUNK)
-
-    def lay_out(self, x):
+    def align(self, x):
         return x
 
-    new_rows = lay_out
-
-    def cut(self, x):
-        padding = (0, 0) * (x.dim() - 2) + (0, CHUNK * self.chunks - x.shape[1])
-        return torch.nn.functional.pad(x, padding).unflatten(1, (-1, CHUNK))
-
-    def restore(self, x, tokens):
-        return x.flatten(1, 2)[:, :tokens]
-
-    def restore_rows(self, x, tokens):
-        return x
+    restore = align
 
 
-def lay_out(v, table, chunks):
-    """How the sequences of values [B, T, H, V] lie: packed where there are tables."""
-    return Whole(*v.shape[:2]) if table is None else Packed(table, chunks)
+def lay_out(starts, v):
+    return Whole() if starts is None else Sequences(starts, v.shape[1])
 
 
 def refuse(starts, batch, device):

@@ -14,19 +14,19 @@ from .._attention import _recurrences
 from . import _kernels, _linear
 
 
-def walk(name, q, k, v, others, scale, state, wants_state, logarithms, rows, **parameters):
+def walk(name, q, k, v, others, scale, state, wants_state, logarithms, table=None, **parameters):
     """What `_linear.launch` gives. `logarithms` are those of the factors of tokens, [B, T, H] or [B, T, HK, K]."""
-    segments = cut(v, rows)
+    segments = cut(v, table)
     if segments is None:
-        return _linear.launch(name, q, k, v, others, scale, state, wants_state, rows=rows, **parameters)
+        return _linear.launch(name, q, k, v, others, scale, state, wants_state, table=table, **parameters)
     before = segments.find_states(name, q, k, v, others, scale, state, logarithms, **parameters)
-    out, last = _linear.launch(name, q, k, v, others, scale, before, wants_state, rows=segments, **parameters)
+    out, last = _linear.launch(name, q, k, v, others, scale, before, wants_state, table=segments.table, **parameters)
     return out, last[-1:] if wants_state else None
 
 
-def cut(v, rows):
+def cut(v, table):
     """The segments of one sequence, None where it is walked over whole."""
-    if rows.arguments or v.shape[0] != 1:
+    if table is not None or v.shape[0] != 1:
         return None
     numbers = _kernels.choose(v.device, _recurrences.find_source("segments"))
     own = _recurrences.cut(*v.shape[1:], _kernels.count_multiprocessors(v.device), numbers)
@@ -34,19 +34,16 @@ def cut(v, rows):
 
 
 class Segments:
-    """Segments of so many tokens each, as kernels take them (_packed.py)."""
-
-    parameters = {"CUT": True}
+    """Segments of so many tokens each, and their table, as packed sequences have it."""
 
     def __init__(self, tokens, own, device):
         self.own = own
-        table = torch.tensor(_recurrences.list_segments(tokens, own), dtype=torch.int32).to(device)
-        self.sequences, self.arguments = table.shape[1], table.unbind()
+        self.table = torch.tensor(_recurrences.list_segments(tokens, own), dtype=torch.int32).to(device)
 
     def find_states(self, name, q, k, v, others, scale, state, logarithms, REVERSE=False, **parameters):
         """The states before segments, from `state` before the first, in the direction of the walk."""
         given = {**parameters, "REVERSE": True} if REVERSE else parameters
-        _, left = _linear.launch(name, q, k, v, others, scale, None, True, rows=self, **given)
+        _, left = _linear.launch(name, q, k, v, others, scale, None, True, table=self.table, **given)
         padded = torch.nn.functional.pad(logarithms[0], (0, 0) * (logarithms.dim() - 2) + (0, -v.shape[1] % self.own))
         return _recurrences.join_segments(torch, left, padded.unflatten(0, (-1, self.own)), state, REVERSE)
 

@@ -1,8 +1,8 @@
 """Ops of the recurrences whose gradients are the same walk of other tensors (kernels/linear/directions.tile), and those gradients:
 `tessera::retention`, `tessera::ssd`, `tessera::gla`, `tessera::delta_rule` and those of their gradients.
 
-Tensors are [B, T, H, D] in any strides but the innermost, which is 1. Results that nobody wants are tensors without elements. Two tables
-say which chunks packed sequences have, and which tokens these (_packed.py).
+Tensors are [B, T, H, D] in any strides but the innermost, which is 1. Results that nobody wants are tensors without elements. A table
+says which chunks packed sequences have (_packed.py).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import math
 
 import torch
 
-from .._attention._recurrences import CHUNK
-from . import _linear, _op, _packed, _segments
+from .._attention._recurrences import CHUNK, count_chunks
+from . import _linear, _op, _segments
 
 
 def _empty(like):
@@ -43,69 +43,70 @@ def _walk_to(out, name, q, k, v, others, scale, state, heads, **parameters):
     return out
 
 
-def _begin_segments(name, q, k, v, grad, others, scale, logarithms, state, grad_last, rows, **back):
-    """(segments, states, gradients of the states behind) of segments that one sequence is cut into, or what is given. `back` are parameters
+def _begin_segments(name, q, k, v, grad, others, scale, logarithms, state, grad_last, table, **back):
+    """(table, states, gradients of the states behind) of segments that one sequence is cut into, or what is given. `back` are parameters
     of the walk from the end that gives the gradient of the values."""
-    segments = _segments.cut(v, rows)
+    segments = _segments.cut(v, table)
     if segments is None:
-        return rows, state, grad_last
+        return table, state, grad_last
     find = functools.partial(segments.find_states, name, others=others, scale=scale, logarithms=logarithms)
-    return segments, find(q, k, v, state=state), find(k, q, grad, state=grad_last, REVERSE=True, **back)
+    return segments.table, find(q, k, v, state=state), find(k, q, grad, state=grad_last, REVERSE=True, **back)
 
 
-def _of_first(first, v, rows):
+def _of_first(first, v, table):
     """The gradients of the states before sequences, of those before segments too."""
-    return _empty(v) if first is None else first[: rows.sequences]
+    return _empty(v) if first is None else first[: v.shape[0]] if table is None else first
 
 
 def _logarithms(decays, v):
     return (math.log(2) * decays).expand(*v.shape[:3])
 
 
-def _walk_retention(q, k, v, decays, scale, state, table, chunks, wants_state):
-    rows = _packed.lay_out(v, table, chunks)
-    out, last = _segments.walk("retention", q, k, v, (decays,), (scale,), state, wants_state, _logarithms(decays, v), rows)
+def _walk_retention(q, k, v, decays, scale, state, table, wants_state):
+    out, last = _segments.walk("retention", q, k, v, (decays,), (scale,), state, wants_state, _logarithms(decays, v), table)
     return out, _empty(v) if last is None else last
 
 
-def _walk_retention_back(grad, grad_last, q, k, v, decays, scale, state, table, chunks):
-    rows = _packed.lay_out(v, table, chunks)
+def _walk_retention_back(grad, grad_last, q, k, v, decays, scale, state, table):
     heads, wants_first = v.shape[2], state is not None
     form = (decays,), (scale,), _logarithms(decays, v)
-    parts, state, grad_last = _begin_segments("retention", q, k, v, grad, *form, state, grad_last, rows)
-    walk = functools.partial(_walk_to, name="retention", others=(decays,), scale=(scale,), heads=heads, rows=parts)
+    parts, state, grad_last = _begin_segments("retention", q, k, v, grad, *form, state, grad_last, table)
+    walk = functools.partial(_walk_to, name="retention", others=(decays,), scale=(scale,), heads=heads, table=parts)
     dq = _sum_of_shared(q, heads, lambda out, **adds: walk(out, q=grad, k=v, v=k, state=_transposed(state), **adds))
     dk = _sum_of_shared(k, heads, lambda out, **adds: walk(out, q=v, k=grad, v=q, state=_transposed(grad_last), REVERSE=True, **adds))
-    dv, first = _linear.launch("retention", k, q, grad, (decays,), (scale,), grad_last, wants_first, rows=parts, REVERSE=True)
-    return dq, dk, dv, _of_first(first, v, rows)
+    dv, first = _linear.launch("retention", k, q, grad, (decays,), (scale,), grad_last, wants_first, table=parts, REVERSE=True)
+    return dq, dk, dv, _of_first(first, v, table)
 
 
-def _walk_ssd(q, k, v, dt, rates, skip, state, table, chunks, wants_state):
-    rows = _packed.lay_out(v, table, chunks)
-    gates = _linear.lay_out_gates(rows.lay_out(dt))
+def _walk_ssd(q, k, v, dt, rates, skip, state, table, wants_state):
+    gates = _linear.lay_out_gates(dt)
     others = (gates, rates, gates, *(() if skip is None else (skip,)))
-    out, last = _segments.walk("ssd", q, k, v, others, (), state, wants_state, rates * dt, rows, SKIP=skip is not None)
+    out, last = _segments.walk("ssd", q, k, v, others, (), state, wants_state, rates * dt, table, SKIP=skip is not None)
     return out, _empty(v) if last is None else last
 
 
-def _sum_changes(changes, meets, rows, tokens):
+def _sum_changes(changes, meets):
     """The gradient of each logarithm of a factor, [B, T, H] or [B, T, H, K]: the sums over what comes behind of dq q - dk k, and what the
     last state adds. Of a chunk that is what the state before it and its gradient have in common, [B, H, N] or [B, H, N, K], less what
-    stands before the token. `changes` lie as gates of heads do."""
-    changes = rows.cut(changes)
-    before = changes.cumsum(2) - changes
-    return rows.restore(meets.transpose(1, 2).unsqueeze(2) - before, tokens)
+    stands before the token."""
+    batch, tokens, *others = changes.shape
+    padded = changes.new_zeros((batch, count_chunks(tokens) * CHUNK, *others))
+    padded[:, :tokens] = changes
+    padded = padded.unflatten(1, (-1, CHUNK))
+    before = padded.cumsum(2) - padded
+    return (meets.transpose(1, 2).unsqueeze(2) - before).flatten(1, 2)[:, :tokens]
 
 
 class _GatedWalks:
     """Walks of ssd.tile for the gradient of a recurrence with gates of a head, of which `v` has the columns: where states meet their
     gradients, and sums of rows. `q` are queries, or what has their shape."""
 
-    def __init__(self, q, v, gates, rates, rows, chunks):
-        batch, _, self.heads, columns = v.shape
-        self.gates, self.rates, self.rows = gates, rates, rows
-        width = q.shape[3]
-        parts = -(-width // _linear.choose("ssd", v.device, rows.sequences, self.heads, columns, width)["DV"])
+    def __init__(self, q, v, gates, rates, table):
+        batch, tokens, self.heads, columns = v.shape
+        self.gates, self.rates, self.table = gates, rates, table
+        chunks, width = count_chunks(tokens), q.shape[3]
+        sequences = batch if table is None else table.shape[1]
+        parts = -(-width // _linear.choose("ssd", v.device, sequences, self.heads, columns, width)["DV"])
         self.parts = batch, self.heads, parts
         self.states = v.new_empty((batch, self.heads, chunks * columns, width))
         self.chunks = chunks
@@ -116,10 +117,10 @@ class _GatedWalks:
     def run(self, out, q, k, v, w, steps, state, meets=None, **parameters):
         """Sums of the rows of the outputs times `w`, [B, T, H]. `meets` gets sums of the products of the states and those of the walk
         that kept its own (KEEP)."""
-        sums = self._new(self.gates.shape[2])
+        sums = self._new(q.shape[1])
         kept = (self.states, meets) if meets is not None else (self.states,) if parameters.get("KEEP") else ()
         others = (self.gates, self.rates, steps, _linear.heads_first(w), sums, *kept)
-        _walk_to(out, "ssd", q, k, v, others, (), state, self.heads, rows=self.rows, SUMS=True, **parameters)
+        _walk_to(out, "ssd", q, k, v, others, (), state, self.heads, table=self.table, SUMS=True, **parameters)
         return sums.sum(2).transpose(1, 2)
 
     def run_back(self, *arguments, **parameters):
@@ -128,14 +129,13 @@ class _GatedWalks:
         return self.run(*arguments, meets=meets, REVERSE=True, MEET=True, **parameters), meets.sum(2)
 
 
-def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, table, chunks):
-    rows = _packed.lay_out(v, table, chunks)
+def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, table):
     heads, wants_first = v.shape[2], state is not None
-    gates = _linear.lay_out_gates(rows.lay_out(dt))
+    gates = _linear.lay_out_gates(dt)
     others = gates, rates, gates
     form = others, (), rates * dt
-    parts, state, grad_last = _begin_segments("ssd", q, k, v, grad, *form, state, grad_last, rows, STEPS="own")
-    walks, found = _GatedWalks(q, v, gates, rates, parts, rows.chunks), {}
+    parts, state, grad_last = _begin_segments("ssd", q, k, v, grad, *form, state, grad_last, table, STEPS="own")
+    walks, found = _GatedWalks(q, v, gates, rates, parts), {}
 
     def walk_q(out, **adds):
         found["q"] = walks.run(out, grad, v, k, q, walks.gates, _transposed(state), KEEP=True, **adds)
@@ -146,93 +146,77 @@ def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, table, chun
     dq, dk = _sum_of_shared(q, heads, walk_q), _sum_of_shared(k, heads, walk_k)
     others += () if skip is None else (skip,)
     back = {"SKIP": skip is not None, "REVERSE": True, "STEPS": "own"}
-    dv, first = _linear.launch("ssd", k, q, grad, others, (), grad_last, wants_first, rows=parts, **back)
-    (of_k, meets), tokens = found["k"], v.shape[1]
-    dg = _sum_changes(found["q"] - gates.transpose(1, 2) * of_k, meets, rows, tokens)
-    of_k = rows.restore_rows(of_k, tokens)
+    dv, first = _linear.launch("ssd", k, q, grad, others, (), grad_last, wants_first, table=parts, **back)
+    of_k, meets = found["k"]
+    dg = _sum_changes(found["q"] - dt * of_k, meets)
     dskip = _empty(v) if skip is None else torch.einsum("bthv,bthv->h", grad.float(), v.float())
-    return dq, dk, dv, rates * dg + of_k, (dg * dt).sum((0, 1)), dskip, _of_first(first, v, rows)
+    return dq, dk, dv, rates * dg + of_k, (dg * dt).sum((0, 1)), dskip, _of_first(first, v, table)
 
 
-def _lay_out_rates(g, beta, rows):
+def _lay_out_rates(g, beta):
     """Gates, of heads or of channels, and rates as kernels take them."""
-    gates = _linear.heads_first(g.contiguous()) if g.dim() == 4 else _linear.lay_out_gates(rows.lay_out(g))
-    return gates, _linear.lay_out_gates(rows.lay_out(beta))
+    return _linear.heads_first(g.contiguous()) if g.dim() == 4 else _linear.lay_out_gates(g), _linear.lay_out_gates(beta)
 
 
-def _list_kept(v, rows):
-    """The shapes of the news of values and of the inverses."""
-    batch, _, heads, columns = v.shape
-    return (batch, rows, heads, columns), (batch, heads, rows, CHUNK)
-
-
-def _walk_delta(q, k, v, g, beta, scale, state, table, chunks, wants_state, wants_news):
-    rows = _packed.lay_out(v, table, chunks)
-    news, inverses = map(v.new_empty, _list_kept(v, rows.rows) if wants_news else ((0,), (0,)))
+def _walk_delta(q, k, v, g, beta, scale, state, table, wants_state, wants_news):
+    batch, tokens, heads, _ = v.shape
+    news, inverses = map(v.new_empty, (v.shape, (batch, heads, tokens, CHUNK)) if wants_news else ((0,), (0,)))
     given = (_linear.heads_first(news), inverses) if wants_news else ()
     name = "kda" if g.dim() == 4 else "delta_rule"
-    rates = _lay_out_rates(g, beta, rows)
-    out, last = _linear.launch(name, q, k, v, rates, (scale,), state, wants_state, rows=rows, given=given, NEWS=wants_news)
+    rates = _lay_out_rates(g, beta)
+    out, last = _linear.launch(name, q, k, v, rates, (scale,), state, wants_state, table=table, given=given, NEWS=wants_news)
     return out, _empty(v) if last is None else last, news, inverses
 
 
-def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, table, chunks, news, inverses):
-    rows = _packed.lay_out(v, table, chunks)
-    (batch, tokens, heads, columns), channels = v.shape, q.shape[3]
+def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, table, news, inverses):
+    (batch, tokens, heads, columns), rows = v.shape, q.shape[3]
     name, back = ("kda_bwd", _walk_channels_back) if g.dim() == 4 else ("delta_rule_bwd", _walk_heads_back)
     new = functools.partial(torch.empty, dtype=torch.float32, device=v.device)
-    wants_first = state is not None
+    wants_first, sequences = state is not None, batch if table is None else table.shape[1]
     if table is not None and state is None:
-        state = new((rows.sequences, heads, channels, columns)).zero_()
-    parts = -(-columns // _linear.choose(name, q.device, rows.sequences, heads, channels, columns)["DV"])
-    meets = new((batch, heads, parts, rows.chunks * channels)).zero_()
+        state = new((sequences, heads, rows, columns)).zero_()
+    parts = -(-columns // _linear.choose(name, q.device, sequences, heads, rows, columns)["DV"])
+    meets = new((batch, heads, parts, count_chunks(tokens) * rows)).zero_()
     # What stays where there is no token.
     first = None if state is None else torch.zeros_like(state) if grad_last is None else grad_last.clone()
     before = () if state is None else (state.contiguous(), first)
-    rates = *_lay_out_rates(g, beta, rows), _linear.heads_first(news), inverses
-    launch = functools.partial(_linear.launch, name, FINAL=state is not None, rows=rows, given=before)
+    rates = *_lay_out_rates(g, beta), _linear.heads_first(news), inverses
+    launch = functools.partial(_linear.launch, name, FINAL=state is not None, table=table, given=before)
     (dq, adds), (dk, _) = (_new_of_shared(x, heads) for x in (q, k))
-    dv, dbeta = torch.empty_like(v, memory_format=torch.contiguous_format), _linear.new_gates(v, batch, heads, rows.rows)
-    changes = back(launch, grad, grad_last, q, k, v, rates, scale, rows, adds, meets, dq, dk, dv, dbeta)
+    dv, dbeta = torch.empty_like(v, memory_format=torch.contiguous_format), _linear.new_gates(v, batch, heads, tokens)
+    changes = back(launch, grad, grad_last, q, k, v, rates, scale, adds, meets, dq, dk, dv, dbeta)
     # States have their rows beside chunks and their columns in parts.
-    meets = meets.unflatten(3, (-1, channels)).sum(2)
-    dg = _sum_changes(changes, _sum_heads(meets, g.shape[2]) if g.dim() == 4 else meets.sum(3), rows, tokens)
-    dbeta = rows.restore_rows(dbeta.transpose(1, 2), tokens).contiguous()
-    return dq.to(q.dtype), dk.to(k.dtype), dv, dg, dbeta, first if wants_first else _empty(v)
+    meets = meets.unflatten(3, (-1, rows)).sum(2)
+    dg = _sum_changes(changes, _sum_heads(meets, g.shape[2]) if g.dim() == 4 else meets.sum(3))
+    return dq.to(q.dtype), dk.to(k.dtype), dv, dg, dbeta.transpose(1, 2).contiguous(), first if wants_first else _empty(v)
 
 
-def _walk_heads_back(launch, grad, grad_last, q, k, v, rates, scale, rows, adds, meets, dq, dk, dv, dbeta):
-    batch, _, heads, columns = v.shape
-    changes = _linear.new_gates(v, batch, heads, rows.rows)
+def _walk_heads_back(launch, grad, grad_last, q, k, v, rates, scale, adds, meets, dq, dk, dv, dbeta):
+    batch, tokens, heads, columns = v.shape
+    changes = _linear.new_gates(v, batch, heads, tokens)
     results = *map(_linear.heads_first, (dq, dk)), meets, changes, dbeta
     others = _linear.heads_first(grad), *rates
     launch(q, k, v, others, (scale,), grad_last, False, out=dv, ADD=adds, DW=columns, results=results)
     return changes.transpose(1, 2)
 
 
-def _walk_channels_back(launch, grad, grad_last, q, k, v, rates, scale, rows, adds, meets, dq, dk, dv, dbeta):
-    batch, _, heads, columns = v.shape
-    of_news = v.new_empty((batch, rows.rows, heads, columns))
-    states = [v.new_empty((batch, heads, rows.chunks * q.shape[3], columns)) for _ in range(2)]
+def _walk_channels_back(launch, grad, grad_last, q, k, v, rates, scale, adds, meets, dq, dk, dv, dbeta):
+    batch, tokens, heads, columns = v.shape
+    of_news = torch.empty_like(grad)
+    states = [v.new_empty((batch, heads, count_chunks(tokens) * q.shape[3], columns)) for _ in range(2)]
     launch(q, k, grad, rates, (scale,), grad_last, False, out=of_news, results=(*states, meets))
-    changes = torch.zeros((batch, rows.rows, *q.shape[2:]), dtype=torch.float32, device=v.device)
+    changes = torch.zeros(q.shape, dtype=torch.float32, device=v.device)
     g, beta, news, _ = rates
     first = _linear.heads_first
-    q, k, v, grad, g = map(rows.lay_out, (q, k, v, grad, first(g)))
-    results = [rows.new_rows(x) for x in (dq, dk, dv)]
     _linear.launch_chunks(
-        "kda_gradients", q, v, _packed.Whole(*v.shape[:2]), *map(first, (q, k, v)), news, first(grad), first(of_news), first(g), beta,
-        *states, scale, *map(first, (*results, changes)), dbeta, ADD=adds,
+        "kda_gradients", q, v, *map(first, (q, k, v)), news, first(grad), first(of_news), g, beta, *states, scale,
+        *map(first, (dq, dk, dv, changes)), dbeta, ADD=adds,
     )  # fmt: skip
-    for x, laid in zip((dq, dk, dv), results):
-        if laid is not x:
-            x.copy_(rows.restore_rows(laid, x.shape[1]))
     return changes
 
 
-def _walk_gla(q, k, v, g, scale, state, table, chunks, wants_state):
-    rows = _packed.lay_out(v, table, chunks)
-    out, last = _segments.walk("gla", q, k, v, (_linear.heads_first(g.contiguous()),), (scale,), state, wants_state, g, rows)
+def _walk_gla(q, k, v, g, scale, state, table, wants_state):
+    out, last = _segments.walk("gla", q, k, v, (_linear.heads_first(g.contiguous()),), (scale,), state, wants_state, g, table)
     return out, _empty(v) if last is None else last
 
 
@@ -246,30 +230,26 @@ def _sum_heads(meets, heads):
     return meets.unflatten(1, (heads, -1)).sum(2)
 
 
-def _walk_gla_back(grad, grad_last, q, k, v, g, scale, state, table, chunks):
-    rows = _packed.lay_out(v, table, chunks)
+def _walk_gla_back(grad, grad_last, q, k, v, g, scale, state, table):
     batch, tokens, heads, columns = v.shape
     of_keys, channels = q.shape[2:]
-    new = functools.partial(torch.empty, dtype=torch.float32, device=v.device)
-    pairs_q, pairs_k, dq, dk = (new((batch, count, heads, channels)) for count in (rows.rows, rows.rows, tokens, tokens))
-    states = v.new_empty((batch, heads, rows.chunks * columns, channels))
-    meets = new((batch, heads, rows.chunks, channels))
+    pairs_q, pairs_k, dq, dk = (torch.empty((batch, tokens, heads, channels), dtype=torch.float32, device=v.device) for _ in range(4))
+    chunks = count_chunks(tokens)
+    states = v.new_empty((batch, heads, chunks * columns, channels))
+    meets = torch.empty((batch, heads, chunks, channels), dtype=torch.float32, device=v.device)
     gates = _linear.heads_first(g.contiguous())
     first, wants_first = _linear.heads_first, state is not None
     behind = None if grad_last is None else grad_last / scale
-    segments, state, behind = _begin_segments("gla", q, k, v, grad, (gates,), (scale,), g, state, behind, rows)
-    _linear.launch_chunks(
-        "gla_pairs", q, v, rows, *map(first, (q, k)), gates, *map(first, (grad, v)), scale, *map(first, (pairs_q, pairs_k))
-    )
-    walk = functools.partial(_walk_to, name="gla_bwd", scale=(scale,), heads=heads, rows=segments)
-    own, of_grad = map(rows.lay_out, (v, grad))
-    walk(dq, q=grad, k=own, v=k, others=(gates, first(pairs_q)), state=_transposed(state), given=(states,))
-    walk(dk, q=v, k=of_grad, v=q, others=(gates, first(pairs_k)), state=_transposed(behind), given=(states, meets), REVERSE=True)
-    dv, before = _linear.launch("gla", k, q, grad, (gates,), (scale,), behind, wants_first, rows=segments, REVERSE=True)
+    segments, state, behind = _begin_segments("gla", q, k, v, grad, (gates,), (scale,), g, state, behind, table)
+    _linear.launch_chunks("gla_pairs", q, v, *map(first, (q, k)), gates, *map(first, (grad, v)), scale, *map(first, (pairs_q, pairs_k)))
+    walk = functools.partial(_walk_to, name="gla_bwd", scale=(scale,), heads=heads, table=segments)
+    walk(dq, q=grad, k=v, v=k, others=(gates, first(pairs_q)), state=_transposed(state), given=(states,))
+    walk(dk, q=v, k=grad, v=q, others=(gates, first(pairs_k)), state=_transposed(behind), given=(states, meets), REVERSE=True)
+    dv, before = _linear.launch("gla", k, q, grad, (gates,), (scale,), behind, wants_first, table=segments, REVERSE=True)
     changes = _sum_group(dq, of_keys) * q - _sum_group(dk, of_keys) * k
-    dg = _sum_changes(rows.lay_out(changes), scale * _sum_heads(meets, of_keys), rows, tokens)
+    dg = _sum_changes(changes, scale * _sum_heads(meets, of_keys))
     dq, dk = (_sum_group(x, of_keys).to(q.dtype) for x in (dq, dk))
-    return dq, dk, dv, dg, scale * _of_first(before, v, rows)
+    return dq, dk, dv, dg, scale * _of_first(before, v, table)
 
 
 def _fake_outputs(q, v, table, wants_state):
@@ -282,38 +262,37 @@ def _fake_gradients(*tensors):
     return tuple(torch.empty_like(x, memory_format=torch.contiguous_format) for x in tensors)
 
 
-def _fake_retention(q, k, v, decays, scale, state, table, chunks, wants_state):
+def _fake_retention(q, k, v, decays, scale, state, table, wants_state):
     return _fake_outputs(q, v, table, wants_state)
 
 
-def _fake_retention_back(grad, grad_last, q, k, v, decays, scale, state, table, chunks):
+def _fake_retention_back(grad, grad_last, q, k, v, decays, scale, state, table):
     return *_fake_gradients(q, k, v), _empty(v) if state is None else torch.empty_like(state)
 
 
-def _fake_ssd(q, k, v, dt, rates, skip, state, table, chunks, wants_state):
+def _fake_ssd(q, k, v, dt, rates, skip, state, table, wants_state):
     return _fake_outputs(q, v, table, wants_state)
 
 
-def _fake_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, table, chunks):
+def _fake_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, table):
     others = (_empty(v) if x is None else torch.empty_like(x) for x in (skip, state))
     return *_fake_gradients(q, k, v, dt, rates), *others
 
 
-def _fake_gla(q, k, v, g, scale, state, table, chunks, wants_state):
+def _fake_gla(q, k, v, g, scale, state, table, wants_state):
     return _fake_outputs(q, v, table, wants_state)
 
 
-def _fake_gla_back(grad, grad_last, q, k, v, g, scale, state, table, chunks):
+def _fake_gla_back(grad, grad_last, q, k, v, g, scale, state, table):
     return *_fake_gradients(q, k, v, g), _empty(v) if state is None else torch.empty_like(state)
 
 
-def _fake_delta(q, k, v, g, beta, scale, state, table, chunks, wants_state, wants_news):
-    rows = v.shape[1] if table is None else CHUNK * chunks.shape[1]
-    shapes = _list_kept(v, rows) if wants_news else ((0,), (0,))
+def _fake_delta(q, k, v, g, beta, scale, state, table, wants_state, wants_news):
+    shapes = (v.shape, (v.shape[0], v.shape[2], v.shape[1], CHUNK)) if wants_news else ((0,), (0,))
     return *_fake_outputs(q, v, table, wants_state), *map(v.new_empty, shapes)
 
 
-def _fake_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, table, chunks, news, inverses):
+def _fake_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, table, news, inverses):
     return *_fake_gradients(q, k, v, g, beta), _empty(v) if state is None else torch.empty_like(state)
 
 
@@ -352,26 +331,23 @@ def _register_gradient(name, backward, tensors, wants, kept=()):
     torch.library.register_autograd(f"tessera::{name}", run, setup_context=setup, lib=_op._library)
 
 
-_define("retention", "Tensor q, Tensor k, Tensor v, Tensor decays, float scale, Tensor? state, Tensor? table, "
-        "Tensor? chunks, bool wants_state", 2,
+_define("retention", "Tensor q, Tensor k, Tensor v, Tensor decays, float scale, Tensor? state, Tensor? table, bool wants_state", 2,
         _walk_retention, _fake_retention)  # fmt: skip
 _define("retention_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor decays, float scale, Tensor? state, "
-        "Tensor? table, Tensor? chunks", 4, _walk_retention_back, _fake_retention_back)  # fmt: skip
-_define("ssd", "Tensor q, Tensor k, Tensor v, Tensor dt, Tensor rates, Tensor? skip, Tensor? state, Tensor? table, "
-        "Tensor? chunks, bool wants_state", 2,
+        "Tensor? table", 4, _walk_retention_back, _fake_retention_back)  # fmt: skip
+_define("ssd", "Tensor q, Tensor k, Tensor v, Tensor dt, Tensor rates, Tensor? skip, Tensor? state, Tensor? table, bool wants_state", 2,
         _walk_ssd, _fake_ssd)  # fmt: skip
 _define("ssd_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor dt, Tensor rates, Tensor? skip, "
-        "Tensor? state, Tensor? table, Tensor? chunks", 7, _walk_ssd_back, _fake_ssd_back)  # fmt: skip
-_register_gradient("retention", torch.ops.tessera.retention_backward.default, (0, 1, 2, 5), wants=8)
-_register_gradient("ssd", torch.ops.tessera.ssd_backward.default, (0, 1, 2, 3, 4, 5, 6), wants=9)
-_define("gla", "Tensor q, Tensor k, Tensor v, Tensor g, float scale, Tensor? state, Tensor? table, "
-        "Tensor? chunks, bool wants_state", 2,
+        "Tensor? state, Tensor? table", 7, _walk_ssd_back, _fake_ssd_back)  # fmt: skip
+_register_gradient("retention", torch.ops.tessera.retention_backward.default, (0, 1, 2, 5), wants=7)
+_register_gradient("ssd", torch.ops.tessera.ssd_backward.default, (0, 1, 2, 3, 4, 5, 6), wants=8)
+_define("gla", "Tensor q, Tensor k, Tensor v, Tensor g, float scale, Tensor? state, Tensor? table, bool wants_state", 2,
         _walk_gla, _fake_gla)  # fmt: skip
 _define("gla_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor g, float scale, Tensor? state, "
-        "Tensor? table, Tensor? chunks", 5, _walk_gla_back, _fake_gla_back)  # fmt: skip
-_register_gradient("gla", torch.ops.tessera.gla_backward.default, (0, 1, 2, 3, 5), wants=8)
-_define("delta_rule", "Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, float scale, Tensor? state, Tensor? table, "
-        "Tensor? chunks, bool wants_state, bool wants_news", 4, _walk_delta, _fake_delta)  # fmt: skip
+        "Tensor? table", 5, _walk_gla_back, _fake_gla_back)  # fmt: skip
+_register_gradient("gla", torch.ops.tessera.gla_backward.default, (0, 1, 2, 3, 5), wants=7)
+_define("delta_rule", "Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, float scale, Tensor? state, Tensor? table, bool wants_state, "
+        "bool wants_news", 4, _walk_delta, _fake_delta)  # fmt: skip
 _define("delta_rule_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, float scale, "
-        "Tensor? state, Tensor? table, Tensor? chunks, Tensor news, Tensor inverses", 6, _walk_delta_back, _fake_delta_back)  # fmt: skip
-_register_gradient("delta_rule", torch.ops.tessera.delta_rule_backward.default, (0, 1, 2, 3, 4, 6), wants=9, kept=(2, 3))
+        "Tensor? state, Tensor? table, Tensor news, Tensor inverses", 6, _walk_delta_back, _fake_delta_back)  # fmt: skip
+_register_gradient("delta_rule", torch.ops.tessera.delta_rule_backward.default, (0, 1, 2, 3, 4, 6), wants=8, kept=(2, 3))
