@@ -138,17 +138,19 @@ class Places:
         self.places |= {name: (INTEGER, index) for index, name in enumerate(integers)}
         for index, name in enumerate(views, len(own)):
             if index < len(tensors) and tensors[index] is not None and name not in plain:
-                self._align(name, tensors[index])
+                self.align(name, tensors[index])
 
-    def _align(self, name, view):
-        """Takes a copy of a view whose rows do not begin where kernels load them that take tiles or rows of it."""
+    def align(self, name, view):
+        """The layout of a view, of a copy where its rows do not begin where kernels load them that take tiles or rows of it."""
         unit = _ROW_BYTES // _BYTES[view.element]
         if view.is_aligned and all(step % unit == 0 for step in view.strides[:-1]):
-            return
+            return view
         strides = [-(-view.shape[-1] // unit) * unit, 1]
         for extent in reversed(view.shape[1:-1]):
             strides.insert(0, strides[0] * extent)
-        self.copy(name, Layout(view.shape, tuple(strides[-len(view.shape) :]), view.element))
+        layout = Layout(view.shape, tuple(strides[-len(view.shape) :]), view.element)
+        self.copy(name, layout)
+        return layout
 
     def copy(self, name, layout):
         """Takes a tensor in another layout."""

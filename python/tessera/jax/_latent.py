@@ -142,6 +142,8 @@ def _attend_rows(q, kv, lists, lengths, scale, sinks, keys_per_part):
     if keys_per_part is not None:
         _latent.count_parts(most, keys_per_part)
     scale = _read_scale(scale, q)
+    # Lists begin at 16 bytes.
+    lists = jnp.pad(lists, ((0, 0), (0, -most % 4)), constant_values=-1)
     if 0 in (count, heads, most, len(kv)):
         return jnp.zeros((count, heads, VALUE), q.dtype), *[jnp.full((count, heads), -jnp.inf, jnp.float32)] * 2
     attend = functools.partial(_attend_lists, most, scale, keys_per_part)

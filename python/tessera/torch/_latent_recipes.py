@@ -56,7 +56,7 @@ class _Call:
         self.given, self.places = dict(zip(names[0], tensors[2:])), Places(names, tensors, ("q", "cache"), plain=names[0])
         q, self.cache = tensors[:2]
         self.is_listed, self.has_maxima = "indices" in self.given, len(q.shape) == 3
-        self.table = self.given["indices" if self.is_listed else "pages"]
+        self.table = self.places.align("indices", self.given["indices"]) if self.is_listed else self.given["pages"]
         self.shape, self.element = q.shape[:-1], q.element
         if self.has_maxima:
             self.cache, self.table = self.cache.insert(1), self.table.drop(1)
