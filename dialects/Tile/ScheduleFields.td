@@ -200,8 +200,8 @@ defvar Tile_ScheduleFields = [
   ScheduleField<"consumer_registers", OneOrEach<Multiples<8, 24, 256>>,
     Chosen<"240, 240, 160 and 112 with 1 to 4 consumers; beside a reducer, transposer or converter what it leaves; without dots "
            "those with which enough thread blocks run side by side to keep memory busy; with dots outside of loops those with which as "
-           "many do as shared memory holds; with `placement = divided`, beside a converter, as many more than each "
-           "needs, and where one consumer spills, more for it">,
+           "many do as shared memory holds; with `placement = divided`, beside a converter, what each needs and equally "
+           "many more, and where one consumer spills, more for it">,
     "registers per thread of each consumer, or with `placement = divided` a list with those of each in turn. Without a producer "
     "those of all threads of the block. A multiprocessor holds as many blocks at a time as the registers of all roles leave "
     "room for">,
