@@ -47,10 +47,9 @@ struct Expansion {
 
 /// Expands the text of `files` with the bound parameters of `table`, which was parsed from them.
 /// What a copy of a file defines is called otherwise, as File::prefix says, also where it is used.
-/// A
-/// `$` in a string or a comment, or before anything but `(`, an upper-case letter or an underscore,
-/// stays (`%a$b` is a name of MLIR). An expression ends on the line where it starts. Returns
-/// nothing after an error.
+/// A `$` in a string or a comment, or before anything but `(`, an upper-case letter or an
+/// underscore, stays (`%a$b` is a name of MLIR). An expression ends on the line where it starts.
+/// Returns nothing after an error.
 std::optional<Expansion> expand(const Files &files, const ParameterTable &table, ErrorSink error);
 
 /// The length of what starts a text: a comment, a string or one character. A string without its end

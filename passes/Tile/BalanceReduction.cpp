@@ -250,7 +250,8 @@ Value Balance::splat(Value number) {
   return SplatOp::create(builder, math.loc, typeOfNumbers(builder), number);
 }
 
-/// All numbers of a tile, each below 2^24, as one.
+/// All numbers of a tile as one, which f32 has exactly up to 2^24. A larger maximum is rounded, as
+/// that of a range may be: it only says where ranges are cut.
 Value Balance::combine(ReduceKind kind, Value tile) {
   Type element = builder.getF32Type();
   Value numbers =
