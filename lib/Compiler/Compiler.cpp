@@ -240,24 +240,10 @@ CompileStatus Compilation::runPhase(ModuleOp form, StringRef name,
                           isa<ModuleOp>(op) ? cast<ModuleOp>(op) : op->getParentOfType<ModuleOp>(),
                           hasFailed);
     }));
-  bool isReproduced = false;
-  std::optional<ScopedDiagnosticHandler> handler;
-  if (!options.reproducer.empty()) {
+  if (!options.reproducer.empty())
     pm.enableCrashReproducerGeneration(options.reproducer);
-    // MLIR says that it wrote the file as if this were one more error of the source.
-    handler.emplace(&context, [&](mlir::Diagnostic &diagnostic) {
-      bool isOfFile = llvm::StringRef(diagnostic.str())
-                          .starts_with("Failures have been detected while processing an MLIR");
-      isReproduced |= isOfFile;
-      return success(isOfFile);
-    });
-  }
   build(pm);
-  CompileStatus status = failed(pm.run(form)) ? CompileStatus::SourceError : CompileStatus::Success;
-  if (isReproduced)
-    emitWarning(form.getLoc()) << "tessera-opt --run-reproducer " << options.reproducer
-                               << " runs the pass that failed again";
-  return status;
+  return failed(pm.run(form)) ? CompileStatus::SourceError : CompileStatus::Success;
 }
 
 CompileStatus Compilation::lower() {
