@@ -197,11 +197,13 @@ FailureOr<SmallVector<ScheduleChoice>> tessera::chooseSchedules(KernelOp kernel,
       continue;
     }
     ScheduleChoice &choice = choices.emplace_back();
-    for (auto [own, forms] : cuts.of(asked, choice.rejections))
+    decltype(choice.rejections) uncut;
+    for (auto [own, forms] : cuts.of(asked, uncut))
       for (ScheduleAttr fields : withEachWork(kernel, own))
         for (ScheduleSearch *search : forms->of(fields))
           if (!choice.schedule)
             choice = chooseOne(*search, fields);
+    choice.rejections.insert(choice.rejections.begin(), uncut.begin(), uncut.end());
   }
   return choices;
 }

@@ -32,8 +32,8 @@ static LogicalResult checkLaunches(SplitReduceOp reduction) {
         continue;
       InFlightDiagnostic error = reduction.emitError("splits a range of kernel '");
       error << kernel.getSymName()
-            << "', which a sequence launches; launch it by itself, or leave the range whole with "
-               "'part 0'";
+            << "', which a sequence launches; launch it by itself, or leave the range whole with '"
+            << (reduction.getBalanced() ? "balanced" : "part") << " 0'";
       error.attachNote(launch.getLoc()) << "the launch";
       return error;
     }

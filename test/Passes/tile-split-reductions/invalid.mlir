@@ -50,7 +50,7 @@ tile.sequence @all(%x: !X, %y: !Y) {
 tile.kernel @cut(%x: !X, %y: !Y) grid(%m = M) {
   %c0 = arith.constant 0 : index
   %end = tile.dim "K"
-  // expected-error @+1 {{splits a range of kernel 'cut', which a sequence launches; launch it by itself, or leave the range whole with 'part 0'}}
+  // expected-error @+1 {{splits a range of kernel 'cut', which a sequence launches; launch it by itself, or leave the range whole with 'balanced 0'}}
   %r = tile.split_reduce %first, %past = %c0 to %end balanced 1 -> f32 {
     %v = tile.load %x[%first] : !X -> f32
     tile.yield %v : f32
