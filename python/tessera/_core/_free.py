@@ -70,6 +70,18 @@ def peek(number):
     return number._scope.values[number._key] * number._factor if isinstance(number, Number) else number
 
 
+def ask(number, answer, unit=1):
+    """What `answer` says of how many whole units a number has. Rules say the same of all numbers between two of which they do: a number
+    stays free between two powers of 2 then."""
+    count = peek(number) // unit
+    least, most = (1 << count.bit_length() - 1, (1 << count.bit_length()) - 1) if count else (0, 0)
+    found = answer(least)
+    if answer(most) != found:
+        return answer(operator.index(number) // unit)
+    limit(number, least * unit, (most + 1) * unit - 1)
+    return found
+
+
 class Scope:
     """The free numbers of one recipe."""
 

@@ -169,7 +169,7 @@ class _Call:
         is_gathered = "GATHERED" in parameters and not (parameters.get("RUN", 1) > 1 and parameters["BLOCKS"] == 2)
         if is_asked or is_gathered or "lengths" not in self.given:
             return False
-        return _kernels.find_numbers(self.device, ("TILES", tiles))["CACHES_BALANCED"]
+        return _free.ask(tiles, lambda count: _kernels.find_numbers(self.device, ("TILES", count))["CACHES_BALANCED"])
 
     def _add_results(self):
         """The layouts of what a call gives. Notes the one of the output, [B, SQ, H, DV]."""

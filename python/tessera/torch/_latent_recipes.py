@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 
 import torch
@@ -104,17 +105,8 @@ class _Call:
     def _is_balanced(self):
         if self.is_listed or self.options["share"] is not None:
             return False
-        steps = _free.peek(self.most) // STEP
-        # Rules say the same of all numbers between two of which they do: all tables between two powers of 2 are one call then.
-        least, most = (1 << steps.bit_length() - 1, (1 << steps.bit_length()) - 1) if steps else (0, 0)
-        answers = [self._ask_balanced(each) for each in (least, most)]
-        if answers[0] != answers[1]:
-            return self._ask_balanced(self.most // STEP)
-        _free.limit(self.most, least * STEP, (most + 1) * STEP - 1)
-        return answers[0]
-
-    def _ask_balanced(self, steps):
-        return _kernels.find_numbers(self.device, ("TILES", self.tiles), ("STEPS", steps))["BALANCED"]
+        find = functools.partial(_kernels.find_numbers, self.device, ("TILES", self.tiles))
+        return _free.ask(self.most, lambda steps: find(("STEPS", steps))["BALANCED"], STEP)
 
     def _find_share(self):
         """How many keys a part has."""
