@@ -73,6 +73,8 @@ def check_values():
         expected, expected_last = recur(unit, k, v, gates.exp(), rates, scale=K**-0.5, state=state)
         check("keys of length 1 behind a state", scaled, expected)
         check("state of keys of length 1", last, expected_last)
+        wide = gated_delta_rule(3 * q, 2 * k, v, gates.double(), rates.double(), None, state, True, use_qk_l2norm_in_kernel=True)
+        assert torch.equal(wide[0], scaled) and torch.equal(wide[1], last)
 
         rate, skip, bias = -torch.rand(OWN), torch.randn(OWN), torch.randn(OWN)
         before = None if state is None else state.transpose(2, 3).contiguous()

@@ -18,6 +18,7 @@ from ._types import TYPES
 #: What ops compute, by their names (_walks.py).
 functions = {}
 _PLAIN = torch.Tensor, torch.nn.Parameter
+_GATES = torch.float32, *TYPES
 
 # Gates of a head start at multiples of so many, as copies take them.
 _GATES_APART = 4
@@ -264,6 +265,8 @@ def gated_delta_rule(
     wants_gradients = _check_gradients(kernel, v=v, q=q, k=k, g=g, beta=beta, initial_state=initial_state)
     is_step = _steps(v, initial_state, output_final_state) and cu_seqlens is None
     if is_step and not of_channels and not wants_gradients:
+        # A step copies gates of these types itself.
+        g, beta = (x if x.dtype in _GATES else x.float() for x in (g, beta))
         norm = bool(use_qk_l2norm_in_kernel)
         return _launch_step((key, given), q, k, v, scale, delta=True, norm=norm, g=g, rates=beta, s0=initial_state)
     if use_qk_l2norm_in_kernel:
