@@ -114,6 +114,10 @@ def make_calls():
             tt.mla_with_kvcache, {**lists, "q": make(3, 2, 16, 576).transpose(0, 1), "indices": lists["indices"].repeat(1, 2, 1)[:, ::2]}, 1,
             ["q", "indices", "topk_length"],
         ),
+        "latent, lists, copied, of any length": (
+            tt.mla_with_kvcache, {**lists, "indices": torch.zeros(3, 2, 128, dtype=torch.int32).transpose(0, 1)[..., :125]}, 1,
+            ["indices", "topk_length"],
+        ),
         "latent, rows": (tt.mla_sparse, rows, 1),
         "latent, rows of lists that begin anywhere": (tt.mla_sparse, {**rows, "indices": rows["indices"][..., :61].contiguous()}, 1, ["indices"]),
         "latent, rows in parts": (tt.mla_sparse, {**rows, "keys_per_part": 64, "topk_length": number(1, 2, 200)}, 3),

@@ -145,10 +145,13 @@ class Places:
         unit = _ROW_BYTES // _BYTES[view.element]
         if view.is_aligned and all(step % unit == 0 for step in view.strides[:-1]):
             return view
-        strides = [-(-view.shape[-1] // unit) * unit, 1]
-        for extent in reversed(view.shape[1:-1]):
-            strides.insert(0, strides[0] * extent)
-        layout = Layout(view.shape, tuple(strides[-len(view.shape) :]), view.element)
+        return self._copy_rows(name, view)
+
+    def _copy_rows(self, name, view):
+        """The layout of a copy: rows one after another, each of which begins where kernels load it."""
+        unit = _ROW_BYTES // _BYTES[view.element]
+        shape = *view.shape[:-1], -(-view.shape[-1] // unit) * unit
+        layout = Layout(view.shape, list_strides(shape), view.element)
         self.copy(name, layout)
         return layout
 
@@ -161,11 +164,7 @@ class Places:
     def join(self, name, layout):
         """A layout of a tensor whose first two dimensions are one, of a copy where their rows do not follow each other."""
         joined = layout.join(0)
-        if joined is None:
-            layout = layout.make_dense()
-            self.copy(name, layout)
-            joined = layout.join(0)
-        return joined
+        return self._copy_rows(name, layout).join(0) if joined is None else joined
 
     def add_results(self, *names):
         self.places |= {name: (RESULT, index) for index, name in enumerate(names)}
