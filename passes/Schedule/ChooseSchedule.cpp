@@ -203,7 +203,7 @@ FailureOr<SmallVector<ScheduleChoice>> tessera::chooseSchedules(KernelOp kernel,
         for (ScheduleSearch *search : forms->of(fields))
           if (!choice.schedule)
             choice = chooseOne(*search, fields);
-    choice.rejections.insert(choice.rejections.begin(), uncut.begin(), uncut.end());
+    llvm::append_range(choice.rejections, uncut);
   }
   return choices;
 }
