@@ -6,7 +6,8 @@
 A form falls back where the schedule that it would have does not compile, so that the next one is taken, or none does, so that a
 call takes another form. Exits with 1 where one does. Forms are those that the wheel has bundles of, and functions of all widths:
 those of FUNCTIONS, with and without gradients of what they learn, and of kernels/variants. With --calls they are those of calls over
-caches, latent rows and lists, and of recurrences (call_forms.py), for which PyTorch is needed; then texts and parts are of calls.
+caches, latent rows and lists, and of recurrences (call_forms.py), for which PyTorch is needed; then texts and parts are of calls, and
+a form may take the next schedule that has a producer.
 """
 
 import argparse
@@ -30,8 +31,9 @@ from tessera._attention import _variants  # noqa: E402
 from tessera._compiler import _compile  # noqa: E402
 from tessera._functions._variant import to_gradients  # noqa: E402
 
-# What the compiler says of what it does not take.
-FALLBACKS = ("schedule given up", "is left out", "no schedule with a producer")
+# What the compiler says of what it does not take: of attention of tensors, and of other calls.
+OF_CALLS = ("no schedule with a producer",)
+FALLBACKS = ("schedule given up", "is left out", *OF_CALLS)
 
 
 def causal(b, h, q, k):
@@ -78,12 +80,12 @@ def describe(source, request):
     return f"{head} {hashlib.sha256(source.encode()).hexdigest()[:8]} {given}"
 
 
-def find_fallbacks(source, request, ptxas):
-    """What a compilation did not take, and the seconds that it took."""
+def find_fallbacks(source, request, texts, ptxas):
+    """What of `texts` a compilation said, or why it failed, and the seconds that it took."""
     start, notes = time.monotonic(), []
 
     def note(diagnostic):
-        if any(text in diagnostic.message for text in FALLBACKS):
+        if any(text in diagnostic.message for text in texts):
             reasons = [entry.message for entry in diagnostic.notes]
             notes.append(": ".join([diagnostic.message, *reasons[:1]]))
 
@@ -113,7 +115,8 @@ def main():
     jobs = [(form, ptxas) for form in forms for ptxas in options.ptxas]
     fallbacks = 0
     with concurrent.futures.ProcessPoolExecutor(options.processes, multiprocessing.get_context("spawn")) as pool:
-        running = {pool.submit(find_fallbacks, *form, ptxas): (form, ptxas) for form, ptxas in jobs}
+        texts = OF_CALLS if options.calls else FALLBACKS
+        running = {pool.submit(find_fallbacks, *form, texts, ptxas): (form, ptxas) for form, ptxas in jobs}
         for done, future in enumerate(concurrent.futures.as_completed(running), 1):
             (form, ptxas), (notes, seconds) = running[future], future.result()
             print(f"[{done}/{len(jobs)}] {seconds:.1f} s {describe(*form)}", file=sys.stderr, flush=True)
