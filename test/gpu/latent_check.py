@@ -21,7 +21,9 @@ from latent_rows import pack  # noqa: E402
 
 OPTIONS = argparse.ArgumentParser(description=__doc__)
 OPTIONS.add_argument("--device", default="cuda")
-DEVICE = OPTIONS.parse_args().device
+checks.add_names(OPTIONS)
+ARGUMENTS = OPTIONS.parse_args()
+DEVICE = ARGUMENTS.device
 IS_GPU = DEVICE == "cuda"
 SCALE = 0.04
 
@@ -132,6 +134,5 @@ def ragged():
 
 if not IS_GPU:
     tessera.torch.use_interpreter()
-checks.run([
-    pages, pages_of_bytes, heads_and_queries, values_alone, sinks, ragged, rows_of_16_bits, rows_of_512_numbers, rows_of_bytes,
-])  # fmt: skip
+ALL = pages, pages_of_bytes, heads_and_queries, values_alone, sinks, ragged, rows_of_16_bits, rows_of_512_numbers, rows_of_bytes
+checks.run(ALL, names=ARGUMENTS.checks)

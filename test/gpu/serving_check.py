@@ -24,7 +24,7 @@ from caches import Cache, ShortCache  # noqa: E402
 
 OPTIONS = argparse.ArgumentParser(description=__doc__)
 OPTIONS.add_argument("--device", default="cuda")
-OPTIONS.add_argument("checks", nargs="*", help="their names; all of them where none is given")
+checks.add_names(OPTIONS)
 ARGUMENTS = OPTIONS.parse_args()
 DEVICE = ARGUMENTS.device
 IS_GPU = DEVICE == "cuda"
@@ -151,4 +151,4 @@ def graphs():
 if not IS_GPU:
     tessera.torch.use_interpreter()
 ALL = pages, sizes, groups, parts, masks_and_scores, packed, cuts, *((graphs,) if IS_GPU else ())
-checks.run([check for check in ALL if not ARGUMENTS.checks or check.__name__ in ARGUMENTS.checks])
+checks.run(ALL, names=ARGUMENTS.checks)
