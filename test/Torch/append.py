@@ -115,6 +115,7 @@ class Append(unittest.TestCase):
             (ValueError, "'v' and 'v_cache' have other", (k, k, cache, cache[:1], slots), {}),
             (TypeError, "'k_cache' has type torch.float16", (k, k, cache.half(), cache, slots), {}),
             (ValueError, "'q' is given without cos", (k, k, cache, cache, slots), {"q": k}),
+            (NotImplementedError, "'v' requires a gradient, and a cache has none", (k, k.clone().requires_grad_(), cache, cache, slots), {}),
             (ValueError, "'positions' is missing", (k, k, cache, cache, slots), {"cos": cos, "sin": cos}),
             (
                 TypeError,

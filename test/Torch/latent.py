@@ -321,6 +321,7 @@ class Refusals(unittest.TestCase):
              {"q": q.bfloat16(), "k_cache": torch.zeros(2, 64, 1, 660, dtype=torch.uint8)[..., :656], "indices": table[None]}),
             (NotImplementedError, "argument 'head_dim_v' is 256; values are the first 512", {"head_dim_v": 256}),
             (NotImplementedError, "argument 'q' requires a gradient", {"q": q.clone().requires_grad_()}),
+            (NotImplementedError, "argument 'attn_sink' requires a gradient", {"attn_sink": torch.zeros(16, requires_grad=True)}),
             (TypeError, "argument 'k_cache' has type torch.bfloat16", {"k_cache": cache.bfloat16()}),
             (TypeError, "argument 'block_table' has type torch.int64; it is int32", {"block_table": table.long()}),
             (TypeError, "argument 'cache_seqlens' has type torch.int64", {"cache_seqlens": seqlens.long()}),

@@ -404,7 +404,13 @@ class Refused(unittest.TestCase):
         self.refuse(
             NotImplementedError, "'softcap' is 2.0; no kernel over a cache has slopes too", alibi_slopes=slopes, softcap=2.0
         )
-        self.refuse(NotImplementedError, "'q' requires a gradient", q=q.clone().requires_grad_())
+        for name in ("q", "k", "v", "alibi_slopes", "sinks"):
+            tensor = {"q": q, "k": cache.k, "v": cache.v}.get(name, slopes)
+            given = f"'{name}_cache'" if name in "kv" else f"'{name}'"
+            self.refuse(NotImplementedError, f"{given} requires a gradient", **{name: tensor.clone().requires_grad_()})
+            with torch.autograd.forward_ad.dual_level():
+                dual = torch.autograd.forward_ad.make_dual(tensor, torch.ones_like(tensor))
+                self.refuse(NotImplementedError, f"{given} has a tangent", **{name: dual})
         with self.assertRaisesRegex(
             ValueError, r"'k' has shape \(2, 1, 1, 32\); with these 'q' and caches it is \[2, 1, 1, 64\]"
         ):

@@ -64,6 +64,10 @@ class Joining(unittest.TestCase):
                 merge_states(*arguments)
         with self.assertRaisesRegex(TypeError, "'lses' has type torch.float64; it is float32"):
             merge_states(parts, lses.double())
+        with self.assertRaisesRegex(NotImplementedError, "'lses' requires a gradient, and the merge of states has none"):
+            merge_states(parts, lses.clone().requires_grad_())
+        with self.assertRaisesRegex(NotImplementedError, "'parts' has a tangent"):
+            torch.func.jvp(lambda x: merge_states(x, lses), (parts,), (parts,))
         with self.assertRaisesRegex(TypeError, "'parts' has type torch.float64"):
             merge_states(parts.double(), lses)
 

@@ -50,7 +50,9 @@ def kv_append(
     if torch.compiler.is_compiling():
         return _serving_ops.append(k, v, k_cache, v_cache, slots, q, cos, sin, positions, interleaved, k_scale, v_scale)
     tensors = {"k": k, "v": v, "k_cache": k_cache, "v_cache": v_cache, "slots": slots}
-    _op.check_types(tensors, {"q": q, "cos": cos, "sin": sin, "positions": positions, "k_scale": k_scale, "v_scale": v_scale})
+    optional = {"q": q, "cos": cos, "sin": sin, "positions": positions, "k_scale": k_scale, "v_scale": v_scale}
+    _op.check_types(tensors, optional)
+    _op.check_derivatives("a cache", {**tensors, **optional})
     check(k, v, k_cache, v_cache)
     _check_numbers("slots", slots, k)
     check_rotary(k, q, cos, sin, {"positions": positions, "slots": slots})

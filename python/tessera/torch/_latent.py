@@ -198,6 +198,7 @@ def mla_sparse(
 
 def _check_sinks(sinks, q):
     _op.check_types({"attn_sink": sinks})
+    _op.check_derivatives("attention over a cache", {"attn_sink": sinks})
     _latent.check_sinks(sinks, q.shape[-2])
     problem = _op.find_other_device("attn_sink", sinks, q)
     if problem is not None:
@@ -219,9 +220,8 @@ def _check_rows(q, cache, name="k_cache"):
     take."""
     _op.check_types({"q": q, name: cache})
     _latent.check_rows(q, cache, name)
+    _op.check_derivatives("attention over a cache", {"q": q, name: cache})
     for own, tensor in (("q", q), (name, cache)):
-        if torch.is_grad_enabled() and tensor.requires_grad:
-            raise NotImplementedError(f"argument '{own}' requires a gradient, and attention over a cache has none: detach it")
         if not has_rows(tensor):
             raise ValueError(
                 f"argument '{own}' has strides {tuple(tensor.stride())}; its rows must be dense and begin at multiples of 16 bytes: "

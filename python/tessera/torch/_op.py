@@ -11,7 +11,7 @@ from torch.utils.flop_counter import register_flop_formula
 from .._attention import _recipes
 from . import _compute, _native, _vmap
 from ._problems import (  # noqa: F401
-    check, check_forms, check_interpreter, check_tangents, check_types, find_device_problem,
+    check, check_derivatives, check_forms, check_interpreter, check_tangents, check_types, find_device_problem,
     find_form_problem, find_number_problem, find_other_device, find_place_problem, find_problem,
     find_scale_problem, find_sinks_problem, find_type_problem, may_have_tangents, require_grad, runs_on,
     separate, use_interpreter,

@@ -85,6 +85,15 @@ def check_tangents(names, *tensors):
             raise NotImplementedError(f"argument '{name}' has a tangent, and there is no forward-mode derivative: use backward")
 
 
+def check_derivatives(what, given):
+    """Refuses tensors, by their names, of which a derivative is wanted that `what` has none of and would drop silently."""
+    tensors = {name: x for name, x in given.items() if isinstance(x, torch.Tensor)}
+    check_tangents(tensors, *tensors.values())
+    for name, tensor in tensors.items():
+        if torch.is_grad_enabled() and require_grad(tensor):
+            raise NotImplementedError(f"argument '{name}' requires a gradient, and {what} has none: detach it")
+
+
 _are_transforms_active = torch._C._are_functorch_transforms_active
 _is_batched = torch._C._functorch.is_batchedtensor
 _is_wrapped, _unwrap = torch._C._functorch.is_functorch_wrapped_tensor, torch._C._functorch.get_unwrapped

@@ -234,6 +234,8 @@ class Call:
         _op.check_types(tensors)
         _op.check_forms(tensors)
         self._check(q, k_cache, v_cache, tensors)
+        scales = dict(zip(("k_descale", "v_descale"), descales))
+        _op.check_derivatives("attention over a cache", {**tensors, "alibi_slopes": slopes, "sinks": sinks, **scales})
         self.q, self.k, self.v, self.slopes, self.sinks = q, k_cache, v_cache, slopes, None
         self.batch, self.rows, self.heads, self.width = q.shape
         self.starts = starts
@@ -296,10 +298,6 @@ class Call:
                     f"argument '{name}' has type {tensor.dtype}; with a 'q' of {q.dtype} both caches have its type, or float8_e4m3fn"
                 )
             problem = _op.find_other_device(name, tensor, q) or _variants.find_head_problem(name, tensor.shape[3])
-            if problem is None and torch.is_grad_enabled() and tensor.requires_grad:
-                problem = NotImplementedError(
-                    f"argument '{name}' requires a gradient, and attention over a cache has none: detach it"
-                )
             if problem is not None:
                 raise problem
             if not has_rows(tensor):
@@ -372,6 +370,7 @@ class Call:
         if self.k.dtype == torch.float8_e4m3fn:
             _checks.refuse("k", "given", "a cache of 8 bits takes new keys by kv_append, which rounds them: leave it out")
         _op.check_types({"k": k, "v": v})
+        _op.check_derivatives("a cache", {"k": k, "v": v, "rotary_cos": cos, "rotary_sin": sin})
         for name, new, cache in (("k", k, self.k), ("v", v, self.v)):
             if new.dim() != 4 or new.shape[0] != self.batch or new.shape[2:] != cache.shape[2:] or new.shape[1] != k.shape[1]:
                 raise ValueError(

@@ -30,6 +30,7 @@ def merge_states(
     if torch.compiler.is_compiling():
         return torch.ops.tessera.merge_states(parts, lses, dtype)
     _op.check_types({"parts": parts, "lses": lses})
+    _op.check_derivatives("the merge of states", {"parts": parts, "lses": lses})
     if parts.dim() != 5:
         raise ValueError(f"argument 'parts' has shape {tuple(parts.shape)}; it is [parts, batch, queries, heads, head dimension]")
     count, batch, rows, heads, width = parts.shape
