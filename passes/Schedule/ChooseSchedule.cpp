@@ -272,27 +272,30 @@ static void noteComputedBs(InFlightDiagnostic &diag, KernelOp kernel) {
   }
 }
 
+/// The schedule of some fields, or null where none fits.
+using FindSchedule = llvm::function_ref<ScheduleAttr(ScheduleAttr)>;
+
 /// The nearest schedule that fits where that which was asked for does not: the one that differs in
 /// a single field if there is one. Null where none fits.
-static ScheduleAttr findNearest(ScheduleSearch &search, ScheduleAttr requested) {
+static ScheduleAttr findNearest(FindSchedule find, ScheduleAttr requested) {
   for (const ScheduleFieldInfo &field : ScheduleAttr::getFieldInfos())
     if (ScheduleAttr reduced = withoutField(requested, field))
-      if (std::optional<ScheduleAttr> found = search.run(reduced))
-        return *found;
-  return search.run(ScheduleFields().get(requested.getContext())).value_or(ScheduleAttr());
+      if (ScheduleAttr found = find(reduced))
+        return found;
+  return find(ScheduleFields().get(requested.getContext()));
 }
 
-/// Says what would work, and then the rejections of the failed search, those first for which there
-/// is too little room.
-static void explainFailure(KernelOp kernel, ScheduleSearch &search, ScheduleAttr requested) {
-  SmallVector<ScheduleRejection> rejections(search.rejections.begin(), search.rejections.end());
+/// Says what would work, and then the rejections of a search that failed, those first for which
+/// there is too little room.
+static void explainFailure(KernelOp kernel, ArrayRef<ScheduleRejection> rejections,
+                           ScheduleAttr requested, FindSchedule find) {
   RefusalKind kind = findKind(rejections);
   InFlightDiagnostic diag = kernel.emitError("no schedule of this kernel fits the machine");
   setRefusalKind(diag, kind);
   if (requested != ScheduleFields().get(kernel.getContext()))
     diag << " with " << requested;
   // The rejections of a kernel without dots say which tiles would work.
-  if (ScheduleAttr found = findNearest(search, requested))
+  if (ScheduleAttr found = findNearest(find, requested))
     diag.attachNote() << "this would work: " << found;
   else if (hasDots(kernel))
     diag.attachNote() << "whatever the schedule, smaller tiles are needed: fewer columns of the "
@@ -407,29 +410,45 @@ private:
                       IntegerAttr::get(IntegerType::get(kernel.getContext(), 64), most));
   }
 
+  /// Says why no schedule has the columns of a single accumulator cut for any of `counts`
+  /// consumers.
+  static LogicalResult explainCuts(KernelOp kernel, ArrayRef<int64_t> counts,
+                                   ScheduleAttr requested, const ScheduleChoice &choice) {
+    for (auto [number, consumers] : llvm::enumerate(counts)) {
+      OwningOpRef<KernelOp> copy = kernel.clone();
+      CutRefusal refusal;
+      if (succeeded(cutColumns(*copy, planForConsumers(*copy, consumers), refusal)))
+        break;
+      if (number + 1 == counts.size())
+        return refusal.op->emitError(refusal.reason);
+    }
+    explainFailure(kernel, choice.rejections, requested, [&](ScheduleAttr fields) {
+      auto found = chooseSchedules(kernel, {fields});
+      return succeeded(found) ? found->front().schedule : ScheduleAttr();
+    });
+    return failure();
+  }
+
   /// Cuts the columns of a single accumulator that several consumers share, and sets their number:
-  /// that of the first schedule which fits, where it is open.
+  /// that of the first schedule which fits.
   LogicalResult cut(KernelOp kernel, ScheduleAttr &requested) {
     SmallVector<int64_t> counts = listCuts(kernel, requested, getCostModel(kernel));
-    if (counts.size() > 1)
-      if (auto choices = chooseSchedules(kernel, {requested});
-          succeeded(choices) && choices->front().schedule)
-        counts = {*choices->front().schedule.getConsumers()};
-    SmallVector<CutRefusal> refusals;
-    for (int64_t consumers : counts) {
-      ColumnCut plan = planForConsumers(kernel, consumers);
-      if (failed(cutColumns(kernel, plan, refusals.emplace_back())))
-        continue;
-      kernel.emitRemark("each of ")
-          << consumers << " consumers has some of the columns of a sum, which is cut";
-      ScheduleFields fields = requested.getFields();
-      fields.consumers = consumers;
-      requested = fields.get(requested.getContext());
-      return success();
-    }
     if (counts.empty())
       return success();
-    return refusals.back().op->emitError(refusals.back().reason);
+    auto choices = chooseSchedules(kernel, {requested});
+    if (failed(choices))
+      return failure();
+    if (!choices->front().schedule)
+      return explainCuts(kernel, counts, requested, choices->front());
+    ScheduleFields fields = requested.getFields();
+    fields.consumers = *choices->front().schedule.getConsumers();
+    requested = fields.get(requested.getContext());
+    CutRefusal refusal;
+    if (failed(cutColumns(kernel, planForConsumers(kernel, *fields.consumers), refusal)))
+      return refusal.op->emitError(refusal.reason);
+    kernel.emitRemark("each of ") << *fields.consumers
+                                  << " consumers has some of the columns of a sum, which is cut";
+    return success();
   }
 
   LogicalResult choose(KernelOp kernel) {
@@ -456,7 +475,10 @@ private:
     std::optional<ScheduleSearch> search;
     std::optional<ScheduleAttr> found = findForEachWork(kernel, requested, search);
     if (!found) {
-      explainFailure(kernel, *search, requested);
+      SmallVector<ScheduleRejection> rejections = std::move(search->rejections);
+      explainFailure(kernel, rejections, requested, [&](ScheduleAttr fields) {
+        return search->run(fields).value_or(ScheduleAttr());
+      });
       return failure();
     }
     if (*found->getSpeculate())

@@ -518,10 +518,7 @@ ColumnCut tessera::planForConsumers(KernelOp kernel, int64_t consumers) {
   if (countAccumulators(kernel) != 1)
     return {};
   ColumnCut plan = {
-      {},
-      consumers,
-      llvm::formatv("each of {0} consumers has some of the columns of a sum", consumers),
-      "use placement = rows"};
+      {}, consumers, "each consumer has some of the columns of a sum", "use placement = rows"};
   auto isHandedOn = [](OpOperand &use) { return findHandoverOf(use).has_value(); };
   kernel.walk([&](DotOp dot) {
     if (llvm::any_of(dot->getUses(), isHandedOn))

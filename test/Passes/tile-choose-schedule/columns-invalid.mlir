@@ -10,7 +10,7 @@ tile.kernel @uneven(%a: !tile.view<[M, K], bf16>, %b: !tile.view<[K, 128], bf16>
   %d = scf.for %i = %c0 to %k step %c64 iter_args(%acc = %zero) -> (tensor<64x128xf32>) {
     %at = tile.load %a[%m, %i] : !tile.view<[M, K], bf16> -> tensor<64x64xbf16>
     %bt = tile.load %b[%i, %c0] : !tile.view<[K, 128], bf16> -> tensor<64x128xbf16>
-    // expected-error@+1 {{is cut into 3 parts of a multiple of 8 along its columns, and has 128 of them, as each of 3 consumers has some of the columns of a sum; use placement = rows}}
+    // expected-error@+1 {{is cut into 3 parts of a multiple of 8 along its columns, and has 128 of them, as each consumer has some of the columns of a sum; use placement = rows}}
     %next = tile.dot %at, %bt, %acc : tensor<64x64xbf16>, tensor<64x128xbf16> -> tensor<64x128xf32>
     scf.yield %next : tensor<64x128xf32>
   }
@@ -29,7 +29,7 @@ tile.kernel @narrow(%a: !tile.view<[M, K], bf16>, %b: !tile.view<[K, 24], bf16>,
   %d = scf.for %i = %c0 to %k step %c64 iter_args(%acc = %zero) -> (tensor<64x24xf32>) {
     %at = tile.load %a[%m, %i] : !tile.view<[M, K], bf16> -> tensor<64x64xbf16>
     %bt = tile.load %b[%i, %c0] : !tile.view<[K, 24], bf16> -> tensor<64x24xbf16>
-    // expected-error@+1 {{is cut into 2 parts of a multiple of 8 along its columns, and has 24 of them, as each of 2 consumers has some of the columns of a sum; use placement = rows}}
+    // expected-error@+1 {{is cut into 2 parts of a multiple of 8 along its columns, and has 24 of them, as each consumer has some of the columns of a sum; use placement = rows}}
     %next = tile.dot %at, %bt, %acc : tensor<64x64xbf16>, tensor<64x24xbf16> -> tensor<64x24xf32>
     scf.yield %next : tensor<64x24xf32>
   }
@@ -38,8 +38,9 @@ tile.kernel @narrow(%a: !tile.view<[M, K], bf16>, %b: !tile.view<[K, 24], bf16>,
 
 // -----
 
+// No number of consumers will do: the fewest say why.
 tile.kernel @total(%a: !tile.view<[M, K], bf16>, %b: !tile.view<[K, 128], bf16>, %o: !tile.view<[1], f32>) grid(%m = M ceildiv 64)
-    schedule #tile.schedule<placement = divided, consumers = 2> {
+    schedule #tile.schedule<placement = divided> {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %k = tile.dim "K"
@@ -50,7 +51,7 @@ tile.kernel @total(%a: !tile.view<[M, K], bf16>, %b: !tile.view<[K, 128], bf16>,
     %next = tile.dot %at, %bt, %acc : tensor<64x64xbf16>, tensor<64x128xbf16> -> tensor<64x128xf32>
     scf.yield %next : tensor<64x128xf32>
   }
-  // expected-error@+1 {{has a tile that is needed in 2 parts, as each of 2 consumers has some of the columns of a sum, and makes no parts of it; use placement = rows}}
+  // expected-error@+1 {{has a tile that is needed in 2 parts, as each consumer has some of the columns of a sum, and makes no parts of it; use placement = rows}}
   %s = tile.reduce_all sum %d : tensor<64x128xf32> -> f32
   tile.store %s, %o[%c0] : f32, !tile.view<[1], f32>
 }
