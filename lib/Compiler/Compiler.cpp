@@ -240,10 +240,10 @@ CompileStatus Compilation::runPhase(ModuleOp form, StringRef name,
                           isa<ModuleOp>(op) ? cast<ModuleOp>(op) : op->getParentOfType<ModuleOp>(),
                           hasFailed);
     }));
-  if (!options.reproducer.empty())
-    pm.enableCrashReproducerGeneration(options.reproducer);
   build(pm);
-  return failed(pm.run(form)) ? CompileStatus::SourceError : CompileStatus::Success;
+  LogicalResult passed =
+      options.reproducer.empty() ? pm.run(form) : runReproducibly(pm, form, options.reproducer);
+  return failed(passed) ? CompileStatus::SourceError : CompileStatus::Success;
 }
 
 CompileStatus Compilation::lower() {

@@ -3,6 +3,8 @@
 #include "lib/Compiler/Dump.h"
 #include "dialects/Tile/Entries.h"
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
@@ -77,6 +79,24 @@ void Dump::writeForm(Operation *op, StringRef stage) {
       write(prefix + name + ".mlir", text, module->getLoc());
     last = std::move(text);
   }
+}
+
+// MLIR's own reproducers come with an error more, at the source.
+LogicalResult runReproducibly(PassManager &passes, ModuleOp module, StringRef file) {
+  OwningOpRef<ModuleOp> given = module.clone();
+  LogicalResult result = failure();
+  llvm::CrashRecoveryContext::Enable();
+  bool hasEnded = llvm::CrashRecoveryContext().RunSafely([&] { result = passes.run(module); });
+  llvm::CrashRecoveryContext::Disable();
+  if (succeeded(result))
+    return success();
+  if (!hasEnded)
+    emitError(given->getLoc()) << "a pass crashed";
+  std::string written = makeReproducer(passes.getOpAnchorName(), passes.getPasses(), *given, file,
+                                       /*disableThreads=*/true, /*verifyPasses=*/true);
+  if (llvm::sys::fs::access(file, llvm::sys::fs::AccessMode::Write))
+    emitError(UnknownLoc::get(given->getContext())) << written;
+  return failure();
 }
 
 } // namespace tessera

@@ -9,6 +9,10 @@
 #include <string>
 #include <vector>
 
+namespace mlir {
+class PassManager;
+} // namespace mlir
+
 namespace tessera {
 
 /// Writes files into a directory: `NN-PASS.KERNEL.mlir` after each pass, of the kernel that it
@@ -40,6 +44,11 @@ private:
   unsigned nextNumber = 0;
   bool reportedFailure = false;
 };
+
+/// Runs passes on `module`. Where one fails or crashes, `file` gets what they were given, for
+/// tessera-opt --run-reproducer; what cannot be written is an error.
+mlir::LogicalResult runReproducibly(mlir::PassManager &passes, mlir::ModuleOp module,
+                                    llvm::StringRef file);
 
 } // namespace tessera
 

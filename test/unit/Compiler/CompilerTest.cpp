@@ -209,6 +209,12 @@ TEST_F(CompilerTest, WritesAReproducer) {
   auto file = llvm::MemoryBuffer::getFile(options.reproducer);
   ASSERT_TRUE(static_cast<bool>(file));
   EXPECT_TRUE((*file)->getBuffer().contains("tile-choose-schedule"));
+  ASSERT_EQ(diagnostics.size(), 1u);
+  EXPECT_NE(diagnostics[0].message.find("no schedule"), std::string::npos);
+  options.reproducer = "/dev/null/reproducer.mlir";
+  EXPECT_EQ(run().status, CompileStatus::SourceError);
+  ASSERT_EQ(diagnostics.size(), 2u);
+  EXPECT_NE(diagnostics[1].message.find(options.reproducer), std::string::npos);
 }
 
 TEST_F(CompilerTest, RunsInSeveralThreads) {
