@@ -6,6 +6,7 @@
 
 #include "passes/Schedule/ColumnParts.h"
 #include "dialects/Hop/Machine.h"
+#include "dialects/Tile/Reductions.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
@@ -373,32 +374,13 @@ void Cut::rewriteContraction(DotOp dot) {
 /// A reduction of what is cut: those of the parts, combined.
 void Cut::rewriteReduction(ReduceOp reduce) {
   OpBuilder builder(reduce);
-  Location loc = reduce.getLoc();
   Value all;
   for (int64_t part = 0; part < parts; ++part) {
     auto own = cast<ReduceOp>(builder.clone(*reduce));
     own.getSourceMutable().assign(
         partOf(reduce.getSource(), static_cast<int64_t>(reduce.getAxis()), part));
     Value value = own.getResult();
-    if (all)
-      switch (reduce.getKind()) {
-      case ReduceKind::sum:
-        value = arith::AddFOp::create(builder, loc, all, value);
-        break;
-      case ReduceKind::max:
-        value = arith::MaxNumFOp::create(builder, loc, all, value);
-        break;
-      case ReduceKind::min:
-        value = arith::MinNumFOp::create(builder, loc, all, value);
-        break;
-      case ReduceKind::maximum:
-        value = arith::MaximumFOp::create(builder, loc, all, value);
-        break;
-      case ReduceKind::minimum:
-        value = arith::MinimumFOp::create(builder, loc, all, value);
-        break;
-      }
-    all = value;
+    all = all ? combine(builder, reduce.getLoc(), reduce.getKind(), all, value) : value;
   }
   reduce.getResult().replaceAllUsesWith(all);
   replaced.push_back(reduce);

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Hop/Machine.h"
+#include "dialects/Tile/Reductions.h"
 #include "lib/Support/ElementTypes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -51,21 +52,10 @@ public:
       return isa<scf::WhileOp>(handover->op) ? Value()
              : isa<scf::YieldOp>(op)         ? handover->to.back()
                                              : handover->to.front();
-    return combinedKind(op) || isa<arith::MulFOp>(op) ? op->getResult(0) : Value();
+    return tile::findCombined(op) || isa<arith::MulFOp>(op) ? op->getResult(0) : Value();
   }
 
 private:
-  /// The kind of reduction that `op` continues, of two parts.
-  static std::optional<ReduceKind> combinedKind(Operation *op) {
-    return TypeSwitch<Operation *, std::optional<ReduceKind>>(op)
-        .Case([](arith::AddFOp) { return ReduceKind::sum; })
-        .Case([](arith::MaxNumFOp) { return ReduceKind::max; })
-        .Case([](arith::MinNumFOp) { return ReduceKind::min; })
-        .Case([](arith::MaximumFOp) { return ReduceKind::maximum; })
-        .Case([](arith::MinimumFOp) { return ReduceKind::minimum; })
-        .Default([](Operation *) { return std::nullopt; });
-  }
-
   /// What goes on with the parts of reductions of `kind`, and is not made of parts of another.
   llvm::SetVector<Value> reachedBy(hop::RoleOp role, ReduceKind kind) {
     llvm::SetVector<Value> reached;
@@ -134,7 +124,7 @@ private:
         })
         // Partial as soon as one side is; the other side is then spread too.
         .Default([&](Operation *op) {
-          return combinedKind(op) == kind && llvm::any_of(op->getOperands(), isPart);
+          return tile::findCombined(op) == kind && llvm::any_of(op->getOperands(), isPart);
         });
   }
 
