@@ -95,6 +95,7 @@ static constexpr Number kNumbers[] = {
     {"sectionOfShared", &CardNumbers::sectionOfShared},
     {"mergedElements", &CardNumbers::mergedElements},
     {"loadedElements", &CardNumbers::loadedElements},
+    {"sparesOfShare", &CardNumbers::sparesOfShare},
     {"leastRun", &CardNumbers::leastRun},
 };
 

@@ -79,6 +79,8 @@ struct CardNumbers {
   /// Elements of a tile that a grid point merges of the parts of a range, and of states that it
   /// loads before it merges them: it waits for memory in each part.
   int64_t mergedElements, loadedElements;
+  /// An equal share may be longer by one iteration in so many, where ranges are cut less then.
+  int64_t sparesOfShare;
   /// Rows that follow each other from which on a bulk copy is faster than copies of 16 bytes.
   int64_t leastRun;
 

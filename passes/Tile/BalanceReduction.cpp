@@ -46,6 +46,8 @@ struct List {
 
 /// The share of a thread block, and its place among those of all grid points.
 struct BlockShare {
+  List list;
+  SmallVector<Value> views; ///< of states
   Value slot, number;
   Value isUsed; ///< whether it has iterations; nothing is known of it where not
   Value first, skipped, past, reach;
@@ -86,7 +88,7 @@ private:
   void scatter(const List &list, Entry entry, Value value, Value place, Value past);
 
   Value loadEntry(const List &list, Entry entry, Value number);
-  BlockShare findShare(KernelOp made, const List &list);
+  BlockShare findShare(KernelOp made);
   void setIndices(KernelOp made, const BlockShare &share, Value number);
 
   SplitReduceOp reduction;
@@ -286,8 +288,8 @@ std::pair<Value, Value> Balance::findTotals(const List &list) {
   return {loop.getResult(0), loop.getResult(1)};
 }
 
-/// The iterations of a share. Where at most 1/32 more makes it a multiple of the longest range, or
-/// one of equal parts of it, it is that: ranges of one length are cut least.
+/// The iterations of a share. Where little more, as cards say, makes it a multiple of the longest
+/// range, or one of equal parts of it, it is that: ranges of one length are cut least.
 Value Balance::cutSize(Value total, Value longest) {
   Value one = number(1);
   Value even = math.make<arith::CeilDivUIOp>(total, toNumber(countShares()));
@@ -297,7 +299,7 @@ Value Balance::cutSize(Value total, Value longest) {
   Value part = math.make<arith::CeilDivUIOp>(longest, parts);
   Value isLong = math.compare(CmpIPredicate::ugt, longest, even);
   Value round = math.select(isLong, part, several);
-  Value spare = math.make<arith::DivUIOp>(even, number(32));
+  Value spare = math.make<arith::DivUIOp>(even, number(getCostModel(kernel).sparesOfShare));
   Value isNear = math.compare(CmpIPredicate::ule, round, math.add(even, spare));
   Value own = math.select(isNear, round, even);
   return math.make<arith::MaxUIOp>(own,
@@ -390,8 +392,13 @@ Value Balance::loadEntry(const List &list, Entry entry, Value number) {
   return arith::IndexCastOp::create(builder, math.loc, builder.getIndexType(), loaded);
 }
 
-BlockShare Balance::findShare(KernelOp made, const List &list) {
+/// Has `made` begin with its share, and the builder stand behind that.
+BlockShare Balance::findShare(KernelOp made) {
+  builder.setInsertionPointToStart(&made.getBody().front());
   BlockShare share;
+  share.list = addList(made);
+  share.views = addStates(made);
+  const List &list = share.list;
   share.slot = setSlots(made);
   share.number = share.slot;
   if (!others.empty()) {
@@ -408,6 +415,13 @@ BlockShare Balance::findShare(KernelOp made, const List &list) {
   share.past = loadEntry(list, Entry::Past, share.number);
   share.reach = loadEntry(list, Entry::Reach, share.number);
   return share;
+}
+
+/// Moves the operations from `front` on to the beginning of `block`.
+static void moveFrom(Operation *front, Block *block) {
+  Block *body = front->getBlock();
+  block->getOperations().splice(block->begin(), body->getOperations(), Block::iterator(front),
+                                Block::iterator(body->getTerminator()));
 }
 
 /// Puts those of grid point `number` in place of the indices of the grid.
@@ -442,21 +456,14 @@ KernelOp Balance::makeShares() {
   KernelOp made = kernel.clone();
   adaptToLoop(made);
   SplitReduceOp own = findReduction(made);
-  Block &body = made.getBody().front();
-  Operation *front = &body.front();
-  List list = addList(made);
-  SmallVector<Value> views = addStates(made);
-
-  builder.setInsertionPoint(front);
-  BlockShare share = findShare(made, list);
+  BlockShare share = findShare(made);
+  Operation *front = &*builder.getInsertionPoint();
   Value zero = math.constant(0);
   Value one = math.constant(1);
   Value from = math.select(share.isUsed, share.first, zero);
   Value to = math.select(share.isUsed, share.past, zero);
   auto loop = scf::ForOp::create(builder, math.loc, from, to, one);
-  loop.getBody()->getOperations().splice(loop.getBody()->begin(), body.getOperations(),
-                                         Block::iterator(front),
-                                         Block::iterator(body.getTerminator()));
+  moveFrom(front, loop.getBody());
   builder.setInsertionPointToStart(loop.getBody());
   setIndices(made, share, loop.getInductionVar());
   Value index = loop.getInductionVar();
@@ -484,11 +491,11 @@ KernelOp Balance::makeShares() {
   SmallVector<Value> state = inlineBody(own, first, past);
   builder.setInsertionPointToStart(cond.elseBlock());
   Value which = math.select(begins, one, zero);
-  for (auto [value, view] : llvm::zip_equal(state, views))
+  for (auto [value, view] : llvm::zip_equal(state, share.views))
     StoreOp::create(builder, math.loc, value, view,
                     placeOfState(math, {share.slot, which}, value.getType()), DenseI64ArrayAttr(),
                     /*add=*/false);
-  eraseDead(body);
+  eraseDead(made.getBody().front());
   eraseUnusedArguments(made, /*keepsRequirements=*/true);
   return made;
 }
@@ -498,13 +505,8 @@ KernelOp Balance::makeMerge(int64_t atOnce) {
   KernelOp made = kernel.clone();
   made.removeScheduleAttr();
   SplitReduceOp own = findReduction(made);
-  Block &body = made.getBody().front();
-  Operation *front = &body.front();
-  List list = addList(made);
-  SmallVector<Value> views = addStates(made);
-
-  builder.setInsertionPoint(front);
-  BlockShare share = findShare(made, list);
+  BlockShare share = findShare(made);
+  Operation *front = &*builder.getInsertionPoint();
   Value one = math.constant(1), zero = math.constant(0);
   Value index = math.sub(share.past, one);
   Value isOther = math.compare(CmpIPredicate::slt, share.first, index);
@@ -514,23 +516,21 @@ KernelOp Balance::makeMerge(int64_t atOnce) {
   Value isUsed = math.make<arith::AndIOp>(share.isUsed, begins);
   Value isCut = math.make<arith::AndIOp>(isUsed, goesOn);
   auto cond = scf::IfOp::create(builder, math.loc, isCut, /*withElseRegion=*/false);
-  cond.thenBlock()->getOperations().splice(cond.thenBlock()->begin(), body.getOperations(),
-                                           Block::iterator(front),
-                                           Block::iterator(body.getTerminator()));
+  moveFrom(front, cond.thenBlock());
   builder.setInsertionPointToStart(cond.thenBlock());
   setIndices(made, share, index);
 
   builder.setInsertionPoint(own);
   auto load = [&](Value slot, Value which) {
     SmallVector<Value> state;
-    for (auto [type, view] : llvm::zip_equal(reduction.getResultTypes(), views)) {
+    for (auto [type, view] : llvm::zip_equal(reduction.getResultTypes(), share.views)) {
       SmallVector<Value> operands{view};
       llvm::append_range(operands, placeOfState(math, {slot, which}, type));
       state.push_back(LoadOp::create(builder, math.loc, TypeRange{type}, operands));
     }
     return state;
   };
-  Value behind = loadEntry(list, Entry::Until, share.number);
+  Value behind = loadEntry(share.list, Entry::Until, share.number);
   Value next = math.add(share.number, one);
   SmallVector<Value> state = load(share.slot, one);
   auto loadPart = [&](Value part) {
@@ -541,7 +541,7 @@ KernelOp Balance::makeMerge(int64_t atOnce) {
   };
   own.replaceAllUsesWith(mergeParts(math, own, loadPart, next, behind, atOnce, state));
   own.erase();
-  eraseDead(body);
+  eraseDead(made.getBody().front());
   eraseUnusedArguments(made, /*keepsRequirements=*/false);
   return made;
 }
