@@ -102,7 +102,7 @@ def check(folder, rows, flags, masks, share=0, units=None, run_rows=1, shares=0)
     outputs = [word for name in ("o", "lse") for word in ("--output", f"{name}={folder}/{name}.npy")]
     defines = [f"-DD={D}", "-DBM=64", "-DBN=64", "-DHEADS=2", *(f"-D{flag}=true" for flag in flags)]
     defines += [f"-DRUN={run_rows}"] if run_rows > 1 else []
-    defines += [f"-DBALANCED={shares}"] if shares else []
+    defines += [f"-DSHARES={shares}"] if shares else []
     run(source, *defines, *words, *outputs, "--set", f"scale={SCALE}", "--device", "sim", "--seeds", "1")
     found = join(load(f"{folder}/o.npy"), load(f"{folder}/lse.npy"), parts)
     what = f"pages of {rows} rows, {flags}, {masks}"

@@ -62,7 +62,7 @@ class Meaning(unittest.TestCase):
         numbers, find, taken = _kernels.find_numbers, _kernels.find, []
 
         def note(*arguments, **parameters):
-            taken.append(parameters.get("BALANCED", 0))
+            taken.append(parameters.get("SHARES", 0))
             return find(*arguments, **parameters)
 
         balanced = unittest.mock.patch.object(_kernels, "find_numbers", lambda *a: {**numbers(*a), "CACHES_BALANCED": True})

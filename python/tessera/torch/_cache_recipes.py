@@ -159,12 +159,12 @@ class _Call:
         rows = group if self.grouped else self.rows * packed
         tiles = self.batch * (self.key_heads if self.grouped else self.heads // packed) * -(-rows // parameters["BM"])
         if self._is_balanced(tiles, parameters):
-            return self._bind_parts(source, extras, {**parameters, "BALANCED": parameters["BLOCKS"]}, None)
+            return self._bind_parts(source, extras, {**parameters, "SHARES": parameters["BLOCKS"]}, None)
         return self._bind_parts(source, extras, parameters, self._find_share(tiles, parameters["BN"]))
 
     def _is_balanced(self, tiles, parameters):
         """Whether the keys of all sequences, whose lengths lie on the device, are cut into equal shares. A producer that gathers rows has
-        registers for a walk over sequences where attention.tile gives it some: for runs, with two thread blocks on a multiprocessor."""
+        registers for a walk over sequences where rules give it some: for runs, with two thread blocks on a multiprocessor."""
         is_asked = self.is_invariant or self.options["share"] is not None or self.options["count"]
         is_gathered = "GATHERED" in parameters and not (parameters.get("RUN", 1) > 1 and parameters["BLOCKS"] == 2)
         if is_asked or is_gathered or "lengths" not in self.given:
