@@ -180,11 +180,13 @@ bool ParameterTable::declareOwn(Declaration declaration, ErrorSink error) {
   for (const GivenValue &value : copy.given)
     if (value.name == declaration.name)
       declaration.givenOffset = value.valueOffset;
-  if (!declaration.givenOffset && !declaration.defaultOffset) {
-    error(copy.importOffset,
-          "parameter " + describePlace(*files, declaration.name, declaration.nameOffset) +
-              " has no default, and rules choose none of a copy; give it: `with (" +
-              declaration.name + " = value)`");
+  bool hasDefault = declaration.defaultOffset.has_value();
+  if (!declaration.givenOffset && (!hasDefault || !declaration.alternatives.empty())) {
+    error(copy.importOffset, "parameter " +
+                                 describePlace(*files, declaration.name, declaration.nameOffset) +
+                                 (hasDefault ? " has alternatives, and a copy has one value"
+                                             : " has no default, and rules choose none of a copy") +
+                                 "; give it: `with (" + declaration.name + " = value)`");
     return false;
   }
   declarations.push_back(std::move(declaration));
