@@ -17,7 +17,7 @@ import torch
 
 import tessera.torch as tt
 from tessera._attention import _recipes
-from tessera.torch import _native, _prepared
+from tessera.torch import _kept, _native, _prepared
 
 setUpModule = prepared.setUpModule
 # The most functions of Python that a prepared call enters.
@@ -143,7 +143,8 @@ def list_tensors(value):
 def list_constants():
     """Addresses of what calls have of the module: a rotation, factors of 1, a number for all sequences, gates of retention."""
     cpu = torch.device("cpu")
-    kept = [tt._bytes._make_rotation(64, 0, torch.bfloat16, cpu), tt._serving._keep_ones(cpu), tt._serving._keep_numbers(2, 9, cpu)]
+    kept = [tt._bytes._make_rotation(64, 0, torch.bfloat16, cpu), tt._kept.full((1, 1), 1.0, torch.float32, cpu),
+            tt._kept.full((2,), 9, torch.int32, cpu)]
     return [x.data_ptr() for x in (*kept, *tt._linear._find_step_gates(8, cpu).values())]
 
 
@@ -200,6 +201,18 @@ class Engines(prepared.Cases):
                 self.assertEqual([x for x in others if x not in list_constants() and not any(x in memory for memory in inside)], [])
                 given = {each: x for each, x in arguments.items() if each not in [name for names in unseen for name in names]}
                 self.assertLessEqual({x.data_ptr() for x in list_tensors(given)}, addresses)
+
+    def test_captured_graphs(self):
+        """Numbers that a graph makes are its own, which no call behind it takes."""
+        for name, (function, arguments, *_) in self.calls.items():
+            with self.subTest(name):
+                _prepared._plans.clear()
+                first = fake_cuda.launch_count()
+                with unittest.mock.patch.object(_kept, "is_capturing", return_value=True):
+                    function(**arguments)
+                addresses, _ = prepared.read_launches(first)
+                self.assertFalse(addresses.intersection(list_constants()[1:]))
+                self.assertFalse(any(x.data_ptr() in addresses for _, constants, _ in _prepared._plans.values() for x in constants))
 
     def test_counts(self):
         for name, (function, arguments, *_) in self.calls.items():

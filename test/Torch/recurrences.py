@@ -7,7 +7,8 @@ import unittest.mock
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tessera.torch import _linear, gated_delta_rule, gla, retention, ssd, use_interpreter
+from tessera._attention import _recurrences
+from tessera.torch import _linear, _segments, gated_delta_rule, gla, retention, ssd, use_interpreter
 
 BATCH, HEADS, OWN, K, V = 2, 1, 2, 64, 32
 
@@ -121,6 +122,14 @@ def check_ops():
             v.requires_grad_(False)
 
 
+def check_numbers():
+    """Numbers that are made on a device are those of lists."""
+    cpu = torch.device("cpu")
+    assert torch.equal(_linear._make_decays(300, cpu), torch.tensor(_recurrences.list_decays(300)))
+    for tokens, own in ((1000, 128), (64, 64), (4097, 1024)):
+        assert _segments._make_table(tokens, own, cpu).tolist() == [list(x) for x in _recurrences.list_segments(tokens, own)]
+
+
 def check_modes():
     """Calls in inference mode leave nothing that later ones with gradients cannot take."""
     q, k, v = (torch.randn(1, 5, heads, K).half() for heads in (3, 3, 3))
@@ -195,5 +204,6 @@ use_interpreter()
 torch.manual_seed(1)
 check_values()
 check_ops()
+check_numbers()
 check_modes()
 check_refusals()

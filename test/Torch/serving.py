@@ -123,7 +123,7 @@ class Meaning(unittest.TestCase):
         for lengths in (None, 96):
             problems.assert_close(self, flash_attn_with_kvcache(q, k, v, cache_seqlens=lengths), want)
         # Nothing is made on the device for the kernel to read.
-        with unittest.mock.patch.object(_serving, "_make_numbers", side_effect=AssertionError):
+        with unittest.mock.patch.object(_serving._kept, "full", side_effect=AssertionError):
             problems.assert_close(self, flash_attn_with_kvcache(q, k, v), want)
             flash_attn_with_kvcache(q, k, v, cache_seqlens=cache.seqlens)
         out, lse = flash_attn_with_kvcache(q[:, :0], k, v, return_softmax_lse=True)

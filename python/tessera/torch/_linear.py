@@ -5,13 +5,12 @@ Tensors are [B, T, H, D] in any strides but the innermost, which is 1. docs/recu
 
 from __future__ import annotations
 
-import functools
 import math
 
 import torch
 
 from .._attention import _recurrences
-from . import _compute, _direct, _kernels, _op, _packed, _prepared, _step_recipes
+from . import _compute, _direct, _kept, _kernels, _op, _packed, _prepared, _step_recipes
 from ._step_recipes import choose
 from ._types import TYPES
 
@@ -180,23 +179,20 @@ def _default_scale(scale, q):
     return 1 / math.sqrt(q.shape[3]) if scale is None else float(scale)
 
 
-@functools.lru_cache(maxsize=64)
+@_kept.kept
+def _make_decays(heads, device):
+    """`_recurrences.list_decays` on a device, where graphs that are captured make them too."""
+    return torch.log2(1 - torch.exp2(-5 - torch.arange(heads, dtype=torch.float64, device=device))).float()
+
+
+@_kept.kept
+def _make_step_gates(heads, device):
+    return math.log(2) * _make_decays(heads, device)
+
+
 def _find_step_gates(heads, device):
     """Gates and rates of a step of retention, [H]."""
-    # By copies that have ended when they return: later calls may run on another stream.
-    gates = math.log(2) * _make_decays(heads, torch.device("cpu"))
-    return {"g": gates.to(device), "rates": torch.ones(heads).to(device)}
-
-
-@functools.lru_cache(maxsize=64)
-def _find_decays(heads, device):
-    # Calls with gradients save them, which may come after the first one in inference mode.
-    with torch.inference_mode(False):
-        return _make_decays(heads, device)
-
-
-def _make_decays(heads, device):
-    return torch.tensor(_recurrences.list_decays(heads), dtype=torch.float32).to(device)
+    return {"g": _make_step_gates(heads, device), "rates": _kept.full((heads,), 1.0, torch.float32, device)}
 
 
 def retention(
@@ -219,9 +215,7 @@ def retention(
     if results is not None:
         return results
     _check("retention", ("q", "k", "v"), q, k, v, initial_state, "initial_state", cu_seqlens)
-    # Dynamo warns of caches, and what is made under a mode is for it alone.
-    find_decays = _make_decays if _direct.is_traced() else _find_decays
-    decays = find_decays(v.shape[2], v.device)
+    decays = _make_decays(v.shape[2], v.device)
     wants_gradients = _check_gradients("retention", v=v, q=q, k=k, initial_state=initial_state)
     if _steps(v, initial_state, output_final_state) and not wants_gradients and cu_seqlens is None:
         return _launch_step((key, given), q, k, v, scale, _find_step_gates(v.shape[2], v.device), s0=initial_state)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 
 from .._compiler import _calls
-from . import _compute, _direct, _op
+from . import _compute, _direct, _kept, _op
 from ._cache_recipes import NotReady
 
 _is_grad_enabled = torch.is_grad_enabled
@@ -74,6 +74,8 @@ def compute(key, given, text, tensors, numbers=(), kinds="", constants=()):
             raise cause
         return tuple(_compute.compute(text, tensors, numbers))
     given = [x for x in given if x is not None]
+    if constants and _kept.is_capturing(tensors[0].device):
+        key = None  # They are the graph's.
     if key is not None and len(given) == len(own) and all(map(operator.is_, given, own)):
         if len(_plans) >= _MOST_PLANS:
             _plans.clear()

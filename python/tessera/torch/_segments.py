@@ -6,12 +6,11 @@ state before it. A walk from the end begins with the last segment.
 
 from __future__ import annotations
 
-import functools
-
 import torch
 
 from .._attention import _recurrences
-from . import _kernels, _linear
+from .._attention._recurrences import CHUNK
+from . import _kept, _kernels, _linear
 
 
 def walk(name, q, k, v, others, scale, state, wants_state, logarithms, table=None, **parameters):
@@ -30,7 +29,15 @@ def cut(v, table):
         return None
     numbers = _kernels.choose(v.device, _recurrences.find_source("segments"))
     own = _recurrences.cut(*v.shape[1:], _kernels.count_multiprocessors(v.device), numbers)
-    return None if own is None else _make(v.shape[1], own, v.device)
+    return None if own is None else Segments(v.shape[1], own, v.device)
+
+
+@_kept.kept
+def _make_table(tokens, own, device):
+    """`_recurrences.list_segments` on a device, where graphs that are captured make it too."""
+    first = torch.arange(0, tokens, own, dtype=torch.int32, device=device)
+    past = (first + own).clamp(max=tokens)
+    return torch.stack((first // CHUNK, (past + (CHUNK - 1)) // CHUNK, past - first))
 
 
 class Segments:
@@ -38,7 +45,7 @@ class Segments:
 
     def __init__(self, tokens, own, device):
         self.own = own
-        self.table = torch.tensor(_recurrences.list_segments(tokens, own), dtype=torch.int32).to(device)
+        self.table = _make_table(tokens, own, device)
 
     def find_states(self, name, q, k, v, others, scale, state, logarithms, REVERSE=False, **parameters):
         """The states before segments, from `state` before the first, in the direction of the walk."""
@@ -46,6 +53,3 @@ class Segments:
         _, left = _linear.launch(name, q, k, v, others, scale, None, True, table=self.table, **given)
         padded = torch.nn.functional.pad(logarithms[0], (0, 0) * (logarithms.dim() - 2) + (0, -v.shape[1] % self.own))
         return _recurrences.join_segments(torch, left, padded.unflatten(0, (-1, self.own)), state, REVERSE)
-
-
-_make = functools.lru_cache(maxsize=64)(Segments)

@@ -6,14 +6,13 @@ take other lengths and tables when they are replayed.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import torch
 
 from .._attention import _variants
 from .._compiler import _frontend
-from . import _append, _cache_recipes, _checks, _direct, _kernels, _op, _prepared, _serving_ops
+from . import _append, _cache_recipes, _checks, _direct, _kept, _kernels, _op, _prepared, _serving_ops
 from ._append import has_rows
 from ._cache_recipes import ROWS, STEP
 from ._types import TYPES
@@ -21,25 +20,6 @@ from ._types import TYPES
 _are_transforms_active = torch._C._are_functorch_transforms_active
 _is_grad_enabled = torch.is_grad_enabled
 _NO_OTHERS, _WINDOWS = (None,) * 6, (tuple, list)
-
-
-def _make_numbers(count, number, device):
-    """A number `count` times on a device, which calls do not change. In a graph that is captured they are made in each replay, since
-    its memory is its own."""
-    if device.type == "cuda" and torch.cuda.is_current_stream_capturing():
-        return torch.full((count,), number, device=device, dtype=torch.int32)
-    return _keep_numbers(count, number, device)
-
-
-@functools.lru_cache(maxsize=256)
-def _keep_numbers(count, number, device):
-    # By a copy that has ended when it returns: later calls may run on another stream.
-    return torch.full((count,), number, dtype=torch.int32).to(device)
-
-
-@functools.lru_cache(maxsize=16)
-def _keep_ones(device):
-    return torch.ones(1, 1).to(device)
 
 
 def _read_length(number, q, k_cache, table):
@@ -53,7 +33,7 @@ def _read_length(number, q, k_cache, table):
         return number
     if not 0 <= number < most:
         return None if number == most else number
-    return _make_numbers(batch, number, q.device)
+    return _kept.full((batch,), number, torch.int32, q.device)
 
 
 def flash_attn_with_kvcache(
@@ -272,7 +252,7 @@ class Call:
             number = self.most if lengths is None else lengths
             if type(number) is not int or not 0 <= number <= self.most:
                 raise ValueError(f"argument 'cache_seqlens' is {number!r}; it is a tensor, or a number of keys up to {self.most}")
-            lengths = None if number == self.most else _make_numbers(self.batch, number, q.device)
+            lengths = None if number == self.most else _kept.full((self.batch,), number, torch.int32, q.device)
         #: How many keys each sequence has; None where all have as many as there is room for.
         self.lengths = lengths
         if slopes is not None and (slopes.dtype != torch.float32 or tuple(slopes.shape) != (self.heads,)):
@@ -330,7 +310,7 @@ class Call:
             return
         for name, tensor in zip(names, given):
             if tensor is None:
-                self.constants = {"ones": _keep_ones(self.q.device)}
+                self.constants = {"ones": _kept.full((1, 1), 1.0, torch.float32, self.q.device)}
                 continue
             _op.check_types({name: tensor})
             problem = _op.find_other_device(name, tensor, self.q)
@@ -385,7 +365,7 @@ class Call:
                 "queries are rotated as new keys are, of which there are as many, and see them by a causal mask",
             )
         if self.lengths is None:
-            self.lengths = _make_numbers(self.batch, self.most, self.q.device)
+            self.lengths = _kept.full((self.batch,), self.most, torch.int32, self.q.device)
         _append.check(k.flatten(0, 1), v.flatten(0, 1), self.k, self.v)
         if not count:
             return
