@@ -77,7 +77,8 @@ private:
   void tryRequests(Tiles &tiles, ArrayRef<std::string> requests, SmallVectorImpl<bool> &fits);
   void addCandidate(const Tiles &tiles, const ScheduleChoice &choice);
   void reject(const Tiles &tiles, StringRef request, StringRef reason);
-  bool isFull() const { return result.candidates.size() >= space.budget; }
+  size_t countRoom() const { return space.budget - result.candidates.size(); }
+  bool isFull() const { return countRoom() == 0; }
 
   const std::string &source, &fileName;
   const SearchSpace &space;
@@ -371,15 +372,21 @@ void Enumerator::addFieldChanges(Tiles &tiles, unsigned count) {
       for (size_t j = i + 1; j < tiles.singles.size(); ++j)
         if (tiles.singles[i].first != tiles.singles[j].first)
           requests.push_back(tiles.singles[i].second + ", " + tiles.singles[j].second);
-    tryRequests(tiles, requests, fits);
-    // Some changes fit beside another one alone, as more consumers with another placement.
+    for (ArrayRef<std::string> left = requests; !left.empty() && !isFull();) {
+      size_t count = std::min(left.size(), countRoom());
+      tryRequests(tiles, left.take_front(count), fits);
+      left = left.drop_front(count);
+    }
+    // Some changes fit beside another one alone, as more consumers with another placement. Hardly
+    // any do: no more are tried than there is room for.
     requests.clear();
     for (const auto &[field, change] : tiles.singles)
       for (const auto &[other, misfit] : tiles.misfits)
         if (field != other)
           requests.push_back(change + ", " + misfit);
-    if (!isFull())
-      tryRequests(tiles, requests, fits);
+    result.isCut |= requests.size() > countRoom();
+    requests.resize(std::min(requests.size(), countRoom()));
+    tryRequests(tiles, requests, fits);
   }
 }
 

@@ -81,7 +81,8 @@ struct Enumeration {
 
 /// Enumerates the candidates of a source, those that make the fewest changes to the model's choice
 /// first: other tiles, which are one change whatever parameters they take; one field; one field of
-/// other tiles; two fields. A field that has many values, such as the registers
+/// other tiles; two fields. Of pairs with a change that does not fit by itself no more are tried
+/// than the budget has room for. A field that has many values, such as the registers
 /// of a role, changes to its neighbours only. Each candidate went through the search of
 /// tile-choose-schedule, which fills in the fields that follow from the changed ones; candidates
 /// that come to the same are one. A kernel of a sequence has one candidate for its program and a

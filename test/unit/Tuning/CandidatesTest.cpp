@@ -97,6 +97,19 @@ TEST_F(CandidatesTest, ColumnsOfASumAreCutForEachNumberOfConsumers) {
   EXPECT_TRUE(isExplained);
 }
 
+TEST_F(CandidatesTest, TriesNoMoreMisfitsThanTheBudgetHasRoomFor) {
+  SearchSpace space;
+  space.defines = {{"BM", "64"}, {"BN", "192"}};
+  space.fields = {"placement", "stages", "consumers"};
+  space.budget = 1000;
+  size_t all = run(space).candidates.size();
+  // The last one is of two changes, of which one does not fit by itself, and comes behind others.
+  space.budget = all + 1;
+  Enumeration result = run(space);
+  EXPECT_LT(result.candidates.size(), all);
+  EXPECT_TRUE(result.isCut);
+}
+
 TEST_F(CandidatesTest, TilesComeBeforeFields) {
   SearchSpace space;
   space.varied = {{"BN", {"128", "256"}}, {"BM", {"64", "128", "192"}}};
