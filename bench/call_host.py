@@ -11,8 +11,6 @@ import functools
 import gc
 import json
 import os
-import subprocess
-import sys
 import time
 
 import common
@@ -240,21 +238,11 @@ def run_process(options):
 
 def measure(options):
     """The records of all calls so far, after each of several processes."""
-    found, told = {}, set()
+    found, script = {}, os.path.join(os.path.dirname(os.path.abspath(__file__)), "calls.py")
     for kind in ("eager", "compiled"):
-        for _ in range(options.processes):
-            command = [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "calls.py"), "--inside", kind,
-                       "--d", str(options.d), "--batches", str(options.batches), "--launches", str(options.launches)]  # fmt: skip
-            process = subprocess.run(command, capture_output=True, text=True)
-            if process.returncode:
-                print(f"{kind}: {process.stderr.strip().splitlines()[-1:] or process.returncode}", flush=True)
-                continue
-            *lines, measured = process.stdout.splitlines()
-            for line in lines:
-                if line not in told:
-                    print(line, flush=True)
-                    told.add(line)
-            for name, what, batches in json.loads(measured):
+        words = "--inside", kind, "--d", options.d, "--batches", options.batches, "--launches", options.launches
+        for measured in host.run_processes(kind, options.processes, script, *words):
+            for name, what, batches in measured:
                 found.setdefault((name, what), []).extend(batches)
             yield to_records(found)
 

@@ -52,6 +52,11 @@ def numbers(text):
     return tuple(map(int, text.split(",")))
 
 
+def sizes(text):
+    """The extents of an option: MxNxK,..."""
+    return tuple(numbers(size.replace("x", ",")) for size in text.split(","))
+
+
 def add_list_option(parser):
     """--list, after which a benchmark calls `write_list` and ends."""
     parser.add_argument("--list", metavar="FILE", help="write the kernels of all this for build_bundles.py, and end")

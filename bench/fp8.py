@@ -76,17 +76,17 @@ class Point:
 def parse_arguments():
     parser = common.argument_parser(__doc__)
     parser.add_argument("--parts", default="speed,accuracy", help="of speed, accuracy and promote")
-    parser.add_argument("--dims", default="64,128,256", help="head dimensions")
-    parser.add_argument("--seqlens", default=",".join(map(str, SEQLENS)), help="sequence lengths")
+    parser.add_argument("--dims", type=common.numbers, default=(64, 128, 256), help="head dimensions")
+    parser.add_argument("--seqlens", type=common.numbers, default=SEQLENS, help="sequence lengths")
     parser.add_argument("--fa3", metavar="DIR", help="directory of FlashAttention-3 as shared objects")
     common.add_list_option(parser)
     return parser.parse_args()
 
 
 def points(options):
-    for d in map(int, options.dims.split(",")):
+    for d in options.dims:
         for mask in ("full", "causal"):
-            for seqlen in map(int, options.seqlens.split(",")):
+            for seqlen in options.seqlens:
                 yield Point(d, mask, seqlen, max(1, TOKENS // seqlen), HIDDEN // d)
 
 

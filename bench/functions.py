@@ -133,8 +133,8 @@ OF_DOCUMENTS = ("documents", "packed")
 
 def parse_arguments():
     parser = common.argument_parser(__doc__, schedules=False)
-    parser.add_argument("--seqlens", default="2048,8192,16384", help="multiples of 1024")
-    parser.add_argument("--d", default="64,128", help="head dimensions")
+    parser.add_argument("--seqlens", type=common.numbers, default=(2048, 8192, 16384), help="multiples of 1024")
+    parser.add_argument("--d", type=common.numbers, default=(64, 128), help="head dimensions")
     parser.add_argument("--cases", help="names of cases, separated by commas; all of them when not given")
     common.add_list_option(parser)
     return parser.parse_args()
@@ -142,7 +142,7 @@ def parse_arguments():
 
 def points(options):
     """(d, seqlen) of all points."""
-    return itertools.product(map(int, options.d.split(",")), map(int, options.seqlens.split(",")))
+    return itertools.product(options.d, options.seqlens)
 
 
 def is_wanted(name, options):

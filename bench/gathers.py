@@ -24,18 +24,10 @@ D, SHARING = 128, 4
 
 def parse_arguments():
     parser = common.argument_parser(__doc__, schedules=False)
-    parser.add_argument("--sizes", default=",".join("x".join(map(str, size)) for size in SIZES), help="MxNxK,...")
-    parser.add_argument("--seqlens", default=",".join(map(str, SEQLENS)), help="of attention, multiples of 128")
+    parser.add_argument("--sizes", type=common.sizes, default=SIZES, help="MxNxK,...")
+    parser.add_argument("--seqlens", type=common.numbers, default=SEQLENS, help="of attention, multiples of 128")
     common.add_list_option(parser)
     return parser.parse_args()
-
-
-def sizes(options):
-    return [tuple(map(int, size.split("x"))) for size in options.sizes.split(",")]
-
-
-def seqlens(options):
-    return list(map(int, options.seqlens.split(",")))
 
 
 def product_kernels():
@@ -126,27 +118,20 @@ def to_row(record):
 def main():
     options = parse_arguments()
     if options.list:
-        wanted = [*product_kernels(), *(c for n in seqlens(options) for c in attention_kernels(n).values())]
+        wanted = [*product_kernels(), *(c for n in options.seqlens for c in attention_kernels(n).values())]
         listed = {configuration["name"]: configuration for configuration in wanted}
         return common.write_list(options, listed.values())
     source = common.kernels.open_source(options.bundles)
     stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
     method = "Gathered rows, bf16, TFLOP/s (medians of CUDA-event times, L2 flushed, contestants in turns)."
-    results, records = common.Results(options, "gathers", common.describe_gpu(), method), []
-
-    def take(measured):
-        for record in measured:
-            common.print_row(to_row(record))
-        records.extend(measured)
-        results.write([to_row(record) for record in records], records)
-
+    results = common.Results(options, "gathers", common.describe_gpu(), method)
     kernel, plain = (common.load_kernel(source, configuration) for configuration in product_kernels())
-    for size in sizes(options) if kernel else ():
-        take(measure_product(kernel, plain, size, options, stopwatch))
-    for seqlen, page in itertools.product(seqlens(options), PAGES):
+    for size in options.sizes if kernel else ():
+        results.add(measure_product(kernel, plain, size, options, stopwatch), to_row)
+    for seqlen, page in itertools.product(options.seqlens, PAGES):
         loaded = {name: common.load_kernel(source, c) for name, c in attention_kernels(seqlen).items()}
         if loaded[page]:
-            take(measure_attention(loaded, page, seqlen, stopwatch))
+            results.add(measure_attention(loaded, page, seqlen, stopwatch), to_row)
     results.finish()
 
 

@@ -19,7 +19,7 @@ SIZES = ((2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (16384, 204
 def parse_arguments():
     parser = common.argument_parser(__doc__)
     parser.add_argument("--dtype", default="bf16", choices=(*cases.DTYPES, E4M3))
-    parser.add_argument("--sizes", help="MxNxK,...")
+    parser.add_argument("--sizes", type=common.sizes, help="MxNxK,...")
     parser.add_argument("--alternatives", action="store_true", help="of 16 bits: time all, and say which one is chosen")
     common.add_list_option(parser)
     options = parser.parse_args()
@@ -30,9 +30,7 @@ def parse_arguments():
 
 def list_sizes(options):
     """(M, N, K) of all points."""
-    if options.sizes:
-        return [tuple(map(int, size.split("x"))) for size in options.sizes.split(",")]
-    return LONG if options.alternatives else SIZES
+    return options.sizes or (LONG if options.alternatives else SIZES)
 
 
 def forms(options):

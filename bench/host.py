@@ -47,7 +47,7 @@ QUIET = 1.25
 def parse_arguments():
     parser = common.argument_parser(__doc__, gpu=False)
     parser.add_argument("--bundles", metavar="DIR", help="of test/gpu/build_bundles.py; otherwise it is run first")
-    parser.add_argument("--d", default="64,128,256", help="head dimensions")
+    parser.add_argument("--d", type=common.numbers, default=(64, 128, 256), help="head dimensions")
     parser.add_argument("--batches", type=int, default=300)
     parser.add_argument("--launches", type=int, default=200, help="of a batch")
     parser.add_argument("--processes", type=int, default=6, help="of the C program and of PyTorch, which share the batches")
@@ -131,22 +131,28 @@ def keep_working(peers, *tensors):
     return found
 
 
-def through_torch_processes(d, options):
-    """Of each function that computes attention from PyTorch and is here, by its name, in several processes."""
-    found, told = {}, set()
-    for _ in range(options.processes):
-        batches = -(-options.batches // options.processes)
-        command = [sys.executable, __file__, "--torch", str(d), "--batches", str(batches), "--launches", str(options.launches)]
-        process = subprocess.run(command, capture_output=True, text=True)
+def run_processes(name, count, script, *words):
+    """What each of several processes of a script prints last, as JSON. Its other lines are printed once, and why it ends if it fails."""
+    told = set()
+    for _ in range(count):
+        process = subprocess.run([sys.executable, script, *map(str, words)], capture_output=True, text=True)
         if process.returncode:
-            print(f"PyTorch: {process.stderr.strip().splitlines()[-1:] or process.returncode}", flush=True)
+            print(f"{name}: {process.stderr.strip().splitlines()[-1:] or process.returncode}", flush=True)
             continue
-        *lines, batches_of_process = process.stdout.splitlines()
+        *lines, measured = process.stdout.splitlines()
         for line in lines:
             if line not in told:
                 print(line, flush=True)
                 told.add(line)
-        for name, times in json.loads(batches_of_process).items():
+        yield json.loads(measured)
+
+
+def through_torch_processes(d, options):
+    """Of each function that computes attention from PyTorch and is here, by its name, in several processes."""
+    found, batches = {}, -(-options.batches // options.processes)
+    words = "--torch", d, "--batches", batches, "--launches", options.launches
+    for measured in run_processes("PyTorch", options.processes, __file__, *words):
+        for name, times in measured.items():
             found.setdefault(name, []).extend(times)
     return found
 
@@ -273,7 +279,7 @@ def main():
     if options.torch:
         print(json.dumps(through_torch(options.torch, options)))
         return
-    wanted = {d: cases.attention("bf16", d, d, False) for d in map(int, options.d.split(","))}
+    wanted = {d: cases.attention("bf16", d, d, False) for d in options.d}
     chosen = [
         cases.configuration(cases.ATTENTION, {"T": "bf16", "D": d, "CAUSAL": True}, alternatives=True) for d in wanted
     ]

@@ -18,14 +18,14 @@ MAX_ERROR = 0.04
 
 def parse_arguments():
     parser = common.argument_parser(__doc__)
-    parser.add_argument("--dims", default=",".join(map(str, DIMS)), help="elements of a row")
+    parser.add_argument("--dims", type=common.numbers, default=DIMS, help="elements of a row")
     parser.add_argument("--elements", type=int, default=ELEMENTS, help="of a tensor")
     common.add_list_option(parser)
     return parser.parse_args()
 
 
 def points(options):
-    for d in map(int, options.dims.split(",")):
+    for d in options.dims:
         for blocks, rotate in itertools.product((False, True), repeat=2):
             yield {"d": d, "scales": "blocks" if blocks else "rows", "rotated": rotate}
 

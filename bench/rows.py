@@ -23,7 +23,7 @@ def parse_arguments():
     parser = common.argument_parser(__doc__)
     parser.add_argument("--dtypes", default="bf16,f32", help="of bf16, f16 and f32")
     parser.add_argument("--kernels", default=",".join(KERNELS), help="of " + ", ".join(KERNELS))
-    parser.add_argument("--widths", default=",".join(map(str, WIDTHS)), help="elements of a row")
+    parser.add_argument("--widths", type=common.numbers, default=WIDTHS, help="elements of a row")
     parser.add_argument("--elements", type=int, default=ELEMENTS, help="of a tensor, about")
     common.add_list_option(parser)
     return parser.parse_args()
@@ -32,7 +32,7 @@ def parse_arguments():
 def points(options):
     for name in options.kernels.split(","):
         for dtype in options.dtypes.split(","):
-            for width in map(int, options.widths.split(",")):
+            for width in options.widths:
                 yield name, dtype, width
 
 

@@ -17,8 +17,8 @@ DEPTHS = ((128, 4096), (128, 8192), (256, 2048))  # columns of C in a tile, and 
 
 def parse_arguments():
     parser = common.argument_parser(__doc__, schedules=False)
-    parser.add_argument("--sizes", default=",".join("x".join(map(str, size)) for size in SIZES), help="MxNxK,...")
-    parser.add_argument("--splits", default=",".join(map(str, SPLITS)), help="parts of K")
+    parser.add_argument("--sizes", type=common.sizes, default=SIZES, help="MxNxK,...")
+    parser.add_argument("--splits", type=common.numbers, default=SPLITS, help="parts of K")
     common.add_list_option(parser)
     return parser.parse_args()
 
@@ -28,8 +28,8 @@ def configurations(options):
     for bm, bn in ((128, 256), (128, 128), (64, 64)):
         parameters = {"T": "bf16", "B_TRANSPOSED": "true", "BIAS": "false", "ACTIVATION": "none", "BM": bm, "BN": bn}
         yield dict(cases.configuration(cases.GEMM, parameters), variant=f"unsplit {bm}x{bn}")
-    for splits, store in itertools.product(options.splits.split(","), STORES):
-        parameters = {"T": "bf16", "B_TRANSPOSED": "true", "SPLITS": splits}
+    for splits, store in itertools.product(options.splits, STORES):
+        parameters = {"T": "bf16", "B_TRANSPOSED": "true", "SPLITS": str(splits)}
         yield dict(cases.configuration(cases.GEMM, parameters, f"store={store}"), variant=f"{splits} parts, {store}")
     for bn, depth in DEPTHS:
         parameters = {"T": "bf16", "B_TRANSPOSED": "true", "BM": 128, "BN": bn, "PART": depth // 64}
@@ -77,8 +77,8 @@ def main():
     results = common.Results(options, "split-k", common.describe_gpu(), method)
     kernels = common.load_kernels(source, list(configurations(options)))
     by_parts = [kernel for name, kernel in kernels.items() if "parts" in name]
-    for size in options.sizes.split(","):
-        results.add(measure(kernels, by_parts, tuple(map(int, size.split("x"))), options, stopwatch), to_row)
+    for size in options.sizes:
+        results.add(measure(kernels, by_parts, size, options, stopwatch), to_row)
     results.finish()
 
 

@@ -40,8 +40,8 @@ SPECULATING = ", speculating"
 
 def parse_arguments():
     parser = common.argument_parser(__doc__, schedules=False)
-    parser.add_argument("--seqlens", default="2048,8192,16384")
-    parser.add_argument("--d", default="64,128", help="head dimensions, of those in variants.json")
+    parser.add_argument("--seqlens", type=common.numbers, default=(2048, 8192, 16384))
+    parser.add_argument("--d", type=common.numbers, default=(64, 128), help="head dimensions, of those in variants.json")
     parser.add_argument("--compile-seconds", type=float, default=90, help="for FlexAttention in all")
     common.add_list_option(parser)
     return parser.parse_args()
@@ -49,7 +49,7 @@ def parse_arguments():
 
 def points(options):
     """(d, seqlen) of all points."""
-    return itertools.product(map(int, options.d.split(",")), map(int, options.seqlens.split(",")))
+    return itertools.product(options.d, options.seqlens)
 
 
 def configurations(d, seqlen):
