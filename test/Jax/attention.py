@@ -125,18 +125,7 @@ class Attention(unittest.TestCase):
 
     def test_exported_programs(self):
         """A program runs in another process, which has imported the module and nothing else."""
-        tensors = problems.make(rows=5, keys=7)
-        run = jax.jit(lambda *tensors: attention(*tensors, causal=True))
-        allowed = [jax.export.DisabledSafetyCheck.custom_call("tessera_attention")]
-        program = jax.export.export(run, disabled_checks=allowed)(*tensors).serialize()
-        script = (
-            "import sys, jax, problems, tessera.jax; tessera.jax.use_interpreter(); tessera.jax.register();"
-            "run = jax.export.deserialize(bytearray(sys.stdin.buffer.read())).call;"
-            "print(run(*problems.make(rows=5, keys=7)).tobytes().hex())"
-        )
-        other = subprocess.run([sys.executable, "-c", script], input=program, capture_output=True, cwd=sys.path[0])
-        self.assertEqual(other.stderr.decode(), "")
-        self.assertEqual(other.stdout.decode().strip(), run(*tensors).tobytes().hex())
+        problems.check_export(self, lambda *tensors: attention(*tensors, causal=True))
 
     def test_persistent_cache(self):
         """Another process finds the program in JAX's cache on disk, and runs it."""

@@ -4,8 +4,6 @@
 import functools
 import math
 import re
-import subprocess
-import sys
 import unittest
 import warnings
 
@@ -198,18 +196,7 @@ class Transformations(Cases):
 
     def test_exported_programs(self):
         """The text of the functions travels with a program, and no function of Python."""
-        run = jax.jit(lambda *tensors: attention(*tensors, score_mod=by_module))
-        allowed = [jax.export.DisabledSafetyCheck.custom_call("tessera_attention")]
-        tensors = problems.make(rows=5, keys=7)
-        program = jax.export.export(run, disabled_checks=allowed)(*tensors).serialize()
-        script = (
-            "import sys, jax, problems, tessera.jax; tessera.jax.use_interpreter(); tessera.jax.register();"
-            "run = jax.export.deserialize(bytearray(sys.stdin.buffer.read())).call;"
-            "print(run(*problems.make(rows=5, keys=7)).tobytes().hex())"
-        )
-        other = subprocess.run([sys.executable, "-c", script], input=program, capture_output=True, cwd=sys.path[0])
-        self.assertEqual(other.stderr.decode(), "")
-        self.assertEqual(other.stdout.decode().strip(), run(*tensors).tobytes().hex())
+        problems.check_export(self, lambda *tensors: attention(*tensors, score_mod=by_module))
 
 
 class Places(unittest.TestCase):

@@ -3,6 +3,7 @@
 """The custom call launches kernels: real JAX, arrays of the CPU, and a fake driver."""
 
 import ctypes
+import functools
 import os
 import sys
 import unittest
@@ -46,6 +47,19 @@ class Native(unittest.TestCase):
     def call(self, tensors, **named):
         return jax.block_until_ready(tessera.jax.attention(*tensors, **named))
 
+    def check_scalars(self, kernel, call, values):
+        """A call of a kernel has these scalars, by name."""
+        parameters, seen = kernel.description["launch_parameters"], set()
+        types = [TYPES.get(entry["kind"]) or TYPES.get(entry.get("type")) or ctypes.c_uint64 for entry in parameters]
+        fake_cuda.set_parameters(types)
+        call()
+        for index, entry in enumerate(parameters):
+            if entry["kind"] == "scalar" and entry.get("argument") in values:
+                seen.add(entry["argument"])
+                value = fake_cuda.last_parameter(index, types[index])
+                self.assertEqual(getattr(value, "value", value), values[entry["argument"]], entry["argument"])
+        self.assertEqual(seen, set(values))
+
     def test_launches(self):
         for layout in ("BSHD", "BHSD"):
             self.call(problems.make(layout=layout, d=128, dv=64), layout=layout)
@@ -56,17 +70,8 @@ class Native(unittest.TestCase):
         tensors = problems.make(dtype=jnp.float16)
         variant = "attention_variants MASK=window SOFTCAP=exact ALIBI=true"
         kernel, _, _ = _variants.find_kernel(variant, "f16", (2, 4, 37, 64, 2, 53, 64), lse=False)
-        parameters = kernel.description["launch_parameters"]
-        types = [TYPES.get(entry["kind"]) or TYPES.get(entry.get("type")) or ctypes.c_uint64 for entry in parameters]
-        fake_cuda.set_parameters(types)
-        self.call(tensors, alibi=jnp.ones(4), softcap=2.5, window=(16, 3), scale=0.25)
-        values, seen = {"scale": 0.25, "cap": 2.5, "left": 16, "right": 3}, set()
-        for index, entry in enumerate(parameters):
-            if entry["kind"] == "scalar" and entry.get("argument") in values:
-                seen.add(entry["argument"])
-                value = fake_cuda.last_parameter(index, types[index])
-                self.assertEqual(getattr(value, "value", value), values[entry["argument"]], entry["argument"])
-        self.assertEqual(seen, set(values))
+        call = functools.partial(self.call, tensors, alibi=jnp.ones(4), softcap=2.5, window=(16, 3), scale=0.25)
+        self.check_scalars(kernel, call, {"scale": 0.25, "cap": 2.5, "left": 16, "right": 3})
 
     def test_arguments_of_functions(self):
         """Views, numbers and integers reach the places that the kernel has for them."""
@@ -76,18 +81,9 @@ class Native(unittest.TestCase):
         source, views, numbers, integers, *_ = _functions.trace(score, (), mask, ())
         tensors = problems.make(dtype=jnp.float16)
         kernel, *_ = _variants.find_kernel(source, "f16", (2, 4, 37, 64, 2, 53, 64))
-        parameters = kernel.description["launch_parameters"]
-        types = [TYPES.get(entry["kind"]) or TYPES.get(entry.get("type")) or ctypes.c_uint64 for entry in parameters]
-        fake_cuda.set_parameters(types)
-        self.call(tensors, score_mod=score, mask_mod=mask)
-        values, seen = {**numbers, **integers}, set()
+        values = {**numbers, **integers}
         self.assertEqual(len(values), 2)
-        for index, entry in enumerate(parameters):
-            if entry["kind"] == "scalar" and entry.get("argument") in values:
-                seen.add(entry["argument"])
-                value = fake_cuda.last_parameter(index, types[index])
-                self.assertEqual(getattr(value, "value", value), values[entry["argument"]], entry["argument"])
-        self.assertEqual(seen, set(values))
+        self.check_scalars(kernel, functools.partial(self.call, tensors, score_mod=score, mask_mod=mask), values)
         self.assertEqual(len(views), 2)
 
     def test_lists(self):

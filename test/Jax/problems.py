@@ -1,5 +1,8 @@
 """Problems for the tests, and what they compare results with."""
 
+import subprocess
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -93,3 +96,18 @@ def assert_within_twice(found, exact, rounded, what=""):
     error, limit = np.linalg.norm(found - exact), 2 * np.linalg.norm(rounded - exact)
     if not error <= limit:
         raise AssertionError(f"{what}: error {error:.3g}, limit {limit:.3g}")
+
+
+def check_export(test, function):
+    """A function of attention runs exported in another process, which has imported this module and tessera.jax."""
+    tensors, run = make(rows=5, keys=7), jax.jit(function)
+    allowed = [jax.export.DisabledSafetyCheck.custom_call("tessera_attention")]
+    program = jax.export.export(run, disabled_checks=allowed)(*tensors).serialize()
+    script = (
+        "import sys, jax, problems, tessera.jax; tessera.jax.use_interpreter(); tessera.jax.register();"
+        "run = jax.export.deserialize(bytearray(sys.stdin.buffer.read())).call;"
+        "print(run(*problems.make(rows=5, keys=7)).tobytes().hex())"
+    )
+    other = subprocess.run([sys.executable, "-c", script], input=program, capture_output=True, cwd=sys.path[0])
+    test.assertEqual(other.stderr.decode(), "")
+    test.assertEqual(other.stdout.decode().strip(), run(*tensors).tobytes().hex())

@@ -11,6 +11,7 @@
 # KEPT: bundles, {{[0-9.]+}} MB; 0 compiled
 """Bundles that a wheel has: a first call takes them and compiles nothing."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -31,6 +32,19 @@ TEXT = "attention_fwd CAUSAL=true"
 MANY_LONG = (64, 64, 9000, 64, 64, 9000, 64)
 FEW_SHORT = (1, 1, 100, 64, 1, 100, 64)
 _compile._compiler(), _library.runtime()
+
+
+@contextlib.contextmanager
+def without_few_short():
+    """The bundles of a wheel without those of a class, where nothing can be compiled."""
+    index = {
+        digest: [entry for entry in entries if entry["shape_class"] != "few-short"]
+        for digest, entries in _own.read_index(DIRECTORY).items()
+    }
+    with unittest.mock.patch.object(_compile, "_find_ptxas", return_value=None), warnings.catch_warnings(), \
+            unittest.mock.patch.object(_own, "read_index", return_value=index):  # fmt: skip
+        warnings.simplefilter("ignore")
+        yield
 
 
 class OwnBundles(unittest.TestCase):
@@ -62,13 +76,7 @@ class OwnBundles(unittest.TestCase):
 
     def test_class_that_does_not_ship(self):
         """The kernel for most shapes does, at once and, where nothing may be compiled, for good."""
-        index = {
-            digest: [entry for entry in entries if entry["shape_class"] != "few-short"]
-            for digest, entries in _own.read_index(DIRECTORY).items()
-        }
-        with unittest.mock.patch.object(_compile, "_find_ptxas", return_value=None), warnings.catch_warnings(), \
-                unittest.mock.patch.object(_own, "read_index", return_value=index):  # fmt: skip
-            warnings.simplefilter("ignore")
+        with without_few_short():
             kernel, _, is_final = self.find(FEW_SHORT)
             self.assertFalse(is_final)
             _variants.finish_aside()
@@ -86,13 +94,7 @@ class OwnBundles(unittest.TestCase):
 
         _variants.begin_aside(wait)
         started.wait()
-        index = {
-            digest: [entry for entry in entries if entry["shape_class"] != "few-short"]
-            for digest, entries in _own.read_index(DIRECTORY).items()
-        }
-        with unittest.mock.patch.object(_compile, "_find_ptxas", return_value=None), warnings.catch_warnings(), \
-                unittest.mock.patch.object(_own, "read_index", return_value=index):  # fmt: skip
-            warnings.simplefilter("ignore")
+        with without_few_short():
             kernel, _, is_final = self.find(FEW_SHORT)
             with unittest.mock.patch.object(_compile, "find_own", side_effect=AssertionError("looks again")):
                 for _ in range(3):

@@ -15,6 +15,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "Kernels" / "Inputs"))
+import random_masks  # noqa: E402
 from reference import load, save, save_integers  # noqa: E402
 
 try:
@@ -25,7 +26,6 @@ except ImportError:
 BLOCK, MASKS, SCALARS = 64, 6, 4
 # "No limit", and what is near it.
 ENDS = [-(2**31), -(2**31) + 1, -(2**31) + 100, -2_000_000_000, -(2**30), 2**30, 2_000_000_000, 2**31 - 100, 2**31 - 1]
-PREDICATES = {"slt": "<", "sle": "<=", "sgt": ">", "sge": ">=", "eq": "==", "ne": "!="}
 RUNS = {
     "interpreter": [],
     "scheduled": ["--level", "scheduled"],
@@ -92,21 +92,8 @@ def choose(condition, a, b):
     return numpy.where(condition, a, b) if numpy else (a if condition else b)
 
 
-class Mask:
+class Mask(random_masks.Mask):
     """A mask as lines of a kernel, and as an expression of Python of q, k, l, w and numbers a and c."""
-
-    def __init__(self, rng):
-        self.rng, self.lines, self.count = rng, [], 0
-        self.name, self.expression = self.condition(2)
-        self.code = compile(self.expression, "<mask>", "eval")
-
-    def emit(self, text):
-        self.count += 1
-        self.lines.append(f"    %v{self.count} = {text}\n")
-        return f"%v{self.count}"
-
-    def constant(self, value):
-        return self.emit(f"arith.constant dense<{value}> : !C")
 
     def number(self, depth):
         leaves = ["q", "k", "k", "a", "a", "c", "l", "w", "constant", "ahead", "sum of scalars"]
@@ -140,11 +127,8 @@ class Mask:
 
     def combined(self, kind, depth):
         a, f = self.number(depth - 1)
-        if kind == "abs":
-            return self.emit(f"math.absi {a} : !C"), f"abs({f})"
-        if kind == "scaled":
-            factor = self.rng.choice([-2, -1, 2, 3])
-            return self.emit(f"arith.muli {a}, {self.constant(factor)} : !C"), f"({factor} * {f})"
+        if kind in ("abs", "scaled"):
+            return self.of_one(kind, a, f)
         if kind == "divided":
             operation = self.rng.choice(["floordivsi", "ceildivsi"])
             divisor = self.rng.choice([-7, -1, 3, 16, 64])
@@ -169,24 +153,13 @@ class Mask:
         if kind == "chosen":
             condition, h = self.condition(0)
             return self.emit(f"arith.select {condition}, {a}, {b} : !B, !C"), f"choose({h}, {f}, {g})"
-        operation, text = {
-            "sum": ("addi", f"({f} + {g})"), "difference": ("subi", f"({f} - {g})"),
-            "min": ("minsi", f"min({f}, {g})"), "max": ("maxsi", f"max({f}, {g})"),
-        }[kind]  # fmt: skip
-        return self.emit(f"arith.{operation} {a}, {b} : !C"), text
+        return self.of_two(kind, a, f, b, g)
 
     def condition(self, depth):
         kind = self.rng.choice(["compare", "compare", "and", "or", "not"]) if depth else "compare"
         if kind == "compare":
-            predicate = self.rng.choice(list(PREDICATES))
-            (a, f), (b, g) = self.number(min(depth, 2)), self.number(min(depth, 1))
-            return self.emit(f"arith.cmpi {predicate}, {a}, {b} : !C"), f"({f} {PREDICATES[predicate]} {g})"
-        a, f = self.condition(depth - 1)
-        if kind == "not":
-            true = self.emit("arith.constant dense<true> : !M")
-            return self.emit(f"arith.xori {a}, {true} : !M"), f"({f} == False)"
-        b, g = self.condition(depth - 1)
-        return self.emit(f"arith.{kind}i {a}, {b} : !M"), f"({f} {'&' if kind == 'and' else '|'} {g})"
+            return self.compare(lambda: (self.number(min(depth, 2)), self.number(min(depth, 1))))
+        return self.join(kind, depth)
 
 
 class Problem:

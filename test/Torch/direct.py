@@ -344,11 +344,7 @@ class Direct(unittest.TestCase):
         attention(q, k, v)
         moved = torch.empty(2, 1, 90, 72, dtype=q.dtype)[..., 4:68]
         for arguments, exception, text in (
-            ((q[0], k, v), ValueError, "argument 'q' has 3 dimensions; attention takes 4"),
-            ((q.float(), k.float(), v.float()), TypeError, "argument 'q' has type torch.float32; attention takes"),
-            ((q, k, v.half()), TypeError, "argument 'v'"),
-            ((q, k, v[:, :, :80]), ValueError, "argument 'v'"),
-            ((q, k[..., 4:], v), ValueError, "argument 'k'"),
+            *problems.list_errors(q, k, v),
             ((q, moved, v), ValueError, "argument 'k': the address"),
             ((q, None, v), TypeError, "argument 'k' is None"),
         ):

@@ -21,6 +21,17 @@ def make(batch=2, heads=2, kv_heads=1, rows=70, keys=90, d=D, dv=None, dtype=tor
     return normal(heads, rows, d), normal(kv_heads, keys, d), normal(kv_heads, keys, dv or d)
 
 
+def list_errors(q, k, v):
+    """(tensors, exception, what it says) of tensors that attention refuses."""
+    return (
+        ((q[0], k, v), ValueError, "argument 'q' has 3 dimensions; attention takes 4"),
+        ((q.float(), k.float(), v.float()), TypeError, "argument 'q' has type torch.float32; attention takes"),
+        ((q, k, v.half()), TypeError, "argument 'v'"),
+        ((q, k, v[:, :, :80]), ValueError, "argument 'v'"),
+        ((q, k[..., 4:], v), ValueError, "argument 'k'"),
+    )
+
+
 def exact(q, k, v, visible=None, softcap=0.0, slopes=None, scale=None):
     """(output, LSE) in float64 of [B, H, S, D] tensors; `visible` is a matrix of rows and keys."""
     q, k, v = q.double(), k.double(), v.double()

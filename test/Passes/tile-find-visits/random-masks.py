@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "Kernels" / "Inputs"))
+import random_masks  # noqa: E402
 from reference import save_integers  # noqa: E402
 
 try:
@@ -66,24 +67,10 @@ MASK = """  %first{i}, %past{i} = tile.visits %j = %c0 to %n {{
   %o{i} = arith.constant {i} : index
   tile.store %t{i}, %y[%g, %o{i}] : tensor<1x1xf32>, !V
 """
-PREDICATES = {"slt": "<", "sle": "<=", "sgt": ">", "sge": ">=", "eq": "==", "ne": "!="}
 
 
-class Mask:
+class Mask(random_masks.Mask):
     """A mask as lines of a kernel, and as an expression of Python of q, k, l and constants c."""
-
-    def __init__(self, rng):
-        self.rng, self.lines, self.comparisons, self.count = rng, [], 0, 0
-        self.name, self.expression = self.condition(2)
-        self.code = compile(self.expression, "<mask>", "eval")
-
-    def emit(self, text):
-        self.count += 1
-        self.lines.append(f"    %v{self.count} = {text}\n")
-        return f"%v{self.count}"
-
-    def constant(self, value):
-        return self.emit(f"arith.constant dense<{value}> : !C")
 
     def number(self, depth):
         kinds = ["q", "k", "c", "l", "sum", "difference", "scaled", "min", "max", "abs", "divided", "byte"]
@@ -94,23 +81,15 @@ class Mask:
             place = self.rng.randrange(CONSTANTS)
             return self.emit(f"tile.splat %const{place} : i32 -> !C"), f"c[{place}]"
         a, f = self.number(depth - 1)
-        if kind == "abs":
-            return self.emit(f"math.absi {a} : !C"), f"abs({f})"
-        if kind == "scaled":
-            factor = self.rng.choice([-2, -1, 2, 3])
-            return self.emit(f"arith.muli {a}, {self.constant(factor)} : !C"), f"({factor} * {f})"
+        if kind in ("abs", "scaled"):
+            return self.of_one(kind, a, f)
         if kind == "divided":
             divisor = self.rng.choice([-7, -1, 3, 16])
             return self.emit(f"arith.floordivsi {a}, {self.constant(divisor)} : !C"), f"({f} // {divisor})"
         if kind == "byte":
             narrow = self.emit(f"arith.trunci {a} : !C to !C8")
             return self.emit(f"arith.extsi {narrow} : !C8 to !C"), f"(({f} + 128) % 256 - 128)"
-        b, g = self.number(depth - 1)
-        op, combined = {
-            "sum": ("addi", f"({f} + {g})"), "difference": ("subi", f"({f} - {g})"),
-            "min": ("minsi", f"min({f}, {g})"), "max": ("maxsi", f"max({f}, {g})"),
-        }[kind]  # fmt: skip
-        return self.emit(f"arith.{op} {a}, {b} : !C"), combined
+        return self.of_two(kind, a, f, *self.number(depth - 1))
 
     def chunk(self, name):
         """A row or a key, the number of its chunk, or where that begins, in one of the ways to write it."""
@@ -133,24 +112,11 @@ class Mask:
     def condition(self, depth):
         kind = self.rng.choice(["cmp", "cmp", "chunks", "and", "or", "not"]) if depth else "cmp"
         if kind == "chunks":
-            self.comparisons += 1
             self.sizes = self.rng.choice([[1, 16, 100], [64]])
-            predicate = self.rng.choice(list(PREDICATES))
-            (a, f), (b, g) = self.chunk("q"), self.chunk("k")
-            return self.emit(f"arith.cmpi {predicate}, {a}, {b} : !C"), f"({f} {PREDICATES[predicate]} {g})"
+            return self.compare(lambda: (self.chunk("q"), self.chunk("k")))
         if kind == "cmp":
-            self.comparisons += 1
-            predicate = self.rng.choice(list(PREDICATES))
-            (a, f), (b, g) = self.number(2), self.number(1)
-            return self.emit(f"arith.cmpi {predicate}, {a}, {b} : !C"), f"({f} {PREDICATES[predicate]} {g})"
-        a, f = self.condition(depth - 1)
-        if kind == "not":
-            true = self.emit("arith.constant dense<true> : !M")
-            return self.emit(f"arith.xori {a}, {true} : !M"), f"({f} == False)"
-        b, g = self.condition(depth - 1)
-        if kind == "and":
-            return self.emit(f"arith.andi {a}, {b} : !M"), f"({f} & {g})"
-        return self.emit(f"arith.ori {a}, {b} : !M"), f"({f} | {g})"
+            return self.compare(lambda: (self.number(2), self.number(1)))
+        return self.join(kind, depth)
 
     def is_plain(self):
         """One comparison of one affine difference: no part of it hides another, and nothing is loaded, which may go with q."""

@@ -31,6 +31,11 @@ BYTES = {
         {"buffer": "o"}, {"value": KEYS}, {"value": 64},
     ],
 }  # fmt: skip
+TRANSPOSED = {
+    "taken": (without_wait("ldmatrix"), TAKEN),
+    "filled": (without_wait("ldmatrix", 2), {*STALE, "uninitialised-shared", "over-arrival"}),
+    "given back": (give_back_untransposed, {*STALE, "slot-overwritten"}),
+}
 DIVIDED = {
     "schedule": "placement=divided,persistent=none,stages=2",
     "blocks": 1,
@@ -81,6 +86,21 @@ TICKETS = {
         "reset of numbers": (replaced(r"@last st\.global\.u32[^;]*;", ""), {"not-reset"}),
     },
 }  # fmt: skip
+# Gathered rows of 8 bits, which are multiplied by numbers of rows, beside rows of 16.
+GATHERED_BYTES = {
+    "files": {"list.bin": struct.pack("<64i", *((37 * i) % 103 - 2 for i in range(64)))},
+    "buffers": {
+        "a": {"type": "bf16", "shape": [256, 512], "fill": "random", "seed": 1},
+        "b": {"type": "e4m3", "shape": [100, 512], "fill": "random", "seed": 2},
+        "list": {"raw": "list.bin", "type": "s32", "shape": [64]},
+        "units": {"type": "f32", "shape": [100, 4], "fill": "random", "seed": 3},
+        "c": {"type": "f32", "shape": [256, 64], "fill": "nan"},
+    },
+    "params": [
+        tensor("a", 64, 64, (512, 256)), *({"buffer": name} for name in ("b", "list", "units", "c")),
+        {"value": 256}, {"value": 64}, {"value": 100}, {"value": 512}, {"value": 4}, {"value": 64},
+    ],
+}  # fmt: skip
 # What the thread takes that passes tickets on for another one. The writer waits for the end of its copies.
 PASSER = {
     **{name: TICKETS["damages"][name] for name in (
@@ -107,9 +127,7 @@ CASES = {
         "damages": {
             "fence": FENCE,
             "barrier": BARRIER,
-            "taken": (without_wait("ldmatrix"), TAKEN),
-            "filled": (without_wait("ldmatrix", 2), {*STALE, "uninitialised-shared", "over-arrival"}),
-            "given back": (give_back_untransposed, {*STALE, "slot-overwritten"}),
+            **TRANSPOSED,
         },
     },
     # Three warps of the producer's warpgroup.
@@ -119,9 +137,7 @@ CASES = {
         "damages": {
             "fence": FENCE,
             "barrier": (without(r"bar(rier)?\.sync\s+%r\d+, 96;"), STALE),
-            "taken": (without_wait("ldmatrix"), TAKEN),
-            "filled": (without_wait("ldmatrix", 2), {*STALE, "uninitialised-shared", "over-arrival"}),
-            "given back": (give_back_untransposed, {*STALE, "slot-overwritten"}),
+            **TRANSPOSED,
         },
     },
     # Loaded operands that a role of its own converts to the type of Q.
@@ -410,18 +426,7 @@ CASES = {
         "defines": ["-DUNITS=row", "-DBK=128"],
         "schedule": "persistent=static,stages=4",
         "blocks": 1,
-        "files": {"list.bin": struct.pack("<64i", *((37 * i) % 103 - 2 for i in range(64)))},
-        "buffers": {
-            "a": {"type": "bf16", "shape": [256, 512], "fill": "random", "seed": 1},
-            "b": {"type": "e4m3", "shape": [100, 512], "fill": "random", "seed": 2},
-            "list": {"raw": "list.bin", "type": "s32", "shape": [64]},
-            "units": {"type": "f32", "shape": [100, 4], "fill": "random", "seed": 3},
-            "c": {"type": "f32", "shape": [256, 64], "fill": "nan"},
-        },
-        "params": [
-            tensor("a", 64, 64, (512, 256)), *({"buffer": name} for name in ("b", "list", "units", "c")),
-            {"value": 256}, {"value": 64}, {"value": 100}, {"value": 512}, {"value": 4}, {"value": 64},
-        ],
+        **GATHERED_BYTES,
         "damages": {
             "fence": (without(r"fence\.proxy\.async\.shared::cta;", "st.shared.v4"), {"missing-proxy-fence"}),
             "barrier": (without(r"bar(rier)?\.sync\s+%r\d+, 128;", "st.shared.v4"), STALE),
@@ -436,18 +441,7 @@ CASES = {
         "defines": ["-DUNITS=row"],
         "schedule": "persistent=static,stages=1,cluster=2",
         "blocks": 2,
-        "files": {"list.bin": struct.pack("<64i", *((37 * i) % 103 - 2 for i in range(64)))},
-        "buffers": {
-            "a": {"type": "bf16", "shape": [256, 512], "fill": "random", "seed": 1},
-            "b": {"type": "e4m3", "shape": [100, 512], "fill": "random", "seed": 2},
-            "list": {"raw": "list.bin", "type": "s32", "shape": [64]},
-            "units": {"type": "f32", "shape": [100, 4], "fill": "random", "seed": 3},
-            "c": {"type": "f32", "shape": [256, 64], "fill": "nan"},
-        },
-        "params": [
-            tensor("a", 64, 64, (512, 256)), *({"buffer": name} for name in ("b", "list", "units", "c")),
-            {"value": 256}, {"value": 64}, {"value": 100}, {"value": 512}, {"value": 4}, {"value": 64},
-        ],
+        **GATHERED_BYTES,
         "damages": {
             "fence": (without(r"fence\.proxy\.async\.shared::cta;", "st.shared.v4"), {"missing-proxy-fence"}),
             "barrier": (without(r"bar(rier)?\.sync\s+%r\d+, 128;", "st.shared.v4"), STALE),
