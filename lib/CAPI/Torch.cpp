@@ -193,10 +193,11 @@ private:
   Handle handle;
 };
 
-/// The arguments of a call, which are taken from the stack one after another, in their order.
+/// The arguments of a call that begins, which are taken from the stack one after another, in their
+/// order.
 class Stack {
 public:
-  explicit Stack(Value *values) : next(values) {}
+  explicit Stack(Value *values) : next(values) { getLastStatus() = TESSERA_RUNTIME_SUCCESS; }
 
   Tensor takeTensor() { return Tensor(reinterpret_cast<Handle>(*next++)); }
   Tensor takeOptionalTensor() {
@@ -449,7 +450,6 @@ static void give(llvm::MutableArrayRef<Tensor> results, Value *stack) {
 
 /// attention_forward and attention_inference.
 static void runNamed(Value *values, const char *what) {
-  getLastStatus() = TESSERA_RUNTIME_SUCCESS;
   Stack stack(values);
   Call call;
   call.takeThree(stack);
@@ -479,7 +479,6 @@ static std::string nameGradients(bool isAsked) {
 }
 
 static void runBackward(Value *values, uint64_t, uint64_t) {
-  getLastStatus() = TESSERA_RUNTIME_SUCCESS;
   Stack stack(values);
   Call call;
   call.takeOfGradients(stack);
@@ -491,7 +490,6 @@ static void runBackward(Value *values, uint64_t, uint64_t) {
 }
 
 static void runVariantForward(Value *values, uint64_t, uint64_t) {
-  getLastStatus() = TESSERA_RUNTIME_SUCCESS;
   Stack stack(values);
   Call call;
   call.takeThree(stack);
@@ -501,7 +499,6 @@ static void runVariantForward(Value *values, uint64_t, uint64_t) {
 }
 
 static void runVariantBackward(Value *values, uint64_t, uint64_t) {
-  getLastStatus() = TESSERA_RUNTIME_SUCCESS;
   const TorchLibrary &torch = getState().torch;
   Stack stack(values);
   Call call;
@@ -523,7 +520,6 @@ static void runVariantBackward(Value *values, uint64_t, uint64_t) {
 
 /// attention_fp8_forward.
 static void runFp8(Value *values, uint64_t, uint64_t) {
-  getLastStatus() = TESSERA_RUNTIME_SUCCESS;
   Stack stack(values);
   Call call;
   call.takeThree(stack);

@@ -172,6 +172,23 @@ static int64_t countBytes(Operation *op) {
 /// What is an iteration of a kernel without dots: so many bytes that its loops load or store.
 static constexpr int64_t bytesOfIteration = 1024;
 
+/// The terms of several loops as one, by an operation; 0 where there are none.
+static FailureOr<Terms> joinTerms(tile::KernelOp kernel, ArrayRef<Terms> each,
+                                  const TimeTerm &operation) {
+  Terms all;
+  for (const Terms &terms : each) {
+    bool isFirst = all.empty();
+    llvm::append_range(all, terms);
+    if (!isFirst)
+      all.push_back(operation);
+  }
+  if (all.empty())
+    all.push_back({runtime::TIME_NUMBER, 0});
+  if (failed(checkTerms(kernel, all)))
+    return failure();
+  return all;
+}
+
 /// The iterations of a kernel without dots, and the bytes that it moves outside of loops.
 static FailureOr<Terms> findTraffic(tile::KernelOp kernel, int64_t &bytesOfEnds) {
   llvm::MapVector<Operation *, int64_t> bytes;
@@ -179,7 +196,7 @@ static FailureOr<Terms> findTraffic(tile::KernelOp kernel, int64_t &bytesOfEnds)
     if (int64_t moved = countBytes(op))
       bytes[op->getParentOfType<scf::ForOp>()] += moved;
   });
-  Terms all;
+  SmallVector<Terms> each;
   for (auto [loop, moved] : bytes) {
     if (!loop) {
       bytesOfEnds = moved;
@@ -191,16 +208,9 @@ static FailureOr<Terms> findTraffic(tile::KernelOp kernel, int64_t &bytesOfEnds)
     int64_t pieces = llvm::divideCeil(moved, bytesOfIteration);
     terms->push_back({runtime::TIME_NUMBER, pieces});
     terms->push_back({runtime::TIME_MUL, 0});
-    bool isFirst = all.empty();
-    llvm::append_range(all, *terms);
-    if (!isFirst)
-      all.push_back({runtime::TIME_ADD, 0});
+    each.push_back(std::move(*terms));
   }
-  if (all.empty())
-    all.push_back({runtime::TIME_NUMBER, 0});
-  if (failed(checkTerms(kernel, all)))
-    return failure();
-  return all;
+  return joinTerms(kernel, each, {runtime::TIME_ADD, 0});
 }
 
 /// The iterations of the longest loop with a dot.
@@ -213,18 +223,7 @@ static FailureOr<Terms> findIterations(tile::KernelOp kernel) {
     if (llvm::none_of(each, [&](const Terms &other) { return areEqual(other, *terms); }))
       each.push_back(std::move(*terms));
   }
-  Terms all;
-  for (const Terms &terms : each) {
-    bool isFirst = all.empty();
-    llvm::append_range(all, terms);
-    if (!isFirst)
-      all.push_back({runtime::TIME_MAX, 0});
-  }
-  if (all.empty())
-    all.push_back({runtime::TIME_NUMBER, 0});
-  if (failed(checkTerms(kernel, all)))
-    return failure();
-  return all;
+  return joinTerms(kernel, each, {runtime::TIME_MAX, 0});
 }
 
 //===----------------------------------------------------------------------===//

@@ -27,15 +27,28 @@ void tessera::addAssignments(CLI::App &command, const std::string &option, Assig
       ->allow_extra_args(false);
 }
 
-void tessera::addShape(CLI::App &command, Assignments &shape, const std::string &help) {
-  auto append = [&shape](const std::vector<std::string> &items) {
-    for (const std::string &item : items)
+/// Adds --shape, of which each item goes to the shape that `next` gives.
+static void addShapeOption(CLI::App &command, const std::function<Assignments &()> &next,
+                           const std::string &help) {
+  auto append = [next](const std::vector<std::string> &items) {
+    for (const std::string &item : items) {
+      Assignments &shape = next();
       for (const std::string &part : CLI::detail::split(item, ','))
         shape.push_back(splitAssignment("--shape", part));
+    }
   };
   command.add_option_function<std::vector<std::string>>("--shape", append, help)
       ->type_name("NAME=N,...")
       ->allow_extra_args(false);
+}
+
+void tessera::addShape(CLI::App &command, Assignments &shape, const std::string &help) {
+  addShapeOption(command, [&shape]() -> Assignments & { return shape; }, help);
+}
+
+void tessera::addShapes(CLI::App &command, std::vector<Assignments> &shapes,
+                        const std::string &help) {
+  addShapeOption(command, [&shapes]() -> Assignments & { return shapes.emplace_back(); }, help);
 }
 
 /// The options of run and check alike.
@@ -194,20 +207,6 @@ void tessera::addRunCommand(CLI::App &app) {
     options->check |= !options->expects.empty();
     throw CLI::RuntimeError(runKernel(*options));
   });
-}
-
-void tessera::addShapes(CLI::App &command, std::vector<Assignments> &shapes,
-                        const std::string &help) {
-  auto append = [&shapes](const std::vector<std::string> &items) {
-    for (const std::string &item : items) {
-      Assignments &shape = shapes.emplace_back();
-      for (const std::string &part : CLI::detail::split(item, ','))
-        shape.push_back(splitAssignment("--shape", part));
-    }
-  };
-  command.add_option_function<std::vector<std::string>>("--shape", append, help)
-      ->type_name("NAME=N,...")
-      ->allow_extra_args(false);
 }
 
 std::vector<std::pair<std::string, int64_t>> tessera::readExtents(const Assignments &shape) {

@@ -194,17 +194,23 @@ static bool hasDebugOps(tile::EntryOpInterface kernel) {
   });
 }
 
-/// What keeps the machine from this run, as a note: the interpreter runs kernels that do not
-/// compile, and tensors that a launch refuses.
-static void noteRefusal(const RunOptions &options, KernelSource &source,
-                        ArrayRef<KernelArgument> arguments) {
+/// How `kernel` is compiled for a run.
+static CompileOptions getCompileOptions(const RunOptions &options, tile::EntryOpInterface kernel) {
   CompileOptions compileOptions;
   compileOptions.defines = options.defines;
   compileOptions.imports = options.imports;
   compileOptions.schedule = options.schedule;
   compileOptions.pdl = options.pdl;
   compileOptions.split = options.split;
-  compileOptions.kernel = source.getKernel().getSymName().str();
+  compileOptions.kernel = kernel.getSymName().str();
+  return compileOptions;
+}
+
+/// What keeps the machine from this run, as a note: the interpreter runs kernels that do not
+/// compile, and tensors that a launch refuses.
+static void noteRefusal(const RunOptions &options, KernelSource &source,
+                        ArrayRef<KernelArgument> arguments) {
+  CompileOptions compileOptions = getCompileOptions(options, source.getKernel());
   compileOptions.tuning.useDatabase = false;
   std::optional<tessera::Diagnostic> first;
   CompileStatus status;
@@ -249,13 +255,7 @@ static int runOnInterpreter(const RunOptions &options, KernelSource &source, Sho
 
 static CompileOptions getCompileOptions(const RunOptions &options, tile::EntryOpInterface kernel,
                                         const Launch &launch) {
-  CompileOptions compileOptions;
-  compileOptions.defines = options.defines;
-  compileOptions.imports = options.imports;
-  compileOptions.schedule = options.schedule;
-  compileOptions.pdl = options.pdl;
-  compileOptions.split = options.split;
-  compileOptions.kernel = kernel.getSymName().str();
+  CompileOptions compileOptions = getCompileOptions(options, kernel);
   compileOptions.ptxas = options.ptxas;
   if (!options.trace.empty())
     compileOptions.instrument = options.instrument.empty() ? "timeline" : options.instrument;
