@@ -227,4 +227,51 @@ def Hop_BulkLoadOp : Hop_Op<"bulk_load", [Hop_OnOneThread, AttrSizedOperandSegme
   let hasVerifier = 1;
 }
 
+//===----------------------------------------------------------------------===//
+// Lanes
+//===----------------------------------------------------------------------===//
+
+def Hop_InLanesOp : Hop_Op<"in_lanes", [MemoryEffects<[MemRead]>, SingleBlock]> {
+  let summary = "Computes places for several numbers, each in a lane of its own";
+  let description = [{
+    The region gives the places of a number from 0 up to that of the elements of a result, its argument, 32 at most. It has scalar
+    arithmetic and loads of elements, and no other effects. In an elected role, whose 32 lanes stay together where it has such an
+    operation: each lane computes those of another number, so that loads that wait for each other take their time once. All else that one
+    thread does is done by one of them. `hop.of_lane` gives the place of a number to all.
+
+    ```mlir
+    %page, %row = hop.in_lanes {
+    ^bb0(%i: index):
+      %entry = tile.load %table[%i] : !tile.view<[N], i32> -> i32
+      %number = arith.index_cast %entry : i32 to index
+      hop.yield %number, %c0 : index, index
+    } : vector<8xindex>, vector<8xindex>
+    %first = hop.of_lane %page[%c0] : vector<8xindex>
+    ```
+  }];
+  let results = (outs Variadic<VectorOfRankAndType<[1], [Index]>>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$body attr-dict `:` type($results)";
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    int64_t getCount() { return ::llvm::cast<::mlir::VectorType>(getResultTypes().front()).getNumElements(); }
+    ::mlir::OperandRange getYielded() { return getBody().front().getTerminator()->getOperands(); }
+  }];
+}
+
+def Hop_OfLaneOp : Hop_Op<"of_lane", [Pure]> {
+  let summary = "What the region of a hop.in_lanes gives for a number";
+  let description = [{
+    The lane that has computed it hands it to the others (PTX ISA 9.7.9.6, shfl.sync). The number is below that of the elements.
+
+    ```mlir
+    %first = hop.of_lane %page[%c0] : vector<8xindex>
+    ```
+  }];
+  let arguments = (ins VectorOfRankAndType<[1], [Index]>:$places, Index:$number);
+  let results = (outs Index:$place);
+  let assemblyFormat = "$places `[` $number `]` attr-dict `:` type($places)";
+  let hasVerifier = 1;
+}
+
 #endif // TESSERA_DIALECTS_HOP_HOPBARRIERS_TD

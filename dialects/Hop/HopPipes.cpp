@@ -7,6 +7,7 @@
 #include "dialects/Hop/Hop.h"
 #include "dialects/Hop/Machine.h"
 #include "dialects/Hop/SharedLayout.h"
+#include "dialects/Tile/ScalarRegion.h"
 #include "dialects/Tile/TileBox.h"
 #include "mlir/IR/Builders.h"
 
@@ -210,7 +211,13 @@ LogicalResult PipeLoadOp::verify() {
       !isa<YieldOp>(body.back()) || getYielded().size() < 2 || getFirstNumberedDim() < 0)
     return emitOpError("has a region of the number of a run and of what it takes from outside, "
                        "which gives the run's places and how many rows of it there are");
-  return verifyRows(*this, tile, *getRun());
+  if (failed(verifyRows(*this, tile, *getRun())))
+    return failure();
+  int64_t runs = tile.getDimSize(0) / *getRun();
+  if (runs > hopper::warpThreads)
+    return emitOpError("has ") << runs << " runs, and the lanes of a warp find "
+                               << hopper::warpThreads << "; use longer ones";
+  return success();
 }
 
 LogicalResult L2PrefetchOp::verify() {
@@ -252,6 +259,30 @@ LogicalResult BulkLoadOp::verify() {
     return emitOpError("cannot divide the rows of the box [")
            << *getBox() << "] among " << blocks << " blocks in parts that are boxes";
   return success();
+}
+
+LogicalResult InLanesOp::verifyRegions() {
+  Block &body = getBody().front();
+  if (getResults().empty() || !llvm::all_equal(getResultTypes()) ||
+      getCount() > hopper::warpThreads)
+    return emitOpError("gives at least one place for each of as many numbers as the lanes of a "
+                       "warp, ")
+           << hopper::warpThreads << ", or fewer";
+  if (body.getNumArguments() != 1 || !body.getArgument(0).getType().isIndex() ||
+      !isa<YieldOp>(body.back()) || getYielded().size() != getNumResults())
+    return emitOpError("has a region of an index, which ends with a hop.yield of as many places as "
+                       "there are results");
+  auto role = (*this)->getParentOfType<RoleOp>();
+  if (role && !role.isElected())
+    return emitOpError("takes the lanes of a warp that has nothing else to do, and @")
+           << role.getSymName() << " has threads that do; move it to an elected role";
+  return tile::verifyScalars(body);
+}
+
+LogicalResult OfLaneOp::verify() {
+  if (getPlaces().getDefiningOp<InLanesOp>())
+    return success();
+  return emitOpError("takes what a hop.in_lanes gives");
 }
 
 LogicalResult BulkStoreOp::verify() {

@@ -91,10 +91,11 @@ def Hop_PipeLoadOp : Hop_Op<"pipe.load", [Hop_FillsPipe, Hop_OnOneThread, AttrSi
   }];
 }
 
-def Hop_YieldOp : Hop_Op<"yield", [Terminator, Pure, HasParent<"PipeLoadOp">]> {
-  let summary = "Ends the region of a hop.pipe.load of runs";
+def Hop_YieldOp : Hop_Op<"yield", [Terminator, Pure, ParentOneOf<["PipeLoadOp", "InLanesOp"]>]> {
+  let summary = "Ends the region of a hop.pipe.load of runs, or that of a hop.in_lanes";
   let description = [{
-    The values are the places of a run along the dimensions that have them, and how many of its rows there are.
+    The values are the places of a run along the dimensions that have them, and how many of its rows there are; of a
+    `hop.in_lanes` what it gives.
 
     ```mlir
     hop.pipe.load %k, %K[%c0, %c0] run 16 {

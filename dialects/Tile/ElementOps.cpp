@@ -1,5 +1,6 @@
 //===- ElementOps.cpp - Functions of elements, and what their masks leave --===//
 
+#include "dialects/Tile/ScalarRegion.h"
 #include "dialects/Tile/Tile.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpImplementation.h"
@@ -134,8 +135,7 @@ LogicalResult VisitsOp::verifyRegions() {
 // ReduceRangeOp
 //===----------------------------------------------------------------------===//
 
-/// Refuses what is no scalar arithmetic and loads no element in `body`, an operation's region.
-static LogicalResult verifyScalars(Block &body) {
+LogicalResult tessera::tile::verifyScalars(Block &body) {
   for (Operation &op : body.without_terminator()) {
     bool isScalar = llvm::none_of(op.getResultTypes(), llvm::IsaPred<ShapedType>);
     if (op.getNumRegions() != 0 || !isScalar || !(isa<LoadOp>(op) || isMemoryEffectFree(&op)))

@@ -61,6 +61,11 @@ def InsertMbarriers : Pass<"hop-insert-mbarriers", "::tessera::hop::KernelOp"> {
     a barrier of their own (`gathered`), and one of them sends it (`hop.exchange`). Before its end a role that fills one
     waits until all its slots are empty: by then no other block reaches for its shared memory any more.
 
+    A load of runs finds where they lie before the wait, and starts a copy for each behind it. Runs of an elected role are found by the
+    lanes of its warp (`hop.in_lanes`), one each, so that look-ups in tables take their time once. One that is chosen of a warpgroup has no
+    such lanes: there the thread finds a run and copies it before the next. A run that ends early is copied row by row, in a loop of its
+    own beside the one of steps that have none.
+
     ```mlir
     !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>
     %t = hop.pipe.wait %k : !hop.pipe<tensor<64x64xbf16>, 2> -> !Shared

@@ -58,6 +58,19 @@ Block *Emitter::enterIf(Value condition) {
   return after;
 }
 
+/// Of a loop that copies row by row, as few runs need it: neither LLVM nor ptxas unrolls it, so
+/// that the code of all other copies stays together.
+static LLVM::LoopAnnotationAttr annotationOf(scf::ForOp loop) {
+  if (llvm::none_of(loop.getBody()->getOps<hop::BulkLoadOp>(),
+                    [](hop::BulkLoadOp copy) { return copy.getRows() == 1; }))
+    return {};
+  auto isSet = BoolAttr::get(loop.getContext(), true);
+  auto unroll =
+      LLVM::LoopUnrollAttr::get(loop.getContext(), /*disable=*/isSet, {}, {}, {}, {}, {}, {});
+  return LLVM::LoopAnnotationAttr::get(loop.getContext(), {}, {}, {}, unroll, {}, {}, {}, {}, {},
+                                       {}, {}, {}, {}, {}, {});
+}
+
 /// The loop tests at its end, so that its body is one block with one back edge.
 LogicalResult Emitter::emitFor(scf::ForOp loop) {
   Value lower = scalar(loop.getLowerBound()), upper = scalar(loop.getUpperBound()),
@@ -89,7 +102,9 @@ LogicalResult Emitter::emitFor(scf::ForOp loop) {
   Value next = add(body->getArgument(0), step);
   Values again = {next};
   llvm::append_range(again, yielded);
-  LLVM::CondBrOp::create(builder, loc, less(next, upper), body, again, after, yielded);
+  auto edge = LLVM::CondBrOp::create(builder, loc, less(next, upper), body, again, after, yielded);
+  if (thread.chosen)
+    edge.setLoopAnnotationAttr(annotationOf(loop));
 
   builder.setInsertionPointToStart(after);
   setFlatValues(loop.getResults(), after->getArguments());
@@ -226,4 +241,16 @@ Value Emitter::ofLane(StringRef mode, Value value, int64_t lane) {
   };
   Value there = LLVM::ShlOp::create(builder, loc, other(high), i64(32));
   return LLVM::OrOp::create(builder, loc, there, other(low));
+}
+
+/// Each lane has what is computed for its number; those beyond the last number have the last one's.
+LogicalResult Emitter::emitInLanes(hop::InLanesOp op) {
+  Block &body = op.getBody().front();
+  bind(body.getArgument(0),
+       {LLVM::UMinOp::create(builder, loc, thread.lane, i32(op.getCount() - 1))});
+  if (failed(emitBlock(body)))
+    return failure();
+  for (auto [result, place] : llvm::zip_equal(op.getResults(), op.getYielded()))
+    bind(result, {scalar(place)});
+  return success();
 }

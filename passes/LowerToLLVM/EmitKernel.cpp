@@ -168,10 +168,28 @@ LogicalResult Emitter::emitShared(const hop::RoleTeam &team, Value threadIndex, 
   return success();
 }
 
+template <typename Op>
+static bool contains(hop::RoleOp role) {
+  return role.walk([](Op) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
+/// i1: of the lanes of the warp that come here together, the one that `elect.sync` chooses. ptxas
+/// knows that there is one, and starts its copies without a loop over lanes.
+Value Emitter::electLane() {
+  Value chosen = assembly("{\n.reg .pred p;\nelect.sync _|p, -1;\nselp.b32 $0, 1, 0, p;\n}", "=r",
+                          {}, TypeRange(builder.getI32Type()))
+                     .front();
+  return LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, chosen, i32(0));
+}
+
 /// Writes the program of `role` for one thread of the warp that comes here; the others leave. Where
-/// the warp computes bounds together, they stay, and do nothing but scalars.
+/// the warp computes bounds or places together, they stay, and do nothing but scalars.
 LogicalResult Emitter::emitElected(Block *exit) {
-  if (role.walk([](tile::ReduceRangeOp) { return WalkResult::interrupt(); }).wasInterrupted()) {
+  if (contains<hop::InLanesOp>(role)) {
+    thread.chosen = electLane();
+    return emitRole(exit);
+  }
+  if (contains<tile::ReduceRangeOp>(role)) {
     thread.chosen =
         LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, thread.lane, i32(0));
     return emitRole(exit);
@@ -179,11 +197,7 @@ LogicalResult Emitter::emitElected(Block *exit) {
   Block *warp = builder.getInsertionBlock();
   Block *body = builder.createBlock(warp->getNextNode());
   builder.setInsertionPointToEnd(warp);
-  Value chosen = assembly("{\n.reg .pred p;\nelect.sync _|p, -1;\nselp.b32 $0, 1, 0, p;\n}", "=r",
-                          {}, TypeRange(builder.getI32Type()))
-                     .front();
-  Value isChosen = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, chosen, i32(0));
-  LLVM::CondBrOp::create(builder, loc, isChosen, body, exit);
+  LLVM::CondBrOp::create(builder, loc, electLane(), body, exit);
   builder.setInsertionPointToEnd(body);
   return emitRole(exit);
 }
@@ -191,7 +205,7 @@ LogicalResult Emitter::emitElected(Block *exit) {
 /// Writes the program of `role` here.
 LogicalResult Emitter::emitRole(Block *exit) {
   bind(role.getBody().getArgument(0), {thread.warpgroup});
-  if (role.walk([](hop::TransposeOp) { return WalkResult::interrupt(); }).wasInterrupted())
+  if (contains<hop::TransposeOp>(role))
     thread.warp =
         shuffle("idx", LLVM::LShrOp::create(builder, loc, thread.inGroup, i32(5)), i32(0));
   if (kernel.getTimeline())
@@ -287,6 +301,12 @@ LogicalResult Emitter::emitForThread(Operation *op) {
       .Case([&](scf::IfOp conditional) { return emitIf(conditional); })
       .Case([&](scf::WhileOp loop) { return emitWhile(loop); })
       .Case([&](tile::ReduceRangeOp reduce) { return emitReduceRange(reduce); })
+      .Case([&](hop::InLanesOp lanes) { return emitInLanes(lanes); })
+      .Case([&](hop::OfLaneOp of) {
+        // Of one lane, so that ptxas knows it to be the same in the whole warp.
+        bind(of, {shuffle("idx", scalar(of.getPlaces()), scalar(of.getNumber()))});
+        return success();
+      })
       .Case([&](tile::DimOp dim) {
         bind(dim, {function.getArgument(parameters.dimPosition(dim.getDim()))});
         return success();

@@ -111,6 +111,7 @@ private:
                                mlir::Value warpgroup, mlir::Value thread, mlir::Block *exit);
   mlir::LogicalResult emitShared(const hop::RoleTeam &team, mlir::Value threadIndex,
                                  mlir::Block *next, mlir::Block *exit);
+  mlir::Value electLane();
   mlir::LogicalResult emitElected(mlir::Block *exit);
   mlir::LogicalResult emitRole(mlir::Block *exit);
   void setThreadValues(mlir::Value thread, mlir::Value warpgroup, int64_t firstWarp = 0);
@@ -131,6 +132,7 @@ private:
   mlir::Block *enterIf(mlir::Value condition);
   mlir::FailureOr<Values> emitRange(tile::ReduceRangeOp op);
   mlir::LogicalResult emitReduceRange(tile::ReduceRangeOp op);
+  mlir::LogicalResult emitInLanes(hop::InLanesOp op);
   mlir::Value ofLane(llvm::StringRef mode, mlir::Value value, int64_t lane);
 
   // Elementwise operations on scalars and tiles: EmitElementwise.cpp.

@@ -81,7 +81,8 @@ struct CardNumbers {
   int64_t mergedElements, loadedElements;
   /// An equal share may be longer by one iteration in so many, where ranges are cut less then.
   int64_t sparesOfShare;
-  /// Rows that follow each other from which on a bulk copy is faster than copies of 16 bytes.
+  /// The fewest rows that follow each other which a bulk copy brings, in place of copies of 16
+  /// bytes.
   int64_t leastRun;
 
   /// The bytes of a tile that come to a multiprocessor while a warp waits for a barrier, when all
@@ -171,7 +172,8 @@ struct CostModel : CardNumbers {
   /// for 128 rows, and not with 80; for 64 rows not with 56.
   int64_t gatheringRegisters = 32, gatheringRegistersOf16Rows = 6;
   /// Likewise of the warpgroup in which the producer and a role run that finds bounds by values of
-  /// rows: kernels/variants/packed.tile spills within 24.
+  /// rows, or where lanes find runs: kernels/variants/packed.tile and pages of 16 rows of
+  /// kernels/attention_cache.tile spill within 24.
   int64_t boundingRegisters = 32;
   /// Likewise of the warpgroup in which the producer and a writer of sums run: with 24 a writer
   /// that waits for tickets spills (kernels/attention_bwd.tile with sums = fixed).

@@ -57,6 +57,16 @@ static size_t depthOf(const PipedTile &tile) {
   return depth;
 }
 
+/// Whether the lanes of a producer find where the runs of a tile lie, which has several.
+static bool findsRunsInLanes(KernelOp kernel) {
+  return kernel
+      .walk([](GatherRunsOp gather) {
+        int64_t rows = cast<RankedTensorType>(gather.getType()).getDimSize(0);
+        return WalkResult(failure(rows > static_cast<int64_t>(gather.getRun())));
+      })
+      .wasInterrupted();
+}
+
 ScheduleFacts::ScheduleFacts(KernelOp kernel, const CostModel &model)
     : kernel(kernel), model(model), work(kernel) {
   multiplies = hasDots(kernel);
@@ -96,7 +106,7 @@ ScheduleFacts::ScheduleFacts(KernelOp kernel, const CostModel &model)
   accumulators = DotDivision::countAccumulators(kernel);
   ordered = findOrderedSums(kernel);
   findsBounds = kernel.walk([](ReduceRangeOp) { return WalkResult::interrupt(); }).wasInterrupted();
-  if (findsBounds)
+  if (findsBounds || findsRunsInLanes(kernel))
     leastOfProducer = model.boundingRegisters;
 }
 

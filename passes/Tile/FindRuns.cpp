@@ -196,10 +196,10 @@ struct TileFindRunsPass : tessera::impl::TileFindRunsBase<TileFindRunsPass> {
         replace(gather);
   }
 
-  /// By the longest runs in which the rows come.
+  /// By the longest runs in which the rows come, of which a warp finds as many as it has lanes.
   static void replace(GatherOp gather) {
     int64_t rows = cast<RankedTensorType>(gather.getType()).getDimSize(0);
-    int64_t least = getCostModel(gather).leastRun;
+    int64_t least = std::max(getCostModel(gather).leastRun, rows / hopper::warpThreads);
     RunRefusal refusal{gather, "has few rows"};
     for (int64_t run = std::min(rows & -rows, hopper::mostBoxExtent); run >= least; run /= 2) {
       RowRuns runs(run);

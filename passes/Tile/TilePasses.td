@@ -45,9 +45,10 @@ def TileFindRuns : Pass<"tile-find-runs", "::tessera::tile::KernelOp"> {
     So key `k` is row `k mod P` of page `table[k / P]`: with R, a constant, as `k / R * R` and `k mod R`, where P is no constant.
 
     Where the numbers of rows follow, and all others are the same, the gather becomes a `tile.gather_runs` of the largest R
-    that is a power of 2, at least `leastRun` of `kernels/cards.json`, and divides the tile's rows. Its producer is one thread, so that all goes beside it that
-    goes beside a `tile.load`. A remark says R, or why the rows are copied 16 bytes at a time. Rows whose bytes are no multiple of
-    128 are, as one of a run that ends early starts at a multiple of them.
+    that is a power of 2, at least `leastRun` of `kernels/cards.json`, and divides the tile's rows in 32 parts at most, as many as a warp
+    has lanes to find them. Its producer is one thread, so that all goes beside it that goes beside a `tile.load`. A remark says R, or why the
+    rows are copied 16 bytes at a time. Rows whose bytes are no multiple of 128 are, as one of a run that ends early starts at a multiple of
+    them.
 
     ```mlir
     %keys = tile.iota %col axis 0 : tensor<64xi32>

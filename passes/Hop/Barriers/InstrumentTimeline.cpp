@@ -65,7 +65,7 @@ bool isStage(Operation *op) {
   return isa<hop::BarrierWaitOp, hop::TurnWaitOp, hop::WarpgroupSyncOp, hop::RoleSyncOp,
              hop::BulkLoadOp, tile::LoadOp, tile::GatherOp, tile::GatherElementsOp, hop::GatherOp,
              hop::MmaIssueOp, hop::MmaWaitOp, hop::StageOp, hop::BulkStoreOp, tile::StoreOp,
-             tile::ScatterOp, tile::ScatterAddOp, tile::ReduceRangeOp>(op);
+             tile::ScatterOp, tile::ScatterAddOp, tile::ReduceRangeOp, hop::InLanesOp>(op);
 }
 
 /// Marks the stages of the roles of one kernel.
@@ -146,9 +146,9 @@ int64_t StageMarker::classify(Operation *op) {
       })
       .Case<tile::GatherOp, tile::GatherElementsOp, hop::GatherOp>(
           [&](auto gather) { return number(Kind::Load, viewLabel(kernel, gather.getView()), loc); })
-      .Case([&](tile::ReduceRangeOp reduce) {
+      .Case<tile::ReduceRangeOp, hop::InLanesOp>([&](auto range) {
         llvm::SetVector<StringRef> views;
-        reduce.walk([&](tile::LoadOp load) { views.insert(viewLabel(kernel, load.getView())); });
+        range.walk([&](tile::LoadOp load) { views.insert(viewLabel(kernel, load.getView())); });
         return number(Kind::Load, llvm::join(views, ", "), loc);
       })
       .Case([&](hop::MmaIssueOp issue) {

@@ -4,6 +4,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
+#include "passes/Hop/Barriers/RunCopies.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -124,125 +125,34 @@ private:
     }
   }
 
-  /// Starts the copy of a load into the slot at `index`, of which `full` is told. The places of its
-  /// first run are known, if it has runs.
+  /// Starts the copy of a load, of `runs` if it has any, into the slot at `index`, of which `full`
+  /// is told.
   void startCopy(hop::PipeLoadOp load, const Ring &ring, Value full, Value index,
-                 ValueRange firstRun) {
+                 std::optional<RunCopies> &runs) {
     Location loc = load.getLoc();
     Value slot = slotAt(loc, ring, index);
-    if (load.getRun())
-      return startRuns(load, ring, firstRun, slot, full, index);
+    if (runs)
+      return runs->start(slot, full, index);
     auto copy = hop::BulkLoadOp::create(rewriter, loc, load.getView(), load.getIndices(),
                                         load.getBoxAttr(), slot, full, index, ring.multicast);
     copy->setDiscardableAttrs(load->getDiscardableAttrDictionary());
   }
 
-  /// The places and the rows of run `number` of a load.
-  SmallVector<Value> placesOfRun(hop::PipeLoadOp load, Value number) {
-    IRMapping mapping;
-    Block &body = load.getBodyOfRun();
-    mapping.map(body.getArgument(0), number);
-    mapping.map(body.getArguments().drop_front(), load.getCaptures());
-    for (Operation &op : body.without_terminator())
-      rewriter.clone(op, mapping);
-    return llvm::map_to_vector(load.getYielded(),
-                               [&](Value value) { return mapping.lookupOrDefault(value); });
-  }
-
-  Value constantIndex(Location loc, int64_t value) {
-    return arith::ConstantIndexOp::create(rewriter, loc, value);
-  }
-
-  /// The runs that this block copies, from the first one to before the second one: all, or of a
-  /// pipe that the blocks of a cluster fill together its part.
-  std::pair<Value, Value> runsOfBlock(hop::PipeLoadOp load, const Ring &ring) {
-    Location loc = load.getLoc();
-    int64_t runs = load.getPipe().getType().getTile().getDimSize(0) / *load.getRun();
-    if (!ring.multicast)
-      return {constantIndex(loc, 0), constantIndex(loc, runs)};
-    Value count = constantIndex(loc, runs / blocks);
-    Value rank = hop::ClusterRankOp::create(rewriter, loc, rewriter.getIndexType());
-    Value first = arith::MulIOp::create(rewriter, loc, rank, count);
-    return {first, arith::AddIOp::create(rewriter, loc, first, count)};
-  }
-
-  /// Starts a copy for each run. Where the next one lies is found beside the copies of a run.
-  void startRuns(hop::PipeLoadOp load, const Ring &ring, ValueRange firstRun, Value slot,
-                 Value full, Value index) {
-    Location loc = load.getLoc();
-    int64_t rows = *load.getRun();
-    auto [first, end] = runsOfBlock(load, ring);
-    Value one = constantIndex(loc, 1), last = arith::SubIOp::create(rewriter, loc, end, one);
-    auto loop = scf::ForOp::create(rewriter, loc, first, end, one, firstRun);
-    OpBuilder::InsertionGuard restore(rewriter);
-    rewriter.setInsertionPointToStart(loop.getBody());
-    Value next = arith::AddIOp::create(rewriter, loc, loop.getInductionVar(), one);
-    SmallVector<Value> after = placesOfRun(load, arith::MinSIOp::create(rewriter, loc, next, last));
-    Value row =
-        arith::MulIOp::create(rewriter, loc, loop.getInductionVar(), constantIndex(loc, rows));
-    startRun(load, loop.getRegionIterArgs(), slot, row, full, index, ring.multicast);
-    scf::YieldOp::create(rewriter, loc, after);
-  }
-
-  /// Starts the copies of a run to `row` of the slot and the ones behind it: one of all rows, or
-  /// where some are there, one for each. What is not there lies before the view, where copies find
-  /// 0.
-  void startRun(hop::PipeLoadOp load, ValueRange run, Value slot, Value row, Value full,
-                Value index, bool multicast) {
-    Location loc = load.getLoc();
-    Value rows = constantIndex(loc, *load.getRun()), zero = constantIndex(loc, 0),
-          one = constantIndex(loc, 1);
-    auto compare = [&](arith::CmpIPredicate predicate, Value a, Value b) -> Value {
-      return arith::CmpIOp::create(rewriter, loc, predicate, a, b);
-    };
-    auto add = [&](Value a, Value b) -> Value {
-      return arith::AddIOp::create(rewriter, loc, a, b);
-    };
-    Value count = run.back();
-    SmallVector<Value> place(load.getIndices());
-    for (auto [i, number] : llvm::enumerate(run.drop_back())) {
-      Value &own = place[load.getFirstNumberedDim() + i];
-      own = add(own, number);
-    }
-    size_t rowDim = place.size() - 2;
-    auto copy = [&](int64_t rows, Value isThere, Value ofView, Value ofTile) {
-      SmallVector<Value> from(place);
-      from[rowDim] =
-          arith::SelectOp::create(rewriter, loc, isThere, ofView, constantIndex(loc, -rows));
-      hop::BulkLoadOp::create(rewriter, loc, load.getView(), from, /*box=*/nullptr, slot, full,
-                              index, multicast ? rewriter.getUnitAttr() : nullptr, ofTile,
-                              rewriter.getI64IntegerAttr(rows));
-    };
-    Value isWhole = compare(arith::CmpIPredicate::sge, count, rows),
-          isNone = compare(arith::CmpIPredicate::sle, count, zero);
-    auto branch =
-        scf::IfOp::create(rewriter, loc, arith::OrIOp::create(rewriter, loc, isWhole, isNone),
-                          /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard restore(rewriter);
-    rewriter.setInsertionPointToStart(branch.thenBlock());
-    copy(*load.getRun(), isWhole, place[rowDim], row);
-    rewriter.setInsertionPointToStart(branch.elseBlock());
-    auto loop = scf::ForOp::create(rewriter, loc, zero, rows, one);
-    rewriter.setInsertionPointToStart(loop.getBody());
-    Value i = loop.getInductionVar();
-    copy(1, compare(arith::CmpIPredicate::slt, i, count), add(place[rowDim], i), add(row, i));
-  }
-
   void rewriteLoad(hop::PipeLoadOp load, Positions &positions) {
     const Ring &ring = rings.find(load.getPipe())->second;
     Location loc = load.getLoc();
-    SmallVector<Value> firstRun;
+    std::optional<RunCopies> runs;
     if (load.getRun())
-      firstRun = placesOfRun(load, runsOfBlock(load, ring).first);
+      runs.emplace(load, ring.multicast ? blocks : 1, rewriter);
     if (ring.leader) {
       startCopy(load, ring, rings.find(ring.leader)->second.full, lastFilled.lookup(ring.leader),
-                firstRun);
+                runs);
       return load.erase();
     }
     Position &position = positions.find({load.getPipe(), Side::Fill})->second;
     hop::BarrierWaitOp::create(rewriter, loc, ring.empty, position.index, position.parity);
     hop::BarrierExpectOp::create(rewriter, loc, ring.full, position.index, ring.bytes);
-    startCopy(load, ring, ring.full, position.index, firstRun);
+    startCopy(load, ring, ring.full, position.index, runs);
     lastFilled[load.getPipe()] = position.index;
     advance(loc, ring, position);
     load.erase();

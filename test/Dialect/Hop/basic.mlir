@@ -213,6 +213,27 @@ hop.kernel @rows attributes {argument_names = ["l", "s"], argument_types = [!til
   }
 }
 
+// Places that lanes find, and that of one of them.
+// CHECK-LABEL: hop.kernel @lanes
+hop.kernel @lanes attributes {argument_names = ["t"], argument_types = [!tile.view<[N], i32>], grid = [#tile.grid_dim<"N", 8>], schedule = #tile.schedule<>} {
+^bb0(%t: !tile.view<[N], i32>, %m: index):
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    // CHECK: %[[FOUND:.*]]:2 = hop.in_lanes {
+    // CHECK: ^bb0(%[[I:.*]]: index):
+    // CHECK:   hop.yield %{{.*}}, %[[I]] : index, index
+    // CHECK: } : vector<8xindex>, vector<8xindex>
+    %found:2 = hop.in_lanes {
+    ^bb0(%i: index):
+      %entry = tile.load %t[%i] : !tile.view<[N], i32> -> i32
+      %place = arith.index_cast %entry : i32 to index
+      hop.yield %place, %i : index, index
+    } : vector<8xindex>, vector<8xindex>
+    // CHECK: hop.of_lane %[[FOUND]]#1[%{{.*}}] : vector<8xindex>
+    %own = hop.of_lane %found#1[%m] : vector<8xindex>
+  }
+}
+
 // Stages of which everything is known about their places, some, and nothing.
 // CHECK-LABEL: hop.kernel @timeline
 hop.kernel @timeline attributes {argument_names = [], argument_types = [], grid = [], schedule = #schedule} {

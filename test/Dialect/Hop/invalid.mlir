@@ -2121,3 +2121,95 @@ hop.kernel @run_of_another_capture attributes {argument_names = ["x"], argument_
     } : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
   }
 }
+
+// -----
+
+hop.kernel @more_runs_than_lanes attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %c0 = arith.constant 0 : index
+  %p = hop.pipe.create "p" : !hop.pipe<tensor<256x64xbf16>, 1>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    // expected-error @+1 {{has 64 runs, and the lanes of a warp find 32; use longer ones}}
+    hop.pipe.load %p, %x[%c0, %c0] run 4 {
+    ^bb0(%i: index):
+      hop.yield %i, %i : index, index
+    } : !hop.pipe<tensor<256x64xbf16>, 1>, !tile.view<[M, 64], bf16>
+  }
+}
+
+// -----
+
+hop.kernel @lanes_of_two_warps attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 64>],
+    schedule = #tile.schedule<>} {
+^bb0(%m: index):
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    // expected-error @+1 {{gives at least one place for each of as many numbers as the lanes of a warp, 32, or fewer}}
+    %a = hop.in_lanes {
+    ^bb0(%i: index):
+      hop.yield %i : index
+    } : vector<64xindex>
+  }
+}
+
+// -----
+
+hop.kernel @lanes_of_other_numbers attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 64>],
+    schedule = #tile.schedule<>} {
+^bb0(%m: index):
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    // expected-error @+1 {{has a region of an index, which ends with a hop.yield of as many places as there are results}}
+    %a, %b = hop.in_lanes {
+    ^bb0(%i: index):
+      hop.yield %i : index
+    } : vector<8xindex>, vector<8xindex>
+  }
+}
+
+// -----
+
+hop.kernel @lanes_of_threads_that_multiply attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 64>],
+    schedule = #tile.schedule<>} {
+^bb0(%m: index):
+  hop.role @rows warpgroups(1) {
+  ^bb0(%wg: index):
+    // expected-error @+1 {{takes the lanes of a warp that has nothing else to do, and @rows has threads that do; move it to an elected role}}
+    %a = hop.in_lanes {
+    ^bb0(%i: index):
+      hop.yield %i : index
+    } : vector<8xindex>
+  }
+}
+
+// -----
+
+hop.kernel @lanes_that_wait attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 64>],
+    schedule = #tile.schedule<>} {
+^bb0(%m: index):
+  %full = hop.barriers "x.full" count 1 : !hop.barriers<1>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %zero = arith.constant 0 : i32
+    %a = hop.in_lanes {
+    ^bb0(%i: index):
+      // expected-error @+1 {{stands in a hop.in_lanes, which has scalar arithmetic and loads of elements}}
+      hop.barrier.wait %full[%zero], %zero : !hop.barriers<1>
+      hop.yield %i : index
+    } : vector<8xindex>
+  }
+}
+
+// -----
+
+hop.kernel @of_no_lane attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%m: index):
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %steps = arith.constant dense<[0, 1]> : vector<2xindex>
+    // expected-error @+1 {{takes what a hop.in_lanes gives}}
+    %a = hop.of_lane %steps[%m] : vector<2xindex>
+  }
+}

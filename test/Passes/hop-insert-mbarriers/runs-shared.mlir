@@ -17,16 +17,17 @@ hop.kernel @k attributes {argument_names = ["x", "t"], argument_types = [!tile.v
   ^bb0(%wg: index):
     // CHECK: %[[RANK:.*]] = hop.cluster_rank
     // CHECK: %[[FIRST:.*]] = arith.muli %[[RANK]], %c2{{.*}} : index
-    // CHECK: tile.load %{{.*}}[%[[FIRST]]] : !tile.view<[N], i32> -> i32
+    // CHECK: %[[FOUND:.*]]:3 = hop.in_lanes {
+    // CHECK: ^bb0(%[[LANE:.*]]: index):
+    // CHECK:   %[[NUMBER:.*]] = arith.addi %[[FIRST]], %[[LANE]] : index
+    // CHECK:   tile.load %{{.*}}[%[[NUMBER]]] : !tile.view<[N], i32> -> i32
+    // CHECK: } : vector<2xindex>, vector<2xindex>, vector<2xindex>
     // CHECK: hop.barrier.wait
     // CHECK: hop.barrier.expect %{{.*}} bytes 8192
-    // CHECK: %[[OWN:.*]] = arith.muli %{{.*}}, %c2{{.*}} : index
-    // CHECK: %[[END:.*]] = arith.addi %[[OWN]], %c2{{.*}} : index
-    // CHECK: %[[LAST:.*]] = arith.subi %[[END]], %c1{{.*}} : index
-    // CHECK: scf.for %[[I:.*]] = %[[OWN]] to %[[END]] step %c1
-    // CHECK:   %[[AFTER:.*]] = arith.minsi %{{.*}}, %[[LAST]] : index
-    // CHECK:   tile.load %{{.*}}[%[[AFTER]]] : !tile.view<[N], i32> -> i32
-    // CHECK:   %[[ROW:.*]] = arith.muli %[[I]], %c16{{.*}} : index
+    // CHECK: scf.for %[[I:.*]] = %c0{{.*}} to %c2{{.*}} step %c1
+    // CHECK:   %[[OWN:.*]] = arith.addi %[[FIRST]], %[[I]] : index
+    // CHECK:   hop.of_lane %[[FOUND]]#0[%[[I]]] : vector<2xindex>
+    // CHECK:   %[[ROW:.*]] = arith.muli %[[OWN]], %c16{{.*}} : index
     // CHECK:     hop.bulk_load %{{.*}} multicast rows 16 row %[[ROW]] :
     // CHECK:       hop.bulk_load %{{.*}} multicast rows 1 row %{{.*}} :
     hop.pipe.load %p, %x[%c0, %c0, %c0] run 16 {

@@ -122,3 +122,24 @@ hop.kernel @bounds attributes {argument_names = ["starts"], argument_types = [!t
     } loc("k.tile":1:7)
   }
 }
+
+// So are places that lanes find.
+// CHECK-LABEL: hop.kernel @lanes
+// CHECK: [#hop.stage<load, "table", file = "k.tile", line = 1, column = 7>]
+// CHECK: hop.role @producer
+// CHECK: hop.mark 0
+// CHECK-NEXT: hop.in_lanes
+// CHECK-NOT: hop.mark
+hop.kernel @lanes attributes {argument_names = ["table"], argument_types = [!tile.view<[M], i32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%table: !tile.view<[M], i32>, %m: index):
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %found = hop.in_lanes {
+    ^bb0(%i: index):
+      %entry = tile.load %table[%i] : !tile.view<[M], i32> -> i32
+      %place = arith.index_cast %entry : i32 to index
+      hop.yield %place : index
+    } : vector<8xindex> loc("k.tile":1:7)
+  }
+}

@@ -460,6 +460,8 @@ CASES = {
             "taken": (without_last_wait, TAKEN),
             "copy": (without_last("cp.async.bulk.tensor"), {"deadlock", "livelock"}),
             "behind the table": (replaced(r"min(\.relu)?\.s32\s+(%r\d+), (%r\d+), (%r\d+);", r"mov.b32 \2, \3;"), {"out-of-bounds"}),
+            # What one lane does is done by all that find runs.
+            "by all lanes": (replaced(r"selp\.b32 (%r\d+), 1, 0, p;", r"mov.b32 \1, 1;"), {"over-arrival", "transaction-underflow", "deadlock"}),
         },
     },
     # The same for two blocks, each of which copies half of the runs to both.
