@@ -186,6 +186,7 @@ def main(folder):
     check(folder, 16, ["PAGED", "GATHERED"], full, run_rows=16, shares=1)
     check(folder, 16, ["PAGED", "GATHERED"], causal)
     check(folder, 24, ["PAGED", "GATHERED", "PARTS"], full, share=128)
+    check(folder, 24, ["PAGED", "GATHERED"], causal, run_rows=8)
     check(folder, 200, ["GATHERED", "PARTS", "INVARIANT"], causal, share=128)
     check(folder, 16, ["PAGED", "GATHERED"], causal, units=(0.5, 2.0))
     check(folder, 24, ["PAGED", "GATHERED", "PARTS"], full, share=128, units=(0.25, 0.5))

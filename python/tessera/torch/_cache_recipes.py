@@ -283,7 +283,7 @@ class _Call:
         page, widths = self.k.shape[1], (self.width, self.value)
         allowed = _choices.list_allowed(_library.find_source("attention_cache"), "RUN")
         run = max(run for run in allowed if page % run == 0)
-        least = 1 if tile_rows <= ROWS else _kernels.find_numbers(self.device)["LEAST_LONG_RUN"]
+        least = _kernels.find_numbers(self.device)["LEAST_RUN" if tile_rows <= ROWS else "LEAST_LONG_RUN"]
         return run if run >= least and all(_variants.find_width("k_cache", width) % 64 == 0 for width in widths) else 1
 
     def _describe_kernel(self, packed):

@@ -15,7 +15,7 @@ tile.kernel @list(%q: !Q, %k: !Flat, %list: !List, %o: !O) grid(%m = M ceildiv 6
   // expected-note @below {{gives numbers of which nothing is known}}
   %numbers = tile.load %list[%row] : !List -> tensor<64xi32>
   %qt = tile.load %q[%row, %c0] : !Q -> tensor<64x64xbf16>
-  // expected-remark @below {{copies rows 16 bytes at a time: they come in no runs of 16 or more that follow from the program}}
+  // expected-remark @below {{copies rows 16 bytes at a time: they come in no runs of 8 or more that follow from the program}}
   %kt = tile.gather %k[%c0, %c0] rows %numbers : !Flat, tensor<64xi32> -> tensor<64x64xbf16>
   %sum = tile.dot %qt, %kt : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
   tile.store %sum, %o[%row, %c0] : tensor<64x64xf32>, !O
