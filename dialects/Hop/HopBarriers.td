@@ -237,7 +237,7 @@ def Hop_InLanesOp : Hop_Op<"in_lanes", [MemoryEffects<[MemRead]>, SingleBlock]> 
     The region gives the places of a number from 0 up to that of the elements of a result, its argument, 32 at most. It has scalar
     arithmetic and loads of elements, and no other effects. In an elected role, whose 32 lanes stay together where it has such an
     operation: each lane computes those of another number, so that loads that wait for each other take their time once. All else that one
-    thread does is done by one of them. `hop.of_lane` gives the place of a number to all.
+    thread does is done by one of them, and its copies stand in a `hop.one_lane`. `hop.of_lane` gives the place of a number to all.
 
     ```mlir
     %page, %row = hop.in_lanes {
@@ -272,6 +272,31 @@ def Hop_OfLaneOp : Hop_Op<"of_lane", [Pure]> {
   let results = (outs Index:$place);
   let assemblyFormat = "$places `[` $number `]` attr-dict `:` type($places)";
   let hasVerifier = 1;
+}
+
+def Hop_OneLaneOp : Hop_Op<"one_lane", [NoTerminator, SingleBlock]> {
+  let summary = "What one of the lanes that stay together does by itself";
+  let description = [{
+    In an elected role with a `hop.in_lanes`: it waits for a slot and starts the copies into it. They stand behind the wait, in one branch
+    with it. For ptxas takes the branch from around copies alone, as it knows that `elect.sync` (PTX ISA 9.7.13.5) chooses one lane of those
+    that come together. Lanes need not stay together for long: those that wait for the one in a loop may go on without it. Then both parts of
+    the warp would start the copies. It does not take the branch from around a loop.
+
+    Lanes meet in shuffles and reductions, which the region has none of.
+
+    ```mlir
+    hop.one_lane {
+      hop.barrier.wait %empty[%i], %parity : !hop.barriers<2>
+      hop.barrier.expect %full[%i] bytes 8192 : !hop.barriers<2>
+      %slot = hop.slot %k[%i] : !hop.buffer<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+      hop.bulk_load %K[%b, %j, %c0], %slot, %full[%i]
+        : !tile.view<[B, S, 64], bf16>, !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.barriers<2>
+    }
+    ```
+  }];
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$body attr-dict";
+  let hasRegionVerifier = 1;
 }
 
 #endif // TESSERA_DIALECTS_HOP_HOPBARRIERS_TD

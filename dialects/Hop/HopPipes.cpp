@@ -7,7 +7,6 @@
 #include "dialects/Hop/Hop.h"
 #include "dialects/Hop/Machine.h"
 #include "dialects/Hop/SharedLayout.h"
-#include "dialects/Tile/ScalarRegion.h"
 #include "dialects/Tile/TileBox.h"
 #include "mlir/IR/Builders.h"
 
@@ -259,30 +258,6 @@ LogicalResult BulkLoadOp::verify() {
     return emitOpError("cannot divide the rows of the box [")
            << *getBox() << "] among " << blocks << " blocks in parts that are boxes";
   return success();
-}
-
-LogicalResult InLanesOp::verifyRegions() {
-  Block &body = getBody().front();
-  if (getResults().empty() || !llvm::all_equal(getResultTypes()) ||
-      getCount() > hopper::warpThreads)
-    return emitOpError("gives at least one place for each of as many numbers as the lanes of a "
-                       "warp, ")
-           << hopper::warpThreads << ", or fewer";
-  if (body.getNumArguments() != 1 || !body.getArgument(0).getType().isIndex() ||
-      !isa<YieldOp>(body.back()) || getYielded().size() != getNumResults())
-    return emitOpError("has a region of an index, which ends with a hop.yield of as many places as "
-                       "there are results");
-  auto role = (*this)->getParentOfType<RoleOp>();
-  if (role && !role.isElected())
-    return emitOpError("takes the lanes of a warp that has nothing else to do, and @")
-           << role.getSymName() << " has threads that do; move it to an elected role";
-  return tile::verifyScalars(body);
-}
-
-LogicalResult OfLaneOp::verify() {
-  if (getPlaces().getDefiningOp<InLanesOp>())
-    return success();
-  return emitOpError("takes what a hop.in_lanes gives");
 }
 
 LogicalResult BulkStoreOp::verify() {

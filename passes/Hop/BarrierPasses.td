@@ -62,9 +62,9 @@ def InsertMbarriers : Pass<"hop-insert-mbarriers", "::tessera::hop::KernelOp"> {
     waits until all its slots are empty: by then no other block reaches for its shared memory any more.
 
     A load of runs finds where they lie before the wait, and starts a copy for each behind it. Runs of an elected role are found by the
-    lanes of its warp (`hop.in_lanes`), one each, so that look-ups in tables take their time once. One that is chosen of a warpgroup has no
-    such lanes: there the thread finds a run and copies it before the next. A run that ends early is copied row by row, in a loop of its
-    own beside the one of steps that have none.
+    lanes of its warp (`hop.in_lanes`), one each, so that look-ups in tables take their time once. All lanes get all places before the wait;
+    one of them waits and copies (`hop.one_lane`). A thread that is chosen of a warpgroup has no such lanes, and finds a run and copies it
+    before the next. So it goes where a run of the tile ends early, which is copied row by row.
 
     ```mlir
     !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>

@@ -61,8 +61,10 @@ Block *Emitter::enterIf(Value condition) {
 /// Of a loop that copies row by row, as few runs need it: neither LLVM nor ptxas unrolls it, so
 /// that the code of all other copies stays together.
 static LLVM::LoopAnnotationAttr annotationOf(scf::ForOp loop) {
-  if (llvm::none_of(loop.getBody()->getOps<hop::BulkLoadOp>(),
-                    [](hop::BulkLoadOp copy) { return copy.getRows() == 1; }))
+  auto copiesRow = [](hop::BulkLoadOp copy) {
+    return copy.getRows() == 1 ? WalkResult::interrupt() : WalkResult::advance();
+  };
+  if (!loop.walk(copiesRow).wasInterrupted())
     return {};
   auto isSet = BoolAttr::get(loop.getContext(), true);
   auto unroll =
@@ -103,7 +105,7 @@ LogicalResult Emitter::emitFor(scf::ForOp loop) {
   Values again = {next};
   llvm::append_range(again, yielded);
   auto edge = LLVM::CondBrOp::create(builder, loc, less(next, upper), body, again, after, yielded);
-  if (thread.chosen)
+  if (thread.elected)
     edge.setLoopAnnotationAttr(annotationOf(loop));
 
   builder.setInsertionPointToStart(after);
@@ -252,5 +254,17 @@ LogicalResult Emitter::emitInLanes(hop::InLanesOp op) {
     return failure();
   for (auto [result, place] : llvm::zip_equal(op.getResults(), op.getYielded()))
     bind(result, {scalar(place)});
+  return success();
+}
+
+/// The lane goes its own way: nothing in there is for one of several.
+LogicalResult Emitter::emitOneLane(hop::OneLaneOp op) {
+  Block *after = enterIf(thread.elected);
+  Value chosen = std::exchange(thread.chosen, {});
+  if (failed(emitBlock(op.getBody().front())))
+    return failure();
+  thread.chosen = chosen;
+  LLVM::BrOp::create(builder, loc, after);
+  builder.setInsertionPointToStart(after);
   return success();
 }

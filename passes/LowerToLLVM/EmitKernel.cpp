@@ -182,14 +182,26 @@ Value Emitter::electLane() {
   return LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, chosen, i32(0));
 }
 
+/// Chooses a lane by `elect.sync`, and by its number what it does outside of hop.one_lane.
+void Emitter::electChosen() {
+  Type i32Type = builder.getI32Type();
+  Values given = assembly("{\n.reg .pred p;\nelect.sync $0|p, -1;\nselp.b32 $1, 1, 0, p;\n}",
+                          "=r,=r", {}, TypeRange({i32Type, i32Type}));
+  thread.chosenLane = given[0];
+  thread.elected = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, given[1], i32(0));
+  thread.chosen =
+      LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, thread.lane, thread.chosenLane);
+}
+
 /// Writes the program of `role` for one thread of the warp that comes here; the others leave. Where
 /// the warp computes bounds or places together, they stay, and do nothing but scalars.
 LogicalResult Emitter::emitElected(Block *exit) {
   if (contains<hop::InLanesOp>(role)) {
-    thread.chosen = electLane();
+    electChosen();
     return emitRole(exit);
   }
   if (contains<tile::ReduceRangeOp>(role)) {
+    thread.chosenLane = i32(0);
     thread.chosen =
         LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, thread.lane, i32(0));
     return emitRole(exit);
@@ -230,7 +242,7 @@ void Emitter::setThreadValues(Value threadIndex, Value warpgroup, int64_t firstW
     return LLVM::LShrOp::create(builder, loc, value, i32(by));
   };
   thread.warpgroup = warpgroup;
-  thread.chosen = {};
+  thread.chosen = thread.elected = {};
   thread.inGroup = bits(threadIndex, hopper::warpgroupThreads - 1);
   if (firstWarp)
     thread.inGroup = add(thread.inGroup, -firstWarp * hopper::warpThreads);
@@ -287,7 +299,7 @@ LogicalResult Emitter::emitByChosen(Operation *op) {
   LLVM::BrOp::create(builder, loc, given, after);
   builder.setInsertionPointToStart(after);
   if (!none.empty())
-    bind(op->getResult(0), {shuffle("idx", after->getArgument(0), i32(0))});
+    bind(op->getResult(0), {shuffle("idx", after->getArgument(0), thread.chosenLane)});
   return success();
 }
 
@@ -302,6 +314,7 @@ LogicalResult Emitter::emitForThread(Operation *op) {
       .Case([&](scf::WhileOp loop) { return emitWhile(loop); })
       .Case([&](tile::ReduceRangeOp reduce) { return emitReduceRange(reduce); })
       .Case([&](hop::InLanesOp lanes) { return emitInLanes(lanes); })
+      .Case([&](hop::OneLaneOp one) { return emitOneLane(one); })
       .Case([&](hop::OfLaneOp of) {
         // Of one lane, so that ptxas knows it to be the same in the whole warp.
         bind(of, {shuffle("idx", scalar(of.getPlaces()), scalar(of.getNumber()))});

@@ -77,6 +77,10 @@ struct ThreadValues {
   /// i1: of the 32 lanes of an elected role that stay together, the one that does what one thread
   /// does; null in other roles.
   mlir::Value chosen;
+  mlir::Value chosenLane; ///< i32: its number
+  /// i1: the same lane where lanes find places, as ptxas knows that `elect.sync` chooses a single
+  /// one. Only around a hop.one_lane, as ptxas takes the branch from around a copy alone.
+  mlir::Value elected;
   mlir::Value clusterBase; ///< shared memory of the cluster's block `inGroup` mod its size, if any
 };
 
@@ -112,6 +116,7 @@ private:
   mlir::LogicalResult emitShared(const hop::RoleTeam &team, mlir::Value threadIndex,
                                  mlir::Block *next, mlir::Block *exit);
   mlir::Value electLane();
+  void electChosen();
   mlir::LogicalResult emitElected(mlir::Block *exit);
   mlir::LogicalResult emitRole(mlir::Block *exit);
   void setThreadValues(mlir::Value thread, mlir::Value warpgroup, int64_t firstWarp = 0);
@@ -133,6 +138,7 @@ private:
   mlir::FailureOr<Values> emitRange(tile::ReduceRangeOp op);
   mlir::LogicalResult emitReduceRange(tile::ReduceRangeOp op);
   mlir::LogicalResult emitInLanes(hop::InLanesOp op);
+  mlir::LogicalResult emitOneLane(hop::OneLaneOp op);
   mlir::Value ofLane(llvm::StringRef mode, mlir::Value value, int64_t lane);
 
   // Elementwise operations on scalars and tiles: EmitElementwise.cpp.

@@ -172,9 +172,12 @@ struct CostModel : CardNumbers {
   /// for 128 rows, and not with 80; for 64 rows not with 56.
   int64_t gatheringRegisters = 32, gatheringRegistersOf16Rows = 6;
   /// Likewise of the warpgroup in which the producer and a role run that finds bounds by values of
-  /// rows, or where lanes find runs: kernels/variants/packed.tile and pages of 16 rows of
-  /// kernels/attention_cache.tile spill within 24.
+  /// rows: kernels/variants/packed.tile spills within 24.
   int64_t boundingRegisters = 32;
+  /// Likewise of a producer whose lanes find runs, and for each run of a tile, whose place stays in
+  /// registers while the slot is waited for. kernels/attention_cache.tile spills with 48 for 4 and
+  /// 8 runs, and with 64 for 16.
+  int64_t lanesRegisters = 44, lanesRegistersOfRun = 2;
   /// Likewise of the warpgroup in which the producer and a writer of sums run: with 24 a writer
   /// that waits for tickets spills (kernels/attention_bwd.tile with sums = fixed).
   int64_t writerRegisters = 32;

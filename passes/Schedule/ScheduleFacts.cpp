@@ -57,14 +57,14 @@ static size_t depthOf(const PipedTile &tile) {
   return depth;
 }
 
-/// Whether the lanes of a producer find where the runs of a tile lie, which has several.
-static bool findsRunsInLanes(KernelOp kernel) {
-  return kernel
-      .walk([](GatherRunsOp gather) {
-        int64_t rows = cast<RankedTensorType>(gather.getType()).getDimSize(0);
-        return WalkResult(failure(rows > static_cast<int64_t>(gather.getRun())));
-      })
-      .wasInterrupted();
+/// How many runs of a tile the lanes of a producer find at most; none where tiles have one.
+static int64_t countRunsInLanes(KernelOp kernel) {
+  int64_t most = 0;
+  kernel.walk([&](GatherRunsOp gather) {
+    int64_t rows = cast<RankedTensorType>(gather.getType()).getDimSize(0);
+    most = std::max(most, rows / static_cast<int64_t>(gather.getRun()));
+  });
+  return most > 1 ? most : 0;
 }
 
 ScheduleFacts::ScheduleFacts(KernelOp kernel, const CostModel &model)
@@ -106,8 +106,13 @@ ScheduleFacts::ScheduleFacts(KernelOp kernel, const CostModel &model)
   accumulators = DotDivision::countAccumulators(kernel);
   ordered = findOrderedSums(kernel);
   findsBounds = kernel.walk([](ReduceRangeOp) { return WalkResult::interrupt(); }).wasInterrupted();
-  if (findsBounds || findsRunsInLanes(kernel))
+  if (findsBounds)
     leastOfProducer = model.boundingRegisters;
+  if (int64_t runs = countRunsInLanes(kernel)) {
+    int64_t ofLanes = llvm::alignTo(model.lanesRegisters + runs * model.lanesRegistersOfRun,
+                                    hopper::roleRegisterStep);
+    leastOfProducer = std::max(leastOfProducer, ofLanes);
+  }
 }
 
 //===----------------------------------------------------------------------===//

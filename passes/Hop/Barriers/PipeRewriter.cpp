@@ -40,6 +40,8 @@ public:
     rewriter.setInsertionPointToStart(&body);
     Positions positions;
     role.walk([&](Operation *op) {
+      if (auto load = dyn_cast<hop::PipeLoadOp>(op))
+        usesLanes |= RunCopies::areFoundInLanes(load, partsOf(load));
       std::optional<Cursor> cursor = cursorOf(op);
       if (!cursor || positions.contains(*cursor))
         return;
@@ -138,23 +140,37 @@ private:
     copy->setDiscardableAttrs(load->getDiscardableAttrDictionary());
   }
 
+  /// Among how many blocks of a cluster the runs of a load are divided.
+  int64_t partsOf(hop::PipeLoadOp load) {
+    return rings.find(load.getPipe())->second.multicast ? blocks : 1;
+  }
+
   void rewriteLoad(hop::PipeLoadOp load, Positions &positions) {
     const Ring &ring = rings.find(load.getPipe())->second;
+    const Ring &leader = ring.leader ? rings.find(ring.leader)->second : ring;
     Location loc = load.getLoc();
     std::optional<RunCopies> runs;
     if (load.getRun())
-      runs.emplace(load, ring.multicast ? blocks : 1, rewriter);
-    if (ring.leader) {
-      startCopy(load, ring, rings.find(ring.leader)->second.full, lastFilled.lookup(ring.leader),
-                runs);
-      return load.erase();
+      runs.emplace(load, partsOf(load), rewriter);
+    Position position = ring.leader ? lastFilled.lookup(ring.leader)
+                                    : positions.find({load.getPipe(), Side::Fill})->second;
+    {
+      OpBuilder::InsertionGuard restore(rewriter);
+      if (usesLanes) {
+        auto one = hop::OneLaneOp::create(rewriter, loc);
+        rewriter.createBlock(&one.getBody());
+      }
+      // A slot that its leader has waited for is still there: one lane waits for it once more.
+      if (usesLanes || !ring.leader)
+        hop::BarrierWaitOp::create(rewriter, loc, leader.empty, position.index, position.parity);
+      if (!ring.leader)
+        hop::BarrierExpectOp::create(rewriter, loc, ring.full, position.index, ring.bytes);
+      startCopy(load, ring, leader.full, position.index, runs);
     }
-    Position &position = positions.find({load.getPipe(), Side::Fill})->second;
-    hop::BarrierWaitOp::create(rewriter, loc, ring.empty, position.index, position.parity);
-    hop::BarrierExpectOp::create(rewriter, loc, ring.full, position.index, ring.bytes);
-    startCopy(load, ring, ring.full, position.index, runs);
-    lastFilled[load.getPipe()] = position.index;
-    advance(loc, ring, position);
+    if (!ring.leader) {
+      lastFilled[load.getPipe()] = position;
+      advance(loc, ring, positions.find({load.getPipe(), Side::Fill})->second);
+    }
     load.erase();
   }
 
@@ -487,7 +503,10 @@ private:
   };
   DenseMap<Value, Gathered> gathered;
   /// The slot of each pipe that was filled, and read, last: those of the pipes that go with it.
-  DenseMap<Value, Value> lastFilled, lastRead;
+  DenseMap<Value, Position> lastFilled;
+  DenseMap<Value, Value> lastRead;
+  /// Whether the lanes of the role stay together, so that one of them starts copies.
+  bool usesLanes = false;
 };
 
 } // namespace

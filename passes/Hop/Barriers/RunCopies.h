@@ -9,6 +9,7 @@
 #define TESSERA_PASSES_HOP_BARRIERS_RUNCOPIES_H
 
 #include "dialects/Hop/Hop.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/PatternMatch.h"
 
 namespace tessera {
@@ -19,6 +20,9 @@ public:
   /// Finds where the runs lie: all, or the part of one of several blocks that copy a part each to
   /// all of them. Several are found by the lanes of an elected thread, one each.
   RunCopies(hop::PipeLoadOp load, int64_t blocks, mlir::RewriterBase &rewriter);
+
+  /// Whether lanes find the runs of `load`, of which each of so many blocks copies a part.
+  static bool areFoundInLanes(hop::PipeLoadOp load, int64_t blocks);
 
   /// Starts a copy of each run to its rows of `slot`, of which the mbarrier `index` of `full` is
   /// told.
@@ -36,12 +40,12 @@ private:
   };
 
   mlir::Value constant(int64_t value);
-  mlir::SmallVector<mlir::Value> find(mlir::Value number);
+  mlir::Value compare(mlir::arith::CmpIPredicate predicate, mlir::Value a, mlir::Value b);
+  Run find(mlir::Value number);
   void findInLanes();
   void forEachRun(llvm::function_ref<void(const Run &)> copy);
-  void copyRows(const Run &run, int64_t rows, mlir::Value isThere, mlir::Value from,
-                const Target &target);
-  void copyWhole(const Run &run, const Target &target);
+  void chooseRow(mlir::Value &row, mlir::Value isThere, int64_t rows);
+  void copyRows(const Run &run, int64_t rows, const Target &target);
   void copyRun(const Run &run, const Target &target);
 
   hop::PipeLoadOp load;
@@ -51,9 +55,10 @@ private:
   /// Number of the first run that this block copies, and how many it copies.
   mlir::Value first;
   int64_t count, rows;
-  /// Where the only run lies, or in lanes where each does. None where the thread is one of several
-  /// that are needed elsewhere, so that it finds a run before it copies it.
-  mlir::SmallVector<mlir::Value> found;
+  /// The only run, or those that lanes have found: each as a whole, or from before the view. None
+  /// where the thread is one of several that are needed elsewhere, so that it finds a run before it
+  /// copies it.
+  mlir::SmallVector<Run> found;
   /// i32: 1 if any of the runs that lanes find ends early, so that some of its rows are there.
   mlir::Value endsEarly;
 };

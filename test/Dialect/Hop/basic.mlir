@@ -213,10 +213,12 @@ hop.kernel @rows attributes {argument_names = ["l", "s"], argument_types = [!til
   }
 }
 
-// Places that lanes find, and that of one of them.
+// Places that lanes find, that of one of them, and what one lane does by itself.
 // CHECK-LABEL: hop.kernel @lanes
 hop.kernel @lanes attributes {argument_names = ["t"], argument_types = [!tile.view<[N], i32>], grid = [#tile.grid_dim<"N", 8>], schedule = #tile.schedule<>} {
 ^bb0(%t: !tile.view<[N], i32>, %m: index):
+  %zero = arith.constant 0 : i32
+  %empty = hop.barriers "x.empty" count 1 : !hop.barriers<1>
   hop.role @producer elected {
   ^bb0(%wg: index):
     // CHECK: %[[FOUND:.*]]:2 = hop.in_lanes {
@@ -231,6 +233,12 @@ hop.kernel @lanes attributes {argument_names = ["t"], argument_types = [!tile.vi
     } : vector<8xindex>, vector<8xindex>
     // CHECK: hop.of_lane %[[FOUND]]#1[%{{.*}}] : vector<8xindex>
     %own = hop.of_lane %found#1[%m] : vector<8xindex>
+    // CHECK: hop.one_lane {
+    // CHECK-NEXT: hop.barrier.wait
+    // CHECK-NEXT: }
+    hop.one_lane {
+      hop.barrier.wait %empty[%zero], %zero : !hop.barriers<1>
+    }
   }
 }
 

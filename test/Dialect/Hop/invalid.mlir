@@ -2213,3 +2213,56 @@ hop.kernel @of_no_lane attributes {argument_names = [], argument_types = [], gri
     %a = hop.of_lane %steps[%m] : vector<2xindex>
   }
 }
+
+// -----
+
+hop.kernel @one_lane_that_does_not_wait attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 64>],
+    schedule = #tile.schedule<>} {
+^bb0(%m: index):
+  %full = hop.barriers "x.full" count 1 : !hop.barriers<1>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %zero = arith.constant 0 : i32
+    // expected-error @+1 {{begins with a hop.barrier.wait, which keeps ptxas from starting its copies in all parts of a warp whose lanes have parted}}
+    hop.one_lane {
+      hop.barrier.expect %full[%zero] bytes 16 : !hop.barriers<1>
+    }
+  }
+}
+
+// -----
+
+hop.kernel @one_lane_of_a_warpgroup attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 64>],
+    schedule = #tile.schedule<>} {
+^bb0(%m: index):
+  %full = hop.barriers "x.full" count 1 : !hop.barriers<1>
+  hop.role @rows warpgroups(1) {
+  ^bb0(%wg: index):
+    %zero = arith.constant 0 : i32
+    // expected-error @+1 {{takes one lane of a warp that stays together, and @rows has threads of its own; use an scf.if of hop.elected}}
+    hop.one_lane {
+      hop.barrier.wait %full[%zero], %zero : !hop.barriers<1>
+    }
+  }
+}
+
+// -----
+
+hop.kernel @one_lane_that_asks_others attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 64>],
+    schedule = #tile.schedule<>} {
+^bb0(%m: index):
+  %full = hop.barriers "x.full" count 1 : !hop.barriers<1>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %zero = arith.constant 0 : i32
+    %found = hop.in_lanes {
+    ^bb0(%i: index):
+      hop.yield %i : index
+    } : vector<8xindex>
+    hop.one_lane {
+      hop.barrier.wait %full[%zero], %zero : !hop.barriers<1>
+      // expected-error @+1 {{needs all lanes, and one alone comes here; move it before the hop.one_lane}}
+      %own = hop.of_lane %found[%m] : vector<8xindex>
+    }
+  }
+}

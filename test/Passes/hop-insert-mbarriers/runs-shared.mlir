@@ -17,19 +17,19 @@ hop.kernel @k attributes {argument_names = ["x", "t"], argument_types = [!tile.v
   ^bb0(%wg: index):
     // CHECK: %[[RANK:.*]] = hop.cluster_rank
     // CHECK: %[[FIRST:.*]] = arith.muli %[[RANK]], %c2{{.*}} : index
-    // CHECK: %[[FOUND:.*]]:3 = hop.in_lanes {
+    // CHECK: %[[FOUND:.*]]:2 = hop.in_lanes {
     // CHECK: ^bb0(%[[LANE:.*]]: index):
     // CHECK:   %[[NUMBER:.*]] = arith.addi %[[FIRST]], %[[LANE]] : index
     // CHECK:   tile.load %{{.*}}[%[[NUMBER]]] : !tile.view<[N], i32> -> i32
-    // CHECK: } : vector<2xindex>, vector<2xindex>, vector<2xindex>
+    // CHECK: } : vector<2xindex>, vector<2xindex>
+    // CHECK: %[[OWN:.*]] = arith.addi %[[FIRST]], %c1{{.*}} : index
+    // CHECK: %[[ROW:.*]] = arith.muli %[[OWN]], %c16{{.*}} : index
+    // CHECK: hop.of_lane %[[FOUND]]#0[%c1{{.*}}] : vector<2xindex>
+    // CHECK: hop.one_lane {
     // CHECK: hop.barrier.wait
     // CHECK: hop.barrier.expect %{{.*}} bytes 8192
-    // CHECK: scf.for %[[I:.*]] = %c0{{.*}} to %c2{{.*}} step %c1
-    // CHECK:   %[[OWN:.*]] = arith.addi %[[FIRST]], %[[I]] : index
-    // CHECK:   hop.of_lane %[[FOUND]]#0[%[[I]]] : vector<2xindex>
-    // CHECK:   %[[ROW:.*]] = arith.muli %[[OWN]], %c16{{.*}} : index
-    // CHECK:     hop.bulk_load %{{.*}} multicast rows 16 row %[[ROW]] :
-    // CHECK:       hop.bulk_load %{{.*}} multicast rows 1 row %{{.*}} :
+    // CHECK: hop.bulk_load %{{.*}} multicast rows 16 row %[[ROW]] :
+    // CHECK: hop.bulk_load %{{.*}} multicast rows 1 row %{{.*}} :
     hop.pipe.load %p, %x[%c0, %c0, %c0] run 16 {
     ^bb0(%i: index):
       %entry = tile.load %t[%i] : !tile.view<[N], i32> -> i32
