@@ -349,6 +349,13 @@ LogicalResult MaskedMaxOp::verify() {
   return success();
 }
 
+LogicalResult ReferenceOp::verify() {
+  auto type = cast<RankedTensorType>(getType());
+  if (type.getRank() != 1 || !type.getElementType().isF32())
+    return emitOpError("takes a number of f32 for each row, got ") << type;
+  return success();
+}
+
 LogicalResult ReduceAllOp::verify() {
   Type element = cast<RankedTensorType>(getSource().getType()).getElementType();
   if (getType() != element)

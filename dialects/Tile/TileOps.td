@@ -258,6 +258,24 @@ def Tile_MaskedMaxOp : Tile_Op<"masked_max", [Pure, AllTypesMatch<["old", "resul
   let hasVerifier = 1;
 }
 
+def Tile_ReferenceOp : Tile_Op<"reference", [Pure, AllTypesMatch<["source", "result"]>]> {
+  let summary = "Numbers that what follows refers to, whichever they are";
+  let description = [{
+    For each row a number that is not below its own, and not above the largest one of the tile. By this operation a program says that its
+    results are the same, but for rounding and for what leaves the range of f32: it takes the number away from exponents, and takes it
+    into account where it has what it made of them. The interpreter takes each row's own. `tile-share-references` keeps the operation where
+    the rows that a thread of Hopper has side by side, r and r + 8, gain by one number: it is the larger one of theirs.
+
+    ```mlir
+    %shared = tile.reference %largest : tensor<128xf32>
+    ```
+  }];
+  let arguments = (ins Tile_FloatTile:$source);
+  let results = (outs Tile_FloatTile:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source)";
+  let hasVerifier = 1;
+}
+
 def Tile_BroadcastOp : Tile_Op<"broadcast", [Pure]> {
   let summary = "Repeats a rank-1 tile along a new axis";
   let description = [{

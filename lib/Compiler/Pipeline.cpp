@@ -33,6 +33,7 @@ static void addCleanup(OpPassManager &pm) {
 static void buildTile(OpPassManager &pm, const PipelineOptions &) {
   pm.addPass(createTileDropDebug());
   pm.addNestedPass<tile::KernelOp>(createTileExpandOps());
+  pm.addNestedPass<tile::KernelOp>(createTileShareReferences());
   pm.addNestedPass<tile::KernelOp>(createTileFindVisits());
   addCleanup(pm);
   pm.addNestedPass<tile::KernelOp>(createTileCheckDivisors());

@@ -105,6 +105,12 @@ static LogicalResult runMaskedMax(Frame &frame, Operation *op) {
   return success();
 }
 
+static LogicalResult runReference(Frame &frame, Operation *op) {
+  auto reference = cast<tile::ReferenceOp>(op);
+  frame.set(reference.getResult(), Floats(frame.floats(reference.getSource())));
+  return success();
+}
+
 static LogicalResult runReduceAll(Frame &frame, Operation *op) {
   auto reduction = cast<tile::ReduceAllOp>(op);
   bool rounds =
@@ -189,6 +195,7 @@ void interp::addReduceHandlers(HandlerTable &table) {
   table.add<tile::ReduceOp>(runReduce);
   table.add<tile::ReduceIndexOp>(runReduceIndex);
   table.add<tile::MaskedMaxOp>(runMaskedMax);
+  table.add<tile::ReferenceOp>(runReference);
   table.add<tile::ReduceAllOp>(runReduceAll);
   table.add<tile::ScanOp>(runScan);
   table.add<tile::AnyOp>(runAny);

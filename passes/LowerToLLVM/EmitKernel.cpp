@@ -331,6 +331,7 @@ LogicalResult Emitter::emitForThread(Operation *op) {
       .Case([&](tile::StoreOp store) { return emitStore(store); })
       .Case([&](tile::ScatterOp scatter) { return emitScatter(scatter); })
       .Case([&](tile::ReduceOp reduce) { return emitReduce(reduce); })
+      .Case([&](tile::ReferenceOp reference) { return emitReference(reference), success(); })
       .Case([&](tile::ScanOp scan) { return emitScan(scan), success(); })
       .Case([&](hop::ScanOp scan) { return emitScan(scan), success(); })
       .Case([&](tile::AnyOp any) { return emitAny(any), success(); })

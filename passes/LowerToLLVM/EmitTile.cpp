@@ -217,6 +217,22 @@ LogicalResult Emitter::emitReduce(tile::ReduceOp op) {
   return success();
 }
 
+/// The rows that a thread has of its warp's have one number: what is computed of that and of
+/// columns alone is the same for them, and LLVM computes it once.
+void Emitter::emitReference(tile::ReferenceOp op) {
+  constexpr int64_t warpRows = hopper::mmaRows / hopper::warpgroupWarps;
+  FragmentLayout layout(cast<RankedTensorType>(op.getType()));
+  Values results = elements(op.getSource());
+  llvm::SmallDenseMap<int64_t, Value> largest;
+  for (auto [i, own] : llvm::enumerate(results)) {
+    Value &shared = largest[layout.offset(i, 0) / (warpRows)];
+    shared = shared ? combine(tile::ReduceKind::max, shared, own) : own;
+  }
+  for (auto [i, own] : llvm::enumerate(results))
+    own = largest[layout.offset(i, 0) / (warpRows)];
+  bind(op, std::move(results));
+}
+
 /// All elements of `tile` combined, in two chains.
 Value Emitter::combineElements(tile::ReduceKind kind, Value tile) {
   Values own = elements(tile);

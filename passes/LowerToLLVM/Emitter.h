@@ -210,6 +210,7 @@ private:
   mlir::Value sharerOf(hop::LayoutAttr layout);
   mlir::arith::AddFOp additionOf(tile::ReduceOp op);
   mlir::LogicalResult emitReduce(tile::ReduceOp op);
+  void emitReference(tile::ReferenceOp op);
   void emitAny(tile::AnyOp op);
   mlir::LogicalResult emitBroadcast(tile::BroadcastOp op);
   mlir::LogicalResult emitSplat(tile::SplatOp op);

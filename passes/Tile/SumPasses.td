@@ -31,6 +31,37 @@ def TileCarrySums : Pass<"tile-carry-sums", "::tessera::tile::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def TileShareReferences : Pass<"tile-share-references", "::tessera::tile::KernelOp"> {
+  let summary = "Takes one reference for the rows of a thread, where they have other numbers in common";
+  let description = [{
+    A thread has elements of rows r and r + 8 in the same columns. Of a sum `x + n - m`, where `x` differs by element, `n` by column alone
+    and `m` by row, each element takes two additions. Where `m` is a `tile.reference`, it may be one number for both rows. Then
+    `n - m` is computed once for both, and each element takes one addition more. The same holds for what is a function of one index, as the
+    distance of row and column: the elements of r and r + 8 whose columns differ by 8 have one.
+
+    What rows alone have a number of, `g`, goes with the reference: `m - g` is shared, and what else uses `m` gets that plus `g`. So `g` leaves
+    the loop. Where nothing gains, the reference is its operand.
+
+    ```mlir
+    %m = tile.reference %largest : tensor<64xf32>
+    %less = arith.subf %g, %m : tensor<64xf32>
+    %of_rows = tile.broadcast %less axis 1 : tensor<64xf32> -> tensor<64x32xf32>
+    %of_columns = tile.broadcast %n axis 0 : tensor<32xf32> -> tensor<64x32xf32>
+    %e = arith.addf %x, %of_rows : tensor<64x32xf32>
+    %y = arith.addf %e, %of_columns : tensor<64x32xf32>
+    // becomes
+    %own = arith.subf %largest, %g : tensor<64xf32>
+    %shared = tile.reference %own : tensor<64xf32>
+    %m = arith.addf %shared, %g : tensor<64xf32>
+    %of_rows = tile.broadcast %shared axis 1 : tensor<64xf32> -> tensor<64x32xf32>
+    %of_columns = tile.broadcast %n axis 0 : tensor<32xf32> -> tensor<64x32xf32>
+    %less = arith.subf %of_columns, %of_rows : tensor<64x32xf32>
+    %y = arith.addf %x, %less : tensor<64x32xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def TileTicketSums : Pass<"tile-ticket-sums", "::tessera::tile::KernelOp"> {
   let summary = "Gives each tile that grid points add to a ticket, which they pass on in a fixed order";
   let description = [{

@@ -1156,3 +1156,12 @@ tile.kernel @largest_of_columns(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[64
   // expected-error@+1 {{'tile.masked_max' op takes a tile of rank 1 for the rows of one of rank 2, got 'tensor<64xf32>' and 'tensor<32x64xf32>'}}
   %r = tile.masked_max %zero, %t : tensor<64xf32>, tensor<32x64xf32>
 }
+
+// -----
+
+tile.kernel @reference_of_a_tile(%x: !tile.view<[M, 64], f32>) grid(%m = M) {
+  %c0 = arith.constant 0 : index
+  %t = tile.load %x[%m, %c0] : !tile.view<[M, 64], f32> -> tensor<32x64xf32>
+  // expected-error@+1 {{'tile.reference' op takes a number of f32 for each row, got 'tensor<32x64xf32>'}}
+  %r = tile.reference %t : tensor<32x64xf32>
+}
