@@ -191,9 +191,9 @@ Value LinearForm::getScalar(ImplicitLocOpBuilder &builder) const {
   return scalar ? scalar : Value(arith::ConstantOp::create(builder, builder.getF32FloatAttr(0.0f)));
 }
 
-bool LinearForm::Term::isOfRows() const {
+bool LinearForm::Term::isOf(int64_t axis) const {
   BroadcastOp repeated = getBroadcast(tile);
-  return repeated && repeated.getAxis() == 1 && !inner && !vector;
+  return repeated && static_cast<int64_t>(repeated.getAxis()) == axis && !inner && !vector;
 }
 
 /// The first choice is between sums with the scalar and what rows have a number of: where its
@@ -202,7 +202,7 @@ bool LinearForm::Term::isOfRows() const {
 Value LinearForm::materializeChoices(RankedTensorType type, ImplicitLocOpBuilder &builder) const {
   LinearForm early(scalar), rest(Value{});
   for (const Term &term : terms)
-    (term.isOfRows() ? early : rest).terms.push_back(term);
+    (term.isOf(/*axis=*/1) ? early : rest).terms.push_back(term);
   for (const Choice &choice : choices) {
     auto add = [&](Value value) {
       LinearForm sum = early;
@@ -265,7 +265,7 @@ Value LinearForm::materialize(const Term &term, RankedTensorType type,
 LinearForm LinearForm::withRowsJoined(RankedTensorType type, ImplicitLocOpBuilder &builder) const {
   LinearForm ofRows(scalar), rest(Value{});
   for (const Term &term : terms)
-    (term.isOfRows() ? ofRows : rest).terms.push_back(term);
+    (term.isOf(/*axis=*/1) ? ofRows : rest).terms.push_back(term);
   if (ofRows.terms.empty())
     return *this;
   // One to add or to subtract costs as much as a sum of them.
@@ -273,14 +273,34 @@ LinearForm LinearForm::withRowsJoined(RankedTensorType type, ImplicitLocOpBuilde
   if (!scalar && ofRows.terms.size() == 1 && !only.factor &&
       !(only.isNegative && rest.terms.empty()))
     return *this;
-  RankedTensorType ofRow;
-  for (Term &term : ofRows.terms) {
-    term.tile = term.tile.getDefiningOp<BroadcastOp>().getSource();
-    ofRow = cast<RankedTensorType>(term.tile.getType());
-  }
-  Value sum = ofRows.materialize(ofRow, builder);
-  rest.terms.push_back({BroadcastOp::create(builder, type, sum, 1), {}, false, {}, {}});
+  rest.terms.push_back(ofRows.joinVectors(type, /*axis=*/1, builder));
   return rest;
+}
+
+/// Several numbers of columns are summed for each column. One costs as much with each element, and
+/// a loop that goes over columns makes it again.
+LinearForm LinearForm::withColumnsJoined(RankedTensorType type,
+                                         ImplicitLocOpBuilder &builder) const {
+  LinearForm ofColumns(Value{}), rest(scalar);
+  for (const Term &term : terms)
+    (term.isOf(/*axis=*/0) ? ofColumns : rest).terms.push_back(term);
+  if (ofColumns.terms.size() < 2)
+    return *this;
+  rest.terms.push_back(ofColumns.joinVectors(type, /*axis=*/0, builder));
+  return rest;
+}
+
+/// The term that is the sum of a form of vectors, which are repeated along `axis`.
+LinearForm::Term LinearForm::joinVectors(RankedTensorType type, int64_t axis,
+                                         ImplicitLocOpBuilder &builder) const {
+  LinearForm vectors = *this;
+  RankedTensorType ofVector;
+  for (Term &term : vectors.terms) {
+    term.tile = term.tile.getDefiningOp<BroadcastOp>().getSource();
+    ofVector = cast<RankedTensorType>(term.tile.getType());
+  }
+  Value sum = vectors.materializeTerms(ofVector, builder);
+  return {BroadcastOp::create(builder, type, sum, axis), {}, false, {}, {}};
 }
 
 /// The first product begins the sum, then come the scalar and the terms without a factor, then
@@ -311,6 +331,9 @@ Value LinearForm::materializeTerms(RankedTensorType type, ImplicitLocOpBuilder &
 }
 
 Value LinearForm::materialize(RankedTensorType type, ImplicitLocOpBuilder &builder) const {
-  return choices.empty() ? withRowsJoined(type, builder).materializeTerms(type, builder)
-                         : materializeChoices(type, builder);
+  if (!choices.empty())
+    return materializeChoices(type, builder);
+  return withRowsJoined(type, builder)
+      .withColumnsJoined(type, builder)
+      .materializeTerms(type, builder);
 }

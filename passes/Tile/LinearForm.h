@@ -59,8 +59,8 @@ private:
     mlir::Value vector;
 
     bool isProduct() const { return factor || inner || vector; }
-    /// A number for each row, of which a thread has few.
-    bool isOfRows() const;
+    /// A number for each row, of which a thread has few, with axis 1, for each column with 0.
+    bool isOf(int64_t axis) const;
     void multiply(mlir::Value other, mlir::ImplicitLocOpBuilder &builder);
     bool operator==(const Term &other) const {
       return tile == other.tile && factor == other.factor && isNegative == other.isNegative &&
@@ -87,6 +87,11 @@ private:
 
   /// The same form with one row term of all, the scalar in it, where that saves something.
   LinearForm withRowsJoined(mlir::RankedTensorType type, mlir::ImplicitLocOpBuilder &builder) const;
+  /// The same of columns.
+  LinearForm withColumnsJoined(mlir::RankedTensorType type,
+                               mlir::ImplicitLocOpBuilder &builder) const;
+  Term joinVectors(mlir::RankedTensorType type, int64_t axis,
+                   mlir::ImplicitLocOpBuilder &builder) const;
   /// The tile that a form without choices is.
   mlir::Value materializeTerms(mlir::RankedTensorType type,
                                mlir::ImplicitLocOpBuilder &builder) const;

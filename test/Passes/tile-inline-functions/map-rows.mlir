@@ -118,3 +118,41 @@ tile.kernel @decays(%x: !X, %rate: f32) grid(%m = M ceildiv 64) {
   %y = tile.map @decay(%s, %rate, %q, %k) : (!T, f32, !C, !C) -> !T
   tile.store %y, %x[%row, %c0] : !T, !X
 }
+
+// -----
+
+!T = tensor<64x32xf32>
+!C = tensor<64x32xi32>
+!R = tensor<32xf32>
+!X = !tile.view<[M, 32], f32>
+
+// Two numbers of each column are summed as vectors: one addition for each element in place of two.
+func.func @lowered(%x: f32, %k: i32, %ref: f32) -> f32 {
+  %gates = tile.argument "gates" : !tile.view<[M], f32>
+  %log2e = arith.constant 1.5 : f32
+  %j = arith.index_cast %k : i32 to index
+  %of_column = tile.load %gates[%j] : !tile.view<[M], f32> -> f32
+  %y = arith.addf %x, %of_column : f32
+  %e = arith.mulf %y, %log2e : f32
+  %less = arith.subf %e, %ref : f32
+  func.return %less : f32
+}
+// CHECK-LABEL: tile.kernel @columns
+// CHECK:         %[[OWN:.*]] = tile.load %gates[%{{.*}}] : !tile.view<[M], f32> -> tensor<32xf32>
+// CHECK:         %[[SCALED:.*]] = arith.mulf %[[OWN]], %{{.*}} : tensor<32xf32>
+// CHECK:         %[[SUM:.*]] = arith.subf %[[SCALED]], %{{.*}} : tensor<32xf32>
+// CHECK:         %[[LOWERED:.*]] = tile.broadcast %[[SUM]] axis 0
+// CHECK:         %[[PRODUCT:.*]] = arith.mulf %{{.*}}, %{{.*}} : tensor<64x32xf32>
+// CHECK-NEXT:    arith.addf %[[PRODUCT]], %[[LOWERED]] : tensor<64x32xf32>
+// CHECK-NOT:     tensor<64x32xf32>
+// CHECK:         tile.store
+tile.kernel @columns(%x: !X) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %s = tile.load %x[%row, %c0] : !X -> !T
+  %ref = tile.reduce max %s axis 0 : !T -> !R
+  %k = tile.iota %c0 axis 1 : !C
+  %y = tile.map @lowered(%s, %k, %ref axis 0) : (!T, !C, !R) -> !T
+  tile.store %y, %x[%row, %c0] : !T, !X
+}
