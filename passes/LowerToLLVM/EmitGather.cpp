@@ -56,6 +56,11 @@ LogicalResult Emitter::emitCopies(hop::GatherOp op) {
   RankedTensorType all =
       slice ? hop::withLayout(slice.getSource().getType().getTile(), op.getLayoutAttr()) : type;
   Access access = makeAccess(op, all);
+  // Copies of fewer columns, of which other tiles have no more, are of more rows at a time.
+  int64_t atOnce = all.getDimSize(0) / static_cast<int64_t>(access.named.size());
+  if (slice && type.getDimSize(0) % atOnce != 0)
+    return op.emitError("copies ") << atOnce << " rows at a time, and a block of a cluster has "
+                                   << type.getDimSize(0) << "; use cluster = 1";
   if (slice)
     takeRows(access, scalar(slice.getIndex()), type.getDimSize(0),
              all.getDimSize(0) / type.getDimSize(0));
