@@ -120,16 +120,14 @@ static SmallVector<unsigned> cutIntoRuns(ArrayRef<int64_t> sizes, unsigned count
 // What belongs to which consumer
 //===----------------------------------------------------------------------===//
 
-/// All that `root` is computed from, with itself; not beyond dots that another consumer has, nor
-/// beyond what loops hand to their next iteration.
-DenseSet<Operation *> DotDivision::reach(Operation *root, bool stopsAtOthers,
-                                         bool stopsAtArguments) const {
+/// All that `root` is computed from, with itself; not beyond dots that another consumer has.
+DenseSet<Operation *> DotDivision::reach(Operation *root, bool stopsAtOthers) const {
   DenseSet<Operation *> found = {root};
   SmallVector<Value> open(root->getOperands());
   DenseSet<Value> seen;
   while (!open.empty()) {
     Value value = open.pop_back_val();
-    if (!seen.insert(value).second || (stopsAtArguments && isa<BlockArgument>(value)))
+    if (!seen.insert(value).second)
       continue;
     if (std::optional<Handover> handover = findHandoverTo(value)) {
       llvm::append_range(open, handover->from);
@@ -143,23 +141,6 @@ DenseSet<Operation *> DotDivision::reach(Operation *root, bool stopsAtOthers,
       llvm::append_range(open, op->getOperands());
   }
   return found;
-}
-
-/// Deals the accumulators of `shared` that stand in one block to the consumers in turn.
-void DotDivision::dealInTurn(const DenseSet<Operation *> &shared, unsigned consumers,
-                             DenseMap<Operation *, unsigned> &owner) {
-  SmallVector<tile::DotOp> all = dotsOfConsumers(kernel);
-  llvm::erase_if(all, [&](tile::DotOp dot) { return !shared.contains(dot); });
-  llvm::MapVector<Block *, unsigned> counts;
-  for (const Accumulator &accumulator : findAccumulators(all)) {
-    unsigned consumer = counts[accumulator.dots.front()->getBlock()]++ % consumers;
-    for (tile::DotOp dot : accumulator.dots) {
-      owner[dot] = consumer;
-      dealt.insert(dot);
-    }
-  }
-  if (llvm::all_of(counts, [](auto &count) { return count.second == 1; }))
-    dealt.clear();
 }
 
 /// Gives each dot to a consumer.
@@ -206,33 +187,11 @@ bool DotDivision::assignDots(unsigned consumers, DivisionRefusal &refusal) {
   if (isFirstFree)
     for (Operation *op : shared)
       owner[op] = 0;
-  else
-    dealInTurn(shared, consumers, owner);
   // A dot that no accumulator needs runs where the one before it does.
   unsigned before = 0;
   for (tile::DotOp dot : all)
     before = dots[dot] = owner.contains(dot) ? owner.lookup(dot) : before;
   return true;
-}
-
-/// The consumer of the last of the dots that `op` is computed from. Of those that are dealt in turn
-/// all lead to it where a loop hands on what they make: there it is the last one of its iteration.
-std::optional<unsigned> DotDivision::findOwner(Operation *op) const {
-  auto last = [&](const DenseSet<Operation *> &reached, bool ofDealt) {
-    std::optional<unsigned> found;
-    for (auto [dot, consumer] : dots)
-      if (reached.contains(dot) && (ofDealt || !dealt.contains(dot)))
-        found = consumer;
-    return found;
-  };
-  DenseSet<Operation *> reached = reach(op, /*stopsAtOthers=*/false);
-  if (std::optional<unsigned> found = last(reached, /*ofDealt=*/false))
-    return found;
-  if (!dealt.empty())
-    if (std::optional<unsigned> found =
-            last(reach(op, /*stopsAtOthers=*/false, /*stopsAtArguments=*/true), /*ofDealt=*/true))
-      return found;
-  return last(reached, /*ofDealt=*/true);
 }
 
 unsigned DotDivision::ownerOf(Operation *op) const {
@@ -449,8 +408,11 @@ std::optional<DotDivision> DotDivision::get(tile::KernelOp kernel, unsigned cons
   kernel.walk([&](Operation *op) {
     if (apart.contains(op) || op == kernel || op->getNumRegions() != 0)
       return;
-    if (std::optional<unsigned> consumer = division.findOwner(op))
-      division.owners[op] = *consumer;
+    // The last of the dots that it is computed from.
+    DenseSet<Operation *> reached = division.reach(op, /*stopsAtOthers=*/false);
+    for (auto [dot, consumer] : division.dots)
+      if (reached.contains(dot))
+        division.owners[op] = consumer;
     if (isa<tile::DotOp>(op) || tile::storesToView(op))
       roots.push_back(op);
   });

@@ -6,12 +6,10 @@
 //
 //   * the accumulators, in the order of the program, are cut into as many runs as there are
 //     consumers, so that the largest is as small as possible;
-//   * a dot that leads to accumulators of several consumers runs in the first of them. Of several
-//     such places of a block each next one is in the next consumer, in turn. With one consumer more
-//     than there are accumulators all have the first consumer to themselves;
-//   * what is computed of dots belongs to the consumer of the last of these, where dots are dealt in
-//     turn of the last one in the iteration. Another one that needs it gets it from there, or
-//     computes it of what it gets: whichever takes fewer bytes;
+//   * a dot that leads to accumulators of several consumers runs in the first of them; with one
+//     consumer more than there are accumulators such dots have the first consumer to themselves;
+//   * what is computed of dots belongs to the consumer of the last of these. Another one that
+//     needs it gets it from there, or computes it of what it gets: whichever takes fewer bytes;
 //   * all else, which follows from loads and scalars, each makes for itself.
 //
 // A tile that crosses goes through a pipe: to the same lanes of the other warpgroup, or to dots
@@ -89,11 +87,7 @@ private:
 
   explicit DotDivision(tile::KernelOp kernel) : kernel(kernel) {}
   bool assignDots(unsigned consumers, DivisionRefusal &refusal);
-  void dealInTurn(const llvm::DenseSet<mlir::Operation *> &shared, unsigned consumers,
-                  llvm::DenseMap<mlir::Operation *, unsigned> &owner);
-  std::optional<unsigned> findOwner(mlir::Operation *op) const;
-  llvm::DenseSet<mlir::Operation *> reach(mlir::Operation *root, bool stopsAtOthers,
-                                          bool stopsAtArguments = false) const;
+  llvm::DenseSet<mlir::Operation *> reach(mlir::Operation *root, bool stopsAtOthers) const;
   bool isOfOther(mlir::Operation *op, unsigned consumer) const;
   int64_t bytesFor(mlir::Operation *op, unsigned consumer);
   int64_t bytesToCompute(mlir::Operation *op, unsigned consumer);
@@ -108,7 +102,6 @@ private:
 
   tile::KernelOp kernel;
   llvm::MapVector<mlir::Operation *, unsigned> dots; ///< the consumer of each, in their order
-  llvm::DenseSet<mlir::Operation *> dealt;           ///< those of them that are dealt in turn
   llvm::DenseMap<mlir::Operation *, unsigned> owners;
   llvm::SmallVector<llvm::DenseSet<mlir::Operation *>> ownSlices; ///< what each needs anyway
   llvm::SmallVector<Program> programs;

@@ -34,8 +34,8 @@ constexpr int64_t slotsOfSumParts = 2;
 /// Slots of the pipe in which a writer hands tickets to the thread that passes them on: number and
 /// value of one, and of the next.
 constexpr int64_t slotsOfPasses = 4;
-/// And of those between consumers of different programs (placement = divided), where they fit.
-constexpr int64_t mostSlotsOfCrossings = 2;
+/// And of those between consumers of different programs (placement = divided).
+constexpr int64_t slotsOfCrossings = 2;
 /// Slots of the pipes of a role that transposes (transpose), likewise.
 constexpr int64_t slotsOfTransposed = 2;
 /// And of those of a role that converts operands.

@@ -352,10 +352,8 @@ def Pingpong : Pass<"hop-pingpong", "::tessera::hop::KernelOp"> {
 
     Consumers of different programs (`placement = divided`) take turns by what they hand on. One that gets a vector of rows in each
     iteration, and once more behind the loop, reads that of the next iteration before it issues its products. So these wait until the
-    maker's products of that iteration are done, and run under its elementwise work, not beside its products. One that
-    gets a vector in the iteration that makes it, before the maker needs anything of it, reads that before it issues its products: those of
-    both go in turn. A role that next waits for such vectors waits for its products before, and gives back what they read. Refused when no
-    consumer gets such a vector.
+    maker's products of that iteration are done, and run under its elementwise work, not beside its products. Refused when no consumer
+    gets such a vector.
 
     ```mlir
     !S = tensor<64x64xf32, #hop.layout<accumulator>>

@@ -426,8 +426,7 @@ int64_t tessera::convertedBytes(KernelOp kernel) {
   return slotsOfConverted(kernel) * bytesOfConverted(kernel);
 }
 
-/// What one slot of each pipe of crossings takes.
-static int64_t bytesOfCrossings(KernelOp kernel, const DotDivision &division) {
+int64_t tessera::crossingBytes(KernelOp kernel, const DotDivision &division) {
   DenseSet<Operation *> ofSums;
   for (const ReducerSum &sum : findReducerSums(kernel))
     ofSums.insert(sum.operand);
@@ -436,22 +435,12 @@ static int64_t bytesOfCrossings(KernelOp kernel, const DotDivision &division) {
   for (const Crossing &crossing : division.getCrossings())
     if (!ofSums.contains(crossing.op) &&
         pipes.insert({crossing.getTile(), crossing.from, crossing.number}).second)
-      bytes += llvm::alignTo(tileBytes(crossing.getTile()), crossing.getTile().getRank() == 2
-                                                                ? hopper::tileAlignment
-                                                                : hopper::bulkAlignment) +
-               2 * hopper::mbarrierBytes;
+      bytes += slotsOfCrossings *
+               (llvm::alignTo(tileBytes(crossing.getTile()), crossing.getTile().getRank() == 2
+                                                                 ? hopper::tileAlignment
+                                                                 : hopper::bulkAlignment) +
+                2 * hopper::mbarrierBytes);
   return bytes;
-}
-
-int64_t tessera::slotsOfCrossings(KernelOp kernel, const DotDivision &division) {
-  int64_t bytes = mostSlotsOfCrossings * bytesOfCrossings(kernel, division);
-  for (const PipedTile &tile : pipedTiles(kernel))
-    bytes += tile.bytes;
-  return bytes <= hopper::sharedMemoryOfBlock ? mostSlotsOfCrossings : 1;
-}
-
-int64_t tessera::crossingBytes(KernelOp kernel, const DotDivision &division) {
-  return slotsOfCrossings(kernel, division) * bytesOfCrossings(kernel, division);
 }
 
 SmallVector<OpOperand *> tessera::stagedOperands(KernelOp kernel,

@@ -135,8 +135,6 @@ int64_t slotsOfConverted(tile::KernelOp kernel);
 /// Shared memory of what consumers with different dots hand on to each other, without the operands
 /// of sums.
 int64_t crossingBytes(tile::KernelOp kernel, const DotDivision &division);
-/// The slots of each of these pipes: two, where all fit beside one slot of each loaded tile.
-int64_t slotsOfCrossings(tile::KernelOp kernel, const DotDivision &division);
 
 /// The computed first operands of the dots of `kernel` that are in shared memory, as they are
 /// transposed; dots of `apart` are of another role.

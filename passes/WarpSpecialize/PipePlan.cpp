@@ -348,7 +348,6 @@ LogicalResult tessera::planDivision(tile::KernelOp kernel, unsigned consumers, P
     if (!plan.sumOf(dot))
       dot.emitRemark("runs in @consumer") << plan.division->ownerOf(dot);
   });
-  int64_t slots = slotsOfCrossings(kernel, *plan.division);
   llvm::DenseMap<std::tuple<Type, unsigned, unsigned>, PipeKey> known;
   for (const Crossing &crossing : plan.division->getCrossings()) {
     // The operand of a sum has a pipe, which other consumers read too.
@@ -364,11 +363,11 @@ LogicalResult tessera::planDivision(tile::KernelOp kernel, unsigned consumers, P
       info.label = ("consumer" + Twine(crossing.from) + "." + Twine(known.size() - 1)).str();
     info.tile = crossing.getTile();
     info.maker = RoleTask::Compute;
-    info.slots = slots;
+    info.slots = slotsOfCrossings;
     info.part = crossing.from;
     crossing.op->emitRemark("is made by @consumer")
         << crossing.from << " and goes on to other consumers as '" << info.label << "', in "
-        << slots << (slots == 1 ? " slot of " : " slots of ") << info.tile;
+        << slotsOfCrossings << " slots of " << info.tile;
   }
   for (const ReducerSum &sum : plan.sums)
     plan.pipeOf(sum.operand).part = plan.division->ownerOf(sum.operand);

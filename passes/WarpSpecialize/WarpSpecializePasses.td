@@ -167,9 +167,8 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
 
     With `placement = divided` each consumer is a role of one warpgroup, with a program of its own: all rows of some of the
     accumulators that loops carry, and the dots that lead to them. A dot that leads to accumulators of several consumers runs
-    in the first. Several such dots of a block that do not add to each other run in the consumers in turn. With one consumer more than
-    there are accumulators such dots have the first one to themselves. A tile that one makes and another needs crosses through a pipe of
-    two slots, or of one where two do not fit: dots multiply it from its slot, transposed or not, and where the other consumer computes with it, the same lanes take it into registers, right before
+    in the first. With one consumer more than there are accumulators such dots have the first one to themselves. A tile that one makes and another needs crosses through a pipe of two slots: dots multiply it from its slot,
+    transposed or not, and where the other consumer computes with it, the same lanes take it into registers, right before
     its first use. A vector of f32 that each row has one of, as the factor of a row, crosses in the same way. The other consumer may compute a tile of others that cross: what crosses are the fewest bytes, so a product
     that is rounded to 16 bits in place of its factors. Sums are apart there too. Refused with fewer accumulators than other consumers, without a producer, with a writer
     where no sum is apart, with a `tile.speculate`, in rotated loops, where something else than these vectors and tiles of rank 2 and of 16 or 32 bits would cross, and

@@ -144,16 +144,12 @@ struct PingpongPass : tessera::impl::PingpongBase<PingpongPass> {
       return;
     auto roles = kernel.getBody().getOps<hop::RoleOp>();
     if (schedule.placement == tile::PlacementKind::divided) {
-      if (!llvm::count_if(roles, [](hop::RoleOp role) { return beginBehindMaker(role); }) &&
-          !llvm::count_if(roles, [](hop::RoleOp role) { return followMaker(role); })) {
+      if (!llvm::count_if(roles, [](hop::RoleOp role) { return followMaker(role); })) {
         kernel.emitError("pingpong = true has the products of a consumer wait for those of another "
-                         "one that makes a vector of rows in the same iteration, or in a loop and "
-                         "once more behind it, and no consumer of this kernel gets one so; use "
-                         "pingpong = false");
+                         "one that makes a vector of rows for them, in a loop and once more behind "
+                         "it, and no consumer of this kernel gets one so; use pingpong = false");
         return signalPassFailure();
       }
-      for (hop::RoleOp role : roles)
-        giveBackEarly(role);
       return;
     }
     // A role of one warpgroup takes no turns beside one that has several.
@@ -163,112 +159,6 @@ struct PingpongPass : tessera::impl::PingpongBase<PingpongPass> {
       if (!role.isElected() && (role.getNumWarpgroups() > 1 || !hasTeam) &&
           failed(insertTurns(role)))
         return signalPassFailure();
-  }
-
-  /// Whether `op` is about vectors of rows alone: computes with them, hands them on or takes them.
-  static bool isOfVectors(Operation &op) {
-    auto isSmall = [](Type type) {
-      auto tile = dyn_cast<RankedTensorType>(type);
-      if (auto pipe = dyn_cast<hop::PipeType>(type))
-        tile = pipe.getTile();
-      else if (auto slot = dyn_cast<hop::SharedType>(type))
-        tile = slot.getTile();
-      return !isa<hop::FlightType>(type) && (!tile || tile.getRank() < 2);
-    };
-    return op.getNumRegions() == 0 && llvm::all_of(op.getOperandTypes(), isSmall) &&
-           (isa<tile::BroadcastOp>(op) || llvm::all_of(op.getResultTypes(), isSmall));
-  }
-
-  /// Has `role` wait for products, and give back what they read, before it takes vectors that
-  /// another role may still have to make, where it has nothing else to do in between.
-  static void giveBackEarly(hop::RoleOp role) {
-    SmallVector<hop::MmaWaitOp> waits;
-    role.walk([&](hop::MmaWaitOp wait) { waits.push_back(wait); });
-    for (hop::MmaWaitOp wait : waits) {
-      Operation *first = nullptr;
-      for (Operation *op = wait->getPrevNode(); op && isOfVectors(*op); op = op->getPrevNode())
-        if (isa<hop::PipeWaitOp>(op) && !isThere(cast<hop::PipeWaitOp>(op)))
-          first = op;
-      if (!first)
-        continue;
-      SmallVector<Operation *> group = {wait};
-      for (Operation *op = wait->getNextNode(); isa<hop::PipeReleaseOp>(op); op = op->getNextNode())
-        group.push_back(op);
-      for (Operation *op : group)
-        op->moveBefore(first);
-    }
-  }
-
-  /// Where a role first fills `pipe` in a loop; null where none does.
-  static hop::PipeCommitOp firstFill(Value pipe) {
-    auto fills = llvm::make_filter_range(pipe.getUsers(), llvm::IsaPred<hop::PipeCommitOp>);
-    hop::PipeCommitOp first;
-    if (!fills.empty())
-      (*fills.begin())->getParentOfType<hop::RoleOp>().walk([&](hop::PipeCommitOp commit) {
-        if (commit.getPipe() != pipe || !isa<scf::ForOp>(commit->getParentOp()))
-          return WalkResult::advance();
-        first = commit;
-        return WalkResult::interrupt();
-      });
-    return first;
-  }
-
-  static bool isBefore(Operation *a, Operation *b) {
-    return a->getBlock() == b->getBlock() && a->isBeforeInBlock(b);
-  }
-
-  /// Whether the role has waited before, in the block of `wait`, for what the maker of its tile
-  /// fills in later.
-  static bool isThere(hop::PipeWaitOp wait) {
-    hop::PipeCommitOp fill = firstFill(wait.getPipe());
-    for (Operation *op = wait->getPrevNode(); fill && op; op = op->getPrevNode())
-      if (auto before = dyn_cast<hop::PipeWaitOp>(op))
-        if (hop::PipeCommitOp other = firstFill(before.getPipe()); other && isBefore(fill, other))
-          return true;
-    return false;
-  }
-
-  /// Has the products of `role` in an iteration begin behind those of the consumer that makes a
-  /// vector for it without any of its tiles, where they would not need it: each one's elementwise
-  /// work runs under the other's products then. Returns whether it gets such a vector.
-  static bool beginBehindMaker(hop::RoleOp role) {
-    bool found = false;
-    role.walk([&](scf::ForOp loop) {
-      auto products = loop.getBody()->getOps<hop::MmaIssueOp>();
-      if (products.empty())
-        return;
-      std::optional<VectorRead> first;
-      hop::PipeCommitOp made;
-      for (hop::PipeWaitOp wait : loop.getBody()->getOps<hop::PipeWaitOp>())
-        if (std::optional<VectorRead> read = VectorRead::get(wait))
-          if (hop::PipeCommitOp commit = findIndependentMaker(wait.getPipe(), role))
-            if (!made || isBefore(commit, made)) {
-              first = read;
-              made = commit;
-            }
-      Operation *product = *products.begin();
-      if (!first || first->wait->isBeforeInBlock(product))
-        return;
-      for (Operation *op : first->operations())
-        op->moveBefore(product);
-      found = true;
-    });
-    return found;
-  }
-
-  /// Where another role first fills `pipe` in a loop, if that is behind products of its own, in an
-  /// iteration that has waited for nothing which `reader` fills.
-  static hop::PipeCommitOp findIndependentMaker(Value pipe, hop::RoleOp reader) {
-    hop::PipeCommitOp commit = firstFill(pipe);
-    bool multiplies = false;
-    for (Operation *op = commit; op; op = op->getPrevNode()) {
-      multiplies |= isa<hop::MmaIssueOp>(op);
-      auto wait = dyn_cast<hop::PipeWaitOp>(op);
-      hop::PipeCommitOp fill = wait ? firstFill(wait.getPipe()) : hop::PipeCommitOp();
-      if (fill && fill->getParentOfType<hop::RoleOp>() == reader)
-        return nullptr;
-    }
-    return multiplies ? commit : hop::PipeCommitOp();
   }
 
   /// Has the products of `role` wait until the consumer that makes a vector for them has done those

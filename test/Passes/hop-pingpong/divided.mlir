@@ -91,7 +91,7 @@ hop.kernel @two_loops attributes {argument_names = ["x"], argument_types = [!til
 !Slot = !hop.shared<tensor<64xf32>, rows = 64>
 !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>
 !Rows = !hop.pipe<tensor<64xf32>, 2>
-// expected-error@+1 {{pingpong = true has the products of a consumer wait for those of another one that makes a vector of rows in the same iteration, or in a loop and once more behind it, and no consumer of this kernel gets one so; use pingpong = false}}
+// expected-error@+1 {{pingpong = true has the products of a consumer wait for those of another one that makes a vector of rows for them, in a loop and once more behind it, and no consumer of this kernel gets one so; use pingpong = false}}
 hop.kernel @loop_alone attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #s} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
