@@ -81,13 +81,14 @@ def main(directory, work):
     check(directory, work, LENGTHS[:4], ["KEY=512", "CAUSAL=false"], "", 64, 1)
     check_lists(directory, work, [100, 0, 37], ["KEY=512", "SINK=true"], "", 64)
     check(directory, work, LENGTHS, ["CAUSAL=false", "CACHED=f8E4M3FN", "BALANCED=true"], "", 64, 1)
-    check(directory, work, LENGTHS, ["HEADS=16", "CACHED=f8E4M3FN"], "", 16, 3, page=16)
+    check(directory, work, LENGTHS, ["HEADS=16", "CACHED=f8E4M3FN", "STEP=64"], "", 16, 3, page=16)
     check_lists(directory, work, [100, 0, 37], ["CACHED=f8E4M3FN"], "", 128)
     check_lists(directory, work, [100, 0, 37], ["CACHED=f8E4M3FN"], "cluster=2", 128)
     check_lists(directory, work, [100, 0, 37, 64], ["CACHED=f8E4M3FN", "LENGTHS=true", "HEADS=16", "SINK=true"], "persistent=dynamic", 16)
     # By steps of 32 keys, with two slots of converted rows.
     check(directory, work, LENGTHS, ["CAUSAL=false", "CACHED=f8E4M3FN", "BALANCED=true", "STEP=32"], "", 64, 1)
-    check(directory, work, LENGTHS, ["HEADS=16", "CACHED=f8E4M3FN", "STEP=32"], "", 16, 3, page=16)
+    check(directory, work, LENGTHS, ["HEADS=16", "CACHED=f8E4M3FN"], "", 16, 3, page=16)
+    check(directory, work, LENGTHS, ["CAUSAL=false", "CACHED=f8E4M3FN", "BALANCED=true"], "cluster=2", 128, 1, page=48)
     check_lists(directory, work, [100, 0, 37], ["CACHED=f8E4M3FN", "STEP=32"], "stages=4", 64)
     print("ok")
 
