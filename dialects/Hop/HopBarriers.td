@@ -246,7 +246,6 @@ def Hop_InLanesOp : Hop_Op<"in_lanes", [MemoryEffects<[MemRead]>, SingleBlock]> 
       %number = arith.index_cast %entry : i32 to index
       hop.yield %number, %c0 : index, index
     } : vector<8xindex>, vector<8xindex>
-    %first = hop.of_lane %page[%c0] : vector<8xindex>
     ```
   }];
   let results = (outs Variadic<VectorOfRankAndType<[1], [Index]>>:$results);
@@ -265,6 +264,11 @@ def Hop_OfLaneOp : Hop_Op<"of_lane", [Pure]> {
     The lane that has computed it hands it to the others (PTX ISA 9.7.9.6, shfl.sync). The number is below that of the elements.
 
     ```mlir
+    %page = hop.in_lanes {
+    ^bb0(%i: index):
+      %number = arith.divui %i, %c2 : index
+      hop.yield %number : index
+    } : vector<8xindex>
     %first = hop.of_lane %page[%c0] : vector<8xindex>
     ```
   }];
@@ -277,10 +281,10 @@ def Hop_OfLaneOp : Hop_Op<"of_lane", [Pure]> {
 def Hop_OneLaneOp : Hop_Op<"one_lane", [NoTerminator, SingleBlock]> {
   let summary = "What one of the lanes that stay together does by itself";
   let description = [{
-    In an elected role with a `hop.in_lanes`: it waits for a slot and starts the copies into it. They stand behind the wait, in one branch
-    with it. For ptxas takes the branch from around copies alone, as it knows that `elect.sync` (PTX ISA 9.7.13.5) chooses one lane of those
-    that come together. Lanes need not stay together for long: those that wait for the one in a loop may go on without it. Then both parts of
-    the warp would start the copies. It does not take the branch from around a loop.
+    In an elected role with a `hop.in_lanes`: it waits for a slot and starts the copies into it. They stand behind the wait, in one
+    branch with it. For ptxas takes the branch from around copies alone, as it knows that `elect.sync` chooses one lane of those that come
+    together. Lanes need not stay together for long: those that wait for the one in a loop may go on without it. Then both parts of the
+    warp would start the copies. It does not take the branch from around a loop.
 
     Lanes meet in shuffles and reductions, which the region has none of.
 
