@@ -326,6 +326,13 @@ def describe_gpu():
     }
 
 
+def find_number(name, card):
+    """A number of kernels/cards.json: of the card of this name, or of the default one."""
+    with open(os.path.join(ROOT, "kernels", "cards.json")) as file:
+        numbers = [number for number in json.load(file)["numbers"] if number["name"] == name]
+    return next((x["value"] for x in numbers if x.get("card") == card), next(x["value"] for x in numbers if "card" not in x))
+
+
 def describe_cpu():
     model = platform.machine()
     with contextlib.suppress(OSError), open("/proc/cpuinfo") as file:

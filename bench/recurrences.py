@@ -1,102 +1,123 @@
-"""Recurrences as they are called, beside flash-linear-attention (package `fla-core`) where it can be imported: forward, and forward
-and backward together ("both"), in milliseconds.
+"""Recurrences as models call them, beside flash-linear-attention (package `fla-core`) and for ssd mamba-ssm, where these can be imported:
+forward, and forward and backward together ("both"), in milliseconds.
 
-    tessera  the call as it is: long sequences of few heads in segments side by side, of so many tokens ("segment")
+    tessera  the call as it is: the norms of queries and keys or the softplus of steps with it, long sequences of few heads in segments
+             side by side, of so many tokens ("segment")
+    plain    the same of queries and keys that are normalized, or of steps that are made
     whole    the same walked over whole, where it has segments
-    fla      chunk_retention, chunk_gla, chunk_gated_delta_rule, chunk_kda, and for ssd chunk_simple_gla with the rest in PyTorch
+    fla      chunk_gated_delta_rule, chunk_kda, chunk_retention, chunk_gla
+    mamba    mamba_chunk_scan_combined
 
-    ./dev bench recurrences [--only delta_rule,kda]
+"cores" and "memory" are what ours takes of the card: the products of the chunked form, of 64 tokens (both: three times these), over the
+tensor cores' rate, and what is given and returned, moved once in each direction, over the memory's.
+
+    ./dev bench recurrences [--groups models] [--only delta_rule,kda] [--limit SECONDS]
 
 bf16, medians of CUDA-event times, contestants in turns, L2 flushed. What fails is a line, and results are written after each point.
+Peers tune themselves among many configurations, which processes compile side by side before anything is timed (triton_ahead.py).
 """
 
 import contextlib
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
 import unittest.mock
 
 import common
+import recurrence_peers
+import triton_ahead
 
-# (recurrence, batch, tokens, heads of q and k, heads of v, rows and columns of a state)
-SHAPES = (
-    ("kda", 1, 4096, 16, 16, 128, 128), ("retention", 1, 65536, 4, 4, 128, 128), ("ssd", 1, 65536, 1, 8, 128, 64),
-    ("gla", 1, 32768, 4, 4, 128, 128), ("kda", 4, 4096, 16, 16, 128, 128), ("delta_rule", 1, 4096, 16, 32, 128, 128),
-    ("delta_rule", 8, 4096, 16, 32, 128, 128), ("retention", 1, 16384, 4, 4, 128, 128), ("ssd", 1, 16384, 1, 8, 128, 64),
-    ("gla", 1, 16384, 4, 4, 128, 128), ("delta_rule", 1, 16384, 4, 4, 128, 128), ("retention", 8, 4096, 16, 16, 128, 128),
-    ("gla", 8, 4096, 16, 16, 128, 128), ("ssd", 1, 4096, 1, 80, 128, 64), ("ssd", 8, 2048, 1, 80, 128, 64),
-    ("kda", 2, 8192, 16, 16, 64, 64),
+# {model: (recurrence, heads of q and k, heads of v, rows and columns of a state)}
+MODELS = {
+    "Qwen3-Next": ("delta_rule", 16, 32, 128, 128),
+    "Kimi Linear": ("kda", 32, 32, 128, 128),
+    "Mamba-2 2.7B": ("ssd", 1, 80, 128, 64),
+    "Bamba": ("ssd", 1, 128, 128, 64),
+}
+# Sequences and tokens of each. Peers tune themselves for the first.
+EXTENTS = ((8, 4096), (1, 8192), (1, 1024), (1, 65536))
+# (sequences, tokens, what a model has): few heads, as on one of several cards, and other recurrences.
+OTHERS = (
+    (1, 65536, ("retention", 4, 4, 128, 128)), (1, 65536, ("ssd", 1, 8, 128, 64)), (1, 32768, ("gla", 4, 4, 128, 128)),
+    (1, 16384, ("retention", 4, 4, 128, 128)), (1, 16384, ("ssd", 1, 8, 128, 64)), (1, 16384, ("gla", 4, 4, 128, 128)),
+    (1, 16384, ("delta_rule", 4, 4, 128, 128)), (8, 4096, ("retention", 16, 16, 128, 128)),
+    (8, 4096, ("gla", 16, 16, 128, 128)), (2, 8192, ("kda", 16, 16, 64, 64)),
 )  # fmt: skip
-COLUMNS = ("recurrence", "batch", "tokens", "heads", "value heads", "rows", "columns")
+GROUPS = {
+    "models": [(model, *extents, own) for model, own in MODELS.items() for extents in EXTENTS],
+    "others": [("", *shape) for shape in OTHERS],
+}
+COLUMNS = ("model", "batch", "tokens", "recurrence", "heads", "value heads", "rows", "columns")
+WAYS = ("tessera", "plain", "whole", "fla", "mamba")
+# Of a multiprocessor's cores, bf16, in a cycle (dense), at the clock of the data sheets' rate.
+FLOPS_A_CYCLE, CLOCK = 4096, 1.83e9
+# The share of --limit after which configurations of peers that are not compiled are left out.
+AHEAD = 0.5
 
 
 def parse_arguments():
     parser = common.argument_parser(__doc__, schedules=False)
+    parser.add_argument("--groups", default=",".join(GROUPS), help="of shapes (default: all)")
     parser.add_argument("--only", metavar="NAME,...", help="recurrences; otherwise all")
-    parser.add_argument("--points", type=int, default=len(SHAPES), help="how many")
+    parser.add_argument("--limit", type=float, default=math.inf, metavar="SECONDS", help="after which no point is begun")
+    parser.add_argument("--share", type=common.numbers, metavar="RANK,COUNT", help="compile this share of what peers try, and end")
+    parser.add_argument("--compiled", metavar="DIR", help="where --share writes what it has compiled")
     return parser.parse_args()
 
 
-def draw(torch, shape):
-    """What a recurrence is called with, by name."""
-    name, batch, tokens, heads, value_heads, rows, columns = shape
+def list_shapes(options):
+    shapes = [shape for group in options.groups.split(",") for shape in GROUPS[group]]
+    wanted = options.only.split(",") if options.only else [shape[3][0] for shape in shapes]
+    return [shape for shape in shapes if shape[3][0] in wanted]
+
+
+def draw(torch, batch, tokens, own):
+    """What a model calls its recurrence with, by name."""
+    name, heads, value_heads, rows, columns = own
     torch.manual_seed(0)
 
     def normal(*extents):
         return torch.randn(batch, tokens, *extents, device="cuda")
 
     functional = torch.nn.functional
-    k = functional.normalize(normal(heads, rows), dim=-1)
-    given = {key: x.bfloat16() for key, x in {"q": normal(heads, rows), "k": k, "v": normal(value_heads, columns)}.items()}
+    given = {"q": normal(heads, rows), "k": normal(heads, rows), "v": normal(value_heads, columns)}
     if name == "delta_rule":
-        given |= {"g": functional.logsigmoid(normal(value_heads) + 3), "beta": normal(value_heads).sigmoid()}
+        given |= {"g": functional.logsigmoid(normal(value_heads) + 3), "beta": normal(value_heads).sigmoid().bfloat16()}
     elif name == "kda":
         given |= {"g": functional.logsigmoid(normal(heads, rows)) / 16, "beta": normal(value_heads).sigmoid()}
     elif name == "gla":
         given["g"] = functional.logsigmoid(normal(heads, rows)) / 16
     elif name == "ssd":
-        rates = -8 * torch.rand(value_heads, device="cuda") - 0.5
-        given |= {"dt": functional.softplus(normal(value_heads) - 3), "A": rates, "D": torch.randn(value_heads, device="cuda")}
-    return given
+        rates, bias = -8 * torch.rand(value_heads, device="cuda") - 0.5, torch.full((value_heads,), -3.0, device="cuda")
+        given |= {"dt": normal(value_heads).bfloat16(), "A": rates, "D": torch.randn(value_heads, device="cuda"), "bias": bias}
+    return {key: x.bfloat16() if key in ("q", "k", "v") else x for key, x in given.items()}
 
 
-def find_own(name):
+def simplify(torch, name, given):
+    """What is given with norms and steps made, or None where nothing changes."""
+    functional = torch.nn.functional
+    if name in ("delta_rule", "kda"):
+        return given | {key: functional.normalize(given[key].float(), dim=-1).bfloat16() for key in ("q", "k")}
+    if name == "ssd":
+        made = given | {"dt": functional.softplus(given["dt"].float() + given["bias"])}
+        del made["bias"]
+        return made
+    return None
+
+
+def find_own(name, plain=False):
     """A function of what `draw` gives."""
     from tessera import torch as own
 
     if name == "ssd":
-        return lambda q, k, v, dt, A, D: own.ssd(v, dt, A, k, q, D)
+        return lambda q, k, v, dt, A, D, bias=None: own.ssd(v, dt, A, k, q, D, bias, dt_softplus=not plain)
     function = {"retention": own.retention, "gla": own.gla}.get(name, own.gated_delta_rule)
-    return lambda **given: function(**given)[0]
-
-
-def find_peer(name):
-    """The same by flash-linear-attention."""
-    import fla.ops.common.chunk_o as outputs
-
-    # Of Triton's releases before 3.7 it takes some for wrong on Hopper, and refuses them.
-    for flag in (flag for flag in dir(outputs) if "HOPPER" in flag):
-        setattr(outputs, flag, False)
-    if name == "ssd":
-        from fla.ops.simple_gla import chunk_simple_gla
-
-        def scan(q, k, v, dt, A, D):
-            q, k = (x.expand(-1, -1, v.shape[2], -1) for x in (q, k))
-            out, _ = chunk_simple_gla(q, k, (v * dt[..., None]).to(v.dtype), dt * A, scale=1.0)
-            return (out + D[:, None] * v).to(v.dtype)
-
-        return scan
-    if name == "retention":
-        from fla.ops.retention import chunk_retention as function
-    elif name == "gla":
-        from fla.ops.gla import chunk_gla as function
-    elif name == "kda":
-        from fla.ops.kda import chunk_kda as function
-    else:
-        from fla.ops.gated_delta_rule import chunk_gated_delta_rule as function
-
-    def call(q, k, v, **given):
-        q, k = (x.repeat_interleave(v.shape[2] // x.shape[2], 2) for x in (q, k))
-        return function(q, k, v, **given)[0]
-
-    return call
+    norm = {"use_qk_l2norm_in_kernel": True} if name in ("delta_rule", "kda") and not plain else {}
+    return lambda **given: function(**given, **norm)[0]
 
 
 def choose_segments(way):
@@ -115,11 +136,6 @@ def in_context(way, call):
     return run
 
 
-def make_calls(torch, call, given):
-    """Functions that compile what the forward pass and both need."""
-    return [lambda run=run: make_runs(torch, call, given)[run]() for run in ("forward", "both")]
-
-
 def make_runs(torch, call, given):
     """Functions for the forward pass and for both, which return tensors."""
     leaves = {name: tensor.detach().clone().requires_grad_() for name, tensor in given.items()}
@@ -129,7 +145,7 @@ def make_runs(torch, call, given):
             return call(**given)
 
     torch.manual_seed(1)
-    grad = torch.randn_like(run_forward())
+    grad = torch.randn_like(given["v"])
 
     def run_both():
         return torch.autograd.grad(call(**leaves), tuple(leaves.values()), grad)
@@ -137,41 +153,107 @@ def make_runs(torch, call, given):
     return {"forward": run_forward, "both": run_both}
 
 
-def list_ways(name, given):
-    """({contestant: a function of what is given}, the tokens of a segment)"""
+def list_ways(torch, name, given):
+    """({contestant: (a function, what it is given)}, the tokens of a segment)"""
     from tessera.torch import _segments
 
     own, segments = find_own(name), _segments.cut(given["v"], None) if name in ("retention", "gla", "ssd") else None
-    ways = {"tessera": own}
+    ways, simple = {"tessera": (own, given)}, simplify(torch, name, given)
+    if simple is not None:
+        ways["plain"] = find_own(name, True), simple
     if segments is not None:
-        ways["whole"] = own
+        ways["whole"] = own, given
     return ways, segments.own if segments else None
+
+
+def compile_own(torch, shapes):
+    """Compiles what our calls take, all of a shape side by side."""
+    for _, batch, tokens, own in shapes:
+        for way, (call, given) in list_ways(torch, own[0], draw(torch, batch, tokens, own))[0].items():
+            with choose_segments(way):
+                common.call_ahead(make_runs(torch, call, given).values())
+
+
+def compile_share(torch, shapes, rank, count, folder):
+    """Compiles a share of what peers try at shapes as these, less large."""
+    with triton_ahead.compile_share(rank, count, os.path.join(folder, f"{rank}.txt")):
+        for batch, tokens, own in dict.fromkeys((min(batch, 2), min(tokens, 4096), own) for _, batch, tokens, own in shapes):
+            with contextlib.suppress(Exception):  # Peers fail in ways of their own, and do so again where they are timed.
+                runs = make_runs(torch, recurrence_peers.find(own[0])[1], draw(torch, batch, tokens, own))
+                for run in runs.values():
+                    run()
+
+
+@contextlib.contextmanager
+def compiling_peers(options, count):
+    """Processes that compile what peers try. Yields a function that ends them at a time, and returns the folder of what they did."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, os.path.abspath(__file__), "--groups", options.groups, "--compiled", folder]
+        command += ["--only", options.only] if options.only else []
+        running = [subprocess.Popen([*command, "--share", f"{rank},{count}"]) for rank in range(count)]
+
+        def finish(at):
+            for process in running:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(max(0.0, at - time.monotonic()) if at < math.inf else None)
+            for process in running:
+                process.kill()
+                process.wait()
+            return folder
+
+        try:
+            yield finish
+        finally:
+            finish(0.0)
+
+
+def count_work(own, batch, tokens, given, what):
+    """(FLOPs, bytes) of the chunked form of 64 tokens, and of what goes in and out."""
+    name, _, value_heads, rows, columns = own
+    products = 64 * (rows + columns) + 2 * rows * columns
+    if name in ("delta_rule", "kda"):
+        # Keys with keys, the inverse with keys and values, and what the state holds of the keys.
+        products += 64 * (2 * rows + columns) + rows * columns
+    of_given = sum(x.numel() * x.element_size() for x in given.values())
+    of_out = given["v"].numel() * given["v"].element_size()
+    flops, passes = 2 * products * batch * tokens * value_heads, {"forward": (1, 1, 1), "both": (3, 3, 2)}[what]
+    return flops * passes[0], of_given * passes[1] + of_out * passes[2]
+
+
+def add_limits(record, multiprocessors, memory):
+    own = record["timings"].get("tessera")
+    if own:
+        record["cores"] = record["flops"] / (own["ms"] * 1e-3) / (multiprocessors * FLOPS_A_CYCLE * CLOCK)
+        record["memory"] = record["bytes"] / (own["ms"] * 1e-3) / memory
+    return record
+
+
+def prepare(torch, name, given, options):
+    """({contestant: its runs}, the tokens of a segment). A line says what cannot run."""
+    ways, segment = list_ways(torch, name, given)
+    if not options.no_peers:
+        with contextlib.suppress(ImportError):
+            peer, call = recurrence_peers.find(name)
+            ways[peer] = call, given
+    return {way: make_runs(torch, *own) for way, own in ways.items()}, segment
 
 
 def measure(torch, shape, options, stopwatch):
     """The records of a shape: forward and both."""
-    given = draw(torch, shape)
-    ways, segment = list_ways(shape[0], given)
-    if not options.no_peers:
-        with contextlib.suppress(ImportError):
-            ways["fla"] = find_peer(shape[0])
-    runs = {}
-    for way, call in ways.items():
-        try:
-            with choose_segments(way):
-                if way != "fla":
-                    common.call_ahead(make_calls(torch, call, given))
-                runs[way] = make_runs(torch, call, given)
-        except Exception as error:  # Peers fail in ways of their own.
-            print(f"{way}: left out at {shape}: {type(error).__name__}: {str(error)[:160]}", flush=True)
+    model, batch, tokens, own = shape
+    given = draw(torch, batch, tokens, own)
+    runs, segment = prepare(torch, own[0], given, options)
     for what in ("forward", "both"):
-        record, contestants, expected = {**dict(zip(COLUMNS, shape)), "what": what, "segment": segment}, {}, None
-        for way, own in runs.items():
-            run = in_context(way, own[what])
+        record = {**dict(zip(COLUMNS, (model, batch, tokens, *own))), "what": what, "segment": segment}
+        record["flops"], record["bytes"] = count_work(own, batch, tokens, given, what)
+        contestants, expected = {}, None
+        for way, both in runs.items():
+            run = in_context(way, both[what])
             try:
                 results = run()
                 expected = results if expected is None else expected
-                record[f"{way}, error"] = common.find_error(results, expected)
+                if way != "plain":  # Its gradients are of other tensors.
+                    record[f"{way}, error"] = common.find_error(results, expected)
                 contestants[way] = run
             except Exception as error:  # As above.
                 record[f"{way}, failed"] = f"{type(error).__name__}: {str(error)[:160]}"
@@ -180,24 +262,60 @@ def measure(torch, shape, options, stopwatch):
 
 def to_row(record):
     row = {column: record[column] for column in (*COLUMNS, "what", "segment")}
-    for way in ("tessera", "whole", "fla"):
+    for way in WAYS:
         row[way] = record["timings"].get(way, {}).get("ms") or record.get(f"{way}, failed")
+    for way in ("whole", "fla", "mamba"):
         row[f"{way}, error"] = record.get(f"{way}, error")
-    del row["tessera, error"]
+    for limit in ("cores", "memory"):
+        row[limit] = f"{record[limit]:.0%}" if limit in record else None
+    ratio = find_ratio(record)
+    row["faster"] = None if ratio is None else f"{ratio:.2f}"
     return row
 
 
+def find_ratio(record):
+    """The peer's time over ours, or None."""
+    times = [record["timings"].get(way, {}).get("ms") for way in ("tessera", "fla", "mamba")]
+    peers = [time for time in times[1:] if time]
+    return min(peers) / times[0] if times[0] and peers else None
+
+
+def summarize(records):
+    """Lines with the geometric means of ratios, and the least."""
+    for what in ("forward", "both"):
+        ratios = [x for x in map(find_ratio, (r for r in records if r["what"] == what and r["model"])) if x]
+        if ratios:
+            mean = f"{statistics.geometric_mean(ratios):.2f} times the peers' speed"
+            print(f"{what}: {mean} over {len(ratios)} shapes of models, least {min(ratios):.2f}")
+
+
 def main():
-    options = parse_arguments()
+    began, options = time.monotonic(), parse_arguments()
     import torch
 
+    shapes = list_shapes(options)
+    if options.share:
+        compile_share(torch, shapes, *options.share, options.compiled)
+        return
+    with compiling_peers(options, 0 if options.no_peers else os.cpu_count()) as finish:
+        compile_own(torch, shapes)
+        print(f"own kernels are compiled after {time.monotonic() - began:.0f} s", flush=True)
+        folder = finish(began + AHEAD * options.limit)
+        left_out = set() if options.no_peers else triton_ahead.tune(folder)
+    print(f"peers' kernels are compiled after {time.monotonic() - began:.0f} s", flush=True)
     stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
-    method = "Recurrences as they are called, bf16: milliseconds by CUDA events, L2 flushed, contestants in turns; errors beside the first."
+    method = "Recurrences as models call them, bf16: ms by CUDA events, L2 flushed, contestants in turns; errors beside the first."
     results = common.Results(options, "recurrences", common.describe_gpu(), method)
-    wanted = options.only.split(",") if options.only else [shape[0] for shape in SHAPES]
-    for shape in [shape for shape in SHAPES if shape[0] in wanted][: options.points]:
+    memory = common.find_number("memoryBytesPerSecond", results.header["gpu"])
+    for shape in shapes:
+        if time.monotonic() - began > options.limit:
+            print("the time is over", flush=True)
+            break
         for record in measure(torch, shape, options, stopwatch):
-            results.add([record], to_row)
+            results.add([add_limits(record, results.header["multiprocessors"], memory)], to_row)
+    if left_out:
+        print(f"{len(left_out)} configurations of peers were not compiled in time and left out")
+    summarize(results.records)
     results.finish()
 
 

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import tempfile
+import types
 import unittest
 import unittest.mock
 
@@ -26,6 +27,8 @@ import functions
 import padded
 import peers
 import plot
+import recurrences
+import triton_ahead
 import variants
 from common import cases
 
@@ -481,6 +484,69 @@ class FunctionsTest(unittest.TestCase):
         self.assertEqual(found["documents, short"]["shape"]["B"], 16)
         for configuration in found.values():
             self.assertNotIn("/", configuration["name"])
+
+
+class Ahead(unittest.TestCase):
+    """What Triton's tuner would try, with functions of Triton that write down what is asked of them."""
+
+    def setUp(self):
+        class Function:
+            asked = []
+
+            def run(self, *arguments, grid, warmup, **named):
+                self.asked.append((warmup, *named.values()))
+
+        class Tuner:
+            arg_names, base_fn, fn = ("x",), self.setUp, Function()
+
+            def prune_configs(self, named):
+                return [Configuration(number) for number in range(40)]
+
+            def run(self, *arguments, **named):
+                raise AssertionError("a tuner runs")
+
+        class Configuration(int):
+            def all_kwargs(self):
+                return {"n": int(self)}
+
+        self.function, self.tuner = Function, Tuner
+        runtime = types.SimpleNamespace(jit=types.SimpleNamespace(JITFunction=Function), autotuner=types.SimpleNamespace(Autotuner=Tuner))
+        triton = types.SimpleNamespace(runtime=runtime, testing=types.SimpleNamespace(do_bench=lambda run, **named: named))
+        modules = {"triton": triton, "triton.runtime": runtime, "triton.testing": triton.testing}
+        patch = unittest.mock.patch.dict(sys.modules, modules)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def test_shares(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for rank in range(3):
+                with triton_ahead.compile_share(rank, 3, os.path.join(folder, f"{rank}.txt")):
+                    self.tuner().run("x", grid=(1,), warmup=False)
+            self.assertEqual(sorted(self.function.asked), [(True, number) for number in range(40)])
+            os.remove(os.path.join(folder, "1.txt"))
+            left_out = triton_ahead.tune(folder)
+            kept = self.tuner().prune_configs({})
+            self.assertTrue(0 < len(kept) < 40)
+            self.assertEqual(len(kept) + len(left_out), 40)
+            self.assertEqual(self.tuner().do_bench(None)["rep"], triton_ahead.TIMED)
+
+    def test_nothing_compiled(self):
+        with tempfile.TemporaryDirectory() as folder:
+            left_out = triton_ahead.tune(folder)
+        self.assertEqual((len(self.tuner().prune_configs({})), left_out), (40, set()))
+
+
+class Recurrences(unittest.TestCase):
+    def test_shapes(self):
+        shapes = recurrences.GROUPS["models"]
+        self.assertEqual((len(shapes), {shape[0] for shape in shapes}), (16, set(recurrences.MODELS)))
+
+    def test_ratios(self):
+        fast, slow = ({"what": "both", "model": "m", "timings": {"tessera": {"ms": 2.0}, "fla": {"ms": ms}}} for ms in (8.0, 2.0))
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            recurrences.summarize([fast, slow, {"what": "both", "model": "m", "timings": {}}])
+        self.assertEqual(out.getvalue(), "both: 2.00 times the peers' speed over 2 shapes of models, least 1.00\n")
 
 
 if __name__ == "__main__":
