@@ -66,7 +66,7 @@ def _call_recurrence(name, kind, d, sizes, has_state, has_gradients, is_packed):
     else:
         function = {"retention": tessera.torch.retention, "gla": tessera.torch.gla}.get(name, tessera.torch.gated_delta_rule)
         gates = {"retention": {}, "delta rule": {"g": draw(value_heads)}}.get(name, {"g": draw(heads, d)})
-        beta = {"beta": draw(value_heads)} if name.startswith("delta rule") else {}
+        beta = {"beta": draw(value_heads), "use_qk_l2norm_in_kernel": True} if name.startswith("delta rule") else {}
         given = {"initial_state": state, "output_final_state": True} if has_state else {}
         out = function(q, k, v, **gates, **beta, **named, **given)
     out = out if isinstance(out, torch.Tensor) else out[0]

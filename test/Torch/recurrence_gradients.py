@@ -106,6 +106,24 @@ def check_delta_rule(tokens, heads, own, starts):
     )  # fmt: skip
 
 
+def check_lengths(tokens, heads, own, channels):
+    """Queries and keys that the call divides by their lengths, with gates of heads or channels."""
+    given = draw(tokens, heads, own)
+    given.update(g=-torch.rand(BATCH, tokens, *((heads, K) if channels else (own,))), beta=torch.rand(BATCH, tokens, own))
+
+    def define(q, k, v, g, beta):
+        q, k = (x / x.norm(dim=-1, keepdim=True) for x in (q, k))
+        return recur(q, k, v, g.exp(), scale=0.3, rates=beta)
+
+    def call(**named):
+        return gated_delta_rule(**named, scale=0.3, use_qk_l2norm_in_kernel=True)[:1]
+
+    compare(f"delta rule of {tokens} tokens, by lengths", call, define, given, False)
+    given["k"][:, 0] = 0
+    found = differentiate(call, given, [torch.ones(BATCH, tokens, own, V)])
+    assert all(x[:, 1:].isfinite().all() for x in found.values()) and found["q"].isfinite().all(), found
+
+
 def check_gla(tokens, heads, own, starts):
     given = draw(tokens, heads, own)
     given["g"] = -torch.rand(BATCH, tokens, heads, K) * torch.tensor([0.1, 4.0]).repeat(K // 2)
@@ -145,6 +163,7 @@ def check_ops():
     channels, beta = (torch.rand(BATCH, 5, *of) for of in ((1, K), (2,)))
     delta = q, k, v, (-channels).requires_grad_(), beta.requires_grad_(), 0.5, state, None, True, True
     torch.library.opcheck(torch.ops.tessera.delta_rule, delta)
+    torch.library.opcheck(torch.ops.tessera.unit_rows, (q, k))
     steps, rates = torch.rand(BATCH, 5, 2, requires_grad=True), (-torch.rand(2)).requires_grad_()
     torch.library.opcheck(torch.ops.tessera.ssd, (q, k, v, steps, rates, None, state, None, True))
 
@@ -155,7 +174,7 @@ def check_compiled():
     for function in (
         lambda q, k, v: retention(q, k, v)[0],
         lambda q, k, v: gla(q, k, v, gates[..., None].expand(k.shape).contiguous())[0],
-        lambda q, k, v: gated_delta_rule(q, k, v, gates, rates)[0],
+        lambda q, k, v: gated_delta_rule(q, k, v, gates, rates, use_qk_l2norm_in_kernel=True)[0],
         lambda q, k, v: ssd(v, rates, gates[0, 0], k, q),
     ):
         torch._dynamo.reset()
@@ -210,6 +229,7 @@ for form in ((1, 1, 1, False), (65, 1, 2, True)):
     check_delta_rule(*form)
     check_gla(*form)
     check_channels(*form)
+    check_lengths(*form)
 check_channels(64, 1, 1, False, most=40.0)
 check_ops()
 check_compiled()

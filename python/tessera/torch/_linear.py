@@ -35,7 +35,7 @@ def _call(name, *arguments):
     return getattr(torch.ops.tessera, name)(*arguments)
 
 
-def _find_kernel(name, q, **parameters):
+def find_kernel(name, q, **parameters):
     return _kernels.find(q.device.type == "cpu", _recurrences.find_source(name), **parameters)
 
 
@@ -149,7 +149,7 @@ def launch(name, q, k, v, others, scale, state, wants_state, out=None, heads=Non
 def launch_chunks(name, q, v, *arguments, **parameters):
     """Launches a kernel of chunks beside each other, with values of v's width, where there are any."""
     if v.numel() and q.numel():
-        _find_kernel(name, q, T=TYPES[q.dtype], DW=v.shape[3], **parameters)(*arguments)
+        find_kernel(name, q, T=TYPES[q.dtype], DW=v.shape[3], **parameters)(*arguments)
 
 
 def _steps(v, state, wants_state):
@@ -264,7 +264,7 @@ def gated_delta_rule(
         norm = bool(use_qk_l2norm_in_kernel)
         return _launch_step((key, given), q, k, v, scale, delta=True, norm=norm, g=g, rates=beta, s0=initial_state)
     if use_qk_l2norm_in_kernel:
-        q, k = (torch.nn.functional.normalize(x.float(), dim=-1, eps=1e-6).to(x.dtype) for x in (q, k))
+        q, k = _call("unit_rows", q, k)
     scale = _default_scale(scale, q)
     g, beta = g.float(), beta.float()
     packed = _packed.lay_out(cu_seqlens, v)

@@ -1,5 +1,6 @@
 """Ops of the recurrences whose gradients are the same walk of other tensors (kernels/linear/directions.tile), and those gradients:
-`tessera::retention`, `tessera::ssd`, `tessera::gla`, `tessera::delta_rule` and those of their gradients.
+`tessera::retention`, `tessera::ssd`, `tessera::gla`, `tessera::delta_rule` and those of their gradients. `tessera::unit_rows` divides
+queries and keys by their lengths.
 
 Tensors are [B, T, H, D] in any strides but the innermost, which is 1. Results that nobody wants are tensors without elements. A table
 says which chunks packed sequences have (_packed.py).
@@ -14,6 +15,7 @@ import torch
 
 from .._attention._recurrences import CHUNK, count_chunks
 from . import _linear, _op, _segments
+from ._types import TYPES
 
 
 def _empty(like):
@@ -215,6 +217,23 @@ def _walk_channels_back(launch, grad, grad_last, q, k, v, rates, scale, adds, me
     return changes
 
 
+def _make_unit_rows(q, k):
+    return _launch_unit_rows((q, k), (q, k))
+
+
+def _make_unit_rows_back(dq, dk, q, k):
+    return _launch_unit_rows((q, k), (q, k, dq, dk), BACK=True)
+
+
+def _launch_unit_rows(like, given, **parameters):
+    out = tuple(torch.empty_like(x, memory_format=torch.contiguous_format) for x in like)
+    if out[0].numel():
+        _linear.find_kernel("unit_rows", out[0], T=TYPES[out[0].dtype], DK=out[0].shape[3], **parameters)(
+            *map(_linear.heads_first, (*given, *out))
+        )
+    return out
+
+
 def _walk_gla(q, k, v, g, scale, state, table, wants_state):
     out, last = _segments.walk("gla", q, k, v, (_linear.heads_first(g.contiguous()),), (scale,), state, wants_state, g, table)
     return out, _empty(v) if last is None else last
@@ -341,6 +360,18 @@ _define("ssd_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Ten
         "Tensor? state, Tensor? table", 7, _walk_ssd_back, _fake_ssd_back)  # fmt: skip
 _register_gradient("retention", torch.ops.tessera.retention_backward.default, (0, 1, 2, 5), wants=7)
 _register_gradient("ssd", torch.ops.tessera.ssd_backward.default, (0, 1, 2, 3, 4, 5, 6), wants=8)
+def _save_rows(ctx, inputs, output):
+    ctx.save_for_backward(*inputs)
+
+
+def _differentiate_rows(ctx, dq, dk):
+    return torch.ops.tessera.unit_rows_backward(dq.contiguous(), dk.contiguous(), *ctx.saved_tensors)
+
+
+_define("unit_rows", "Tensor q, Tensor k", 2, _make_unit_rows, _fake_gradients)
+_define("unit_rows_backward", "Tensor dq, Tensor dk, Tensor q, Tensor k", 2, _make_unit_rows_back,
+        lambda dq, dk, q, k: _fake_gradients(q, k))  # fmt: skip
+torch.library.register_autograd("tessera::unit_rows", _differentiate_rows, setup_context=_save_rows, lib=_op._library)
 _define("gla", "Tensor q, Tensor k, Tensor v, Tensor g, float scale, Tensor? state, Tensor? table, bool wants_state", 2,
         _walk_gla, _fake_gla)  # fmt: skip
 _define("gla_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor g, float scale, Tensor? state, "
