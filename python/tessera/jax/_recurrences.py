@@ -176,9 +176,7 @@ class _Delta(_Walks):
         states = [("f", scale), *behind, *([] if state is None else [("v", state), ("r", like(state))])]
         meets = "r", new(batch, heads, parts, count_chunks(tokens) * rows)
         launch = functools.partial(_launch, name, parameters)
-        first, (dq, dk, dv), meets, changes, dbeta = back(launch, scale, parameters, states, places, meets, grad, rates, q, k, v)
-        meets = meets.reshape(batch, heads, parts, -1, rows).sum(2)
-        dg = _sum_changes(changes, _sum_heads(meets, g.shape[2]) if g.ndim == 4 else meets.sum(3))
+        first, (dq, dk, dv), dg, dbeta = back(launch, scale, parameters, states, places, meets, grad, rates, q, k, v)
         return (dq, dk, dv, dg, jnp.swapaxes(dbeta, 1, 2)), first[0] if wants_first else None
 
     def _run_heads_back(self, launch, scale, parameters, states, places, meets, grad, rates, q, k, v):
@@ -186,8 +184,8 @@ class _Delta(_Walks):
         of_q, adds = _of_shared(q, heads)
         parameters.update(DW=columns, ADD=adds)
         results = [("o", like(v)), of_q, _of_shared(k, heads)[0], meets, *[("r", new(batch, heads, tokens))] * 2]
-        *first, dv, dq, dk, meets, changes, dbeta = launch(("t", q), ("t", k), ("t", v), ("t", grad), *rates, *states, *results, *places)
-        return first, (dq, dk, dv), meets, jnp.swapaxes(changes, 1, 2), dbeta
+        *first, dv, dq, dk, _, dg, dbeta = launch(("t", q), ("t", k), ("t", v), ("t", grad), *rates, *states, *results, *places)
+        return first, (dq, dk, dv), jnp.swapaxes(dg, 1, 2), dbeta
 
     def _run_channels_back(self, launch, scale, parameters, states, places, meets, grad, rates, q, k, v):
         batch, tokens, heads, columns = v.shape
@@ -195,14 +193,14 @@ class _Delta(_Walks):
         found = launch(("t", q), ("t", k), ("t", grad), *rates, *states, ("o", like(v)), *kept, meets, *places)
         *first, of_news, before, behind, meets = found
         of_q, adds = _of_shared(q, heads)
-        changes = "d", jnp.zeros(q.shape, jnp.float32)
+        of_g = ("d", jnp.zeros(q.shape, jnp.float32)) if adds else ("o", new(*q.shape))
         g, beta, news, _ = rates
-        dq, dk, dv, changes, dbeta = _launch(
+        dq, dk, dv, dg, dbeta = _launch(
             "kda_gradients", {"T": parameters["T"], "DW": columns, "ADD": adds}, ("t", q), ("t", k), ("t", v), news, ("t", grad),
-            ("t", of_news), g, beta, ("v", before), ("v", behind), ("f", scale), of_q, _of_shared(k, heads)[0], ("o", like(v)), changes,
-            ("r", new(batch, heads, tokens)),
+            ("t", of_news), g, beta, ("v", before), ("v", behind), ("v", meets.sum(2)), ("f", scale), of_q, _of_shared(k, heads)[0],
+            ("o", like(v)), of_g, ("r", new(batch, heads, tokens)),
         )  # fmt: skip
-        return first, (dq, dk, dv), meets, changes, dbeta
+        return first, (dq, dk, dv), dg, dbeta
 
 
 class _Ssd(_Walks):

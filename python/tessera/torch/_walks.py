@@ -186,20 +186,17 @@ def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, table, new
     launch = functools.partial(_linear.launch, name, FINAL=state is not None, table=table, given=before)
     (dq, adds), (dk, _) = (_new_of_shared(x, heads) for x in (q, k))
     dv, dbeta = torch.empty_like(v, memory_format=torch.contiguous_format), _linear.new_gates(v, batch, heads, tokens)
-    changes = back(launch, grad, grad_last, q, k, v, rates, scale, adds, meets, dq, dk, dv, dbeta)
-    # States have their rows beside chunks and their columns in parts.
-    meets = meets.unflatten(3, (-1, rows)).sum(2)
-    dg = _sum_changes(changes, _sum_heads(meets, g.shape[2]) if g.dim() == 4 else meets.sum(3))
+    dg = back(launch, grad, grad_last, q, k, v, rates, scale, adds, meets, dq, dk, dv, dbeta)
     return dq.to(q.dtype), dk.to(k.dtype), dv, dg, dbeta.transpose(1, 2).contiguous(), first if wants_first else _empty(v)
 
 
 def _walk_heads_back(launch, grad, grad_last, q, k, v, rates, scale, adds, meets, dq, dk, dv, dbeta):
     batch, tokens, heads, columns = v.shape
-    changes = _linear.new_gates(v, batch, heads, tokens)
-    results = *map(_linear.heads_first, (dq, dk)), meets, changes, dbeta
+    dg = _linear.new_gates(v, batch, heads, tokens)
+    results = *map(_linear.heads_first, (dq, dk)), meets, dg, dbeta
     others = _linear.heads_first(grad), *rates
     launch(q, k, v, others, (scale,), grad_last, False, out=dv, ADD=adds, DW=columns, results=results)
-    return changes.transpose(1, 2)
+    return dg.transpose(1, 2).contiguous()
 
 
 def _walk_channels_back(launch, grad, grad_last, q, k, v, rates, scale, adds, meets, dq, dk, dv, dbeta):
@@ -207,14 +204,15 @@ def _walk_channels_back(launch, grad, grad_last, q, k, v, rates, scale, adds, me
     of_news = torch.empty_like(grad)
     states = [v.new_empty((batch, heads, count_chunks(tokens) * q.shape[3], columns)) for _ in range(2)]
     launch(q, k, grad, rates, (scale,), grad_last, False, out=of_news, results=(*states, meets))
-    changes = torch.zeros(q.shape, dtype=torch.float32, device=v.device)
+    # Where heads of values share gates, each adds its part.
+    dg = (torch.zeros if adds else torch.empty)(q.shape, dtype=torch.float32, device=v.device)
     g, beta, news, _ = rates
     first = _linear.heads_first
     _linear.launch_chunks(
-        "kda_gradients", q, v, *map(first, (q, k, v)), news, first(grad), first(of_news), g, beta, *states, scale,
-        *map(first, (dq, dk, dv, changes)), dbeta, ADD=adds,
+        "kda_gradients", q, v, *map(first, (q, k, v)), news, first(grad), first(of_news), g, beta, *states, meets.sum(2), scale,
+        *map(first, (dq, dk, dv, dg)), dbeta, ADD=adds,
     )  # fmt: skip
-    return changes
+    return dg
 
 
 def _make_unit_rows(q, k):
