@@ -156,6 +156,8 @@ class _Delta(_Walks):
         batch, tokens, heads, _ = v.shape
         given = [("o", like(v)), ("r", new(batch, heads, tokens, CHUNK, dtype=v.dtype))] if keeps else []
         name = "kda" if g.ndim == 4 else "delta_rule"
+        if keeps and g.ndim == 4:
+            given.append(("r", new(batch, q.shape[2], tokens, CHUNK, dtype=v.dtype)))
         found = list(self.walk(name, q, k, v, _rates(g, beta), (scale,), state, wants_state, given=given, NEWS=keeps))
         last = found.pop(0) if wants_state else None
         return found[-1], last, tuple(found[:-1])
@@ -163,10 +165,10 @@ class _Delta(_Walks):
     def run_back(self, scale, state, grad, grad_last, kept, q, k, v, g, beta):
         (batch, tokens, heads, columns), rows = v.shape, q.shape[3]
         name, back = ("kda_bwd", self._run_channels_back) if g.ndim == 4 else ("delta_rule_bwd", self._run_heads_back)
-        news, inverses = kept
+        news, *of_chunks = kept
         width, _ = _choose(name, rows, self.count(batch), heads, columns)
         parts = -(-columns // width)
-        rates = [*_rates(g, beta), ("t", news), ("v", inverses)]
+        rates = [*_rates(g, beta), ("t", news), *(("v", x) for x in of_chunks)]
         parameters = {"T": _library.QUERY_TYPES[q.dtype.name], "DK": rows, "DV": width}
         wants_first, shape = state is not None, (heads, rows, columns)
         _, grad_last, places = _pack(self.table, batch, grad_last, shape, parameters, 2)
@@ -194,7 +196,7 @@ class _Delta(_Walks):
         *first, of_news, before, behind, meets = found
         of_q, adds = _of_shared(q, heads)
         of_g = ("d", jnp.zeros(q.shape, jnp.float32)) if adds else ("o", new(*q.shape))
-        g, beta, news, _ = rates
+        g, beta, news, *_ = rates
         dq, dk, dv, dg, dbeta = _launch(
             "kda_gradients", {"T": parameters["T"], "DW": columns, "ADD": adds}, ("t", q), ("t", k), ("t", v), news, ("t", grad),
             ("t", of_news), g, beta, ("v", before), ("v", behind), ("v", meets.sum(2)), ("f", scale), of_q, _of_shared(k, heads)[0],

@@ -161,16 +161,22 @@ def _lay_out_rates(g, beta):
 
 
 def _walk_delta(q, k, v, g, beta, scale, state, table, wants_state, wants_news):
-    batch, tokens, heads, _ = v.shape
-    news, inverses = map(v.new_empty, (v.shape, (batch, heads, tokens, CHUNK)) if wants_news else ((0,), (0,)))
-    given = (_linear.heads_first(news), inverses) if wants_news else ()
-    name = "kda" if g.dim() == 4 else "delta_rule"
+    name, kept = "kda" if g.dim() == 4 else "delta_rule", [*map(v.new_empty, _list_kept(q, v, g, wants_news))]
+    given = [x for x in (_linear.heads_first(kept[0]), *kept[1:]) if x.numel()] if wants_news else ()
     rates = _lay_out_rates(g, beta)
     out, last = _linear.launch(name, q, k, v, rates, (scale,), state, wants_state, table=table, given=given, NEWS=wants_news)
-    return out, _empty(v) if last is None else last, news, inverses
+    return out, _empty(v) if last is None else last, *kept
 
 
-def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, table, news, inverses):
+def _list_kept(q, v, g, wants_news):
+    """The shapes of what gradients of delta rules take of the forward pass: what is new of the values, the inverses of chunks, and with
+    gates of channels the scores of queries and keys."""
+    of_chunks = v.shape[0], v.shape[2], v.shape[1], CHUNK
+    of_scores = (q.shape[0], q.shape[2], q.shape[1], CHUNK) if g.dim() == 4 else (0,)
+    return (v.shape, of_chunks, of_scores) if wants_news else ((0,),) * 3
+
+
+def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, table, news, inverses, scores):
     (batch, tokens, heads, columns), rows = v.shape, q.shape[3]
     name, back = ("kda_bwd", _walk_channels_back) if g.dim() == 4 else ("delta_rule_bwd", _walk_heads_back)
     new = functools.partial(torch.empty, dtype=torch.float32, device=v.device)
@@ -182,7 +188,7 @@ def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, table, new
     # What stays where there is no token.
     first = None if state is None else torch.zeros_like(state) if grad_last is None else grad_last.clone()
     before = () if state is None else (state.contiguous(), first)
-    rates = *_lay_out_rates(g, beta), _linear.heads_first(news), inverses
+    rates = *_lay_out_rates(g, beta), _linear.heads_first(news), inverses, *((scores,) if g.dim() == 4 else ())
     launch = functools.partial(_linear.launch, name, FINAL=state is not None, table=table, given=before)
     (dq, adds), (dk, _) = (_new_of_shared(x, heads) for x in (q, k))
     dv, dbeta = torch.empty_like(v, memory_format=torch.contiguous_format), _linear.new_gates(v, batch, heads, tokens)
@@ -206,7 +212,7 @@ def _walk_channels_back(launch, grad, grad_last, q, k, v, rates, scale, adds, me
     launch(q, k, grad, rates, (scale,), grad_last, False, out=of_news, results=(*states, meets))
     # Where heads of values share gates, each adds its part.
     dg = (torch.zeros if adds else torch.empty)(q.shape, dtype=torch.float32, device=v.device)
-    g, beta, news, _ = rates
+    g, beta, news, *_ = rates
     first = _linear.heads_first
     _linear.launch_chunks(
         "kda_gradients", q, v, *map(first, (q, k, v)), news, first(grad), first(of_news), g, beta, *states, meets.sum(2), scale,
@@ -305,11 +311,10 @@ def _fake_gla_back(grad, grad_last, q, k, v, g, scale, state, table):
 
 
 def _fake_delta(q, k, v, g, beta, scale, state, table, wants_state, wants_news):
-    shapes = (v.shape, (v.shape[0], v.shape[2], v.shape[1], CHUNK)) if wants_news else ((0,), (0,))
-    return *_fake_outputs(q, v, table, wants_state), *map(v.new_empty, shapes)
+    return *_fake_outputs(q, v, table, wants_state), *map(v.new_empty, _list_kept(q, v, g, wants_news))
 
 
-def _fake_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, table, news, inverses):
+def _fake_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, table, news, inverses, scores):
     return *_fake_gradients(q, k, v, g, beta), _empty(v) if state is None else torch.empty_like(state)
 
 
@@ -376,7 +381,7 @@ _define("gla_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Ten
         "Tensor? table", 5, _walk_gla_back, _fake_gla_back)  # fmt: skip
 _register_gradient("gla", torch.ops.tessera.gla_backward.default, (0, 1, 2, 3, 5), wants=7)
 _define("delta_rule", "Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, float scale, Tensor? state, Tensor? table, bool wants_state, "
-        "bool wants_news", 4, _walk_delta, _fake_delta)  # fmt: skip
+        "bool wants_news", 5, _walk_delta, _fake_delta)  # fmt: skip
 _define("delta_rule_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, float scale, "
-        "Tensor? state, Tensor? table, Tensor news, Tensor inverses", 6, _walk_delta_back, _fake_delta_back)  # fmt: skip
-_register_gradient("delta_rule", torch.ops.tessera.delta_rule_backward.default, (0, 1, 2, 3, 4, 6), wants=8, kept=(2, 3))
+        "Tensor? state, Tensor? table, Tensor news, Tensor inverses, Tensor scores", 6, _walk_delta_back, _fake_delta_back)  # fmt: skip
+_register_gradient("delta_rule", torch.ops.tessera.delta_rule_backward.default, (0, 1, 2, 3, 4, 6), wants=8, kept=(2, 3, 4))
