@@ -55,6 +55,8 @@ COLUMNS = ("model", "batch", "tokens", "recurrence", "heads", "value heads", "ro
 WAYS = ("tessera", "plain", "whole", "fla", "mamba")
 # Of a multiprocessor's cores, bf16, in a cycle (dense), at the clock of the data sheets' rate.
 FLOPS_A_CYCLE, CLOCK = 4096, 1.83e9
+# Up to so many outputs are compared with the definition in double precision.
+FEW_TOKENS = 1024
 # The share of --limit after which configurations of peers that are not compiled are left out.
 AHEAD = 0.5
 
@@ -107,6 +109,26 @@ def simplify(torch, name, given):
         del made["bias"]
         return made
     return None
+
+
+def recur(torch, name, given):
+    """The outputs of a model's recurrence in double precision, token by token."""
+    q, k, v = (given[key].double() for key in ("q", "k", "v"))
+    if name == "ssd":
+        steps = torch.nn.functional.softplus(given["dt"].double() + given["bias"])
+        decays, news, rates, scale, out = (steps * given["A"]).exp()[..., None], v * steps[..., None], None, 1.0, given["D"][:, None] * v
+    else:
+        q, k = (torch.nn.functional.normalize(x, dim=-1) for x in (q, k))
+        decays, news, rates, scale, out = given["g"].double().exp(), v, given["beta"].double(), q.shape[3] ** -0.5, torch.zeros_like(v)
+        decays = decays if decays.dim() == 4 else decays[..., None]
+    q, k, decays = (x.repeat_interleave(v.shape[2] // x.shape[2], 2) for x in (q, k, decays))
+    state = v.new_zeros((v.shape[0], v.shape[2], q.shape[3], v.shape[3]))
+    for t in range(v.shape[1]):
+        state *= decays[:, t, :, :, None]
+        new = news[:, t] if rates is None else rates[:, t, :, None] * (news[:, t] - torch.einsum("bhk,bhkv->bhv", k[:, t], state))
+        state += k[:, t, :, :, None] * new[:, :, None]
+        out[:, t] += scale * torch.einsum("bhk,bhkv->bhv", q[:, t], state)
+    return out
 
 
 def find_own(name, plain=False):
@@ -243,6 +265,8 @@ def measure(torch, shape, options, stopwatch):
     model, batch, tokens, own = shape
     given = draw(torch, batch, tokens, own)
     runs, segment = prepare(torch, own[0], given, options)
+    # Of few tokens, as each is a handful of launches.
+    exact = recur(torch, own[0], given) if model and tokens <= FEW_TOKENS else None
     for what in ("forward", "both"):
         record = {**dict(zip(COLUMNS, (model, batch, tokens, *own))), "what": what, "segment": segment}
         record["flops"], record["bytes"] = count_work(own, batch, tokens, given, what)
@@ -254,6 +278,8 @@ def measure(torch, shape, options, stopwatch):
                 expected = results if expected is None else expected
                 if way != "plain":  # Its gradients are of other tensors.
                     record[f"{way}, error"] = common.find_error(results, expected)
+                if exact is not None and what == "forward":
+                    record[f"{way}, from f64"] = common.find_error(results, exact)
                 contestants[way] = run
             except Exception as error:  # As above.
                 record[f"{way}, failed"] = f"{type(error).__name__}: {str(error)[:160]}"
@@ -266,6 +292,7 @@ def to_row(record):
         row[way] = record["timings"].get(way, {}).get("ms") or record.get(f"{way}, failed")
     for way in ("whole", "fla", "mamba"):
         row[f"{way}, error"] = record.get(f"{way}, error")
+    row |= {f"{way}, from f64": record.get(f"{way}, from f64") for way in ("tessera", "fla", "mamba")}
     for limit in ("cores", "memory"):
         row[limit] = f"{record[limit]:.0%}" if limit in record else None
     ratio = find_ratio(record)
