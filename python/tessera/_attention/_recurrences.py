@@ -20,6 +20,11 @@ def list_widths(kernel):
     return _choices.list_allowed(find_source(kernel), "DK")
 
 
+def pick(choice):
+    """What a walk is given of the values that rules choose for extents."""
+    return {name: choice[name] for name in ("DV", "SHARE") if name in choice}
+
+
 def count_chunks(tokens):
     return -(-tokens // CHUNK)
 

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._attention._recurrences import CHUNK, count_chunks, count_rows, find_source, list_decays, list_segments, list_widths
+from .._attention._recurrences import CHUNK, count_chunks, count_rows, find_source, list_decays, list_segments, list_widths, pick
 from .._core import _library
 from . import _kernels, _segments
 from ._kernels import like, new
@@ -24,10 +24,10 @@ def _launch(name, *arguments):
 
 
 def _choose(name, rows, batch, heads, columns):
-    """(the columns of a state that a grid point takes, the source that computes it) by what rules choose for these extents."""
+    """(what a walk is given, the source that computes it) by what rules choose for these extents."""
     chosen = _kernels.choose(find_source(name), ("B", batch), ("H", heads), ("V", columns), DK=rows)
     form = chosen["form"]
-    return chosen["DV"], name if form is None else os.path.basename(form).removesuffix(".tile")
+    return pick(chosen), name if form is None else os.path.basename(form).removesuffix(".tile")
 
 
 def _walk(name, q, k, v, others, scale, state, wants_state=False, out=None, heads=None, given=(), results=(), table=None,
@@ -37,8 +37,8 @@ def _walk(name, q, k, v, others, scale, state, wants_state=False, out=None, head
     batch, _, own, columns = v.shape
     rows, heads = q.shape[3], own if heads is None else heads
     batch, state, places = _pack(table, batch, state, (heads, rows, columns), parameters, count_rows(name))
-    width, name = _choose(name, rows, batch, heads, columns)
-    parameters.update(T=_library.QUERY_TYPES[q.dtype.name], DK=rows, DV=width, INITIAL=state is not None, FINAL=wants_state)
+    chosen, name = _choose(name, rows, batch, heads, columns)
+    parameters.update(T=_library.QUERY_TYPES[q.dtype.name], DK=rows, **chosen, INITIAL=state is not None, FINAL=wants_state)
     states = [] if state is None else [("v", state)]
     last = [("r", new(batch, heads, rows, columns))] if wants_state else []
     tensors = [("t", q), ("t", k), ("t", v)]
@@ -82,6 +82,17 @@ def _of_shared(q, heads):
     """(where a walk writes what has q's shape, ADD): sums in f32 where heads of values share it."""
     adds = heads != q.shape[2]
     return (("d", jnp.zeros(q.shape, jnp.float32)) if adds else ("o", like(q))), adds
+
+
+def _parts(q, heads):
+    """Where a walk writes of each head of values a part of what has q's shape."""
+    batch, tokens, _, width = q.shape
+    return "o", new(batch, tokens, heads, width, dtype=q.dtype)
+
+
+def _sum_parts(parts, q):
+    batch, tokens, shared, width = q.shape
+    return parts.reshape(batch, tokens, shared, -1, width).astype(jnp.float32).sum(3)
 
 
 class _Walks:
@@ -140,13 +151,11 @@ class _Retention(_Walks):
         others, scale, logarithms = self.begin(v, scale)
         state = self.find_states("retention", q, k, v, others, scale, state, logarithms)
         grad_last = self.find_states("retention", k, q, grad, others, scale, grad_last, logarithms, REVERSE=True)
-        of_q, adds_q = _of_shared(q, heads)
-        of_k, adds_k = _of_shared(k, heads)
         walk = functools.partial(self.walk, "retention", others=others, scale=scale, heads=heads)
-        (dq,) = walk(q=grad, k=v, v=k, state=_transposed(state), out=of_q, ADD=adds_q)
-        (dk,) = walk(q=v, k=grad, v=q, state=_transposed(grad_last), out=of_k, ADD=adds_k, REVERSE=True)
+        (dq,) = walk(q=grad, k=v, v=k, state=_transposed(state), out=_parts(q, heads))
+        (dk,) = walk(q=v, k=grad, v=q, state=_transposed(grad_last), out=_parts(k, heads), REVERSE=True)
         *first, dv = walk(q=k, k=q, v=grad, state=grad_last, wants_state=wants_first, REVERSE=True)
-        return (dq, dk, dv), self.find_first(first)
+        return (_sum_parts(dq, q), _sum_parts(dk, k), dv), self.find_first(first)
 
 
 class _Delta(_Walks):
@@ -166,10 +175,10 @@ class _Delta(_Walks):
         (batch, tokens, heads, columns), rows = v.shape, q.shape[3]
         name, back = ("kda_bwd", self._run_channels_back) if g.ndim == 4 else ("delta_rule_bwd", self._run_heads_back)
         news, *of_chunks = kept
-        width, _ = _choose(name, rows, self.count(batch), heads, columns)
-        parts = -(-columns // width)
+        chosen, _ = _choose(name, rows, self.count(batch), heads, columns)
+        parts = -(-columns // chosen["DV"])
         rates = [*_rates(g, beta), ("t", news), *(("v", x) for x in of_chunks)]
-        parameters = {"T": _library.QUERY_TYPES[q.dtype.name], "DK": rows, "DV": width}
+        parameters = {"T": _library.QUERY_TYPES[q.dtype.name], "DK": rows, **chosen}
         wants_first, shape = state is not None, (heads, rows, columns)
         _, grad_last, places = _pack(self.table, batch, grad_last, shape, parameters, 2)
         _, state, _ = _pack(self.table, batch, state, shape, parameters, 2)
@@ -226,19 +235,18 @@ class _Ssd(_Walks):
         self.cut(v)
         state = self.find_states("ssd", q, k, v, others, (), state, rates * dt)
         grad_last = self.find_states("ssd", k, q, grad, others, (), grad_last, rates * dt, **back)
-        chunks, parts = count_chunks(tokens), -(-rows // _choose("ssd", columns, self.count(batch), heads, rows)[0])
+        chunks, parts = count_chunks(tokens), -(-rows // _choose("ssd", columns, self.count(batch), heads, rows)[0]["DV"])
         sums = ("r", new(batch, heads, parts, tokens))
         states = new(batch, heads, chunks * columns, rows, dtype=v.dtype)
-        of_q, adds = _of_shared(q, heads)
         walk = functools.partial(self.walk, "ssd", scale=(), heads=heads)
         by_q, states, dq = walk(
-            q=grad, k=v, v=k, others=[*others, ("t", q), sums, ("r", states)], state=_transposed(state), out=of_q, ADD=adds, SUMS=True,
+            q=grad, k=v, v=k, others=[*others, ("t", q), sums, ("r", states)], state=_transposed(state), out=_parts(q, heads), SUMS=True,
             KEEP=True,
         )  # fmt: skip
         meets = ("r", new(batch, heads, parts, chunks))
         by_k, meets, dk = walk(
             q=v, k=grad, v=q, others=[*others, ("t", k), sums, ("v", states), meets], state=_transposed(grad_last),
-            out=_of_shared(k, heads)[0], ADD=adds, SUMS=True, MEET=True, **back,
+            out=_parts(k, heads), SUMS=True, MEET=True, **back,
         )  # fmt: skip
         passing = [("v", x) for x in skip]
         *first, dv = walk(
@@ -247,6 +255,7 @@ class _Ssd(_Walks):
         by_q, by_k = (jnp.swapaxes(x.sum(2), 1, 2) for x in (by_q, by_k))
         dg = _sum_changes(by_q - dt * by_k, meets.sum(2))
         of_skip = (jnp.einsum("bthv,bthv->h", grad.astype(jnp.float32), v.astype(jnp.float32)),) if skip else ()
+        dq, dk = _sum_parts(dq, q), _sum_parts(dk, k)
         return (dq, dk, dv, rates * dg + by_k, jnp.where(dt == 0, 0, dg * dt).sum((0, 1)), *of_skip), self.find_first(first)
 
 
@@ -290,8 +299,8 @@ class _Gla(_Walks):
 def _channels_walk(q, k, v, others, state, given, out, scale, heads, table, **parameters):
     """A walk of gla_bwd.tile, which has no state behind it."""
     sequences, state, places = _pack(table, v.shape[0], state, (heads, q.shape[3], v.shape[3]), parameters, 2)
-    width, _ = _choose("gla_bwd", q.shape[3], sequences, heads, v.shape[3])
-    parameters.update(T=_library.QUERY_TYPES[q.dtype.name], DK=q.shape[3], DV=width, INITIAL=state is not None)
+    chosen, _ = _choose("gla_bwd", q.shape[3], sequences, heads, v.shape[3])
+    parameters.update(T=_library.QUERY_TYPES[q.dtype.name], DK=q.shape[3], **chosen, INITIAL=state is not None)
     states = [] if state is None else [("v", state)]
     return _launch("gla_bwd", parameters, ("t", q), ("t", k), ("t", v), *others, ("f", scale), *states, *given, ("o", out), *places)
 

@@ -14,8 +14,8 @@ from . import _compute, _direct, _kept, _kernels, _op, _packed, _prepared, _step
 from ._step_recipes import choose
 from ._types import TYPES
 
-#: What ops compute, by their names (_walks.py).
-functions = {}
+#: What ops compute, by their names, and of those with gradients what keeps tensors for them and what gives them (_walks.py).
+functions, gradients = {}, {}
 _PLAIN = torch.Tensor, torch.nn.Parameter
 _GATES = torch.float32, *TYPES
 
@@ -23,15 +23,35 @@ _GATES = torch.float32, *TYPES
 _GATES_APART = 4
 
 
-def _call(name, *arguments):
-    """What an op gives: past PyTorch's dispatcher, which costs the host time, where nobody sees ops and no gradient is wanted."""
-    learns = torch.is_grad_enabled()
+class _Learned(torch.autograd.Function):
+    """A function with its gradient, as the op of its name has it."""
+
+    @staticmethod
+    def forward(ctx, name, *arguments):
+        output = functions[name](*arguments)
+        keep, ctx.back = gradients[name]
+        keep(ctx, arguments, output)
+        return output
+
+    @staticmethod
+    def backward(ctx, *grads):
+        return None, *ctx.back(ctx, *grads)
+
+
+def call(name, *arguments):
+    """What an op gives: past PyTorch's dispatcher and its autograd of ops in Python, which cost the host time, where nobody sees ops."""
+    learns, wants = torch.is_grad_enabled(), False
     for x in arguments:
-        if isinstance(x, torch.Tensor) and (type(x) not in _PLAIN or learns and x.requires_grad):
-            break
+        if isinstance(x, torch.Tensor):
+            if type(x) not in _PLAIN:
+                break
+            wants = wants or learns and x.requires_grad
     else:
         if not _direct.is_seen():
-            return functions[name](*arguments)
+            if not wants:
+                return functions[name](*arguments)
+            if name in gradients:
+                return _Learned.apply(name, *arguments)
     return getattr(torch.ops.tessera, name)(*arguments)
 
 
@@ -138,7 +158,7 @@ def launch(name, q, k, v, others, scale, state, wants_state, out=None, heads=Non
     if 0 in v.shape or 0 in q.shape:
         return out, None if last is None else last.zero_() if state is None else last.copy_(state)
     choice = choose(name, q.device, batch, heads, q.shape[3], columns)
-    chosen = {"T": TYPES[q.dtype], "DK": q.shape[3], "DV": choice["DV"], "INITIAL": state is not None, "FINAL": wants_state}
+    chosen = {"T": TYPES[q.dtype], "DK": q.shape[3], **_recurrences.pick(choice), "INITIAL": state is not None, "FINAL": wants_state}
     source = choice["form"] or _recurrences.find_source(name)
     kernel = _kernels.find(q.device.type == "cpu", source, **{**chosen, **parameters})
     states = [x for x in (None if state is None else state.contiguous(), last) if x is not None]
@@ -222,7 +242,7 @@ def retention(
     packed = _packed.lay_out(cu_seqlens, v)
     q, k, v = map(packed.align, (q, k, v))
     scale = _default_scale(scale, q)
-    out, last = _call("retention", q, k, v, decays, scale, initial_state, packed.table, output_final_state)
+    out, last = call("retention", q, k, v, decays, scale, initial_state, packed.table, output_final_state)
     return packed.restore(out), last if output_final_state else None
 
 
@@ -264,13 +284,13 @@ def gated_delta_rule(
         norm = bool(use_qk_l2norm_in_kernel)
         return _launch_step((key, given), q, k, v, scale, delta=True, norm=norm, g=g, rates=beta, s0=initial_state)
     if use_qk_l2norm_in_kernel:
-        q, k = _call("unit_rows", q, k)
+        q, k = call("unit_rows", q, k)
     scale = _default_scale(scale, q)
     g, beta = g.float(), beta.float()
     packed = _packed.lay_out(cu_seqlens, v)
     q, k, v, g, beta = map(packed.align, (q, k, v, g, beta))
     own = q, k, v, g, beta, scale, initial_state
-    out, last, *_ = _call("delta_rule", *own, packed.table, output_final_state, wants_gradients)
+    out, last, *_ = call("delta_rule", *own, packed.table, output_final_state, wants_gradients)
     return packed.restore(out), last if output_final_state else None
 
 
@@ -295,7 +315,7 @@ def gla(
     _check_gradients("gla", v=v, q=q, k=k, g=g, initial_state=initial_state)
     packed = _packed.lay_out(cu_seqlens, v)
     q, k, v, g = map(packed.align, (q, k, v, g.float()))
-    out, last = _call("gla", q, k, v, g, _default_scale(scale, q), initial_state, packed.table, output_final_state)
+    out, last = call("gla", q, k, v, g, _default_scale(scale, q), initial_state, packed.table, output_final_state)
     return packed.restore(out), last if output_final_state else None
 
 
@@ -339,6 +359,6 @@ def ssd(
     else:
         packed = _packed.lay_out(cu_seqlens, x)
         C, B, x, steps = map(packed.align, (C, B, x, steps))
-        y, last = _call("ssd", C, B, x, steps, A.float().contiguous(), skip, state, packed.table, return_final_states)
+        y, last = call("ssd", C, B, x, steps, A.float().contiguous(), skip, state, packed.table, return_final_states)
         y = packed.restore(y)
     return (y, last.transpose(2, 3)) if return_final_states else y

@@ -27,10 +27,12 @@ def _transposed(state):
 
 
 def _sum_of_shared(q, heads, walk):
-    """What `walk` writes of a tensor of q's shape, which several heads of values may share: added up in f32, then rounded."""
-    out, adds = _new_of_shared(q, heads)
-    walk(out, ADD=adds)
-    return out.to(q.dtype)
+    """What `walk` writes of a tensor of q's shape, which several heads of values may share: of each a part in 16 bits, added up in f32.
+    Sums in memory of as many heads as Mamba-2's would take longer than these parts."""
+    batch, tokens, shared, width = q.shape
+    out = q.new_empty((batch, tokens, heads, width))
+    walk(out)
+    return out if heads == shared else out.unflatten(2, (shared, -1)).sum(3)
 
 
 def _new_of_shared(q, heads):
@@ -74,8 +76,8 @@ def _walk_retention_back(grad, grad_last, q, k, v, decays, scale, state, table):
     form = (decays,), (scale,), _logarithms(decays, v)
     parts, state, grad_last = _begin_segments("retention", q, k, v, grad, *form, state, grad_last, table)
     walk = functools.partial(_walk_to, name="retention", others=(decays,), scale=(scale,), heads=heads, table=parts)
-    dq = _sum_of_shared(q, heads, lambda out, **adds: walk(out, q=grad, k=v, v=k, state=_transposed(state), **adds))
-    dk = _sum_of_shared(k, heads, lambda out, **adds: walk(out, q=v, k=grad, v=q, state=_transposed(grad_last), REVERSE=True, **adds))
+    dq = _sum_of_shared(q, heads, lambda out: walk(out, q=grad, k=v, v=k, state=_transposed(state)))
+    dk = _sum_of_shared(k, heads, lambda out: walk(out, q=v, k=grad, v=q, state=_transposed(grad_last), REVERSE=True))
     dv, first = _linear.launch("retention", k, q, grad, (decays,), (scale,), grad_last, wants_first, table=parts, REVERSE=True)
     return dq, dk, dv, _of_first(first, v, table)
 
@@ -139,11 +141,11 @@ def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, table):
     parts, state, grad_last = _begin_segments("ssd", q, k, v, grad, *form, state, grad_last, table, STEPS="own")
     walks, found = _GatedWalks(q, v, gates, rates, parts), {}
 
-    def walk_q(out, **adds):
-        found["q"] = walks.run(out, grad, v, k, q, walks.gates, _transposed(state), KEEP=True, **adds)
+    def walk_q(out):
+        found["q"] = walks.run(out, grad, v, k, q, walks.gates, _transposed(state), KEEP=True)
 
-    def walk_k(out, **adds):
-        found["k"] = walks.run_back(out, v, grad, q, k, walks.gates, _transposed(grad_last), STEPS="own", **adds)
+    def walk_k(out):
+        found["k"] = walks.run_back(out, v, grad, q, k, walks.gates, _transposed(grad_last), STEPS="own")
 
     dq, dk = _sum_of_shared(q, heads, walk_q), _sum_of_shared(k, heads, walk_k)
     others += () if skip is None else (skip,)
@@ -151,7 +153,8 @@ def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, table):
     dv, first = _linear.launch("ssd", k, q, grad, others, (), grad_last, wants_first, table=parts, **back)
     of_k, meets = found["k"]
     dg = _sum_changes(found["q"] - dt * of_k, meets)
-    dskip = _empty(v) if skip is None else torch.einsum("bthv,bthv->h", grad.float(), v.float())
+    # Products of bf16 have the range of f32, and their rounding vanishes in sums over all tokens.
+    dskip = _empty(v) if skip is None else (grad * (v if v.dtype == torch.bfloat16 else v.float())).sum((0, 1, 3), dtype=torch.float32)
     return dq, dk, dv, rates * dg + of_k, (dg * dt).sum((0, 1)), dskip, _of_first(first, v, table)
 
 
@@ -327,9 +330,9 @@ def _define(name, arguments, results, run, fake):
     torch.library.register_fake(f"tessera::{name}", fake, lib=_op._library)
 
 
-def _register_gradient(name, backward, tensors, wants, kept=()):
-    """The gradient of op `name`, of its arguments at `tensors`. `wants` is where the argument is that says whether the state behind is a
-    result, and `kept` where results are that the gradient takes besides the arguments before it."""
+def _register_gradient(name, tensors, wants, kept=()):
+    """The gradient of op `name`, of its arguments at `tensors`, by another op. `wants` is where the argument is that says whether the state
+    behind is a result, and `kept` where results are that the gradient takes besides the arguments before it."""
 
     def setup(ctx, inputs, output):
         given = [*inputs[:wants], *(output[i] for i in kept)]
@@ -344,13 +347,18 @@ def _register_gradient(name, backward, tensors, wants, kept=()):
         given = [next(saved) if form is None else form[0] for form in ctx.form]
         if grad is None:
             grad = torch.zeros_like(given[2], memory_format=torch.contiguous_format)
-        found = backward(grad.contiguous(), grad_last if ctx.wants_state else None, *given)
+        found = _linear.call(f"{name}_backward", grad.contiguous(), grad_last if ctx.wants_state else None, *given)
         results = [None] * ctx.count
         for place, gradient in zip(tensors, found):
             results[place] = None if given[place] is None else gradient
         return tuple(results)
 
-    torch.library.register_autograd(f"tessera::{name}", run, setup_context=setup, lib=_op._library)
+    _register(name, setup, run)
+
+
+def _register(name, keep, back):
+    _linear.gradients[name] = keep, back
+    torch.library.register_autograd(f"tessera::{name}", back, setup_context=keep, lib=_op._library)
 
 
 _define("retention", "Tensor q, Tensor k, Tensor v, Tensor decays, float scale, Tensor? state, Tensor? table, bool wants_state", 2,
@@ -361,27 +369,27 @@ _define("ssd", "Tensor q, Tensor k, Tensor v, Tensor dt, Tensor rates, Tensor? s
         _walk_ssd, _fake_ssd)  # fmt: skip
 _define("ssd_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor dt, Tensor rates, Tensor? skip, "
         "Tensor? state, Tensor? table", 7, _walk_ssd_back, _fake_ssd_back)  # fmt: skip
-_register_gradient("retention", torch.ops.tessera.retention_backward.default, (0, 1, 2, 5), wants=7)
-_register_gradient("ssd", torch.ops.tessera.ssd_backward.default, (0, 1, 2, 3, 4, 5, 6), wants=8)
+_register_gradient("retention", (0, 1, 2, 5), wants=7)
+_register_gradient("ssd", (0, 1, 2, 3, 4, 5, 6), wants=8)
 def _save_rows(ctx, inputs, output):
     ctx.save_for_backward(*inputs)
 
 
 def _differentiate_rows(ctx, dq, dk):
-    return torch.ops.tessera.unit_rows_backward(dq.contiguous(), dk.contiguous(), *ctx.saved_tensors)
+    return _linear.call("unit_rows_backward", dq.contiguous(), dk.contiguous(), *ctx.saved_tensors)
 
 
 _define("unit_rows", "Tensor q, Tensor k", 2, _make_unit_rows, _fake_gradients)
 _define("unit_rows_backward", "Tensor dq, Tensor dk, Tensor q, Tensor k", 2, _make_unit_rows_back,
         lambda dq, dk, q, k: _fake_gradients(q, k))  # fmt: skip
-torch.library.register_autograd("tessera::unit_rows", _differentiate_rows, setup_context=_save_rows, lib=_op._library)
+_register("unit_rows", _save_rows, _differentiate_rows)
 _define("gla", "Tensor q, Tensor k, Tensor v, Tensor g, float scale, Tensor? state, Tensor? table, bool wants_state", 2,
         _walk_gla, _fake_gla)  # fmt: skip
 _define("gla_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor g, float scale, Tensor? state, "
         "Tensor? table", 5, _walk_gla_back, _fake_gla_back)  # fmt: skip
-_register_gradient("gla", torch.ops.tessera.gla_backward.default, (0, 1, 2, 3, 5), wants=7)
+_register_gradient("gla", (0, 1, 2, 3, 5), wants=7)
 _define("delta_rule", "Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, float scale, Tensor? state, Tensor? table, bool wants_state, "
         "bool wants_news", 5, _walk_delta, _fake_delta)  # fmt: skip
 _define("delta_rule_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, float scale, "
         "Tensor? state, Tensor? table, Tensor news, Tensor inverses, Tensor scores", 6, _walk_delta_back, _fake_delta_back)  # fmt: skip
-_register_gradient("delta_rule", torch.ops.tessera.delta_rule_backward.default, (0, 1, 2, 3, 4, 6), wants=8, kept=(2, 3, 4))
+_register_gradient("delta_rule", (0, 1, 2, 3, 4, 6), wants=8, kept=(2, 3, 4))
