@@ -6,6 +6,7 @@
 
 #include "dialects/Hop/Machine.h"
 #include "dialects/Hop/TimelineLayout.h"
+#include "dialects/Tile/Requirements.h"
 #include "dialects/Tile/Signature.h"
 #include "lib/Support/ElementTypes.h"
 #include "mlir/IR/Builders.h"
@@ -27,16 +28,6 @@ static StringAttr describeScalar(hop::KernelOp kernel, unsigned argument) {
   return StringAttr::get(kernel.getContext(), tile::findScalarType(type)->name);
 }
 
-/// Above which a scalar is, or null.
-static FloatAttr findBound(hop::KernelOp kernel, StringRef scalar) {
-  if (std::optional<ArrayAttr> requirements = kernel.getRequirements())
-    for (Attribute requirement : *requirements)
-      if (auto above = dyn_cast<tile::AboveAttr>(requirement))
-        if (above.getArgument() == scalar)
-          return above.getBound();
-  return {};
-}
-
 DictionaryAttr LaunchParameters::describeArgument(hop::KernelOp kernel, unsigned argument) const {
   Builder b(kernel.getContext());
   NamedAttrList entry;
@@ -45,7 +36,8 @@ DictionaryAttr LaunchParameters::describeArgument(hop::KernelOp kernel, unsigned
   if (!view) {
     entry.set(key::kind, b.getStringAttr(kinds::scalar));
     entry.set(key::type, describeScalar(kernel, argument));
-    if (FloatAttr bound = findBound(kernel, kernel.getArgumentName(argument)))
+    if (FloatAttr bound =
+            tile::findBound(kernel.getRequirements(), kernel.getArgumentName(argument)))
       entry.set(key::above, bound);
     return entry.getDictionary(kernel.getContext());
   }
@@ -393,7 +385,7 @@ ArrayAttr LaunchParameters::describeRequirements(hop::KernelOp kernel) const {
   SmallVector<Attribute> requirements;
   if (auto list = kernel.getRequirements())
     for (Attribute requirement : *list)
-      if (!isa<tile::AboveAttr>(requirement)) // Its argument says it.
+      if (!isa<tile::AboveAttr>(requirement)) // The argument says it, or a view has it.
         requirements.push_back(describeRequirement(requirement));
   for (auto [dim, unit] : storedRows)
     requirements.push_back(

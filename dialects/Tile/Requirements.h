@@ -1,0 +1,17 @@
+//===- Requirements.h - What kernels ask of their arguments ---------------===//
+
+#ifndef TESSERA_DIALECTS_TILE_REQUIREMENTS_H
+#define TESSERA_DIALECTS_TILE_REQUIREMENTS_H
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include <optional>
+
+namespace tessera::tile {
+
+/// The f64 that the argument of this name, or what a kernel loads of it, is above; null where no
+/// requirement says it.
+mlir::FloatAttr findBound(std::optional<mlir::ArrayAttr> requirements, llvm::StringRef argument);
+
+} // namespace tessera::tile
+
+#endif // TESSERA_DIALECTS_TILE_REQUIREMENTS_H
