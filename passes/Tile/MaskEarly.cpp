@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Tile/LoadedIndex.h"
+#include "dialects/Tile/Requirements.h"
 #include "dialects/Tile/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -41,28 +43,46 @@ static std::optional<APFloat> getUniformConstant(Value value) {
   return std::nullopt;
 }
 
-/// A number below which `value`, an f32 or a tile of one, is not, and that is no subnormal; none
-/// where there is no positive one. So what it multiplies keeps its order, and an infinity stays.
+static std::optional<double> getPositiveBound(Value value);
+
+/// The same of what the kernel takes as an argument, or loads of one. Where a place comes from
+/// memory, a load may be outside of the view and gives 0.
+static std::optional<double> getRequiredBound(Value value) {
+  if (auto load = value.getDefiningOp<LoadOp>()) {
+    if (isa<RankedTensorType>(load.getType()) || llvm::any_of(load.getIndices(), comesFromMemory))
+      return std::nullopt;
+    value = load.getView();
+  }
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto kernel = argument ? dyn_cast<KernelOp>(argument.getOwner()->getParentOp()) : KernelOp();
+  if (!kernel || argument.getArgNumber() >= kernel.getNumArguments())
+    return std::nullopt;
+  FloatAttr bound =
+      findBound(kernel.getRequirements(), kernel.getArgumentName(argument.getArgNumber()));
+  return bound ? std::optional(bound.getValueAsDouble()) : std::nullopt;
+}
+
+/// A number below which `value`, an f32 or a tile of such, is not, and that is no subnormal; none
+/// where there is no positive one. So what it multiplies keeps its order, and an infinity stays,
+/// unless it is NaN.
 static std::optional<double> getPositiveBound(Value value) {
   std::optional<double> bound;
+  Operation *made = value.getDefiningOp();
   if (std::optional<APFloat> number = getUniformConstant(value)) {
     if (!number->isNaN())
       bound = number->convertToDouble();
-  } else if (auto splat = value.getDefiningOp<SplatOp>()) {
-    bound = getPositiveBound(splat.getSource());
-  } else if (auto product = value.getDefiningOp<arith::MulFOp>()) {
-    std::optional<double> lhs = getPositiveBound(product.getLhs());
-    std::optional<double> rhs = getPositiveBound(product.getRhs());
+  } else if (isa_and_nonnull<SplatOp, BroadcastOp>(made)) {
+    bound = getPositiveBound(made->getOperand(0));
+  } else if (isa_and_nonnull<arith::MulFOp>(made)) {
+    std::optional<double> lhs = getPositiveBound(made->getOperand(0));
+    std::optional<double> rhs = getPositiveBound(made->getOperand(1));
     if (lhs && rhs)
       bound = *lhs * *rhs;
-  } else if (auto argument = dyn_cast<BlockArgument>(value)) {
-    auto kernel = dyn_cast<KernelOp>(argument.getOwner()->getParentOp());
-    ArrayAttr requirements = kernel ? kernel.getRequirementsAttr() : ArrayAttr();
-    if (requirements && argument.getArgNumber() < kernel.getNumArguments())
-      for (Attribute requirement : requirements)
-        if (auto above = dyn_cast<AboveAttr>(requirement);
-            above && above.getArgument() == kernel.getArgumentName(argument.getArgNumber()))
-          bound = above.getBound().getValueAsDouble();
+  } else if (isa_and_nonnull<arith::MaximumFOp, arith::MaxNumFOp>(made)) {
+    // One that is not known may be anything.
+    bound = std::max(getPositiveBound(made->getOperand(0)), getPositiveBound(made->getOperand(1)));
+  } else {
+    bound = getRequiredBound(value);
   }
   double smallest = APFloat::getSmallestNormalized(APFloat::IEEEsingle()).convertToDouble();
   return bound && *bound >= smallest ? bound : std::nullopt;
@@ -161,7 +181,8 @@ struct MaskOperand : OpRewritePattern<arith::SelectOp> {
   }
 };
 
-/// The largest or smallest of products with one positive number is a product with it.
+/// The largest or smallest of products with one positive number, of all or of each row, is a
+/// product with it.
 struct ScaleReduced : OpRewritePattern<ReduceOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(ReduceOp op, PatternRewriter &rewriter) const override {
@@ -172,12 +193,14 @@ struct ScaleReduced : OpRewritePattern<ReduceOp> {
     Value factor = product->getOperand(1 - scaled->getOperandNumber());
     ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
     Value scalar = getScalar(factor, builder);
-    if (!scalar)
+    auto ofRows = factor.getDefiningOp<BroadcastOp>();
+    if (!scalar && !(ofRows && ofRows.getAxis() == op.getAxis()))
       return failure();
     auto type = cast<RankedTensorType>(op.getType());
     Value reduced = ReduceOp::create(builder, type, op.getKind(), scaled->get(), op.getAxis(),
                                      /*limit=*/FloatAttr());
-    rewriter.replaceOpWithNewOp<arith::MulFOp>(op, reduced, makeUniform(scalar, type, builder));
+    rewriter.replaceOpWithNewOp<arith::MulFOp>(
+        op, reduced, scalar ? makeUniform(scalar, type, builder) : ofRows.getSource());
     return success();
   }
 };
