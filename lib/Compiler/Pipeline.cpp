@@ -40,6 +40,7 @@ static void buildTile(OpPassManager &pm, const PipelineOptions &) {
   pm.addNestedPass<tile::KernelOp>(createTileCarrySums());
   pm.addNestedPass<tile::KernelOp>(createTileCutDots());
   pm.addNestedPass<tile::KernelOp>(createTileMaskEarly());
+  pm.addNestedPass<tile::KernelOp>(createTileMultiplyEarly());
   pm.addNestedPass<tile::KernelOp>(createTileFindRuns());
 }
 

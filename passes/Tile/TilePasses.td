@@ -238,6 +238,35 @@ def TileMaskEarly : Pass<"tile-mask-early", "::tessera::tile::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def TileMultiplyEarly : Pass<"tile-multiply-early", "::tessera::tile::KernelOp"> {
+  let summary = "Multiplies what no step of a loop changes before the loop";
+  let description = [{
+    Of a product of several factors in a loop, those that are computed outside of it are multiplied before it, where that leaves fewer
+    multiplications in a step: `(a * x) * c` becomes `(a * c) * x`. The product is rounded in another order, and an intermediate one may
+    leave the range of f32 that another one did not. Scalars and tiles of rank 1, of which a thread has few numbers, go before the loop;
+    a tile of rank 2 would take registers in all steps.
+
+    ```mlir
+    scf.for %j = %c0 to %end step %c1 {
+      %x = tile.load %y[%j] : !tile.view<[N], f32> -> f32
+      %xs = tile.splat %x : f32 -> tensor<64xf32>
+      %ax = arith.mulf %a, %xs : tensor<64xf32>
+      %axc = arith.mulf %ax, %c : tensor<64xf32>
+      // ...
+    }
+    // becomes
+    %ac = arith.mulf %a, %c : tensor<64xf32>
+    scf.for %j = %c0 to %end step %c1 {
+      %x = tile.load %y[%j] : !tile.view<[N], f32> -> f32
+      %xs = tile.splat %x : f32 -> tensor<64xf32>
+      %axc = arith.mulf %ac, %xs : tensor<64xf32>
+      // ...
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def TilePolynomialExp : Pass<"tile-polynomial-exp", "::tessera::tile::KernelOp"> {
   let summary = "Marks exponentials that are computed without special functions";
   let description = [{
