@@ -96,6 +96,14 @@ static bool isOfIteration(tile::LoadOp load) {
          llvm::any_of(load.getIndices(), [&](Value v) { return !loop.isDefinedOutsideOfLoop(v); });
 }
 
+/// Whether `load` is of a scalar, or of values that lie along the last dimension of the view.
+static bool isOfOneRow(tile::LoadOp load) {
+  auto type = dyn_cast<RankedTensorType>(load.getType());
+  std::optional<ArrayRef<int64_t>> box = load.getBox();
+  return !(type && type.getRank() > 1) &&
+         (!box || llvm::all_of(box->drop_back(), [](int64_t extent) { return extent == 1; }));
+}
+
 /// Where the others load a scalar in each iteration, as the scale of a block, has `role`, which is
 /// ahead of them, bring these into the L2 cache, and the rows of values that the kernel loads
 /// beside. Elsewhere it gains nothing (docs/lab/fp8.md). Not what the kernel stores.
@@ -107,10 +115,8 @@ LogicalResult RoleAssignment::assignPrefetches(unsigned role) {
   });
   SmallVector<tile::LoadOp> loads;
   kernel.walk([&](tile::LoadOp load) {
-    auto type = dyn_cast<RankedTensorType>(load.getType());
-    if (!isa<tile::GatherRunsOp>(load->getParentOp()) && !plan->isPiped(load) &&
-        !(type && type.getRank() > 1) && !load.getBox() && !stored.contains(load.getView()) &&
-        !has(role, load.getResult()) && knowsPlace(load, role))
+    if (!isa<tile::GatherRunsOp>(load->getParentOp()) && !plan->isPiped(load) && isOfOneRow(load) &&
+        !stored.contains(load.getView()) && !has(role, load.getResult()) && knowsPlace(load, role))
       loads.push_back(load);
   });
   if (llvm::none_of(loads, isOfIteration))

@@ -61,3 +61,38 @@ tile.kernel @k(%x: !View, %bias: !Out, %rows: !Rows, %scales: !Rows, %numbers: !
   tile.store %out, %y[%first, %c0] : !S, !Out
   tile.store %factor, %sums[%first] : !Row, !Rows
 }
+
+// Values in a box of one row lie as those without a box do; in one of two rows they do not.
+// CHECK-LABEL: hop.kernel @boxes
+// CHECK: ^bb0({{.*}}, %[[ROWS:[^:]*]]: !tile.view<[H, M], f32>, %[[SCALES:[^:]*]]: !tile.view<[M], f32>,
+// CHECK: hop.role @producer elected
+// CHECK: hop.l2_prefetch %[[ROWS]][%{{.*}}, %{{.*}}], 128 : !tile.view<[H, M], f32>
+// CHECK-NOT: hop.l2_prefetch %[[ROWS]]
+// CHECK: hop.l2_prefetch %[[SCALES]][%{{.*}}], 1 : !tile.view<[M], f32>
+// CHECK-NOT: hop.l2_prefetch
+// CHECK: hop.role @consumer warpgroups(2)
+tile.kernel @boxes(%x: !View, %rows: !tile.view<[H, M], f32>, %scales: !Rows, %y: !Out)
+    grid(%m = M ceildiv 128) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c128 = arith.constant 128 : index
+  %n = tile.dim "M"
+  %first = arith.muli %m, %c128 : index
+  %zero = arith.constant dense<0.0> : !S
+  %a = tile.load %x[%first, %c0] : !View -> !Tile
+  %factor = tile.load %rows[%c0, %first] box [1, 128] : !tile.view<[H, M], f32> -> !Row
+  %halves = tile.load %rows[%c0, %first] box [2, 64] : !tile.view<[H, M], f32> -> !Row
+  %sum = scf.for %j = %c0 to %n step %c128 iter_args(%old = %zero) -> !S {
+    %b = tile.load %x[%j, %c0] pipe 0 : !View -> !Tile
+    %b_t = tile.transpose %b : !Tile -> tensor<64x128xbf16>
+    %scale = tile.load %scales[%j] : !Rows -> f32
+    %s = tile.dot %a, %b_t : !Tile, tensor<64x128xbf16> -> !S
+    %scale_s = tile.splat %scale : f32 -> !S
+    %scaled = arith.mulf %s, %scale_s : !S
+    %new = arith.addf %old, %scaled : !S
+    scf.yield %new : !S
+  }
+  %both = arith.addf %factor, %halves : !Row
+  %factor_s = tile.broadcast %both axis 1 : !Row -> !S
+  %out = arith.mulf %sum, %factor_s : !S
+  tile.store %out, %y[%first, %c0] : !S, !Out
+}
