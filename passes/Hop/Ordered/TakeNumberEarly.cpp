@@ -18,12 +18,14 @@ namespace {
 struct TakeNumberEarlyPass : tessera::impl::TakeNumberEarlyBase<TakeNumberEarlyPass> {
   void runOnOperation() override {
     getOperation().walk([](hop::PipeGetOp get) {
-      Operation *op = get->getPrevNode();
-      while (op && op->getNumRegions() == 0 &&
-             !isa<hop::PipeWaitOp, hop::PipePeekOp, hop::MmaIssueOp>(op))
-        op = op->getPrevNode();
+      Operation *op = get->getPrevNode(), *report = nullptr;
+      for (; op && op->getNumRegions() == 0 &&
+             !isa<hop::PipeWaitOp, hop::PipePeekOp, hop::MmaIssueOp>(op);
+           op = op->getPrevNode())
+        if (!report && isa<hop::ProbesReportOp>(op))
+          report = op;
       if (isa_and_nonnull<hop::MmaIssueOp>(op))
-        get->moveAfter(op);
+        get->moveAfter(report ? report : op);
     });
   }
 };

@@ -806,3 +806,50 @@ hop.kernel @pieces attributes {argument_names = ["x"], argument_types = [!V],
     }
   }
 }
+
+// -----
+
+// A number that waits for a report, and a report that waits for the number.
+!V = !tile.view<[M, 64], bf16>
+!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
+!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
+hop.kernel @late_report attributes {argument_names = ["x"], argument_types = [!V],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !V, %m: index):
+  %c0 = arith.constant 0 : index
+  %number = arith.constant 0 : i32
+  %true = arith.constant true
+  %a = hop.pipe.create "a" : !R1
+  %numbers = hop.pipe.create "tiles" : !hop.pipe<tensor<1xi32>, 2>
+  %probes = hop.probes count 32 share 8 reports 4 : !hop.probes
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    hop.pipe.load %a, %x[%m, %c0] : !R1, !V
+    // expected-error@+1 {{waits for the reports of 'probes', for which @consumer needs something of this role first: they wait for each other for ever; let one of them give before it waits}}
+    %fails = hop.probes.verdict %probes if %true
+    hop.pipe.put %numbers, %fails : !hop.pipe<tensor<1xi32>, 2>
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %t = hop.pipe.wait %a : !R1 -> !T
+    hop.pipe.release %a, %t : !R1, !T
+    // expected-note@+1 {{@consumer waits here for a tile of 'tiles'}}
+    %next = hop.pipe.get %numbers : !hop.pipe<tensor<1xi32>, 2>
+    hop.probes.report %probes, %true of %number if %true : i1
+  }
+}
+
+// -----
+
+// A verdict of what nobody reports.
+hop.kernel @no_report attributes {argument_names = [], argument_types = [],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%m: index):
+  %true = arith.constant true
+  // expected-error@+1 {{have a verdict and no report, for which it would wait for ever; let a role report, or remove the verdict}}
+  %probes = hop.probes count 32 share 8 reports 4 : !hop.probes
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %fails = hop.probes.verdict %probes if %true
+  }
+}
