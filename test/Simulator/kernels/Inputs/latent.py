@@ -73,7 +73,7 @@ def main(directory, work):
     check(directory, work, LENGTHS, ["HEADS=16", "BALANCED=true"], "persistent=none", 16, 3, page=16)
     check(directory, work, LENGTHS, ["CAUSAL=false", "BALANCED=true"], "", 64, 1, page=32)
     check(directory, work, LENGTHS, ["CAUSAL=false", "BALANCED=true"], "cluster=2", 128, 1, page=16)
-    check(directory, work, LENGTHS[:4], ["HEADS=32", "T=f16"], "consumers=3", 32, 2, page=40)
+    check(directory, work, LENGTHS[:4], ["HEADS=32", "T=f16"], "consumers=3", 32, 2, page=48)
     check_lists(directory, work, [100, 0, 37], [], "", 128)
     check_lists(directory, work, [100, 0, 37, 64, 1], ["LENGTHS=true", "OUT=f32", "SINK=true", "MAXIMA=true"], "producer=operands", 64)
     check_lists(directory, work, [100, 0, 37], [], "cluster=2", 128)
