@@ -231,7 +231,7 @@ class Cases(unittest.TestCase):
         self.enterContext(unittest.mock.patch.dict(os.environ, {"TESSERA_RULES": file.name}))
         for card, columns in (("Card of tomorrow", 48), ("NVIDIA H200", 32)):
             with unittest.mock.patch.object(_call, "find_card", lambda card=card: card):
-                self.assertEqual(_recurrences._choose("retention", 64, 1, 2, 64), (columns, "retention"))
+                self.assertEqual(_recurrences._choose("retention", 64, 1, 2, 64), ({"DV": columns}, "retention"))
 
     def test_refusals(self):
         q, k, v = self.draw_own(5, 1, 2)
