@@ -72,16 +72,10 @@ int64_t hop::residentBlocks(KernelOp kernel) {
   return std::max<int64_t>(blocks, 1);
 }
 
-/// The operation of this kind in the body of a kernel that has at most one.
-template <typename Op>
-static Op findOnly(KernelOp kernel) {
-  auto ops = kernel.getBody().getOps<Op>();
-  return ops.empty() ? Op() : *ops.begin();
+TimelineOp KernelOp::getTimeline() {
+  auto timelines = getBody().getOps<TimelineOp>();
+  return timelines.empty() ? TimelineOp() : *timelines.begin();
 }
-
-TimelineOp KernelOp::getTimeline() { return findOnly<TimelineOp>(*this); }
-
-ProbesOp KernelOp::getProbes() { return findOnly<ProbesOp>(*this); }
 
 /// The roles that hold users of the pipe which `counts` accepts.
 static SmallVector<RoleOp> rolesOf(PipeCreateOp pipe, bool (*counts)(Operation *)) {
@@ -110,8 +104,8 @@ SmallVector<RoleOp> hop::getReaders(PipeCreateOp pipe) {
 static LogicalResult verifyDeclared(KernelOp kernel) {
   WalkResult walk = kernel.walk([](Operation *op) -> WalkResult {
     for (Value operand : op->getOperands())
-      if (isa<PipeType, BufferType, BarriersType, ProbesType>(operand.getType()) &&
-          !isa_and_nonnull<PipeCreateOp, BufferOp, BarriersOp, ProbesOp>(operand.getDefiningOp()))
+      if (isa<PipeType, BufferType, BarriersType>(operand.getType()) &&
+          !isa_and_nonnull<PipeCreateOp, BufferOp, BarriersOp>(operand.getDefiningOp()))
         return op->emitError("takes ")
                << operand.getType() << " straight from where the kernel declares it";
     return success();

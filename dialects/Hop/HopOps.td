@@ -71,8 +71,6 @@ def Hop_KernelOp : Hop_Op<"kernel", [
     int64_t getNumRecords();
     /// The timeline that the kernel records; null when it records none.
     ::tessera::hop::TimelineOp getTimeline();
-    /// The probes of its launch; null where it has none.
-    ::tessera::hop::ProbesOp getProbes();
     /// Thread blocks of a cluster.
     int64_t getClusterSize();
   }];

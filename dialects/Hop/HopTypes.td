@@ -196,16 +196,4 @@ def Hop_BarriersType : TypeDef<Hop_Dialect, "Barriers"> {
   let genVerifyDecl = 1;
 }
 
-def Hop_ProbesType : TypeDef<Hop_Dialect, "Probes"> {
-  let mnemonic = "probes";
-  let summary = "The first tiles of a launch, whose outcome decides how the others run";
-  let description = [{
-    A value of this type comes straight from its `hop.probes`.
-
-    ```mlir
-    !hop.probes
-    ```
-  }];
-}
-
 #endif // TESSERA_DIALECTS_HOP_HOPTYPES_TD

@@ -83,7 +83,6 @@ private:
   friend class Exploration;
 
   std::optional<int64_t> findSlots(unsigned pipe, unsigned role);
-  std::optional<unsigned> findSilent(const State &state, const Step &verdict) const;
   Operation *findHolder(const State &state) const;
   LogicalResult refuse(const State &state);
   LogicalResult refuseFill(const State &state, unsigned role);
@@ -129,7 +128,6 @@ private:
   bool wait(State &state, unsigned role, const Step &step) const;
   void release(State &state, unsigned role, const Step &step) const;
   bool meet(State &state, const Step &step) const;
-  void report(State &state, unsigned role, const Step &step) const;
   bool follow(State &state, unsigned role, const Step &step) const;
   int64_t getLead(const State &state, unsigned role) const;
   std::optional<unsigned> findDecider(const State &state) const;
@@ -206,14 +204,6 @@ bool Exploration::meet(State &state, const Step &step) const {
   return true;
 }
 
-/// A report stays, as the launch has one verdict: the first tile is the one that counts.
-void Exploration::report(State &state, unsigned role, const Step &step) const {
-  const Channel &probes = channels[step.channel];
-  auto &reports = state.rings[step.channel];
-  reports.resize(probes.fillers.size(), SmallVector<int>(probes.readers.size(), kTaken));
-  llvm::fill(reports[llvm::find(probes.fillers, role) - probes.fillers.begin()], kFilled);
-}
-
 /// Takes the way that another role has taken.
 bool Exploration::follow(State &state, unsigned role, const Step &step) const {
   Choices &choices = state.choices[step.decision];
@@ -246,13 +236,6 @@ bool Exploration::step(State &state, unsigned role) const {
     return wait(state, role, step);
   case Kind::Meet:
     return meet(state, step);
-  case Kind::Verdict:
-    if (protocol.findSilent(state, step))
-      return false;
-    break;
-  case Kind::Report:
-    report(state, role, step);
-    break;
   case Kind::Branch:
     return follow(state, role, step);
   case Kind::Release:
@@ -331,17 +314,8 @@ std::optional<State> Exploration::run() {
 // Refusals
 //===----------------------------------------------------------------------===//
 
-/// A role that has not reported of probes, if there is one.
-std::optional<unsigned> Protocol::findSilent(const State &state, const Step &verdict) const {
-  const auto &reports = state.rings[verdict.channel];
-  for (auto [i, role] : llvm::enumerate(graph.channels[verdict.channel].fillers))
-    if (reports.empty() || reports[i].front() != kFilled)
-      return role;
-  return std::nullopt;
-}
-
-/// The role whose step would let `role` go on: it fills the pipe, holds a slot, has not reported or
-/// has not come to where the roles meet.
+/// The role whose step would let `role` go on: it fills the pipe, holds a slot or has not come to
+/// where the roles meet.
 std::optional<unsigned> Protocol::waitsFor(const State &state, unsigned role) const {
   const Step &step = stepOf(state, role);
   if (step.kind == Kind::End || step.kind == Kind::Branch)
@@ -349,8 +323,6 @@ std::optional<unsigned> Protocol::waitsFor(const State &state, unsigned role) co
   const Channel &channel = graph.channels[step.channel];
   if (step.kind == Kind::Wait || step.kind == Kind::Peek)
     return channel.fillers.front();
-  if (step.kind == Kind::Verdict)
-    return findSilent(state, step);
   for (auto [i, reader] : llvm::enumerate(channel.readers)) {
     const Step &other = stepOf(state, reader);
     bool isMissing = step.kind == Kind::Meet
@@ -421,10 +393,7 @@ LogicalResult Protocol::refuseCycle(const State &state, ArrayRef<unsigned> cycle
   auto describe = [&](unsigned role) {
     const Step &step = stepOf(state, role);
     bool waits = step.kind == Kind::Wait || step.kind == Kind::Peek;
-    StringRef what = waits                        ? "a tile of '"
-                     : isFill(step)               ? "a slot of '"
-                     : step.kind == Kind::Verdict ? "the reports of '"
-                                                  : "the others at '";
+    StringRef what = waits ? "a tile of '" : isFill(step) ? "a slot of '" : "the others at '";
     return (what + graph.channels[step.channel].getLabel() + "'").str();
   };
   InFlightDiagnostic diag = stepOf(state, cycle.front()).op->emitError("waits for ")
@@ -490,12 +459,6 @@ LogicalResult Protocol::check() {
   for (auto pipe : kernel.getBody().getOps<hop::PipeCreateOp>())
     if (failed(checkUse(pipe)))
       return failure();
-  for (const Channel &channel : graph.channels)
-    if (auto probes = channel.value.getDefiningOp<hop::ProbesOp>();
-        probes && channel.fillers.empty())
-      return probes.emitError(
-          "have a verdict and no report, for which it would wait for ever; let a "
-          "role report, or remove the verdict");
   if (failed(decisions.run(graph)))
     return failure();
   for (unsigned role = 0; role < graph.roles.size(); ++role)

@@ -17,8 +17,7 @@ using namespace tessera;
 /// Takes or gives a slot, or meets; the channel is its first operand.
 static bool isEvent(Operation *op) {
   return op->hasTrait<hop::FillsPipe>() || op->hasTrait<hop::ReadsPipe>() ||
-         isa<hop::PipeReleaseOp, hop::PipeCommitOp, hop::BarrierWaitOp, hop::ProbesReportOp,
-             hop::ProbesVerdictOp>(op);
+         isa<hop::PipeReleaseOp, hop::PipeCommitOp, hop::BarrierWaitOp>(op);
 }
 
 /// Whether a role that joins in `channel` takes part in it in `op`. A release is no part: the other
@@ -120,8 +119,6 @@ static Value endsByValue(hop::RoleOp role) {
 StringRef Channel::getLabel() const {
   if (auto pipe = value.getDefiningOp<hop::PipeCreateOp>())
     return pipe.getLabel();
-  if (value.getDefiningOp<hop::ProbesOp>())
-    return "probes";
   return value.getDefiningOp<hop::BarriersOp>().getLabel();
 }
 
@@ -149,14 +146,14 @@ void RoleGraph::addEvents(unsigned role) {
   };
   auto reads = [&](Operation *op) { return op->hasTrait<hop::ReadsPipe>(); };
   roles[role].walk([&](Operation *op) {
-    bool isOfPipe = !isa<hop::BarrierWaitOp, hop::ProbesReportOp, hop::ProbesVerdictOp>(op);
-    if (isEvent(op) && isOfPipe && !numbers.contains(op->getOperand(0)))
+    if (isEvent(op) && !isa<hop::BarrierWaitOp>(op) && !numbers.contains(op->getOperand(0)))
       return;
-    if (isEvent(op) && !isOfPipe && numbers.try_emplace(op->getOperand(0), channels.size()).second)
+    if (isa<hop::BarrierWaitOp>(op) &&
+        numbers.try_emplace(op->getOperand(0), channels.size()).second)
       channels.push_back({op->getOperand(0), {}, {}});
-    if (op->hasTrait<hop::FillsPipe>() || isa<hop::ProbesReportOp>(op))
+    if (op->hasTrait<hop::FillsPipe>())
       addOnce(channels[numbers.lookup(op->getOperand(0))].fillers);
-    else if (reads(op) || isa<hop::BarrierWaitOp, hop::ProbesVerdictOp>(op))
+    else if (reads(op) || isa<hop::BarrierWaitOp>(op))
       addOnce(channels[numbers.lookup(op->getOperand(0))].readers);
   });
   // In a cluster the role that puts a number reads its own, or its neighbour's, just after: it
@@ -345,10 +342,6 @@ unsigned RoleProgram::build(Operation *op, unsigned follow) {
     return addStep(Kind::Release, op, release.getTile().getDefiningOp(), follow);
   if (isa<hop::BarrierWaitOp>(op))
     return addStep(Kind::Meet, op, nullptr, follow);
-  if (isa<hop::ProbesReportOp>(op))
-    return addStep(Kind::Report, op, nullptr, follow);
-  if (isa<hop::ProbesVerdictOp>(op))
-    return addStep(Kind::Verdict, op, nullptr, follow);
   if (op->hasTrait<hop::ReadsPipe>()) {
     const Channel &pipe = graph.channels[graph.numbers.lookup(op->getOperand(0))];
     if (!llvm::is_contained(pipe.readers, role))

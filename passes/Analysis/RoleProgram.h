@@ -15,10 +15,10 @@
 
 namespace tessera {
 
-/// What joins roles: a pipe, barriers at which they meet, or probes (hop-retry).
+/// What joins roles: a pipe, or barriers at which they meet (hop-retry).
 struct Channel {
   mlir::Value value;
-  /// By number. Those that meet are readers, those that report of probes fillers.
+  /// By number. Those that meet are readers.
   llvm::SmallVector<unsigned> fillers, readers;
 
   llvm::StringRef getLabel() const;
@@ -80,8 +80,6 @@ struct Step {
     Release, ///< gives the slot of the wait `wait` back
     Forget,  ///< loads that were started ahead in a loop end with it
     Meet,    ///< waits until the other roles are at theirs
-    Report,  ///< says what has become of a probe
-    Verdict, ///< waits until all roles that report have done so once
     Branch,  ///< goes to the first or the second of `next`
   };
   Kind kind;

@@ -148,26 +148,6 @@ def Retry : Pass<"hop-retry", "::tessera::hop::KernelOp"> {
 
     What was computed twice is stored twice, by the same threads; bulk stores are waited for in between.
 
-    Where all tiles fail, that costs each of them twice. So with `persistent = dynamic` the first 32 tiles are *probes*, of which
-    the launch keeps which ones failed. A thread block looks at them when it takes its second tile, whose fast program
-    it runs if fewer than one in 8 failed. Otherwise the number is marked (its sign), by which all roles leave the loop: they run the exact
-    program of the tiles in the list, then of all tiles that the block takes from then on. Which program a tile runs in follows from its
-    number and the probes, so that the result of a launch does not depend on time. Launches of fewer than 4 tiles for a thread
-    block attempt all of them, and so do kernels with clusters, and those that draw their first number.
-
-    ```mlir
-    // The consumers, for a tile of the loop:
-    hop.probes.report %probes, %valid of %number if %many : tensor<64xi1, #hop.layout<row>>
-    // The producer, where it takes a number:
-    %next = hop.next_tile
-    %fails = hop.probes.verdict %probes if %is_first
-    %is_exact = arith.cmpi ne, %fails, %zero : i32
-    %marked = arith.ori %next, %sign : index
-    %after = arith.select %is_exact, %marked, %next : index
-    ```
-
-    Without probes:
-
     ```mlir
     !List = !hop.buffer<tensor<1xi32>, 512>
     !Doubted = !hop.buffer<tensor<1xi32>, 2>
@@ -343,7 +323,7 @@ def TakeNumberEarly : Pass<"hop-take-number-early", "::tessera::hop::KernelOp"> 
   let description = [{
     The producer of a persistent kernel sends the number of the next tile behind the loads of this one. Once the
     consumers have waited for all of those loads, they take the number (`hop.pipe.get`) right behind the product that
-    was issued last, or behind the report of a probe that follows it (`hop.probes.report`), for which the number may wait.
+    was issued last.
 
     ```mlir
     !S = tensor<64x64xf32, #hop.layout<accumulator>>
@@ -409,8 +389,7 @@ def CheckPipes : Pass<"hop-check-pipes", "::tessera::hop::KernelOp"> {
     what each role has still to do, and ends when no new state comes up. The loops and conditionals around the fills and
     the reads of a pipe go in pairs, which decide alike; those without a partner are refused. So is a ring with too few
     slots; the error names the tiles that keep theirs and the number that would do. Of roles that wait for each other it
-    names each place. A verdict on probes waits until all roles that report have done so once, which those of the first tile are. The
-    pass comes last, as passes before it move loads, waits and releases, and lend slots. `tile-warp-specialize` asks
+    names each place. It comes last, as passes before it move loads, waits and releases, and lend slots. `tile-warp-specialize` asks
     the same of the roles that it makes. Turns of warpgroups are the business of `hop-pingpong`.
 
     ```mlir

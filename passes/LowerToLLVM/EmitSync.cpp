@@ -69,8 +69,6 @@ LogicalResult Emitter::emitSync(Operation *op) {
       .Case([&](hop::ClusterRankOp rank) { return bind(rank, {clusterRank()}), success(); })
       .Case<hop::BlockIndexOp, hop::BlockCountOp, hop::NextTileOp, hop::ResetTilesOp>(
           [&](auto) { return emitTileCounter(op), success(); })
-      .Case([&](hop::ProbesReportOp report) { return emitReport(report), success(); })
-      .Case([&](hop::ProbesVerdictOp verdict) { return emitVerdict(verdict), success(); })
       .Case<hop::TicketWaitOp, hop::TicketPassOp, hop::TicketPeekOp>(
           [&](auto ticket) { return emitTicket(ticket), success(); })
       .Case<hop::TurnStartOp, hop::TurnWaitOp, hop::TurnPassOp>(
@@ -366,17 +364,11 @@ Value Emitter::valueAddress(Value buffer, Value index) {
   return add(add(sharedBase, *op.getOffset()), mul(index, 4));
 }
 
-/// Whether what this thread has of a tile of i1, or an i1, is true.
-Value Emitter::isAllTrue(Value valid) {
-  Values all = elements(valid);
-  Value joined = all.front();
-  for (Value element : llvm::drop_begin(all))
-    joined = LLVM::AndOp::create(builder, loc, joined, element);
-  return joined;
-}
-
 void Emitter::emitFlag(hop::FlagOp op) {
-  Value all = isAllTrue(op.getValid());
+  Values valid = elements(op.getValid());
+  Value all = valid.front();
+  for (Value element : llvm::drop_begin(valid))
+    all = LLVM::AndOp::create(builder, loc, all, element);
   Block *after = splitBlock();
   Block *flag = builder.createBlock(after);
   builder.setInsertionPointToEnd(flag->getPrevNode());
@@ -407,7 +399,7 @@ void Emitter::emitSlotMulticast(hop::SlotMulticastOp op) {
 }
 
 /// The counter is two words: the numbers given out beyond one for each thread block (or cluster),
-/// and the thread blocks that are done. The last of these sets both back, and the words of probes.
+/// and the thread blocks that are done. The last of these sets both back.
 void Emitter::emitTileCounter(Operation *op) {
   auto special = [&](StringRef name) {
     return intrinsic(("llvm.nvvm.read.ptx.sreg." + name).str(), builder.getI32Type(), {});
@@ -435,57 +427,11 @@ void Emitter::emitTileCounter(Operation *op) {
     bool all = cast<hop::NextTileOp>(op).getAll();
     return bind(op->getResult(0), {all ? taken : add(taken, blocks)});
   }
-  // Others have read the bits by loads, which the stores must not overtake.
-  StringRef ofProbes = "\n@last fence.acq_rel.gpu;\n@last st.global.u32 [$0+8], zero;\n@last "
-                       "st.global.u32 [$0+12], zero;";
   assembly(
       "{\n.reg .pred last;\n.reg .b32 done, limit, zero;\nsub.u32 limit, $1, 1;\nmov.b32 zero, 0;\n"
       "fence.acq_rel.gpu;\natom.global.inc.u32 done, [$0+4], limit;\n"
-      "setp.eq.u32 last, done, limit;\n@last st.global.u32 [$0], zero;" +
-          Twine(kernel.getProbes() ? ofProbes : "") + "\n}",
+      "setp.eq.u32 last, done, limit;\n@last st.global.u32 [$0], zero;\n}",
       "l,r", {counter, blocks}, {});
-}
-
-/// The tiles that are probes, of those that the thread blocks of the launch begin with.
-Value Emitter::countProbes(hop::ProbesOp probes) {
-  Value blocks = intrinsic("llvm.nvvm.read.ptx.sreg.nctaid.x", builder.getI32Type(), {});
-  return LLVM::UMinOp::create(builder, loc, blocks, i32(probes.getCount()));
-}
-
-/// Behind the words of the counter one has a bit for each probe that failed, and one counts
-/// reports.
-void Emitter::emitReport(hop::ProbesReportOp op) {
-  Value number = scalar(op.getNumber()), all = isAllTrue(op.getValid());
-  Value isProbe = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ult, number,
-                                       countProbes(op.getProbes().getDefiningOp<hop::ProbesOp>()));
-  Block *after = enterIf(LLVM::AndOp::create(builder, loc, scalar(op.getCondition()), isProbe));
-  Value counter = function.getArgument(parameters.workspacePosition());
-  Value bit = LLVM::ShlOp::create(builder, loc, i32(1), number);
-  assembly("{\n.reg .pred holds, leads, fails;\nsetp.ne.b32 holds, $2, 0;\n"
-           "vote.sync.all.pred holds, holds, -1;\nsetp.eq.b32 leads, $3, 0;\n"
-           "not.pred fails, holds;\nand.pred fails, fails, leads;\n"
-           "@fails red.relaxed.gpu.global.or.b32 [$0+8], $1;\n"
-           "@leads red.release.gpu.global.add.u32 [$0+12], 1;\n}",
-           "l,r,r,r", {counter, bit, toI32(all), thread.lane}, {});
-  LLVM::BrOp::create(builder, loc, after);
-  builder.setInsertionPointToStart(after);
-}
-
-void Emitter::emitVerdict(hop::ProbesVerdictOp op) {
-  auto probes = op.getProbes().getDefiningOp<hop::ProbesOp>();
-  Value count = countProbes(probes);
-  Value counter = function.getArgument(parameters.workspacePosition());
-  Value failed =
-      assembly("{\n.reg .pred skips, more;\n.reg .b32 reports;\nmov.b32 $0, 0;\n"
-               "setp.eq.b32 skips, $2, 0;\n@skips bra have;\nagain:\n"
-               "ld.acquire.gpu.global.b32 reports, [$1+12];\nsetp.ne.u32 more, reports, $3;\n"
-               "@more bra again;\nld.global.b32 $0, [$1+8];\npopc.b32 $0, $0;\nhave:\n}",
-               "=&r,l,r,r",
-               {counter, toI32(scalar(op.getCondition())), mul(count, probes.getReports())},
-               TypeRange(builder.getI32Type()))
-          .front();
-  bind(op, {toI32(LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::uge,
-                                       mul(failed, probes.getShare()), count))});
 }
 
 //===----------------------------------------------------------------------===//

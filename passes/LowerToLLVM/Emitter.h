@@ -395,7 +395,6 @@ private:
   void onCopyingThread(mlir::Value condition, llvm::function_ref<void()> emit);
   void emitTurn(mlir::Operation *op);
   void emitSlotAccess(mlir::Operation *op);
-  mlir::Value isAllTrue(mlir::Value valid);
   void emitFlag(hop::FlagOp op);
   mlir::Value valueAddress(mlir::Value buffer, mlir::Value index);
   void emitSlotMulticast(hop::SlotMulticastOp op);
@@ -403,9 +402,6 @@ private:
   void emitArrive(hop::BarrierArriveOp op);
   void moveToPart(const TensorMap &map, Values &coordinates, mlir::Value &address);
   void emitTileCounter(mlir::Operation *op);
-  mlir::Value countProbes(hop::ProbesOp probes);
-  void emitReport(hop::ProbesReportOp op);
-  void emitVerdict(hop::ProbesVerdictOp op);
   void emitTicket(hop::TicketWaitOp op);
   void emitTicket(hop::TicketPassOp op);
   void emitTicket(hop::TicketPeekOp op);

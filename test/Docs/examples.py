@@ -31,7 +31,6 @@ DECLARATIONS = {
     "!hop.pipe<": 'hop.pipe.create "example"',
     "!hop.buffer<": 'hop.buffer "example"',
     "!hop.barriers<": 'hop.barriers "example" count 1',
-    "!hop.probes": "hop.probes count 32 share 8 reports 8",
 }
 
 
@@ -63,7 +62,7 @@ def hop_kernel(types, body):
     names = ", ".join(f'"{name[1:]}"' for name in views)
     arguments = ", ".join(f"{name}: {type}" for name, type in views.items())
     declarations = "".join(
-        f"{name} = {DECLARATIONS[re.match('[^<]*<?', type)[0]]} : {type}\n" for name, type in declared.items())
+        f"{name} = {DECLARATIONS[type[:type.index('<') + 1]]} : {type}\n" for name, type in declared.items())
     return (f"hop.kernel @example attributes {{argument_names = [{names}], argument_types = [{', '.join(views.values())}],"
             f" grid = [], schedule = #tile.schedule<consumers = 2, cluster = exchange>}} {{\n^bb0({arguments}):\n"
             f"{declarations}{body(values(others))}\n}}")

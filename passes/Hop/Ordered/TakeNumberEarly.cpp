@@ -18,14 +18,12 @@ namespace {
 struct TakeNumberEarlyPass : tessera::impl::TakeNumberEarlyBase<TakeNumberEarlyPass> {
   void runOnOperation() override {
     getOperation().walk([](hop::PipeGetOp get) {
-      Operation *op = get->getPrevNode(), *report = nullptr;
-      for (; op && op->getNumRegions() == 0 &&
-             !isa<hop::PipeWaitOp, hop::PipePeekOp, hop::MmaIssueOp>(op);
-           op = op->getPrevNode())
-        if (!report && isa<hop::ProbesReportOp>(op))
-          report = op;
+      Operation *op = get->getPrevNode();
+      while (op && op->getNumRegions() == 0 &&
+             !isa<hop::PipeWaitOp, hop::PipePeekOp, hop::MmaIssueOp>(op))
+        op = op->getPrevNode();
       if (isa_and_nonnull<hop::MmaIssueOp>(op))
-        get->moveAfter(report ? report : op);
+        get->moveAfter(op);
     });
   }
 };

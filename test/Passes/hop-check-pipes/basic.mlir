@@ -1,7 +1,7 @@
 // Roles that always go on.
 //
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-check-pipes))' | FileCheck %s
-// CHECK-COUNT-13: hop.kernel @
+// CHECK-COUNT-12: hop.kernel @
 
 !V = !tile.view<[M, 64], bf16>
 !T = !hop.shared<tensor<64x64xbf16>, rows = 64>
@@ -395,36 +395,6 @@ hop.kernel @pieces attributes {argument_names = ["x"], argument_types = [!V],
     ^bb0(%got: i32):
       %next = hop.pipe.get %numbers : !hop.pipe<tensor<1xi32>, 1>
       scf.yield %next : i32
-    }
-  }
-}
-
-// The number of the next tile waits for what the consumer reports of this one.
-hop.kernel @probes attributes {argument_names = ["x"], argument_types = [!V],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !V, %m: index):
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %number = arith.constant 0 : i32
-  %true = arith.constant true
-  %a = hop.pipe.create "a" : !R1
-  %numbers = hop.pipe.create "tiles" : !hop.pipe<tensor<1xi32>, 2>
-  %probes = hop.probes count 32 share 8 reports 4 : !hop.probes
-  hop.role @producer elected {
-  ^bb0(%wg: index):
-    scf.for %i1 = %c0 to %m step %c1 {
-      hop.pipe.load %a, %x[%m, %c0] : !R1, !V
-      %fails = hop.probes.verdict %probes if %true
-      hop.pipe.put %numbers, %fails : !hop.pipe<tensor<1xi32>, 2>
-    }
-  }
-  hop.role @consumer warpgroups(1) {
-  ^bb0(%wg: index):
-    scf.for %i1 = %c0 to %m step %c1 {
-      %t = hop.pipe.wait %a : !R1 -> !T
-      hop.pipe.release %a, %t : !R1, !T
-      hop.probes.report %probes, %true of %number if %true : i1
-      %next = hop.pipe.get %numbers : !hop.pipe<tensor<1xi32>, 2>
     }
   }
 }

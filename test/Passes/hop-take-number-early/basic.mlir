@@ -51,29 +51,3 @@ hop.kernel @later attributes {argument_names = ["y"], argument_types = [!tile.vi
     %next = hop.pipe.get %numbers : !hop.pipe<tensor<1xi32>, 2>
   }
 }
-
-// The number may wait for the report of this tile, which comes first.
-// CHECK-LABEL: hop.kernel @probe
-// CHECK: hop.mma_issue
-// CHECK: hop.probes.report
-// CHECK-NEXT: hop.pipe.get
-// CHECK-NEXT: hop.mma_wait
-hop.kernel @probe attributes {argument_names = ["y"], argument_types = [!tile.view<[M, 64], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%y: !tile.view<[M, 64], f32>, %m: index):
-  %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
-  %numbers = hop.pipe.create "tiles" : !hop.pipe<tensor<1xi32>, 2>
-  %probes = hop.probes count 32 share 8 reports 4 : !hop.probes
-  %number = arith.constant 0 : i32
-  %true = arith.constant true
-  hop.role @consumer warpgroups(1) {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
-    %k = hop.pipe.wait %kp : !hop.pipe<tensor<64x64xbf16>, 2> -> !slot
-    %s = hop.mma %k, %k {transpose_b} : !slot, !slot -> !acc
-    hop.pipe.release %kp, %k : !hop.pipe<tensor<64x64xbf16>, 2>, !slot
-    hop.probes.report %probes, %true of %number if %true : i1
-    tile.store %s, %y[%m, %c0] : !acc, !tile.view<[M, 64], f32>
-    %next = hop.pipe.get %numbers : !hop.pipe<tensor<1xi32>, 2>
-  }
-}

@@ -120,11 +120,6 @@ def attention_retries():
     for schedule in ("producer=none", "overlap=1", "pingpong=false", "stages=1", "", "consumers=1"):
         defines = ["-DD=64", "-DBM=128" if schedule != "consumers=1" else "-DBM=64", "-DBN=32", "-DCAUSAL=true"]
         yield attention(defines, shapes, schedule, ["--sim-blocks", "2", *split_option(schedule)], 4), False
-    # So many that the first ones decide how the others run: none of them fails, some or all.
-    for scale, store in itertools.product((0.125, 3, 16), ("direct", "tma")):
-        defines, shapes_of_many = ["-DD=64", "-DBM=128", "-DBN=32"], [attention_shape(4, 1, 333, 70)]
-        schedule = schedule_text(persistent="dynamic", store=store)
-        yield attention(defines, shapes_of_many, schedule, ["--sim-blocks", "2", "--seeds", "4"], scale), False
     # More tiles for a thread block than its list takes.
     for persistent in ("static", "dynamic"):
         defines = ["-DD=64", "-DBM=64", "-DBN=16"]
