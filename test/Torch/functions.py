@@ -209,7 +209,7 @@ class Functions(unittest.TestCase):
         causal = tessera.Variant(score=falling, mask=masks.causal, slope=float)
         self.assertEqual(causal.find_fallbacks(q, k, v, 0.125, slope=0.1).sum(), 0)
         q[0, 1, 300, 0] = float("nan")
-        self.assertEqual(causal.find_fallbacks(q, k, v, 0.125, slope=0.1).tolist(), [[[0, 0, 0], [0, 1, 0]]])
+        self.assertEqual(causal.find_fallbacks(q, k, v, 0.125, slope=0.1).tolist(), [[[0, 0, 0, 0], [0, 1, 0, 0]]])
 
     def test_vmap(self):
         generator = torch.Generator().manual_seed(5)
