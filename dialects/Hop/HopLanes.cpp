@@ -28,7 +28,8 @@ LogicalResult InLanesOp::verifyRegions() {
 
 LogicalResult OneLaneOp::verifyRegions() {
   Block &body = getBody().front();
-  if (body.empty() || !isa<BarrierWaitOp>(body.front()))
+  auto first = llvm::find_if(body, [](Operation &op) { return !isa<MarkOp>(op); });
+  if (first == body.end() || !isa<BarrierWaitOp>(*first))
     return emitOpError("begins with a hop.barrier.wait, which keeps ptxas from starting its copies "
                        "in all parts of a warp whose lanes have parted");
   auto role = (*this)->getParentOfType<RoleOp>();

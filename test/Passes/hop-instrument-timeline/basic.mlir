@@ -143,3 +143,21 @@ hop.kernel @lanes attributes {argument_names = ["table"], argument_types = [!til
     } : vector<8xindex> loc("k.tile":1:7)
   }
 }
+
+// What one lane does begins with a wait, before which a mark may stand.
+// CHECK-LABEL: hop.kernel @one_lane
+// CHECK: hop.one_lane {
+// CHECK-NEXT: hop.mark 0
+// CHECK-NEXT: hop.barrier.wait
+hop.kernel @one_lane attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 64>],
+    schedule = #tile.schedule<>} {
+^bb0(%m: index):
+  %zero = arith.constant 0 : i32
+  %empty = hop.barriers "x.empty" count 1 : !hop.barriers<1>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    hop.one_lane {
+      hop.barrier.wait %empty[%zero], %zero : !hop.barriers<1>
+    }
+  }
+}
