@@ -222,8 +222,8 @@ void SharedReference::share() {
   rest.push_back({addAll(ofAllRows, builder), false});
   Value replaced = sum;
   replaced.replaceAllUsesWith(addAll(rest, builder));
+  reference.replaceAllUsesWith(whole); // First: it goes with its last use.
   eraseUnused(replaced);
-  reference.replaceAllUsesWith(whole);
   eraseUnused(reference);
 }
 

@@ -74,6 +74,25 @@ tile.kernel @distances(%x: !X, %largest: !N, %y: !N) grid(%m = 1) {
   tile.store %reference, %y[%c0] : !Row, !N
 }
 
+// A reference that only exponents have goes with them.
+// CHECK-LABEL: tile.kernel @alone
+// CHECK:       %[[OWN:.*]] = tile.load %largest
+// CHECK:       %[[SHARED:.*]] = tile.reference %[[OWN]]
+// CHECK-NOT:   tile.reference
+// CHECK:       tile.store
+tile.kernel @alone(%x: !X, %n: !N, %largest: !N) grid(%m = 1) {
+  %c0 = arith.constant 0 : index
+  %own = tile.load %largest[%c0] : !N -> !Row
+  %reference = tile.reference %own : !Row
+  %t = tile.load %x[%c0, %c0] : !X -> !T
+  %of_column = tile.load %n[%c0] : !N -> !Col
+  %columns = tile.broadcast %of_column axis 0 : !Col -> !T
+  %rows = tile.broadcast %reference axis 1 : !Row -> !T
+  %a = arith.subf %t, %rows : !T
+  %e = arith.addf %a, %columns : !T
+  tile.store %e, %x[%c0, %c0] : !T, !X
+}
+
 // Nothing in common; elements that are all made of columns; a reference that is added, and one that two sums have.
 // CHECK-LABEL: tile.kernel @stays
 // CHECK-NOT:   tile.reference
