@@ -39,8 +39,8 @@ def TileShareReferences : Pass<"tile-share-references", "::tessera::tile::Kernel
     `n - m` is computed once for both, and each element takes one addition more. The same holds for what is a function of one index, as the
     distance of row and column: the elements of r and r + 8 whose columns differ by 8 have one.
 
-    What rows alone have a number of, `g`, goes with the reference: `m - g` is shared, and what else uses `m` gets that plus `g`. So `g` leaves
-    the loop. Where nothing gains, the reference is its operand.
+    What rows alone have a number of, `g`, goes with the reference: `m - g` is shared, and what else uses `m` gets that plus `g`. So
+    `g` leaves the loop. Where nothing gains, the reference is its operand.
 
     ```mlir
     %m = tile.reference %largest : tensor<64xf32>

@@ -214,16 +214,18 @@ def TileMaskEarly : Pass<"tile-mask-early", "::tessera::tile::KernelOp"> {
   let description = [{
     What a mask hides is -inf, and stays it when it is multiplied by a positive number or less a number that is neither -inf
     nor NaN. So the mask goes before these. The largest element of a product with one positive number, or of a row with a positive
-    number of its own, is that number times the largest element, rounding included. An exponent of a base 2, `x * scale - reference`, is then one multiply-add of the masked
-    product, which the maximum is taken of too: where both are computed of one block the mask is applied once.
+    number of its own, is that number times the largest element, rounding included. An exponent of a base 2, `x * scale - reference`,
+    is then one multiply-add of the masked product, which the maximum is taken of too: where both are computed of one block the mask
+    is applied once.
 
     A product with a positive number plus another product, as a score with a bias that falls with the distance, is the number
     times a sum, where a mask or a maximum is taken of it: the factor of the other product is divided by the number.
 
     A number is known to be positive as a constant, as the larger one (`arith.maximumf`) of any and such a one, as a product of such,
     or as an argument of the kernel or an element of a view of which `requires` says it. Where it is NaN, what a mask hides may be NaN
-    too. Elements outside of a view are 0, so that nothing is known of a loaded tile, or where the place comes from memory. A reference is known to be no -inf and no NaN where it is the larger one (`arith.maxnumf`) of two of which one is neither, what a loop
-    carries included, or is chosen only where it is larger than something (`arith.cmpf ogt`).
+    too. Elements outside of a view are 0, so that nothing is known of a loaded tile, or where the place comes from memory. A
+    reference is known to be no -inf and no NaN where it is the larger one (`arith.maxnumf`) of two of which one is neither, what a
+    loop carries included, or is chosen only where it is larger than something (`arith.cmpf ogt`).
 
     ```mlir
     %e = arith.mulf %t, %scales : tensor<64x64xf32>
