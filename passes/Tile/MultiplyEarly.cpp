@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/Tile/TilePasses.h"
 
@@ -27,6 +28,15 @@ public:
 
   /// Whether a step has fewer multiplications when what no step changes is multiplied before.
   bool isLonger() const { return early.size() > 1 && !late.empty() && inStep > late.size(); }
+
+  /// Whether their type holds the product of the constants that no step changes.
+  bool isHeld() const {
+    std::optional<APFloat> product;
+    for (Value factor : early)
+      if (APFloat value(0.0); matchPattern(factor, m_ConstantFloat(&value)))
+        product = product ? *product * value : value;
+    return !product || product->isNormal();
+  }
 
   /// Multiplies each kind of factors in the order of the program.
   void rewrite() {
@@ -82,7 +92,7 @@ struct TileMultiplyEarlyPass : tessera::impl::TileMultiplyEarlyBase<TileMultiply
         if (isRoot(product))
           roots.push_back(product);
       for (arith::MulFOp root : roots)
-        if (Product product(root, loop); product.isLonger())
+        if (Product product(root, loop); product.isLonger() && product.isHeld())
           product.rewrite();
     });
   }

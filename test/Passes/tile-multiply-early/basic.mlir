@@ -97,3 +97,23 @@ tile.kernel @stays(%x: !X, %y: !Y, %z: !Y, %a: f32, %b: f32) grid(%m = 1) {
     scf.yield
   }
 }
+
+// Constants whose product no f32 holds stay where they are.
+// CHECK-LABEL: tile.kernel @large
+// CHECK:         scf.for
+// CHECK:           arith.mulf
+// CHECK:           arith.mulf
+tile.kernel @large(%x: !X, %y: !Y) grid(%m = 1) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = tile.dim "N"
+  %a = arith.constant 1.0e25 : f32
+  %b = arith.constant 1.0e20 : f32
+  scf.for %j = %c0 to %n step %c1 {
+    %own = tile.load %x[%j] : !X -> f32
+    %some = arith.mulf %own, %a : f32
+    %all = arith.mulf %some, %b : f32
+    tile.store %all, %y[%c0, %j] : f32, !Y
+    scf.yield
+  }
+}
