@@ -18,7 +18,11 @@ def add_names(parser):
 
 
 def run(checks, *arguments, names=()):
-    """Calls those of `names` (where none is given, all) with `arguments`, says how it went, and exits. The last line reads "N passed, N failed"."""
+    """Calls those of `names` (where none is given, all) with `arguments`, says how it went, and exits. The last line reads
+    "N passed, N failed". Names of no check are refused."""
+    unknown = set(names) - {check.__name__ for check in checks}
+    if unknown:
+        sys.exit(f"no check is named {', '.join(sorted(unknown))}; there are {', '.join(check.__name__ for check in checks)}")
     checks = [check for check in checks if not names or check.__name__ in names]
     failed = 0
     for check in checks:
