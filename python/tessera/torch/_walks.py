@@ -361,6 +361,14 @@ def _register(name, keep, back):
     torch.library.register_autograd(f"tessera::{name}", back, setup_context=keep, lib=_op._library)
 
 
+def _save_rows(ctx, inputs, output):
+    ctx.save_for_backward(*inputs)
+
+
+def _differentiate_rows(ctx, dq, dk):
+    return _linear.call("unit_rows_backward", dq.contiguous(), dk.contiguous(), *ctx.saved_tensors)
+
+
 _define("retention", "Tensor q, Tensor k, Tensor v, Tensor decays, float scale, Tensor? state, Tensor? table, bool wants_state", 2,
         _walk_retention, _fake_retention)  # fmt: skip
 _define("retention_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor decays, float scale, Tensor? state, "
@@ -371,14 +379,6 @@ _define("ssd_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Ten
         "Tensor? state, Tensor? table", 7, _walk_ssd_back, _fake_ssd_back)  # fmt: skip
 _register_gradient("retention", (0, 1, 2, 5), wants=7)
 _register_gradient("ssd", (0, 1, 2, 3, 4, 5, 6), wants=8)
-def _save_rows(ctx, inputs, output):
-    ctx.save_for_backward(*inputs)
-
-
-def _differentiate_rows(ctx, dq, dk):
-    return _linear.call("unit_rows_backward", dq.contiguous(), dk.contiguous(), *ctx.saved_tensors)
-
-
 _define("unit_rows", "Tensor q, Tensor k", 2, _make_unit_rows, _fake_gradients)
 _define("unit_rows_backward", "Tensor dq, Tensor dk, Tensor q, Tensor k", 2, _make_unit_rows_back,
         lambda dq, dk, q, k: _fake_gradients(q, k))  # fmt: skip
