@@ -251,7 +251,7 @@ def add_limits(record, multiprocessors, memory):
 
 
 def prepare(torch, name, given, options):
-    """({contestant: its runs}, the tokens of a segment). A line says what cannot run."""
+    """({contestant: its runs}, the tokens of a segment). Peers that cannot be imported are left out."""
     ways, segment = list_ways(torch, name, given)
     if not options.no_peers:
         with contextlib.suppress(ImportError):
