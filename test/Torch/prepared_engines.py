@@ -4,6 +4,7 @@
 reaches the driver belongs to the call, little of Python runs, and what differs is refused as where nothing was prepared."""
 
 import gc
+import itertools
 import re
 import sys
 import threading
@@ -203,10 +204,12 @@ class Engines(prepared.Cases):
                 self.assertLessEqual({x.data_ptr() for x in list_tensors(given)}, addresses)
 
     def test_captured_graphs(self):
-        """Numbers that a graph makes are its own, which no call behind it takes."""
-        for name, (function, arguments, *_) in self.calls.items():
-            with self.subTest(name):
+        """Numbers that a graph makes are its own, which no call behind it takes, and a graph takes none of calls before it."""
+        for (name, (function, arguments, *_)), is_known in itertools.product(self.calls.items(), (False, True)):
+            with self.subTest(name, is_known=is_known):
                 _prepared._plans.clear()
+                if is_known:
+                    function(**arguments)
                 first = fake_cuda.launch_count()
                 with unittest.mock.patch.object(_kept, "is_capturing", return_value=True):
                     function(**arguments)

@@ -60,6 +60,8 @@ def recall(given, *options):
     if plan is None or (_is_grad_enabled() and _require_grad(*given)):
         return key, None
     function, constants, numbers = plan
+    if constants and _kept.is_capturing(first.device):
+        return key, None  # A graph may outlive them.
     return key, function(*itertools.compress(given, is_given), *constants, numbers)
 
 
