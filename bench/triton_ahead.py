@@ -56,8 +56,8 @@ def compile_share(rank, count, done):
 
 
 def tune(folder):
-    """From now on tuners try what the files of a folder name, where these name one of theirs, and time each briefly. Returns a set that takes
-    the names of what they leave out."""
+    """From now on tuners try what the files of a folder name, where these name one of theirs, and time each briefly. Returns a set
+    that takes the names of what they leave out."""
     import triton
     from triton.runtime import autotuner
 

@@ -12,7 +12,8 @@ from reference import run  # noqa: E402
 def main(source):
     for d, t in ((64, "bf16"), (256, "f16")):
         for back in ("false", "true"):
-            run(source, f"-DDK={d}", f"-DT={t}", f"-DBACK={back}", "--shape", "B=1,HK=2,L=45", "--pad-rows", "8", "--device", "sim", "--check")
+            given = f"-DDK={d}", f"-DT={t}", f"-DBACK={back}", "--shape", "B=1,HK=2,L=45", "--pad-rows", "8"
+            run(source, *given, "--device", "sim", "--check")
 
 
 main(*sys.argv[1:])

@@ -42,7 +42,8 @@ def list_segments(tokens, own):
     """Of each segment of so many tokens the first chunk, that behind its last, and its tokens."""
     firsts = range(0, tokens, own)
     pasts = [min(first + own, tokens) for first in firsts]
-    return [first // CHUNK for first in firsts], [count_chunks(past) for past in pasts], [past - first for first, past in zip(firsts, pasts)]
+    lengths = [past - first for first, past in zip(firsts, pasts)]
+    return [first // CHUNK for first in firsts], [count_chunks(past) for past in pasts], lengths
 
 
 def join_segments(xp, left, logarithms, state, reverse=False):

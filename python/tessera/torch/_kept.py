@@ -17,8 +17,8 @@ def is_capturing(device):
 
 
 def kept(make):
-    """`make` of numbers and, last, a device, which gives a tensor: made once for calls that nothing traces. In a graph that is captured each
-    replay makes it."""
+    """`make` of numbers and, last, a device, which gives a tensor: made once for calls that nothing traces. In a graph that is captured
+    each replay makes it."""
 
     @functools.lru_cache(maxsize=256)
     def find(*arguments):
