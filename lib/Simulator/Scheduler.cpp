@@ -443,10 +443,7 @@ bool tessera::sim::detail::stepCluster(Cluster &c, uint64_t budget) {
         ready.append(polling);
       if (c.policy == Policy::Eager)
         landAll(c, ready);
-      // Who spins on memory is ready, and may wait for those who wait for a completion.
-      constexpr uint64_t kSpin = 1 << 16; // instructions without an event
-      if ((c.completionRate && c.rng.below(c.completionRate) == 0) || c.sinceCompletion > 20000 ||
-          c.instructions - c.lastEventAt > kSpin)
+      if ((c.completionRate && c.rng.below(c.completionRate) == 0) || c.sinceCompletion > 20000)
         completeOne(c);
     }
     auto [k, quantum] = choose(c, ready);

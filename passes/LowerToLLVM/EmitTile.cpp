@@ -225,11 +225,11 @@ void Emitter::emitReference(tile::ReferenceOp op) {
   Values results = elements(op.getSource());
   llvm::SmallDenseMap<int64_t, Value> largest;
   for (auto [i, own] : llvm::enumerate(results)) {
-    Value &shared = largest[layout.offset(i, 0) / (warpRows)];
+    Value &shared = largest[layout.offset(i, 0) / warpRows];
     shared = shared ? combine(tile::ReduceKind::max, shared, own) : own;
   }
   for (auto [i, own] : llvm::enumerate(results))
-    own = largest[layout.offset(i, 0) / (warpRows)];
+    own = largest[layout.offset(i, 0) / warpRows];
   bind(op, std::move(results));
 }
 
