@@ -8,6 +8,16 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::hop;
 
+/// Refuses `op` outside of an elected role, whose lanes stay together.
+static LogicalResult verifyElected(Operation *op, StringRef takes, StringRef instead) {
+  auto role = op->getParentOfType<RoleOp>();
+  if (!role)
+    return op->emitOpError("stands in a hop.role");
+  if (role.isElected())
+    return success();
+  return op->emitOpError("takes ") << takes << ", and @" << role.getSymName() << " has " << instead;
+}
+
 LogicalResult InLanesOp::verifyRegions() {
   Block &body = getBody().front();
   if (getResults().empty() || !llvm::all_equal(getResultTypes()) ||
@@ -19,10 +29,9 @@ LogicalResult InLanesOp::verifyRegions() {
       !isa<YieldOp>(body.back()) || getYielded().size() != getNumResults())
     return emitOpError("has a region of an index, which ends with a hop.yield of as many places as "
                        "there are results");
-  auto role = (*this)->getParentOfType<RoleOp>();
-  if (role && !role.isElected())
-    return emitOpError("takes the lanes of a warp that has nothing else to do, and @")
-           << role.getSymName() << " has threads that do; move it to an elected role";
+  if (failed(verifyElected(*this, "the lanes of a warp that has nothing else to do",
+                           "threads that do; move it to an elected role")))
+    return failure();
   return tile::verifyScalars(body);
 }
 
@@ -32,10 +41,13 @@ LogicalResult OneLaneOp::verifyRegions() {
   if (first == body.end() || !isa<BarrierWaitOp>(*first))
     return emitOpError("begins with a hop.barrier.wait, which keeps ptxas from starting its copies "
                        "in all parts of a warp whose lanes have parted");
-  auto role = (*this)->getParentOfType<RoleOp>();
-  if (role && !role.isElected())
-    return emitOpError("takes one lane of a warp that stays together, and @")
-           << role.getSymName() << " has threads of its own; use an scf.if of hop.elected";
+  if (failed(verifyElected(*this, "one lane of a warp that stays together",
+                           "threads of its own; use an scf.if of hop.elected")))
+    return failure();
+  auto isInLanes = [](InLanesOp) { return WalkResult::interrupt(); };
+  if (!(*this)->getParentOfType<RoleOp>().walk(isInLanes).wasInterrupted())
+    return emitOpError("stands in a role without a hop.in_lanes, where one thread does all; write "
+                       "its operations without it");
   WalkResult met = body.walk([&](Operation *op) {
     if (!isa<InLanesOp, OfLaneOp, OneLaneOp, tile::ReduceRangeOp>(op))
       return WalkResult::advance();

@@ -8,8 +8,7 @@
 
 namespace tessera::tile {
 
-/// The f64 that the argument of this name, or what a kernel loads of it, is above; null where no
-/// requirement says it.
+/// The f64 that the scalar argument of this name is above; null where no requirement says it.
 mlir::FloatAttr findBound(std::optional<mlir::ArrayAttr> requirements, llvm::StringRef argument);
 
 } // namespace tessera::tile

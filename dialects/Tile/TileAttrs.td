@@ -87,13 +87,10 @@ def Tile_AtMostAttr : AttrDef<Tile_Dialect, "AtMost"> {
 
 def Tile_AboveAttr : AttrDef<Tile_Dialect, "Above"> {
   let mnemonic = "above";
-  let summary = "A requirement: the scalar `argument`, or what is loaded of a view, is above `bound`";
+  let summary = "A launch requirement: the scalar `argument` is finite and above `bound`";
   let description = [{
-    `argument` names an argument of the kernel, an f32 or a view of f32. A scalar is finite and above `bound`, which the launch
-    checks. A kernel that divides by a scalar, or whose masks become NaN with a factor of 0, says so.
-
-    No element of a view that `tile.load` loads is `bound` or less; it may be NaN. A launch does not read views: the interpreter
-    checks it, where the element is loaded. Of another one any number is computed.
+    `argument` names an f32 argument of the kernel. Checked at launch. A kernel that divides by a scalar, or whose
+    masks become NaN with a factor of 0, says so.
 
     ```mlir
     #tile.above<"scale", 1.000000e-30>

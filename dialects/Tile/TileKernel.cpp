@@ -42,7 +42,7 @@ static ParseResult parseGridDim(OpAsmParser &parser, OpAsmParser::Argument &inde
   return success();
 }
 
-/// Parses what follows the name of an argument and `>`.
+/// Parses what follows the name of a scalar and `>`.
 static ParseResult parseAbove(OpAsmParser &parser, SMLoc loc, StringAttr argument,
                               Attribute &requirement) {
   double bound = 0;
@@ -268,14 +268,11 @@ static LogicalResult verifyGrid(KernelOp kernel) {
 
 static LogicalResult verifyAbove(KernelOp kernel, AboveAttr above) {
   StringRef name = above.getArgument().getValue();
-  for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
-    Type type = kernel.getArgument(i).getType();
-    auto view = dyn_cast<ViewType>(type);
-    if (kernel.getArgumentName(i) == name && (view ? view.getElementType() : type).isF32())
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+    if (kernel.getArgumentName(i) == name && kernel.getArgument(i).getType().isF32())
       return success();
-  }
-  return kernel.emitOpError() << "requires names '" << name
-                              << "', which is no f32 and no view of f32 among the arguments";
+  return kernel.emitOpError() << "requires names the scalar '" << name
+                              << "', which is no f32 argument of the kernel";
 }
 
 static LogicalResult verifyRequirements(KernelOp kernel) {

@@ -187,9 +187,6 @@ llvm::FailureOr<std::unique_ptr<Program>> prepare(tile::KernelOp kernel, Launch 
 /// "[1, 0, 17]": the indices of an element.
 std::string formatElement(llvm::ArrayRef<int64_t> shape, int64_t linear);
 
-/// With as many digits as tell small numbers from 0.
-std::string formatNumber(double value);
-
 /// Finds what is shown of the kernel of `program`.
 void findWatched(Program &program);
 

@@ -1,6 +1,6 @@
 //===- Launch.cpp - What concrete arguments fix ---------------------------===//
 
-#include "lib/Interpreter/Engine.h"
+#include "lib/Interpreter/Interpreter.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -87,7 +87,8 @@ static LogicalResult checkDivides(KernelOp kernel, tile::DividesAttr divides,
                             << " and " << dividendName << " = " << dividend;
 }
 
-std::string interp::formatNumber(double value) {
+/// With as many digits as tell small numbers from 0.
+static std::string describe(double value) {
   std::string text;
   llvm::raw_string_ostream(text) << llvm::format("%g", value);
   return text;
@@ -104,15 +105,12 @@ static LogicalResult checkScalars(KernelOp kernel, ArrayRef<KernelArgument> argu
       continue;
     auto found = llvm::find(kernel.getArgumentNames(), above.getArgument());
     unsigned index = found - kernel.getArgumentNames().begin();
-    if (!std::holds_alternative<double>(arguments[index])) // A view: its loads are checked.
-      continue;
     double value =
         roundToType(kernel.getArgument(index).getType(), std::get<double>(arguments[index]));
     if (!(value > above.getBound().getValueAsDouble()) || !std::isfinite(value))
       return kernel.emitError() << "argument '" << above.getArgument().getValue() << "' is "
-                                << interp::formatNumber(value)
-                                << "; the kernel takes finite numbers above "
-                                << interp::formatNumber(above.getBound().getValueAsDouble());
+                                << describe(value) << "; the kernel takes finite numbers above "
+                                << describe(above.getBound().getValueAsDouble());
   }
   return success();
 }

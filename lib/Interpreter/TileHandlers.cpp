@@ -1,7 +1,6 @@
 //===- TileHandlers.cpp - Operations of the tile dialect ------------------===//
 
 #include "dialects/Tile/LoadedIndex.h"
-#include "dialects/Tile/Requirements.h"
 #include "dialects/Tile/TileBox.h"
 #include "lib/Interpreter/Engine.h"
 #include "lib/Interpreter/MatrixProduct.h"
@@ -139,20 +138,6 @@ static void setLoaded(Frame &frame, Value result, Value view, Floats elements) {
   frame.set(result, std::move(integers));
 }
 
-/// Holds what was loaded, of a tile the part that lies inside the view, against what `requires`
-/// says of the view. NaN is not less than anything.
-static LogicalResult checkBound(Frame &frame, tile::LoadOp load, StringRef argument, double bound,
-                                ArrayRef<double> inside) {
-  const double *less = llvm::find_if(inside, [&](double number) { return number <= bound; });
-  if (less == inside.end())
-    return success();
-  return frame.fail(
-      load,
-      llvm::formatv("loads {0} of '{1}' at grid point {2}; the kernel takes numbers above {3}",
-                    formatNumber(*less), argument, formatPoint(frame.program.launch, frame.point),
-                    formatNumber(bound)));
-}
-
 static LogicalResult runLoad(Frame &frame, Operation *op) {
   auto load = cast<tile::LoadOp>(op);
   auto tile = dyn_cast<RankedTensorType>(load.getType());
@@ -168,23 +153,14 @@ static LogicalResult runLoad(Frame &frame, Operation *op) {
     return success();
   }
   auto [rows, columns] = rowsAndColumns(ArrayRef(extents).take_back(tileRank));
-  auto copyTo = [&, rows = rows, columns = columns](Floats &elements) {
-    return forEachRectangle(
-        extents, tileRank, indices, elements.size(), [&](ArrayRef<int64_t> at, int64_t first) {
-          return frame.view(load.getView())
-              .load(frame.point, at, tileRank == 2, rows, columns, elements.data() + first);
-        });
-  };
-  if (auto conflict = copyTo(out))
+  auto conflict = forEachRectangle(
+      extents, tileRank, indices, out.size(),
+      [&, rows = rows, columns = columns](ArrayRef<int64_t> at, int64_t first) {
+        return frame.view(load.getView())
+            .load(frame.point, at, tileRank == 2, rows, columns, out.data() + first);
+      });
+  if (conflict)
     return failConflict(frame, op, load.getView(), *conflict);
-  tile::KernelOp kernel = frame.program.kernel;
-  StringRef name = kernel.getArgumentName(cast<BlockArgument>(load.getView()).getArgNumber());
-  if (FloatAttr bound = tile::findBound(kernel.getRequirements(), name)) {
-    Floats inside(out.size(), std::numeric_limits<double>::quiet_NaN());
-    copyTo(inside);
-    if (failed(checkBound(frame, load, name, bound.getValueAsDouble(), inside)))
-      return failure();
-  }
   setLoaded(frame, load.getResult(), load.getView(), std::move(out));
   return success();
 }

@@ -385,7 +385,7 @@ ArrayAttr LaunchParameters::describeRequirements(hop::KernelOp kernel) const {
   SmallVector<Attribute> requirements;
   if (auto list = kernel.getRequirements())
     for (Attribute requirement : *list)
-      if (!isa<tile::AboveAttr>(requirement)) // The argument says it, or a view has it.
+      if (!isa<tile::AboveAttr>(requirement)) // Its argument says it.
         requirements.push_back(describeRequirement(requirement));
   for (auto [dim, unit] : storedRows)
     requirements.push_back(

@@ -4,7 +4,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/Tile/LoadedIndex.h"
 #include "dialects/Tile/Requirements.h"
 #include "dialects/Tile/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -43,16 +42,8 @@ static std::optional<APFloat> getUniformConstant(Value value) {
   return std::nullopt;
 }
 
-static std::optional<double> getPositiveBound(Value value);
-
-/// The same of what the kernel takes as an argument, or loads of one. Where a place comes from
-/// memory, a load may be outside of the view and gives 0.
+/// What `requires` says that an argument of the kernel is above.
 static std::optional<double> getRequiredBound(Value value) {
-  if (auto load = value.getDefiningOp<LoadOp>()) {
-    if (isa<RankedTensorType>(load.getType()) || llvm::any_of(load.getIndices(), comesFromMemory))
-      return std::nullopt;
-    value = load.getView();
-  }
   auto argument = dyn_cast<BlockArgument>(value);
   auto kernel = argument ? dyn_cast<KernelOp>(argument.getOwner()->getParentOp()) : KernelOp();
   if (!kernel || argument.getArgNumber() >= kernel.getNumArguments())

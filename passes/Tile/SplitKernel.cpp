@@ -177,14 +177,12 @@ static SmallVector<StringRef> namesOf(Attribute requirement) {
   return {cast<AboveAttr>(requirement).getArgument().getValue()};
 }
 
-/// The name of an argument, and those of the dimensions of a view.
+/// The name of a scalar, or those of the dimensions of a view.
 static SmallVector<StringRef> namesOf(KernelOp kernel, unsigned index) {
   Type type = kernel.getArgument(index).getType();
-  SmallVector<StringRef> names = {kernel.getArgumentName(index)};
-  if (isa<ViewType>(type))
-    llvm::append_range(names,
-                       getDimNames(ArrayAttr::get(kernel.getContext(), TypeAttr::get(type))));
-  return names;
+  if (!isa<ViewType>(type))
+    return {kernel.getArgumentName(index)};
+  return getDimNames(ArrayAttr::get(kernel.getContext(), TypeAttr::get(type)));
 }
 
 /// What the program and the grid ask of arguments by name.

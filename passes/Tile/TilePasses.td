@@ -221,11 +221,10 @@ def TileMaskEarly : Pass<"tile-mask-early", "::tessera::tile::KernelOp"> {
     A product with a positive number plus another product, as a score with a bias that falls with the distance, is the number
     times a sum, where a mask or a maximum is taken of it: the factor of the other product is divided by the number.
 
-    A number is known to be positive as a constant, as the larger one (`arith.maximumf`) of any and such a one, as a product of such,
-    or as an argument of the kernel or an element of a view of which `requires` says it. Where it is NaN, what a mask hides may be NaN
-    too. Elements outside of a view are 0, so that nothing is known of a loaded tile, or where the place comes from memory. A
-    reference is known to be no -inf and no NaN where it is the larger one (`arith.maxnumf`) of two of which one is neither, what a
-    loop carries included, or is chosen only where it is larger than something (`arith.cmpf ogt`).
+    A number is known to be positive as a constant, as the larger one (`arith.maximumf`) of any and such a one, as a product of such, or
+    as an argument of the kernel of which `requires` says it. Where it is NaN, what a mask hides may be NaN too. A reference is known to
+    be no -inf and no NaN where it is the larger one (`arith.maxnumf`) of two of which one is neither, what a loop carries included, or
+    is chosen only where it is larger than something (`arith.cmpf ogt`).
 
     ```mlir
     %e = arith.mulf %t, %scales : tensor<64x64xf32>

@@ -2266,3 +2266,31 @@ hop.kernel @one_lane_that_asks_others attributes {argument_names = [], argument_
     }
   }
 }
+
+// -----
+
+hop.kernel @one_lane_of_one_thread attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 64>],
+    schedule = #tile.schedule<>} {
+^bb0(%m: index):
+  %full = hop.barriers "x.full" count 1 : !hop.barriers<1>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %zero = arith.constant 0 : i32
+    // expected-error @+1 {{stands in a role without a hop.in_lanes, where one thread does all; write its operations without it}}
+    hop.one_lane {
+      hop.barrier.wait %full[%zero], %zero : !hop.barriers<1>
+    }
+  }
+}
+
+// -----
+
+hop.kernel @lanes_outside_of_a_role attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 64>],
+    schedule = #tile.schedule<>} {
+^bb0(%m: index):
+  // expected-error @+1 {{'hop.in_lanes' op stands in a hop.role}}
+  %a = hop.in_lanes {
+  ^bb0(%i: index):
+    hop.yield %i : index
+  } : vector<8xindex>
+}

@@ -39,10 +39,10 @@ tile.kernel @scheduled(%x: !tile.view<[H, M, 64], f16>, %y: !tile.view<[HK, M, 6
     grid(%m = M ceildiv 64, %h = H) requires(HK divides H) schedule #s {
 }
 
-// CHECK-LABEL: tile.kernel @bounded(
-// CHECK-SAME: requires(scale > 1.000000e-30, x > 1.000000e-18, M <= 64)
-tile.kernel @bounded(%x: !tile.view<[M], f32>, %scale: f32)
-    grid(%i = M) requires(scale > 1.0e-30, x > 1.0e-18, M <= 64) {
+// CHECK-LABEL: tile.kernel @bounded_scalar(
+// CHECK-SAME: requires(scale > 1.000000e-30, M <= 64)
+tile.kernel @bounded_scalar(%x: !tile.view<[M], f32>, %scale: f32)
+    grid(%i = M) requires(scale > 1.0e-30, M <= 64) {
 }
 
 // CHECK-LABEL: tile.kernel @boxes(

@@ -100,14 +100,14 @@ tile.kernel @divisor(%x: !tile.view<[M], f32>) grid(%m = M ceildiv 0) {
 
 // -----
 
-// expected-error@+1 {{'tile.kernel' op requires names 'm', which is no f32 and no view of f32 among the arguments}}
+// expected-error@+1 {{'tile.kernel' op requires names the scalar 'm', which is no f32 argument of the kernel}}
 tile.kernel @integer(%x: !tile.view<[M], f32>, %m: i32) grid(%i = M) requires(m > 0.0) {
 }
 
 // -----
 
-// expected-error@+1 {{'tile.kernel' op requires names 'x', which is no f32 and no view of f32 among the arguments}}
-tile.kernel @view(%x: !tile.view<[M], bf16>) grid(%i = M) requires(x > 0.0) {
+// expected-error@+1 {{'tile.kernel' op requires names the scalar 'x', which is no f32 argument of the kernel}}
+tile.kernel @view(%x: !tile.view<[M], f32>) grid(%i = M) requires(x > 0.0) {
 }
 
 // -----

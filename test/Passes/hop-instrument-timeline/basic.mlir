@@ -156,6 +156,10 @@ hop.kernel @one_lane attributes {argument_names = [], argument_types = [], grid 
   %empty = hop.barriers "x.empty" count 1 : !hop.barriers<1>
   hop.role @producer elected {
   ^bb0(%wg: index):
+    %found = hop.in_lanes {
+    ^bb0(%i: index):
+      hop.yield %i : index
+    } : vector<8xindex>
     hop.one_lane {
       hop.barrier.wait %empty[%zero], %zero : !hop.barriers<1>
     }

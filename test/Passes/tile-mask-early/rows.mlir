@@ -4,9 +4,8 @@
 
 !X = !tile.view<[M, 64], f32>
 !Y = !tile.view<[M], f32>
-!I = !tile.view<[M], i32>
 
-// The larger one of a loaded number and a positive constant is positive, as is an element of a view of which `requires` says it.
+// The larger one of a loaded number and a positive constant is positive, of each row and of all.
 // CHECK-LABEL: tile.kernel @positive
 // CHECK:         %[[X:.*]] = tile.load %x
 // CHECK:         %[[ROWS:.*]] = arith.maximumf
@@ -15,7 +14,7 @@
 // CHECK:         %[[LARGEST:.*]] = tile.reduce max %[[SEEN]] axis 1
 // CHECK:         %[[MAX:.*]] = arith.mulf %[[LARGEST]], %[[UNIT]] : tensor<64xf32>
 // CHECK:         tile.store %[[MAX]]
-tile.kernel @positive(%x: !X, %q: !Y, %k: !Y, %y: !Y) grid(%m = M ceildiv 64) requires(k > 1.0e-18) {
+tile.kernel @positive(%x: !X, %q: !Y, %k: !Y, %y: !Y) grid(%m = M ceildiv 64) {
   %c0 = arith.constant 0 : index
   %minus_inf = arith.constant dense<0xFF800000> : tensor<64x64xf32>
   %least = arith.constant dense<0x1F800000> : tensor<64xf32>
@@ -25,7 +24,9 @@ tile.kernel @positive(%x: !X, %q: !Y, %k: !Y, %y: !Y) grid(%m = M ceildiv 64) re
   %visible = arith.cmpi sle, %cols, %rows : tensor<64x64xi32>
   %of_q = tile.load %q[%m] : !Y -> tensor<64xf32>
   %of_rows = arith.maximumf %of_q, %least : tensor<64xf32>
-  %of_k = tile.load %k[%m] : !Y -> f32
+  %given = tile.load %k[%m] : !Y -> f32
+  %least_k = arith.constant 1.0e-18 : f32
+  %of_k = arith.maximumf %given, %least_k : f32
   %of_ks = tile.splat %of_k : f32 -> tensor<64xf32>
   %unit = arith.mulf %of_rows, %of_ks : tensor<64xf32>
   %units = tile.broadcast %unit axis 1 : tensor<64xf32> -> tensor<64x64xf32>
@@ -51,16 +52,13 @@ tile.kernel @columns(%x: !X, %q: !Y, %y: !Y) grid(%m = M ceildiv 64) {
   tile.store %max, %y[%m] : tensor<64xf32>, !Y
 }
 
-// Nothing is known of a loaded tile, which has zeros outside of the view, of a place that was loaded, and of a product that may be
-// too small for f32.
+// Nothing is known of a loaded tile, nor of a product that may be too small for f32.
 // CHECK-LABEL: tile.kernel @unknown
 // CHECK:         %[[OF_TILE:.*]] = arith.mulf %{{.*}} : tensor<64x64xf32>
 // CHECK:         tile.reduce max %[[OF_TILE]]
-// CHECK:         %[[OF_PLACE:.*]] = arith.mulf %{{.*}} : tensor<64x64xf32>
-// CHECK:         tile.reduce max %[[OF_PLACE]]
 // CHECK:         %[[OF_PRODUCT:.*]] = arith.mulf %{{.*}} : tensor<64x64xf32>
 // CHECK:         tile.reduce max %[[OF_PRODUCT]]
-tile.kernel @unknown(%x: !X, %q: !Y, %places: !I, %y: !Y) grid(%m = M ceildiv 64) requires(q > 1.0e-20) {
+tile.kernel @unknown(%x: !X, %q: !Y, %y: !Y) grid(%m = M ceildiv 64) {
   %c0 = arith.constant 0 : index
   %t = tile.load %x[%m, %c0] : !X -> tensor<64x64xf32>
   %of_tile = tile.load %q[%m] : !Y -> tensor<64xf32>
@@ -68,17 +66,12 @@ tile.kernel @unknown(%x: !X, %q: !Y, %places: !I, %y: !Y) grid(%m = M ceildiv 64
   %e0 = arith.mulf %t, %tiles : tensor<64x64xf32>
   %max0 = tile.reduce max %e0 axis 1 : tensor<64x64xf32> -> tensor<64xf32>
   tile.store %max0, %y[%m] : tensor<64xf32>, !Y
-  %number = tile.load %places[%m] : !I -> i32
-  %place = arith.index_cast %number : i32 to index
-  %at_place = tile.load %q[%place] : !Y -> f32
-  %of_place = tile.splat %at_place : f32 -> tensor<64x64xf32>
-  %e1 = arith.mulf %t, %of_place : tensor<64x64xf32>
-  %max1 = tile.reduce max %e1 axis 1 : tensor<64x64xf32> -> tensor<64xf32>
-  tile.store %max1, %y[%m] : tensor<64xf32>, !Y
-  %one = tile.load %q[%m] : !Y -> f32
+  %given = tile.load %q[%m] : !Y -> f32
+  %least = arith.constant 1.0e-20 : f32
+  %one = arith.maximumf %given, %least : f32
   %square = arith.mulf %one, %one : f32
   %squares = tile.splat %square : f32 -> tensor<64x64xf32>
-  %e2 = arith.mulf %t, %squares : tensor<64x64xf32>
-  %max2 = tile.reduce max %e2 axis 1 : tensor<64x64xf32> -> tensor<64xf32>
-  tile.store %max2, %y[%m] : tensor<64xf32>, !Y
+  %e1 = arith.mulf %t, %squares : tensor<64x64xf32>
+  %max1 = tile.reduce max %e1 axis 1 : tensor<64x64xf32> -> tensor<64xf32>
+  tile.store %max1, %y[%m] : tensor<64xf32>, !Y
 }
