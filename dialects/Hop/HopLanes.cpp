@@ -8,12 +8,10 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::hop;
 
-/// Refuses `op` outside of an elected role, whose lanes stay together.
+/// Refuses `op` in other roles than elected ones, whose lanes stay together.
 static LogicalResult verifyElected(Operation *op, StringRef takes, StringRef instead) {
   auto role = op->getParentOfType<RoleOp>();
-  if (!role)
-    return op->emitOpError("stands in a hop.role");
-  if (role.isElected())
+  if (!role || role.isElected())
     return success();
   return op->emitOpError("takes ") << takes << ", and @" << role.getSymName() << " has " << instead;
 }
@@ -45,7 +43,8 @@ LogicalResult OneLaneOp::verifyRegions() {
                            "threads of its own; use an scf.if of hop.elected")))
     return failure();
   auto isInLanes = [](InLanesOp) { return WalkResult::interrupt(); };
-  if (!(*this)->getParentOfType<RoleOp>().walk(isInLanes).wasInterrupted())
+  auto role = (*this)->getParentOfType<RoleOp>();
+  if (role && !role.walk(isInLanes).wasInterrupted())
     return emitOpError("stands in a role without a hop.in_lanes, where one thread does all; write "
                        "its operations without it");
   WalkResult met = body.walk([&](Operation *op) {

@@ -2282,15 +2282,3 @@ hop.kernel @one_lane_of_one_thread attributes {argument_names = [], argument_typ
     }
   }
 }
-
-// -----
-
-hop.kernel @lanes_outside_of_a_role attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 64>],
-    schedule = #tile.schedule<>} {
-^bb0(%m: index):
-  // expected-error @+1 {{'hop.in_lanes' op stands in a hop.role}}
-  %a = hop.in_lanes {
-  ^bb0(%i: index):
-    hop.yield %i : index
-  } : vector<8xindex>
-}

@@ -147,7 +147,7 @@ hop.kernel @lanes attributes {argument_names = ["table"], argument_types = [!til
 // What one lane does begins with a wait, before which a mark may stand.
 // CHECK-LABEL: hop.kernel @one_lane
 // CHECK: hop.one_lane {
-// CHECK-NEXT: hop.mark 0
+// CHECK-NEXT: hop.mark {{[0-9]+}}
 // CHECK-NEXT: hop.barrier.wait
 hop.kernel @one_lane attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 64>],
     schedule = #tile.schedule<>} {
