@@ -31,7 +31,7 @@ def recur(q, k, v, gates, rates, state):
 
 def main(kernel, folder):
     random.seed(1)
-    for length, initial, most in ((1, False, 1), (63, True, 1), (64, False, 40), (150, True, 0.01)):
+    for length, initial, most in ((1, False, 1), (63, True, 5), (64, False, 40), (150, True, 0.01)):
         gates = [-random.uniform(0, most) for _ in range(length * DK)]
         q, few = draw(1, length, DK), [[random.choice((-0.125, 0.125)) for _ in range(DK)] for _ in range(5)]
         k = [x for t in range(length) for x in few[t % 5]]
