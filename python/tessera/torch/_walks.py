@@ -118,14 +118,19 @@ class _GatedWalks:
     def _new(self, extent):
         return torch.zeros((*self.parts, extent), dtype=torch.float32, device=self.states.device)
 
-    def run(self, out, q, k, v, w, steps, state, meets=None, **parameters):
-        """Sums of the rows of the outputs times `w`, [B, T, H]. `meets` gets sums of the products of the states and those of the walk
-        that kept its own (KEEP)."""
+    def run(self, out, q, k, v, w, steps, state, same=(), meets=None, **parameters):
+        """Sums of the rows of the outputs times `w`, [B, T, H]. `same` get those of the products of q and k of the same token (SAME), and
+        `meets` those of the products of the states and of what the walk has that kept its own (KEEP)."""
         sums = self._new(q.shape[1])
         kept = (self.states, meets) if meets is not None else (self.states,) if parameters.get("KEEP") else ()
-        others = (self.gates, self.rates, steps, _linear.heads_first(w), sums, *kept)
+        others = (self.gates, self.rates, steps, _linear.heads_first(w), sums, *same, *kept)
         _walk_to(out, "ssd", q, k, v, others, (), state, self.heads, table=self.table, SUMS=True, **parameters)
         return sums.sum(2).transpose(1, 2)
+
+    def run_first(self, *arguments):
+        """Sums of rows, and of products of q and k of the same token, [H], by the walk that keeps its states."""
+        same = self._new(self.chunks)
+        return self.run(*arguments, same=(same,), KEEP=True, SAME=True), same[:, :, 0].sum((0, 2))
 
     def run_back(self, *arguments, **parameters):
         """Sums of rows, and of products of states for each chunk, [B, H, N]."""
@@ -142,7 +147,7 @@ def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, table):
     walks, found = _GatedWalks(q, v, gates, rates, parts), {}
 
     def walk_q(out):
-        found["q"] = walks.run(out, grad, v, k, q, walks.gates, _transposed(state), KEEP=True)
+        found["q"] = walks.run_first(out, grad, v, k, q, walks.gates, _transposed(state))
 
     def walk_k(out):
         found["k"] = walks.run_back(out, v, grad, q, k, walks.gates, _transposed(grad_last), STEPS="own")
@@ -151,10 +156,9 @@ def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, table):
     others += () if skip is None else (skip,)
     back = {"SKIP": skip is not None, "REVERSE": True, "STEPS": "own"}
     dv, first = _linear.launch("ssd", k, q, grad, others, (), grad_last, wants_first, table=parts, **back)
-    of_k, meets = found["k"]
-    dg = _sum_changes(found["q"] - dt * of_k, meets)
-    # Products of bf16 have the range of f32, and their rounding vanishes in sums over all tokens.
-    dskip = _empty(v) if skip is None else (grad * (v if v.dtype == torch.bfloat16 else v.float())).sum((0, 1, 3), dtype=torch.float32)
+    (of_q, same), (of_k, meets) = found["q"], found["k"]
+    dg = _sum_changes(of_q - dt * of_k, meets)
+    dskip = _empty(v) if skip is None else same
     return dq, dk, dv, rates * dg + of_k, (dg * dt).sum((0, 1)), dskip, _of_first(first, v, table)
 
 
