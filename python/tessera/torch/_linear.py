@@ -5,6 +5,7 @@ Tensors are [B, T, H, D] in any strides but the innermost, which is 1. docs/recu
 
 from __future__ import annotations
 
+import functools
 import math
 
 import torch
@@ -142,10 +143,39 @@ def lay_out_gates(tensor):
     return new_gates(tensor, batch, heads, tokens).copy_(heads_first(tensor))
 
 
+class Beside:
+    """A stream beside that of a call, for a walk that others do not wait for: few blocks walk over few sequences, and leave multiprocessors
+    idle. Its tensors are of the call's stream, which waits for its end."""
+
+    def __init__(self, device):
+        self.own = torch.cuda.current_stream(device) if device.type == "cuda" else None
+        self.held = None
+
+    def begin(self, *held):
+        """What a launch is given. Tensors that are `held` stay until the end."""
+        if self.own is None:
+            return {}
+        self.held = held
+        other = _make_stream(self.own.device)
+        other.wait_stream(self.own)
+        return {"stream": other}
+
+    def end(self):
+        if self.held is not None:
+            self.own.wait_stream(_make_stream(self.own.device))
+            self.held = None
+
+
+@functools.lru_cache(maxsize=64)
+def _make_stream(device):
+    return torch.cuda.Stream(device)
+
+
 def launch(name, q, k, v, others, scale, state, wants_state, out=None, heads=None, given=(), results=(), table=None,
-           **parameters):
+           beside=None, **parameters):
     """The outputs of a kernel and the state behind the last token, or None. `heads` are those of the states, if values share them;
-    `given` and `results` are further tensors, before the outputs and behind them. `table` says which chunks packed sequences have."""
+    `given` and `results` are further tensors, before the outputs and behind them. `table` says which chunks packed sequences have.
+    `beside` is the Beside that a kernel without workspaces runs on."""
     batch, _, _, columns = v.shape
     heads = v.shape[2] if heads is None else heads
     if table is not None:
@@ -162,7 +192,8 @@ def launch(name, q, k, v, others, scale, state, wants_state, out=None, heads=Non
     source = choice["form"] or _recurrences.find_source(name)
     kernel = _kernels.find(q.device.type == "cpu", source, **{**chosen, **parameters})
     states = [x for x in (None if state is None else state.contiguous(), last) if x is not None]
-    _compute.launch(kernel, *map(heads_first, (q, k, v)), *others, *scale, *states, *given, heads_first(out), *results)
+    named = {} if beside is None else beside.begin(*states)
+    _compute.launch(kernel, *map(heads_first, (q, k, v)), *others, *scale, *states, *given, heads_first(out), *results, **named)
     return out, last
 
 

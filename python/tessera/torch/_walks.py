@@ -152,10 +152,12 @@ def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, table):
     def walk_k(out):
         found["k"] = walks.run_back(out, v, grad, q, k, walks.gates, _transposed(grad_last), STEPS="own")
 
+    passing = () if skip is None else (skip,)
+    form = {"SKIP": skip is not None, "REVERSE": True, "STEPS": "own"}
+    beside = _linear.Beside(v.device)
+    dv, first = _linear.launch("ssd", k, q, grad, (*others, *passing), (), grad_last, wants_first, table=parts, beside=beside, **form)
     dq, dk = _sum_of_shared(q, heads, walk_q), _sum_of_shared(k, heads, walk_k)
-    others += () if skip is None else (skip,)
-    back = {"SKIP": skip is not None, "REVERSE": True, "STEPS": "own"}
-    dv, first = _linear.launch("ssd", k, q, grad, others, (), grad_last, wants_first, table=parts, **back)
+    beside.end()
     (of_q, same), (of_k, meets) = found["q"], found["k"]
     dg = _sum_changes(of_q - dt * of_k, meets)
     dskip = _empty(v) if skip is None else same
