@@ -80,12 +80,16 @@ def InsertMbarriers : Pass<"hop-insert-mbarriers", "::tessera::hop::KernelOp"> {
 }
 
 def InsertProxyFences : Pass<"hop-insert-proxy-fences", "::tessera::hop::KernelOp"> {
-  let summary = "Order generic writes to shared memory before async reads";
+  let summary = "Order generic accesses of shared memory before async ones";
   let description = [{
     Shared memory that a thread wrote (`hop.stage`) and that the async proxy reads next (`hop.bulk_store`,
     products from shared memory) needs `fence.proxy.async` in every writing thread before the barrier that
     joins them (PTX ISA 8.6, "Proxies"). The fence goes right after the last write of a run of writes. Copies of threads
     (`hop.gather`) write later than any fence of theirs: there the fence goes behind each wait for the slot.
+
+    So does a slot of rows that threads read (`hop.fetch`) before they give it back, as a bulk copy writes it next. An arrival does not
+    wait for reads: on an H200 copies overwrote rows that a warp had not read yet, as stores kept it waiting. No fence is needed where
+    a product or a write to shared memory takes before what was read.
 
     ```mlir
     !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>

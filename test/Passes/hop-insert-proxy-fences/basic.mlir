@@ -108,3 +108,55 @@ hop.kernel @arrival attributes {argument_names = [], argument_types = [], grid =
     hop.barrier.arrive %full[%c0] all : !hop.barriers<1>
   }
 }
+
+// A copy may not write a slot that threads still read.
+// CHECK-LABEL: hop.kernel @given_back
+// CHECK: hop.fetch
+// CHECK-NEXT: hop.fetch
+// CHECK-NEXT: hop.proxy_fence
+// CHECK-NEXT: hop.barrier.arrive
+// CHECK-NEXT: hop.barrier.arrive
+hop.kernel @given_back attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
+^bb0(%m: index):
+  %s = hop.staging "s" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  %empty = hop.barriers "empty" count 128 : !hop.barriers<2>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %a = hop.fetch %s : !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xbf16, #hop.layout<accumulator>>
+    %b = hop.fetch %s : !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xbf16, #hop.layout<accumulator>>
+    hop.barrier.arrive %empty[%c0] all : !hop.barriers<2>
+    hop.barrier.arrive %empty[%c1] all : !hop.barriers<2>
+  }
+}
+
+// What a product has taken is read. Columns of it are not all.
+// CHECK-LABEL: hop.kernel @taken
+// CHECK-NOT: hop.proxy_fence
+// CHECK: hop.barrier.arrive
+// CHECK: hop.fetch
+// CHECK-NOT: hop.barrier.arrive
+// CHECK: hop.proxy_fence
+// CHECK-NEXT: hop.barrier.arrive
+hop.kernel @taken attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
+^bb0(%m: index):
+  %s = hop.staging "s" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  %few = hop.staging "few" : !hop.shared<tensor<32x64xbf16>, rows = 32>
+  %wide = hop.staging "wide" : !hop.shared<tensor<64x64xf32>, rows = 64>
+  %empty = hop.barriers "empty" count 128 : !hop.barriers<1>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : i32
+    %a = hop.fetch %s : !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xbf16, #hop.layout<accumulator>>
+    %f = hop.mma_issue %a, %s : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
+    hop.barrier.arrive %empty[%c0] all : !hop.barriers<1>
+    %d = hop.mma_wait %f pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
+    %b = hop.fetch %wide : !hop.shared<tensor<64x64xf32>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
+    %half = hop.columns %b[0] : tensor<64x64xf32, #hop.layout<accumulator>> -> tensor<64x32xf32, #hop.layout<accumulator>>
+    %half16 = arith.truncf %half : tensor<64x32xf32, #hop.layout<accumulator>> to tensor<64x32xbf16, #hop.layout<accumulator>>
+    %g = hop.mma_issue %half16, %few : tensor<64x32xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<32x64xbf16>, rows = 32> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
+    hop.barrier.arrive %empty[%c0] all : !hop.barriers<1>
+    %e = hop.mma_wait %g pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
+  }
+}
