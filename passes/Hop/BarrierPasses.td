@@ -87,9 +87,10 @@ def InsertProxyFences : Pass<"hop-insert-proxy-fences", "::tessera::hop::KernelO
     joins them (PTX ISA 8.6, "Proxies"). The fence goes right after the last write of a run of writes. Copies of threads
     (`hop.gather`) write later than any fence of theirs: there the fence goes behind each wait for the slot.
 
-    So does a slot of rows that threads read (`hop.fetch`) before they give it back, as a bulk copy writes it next. An arrival does not
-    wait for reads: on an H200 copies overwrote rows that a warp had not read yet, as stores kept it waiting. No fence is needed where
-    a product or a write to shared memory takes before what was read.
+    So does a slot that threads read (`hop.fetch`) and give back to a bulk copy, which an arrival does not keep from writing while reads
+    are under way: on an H200 it overwrote rows that a warp had not read yet, as stores kept it waiting. Who reads and where it arrives
+    may be in different loops and branches. There is no fence where a product, a write to shared memory or a store takes before what was
+    read. Where one takes it behind the arrival and nothing waits in between, the arrival goes behind it.
 
     ```mlir
     !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>

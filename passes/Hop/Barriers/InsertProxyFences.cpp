@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "passes/Hop/HopPasses.h"
 
 namespace tessera {
@@ -16,12 +18,152 @@ using namespace tessera;
 
 namespace {
 
+/// Reads by threads of slots that bulk copies fill. The copy into a slot that is given back is of
+/// another proxy, and an arrival does not wait for reads that are under way.
+class SlotReads {
+public:
+  using Reads = llvm::SmallSetVector<hop::FetchOp, 4>;
+
+  explicit SlotReads(hop::KernelOp kernel) {
+    kernel.walk([&](hop::BulkLoadOp load) {
+      givenBackBy[findBuffer(load.getDestination())].insert(findBarriers(load));
+    });
+    kernel.walk([&](hop::FetchOp read) {
+      if (givenBackBy.contains(findBuffer(read.getSource())))
+        findTakers(read);
+    });
+  }
+
+  /// Orders the reads of a block, with those that may be under way where it begins, before the
+  /// arrivals that give their slots back. Returns those that may be under way where it ends.
+  Reads order(Block &block, Reads pending) { return visit(block, std::move(pending), true); }
+
+private:
+  /// The barriers that a copy waits for before it is issued, null where these are not seen.
+  static Value findBarriers(Operation *op) {
+    while (!isa<hop::RoleOp>(op)) {
+      Operation *before = op->getPrevNode();
+      if (auto wait = dyn_cast_or_null<hop::BarrierWaitOp>(before))
+        return wait.getBarriers();
+      if (before && before->getNumRegions() != 0)
+        return Value();
+      op = before ? before : op->getParentOp();
+    }
+    return Value();
+  }
+
+  static Value findBuffer(Value tile) {
+    while (Operation *op = tile.getDefiningOp()) {
+      if (!isa<hop::SlotOp, hop::SliceOp, hop::OverlayOp>(op))
+        break;
+      tile = op->getOperand(0);
+    }
+    return tile;
+  }
+
+  /// A product, a write to shared memory or a store that takes what was read has waited for it, in
+  /// all its elements but where some columns are taken.
+  void findTakers(hop::FetchOp read) {
+    auto &found = takers[read];
+    SmallVector<Value> values{read.getResult()};
+    llvm::SmallPtrSet<Operation *, 16> seen;
+    while (!values.empty()) {
+      for (Operation *user : values.pop_back_val().getUsers()) {
+        if (!seen.insert(user).second)
+          continue;
+        if (isa<hop::StageOp, hop::MmaIssueOp, hop::MmaOp, tile::StoreOp>(user))
+          found.insert(user);
+        else if (user->getNumRegions() == 0 && isMemoryEffectFree(user) &&
+                 !isa<hop::ColumnsOp>(user))
+          values.append(user->result_begin(), user->result_end());
+      }
+    }
+  }
+
+  void take(Operation &op, Reads &reads) {
+    reads.remove_if([&](hop::FetchOp read) { return takers[read].contains(&op); });
+  }
+
+  /// Those of the reads whose slots an arrival gives back.
+  Reads findGivenBack(hop::BarrierArriveOp arrive, const Reads &pending) {
+    Reads found;
+    for (hop::FetchOp read : pending) {
+      auto &barriers = givenBackBy[findBuffer(read.getSource())];
+      if (barriers.contains(arrive.getBarriers()) || barriers.contains(Value()))
+        found.insert(read);
+    }
+    return found;
+  }
+
+  /// The operation that takes the last of the reads, where nothing waits until then.
+  Operation *findTaker(hop::BarrierArriveOp arrive, Reads reads) {
+    for (Operation *op = arrive->getNextNode(); op; op = op->getNextNode()) {
+      if (!isMemoryEffectFree(op) && !isa<hop::FetchOp, hop::StageOp, hop::MmaIssueOp>(op))
+        return nullptr;
+      take(*op, reads);
+      if (reads.empty())
+        return op;
+    }
+    return nullptr;
+  }
+
+  Reads visit(Block &block, Reads pending, bool changes) {
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      if (auto read = dyn_cast<hop::FetchOp>(op)) {
+        if (takers.contains(read))
+          pending.insert(read);
+      } else if (isa<hop::ProxyFenceOp>(op)) {
+        pending.clear();
+      } else if (auto arrive = dyn_cast<hop::BarrierArriveOp>(op)) {
+        Reads givenBack = findGivenBack(arrive, pending);
+        if (givenBack.empty())
+          continue;
+        Operation *taker = findTaker(arrive, givenBack);
+        if (taker && changes)
+          arrive->moveAfter(taker);
+        if (taker)
+          continue;
+        if (changes) {
+          OpBuilder builder(arrive);
+          hop::ProxyFenceOp::create(builder, arrive.getLoc());
+        }
+        pending.clear();
+      } else {
+        take(op, pending);
+        visitRegions(op, pending, changes);
+      }
+    }
+    return pending;
+  }
+
+  void visitRegions(Operation &op, Reads &pending, bool changes) {
+    bool isLoop = isa<LoopLikeOpInterface>(op);
+    bool mayPassBy = !isa<scf::IfOp>(op) || cast<scf::IfOp>(op).getElseRegion().empty();
+    Reads behind;
+    if (mayPassBy)
+      behind.insert_range(pending);
+    for (Region &region : op.getRegions())
+      for (Block &block : region) {
+        Reads before = pending;
+        if (isLoop)
+          before.insert_range(visit(block, pending, false));
+        behind.insert_range(visit(block, before, changes));
+      }
+    if (op.getNumRegions() != 0)
+      pending = behind;
+  }
+
+  /// Of each buffer that bulk copies fill the barriers that these wait for. None: not known.
+  llvm::DenseMap<Value, llvm::SmallDenseSet<Value, 2>> givenBackBy;
+  llvm::DenseMap<hop::FetchOp, llvm::SmallPtrSet<Operation *, 4>> takers;
+};
+
 struct InsertProxyFencesPass : tessera::impl::InsertProxyFencesBase<InsertProxyFencesPass> {
   void runOnOperation() override {
-    getOperation().walk([&](Block *block) {
-      insertFences(*block);
-      fenceReads(*block);
-    });
+    getOperation().walk([&](Block *block) { insertFences(*block); });
+    SlotReads reads(getOperation());
+    for (hop::RoleOp role : getOperation().getBody().getOps<hop::RoleOp>())
+      reads.order(role.getBody().front(), {});
     llvm::SmallPtrSet<Value, 4> copied;
     getOperation().walk([&](hop::BarrierArriveOp arrive) {
       if (arrive.getCopies())
@@ -36,42 +178,6 @@ struct InsertProxyFencesPass : tessera::impl::InsertProxyFencesBase<InsertProxyF
   static void fenceBehind(Operation *op) {
     OpBuilder builder(op->getBlock(), std::next(op->getIterator()));
     hop::ProxyFenceOp::create(builder, op->getLoc());
-  }
-
-  /// Whether a product or a write to shared memory before `end` takes what was read, and so has
-  /// waited for it. It does so for all elements but where some columns are taken.
-  static bool isTakenBefore(hop::FetchOp read, Operation &end) {
-    llvm::SmallPtrSet<Value, 16> found{read.getResult()};
-    auto isFound = [&](Value value) { return found.contains(value); };
-    for (Operation *op = read->getNextNode(); op != &end; op = op->getNextNode()) {
-      if (llvm::none_of(op->getOperands(), isFound))
-        continue;
-      if (isa<hop::StageOp, hop::MmaIssueOp, hop::MmaOp>(op))
-        return true;
-      if (op->getNumRegions() == 0 && !isa<hop::ColumnsOp>(op))
-        found.insert_range(op->getResults());
-    }
-    return false;
-  }
-
-  /// A copy into the slot that an arrival gives back is of another proxy, which does not wait for
-  /// reads that are under way. Those of vectors are over long before a copy comes.
-  static void fenceReads(Block &block) {
-    SmallVector<hop::FetchOp> reads;
-    for (Operation &op : llvm::make_early_inc_range(block)) {
-      if (auto read = dyn_cast<hop::FetchOp>(op)) {
-        if (cast<RankedTensorType>(read.getType()).getRank() > 1)
-          reads.push_back(read);
-      } else if (isa<hop::ProxyFenceOp>(op)) {
-        reads.clear();
-      } else if (isa<hop::BarrierArriveOp>(op)) {
-        if (!llvm::all_of(reads, [&](hop::FetchOp read) { return isTakenBefore(read, op); })) {
-          OpBuilder builder(&op);
-          hop::ProxyFenceOp::create(builder, op.getLoc());
-        }
-        reads.clear();
-      }
-    }
   }
 
   /// A barrier follows the writes in their block, before what reads them: hop-stage-operands,

@@ -109,54 +109,272 @@ hop.kernel @arrival attributes {argument_names = [], argument_types = [], grid =
   }
 }
 
-// A copy may not write a slot that threads still read.
+// A bulk copy may not write a slot that threads still read. Another barrier does not give it back.
 // CHECK-LABEL: hop.kernel @given_back
+// CHECK: hop.role @consumer
 // CHECK: hop.fetch
-// CHECK-NEXT: hop.fetch
+// CHECK-NEXT: hop.barrier.arrive %{{.*}} all
 // CHECK-NEXT: hop.proxy_fence
 // CHECK-NEXT: hop.barrier.arrive
-// CHECK-NEXT: hop.barrier.arrive
-hop.kernel @given_back attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
-^bb0(%m: index):
-  %s = hop.staging "s" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  %empty = hop.barriers "empty" count 128 : !hop.barriers<2>
+hop.kernel @given_back attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>], grid = [#tile.grid_dim<"M", 64>],
+    schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %rows = hop.buffer "rows" at 0 : !hop.buffer<tensor<64x64xbf16>, 1>
+  %full = hop.barriers "full" count 1 : !hop.barriers<1>
+  %empty = hop.barriers "empty" count 128 : !hop.barriers<1>
+  %other = hop.barriers "other" count 128 : !hop.barriers<1>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %i = arith.constant 0 : i32
+    hop.barrier.wait %empty[%i], %i : !hop.barriers<1>
+    %s = hop.slot %rows[%i] : !hop.buffer<tensor<64x64xbf16>, 1> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.bulk_load %x[%m, %c0], %s, %full[%i] : !tile.view<[M, 64], bf16>, !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.barriers<1>
+  }
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
-    %c0 = arith.constant 0 : i32
-    %c1 = arith.constant 1 : i32
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %i = arith.constant 0 : i32
+    %s = hop.slot %rows[%i] : !hop.buffer<tensor<64x64xbf16>, 1> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.barrier.wait %full[%i], %i : !hop.barriers<1>
     %a = hop.fetch %s : !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xbf16, #hop.layout<accumulator>>
-    %b = hop.fetch %s : !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xbf16, #hop.layout<accumulator>>
-    hop.barrier.arrive %empty[%c0] all : !hop.barriers<2>
-    hop.barrier.arrive %empty[%c1] all : !hop.barriers<2>
+    hop.barrier.arrive %other[%i] all : !hop.barriers<1>
+    hop.barrier.arrive %empty[%i] all : !hop.barriers<1>
   }
 }
 
-// What a product has taken is read. Columns of it are not all.
+// A product that takes what was read has waited for it.
 // CHECK-LABEL: hop.kernel @taken
+// CHECK: hop.role @consumer
+// CHECK: hop.fetch
 // CHECK-NOT: hop.proxy_fence
 // CHECK: hop.barrier.arrive
+hop.kernel @taken attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>], grid = [#tile.grid_dim<"M", 64>],
+    schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %rows = hop.buffer "rows" at 0 : !hop.buffer<tensor<64x64xbf16>, 1>
+  %full = hop.barriers "full" count 1 : !hop.barriers<1>
+  %empty = hop.barriers "empty" count 128 : !hop.barriers<1>
+  %other = hop.barriers "other" count 128 : !hop.barriers<1>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %i = arith.constant 0 : i32
+    hop.barrier.wait %empty[%i], %i : !hop.barriers<1>
+    %s = hop.slot %rows[%i] : !hop.buffer<tensor<64x64xbf16>, 1> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.bulk_load %x[%m, %c0], %s, %full[%i] : !tile.view<[M, 64], bf16>, !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.barriers<1>
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %i = arith.constant 0 : i32
+    %s = hop.slot %rows[%i] : !hop.buffer<tensor<64x64xbf16>, 1> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.barrier.wait %full[%i], %i : !hop.barriers<1>
+    %a = hop.fetch %s : !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xbf16, #hop.layout<accumulator>>
+    %f = hop.mma_issue %a, %s : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
+    hop.barrier.arrive %empty[%i] all : !hop.barriers<1>
+    %d = hop.mma_wait %f pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
+  }
+}
+
+// So an arrival waits for such a product, where nothing else waits in between.
+// CHECK-LABEL: hop.kernel @later
+// CHECK: hop.role @consumer
 // CHECK: hop.fetch
-// CHECK-NOT: hop.barrier.arrive
+// CHECK-NEXT: hop.mma_issue
+// CHECK-NEXT: hop.barrier.arrive
+// CHECK-NOT: hop.proxy_fence
+hop.kernel @later attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>], grid = [#tile.grid_dim<"M", 64>],
+    schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %rows = hop.buffer "rows" at 0 : !hop.buffer<tensor<64x64xbf16>, 1>
+  %full = hop.barriers "full" count 1 : !hop.barriers<1>
+  %empty = hop.barriers "empty" count 128 : !hop.barriers<1>
+  %other = hop.barriers "other" count 128 : !hop.barriers<1>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %i = arith.constant 0 : i32
+    hop.barrier.wait %empty[%i], %i : !hop.barriers<1>
+    %s = hop.slot %rows[%i] : !hop.buffer<tensor<64x64xbf16>, 1> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.bulk_load %x[%m, %c0], %s, %full[%i] : !tile.view<[M, 64], bf16>, !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.barriers<1>
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %i = arith.constant 0 : i32
+    %s = hop.slot %rows[%i] : !hop.buffer<tensor<64x64xbf16>, 1> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.barrier.wait %full[%i], %i : !hop.barriers<1>
+    %a = hop.fetch %s : !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xbf16, #hop.layout<accumulator>>
+    hop.barrier.arrive %empty[%i] all : !hop.barriers<1>
+    %f = hop.mma_issue %a, %s : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
+    %d = hop.mma_wait %f pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
+  }
+}
+
+// Not past a wait, for which the copy may be needed.
+// CHECK-LABEL: hop.kernel @not_later
+// CHECK: hop.role @consumer
+// CHECK: hop.fetch
+// CHECK-NEXT: hop.proxy_fence
+// CHECK-NEXT: hop.barrier.arrive
+// CHECK-NEXT: hop.barrier.wait
+hop.kernel @not_later attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>], grid = [#tile.grid_dim<"M", 64>],
+    schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %rows = hop.buffer "rows" at 0 : !hop.buffer<tensor<64x64xbf16>, 1>
+  %full = hop.barriers "full" count 1 : !hop.barriers<1>
+  %empty = hop.barriers "empty" count 128 : !hop.barriers<1>
+  %other = hop.barriers "other" count 128 : !hop.barriers<1>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %i = arith.constant 0 : i32
+    hop.barrier.wait %empty[%i], %i : !hop.barriers<1>
+    %s = hop.slot %rows[%i] : !hop.buffer<tensor<64x64xbf16>, 1> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.bulk_load %x[%m, %c0], %s, %full[%i] : !tile.view<[M, 64], bf16>, !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.barriers<1>
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %i = arith.constant 0 : i32
+    %s = hop.slot %rows[%i] : !hop.buffer<tensor<64x64xbf16>, 1> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.barrier.wait %full[%i], %i : !hop.barriers<1>
+    %a = hop.fetch %s : !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xbf16, #hop.layout<accumulator>>
+    hop.barrier.arrive %empty[%i] all : !hop.barriers<1>
+    hop.barrier.wait %other[%i], %i : !hop.barriers<1>
+    %f = hop.mma_issue %a, %s : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
+    %d = hop.mma_wait %f pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
+  }
+}
+
+// Read in a loop, given back behind it, and the other way round.
+// CHECK-LABEL: hop.kernel @behind_loop
+// CHECK: hop.role @consumer
+// CHECK: scf.for
+// CHECK-NEXT: hop.fetch
 // CHECK: hop.proxy_fence
 // CHECK-NEXT: hop.barrier.arrive
-hop.kernel @taken attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
+hop.kernel @behind_loop attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>], grid = [#tile.grid_dim<"M", 64>],
+    schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %rows = hop.buffer "rows" at 0 : !hop.buffer<tensor<64x64xbf16>, 1>
+  %full = hop.barriers "full" count 1 : !hop.barriers<1>
+  %empty = hop.barriers "empty" count 128 : !hop.barriers<1>
+  %other = hop.barriers "other" count 128 : !hop.barriers<1>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %i = arith.constant 0 : i32
+    hop.barrier.wait %empty[%i], %i : !hop.barriers<1>
+    %s = hop.slot %rows[%i] : !hop.buffer<tensor<64x64xbf16>, 1> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.bulk_load %x[%m, %c0], %s, %full[%i] : !tile.view<[M, 64], bf16>, !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.barriers<1>
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %i = arith.constant 0 : i32
+    %s = hop.slot %rows[%i] : !hop.buffer<tensor<64x64xbf16>, 1> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.barrier.wait %full[%i], %i : !hop.barriers<1>
+    scf.for %j = %c0 to %m step %c1 {
+      %a = hop.fetch %s : !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xbf16, #hop.layout<accumulator>>
+    }
+    hop.barrier.arrive %empty[%i] all : !hop.barriers<1>
+  }
+}
+
+// CHECK-LABEL: hop.kernel @around_loop
+// CHECK: hop.role @consumer
+// CHECK: scf.for
+// CHECK-NEXT: hop.proxy_fence
+// CHECK-NEXT: hop.barrier.arrive
+// CHECK-NEXT: hop.fetch
+hop.kernel @around_loop attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>], grid = [#tile.grid_dim<"M", 64>],
+    schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %rows = hop.buffer "rows" at 0 : !hop.buffer<tensor<64x64xbf16>, 1>
+  %full = hop.barriers "full" count 1 : !hop.barriers<1>
+  %empty = hop.barriers "empty" count 128 : !hop.barriers<1>
+  %other = hop.barriers "other" count 128 : !hop.barriers<1>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %i = arith.constant 0 : i32
+    hop.barrier.wait %empty[%i], %i : !hop.barriers<1>
+    %s = hop.slot %rows[%i] : !hop.buffer<tensor<64x64xbf16>, 1> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.bulk_load %x[%m, %c0], %s, %full[%i] : !tile.view<[M, 64], bf16>, !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.barriers<1>
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %i = arith.constant 0 : i32
+    %s = hop.slot %rows[%i] : !hop.buffer<tensor<64x64xbf16>, 1> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.barrier.wait %full[%i], %i : !hop.barriers<1>
+    scf.for %j = %c0 to %m step %c1 {
+      hop.barrier.arrive %empty[%i] all : !hop.barriers<1>
+      %a = hop.fetch %s : !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xbf16, #hop.layout<accumulator>>
+    }
+  }
+}
+
+// One branch takes what was read before, and the other does not.
+// CHECK-LABEL: hop.kernel @in_branch
+// CHECK: hop.role @consumer
+// CHECK: scf.if
+// CHECK: hop.mma_issue
+// CHECK: hop.proxy_fence
+// CHECK-NEXT: hop.barrier.arrive
+hop.kernel @in_branch attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>], grid = [#tile.grid_dim<"M", 64>],
+    schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %rows = hop.buffer "rows" at 0 : !hop.buffer<tensor<64x64xbf16>, 1>
+  %full = hop.barriers "full" count 1 : !hop.barriers<1>
+  %empty = hop.barriers "empty" count 128 : !hop.barriers<1>
+  %other = hop.barriers "other" count 128 : !hop.barriers<1>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %i = arith.constant 0 : i32
+    hop.barrier.wait %empty[%i], %i : !hop.barriers<1>
+    %s = hop.slot %rows[%i] : !hop.buffer<tensor<64x64xbf16>, 1> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.bulk_load %x[%m, %c0], %s, %full[%i] : !tile.view<[M, 64], bf16>, !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.barriers<1>
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %i = arith.constant 0 : i32
+    %s = hop.slot %rows[%i] : !hop.buffer<tensor<64x64xbf16>, 1> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.barrier.wait %full[%i], %i : !hop.barriers<1>
+    %a = hop.fetch %s : !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xbf16, #hop.layout<accumulator>>
+    %is = arith.cmpi eq, %wg, %c0 : index
+    scf.if %is {
+      %f = hop.mma_issue %a, %s : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
+      %d = hop.mma_wait %f pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
+    }
+    hop.barrier.arrive %empty[%i] all : !hop.barriers<1>
+  }
+}
+
+// What threads write is no bulk copy.
+// CHECK-LABEL: hop.kernel @by_threads
+// CHECK-NOT: hop.proxy_fence
+// CHECK: hop.barrier.arrive
+hop.kernel @by_threads attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
 ^bb0(%m: index):
-  %s = hop.staging "s" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  %few = hop.staging "few" : !hop.shared<tensor<32x64xbf16>, rows = 32>
-  %wide = hop.staging "wide" : !hop.shared<tensor<64x64xf32>, rows = 64>
+  %rows = hop.buffer "rows" at 0 : !hop.buffer<tensor<64x64xbf16>, 1>
   %empty = hop.barriers "empty" count 128 : !hop.barriers<1>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
-    %c0 = arith.constant 0 : i32
+    %i = arith.constant 0 : i32
+    %s = hop.slot %rows[%i] : !hop.buffer<tensor<64x64xbf16>, 1> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
     %a = hop.fetch %s : !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xbf16, #hop.layout<accumulator>>
-    %f = hop.mma_issue %a, %s : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
-    hop.barrier.arrive %empty[%c0] all : !hop.barriers<1>
-    %d = hop.mma_wait %f pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
-    %b = hop.fetch %wide : !hop.shared<tensor<64x64xf32>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
-    %half = hop.columns %b[0] : tensor<64x64xf32, #hop.layout<accumulator>> -> tensor<64x32xf32, #hop.layout<accumulator>>
-    %half16 = arith.truncf %half : tensor<64x32xf32, #hop.layout<accumulator>> to tensor<64x32xbf16, #hop.layout<accumulator>>
-    %g = hop.mma_issue %half16, %few : tensor<64x32xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<32x64xbf16>, rows = 32> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
-    hop.barrier.arrive %empty[%c0] all : !hop.barriers<1>
-    %e = hop.mma_wait %g pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
+    hop.barrier.arrive %empty[%i] all : !hop.barriers<1>
   }
 }
