@@ -115,7 +115,7 @@ static void leaveForHelpers(const ScheduleFacts &facts, RegisterSplit &split,
         gathers                    ? gatheringRegisters(facts.getKernel(), facts.model)
         : sharesTransposer(fields) ? *fields.helperRegisters
         : writes                   ? facts.model.writerRegisters
-        : copiesRuns               ? facts.model.registersOfRuns
+        : copiesRuns               ? std::max(facts.model.registersOfRuns, facts.leastOfProducer)
                                    : facts.leastOfProducer);
   int64_t all = *fields.consumers + 1 + warpgroups, pool = all * hop::entryRegisters(all);
   int64_t left = std::max<int64_t>(pool - split.producer - warpgroups * *fields.helperRegisters, 0);
