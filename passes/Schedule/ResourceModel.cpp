@@ -236,8 +236,10 @@ static void addStores(KernelOp kernel, int64_t slots, const ScheduleFields &fiel
 
 /// What thread blocks keep of the tiles that they walk over, in slots of one value.
 static void addWalk(KernelOp kernel, const ScheduleFields &fields, SharedMemoryUse &use) {
-  if (findSpeculation(kernel))
-    use.retries = 4 * (kRetryTiles + 2) + hopper::mbarrierBytes;
+  if (findSpeculation(kernel)) {
+    int64_t listed = fields.persistent == PersistentKind::None ? 0 : kRetryTiles;
+    use.retries = 4 * (listed + 2) + hopper::mbarrierBytes;
+  }
   constexpr int64_t bytesOfValue = sizeof(int32_t) + 2 * hopper::mbarrierBytes;
   if (fields.persistent == PersistentKind::Dynamic)
     use.numbers = slotsOfNumbers * bytesOfValue;

@@ -23,7 +23,8 @@ namespace {
 
 /// What the roles of a kernel keep of doubtful tiles.
 struct Ledger {
-  Value list;           ///< by place in the phase: 0, or the tile's number and doubtBit
+  Value list;           ///< by place in the phase: 0, or the tile's number and doubtBit; none of a
+                        ///< block with one tile
   Value doubted;        ///< by parity of the phase: whether the list has entries
   Value meet;           ///< completed by all threads that run a program, of all blocks of a cluster
   int64_t blocks;       ///< of the cluster
@@ -283,8 +284,10 @@ struct RetryPass : tessera::impl::RetryBase<RetryPass> {
     Location loc = kernel.getLoc();
     int64_t threads = 0;
     hop::RoleOp clearing;
-    for (hop::RoleOp role : llvm::make_first_range(attempts)) {
+    bool walks = false;
+    for (auto [role, attempt] : attempts) {
       threads += role.getNumThreads();
+      walks |= isa<scf::WhileOp>(attempt->getParentOp());
       if (!clearing && !role.isElected())
         clearing = role;
     }
@@ -293,7 +296,7 @@ struct RetryPass : tessera::impl::RetryBase<RetryPass> {
                                        RankedTensorType::get({1}, builder.getI32Type()), slots);
       return hop::BufferOp::create(builder, loc, type, label, IntegerAttr(), /*zeroed=*/true);
     };
-    return {values("retry.list", kRetryTiles), values("retry.doubted", 2),
+    return {walks ? values("retry.list", kRetryTiles) : Value(), values("retry.doubted", 2),
             hop::BarriersOp::create(builder, loc, hop::BarriersType::get(&getContext(), 1),
                                     "retry.meet", threads * kernel.getClusterSize(), IntegerAttr()),
             kernel.getClusterSize(), clearing};

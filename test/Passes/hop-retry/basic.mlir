@@ -40,6 +40,8 @@
 // STATIC:       hop.slot_store %{{.*}}, %[[LIST]]
 // STATIC-NOT: hop.attempt
 
+// A block with one tile keeps no list.
+// NONE-NOT: retry.list
 // NONE-NOT: scf.while
 // NONE: hop.role @consumer
 // NONE:   hop.flag %{{.*}}, %{{.*}}, %[[DOUBTED:.*]][
