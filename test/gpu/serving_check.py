@@ -62,10 +62,26 @@ def pages():
             check(kind(LENGTHS, rows or max(LENGTHS) + 5, rows > 0, 2), 8, queries)
 
 
-def sizes():
-    for kind, d, rows, queries in itertools.product(KINDS, (64, 72, 128, 160, 192, 256) if IS_GPU else (72, 256), (16, 64), (1, 130)):
+def check_sizes(kind, widths):
+    for d, rows, queries in itertools.product(widths, (16, 64), (1, 130)):
         if IS_GPU or queries == 1:
             check(kind(LENGTHS, rows, True, 1, d if kind is Cache else -(-d // 16) * 16), 4, queries)
+
+
+def narrow_sizes():
+    check_sizes(Cache, (64, 72, 128) if IS_GPU else (72,))
+
+
+def wide_sizes():
+    check_sizes(Cache, (160, 192, 256) if IS_GPU else (256,))
+
+
+def narrow_short_sizes():
+    check_sizes(ShortCache, (64, 72, 128) if IS_GPU else (72,))
+
+
+def wide_short_sizes():
+    check_sizes(ShortCache, (160, 192, 256) if IS_GPU else (256,))
 
 
 def groups():
@@ -150,5 +166,6 @@ def graphs():
 
 if not IS_GPU:
     tessera.torch.use_interpreter()
-ALL = pages, sizes, groups, parts, masks_and_scores, packed, cuts, *((graphs,) if IS_GPU else ())
+SIZES = narrow_sizes, wide_sizes, narrow_short_sizes, wide_short_sizes
+ALL = pages, *SIZES, groups, parts, masks_and_scores, packed, cuts, *((graphs,) if IS_GPU else ())
 checks.run(ALL, names=ARGUMENTS.checks)
