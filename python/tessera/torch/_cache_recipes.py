@@ -283,7 +283,8 @@ class _Call:
         page, widths = self.k.shape[1], (self.width, self.value)
         allowed = _choices.list_allowed(_library.find_source("attention_cache"), "RUN")
         run = max(run for run in allowed if page % run == 0)
-        least = _kernels.find_numbers(self.device)["LEAST_RUN" if tile_rows <= ROWS else "LEAST_LONG_RUN"]
+        is_short = self.k.element != self.q.element and tile_rows <= ROWS
+        least = _kernels.find_numbers(self.device)["LEAST_BYTE_RUN"] if is_short else 1
         return run if run >= least and all(_variants.find_width("k_cache", width) % 64 == 0 for width in widths) else 1
 
     def _describe_kernel(self, packed):
