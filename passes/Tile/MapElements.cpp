@@ -8,6 +8,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/Tile/ElementMapper.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -253,8 +254,24 @@ static bool canStandEarlier(Operation *op, KernelOp kernel,
   return isSmall && (isa<GatherElementsOp>(op) || (isMemoryEffectFree(op) && isSpeculatable(op)));
 }
 
+/// Adds to `moved` the operations in `body` that compute `value` from scalars outside of it, each
+/// behind its operands; false where others do.
+static bool findScalarsOf(Value value, Region &body, llvm::SetVector<Operation *> &moved) {
+  if (!body.isAncestor(value.getParentRegion()))
+    return true;
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getParentRegion() != &body || isa<ShapedType>(value.getType()) ||
+      op->getNumRegions() != 0 || !isMemoryEffectFree(op) || !isSpeculatable(op) ||
+      !llvm::all_of(op->getOperands(),
+                    [&](Value operand) { return findScalarsOf(operand, body, moved); }))
+    return false;
+  moved.insert(op);
+  return true;
+}
+
 /// Moves the scalars, the vectors and the loads that stand between `before` and the map out of the
-/// loops, and of what says which iterations these visit, in which their operands do not change.
+/// loops, and of what says which iterations these visit, in which their operands do not change,
+/// with the scalars that these are computed from.
 void ElementMapper::hoist(Operation *before) {
   Operation *op = before ? before->getNextNode() : &map->getBlock()->front();
   auto kernel = map->getParentOfType<KernelOp>();
@@ -269,10 +286,13 @@ void ElementMapper::hoist(Operation *before) {
     bool canMove = canStandEarlier(op, kernel, stored);
     while (canMove && isa<scf::ForOp, VisitsOp>(op->getParentOp())) {
       Region &body = *op->getParentRegion();
-      if (llvm::any_of(op->getOperands(),
-                       [&](Value operand) { return body.isAncestor(operand.getParentRegion()); }))
+      llvm::SetVector<Operation *> moved;
+      if (!llvm::all_of(op->getOperands(),
+                        [&](Value operand) { return findScalarsOf(operand, body, moved); }))
         break;
-      op->moveBefore(op->getParentOp());
+      moved.insert(op);
+      for (Operation *each : moved)
+        each->moveBefore(body.getParentOp());
     }
     op = next;
   }

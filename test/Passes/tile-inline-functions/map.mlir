@@ -155,7 +155,7 @@ tile.kernel @gathers(%x: !tile.view<[M, N], f32>, %y: !tile.view<[M, 32], f32>) 
 }
 
 // Elements of 16 bits are extended before they are repeated, and a load whose indices do not change stands ahead of what
-// asks for it in each iteration.
+// asks for it in each iteration, with the scalar that it is computed from.
 func.func @seen(%b: i32, %q: i32, %k: i32) -> i1 {
   %halves = tile.argument "halves" : !tile.view<[M], bf16>
   %lengths = tile.argument "lengths" : !tile.view<[H], i32>
@@ -185,9 +185,9 @@ tile.kernel @loaded(%x: !X, %y: !tile.view<[M], f32>) grid(%m = M ceildiv 64, %h
   %c32 = arith.constant 32 : index
   %c64 = arith.constant 64 : index
   %row = arith.muli %m, %c64 : index
-  %head = arith.index_cast %h : index to i32
   %q = tile.iota %row axis 0 : !C
   %first, %past = tile.visits %j = %c0 to %c4 {
+    %head = arith.index_cast %h : index to i32
     %col = arith.muli %j, %c32 : index
     %k = tile.iota %col axis 1 : !C
     %seen = tile.map @seen(%head, %q, %k) : (i32, !C, !C) -> !M
