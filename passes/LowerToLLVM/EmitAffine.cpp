@@ -25,6 +25,89 @@ void Emitter::convertAffine(arith::SIToFPOp op) {
   bind(op, std::move(results));
 }
 
+namespace {
+/// A tile of f32 whose elements are one value and so many times another.
+struct AffineFloats {
+  Value base, unit;
+  ArrayRef<int64_t> offsets;
+};
+
+/// Finds what conversions, products with numbers and sums with numbers make of index tiles.
+struct AffineFloatFinder {
+  OpBuilder &builder;
+  Location loc;
+  function_ref<const AffineTile *(Value)> findIndices;
+  function_ref<Value(Value)> getFirst;
+
+  std::optional<AffineFloats> find(Value tile);
+  Value getNumber(Value tile);
+};
+} // namespace
+
+/// The number that all elements of a tile are; null where they may differ.
+Value AffineFloatFinder::getNumber(Value tile) {
+  DenseFPElementsAttr elements;
+  bool isConstant = matchPattern(tile, m_Constant(&elements)) && elements.isSplat();
+  return isConstant || tile.getDefiningOp<tile::SplatOp>() ? getFirst(tile) : Value();
+}
+
+std::optional<AffineFloats> AffineFloatFinder::find(Value tile) {
+  Operation *op = tile.getDefiningOp();
+  Type type = builder.getF32Type();
+  auto contract = LLVM::FastmathFlagsAttr::get(builder.getContext(), LLVM::FastmathFlags::contract);
+  if (auto conversion = dyn_cast_if_present<arith::SIToFPOp>(op)) {
+    const AffineTile *indices = findIndices(conversion.getIn());
+    if (!indices)
+      return std::nullopt;
+    Value one = LLVM::ConstantOp::create(builder, loc, type, builder.getF32FloatAttr(1.0f));
+    return AffineFloats{LLVM::SIToFPOp::create(builder, loc, type, indices->base), one,
+                        indices->offsets};
+  }
+  if (!isa_and_present<arith::MulFOp, arith::AddFOp, arith::SubFOp>(op))
+    return std::nullopt;
+  Value number = getNumber(op->getOperand(1));
+  std::optional<AffineFloats> found = number ? find(op->getOperand(0)) : std::nullopt;
+  if (!found)
+    return std::nullopt;
+  if (isa<arith::MulFOp>(op)) {
+    found->base = LLVM::FMulOp::create(builder, loc, type, found->base, number, contract);
+    found->unit = LLVM::FMulOp::create(builder, loc, type, found->unit, number, contract);
+  } else if (isa<arith::AddFOp>(op)) {
+    found->base = LLVM::FAddOp::create(builder, loc, type, found->base, number, contract);
+  } else {
+    found->base = LLVM::FSubOp::create(builder, loc, type, found->base, number, contract);
+  }
+  return found;
+}
+
+/// A product of an index tile as f32 and a number, and sums of that with numbers: a multiply-add
+/// for each element, with the number's product with the base. What goes into a sum with another
+/// tile is a factor of a multiply-add as it is.
+bool Emitter::emitAffineFloats(Operation *op) {
+  if (!isa<arith::MulFOp, arith::AddFOp, arith::SubFOp>(op) ||
+      !getElementTypeOrSelf(op->getResult(0).getType()).isF32() ||
+      llvm::any_of(op->getUsers(), llvm::IsaPred<arith::AddFOp, arith::SubFOp>))
+    return false;
+  auto findIndices = [&](Value value) {
+    auto found = affineTiles.find(value);
+    return found == affineTiles.end() ? nullptr : &found->second;
+  };
+  auto getFirst = [&](Value value) { return elements(value).front(); };
+  std::optional<AffineFloats> found =
+      AffineFloatFinder{builder, loc, findIndices, getFirst}.find(op->getResult(0));
+  if (!found)
+    return false;
+  auto contract = LLVM::FastmathFlagsAttr::get(op->getContext(), LLVM::FastmathFlags::contract);
+  Values results;
+  for (int64_t offset : found->offsets)
+    results.push_back(
+        offset == 0 ? found->base
+                    : Value(LLVM::FMAOp::create(builder, loc, builder.getF32Type(), f32(offset),
+                                                found->unit, found->base, contract)));
+  bind(op->getResult(0), std::move(results));
+  return true;
+}
+
 /// A product of an index tile and a constant.
 bool Emitter::scaleAffine(arith::MulIOp op) {
   DenseIntElementsAttr factors;

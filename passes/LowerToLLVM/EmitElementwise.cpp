@@ -43,7 +43,7 @@ LogicalResult Emitter::emitElementwise(Operation *op) {
     return op->emitError(
         "computes on tiles of 16 or 8 bits; extend them with arith.extf, compute in f32 and round "
         "with arith.truncf");
-  if (emitAffine(op))
+  if (emitAffine(op) || emitAffineFloats(op))
     return success();
   if (auto select = dyn_cast<arith::SelectOp>(op); select && emitMasked(select))
     return success();

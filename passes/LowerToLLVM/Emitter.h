@@ -161,6 +161,7 @@ private:
   // Index tiles: EmitAffine.cpp.
   bool emitAffine(mlir::Operation *op);
   void convertAffine(mlir::arith::SIToFPOp op);
+  bool emitAffineFloats(mlir::Operation *op);
   bool combineAffine(mlir::Operation *op);
   bool scaleAffine(mlir::arith::MulIOp op);
   bool compareAffine(mlir::arith::CmpIOp op);
