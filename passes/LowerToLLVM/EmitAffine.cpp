@@ -37,19 +37,12 @@ struct AffineFloatFinder {
   OpBuilder &builder;
   Location loc;
   function_ref<const AffineTile *(Value)> findIndices;
-  function_ref<Value(Value)> getFirst;
+  /// The number that all elements of a tile are in a thread; null where they may differ.
+  function_ref<Value(Value)> getNumber;
 
   std::optional<AffineFloats> find(Value tile);
-  Value getNumber(Value tile);
 };
 } // namespace
-
-/// The number that all elements of a tile are; null where they may differ.
-Value AffineFloatFinder::getNumber(Value tile) {
-  DenseFPElementsAttr elements;
-  bool isConstant = matchPattern(tile, m_Constant(&elements)) && elements.isSplat();
-  return isConstant || tile.getDefiningOp<tile::SplatOp>() ? getFirst(tile) : Value();
-}
 
 std::optional<AffineFloats> AffineFloatFinder::find(Value tile) {
   Operation *op = tile.getDefiningOp();
@@ -81,20 +74,29 @@ std::optional<AffineFloats> AffineFloatFinder::find(Value tile) {
 }
 
 /// A product of an index tile as f32 and a number, and sums of that with numbers: a multiply-add
-/// for each element, with the number's product with the base. What goes into a sum with another
-/// tile is a factor of a multiply-add as it is.
+/// for each element, with the number's product with the base. A product that goes into a sum with
+/// another tile is a factor of a multiply-add as it is.
 bool Emitter::emitAffineFloats(Operation *op) {
   if (!isa<arith::MulFOp, arith::AddFOp, arith::SubFOp>(op) ||
       !getElementTypeOrSelf(op->getResult(0).getType()).isF32() ||
-      llvm::any_of(op->getUsers(), llvm::IsaPred<arith::AddFOp, arith::SubFOp>))
+      (isa<arith::MulFOp>(op) &&
+       llvm::any_of(op->getUsers(), llvm::IsaPred<arith::AddFOp, arith::SubFOp>)))
     return false;
   auto findIndices = [&](Value value) {
     auto found = affineTiles.find(value);
     return found == affineTiles.end() ? nullptr : &found->second;
   };
-  auto getFirst = [&](Value value) { return elements(value).front(); };
+  auto getNumber = [&](Value tile) -> Value {
+    DenseFPElementsAttr constant;
+    if (matchPattern(tile, m_Constant(&constant)) && constant.isSplat())
+      return elements(tile).front();
+    if (!isa_and_present<tile::SplatOp, tile::BroadcastOp>(tile.getDefiningOp()))
+      return {};
+    Values numbers = elements(tile);
+    return llvm::all_equal(numbers) ? numbers.front() : Value();
+  };
   std::optional<AffineFloats> found =
-      AffineFloatFinder{builder, loc, findIndices, getFirst}.find(op->getResult(0));
+      AffineFloatFinder{builder, loc, findIndices, getNumber}.find(op->getResult(0));
   if (!found)
     return false;
   auto contract = LLVM::FastmathFlagsAttr::get(op->getContext(), LLVM::FastmathFlags::contract);
