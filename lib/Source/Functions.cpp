@@ -8,6 +8,7 @@
 #include "mlir/IR/Location.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -22,14 +23,30 @@ public:
   json::Object describe();
 
 private:
-  /// The arguments on which a value depends, those by which it is scaled, and whether it depends on
-  /// an argument of the kernel.
+  using Names = llvm::SmallSetVector<StringRef, 4>;
+
+  /// A value that is the product times a factor, plus others: on what arguments the factor depends,
+  /// and what of the kernel's the factor and the others ask for.
+  struct Line {
+    llvm::BitVector on;
+    Names ofFactor, ofOthers;
+    bool hasOthers = false;
+  };
+
+  /// The arguments on which a value depends, those by which it is scaled, what it asks of the
+  /// kernel's for, and the line that it is in the product.
   struct Facts {
     llvm::BitVector on, scaledBy;
-    bool isGiven = false;
+    Names asks;
+    std::optional<Line> line;
   };
 
   Facts join(Operation *op);
+  bool dependsOnProduct(mlir::Value value);
+  std::optional<Line> findLine(Operation *op);
+  std::optional<Line> scale(mlir::Value line, mlir::Value by);
+  std::optional<Line> add(ValueRange values);
+  json::Value describeFactor(const std::optional<Line> &line);
   llvm::BitVector findScales(Operation *op);
   llvm::BitVector intersect(ValueRange values);
   void visit(Operation *op);
@@ -37,6 +54,8 @@ private:
   static json::Array list(const llvm::BitVector &arguments);
 
   func::FuncOp function;
+  /// The only argument of f32, as what scores are made of; null where there is none or another one.
+  mlir::Value product;
   llvm::DenseMap<mlir::Value, Facts> facts;
   bool divides = false;
   json::Array loads, compares;
@@ -51,6 +70,11 @@ FunctionFacts::FunctionFacts(func::FuncOp function) : function(function) {
     own.on.set(argument.getArgNumber());
     own.scaledBy = own.on;
   }
+  auto isFloat = [](mlir::Value value) { return value.getType().isF32(); };
+  if (llvm::count_if(function.getArguments(), isFloat) == 1) {
+    product = *llvm::find_if(function.getArguments(), isFloat);
+    facts[product].line = Line{llvm::BitVector(count), {}, {}};
+  }
   function.getBody().front().walk([&](Operation *op) { visit(op); });
 }
 
@@ -64,13 +88,14 @@ json::Array FunctionFacts::list(const llvm::BitVector &arguments) {
 FunctionFacts::Facts FunctionFacts::join(Operation *op) {
   Facts all;
   all.on.resize(function.getNumArguments());
-  all.isGiven = isa<tile::ArgumentOp>(op);
+  if (auto argument = dyn_cast<tile::ArgumentOp>(op))
+    all.asks.insert(argument.getName());
   for (mlir::Value operand : op->getOperands()) {
     auto known = facts.find(operand);
     if (known == facts.end())
       continue;
     all.on |= known->second.on;
-    all.isGiven |= known->second.isGiven;
+    all.asks.insert_range(known->second.asks);
   }
   return all;
 }
@@ -103,6 +128,64 @@ llvm::BitVector FunctionFacts::findScales(Operation *op) {
   return none;
 }
 
+bool FunctionFacts::dependsOnProduct(mlir::Value value) {
+  auto known = facts.find(value);
+  return product && known != facts.end() &&
+         known->second.on.test(cast<BlockArgument>(product).getArgNumber());
+}
+
+/// A line times, or divided by, what does not depend on the product.
+std::optional<FunctionFacts::Line> FunctionFacts::scale(mlir::Value line, mlir::Value by) {
+  if (dependsOnProduct(by) || !facts[line].line)
+    return std::nullopt;
+  Line scaled = *facts[line].line;
+  scaled.on |= facts[by].on;
+  scaled.ofFactor.insert_range(facts[by].asks);
+  if (scaled.hasOthers)
+    scaled.ofOthers.insert_range(facts[by].asks);
+  return scaled;
+}
+
+/// The sum of values of which one or more depend on the product.
+std::optional<FunctionFacts::Line> FunctionFacts::add(ValueRange values) {
+  Line sum{llvm::BitVector(function.getNumArguments()), {}, {}};
+  for (mlir::Value value : values) {
+    const Facts &known = facts[value];
+    if (!dependsOnProduct(value)) {
+      sum.hasOthers = true;
+      sum.ofOthers.insert_range(known.asks);
+      continue;
+    }
+    if (!known.line)
+      return std::nullopt;
+    sum.on |= known.line->on;
+    sum.hasOthers |= known.line->hasOthers;
+    sum.ofFactor.insert_range(known.line->ofFactor);
+    sum.ofOthers.insert_range(known.line->ofOthers);
+  }
+  return sum;
+}
+
+std::optional<FunctionFacts::Line> FunctionFacts::findLine(Operation *op) {
+  if (op->getNumResults() != 1 || !llvm::any_of(op->getOperands(), [&](mlir::Value operand) {
+        return dependsOnProduct(operand);
+      }))
+    return std::nullopt;
+  if (isa<arith::NegFOp, arith::AddFOp, arith::SubFOp>(op))
+    return add(op->getOperands());
+  if (isa<arith::MulFOp>(op) && dependsOnProduct(op->getOperand(1)))
+    return scale(op->getOperand(1), op->getOperand(0));
+  if (isa<arith::MulFOp, arith::DivFOp>(op))
+    return scale(op->getOperand(0), op->getOperand(1));
+  auto select = dyn_cast<arith::SelectOp>(op);
+  if (!select || dependsOnProduct(select.getCondition()))
+    return std::nullopt;
+  std::optional<Line> chosen = add({select.getTrueValue(), select.getFalseValue()});
+  if (chosen)
+    chosen->on |= facts[select.getCondition()].on;
+  return chosen;
+}
+
 void FunctionFacts::addLoad(tile::LoadOp load) {
   json::Array places;
   for (mlir::Value index : load.getIndices()) {
@@ -125,16 +208,29 @@ void FunctionFacts::visit(Operation *op) {
   divides |= isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp,
                  arith::FloorDivSIOp, arith::CeilDivSIOp, arith::CeilDivUIOp>(op);
   if (isa<arith::CmpIOp>(op))
-    compares.push_back(json::Object{{"on", list(all.on)}, {"given", all.isGiven}});
+    compares.push_back(json::Object{{"on", list(all.on)}, {"given", !all.asks.empty()}});
   if (auto load = dyn_cast<tile::LoadOp>(op))
     addLoad(load);
   all.scaledBy = findScales(op);
+  all.line = findLine(op);
   for (mlir::Value result : op->getResults())
     facts[result] = all;
 }
 
+/// The factor of a line; what others ask for too has a gradient that is not the factor's alone.
+json::Value FunctionFacts::describeFactor(const std::optional<Line> &line) {
+  if (!line)
+    return nullptr;
+  json::Array alone;
+  for (StringRef name : line->ofFactor)
+    if (!line->ofOthers.contains(name))
+      alone.push_back(name);
+  return json::Object{{"on", list(line->on)}, {"alone", std::move(alone)}};
+}
+
 json::Object FunctionFacts::describe() {
   json::Array uses, on, scaledBy;
+  json::Value factor = nullptr;
   for (BlockArgument argument : function.getArguments())
     if (!argument.use_empty())
       uses.push_back(argument.getArgNumber());
@@ -143,13 +239,15 @@ json::Object FunctionFacts::describe() {
     if (auto known = facts.find(end->getOperand(0)); known != facts.end()) {
       on = list(known->second.on);
       scaledBy = list(known->second.scaledBy);
+      factor = describeFactor(known->second.line);
     }
-  return json::Object{
-      {"uses", std::move(uses)},
-      {"divides", divides},
-      {"loads", std::move(loads)},
-      {"compares", std::move(compares)},
-      {"result", json::Object{{"on", std::move(on)}, {"scaled_by", std::move(scaledBy)}}}};
+  return json::Object{{"uses", std::move(uses)},
+                      {"divides", divides},
+                      {"loads", std::move(loads)},
+                      {"compares", std::move(compares)},
+                      {"result", json::Object{{"on", std::move(on)},
+                                              {"scaled_by", std::move(scaledBy)},
+                                              {"factor", std::move(factor)}}}};
 }
 
 json::Object tessera::describeFunctions(const ReadResult &read) {

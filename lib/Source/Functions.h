@@ -22,7 +22,9 @@ namespace tessera {
 ///   compares  of each comparison of integers the arguments "on" which it depends, and whether it
 ///             depends on an argument of the kernel too ("given")
 ///   result    the arguments "on" which it depends, and those that it is "scaled_by": where one of
-///             these is 0, so is the result
+///             these is 0, so is the result; and the "factor", where it is the only argument of f32
+///             times that, plus what does not depend on it: the arguments "on" which the factor
+///             depends, and what it "alone" asks for of the kernel's. It is null elsewhere
 llvm::json::Object describeFunctions(const ReadResult &read);
 
 } // namespace tessera
