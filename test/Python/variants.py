@@ -236,10 +236,33 @@ class TextTest(unittest.TestCase):
         text = variant.write_gradients(learned=("x", "a"))
         for part in ('@score, tile.with_respect_to = ["a"]', '@sink, tile.with_respect_to = ["x", "a"]'):
             self.assertIn(part, text)
+        self.assertNotIn("@argument_gradients", text)
         self.assertNotIn("@sink_gradients", variant.write_gradients(learned=()))
         names = variant.gradients_program(learned=("x", "a"), D=64).names
         self.assertEqual(set(names[names.index("scale") + 1 :]), {"x", "a", "dx", "da"})
         self.assertEqual(_places.list_exact(T.Variant(score=lambda s, b, h, q, k, a: s + a[h, q, k], a=("H", "SQ", "SK")).source, "h"), ("a",))
+
+    def test_factors(self):
+        """What only a factor of rows asks for is learned where dQ is converted, whatever else a score adds."""
+        forms = (
+            (lambda s, b, h, q, k, a, c: s * a[h], ("head", True, False)),
+            (lambda s, b, h, q, k, a, c: a[h] * s * c[q] - s / c[q] + q, ("row", True, False)),
+            (lambda s, b, h, q, k, a, c: T.where(q > 3, -s, s * a[h]) + abs(q - k), ("row", True, False)),
+            (lambda s, b, h, q, k, a, c: s * a[h] - c[k], ("head", True, True)),
+            (lambda s, b, h, q, k, a, c: (s + c[k]) * a[h], ("head", False, True)),
+            (lambda s, b, h, q, k, a, c: s * a[h] * c[k], ("any", False, True)),
+            (lambda s, b, h, q, k, a, c: s + a[h] * (q - k), ("head", False, True)),
+            (lambda s, b, h, q, k, a, c: T.tanh(s) * a[h], ("any", False, True)),
+            (lambda s, b, h, q, k, a, c: T.where(s > 0, s, s * a[h]), ("any", False, True)),
+        )
+        for number, (score, (derivative, has_factor, has_others)) in enumerate(forms):
+            variant = T.Variant(score=score, a=("H",), c=("SQ",))
+            text = variant.write_gradients(learned=variant.learnable)
+            with self.subTest(number):
+                self.assertIn(f'param DERIVATIVE : name = "{derivative}"', text)
+                self.assertEqual(("@factor_gradients" in text, "@argument_gradients" in text), (has_factor, has_others))
+                self.assertEqual(("FACTORS" in text, "LEARNED" in text), (has_factor, has_others))
+        self.assertIn('param DERIVATIVE : name = "head"', T.Variant(mask=masks.causal).write_gradients())
 
     def test_instrument(self):
         variant = T.Variant(mask=masks.causal)
@@ -559,7 +582,7 @@ class SmallerTilesTest(unittest.TestCase):
 
     def test_others(self):
         """The derivative of a score waits where it is known anyway; gradients in a fixed order take fewer keys a step."""
-        variant = T.Variant(score=lambda s, b, h, q, k, n: s + n[h], n=("H",))
+        variant = T.Variant(score=lambda s, b, h, q, k, n: T.tanh(s) + n[h], n=("H",))
         for learned, waits in (((), ["products"]), (("n",), ["weights", "products"])):
             found = T.resolve(variant.write_gradients(learned=learned), D=128)
             self.assertEqual([values["WAITS"] for values in found["instead"]], waits)

@@ -77,6 +77,17 @@ class Loads(Cases):
         # Not in the last dimension, and moved by a number.
         self.check(lambda s, b, h, q, k, rows, keys: s * rows[q, 1] + keys[k + 2], draw(ROWS, 2), draw(KEYS + 2))
 
+    def test_factors(self):
+        """Of rows: whole, of no size, below 0, and beside what is added; of groups of heads, and with tiles that are cut."""
+        rows = draw(H, ROWS)
+        rows[0, 3:7], rows[1] = 0, -rows[1]
+        self.check(lambda s, b, h, q, k, rows, gains: s * (rows[h, q] + gains[b]), rows, draw(B))
+        self.check(lambda s, b, h, q, k, gains: s * gains[h], torch.tensor([0.0, -1.5]), mask_mod=lambda b, h, q, k: q >= k)
+        self.check(lambda s, b, h, q, k, gains, keys: s * gains[h] * (q + 1.0).log() - keys[k], draw(H), draw(KEYS))
+        self.check(lambda s, b, h, q, k, gains: s / gains[h] + q, draw(H))
+        self.tensors = make(batch=1, heads=4, kv_heads=2, rows=150, keys=140, d=72, dv=40)
+        self.check(lambda s, b, h, q, k, gains: s * gains[h, 2], draw(4, 3), mask_mod=lambda b, h, q, k: q >= k)
+
     def test_pairs(self):
         self.check(lambda s, b, h, q, k, bias: s + bias[b, h, q, k], draw(B, H, ROWS, KEYS))
         self.check(lambda s, b, h, q, k, bias: s + bias[q, k], draw(ROWS, KEYS, dtype=torch.float16))

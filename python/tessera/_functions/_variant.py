@@ -15,7 +15,7 @@ from .._core import _library, _typing
 from .._core._compare import Comparison
 from .._core._errors import CompileError
 from .._core._kernel import Kernel
-from . import _mask_parts, _trace, _tracing
+from . import _facts, _mask_parts, _trace, _tracing
 
 # What a source of a variant begins with: its template.
 _HEAD = '$import "{}.tile"\n\n'
@@ -41,8 +41,10 @@ _UNBIASED_WIDE = 'param REFERENCE : name = $(T == f16 || BYTES ? "first" : "unbi
 _BACKWARD = "param BACKWARD : bool = true\n"
 # One whose mask compares keys with lengths: nothing of V is read behind the last key that a tile sees.
 _FROM_END = 'param ALIGN : name = "end"\n'
-# One of gradients of views too.
+# One of gradients of views too; some of them by the factors of rows, and what the derivative of a score depends on.
 _LEARNED = "param LEARNED : bool = true\n"
+_FACTORS = "param FACTORS : bool = true\n"
+_DERIVATIVE = 'param DERIVATIVE : name = "{}"\n'
 # One whose rows see a sink.
 _SINK = "param SINK : bool = true\n"
 
@@ -60,8 +62,8 @@ def read_lists(source):
 
 def takes_batch(source):
     """Whether the mask of a source takes the batch. One that takes the head alone has lists for each batch nevertheless."""
-    facts = _describe_functions(source)
-    return any(_B in _get(facts, name)["uses"] for name in ("mask", "mask_by_data"))
+    facts = _facts.describe(source)
+    return any(_facts.B in _facts.get(facts, name)["uses"] for name in ("mask", "mask_by_data"))
 
 
 def keeps_lists(source):
@@ -76,62 +78,9 @@ def keep_lists(source, **sizes):
     return source.replace(_LISTED, _LISTED + _KEPT + lines, 1)
 
 
-# The numbers of the arguments of a mask.
-_B, _H, _Q, _K = range(4)
 # What a source says whose functions load for tiles: LOADS of attention_visits.tile.
 _LOADS = 'param LOADS : name = "{}"\n\n'
 _KEYED = "param KEYED : bool = true\n\n"
-
-
-# What `_describe_functions` says of a function that there is not.
-_NO_FACTS = {"uses": [], "divides": False, "loads": [], "compares": [], "result": {"on": [], "scaled_by": []}}
-
-
-@functools.lru_cache(maxsize=256)
-def _describe_functions(source):
-    """What the functions of a source compute with, by their names (`_choices.describe_functions`)."""
-    try:
-        return json.loads(find_fact("functions", source, [], lambda: json.dumps(_choices.describe_functions(source))))
-    except CompileError:
-        return {}  # Whoever asks for the kernel gets the error.
-
-
-def _get(facts, function):
-    return facts.get(function, _NO_FACTS)
-
-
-def _name_loads(facts):
-    """What functions load for tiles, LOADS of attention_visits.tile: for each query and key where the last two indices are these; by
-    a distance where a score has an index that differs with both; for each row where a mask has one that differs with the query."""
-    found, score = set(), _get(facts, "score")
-    for name, function in facts.items():
-        pair = [place + (name == "score") for place in (_Q, _K)]
-        for load in function["loads"]:
-            if [place["is"] for place in load["places"][-2:]] == pair:
-                found.add("pair" if load["type"] in ("bf16", "f16") else "wide_pair")
-    if any({_Q + 1, _K + 1}.issubset(place["on"]) for load in score["loads"] for place in load["places"]):
-        found.add("distance")
-    if any(_Q in place["on"] for load in _get(facts, "mask")["loads"] for place in load["places"]):
-        found.add("row")
-    return next((name for name in ("wide_pair", "pair", "distance", "row") if name in found), None)
-
-
-def _loads_by_key(score):
-    """Whether a score loads a number of each key, whatever the query is."""
-    return any(
-        load["places"][-1]["is"] == _K + 1 and not any(_Q + 1 in place["on"] for place in load["places"]) for load in score["loads"]
-    )
-
-
-def _adds_by_key(score):
-    """Whether a score adds what depends on the key to the product, as a bias by distance or the gate of a key. The scores of a block
-    far from the query may be far below those next to it. What multiplies the product lowers none by its place."""
-    return _K + 1 in score["result"]["on"] and 0 not in score["result"]["scaled_by"]
-
-
-def _takes_lengths(mask):
-    """Whether a mask compares keys with what a call gives, whatever the query is."""
-    return any(compared["given"] and {_Q, _K}.intersection(compared["on"]) == {_K} for compared in mask["compares"])
 
 
 def _join(parts):
@@ -209,13 +158,16 @@ def _check_arguments(arguments):
             raise TypeError(f"the argument '{name}' is {kind!r}; it is float, int, or the dimensions of a view, as ('H',)")
 
 
-# What a source of gradients ends with, by the function that asks for views: whose gradients it makes too
-# (attention_score.tile). Those of the scores of a query sum to 0 over its keys, but for a gradient of LSE and a sink's part.
-_LEARNED_BY_SINK = """
+# What a source of gradients ends with: the gradients of views that a function asks for (attention_score.tile). Those of the scores
+# of a query sum to 0 over its keys, but for a gradient of LSE and a sink's part; a factor of a row has that of the row's sum.
+_SCORE_LEARNER = "argument_gradients(f32, i32, i32, i32, i32, f32)"
+_FACTOR_LEARNER = "factor_gradients(f32, i32, i32, i32, i32, f32)"
+_SINK_LEARNER = "sink_gradients(i32, i32, f32)"
+_LEARNER = """
 func.func private @{}
     attributes {{tile.gradient_of = @{}, tile.with_respect_to = [{}]}}
 """
-_LEARNED_BY_SCORE = """
+_SCORE_LEARNERS = """
 $if DLSE || SINK
 func.func private @{0}
     attributes {{tile.gradient_of = @{1}, tile.with_respect_to = [{2}]}}
@@ -224,10 +176,6 @@ func.func private @{0}
     attributes {{tile.gradient_of = @{1}, tile.with_respect_to = [{2}], tile.zero_sum_over = 4 : i64}}
 $end
 """
-_LEARNERS = {
-    "score": (_LEARNED_BY_SCORE, "argument_gradients(f32, i32, i32, i32, i32, f32)"),
-    "sink": (_LEARNED_BY_SINK, "sink_gradients(i32, i32, f32)"),
-}
 
 
 def _read_function(source, name):
@@ -245,15 +193,15 @@ def _describe_visits(source, *kernel):
 
 def _name_lists(facts):
     """Of which indices a mask is a function: LISTS of attention_visits.tile."""
-    uses = _get(facts, "mask")["uses"]
-    return "head" if _H in uses else "batch" if _B in uses else "one"
+    uses = _facts.get(facts, "mask")["uses"]
+    return "head" if _facts.H in uses else "batch" if _facts.B in uses else "one"
 
 
 def _describe_lists(facts, mask, parts, lists):
     """The settings of a source whose blocks are a list, by what is known of its functions, the lines of its mask, its parts
     (`_mask_parts.split`) and LISTS."""
     settings = f'{_LISTED}param LISTS : name = "{lists}"\n'
-    if _get(facts, "mask")["divides"]:
+    if _facts.get(facts, "mask")["divides"]:
         settings += _PIECES
     if parts is not None:
         settings += _BY_DATA
@@ -275,26 +223,37 @@ def _with_lists(head, source):
     mask = f"func.func @mask({body}\n}}".split("\n")
     parts = _mask_parts.split(mask, [""] * len(mask))
     functions, _ = _join(parts)
-    facts = _describe_functions(source)
+    facts = _facts.describe(source)
     return head + _describe_lists(facts, mask, parts, _name_lists(facts)) + "\n" + rest.replace("\n".join(mask) + "\n", functions, 1)
 
 
-def _write_learned(source, learned):
+def _write_learned(source, learned, of_factor):
     parts = []
-    for function, (text, learner) in _LEARNERS.items():
+    for text, learner, function in (
+        (_SCORE_LEARNERS, _SCORE_LEARNER, "score"), (_LEARNER, _FACTOR_LEARNER, "score"), (_LEARNER, _SINK_LEARNER, "sink"),
+    ):  # fmt: skip
         body = _read_function(source, function)
-        names = ", ".join(f'"{name}"' for name in learned if f'tile.argument "{name}"' in body)
+        names = [name for name in learned if f'tile.argument "{name}"' in body]
+        if function == "score":
+            names = [name for name in names if (name in of_factor) == (learner == _FACTOR_LEARNER)]
         if names:
-            parts.append(text.format(learner, function, names))
+            parts.append(text.format(learner, function, ", ".join(f'"{name}"' for name in names)))
     return "".join(parts)
 
 
 def to_gradients(source, fixed, learned=()):
     """The source of the gradients of a variant's source, as `Variant.write_gradients` says."""
-    head = _HEAD.format("attention_gradients_fixed" if fixed else "attention_gradients")
-    if learned and not fixed:
+    if fixed:
+        return _with_lists(_HEAD.format("attention_gradients_fixed"), source) + _write_learned(source, learned, ())
+    facts = _facts.describe(source)
+    derivative, alone = _facts.read_derivative(facts)
+    of_factor = [name for name in learned if name in alone]
+    head = _HEAD.format("attention_gradients") + _DERIVATIVE.format(derivative)
+    if of_factor:
+        head += _FACTORS
+    if len(of_factor) < len(learned):
         head += _LEARNED
-    return _with_lists(head, source) + _write_learned(source, learned)
+    return _with_lists(head, source) + _write_learned(source, learned, of_factor)
 
 
 def _takes(function, name):
@@ -358,24 +317,24 @@ class Variant:
         self.learnable: tuple[str, ...] = tuple(dict.fromkeys(_FLOAT_VIEW.findall(learned)))
         of_mask = parts[0][0] if self.mask is not None else []
         functions, places = _join(parts)
-        self._facts, settings = _describe_functions(_HEAD.format("attention") + functions), ""
+        self._facts, settings = _facts.describe(_HEAD.format("attention") + functions), ""
         is_list, begins_last = self._find_visits(visits, functions)
         if is_list:
             masks = None if mask is None else _mask_parts.split(*parts[0])
             if masks is not None:
                 functions, places = _join([*masks, *parts[1:]])
             settings = _describe_lists(self._facts, of_mask, masks, self._name_lists()) + "\n"
-        elif loads := _name_loads(self._facts):
+        elif loads := _facts.name_loads(self._facts):
             settings = _LOADS.format(loads)
-        elif _loads_by_key(_get(self._facts, "score")):
+        elif _facts.loads_by_key(_facts.get(self._facts, "score")):
             settings = _KEYED
         if score is None and mask is not None:
             # A row may see few keys of the first block, or none, and those that it does not see are references as good.
             settings = _UNBIASED_WIDE + (settings or "\n")
-        elif score is not None and _adds_by_key(_get(self._facts, "score")):
+        elif score is not None and _facts.adds_by_key(_facts.get(self._facts, "score")):
             reference = _UNBIASED_WIDE if is_list or begins_last else _UNBIASED
             settings = reference + (_BACKWARD if begins_last else "") + (settings or "\n")
-        if not takes_lists(settings) and _takes_lengths(_get(self._facts, "mask")):
+        if not takes_lists(settings) and _facts.takes_lengths(_facts.get(self._facts, "mask")):
             settings = _FROM_END + (settings or "\n")
         if sink is not None:
             settings = _SINK + (settings or "\n")
