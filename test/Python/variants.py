@@ -262,6 +262,7 @@ class TextTest(unittest.TestCase):
                 self.assertIn(f'param DERIVATIVE : name = "{derivative}"', text)
                 self.assertEqual(("@factor_gradients" in text, "@argument_gradients" in text), (has_factor, has_others))
                 self.assertEqual(("FACTORS" in text, "LEARNED" in text), (has_factor, has_others))
+                self.assertEqual(T.resolve(text, D=64)["parameters"]["GM"]["value"], "64" if has_others or derivative != "head" else "128")
         self.assertIn('param DERIVATIVE : name = "head"', T.Variant(mask=masks.causal).write_gradients())
 
     def test_instrument(self):
