@@ -245,24 +245,24 @@ class TextTest(unittest.TestCase):
     def test_factors(self):
         """What only a factor of rows asks for is learned where dQ is converted, whatever else a score adds."""
         forms = (
-            (lambda s, b, h, q, k, a, c: s * a[h], ("head", True, False)),
-            (lambda s, b, h, q, k, a, c: a[h] * s * c[q] - s / c[q] + q, ("row", True, False)),
-            (lambda s, b, h, q, k, a, c: T.where(q > 3, -s, s * a[h]) + abs(q - k), ("row", True, False)),
-            (lambda s, b, h, q, k, a, c: s * a[h] - c[k], ("head", True, True)),
-            (lambda s, b, h, q, k, a, c: (s + c[k]) * a[h], ("head", False, True)),
-            (lambda s, b, h, q, k, a, c: s * a[h] * c[k], ("any", False, True)),
-            (lambda s, b, h, q, k, a, c: s + a[h] * (q - k), ("head", False, True)),
-            (lambda s, b, h, q, k, a, c: T.tanh(s) * a[h], ("any", False, True)),
-            (lambda s, b, h, q, k, a, c: T.where(s > 0, s, s * a[h]), ("any", False, True)),
+            (lambda s, b, h, q, k, a, c: s * a[h], ("head", True, False, 128)),
+            (lambda s, b, h, q, k, a, c: a[h] * s * c[q] - s / c[q] + q, ("row", True, False, 128)),
+            (lambda s, b, h, q, k, a, c: T.where(q > 3, -s, s * a[h]) + abs(q - k), ("row", True, False, 128)),
+            (lambda s, b, h, q, k, a, c: s * a[h] - c[k], ("head", True, True, 128)),
+            (lambda s, b, h, q, k, a, c: (s + c[k]) * a[h], ("head", False, True, 128)),
+            (lambda s, b, h, q, k, a, c: s * a[h] * c[k], ("any", False, True, 64)),
+            (lambda s, b, h, q, k, a, c: s + a[h] * (q - k), ("head", False, True, 64)),
+            (lambda s, b, h, q, k, a, c: T.tanh(s) * a[h], ("any", False, True, 64)),
+            (lambda s, b, h, q, k, a, c: T.where(s > 0, s, s * a[h]), ("any", False, True, 64)),
         )
-        for number, (score, (derivative, has_factor, has_others)) in enumerate(forms):
+        for number, (score, (derivative, has_factor, has_others, rows)) in enumerate(forms):
             variant = T.Variant(score=score, a=("H",), c=("SQ",))
             text = variant.write_gradients(learned=variant.learnable)
             with self.subTest(number):
                 self.assertIn(f'param DERIVATIVE : name = "{derivative}"', text)
                 self.assertEqual(("@factor_gradients" in text, "@argument_gradients" in text), (has_factor, has_others))
                 self.assertEqual(("FACTORS" in text, "LEARNED" in text), (has_factor, has_others))
-                self.assertEqual(T.resolve(text, D=64)["parameters"]["GM"]["value"], "64" if has_others or derivative != "head" else "128")
+                self.assertEqual(T.resolve(text, D=64)["parameters"]["GM"]["value"], str(rows))
         self.assertIn('param DERIVATIVE : name = "head"', T.Variant(mask=masks.causal).write_gradients())
 
     def test_instrument(self):
