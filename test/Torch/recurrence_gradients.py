@@ -191,6 +191,34 @@ def check_compiled():
     torch.testing.assert_close(torch.compile(caught, fullgraph=True, backend="eager")(q, k[:, :4], v), v + 1)
 
 
+def check_transforms():
+    """torch.func's gradients are autograd's, of states too and in compiled code. Gradients have no gradients, and say so."""
+    given, gates, rates = draw(5, 1, 2), -torch.rand(BATCH, 5, 2), torch.rand(BATCH, 5, 2)
+    channels, decays = -torch.rand(BATCH, 5, 1, K), -torch.rand(2)
+    k, v, state = given["k"], given["v"], torch.randn(BATCH, 2, K, V)
+    for name, call in {
+        "retention": lambda q, s: retention(q, k, v, None, s, True), "gla": lambda q, s: gla(q, k, v, channels, None, s, True),
+        "delta rule": lambda q, s: gated_delta_rule(q, k, v, gates, rates, None, s, True, use_qk_l2norm_in_kernel=True),
+        "delta rule of channels": lambda q, s: gated_delta_rule(q, k, v, channels, rates, None, s, True),
+        "ssd": lambda q, s: ssd(v, rates, decays, k, q, initial_states=s, return_final_states=True),
+    }.items():  # fmt: skip
+        weigh = lambda *leaves: sum(x.float().square().sum() for x in call(*leaves))
+        leaves = [x.clone().requires_grad_() for x in (given["q"], state)]
+        weigh(*leaves).backward()
+        differentiate = torch.func.grad(weigh, argnums=(0, 1))
+        torch._dynamo.reset()
+        for found in (differentiate, torch.compile(differentiate, fullgraph=True, backend="aot_eager")):
+            for leaf, gradient in zip(leaves, found(*(x.detach() for x in leaves))):
+                torch.testing.assert_close(gradient, leaf.grad, msg=lambda text: f"{name}: {text}")
+        first = torch.autograd.grad(weigh(*leaves), leaves, create_graph=True)
+        try:
+            first[1].sum().backward()
+        except NotImplementedError as caught:
+            assert "gradients of recurrences have no gradients themselves" in str(caught), caught
+        else:
+            raise AssertionError(f"{name}: gradients of gradients are not refused")
+
+
 def check_strides():
     """Gates begin where copies take them from, which launches on a device ask of tensors and the interpreter does not."""
     launch, strides = _compute.launch, []
@@ -233,3 +261,4 @@ for form in ((1, 1, 1, False), (65, 1, 2, True)):
 check_channels(64, 1, 1, False, most=40.0)
 check_ops()
 check_compiled()
+check_transforms()

@@ -169,6 +169,15 @@ def check_refusals():
             initial_state=torch.zeros(BATCH, OWN, V, K))  # fmt: skip
     refused("argument 'initial_state' has type torch.float64; torch.float32 would work", retention, q, k, v,
             initial_state=torch.zeros(BATCH, OWN, K, V).double(), error=TypeError)  # fmt: skip
+    refused("argument 'q' is of type list; it is a tensor", retention, [1], k, v, error=TypeError)
+    refused("argument 'initial_state' is of type list; it is a tensor", retention, q, k, v, initial_state=[1], error=TypeError)
+    refused("argument 'cu_seqlens' is of type list; it is a tensor", gla, q, k, v, -q.float(), cu_seqlens=[0, 5], error=TypeError)
+    refused("argument 'g' is None; it is a tensor", gated_delta_rule, q, k, v, None, gates, error=TypeError)
+    refused("argument 'D' is of type float; it is a tensor", ssd, v, gates, gates[0, 0], k, q, 1.0, error=TypeError)
+    refused("argument 'beta' has type torch.int32; torch.float32 and other types of floating point", gated_delta_rule, q, k, v, gates,
+            gates.int(), error=TypeError)  # fmt: skip
+    refused("argument 'scale' is 'a'; a number or None would work", retention, q, k, v, "a", error=TypeError)
+    refused("argument 'scale' requires a gradient", retention, q, k, v, torch.ones(()).requires_grad_(), error=NotImplementedError)
     refused("argument 'beta' has shape (2, 5, 1); (2, 5, 2) would work", gated_delta_rule, q, k, v, gates, gates[..., :1])
     refused("argument 'g' has shape (2, 5, 2); (2, 5, 1, 64) would work", gla, q, k, v, gates)
     refused("argument 'g' has shape (2, 5, 2, 64); (2, 5, 1, 64) would work", gated_delta_rule, q, k, v,

@@ -5,7 +5,7 @@ import torch
 from torch.utils.flop_counter import register_flop_formula
 
 from .._attention import _recipes, _variants
-from . import _compute, _direct, _native, _op, _vmap
+from . import _compute, _direct, _first_order, _native, _op, _vmap
 
 _op._library.define(
     "attention_backward(Tensor grad, Tensor? grad_lse, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, "
@@ -59,30 +59,15 @@ register_flop_formula(backward.overloadpacket)(_count_flops)
 _are_transforms_active, _is_grad_enabled = torch._C._are_functorch_transforms_active, torch.is_grad_enabled
 
 
-class _FirstOrder(torch.autograd.Function):
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(count, *tensors):
-        return tuple(tensor.view_as(tensor) for tensor in tensors[:count])
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        pass
-
-    @staticmethod
-    def backward(ctx, *_):
-        raise NotImplementedError(
-            "gradients of attention have no gradients themselves: take those of the first order, or those of "
-            "torch.nn.functional.scaled_dot_product_attention under torch.nn.attention.SDPBackend.MATH"
-        )
+_REFUSAL = (
+    "gradients of attention have no gradients themselves: take those of the first order, or those of "
+    "torch.nn.functional.scaled_dot_product_attention under torch.nn.attention.SDPBackend.MATH"
+)
 
 
 def mark_gradients(gradients, *inputs):
-    """Gradients as autograd gets them: with create_graph=True they refuse to be differentiated by the inputs."""
-    if not torch.is_grad_enabled() or torch.compiler.is_compiling():
-        return gradients
-    return _FirstOrder.apply(len(gradients), *gradients, *inputs)
+    """Those of attention as autograd gets them."""
+    return _first_order.mark_gradients(_REFUSAL, gradients, *inputs)
 
 
 def _forward(ctx, q, k, v, alibi, arguments, return_lse):

@@ -18,6 +18,7 @@ from ._types import TYPES
 #: What ops compute, by their names, and of those with gradients what keeps tensors for them and what gives them (_walks.py).
 functions, gradients = {}, {}
 _PLAIN = torch.Tensor, torch.nn.Parameter
+_are_transforms_active = torch._C._are_functorch_transforms_active
 _GATES = torch.float32, *TYPES
 
 # Gates of a head start at multiples of so many, as copies take them.
@@ -39,6 +40,24 @@ class _Learned(torch.autograd.Function):
         return None, *ctx.back(ctx, *grads)
 
 
+class _Transformed(torch.autograd.Function):
+    """The same where torch.func transforms calls, whose setup costs the host more."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(name, *arguments):
+        return call(name, *arguments)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        name, *arguments = inputs
+        keep, ctx.back = gradients[name]
+        keep(ctx, arguments, output)
+
+    backward = _Learned.backward
+
+
 def call(name, *arguments):
     """What an op gives: past PyTorch's dispatcher and its autograd of ops in Python, which cost the host time, where nobody sees ops."""
     learns, wants = torch.is_grad_enabled(), False
@@ -53,6 +72,8 @@ def call(name, *arguments):
                 return functions[name](*arguments)
             if name in gradients:
                 return _Learned.apply(name, *arguments)
+    if _are_transforms_active() and name in gradients and _wants_gradients(*(x for x in arguments if isinstance(x, torch.Tensor))):
+        return _Transformed.apply(name, *arguments)
     return getattr(torch.ops.tessera, name)(*arguments)
 
 
@@ -89,15 +110,26 @@ def _check_tensor(name, tensor, of, shape, dtype):
         raise ValueError(f"argument '{name}' is on {tensor.device} and another one on {of.device}; they must be equal")
 
 
+def _check_gates(of, **gates):
+    """Refuses gates, rates and steps, given as (tensor or None, shape), that are not of this shape, of floating point and on the device
+    of `of`."""
+    for name, (tensor, shape) in gates.items():
+        if tensor is not None:
+            _check_tensor(name, tensor, of, shape, tensor.dtype)
+            if not tensor.is_floating_point():
+                raise TypeError(f"argument '{name}' has type {tensor.dtype}; torch.float32 and other types of floating point would work")
+
+
 @_op.mark_constant
 def _list_widths(kernel):
     # Found in files, into which Dynamo does not follow.
     return _recurrences.list_widths(kernel)
 
 
-def _check(kernel, names, q, k, v, state, of_state, starts=None):
-    """Refuses what no kernel takes of the tensors that each recurrence has."""
+def _check(kernel, names, q, k, v, state, of_state, starts=None, **gates):
+    """Refuses what no kernel takes of the tensors that each recurrence has, and gates that are no tensors."""
     of_q, of_k, of_v = names
+    _op.check_types({of_q: q, of_k: k, of_v: v, **gates}, {of_state: state, "cu_seqlens": starts})
     for name, tensor in zip(names, (q, k, v)):
         if tensor.dim() != 4:
             _refuse_shape(name, tensor, "4 dimensions, [batch, tokens, heads, head dimension],")
@@ -222,12 +254,23 @@ def _launch_step(known, q, k, v, scale, constants={}, delta=False, norm=False, *
     """The output of one token and the state behind it, from tensors as _step_recipes.py has them, the last ones of which are `constants`.
     `known` are what further calls are known by and given."""
     text = _step_recipes.write([*others, *constants], device=str(q.device), delta=delta, norm=norm)
-    scale = None if scale is None else float(scale)
-    return _prepared.compute(*known, text, (q, k, v, *others.values()), (scale,), "s", tuple(constants.values()))
+    return _prepared.compute(*known, text, (q, k, v, *others.values()), (_read_scale(scale),), "s", tuple(constants.values()))
+
+
+def _read_scale(scale, default=None):
+    """A scale as a number. A tensor would lose its gradient."""
+    if scale is None:
+        return default
+    problem = _op.find_number_problem("scale", scale, "multiply 'q' by it")
+    if problem is None and (isinstance(scale, str) or not hasattr(scale, "__float__")):
+        problem = TypeError(f"argument 'scale' is {scale!r}; a number or None would work")
+    if problem is not None:
+        raise problem
+    return float(scale)
 
 
 def _default_scale(scale, q):
-    return 1 / math.sqrt(q.shape[3]) if scale is None else float(scale)
+    return _read_scale(scale, 1 / math.sqrt(q.shape[3]))
 
 
 @_kept.kept
@@ -302,11 +345,10 @@ def gated_delta_rule(
     key, results = _recall_step(given, output_final_state, cu_seqlens, "gated_delta_rule", scale, use_qk_l2norm_in_kernel)
     if results is not None:
         return results
-    of_channels = g.dim() == 4
+    of_channels = isinstance(g, torch.Tensor) and g.dim() == 4
     kernel = "kda" if of_channels else "delta_rule"
-    _check(kernel, ("q", "k", "v"), q, k, v, initial_state, "initial_state", cu_seqlens)
-    for name, tensor, shape in (("g", g, q.shape if of_channels else v.shape[:3]), ("beta", beta, v.shape[:3])):
-        _check_tensor(name, tensor, q, shape, tensor.dtype)
+    _check(kernel, ("q", "k", "v"), q, k, v, initial_state, "initial_state", cu_seqlens, g=g, beta=beta)
+    _check_gates(q, g=(g, q.shape if of_channels else v.shape[:3]), beta=(beta, v.shape[:3]))
     wants_gradients = _check_gradients(kernel, v=v, q=q, k=k, g=g, beta=beta, initial_state=initial_state)
     is_step = _steps(v, initial_state, output_final_state) and cu_seqlens is None
     if is_step and not of_channels and not wants_gradients:
@@ -341,8 +383,8 @@ def gla(
     Returns (o, final state or None), as `chunk_gla` of flash-linear-attention does. The scale is 1 / sqrt(K) where it is None. `cu_seqlens`
     are starts of packed sequences, as of `retention`.
     """
-    _check("gla", ("q", "k", "v"), q, k, v, initial_state, "initial_state", cu_seqlens)
-    _check_tensor("g", g, q, q.shape, g.dtype)
+    _check("gla", ("q", "k", "v"), q, k, v, initial_state, "initial_state", cu_seqlens, g=g)
+    _check_gates(q, g=(g, q.shape))
     _check_gradients("gla", v=v, q=q, k=k, g=g, initial_state=initial_state)
     packed = _packed.lay_out(cu_seqlens, v)
     q, k, v, g = map(packed.align, (q, k, v, g.float()))
@@ -369,16 +411,15 @@ def ssd(
     [B, H, P, N] of float32. Returns y, or (y, final states), as `mamba_chunk_scan_combined` of mamba-ssm does.
     `cu_seqlens` are starts of packed sequences, as of `retention`, and states are of each.
     """
-    _check("ssd", ("C", "B", "x"), C, B, x, None, "initial_states", cu_seqlens)
+    _check("ssd", ("C", "B", "x"), C, B, x, None, "initial_states", cu_seqlens, dt=dt, A=A)
+    _op.check_types({}, {"D": D, "dt_bias": dt_bias, "initial_states": initial_states})
     state = None
     if initial_states is not None:
         sequences = x.shape[0] if cu_seqlens is None else cu_seqlens.shape[0] - 1
         _check_tensor("initial_states", initial_states, x, (sequences, x.shape[2], x.shape[3], B.shape[3]), torch.float32)
         state = initial_states.transpose(2, 3).contiguous()
-    _check_tensor("dt", dt, x, x.shape[:3], dt.dtype)
-    for name, tensor in (("A", A), ("D", D), ("dt_bias", dt_bias)):
-        if tensor is not None:
-            _check_tensor(name, tensor, x, (x.shape[2],), tensor.dtype)
+    of_heads = x.shape[2:3]
+    _check_gates(x, dt=(dt, x.shape[:3]), A=(A, of_heads), D=(D, of_heads), dt_bias=(dt_bias, of_heads))
     steps = dt.float() if dt_bias is None else dt.float() + dt_bias.float()
     if dt_softplus:
         steps = torch.nn.functional.softplus(steps)

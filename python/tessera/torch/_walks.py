@@ -14,7 +14,7 @@ import math
 import torch
 
 from .._attention._recurrences import CHUNK, count_chunks
-from . import _linear, _op, _segments
+from . import _first_order, _linear, _op, _segments
 from ._types import TYPES
 
 
@@ -336,6 +336,14 @@ def _define(name, arguments, results, run, fake):
     torch.library.register_fake(f"tessera::{name}", fake, lib=_op._library)
 
 
+def _mark_gradients(gradients, *inputs):
+    """Those of recurrences as autograd gets them."""
+    return _first_order.mark_gradients(
+        "gradients of recurrences have no gradients themselves: take those of the first order",
+        gradients, *(x for x in inputs if isinstance(x, torch.Tensor)),
+    )  # fmt: skip
+
+
 def _register_gradient(name, tensors, wants, kept=()):
     """The gradient of op `name`, of its arguments at `tensors`, by another op. `wants` is where the argument is that says whether the state
     behind is a result, and `kept` where results are that the gradient takes besides the arguments before it."""
@@ -354,6 +362,7 @@ def _register_gradient(name, tensors, wants, kept=()):
         if grad is None:
             grad = torch.zeros_like(given[2], memory_format=torch.contiguous_format)
         found = _linear.call(f"{name}_backward", grad.contiguous(), grad_last if ctx.wants_state else None, *given)
+        found = _mark_gradients(found, grad, grad_last, *given)
         results = [None] * ctx.count
         for place, gradient in zip(tensors, found):
             results[place] = None if given[place] is None else gradient
@@ -372,7 +381,8 @@ def _save_rows(ctx, inputs, output):
 
 
 def _differentiate_rows(ctx, dq, dk):
-    return _linear.call("unit_rows_backward", dq.contiguous(), dk.contiguous(), *ctx.saved_tensors)
+    found = _linear.call("unit_rows_backward", dq.contiguous(), dk.contiguous(), *ctx.saved_tensors)
+    return _mark_gradients(found, dq, dk, *ctx.saved_tensors)
 
 
 _define("retention", "Tensor q, Tensor k, Tensor v, Tensor decays, float scale, Tensor? state, Tensor? table, bool wants_state", 2,
