@@ -254,6 +254,21 @@ class Cases(unittest.TestCase):
             retention(q, k, v, cu_seqlens=jnp.zeros(1, jnp.int32))
         with self.assertRaisesRegex(TypeError, "argument 'cu_seqlens' has type float32; int32 would work"):
             retention(q, k, v, cu_seqlens=jnp.zeros(2, jnp.float32))
+        with self.assertRaisesRegex(TypeError, "argument 'q' is of type list; it is an array"):
+            retention([1], k, v)
+        with self.assertRaisesRegex(TypeError, "argument 'g' is None; it is an array"):
+            gated_delta_rule(q, k, v, None, gates)
+        with self.assertRaisesRegex(TypeError, "argument 'D' is of type float; it is an array"):
+            ssd(v, gates, gates[0, 0], k, q, 1.0)
+        with self.assertRaisesRegex(TypeError, "argument 'beta' has type int32; float32 and other types of floating point would work"):
+            gated_delta_rule(q, k, v, gates, gates.astype(jnp.int32))
+        with self.assertRaisesRegex(TypeError, "argument 'scale' is 'a'; a number or None would work"):
+            retention(q, k, v, "a")
+        with self.assertRaisesRegex(TypeError, "argument 'scale' is traced by JAX"):
+            jax.jit(lambda scale: retention(q, k, v, scale)[0])(1.0)
+        sum_of = lambda q: retention(q, k, v)[0].astype(jnp.float32).sum()
+        with self.assertRaisesRegex(NotImplementedError, "gradients of recurrences have no gradients themselves"):
+            jax.grad(lambda q: jax.grad(sum_of)(q).astype(jnp.float32).sum())(q)
         twice = (jnp.concatenate((x, x)) for x in (q, k, v))
         with self.assertRaisesRegex(ValueError, "argument 'cu_seqlens' is given for a batch of 2"):
             retention(*twice, cu_seqlens=jnp.asarray([0, 5]))

@@ -16,6 +16,7 @@ import numpy as np
 from .._attention._recurrences import CHUNK, count_chunks, count_rows, find_source, list_decays, list_segments, list_widths, pick
 from .._core import _library
 from . import _kernels, _segments
+from ._checks import check_arrays, check_number
 from ._kernels import like, new
 
 
@@ -335,18 +336,35 @@ def _make(kind, form, scale, starts, wants_state, packed):
         return compute(arrays, keeps=False)[0]
 
     def forward(*arrays):
-        outputs, kept = compute(arrays, keeps=True)
+        outputs, kept = keep(arrays)
         return outputs, (arrays, kept)
 
-    def backward(residuals, gradients):
-        arrays, kept = residuals
+    @_of_first_order
+    def keep(arrays):
+        return compute(arrays, keeps=True)
+
+    @_of_first_order
+    def differentiate(arrays, kept, gradients):
         walks, own, state = split(arrays)
         found, first = walks.run_back(scale, state, gradients[0], gradients[1] if wants_state else None, kept, *own)
         found = [gradient.astype(x.dtype) for gradient, x in zip(found, own)]
         return (*found, *([first] if starts else []), *([None] if packed else []))
 
-    run.defvjp(forward, backward)
+    run.defvjp(forward, lambda residuals, gradients: differentiate(*residuals, gradients))
     return run
+
+
+def _of_first_order(function):
+    """A part of a rule of differentiation, which has no gradient itself."""
+    run = jax.custom_vjp(function)
+    run.defvjp(_refuse_gradients, lambda residuals, gradients: None)
+    return run
+
+
+def _refuse_gradients(*arrays):
+    raise NotImplementedError(
+        "gradients of recurrences have no gradients themselves: take those of the first order, or put these behind jax.lax.stop_gradient"
+    )
 
 
 class _Sequences:
@@ -370,9 +388,11 @@ class _Sequences:
         return jnp.zeros((1, self.rows, *x.shape[2:]), x.dtype).at[:, self.places].set(x).at[:, -CHUNK:].set(0)
 
 
-def _check(kernel, names, arrays, state, of_state, starts=None):
-    """Refuses what no kernel takes of the arrays that each recurrence has."""
+def _check(kernel, names, arrays, state, of_state, starts=None, **gates):
+    """Refuses what no kernel takes of the arrays that each recurrence has, and gates that are no arrays."""
     (of_q, of_k, of_v), (q, k, v) = names, arrays
+    optional = {of_state: state, "cu_seqlens": starts}
+    check_arrays({**dict(zip(names, arrays)), **gates, **{name: x for name, x in optional.items() if x is not None}})
     for name, x in zip(names, arrays):
         if x.ndim != 4:
             raise ValueError(f"argument '{name}' has shape {x.shape}; 4 dimensions, [batch, tokens, heads, head dimension], would work")
@@ -410,6 +430,15 @@ def _check_array(name, x, shape, dtype=None):
         raise TypeError(f"argument '{name}' has type {x.dtype}; {dtype} would work")
 
 
+def _check_gates(**gates):
+    """Refuses gates, rates and steps, given as (array or None, shape), that are not of this shape and of floating point."""
+    for name, (x, shape) in gates.items():
+        if x is not None:
+            _check_array(name, x, shape)
+            if not jnp.issubdtype(x.dtype, jnp.floating):
+                raise TypeError(f"argument '{name}' has type {x.dtype}; float32 and other types of floating point would work")
+
+
 def _recur(kind, form, scale, arrays, whole, state, wants_state, starts):
     """The outputs and the state behind. Rows of gates begin at multiples of 16 bytes, so tokens are padded with zeros, which change
     nothing, in all arrays but those that are `whole`."""
@@ -426,7 +455,12 @@ def _recur(kind, form, scale, arrays, whole, state, wants_state, starts):
 
 
 def _default_scale(scale, q):
-    return 1 / math.sqrt(q.shape[3]) if scale is None else float(scale)
+    if scale is None:
+        return 1 / math.sqrt(q.shape[3])
+    check_number("scale", scale, ", or multiply 'q' by it")
+    if isinstance(scale, str) or not hasattr(scale, "__float__"):
+        raise TypeError(f"argument 'scale' is {scale!r}; a number or None would work")
+    return float(scale)
 
 
 def retention(
@@ -457,9 +491,10 @@ def gated_delta_rule(
     cu_seqlens: jax.Array | None = None,
 ) -> tuple[jax.Array, jax.Array | None]:
     """The gated delta rule: (o, final state or None), as `tessera.torch.gated_delta_rule`."""
-    _check("kda" if g.ndim == 4 else "delta_rule", ("q", "k", "v"), (q, k, v), initial_state, "initial_state", cu_seqlens)
-    _check_array("g", g, q.shape if g.ndim == 4 else v.shape[:3])
-    _check_array("beta", beta, v.shape[:3])
+    of_channels = getattr(g, "ndim", None) == 4
+    kernel = "kda" if of_channels else "delta_rule"
+    _check(kernel, ("q", "k", "v"), (q, k, v), initial_state, "initial_state", cu_seqlens, g=g, beta=beta)
+    _check_gates(g=(g, q.shape if of_channels else v.shape[:3]), beta=(beta, v.shape[:3]))
     if use_qk_l2norm_in_kernel:
         q, k = (_normalize(x) for x in (q, k))
     arrays = (q, k, v, g.astype(jnp.float32), beta.astype(jnp.float32))
@@ -482,8 +517,8 @@ def gla(
     cu_seqlens: jax.Array | None = None,
 ) -> tuple[jax.Array, jax.Array | None]:
     """Gated linear attention: (o, final state or None), as `tessera.torch.gla`."""
-    _check("gla", ("q", "k", "v"), (q, k, v), initial_state, "initial_state", cu_seqlens)
-    _check_array("g", g, q.shape)
+    _check("gla", ("q", "k", "v"), (q, k, v), initial_state, "initial_state", cu_seqlens, g=g)
+    _check_gates(g=(g, q.shape))
     arrays = (q, k, v, g.astype(jnp.float32))
     return _recur(_Gla, (), _default_scale(scale, q), arrays, (), initial_state, output_final_state, cu_seqlens)
 
@@ -502,12 +537,11 @@ def ssd(
     cu_seqlens: jax.Array | None = None,
 ) -> jax.Array | tuple[jax.Array, jax.Array]:
     """State-space duality: y, or (y, final states), as `tessera.torch.ssd`."""
-    _check("ssd", ("C", "B", "x"), (C, B, x), None, "initial_states", cu_seqlens)
+    _check("ssd", ("C", "B", "x"), (C, B, x), None, "initial_states", cu_seqlens, dt=dt, A=A)
+    given = {"D": D, "dt_bias": dt_bias, "initial_states": initial_states}
+    check_arrays({name: array for name, array in given.items() if array is not None})
     heads = x.shape[2]
-    _check_array("dt", dt, x.shape[:3])
-    for name, array in (("A", A), ("D", D), ("dt_bias", dt_bias)):
-        if array is not None:
-            _check_array(name, array, (heads,))
+    _check_gates(dt=(dt, x.shape[:3]), A=(A, (heads,)), D=(D, (heads,)), dt_bias=(dt_bias, (heads,)))
     if initial_states is not None:
         sequences = x.shape[0] if cu_seqlens is None else cu_seqlens.shape[0] - 1
         _check_array("initial_states", initial_states, (sequences, heads, x.shape[3], B.shape[3]), jnp.dtype(jnp.float32))
