@@ -5,6 +5,7 @@
 #include "mlir/IR/Matchers.h"
 #include "passes/Analysis/OperandBuffers.h"
 #include "passes/Analysis/PtxasRegisters.h"
+#include "passes/Analysis/TileLayout.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -157,10 +158,19 @@ private:
 
   bool checkLayout(Value tile) {
     auto type = cast<RankedTensorType>(tile.getType());
-    if (type.getRank() == 2 && hop::getSharedLayout(type))
-      return true;
-    return refuse(tile, "goes through shared memory, where its rows are a multiple of 32 bytes and "
-                        "their number one of 8");
+    if (type.getRank() != 2 || !hop::getSharedLayout(type))
+      return refuse(tile, "goes through shared memory, where its rows are a multiple of 32 bytes "
+                          "and their number one of 8");
+    TileExtents extents;
+    extents.rows = type.getDimSize(0);
+    extents.columns = type.getDimSize(1);
+    extents.sharedBytes =
+        llvm::divideCeil(std::max(type.getElementTypeBitWidth(),
+                                  getElementTypeOrSelf(load.getType()).getIntOrFloatBitWidth()),
+                         8);
+    std::string reason;
+    return chooseTileLayout(type.getContext(), extents, /*warpgroups=*/1, reason) ||
+           refuse(tile, reason);
   }
 
   /// What is cut by columns has numbers of all rows beside the elements of a part.

@@ -164,6 +164,9 @@ struct CostModel : CardNumbers {
   /// much again where several numbers of a row take turns: ptxas 13.5 spills 22 bytes of
   /// kernels/mla_sparse.tile over rows of bytes within 64, and none within 72.
   int64_t registersOfConvertedRows = 8;
+  /// More of one that reads elements of 32 bits, of which a thread has as many registers as
+  /// elements: of f32 to bf16 by exp, 128x128, 4 bytes spill with 8 more, none with 16.
+  int64_t registersOfConvertedWords = 16;
   /// Likewise of a producer beside a converter that copies three tiles in runs and more: of
   /// kernels/mla_decode.tile over rows of bytes 128 spill within 24, 12 within 32, none within 40.
   int64_t registersOfRuns = 40;

@@ -48,9 +48,10 @@ HelperWork::HelperWork(KernelOp kernel)
     : sums(findReducerSums(kernel)), transposes(!loadsToTranspose(kernel).empty()),
       gathers(!pipedGathers(kernel).empty()), computesB(!computedBs(kernel).empty()),
       readsAsLoaded(findReadAsLoaded(kernel)) {
-  for (const Conversion &conversion : findConversions(kernel)) {
+  for (Conversion &conversion : findConversions(kernel)) {
     converts = true;
     rowVectors = std::max(rowVectors, conversion.rowVectors);
+    convertsWords |= getElementTypeOrSelf(conversion.load.getType()).getIntOrFloatBitWidth() == 32;
   }
   kernel.walk([&](GatherRunsOp) { ++runs; });
   areSumsBulk = llvm::none_of(sums, [](const ReducerSum &sum) {

@@ -37,13 +37,14 @@ struct HelperWork {
   explicit HelperWork(tile::KernelOp kernel);
 
   llvm::SmallVector<ReducerSum> sums;
-  bool areSumsBulk = false; ///< bulk copies can add them all
-  bool transposes = false;  ///< dots read loaded tiles of 8 bits along the other dimension
-  bool converts = false;    ///< dots read loaded tiles that are converted on their way
-  unsigned rowVectors = 0;  ///< the most vectors of rows that such a tile is made with
-  bool gathers = false;     ///< dots read tiles of gathered rows
-  unsigned runs = 0;        ///< tiles whose rows come in runs
-  bool computesB = false;   ///< consumers compute second operands of dots
+  bool areSumsBulk = false;   ///< bulk copies can add them all
+  bool transposes = false;    ///< dots read loaded tiles of 8 bits along the other dimension
+  bool converts = false;      ///< dots read loaded tiles that are converted on their way
+  unsigned rowVectors = 0;    ///< the most vectors of rows that such a tile is made with
+  bool convertsWords = false; ///< and have elements of 32 bits
+  bool gathers = false;       ///< dots read tiles of gathered rows
+  unsigned runs = 0;          ///< tiles whose rows come in runs
+  bool computesB = false;     ///< consumers compute second operands of dots
   /// What reads a tile as it is loaded that a transposer would hand on; null for nothing.
   mlir::Operation *readsAsLoaded = nullptr;
 

@@ -80,8 +80,9 @@ int64_t tessera::registersOfHelpers(const ScheduleFacts &facts, const ScheduleFi
     most = std::max(most, facts.model.transposerRegisters);
   if (!facts.work.converts)
     return most;
-  return std::max(most, facts.model.converterRegisters + std::min(facts.work.rowVectors, 2u) *
-                                                             facts.model.registersOfConvertedRows);
+  int64_t rows = std::min(facts.work.rowVectors, 2u) * facts.model.registersOfConvertedRows,
+          words = facts.work.convertsWords ? facts.model.registersOfConvertedWords : 0;
+  return std::max(most, facts.model.converterRegisters + rows + words);
 }
 
 //===----------------------------------------------------------------------===//

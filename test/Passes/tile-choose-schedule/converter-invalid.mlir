@@ -37,3 +37,23 @@ tile.kernel @no_producer(%x: !X, %y: !B, %z: !tile.view<[M, 64], f32>) grid(%m =
   %d = tile.dot %a, %b : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
   tile.store %d, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
 }
+
+// -----
+
+// 128 threads share no 40 rows, and those who multiply hold multiples of 64.
+!X = !tile.view<[M, 64], f16>
+!B = !tile.view<[40, 64], f32>
+!T = tensor<64x64xf16>
+tile.kernel @rows(%x: !X, %y: !B, %z: !tile.view<[M, 40], f32>) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %a = tile.load %x[%m, %c0] : !X -> !T
+  %b32 = tile.load %y[%c0, %c0] : !B -> tensor<40x64xf32>
+  %e = math.exp %b32 : tensor<40x64xf32>
+  // expected-note@+1 {{128 threads that take tiles from shared memory cannot share 40x64 ones; multiples of 32 rows and 32 columns would work}}
+  %b = arith.truncf %e : tensor<40x64xf32> to tensor<40x64xf16>
+  %bt = tile.transpose %b : tensor<40x64xf16> -> tensor<64x40xf16>
+  // expected-remark@+2 {{operand b is computed by those who multiply it, and goes through shared memory}}
+  // expected-error@+1 {{computes operand b in registers, which hold multiples of 64 rows of a tile; got 40x64; 64x64 would work}}
+  %d = tile.dot %a, %bt : !T, tensor<64x40xf16> -> tensor<64x40xf32>
+  tile.store %d, %z[%m, %c0] : tensor<64x40xf32>, !tile.view<[M, 40], f32>
+}
