@@ -21,6 +21,8 @@ Value tessera::tile::combine(OpBuilder &builder, Location loc, ReduceKind kind, 
     return arith::MaximumFOp::create(builder, loc, left, right);
   case ReduceKind::minimum:
     return arith::MinimumFOp::create(builder, loc, left, right);
+  case ReduceKind::product:
+    return arith::MulFOp::create(builder, loc, left, right);
   }
   return {};
 }

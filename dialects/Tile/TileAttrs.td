@@ -10,7 +10,7 @@ include "dialects/Tile/TileDialect.td"
 
 def Tile_ReduceKind : I32EnumAttr<"ReduceKind", "How tile.reduce combines elements", [
     I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"max", 1>, I32EnumAttrCase<"min", 2>,
-    I32EnumAttrCase<"maximum", 3>, I32EnumAttrCase<"minimum", 4>]> {
+    I32EnumAttrCase<"maximum", 3>, I32EnumAttrCase<"minimum", 4>, I32EnumAttrCase<"product", 5>]> {
   let cppNamespace = "::tessera::tile";
 }
 

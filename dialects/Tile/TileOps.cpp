@@ -315,10 +315,19 @@ static LogicalResult verifyReduced(Operation *op, RankedTensorType source, uint6
   return success();
 }
 
+/// A product of all elements is no result of roles yet that have parts of it.
+static LogicalResult refuseProduct(Operation *op, ReduceKind kind) {
+  if (kind == ReduceKind::product)
+    return op->emitOpError("makes a product, which tile.scan alone does; its last element is that "
+                           "of all, and tile.reduce takes sum, max, min, maximum or minimum");
+  return success();
+}
+
 LogicalResult ReduceOp::verify() {
   auto source = cast<RankedTensorType>(getSource().getType()),
        result = cast<RankedTensorType>(getType());
-  if (failed(verifyReduced(*this, source, getAxis(), result)))
+  if (failed(refuseProduct(*this, getKind())) ||
+      failed(verifyReduced(*this, source, getAxis(), result)))
     return failure();
   if (result.getElementType() != source.getElementType())
     return emitOpError("keeps the type of the elements, ")
@@ -333,6 +342,8 @@ LogicalResult ReduceIndexOp::verify() {
   if (getKind() == ReduceKind::sum)
     return emitOpError("asks where a sum is, which is no element; max, min, maximum and minimum "
                        "have an index, and tile.reduce makes a sum");
+  if (failed(refuseProduct(*this, getKind())))
+    return failure();
   auto source = cast<RankedTensorType>(getSource().getType());
   for (Value result : getResults())
     if (failed(verifyReduced(*this, source, getAxis(), cast<RankedTensorType>(result.getType()))))
@@ -357,6 +368,8 @@ LogicalResult ReferenceOp::verify() {
 }
 
 LogicalResult ReduceAllOp::verify() {
+  if (failed(refuseProduct(*this, getKind())))
+    return failure();
   Type element = cast<RankedTensorType>(getSource().getType()).getElementType();
   if (getType() != element)
     return emitOpError("makes a number of the type of the elements, ")

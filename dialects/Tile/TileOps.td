@@ -204,9 +204,10 @@ def Tile_ScanOp : Tile_Op<"scan", [Pure, AllTypesMatch<["source", "result"]>]> {
   let summary = "Combines the elements of a tile along one axis up to each of them";
   let description = [{
     Element i along `axis` combines the elements 0 to i. With `exclusive` it combines those before i, beginning with 0 for a sum,
-    with the least number (-inf) for `max` and `maximum`, and with the largest for `min` and `minimum`. With `reverse` the
-    elements are taken from the end. The kinds are those of `tile.reduce`; a sum of integers wraps. The order of a sum of
-    floating-point numbers is not specified. The gradient of a sum's elements is the sum of the results' in the other direction.
+    with 1 for a product, with the least number (-inf) for `max` and `maximum`, and with the largest for `min` and `minimum`.
+    With `reverse` the elements are taken from the end. The kinds are those of `tile.reduce`, and `product`; sums and products of
+    integers wrap. The order of those of floating-point numbers is not specified. The gradient of a sum's elements is the sum of the
+    results' in the other direction. Of a product it is that sum of the results times their gradients, divided by the elements.
 
     On Hopper a thread scans its own elements, lanes that share the axis exchange sums by shuffles, and warps through shared
     memory (`hop.scan`). Consumers that divide the rows cannot scan along them.

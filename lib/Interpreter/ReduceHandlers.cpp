@@ -36,6 +36,7 @@ static Floats reduce(ArrayRef<double> in, ArrayRef<int64_t> shape, int64_t axis,
 }
 
 static double add(double a, double b) { return a + b; }
+static double multiply(double a, double b) { return a * b; }
 
 static double (*combinerOf(tile::ReduceKind kind))(double, double) {
   switch (kind) {
@@ -49,6 +50,8 @@ static double (*combinerOf(tile::ReduceKind kind))(double, double) {
     return maximum;
   case tile::ReduceKind::minimum:
     return minimum;
+  case tile::ReduceKind::product:
+    return multiply;
   }
   llvm_unreachable("a kind of reduction");
 }
@@ -127,8 +130,8 @@ static LogicalResult runReduceAll(Frame &frame, Operation *op) {
 template <typename T>
 static T startOf(tile::ReduceKind kind, unsigned bits) {
   bool isLargest = kind == tile::ReduceKind::min || kind == tile::ReduceKind::minimum;
-  if (kind == tile::ReduceKind::sum)
-    return 0;
+  if (kind == tile::ReduceKind::sum || kind == tile::ReduceKind::product)
+    return kind == tile::ReduceKind::product;
   if constexpr (std::is_floating_point_v<T>)
     return isLargest ? std::numeric_limits<T>::infinity() : -std::numeric_limits<T>::infinity();
   else
@@ -164,16 +167,18 @@ static LogicalResult runScan(Frame &frame, Operation *op) {
   tile::ReduceKind kind = scanned.getKind();
   if (!isa<FloatType>(element)) {
     auto combine = [&](int64_t a, int64_t b) {
-      return kind == tile::ReduceKind::sum
-                 ? signExtend(uint64_t(a) + uint64_t(b), intWidth(element))
-             : kind == tile::ReduceKind::max ? std::max(a, b)
-                                             : std::min(a, b);
+      if (kind == tile::ReduceKind::sum)
+        return signExtend(uint64_t(a) + uint64_t(b), intWidth(element));
+      if (kind == tile::ReduceKind::product)
+        return signExtend(uint64_t(a) * uint64_t(b), intWidth(element));
+      return kind == tile::ReduceKind::max ? std::max(a, b) : std::min(a, b);
     };
     frame.set(scanned.getResult(),
               Datum::of(scan<int64_t>(scanned, frame.ints(scanned.getSource()), combine)));
     return success();
   }
-  bool rounds = frame.program.precision == Precision::Kernel && kind == tile::ReduceKind::sum;
+  bool isCount = kind == tile::ReduceKind::sum || kind == tile::ReduceKind::product;
+  bool rounds = frame.program.precision == Precision::Kernel && isCount;
   auto combineExactly = combinerOf(kind);
   auto combine = [&](double a, double b) {
     double both = combineExactly(a, b);

@@ -66,14 +66,16 @@ static SmallVector<ScanDigit> digitsAlong(const FragmentLayout &fragment, int64_
 
 /// What an exclusive scan gives where it has no element.
 Value Emitter::startOf(ReduceKind kind, Type type) {
-  bool isLargest = kind == ReduceKind::min || kind == ReduceKind::minimum;
+  bool isLargest = kind == ReduceKind::min || kind == ReduceKind::minimum,
+       isCount = kind == ReduceKind::sum || kind == ReduceKind::product;
+  int64_t count = kind == ReduceKind::product;
   double infinity = std::numeric_limits<double>::infinity();
   if (type.isF32())
-    return f32(kind == ReduceKind::sum ? 0.0 : isLargest ? infinity : -infinity);
+    return f32(isCount ? count : isLargest ? infinity : -infinity);
   unsigned bits = type.getIntOrFloatBitWidth();
-  APInt number = kind == ReduceKind::sum ? APInt::getZero(bits)
-                 : isLargest             ? APInt::getSignedMaxValue(bits)
-                                         : APInt::getSignedMinValue(bits);
+  APInt number = isCount     ? APInt(bits, count)
+                 : isLargest ? APInt::getSignedMaxValue(bits)
+                             : APInt::getSignedMinValue(bits);
   return LLVM::ConstantOp::create(builder, loc, type, builder.getIntegerAttr(type, number));
 }
 
@@ -95,6 +97,8 @@ Value Emitter::combineScanned(ReduceKind kind, Value a, Value b) {
     return combine(kind, a, b);
   if (kind == ReduceKind::sum)
     return add(a, b);
+  if (kind == ReduceKind::product)
+    return LLVM::MulOp::create(builder, loc, a, b);
   return kind == ReduceKind::max ? LLVM::SMaxOp::create(builder, loc, a, b).getResult()
                                  : LLVM::SMinOp::create(builder, loc, a, b).getResult();
 }

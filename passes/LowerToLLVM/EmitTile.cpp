@@ -109,6 +109,8 @@ Value Emitter::combine(tile::ReduceKind kind, Value a, Value b) {
     return LLVM::MaximumOp::create(builder, loc, a, b);
   case tile::ReduceKind::minimum:
     return LLVM::MinimumOp::create(builder, loc, a, b);
+  case tile::ReduceKind::product:
+    return LLVM::FMulOp::create(builder, loc, a, b);
   }
   return {};
 }

@@ -52,6 +52,9 @@ static bool counts(const Padding &padding, ReduceKind kind, Value source) {
   case ReduceKind::min:
   case ReduceKind::minimum:
     return !isInfinite(padding.value, /*isNegative=*/false);
+  case ReduceKind::product:
+    auto number = dyn_cast_or_null<FloatAttr>(padding.value);
+    return !number || !number.getValue().isExactlyValue(1.0);
   }
   return true;
 }
@@ -66,6 +69,8 @@ static StringRef nameOf(ReduceKind kind) {
   case ReduceKind::min:
   case ReduceKind::minimum:
     return "minimum";
+  case ReduceKind::product:
+    return "product";
   }
   return "";
 }

@@ -34,8 +34,8 @@ tile.kernel @k(%x: !X, %y: !X) grid(%m = M ceildiv 512) {{
   tile.store %s, %y[%row] : !T, !X
 }}
 """
-LEAST = {"sum": 0, "max": -math.inf, "maximum": -math.inf, "min": math.inf, "minimum": math.inf}
-COMBINE = {"sum": lambda a, b: a + b, "max": max, "maximum": max, "min": min, "minimum": min}
+LEAST = {"sum": 0, "product": 1, "max": -math.inf, "maximum": -math.inf, "min": math.inf, "minimum": math.inf}
+COMBINE = {"sum": lambda a, b: a + b, "product": lambda a, b: a * b, "max": max, "maximum": max, "min": min, "minimum": min}
 
 
 def scan(line, kind, flags, least):
@@ -61,7 +61,7 @@ def check_integers(folder, bits, kind, flags):
     with open(source, "w") as file:
         file.write(INTEGERS.format(type=f"i{bits}", kind=kind, flags=flags))
     save_integers(inputs, numbers, f"i{bits}")
-    least = {"sum": 0, "max": -half, "min": half - 1}[kind]
+    least = {"sum": 0, "product": 1, "max": -half, "min": half - 1}[kind]
     wanted = [(x + half) % (2 * half) - half for x in scan(numbers, kind, flags, least)]
     save_integers(f"{folder}/e.npy", wanted, f"i{bits}")
     for device in ([], ["--device", "sim"]):
@@ -72,17 +72,21 @@ def check_integers(folder, bits, kind, flags):
 
 
 def main(folder):
-    values = draw(1, ROWS, COLUMNS)
-    save(f"{folder}/x.npy", values, (ROWS, COLUMNS))
+    drawn = draw(1, ROWS, COLUMNS)
     for kind, axis, flags in (("sum", 0, ""), ("sum", 1, "exclusive"), ("sum", 0, "exclusive reverse"), ("max", 1, "reverse"),
-                              ("min", 0, "exclusive"), ("maximum", 0, "exclusive reverse"), ("minimum", 1, "")):  # fmt: skip
+                              ("min", 0, "exclusive"), ("maximum", 0, "exclusive reverse"), ("minimum", 1, ""),
+                              ("product", 1, "exclusive reverse"), ("product", 0, "")):  # fmt: skip
         with open(f"{folder}/k.tile", "w") as file:
             file.write(KERNEL.format(kind=kind, axis=axis, flags=flags))
+        # Numbers near 1, whose products stay in range.
+        values = [1 + x / 16 for x in drawn] if kind == "product" else drawn
+        save(f"{folder}/x.npy", values, (ROWS, COLUMNS))
         wanted = scan_tile(values, kind, axis, flags)
         for options in ([], ["--precision", "exact"], ["--device", "sim"]):
             run(f"{folder}/k.tile", "--input", f"x={folder}/x.npy", "--output", f"y={folder}/y.npy", *options)
             compare(f"{kind} {axis} {flags} {options}", load(f"{folder}/y.npy"), wanted, 1e-6)
-    for bits, kind, flags in ((32, "sum", "exclusive"), (32, "max", "reverse"), (64, "sum", "reverse"), (64, "min", "exclusive")):
+    for bits, kind, flags in ((32, "sum", "exclusive"), (32, "max", "reverse"), (64, "sum", "reverse"), (64, "min", "exclusive"),
+                              (32, "product", "exclusive"), (64, "product", "reverse")):  # fmt: skip
         check_integers(folder, bits, kind, flags)
 
 

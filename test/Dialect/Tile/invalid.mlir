@@ -544,6 +544,24 @@ tile.kernel @store_indices(%x: !tile.view<[M, N], f32>, %a: f32) grid(%m = M) {
 // -----
 
 %a = "test.tile"() : () -> tensor<64x32xf32>
+// expected-error@+1 {{'tile.reduce' op makes a product, which tile.scan alone does; its last element is that of all, and tile.reduce takes sum, max, min, maximum or minimum}}
+%b = tile.reduce product %a axis 1 : tensor<64x32xf32> -> tensor<64xf32>
+
+// -----
+
+%a = "test.tile"() : () -> tensor<64x32xf32>
+// expected-error@+1 {{'tile.reduce_all' op makes a product, which tile.scan alone does}}
+%b = tile.reduce_all product %a : tensor<64x32xf32> -> f32
+
+// -----
+
+%a = "test.tile"() : () -> tensor<64x32xf32>
+// expected-error@+1 {{'tile.reduce_index' op makes a product, which tile.scan alone does}}
+%b, %c = tile.reduce_index product %a axis 1 : tensor<64x32xf32> -> tensor<64xf32>, tensor<64xi32>
+
+// -----
+
+%a = "test.tile"() : () -> tensor<64x32xf32>
 // expected-error@+1 {{'tile.reduce' op has a limit, which sums of f32 take; leave it out for a max of 'f32'}}
 %b = tile.reduce max %a axis 1 limit 448.0 : tensor<64x32xf32> -> tensor<64xf32>
 
