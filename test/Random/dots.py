@@ -95,7 +95,14 @@ class Dots(Values):
         return name
 
     def operands(self, scope, column):
-        """The operands of a dot and what it contracts; the second one is computed at times."""
+        """The operands of a dot and what it contracts; the second one is computed at times, or a constant matrix is one of them."""
+        if not self.has_bytes and self.size["BM"] % 64 == 0 and self.signs.random() < 0.1:
+            (of_loaded, of_constant), is_second = (("BM", "BM"), ("BM", column)), self.signs.random() < 0.5
+            if not is_second:
+                of_loaded, of_constant = of_constant, of_loaded
+            loaded, constant = self.operand(scope, of_loaded), self.round(scope, self.sign(scope, of_constant), of_constant)
+            self.bound[loaded], self.bound[constant] = LARGEST_INPUT, 1
+            return (loaded, constant, "BM") if is_second else (constant, loaded, "BM")
         if not self.has_bytes and scope.find("BM", column) and self.seconds.random() < 0.2:
             a, b = self.operand(scope, ("BM", "BM")), self.computed(scope, ("BM", column))
             self.bound[a] = LARGEST_INPUT

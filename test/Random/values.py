@@ -68,6 +68,7 @@ class Values:
         self.summing = random.Random(f"sums {program.seed}")  # of its own: programs without sums stay what they are
         self.seconds = random.Random(f"second operands {program.seed}")  # likewise
         self.scans = random.Random(f"scans {program.seed}")  # likewise
+        self.signs = random.Random(f"signs {program.seed}")  # likewise
         self.firsts = random.Random(f"places of the largest {program.seed}")  # likewise
         self.precisions = random.Random(f"precisions {program.seed}")  # likewise
         self.lists = random.Random(f"lists of rows {program.seed}")  # likewise
@@ -420,6 +421,10 @@ class Values:
     def scan(self, scope, source, dims):
         """A scan along columns, or along the rows of one warpgroup. What an exclusive one has where it begins stays in range."""
         axis = self.scans.choice((0, 1) if self.size["BM"] == 64 else (1,))
+        if self.signs.random() < 0.4:
+            flags = self.signs.choice(("", " reverse", " exclusive", " exclusive reverse"))
+            name = self.emit(scope, f"tile.scan product {{0}} axis {axis}{flags} : {tile(dims)}", [self.sign(scope, dims)], tile(dims))
+            return self.add_tile(scope, name, dims, 1)
         kind = self.scans.choice(("sum", "sum", "max", "min", "maximum", "minimum"))
         flags = self.scans.choice(("", " reverse", " exclusive", " exclusive reverse") if kind == "sum" else ("", " reverse"))
         if kind == "sum":
@@ -427,6 +432,13 @@ class Values:
         factor = self.size[dims[axis]] if kind == "sum" else 1
         name = self.emit(scope, f"tile.scan {kind} {{0}} axis {axis}{flags} : {tile(dims)}", [source], tile(dims))
         return self.add_tile(scope, name, dims, self.bound[source] * factor)
+
+    def sign(self, scope, dims):
+        """-1 where a comparison of rows, columns and numbers holds, else 1."""
+        operands = [self.comparison(scope, dims), self.constant(scope, dims, -1), self.constant(scope, dims, 1)]
+        name = self.operation(scope, "arith.select", operands, f"{tile(dims, 'i1')}, {tile(dims)}", tile(dims))
+        self.bound[name] = 1
+        return name
 
     def round_trip(self, scope, dims):
         """Through 16 bits and back."""
