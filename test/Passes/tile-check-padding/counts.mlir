@@ -148,7 +148,7 @@ tile.kernel @later(%x: !tile.view<[M, N], f32>, %y: !tile.view<[M], f32>) grid(%
 // -----
 
 // A scan from the end takes what is past it first; one from the start gives its last value there, which a store drops.
-tile.kernel @scans(%x: !tile.view<[1000], f32>, %y: !tile.view<[1000], f32>, %z: !tile.view<[1024], f32>) grid(%m = 1) {
+tile.kernel @scans(%x: !tile.view<[1000], f32>, %y: !tile.view<[1000], f32>, %z: !tile.view<[1024], f32>, %w: !tile.view<[1000], f32>) grid(%m = 1) {
   %c0 = arith.constant 0 : index
   // expected-note @below {{1024 are loaded here}}
   %t = tile.load %x[%c0] : !tile.view<[1000], f32> -> tensor<1024xf32>
@@ -162,6 +162,9 @@ tile.kernel @scans(%x: !tile.view<[1000], f32>, %y: !tile.view<[1000], f32>, %z:
   // expected-warning @below {{elements of 'x' past its 1000 count in this maximum; hide them by arith.select}}
   %most = tile.scan max %t axis 0 reverse : tensor<1024xf32>
   tile.store %most, %y[%c0] : tensor<1024xf32>, !tile.view<[1000], f32>
+  // expected-warning @below {{elements of 'x' past its 1000 count in this product; hide them by arith.select}}
+  %product = tile.scan product %t axis 0 reverse : tensor<1024xf32>
+  tile.store %product, %w[%c0] : tensor<1024xf32>, !tile.view<[1000], f32>
 }
 
 // -----
