@@ -27,6 +27,8 @@ import sys
 WIDTHS = ["64", "96", "128", "192", "256"]
 EITHER = ["false", "true"]
 GROUPS = ["2", "8"]
+# Of a recurrence, before the first token and behind the last.
+STATES = {"INITIAL": ["true"], "FINAL": ["true"]}
 WIDE_VALUES = [("64", "128"), ("96", "128"), ("128", "64"), ("128", "256"), ("192", "128")]
 
 
@@ -113,6 +115,19 @@ GRID = {
     "mla_decode": [{}, {"BALANCED": ["true"]}, {"PAGE": ["16"]}],
     "mla_sparse": [{}, {"CACHED": ["f8E4M3FN"]}, {"KEY": ["512"]}],
     "gemm_pair": [{}, {"BM": ["64"], "BN": ["256"]}],
+    "linear/delta_rule": [{}, {"DK": ["64"], **STATES}, {"NEWS": ["true"]}],
+    "linear/delta_rule_states": [{}, {"NEWS": ["true"], **STATES}],
+    "linear/gla": [{}, STATES, {"REVERSE": ["true"]}],
+    "linear/kda": [{}, {"NEWS": ["true"], **STATES}],
+    "linear/retention": [{}, {"DK": ["64"], **STATES}, {"REVERSE": ["true"]}, {"C": ["128"]}],
+    "linear/ssd": [
+        {},
+        {"SKIP": ["true"], **STATES},
+        {"SUMS": ["true"], "KEEP": ["true"]},
+        {"REVERSE": ["true"], "STEPS": ["own"], "SUMS": ["true"], "MEET": ["true"]},
+    ],
+    "linear/step": [{"DELTA": EITHER, "SKIP": EITHER}, {"DELTA": ["true"], "NORM": ["true"]}],
+    "linear/unit_rows": [{"BACK": EITHER}],
 }
 # Sources that are no file of the kernels: what they import. They too are compiled at each of `OF_TEXTS`.
 TEXTS = {
