@@ -259,6 +259,8 @@ for form in ((1, 1, 1, False), (65, 1, 2, True)):
     check_channels(*form)
     check_lengths(*form)
 check_channels(64, 1, 1, False, most=40.0)
+# Over many chunks, where most is made of each.
+check_channels(1000, 1, 1, True)
 check_ops()
 check_compiled()
 check_transforms()

@@ -85,6 +85,12 @@ def check_values():
         check("ssd", y, expected + skip[:, None].double() * v)
         check("state of ssd", last, expected_last.transpose(2, 3))
         assert torch.equal(ssd(v, gates, rate, k, q), ssd(v, gates, rate, k, q, D=torch.zeros(OWN)))
+    # Gates that forget all leave what one token wrote.
+    q, k, v = draw(67)
+    none, ones = torch.full((BATCH, 67, OWN), -1e4), torch.ones(BATCH, 67, OWN)
+    for of_heads in (none, torch.full((BATCH, 67, HEADS, K), -1e4)):
+        own = (q.double() * k.double()).sum(-1, keepdim=True) * v.double()
+        check("delta rule without a past", gated_delta_rule(q, k, v, of_heads, ones, 1.0)[0], own)
     q, k, v = draw(0)
     out, last = retention(q, k, v, output_final_state=True)
     assert out.shape == v.shape and not last.any()

@@ -335,7 +335,7 @@ def gated_delta_rule(
     """The gated delta rule (Yang et al. 2024): S_t = exp(g_t) S_(t-1) + k_t^T u_t with u_t = beta_t (v_t - exp(g_t) k_t S_(t-1)), and
     o_t = scale q_t S_t.
 
-    q, k: [B, T, H, K], v: [B, T, HV, V] with HV a multiple of H, g (logarithms) and beta: [B, T, HV], initial_state:
+    q, k: [B, T, H, K], v: [B, T, HV, V] with HV a multiple of H, g (finite logarithms) and beta: [B, T, HV], initial_state:
     [B, HV, K, V] of float32. Returns (o, final state or None), as `chunk_gated_delta_rule` of flash-linear-attention does.
     With g of [B, T, H, K] each channel of the keys has its own gate, as in Kimi Delta Attention (`chunk_kda`). Keys have length 1,
     which `use_qk_l2norm_in_kernel` sees to. The scale is 1 / sqrt(K) where it is None. `cu_seqlens` are starts of
@@ -379,7 +379,7 @@ def gla(
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Gated linear attention (Yang et al. 2024): o_t = scale q_t S_t with S_t = exp(g_t)^T * S_(t-1) + k_t^T v_t.
 
-    q, k, g (logarithms): [B, T, H, K], v: [B, T, HV, V] with HV a multiple of H, initial_state: [B, HV, K, V] of float32.
+    q, k, g (finite logarithms): [B, T, H, K], v: [B, T, HV, V] with HV a multiple of H, initial_state: [B, HV, K, V] of float32.
     Returns (o, final state or None), as `chunk_gla` of flash-linear-attention does. The scale is 1 / sqrt(K) where it is None. `cu_seqlens`
     are starts of packed sequences, as of `retention`.
     """
