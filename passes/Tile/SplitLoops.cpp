@@ -60,7 +60,8 @@ private:
   void findSelects();
   /// Operands of dots, and how each comes as long as no mask is folded.
   using Ways = SmallVector<std::pair<OpOperand *, OperandWay>, 6>;
-  void findKept(Part part, const Ways &ways, llvm::SmallDenseSet<Operation *> &kept);
+  void findKept(Part part, const Ways &ways, const llvm::SmallDenseSet<Attribute> &pipes,
+                llvm::SmallDenseSet<Operation *> &kept);
   void keepWays();
   void findEnds();
   Value toIndex(Value value);
@@ -189,15 +190,29 @@ void LoopSplitter::findEnds() {
     reduced = Part::Start;
 }
 
+/// The numbers of the pipes that the schedule of `kernel` has slots for.
+static llvm::SmallDenseSet<Attribute> findPipes(KernelOp kernel) {
+  llvm::SmallDenseSet<Attribute> pipes;
+  bool fetches = kernel.getScheduleAttr() &&
+                 kernel.getScheduleAttr().getProducer() == ProducerKind::All;
+  kernel.walk([&](LoadOpInterface load) {
+    if (load.getPipeAttr() && (fetches || isLoadedForDots(load)))
+      pipes.insert(load.getPipeAttr());
+  });
+  return pipes;
+}
+
 /// Whether `operand`, of a dot without masks, asks for other roles or copies than it did with them,
-/// for which the schedule was chosen. What gets a pipe anyway may be multiplied as it was loaded.
-static bool changesWay(OperandWay before, OpOperand &operand) {
+/// for which the schedule was chosen. What one of `pipes` carries anyway may be multiplied as it
+/// was loaded.
+static bool changesWay(OperandWay before, OpOperand &operand,
+                       const llvm::SmallDenseSet<Attribute> &pipes) {
   OperandWay after = wayOf(operand);
   if (before == after)
     return false;
   LoadOpInterface load = loadedOperand(operand.get());
-  return before == OperandWay::Converted || after != OperandWay::Loaded || !load.getPipeAttr() ||
-         isByteFloat(getElementTypeOrSelf(load.getType()));
+  return before == OperandWay::Converted || after != OperandWay::Loaded ||
+         !pipes.contains(load.getPipeAttr()) || isByteFloat(getElementTypeOrSelf(load.getType()));
 }
 
 /// Adds what `tile` is computed of, element by element.
@@ -224,7 +239,9 @@ static void foldValues(scf::ForOp loop) {
 
 /// Adds to `kept` what operands of dots are computed of that come another way in `part`, as a copy
 /// of the loop shows.
-void LoopSplitter::findKept(Part part, const Ways &ways, llvm::SmallDenseSet<Operation *> &kept) {
+void LoopSplitter::findKept(Part part, const Ways &ways,
+                            const llvm::SmallDenseSet<Attribute> &pipes,
+                            llvm::SmallDenseSet<Operation *> &kept) {
   reduced = part;
   IRMapping mapping;
   auto copy = cast<scf::ForOp>(builder.clone(*loop, mapping));
@@ -234,7 +251,8 @@ void LoopSplitter::findKept(Part part, const Ways &ways, llvm::SmallDenseSet<Ope
   copy->walk([&](DotOp dot) { live.insert(dot); });
   for (auto [operand, way] : ways) {
     Operation *dot = mapping.lookup(operand->getOwner());
-    if (live.contains(dot) && changesWay(way, dot->getOpOperand(operand->getOperandNumber())))
+    if (live.contains(dot) &&
+        changesWay(way, dot->getOpOperand(operand->getOperandNumber()), pipes))
       collectElementwise(operand->get(), kept);
   }
   copy->erase();
@@ -256,8 +274,9 @@ void LoopSplitter::keepWays() {
     return;
   Ways ways = llvm::map_to_vector<6>(
       operands, [](OpOperand *operand) { return std::pair(operand, wayOf(*operand)); });
+  llvm::SmallDenseSet<Attribute> pipes = findPipes(loop->getParentOfType<KernelOp>());
   for (Part part : {Part::Start, Part::Middle, Part::End})
-    findKept(part, ways, kept);
+    findKept(part, ways, pipes, kept);
   reduced = Part::End;
   llvm::erase_if(selects, [&](const FoldableSelect &select) {
     if (!kept.contains(select.op))

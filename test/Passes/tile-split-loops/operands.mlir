@@ -2,6 +2,8 @@
 // a mask of rows is computed by those who multiply it, and one without a converter's; bytes are a converter's in both.
 // RUN: tessera-opt %s --tile-choose-schedule --tile-split-loops --canonicalize --cse | FileCheck %s
 // RUN: tessera-opt %s --tile-choose-schedule --tile-split-loops 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(tile-override-schedule{schedule=producer=operands},tile.kernel(tile-choose-schedule,tile-split-loops))' \
+// RUN:   | FileCheck %s --check-prefix=OPERANDS
 
 !A = !tile.view<[M, 512], f16>
 !B = !tile.view<[512, N], f16>
@@ -37,7 +39,7 @@ tile.kernel @converted(%a: !A, %b: !B, %c: !C, %lim: i32) grid(%m = M ceildiv 64
   tile.store %r, %c[%m, %n] : !S, !C
 }
 
-// What has a pipe is multiplied as it was loaded where it needs no mask.
+// What has a pipe is multiplied as it was loaded where it needs no mask. It has one where a producer loads what arithmetic reads.
 // CHECK-LABEL: tile.kernel @loaded
 // CHECK: scf.for
 // CHECK-NOT: arith.select
@@ -45,6 +47,11 @@ tile.kernel @converted(%a: !A, %b: !B, %c: !C, %lim: i32) grid(%m = M ceildiv 64
 // CHECK-NEXT: tile.dot %{{.*}}, %[[Y]],
 // CHECK: scf.for
 // CHECK: arith.select
+// OPERANDS-LABEL: tile.kernel @loaded
+// OPERANDS-COUNT-1: scf.for
+// OPERANDS: arith.select
+// OPERANDS-NOT: scf.for
+// OPERANDS-LABEL: tile.kernel @anywhere
 tile.kernel @loaded(%a: !A, %b: !B, %c: !C, %lim: i32) grid(%m = M ceildiv 64, %n = N ceildiv 64) {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
