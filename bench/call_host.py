@@ -4,7 +4,8 @@ bench/calls.py.
 Tensors are small, so that the host is what takes time: a queue never fills. A call is timed in batches, in turns with all
 others, beside a loop of arithmetic, as in bench/host.py. A backward pass is that of one forward pass, again and again:
 `backward` by torch.autograd.grad, which hands it to a thread of PyTorch's engine and waits for that, and `gradients` the last
-node of the same graph alone. "no kernel" is a function of autograd in Python that computes nothing. What torch.compile makes, and what compiles by itself, is timed in processes of its own.
+node of the same graph alone. "no kernel" is a function of autograd in Python that computes nothing. What torch.compile makes, and
+what compiles by itself, is timed in processes of its own.
 """
 
 import functools

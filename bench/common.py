@@ -42,7 +42,8 @@ def argument_parser(description, gpu=True, schedules=True):
             )
         timed = "of timed work for each contestant, and as much before it that is not timed"
         parser.add_argument("--milliseconds", type=float, default=400, help=timed)
-        parser.add_argument("--rounds", type=int, default=10, help="in which the contestants take turns; best a multiple of twice their number")
+        parser.add_argument("--rounds", type=int, default=10,
+                            help="in which the contestants take turns; best a multiple of twice their number")  # fmt: skip
         parser.add_argument("--no-peers", action="store_true", help="time our kernels only")
     return parser
 

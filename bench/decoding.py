@@ -154,7 +154,7 @@ def main():
     import torch
 
     torch.manual_seed(0)
-    method = "Attention over caches, bf16, as it is called: microseconds of a call in a CUDA graph, or of an eager step with the host in it."
+    method = "Attention over caches, bf16, as called: microseconds of a call in a CUDA graph, or of an eager step with the host in it."
     results = common.Results(options, "decoding", common.describe_gpu(), method)
     for kind, shapes, measure in (("steps", STEPS, measure_steps), ("graphs", SHAPES, measure_graphs)):
         for shape in shapes[: options.points] if options.only in (None, kind) else ():

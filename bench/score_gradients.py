@@ -154,7 +154,7 @@ def main():
         return common.write_list(options, [entry for d in options.d for scores in SCORES for entry in configurations(d, scores)])
     source, machine = common.kernels.open_source(options.bundles), common.describe_gpu()
     stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
-    method = "Gradients with soft caps and ALiBi, bf16 (medians of CUDA-event times, L2 flushed, in turns), beside what their arithmetic explains."
+    method = "Gradients with soft caps and ALiBi, bf16 (medians of CUDA events, L2 flushed, in turns), beside what arithmetic explains."
     results = common.Results(options, "score-gradients", machine, method)
     for d in options.d:
         wanted = {scores: configurations(d, scores) for scores in SCORES}

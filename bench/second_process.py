@@ -15,7 +15,11 @@ import common
 PROGRAM = """
 import json, resource, sys, time
 import tessera
-from tessera import masks; from tessera._attention import _gradient_kernels, _variants; from tessera._compiler import _compile; from tessera._core import _library; from tessera._functions import _captured
+from tessera import masks
+from tessera._attention import _gradient_kernels, _variants
+from tessera._compiler import _compile
+from tessera._core import _library
+from tessera._functions import _captured
 
 class Numbers:  # a tensor [B, S], as functions capture it
     dtype, ndim = "int64", 2

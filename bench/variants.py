@@ -203,8 +203,8 @@ def measure(kernels, problem, variants, flex, stopwatch):
         run, out = launcher(kernel, problem, variant)
         run()
         record = {"d": problem.d, "seqlen": problem.seqlen, "batch": problem.batch, "heads": problem.heads,
-                  "variant": name, "schedule": kernel.schedule, "base": variant.get("base"), "family": variant.get("family") or variant.get("base"),
-                  "error": error_of(out, references[scores])}  # fmt: skip
+                  "variant": name, "schedule": kernel.schedule, "base": variant.get("base"),
+                  "family": variant.get("family") or variant.get("base"), "error": error_of(out, references[scores])}  # fmt: skip
         record["flops"] = 4 * problem.d * problem.heads * problem.batch * visible_pairs(problem.seqlen, variant)
         records.append(record)
         compiled[name] = scores

@@ -72,7 +72,8 @@ def check(tessera, kernels):
         changing_some |= changing
     problems += [f"no configuration of the table is changed by {stage}" for stage in passes if stage not in changing_some | set(UNCHANGING)]
     problems += [f"{stage} is no pass of the pipeline" for stage in UNCHANGING if stage not in passes]
-    problems += [f"{stage} changes configurations now: UNCHANGING in pass_coverage.py says not" for stage in changing_some & set(UNCHANGING)]
+    again = changing_some & set(UNCHANGING)
+    problems += [f"{stage} changes configurations now: UNCHANGING in pass_coverage.py says not" for stage in again]
     return problems
 
 

@@ -3,10 +3,11 @@
 
   refit_rules.py RULES --list LIST --tessera PATH [--record NAME] [--only TEXT] [-- ARG...]
 
-RULES is a file, or a folder of which each file is refitted. The cases are those of LIST (kernels/tuning.json): the sources that name RULES, with the parameters and the shapes of each target. Where
-rows of RULES choose numbers for a case, these and their neighbours among the allowed values are the candidates, and `tessera tune`
-measures them with the schedules that it finds; ARGs are its options. A row for the card takes what wins for the longest shapes, under
-all parameters of the case, so that it counts before rows of no card. It replaces the row that an earlier refit has written for the case.
+RULES is a file, or a folder of which each file is refitted. The cases are those of LIST (kernels/tuning.json): the sources that name
+RULES, with the parameters and the shapes of each target. Where rows of RULES choose numbers for a case, these and their neighbours
+among the allowed values are the candidates, and `tessera tune` measures them with the schedules that it finds; ARGs are its options. A
+row for the card takes what wins for the longest shapes, under all parameters of the case, so that it counts before rows of no card. It
+replaces the row that an earlier refit has written for the case.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The work of sequences in tiles and in shares that end together, whatever the tensors are of: kernels/balance.tile, and what joins parts."""
+"""The work of sequences in tiles and in shares that end together, whatever tensors are of: kernels/balance.tile, and what joins parts."""
 
 from __future__ import annotations
 

@@ -22,9 +22,9 @@ def resolve(
     **parameters: object,
 ) -> dict[str, _typing.Any]:
     """What is chosen for a source before it is compiled, and where that comes from: {"parameters": {"BN": {"value": "128", "origin":
-    "rules.json:12", "allowed": ["64", "128"]}}, "schedules": {...}}; "form" where a rule chooses another source; "instead", lists of values of which the first
-    that compiles is taken where registers or shared memory are short; "extents", the comparisons of extents that decided, as
-    `_classes.evaluate` takes them, and whether they hold. Arguments are those of `compile`."""
+    "rules.json:12", "allowed": ["64", "128"]}}, "schedules": {...}}; "form" where a rule chooses another source;
+    "instead", lists of values of which the first that compiles is taken where registers or shared memory are short; "extents", the
+    comparisons of extents that decided, as `_classes.evaluate` takes them, and whether they hold. Arguments are those of `compile`."""
     return _ask_of_source("resolve", path_or_source, _compile.make_request(parameters, gpu=gpu, shape=shape, rules=rules))
 
 

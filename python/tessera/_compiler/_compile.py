@@ -213,8 +213,8 @@ def _check_may_compile(file_name, parameters, places):
     if not may_compile():
         described = ", ".join(f"{name}={value}" for name, value in parameters.items())
         raise CompileError(
-            f"{file_name}: it was not compiled with these parameters before{described and f' ({described})'}, by this compiler and ptxas, into "
-            f"{' or '.join(places) or 'any directory'}, and TESSERA_JIT=0 forbids to compile; run the program once "
+            f"{file_name}: it was not compiled with these parameters before{described and f' ({described})'}, by this compiler "
+            f"and ptxas, into {' or '.join(places) or 'any directory'}, and TESSERA_JIT=0 forbids to compile; run the program once "
             "without it and with TESSERA_CACHE_DIR naming such a directory",
             "usage",
             [],

@@ -73,11 +73,12 @@ class Program:
         program = Program("kernels/attention_fwd.tile", D=64)
         program(q, k, v, o, lse, 0.125)
 
-    The source and its parameters are those of `compile`. Arguments are given by position or name: tensors of torch on
-    the CPU, or objects with __array_interface__ (arrays of numpy), and numbers. Views of fewer bits take float32 too, which
-    is rounded: numpy has no bf16. Results are written into the tensors that the kernel stores. Every value is rounded as the kernel's types say, so results are those of the GPU up to
-    the order of sums. What the source prints (`tile.print`, `tessera.print`) is printed when the run ends. Raises CompileError,
-    also where an assertion of the source does not hold, TypeError, ValueError, LibraryError.
+    The source and its parameters are those of `compile`. Arguments are given by position or name: tensors of torch on the
+    CPU, or objects with __array_interface__ (arrays of numpy), and numbers. Views of fewer bits take float32 too, which is
+    rounded: numpy has no bf16. Results are written into the tensors that the kernel stores. Every value is rounded as the
+    kernel's types say, so results are those of the GPU up to the order of sums. What the source prints (`tile.print`,
+    `tessera.print`) is printed when the run ends. Raises CompileError, also where an assertion of the source does not hold,
+    TypeError, ValueError, LibraryError.
     """
 
     def __init__(

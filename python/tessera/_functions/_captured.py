@@ -366,8 +366,8 @@ class _Question:
 
 
 def write(score, mask, sinks, constants, values=None):
-    """The source of functions as `describe_mod` says them, and of sinks as `describe` does; `constants` has indices of numbers, each with the integer or the bits
-    of a float. `values` are what was found, where it is known."""
+    """The source of functions as `describe_mod` says them, and of sinks as `describe` does; `constants` has indices of numbers,
+    each with the integer or the bits of a float. `values` are what was found, where it is known."""
     return answer(_Question((score, mask, sinks, constants), values))
 
 

@@ -48,7 +48,8 @@ def bind_places(find, is_cpu, places, given, interleaved, q, k, v):
     own.update(k_cache=places.places["k"], v_cache=places.places["v"], lengths=places.places["lengths"])
     places.add_temporary("lengths", Layout(given["lengths"].shape, (1,), "i32"))
     own["after"] = places.places["lengths"]
-    parameters = _describe(new["k"], new["v"], k, {name: x for name, x in given.items() if name in ("cos", "sin")}, interleaved, PLACED=True)
+    rotations = {name: x for name, x in given.items() if name in ("cos", "sin")}
+    parameters = _describe(new["k"], new["v"], k, rotations, interleaved, PLACED=True)
     if "pages" in given:
         parameters["PAGED"] = True
     elif "slots" in given:

@@ -30,8 +30,9 @@ class _Options(ctypes.Structure):
     """tessera_torch_direct_options"""
 
     _fields_ = [
-        ("framework", _exchange.Framework), ("make_empty", c_void_p), ("copy", c_void_p), ("element_types", c_void_p * _library.FIRST_SCALAR),
-        ("byte_type", c_void_p), ("get_current_device", c_void_p), ("device_type", c_int32), ("text", c_char_p),
+        ("framework", _exchange.Framework), ("make_empty", c_void_p), ("copy", c_void_p),
+        ("element_types", c_void_p * _library.FIRST_SCALAR), ("byte_type", c_void_p), ("get_current_device", c_void_p),
+        ("device_type", c_int32), ("text", c_char_p),
         ("tensor_count", c_int32), ("numbers", c_char_p), ("prepares", c_int32),
     ]  # fmt: skip
 

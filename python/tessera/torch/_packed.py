@@ -84,4 +84,6 @@ def refuse(starts, batch, device):
     if starts.device != device:
         raise ValueError(f"argument 'cu_seqlens' is on {starts.device} and another one on {device}; they must be equal")
     if batch != 1:
-        raise ValueError(f"argument 'cu_seqlens' is given for a batch of {batch}; sequences one behind the other in a batch of 1 would work")
+        raise ValueError(
+            f"argument 'cu_seqlens' is given for a batch of {batch}; sequences one behind the other in a batch of 1 would work"
+        )
