@@ -186,7 +186,7 @@ hop.kernel @boxes attributes {argument_names = ["x"], argument_types = [!tile.vi
 
 // CHECK-LABEL: hop.kernel @rows
 hop.kernel @rows attributes {argument_names = ["l", "s"], argument_types = [!tile.view<[B, M], f32>, !tile.view<[M, 64], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<placement = apart, producer = all, transpose = 0, sums = any, work = tiles>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<placement = apart, producer = all, transpose = 0, work = tiles>} {
 ^bb0(%l: !tile.view<[B, M], f32>, %s: !tile.view<[M, 64], f32>, %m: index):
   // CHECK: hop.pipe.create "l" : !hop.pipe<tensor<64xf32>, 2>
   %p = hop.pipe.create "l" : !hop.pipe<tensor<64xf32>, 2>
