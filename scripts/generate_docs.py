@@ -2,8 +2,12 @@
 """Writes the reference pages of the dialects and passes: generate_docs.py MLIR_TBLGEN LLVM_INCLUDE_DIR OUTPUT_DIR"""
 
 import pathlib
+import re
 import subprocess
 import sys
+
+# C++ names of what MLIR knows of an operation; the text above says what they mean here.
+KNOWN_TO_MLIR = re.compile(r"^(Traits|Interfaces|Effects): .*\n\n?", re.M)
 
 
 def pages(root):
@@ -21,7 +25,8 @@ def main(tblgen, include, output):
     for page, source, arguments in pages(root):
         command = [tblgen, f"-I{root}", f"-I{include}", *arguments, source]
         text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        (output / page).write_text(text.replace("[TOC]\n\n", "").rstrip() + "\n")
+        text = KNOWN_TO_MLIR.sub("", text.replace("[TOC]\n\n", ""))
+        (output / page).write_text(re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n")
 
 
 if __name__ == "__main__":
