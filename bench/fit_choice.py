@@ -186,8 +186,8 @@ def fit_each(shapes):
     return {key: Fit([shape for shape in shapes if shape.key == key]) for key in sorted({shape.key for shape in shapes})}
 
 
-def make_entries(fits, records):
-    """What the database has of the fits: float16 like bfloat16."""
+def make_entries(fits, name):
+    """What the database has of the fits by `name`: float16 like bfloat16."""
     for fit in fits.values():
         for text, (iteration, ratio) in fit.times.items():
             used = sum(text in shape.measured for shape in fit.shapes)
@@ -202,15 +202,21 @@ def make_entries(fits, records):
                     "iteration_us": round(iteration, 4),
                     "ends_us": round(iteration * RATIOS[ratio], 4),
                     "shapes": used,
-                    "records": [str(path.resolve().relative_to(ROOT)) for path in records],
+                    "fit": name,
                 }  # fmt: skip
 
 
-def write(entries):
+def write(fits, paths):
+    """Writes times of the fits to the database, by the last of their records."""
+    records = sorted(str(path.resolve().relative_to(ROOT)) for path in paths)
+    name = pathlib.Path(records[-1]).stem
+    entries = list(make_entries(fits, name))
     database = json.loads((ROOT / DATABASE).read_text())
     found = {entry["program"]: entry for entry in (*database.get("times", ()), *entries)}
     key = lambda entry: (entry["kernel"], sorted(entry["parameters"].items()))  # noqa: E731
     database["times"] = sorted(found.values(), key=key)
+    known = {**database.get("fits", {}), name: records}
+    database["fits"] = {fit: known[fit] for fit in {times["fit"] for times in database["times"]}}
     (ROOT / DATABASE).write_text(json.dumps(database, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
     print(f"{DATABASE}: times of {len(found)} programs")
 
@@ -234,7 +240,7 @@ def main():
             sizes = json.loads(text)
             print(f"  BM = {sizes['BM']}, BN = {sizes['BN']}: {iteration:.3f} us, ends {iteration * RATIOS[ratio]:.3f} us")
     if options.write:
-        write(list(make_entries(fits, options.records)))
+        write(fits, options.records)
 
 
 if __name__ == "__main__":

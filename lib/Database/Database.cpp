@@ -171,7 +171,7 @@ static json::Value toJSON(const TileTimes &times) {
                       {"iteration_us", times.iteration},
                       {"ends_us", times.ends},
                       {"shapes", times.shapes},
-                      {"records", toValue(times.records)}};
+                      {"fit", times.fit}};
 }
 
 static bool fromJSON(const json::Value &value, TileTimes &times, json::Path path) {
@@ -179,7 +179,7 @@ static bool fromJSON(const json::Value &value, TileTimes &times, json::Path path
   if (!map || !map.map("program", times.program) || !map.map("kernel", times.kernel) ||
       !map.map("parameters", times.parameters) || !map.map("gpu", times.gpu) ||
       !map.map("iteration_us", times.iteration) || !map.map("ends_us", times.ends) ||
-      !map.map("shapes", times.shapes) || !map.map("records", times.records))
+      !map.map("shapes", times.shapes) || !map.map("fit", times.fit))
     return false;
   if (times.iteration > 0 && times.ends >= 0)
     return true;
@@ -199,8 +199,14 @@ static bool fromJSON(const json::Value &value, Gpu &gpu, json::Path path) {
 bool fromJSON(const json::Value &value, Database &database, json::Path path) {
   json::ObjectMapper map(value, path);
   if (!map || !map.map("default_gpu", database.defaultGpu) || !map.map("gpus", database.gpus) ||
-      !map.map("entries", database.entries) || !map.mapOptional("times", database.times))
+      !map.map("entries", database.entries) || !map.mapOptional("times", database.times) ||
+      !map.mapOptional("fits", database.fits))
     return false;
+  for (auto [i, times] : llvm::enumerate(database.times))
+    if (!database.fits.count(times.fit)) {
+      path.field("times").index(i).field("fit").report("is not among \"fits\"");
+      return false;
+    }
   for (auto [i, entry] : llvm::enumerate(database.entries))
     if (!database.gpus.count(entry.gpu)) {
       path.field("entries").index(i).field("gpu").report("is not among \"gpus\"");
@@ -250,8 +256,10 @@ std::string Database::print() const {
                         {"default_gpu", defaultGpu},
                         {"gpus", toValue(gpus)},
                         {"entries", toValue(entries)}};
-  if (!times.empty())
+  if (!times.empty()) {
     document["times"] = toValue(times);
+    document["fits"] = toValue(fits);
+  }
   return llvm::formatv("{0:1}\n", json::Value(std::move(document))).str();
 }
 

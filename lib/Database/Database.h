@@ -99,9 +99,9 @@ struct TileTimes {
   std::string gpu;
   /// Microseconds of an iteration, and of a tile beside its iterations.
   double iteration = 0, ends = 0;
-  /// How many shapes were timed, and the files of bench/results with the times.
+  /// How many shapes were timed, and the fit that the times are of.
   int64_t shapes = 0;
-  std::vector<std::string> records;
+  std::string fit;
 };
 
 /// A GPU whose measurements the database holds.
@@ -149,6 +149,8 @@ private:
   std::map<std::string, Gpu> gpus;
   std::vector<Entry> entries;
   std::vector<TileTimes> times;
+  /// The files of bench/results that each fit has its times from.
+  std::map<std::string, std::vector<std::string>> fits;
 };
 
 } // namespace tessera::tuning

@@ -278,14 +278,15 @@ class Alternatives(unittest.TestCase):
         ]
         times = [
             {"program": program, "kernel": "scores", "parameters": {}, "gpu": "NVIDIA H200", "iteration_us": us,
-             "ends_us": 4 * us, "shapes": 10, "records": []}
+             "ends_us": 4 * us, "shapes": 10, "fit": "own"}
             for program, us in zip(programs, (0.75, 0.875))
         ]  # fmt: skip
         path = os.path.join(DIRECTORY, "database.json")
         for known in (2, 1):
             with open(path, "w") as file:
                 json.dump({"format": "tessera-schedules", "version": 2, "default_gpu": "NVIDIA H200",
-                           "gpus": {"NVIDIA H200": {"multiprocessors": 132}}, "entries": [], "times": times[:known]}, file)  # fmt: skip
+                           "gpus": {"NVIDIA H200": {"multiprocessors": 132}}, "entries": [], "times": times[:known],
+                           "fits": {"own": []}}, file)  # fmt: skip
             models = self.models(self.compile(scores(), "--database", path))
             found = [(model["from"], model["iteration_us"], model["ends_us"]) for _, model in models.values()]
             self.assertEqual(found[:known], [("measured", 0.75, 3.0), ("measured", 0.875, 3.5)][:known])

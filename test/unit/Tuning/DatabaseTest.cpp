@@ -66,9 +66,10 @@ TEST(DatabaseTest, SurvivesPrinting) {
 
 TEST(DatabaseTest, TimesOfTiles) {
   std::string front = R"({"format": "tessera-schedules", "version": 2, "default_gpu": "G", )"
-                      R"("gpus": {"G": {"multiprocessors": 132}}, "entries": [], "times": [)"
+                      R"("gpus": {"G": {"multiprocessors": 132}}, "entries": [], )"
+                      R"("fits": {"of 2026": ["a.json"]}, "times": [)"
                       R"({"program": "0123", "kernel": "gemm", "parameters": {"BM": "128"}, )"
-                      R"("gpu": "G", "shapes": 7, "records": ["a.json"], )";
+                      R"("gpu": "G", "shapes": 7, "fit": "of 2026", )";
   auto complete = [&](const std::string &numbers) { return front + numbers + "}]}"; };
   llvm::Expected<Database> database =
       Database::parse(complete(R"("iteration_us": 0.5, "ends_us": 1.25)"));
@@ -81,7 +82,8 @@ TEST(DatabaseTest, TimesOfTiles) {
   EXPECT_EQ(times->iteration, 0.5);
   EXPECT_EQ(times->ends, 1.25);
   EXPECT_EQ(times->shapes, 7);
-  EXPECT_EQ(times->records, std::vector<std::string>{"a.json"});
+  EXPECT_EQ(times->fit, "of 2026");
+  EXPECT_NE(database->print().find("a.json"), std::string::npos);
   EXPECT_EQ(times->parameters, (Values{{"BM", "128"}}));
   EXPECT_FALSE(read->findTimes("0123", "H"));
   EXPECT_FALSE(read->findTimes("4567", "G"));
@@ -90,6 +92,9 @@ TEST(DatabaseTest, TimesOfTiles) {
     EXPECT_NE(parseError(complete(numbers)).find("needs an \"iteration_us\" above 0"),
               std::string::npos);
   EXPECT_NE(parseError(complete(R"("iteration_us": 1)")).find("ends_us"), std::string::npos);
+  front.replace(front.find("of 2026"), 7, "of 2025");
+  EXPECT_NE(parseError(complete(R"("iteration_us": 1, "ends_us": 1)")).find("not among \"fits\""),
+            std::string::npos);
 }
 
 TEST(DatabaseTest, KeyLeavesOutWhatWasTuned) {
