@@ -40,6 +40,9 @@ public:
 
   /// Multiplies each kind of factors in the order of the program.
   void rewrite() {
+    root.emitRemark("multiplied before the loop: ")
+        << early.size() << " factors that no step changes; a step multiplies " << late.size()
+        << (late.size() == 1 ? " time" : " times") << " in place of " << inStep;
     ImplicitLocOpBuilder before(root.getLoc(), loop), there(root.getLoc(), root);
     Value product = early.front();
     for (Value factor : llvm::drop_begin(early))
@@ -49,6 +52,12 @@ public:
     root.getResult().replaceAllUsesWith(product);
     for (arith::MulFOp part : parts) // From the last one on.
       part.erase();
+  }
+
+  void explainRange() {
+    root.emitRemark("not multiplied before the loop: the constants that no step changes have a "
+                    "product that ")
+        << getElementTypeOrSelf(root.getType()) << " does not hold";
   }
 
 private:
@@ -92,8 +101,8 @@ struct TileMultiplyEarlyPass : tessera::impl::TileMultiplyEarlyBase<TileMultiply
         if (isRoot(product))
           roots.push_back(product);
       for (arith::MulFOp root : roots)
-        if (Product product(root, loop); product.isLonger() && product.isHeld())
-          product.rewrite();
+        if (Product product(root, loop); product.isLonger())
+          product.isHeld() ? product.rewrite() : product.explainRange();
     });
   }
 

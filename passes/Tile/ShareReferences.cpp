@@ -111,13 +111,13 @@ class SharedReference {
 public:
   explicit SharedReference(ReferenceOp reference) : reference(reference) {}
 
-  /// Whether rows gain by one number.
-  bool find();
+  /// Why rows gain nothing by one number; nothing where they do.
+  std::optional<StringRef> whyNot();
   void share();
 
 private:
-  bool findVector(OpOperand &use);
-  bool findTile();
+  std::optional<StringRef> findVector(OpOperand &use);
+  std::optional<StringRef> findTile();
 
   ReferenceOp reference;
   /// What rows have one number of, less the reference, and the sum over tiles of which this is one.
@@ -137,57 +137,67 @@ static bool take(Value value, bool isNegative, SmallVectorImpl<Addend> &addends)
 }
 
 /// Finds what rows have one number of in the sum that `use` is in, which is repeated.
-bool SharedReference::findVector(OpOperand &use) {
+std::optional<StringRef> SharedReference::findVector(OpOperand &use) {
   vector = isa<BroadcastOp>(use.getOwner()) ? reference.getResult()
                                             : findSumOf(use.getOwner()->getResult(0));
   if (vector != reference.getResult()) {
     if (!vector.hasOneUse() || vector.getParentBlock() != reference->getBlock())
-      return false;
+      return "the sum of rows that it is in is used twice, or in another block";
     findAddends(vector, /*isNegative=*/false, ofRows);
     if (!take(reference, /*isNegative=*/true, ofRows))
-      return false;
+      return "it is not what a sum takes away, once";
   }
-  return true;
+  return std::nullopt;
 }
 
 /// Finds the sum of tiles, of which some have numbers in common for rows and others do not.
-bool SharedReference::findTile() {
+std::optional<StringRef> SharedReference::findTile() {
+  constexpr StringRef isUnclear = "it is taken away from no sum of tiles, or from several";
   BroadcastOp repeated;
   for (Operation *user : vector.getUsers())
     if (auto broadcast = dyn_cast<BroadcastOp>(user)) {
       if (repeated || broadcast.getAxis() != 1 || !broadcast->hasOneUse())
-        return false;
+        return isUnclear;
       repeated = broadcast;
     }
   sum = repeated ? findSumOf(repeated) : Value();
   if (!repeated || sum == repeated)
-    return false;
+    return isUnclear;
   findAddends(sum, /*isNegative=*/false, addends);
   if (!take(repeated, /*isNegative=*/vector == reference.getResult(), addends))
-    return false;
+    return isUnclear;
   auto gains = [](const Addend &addend) {
     return isSharedByRows(addend.value) && !isUniform(addend.value);
   };
-  return llvm::any_of(addends, gains) &&
-         !llvm::all_of(addends, [](const Addend &addend) { return isSharedByRows(addend.value); });
+  if (llvm::none_of(addends, gains))
+    return "no addend has numbers that rows have in common";
+  if (llvm::all_of(addends, [](const Addend &addend) { return isSharedByRows(addend.value); }))
+    return "rows have all addends in common, and no element is left to add to";
+  return std::nullopt;
 }
 
-bool SharedReference::find() {
+std::optional<StringRef> SharedReference::whyNot() {
   OpOperand *use = nullptr;
   for (OpOperand &each : reference->getUses())
     if (isa<arith::AddFOp, arith::SubFOp, BroadcastOp>(each.getOwner())) {
       if (use)
-        return false;
+        return "it is in several sums";
       use = &each;
     }
-  if (!use || !findVector(*use) || !findTile())
-    return false;
+  if (!use)
+    return "it is in no sum";
+  if (std::optional<StringRef> reason = findVector(*use))
+    return reason;
+  if (std::optional<StringRef> reason = findTile())
+    return reason;
   // Others get the number that stands behind what rows have one of.
-  return vector == reference.getResult() ||
-         llvm::all_of(reference->getUses(), [&](OpOperand &other) {
-           Operation *user = reference->getBlock()->findAncestorOpInBlock(*other.getOwner());
-           return &other == use || vector.getDefiningOp()->isBeforeInBlock(user);
-         });
+  bool isLast =
+      vector == reference.getResult() || llvm::all_of(reference->getUses(), [&](OpOperand &other) {
+        Operation *user = reference->getBlock()->findAncestorOpInBlock(*other.getOwner());
+        return &other == use || vector.getDefiningOp()->isBeforeInBlock(user);
+      });
+  return isLast ? std::nullopt
+                : std::optional<StringRef>("it is used before the sum of rows that it is in");
 }
 
 /// Removes what nothing uses any more, from `value` on.
@@ -201,6 +211,8 @@ static void eraseUnused(Value value) {
 }
 
 void SharedReference::share() {
+  reference.emitRemark("rows of a thread share a reference: what they have in common is added once "
+                       "for all");
   Operation *last = vector.getDefiningOp();
   ImplicitLocOpBuilder builder(reference.getLoc(), last->getContext());
   builder.setInsertionPointAfter(last);
@@ -238,10 +250,12 @@ struct TileShareReferencesPass : tessera::impl::TileShareReferencesBase<TileShar
         if (isOpTriviallyDead(user))
           user->erase();
       SharedReference shared(reference);
-      if (shared.find()) {
+      std::optional<StringRef> reason = shared.whyNot();
+      if (!reason) {
         shared.share();
         continue;
       }
+      reference.emitRemark("each row has a reference of its own: ") << *reason;
       reference.replaceAllUsesWith(reference.getSource());
       reference.erase();
     }

@@ -1,6 +1,9 @@
 // What no step of a loop changes is multiplied before it.
 //
 // RUN: tessera-opt %s --tile-multiply-early | FileCheck %s
+// RUN: tessera-opt %s --tile-multiply-early 2>&1 | FileCheck %s --check-prefix=REMARK
+// REMARK: remark: multiplied before the loop: 2 factors that no step changes; a step multiplies 1 time in place of 2
+// REMARK: remark: not multiplied before the loop: the constants that no step changes have a product that 'f32' does not hold
 
 !X = !tile.view<[N], f32>
 !Y = !tile.view<[M, N], f32>

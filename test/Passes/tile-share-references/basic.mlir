@@ -1,6 +1,12 @@
 // Where rows have numbers in common, they refer to one, and what rows alone have leaves the loop with it.
 //
 // RUN: tessera-opt %s --tile-share-references | FileCheck %s
+// RUN: tessera-opt %s --tile-share-references 2>&1 | FileCheck %s --check-prefix=REMARK
+// REMARK-COUNT-3: remark: rows of a thread share a reference: what they have in common is added once for all
+// REMARK: remark: each row has a reference of its own: no addend has numbers that rows have in common
+// REMARK: remark: each row has a reference of its own: rows have all addends in common, and no element is left to add to
+// REMARK: remark: each row has a reference of its own: it is taken away from no sum of tiles, or from several
+// REMARK: remark: each row has a reference of its own: it is taken away from no sum of tiles, or from several
 
 !X = !tile.view<[M, 32], f32>
 !N = !tile.view<[N], f32>
