@@ -158,12 +158,14 @@ struct FixedField {
 static constexpr FixedField kFixedFields[] = {
     {"split", "true", ", or compile with --no-split, which leaves masks in all iterations"},
     {"pdl", "false", ", or compile with --pdl"},
-    {"operands", "registers", ": computed first operands of dots are in registers"}};
+    {"operands", "registers", ": computed first operands of dots are in registers"},
+    {"sums", "any", ", and write fixed_sums in the head of the kernel"}};
 
 LogicalResult FieldReader::read(StringRef name, StringRef value,
                                 function_ref<InFlightDiagnostic()> emitError) {
-  if (name == "reducer_registers")
-    name = "helper_registers";
+  // What follows from the program: no choice was measured with another number.
+  if (name == "helper_registers" || name == "reducer_registers")
+    return success();
   for (const FixedField &fixed : kFixedFields)
     if (name == fixed.name) {
       if (value == fixed.value)

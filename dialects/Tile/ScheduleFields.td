@@ -53,11 +53,6 @@ def Tile_PlacementKind : I32EnumAttr<"PlacementKind", "In which role each dot of
   let cppNamespace = "::tessera::tile";
 }
 
-def Tile_SumsKind : I32EnumAttr<"SumsKind", "In which order grid points add to one element", [
-    I32EnumAttrCase<"any", 0>, I32EnumAttrCase<"fixed", 1>]> {
-  let cppNamespace = "::tessera::tile";
-}
-
 def Tile_WorkKind : I32EnumAttr<"WorkKind", "In which order a thread works through its tiles", [
     I32EnumAttrCase<"tiles", 0>, I32EnumAttrCase<"pinned", 1>, I32EnumAttrCase<"elements", 2>]> {
   let cppNamespace = "::tessera::tile";
@@ -178,12 +173,12 @@ defvar Tile_ScheduleFields = [
     "which tile is the n-th: the first grid dimension fastest; or slowest, from its first or from its last index, "
     "within a section of the other indices. `descending` is longest first for a causal mask. `narrow`: of a grid of two "
     "dimensions, that of the smaller extent fastest, which a launch decides: tiles that run together then share the most of what "
-    "they load. `turns`, with `sums = fixed`, is for loops that begin later as the first index grows: sections are `descending` "
+    "they load. `turns`, with `fixed_sums`, is for loops that begin later as the first index grows: sections are `descending` "
     "and `ascending` in turn, and those of the latter go through the loops from their ends, so that blocks of neighbouring "
     "sections are long and short in turn. With `persistent = none` the order is the launch's: `linear`">,
   // 2: docs/lab/blocks.md.
   ScheduleField<"section", OneOf<[1, 2, 4, 8, 16]>,
-    Chosen<"1 with `sums = fixed` where the loops of grid points that add to one tile begin two or more steps apart; 4 where "
+    Chosen<"1 with `fixed_sums` where the loops of grid points that add to one tile begin two or more steps apart; 4 where "
            "the order is so for tiles that loops share; else 2">,
     "in an order that is not linear, how many tiles a thread block has in a section: so many of the other grid indices "
     "run together. Less than half a section at the end belongs to the one before">,
@@ -196,10 +191,11 @@ defvar Tile_ScheduleFields = [
   ScheduleField<"producer_registers", Multiples<8, 24, 256>, Chosen<"24, or 32 with 3 consumers">,
     "registers per thread of the producer (PTX `setmaxnreg`). `setmaxnreg` divides what the launch gives the block: a "
     "thread of the producer and one of each consumer have at most 496, 504, 512 and 480 together, with 1 to 4 "
-    "consumers, and the producer no more than a thread starts with (248, 168, 128 and 96)">,
+    "consumers, and the producer no more than a thread starts with (248, 168, 128 and 96). Warps that transpose beside it "
+    "have as many">,
   ScheduleField<"consumer_registers", OneOrEach<Multiples<8, 24, 256>>,
-    Chosen<"240, 240, 160 and 112 with 1 to 4 consumers; beside a reducer, transposer or converter what it leaves; without dots "
-           "those with which enough thread blocks run side by side to keep memory busy; with dots outside of loops those with which as "
+    Chosen<"240, 240, 160 and 112 with 1 to 4 consumers; beside a reducer, transposer or converter, which have what they need, what "
+           "these leave; without dots those with which enough thread blocks run side by side to keep memory busy; with dots outside of loops those with which as "
            "many do as shared memory holds; with `placement = divided`, beside a converter, what each needs and equally "
            "many more, and where one consumer spills, more for it">,
     "registers per thread of each consumer, or with `placement = divided` a list with those of each in turn. Without a producer "
@@ -215,21 +211,11 @@ defvar Tile_ScheduleFields = [
     "and another needs go through pipes. "
     "Sums are apart there too, where the kernel has such. `apart` and `divided` take a producer and "
     "`overlap = 1`">,
-  ScheduleField<"helper_registers", Multiples<8, 24, 256>,
-    Chosen<"with `placement = apart` what its sums take, 48 with `transpose = 4`, or 40 where the transposer has warps "
-           "of the producer's warpgroup, 56, or up to 72 with numbers of rows, beside operands that are converted, else 24">,
-    "registers per thread of the reducer, of the transposer, or of the converter: the role that computes second operands of "
-    "dots from loaded tiles, on their way. A transposer beside the producer has as many as that">,
   ScheduleField<"transpose", Range<0, 4>,
     Chosen<"4 where such tiles are loaded and there are registers for one more warpgroup, else 3; 0 where it does not fit">,
     "warps of a role of its own, a `transposer`, that transposes loaded tiles of 8-bit elements which a dot reads along the other "
     "dimension, each once, and hands them on through a pipe: 1 to 3 of the producer's warpgroup, which needs no registers of its "
     "own then, or 4, a warpgroup. 0: each consumer transposes all of each tile, for itself. 1 to 4 take a producer">,
-  ScheduleField<"sums", CaseOf<Tile_SumsKind>, Always<"any">,
-    "in which order grid points add to one element of a view. `fixed`: in that of a grid index on which the place does not "
-    "depend, so that sums have the same bits in each run. Each tile of the view has a turn in memory, which the role that adds "
-    "waits for and hands on (`tile-ticket-sums`). `fixed` takes stores that add tiles in bulk, from a reducer or a `writer`, "
-    "`persistent = dynamic`, and `cluster = 1` or `exchange`">,
   ScheduleField<"work", CaseOf<Tile_WorkKind>, Chosen<"`elements` where whole tiles and vectors do not fit, else `tiles`">,
     "in which order a thread works through its tiles between dots. `tiles`: one operation after the other, each on all elements. "
     "`pinned`: likewise, and work that the program has before a wait for a dot stays before it, under the dot, where the assembler "

@@ -120,6 +120,8 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, parseOneGridDim) ||
       parseRequirements(parser, result.attributes))
     return failure();
+  if (succeeded(parser.parseOptionalKeyword("fixed_sums")))
+    result.addAttribute(getFixedSumsAttrName(result.name), builder.getUnitAttr());
   if (succeeded(parser.parseOptionalKeyword("schedule"))) {
     ScheduleAttr schedule;
     if (parser.parseAttribute(schedule, getScheduleAttrName(result.name), result.attributes))
@@ -186,12 +188,15 @@ void KernelOp::print(OpAsmPrinter &printer) {
                           [&](Attribute attr) { printRequirement(printer, attr); });
     printer << ")";
   }
+  if (getFixedSums())
+    printer << " fixed_sums";
   if (ScheduleAttr schedule = getScheduleAttr())
     printer << " schedule " << schedule;
-  printer.printOptionalAttrDictWithKeyword(
-      (*this)->getAttrs(), {getSymNameAttrName(), getArgumentTypesAttrName(),
-                            getArgumentNamesAttrName(), getGridAttrName(), getGridNamesAttrName(),
-                            getRequirementsAttrName(), getScheduleAttrName()});
+  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
+                                           {getSymNameAttrName(), getArgumentTypesAttrName(),
+                                            getArgumentNamesAttrName(), getGridAttrName(),
+                                            getGridNamesAttrName(), getRequirementsAttrName(),
+                                            getFixedSumsAttrName(), getScheduleAttrName()});
   printer << ' ';
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false, /*printBlockTerminators=*/false);
 }

@@ -18,6 +18,10 @@ def Tile_KernelOp : Tile_Op<"kernel", [
     by a tile size and rounded up. `requires` lists what is checked of run-time dimensions at launch: divisibilities,
     as `requires(HK divides H)` or with a factor `requires(8 * HK divides H)`, and bounds, as `requires(DQ <= 128)`; and
     of scalars, that they are finite and above a number, as `requires(scale > 1.0e-30)`.
+    With `fixed_sums` grid points add to one element of a view in the order of a grid index on which its place does not
+    depend, so that sums have the same bits in each run. Each tile of the view has a turn in memory then, which the role that
+    adds waits for and hands on (`tile-ticket-sums`); that takes stores that add tiles in bulk, from a reducer or a `writer`,
+    `persistent = dynamic`, and `cluster = 1` or `exchange`.
     `schedule` may be partial or absent. Launches pass arguments by name, so that names survive in `argument_names` (and
     those of the grid indices in `grid_names`).
 
@@ -46,6 +50,7 @@ def Tile_KernelOp : Tile_Op<"kernel", [
     ArrayAttr:$grid,
     OptionalAttr<StrArrayAttr>:$grid_names,
     OptionalAttr<ArrayAttr>:$requirements,
+    UnitAttr:$fixed_sums,
     OptionalAttr<Tile_ScheduleAttr>:$schedule);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;

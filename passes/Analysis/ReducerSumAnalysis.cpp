@@ -81,8 +81,10 @@ static int64_t addingBlocks(const tile::ScheduleFields &schedule) {
 }
 
 /// Whether threads of their own wait for the tickets of sums.
-static bool writersWait(const tile::ScheduleFields &schedule) {
-  return schedule.sums == tile::SumsKind::fixed && schedule.store == tile::StoreKind::writer &&
+static bool writersWait(const ReducerSum &sum, const tile::ScheduleFields &schedule) {
+  tile::StoreOp store = sum.store;
+  return store->getParentOfType<tile::KernelOp>().getFixedSums() &&
+         schedule.store == tile::StoreKind::writer &&
          schedule.placement != tile::PlacementKind::rows;
 }
 
@@ -94,7 +96,7 @@ SumParts tessera::partsOf(const ReducerSum &sum, const tile::ScheduleFields &sch
   auto part = [&](int64_t count, bool ofRows) -> SumParts {
     SmallVector<int64_t> shape = {ofRows ? rows / count : rows, ofRows ? columns : columns / count};
     auto tile = RankedTensorType::get(shape, type.getElementType());
-    bool isAlone = count == 1 && sum.isDotStored() && writersWait(schedule);
+    bool isAlone = count == 1 && sum.isDotStored() && writersWait(sum, schedule);
     if ((exchangesSums(schedule) || isAlone) && shape[1] % pieceColumns == 0)
       shape[1] = pieceColumns;
     return {count, ofRows, tile, RankedTensorType::get(shape, type.getElementType())};
@@ -131,7 +133,7 @@ bool tessera::dividesTickets(const ReducerSum &sum, int64_t tickets) {
 
 int64_t tessera::slotsForWriter(const ReducerSum &sum, const tile::ScheduleFields &schedule) {
   SumParts parts = partsOf(sum, schedule);
-  return writersWait(schedule)
+  return writersWait(sum, schedule)
              ? std::max(slotsOfSumParts, placesOfSums(parts.stores(), parts.pieces() > 1))
              : slotsOfSumParts;
 }
@@ -139,7 +141,7 @@ int64_t tessera::slotsForWriter(const ReducerSum &sum, const tile::ScheduleField
 int64_t tessera::ticketsOf(const tile::ScheduleFields &schedule) { return addingBlocks(schedule); }
 
 bool tessera::hasTicketPasser(ArrayRef<ReducerSum> sums, const tile::ScheduleFields &schedule) {
-  return writersWait(schedule) && sums.size() == 1 &&
+  return sums.size() == 1 && writersWait(sums.front(), schedule) &&
          tile::StoreOp(sums.front().store)->getParentOfType<scf::ForOp>();
 }
 

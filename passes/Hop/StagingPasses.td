@@ -100,7 +100,7 @@ def StageStores : Pass<"hop-stage-stores", "::tessera::hop::KernelOp"> {
 
     With `placement = apart` only stores that add go this way. Where a step of the loop makes an even number of them to a
     view, two places take turns: a copy reads one while the other is written (`in_flight 1`), and the role waits for all at
-    its end. A ticket that such sums have (`sums = fixed`) is passed on in the next step, behind the start of its first
+    its end. A ticket that such sums have (`fixed_sums`) is passed on in the next step, behind the start of its first
     product, when the copies have been written; the last one behind the loop.
 
     With `store = tma` the shared memory is the store's own. With `lent` it is that of slots of the pipe that the

@@ -8,7 +8,7 @@ include "mlir/Pass/PassBase.td"
 def ScheduleTickets : Pass<"hop-schedule-tickets", "::tessera::hop::KernelOp"> {
   let summary = "Let a thread that waits for tickets ask early, and another one pass them on";
   let description = [{
-    With `sums = fixed` a thread waits for the ticket of a tile, copies its sums out and passes the ticket on. Each of that takes as
+    With `fixed_sums` a thread waits for the ticket of a tile, copies its sums out and passes the ticket on. Each of that takes as
     long as a way to the L2 cache and back, and few registers are left to the thread. Four steps, of which `steps` names those to
     take, make it wait less:
 

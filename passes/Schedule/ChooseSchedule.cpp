@@ -455,9 +455,9 @@ private:
     if (failed(checkDots(kernel)))
       return failure();
     ScheduleAttr requested = getRequestedSchedule(kernel);
-    if (requested.getSums() == SumsKind::fixed)
+    if (kernel.getFixedSums())
       if (OrderedSums sums = findOrderedSums(kernel); sums.refused)
-        return sums.refused->emitError(sums.refusal) << "; use sums = any";
+        return sums.refused->emitError(sums.refusal) << "; leave fixed_sums out";
     if (exchangesSums(requested.getFields()))
       if (ExchangedSums sums = findExchangedSums(kernel); sums.refused)
         return sums.refused->emitError(sums.refusal) << "; use cluster = 1";

@@ -152,21 +152,9 @@ struct CostModel : CardNumbers {
   /// model) spill within 240, while 154 of 160 (192x128, D = 64) and 106 of 112 (256x64, D = 64)
   /// do not.
   int64_t registersPerSpare = 32;
-  /// Registers of a thread of a reducer beside the part of a sum that it makes: descriptors, the
-  /// places of that part in shared memory, and counters. ptxas keeps 32 accumulators within 72.
-  int64_t besideSums = 40;
-  /// Registers of a thread of a transposer: ptxas -v of kernels/attention_fp8.tile. And of the
-  /// warpgroup that it shares with the producer, where the consumers need what they can get.
-  int64_t transposerRegisters = 48, sharedTransposerRegisters = 40;
-  /// Likewise of a converter, with parts of 64 elements a thread: none spills within 48.
-  int64_t converterRegisters = 56;
-  /// More of one that multiplies by numbers of rows: 20 bytes spill within 56, none within 64. As
-  /// much again where several numbers of a row take turns: ptxas 13.5 spills 22 bytes of
-  /// kernels/mla_sparse.tile over rows of bytes within 64, and none within 72.
-  int64_t registersOfConvertedRows = 8;
-  /// More of one that reads elements of 32 bits, of which a thread has as many registers as
-  /// elements: of f32 to bf16 by exp, 128x128, 4 bytes spill with 8 more, none with 16.
-  int64_t registersOfConvertedWords = 16;
+  /// Registers of the warpgroup that a transposer shares with the producer, where the consumers
+  /// need what they can get: ptxas -v of kernels/attention_fp8.tile.
+  int64_t sharedTransposerRegisters = 40;
   /// Likewise of a producer beside a converter that copies three tiles in runs and more: of
   /// kernels/mla_decode.tile over rows of bytes 128 spill within 24, 12 within 32, none within 40.
   int64_t registersOfRuns = 40;
@@ -181,9 +169,6 @@ struct CostModel : CardNumbers {
   /// registers while the slot is waited for. kernels/attention_cache.tile spills with 48 for 4 and
   /// 8 runs, and with 64 for 16.
   int64_t lanesRegisters = 44, lanesRegistersOfRun = 2;
-  /// Likewise of the warpgroup in which the producer and a writer of sums run: with 24 a writer
-  /// that waits for tickets spills (kernels/attention_bwd.tile with sums = fixed).
-  int64_t writerRegisters = 32;
   /// What a producer is given more, one after the other, where the schedule that is preferred does
   /// not compile: ptxas does not say whose registers spill, and without a producer loads wait. The
   /// model had been wrong by 8 to 32 (docs/lab/variants.md).

@@ -42,7 +42,6 @@ static ScheduleFields fixedWithoutDots() {
   fields.producerRegisters = hopper::leastRoleRegisters;
   fields.placement = PlacementKind::rows;
   fields.transpose = 0;
-  fields.helperRegisters = hopper::leastRoleRegisters;
   fields.work = WorkKind::tiles;
   return fields;
 }
@@ -54,10 +53,10 @@ bool tessera::fixFields(const ScheduleFacts &facts, ScheduleFields &requested,
   ScheduleFields fields = fixedWithoutDots();
   ScheduleAttr none = ScheduleFields().get(context);
   size_t before = rejections.size();
-  if (facts.ordersSums(requested))
-    rejections.push_back({"sums = fixed",
+  if (facts.ordersSums)
+    rejections.push_back({"fixed_sums",
                           "sums in a fixed order wait for their tickets in a role that copies in "
-                          "bulk, and a kernel without a tile.dot has one role; use sums = any"});
+                          "bulk, and a kernel without a tile.dot has one role; leave it out"});
   for (const ScheduleFieldInfo &field : ScheduleAttr::getFieldInfos()) {
     ScheduleAttr fixed = onlyField(fields, field, context),
                  asked = onlyField(requested, field, context);

@@ -8,8 +8,10 @@
 #include "dialects/Hop/Machine.h"
 #include "passes/Analysis/BulkStores.h"
 #include "passes/Analysis/Conversions.h"
+#include "passes/Analysis/PtxasRegisters.h"
 #include "passes/Analysis/SumExchangeAnalysis.h"
 #include "passes/Schedule/LoopOverlap.h"
+#include "passes/Schedule/RegisterModel.h"
 #include "passes/Schedule/ResourceModel.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -38,10 +40,6 @@ std::optional<int64_t> Helper::getWarps(const ScheduleFields &fields) const {
 
 bool Helper::hasWarpgroup(const ScheduleFields &fields) const {
   return isApart || getWarps(fields) == warpsOfWarpgroup;
-}
-
-std::optional<int64_t> Helper::getRegisters(const ScheduleFields &fields) const {
-  return isApart || getWarps(fields) ? fields.helperRegisters : fields.producerRegisters;
 }
 
 HelperWork::HelperWork(KernelOp kernel)
@@ -81,6 +79,23 @@ SmallVector<const Helper *> HelperWork::list(const ScheduleFields &fields) const
     if (isGiven(helper.task, fields))
       given.push_back(&helper);
   return given;
+}
+
+int64_t HelperWork::registers(const ScheduleFields &fields) const {
+  int64_t most = hopper::leastRoleRegisters;
+  if (isGiven(RoleTask::Store, fields))
+    most = kOfWriter;
+  // With a writer the reducer needs no addresses, and has as many less.
+  if (isGiven(RoleTask::Sum, fields))
+    most = reducerRegisters(sums, fields) -
+           (fields.store == StoreKind::writer ? hopper::roleRegisterStep : 0);
+  if (isGiven(RoleTask::Transpose, fields) && !sharesTransposer(fields))
+    most = std::max(most, kOfTransposer);
+  if (!converts)
+    return most;
+  int64_t rows = std::min(rowVectors, 2u) * kOfConvertedRows,
+          words = convertsWords ? kOfConvertedWords : 0;
+  return std::max(most, kOfConverter + rows + words);
 }
 
 int64_t HelperWork::countWarpgroups(const ScheduleFields &fields) const {
@@ -139,12 +154,6 @@ std::optional<std::string> HelperWork::whyNotTransposed(const ScheduleFields &fi
            printPlace(readsAsLoaded) + "); use transpose = 0";
   if (!fields.hasProducer())
     return "a transposer gets tiles from a producer; use producer = operands or transpose = 0";
-  if (sharesTransposer(fields) && fields.producerRegisters != fields.helperRegisters)
-    return llvm::formatv("a transposer of {0} warps shares the producer's warpgroup and its "
-                         "registers, and {1} and {2} are asked for; use "
-                         "producer_registers = helper_registers or transpose = 4",
-                         *fields.transpose, *fields.producerRegisters, *fields.helperRegisters)
-        .str();
   return std::nullopt;
 }
 

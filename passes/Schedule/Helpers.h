@@ -26,7 +26,6 @@ struct Helper {
   std::optional<int64_t> getWarps(const tile::ScheduleFields &fields) const;
   /// Whether it has a warpgroup of its own; others have warps of the producer's.
   bool hasWarpgroup(const tile::ScheduleFields &fields) const;
-  std::optional<int64_t> getRegisters(const tile::ScheduleFields &fields) const;
 };
 
 /// All that there are, in the order of their roles, beside a producer that gathers or not.
@@ -52,6 +51,9 @@ struct HelperWork {
   bool isGiven(RoleTask task, const tile::ScheduleFields &fields) const;
   /// The helpers with tiles in registers, or a warpgroup, that `fields` give work to.
   llvm::SmallVector<const Helper *> list(const tile::ScheduleFields &fields) const;
+  /// What a thread of each of them needs in registers, of which the one that needs the most
+  /// decides.
+  int64_t registers(const tile::ScheduleFields &fields) const;
   /// How many of them have a warpgroup.
   int64_t countWarpgroups(const tile::ScheduleFields &fields) const;
   /// Why the roles that `fields` ask for cannot run the kernel, which speculates or not, and what

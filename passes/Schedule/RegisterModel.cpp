@@ -312,12 +312,11 @@ NumberList tessera::dividedRegisters(KernelOp kernel, const DotDivision &divisio
   return *NumberList::get(needed);
 }
 
-int64_t tessera::reducerRegisters(KernelOp kernel, const ScheduleFields &fields,
-                                  const CostModel &model) {
+int64_t tessera::reducerRegisters(ArrayRef<ReducerSum> sums, const ScheduleFields &fields) {
   int64_t most = 0;
-  for (const ReducerSum &sum : findReducerSums(kernel))
+  for (const ReducerSum &sum : sums)
     most = std::max(most, partsOf(sum, fields).tile.getNumElements() / hopper::warpgroupThreads);
-  return llvm::alignTo(most + model.besideSums, hopper::roleRegisterStep);
+  return llvm::alignTo(most + kBesideSums, hopper::roleRegisterStep);
 }
 
 int64_t tessera::gatheringRegisters(KernelOp kernel, const CostModel &model) {

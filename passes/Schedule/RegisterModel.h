@@ -13,6 +13,7 @@
 #include "dialects/Tile/ScheduleFields.h"
 #include "dialects/Tile/Tile.h"
 #include "passes/Analysis/DotDivision.h"
+#include "passes/Analysis/ReducerSumAnalysis.h"
 #include "passes/Analysis/VectorAxes.h"
 #include "passes/Schedule/CostModel.h"
 
@@ -47,10 +48,9 @@ int64_t consumerRegisters(tile::KernelOp kernel, int64_t consumers, bool warpSpe
 tile::NumberList dividedRegisters(tile::KernelOp kernel, const DotDivision &division,
                                   tile::WorkKind work, const CostModel &model);
 
-/// Registers of a thread of the role that makes the sums of `kernel` (placement = apart), as
-/// setmaxnreg takes them.
-int64_t reducerRegisters(tile::KernelOp kernel, const tile::ScheduleFields &fields,
-                         const CostModel &model);
+/// Registers of a thread of the role that makes `sums` (placement = apart), as setmaxnreg takes
+/// them.
+int64_t reducerRegisters(llvm::ArrayRef<ReducerSum> sums, const tile::ScheduleFields &fields);
 
 /// Registers of a thread of a producer that gathers what dots of `kernel` read, as setmaxnreg takes
 /// them.

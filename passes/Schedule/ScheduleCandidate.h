@@ -17,6 +17,7 @@ struct Candidate {
   bool choosesLoads = false, choosesRegisters = false;
   /// Those with tiles in registers.
   llvm::SmallVector<const Helper *> helpers;
+  int64_t registersOfHelpers = 0; ///< of a thread of each that has a warpgroup
   ClusterSharing sharing;
   /// Of a thread that computes, or of one of each consumer.
   tile::NumberList registersNeeded = tile::NumberList(0);

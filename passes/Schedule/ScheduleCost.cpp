@@ -33,7 +33,7 @@ SmallVector<hop::RegisterRequest> Candidate::registerRequests() const {
       requests.push_back({("consumer" + Twine(i)).str(), 1, number});
   for (const Helper *helper : helpers)
     if (helper->hasWarpgroup(fields))
-      requests.push_back({("the " + helper->name).str(), 1, fields.helperRegisters});
+      requests.push_back({("the " + helper->name).str(), 1, registersOfHelpers});
   return requests;
 }
 
@@ -60,29 +60,6 @@ NumberList tessera::neededRegisters(const ScheduleFacts &facts, const Candidate 
 NumberList tessera::usableBy(const ScheduleFacts &facts, const Candidate &candidate) {
   const NumberList &given = *candidate.fields.consumerRegisters;
   return candidate.isDivided() ? given : NumberList(usableRegisters(given.most(), facts.model));
-}
-
-/// What a thread of the helpers needs that `fields` have, of which the one that needs the most
-/// decides.
-int64_t tessera::registersOfHelpers(const ScheduleFacts &facts, const ScheduleFields &fields) {
-  int64_t most = hopper::leastRoleRegisters;
-  if (facts.work.isGiven(RoleTask::Store, fields))
-    most = facts.model.writerRegisters;
-  if (facts.work.isGiven(RoleTask::Sum, fields)) {
-    // With a writer the reducer needs no addresses, and has as many less.
-    bool writes = fields.store.value_or(chooseStoreOfSums(facts, fields)) == StoreKind::writer;
-    most = reducerRegisters(facts.getKernel(), fields, facts.model) -
-           (writes ? hopper::roleRegisterStep : 0);
-  }
-  if (sharesTransposer(fields))
-    most = std::max(most, fields.producerRegisters.value_or(facts.model.sharedTransposerRegisters));
-  else if (facts.work.isGiven(RoleTask::Transpose, fields))
-    most = std::max(most, facts.model.transposerRegisters);
-  if (!facts.work.converts)
-    return most;
-  int64_t rows = std::min(facts.work.rowVectors, 2u) * facts.model.registersOfConvertedRows,
-          words = facts.work.convertsWords ? facts.model.registersOfConvertedWords : 0;
-  return std::max(most, facts.model.converterRegisters + rows + words);
 }
 
 //===----------------------------------------------------------------------===//

@@ -14,7 +14,6 @@ namespace tessera {
 /// What a thread of each consumer needs, and what it can use of the registers that it has.
 tile::NumberList neededRegisters(const ScheduleFacts &facts, const Candidate &candidate);
 tile::NumberList usableBy(const ScheduleFacts &facts, const Candidate &candidate);
-int64_t registersOfHelpers(const ScheduleFacts &facts, const tile::ScheduleFields &fields);
 
 /// Shared memory of computed, transposed and converted operands, and of all.
 int64_t operandBytes(const ScheduleFacts &facts, const Candidate &candidate);

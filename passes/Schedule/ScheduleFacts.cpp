@@ -105,6 +105,7 @@ ScheduleFacts::ScheduleFacts(KernelOp kernel, const CostModel &model)
   llvm::stable_sort(deepestFirst, [&](size_t a, size_t b) { return depths[a] > depths[b]; });
   accumulators = DotDivision::countAccumulators(kernel);
   ordered = findOrderedSums(kernel);
+  ordersSums = KernelOp(kernel).getFixedSums() && !ordered.sums.empty();
   findsBounds = kernel.walk([](ReduceRangeOp) { return WalkResult::interrupt(); }).wasInterrupted();
   if (findsBounds)
     leastOfProducer = model.boundingRegisters;

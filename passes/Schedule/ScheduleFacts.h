@@ -60,10 +60,6 @@ public:
   const std::optional<std::string> &whyNoShares(int64_t consumers,
                                                 tile::PlacementKind placement) const;
   const ClusterSharing &shareInCluster(int64_t cluster) const;
-  /// Whether grid points add to one tile, in an order that is asked for.
-  bool ordersSums(const tile::ScheduleFields &fields) const {
-    return fields.sums == tile::SumsKind::fixed && !ordered.sums.empty();
-  }
   /// The tiles that come through pipes in loops.
   size_t pipesInLoops(const tile::ScheduleFields &fields) const {
     return tilesInLoops + (fields.producer == tile::ProducerKind::All ? fetchedMatrices : 0);
@@ -84,8 +80,9 @@ public:
   unsigned accumulators = 0;
   /// What roles of their own can do.
   HelperWork work;
-  /// What can have a fixed order (sums = fixed).
+  /// What can have a fixed order, and whether the kernel asks for it.
   OrderedSums ordered;
+  bool ordersSums = false;
   /// Of the loops that run first.
   CycleBudget budget;
   /// Cycles of the first dot of an iteration.

@@ -78,9 +78,6 @@ static std::string describeMisfit(const NumberList &slots, size_t tiles, StringR
 
 std::optional<ScheduleRejection> tessera::whyNoCandidate(const ScheduleFacts &facts,
                                                          const ScheduleFields &requested) {
-  if (requested.sums == SumsKind::fixed && facts.ordered.refused)
-    return ScheduleRejection{"sums = fixed",
-                             "a store " + facts.ordered.refusal + "; use sums = any"};
   if (requested.placement == PlacementKind::divided && facts.accumulators < 2)
     return ScheduleRejection{"placement = divided", facts.whyNotDivided(2)};
   if (std::optional<std::string> reason = whyNoExchange(facts, requested))
@@ -178,25 +175,25 @@ static std::optional<std::string> whyNotLent(const Candidate &candidate) {
 static std::optional<std::string> whyNoOrder(const ScheduleFacts &facts,
                                              const Candidate &candidate) {
   const ScheduleFields &fields = candidate.fields;
-  if (!facts.ordersSums(fields))
+  if (!facts.ordersSums)
     return std::nullopt;
   if (!candidate.isSpecialized() ||
       fields.persistent.value_or(PersistentKind::Dynamic) != PersistentKind::Dynamic)
     return "sums in a fixed order wait for thread blocks with smaller numbers, and one of these "
            "may not have started unless numbers are drawn at the start; use persistent = dynamic "
            "with "
-           "producer = operands, or sums = any";
+           "producer = operands, or leave fixed_sums out";
   bool exchanges = exchangesSums(fields);
   if (*fields.cluster != ClusterKind::One && !exchanges)
     return "in a cluster a number is that of several blocks, and sums in a fixed order take one "
-           "for each, or blocks that make them together; use cluster = 1 or exchange, or sums = "
-           "any";
+           "for each, or blocks that make them together; use cluster = 1 or exchange, or leave "
+           "fixed_sums out";
   if (exchanges && !llvm::all_of(facts.work.sums, [&](const ReducerSum &sum) {
         return dividesTickets(sum, ticketsOf(fields));
       }))
     return "sums in a fixed order that two blocks make together have tickets for parts of their "
-           "columns, which takes a view of as many as whole tiles have; use cluster = 1 or sums = "
-           "any";
+           "columns, which takes a view of as many as whole tiles have; use cluster = 1 or leave "
+           "fixed_sums out";
   bool areApart = llvm::all_of(facts.ordered.sums, [&](const OrderedSum &sum) {
     return llvm::any_of(facts.work.sums,
                         [&](const ReducerSum &apart) { return apart.store == sum.store; });
@@ -205,7 +202,8 @@ static std::optional<std::string> whyNoOrder(const ScheduleFacts &facts,
                  facts.work.areSumsBulk;
   if (!isApart && (candidate.hasReducer() || fields.store != StoreKind::writer))
     return "sums in a fixed order are added by copies of one thread, which waits for their "
-           "tickets; use store = writer, placement = apart with store = tma, or sums = any";
+           "tickets; use store = writer, placement = apart with store = tma, or leave fixed_sums "
+           "out";
   return std::nullopt;
 }
 

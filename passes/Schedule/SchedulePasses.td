@@ -160,7 +160,7 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::tessera::tile::KernelOp
         grid(%m = M ceildiv 128) schedule #tile.schedule<producer = operands, consumers = 2, stages = 1,
           outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false,
           store = direct, persistent = none, order = linear, section = 2, cluster = 1, producer_registers = 24,
-          consumer_registers = 240, placement = rows, helper_registers = 24, transpose = 0> {
+          consumer_registers = 240, placement = rows, transpose = 0> {
       %c0 = arith.constant 0 : index
       %c128 = arith.constant 128 : index
       %row = arith.muli %m, %c128 : index

@@ -8,6 +8,7 @@
 #include "dialects/Hop/RegisterPool.h"
 #include "passes/Analysis/BulkStores.h"
 #include "passes/Analysis/GridOrder.h"
+#include "passes/Analysis/PtxasRegisters.h"
 #include "passes/Analysis/Speculation.h"
 #include "passes/Analysis/SumExchangeAnalysis.h"
 #include "passes/Schedule/ScheduleCost.h"
@@ -32,9 +33,6 @@ SmallVector<PlacementKind> tessera::placements(const ScheduleFacts &facts,
                                                bool warpSpecialize) {
   if (requested.placement)
     return {*requested.placement};
-  if (requested.helperRegisters && loadsToTranspose(facts.getKernel()).empty() &&
-      !facts.work.converts)
-    return {PlacementKind::apart};
   bool isOpen = !facts.work.sums.empty() && !facts.work.converts && !facts.work.gathers &&
                 warpSpecialize && keepsSteps(requested) && !findSpeculation(facts.getKernel());
   return isOpen ? SmallVector<PlacementKind>{PlacementKind::apart, PlacementKind::rows}
@@ -47,8 +45,7 @@ bool tessera::isDividedLast(const ScheduleFacts &facts, const ScheduleFields &re
   return !requested.placement && facts.accumulators > 1 &&
          ((!facts.work.gathers && !facts.work.converts) || facts.work.sums.empty()) &&
          specialized.value_or(true) && keepsSteps(requested) &&
-         !requested.pingpong.value_or(false) && !findSpeculation(facts.getKernel()) &&
-         (!requested.helperRegisters || !facts.work.sums.empty() || facts.work.converts);
+         !requested.pingpong.value_or(false) && !findSpeculation(facts.getKernel());
 }
 
 /// What a step may work on, the preferred first. `3` gains nothing where another warpgroup fills
@@ -89,36 +86,34 @@ SmallVector<int64_t> tessera::transposers(const ScheduleFacts &facts,
 StoreKind tessera::chooseStoreOfSums(const ScheduleFacts &facts, const ScheduleFields &fields) {
   if (facts.work.sums.empty() || !facts.work.areSumsBulk)
     return StoreKind::direct;
-  if (facts.ordersSums(fields))
+  if (facts.ordersSums)
     return StoreKind::writer;
   bool areWhole = llvm::all_of(facts.work.sums,
                                [](const ReducerSum &sum) { return writesWholeUnits(sum.store); });
   return areWhole ? StoreKind::tma : StoreKind::direct;
 }
 
-/// Gives the roles beside the consumers what they need, and takes it from the consumers of `split`.
-static void leaveForHelpers(const ScheduleFacts &facts, RegisterSplit &split,
-                            ScheduleFields &fields) {
+/// Leaves the roles beside the consumers `ofHelpers` registers, which it takes from the consumers
+/// of `split`.
+static void leaveForHelpers(const ScheduleFacts &facts, int64_t ofHelpers,
+                            const ScheduleFields &fields, RegisterSplit &split) {
   bool gathers = facts.work.gathers && fields.hasProducer();
   int64_t warpgroups = facts.work.countWarpgroups(fields);
-  if (!fields.helperRegisters)
-    fields.helperRegisters = registersOfHelpers(facts, fields);
   if (!gathers && warpgroups == 0 && !sharesTransposer(fields))
     return;
   bool sumsApart = facts.work.isGiven(RoleTask::Sum, fields);
-  bool writes =
-      sumsApart && fields.store.value_or(chooseStoreOfSums(facts, fields)) == StoreKind::writer;
+  bool writes = sumsApart && fields.store == StoreKind::writer;
   bool copiesRuns = facts.work.converts && facts.work.runs > 2;
   // What the fourth or fifth warpgroup leaves is scarce; the producer gets by with the least.
   if (!sumsApart || writes)
     split.producer = fields.producerRegisters.value_or(
         gathers                    ? gatheringRegisters(facts.getKernel(), facts.model)
-        : sharesTransposer(fields) ? *fields.helperRegisters
-        : writes                   ? facts.model.writerRegisters
+        : sharesTransposer(fields) ? std::max(ofHelpers, facts.model.sharedTransposerRegisters)
+        : writes                   ? kOfWriter
         : copiesRuns               ? std::max(facts.model.registersOfRuns, facts.leastOfProducer)
                                    : facts.leastOfProducer);
   int64_t all = *fields.consumers + 1 + warpgroups, pool = all * hop::entryRegisters(all);
-  int64_t left = std::max<int64_t>(pool - split.producer - warpgroups * *fields.helperRegisters, 0);
+  int64_t left = std::max<int64_t>(pool - split.producer - warpgroups * ofHelpers, 0);
   split.consumer =
       std::clamp<int64_t>(llvm::alignDown(left / *fields.consumers, hopper::roleRegisterStep),
                           hopper::leastRoleRegisters, split.consumer);
@@ -153,9 +148,12 @@ Candidate tessera::makeCandidate(const ScheduleFacts &facts, const ScheduleField
                           ? ProducerKind::All
                           : ProducerKind::Operands;
   fields.work = requested.work.value_or(WorkKind::tiles);
-  if (!fields.store && facts.work.gathers && facts.ordersSums(fields))
-    fields.store = StoreKind::writer;
-  leaveForHelpers(facts, split, fields);
+  if (!fields.store)
+    fields.store = fields.placement != PlacementKind::rows ? chooseStoreOfSums(facts, fields)
+                   : writerPays(facts, fields) || facts.ordersSums ? StoreKind::writer
+                                                                   : StoreKind::direct;
+  int64_t ofHelpers = facts.work.registers(fields);
+  leaveForHelpers(facts, ofHelpers, fields, split);
   fields.consumerRegisters = requested.consumerRegisters.value_or(NumberList(split.consumer));
   fields.overlap = shape.kind;
   if (!fields.polynomialExp)
@@ -168,10 +166,6 @@ Candidate tessera::makeCandidate(const ScheduleFacts &facts, const ScheduleField
                       !facts.work.computesB && !runsAhead &&
                       fields.placement == PlacementKind::rows && fields.transpose == 0 &&
                       facts.turnsPay;
-  if (!fields.store)
-    fields.store = fields.placement != PlacementKind::rows ? chooseStoreOfSums(facts, fields)
-                   : writerPays(facts, fields) || facts.ordersSums(fields) ? StoreKind::writer
-                                                                           : StoreKind::direct;
   fields.speculate = findSpeculation(facts.getKernel()) != nullptr;
   fields.producerRegisters = std::max(split.producer, hopper::leastRoleRegisters);
   return {fields,
@@ -179,6 +173,7 @@ Candidate tessera::makeCandidate(const ScheduleFacts &facts, const ScheduleField
           choosesLoads,
           /*choosesRegisters=*/!requested.consumerRegisters,
           facts.work.list(fields),
+          ofHelpers,
           sharing};
 }
 
@@ -212,7 +207,7 @@ static void chooseOrderOfSums(const ScheduleFacts &facts, ScheduleFields &fields
 /// dots those of equal work are too, but for a grid with hardly more tiles than multiprocessors:
 /// asking for another one takes longer than it gains there (docs/lab/tiles.md).
 void tessera::chooseWalk(const ScheduleFacts &facts, ScheduleFields &fields) {
-  if (facts.ordersSums(fields))
+  if (facts.ordersSums)
     chooseOrderOfSums(facts, fields);
   KernelOp own = facts.getKernel(); // accessors of operations are not const
   Trend trend = workTrend(facts.getKernel(), 0);

@@ -138,7 +138,7 @@ static void shareByNeed(Candidate &candidate) {
   int64_t consumers = candidate.consumers(), all = candidate.warpgroups();
   const NumberList &needed = candidate.registersNeeded;
   int64_t left = all * hop::entryRegisters(all) - *fields.producerRegisters -
-                 (all - consumers - 1) * *fields.helperRegisters;
+                 (all - consumers - 1) * candidate.registersOfHelpers;
   int64_t least = llvm::sum_of(
       llvm::map_range(llvm::seq(consumers), [&](int64_t i) { return needed.of(i); }), int64_t(0));
   if (left < least)
@@ -249,7 +249,6 @@ std::vector<Candidate> ScheduleSearch::withMoreForProducer(const Candidate &cand
     ScheduleFields fields = candidate.fields;
     fields.producerRegisters = *fields.producerRegisters + more;
     fields.consumerRegisters = requested.consumerRegisters;
-    fields.helperRegisters = requested.helperRegisters;
     Candidate given = makeCandidate(facts, fields, true, candidate.shape, candidate.consumers());
     given.choosesLoads = candidate.choosesLoads;
     given.registersNeeded = candidate.registersNeeded;

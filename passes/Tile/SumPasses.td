@@ -65,7 +65,7 @@ def TileShareReferences : Pass<"tile-share-references", "::tessera::tile::Kernel
 def TileTicketSums : Pass<"tile-ticket-sums", "::tessera::tile::KernelOp"> {
   let summary = "Gives each tile that grid points add to a ticket, which they pass on in a fixed order";
   let description = [{
-    For `sums = fixed`. The grid points that add to a tile of a view are those that differ in the one grid index on which
+    For `fixed_sums`. The grid points that add to a tile of a view are those that differ in the one grid index on which
     its place does not depend, and whose loops come to the tile. Each waits for the one before it, and passes the ticket of
     the tile on to the one behind it (`tile.store`, `ticket`). With `order = descending`, along the first grid dimension,
     the one before has the next higher index, else the next lower one: it has a smaller number, so that it has started.

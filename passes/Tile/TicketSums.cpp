@@ -235,14 +235,12 @@ struct TileTicketSumsPass : tessera::impl::TileTicketSumsBase<TileTicketSumsPass
   void runOnOperation() override {
     KernelOp kernel = getOperation();
     ScheduleFields schedule = kernel.getScheduleFields();
-    if (failed(schedule.require(kernel, &ScheduleFields::sums)))
-      return signalPassFailure();
-    if (schedule.sums == SumsKind::any && schedule.order == OrderKind::Turns) {
-      kernel.emitError("has sums in any order, and order = turns is for sums in a fixed one; use "
-                       "sums = fixed, or order = ascending");
+    if (!kernel.getFixedSums() && schedule.order == OrderKind::Turns) {
+      kernel.emitError("has sums in any order, and order = turns is for sums in a fixed one; write "
+                       "fixed_sums in its head, or use order = ascending");
       return signalPassFailure();
     }
-    if (schedule.sums == SumsKind::any)
+    if (!kernel.getFixedSums())
       return;
     if (failed(schedule.require(kernel, &ScheduleFields::order, &ScheduleFields::persistent)) ||
         failed(order(kernel, schedule)))
@@ -252,11 +250,11 @@ struct TileTicketSumsPass : tessera::impl::TileTicketSumsBase<TileTicketSumsPass
   LogicalResult order(KernelOp kernel, const ScheduleFields &schedule) {
     OrderedSums found = findOrderedSums(kernel);
     if (found.refused)
-      return found.refused->emitError(found.refusal) << "; use sums = any";
+      return found.refused->emitError(found.refusal) << "; leave fixed_sums out";
     if (!found.sums.empty() && schedule.persistent != PersistentKind::Dynamic)
       return kernel.emitError("has sums in a fixed order, in which a thread block could wait for "
                               "one that has not started; use persistent = dynamic, with which a "
-                              "block draws its number when it starts, or sums = any");
+                              "block draws its number when it starts, or leave fixed_sums out");
     bool turns = schedule.order == OrderKind::Turns;
     if (std::optional<TurnRefusal> refusal = turns ? whyNoTurns(kernel, found.sums) : std::nullopt)
       return refusal->op->emitError(refusal->reason) << "; use order = descending or ascending";

@@ -51,7 +51,8 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
       return failure();
     reloadTiles(kernel, *plan);
     plan->handsOverLate = schedule.keepsOperands();
-    if (failed(checkRegisters(kernel, schedule)) || failed(checkHelpers(kernel, schedule)))
+    HelperWork work(kernel);
+    if (failed(checkRegisters(kernel, schedule)) || failed(checkHelpers(kernel, schedule, work)))
       return failure();
     if (failed(planResults(kernel, schedule, *plan)))
       return failure();
@@ -63,7 +64,7 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
       return failure();
     if (failed(checkResults(*plan, *rows)) || failed(checkTickets(kernel, schedule, *plan)))
       return failure();
-    SmallVector<RoleSpec> roles = planRoles(schedule, *plan);
+    SmallVector<RoleSpec> roles = planRoles(schedule, work.registers(schedule), *plan);
     FailureOr<RoleAssignment> assignment =
         RoleAssignment::get(kernel, *plan, roles, /*rest=*/roles.size() - 1);
     if (failed(assignment))
@@ -119,9 +120,10 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
   }
 
   /// Refuses roles of their own that the kernel cannot have.
-  LogicalResult checkHelpers(tile::KernelOp kernel, const tile::ScheduleFields &schedule) {
+  LogicalResult checkHelpers(tile::KernelOp kernel, const tile::ScheduleFields &schedule,
+                             const HelperWork &work) {
     bool speculates = !kernel.getBody().getOps<tile::SpeculateOp>().empty();
-    std::optional<std::string> reason = HelperWork(kernel).whyNot(schedule, speculates);
+    std::optional<std::string> reason = work.whyNot(schedule, speculates);
     return reason ? kernel.emitError("cannot have the roles of its schedule: ") << *reason
                   : success();
   }
@@ -151,9 +153,9 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
                                   !whyNoBulkStore(store, plan.partsOf(*plan.sumOf(store)).stored));
       if (!store.getTicket() || isCopied)
         return success();
-      return store.emitError("waits for its ticket (sums = fixed), which one thread does that "
-                             "copies in bulk; use store = writer, placement = apart with store = "
-                             "tma, or sums = any");
+      return store.emitError("waits for its ticket (fixed_sums), which one thread does that copies "
+                             "in bulk; use store = writer, placement = apart with store = tma, or "
+                             "leave fixed_sums out");
     });
     return failure(walk.wasInterrupted());
   }
@@ -161,7 +163,8 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
   /// Threads that load, which divide the pipes of loads in turn, as many as there are pipes that
   /// take a copy for each run of rows, or a warpgroup that gathers; the helpers for which there is
   /// work; and those that compute, or do all of this. The role of all else is last.
-  SmallVector<RoleSpec> planRoles(const tile::ScheduleFields &schedule, PipePlan &plan) {
+  SmallVector<RoleSpec> planRoles(const tile::ScheduleFields &schedule, int64_t ofHelpers,
+                                  PipePlan &plan) {
     RoleSpec consumer{"consumer", RoleTask::Compute, schedule.consumers, std::nullopt};
     if (!schedule.hasProducer()) {
       if (int64_t registers = schedule.consumerRegisters->most();
@@ -185,7 +188,7 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     for (const Helper &helper : getHelpers(plan.gathers())) {
       plan.roleOf(helper.task) = roles.size();
       if (plan.needs(helper.task))
-        roles.push_back(planHelper(helper, schedule));
+        roles.push_back(planHelper(helper, schedule, ofHelpers));
     }
     plan.roleOf(RoleTask::Compute) = roles.size();
     if (!plan.division)
@@ -199,8 +202,11 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     return roles;
   }
 
-  static RoleSpec planHelper(const Helper &helper, const tile::ScheduleFields &schedule) {
-    RoleSpec role{helper.name.str(), helper.task, std::nullopt, helper.getRegisters(schedule)};
+  static RoleSpec planHelper(const Helper &helper, const tile::ScheduleFields &schedule,
+                             int64_t registers) {
+    RoleSpec role{helper.name.str(), helper.task, std::nullopt, schedule.producerRegisters};
+    if (helper.hasWarpgroup(schedule))
+      role.registers = registers;
     role.warps = helper.getWarps(schedule);
     if (role.warps && helper.hasWarpgroup(schedule)) {
       role.warpgroups = 1;

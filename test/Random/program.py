@@ -63,6 +63,7 @@ class Program:
     seed: int = 0
     orders: Dict[str, str] = dataclasses.field(default_factory=dict)
     schedule: Dict[str, str] = dataclasses.field(default_factory=dict)
+    fixed_sums: bool = False
 
     def clone(self):
         return copy.deepcopy(self)
@@ -286,7 +287,7 @@ def print_source(program):
     arguments = [f"%{name}: !V_{name}" for name in views]
     arguments += [f"{name}: {type}" for name, (type, _) in program.scalars.items() if counts.get(name)]
     grid = ", ".join(f"{index} = {choose_extent(program, extents)}" for index, extents in program.grid)
-    lines.append(f"tile.kernel @k({', '.join(arguments)}) grid({grid}) {{")
+    lines.append(f"tile.kernel @k({', '.join(arguments)}) grid({grid}){' fixed_sums' if program.fixed_sums else ''} {{")
     for op in program.ops:
         printer.op(op, 1)
     text = "\n".join(lines + ["}", ""])

@@ -131,6 +131,10 @@ class Reducer:
             candidate = program.clone()
             del candidate.schedule[field]
             yield candidate
+        if program.fixed_sums:
+            candidate = program.clone()
+            candidate.fixed_sums = False
+            yield candidate
 
     def without_ops(self, program):
         """Runs of operations become constants: halves of each block first, single ones last."""

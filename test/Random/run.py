@@ -23,7 +23,7 @@ from grammar import draw_program  # noqa: E402
 from program import print_source  # noqa: E402
 from reducer import Reducer  # noqa: E402
 from runner import RAN, REFUSED, Runner  # noqa: E402
-from schedules import draw_schedule, read_domains  # noqa: E402
+from schedules import draw_fixed_sums, draw_schedule, read_domains  # noqa: E402
 
 # An error that exceeds twice the kernel's own with normal inputs may be one unlucky rounding of few
 # elements. An error of the compiler shows with other inputs too.
@@ -33,7 +33,9 @@ OTHER_SEEDS = (1001, 1002, 1003)
 def make_program(seed, domains, given):
     """The program of a seed, with what the schedule has in any case."""
     program = draw_program(seed)
-    program.schedule = draw_schedule(seed, domains, print_source(program)) | given
+    source = print_source(program)
+    program.fixed_sums = draw_fixed_sums(seed, source)
+    program.schedule = draw_schedule(seed, domains, source) | given
     return program
 
 

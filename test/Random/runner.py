@@ -89,7 +89,7 @@ class Runner:
         try:
             process = subprocess.run(command, capture_output=True, text=True, errors="replace",
                                      timeout=self.timeout, stdin=subprocess.DEVNULL)
-            kind, text = classify(process.returncode, process.stdout, process.stderr, bool(program.schedule))
+            kind, text = classify(process.returncode, process.stdout, process.stderr, bool(program.schedule) or program.fixed_sums)
         except subprocess.TimeoutExpired as expired:
             kind, text = "hang", (expired.stderr or b"").decode(errors="replace")
         return Outcome(kind, text, time.monotonic() - start, " ".join(command))

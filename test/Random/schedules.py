@@ -17,8 +17,13 @@ NEEDS = {"polynomial_exp": "math.exp", "speculate": "speculate", "stages": "for"
          "transpose": "T : type = f8"}
 
 # Fields that give work to helpers, and what shows in a kernel that there is such work.
-HELPERS = {"placement": r"%sum\d", "transpose": r"T : type = f8", "store": r"tile\.store", "sums": r"\badd\b",
+HELPERS = {"placement": r"%sum\d", "transpose": r"T : type = f8", "store": r"tile\.store",
            "cluster": r"grid", "persistent": r"grid"}
+
+
+def draw_fixed_sums(seed, kernel):
+    """Whether a kernel that adds to memory does so in a fixed order."""
+    return bool(re.search(r"\badd\b", kernel)) and random.Random(f"sums {seed}").random() < 0.2
 
 
 def draw_helpers(seed, domains, kernel):

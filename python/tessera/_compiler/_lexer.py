@@ -5,8 +5,8 @@ from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation
 
 _PARAMETER = r"[A-Z_][A-Z0-9_]*"
 _SYNTAX = (
-    "to", "step", "iter_args", "grid", "requires", "divides", "ceildiv", "axis", "period", "box", "attributes", "exact",
-    "dense", "in", "alternatives", "alike",
+    "to", "step", "iter_args", "grid", "requires", "fixed_sums", "divides", "ceildiv", "axis", "period", "box", "attributes",
+    "exact", "dense", "in", "alternatives", "alike",
 )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 // RUN: tessera-opt %s | FileCheck %s
 
 // CHECK-LABEL: @two
-// CHECK-SAME: #tile.schedule<producer = operands, consumers = 2, stages = 3, outer_stages = 2, overlap = 2, polynomial_exp = 0, pingpong = false, speculate = true, store = direct, persistent = dynamic, {{.*}}placement = rows, helper_registers = 48, transpose = 4>
+// CHECK-SAME: #tile.schedule<producer = operands, consumers = 2, stages = 3, outer_stages = 2, overlap = 2, polynomial_exp = 0, pingpong = false, speculate = true, store = direct, persistent = dynamic, {{.*}}placement = rows, transpose = 4>
 tile.kernel @two() grid(%m = 4) schedule #tile.schedule<warp_specialize = true, consumers = 2, stages = 3, outer_stages = 2,
     overlap = 2, lead = 0, rescale = after, pack = after, operands = registers, polynomial_exp = 0, pin_waits = false,
     pingpong = false, split = true, speculate = true, store = direct, staging = own, persistent = dynamic, order = linear,
@@ -37,7 +37,7 @@ tile.kernel @apart() grid(%m = 4) schedule #tile.schedule<transpose = apart> {
 }
 
 // CHECK-LABEL: @beside
-// CHECK-SAME: #tile.schedule<helper_registers = 40, transpose = 3>
+// CHECK-SAME: #tile.schedule<transpose = 3>
 tile.kernel @beside() grid(%m = 4) schedule #tile.schedule<reducer_registers = 40, transpose = apart, transposer_warps = 3> {
 }
 

@@ -6,7 +6,7 @@ hop.kernel @no_producer attributes {
     argument_names = ["x"], argument_types = [!tile.view<[M, 64], f16>], grid = [#tile.grid_dim<"M", 64>],
     schedule = #tile.schedule<producer = none, consumers = 1, stages = 1, outer_stages = 1, overlap = 1,
       pingpong = false, speculate = false, store = direct, persistent = dynamic, order = linear, section = 2, producer_registers = 24,
-      consumer_registers = 240, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>} {
+      consumer_registers = 240, placement = rows, transpose = 0, work = tiles>} {
 ^bb0(%x: !tile.view<[M, 64], f16>, %m: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):

@@ -10,7 +10,7 @@
 // RUN: tessera-opt %s --tile-choose-schedule | FileCheck %s
 // RUN: tessera-opt %s --tile-choose-schedule --tile-choose-schedule | FileCheck %s
 
-// ATTENTION: schedule #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 2, overlap = 2, polynomial_exp = 0, pingpong = true, speculate = false, store = direct, persistent = dynamic, order = linear, section = 2, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+// ATTENTION: schedule #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 2, overlap = 2, polynomial_exp = 0, pingpong = true, speculate = false, store = direct, persistent = dynamic, order = linear, section = 2, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = rows, transpose = 0, work = tiles>
 // ATTENTION: tile.load %{{.*}} pipe 0
 // ATTENTION: scf.for
 // ATTENTION: tile.load %{{.*}} pipe 1
@@ -41,7 +41,7 @@
 // WINDOW: persistent = dynamic, order = descending,
 
 // GEMM: remark: schedule rejected: overlap = 2: no dot of the loop reads what was computed from another dot of the same iteration
-// GEMM: schedule #tile.schedule<producer = operands, consumers = 2, stages = 4, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = static, order = narrow, section = 2, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+// GEMM: schedule #tile.schedule<producer = operands, consumers = 2, stages = 4, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = static, order = narrow, section = 2, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = rows, transpose = 0, work = tiles>
 
 // STAGED: remark: schedule rejected: stages = 4, outer_stages = 1, store = tma: it takes 262272 bytes of shared memory (tiles 196608, staging of stores 65536, mbarriers 128), and a CTA can have 232448
 // STAGED: schedule #tile.schedule<producer = operands, consumers = 2, stages = 3, {{.*}}store = tma,
@@ -49,11 +49,11 @@
 // Slots of the tiles that are loaded hold what is stored, and the fourth fits.
 // LENT: remark: schedule chosen: {{.*}}stages = 4,{{.*}}store = lent,{{.*}}; it takes {{.*}} and 196736 bytes of shared memory (tiles 196608, staging of stores 0, mbarriers 128)
 
-// ONE-ROLE: schedule #tile.schedule<producer = none, consumers = 2, {{.*}}consumer_registers = 248, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+// ONE-ROLE: schedule #tile.schedule<producer = none, consumers = 2, {{.*}}consumer_registers = 248, placement = rows, transpose = 0, work = tiles>
 
 // What is written is kept. Three consumers need 160 registers, so the accumulator decides the columns:
 // CHECK-LABEL: tile.kernel @three
-// CHECK-SAME: schedule #tile.schedule<producer = operands, consumers = 3, stages = 2, outer_stages = 2, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = static, order = linear, section = 2, cluster = 1, producer_registers = 32, consumer_registers = 160, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = pinned>
+// CHECK-SAME: schedule #tile.schedule<producer = operands, consumers = 3, stages = 2, outer_stages = 2, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = static, order = linear, section = 2, cluster = 1, producer_registers = 32, consumer_registers = 160, placement = rows, transpose = 0, work = pinned>
 tile.kernel @three(%a: !tile.view<[M, 64], f16>, %b: !tile.view<[64, N], f16>, %c: !tile.view<[M, N], f32>)
     grid(%i = M ceildiv 192) schedule #tile.schedule<stages = 2, work = pinned> {
   %c0 = arith.constant 0 : index

@@ -2,7 +2,7 @@
 // the loop carries P and O alone.
 // RUN: tessera-opt %s --tile-overlap | FileCheck %s
 
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 1, overlap = 2, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 208, placement = rows, helper_registers = 72, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 1, overlap = 2, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 208, placement = rows, transpose = 0, work = tiles>
 !Q = !tile.view<[M, 64], bf16>
 !View = !tile.view<[M, 64], f8E4M3FN>
 !Out = !tile.view<[M, 64], f32>

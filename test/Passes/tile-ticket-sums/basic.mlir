@@ -5,7 +5,7 @@
 // below is the own index, which is 0 where there is none.
 !S = !tile.view<[B, M, 64], f32>
 tile.kernel @all(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64, %b = B)
-    schedule #tile.schedule<persistent = dynamic, order = ascending, sums = fixed> {
+    fixed_sums schedule #tile.schedule<persistent = dynamic, order = ascending> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c64 = arith.constant 64 : index
@@ -37,7 +37,7 @@ tile.kernel @all(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64, %b = 
 !S    = tensor<128x64xf32>
 !P    = tensor<128x64xbf16>
 tile.kernel @pairs(%x: !View, %y: !Sums, %z: !View) grid(%m = M ceildiv 128)
-    schedule #tile.schedule<store = writer, persistent = dynamic, order = ascending, cluster = exchange, placement = apart, sums = fixed> {
+    fixed_sums schedule #tile.schedule<store = writer, persistent = dynamic, order = ascending, cluster = exchange, placement = apart> {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %c128 = arith.constant 128 : index
@@ -77,7 +77,7 @@ tile.kernel @pairs(%x: !View, %y: !Sums, %z: !View) grid(%m = M ceildiv 128)
 // the one behind has begun before this one.
 !S = !tile.view<[H, M, 64], f32>
 tile.kernel @triangle(%s: !S, %x: !tile.view<[HK], f32>) grid(%n = M ceildiv 64, %hk = HK) requires(HK divides H)
-    schedule #tile.schedule<persistent = dynamic, order = descending, sums = fixed> {
+    fixed_sums schedule #tile.schedule<persistent = dynamic, order = descending> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c64 = arith.constant 64 : index
@@ -109,9 +109,16 @@ tile.kernel @triangle(%s: !S, %x: !tile.view<[HK], f32>) grid(%n = M ceildiv 64,
 
 // -----
 
+// A kernel that adds nothing takes any order.
+tile.kernel @nothing() grid(%m = 4) fixed_sums schedule #tile.schedule<persistent = none, order = linear> {
+}
+// CHECK-LABEL: @nothing
+
+// -----
+
 // One grid point adds to each tile: nobody waits.
 !S = !tile.view<[M, 64], f32>
-tile.kernel @own(%s: !S) grid(%n = M ceildiv 64) schedule #tile.schedule<persistent = none, order = linear, sums = fixed> {
+tile.kernel @own(%s: !S) grid(%n = M ceildiv 64) fixed_sums schedule #tile.schedule<persistent = none, order = linear> {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %row = arith.muli %n, %c64 : index
@@ -127,7 +134,7 @@ tile.kernel @own(%s: !S) grid(%n = M ceildiv 64) schedule #tile.schedule<persist
 !S = !tile.view<[M, 64], f32>
 !H = tensor<64x64xbf16>
 tile.kernel @turns(%s: !S, %y: !S, %x: !tile.view<[64, 64], bf16>) grid(%n = M ceildiv 64)
-    schedule #tile.schedule<persistent = dynamic, order = turns, sums = fixed> {
+    fixed_sums schedule #tile.schedule<persistent = dynamic, order = turns> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c64 = arith.constant 64 : index
@@ -166,7 +173,7 @@ tile.kernel @turns(%s: !S, %y: !S, %x: !tile.view<[64, 64], bf16>) grid(%n = M c
 // outer loop says follows from that.
 !S = !tile.view<[H, M, 64], f32>
 tile.kernel @parts(%s: !S) grid(%n = M ceildiv 64)
-    schedule #tile.schedule<persistent = dynamic, order = ascending, sums = fixed> {
+    fixed_sums schedule #tile.schedule<persistent = dynamic, order = ascending> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
@@ -211,7 +218,7 @@ tile.kernel @parts(%s: !S) grid(%n = M ceildiv 64)
 // An outer loop that ends earlier than the inner one says is asked too.
 !S = !tile.view<[M, 64], f32>
 tile.kernel @fewer_parts(%s: !S) grid(%n = M ceildiv 64)
-    schedule #tile.schedule<persistent = dynamic, order = ascending, sums = fixed> {
+    fixed_sums schedule #tile.schedule<persistent = dynamic, order = ascending> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
@@ -246,7 +253,7 @@ tile.kernel @fewer_parts(%s: !S) grid(%n = M ceildiv 64)
 // From the last tile on: all begin together.
 !S = !tile.view<[M, 64], f32>
 tile.kernel @down(%s: !S) grid(%n = M ceildiv 64)
-    schedule #tile.schedule<persistent = dynamic, order = ascending, sums = fixed> {
+    fixed_sums schedule #tile.schedule<persistent = dynamic, order = ascending> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c64 = arith.constant 64 : index

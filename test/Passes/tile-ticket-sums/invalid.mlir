@@ -2,9 +2,9 @@
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(tile.kernel(tile-ticket-sums))' -split-input-file -verify-diagnostics
 
 !S = !tile.view<[M, 64], f32>
-#s = #tile.schedule<persistent = static, order = linear, sums = fixed>
-// expected-error@+1 {{has sums in a fixed order, in which a thread block could wait for one that has not started; use persistent = dynamic, with which a block draws its number when it starts, or sums = any}}
-tile.kernel @not_drawn(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) schedule #s {
+#s = #tile.schedule<persistent = static, order = linear>
+// expected-error@+1 {{has sums in a fixed order, in which a thread block could wait for one that has not started; use persistent = dynamic, with which a block draws its number when it starts, or leave fixed_sums out}}
+tile.kernel @not_drawn(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) fixed_sums schedule #s {
   %c0 = arith.constant 0 : index
   %t = arith.constant dense<1.0> : tensor<64x64xf32>
   tile.store %t, %s[%c0, %c0] add : tensor<64x64xf32>, !S
@@ -13,9 +13,9 @@ tile.kernel @not_drawn(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64)
 // -----
 
 !S = !tile.view<[M, 64], f32>
-#s = #tile.schedule<persistent = none, order = linear, sums = fixed>
+#s = #tile.schedule<persistent = none, order = linear>
 // expected-error@+1 {{has sums in a fixed order, in which a thread block could wait for one that has not started}}
-tile.kernel @not_resident(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) schedule #s {
+tile.kernel @not_resident(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) fixed_sums schedule #s {
   %c0 = arith.constant 0 : index
   %t = arith.constant dense<1.0> : tensor<64x64xf32>
   tile.store %t, %s[%c0, %c0] add : tensor<64x64xf32>, !S
@@ -24,48 +24,48 @@ tile.kernel @not_resident(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 
 // -----
 
 !S = !tile.view<[M], f32>
-#s = #tile.schedule<persistent = dynamic, order = linear, sums = fixed>
-tile.kernel @rows(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) schedule #s {
+#s = #tile.schedule<persistent = dynamic, order = linear>
+tile.kernel @rows(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) fixed_sums schedule #s {
   %c0 = arith.constant 0 : index
   %t = arith.constant dense<1.0> : tensor<64xf32>
-  // expected-error@+1 {{adds no tile of rank 2, and a ticket is for a tile that one copy adds; use sums = any}}
+  // expected-error@+1 {{adds no tile of rank 2, and a ticket is for a tile that one copy adds; leave fixed_sums out}}
   tile.store %t, %s[%c0] add : tensor<64xf32>, !S
 }
 
 // -----
 
 !S = !tile.view<[M], f32>
-#s = #tile.schedule<persistent = dynamic, order = linear, sums = fixed>
-tile.kernel @elements(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) schedule #s {
+#s = #tile.schedule<persistent = dynamic, order = linear>
+tile.kernel @elements(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) fixed_sums schedule #s {
   %c0 = arith.constant 0 : index
   %t = arith.constant dense<1.0> : tensor<64xf32>
-  // expected-error@+1 {{adds element by element, and a ticket is for a tile that one copy adds; use sums = any}}
+  // expected-error@+1 {{adds element by element, and a ticket is for a tile that one copy adds; leave fixed_sums out}}
   tile.scatter_add %t, %s[%c0] : tensor<64xf32>, !S, index
 }
 
 // -----
 
 !S = !tile.view<[M, 64], f32>
-#s = #tile.schedule<persistent = dynamic, order = linear, sums = fixed>
-tile.kernel @overlapping(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64, %m = M ceildiv 32) schedule #s {
+#s = #tile.schedule<persistent = dynamic, order = linear>
+tile.kernel @overlapping(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64, %m = M ceildiv 32) fixed_sums schedule #s {
   %c0 = arith.constant 0 : index
   %c32 = arith.constant 32 : index
   %row = arith.muli %m, %c32 : index
   %t = arith.constant dense<1.0> : tensor<64x64xf32>
-  // expected-error@+1 {{adds tiles that are not known to begin at multiples of their 64 rows, so that two may overlap; use sums = any}}
+  // expected-error@+1 {{adds tiles that are not known to begin at multiples of their 64 rows, so that two may overlap; leave fixed_sums out}}
   tile.store %t, %s[%row, %c0] add : tensor<64x64xf32>, !S
 }
 
 // -----
 
 !S = !tile.view<[M, 64], f32>
-#s = #tile.schedule<persistent = dynamic, order = linear, sums = fixed>
-tile.kernel @twice(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64, %m = M ceildiv 64) schedule #s {
+#s = #tile.schedule<persistent = dynamic, order = linear>
+tile.kernel @twice(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64, %m = M ceildiv 64) fixed_sums schedule #s {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %row = arith.muli %m, %c64 : index
   %t = arith.constant dense<1.0> : tensor<64x64xf32>
-  // expected-error@+1 {{is not the only store to its view, and a tile has one ticket; use sums = any}}
+  // expected-error@+1 {{is not the only store to its view, and a tile has one ticket; leave fixed_sums out}}
   tile.store %t, %s[%row, %c0] add : tensor<64x64xf32>, !S
   tile.store %t, %s[%c0, %c0] add : tensor<64x64xf32>, !S
 }
@@ -74,39 +74,39 @@ tile.kernel @twice(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64, %m 
 
 // Two heads may be one.
 !S = !tile.view<[H, 64], f32>
-#s = #tile.schedule<persistent = dynamic, order = linear, sums = fixed>
-tile.kernel @mixed(%s: !S, %x: !tile.view<[N, A, B], f32>) grid(%n = N ceildiv 64, %a = A, %b = B) schedule #s {
+#s = #tile.schedule<persistent = dynamic, order = linear>
+tile.kernel @mixed(%s: !S, %x: !tile.view<[N, A, B], f32>) grid(%n = N ceildiv 64, %a = A, %b = B) fixed_sums schedule #s {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %both = arith.addi %a, %b : index
   %row = arith.muli %both, %c64 : index
   %t = arith.constant dense<1.0> : tensor<64x64xf32>
-  // expected-error@+1 {{adds at an index that is not known to be another one for each grid point and iteration: a sum of those times constants, or n a + b with b from 0 up to n; use sums = any}}
+  // expected-error@+1 {{adds at an index that is not known to be another one for each grid point and iteration: a sum of those times constants, or n a + b with b from 0 up to n; leave fixed_sums out}}
   tile.store %t, %s[%row, %c0] add : tensor<64x64xf32>, !S
 }
 
 // -----
 
 !S = !tile.view<[M, 64], f32>
-#s = #tile.schedule<persistent = dynamic, order = linear, sums = fixed>
-tile.kernel @several(%s: !S, %x: !tile.view<[N, B], f32>) grid(%n = N ceildiv 64, %b = B) schedule #s {
+#s = #tile.schedule<persistent = dynamic, order = linear>
+tile.kernel @several(%s: !S, %x: !tile.view<[N, B], f32>) grid(%n = N ceildiv 64, %b = B) fixed_sums schedule #s {
   %c0 = arith.constant 0 : index
   %t = arith.constant dense<1.0> : tensor<64x64xf32>
-  // expected-error@+1 {{is added to by grid points that differ in several grid indices, and an order follows one; use sums = any}}
+  // expected-error@+1 {{is added to by grid points that differ in several grid indices, and an order follows one; leave fixed_sums out}}
   tile.store %t, %s[%c0, %c0] add : tensor<64x64xf32>, !S
 }
 
 // -----
 
 !S = !tile.view<[M, 64], f32>
-#s = #tile.schedule<persistent = dynamic, order = linear, sums = fixed>
-tile.kernel @again(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) schedule #s {
+#s = #tile.schedule<persistent = dynamic, order = linear>
+tile.kernel @again(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) fixed_sums schedule #s {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %m = tile.dim "M"
   %t = arith.constant dense<1.0> : tensor<64x64xf32>
   scf.for %j = %c0 to %m step %c1 {
-    // expected-error@+1 {{adds to the same tile in each iteration of a loop around it; add up there, and store the sum behind the loop; use sums = any}}
+    // expected-error@+1 {{adds to the same tile in each iteration of a loop around it; add up there, and store the sum behind the loop; leave fixed_sums out}}
     tile.store %t, %s[%c0, %c0] add : tensor<64x64xf32>, !S
   }
 }
@@ -114,15 +114,15 @@ tile.kernel @again(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) sch
 // -----
 
 !S = !tile.view<[M, 64], f32>
-#s = #tile.schedule<persistent = dynamic, order = linear, sums = fixed>
-tile.kernel @condition(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) schedule #s {
+#s = #tile.schedule<persistent = dynamic, order = linear>
+tile.kernel @condition(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) fixed_sums schedule #s {
   %c0 = arith.constant 0 : index
   %c2 = arith.constant 2 : index
   %rest = arith.remui %n, %c2 : index
   %even = arith.cmpi eq, %rest, %c0 : index
   %t = arith.constant dense<1.0> : tensor<64x64xf32>
   scf.if %even {
-    // expected-error@+1 {{stands where a condition decides which grid points add; move the sum out, or let the bounds of a loop decide; use sums = any}}
+    // expected-error@+1 {{stands where a condition decides which grid points add; move the sum out, or let the bounds of a loop decide; leave fixed_sums out}}
     tile.store %t, %s[%c0, %c0] add : tensor<64x64xf32>, !S
   }
 }
@@ -131,8 +131,8 @@ tile.kernel @condition(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64)
 
 // Grid points 0 and 2 come to a tile, and 1 does not.
 !S = !tile.view<[M, 64], f32>
-#s = #tile.schedule<persistent = dynamic, order = linear, sums = fixed>
-tile.kernel @gaps(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) schedule #s {
+#s = #tile.schedule<persistent = dynamic, order = linear>
+tile.kernel @gaps(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) fixed_sums schedule #s {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -142,7 +142,7 @@ tile.kernel @gaps(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) sche
   %t = arith.constant dense<1.0> : tensor<64x64xf32>
   scf.for %j = %first to %m step %c1 {
     %row = arith.muli %j, %c64 : index
-    // expected-error@+1 {{stands in a loop whose bounds are not known to move in one direction as the grid index grows, so that the grid point before another at a tile is not known; use sums = any}}
+    // expected-error@+1 {{stands in a loop whose bounds are not known to move in one direction as the grid index grows, so that the grid point before another at a tile is not known; leave fixed_sums out}}
     tile.store %t, %s[%row, %c0] add : tensor<64x64xf32>, !S
   }
 }
@@ -150,8 +150,8 @@ tile.kernel @gaps(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) sche
 // -----
 
 !S = !tile.view<[M, 64], f32>
-#s = #tile.schedule<persistent = dynamic, order = linear, sums = fixed>
-tile.kernel @steps(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) schedule #s {
+#s = #tile.schedule<persistent = dynamic, order = linear>
+tile.kernel @steps(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) fixed_sums schedule #s {
   %c0 = arith.constant 0 : index
   %c2 = arith.constant 2 : index
   %c64 = arith.constant 64 : index
@@ -159,24 +159,24 @@ tile.kernel @steps(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) sch
   %t = arith.constant dense<1.0> : tensor<64x64xf32>
   scf.for %j = %n to %m step %c2 {
     %row = arith.muli %j, %c64 : index
-    // expected-error@+1 {{stands in a loop that begins elsewhere for each grid point and has another step than 1, so that the grid point before another at a tile is not known; use sums = any}}
+    // expected-error@+1 {{stands in a loop that begins elsewhere for each grid point and has another step than 1, so that the grid point before another at a tile is not known; leave fixed_sums out}}
     tile.store %t, %s[%row, %c0] add : tensor<64x64xf32>, !S
   }
 }
 
 // -----
 
-// expected-error@+1 {{has sums in any order, and order = turns is for sums in a fixed one; use sums = fixed, or order = ascending}}
+// expected-error@+1 {{has sums in any order, and order = turns is for sums in a fixed one; write fixed_sums in its head, or use order = ascending}}
 tile.kernel @any(%s: !tile.view<[M, 64], f32>) grid(%n = M ceildiv 64)
-    schedule #tile.schedule<persistent = dynamic, order = turns, sums = any> {
+    schedule #tile.schedule<persistent = dynamic, order = turns> {
 }
 
 // -----
 
 // All grid points begin together.
 !S = !tile.view<[M, 64], f32>
-#s = #tile.schedule<persistent = dynamic, order = turns, sums = fixed>
-tile.kernel @together(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) schedule #s {
+#s = #tile.schedule<persistent = dynamic, order = turns>
+tile.kernel @together(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) fixed_sums schedule #s {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c64 = arith.constant 64 : index
@@ -193,8 +193,8 @@ tile.kernel @together(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) 
 
 // What is subtracted from an iteration's sum is another value from the other end.
 !S = !tile.view<[M, 64], f32>
-#s = #tile.schedule<persistent = dynamic, order = turns, sums = fixed>
-tile.kernel @no_sum(%s: !S, %y: !S) grid(%n = M ceildiv 64) schedule #s {
+#s = #tile.schedule<persistent = dynamic, order = turns>
+tile.kernel @no_sum(%s: !S, %y: !S) grid(%n = M ceildiv 64) fixed_sums schedule #s {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c64 = arith.constant 64 : index
@@ -214,8 +214,8 @@ tile.kernel @no_sum(%s: !S, %y: !S) grid(%n = M ceildiv 64) schedule #s {
 
 // The last iteration's store is the one that stays.
 !S = !tile.view<[M, 64], f32>
-#s = #tile.schedule<persistent = dynamic, order = turns, sums = fixed>
-tile.kernel @stores(%s: !S, %y: !S) grid(%n = M ceildiv 64) schedule #s {
+#s = #tile.schedule<persistent = dynamic, order = turns>
+tile.kernel @stores(%s: !S, %y: !S) grid(%n = M ceildiv 64) fixed_sums schedule #s {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c64 = arith.constant 64 : index
@@ -233,8 +233,8 @@ tile.kernel @stores(%s: !S, %y: !S) grid(%n = M ceildiv 64) schedule #s {
 
 // Two iterations of the outer loop have 60 tiles in common.
 !S = !tile.view<[M, 64], f32>
-#s = #tile.schedule<persistent = dynamic, order = linear, sums = fixed>
-tile.kernel @overlapping_parts(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) schedule #s {
+#s = #tile.schedule<persistent = dynamic, order = linear>
+tile.kernel @overlapping_parts(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) fixed_sums schedule #s {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
@@ -247,7 +247,7 @@ tile.kernel @overlapping_parts(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N cei
     %end = arith.addi %begin, %c64 : index
     scf.for %j = %begin to %end step %c1 {
       %row = arith.muli %j, %c64 : index
-      // expected-error@+1 {{stands in a loop that sets the bounds of another one, and two of its iterations are not known to come to different tiles: bounds within s c and s c + s, for an s that is constant and a c that is another one for each iteration and the same one for all grid points; use sums = any}}
+      // expected-error@+1 {{stands in a loop that sets the bounds of another one, and two of its iterations are not known to come to different tiles: bounds within s c and s c + s, for an s that is constant and a c that is another one for each iteration and the same one for all grid points; leave fixed_sums out}}
       tile.store %t, %s[%row, %c0] add : tensor<64x64xf32>, !S
     }
   }
@@ -257,8 +257,8 @@ tile.kernel @overlapping_parts(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N cei
 
 // Two iterations have one part.
 !S = !tile.view<[M, 64], f32>
-#s = #tile.schedule<persistent = dynamic, order = linear, sums = fixed>
-tile.kernel @same_part(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) schedule #s {
+#s = #tile.schedule<persistent = dynamic, order = linear>
+tile.kernel @same_part(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) fixed_sums schedule #s {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
@@ -271,7 +271,7 @@ tile.kernel @same_part(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64)
     %end = arith.addi %begin, %c4 : index
     scf.for %j = %begin to %end step %c1 {
       %row = arith.muli %j, %c64 : index
-      // expected-error@+1 {{stands in a loop that sets the bounds of another one, and two of its iterations are not known to come to different tiles: bounds within s c and s c + s, for an s that is constant and a c that is another one for each iteration and the same one for all grid points; use sums = any}}
+      // expected-error@+1 {{stands in a loop that sets the bounds of another one, and two of its iterations are not known to come to different tiles: bounds within s c and s c + s, for an s that is constant and a c that is another one for each iteration and the same one for all grid points; leave fixed_sums out}}
       tile.store %t, %s[%row, %c0] add : tensor<64x64xf32>, !S
     }
   }
@@ -281,8 +281,8 @@ tile.kernel @same_part(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64)
 
 // Another grid point comes to the same tile in another iteration.
 !S = !tile.view<[M, 64], f32>
-#s = #tile.schedule<persistent = dynamic, order = linear, sums = fixed>
-tile.kernel @own_part(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) schedule #s {
+#s = #tile.schedule<persistent = dynamic, order = linear>
+tile.kernel @own_part(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) fixed_sums schedule #s {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
@@ -295,7 +295,7 @@ tile.kernel @own_part(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) 
     %end = arith.addi %begin, %c4 : index
     scf.for %j = %begin to %end step %c1 {
       %row = arith.muli %j, %c64 : index
-      // expected-error@+1 {{stands in a loop that sets the bounds of another one, and two of its iterations are not known to come to different tiles: bounds within s c and s c + s, for an s that is constant and a c that is another one for each iteration and the same one for all grid points; use sums = any}}
+      // expected-error@+1 {{stands in a loop that sets the bounds of another one, and two of its iterations are not known to come to different tiles: bounds within s c and s c + s, for an s that is constant and a c that is another one for each iteration and the same one for all grid points; leave fixed_sums out}}
       tile.store %t, %s[%row, %c0] add : tensor<64x64xf32>, !S
     }
   }
@@ -305,8 +305,8 @@ tile.kernel @own_part(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) 
 
 // A bound that an iteration hands on cannot be computed for a neighbour.
 !S = !tile.view<[M, 64], f32>
-#s = #tile.schedule<persistent = dynamic, order = linear, sums = fixed>
-tile.kernel @handed_on(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) schedule #s {
+#s = #tile.schedule<persistent = dynamic, order = linear>
+tile.kernel @handed_on(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) fixed_sums schedule #s {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c64 = arith.constant 64 : index

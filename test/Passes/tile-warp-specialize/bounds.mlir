@@ -6,7 +6,7 @@
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(tile-warp-specialize)' -o /dev/null 2>&1 | FileCheck %s --check-prefix=SAYS
 // SAYS: remark: is found by a role of its own for all others, which get it as 'bounds', in 6 slots of 32 bits
 
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = true, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 32, consumer_registers = 232, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = true, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 32, consumer_registers = 232, placement = rows, transpose = 0, work = tiles>
 !View = !tile.view<[M, 64], bf16>
 !Sums = !tile.view<[M, 64], f32>
 !Tile = tensor<128x64xbf16>

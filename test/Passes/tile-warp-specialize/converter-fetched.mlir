@@ -2,7 +2,7 @@
 // waits for all of its tiles, and lets those pass that it does not need.
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(tile-warp-specialize,canonicalize,cse)' | FileCheck %s
 
-#s = #tile.schedule<producer = all, consumers = 1, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 208, placement = rows, helper_registers = 72, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = all, consumers = 1, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 208, placement = rows, transpose = 0, work = tiles>
 !A = !tile.view<[M, 512], f16>
 !B = !tile.view<[512, N], f16>
 !C = !tile.view<[M, N], f32>

@@ -2,7 +2,7 @@
 // RUN: tessera-opt %s --tile-warp-specialize -split-input-file -verify-diagnostics
 
 // No producer.
-#s = #tile.schedule<producer = none, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 208, placement = rows, helper_registers = 72, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = none, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 208, placement = rows, transpose = 0, work = tiles>
 !Q = !tile.view<[M, 64], bf16>
 !View = !tile.view<[M, 64], f8E4M3FN>
 !Out = !tile.view<[M, 64], f32>
@@ -19,7 +19,7 @@ tile.kernel @k(%q: !Q, %x: !View, %z: !Out) grid(%m = M ceildiv 128) schedule #s
 // -----
 
 // No sum for a reducer beside it.
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 208, placement = apart, helper_registers = 72, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 208, placement = apart, transpose = 0, work = tiles>
 !Q = !tile.view<[M, 64], bf16>
 !View = !tile.view<[M, 64], f8E4M3FN>
 !Out = !tile.view<[M, 64], f32>
@@ -36,7 +36,7 @@ tile.kernel @k(%q: !Q, %x: !View, %z: !Out) grid(%m = M ceildiv 128) schedule #s
 // -----
 
 // Nothing for a transposer beside it.
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 208, placement = rows, helper_registers = 72, transpose = 4, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 208, placement = rows, transpose = 4, work = tiles>
 !Q = !tile.view<[M, 64], bf16>
 !View = !tile.view<[M, 64], f8E4M3FN>
 !Out = !tile.view<[M, 64], f32>

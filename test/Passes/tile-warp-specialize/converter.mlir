@@ -3,7 +3,7 @@
 // order. The consumers wait for what is made alone.
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(tile-warp-specialize,canonicalize,cse)' | FileCheck %s
 
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 208, placement = rows, helper_registers = 72, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 208, placement = rows, transpose = 0, work = tiles>
 !Q = !tile.view<[M, 64], bf16>
 !View = !tile.view<[M, 64], f8E4M3FN>
 !Out = !tile.view<[M, 64], f32>
@@ -41,7 +41,7 @@ tile.kernel @k(%q: !Q, %x: !View, %y: !View, %z: !Out, %scale: f32) grid(%m = M 
 // CHECK-DAG: %[[YC:.*]] = hop.pipe.create "y.converted" : !hop.pipe<tensor<64x64xbf16>, 2>
 // CHECK: hop.role @producer elected registers(24)
 // CHECK-NOT: arith.extf
-// CHECK: hop.role @converter warpgroups(1) registers(72)
+// CHECK: hop.role @converter warpgroups(1) registers(56)
 // CHECK: scf.for
 // CHECK-NEXT: %[[T:.*]] = hop.pipe.wait %[[X]]
 // CHECK-NEXT: %[[OWN:.*]] = hop.pipe.acquire %[[XC]]

@@ -1,7 +1,7 @@
 // What crosses between consumers of different programs takes the fewest bytes.
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(tile-warp-specialize,canonicalize,cse)' --split-input-file | FileCheck %s
 
-#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = divided, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = divided, transpose = 0, work = tiles>
 !View = !tile.view<[M, 64], bf16>
 !Tile = tensor<64x64xbf16>
 !S    = tensor<64x64xf32>
@@ -54,7 +54,7 @@ tile.kernel @product(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M cei
 
 // -----
 
-#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = divided, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = divided, transpose = 0, work = tiles>
 !View = !tile.view<[M, 64], bf16>
 !Tile = tensor<64x64xbf16>
 !S    = tensor<64x64xf32>

@@ -2,7 +2,7 @@
 // RUN: tessera-opt %s --tile-warp-specialize -split-input-file -verify-diagnostics
 
 // One accumulator in the loop.
-#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = divided, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = divided, transpose = 0, work = tiles>
 !View = !tile.view<[M, 64], bf16>
 !Tile = tensor<64x64xbf16>
 !S    = tensor<64x64xf32>
@@ -31,7 +31,7 @@ tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 6
 // -----
 
 // No producer.
-#s = #tile.schedule<producer = none, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = divided, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = none, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = divided, transpose = 0, work = tiles>
 !View = !tile.view<[M, 64], bf16>
 !Tile = tensor<64x64xbf16>
 !S    = tensor<64x64xf32>
@@ -60,7 +60,7 @@ tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 6
 // -----
 
 // Rotated loops.
-#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 2, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = divided, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 2, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = divided, transpose = 0, work = tiles>
 !View = !tile.view<[M, 64], bf16>
 !Tile = tensor<64x64xbf16>
 !S    = tensor<64x64xf32>
@@ -89,7 +89,7 @@ tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 6
 // -----
 
 // A writer.
-#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = writer, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = divided, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = writer, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = divided, transpose = 0, work = tiles>
 !View = !tile.view<[M, 64], bf16>
 !Tile = tensor<64x64xbf16>
 !S    = tensor<64x64xf32>
@@ -118,7 +118,7 @@ tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 6
 // -----
 
 // A statistic of columns crosses.
-#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = divided, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = divided, transpose = 0, work = tiles>
 !View = !tile.view<[M, 64], bf16>
 !Tile = tensor<64x64xbf16>
 !S    = tensor<64x64xf32>
@@ -157,7 +157,7 @@ tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 6
 // -----
 
 // Each accumulator has a dot of its own, and nothing is left for a third consumer.
-#s = #tile.schedule<producer = all, consumers = 3, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = divided, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = all, consumers = 3, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = divided, transpose = 0, work = tiles>
 !View = !tile.view<[M, 64], bf16>
 !Tile = tensor<64x64xbf16>
 !S    = tensor<64x64xf32>
@@ -184,7 +184,7 @@ tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 6
 // -----
 
 // Both store to one view.
-#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = divided, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = divided, transpose = 0, work = tiles>
 !View = !tile.view<[M, 64], bf16>
 !Tile = tensor<64x64xbf16>
 !S    = tensor<64x64xf32>
@@ -213,7 +213,7 @@ tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 6
 // -----
 
 // Registers of three consumers, and registers of each of two that run one program.
-#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = [224, 192, 24], placement = divided, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = [224, 192, 24], placement = divided, transpose = 0, work = tiles>
 !View = !tile.view<[M, 64], bf16>
 !Tile = tensor<64x64xbf16>
 // expected-error@+1 {{has registers for 3 consumers of different programs, and 2 of these; use as many numbers for consumer_registers}}
@@ -227,7 +227,7 @@ tile.kernel @k(%x: !View, %z: !View) grid(%m = M ceildiv 64) schedule #s {
 
 // -----
 
-#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = [224, 192], placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = [224, 192], placement = rows, transpose = 0, work = tiles>
 !View = !tile.view<[M, 64], bf16>
 !Tile = tensor<64x64xbf16>
 // expected-error@+1 {{has registers for 2 consumers of different programs, and consumers of one program; use one number for consumer_registers}}

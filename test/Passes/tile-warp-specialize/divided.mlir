@@ -3,7 +3,7 @@
 // does not need it. What the second only multiplies, it reads from the slot, transposed here. Each has registers of its own.
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(tile-warp-specialize,canonicalize,cse)' | FileCheck %s
 
-#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = [240, 216], placement = divided, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = [240, 216], placement = divided, transpose = 0, work = tiles>
 !View = !tile.view<[M, 64], bf16>
 !Tile = tensor<64x64xbf16>
 !S    = tensor<64x64xf32>

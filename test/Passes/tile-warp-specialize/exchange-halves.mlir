@@ -3,14 +3,14 @@
 // slots to one writer, which passes one ticket on: that of the second block is behind that of the first.
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(tile-warp-specialize,canonicalize,cse)' | FileCheck %s
 
-#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = writer, persistent = dynamic, order = linear, section = 1, cluster = exchange, producer_registers = 24, consumer_registers = 208, placement = apart, helper_registers = 72, transpose = 0, sums = fixed, work = tiles>
+#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = writer, persistent = dynamic, order = linear, section = 1, cluster = exchange, producer_registers = 24, consumer_registers = 200, placement = apart, transpose = 0, work = tiles>
 !View = !tile.view<[M, 192], bf16>
 !Sums = !tile.view<[M, 192], f32>
 !Tile = tensor<128x192xbf16>
 !Part = tensor<64x192xbf16>
 !S    = tensor<128x64xf32>
 !P    = tensor<128x64xbf16>
-tile.kernel @k(%x: !View, %y: !Sums, %z: !View) grid(%m = M ceildiv 128) schedule #s {
+tile.kernel @k(%x: !View, %y: !Sums, %z: !View) grid(%m = M ceildiv 128) fixed_sums schedule #s {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %c128 = arith.constant 128 : index

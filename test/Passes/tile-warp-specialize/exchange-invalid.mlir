@@ -1,7 +1,7 @@
 // Sums that the roles of two blocks cannot make together.
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(tile-warp-specialize)' -split-input-file -verify-diagnostics
 
-#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = tma, persistent = none, order = linear, section = 1, cluster = exchange, producer_registers = 24, consumer_registers = 208, placement = apart, helper_registers = 72, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = tma, persistent = none, order = linear, section = 1, cluster = exchange, producer_registers = 24, consumer_registers = 208, placement = apart, transpose = 0, work = tiles>
 !View = !tile.view<[M, 256], bf16>
 !Sums = !tile.view<[M, 256], f32>
 !Tile = tensor<128x256xbf16>

@@ -2,13 +2,13 @@
 // RUN: tessera-opt %s --tile-warp-specialize -split-input-file -verify-diagnostics
 
 #s = #tile.schedule<producer = operands, consumers = 2, stages = 2, overlap = 1>
-// expected-error@+1 {{has a schedule without outer_stages, polynomial_exp, pingpong, speculate, store, persistent, order, section, cluster, producer_registers, consumer_registers, placement, helper_registers, transpose, sums, work; run tile-choose-schedule first}}
+// expected-error@+1 {{has a schedule without outer_stages, polynomial_exp, pingpong, speculate, store, persistent, order, section, cluster, producer_registers, consumer_registers, placement, transpose, work; run tile-choose-schedule first}}
 tile.kernel @schedule(%x: !tile.view<[M, 64], f16>) grid(%m = M) schedule #s {
 }
 
 // -----
 
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -24,7 +24,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -41,7 +41,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<producer = operands, consumers = 1, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 1, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -55,7 +55,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -69,7 +69,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -87,7 +87,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<producer = operands, consumers = 1, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 1, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -110,7 +110,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<producer = operands, consumers = 1, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 1, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -132,7 +132,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<producer = operands, consumers = 1, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 1, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -150,7 +150,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<producer = operands, consumers = 1, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 1, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -167,7 +167,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = divided, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = divided, transpose = 0, work = tiles>
 // expected-error@+1 {{cannot have the roles of its schedule: consumers with different dots do not go with operand b of a dot that consumers compute together; use placement = rows}}
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
@@ -181,7 +181,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<producer = operands, consumers = 1, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = apart, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 1, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = apart, transpose = 0, work = tiles>
 // expected-error@+1 {{cannot have the roles of its schedule: no dot of a computed tile, beside other dots of a loop, has a result that only leaves by a store that adds it; use placement = rows}}
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
@@ -195,7 +195,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -210,7 +210,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -226,7 +226,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -242,7 +242,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -260,7 +260,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -275,7 +275,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -294,7 +294,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -314,7 +314,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -335,7 +335,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = writer, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = writer, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -354,7 +354,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<producer = operands, consumers = 1, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 1, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -372,7 +372,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 // -----
 
 // Shares of 64 rows of a box whose rows come in 24.
-#s = #tile.schedule<producer = operands, consumers = 3, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 160, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 3, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 160, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @box(%x: !tile.view<[H, M, 64], f16>, %y: !tile.view<[64, 64], f16>, %z: !tile.view<[H, M, 64], f32>) grid(%m = M ceildiv 24) schedule #s {
   %c0 = arith.constant 0 : index
   %a = tile.load %x[%c0, %m, %c0] box [8, 24, 64] : !tile.view<[H, M, 64], f16> -> tensor<192x64xf16>
@@ -384,7 +384,7 @@ tile.kernel @box(%x: !tile.view<[H, M, 64], f16>, %y: !tile.view<[64, 64], f16>,
 
 // -----
 
-#s = #tile.schedule<producer = operands, consumers = 3, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 160, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 3, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 160, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @period(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 24) schedule #s {
   %c0 = arith.constant 0 : index
   %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<192x64xf16>
@@ -400,7 +400,7 @@ tile.kernel @period(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>,
 // -----
 
 // A tile that each consumer loads its share of.
-#s = #tile.schedule<producer = operands, consumers = 3, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 160, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 3, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 160, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @load(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>, %z: !tile.view<[M, 64], f32>, %w: !tile.view<[H, M, 64], f32>) grid(%m = M ceildiv 24) schedule #s {
   %c0 = arith.constant 0 : index
   %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<192x64xf16>
@@ -415,7 +415,7 @@ tile.kernel @load(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>, %
 // -----
 
 // Tiles to skip that nobody loads.
-#s = #tile.schedule<producer = none, consumers = 1, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 2, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = none, consumers = 1, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 2, placement = rows, transpose = 0, work = tiles>
 tile.kernel @no_producer(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) schedule #s {
   %c0 = arith.constant 0 : index
   %a = tile.load %x[%m, %c0] pipe 0 : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
@@ -428,7 +428,7 @@ tile.kernel @no_producer(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], 
 
 // -----
 
-#s = #tile.schedule<producer = operands, consumers = 1, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 2, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 1, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 2, placement = rows, transpose = 0, work = tiles>
 tile.kernel @no_pipe(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) schedule #s {
   %c0 = arith.constant 0 : index
   %a = tile.load %x[%m, %c0] pipe 0 : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
@@ -442,7 +442,7 @@ tile.kernel @no_pipe(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>
 // -----
 
 // A load that a mask decides about.
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index

@@ -3,7 +3,7 @@
 // loop's own values do: the producer does not know these. Tiles of rank 2 come through pipes, or are too large.
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(tile-warp-specialize,canonicalize,cse)' | FileCheck %s
 
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = rows, transpose = 0, work = tiles>
 !View = !tile.view<[M, 64], bf16>
 !Rows = !tile.view<[M], f32>
 !Numbers = !tile.view<[M], i32>

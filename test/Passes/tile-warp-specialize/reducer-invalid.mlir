@@ -2,7 +2,7 @@
 // RUN: tessera-opt %s --tile-warp-specialize -split-input-file -verify-diagnostics
 
 // Without such a sum.
-#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = tma, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 208, placement = apart, helper_registers = 72, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = tma, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 208, placement = apart, transpose = 0, work = tiles>
 !View = !tile.view<[M, 128], bf16>
 !Sums = !tile.view<[M, 128], f32>
 // expected-error@+1 {{cannot have the roles of its schedule: no dot of a computed tile, beside other dots of a loop, has a result that only leaves by a store that adds it; use placement = rows}}
@@ -26,7 +26,7 @@ tile.kernel @k(%x: !View, %y: !Sums, %z: !Sums) grid(%m = M ceildiv 128) schedul
 // -----
 
 // The result is stored elsewhere too.
-#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = tma, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 208, placement = apart, helper_registers = 72, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = tma, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 208, placement = apart, transpose = 0, work = tiles>
 !View = !tile.view<[M, 128], bf16>
 !Sums = !tile.view<[M, 128], f32>
 // expected-error@+1 {{cannot have the roles of its schedule: no dot of a computed tile, beside other dots of a loop, has a result that only leaves by a store that adds it; use placement = rows}}
@@ -54,7 +54,7 @@ tile.kernel @k(%x: !View, %y: !Sums, %z: !Sums) grid(%m = M ceildiv 128) schedul
 // -----
 
 // No producer.
-#s = #tile.schedule<producer = none, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = tma, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 208, placement = apart, helper_registers = 72, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = none, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = tma, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 208, placement = apart, transpose = 0, work = tiles>
 !View = !tile.view<[M, 128], bf16>
 !Sums = !tile.view<[M, 128], f32>
 // expected-error@+1 {{cannot have the roles of its schedule: a reducer gets tiles from a producer; use producer = operands or placement = rows}}
@@ -81,7 +81,7 @@ tile.kernel @k(%x: !View, %y: !Sums, %z: !Sums) grid(%m = M ceildiv 128) schedul
 // -----
 
 // A writer, for sums that no bulk copy can add.
-#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = writer, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 208, placement = apart, helper_registers = 72, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = writer, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 208, placement = apart, transpose = 0, work = tiles>
 !View = !tile.view<[M, 128], bf16>
 !Sums = !tile.view<[M, 128], f32>
 // expected-error@+1 {{cannot have the roles of its schedule: a reducer has sums that cannot leave in bulk, which a writer takes; use store = direct or placement = rows}}
@@ -108,7 +108,7 @@ tile.kernel @k(%x: !View, %y: !Sums, %z: !Sums) grid(%m = M ceildiv 128) schedul
 // -----
 
 // Rotated loops.
-#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 2, polynomial_exp = 0, pingpong = false, speculate = false, store = tma, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 208, placement = apart, helper_registers = 72, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 2, polynomial_exp = 0, pingpong = false, speculate = false, store = tma, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 208, placement = apart, transpose = 0, work = tiles>
 !View = !tile.view<[M, 128], bf16>
 !Sums = !tile.view<[M, 128], f32>
 // expected-error@+1 {{cannot have the roles of its schedule: a reducer takes the operands of its dots in their own steps; use overlap = 1 or placement = rows}}

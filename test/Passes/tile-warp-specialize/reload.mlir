@@ -7,7 +7,7 @@
 !O = !tile.view<[M, 64], f32>
 !T = tensor<64x64xf16>
 !F = tensor<64x64xf32>
-#s = #tile.schedule<producer = operands, consumers = 1, stages = 2, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 1, stages = 2, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 
 // Behind the loop; the use before it keeps the first load.
 // CHECK-LABEL: hop.kernel @behind
@@ -53,7 +53,7 @@ tile.kernel @behind(%x: !V, %y: !V, %z: !O) grid(%m = M ceildiv 64) schedule #s 
 !O = !tile.view<[M, 64], f32>
 !T = tensor<64x64xf16>
 !F = tensor<64x64xf32>
-#s = #tile.schedule<producer = operands, consumers = 1, stages = 2, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 1, stages = 2, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 
 // Before a conditional of a loop that goes round the ring.
 // CHECK-LABEL: hop.kernel @inside
@@ -95,7 +95,7 @@ tile.kernel @inside(%x: !V, %y: !V, %z: !O) grid(%m = M ceildiv 64) schedule #s 
 !O = !tile.view<[M, 64], f32>
 !T = tensor<64x64xf16>
 !F = tensor<64x64xf32>
-#s = #tile.schedule<producer = operands, consumers = 1, stages = 2, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 1, stages = 2, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 
 // The view is stored to, and may hold something else by then.
 tile.kernel @stored(%x: !V, %y: !V, %z: !O) grid(%m = M ceildiv 64) schedule #s {

@@ -2,12 +2,12 @@
 // RUN: tessera-opt %s --tile-warp-specialize -split-input-file | FileCheck %s
 // RUN: sed 's/store = tma/store = direct/' %s | not tessera-opt --tile-warp-specialize 2>&1 | FileCheck %s --check-prefix=DIRECT
 // RUN: sed 's/store = tma/store = writer/' %s | tessera-opt --tile-warp-specialize | FileCheck %s --check-prefix=WRITER
-// DIRECT: error: waits for its ticket (sums = fixed), which one thread does that copies in bulk; use store = writer, placement = apart with store = tma, or sums = any
+// DIRECT: error: waits for its ticket (fixed_sums), which one thread does that copies in bulk; use store = writer, placement = apart with store = tma, or leave fixed_sums out
 
-#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = tma, persistent = dynamic, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 208, placement = apart, helper_registers = 72, transpose = 0, sums = fixed, work = tiles>
+#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = tma, persistent = dynamic, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 208, placement = apart, transpose = 0, work = tiles>
 !View = !tile.view<[M, 128], bf16>
 !Sums = !tile.view<[M, 128], f32>
-tile.kernel @k(%x: !View, %y: !Sums, %z: !Sums) grid(%m = M ceildiv 128) schedule #s {
+tile.kernel @k(%x: !View, %y: !Sums, %z: !Sums) grid(%m = M ceildiv 128) fixed_sums schedule #s {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %rows = tile.dim "M"

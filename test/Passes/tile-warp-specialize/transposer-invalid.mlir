@@ -2,7 +2,7 @@
 // RUN: tessera-opt %s --tile-warp-specialize -split-input-file -verify-diagnostics
 
 // Every tile is read along its rows.
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 216, placement = rows, helper_registers = 48, transpose = 4, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 216, placement = rows, transpose = 4, work = tiles>
 !View = !tile.view<[M, 64], f8E4M3FN>
 !Out = !tile.view<[M, 64], f32>
 !Tile = tensor<128x64xf8E4M3FN>
@@ -27,7 +27,7 @@ tile.kernel @k(%x: !View, %y: !View, %z: !Out) grid(%m = M ceildiv 128) schedule
 // -----
 
 // No producer.
-#s = #tile.schedule<producer = none, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 216, placement = rows, helper_registers = 48, transpose = 4, sums = any, work = tiles>
+#s = #tile.schedule<producer = none, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 216, placement = rows, transpose = 4, work = tiles>
 !View = !tile.view<[M, 64], f8E4M3FN>
 !Out = !tile.view<[M, 64], f32>
 !Tile = tensor<128x64xf8E4M3FN>
@@ -55,7 +55,7 @@ tile.kernel @k(%x: !View, %y: !View, %z: !Out) grid(%m = M ceildiv 128) schedule
 // -----
 
 // A reducer takes the registers.
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 216, placement = apart, helper_registers = 48, transpose = 4, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 216, placement = apart, transpose = 4, work = tiles>
 !View = !tile.view<[M, 64], f8E4M3FN>
 !Out = !tile.view<[M, 64], f32>
 !Tile = tensor<128x64xf8E4M3FN>
@@ -83,7 +83,7 @@ tile.kernel @k(%x: !View, %y: !View, %z: !Out) grid(%m = M ceildiv 128) schedule
 // -----
 
 // A tile that is read both ways.
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 216, placement = rows, helper_registers = 48, transpose = 4, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 216, placement = rows, transpose = 4, work = tiles>
 !View = !tile.view<[M, 64], f8E4M3FN>
 !Out = !tile.view<[M, 64], f32>
 !Tile = tensor<128x64xf8E4M3FN>

@@ -9,10 +9,8 @@
 // WARPS: hop.transpose
 // WARPS-NEXT: hop.warpgroup_sync
 // WARPS: hop.role @consumer warpgroups(2) registers(216)
-// RUN: sed 's/transpose = 4/transpose = 3/' %s | not tessera-opt --pass-pipeline='builtin.module(tile-warp-specialize)' 2>&1 | FileCheck %s --check-prefix=UNEQUAL
-// UNEQUAL: error: cannot have the roles of its schedule: a transposer of 3 warps shares the producer's warpgroup and its registers, and 24 and 48 are asked for; use producer_registers = helper_registers or transpose = 4
 
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 216, placement = rows, helper_registers = 48, transpose = 4, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 216, placement = rows, transpose = 4, work = tiles>
 !View = !tile.view<[M, 64], f8E4M3FN>
 !Out = !tile.view<[M, 64], f32>
 !Tile = tensor<128x64xf8E4M3FN>

@@ -5,7 +5,7 @@
 // CHECK: hop.pipe.create "a" : !hop.pipe<tensor<128x96xbf16, #tile.wide>, 2>
 // CHECK: hop.pipe.create "b" : !hop.pipe<tensor<64x96xbf16, #tile.wide>, 1>
 // CHECK: hop.slice %{{.*}} : !hop.shared<tensor<128x96xbf16, #tile.wide>, rows = 128> -> !hop.shared<tensor<64x96xbf16, #tile.wide>, rows = 128>
-tile.kernel @product(%a: !tile.view<[M, K], bf16>, %b: !tile.view<[N, K], bf16>, %c: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 128) requires(K <= 96) schedule #tile.schedule<producer = operands, consumers = 2, stages = 1, outer_stages = 2, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = static, order = linear, section = 2, cluster = 1, producer_registers = 24, consumer_registers = 104, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles> {
+tile.kernel @product(%a: !tile.view<[M, K], bf16>, %b: !tile.view<[N, K], bf16>, %c: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 128) requires(K <= 96) schedule #tile.schedule<producer = operands, consumers = 2, stages = 1, outer_stages = 2, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = static, order = linear, section = 2, cluster = 1, producer_registers = 24, consumer_registers = 104, placement = rows, transpose = 0, work = tiles> {
   %c0 = arith.constant 0 : index
   %c128 = arith.constant 128 : index
   %0 = arith.muli %m, %c128 : index
@@ -18,7 +18,7 @@ tile.kernel @product(%a: !tile.view<[M, K], bf16>, %b: !tile.view<[N, K], bf16>,
 
 // -----
 
-tile.kernel @mixed(%a: !tile.view<[M, K], bf16>, %b: !tile.view<[N, K], bf16>, %c: !tile.view<[M, 128], f32>) grid(%m = M ceildiv 128) requires(K <= 96) schedule #tile.schedule<producer = operands, consumers = 2, stages = 1, outer_stages = 2, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = static, order = linear, section = 2, cluster = 1, producer_registers = 24, consumer_registers = 104, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles> {
+tile.kernel @mixed(%a: !tile.view<[M, K], bf16>, %b: !tile.view<[N, K], bf16>, %c: !tile.view<[M, 128], f32>) grid(%m = M ceildiv 128) requires(K <= 96) schedule #tile.schedule<producer = operands, consumers = 2, stages = 1, outer_stages = 2, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = static, order = linear, section = 2, cluster = 1, producer_registers = 24, consumer_registers = 104, placement = rows, transpose = 0, work = tiles> {
   %c0 = arith.constant 0 : index
   %c128 = arith.constant 128 : index
   %0 = arith.muli %m, %c128 : index

@@ -1,7 +1,7 @@
 // What a writer cannot store.
 // RUN: tessera-opt %s --tile-warp-specialize -split-input-file -verify-diagnostics
 
-#s = #tile.schedule<producer = none, consumers = 2, stages = 2, outer_stages = 2, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = writer, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = none, consumers = 2, stages = 2, outer_stages = 2, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = writer, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = rows, transpose = 0, work = tiles>
 !View = !tile.view<[M, 64], bf16>
 !Acc = tensor<128x64xf32>
 // expected-error@+1 {{cannot have the roles of its schedule: store = writer needs a producer, beside which the writer runs; use producer = operands or store = tma}}
@@ -17,7 +17,7 @@ tile.kernel @k(%x: !View, %y: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 128)
 
 // -----
 
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 2, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = writer, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 2, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = writer, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = rows, transpose = 0, work = tiles>
 !View = !tile.view<[M, 64], bf16>
 !Acc = tensor<128x64xf32>
 tile.kernel @k(%x: !View, %y: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 128) schedule #s {
@@ -34,7 +34,7 @@ tile.kernel @k(%x: !View, %y: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 128)
 
 // -----
 
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 2, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = writer, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 2, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = writer, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = rows, transpose = 0, work = tiles>
 !View = !tile.view<[M, 64], bf16>
 !Acc = tensor<128x64xf32>
 tile.kernel @k(%x: !View, %y: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 128) schedule #s {
@@ -52,7 +52,7 @@ tile.kernel @k(%x: !View, %y: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 128)
 
 // -----
 
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 2, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = writer, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = rows, helper_registers = 24, transpose = 0, sums = any, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 2, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = writer, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = rows, transpose = 0, work = tiles>
 !Acc = tensor<128x64xf32>
 tile.kernel @k(%y: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index

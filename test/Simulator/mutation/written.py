@@ -52,7 +52,7 @@ DIVIDED = {
 
 
 TICKETS = {
-    "defines": ["-DFORM=1"],
+    "defines": ["-DFORM=1", "-DFIXED=true"],
     "options": ["--ordered-sums", "--max-instructions", "4000000"],
     "blocks": 2,
     "buffers": {
@@ -289,18 +289,18 @@ CASES = {
         },
     },  # fmt: skip
     # The same sums in a fixed order: of four grid points, by two blocks.
-    "tickets": {**TICKETS, "schedule": "placement=apart,sums=fixed,store=tma,consumers=2,stages=2"},
+    "tickets": {**TICKETS, "schedule": "placement=apart,store=tma,consumers=2,stages=2"},
     # Of a writer, who asks for the next ticket ahead, and for whom another thread passes tickets on.
     "tickets-writer": {
         **TICKETS,
         "damages": PASSER,
-        "schedule": "placement=apart,sums=fixed,store=writer,consumers=2,stages=2",
+        "schedule": "placement=apart,store=writer,consumers=2,stages=2",
     },
     # Three pieces of a sum in a slot each, of which one is given back behind the copy of the next one.
     "tickets-pieces": {
         **TICKETS,
-        "defines": ["-DFORM=1", "-DD=96"],
-        "schedule": "placement=apart,sums=fixed,store=writer,consumers=2,stages=2",
+        "defines": [*TICKETS["defines"], "-DD=96"],
+        "schedule": "placement=apart,store=writer,consumers=2,stages=2",
         "buffers": {
             **TICKETS["buffers"],
             "a": {"type": "bf16", "shape": [512, 96], "fill": "random", "seed": 1},
@@ -325,7 +325,7 @@ CASES = {
         **TICKETS,
         "blocks": 4,
         "damages": PASSER,
-        "schedule": "placement=apart,cluster=exchange,sums=fixed,store=writer,consumers=2,stages=2",
+        "schedule": "placement=apart,cluster=exchange,store=writer,consumers=2,stages=2",
         "buffers": {**TICKETS["buffers"], "tickets": {"type": "s32", "shape": [2 * KEYS // 64], "resets": True}},
         "params": [
             chunks("a", 512, 128), tensor("a", 128, 64, (128, 512)), chunks("b", KEYS, 64, parts=2), row("r", KEYS, 64),

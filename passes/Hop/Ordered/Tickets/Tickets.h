@@ -1,6 +1,6 @@
 //===- Tickets.h - The steps of hop-schedule-tickets ----------------------===//
 //
-// Each changes what threads do that wait for tickets (sums = fixed), and nothing of what they add.
+// Each changes what threads do that wait for tickets (fixed_sums), and nothing of what they add.
 //
 //===----------------------------------------------------------------------===//
 
