@@ -197,7 +197,8 @@ def check_transforms():
     """torch.func's gradients are autograd's, of states too and in compiled code. Gradients have no gradients, and say so."""
     given, gates, rates = draw(5, 1, 2), -torch.rand(BATCH, 5, 2), torch.rand(BATCH, 5, 2)
     channels, decays = -torch.rand(BATCH, 5, 1, K), -torch.rand(2)
-    k, v, state = given["k"], given["v"], torch.randn(BATCH, 2, K, V)
+    v, state = given["v"], torch.randn(BATCH, 2, K, V)
+    k = torch.nn.functional.normalize(given["k"].float(), dim=-1).half()
     for name, call in {
         "retention": lambda q, s: retention(q, k, v, None, s, True), "gla": lambda q, s: gla(q, k, v, channels, None, s, True),
         "delta rule": lambda q, s: gated_delta_rule(q, k, v, gates, rates, None, s, True, use_qk_l2norm_in_kernel=True),
