@@ -155,7 +155,7 @@ tile.kernel @gathers(%x: !tile.view<[M, N], f32>, %y: !tile.view<[M, 32], f32>) 
 }
 
 // Elements of 16 bits are extended before they are repeated, and a load whose indices do not change stands ahead of what
-// asks for it in each iteration, with the scalar that it is computed from.
+// asks for it in each iteration, with the scalar that it is computed from. A vector of rows that have few elements does not leave with one.
 func.func @seen(%b: i32, %q: i32, %k: i32) -> i1 {
   %halves = tile.argument "halves" : !tile.view<[M], bf16>
   %lengths = tile.argument "lengths" : !tile.view<[H], i32>
@@ -165,18 +165,21 @@ func.func @seen(%b: i32, %q: i32, %k: i32) -> i1 {
   %half = tile.load %halves[%i] : !tile.view<[M], bf16> -> bf16
   // expected-remark @+1 {{loaded as a scalar: the indices are the same for all elements}}
   %length = tile.load %lengths[%batch] : !tile.view<[H], i32> -> i32
+  %shifts = tile.argument "shifts" : !tile.view<[H, M], f32>
+  // expected-remark @+1 {{loaded as a vector, an element for each row}}
+  %shift = tile.load %shifts[%batch, %i] : !tile.view<[H, M], f32> -> f32
   %whole = arith.extf %half : bf16 to f32
-  %zero = arith.constant 0.0 : f32
-  %positive = arith.cmpf ogt, %whole, %zero : f32
+  %positive = arith.cmpf ogt, %whole, %shift : f32
   %inside = arith.cmpi slt, %k, %length : i32
   %both = arith.andi %positive, %inside : i1
   func.return %both : i1
 }
 // CHECK-LABEL: tile.kernel @loaded
 // CHECK:         %[[HALF:.*]] = tile.load %halves[%{{.*}}] : !tile.view<[M], bf16> -> tensor<64xbf16>
-// CHECK:         %[[LENGTH:.*]] = tile.load %lengths[%{{.*}}] : !tile.view<[H], i32> -> i32
 // CHECK:         %[[WHOLE:.*]] = arith.extf %[[HALF]] : tensor<64xbf16> to tensor<64xf32>
+// CHECK:         %[[LENGTH:.*]] = tile.load %lengths[%{{.*}}] : !tile.view<[H], i32> -> i32
 // CHECK:         tile.visits
+// CHECK:           tile.load %shifts[%{{.*}}, %{{.*}}] : !tile.view<[H, M], f32> -> tensor<64xf32>
 // CHECK:           tile.broadcast %[[WHOLE]] axis 1
 tile.kernel @loaded(%x: !X, %y: !tile.view<[M], f32>) grid(%m = M ceildiv 64, %h = H) {
   %c0 = arith.constant 0 : index
