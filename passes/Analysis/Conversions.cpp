@@ -169,8 +169,7 @@ private:
                                   getElementTypeOrSelf(load.getType()).getIntOrFloatBitWidth()),
                          8);
     std::string reason;
-    return chooseTileLayout(type.getContext(), extents, /*warpgroups=*/1, reason) ||
-           refuse(tile, reason);
+    return isDividedFromShared(extents, reason) || refuse(tile, reason);
   }
 
   /// What is cut by columns has numbers of all rows beside the elements of a part.

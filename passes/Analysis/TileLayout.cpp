@@ -108,29 +108,48 @@ private:
 };
 } // namespace
 
-/// The layout of a warpgroup's tiles that come from shared memory and go there. Eight lanes are
-/// rows of one repeat of the swizzle, which puts their neighbours into different banks; those
-/// beside each other stay within its span.
-static hop::LayoutAttr chooseSharedLayout(MLIRContext *context, const TileExtents &extents,
-                                          std::string &refusal) {
+namespace {
+/// How a warpgroup divides tiles that come from shared memory and go there: `lanes` beside each
+/// other take `unit` neighbours each of `rows` rows.
+struct SharedDivision {
+  int64_t unit, lanes, rows;
+};
+} // namespace
+
+/// Eight lanes are rows of one repeat of the swizzle, which puts their neighbours into different
+/// banks; those beside each other stay within its span.
+static std::optional<SharedDivision> divideShared(const TileExtents &extents,
+                                                  std::string &refusal) {
   constexpr int64_t warps = hopper::warpgroupThreads / hopper::warpThreads;
   for (int64_t unit : {hopper::widestAccess, hopper::widestAccess / 2}) {
     int64_t inSpan = std::max<int64_t>(hopper::widestSwizzle / (unit * extents.sharedBytes), 1),
             most = std::min(inSpan, hopper::warpThreads / hopper::swizzleRows),
             lanes = powerOf2In(extents.columns / unit, most), rows = hopper::warpThreads / lanes;
-    if (extents.columns % unit != 0 || extents.rows % (rows * warps) != 0)
-      continue;
-    SmallVector<LayoutDigit> ofLanes = {{rows, {1, 0}}};
-    if (lanes > 1)
-      ofLanes.push_back({lanes, {0, unit}});
-    return hop::LayoutAttr::get(context, 2, {{unit, {0, 1}}}, ofLanes, {{warps, {rows, 0}}}, {},
-                                /*partial=*/false);
+    if (extents.columns % unit == 0 && extents.rows % (rows * warps) == 0)
+      return SharedDivision{unit, lanes, rows};
   }
   refusal = llvm::formatv("128 threads that take tiles from shared memory cannot share {0}x{1} "
                           "ones; multiples of 32 rows and 32 columns would work",
                           extents.rows, extents.columns)
                 .str();
-  return {};
+  return std::nullopt;
+}
+
+bool tessera::isDividedFromShared(const TileExtents &extents, std::string &refusal) {
+  return divideShared(extents, refusal).has_value();
+}
+
+static hop::LayoutAttr chooseSharedLayout(MLIRContext *context, const TileExtents &extents,
+                                          std::string &refusal) {
+  std::optional<SharedDivision> division = divideShared(extents, refusal);
+  if (!division)
+    return {};
+  auto [unit, lanes, rows] = *division;
+  SmallVector<LayoutDigit> ofLanes = {{rows, {1, 0}}};
+  if (lanes > 1)
+    ofLanes.push_back({lanes, {0, unit}});
+  return hop::LayoutAttr::get(context, 2, {{unit, {0, 1}}}, ofLanes,
+                              {{hopper::warpgroupWarps, {rows, 0}}}, {}, /*partial=*/false);
 }
 
 /// The layout of a warpgroup's tiles that copies of its threads bring to shared memory: as many

@@ -32,6 +32,10 @@ int64_t directBytes(tile::ViewType view, int64_t rank);
 
 TileExtents commonExtents(mlir::Operation *program, const VectorAxes &axes);
 
+/// Whether a warpgroup shares tiles that come from shared memory and go there, of which `extents`
+/// says `sharedBytes`; `refusal` says why not and what would work.
+bool isDividedFromShared(const TileExtents &extents, std::string &refusal);
+
 /// The layout in which `warpgroups` share such tiles; null when they cannot, and `refusal` says why
 /// and what would work.
 hop::LayoutAttr chooseTileLayout(mlir::MLIRContext *context, const TileExtents &extents,
