@@ -188,19 +188,20 @@ class Beside:
         if self.own is None:
             return {}
         self.held = held
-        other = _make_stream(self.own.device)
+        other = _find_beside(self.own)
         other.wait_stream(self.own)
         return {"stream": other}
 
     def end(self):
         if self.held is not None:
-            self.own.wait_stream(_make_stream(self.own.device))
+            self.own.wait_stream(_find_beside(self.own))
             self.held = None
 
 
 @functools.lru_cache(maxsize=64)
-def _make_stream(device):
-    return torch.cuda.Stream(device)
+def _find_beside(stream):
+    """One for each stream, so that what one captures holds no launch of another."""
+    return torch.cuda.Stream(stream.device)
 
 
 def launch(name, q, k, v, others, scale, state, wants_state, out=None, heads=None, given=(), results=(), table=None,
