@@ -212,7 +212,8 @@ def Tile_ScanOp : Tile_Op<"scan", [Pure, AllTypesMatch<["source", "result"]>]> {
     with 1 for a product, with the least number (-inf) for `max` and `maximum`, and with the largest for `min` and `minimum`.
     With `reverse` the elements are taken from the end. The kinds are those of `tile.reduce`, and `product`; sums and products of
     integers wrap. The order of those of floating-point numbers is not specified. The gradient of a sum's elements is the sum of the
-    results' in the other direction. Of a product it is that sum of the results times their gradients, divided by the elements.
+    results' in the other direction. Of a product it is that sum of the results times their gradients, divided by the elements, of
+    which none may be 0.
 
     On Hopper a thread scans its own elements, lanes that share the axis exchange sums by shuffles, and warps through shared
     memory (`hop.scan`). Consumers that divide the rows cannot scan along them.

@@ -33,8 +33,8 @@ private:
     bool hasOthers = false;
   };
 
-  /// The arguments on which a value depends, those by which it is scaled, what it asks of the
-  /// kernel's for, and the line that it is in the product.
+  /// The arguments on which a value depends, those by which it is scaled, what of the kernel's it
+  /// asks for, and the line that it is in the product.
   struct Facts {
     llvm::BitVector on, scaledBy;
     Names asks;
@@ -54,7 +54,7 @@ private:
   static json::Array list(const llvm::BitVector &arguments);
 
   func::FuncOp function;
-  /// The only argument of f32, as what scores are made of; null where there is none or another one.
+  /// The only argument of f32; null where there is none or another one.
   mlir::Value product;
   llvm::DenseMap<mlir::Value, Facts> facts;
   bool divides = false;

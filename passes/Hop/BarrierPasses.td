@@ -87,10 +87,10 @@ def InsertProxyFences : Pass<"hop-insert-proxy-fences", "::tessera::hop::KernelO
     joins them (PTX ISA 8.6, "Proxies"). The fence goes right after the last write of a run of writes. Copies of threads
     (`hop.gather`) write later than any fence of theirs: there the fence goes behind each wait for the slot.
 
-    So does a slot that threads read (`hop.fetch`) and give back to a bulk copy, which an arrival does not keep from writing while reads
-    are under way: on an H200 it overwrote rows that a warp had not read yet, as stores kept it waiting. Who reads and where it arrives
-    may be in different loops and branches. There is no fence where a product, a write to shared memory or a store takes before what was
-    read. Where one takes it behind the arrival and nothing waits in between, the arrival goes behind it.
+    A slot that threads read (`hop.fetch`) and give back to a bulk copy needs a fence too: an arrival does not keep the copy from writing
+    while reads are under way. On an H200 it overwrote rows that a warp, which stores kept waiting, had not read yet. The read and the
+    arrival may be in different loops and branches. There is no fence where a product, a write to shared memory or a store takes what was
+    read before the arrival. Where one takes it behind the arrival and nothing waits in between, the arrival goes behind it.
 
     ```mlir
     !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>

@@ -153,7 +153,7 @@ private:
       pending = behind;
   }
 
-  /// Of each buffer that bulk copies fill the barriers that these wait for. None: not known.
+  /// Of each buffer that bulk copies fill the barriers that these wait for. Null: not seen.
   llvm::DenseMap<Value, llvm::SmallDenseSet<Value, 2>> givenBackBy;
   llvm::DenseMap<hop::FetchOp, llvm::SmallPtrSet<Operation *, 4>> takers;
 };
