@@ -206,6 +206,36 @@ tile.kernel @loaded(%x: !X, %y: !tile.view<[M], f32>) grid(%m = M ceildiv 64, %h
   tile.store %sum, %y[%row] : !R, !tile.view<[M], f32>
 }
 
+// One of rows that have more elements than 64 leaves the loop with the scalar that it is computed from.
+func.func @shifted(%s: f32, %b: i32, %q: i32) -> f32 {
+  %shifts = tile.argument "shifts" : !tile.view<[H, M], f32>
+  %batch = arith.index_cast %b : i32 to index
+  %i = arith.index_cast %q : i32 to index
+  // expected-remark @+1 {{loaded as a vector, an element for each row}}
+  %shift = tile.load %shifts[%batch, %i] : !tile.view<[H, M], f32> -> f32
+  %y = arith.addf %s, %shift : f32
+  func.return %y : f32
+}
+// CHECK-LABEL: tile.kernel @many
+// CHECK:         %[[SHIFTS:.*]] = tile.load %shifts[%{{.*}}, %{{.*}}] : !tile.view<[H, M], f32> -> tensor<64xf32>
+// CHECK:         scf.for
+// CHECK:           tile.broadcast %[[SHIFTS]] axis 1
+tile.kernel @many(%y: !tile.view<[H, M, 128], f32>) grid(%m = M ceildiv 64, %h = H) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %q = tile.iota %row axis 0 : tensor<64x128xi32>
+  %zero = arith.constant dense<0.0> : tensor<64x128xf32>
+  %sum = scf.for %j = %c0 to %c4 step %c1 iter_args(%old = %zero) -> (tensor<64x128xf32>) {
+    %head = arith.index_cast %h : index to i32
+    %new = tile.map @shifted(%old, %head, %q) : (tensor<64x128xf32>, i32, tensor<64x128xi32>) -> tensor<64x128xf32>
+    scf.yield %new : tensor<64x128xf32>
+  }
+  tile.store %sum, %y[%h, %row, %c0] : tensor<64x128xf32>, !tile.view<[H, M, 128], f32>
+}
+
 // A factor and its inverse are none, as in the derivative of a function that divides by what it multiplies with.
 func.func @there_and_back(%s: f32, %cap: f32) -> f32 {
   %one = arith.constant 1.0 : f32
