@@ -1,6 +1,7 @@
 // Index tiles: one number for each thread, and a constant more for each element. Where such a tile
 // is compared a thread makes one difference, and compares it with an immediate for each element.
 
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/Analysis/IntegerRanges.h"
 #include "passes/LowerToLLVM/Emitter.h"
@@ -73,14 +74,29 @@ std::optional<AffineFloats> AffineFloatFinder::find(Value tile) {
   return found;
 }
 
+/// Whether what `op` makes ends in sums and powers, which take an error of an element that is as
+/// large as that of a larger one. A root, a logarithm, a quotient and a comparison do not: they ask
+/// whether an element is 0.
+static bool takesErrors(Operation *op) {
+  return llvm::all_of(op->getUsers(), [](Operation *user) {
+    if (isa<arith::AddFOp, arith::SubFOp, math::ExpOp, math::Exp2Op>(user))
+      return true;
+    return isa<arith::MulFOp, arith::NegFOp, arith::MaximumFOp, arith::MinimumFOp,
+               arith::MaxNumFOp, arith::MinNumFOp>(user) &&
+           takesErrors(user);
+  });
+}
+
 /// A product of an index tile as f32 and a number, and sums of that with numbers: a multiply-add
-/// for each element, with the number's product with the base. A product that goes into a sum with
-/// another tile is a factor of a multiply-add as it is.
+/// for each element, with the number's product with the base, which is rounded as what is as far
+/// from 0 as the base. A product that goes into a sum with another tile is a factor of a
+/// multiply-add as it is.
 bool Emitter::emitAffineFloats(Operation *op) {
   if (!isa<arith::MulFOp, arith::AddFOp, arith::SubFOp>(op) ||
       !getElementTypeOrSelf(op->getResult(0).getType()).isF32() ||
       (isa<arith::MulFOp>(op) &&
-       llvm::any_of(op->getUsers(), llvm::IsaPred<arith::AddFOp, arith::SubFOp>)))
+       llvm::any_of(op->getUsers(), llvm::IsaPred<arith::AddFOp, arith::SubFOp>)) ||
+      !takesErrors(op))
     return false;
   auto findIndices = [&](Value value) {
     auto found = affineTiles.find(value);
