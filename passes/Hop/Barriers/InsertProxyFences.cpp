@@ -137,18 +137,23 @@ private:
   }
 
   void visitRegions(Operation &op, Reads &pending, bool changes) {
-    bool isLoop = isa<LoopLikeOpInterface>(op);
+    // What a region of a loop leaves comes to each of them. One read more may move a fence, which
+    // leaves others, so this goes on until no more come.
+    Reads before = pending;
+    for (bool grows = isa<LoopLikeOpInterface>(op); grows;) {
+      size_t known = before.size();
+      for (Region &region : op.getRegions())
+        for (Block &block : region)
+          before.insert_range(visit(block, before, false));
+      grows = before.size() > known;
+    }
     bool mayPassBy = !isa<scf::IfOp>(op) || cast<scf::IfOp>(op).getElseRegion().empty();
     Reads behind;
     if (mayPassBy)
       behind.insert_range(pending);
     for (Region &region : op.getRegions())
-      for (Block &block : region) {
-        Reads before = pending;
-        if (isLoop)
-          before.insert_range(visit(block, pending, false));
+      for (Block &block : region)
         behind.insert_range(visit(block, before, changes));
-      }
     if (op.getNumRegions() != 0)
       pending = behind;
   }
