@@ -71,7 +71,9 @@ FunctionFacts::FunctionFacts(func::FuncOp function) : function(function) {
     own.scaledBy = own.on;
   }
   auto isFloat = [](mlir::Value value) { return value.getType().isF32(); };
-  if (llvm::count_if(function.getArguments(), isFloat) == 1) {
+  // What a function that is called asks for is not known here.
+  bool calls = function.walk([](func::CallOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  if (!calls && llvm::count_if(function.getArguments(), isFloat) == 1) {
     product = *llvm::find_if(function.getArguments(), isFloat);
     facts[product].line = Line{llvm::BitVector(count), {}, {}};
   }

@@ -23,6 +23,7 @@ LIMITS = (
     r"strides must be multiples of",
     r"that this grid point stores before",
     r"threads that (gather \d+ bytes each|take tiles from shared memory) cannot share",
+    r"computes operand b in registers, which hold multiples of",
     r"grid names the dimension",
     r"a bulk copy starts at a multiple of|no bulk store can start|rows at once, a bulk tensor copy moves",
     r"and makes no parts of it; write the dots with accumulators of up to|that other dots need in \d+ parts",

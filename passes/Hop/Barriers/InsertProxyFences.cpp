@@ -61,8 +61,8 @@ private:
     return tile;
   }
 
-  /// A product, a write to shared memory or a store that takes what was read has waited for it, in
-  /// all its elements but where some columns are taken.
+  /// A product or a write to shared memory that takes what was read has waited for it, in all its
+  /// elements but where some columns are taken. A store has not in lanes that store nothing.
   void findTakers(hop::FetchOp read) {
     auto &found = takers[read];
     SmallVector<Value> values{read.getResult()};
@@ -71,7 +71,7 @@ private:
       for (Operation *user : values.pop_back_val().getUsers()) {
         if (!seen.insert(user).second)
           continue;
-        if (isa<hop::StageOp, hop::MmaIssueOp, hop::MmaOp, tile::StoreOp>(user))
+        if (isa<hop::StageOp, hop::MmaIssueOp, hop::MmaOp>(user))
           found.insert(user);
         else if (user->getNumRegions() == 0 && isMemoryEffectFree(user) &&
                  !isa<hop::ColumnsOp>(user))
