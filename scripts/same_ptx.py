@@ -123,7 +123,7 @@ GRID = {
     "linear/ssd": [
         {},
         {"SKIP": ["true"], **STATES},
-        {"SUMS": ["true"], "KEEP": ["true"]},
+        {"SUMS": ["true"], "KEEP": ["true"], "SAME": ["true"]},
         {"REVERSE": ["true"], "STEPS": ["own"], "SUMS": ["true"], "MEET": ["true"]},
     ],
     "linear/step": [{"DELTA": EITHER, "SKIP": EITHER}, {"DELTA": ["true"], "NORM": ["true"]}],
