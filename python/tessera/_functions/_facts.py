@@ -27,7 +27,7 @@ def get(facts, function):
 
 
 def name_loads(facts):
-    """What functions load for tiles, LOADS of attention_visits.tile: for each query and key where the last two indices are these; by
+    """What functions load for tiles, LOADS of attention_score.tile: for each query and key where the last two indices are these; by
     a distance where a score has an index that differs with both; for each row where a mask has one that differs with the query."""
     found, score = set(), get(facts, "score")
     for name, function in facts.items():

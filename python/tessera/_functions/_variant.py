@@ -78,7 +78,7 @@ def keep_lists(source, **sizes):
     return source.replace(_LISTED, _LISTED + _KEPT + lines, 1)
 
 
-# What a source says whose functions load for tiles: LOADS of attention_visits.tile.
+# What a source says whose functions load for tiles: LOADS of attention_score.tile.
 _LOADS = 'param LOADS : name = "{}"\n\n'
 _KEYED = "param KEYED : bool = true\n\n"
 
