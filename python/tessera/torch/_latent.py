@@ -61,7 +61,7 @@ def mla_with_kvcache(
 
     q:             [B, SQ, H, 576], or 512 where a row is key and value in all of its numbers, float16 or bfloat16; up to 64 queries.
     k_cache:       [pages, rows, 1, 576], or 512, of the type of q, with up to 1024 rows: 512 numbers that are key and value, and 64 of the
-                   key alone. Where rows are no multiple of 16, they are loaded one by one.
+                   key alone. Where rows are no multiple of 8, they are loaded one by one.
                    Also [pages, rows, 1, 656] of bytes (float8_e4m3fn, uint8 or int8) beside q of bfloat16: 512 numbers of e4m3, four of
                    float32 by which each 128 of these are multiplied, and the 64 of the key alone in bfloat16.
     block_table:   int32, [B, entries]: key j of a sequence is row j % rows of page block_table[b, j // rows].
