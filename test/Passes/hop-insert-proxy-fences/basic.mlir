@@ -378,3 +378,39 @@ hop.kernel @by_threads attributes {argument_names = [], argument_types = [], gri
     hop.barrier.arrive %empty[%i] all : !hop.barriers<1>
   }
 }
+
+// Lanes that store nothing of a vector have waited for nothing.
+// CHECK-LABEL: hop.kernel @stored
+// CHECK: hop.role @consumer
+// CHECK: hop.fetch
+// CHECK-NEXT: tile.store
+// CHECK-NEXT: hop.proxy_fence
+// CHECK-NEXT: hop.barrier.arrive
+
+hop.kernel @stored attributes {argument_names = ["x", "w", "o"], argument_types = [!tile.view<[M, 64], f32>, !tile.view<[M, 64], f32>, !tile.view<[M, 64], f32>], grid = [#tile.grid_dim<"M", 64>],
+    schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], f32>, %w: !tile.view<[M, 64], f32>, %o: !tile.view<[M, 64], f32>, %m: index):
+  %rows = hop.buffer "rows" at 0 : !hop.buffer<tensor<64xf32>, 1>
+  %full = hop.barriers "full" count 1 : !hop.barriers<1>
+  %empty = hop.barriers "empty" count 128 : !hop.barriers<1>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %i = arith.constant 0 : i32
+    hop.barrier.wait %empty[%i], %i : !hop.barriers<1>
+    %s = hop.slot %rows[%i] : !hop.buffer<tensor<64xf32>, 1> -> !hop.shared<tensor<64xf32>, rows = 64>
+    hop.bulk_load %x[%m, %c0], %s, %full[%i] : !tile.view<[M, 64], f32>, !hop.shared<tensor<64xf32>, rows = 64>, !hop.barriers<1>
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %i = arith.constant 0 : i32
+    %s = hop.slot %rows[%i] : !hop.buffer<tensor<64xf32>, 1> -> !hop.shared<tensor<64xf32>, rows = 64>
+    hop.barrier.wait %full[%i], %i : !hop.barriers<1>
+    %a = hop.fetch %s : !hop.shared<tensor<64xf32>, rows = 64> -> tensor<64xf32, #hop.layout<column>>
+    tile.store %a, %w[%m, %c0] : tensor<64xf32, #hop.layout<column>>, !tile.view<[M, 64], f32>
+    hop.barrier.arrive %empty[%i] all : !hop.barriers<1>
+    %t = tile.broadcast %a axis 0 : tensor<64xf32, #hop.layout<column>> -> tensor<64x64xf32, #hop.layout<accumulator>>
+    tile.store %t, %o[%m, %c0] : tensor<64x64xf32, #hop.layout<accumulator>>, !tile.view<[M, 64], f32>
+  }
+}
