@@ -155,9 +155,11 @@ def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, table):
     passing = () if skip is None else (skip,)
     form = {"SKIP": skip is not None, "REVERSE": True, "STEPS": "own"}
     beside = _linear.Beside(v.device)
-    dv, first = _linear.launch("ssd", k, q, grad, (*others, *passing), (), grad_last, wants_first, table=parts, beside=beside, **form)
-    dq, dk = _sum_of_shared(q, heads, walk_q), _sum_of_shared(k, heads, walk_k)
-    beside.end()
+    try:
+        dv, first = _linear.launch("ssd", k, q, grad, (*others, *passing), (), grad_last, wants_first, table=parts, beside=beside, **form)
+        dq, dk = _sum_of_shared(q, heads, walk_q), _sum_of_shared(k, heads, walk_k)
+    finally:
+        beside.end()
     (of_q, same), (of_k, meets) = found["q"], found["k"]
     dg = _sum_changes(of_q - dt * of_k, meets)
     dskip = _empty(v) if skip is None else same
