@@ -199,7 +199,9 @@ def check_transforms():
     channels, decays = -torch.rand(BATCH, 5, 1, K), -torch.rand(2)
     v, state = given["v"], torch.randn(BATCH, 2, K, V)
     k = torch.nn.functional.normalize(given["k"].float(), dim=-1).half()
+    starts = torch.tensor([0, 2, 5], dtype=torch.int32)
     for name, call in {
+        "packed retention": lambda q, s: retention(q, k, v, None, s.repeat(2, 1, 1, 1), True, cu_seqlens=starts),
         "retention": lambda q, s: retention(q, k, v, None, s, True), "gla": lambda q, s: gla(q, k, v, channels, None, s, True),
         "delta rule": lambda q, s: gated_delta_rule(q, k, v, gates, rates, None, s, True, use_qk_l2norm_in_kernel=True),
         "delta rule of channels": lambda q, s: gated_delta_rule(q, k, v, channels, rates, None, s, True),

@@ -9,6 +9,8 @@ import torch
 
 from .._attention._recurrences import CHUNK, count_chunks
 
+_are_transforms_active = torch._C._are_functorch_transforms_active
+
 
 class _Align(torch.autograd.Function):
     """Rows at their places among `count` rows, of which others are 0; with `back` the rows at these places."""
@@ -24,6 +26,12 @@ class _Align(torch.autograd.Function):
         count, back = ctx.form
         (places,) = ctx.saved_tensors
         return _move(grad, places, count, not back), None, None, None
+
+
+def _apply(x, places, count, back):
+    if _are_transforms_active():  # torch.func takes PyTorch's own gradients: setup_context would cost each call host time.
+        return _move(x, places, count, back)
+    return _Align.apply(x, places, count, back)
 
 
 def _move(x, places, count, back):
@@ -54,10 +62,10 @@ class Sequences:
         self.places = torch.where(inside, rows - starts[own] + CHUNK * first[own], CHUNK * (self.chunks - 1))
 
     def align(self, x):
-        return _Align.apply(x, self.places, CHUNK * self.chunks, False)
+        return _apply(x, self.places, CHUNK * self.chunks, False)
 
     def restore(self, x):
-        return _Align.apply(x, self.places, CHUNK * self.chunks, True)
+        return _apply(x, self.places, CHUNK * self.chunks, True)
 
 
 class Whole:
