@@ -68,8 +68,8 @@ class Meaning(unittest.TestCase):
         balanced = unittest.mock.patch.object(_kernels, "find_numbers", lambda *a: {**numbers(*a), "CACHES_BALANCED": True})
         with balanced, unittest.mock.patch.object(_kernels, "find", note):
             for paged, rows, queries, options, shares in (
-                (False, 320, 1, {}, 2), (True, 128, 2, {}, 1), (True, 24, 1, {}, 2), (True, 20, 1, {}, 0), (False, 320, 2, {"num_splits": 2}, 0),
-                (True, 128, 1, {"keys_per_part": 128}, 0),
+                (False, 320, 1, {}, 2), (True, 128, 2, {}, 1), (True, 24, 1, {}, 2), (True, 20, 1, {}, 0),
+                (False, 320, 2, {"num_splits": 2}, 0), (True, 128, 1, {"keys_per_part": 128}, 0),
             ):  # fmt: skip
                 taken.clear()
                 self.check(Cache([301, 99, 0, 1], rows, paged, 1), 5, queries, causal=True, **options)
