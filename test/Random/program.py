@@ -7,7 +7,7 @@ Values are named ("%v7") and typed by the text of their type, in which parameter
 import copy
 import dataclasses
 import re
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, Tuple
 
 Named = Tuple[str, str]  # a value's name and type
 
