@@ -36,7 +36,7 @@ static Floats reduce(ArrayRef<double> in, ArrayRef<int64_t> shape, int64_t axis,
 }
 
 static double add(double a, double b) { return a + b; }
-static double multiply(double a, double b) { return a * b; }
+static double takeProduct(double a, double b) { return a * b; }
 
 static double (*combinerOf(tile::ReduceKind kind))(double, double) {
   switch (kind) {
@@ -51,7 +51,7 @@ static double (*combinerOf(tile::ReduceKind kind))(double, double) {
   case tile::ReduceKind::minimum:
     return minimum;
   case tile::ReduceKind::product:
-    return multiply;
+    return takeProduct;
   }
   llvm_unreachable("a kind of reduction");
 }
