@@ -56,6 +56,23 @@ class GradientsTest(unittest.TestCase):
             found = Program(_library.find_source("attention_bwd"), **parameters).parameters
             self.assertEqual((found["GROUP"], found["CHUNK"], found["TURNS"]), (least, chunk, turns), group)
 
+    def test_no_factors_beside_calls(self):
+        """A function that is called may ask for what the factor asks for."""
+        source = """
+func.func @more(%s: f32) -> f32 { func.return %s : f32 }
+func.func @score(%s: f32, %b: i32, %h: i32, %q: i32, %k: i32) -> f32 {
+  %view = tile.argument "slopes" : !tile.view<[H], f32>
+  %at = arith.index_cast %h : i32 to index
+  %slope = tile.load %view[%at] : !tile.view<[H], f32> -> f32
+  %product = arith.mulf %s, %slope : f32
+CALLED  func.return %result : f32
+}
+"""
+        for called, has_factor in (("  %result = arith.negf %product : f32\n", True),
+                                   ("  %result = func.call @more(%product) : (f32) -> f32\n", False)):  # fmt: skip
+            score = _choices.describe_functions(source.replace("CALLED", called))["score"]
+            self.assertEqual(score["result"]["factor"] is not None, has_factor)
+
     def test_groups_that_are_alike(self):
         """Groups for which all other parameters are the same have one schedule in the source: they are taken for one kernel."""
         schedule = re.compile(r"schedule #tile\.schedule<[^>]*>")

@@ -19,7 +19,6 @@ import tessera
 from tessera import masks
 from tessera._core import _library
 from tessera._functions import _places, _trace, _views
-from tessera._compiler import _choices
 from tessera._compiler._program import Program
 
 T = tessera
@@ -265,23 +264,6 @@ class TextTest(unittest.TestCase):
                 self.assertEqual(("FACTORS" in text, "LEARNED" in text), (has_factor, has_others))
                 self.assertEqual(T.resolve(text, D=64)["parameters"]["GM"]["value"], str(rows))
         self.assertIn('param DERIVATIVE : name = "head"', T.Variant(mask=masks.causal).write_gradients())
-
-    def test_no_factors_beside_calls(self):
-        """A function that is called may ask for what the factor asks for."""
-        source = """
-func.func @more(%s: f32) -> f32 { func.return %s : f32 }
-func.func @score(%s: f32, %b: i32, %h: i32, %q: i32, %k: i32) -> f32 {
-  %view = tile.argument "slopes" : !tile.view<[H], f32>
-  %at = arith.index_cast %h : i32 to index
-  %slope = tile.load %view[%at] : !tile.view<[H], f32> -> f32
-  %product = arith.mulf %s, %slope : f32
-CALLED  func.return %result : f32
-}
-"""
-        for called, has_factor in (("  %result = arith.negf %product : f32\n", True),
-                                   ("  %result = func.call @more(%product) : (f32) -> f32\n", False)):  # fmt: skip
-            score = _choices.describe_functions(source.replace("CALLED", called))["score"]
-            self.assertEqual(score["result"]["factor"] is not None, has_factor)
 
     def test_instrument(self):
         variant = T.Variant(mask=masks.causal)
