@@ -104,7 +104,6 @@ inline constexpr char version[] = "version";
 inline constexpr char warpgroups[] = "warpgroups";
 inline constexpr char warps[] = "warps";
 inline constexpr char workspaces[] = "workspaces";
-inline constexpr char wraps[] = "wraps";
 inline constexpr char zeroed[] = "zeroed";
 
 } // namespace tessera::key

@@ -18,10 +18,8 @@ SmallVector<MapDim> TensorMap::dims() const {
     dims.push_back({MapDim::Outer, dim});
   if (chunked)
     dims.push_back({MapDim::Chunks, columns});
-  for (int64_t dim = box.getFirstRowDim() - 1; dim >= (ended && columns == 3 ? 1 : 0); --dim)
+  for (int64_t dim = box.getFirstRowDim() - 1; dim >= 0; --dim)
     dims.push_back({MapDim::Outer, dim});
-  if (ended)
-    dims.append({{MapDim::Ends, columns - 1}, {MapDim::Wraps, columns - 1}});
   return dims;
 }
 
@@ -183,17 +181,11 @@ LogicalResult LaunchParameters::addCopy(Operation *copy, Value view, ValueRange 
     return copy->emitError("copies from column ")
            << *column << " on, and a bulk copy starts at a multiple of " << hop::bulkStartBytes
            << " bytes";
-  bool ended = tile.getRank() == 2 && indices.drop_back().back().getDefiningOp<tile::RowOp>();
-  if (ended && type.getRank() == 4 && getConstantIntValue(indices.front()) != 0)
-    return copy->emitError("copies rows that end before the view does, for which a tensor map has two of its five dimensions; "
-                           "the outermost index has to be the constant 0");
-  // They leave no room for that of chunks.
-  bool chunked = !ended && layout.rows == tile.getDimSize(0) && inner != ShapedType::kDynamic &&
+  bool chunked = layout.rows == tile.getDimSize(0) && inner != ShapedType::kDynamic &&
                  inner % layout.chunkColumns() == 0 && column &&
                  *column % layout.chunkColumns() == 0;
-  TensorMap map = {argument, tile,  tile::TileBox(type, tile, box),  layout,
-                   chunked,  ended, *hop::splitAmong(layout, blocks)};
-  assert(map.dims().size() <= hopper::mostMapDims && "a view has four dimensions at most");
+  TensorMap map = {argument, tile,    tile::TileBox(type, tile, box),
+                   layout,   chunked, *hop::splitAmong(layout, blocks)};
   auto known = llvm::find(maps, map);
   mapOfCopy[copy] = known - maps.begin();
   if (known != maps.end())

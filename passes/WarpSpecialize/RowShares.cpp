@@ -41,10 +41,7 @@ std::pair<SmallVector<Value>, DenseI64ArrayAttr> Slicer::shareOf(OpBuilder &buil
   };
   auto place = [&](size_t i, Value digit) {
     Value &index = indices[slice.dim - i];
-    auto row = index.getDefiningOp<tile::RowOp>();
-    index = arith::AddIOp::create(builder, loc, row ? row.getRow() : index, digit);
-    if (row)
-      index = tile::RowOp::create(builder, loc, index, row.getEnd());
+    index = arith::AddIOp::create(builder, loc, index, digit);
   };
   tile::splitRow<Value>(shareOffset(builder, loc, slice.step), box.getCarries(slice.dim), divide,
                         place);
