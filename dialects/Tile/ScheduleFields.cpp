@@ -164,8 +164,13 @@ static constexpr FixedField kFixedFields[] = {
 LogicalResult FieldReader::read(StringRef name, StringRef value,
                                 function_ref<InFlightDiagnostic()> emitError) {
   // What follows from the program: no choice was measured with another number.
-  if (name == "helper_registers" || name == "reducer_registers")
-    return success();
+  if (int64_t number; name == "helper_registers" || name == "reducer_registers") {
+    if (!value.getAsInteger(10, number))
+      return success();
+    return emitError() << "'" << name
+                       << "' is no field of a schedule any more and took a number, not '" << value
+                       << "'; leave it out: the program says what these roles need";
+  }
   for (const FixedField &fixed : kFixedFields)
     if (name == fixed.name) {
       if (value == fixed.value)

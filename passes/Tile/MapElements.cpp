@@ -269,9 +269,10 @@ static bool findScalarsOf(Value value, Region &body, llvm::SetVector<Operation *
   return true;
 }
 
-/// Whether what `op` makes is worth its registers for all of a loop. A vector of rows that have few
-/// elements in a step is loaded with it: the gradients of a gate take 1.2 times as long otherwise
-/// with steps of 64 columns, and 0.9 times with 128 (docs/lab/variants.md).
+/// Whether what `op` makes is worth its registers for all of a loop that the scalars of its indices
+/// leave with it. A vector of rows that have few elements in a step is loaded with it: the gradients
+/// of a gate take 1.2 times as long otherwise with steps of 64 columns, and 0.9 times with 128
+/// (docs/lab/variants.md).
 static bool isWorthHolding(Operation *op, MapOp map) {
   constexpr int64_t fewElements = 64;
   auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());

@@ -360,6 +360,16 @@ tile.kernel @wide(%x: !tile.view<[P, 16, 64], f32>, %l: !tile.view<[N], i32>) gr
 
 // -----
 
+// expected-error@+1 {{'helper_registers' is no field of a schedule any more and took a number, not 'many'; leave it out: the program says what these roles need}}
+#s = #tile.schedule<helper_registers = many>
+
+// -----
+
+// expected-error@+1 {{'sums' is no field of a schedule any more; leave it out, and write fixed_sums in the head of the kernel}}
+#s = #tile.schedule<sums = fixed>
+
+// -----
+
 // expected-error@+1 {{'exchange' is part of schedule field 'cluster', and this is none of its values; write cluster = exchange, or 1, 2 or 4}}
 #s = #tile.schedule<cluster = 2, exchange = 2>
 
