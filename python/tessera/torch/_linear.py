@@ -351,8 +351,7 @@ def gated_delta_rule(
     _check(kernel, ("q", "k", "v"), q, k, v, initial_state, "initial_state", cu_seqlens, g=g, beta=beta)
     _check_gates(q, g=(g, q.shape if of_channels else v.shape[:3]), beta=(beta, v.shape[:3]))
     wants_gradients = _check_gradients(kernel, v=v, q=q, k=k, g=g, beta=beta, initial_state=initial_state)
-    is_step = _steps(v, initial_state, output_final_state) and cu_seqlens is None
-    if is_step and not of_channels and not wants_gradients:
+    if _steps(v, initial_state, output_final_state) and not wants_gradients and cu_seqlens is None:
         # A step copies gates of these types itself.
         g, beta = (x if x.dtype in _GATES else x.float() for x in (g, beta))
         norm = bool(use_qk_l2norm_in_kernel)
@@ -384,9 +383,16 @@ def gla(
     Returns (o, final state or None), as `chunk_gla` of flash-linear-attention does. The scale is 1 / sqrt(K) where it is None. `cu_seqlens`
     are starts of packed sequences, as of `retention`.
     """
+    given = q, k, v, g, initial_state
+    key, results = _recall_step(given, output_final_state, cu_seqlens, "gla", scale)
+    if results is not None:
+        return results
     _check("gla", ("q", "k", "v"), q, k, v, initial_state, "initial_state", cu_seqlens, g=g)
     _check_gates(q, g=(g, q.shape))
-    _check_gradients("gla", v=v, q=q, k=k, g=g, initial_state=initial_state)
+    wants_gradients = _check_gradients("gla", v=v, q=q, k=k, g=g, initial_state=initial_state)
+    if _steps(v, initial_state, output_final_state) and not wants_gradients and cu_seqlens is None:
+        g, rates = g if g.dtype in _GATES else g.float(), _kept.full((v.shape[2],), 1.0, torch.float32, v.device)
+        return _launch_step((key, given), q, k, v, scale, {"rates": rates}, g=g, s0=initial_state)
     packed = _packed.lay_out(cu_seqlens, v)
     q, k, v, g = map(packed.align, (q, k, v, g.float()))
     out, last = call("gla", q, k, v, g, _default_scale(scale, q), initial_state, packed.table, output_final_state)

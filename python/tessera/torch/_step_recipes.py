@@ -15,8 +15,8 @@ STEP = "a step of a recurrence"
 
 
 def write(names, **options):
-    """The text of a call with q and k [B, 1, HK, K], v [B, 1, H, V] and tensors of these names: gates `g` and `rates`, [B, 1, H], [B, H] or
-    [H], the state `s0` [B, H, K, V] and maybe `skip` [H].
+    """The text of a call with q and k [B, 1, HK, K], v [B, 1, H, V] and tensors of these names: `g` and `rates`, [B, 1, H], [B, H] or
+    [H], where gates of channels are [B, 1, HK, K], the state `s0` [B, H, K, V] and maybe `skip` [H].
 
     device: where it runs.
     delta: whether values replace what the state holds for their key.
@@ -43,10 +43,12 @@ def make(kind, names, text, tensors):
     places.add_results("o", "s1")
     width = choose("step", torch.device(options["device"]), *state.shape)["DV"]
     parameters = {"T": q.element, "DK": q.shape[3], "DV": width, "SKIP": "skip" in given}
+    parameters["CHANNELS"] = len(given["g"].shape) == 4
     parameters.update({name.upper(): options[name] for name in ("delta", "norm")})
     kernel = _kernels.find(kind is Program, _recurrences.find_source("step"), **parameters)
     of_token = {name: places.view(name, x.drop(1)) for name, x in (("q", q), ("k", k), ("v", v), ("o", out))}
-    gates = {name: _view_gates(places, name, given[name], state.shape[:2]) for name in ("g", "rates")}
+    shapes = {"g": q.drop(1).shape if parameters["CHANNELS"] else state.shape[:2], "rates": state.shape[:2]}
+    gates = {name: _view_gates(places, name, given[name], shape) for name, shape in shapes.items()}
     step = places.bind(kernel, **of_token, **gates)
     return Recipe((step,), (out, state), copies=tuple(places.copies), views=tuple(places.views))
 
@@ -55,8 +57,10 @@ _recipes.MAKERS[STEP] = make
 
 
 def _view_gates(places, name, x, shape):
-    """Numbers of heads as kernels take them, [B, H] of float32: those of other types or strides are copied."""
+    """Numbers of heads, or of their channels, as kernels take them, of float32: those of other types or strides are copied."""
     if x.element != "f32" or x.strides[-1] != 1:
         x = Layout(x.shape, list_strides(x.shape), "f32")
         places.copy(name, x)
-    return places.view(name, Layout(shape, (x.strides[0] if len(x.shape) > 1 else 0, 1), "f32"))
+    own = x.drop(1) if len(x.shape) > len(shape) else x
+    strides = own.strides if len(own.shape) > 1 else (0, *own.strides)
+    return places.view(name, Layout(shape, strides, "f32"))
