@@ -12,9 +12,9 @@ KNOWN_TO_MLIR = re.compile(r"^(Traits|Interfaces|Effects): .*\n\n?", re.M)
 
 def pages(root):
     """Yields (page, TableGen source, generator arguments)."""
-    for source in sorted(root.glob("dialects/*/*Ops.td")):
-        name = source.parent.name.lower()
-        yield f"{name}.md", source, ["-gen-dialect-doc", f"-dialect={name}"]
+    for folder in sorted(root.glob("dialects/*/")):
+        name = folder.name.lower()
+        yield f"{name}.md", folder / f"{folder.name}Ops.td", ["-gen-dialect-doc", f"-dialect={name}"]
     yield "passes.md", root / "passes/Passes.td", ["-gen-pass-doc"]
 
 

@@ -101,6 +101,8 @@ constexpr int64_t tensorMapAlignment = 64;
 constexpr int64_t tensorAlignment = 16;
 /// Elements of a box along each dimension (PTX ISA 5.5.2).
 constexpr int64_t mostBoxExtent = 256;
+/// Dimensions of a tensor map (cuTensorMapEncodeTiled, tensorRank).
+constexpr size_t mostMapDims = 5;
 /// A bulk copy moves multiples of so many bytes (PTX ISA 9.7.9.25.4).
 constexpr int64_t bulkUnit = 16;
 /// Alignment in shared memory of what a bulk tensor copy moves (PTX ISA 5.5.7).

@@ -434,6 +434,15 @@ LogicalResult IotaOp::verify() {
   return success();
 }
 
+/// What other operations make of the index has no end, so that rows behind it would be moved.
+LogicalResult RowOp::verify() {
+  for (Operation *user : (*this)->getUsers())
+    if (!isa<LoadOp, StoreOp>(user) && user->getDialect()->getNamespace() != "hop")
+      return emitOpError("is read by '")
+             << user->getName() << "', and only loads and stores know where its rows end";
+  return success();
+}
+
 /// A pass that rotates a loop also works on later steps, of which its bounds say nothing here.
 LogicalResult WalkOp::verify() {
   auto argument = dyn_cast<BlockArgument>(getStep());

@@ -351,42 +351,7 @@ def Tile_IotaOp : Tile_Op<"iota", [Pure]> {
   }];
 }
 
-//===----------------------------------------------------------------------===//
-// Bounds by values of rows
-//===----------------------------------------------------------------------===//
-
-def Tile_ReduceRangeOp : Tile_Op<"reduce_range", [
-    MemoryEffects<[MemRead]>, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>,
-    SingleBlock]> {
-  let summary = "The least or the largest of integers that are computed one by one";
-  let description = [{
-    The region gives the integer of a number from 0 up to `count`, its argument. It has scalar arithmetic and loads of
-    elements, and no other effects. The result goes on as other scalars do: it may bound a loop that loads through a
-    pipe, as no tile in registers is involved. `tile-find-visits` makes it for masks that compare with values loaded for
-    each row.
-
-    On Hopper each lane of a warp takes every 32nd number, and the lanes are combined (`redux.sync`, of 64 bits shuffles). A role
-    of one warp does so for all others (`tile-warp-specialize`); without a producer each warp does that needs the result. The
-    lanes of an elected role stay together where it has such an operation.
-
-    ```mlir
-    %least = tile.reduce_range min %i to 128 -> i32 {
-      %at = arith.addi %row, %i : index
-      %x = tile.load %starts[%b, %at] : !tile.view<[B, S], i32> -> i32
-      tile.yield %x : i32
-    }
-    ```
-  }];
-  let arguments = (ins Tile_ReduceKind:$kind, ConfinedAttr<I64Attr, [IntPositive]>:$count);
-  let results = (outs AnyTypeOf<[I32, I64]>:$result);
-  let regions = (region SizedRegion<1>:$body);
-  let hasCustomAssemblyFormat = 1;
-  let hasRegionVerifier = 1;
-  let extraClassDeclaration = [{
-    ::mlir::BlockArgument getNumber() { return getBody().getArgument(0); }
-    ::mlir::Value getYielded() { return getBody().front().getTerminator()->getOperand(0); }
-  }];
-}
+include "dialects/Tile/TileRowOps.td"
 
 //===----------------------------------------------------------------------===//
 // Loops of grid points that add to the same tiles

@@ -104,6 +104,7 @@ inline constexpr char version[] = "version";
 inline constexpr char warpgroups[] = "warpgroups";
 inline constexpr char warps[] = "warps";
 inline constexpr char workspaces[] = "workspaces";
+inline constexpr char wraps[] = "wraps";
 inline constexpr char zeroed[] = "zeroed";
 
 } // namespace tessera::key

@@ -289,14 +289,15 @@ void Writer::writeMaps(llvm::raw_ostream &os, const NumberedKernel &numbered) {
     os << llvm::formatv("    {{{0}, {1}, {2}, ", map.element->tensorMapType, map.swizzle,
                         map.dims.size());
     writeList(os, map.dims, [&](const TensorMapDim &dim) {
-      os << llvm::formatv("{{{0}, {1}, {2}}", spell(dim.extent), dim.strideOfDim, dim.strideBytes);
+      os << llvm::formatv("{{{0}, {1}, {2}, {3}}", spell(dim.extent), dim.strideOfDim,
+                          dim.strideBytes, int(dim.wraps));
     });
     os << ", ";
     writeList(os, map.box, [&](uint32_t size) { os << size; });
     os << "},\n";
   }
   if (numbered.mapOrder.empty())
-    os << "    {0, 0, 0, {{{0, 0}, 0, 0}}, {0}},\n";
+    os << "    {0, 0, 0, {{{0, 0}, 0, 0, 0}}, {0}},\n";
   os << "};\n";
 }
 

@@ -20,6 +20,7 @@ typedef struct {
   Extent extent;
   int strideOfDim; /* of the argument; -1 for strideBytes */
   uint64_t strideBytes;
+  int wraps; /* its stride is 2^34 less that */
 } MapDim;
 
 typedef struct {

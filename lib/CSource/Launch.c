@@ -30,7 +30,6 @@ static int encodeMap(Call call, const MapInfo *map, int64_t elementBytes,
   void *address;
   uint32_t i;
   uintptr_t number = (uintptr_t)view->data;
-  memcpy(&address, &number, sizeof(address));
   for (i = 0; i < map->rank; ++i) {
     const MapDim *dim = &map->dims[i];
     extents[i] = (uint64_t)evaluate(dim->extent, dims);
@@ -42,7 +41,10 @@ static int encodeMap(Call call, const MapInfo *map, int64_t elementBytes,
       strides[i - 1] = (uint64_t)(view->strides[dim->strideOfDim] * elementBytes);
     else /* never used, but the driver wants a multiple of 16 */
       strides[i - 1] = (extents[0] * (uint64_t)elementBytes + 15) / 16 * 16;
+    if (dim->wraps) /* 2^30 of them lead back by as many strides */
+      strides[i - 1] = (UINT64_C(1) << 34) - strides[i - 1];
   }
+  memcpy(&address, &number, sizeof(address));
   return check(call,
                cuda.cuTensorMapEncodeTiled(encoded, map->type, map->rank, address, extents, strides,
                                            map->box, ones, 0, map->swizzle, PROMOTE_128_BYTES, 0),

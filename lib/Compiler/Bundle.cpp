@@ -153,8 +153,21 @@ static json::Object describeImage(ImageKind kind, const Image &image) {
                       {key::base64, llvm::encodeBase64(*image)}};
 }
 
+static bool hasWrappingStride(const json::Array &kernels) {
+  for (const json::Value &kernel : kernels)
+    for (const json::Value &parameter : *kernel.getAsObject()->getArray(key::launchParameters))
+      if (const json::Array *dims = parameter.getAsObject()->getArray(key::dims))
+        if (llvm::any_of(*dims,
+                         [](const json::Value &dim) { return dim.getAsObject()->get(key::wraps); }))
+          return true;
+  return false;
+}
+
 /// What has none of these is for readers that know none too.
-static int findVersion(bool hasImages, const json::Array &sequences, const json::Array &choices) {
+static int findVersion(bool hasImages, const json::Array &kernels, const json::Array &sequences,
+                       const json::Array &choices) {
+  if (hasWrappingStride(kernels))
+    return 6;
   for (const json::Value &choice : choices)
     for (const json::Value &alternative : *choice.getAsObject()->getArray(key::alternatives))
       if (alternative.getAsObject()->get(key::sequence))
@@ -178,7 +191,7 @@ std::string writeBundle(json::Object parameters, ImageKind kind, ArrayRef<Bundle
   for (const Image &image : llvm::drop_begin(images))
     further.push_back(describeImage(kind, image));
   json::Object bundle{{key::format, "tessera-bundle"},
-                      {key::version, findVersion(!further.empty(), sequences, choices)},
+                      {key::version, findVersion(!further.empty(), described, sequences, choices)},
                       {key::target, targetName},
                       {key::parameters, std::move(parameters)},
                       {key::image, describeImage(kind, images.front())},

@@ -127,6 +127,26 @@ static SmallVector<int64_t> extentsOf(tile::ViewType view, RankedTensorType tile
               : SmallVector<int64_t>(view.getRank(), 1);
 }
 
+/// The rows of a tile, of so many, that are there: those before the end, where the rows have one.
+static int64_t rowsBeforeEnd(Frame &frame, ValueRange indices, int64_t rows) {
+  auto row =
+      indices.size() < 2 ? tile::RowOp() : indices.drop_back().back().getDefiningOp<tile::RowOp>();
+  if (!row)
+    return rows;
+  return std::clamp<int64_t>(frame.scalar(row.getEnd()) - frame.scalar(row.getRow()), 0, rows);
+}
+
+static LogicalResult runRow(Frame &frame, Operation *op) {
+  auto row = cast<tile::RowOp>(op);
+  int64_t place = frame.scalar(row.getRow()), end = frame.scalar(row.getEnd());
+  if (place < 0 || end < 0)
+    return frame.fail(op,
+                      llvm::formatv("row {0} below {1} at grid point {2}; neither is below 0",
+                                    place, end, formatPoint(frame.program.launch, frame.point)));
+  frame.set(row.getResult(), Ints{place});
+  return success();
+}
+
 /// Gives `result`, of either kind, elements of `view` as its tensor has them.
 static void setLoaded(Frame &frame, Value result, Value view, Floats elements) {
   if (isa<FloatType>(getElementTypeOrSelf(result.getType())))
@@ -153,6 +173,8 @@ static LogicalResult runLoad(Frame &frame, Operation *op) {
     return success();
   }
   auto [rows, columns] = rowsAndColumns(ArrayRef(extents).take_back(tileRank));
+  if (tileRank == 2)
+    rows = rowsBeforeEnd(frame, load.getIndices(), rows);
   auto conflict = forEachRectangle(
       extents, tileRank, indices, out.size(),
       [&, rows = rows, columns = columns](ArrayRef<int64_t> at, int64_t first) {
@@ -341,6 +363,8 @@ static LogicalResult runStore(Frame &frame, Operation *op) {
   if (!isInside)
     return success();
   auto [rows, columns] = rowsAndColumns(ArrayRef(extents).take_back(tileRank));
+  if (tileRank == 2)
+    rows = rowsBeforeEnd(frame, store.getIndices(), rows);
   auto conflict =
       forEachRectangle(extents, tileRank, indices, in.size(),
                        [&, rows = rows, columns = columns](
@@ -535,6 +559,7 @@ void interp::addTileHandlers(HandlerTable &table) {
   table.add<tile::CommonBoundOp>(runCommonBound);
   table.add<tile::WalksDownOp>(runWalksDown);
   table.add<tile::WalkOp>(runWalk);
+  table.add<tile::RowOp>(runRow);
   table.add<tile::SkipLoadsOp>(runSkipLoads);
   table.add<tile::DotOp>(runDot);
   table.add<tile::BroadcastOp>(runBroadcast);

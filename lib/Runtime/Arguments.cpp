@@ -175,13 +175,21 @@ llvm::Error ArgumentChecker::checkLayout() const {
   return llvm::Error::success();
 }
 
+/// The first argument with an extent of dimension `dim`, which some argument has.
+static const ArgumentInfo &findArgument(const Signature &callee, unsigned dim) {
+  return *llvm::find_if(callee.arguments, [&](const ArgumentInfo &info) {
+    return llvm::any_of(info.dims, [&](const auto &own) { return own.dim == int(dim); });
+  });
+}
+
 static llvm::Error checkRequirements(const Signature &callee, llvm::ArrayRef<int64_t> dims) {
   for (Bound bound : callee.bounds)
     if (dims[bound.dim] > bound.most)
       return makeError(TESSERA_RUNTIME_INVALID_ARGUMENT,
-                       "{0} '{1}': '{2}' is {3} and must be at most {4}, the width of its tiles",
-                       callee.kind, callee.name, callee.dims[bound.dim], dims[bound.dim],
-                       bound.most);
+                       "{0} '{1}': '{2}' of argument '{3}' is {4} and must be at most {5}, as its "
+                       "tiles or tensor maps reach no further",
+                       callee.kind, callee.name, callee.dims[bound.dim],
+                       findArgument(callee, bound.dim).name, dims[bound.dim], bound.most);
   for (Requirement requirement : callee.requirements) {
     int64_t dividend = dims[requirement.dividend];
     if (!requirement.divisor && dividend % requirement.factor != 0)

@@ -88,8 +88,8 @@ static bool readBundle(const json::Value &value, json::Path path, BundleInfo &bu
     return false;
   if (object->getString(key::format) != StringRef("tessera-bundle"))
     return fail(path.field(key::format), "expected \"tessera-bundle\": this is no bundle");
-  if (!readInteger(object->get(key::version), path.field(key::version), 1, 5,
-                   "this library reads versions 1 to 5", bundle.version))
+  if (!readInteger(object->get(key::version), path.field(key::version), 1, 6,
+                   "this library reads versions 1 to 6", bundle.version))
     return false;
   if (!readString(*object, key::target, path, bundle.target))
     return false;

@@ -79,6 +79,9 @@ struct TensorMapDim {
   Extent extent;
   int strideOfDim = -1;    ///< the argument's dimension whose stride it has; -1 for strideBytes
   int64_t strideBytes = 0; ///< a constant stride
+  /// Its stride is 2^34 less that: 2^30 of them lead back by as many strides of the argument's, as
+  /// addresses wrap modulo 2^64.
+  bool wraps = false;
 };
 
 struct TensorMapRecipe {

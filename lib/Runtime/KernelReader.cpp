@@ -163,6 +163,12 @@ bool KernelReader::readTensorMapDim(const json::Object &object, json::Path path,
     if (dim.strideBytes % 16)
       return fail(path.field(key::strideBytes), kStrideRule);
   }
+  if (const json::Value *ends = object.get(key::wraps)) {
+    std::optional<bool> flag = ends->getAsBoolean();
+    if (!flag || !ofDim)
+      return fail(path.field(key::wraps), "expected true or false, beside \"stride_of_dim\"");
+    dim.wraps = *flag;
+  }
   map.dims.push_back(dim);
   return true;
 }

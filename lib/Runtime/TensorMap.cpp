@@ -18,10 +18,14 @@ using namespace tessera::runtime;
 /// encoding.
 static constexpr unsigned kSlots = 64;
 
+/// 2^30 of them are 0 modulo 2^64, as addresses are.
+static constexpr uint64_t kWrappingStride = 1ull << 34;
+
 TensorMapExtents tessera::runtime::evaluateTensorMap(const TensorMapRecipe &recipe,
                                                      const Argument &argument,
                                                      llvm::ArrayRef<int64_t> dims) {
   TensorMapExtents encoded = {};
+  encoded.address = argument.pointer;
   unsigned bytes = recipe.element->bytes;
   for (size_t i = 0; i < recipe.dims.size(); ++i) {
     const TensorMapDim &dim = recipe.dims[i];
@@ -34,18 +38,19 @@ TensorMapExtents tessera::runtime::evaluateTensorMap(const TensorMapRecipe &reci
       encoded.strides[i - 1] = argument.strides[dim.strideOfDim] * bytes;
     else // Never used, and frameworks put anything there; the driver wants a multiple of 16.
       encoded.strides[i - 1] = llvm::alignTo(encoded.dims[0] * bytes, 16);
+    if (dim.wraps)
+      encoded.strides[i - 1] = kWrappingStride - encoded.strides[i - 1];
   }
   return encoded;
 }
 
-static std::string describeRecipe(const TensorMapRecipe &recipe, const TensorMapExtents &encoded,
-                                  uint64_t address) {
+static std::string describeRecipe(const TensorMapRecipe &recipe, const TensorMapExtents &encoded) {
   std::string text;
   llvm::raw_string_ostream os(text);
   size_t rank = recipe.dims.size();
   os << llvm::formatv("address {0:x}, element {1}, dims [{2:$[, ]}], byte strides [{3:$[, ]}], box "
                       "[{4:$[, ]}], swizzle mode {5}",
-                      address, recipe.element->name,
+                      encoded.address, recipe.element->name,
                       llvm::make_range(encoded.dims, encoded.dims + rank),
                       llvm::make_range(encoded.strides, encoded.strides + rank - 1),
                       llvm::make_range(recipe.box.begin(), recipe.box.end()), recipe.swizzle);
@@ -60,15 +65,14 @@ llvm::Error tessera::runtime::encodeTensorMap(const cuda::Driver &driver, const 
   TensorMapExtents encoded = evaluateTensorMap(recipe, argument, dims);
   cuda::Result result = driver.tensorMapEncodeTiled(
       &map, recipe.element->tensorMapType, recipe.dims.size(),
-      reinterpret_cast<void *>(argument.pointer), encoded.dims, encoded.strides, recipe.box.data(),
+      reinterpret_cast<void *>(encoded.address), encoded.dims, encoded.strides, recipe.box.data(),
       kElementStrides, cuda::kTensorMapInterleaveNone, recipe.swizzle,
       cuda::kTensorMapL2Promotion128B, cuda::kTensorMapOobFillZero);
   if (result == 0)
     return llvm::Error::success();
-  return driver.check(result, "kernel '" + kernel.name + "': argument '" +
-                                  kernel.arguments[recipe.argument].name +
-                                  "': cuTensorMapEncodeTiled with " +
-                                  describeRecipe(recipe, encoded, argument.pointer));
+  return driver.check(
+      result, "kernel '" + kernel.name + "': argument '" + kernel.arguments[recipe.argument].name +
+                  "': cuTensorMapEncodeTiled with " + describeRecipe(recipe, encoded));
 }
 
 ArgumentCache::ArgumentCache(unsigned rank, unsigned mapCount)

@@ -16,6 +16,7 @@ namespace tessera::runtime {
 struct TensorMapExtents {
   uint64_t dims[kMaxTensorMapRank];
   uint64_t strides[kMaxTensorMapRank]; ///< bytes, of dimensions 1 and up
+  uint64_t address;
 };
 TensorMapExtents evaluateTensorMap(const TensorMapRecipe &recipe, const Argument &argument,
                                    llvm::ArrayRef<int64_t> dims);

@@ -101,19 +101,19 @@ void walkBox(Cluster &cluster, const AsyncOp &op, const TensorMapRecord &m, uint
   bool missing = false;
   for (uint32_t row = 0; row < rows; ++row) {
     uint32_t rest = row;
-    int64_t offset = 0;
+    uint64_t offset = 0; // as addresses, which wrap
     bool inside = true;
     for (unsigned d = 1; d < m.rank; ++d) {
       int64_t c = int64_t(op.coords[d]) + int64_t(rest % m.extent(d)) * m.elementStrides[d];
       rest /= m.extent(d);
       inside &= c >= 0 && c < int64_t(m.dims[d]);
       if (inside)
-        offset += c * int64_t(m.strides[d - 1]);
+        offset += uint64_t(c) * m.strides[d - 1];
     }
     auto element = [&](uint32_t x) {
       return int64_t(op.coords[0]) + int64_t(x) * m.elementStrides[0];
     };
-    uint64_t first = m.address + uint64_t(offset);
+    uint64_t first = m.address + offset;
     // Where the row lies in the tensor, as a range of box elements.
     uint32_t lo = 0, hi = inside ? inner : 0;
     while (lo < hi && element(lo) < 0)

@@ -50,7 +50,7 @@ llvm::Error TensorMapRecord::check() const {
     return bad("the global address is not a multiple of 16");
   if (address >= 1ull << 62)
     return bad("the global address is beyond 2^62");
-  uint64_t bytes = elementSize(), last = 0;
+  uint64_t bytes = elementSize();
   for (unsigned d = 0; d < rank; ++d) {
     if (dims[d] == 0 || dims[d] > (1ull << 32))
       return bad("dimension %u has size %llu", d, static_cast<unsigned long long>(dims[d]));
@@ -62,12 +62,7 @@ llvm::Error TensorMapRecord::check() const {
     if (d + 1 < rank && (strides[d] % 16 || strides[d] >= (1ull << 40)))
       return bad("stride %llu is not a multiple of 16 below 2^40",
                  static_cast<unsigned long long>(strides[d]));
-    uint64_t step = d == 0 ? elementSize() : strides[d - 1];
-    last = llvm::SaturatingMultiplyAdd(dims[d] - 1, step, last);
   }
-  if (last >= 1ull << 62)
-    return bad("the tensor reaches %llu bytes beyond its address",
-               static_cast<unsigned long long>(last));
   uint32_t inner = extent(0) * elementSize();
   if (inner % 16)
     return bad("the inner box has %u bytes, not a multiple of 16", inner);

@@ -27,7 +27,7 @@ struct TensorMapRecord {
   /// Bytes of shared memory that the box may touch: a swizzle permutes whole rows of 128 bytes.
   uint32_t boxFootprint() const { return llvm::alignTo(boxBytes(), swizzle ? 128 : 16); }
   /// Holds the driver's rules. A kernel may write a record's bytes itself, so each is checked again
-  /// where it is used; what passed can be walked without a sum or product that wraps.
+  /// where it is used. Places of elements are sums of addresses, which wrap modulo 2^64.
   llvm::Error check() const;
 };
 static_assert(sizeof(TensorMapRecord) == 128, "a CUtensorMap has 128 bytes");

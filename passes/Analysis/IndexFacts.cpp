@@ -99,6 +99,7 @@ bool Multiples::derive(Value value) {
       .Case([&](arith::SelectOp select) {
         return holds(select.getTrueValue()) && holds(select.getFalseValue());
       })
+      .Case([&](tile::RowOp row) { return holds(row.getRow()); })
       .Default(false);
 }
 
@@ -253,7 +254,7 @@ bool tessera::isNonNegative(Value index, unsigned depth) {
            isGridIndex(dyn_cast_or_null<tile::KernelOp>(owner));
   }
   return TypeSwitch<Operation *, bool>(index.getDefiningOp())
-      .Case<tile::DimOp, hop::BlockIndexOp, hop::BlockCountOp, hop::ClusterRankOp>(
+      .Case<tile::DimOp, tile::RowOp, hop::BlockIndexOp, hop::BlockCountOp, hop::ClusterRankOp>(
           [](Operation *) { return true; })
       .Case<arith::AddIOp, arith::MulIOp, arith::DivUIOp, arith::DivSIOp, arith::CeilDivUIOp,
             arith::CeilDivSIOp, arith::MinSIOp>(

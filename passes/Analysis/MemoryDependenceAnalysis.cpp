@@ -273,7 +273,7 @@ Linear Meeting::result(Operation *op, Side side, unsigned depth) {
       })
       .Case([&](arith::MinSIOp) { return lesser(op, side, depth, 1); })
       .Case([&](arith::MaxSIOp) { return lesser(op, side, depth, -1); })
-      .Case<arith::IndexCastOp, arith::ExtSIOp>([&](auto) { return of(0); })
+      .Case<tile::RowOp, arith::IndexCastOp, arith::ExtSIOp>([&](auto) { return of(0); })
       .Default([&](Operation *) { return variable(); });
 }
 

@@ -177,11 +177,12 @@ std::optional<RunKind> RowRuns::kindOf(Value tile) {
   return kinds[tile] = kind;
 }
 
-std::optional<SmallVector<RowRuns::Numbers>> RowRuns::find(GatherOp gather) {
+template <typename AccessOp>
+std::optional<SmallVector<RowRuns::Numbers>> RowRuns::find(AccessOp access) {
   SmallVector<Numbers> all;
-  for (auto [i, tile] : llvm::enumerate(gather.getRows())) {
-    if (getConstantIntValue(gather.getIndices()[gather.getFirstNumberedDim() + i]) != 0)
-      return refuse(gather, "counts rows from an index that is not the constant 0"), std::nullopt;
+  for (auto [i, tile] : llvm::enumerate(access.getRows())) {
+    if (getConstantIntValue(access.getIndices()[access.getFirstNumberedDim() + i]) != 0)
+      return refuse(access, "counts rows from an index that is not the constant 0"), std::nullopt;
     Numbers numbers{tile, {}};
     while (auto select = numbers.tile.getDefiningOp<arith::SelectOp>()) {
       std::optional<APInt> none = findConstant(select.getFalseValue());
@@ -190,7 +191,7 @@ std::optional<SmallVector<RowRuns::Numbers>> RowRuns::find(GatherOp gather) {
       numbers.conditions.push_back(select.getCondition());
       numbers.tile = select.getTrueValue();
     }
-    bool ofRows = i + 1 == gather.getRows().size();
+    bool ofRows = i + 1 == access.getRows().size();
     std::optional<RunKind> kind = isNarrow(numbers.tile) ? kindOf(numbers.tile) : std::nullopt;
     if (kind && *kind != (ofRows ? RunKind::Following : RunKind::Same))
       refuse(numbers.tile.getDefiningOp(), ofRows ? "is one number in all rows of a run"
@@ -204,3 +205,6 @@ std::optional<SmallVector<RowRuns::Numbers>> RowRuns::find(GatherOp gather) {
   }
   return all;
 }
+
+template std::optional<SmallVector<RowRuns::Numbers>> RowRuns::find(GatherOp);
+template std::optional<SmallVector<RowRuns::Numbers>> RowRuns::find(ScatterOp);

@@ -40,8 +40,9 @@ public:
 
   explicit RowRuns(int64_t run) : run(run) {}
 
-  /// The numbers of `gather`, where its rows come in such runs.
-  std::optional<llvm::SmallVector<Numbers>> find(tile::GatherOp gather);
+  /// The numbers of a gather or a scatter, where its rows come in such runs.
+  template <typename AccessOp>
+  std::optional<llvm::SmallVector<Numbers>> find(AccessOp access);
   /// What kept the last one from it.
   RunRefusal getRefusal() const { return refusal; }
 

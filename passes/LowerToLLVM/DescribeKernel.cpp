@@ -71,8 +71,17 @@ static ArrayAttr describeMapDims(MLIRContext *context, const TensorMap &map, til
       entry.set(key::strideBytes, b.getI64IntegerAttr(map.layout.swizzle));
       break;
     case MapDim::Outer:
-      entry.set(key::extent, describeExtent(b, view, dim.ofView));
+      entry.set(key::extent, map.ended && dim.ofView == map.rowDim()
+                                 ? b.getI64IntegerAttr(LaunchParameters::wrappedRows)
+                                 : describeExtent(b, view, dim.ofView));
       entry.set(key::strideOfDim, b.getI64IntegerAttr(dim.ofView));
+      break;
+    case MapDim::Ends:
+    case MapDim::Wraps:
+      entry.set(key::extent, b.getI64IntegerAttr(2 * LaunchParameters::wrappedRows - 1));
+      entry.set(key::strideOfDim, b.getI64IntegerAttr(dim.ofView));
+      if (dim.kind == MapDim::Wraps)
+        entry.set(key::wraps, b.getBoolAttr(true));
       break;
     }
     return entry.getDictionary(context);
@@ -391,6 +400,9 @@ ArrayAttr LaunchParameters::describeRequirements(hop::KernelOp kernel) const {
     requirements.push_back(
         b.getDictionaryAttr({b.getNamedAttr(key::divisor, b.getI64IntegerAttr(unit)),
                              b.getNamedAttr(key::dividend, b.getStringAttr(dim))}));
+  for (StringRef dim : endedRows)
+    requirements.push_back(describeRequirement(
+        tile::AtMostAttr::get(b.getContext(), b.getStringAttr(dim), wrappedRows)));
   return b.getArrayAttr(requirements);
 }
 

@@ -116,7 +116,8 @@ Emitter::Access Emitter::makeAccess(AccessOp op, RankedTensorType type) {
   if (type.getRank() == 2) {
     access.rowStride = strideOf(view, rank - 2);
     access.row = scalar(indices[rank - 2]);
-    access.rows = extent(rank - 2);
+    auto row = indices[rank - 2].getDefiningOp<tile::RowOp>();
+    access.rows = row ? scalar(row.getEnd()) : extent(rank - 2);
     access.threadRow = firstPlace(layout, 0);
   }
   access.column = scalar(indices[rank - 1]);

@@ -324,6 +324,7 @@ LogicalResult Emitter::emitForThread(Operation *op) {
         bind(dim, {function.getArgument(parameters.dimPosition(dim.getDim()))});
         return success();
       })
+      .Case([&](tile::RowOp row) { return bind(row, {scalar(row.getRow())}), success(); })
       .Case([&](tile::LoadOp load) { return emitLoad(load); })
       .Case([&](tile::GatherOp gather) { return emitGather(gather); })
       .Case([&](tile::GatherElementsOp gather) { return emitGatherElements(gather), success(); })

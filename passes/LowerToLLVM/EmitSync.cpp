@@ -201,8 +201,18 @@ Emitter::Values Emitter::copyCoordinates(const TensorMap &map, ValueRange indice
       return map.chunked ? i32(0) : add(scalar(indices.back()), chunk * chunkColumns);
     case MapDim::Chunks:
       return i32(*getConstantIntValue(indices.back()) / chunkColumns + chunk);
-    case MapDim::Outer:
-      return scalar(indices[dim.ofView]);
+    case MapDim::Outer: {
+      Value place = scalar(indices[dim.ofView]);
+      auto row = indices[dim.ofView].getDefiningOp<tile::RowOp>();
+      if (!row)
+        return place;
+      return add(LLVM::SubOp::create(builder, loc, place, scalar(row.getEnd())),
+                 LaunchParameters::wrappedRows);
+    }
+    case MapDim::Ends:
+      return scalar(indices[dim.ofView].getDefiningOp<tile::RowOp>().getEnd());
+    case MapDim::Wraps:
+      return i32(LaunchParameters::wrappedRows);
     }
     llvm_unreachable("a kind of dimension");
   });

@@ -18,8 +18,10 @@ SmallVector<MapDim> TensorMap::dims() const {
     dims.push_back({MapDim::Outer, dim});
   if (chunked)
     dims.push_back({MapDim::Chunks, columns});
-  for (int64_t dim = box.getFirstRowDim() - 1; dim >= 0; --dim)
+  for (int64_t dim = box.getFirstRowDim() - 1; dim >= (ended && columns == 3 ? 1 : 0); --dim)
     dims.push_back({MapDim::Outer, dim});
+  if (ended)
+    dims.append({{MapDim::Ends, columns - 1}, {MapDim::Wraps, columns - 1}});
   return dims;
 }
 
@@ -161,6 +163,18 @@ LogicalResult LaunchParameters::addStoredRows(hop::BulkStoreOp store) {
   return success();
 }
 
+/// With an end beyond `wrappedRows` the first rows have places below 0, and so lie outside of the
+/// map.
+LogicalResult LaunchParameters::addEndedRows(Operation *copy, tile::ViewType view) {
+  int64_t dim = view.getRank() - 2, rows = view.getStaticDim(dim);
+  if (rows == ShapedType::kDynamic)
+    endedRows.insert(view.getDimName(dim));
+  else if (rows > wrappedRows)
+    return copy->emitError("copies rows that end before the view does, of a view of ")
+           << rows << " rows; up to " << wrappedRows << " would work";
+  return success();
+}
+
 void LaunchParameters::addUnique(LaunchParameter parameter) {
   for (const LaunchParameter &other : parameters)
     if (other.kind == parameter.kind && other.argument == parameter.argument &&
@@ -181,11 +195,20 @@ LogicalResult LaunchParameters::addCopy(Operation *copy, Value view, ValueRange 
     return copy->emitError("copies from column ")
            << *column << " on, and a bulk copy starts at a multiple of " << hop::bulkStartBytes
            << " bytes";
-  bool chunked = layout.rows == tile.getDimSize(0) && inner != ShapedType::kDynamic &&
+  bool ended = tile.getRank() == 2 && indices.drop_back().back().getDefiningOp<tile::RowOp>();
+  if (ended && type.getRank() == 4 && getConstantIntValue(indices.front()) != 0)
+    return copy->emitError(
+        "copies rows that end before the view does, for which a tensor map has "
+        "two of its five dimensions; the outermost index has to be the constant 0");
+  if (ended && failed(addEndedRows(copy, type)))
+    return failure();
+  // They leave no room for that of chunks.
+  bool chunked = !ended && layout.rows == tile.getDimSize(0) && inner != ShapedType::kDynamic &&
                  inner % layout.chunkColumns() == 0 && column &&
                  *column % layout.chunkColumns() == 0;
-  TensorMap map = {argument, tile,    tile::TileBox(type, tile, box),
-                   layout,   chunked, *hop::splitAmong(layout, blocks)};
+  TensorMap map = {argument, tile,  tile::TileBox(type, tile, box),  layout,
+                   chunked,  ended, *hop::splitAmong(layout, blocks)};
+  assert(map.dims().size() <= hopper::mostMapDims && "a view has four dimensions at most");
   auto known = llvm::find(maps, map);
   mapOfCopy[copy] = known - maps.begin();
   if (known != maps.end())

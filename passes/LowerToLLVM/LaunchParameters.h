@@ -23,6 +23,8 @@ struct MapDim {
     Columns, ///< of the view, or of one chunk of them
     Chunks,  ///< of columns
     Outer,   ///< any other dimension of the view
+    Ends,    ///< how far before their end rows are counted from
+    Wraps,   ///< strides that lead back by as many rows
   } kind;
   int64_t ofView; ///< the dimension of the view
 };
@@ -37,12 +39,18 @@ struct TensorMap {
   /// map, which needs a static inner extent and a tile that starts where a chunk does. Otherwise
   /// one instruction a chunk, from any column on.
   bool chunked;
+  /// The rows end where a coordinate says (tile.row). Of the dimension of rows, of 2^30, row r has
+  /// the place 2^30 - end + r, so that rows from the end on lie outside. `end` strides of a second
+  /// dimension lead on to row 2^30 + r, and 2^30 strides of 2^34 less a row of a third one back to
+  /// row r, as addresses wrap modulo 2^64. The outermost of four dimensions has no place in the
+  /// map, and an index of 0.
+  bool ended;
   /// The parts in which the blocks of a cluster copy the tile; one of each kind for a block alone.
   hop::TileParts parts;
 
   bool operator==(const TensorMap &other) const {
     auto identity = [](const TensorMap &map) { // the rest of the layout follows from the tile
-      return std::tie(map.argument, map.tile, map.box, map.layout.rows, map.chunked,
+      return std::tie(map.argument, map.tile, map.box, map.layout.rows, map.chunked, map.ended,
                       map.parts.ofRows, map.parts.ofChunks);
     };
     return identity(*this) == identity(other);
@@ -62,6 +70,8 @@ struct TensorMap {
   llvm::SmallVector<MapDim> dims() const;
   /// The position of the view's dimension `dim`, one of the tile's rows.
   int64_t rowPosition(int64_t dim) const;
+  /// The view's dimension of rows.
+  int64_t rowDim() const { return static_cast<int64_t>(box.getExtents().size()) - 2; }
   /// The position by which a chunk of columns is chosen.
   int64_t chunkPosition() const;
 };
@@ -76,6 +86,9 @@ struct LaunchParameter {
 
 class LaunchParameters {
 public:
+  /// The extent of a dimension of rows that end before the view does: so many strides of 2^34 wrap.
+  static constexpr int64_t wrappedRows = 1 << 30;
+
   static mlir::FailureOr<LaunchParameters> get(hop::KernelOp kernel);
 
   mlir::ArrayRef<LaunchParameter> getParameters() const { return parameters; }
@@ -108,6 +121,7 @@ private:
                               mlir::RankedTensorType tile, int64_t storedRows,
                               std::optional<mlir::ArrayRef<int64_t>> box, int64_t blocks);
   mlir::LogicalResult addStoredRows(hop::BulkStoreOp store);
+  mlir::LogicalResult addEndedRows(mlir::Operation *copy, tile::ViewType view);
   /// What `op` asks of a launch.
   mlir::LogicalResult addUses(mlir::Operation *op);
   void addTickets(mlir::Value view, mlir::Attribute tile);
@@ -130,6 +144,8 @@ private:
   llvm::SmallSetVector<std::pair<unsigned, mlir::Attribute>, 2> ticketed;
   /// Extents along which bulk stores write, and the elements that they write at a time.
   llvm::SmallSetVector<std::pair<mlir::StringRef, int64_t>, 2> storedRows;
+  /// Extents of rows that end before the view does, wrappedRows at most.
+  llvm::SmallSetVector<mlir::StringRef, 2> endedRows;
 };
 
 } // namespace tessera

@@ -12,6 +12,7 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/Analysis/Conversions.h"
+#include "passes/Analysis/IndexFacts.h"
 #include "passes/Analysis/RowRuns.h"
 #include "passes/Schedule/CostModel.h"
 #include "passes/Tile/TilePasses.h"
@@ -29,13 +30,15 @@ using Predicate = arith::CmpIPredicate;
 
 namespace {
 
-/// Writes where a run lies, of which the numbers of rows are known.
+/// Writes where a run lies, of which the numbers of rows are known, before an operation.
 class RunWriter {
 public:
-  RunWriter(GatherOp gather, RowRuns &runs, int64_t run)
-      : gather(gather), runs(runs), run(run), builder(gather.getLoc(), gather.getContext()) {}
+  RunWriter(Operation *op, RowRuns &runs, int64_t run)
+      : runs(runs), run(run), builder(op->getLoc(), op) {}
 
-  GatherRunsOp write(ArrayRef<RowRuns::Numbers> numbers);
+  GatherRunsOp write(GatherOp gather, ArrayRef<RowRuns::Numbers> numbers);
+  /// The one run of all rows, from a row on that is 0 or more, of a view of so many rows.
+  RowOp writeRow(const RowRuns::Numbers &numbers, IotaOp all, Value extent);
 
 private:
   Value constant(Type type, int64_t value) {
@@ -46,20 +49,31 @@ private:
   Value first(Value tile);
   Value load(GatherOp gather, Type type);
   Value count(Value condition);
+  Value countAll(ArrayRef<Value> conditions);
   Value difference(Value condition);
 
-  GatherOp gather;
   RowRuns &runs;
   int64_t run;
   ImplicitLocOpBuilder builder;
-  Block *body = nullptr;
+  Block *body = nullptr; ///< of the region; null where the run is one of all rows
   SmallVector<Value> captures;
   llvm::DenseMap<Value, Value> known;
 };
 } // namespace
 
+static Value extentOf(Value view, int64_t dim, OpBuilder &builder, Location loc) {
+  auto type = cast<ViewType>(view.getType());
+  int64_t extent = type.getStaticDim(dim);
+  if (!ShapedType::isDynamic(extent))
+    return arith::ConstantIndexOp::create(builder, loc, extent);
+  return DimOp::create(builder, loc, builder.getIndexType(),
+                       builder.getStringAttr(type.getDimName(dim)));
+}
+
 /// A scalar from outside as the region has it.
 Value RunWriter::take(Value scalar) {
+  if (!body)
+    return scalar;
   Value &own = known[scalar];
   if (own)
     return own;
@@ -83,11 +97,14 @@ Value RunWriter::first(Value tile) {
   } else if (auto splat = dyn_cast<SplatOp>(op)) {
     result = take(splat.getSource());
   } else if (auto iota = dyn_cast<IotaOp>(op)) {
-    Value row = arith::MulIOp::create(builder, body->getArgument(0), index(run));
-    if (iota.getPeriod())
-      row = arith::RemUIOp::create(builder, row, index(*iota.getPeriod()));
-    result = arith::IndexCastOp::create(builder, type,
-                                        arith::AddIOp::create(builder, take(iota.getStart()), row));
+    Value place = take(iota.getStart());
+    if (body) {
+      Value row = arith::MulIOp::create(builder, body->getArgument(0), index(run));
+      if (iota.getPeriod())
+        row = arith::RemUIOp::create(builder, row, index(*iota.getPeriod()));
+      place = arith::AddIOp::create(builder, place, row);
+    }
+    result = arith::IndexCastOp::create(builder, type, place);
   } else if (auto table = dyn_cast<GatherOp>(op)) {
     result = load(table, type);
   } else {
@@ -102,18 +119,14 @@ Value RunWriter::first(Value tile) {
 
 /// The element that the first row of the run loads: 0 outside of the view.
 Value RunWriter::load(GatherOp table, Type type) {
-  auto view = cast<ViewType>(table.getView().getType());
   SmallVector<Value> operands = {table.getView()};
   for (Value place : table.getIndices())
     operands.push_back(take(place));
   Value zero = index(0), one = index(1), isInside;
   for (auto [i, rows] : llvm::enumerate(table.getRows())) {
-    int64_t dim = table.getFirstNumberedDim() + i, extent = view.getStaticDim(dim);
+    int64_t dim = table.getFirstNumberedDim() + i;
     Value place = arith::IndexCastOp::create(builder, builder.getIndexType(), first(rows));
-    Value size = ShapedType::isDynamic(extent)
-                     ? Value(DimOp::create(builder, builder.getIndexType(),
-                                           builder.getStringAttr(view.getDimName(dim))))
-                     : index(extent);
+    Value size = extentOf(table.getView(), dim, builder, builder.getLoc());
     Value last = arith::SubIOp::create(builder, size, one);
     Value nearest =
         arith::MaxSIOp::create(builder, arith::MinSIOp::create(builder, place, last), zero);
@@ -154,21 +167,33 @@ Value RunWriter::count(Value condition) {
   return difference(condition);
 }
 
-GatherRunsOp RunWriter::write(ArrayRef<RowRuns::Numbers> numbers) {
+/// index: in how many of the first rows of the run all `conditions` hold.
+Value RunWriter::countAll(ArrayRef<Value> conditions) {
+  Value rows = constant(builder.getI64Type(), run);
+  for (Value condition : conditions)
+    rows = arith::MinSIOp::create(builder, rows, count(condition));
+  rows = arith::MaxSIOp::create(builder, rows, constant(builder.getI64Type(), 0));
+  return arith::IndexCastOp::create(builder, builder.getIndexType(), rows);
+}
+
+/// No more rows are there than the view has.
+RowOp RunWriter::writeRow(const RowRuns::Numbers &numbers, IotaOp all, Value extent) {
+  Value end = arith::AddIOp::create(builder, all.getStart(), countAll(numbers.conditions));
+  return RowOp::create(builder, all.getStart(), arith::MinSIOp::create(builder, end, extent));
+}
+
+GatherRunsOp RunWriter::write(GatherOp gather, ArrayRef<RowRuns::Numbers> numbers) {
   Region region;
   body = &region.emplaceBlock();
   body->addArgument(builder.getIndexType(), gather.getLoc());
   builder.setInsertionPointToStart(body);
-  SmallVector<Value> places;
-  Value rows = constant(builder.getI64Type(), run);
+  SmallVector<Value> places, conditions;
   for (const RowRuns::Numbers &ofDim : numbers) {
     places.push_back(
         arith::IndexCastOp::create(builder, builder.getIndexType(), first(ofDim.tile)));
-    for (Value condition : ofDim.conditions)
-      rows = arith::MinSIOp::create(builder, rows, count(condition));
+    llvm::append_range(conditions, ofDim.conditions);
   }
-  rows = arith::MaxSIOp::create(builder, rows, constant(builder.getI64Type(), 0));
-  places.push_back(arith::IndexCastOp::create(builder, builder.getIndexType(), rows));
+  places.push_back(countAll(conditions));
   YieldOp::create(builder, places);
   builder.setInsertionPoint(gather);
   auto found = GatherRunsOp::create(builder, gather.getType(), gather.getView(),
@@ -189,11 +214,72 @@ static std::optional<StringRef> whyNoBulkCopies(GatherOp gather) {
 namespace {
 struct TileFindRunsPass : tessera::impl::TileFindRunsBase<TileFindRunsPass> {
   void runOnOperation() override {
+    getOperation().walk([](Operation *op) {
+      if (auto gather = dyn_cast<GatherOp>(op))
+        replaceByBox(gather, gather.getType());
+      else if (auto scatter = dyn_cast<ScatterOp>(op))
+        replaceByBox(scatter, scatter.getValue().getType());
+    });
     for (GatherOp gather : pipedGathers(getOperation()))
       if (std::optional<StringRef> reason = whyNoBulkCopies(gather))
         gather.emitRemark("copies rows 16 bytes at a time: ") << *reason;
       else
         replace(gather);
+  }
+
+  /// Whether a tensor map has dimensions left for rows that end: the outermost of four has none
+  /// where its index is 0.
+  template <typename AccessOp>
+  static bool leavesRoom(AccessOp access) {
+    return access.getIndices().size() < hopper::mostMapDims - 1 ||
+           getConstantIntValue(access.getIndices().front()) == 0;
+  }
+
+  /// The loads of such tiles from the view: one more is of a site of its own, as each gather is.
+  static uint64_t countLoads(GatherOp gather) {
+    return llvm::count_if(gather.getView().getUsers(), [&](Operation *user) {
+      return isa<LoadOp>(user) && user->getResultTypes() == gather->getResultTypes();
+    });
+  }
+
+  /// By a load or a store of one box, where the rows of a tile of rank 2 are one run, which ends
+  /// early or does not.
+  template <typename AccessOp>
+  static void replaceByBox(AccessOp access, Type type) {
+    auto tile = cast<RankedTensorType>(type);
+    if (tile.getRank() != 2 || access.getRows().size() != 1)
+      return;
+    RowRuns runs(tile.getDimSize(0));
+    std::optional<SmallVector<RowRuns::Numbers>> numbers = runs.find(access);
+    auto all = numbers ? numbers->front().tile.template getDefiningOp<IotaOp>() : IotaOp();
+    bool ends = numbers && !numbers->front().conditions.empty();
+    if (!all || (ends && !(isNonNegative(all.getStart()) && leavesRoom(access))))
+      return;
+    OpBuilder builder(access);
+    Location loc = access.getLoc();
+    int64_t dim = access.getRowDim();
+    SmallVector<Value> places(access.getIndices());
+    places[dim] = all.getStart();
+    if (ends)
+      places[dim] =
+          RunWriter(access, runs, tile.getDimSize(0))
+              .writeRow(numbers->front(), all, extentOf(access.getView(), dim, builder, loc));
+    access.emitRemark("moves all rows at once, as they follow each other")
+        << (ends ? " up to their end" : "");
+    SmallVector<Operation *> unused = {access.getRows().front().getDefiningOp()};
+    if constexpr (std::is_same_v<AccessOp, GatherOp>) {
+      uint64_t site = countLoads(access);
+      places.insert(places.begin(), access.getView());
+      auto load = LoadOp::create(builder, loc, TypeRange{type}, places);
+      if (site)
+        load.setSite(site);
+      access.replaceAllUsesWith(load.getResult());
+    } else {
+      StoreOp::create(builder, loc, access.getValue(), access.getView(), places,
+                      /*box=*/DenseI64ArrayAttr(), /*add=*/false);
+    }
+    access.erase();
+    eraseUnused(std::move(unused));
   }
 
   /// By the longest runs in which the rows come, of which a warp finds as many as it has lanes.
@@ -205,7 +291,7 @@ struct TileFindRunsPass : tessera::impl::TileFindRunsBase<TileFindRunsPass> {
       RowRuns runs(run);
       if (std::optional<SmallVector<RowRuns::Numbers>> numbers = runs.find(gather)) {
         gather.emitRemark("comes in runs of ") << run << " rows, each by bulk copies";
-        GatherRunsOp found = RunWriter(gather, runs, run).write(*numbers);
+        GatherRunsOp found = RunWriter(gather, runs, run).write(gather, *numbers);
         SmallVector<Operation *> unused =
             llvm::map_to_vector(gather.getRows(), [](Value tile) { return tile.getDefiningOp(); });
         gather.replaceAllUsesWith(found.getResult());

@@ -35,20 +35,24 @@ def TileExpandOps : Pass<"tile-expand-ops", "::tessera::tile::KernelOp"> {
 }
 
 def TileFindRuns : Pass<"tile-find-runs", "::tessera::tile::KernelOp"> {
-  let summary = "Loads in runs what rows a gather names one behind the other";
+  let summary = "Moves at once, or in runs, what rows a gather or a scatter names one behind the other";
   let description = [{
-    The numbers of a `tile.gather` for a dot are followed back to iotas, splats, constants and tables that the kernel does not store.
+    The numbers of a `tile.gather` are followed back to iotas, splats, constants and tables that the kernel does not store.
     In each run of R rows a number is the same, follows the one before, or is replaced by a negative constant from some row on:
     where a `slt`, `sle`, `sgt` or `sge` of a following number and one that stays the same does not hold. Both may be widened, where
     their difference has no more than 64 bits. A quotient of following numbers is one number in a run that starts at a multiple of R,
     where R divides the divisor too, and their remainder follows.
     So key `k` is row `k mod P` of page `table[k / P]`: with R, a constant, as `k / R * R` and `k mod R`, where P is no constant.
 
-    Where the numbers of rows follow, and all others are the same, the gather becomes a `tile.gather_runs` of the largest R
-    that is a power of 2, at least `leastRun` of `kernels/cards.json`, and divides the tile's rows in 32 parts at most, as many as a warp
-    has lanes to find them. Its producer is one thread, so that all goes beside it that goes beside a `tile.load`. A remark says R, or why the
-    rows are copied 16 bytes at a time. Rows whose bytes are no multiple of 128 are, as one of a run that ends early starts at a multiple of
-    them.
+    Where all rows of a tile of rank 2 are one run, along one dimension, a gather becomes a `tile.load` and a `tile.scatter` a
+    `tile.store`, for a dot or not. Where a comparison ends the run, and its first row is known to be 0 or more, their index is a
+    `tile.row`, so that one bulk copy moves what is there. That is how kernels read and write sequences that lie one behind the other.
+
+    Elsewhere, where the numbers of rows follow, and all others are the same, a gather for a dot becomes a `tile.gather_runs` of the
+    largest R that is a power of 2, at least `leastRun` of `kernels/cards.json`, and divides the tile's rows in 32 parts at most, as many
+    as a warp has lanes to find them. Its producer is one thread, so that all goes beside it that goes beside a `tile.load`. A remark
+    says R, or why the rows are copied 16 bytes at a time. Rows whose bytes are no multiple of 128 are, as one of a run that ends early
+    starts at a multiple of them.
 
     ```mlir
     %keys = tile.iota %col axis 0 : tensor<64xi32>
@@ -63,6 +67,14 @@ def TileFindRuns : Pass<"tile-find-runs", "::tessera::tile::KernelOp"> {
       // the entry of key %first + 16 * %i, or 0 behind the end of the table
       tile.yield %page, %place, %c16 : index, index, index
     } : !tile.view<[PAGES, 16, 64], bf16> -> tensor<64x64xbf16>
+
+    %tokens = tile.iota %t axis 0 : tensor<64xi32>
+    %own = arith.cmpi slt, %tokens, %ends : tensor<64xi32>
+    %rows = arith.select %own, %tokens, %none : tensor<64xi1>, tensor<64xi32>
+    %x = tile.gather %values[%c0, %c0] rows %rows : !tile.view<[TOKENS, 64], bf16>, tensor<64xi32> -> tensor<64x64xbf16>
+    // becomes, with %end at most TOKENS
+    %first = tile.row %t below %end
+    %x = tile.load %values[%first, %c0] : !tile.view<[TOKENS, 64], bf16> -> tensor<64x64xbf16>
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];

@@ -41,7 +41,10 @@ std::pair<SmallVector<Value>, DenseI64ArrayAttr> Slicer::shareOf(OpBuilder &buil
   };
   auto place = [&](size_t i, Value digit) {
     Value &index = indices[slice.dim - i];
-    index = arith::AddIOp::create(builder, loc, index, digit);
+    auto row = index.getDefiningOp<tile::RowOp>();
+    index = arith::AddIOp::create(builder, loc, row ? row.getRow() : index, digit);
+    if (row)
+      index = tile::RowOp::create(builder, loc, index, row.getEnd());
   };
   tile::splitRow<Value>(shareOffset(builder, loc, slice.step), box.getCarries(slice.dim), divide,
                         place);

@@ -198,7 +198,7 @@ static Expected<std::array<uint8_t, 128>> encodeMap(const runtime::TensorMapReci
   sim::TensorMapDesc desc;
   // Both have the numbers of the driver.
   desc.type = static_cast<sim::TensorElement>(recipe.element->tensorMapType);
-  desc.globalAddress = argument.pointer;
+  desc.globalAddress = extents.address;
   desc.dims.assign(extents.dims, extents.dims + rank);
   desc.strides.assign(extents.strides, extents.strides + rank - 1);
   desc.box.assign(recipe.box.begin(), recipe.box.end());

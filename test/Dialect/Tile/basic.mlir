@@ -20,6 +20,10 @@ tile.kernel @copy(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[M, 64], f16>) gr
   %kept = tile.load %x[%row, %c0] pipe 2 ahead : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
   // CHECK: tile.load %{{.*}}[%{{.*}}, %{{.*}}] pipe 3 alike wide : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
   %chunks = tile.load %x[%row, %c0] pipe 3 alike wide : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
+  // CHECK: %[[OWN:.*]] = tile.row %{{.*}} below %{{.*}}
+  %own = tile.row %row below %m
+  // CHECK: tile.load %{{.*}}[%[[OWN]], %{{.*}}]
+  %ended = tile.load %x[%own, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
   // CHECK: math.exp2 %{{.*}} {tile.polynomial = 16 : i64, tile.polynomial_precise} : f32
   %f = arith.constant 1.0 : f32
   %p = math.exp2 %f {tile.polynomial = 16 : i64, tile.polynomial_precise} : f32

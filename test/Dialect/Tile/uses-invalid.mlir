@@ -476,3 +476,13 @@ tile.kernel @reference_of_a_tile(%x: !tile.view<[M, 64], f32>) grid(%m = M) {
   // expected-error@+1 {{'tile.reference' op takes a number of f32 for each row, got 'tensor<32x64xf32>'}}
   %r = tile.reference %t : tensor<32x64xf32>
 }
+
+// -----
+
+tile.kernel @row_behind_the_end(%x: !tile.view<[M, 64], f32>, %n: index) grid(%m = M) {
+  %c0 = arith.constant 0 : index
+  // expected-error@+1 {{'tile.row' op is read by 'arith.addi', and only loads and stores know where its rows end}}
+  %row = tile.row %m below %n
+  %next = arith.addi %row, %m : index
+  %t = tile.load %x[%next, %c0] : !tile.view<[M, 64], f32> -> tensor<32x64xf32>
+}

@@ -119,7 +119,7 @@ tile.kernel @short_rows(%q: !Q, %k: !Short, %o: !O) grid(%m = M ceildiv 64) {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %row = arith.muli %m, %c64 : index
-  %keys = tile.iota %row axis 0 : tensor<64xi32>
+  %keys = tile.iota %row axis 0 period 32 : tensor<64xi32>
   %qt = tile.load %q[%row, %c0] : !Q -> tensor<64x64xbf16>
   // expected-remark @below {{copies rows 16 bytes at a time: copies of runs move rows of 128 bytes or a multiple}}
   %kt = tile.gather %k[%c0, %c0] rows %keys : !Short, tensor<64xi32> -> tensor<64x32xbf16>

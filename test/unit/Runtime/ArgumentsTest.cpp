@@ -104,7 +104,8 @@ TEST_F(ArgumentsTest, RefusesExtentsAboveABound) {
   EXPECT_EQ(launch(*load(description), arguments), "");
   requirements->back() = json::Object{{"dim", "H"}, {"at_most", 3}};
   EXPECT_EQ(launch(*load(description), arguments),
-            "kernel 'attend': 'H' is 4 and must be at most 3, the width of its tiles");
+            "kernel 'attend': 'H' of argument 'q' is 4 and must be at most 3, as its tiles or "
+            "tensor maps reach no further");
 }
 
 TEST_F(ArgumentsTest, RefusesScalarsThatAreNotAboveABound) {

@@ -94,8 +94,8 @@ TEST(BundleTest, RefusesWhatIsNoBundle) {
   EXPECT_EQ(read("[]"), "damaged bundle: expected an object when parsing bundle");
   EXPECT_EQ(read("{}"), "damaged bundle: expected \"tessera-bundle\": this is no bundle at "
                         "bundle.format");
-  EXPECT_EQ(read(R"({"format":"tessera-bundle","version":6})"),
-            "damaged bundle: this library reads versions 1 to 5 at bundle.version");
+  EXPECT_EQ(read(R"({"format":"tessera-bundle","version":7})"),
+            "damaged bundle: this library reads versions 1 to 6 at bundle.version");
   EXPECT_EQ(read(R"({"format":"tessera-bundle","version":1,"target":"sm_90a",
                      "image":{"kind":"cubin","base64":"?"},"kernels":[]})"),
             "damaged bundle: expected base64 text at bundle.image.base64");
@@ -211,6 +211,23 @@ TEST(BundleTest, ChecksTensorMaps) {
             }),
             "damaged bundle: expected the number of a dimension of the argument at "
             "bundle.kernels[0].launch_parameters[0].dims[1].stride_of_dim");
+}
+
+TEST(BundleTest, ReadsStridesThatWrap) {
+  auto wrap = [](json::Object &kernel, size_t dim, json::Value value) {
+    (*(*parameter(kernel, 0).getArray("dims"))[dim].getAsObject())["wraps"] = std::move(value);
+  };
+  json::Value bundle = makeBundle();
+  wrap(getKernel(bundle), 1, true);
+  BundleInfo info = llvm::cantFail(readBundle(toText(bundle)));
+  const TensorMapRecipe &recipe = info.kernels[0].tensorMaps[0];
+  EXPECT_TRUE(recipe.dims[1].wraps);
+  EXPECT_FALSE(recipe.dims[3].wraps);
+  for (auto [dim, value] : {std::pair<size_t, json::Value>(2, true), {1, 1}})
+    EXPECT_EQ(readChanged([&](json::Object &kernel) { wrap(kernel, dim, value); }),
+              "damaged bundle: expected true or false, beside \"stride_of_dim\" at "
+              "bundle.kernels[0].launch_parameters[0].dims[" +
+                  std::to_string(dim) + "].wraps");
 }
 
 TEST(BundleTest, ReadsPersistentKernelsAndWorkspaces) {

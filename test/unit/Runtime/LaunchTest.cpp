@@ -66,6 +66,16 @@ TEST_F(LaunchTest, StridesOfExtentOneAreIgnored) {
   EXPECT_EQ(fake::getState().encodes[0].strides[3], 128u);
 }
 
+TEST_F(LaunchTest, StridesThatWrapLeadBack) {
+  json::Value description = makeBundle();
+  json::Object &map = *(*getKernel(description).getArray("launch_parameters"))[0].getAsObject();
+  (*map.getArray("dims"))[1].getAsObject()->insert({"wraps", true});
+  ASSERT_EQ(launch(*load(description), arguments), "");
+  uint64_t stride = fake::getState().encodes[0].strides[0];
+  EXPECT_EQ(stride, (uint64_t(1) << 34) - 1024);
+  EXPECT_EQ((stride << 30) + (uint64_t(1024) << 30), 0u);
+}
+
 TEST_F(LaunchTest, LetsOnlyKernelsThatWaitBeginEarly) {
   json::Value description = makeBundle();
   ASSERT_EQ(launch(*load(description), arguments), "");
