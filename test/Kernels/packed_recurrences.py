@@ -1,33 +1,61 @@
 # RUN: mkdir -p %t
 # RUN: %python %s %source/kernels/linear %t
-"""Walks over packed sequences, each in chunks of its own, on the simulator beside the interpreter: sequences of one chunk, of none and of
-several, whose last chunks hold rows of zeros."""
+"""Walks over packed sequences on the simulator beside the interpreter: sequences of one chunk, of none and of several. They lie in chunks
+of their own, whose last rows are zeros, or right behind each other, with NaN in rows that no sequence has."""
 
+import math
 import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "Inputs"))
 from reference import draw, run, save, save_integers  # noqa: E402
 
-TABLE = {"firsts": [0, 1, 2], "pasts": [1, 1, 4], "lengths": [40, 0, 100]}
-SHAPES = "B=1,H=2,HK=1,L=256,V=64,S=3"
+TABLE = {"firsts": [0, 1, 1], "pasts": [1, 1, 3]}
+# In place a sequence without tokens has a chunk without any.
+PLACES = {"firsts": [0, 1, 2], "pasts": [1, 2, 4], "starts": [0, 40, 40, 104], "ends": [40, 40, 140, 140]}
+IN_CHUNKS = "B=1,H=2,HK=1,L=256,V=64,S=3"
+IN_PLACE = "B=1,H=2,HK=1,L=141,N=4,V=64,S=3"
+
+
+def save_rows(path, values, tokens, width):
+    """Rows of so many tokens, and one of NaN behind them."""
+    save(path, [*values[: tokens * width], *[math.nan] * width], (1, 1, tokens + 1, width))
 
 
 def main(folder, out):
-    for name, numbers in TABLE.items():
+    for name, numbers in (TABLE | PLACES).items():
         save_integers(f"{out}/{name}.npy", numbers, "i32")
-    save(f"{out}/k.npy", [x / 16 for x in draw(1, 256, 64)], (1, 1, 256, 64))
-    save(f"{out}/g.npy", [-abs(x) / 4 for x in draw(2, 2, 256)], (1, 2, 256))
-    save(f"{out}/channels.npy", [-abs(x) / 4 for x in draw(3, 256, 64)], (1, 1, 256, 64))
-    for source, shape, inputs in (
-        ("retention", f"{SHAPES},HV=1", ("firsts", "pasts", "lengths", "k")),
-        ("delta_rule", SHAPES, ("firsts", "pasts", "k", "g")),
-        ("delta_rule_states", SHAPES, ("firsts", "pasts", "k", "g")),
-        ("gla", SHAPES, ("firsts", "pasts", "k", "channels")),
+    keys, channels = [x / 16 for x in draw(1, 256, 64)], [-abs(x) / 4 for x in draw(3, 256, 64)]
+    gates, rates = ([sign * abs(x) / 4 for x in draw(seed, 2, 256)] for seed, sign in ((2, -1), (4, 1)))
+    save(f"{out}/in_chunks_k.npy", keys, (1, 1, 256, 64))
+    save(f"{out}/in_chunks_channels.npy", channels, (1, 1, 256, 64))
+    save_rows(f"{out}/in_place_k.npy", keys, 140, 64)
+    save_rows(f"{out}/in_place_channels.npy", channels, 140, 64)
+    for name, values in (("gates", gates), ("rates", rates)):
+        for head in (0, 256):
+            # Behind the last row of a sequence calls have zeros.
+            values[head + 40 : head + 128] = [0.0] * 88
+            values[head + 228 : head + 256] = [0.0] * 28
+        save(f"{out}/{name}.npy", values, (1, 2, 256))
+    heads, tokens = {"g": "gates", "beta": "rates"}, {"k": "k"}
+    for source, shared, inputs, of_tokens in (
+        ("retention", ",HV=1", {}, tokens),
+        ("ssd", ",HV=1", {"gates": "gates", "dt": "rates"}, tokens),
+        ("delta_rule", "", heads, tokens),
+        ("delta_rule_states", "", heads, tokens),
+        ("gla", "", {}, {**tokens, "g": "channels"}),
+        ("kda", "", {"beta": "rates"}, {**tokens, "g": "channels"}),
     ):
-        options = [word for name in inputs for word in ("--input", f"{name.replace('channels', 'g')}={out}/{name}.npy")]
-        given = ["-DPACKED=true", "-DINITIAL=true", "-DFINAL=true", "-DDK=64", "-DDV=32", "--shape", shape, "--set", "scale=0.5"]
-        run(f"{folder}/{source}.tile", *given, *options, "--pad-rows", "8", "--device", "sim", "--check")
+        for way, shape, parameters, tables in (
+            ("in_chunks", IN_CHUNKS, [], TABLE),
+            ("in_place", IN_PLACE, ["-DIN_PLACE=true"], TABLE | PLACES),
+        ):
+            files = {**{name: name for name in tables}, **inputs, **{name: f"{way}_{of}" for name, of in of_tokens.items()}}
+            options = [word for name, file in files.items() for word in ("--input", f"{name}={out}/{file}.npy")]
+            rows = ",R=256" if inputs and tables != TABLE else ""
+            given = ["-DPACKED=true", "-DINITIAL=true", "-DFINAL=true", "-DDK=64", "-DDV=32", "--shape", shape + shared + rows]
+            scale = [] if source == "ssd" else ["--set", "scale=0.5"]
+            run(f"{folder}/{source}.tile", *parameters, *given, *scale, *options, "--pad-rows", "8", "--device", "sim", "--check")
 
 
 main(*sys.argv[1:])

@@ -89,22 +89,23 @@ def compare(what, found, expected, form):
         assert (errors <= limits).all(), f"{what}, {name}: errors of heads {errors.tolist()}, limits {limits.tolist()}"
 
 
-def make_calls(given, state):
-    """Of each recurrence a call and its definition's logarithms, rates, steps and scale, of as many tokens as `given` has."""
+def make_calls(given, state, starts=None):
+    """Of each recurrence a call and its definition's logarithms, rates, steps and scale, of as many tokens as `given` has. `starts` are
+    those of packed sequences."""
     q, k, v, g, channels, rates = given.values()
     decays = torch.log(1 - torch.exp2(-5 - torch.arange(HEADS, dtype=torch.float64))).expand(g.shape)
-    scale, steps = K**-0.5, -g
+    scale, steps, named = K**-0.5, -g, {"initial_state": state, "output_final_state": True, "cu_seqlens": starts}
 
     def call_ssd():
         before = state.transpose(2, 3).contiguous()
-        y, last = ssd(v, steps, -torch.ones(HEADS), k, q, initial_states=before, return_final_states=True)
+        y, last = ssd(v, steps, -torch.ones(HEADS), k, q, initial_states=before, return_final_states=True, cu_seqlens=starts)
         return y, last.transpose(2, 3)
 
     return {
-        "retention": (lambda: retention(q, k, v, None, state, True), (decays, None, None, scale)),
-        "gla": (lambda: gla(q, k, v, channels, None, state, True), (channels, None, None, scale)),
-        "delta rule": (lambda: gated_delta_rule(q, k, v, g, rates, None, state, True), (g, rates, None, scale)),
-        "delta rule of channels": (lambda: gated_delta_rule(q, k, v, channels, rates, None, state, True), (channels, rates, None, scale)),
+        "retention": (lambda: retention(q, k, v, **named), (decays, None, None, scale)),
+        "gla": (lambda: gla(q, k, v, channels, **named), (channels, None, None, scale)),
+        "delta rule": (lambda: gated_delta_rule(q, k, v, g, rates, **named), (g, rates, None, scale)),
+        "delta rule of channels": (lambda: gated_delta_rule(q, k, v, channels, rates, **named), (channels, rates, None, scale)),
         "ssd": (call_ssd, (g, None, steps, 1.0)),
     }  # fmt: skip
 
@@ -120,10 +121,27 @@ def check(tokens, names=None):
         compare(f"{name}, {tokens} tokens", call(), recur(q, k, v, *definition, state), walk_chunks(q, k, v, *definition, state))
 
 
+def check_packed(lengths):
+    """Sequences in one call, each with a state of its own, and rows of NaN behind the last one."""
+    total = sum(lengths)
+    rows, _ = draw(total)
+    for x in rows.values():
+        x[:, total:] = float("nan")
+    states, starts = torch.cat([draw(1)[1] for _ in lengths]), torch.tensor([0, *lengths]).cumsum(0).int()
+    for name, (call, _) in make_calls(rows, states, starts).items():
+        out, last = call()
+        for i, (first, past) in enumerate(zip(starts[:-1].tolist(), starts[1:].tolist())):
+            own, state = {key: x[:, first:past] for key, x in rows.items()}, states[i : i + 1]
+            form = own["q"], own["k"], own["v"], *make_calls(own, state)[name][1], state
+            found = out[:, first:past], last[i : i + 1]
+            compare(f"{name}, {past - first} tokens of {total}", found, recur(*form), walk_chunks(*form))
+
+
 use_interpreter()
 torch.manual_seed(1)
 torch.set_num_threads(1)
 for tokens in (1, 63, 64, 65, 1000):
     check(tokens)
+check_packed((1, 63, 65))
 # Errors that add up do so over many chunks, and most where each chunk has an inverse.
 check(8192, ["delta rule of channels"])

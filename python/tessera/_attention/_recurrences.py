@@ -39,11 +39,9 @@ def cut(tokens, heads, columns, multiprocessors, numbers):
 
 
 def list_segments(tokens, own):
-    """Of each segment of so many tokens the first chunk, that behind its last, and its tokens."""
+    """Of each segment of so many tokens the first chunk, and that behind its last."""
     firsts = range(0, tokens, own)
-    pasts = [min(first + own, tokens) for first in firsts]
-    lengths = [past - first for first, past in zip(firsts, pasts)]
-    return [first // CHUNK for first in firsts], [count_chunks(past) for past in pasts], lengths
+    return [first // CHUNK for first in firsts], [count_chunks(min(first + own, tokens)) for first in firsts]
 
 
 def join_segments(xp, left, logarithms, state, reverse=False):
@@ -65,12 +63,6 @@ def join_segments(xp, left, logarithms, state, reverse=False):
     channels = "k" * (sums.ndim - 2)
     before = xp.einsum(f"rsh{channels},rhkv->shkv", factors, new)
     return xp.flip(before, (0,)) if reverse else before
-
-
-def count_rows(kernel):
-    """How many rows a kernel takes of the table of packed sequences. Where tokens have gates, these are 0 behind the last one, and no
-    kernel asks for lengths."""
-    return 3 if kernel == "retention" else 2
 
 
 def list_decays(heads):

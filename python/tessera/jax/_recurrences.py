@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._attention._recurrences import CHUNK, count_chunks, count_rows, find_source, list_decays, list_segments, list_widths, pick
+from .._attention._recurrences import CHUNK, count_chunks, find_source, list_decays, list_segments, list_widths, pick
 from .._core import _library
-from . import _kernels, _segments
+from . import _kernels, _packed, _segments
 from ._checks import check_arrays, check_number
 from ._kernels import like, new
 
@@ -32,12 +32,12 @@ def _choose(name, rows, batch, heads, columns):
 
 
 def _walk(name, q, k, v, others, scale, state, wants_state=False, out=None, heads=None, given=(), results=(), table=None,
-          **parameters):
+          chunks=None, **parameters):
     """The results of a walk in their order: the state behind it where it is wanted, what `given` has, the outputs, and `results`. `table`
-    says which chunks packed sequences have."""
+    says which chunks packed sequences have, and `chunks` which tokens these have, where they lie as the caller has them."""
     batch, _, own, columns = v.shape
     rows, heads = q.shape[3], own if heads is None else heads
-    batch, state, places = _pack(table, batch, state, (heads, rows, columns), parameters, count_rows(name))
+    batch, state, places = _pack(table, batch, state, (heads, rows, columns), parameters, chunks)
     chosen, name = _choose(name, rows, batch, heads, columns)
     parameters.update(T=_library.QUERY_TYPES[q.dtype.name], DK=rows, **chosen, INITIAL=state is not None, FINAL=wants_state)
     states = [] if state is None else [("v", state)]
@@ -49,24 +49,30 @@ def _walk(name, q, k, v, others, scale, state, wants_state=False, out=None, head
     )  # fmt: skip
 
 
-def _pack(table, batch, state, shape, parameters, rows):
-    """(how many states there are, the first ones, arguments that say which chunks sequences have)."""
+def _pack(table, batch, state, shape, parameters, chunks=None):
+    """(how many states there are, the first ones, arguments that say which chunks sequences have, and which tokens these)."""
     if table is None:
         return batch, state, ()
     parameters["PACKED"] = True
     sequences = table.shape[1]
     state = jnp.zeros((sequences, *shape), jnp.float32) if state is None else state
-    return sequences, state, tuple(("v", table[row]) for row in range(rows))
+    if chunks is not None:
+        parameters["IN_PLACE"] = True
+    return sequences, state, tuple(("v", row) for rows in (table, chunks) if rows is not None for row in rows)
 
 
-def _heads_first(x):
-    """[B, H, T] of float32."""
+def _heads_first(x, chunks=None):
+    """[B, H, T] of float32, or with `chunks` [1, H, CHUNK * chunks], with zeros behind the last token of each sequence."""
+    if chunks is not None:
+        places = chunks[0][:, None] + jnp.arange(CHUNK, dtype=jnp.int32)
+        inside = (places < chunks[1][:, None]).reshape(-1, 1)
+        x = jnp.where(inside, x[:, jnp.clip(places.reshape(-1), 0, x.shape[1] - 1)], 0)
     return jnp.swapaxes(x.astype(jnp.float32), 1, 2)
 
 
-def _rates(g, beta):
+def _rates(g, beta, chunks):
     """Gates, of heads or of channels, and rates as kernels take them."""
-    return [("t", g) if g.ndim == 4 else ("v", _heads_first(g)), ("v", _heads_first(beta))]
+    return [("t", g) if g.ndim == 4 else ("v", _heads_first(g, chunks)), ("v", _heads_first(beta, chunks))]
 
 
 def _sum_heads(meets, heads):
@@ -98,9 +104,9 @@ def _sum_parts(parts, q):
 
 class _Walks:
     """What forward and gradients compute of arrays. A table says which chunks packed sequences have, or segments of `own` tokens of one
-    sequence."""
+    sequence, and one of chunks which tokens these have, where arrays are not laid out in chunks."""
 
-    table = own = None
+    table = chunks = own = None
 
     def cut(self, v):
         """Walks over segments of one sequence from here on, where these are worth it."""
@@ -124,7 +130,11 @@ class _Walks:
         return None if not found else found[0] if self.own is None else found[0][:1]
 
     def walk(self, *arguments, **named):
-        return _walk(*arguments, **named, table=self.table)
+        return _walk(*arguments, **named, table=self.table, chunks=self.chunks)
+
+    def count_rows(self, v):
+        """How many rows have what walks leave each other, of which each chunk has its own where arrays are not laid out so."""
+        return v.shape[1] if self.chunks is None else CHUNK * self.chunks.shape[1]
 
     def count(self, batch):
         """How many sequences there are."""
@@ -163,12 +173,14 @@ class _Delta(_Walks):
     """Walks of the gated delta rule: arrays are q, k, v, g, beta, with gates of heads, or of channels as in g of 4 dimensions."""
 
     def run(self, scale, state, wants_state, keeps, q, k, v, g, beta):
-        batch, tokens, heads, _ = v.shape
-        given = [("o", like(v)), ("r", new(batch, heads, tokens, CHUNK, dtype=v.dtype))] if keeps else []
+        batch, _, heads, columns = v.shape
+        rows = self.count_rows(v)
+        kept = ("o", new(batch, rows, heads, columns, dtype=v.dtype)), ("r", new(batch, heads, rows, CHUNK, dtype=v.dtype))
+        given = [*kept] if keeps else []
         name = "kda" if g.ndim == 4 else "delta_rule"
         if keeps and g.ndim == 4:
-            given.append(("r", new(batch, q.shape[2], tokens, CHUNK, dtype=v.dtype)))
-        found = list(self.walk(name, q, k, v, _rates(g, beta), (scale,), state, wants_state, given=given, NEWS=keeps))
+            given.append(("r", new(batch, q.shape[2], rows, CHUNK, dtype=v.dtype)))
+        found = list(self.walk(name, q, k, v, _rates(g, beta, self.chunks), (scale,), state, wants_state, given=given, NEWS=keeps))
         last = found.pop(0) if wants_state else None
         return found[-1], last, tuple(found[:-1])
 
@@ -178,24 +190,25 @@ class _Delta(_Walks):
         news, *of_chunks = kept
         chosen, _ = _choose(name, rows, self.count(batch), heads, columns)
         parts = -(-columns // chosen["DV"])
-        rates = [*_rates(g, beta), ("t", news), *(("v", x) for x in of_chunks)]
+        rates = [*_rates(g, beta, self.chunks), ("t", news), *(("v", x) for x in of_chunks)]
         parameters = {"T": _library.QUERY_TYPES[q.dtype.name], "DK": rows, **chosen}
         wants_first, shape = state is not None, (heads, rows, columns)
-        _, grad_last, places = _pack(self.table, batch, grad_last, shape, parameters, 2)
-        _, state, _ = _pack(self.table, batch, state, shape, parameters, 2)
+        _, grad_last, places = _pack(self.table, batch, grad_last, shape, parameters, self.chunks)
+        _, state, _ = _pack(self.table, batch, state, shape, parameters, self.chunks)
         parameters.update(INITIAL=grad_last is not None, FINAL=state is not None)
         behind = [] if grad_last is None else [("v", grad_last)]
         states = [("f", scale), *behind, *([] if state is None else [("v", state), ("r", like(state))])]
-        meets = "r", new(batch, heads, parts, count_chunks(tokens) * rows)
+        meets = "r", new(batch, heads, parts, count_chunks(self.count_rows(v)) * rows)
         launch = functools.partial(_launch, name, parameters)
         first, (dq, dk, dv), dg, dbeta = back(launch, scale, parameters, states, places, meets, grad, rates, q, k, v)
-        return (dq, dk, dv, dg, jnp.swapaxes(dbeta, 1, 2)), first[0] if wants_first else None
+        dg, dbeta = (_packed.restore_chunks(x, self.chunks, tokens) for x in (dg, jnp.swapaxes(dbeta, 1, 2)))
+        return (dq, dk, dv, dg, dbeta), first[0] if wants_first else None
 
     def _run_heads_back(self, launch, scale, parameters, states, places, meets, grad, rates, q, k, v):
-        batch, tokens, heads, columns = v.shape
+        batch, _, heads, columns = v.shape
         of_q, adds = _of_shared(q, heads)
         parameters.update(DW=columns, ADD=adds)
-        results = [("o", like(v)), of_q, _of_shared(k, heads)[0], meets, *[("r", new(batch, heads, tokens))] * 2]
+        results = [("o", like(v)), of_q, _of_shared(k, heads)[0], meets, *[("r", new(batch, heads, self.count_rows(v)))] * 2]
         *first, dv, dq, dk, _, dg, dbeta = launch(("t", q), ("t", k), ("t", v), ("t", grad), *rates, *states, *results, *places)
         return first, (dq, dk, dv), jnp.swapaxes(dg, 1, 2), dbeta
 
@@ -223,7 +236,7 @@ class _Ssd(_Walks):
 
     def run(self, scale, state, wants_state, keeps, q, k, v, dt, rates, *skip):
         self.cut(v)
-        gates = ("v", _heads_first(dt))
+        gates = ("v", _heads_first(dt, self.chunks))
         others = [gates, ("v", rates), gates, *(("v", x) for x in skip)]
         state = self.find_states("ssd", q, k, v, others, (), state, rates * dt, SKIP=self.skips)
         found = self.walk("ssd", q, k, v, others, (), state, wants_state, SKIP=self.skips)
@@ -231,13 +244,14 @@ class _Ssd(_Walks):
 
     def run_back(self, scale, state, grad, grad_last, kept, q, k, v, dt, rates, *skip):
         (batch, tokens, heads, columns), rows, wants_first = v.shape, q.shape[3], state is not None
-        gates, back = ("v", _heads_first(dt)), {"REVERSE": True, "STEPS": "own"}
+        of_chunks, back = _heads_first(dt, self.chunks), {"REVERSE": True, "STEPS": "own"}
+        gates = "v", of_chunks
         others = [gates, ("v", rates), gates]
         self.cut(v)
         state = self.find_states("ssd", q, k, v, others, (), state, rates * dt)
         grad_last = self.find_states("ssd", k, q, grad, others, (), grad_last, rates * dt, **back)
-        chunks, parts = count_chunks(tokens), -(-rows // _choose("ssd", columns, self.count(batch), heads, rows)[0]["DV"])
-        sums = ("r", new(batch, heads, parts, tokens))
+        chunks, parts = count_chunks(self.count_rows(v)), -(-rows // _choose("ssd", columns, self.count(batch), heads, rows)[0]["DV"])
+        sums = ("r", new(batch, heads, parts, self.count_rows(v)))
         states = new(batch, heads, chunks * columns, rows, dtype=v.dtype)
         walk = functools.partial(self.walk, "ssd", scale=(), heads=heads)
         by_q, states, dq = walk(
@@ -254,10 +268,14 @@ class _Ssd(_Walks):
             q=k, k=q, v=grad, others=[*others, *passing], state=grad_last, wants_state=wants_first, SKIP=self.skips, **back
         )
         by_q, by_k = (jnp.swapaxes(x.sum(2), 1, 2) for x in (by_q, by_k))
-        dg = _sum_changes(by_q - dt * by_k, meets.sum(2))
-        of_skip = (jnp.einsum("bthv,bthv->h", grad.astype(jnp.float32), v.astype(jnp.float32)),) if skip else ()
+        dg = _sum_changes(by_q - jnp.swapaxes(of_chunks, 1, 2) * by_k, meets.sum(2))
+        dg, by_k = (_packed.restore_chunks(x, self.chunks, tokens) for x in (dg, by_k))
+        of_skip = ()
+        if skip:
+            of_skip = (_packed.keep_tokens(grad.astype(jnp.float32) * v.astype(jnp.float32), self.chunks).sum((0, 1, 3)),)
         dq, dk = _sum_parts(dq, q), _sum_parts(dk, k)
-        return (dq, dk, dv, rates * dg + by_k, jnp.where(dt == 0, 0, dg * dt).sum((0, 1)), *of_skip), self.find_first(first)
+        of_rates = _packed.keep_tokens(jnp.where(dt == 0, 0, dg * dt), self.chunks).sum((0, 1))
+        return (dq, dk, dv, rates * dg + by_k, of_rates, *of_skip), self.find_first(first)
 
 
 class _Gla(_Walks):
@@ -299,7 +317,7 @@ class _Gla(_Walks):
 
 def _channels_walk(q, k, v, others, state, given, out, scale, heads, table, **parameters):
     """A walk of gla_bwd.tile, which has no state behind it."""
-    sequences, state, places = _pack(table, v.shape[0], state, (heads, q.shape[3], v.shape[3]), parameters, 2)
+    sequences, state, places = _pack(table, v.shape[0], state, (heads, q.shape[3], v.shape[3]), parameters)
     chosen, _ = _choose("gla_bwd", q.shape[3], sequences, heads, v.shape[3])
     parameters.update(T=_library.QUERY_TYPES[q.dtype.name], DK=q.shape[3], **chosen, INITIAL=state is not None)
     states = [] if state is None else [("v", state)]
@@ -316,13 +334,14 @@ def _sum_changes(changes, meets):
 
 
 @functools.lru_cache(maxsize=256)
-def _make(kind, form, scale, starts, wants_state, packed):
-    """A recurrence of arrays, and of a state where it `starts` with one, and of a table where sequences are `packed`, that gives
+def _make(kind, form, scale, starts, wants_state, tables):
+    """A recurrence of arrays, and of a state where it `starts` with one, and of as many `tables` as packed sequences have, that gives
     (outputs,) or (outputs, the state behind)."""
 
     def split(arrays):
         walks, arrays = kind(*form), list(arrays)
-        walks.table = arrays.pop() if packed else None
+        walks.chunks = arrays.pop() if tables == 2 else None
+        walks.table = arrays.pop() if tables else None
         state = arrays.pop() if starts else None
         return walks, arrays, state
 
@@ -348,7 +367,7 @@ def _make(kind, form, scale, starts, wants_state, packed):
         walks, own, state = split(arrays)
         found, first = walks.run_back(scale, state, gradients[0], gradients[1] if wants_state else None, kept, *own)
         found = [gradient.astype(x.dtype) for gradient, x in zip(found, own)]
-        return (*found, *([first] if starts else []), *([None] if packed else []))
+        return (*found, *([first] if starts else []), *[None] * tables)
 
     run.defvjp(forward, lambda residuals, gradients: differentiate(*residuals, gradients))
     return run
@@ -365,27 +384,6 @@ def _refuse_gradients(*arrays):
     raise NotImplementedError(
         "gradients of recurrences have no gradients themselves: take those of the first order, or put these behind jax.lax.stop_gradient"
     )
-
-
-class _Sequences:
-    """Where the rows of packed sequences go, each in chunks of its own: as tessera.torch._packed."""
-
-    def __init__(self, starts, tokens):
-        sequences = starts.shape[0] - 1
-        starts = starts.astype(jnp.int32)
-        first = starts[:-1] // CHUNK + jnp.arange(sequences, dtype=jnp.int32)
-        lengths = starts[1:] - starts[:-1]
-        past = jnp.concatenate((first[1:], first[-1:] + count_chunks(lengths[-1:])))
-        # Rows behind the last sequence go to a chunk behind all others.
-        self.rows = CHUNK * (tokens // CHUNK + sequences + 1)
-        self.table = jnp.stack((first, past, lengths))
-        places = jnp.arange(tokens, dtype=jnp.int32)
-        own = jnp.searchsorted(starts[1:], places, side="right")
-        inside, own = own < sequences, jnp.minimum(own, sequences - 1)
-        self.places = jnp.where(inside, places - starts[own] + CHUNK * first[own], self.rows - CHUNK)
-
-    def align(self, x):
-        return jnp.zeros((1, self.rows, *x.shape[2:]), x.dtype).at[:, self.places].set(x).at[:, -CHUNK:].set(0)
 
 
 def _check(kernel, names, arrays, state, of_state, starts=None, **gates):
@@ -439,17 +437,21 @@ def _check_gates(**gates):
                 raise TypeError(f"argument '{name}' has type {x.dtype}; float32 and other types of floating point would work")
 
 
-def _recur(kind, form, scale, arrays, whole, state, wants_state, starts):
+def _recur(kind, form, scale, arrays, whole, state, wants_state, starts, in_place=True):
     """The outputs and the state behind. Rows of gates begin at multiples of 16 bytes, so tokens are padded with zeros, which change
-    nothing, in all arrays but those that are `whole`."""
+    nothing, in all arrays but those that are `whole`. Packed sequences are laid out in chunks where walks do not take them `in_place`."""
     tokens = arrays[0].shape[1]
-    sequences = None if starts is None else _Sequences(starts, tokens)
-    if sequences is not None:
+    tables, sequences = (), None
+    if starts is not None and in_place:
+        tables = _packed.make_tables(starts, tokens)
+    elif starts is not None:
+        sequences = _packed.Sequences(starts, tokens)
+        tables = (sequences.table,)
         arrays = [sequences.align(x) for x in arrays]
     elif kind is not _Retention:
         arrays = [jnp.pad(x, ((0, 0), (0, -tokens % 4), *[(0, 0)] * (x.ndim - 2))) for x in arrays]
-    run = _make(kind, form, scale, state is not None, wants_state, sequences is not None)
-    others = [*([] if state is None else [state]), *([] if sequences is None else [sequences.table])]
+    run = _make(kind, form, scale, state is not None, wants_state, len(tables))
+    others = [*([] if state is None else [state]), *tables]
     out, *last = run(*arrays, *whole, *others)
     return out[:, :tokens] if sequences is None else out[:, sequences.places], last[0] if last else None
 
@@ -498,7 +500,9 @@ def gated_delta_rule(
     if use_qk_l2norm_in_kernel:
         q, k = (_normalize(x) for x in (q, k))
     arrays = (q, k, v, g.astype(jnp.float32), beta.astype(jnp.float32))
-    return _recur(_Delta, (), _default_scale(scale, q), arrays, (), initial_state, output_final_state, cu_seqlens)
+    return _recur(
+        _Delta, (), _default_scale(scale, q), arrays, (), initial_state, output_final_state, cu_seqlens, in_place=g.ndim == 3
+    )
 
 
 def _normalize(x):
@@ -520,7 +524,7 @@ def gla(
     _check("gla", ("q", "k", "v"), (q, k, v), initial_state, "initial_state", cu_seqlens, g=g)
     _check_gates(g=(g, q.shape))
     arrays = (q, k, v, g.astype(jnp.float32))
-    return _recur(_Gla, (), _default_scale(scale, q), arrays, (), initial_state, output_final_state, cu_seqlens)
+    return _recur(_Gla, (), _default_scale(scale, q), arrays, (), initial_state, output_final_state, cu_seqlens, in_place=False)
 
 
 def ssd(

@@ -170,7 +170,9 @@ def new_gates(like, batch, heads, tokens):
     return like.new_empty((batch, heads, padded), dtype=torch.float32)[:, :, :tokens]
 
 
-def lay_out_gates(tensor):
+def lay_out_gates(tensor, chunks=None):
+    if chunks is not None:
+        tensor = _packed.take_chunks(tensor, chunks)
     batch, tokens, heads = tensor.shape
     return new_gates(tensor, batch, heads, tokens).copy_(heads_first(tensor))
 
@@ -205,17 +207,21 @@ def _find_beside(stream):
 
 
 def launch(name, q, k, v, others, scale, state, wants_state, out=None, heads=None, given=(), results=(), table=None,
-           beside=None, **parameters):
+           chunks=None, beside=None, **parameters):
     """The outputs of a kernel and the state behind the last token, or None. `heads` are those of the states, if values share them;
-    `given` and `results` are further tensors, before the outputs and behind them. `table` says which chunks packed sequences have.
-    `beside` is the Beside that a kernel without workspaces runs on."""
+    `given` and `results` are further tensors, before the outputs and behind them. `table` says which chunks packed sequences have, and
+    `chunks` which tokens these have, where they lie as the caller has them. `beside` is the Beside that a kernel without workspaces runs
+    on."""
     batch, _, _, columns = v.shape
     heads = v.shape[2] if heads is None else heads
     if table is not None:
         batch = table.shape[1]
         state = v.new_zeros((batch, heads, q.shape[3], columns), dtype=torch.float32) if state is None else state
-        results = (*results, *table.unbind()[: _recurrences.count_rows(name)])
+        results = (*results, *table.unbind())
         parameters["PACKED"] = True
+    if chunks is not None:
+        results = (*results, *chunks.unbind())
+        parameters["IN_PLACE"] = True
     out = torch.empty_like(v, memory_format=torch.contiguous_format) if out is None else out
     last = v.new_empty((batch, heads, q.shape[3], columns), dtype=torch.float32) if wants_state else None
     if 0 in v.shape or 0 in q.shape:
@@ -314,10 +320,10 @@ def retention(
     wants_gradients = _check_gradients("retention", v=v, q=q, k=k, initial_state=initial_state)
     if _steps(v, initial_state, output_final_state) and not wants_gradients and cu_seqlens is None:
         return _launch_step((key, given), q, k, v, scale, _find_step_gates(v.shape[2], v.device), s0=initial_state)
-    packed = _packed.lay_out(cu_seqlens, v)
+    packed = _packed.lay_out(cu_seqlens, v, in_place=True)
     q, k, v = map(packed.align, (q, k, v))
     scale = _default_scale(scale, q)
-    out, last = call("retention", q, k, v, decays, scale, initial_state, packed.table, output_final_state)
+    out, last = call("retention", q, k, v, decays, scale, initial_state, packed.table, packed.chunks, output_final_state)
     return packed.restore(out), last if output_final_state else None
 
 
@@ -360,10 +366,10 @@ def gated_delta_rule(
         q, k = call("unit_rows", q, k)
     scale = _default_scale(scale, q)
     g, beta = g.float(), beta.float()
-    packed = _packed.lay_out(cu_seqlens, v)
+    packed = _packed.lay_out(cu_seqlens, v, in_place=not (of_channels and wants_gradients))
     q, k, v, g, beta = map(packed.align, (q, k, v, g, beta))
     own = q, k, v, g, beta, scale, initial_state
-    out, last, *_ = call("delta_rule", *own, packed.table, output_final_state, wants_gradients)
+    out, last, *_ = call("delta_rule", *own, packed.table, packed.chunks, output_final_state, wants_gradients)
     return packed.restore(out), last if output_final_state else None
 
 
@@ -393,9 +399,9 @@ def gla(
     if _steps(v, initial_state, output_final_state) and not wants_gradients and cu_seqlens is None:
         g, rates = g if g.dtype in _GATES else g.float(), _kept.full((v.shape[2],), 1.0, torch.float32, v.device)
         return _launch_step((key, given), q, k, v, scale, {"rates": rates}, g=g, s0=initial_state)
-    packed = _packed.lay_out(cu_seqlens, v)
+    packed = _packed.lay_out(cu_seqlens, v, in_place=not wants_gradients)
     q, k, v, g = map(packed.align, (q, k, v, g.float()))
-    out, last = call("gla", q, k, v, g, _default_scale(scale, q), initial_state, packed.table, output_final_state)
+    out, last = call("gla", q, k, v, g, _default_scale(scale, q), initial_state, packed.table, packed.chunks, output_final_state)
     return packed.restore(out), last if output_final_state else None
 
 
@@ -436,8 +442,8 @@ def ssd(
         passing = {} if skip is None else {"skip": skip}
         y, last = _launch_step((None, ()), C, B, x, 1.0, g=A.float() * steps, rates=steps, s0=state, **passing)
     else:
-        packed = _packed.lay_out(cu_seqlens, x)
+        packed = _packed.lay_out(cu_seqlens, x, in_place=True)
         C, B, x, steps = map(packed.align, (C, B, x, steps))
-        y, last = call("ssd", C, B, x, steps, A.float().contiguous(), skip, state, packed.table, return_final_states)
+        y, last = call("ssd", C, B, x, steps, A.float().contiguous(), skip, state, packed.table, packed.chunks, return_final_states)
         y = packed.restore(y)
     return (y, last.transpose(2, 3)) if return_final_states else y

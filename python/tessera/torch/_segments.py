@@ -13,11 +13,12 @@ from .._attention._recurrences import CHUNK
 from . import _kept, _kernels, _linear
 
 
-def walk(name, q, k, v, others, scale, state, wants_state, logarithms, table=None, **parameters):
+def walk(name, q, k, v, others, scale, state, wants_state, logarithms, table=None, chunks=None,
+         **parameters):
     """What `_linear.launch` gives. `logarithms` are those of the factors of tokens, [B, T, H] or [B, T, HK, K]."""
     segments = cut(v, table)
     if segments is None:
-        return _linear.launch(name, q, k, v, others, scale, state, wants_state, table=table, **parameters)
+        return _linear.launch(name, q, k, v, others, scale, state, wants_state, table=table, chunks=chunks, **parameters)
     before = segments.find_states(name, q, k, v, others, scale, state, logarithms, **parameters)
     out, last = _linear.launch(name, q, k, v, others, scale, before, wants_state, table=segments.table, **parameters)
     return out, last[-1:] if wants_state else None
@@ -37,7 +38,7 @@ def _make_table(tokens, own, device):
     """`_recurrences.list_segments` on a device, where graphs that are captured make it too."""
     first = torch.arange(0, tokens, own, dtype=torch.int32, device=device)
     past = (first + own).clamp(max=tokens)
-    return torch.stack((first // CHUNK, (past + (CHUNK - 1)) // CHUNK, past - first))
+    return torch.stack((first // CHUNK, (past + (CHUNK - 1)) // CHUNK))
 
 
 class Segments:

@@ -3,7 +3,8 @@
 queries and keys by their lengths.
 
 Tensors are [B, T, H, D] in any strides but the innermost, which is 1. Results that nobody wants are tensors without elements. A table
-says which chunks packed sequences have (_packed.py).
+says which chunks packed sequences have, and one of chunks which tokens these have where rows stay in place (_packed.py). Gradients
+under gates of channels take rows in chunks.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import math
 import torch
 
 from .._attention._recurrences import CHUNK, count_chunks
-from . import _first_order, _linear, _op, _segments
+from . import _first_order, _linear, _op, _packed, _segments
 from ._types import TYPES
 
 
@@ -66,26 +67,27 @@ def _logarithms(decays, v):
     return (math.log(2) * decays).expand(*v.shape[:3])
 
 
-def _walk_retention(q, k, v, decays, scale, state, table, wants_state):
-    out, last = _segments.walk("retention", q, k, v, (decays,), (scale,), state, wants_state, _logarithms(decays, v), table)
+def _walk_retention(q, k, v, decays, scale, state, table, chunks, wants_state):
+    out, last = _segments.walk("retention", q, k, v, (decays,), (scale,), state, wants_state, _logarithms(decays, v), table, chunks)
     return out, _empty(v) if last is None else last
 
 
-def _walk_retention_back(grad, grad_last, q, k, v, decays, scale, state, table):
+def _walk_retention_back(grad, grad_last, q, k, v, decays, scale, state, table, chunks):
     heads, wants_first = v.shape[2], state is not None
     form = (decays,), (scale,), _logarithms(decays, v)
     parts, state, grad_last = _begin_segments("retention", q, k, v, grad, *form, state, grad_last, table)
-    walk = functools.partial(_walk_to, name="retention", others=(decays,), scale=(scale,), heads=heads, table=parts)
+    walk = functools.partial(_walk_to, name="retention", others=(decays,), scale=(scale,), heads=heads, table=parts, chunks=chunks)
     dq = _sum_of_shared(q, heads, lambda out: walk(out, q=grad, k=v, v=k, state=_transposed(state)))
     dk = _sum_of_shared(k, heads, lambda out: walk(out, q=v, k=grad, v=q, state=_transposed(grad_last), REVERSE=True))
-    dv, first = _linear.launch("retention", k, q, grad, (decays,), (scale,), grad_last, wants_first, table=parts, REVERSE=True)
+    others = k, q, grad, (decays,), (scale,), grad_last, wants_first
+    dv, first = _linear.launch("retention", *others, table=parts, chunks=chunks, REVERSE=True)
     return dq, dk, dv, _of_first(first, v, table)
 
 
-def _walk_ssd(q, k, v, dt, rates, skip, state, table, wants_state):
-    gates = _linear.lay_out_gates(dt)
+def _walk_ssd(q, k, v, dt, rates, skip, state, table, chunks, wants_state):
+    gates = _linear.lay_out_gates(dt, chunks)
     others = (gates, rates, gates, *(() if skip is None else (skip,)))
-    out, last = _segments.walk("ssd", q, k, v, others, (), state, wants_state, rates * dt, table, SKIP=skip is not None)
+    out, last = _segments.walk("ssd", q, k, v, others, (), state, wants_state, rates * dt, table, chunks, SKIP=skip is not None)
     return out, _empty(v) if last is None else last
 
 
@@ -105,10 +107,10 @@ class _GatedWalks:
     """Walks of ssd.tile for the gradient of a recurrence with gates of a head, of which `v` has the columns: where states meet their
     gradients, and sums of rows. `q` are queries, or what has their shape."""
 
-    def __init__(self, q, v, gates, rates, table):
-        batch, tokens, self.heads, columns = v.shape
-        self.gates, self.rates, self.table = gates, rates, table
-        chunks, width = count_chunks(tokens), q.shape[3]
+    def __init__(self, q, v, gates, rates, table, chunks):
+        batch, _, self.heads, columns = v.shape
+        self.gates, self.rates, self.tables, self.rows = gates, rates, {"table": table, "chunks": chunks}, gates.shape[2]
+        chunks, width = count_chunks(self.rows), q.shape[3]
         sequences = batch if table is None else table.shape[1]
         parts = -(-width // _linear.choose("ssd", v.device, sequences, self.heads, columns, width)["DV"])
         self.parts = batch, self.heads, parts
@@ -119,12 +121,12 @@ class _GatedWalks:
         return torch.zeros((*self.parts, extent), dtype=torch.float32, device=self.states.device)
 
     def run(self, out, q, k, v, w, steps, state, same=(), meets=None, **parameters):
-        """Sums of the rows of the outputs times `w`, [B, T, H]. `same` get those of the products of q and k of the same token (SAME), and
-        `meets` those of the products of the states and of what the walk has that kept its own (KEEP)."""
-        sums = self._new(q.shape[1])
+        """Sums of the rows of the outputs times `w`, [B, R, H], with R as of gates. `same` get those of the products of q and k of the same
+        token (SAME), and `meets` those of the products of the states and of what the walk has that kept its own (KEEP)."""
+        sums = self._new(self.rows)
         kept = (self.states, meets) if meets is not None else (self.states,) if parameters.get("KEEP") else ()
         others = (self.gates, self.rates, steps, _linear.heads_first(w), sums, *same, *kept)
-        _walk_to(out, "ssd", q, k, v, others, (), state, self.heads, table=self.table, SUMS=True, **parameters)
+        _walk_to(out, "ssd", q, k, v, others, (), state, self.heads, SUMS=True, **self.tables, **parameters)
         return sums.sum(2).transpose(1, 2)
 
     def run_first(self, *arguments):
@@ -138,13 +140,13 @@ class _GatedWalks:
         return self.run(*arguments, meets=meets, REVERSE=True, MEET=True, **parameters), meets.sum(2)
 
 
-def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, table):
+def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, table, chunks):
     heads, wants_first = v.shape[2], state is not None
-    gates = _linear.lay_out_gates(dt)
+    gates = _linear.lay_out_gates(dt, chunks)
     others = gates, rates, gates
     form = others, (), rates * dt
     parts, state, grad_last = _begin_segments("ssd", q, k, v, grad, *form, state, grad_last, table, STEPS="own")
-    walks, found = _GatedWalks(q, v, gates, rates, parts), {}
+    walks, found = _GatedWalks(q, v, gates, rates, parts, chunks), {}
 
     def walk_q(out):
         found["q"] = walks.run_first(out, grad, v, k, q, walks.gates, _transposed(state))
@@ -155,39 +157,43 @@ def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, table):
     passing = () if skip is None else (skip,)
     form = {"SKIP": skip is not None, "REVERSE": True, "STEPS": "own"}
     beside = _linear.Beside(v.device)
+    own = k, q, grad, (*others, *passing), (), grad_last, wants_first
     try:
-        dv, first = _linear.launch("ssd", k, q, grad, (*others, *passing), (), grad_last, wants_first, table=parts, beside=beside, **form)
+        dv, first = _linear.launch("ssd", *own, table=parts, chunks=chunks, beside=beside, **form)
         dq, dk = _sum_of_shared(q, heads, walk_q), _sum_of_shared(k, heads, walk_k)
     finally:
         beside.end()
     (of_q, same), (of_k, meets) = found["q"], found["k"]
-    dg = _sum_changes(of_q - dt * of_k, meets)
+    dg = _sum_changes(of_q - gates.transpose(1, 2) * of_k, meets)
+    dg, of_k = (_packed.restore_chunks(x, chunks, v.shape[1]) for x in (dg, of_k))
     dskip = _empty(v) if skip is None else same
-    return dq, dk, dv, rates * dg + of_k, (dg * dt).sum((0, 1)), dskip, _of_first(first, v, table)
+    return dq, dk, dv, rates * dg + of_k, _packed.keep_tokens(dg * dt, chunks).sum((0, 1)), dskip, _of_first(first, v, table)
 
 
-def _lay_out_rates(g, beta):
+def _lay_out_rates(g, beta, chunks=None):
     """Gates, of heads or of channels, and rates as kernels take them."""
-    return _linear.heads_first(g.contiguous()) if g.dim() == 4 else _linear.lay_out_gates(g), _linear.lay_out_gates(beta)
+    gates = _linear.heads_first(g.contiguous()) if g.dim() == 4 else _linear.lay_out_gates(g, chunks)
+    return gates, _linear.lay_out_gates(beta, chunks)
 
 
-def _walk_delta(q, k, v, g, beta, scale, state, table, wants_state, wants_news):
-    name, kept = "kda" if g.dim() == 4 else "delta_rule", [*map(v.new_empty, _list_kept(q, v, g, wants_news))]
+def _walk_delta(q, k, v, g, beta, scale, state, table, chunks, wants_state, wants_news):
+    name, kept = "kda" if g.dim() == 4 else "delta_rule", [*map(v.new_empty, _list_kept(q, v, g, chunks, wants_news))]
     given = [x for x in (_linear.heads_first(kept[0]), *kept[1:]) if x.numel()] if wants_news else ()
-    rates = _lay_out_rates(g, beta)
-    out, last = _linear.launch(name, q, k, v, rates, (scale,), state, wants_state, table=table, given=given, NEWS=wants_news)
+    rates = _lay_out_rates(g, beta, chunks)
+    out, last = _linear.launch(name, q, k, v, rates, (scale,), state, wants_state, table=table, chunks=chunks, given=given, NEWS=wants_news)
     return out, _empty(v) if last is None else last, *kept
 
 
-def _list_kept(q, v, g, wants_news):
+def _list_kept(q, v, g, chunks, wants_news):
     """The shapes of what gradients of delta rules take of the forward pass: what is new of the values, the inverses of chunks, and with
     gates of channels the scores of queries and keys."""
-    of_chunks = v.shape[0], v.shape[2], v.shape[1], CHUNK
-    of_scores = (q.shape[0], q.shape[2], q.shape[1], CHUNK) if g.dim() == 4 else (0,)
-    return (v.shape, of_chunks, of_scores) if wants_news else ((0,),) * 3
+    batch, tokens, heads, columns = v.shape
+    rows = tokens if chunks is None else CHUNK * chunks.shape[1]
+    of_scores = (batch, q.shape[2], rows, CHUNK) if g.dim() == 4 else (0,)
+    return ((batch, rows, heads, columns), (batch, heads, rows, CHUNK), of_scores) if wants_news else ((0,),) * 3
 
 
-def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, table, news, inverses, scores):
+def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, table, chunks, news, inverses, scores):
     (batch, tokens, heads, columns), rows = v.shape, q.shape[3]
     name, back = ("kda_bwd", _walk_channels_back) if g.dim() == 4 else ("delta_rule_bwd", _walk_heads_back)
     new = functools.partial(torch.empty, dtype=torch.float32, device=v.device)
@@ -195,25 +201,26 @@ def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, table, new
     if table is not None and state is None:
         state = new((sequences, heads, rows, columns)).zero_()
     parts = -(-columns // _linear.choose(name, q.device, sequences, heads, rows, columns)["DV"])
-    meets = new((batch, heads, parts, count_chunks(tokens) * rows)).zero_()
+    own = inverses.shape[2]
+    meets = new((batch, heads, parts, count_chunks(own) * rows)).zero_()
     # What stays where there is no token.
     first = None if state is None else torch.zeros_like(state) if grad_last is None else grad_last.clone()
     before = () if state is None else (state.contiguous(), first)
-    rates = *_lay_out_rates(g, beta), _linear.heads_first(news), inverses, *((scores,) if g.dim() == 4 else ())
-    launch = functools.partial(_linear.launch, name, FINAL=state is not None, table=table, given=before)
+    rates = *_lay_out_rates(g, beta, chunks), _linear.heads_first(news), inverses, *((scores,) if g.dim() == 4 else ())
+    launch = functools.partial(_linear.launch, name, FINAL=state is not None, table=table, chunks=chunks, given=before)
     (dq, adds), (dk, _) = (_new_of_shared(x, heads) for x in (q, k))
-    dv, dbeta = torch.empty_like(v, memory_format=torch.contiguous_format), _linear.new_gates(v, batch, heads, tokens)
+    dv, dbeta = torch.empty_like(v, memory_format=torch.contiguous_format), _linear.new_gates(v, batch, heads, own)
     dg = back(launch, grad, grad_last, q, k, v, rates, scale, adds, meets, dq, dk, dv, dbeta)
-    return dq.to(q.dtype), dk.to(k.dtype), dv, dg, dbeta.transpose(1, 2).contiguous(), first if wants_first else _empty(v)
+    dg, dbeta = (_packed.restore_chunks(x, chunks, tokens).contiguous() for x in (dg, dbeta.transpose(1, 2)))
+    return dq.to(q.dtype), dk.to(k.dtype), dv, dg, dbeta, first if wants_first else _empty(v)
 
 
 def _walk_heads_back(launch, grad, grad_last, q, k, v, rates, scale, adds, meets, dq, dk, dv, dbeta):
-    batch, tokens, heads, columns = v.shape
-    dg = _linear.new_gates(v, batch, heads, tokens)
+    dg = _linear.new_gates(v, *dbeta.shape)
     results = *map(_linear.heads_first, (dq, dk)), meets, dg, dbeta
     others = _linear.heads_first(grad), *rates
-    launch(q, k, v, others, (scale,), grad_last, False, out=dv, ADD=adds, DW=columns, results=results)
-    return dg.transpose(1, 2).contiguous()
+    launch(q, k, v, others, (scale,), grad_last, False, out=dv, ADD=adds, DW=v.shape[3], results=results)
+    return dg.transpose(1, 2)
 
 
 def _walk_channels_back(launch, grad, grad_last, q, k, v, rates, scale, adds, meets, dq, dk, dv, dbeta):
@@ -249,8 +256,8 @@ def _launch_unit_rows(like, given, **parameters):
     return out
 
 
-def _walk_gla(q, k, v, g, scale, state, table, wants_state):
-    out, last = _segments.walk("gla", q, k, v, (_linear.heads_first(g.contiguous()),), (scale,), state, wants_state, g, table)
+def _walk_gla(q, k, v, g, scale, state, table, chunks, wants_state):
+    out, last = _segments.walk("gla", q, k, v, (_linear.heads_first(g.contiguous()),), (scale,), state, wants_state, g, table, chunks)
     return out, _empty(v) if last is None else last
 
 
@@ -264,7 +271,7 @@ def _sum_heads(meets, heads):
     return meets.unflatten(1, (heads, -1)).sum(2)
 
 
-def _walk_gla_back(grad, grad_last, q, k, v, g, scale, state, table):
+def _walk_gla_back(grad, grad_last, q, k, v, g, scale, state, table, chunks):
     batch, tokens, heads, columns = v.shape
     of_keys, channels = q.shape[2:]
     pairs_q, pairs_k, dq, dk = (torch.empty((batch, tokens, heads, channels), dtype=torch.float32, device=v.device) for _ in range(4))
@@ -296,36 +303,36 @@ def _fake_gradients(*tensors):
     return tuple(torch.empty_like(x, memory_format=torch.contiguous_format) for x in tensors)
 
 
-def _fake_retention(q, k, v, decays, scale, state, table, wants_state):
+def _fake_retention(q, k, v, decays, scale, state, table, chunks, wants_state):
     return _fake_outputs(q, v, table, wants_state)
 
 
-def _fake_retention_back(grad, grad_last, q, k, v, decays, scale, state, table):
+def _fake_retention_back(grad, grad_last, q, k, v, decays, scale, state, table, chunks):
     return *_fake_gradients(q, k, v), _empty(v) if state is None else torch.empty_like(state)
 
 
-def _fake_ssd(q, k, v, dt, rates, skip, state, table, wants_state):
+def _fake_ssd(q, k, v, dt, rates, skip, state, table, chunks, wants_state):
     return _fake_outputs(q, v, table, wants_state)
 
 
-def _fake_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, table):
+def _fake_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, table, chunks):
     others = (_empty(v) if x is None else torch.empty_like(x) for x in (skip, state))
     return *_fake_gradients(q, k, v, dt, rates), *others
 
 
-def _fake_gla(q, k, v, g, scale, state, table, wants_state):
+def _fake_gla(q, k, v, g, scale, state, table, chunks, wants_state):
     return _fake_outputs(q, v, table, wants_state)
 
 
-def _fake_gla_back(grad, grad_last, q, k, v, g, scale, state, table):
+def _fake_gla_back(grad, grad_last, q, k, v, g, scale, state, table, chunks):
     return *_fake_gradients(q, k, v, g), _empty(v) if state is None else torch.empty_like(state)
 
 
-def _fake_delta(q, k, v, g, beta, scale, state, table, wants_state, wants_news):
-    return *_fake_outputs(q, v, table, wants_state), *map(v.new_empty, _list_kept(q, v, g, wants_news))
+def _fake_delta(q, k, v, g, beta, scale, state, table, chunks, wants_state, wants_news):
+    return *_fake_outputs(q, v, table, wants_state), *map(v.new_empty, _list_kept(q, v, g, chunks, wants_news))
 
 
-def _fake_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, table, news, inverses, scores):
+def _fake_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, table, chunks, news, inverses, scores):
     return *_fake_gradients(q, k, v, g, beta), _empty(v) if state is None else torch.empty_like(state)
 
 
@@ -387,27 +394,30 @@ def _differentiate_rows(ctx, dq, dk):
     return _mark_gradients(found, dq, dk, *ctx.saved_tensors)
 
 
-_define("retention", "Tensor q, Tensor k, Tensor v, Tensor decays, float scale, Tensor? state, Tensor? table, bool wants_state", 2,
+_define("retention", "Tensor q, Tensor k, Tensor v, Tensor decays, float scale, Tensor? state, Tensor? table, Tensor? chunks, "
+        "bool wants_state", 2,
         _walk_retention, _fake_retention)  # fmt: skip
 _define("retention_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor decays, float scale, Tensor? state, "
-        "Tensor? table", 4, _walk_retention_back, _fake_retention_back)  # fmt: skip
-_define("ssd", "Tensor q, Tensor k, Tensor v, Tensor dt, Tensor rates, Tensor? skip, Tensor? state, Tensor? table, bool wants_state", 2,
+        "Tensor? table, Tensor? chunks", 4, _walk_retention_back, _fake_retention_back)  # fmt: skip
+_define("ssd", "Tensor q, Tensor k, Tensor v, Tensor dt, Tensor rates, Tensor? skip, Tensor? state, Tensor? table, Tensor? chunks, "
+        "bool wants_state", 2,
         _walk_ssd, _fake_ssd)  # fmt: skip
 _define("ssd_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor dt, Tensor rates, Tensor? skip, "
-        "Tensor? state, Tensor? table", 7, _walk_ssd_back, _fake_ssd_back)  # fmt: skip
-_register_gradient("retention", (0, 1, 2, 5), wants=7)
-_register_gradient("ssd", (0, 1, 2, 3, 4, 5, 6), wants=8)
+        "Tensor? state, Tensor? table, Tensor? chunks", 7, _walk_ssd_back, _fake_ssd_back)  # fmt: skip
+_register_gradient("retention", (0, 1, 2, 5), wants=8)
+_register_gradient("ssd", (0, 1, 2, 3, 4, 5, 6), wants=9)
 _define("unit_rows", "Tensor q, Tensor k", 2, _make_unit_rows, _fake_gradients)
 _define("unit_rows_backward", "Tensor dq, Tensor dk, Tensor q, Tensor k", 2, _make_unit_rows_back,
         lambda dq, dk, q, k: _fake_gradients(q, k))  # fmt: skip
 _register("unit_rows", _save_rows, _differentiate_rows)
-_define("gla", "Tensor q, Tensor k, Tensor v, Tensor g, float scale, Tensor? state, Tensor? table, bool wants_state", 2,
-        _walk_gla, _fake_gla)  # fmt: skip
+_define("gla", "Tensor q, Tensor k, Tensor v, Tensor g, float scale, Tensor? state, Tensor? table, Tensor? chunks, "
+        "bool wants_state", 2, _walk_gla, _fake_gla)  # fmt: skip
 _define("gla_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor g, float scale, Tensor? state, "
-        "Tensor? table", 5, _walk_gla_back, _fake_gla_back)  # fmt: skip
-_register_gradient("gla", (0, 1, 2, 3, 5), wants=7)
-_define("delta_rule", "Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, float scale, Tensor? state, Tensor? table, bool wants_state, "
-        "bool wants_news", 5, _walk_delta, _fake_delta)  # fmt: skip
+        "Tensor? table, Tensor? chunks", 5, _walk_gla_back, _fake_gla_back)  # fmt: skip
+_register_gradient("gla", (0, 1, 2, 3, 5), wants=8)
+_define("delta_rule", "Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, float scale, Tensor? state, Tensor? table, Tensor? chunks, "
+        "bool wants_state, bool wants_news", 5, _walk_delta, _fake_delta)  # fmt: skip
 _define("delta_rule_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, float scale, "
-        "Tensor? state, Tensor? table, Tensor news, Tensor inverses, Tensor scores", 6, _walk_delta_back, _fake_delta_back)  # fmt: skip
-_register_gradient("delta_rule", (0, 1, 2, 3, 4, 6), wants=8, kept=(2, 3, 4))
+        "Tensor? state, Tensor? table, Tensor? chunks, Tensor news, Tensor inverses, Tensor scores", 6,
+        _walk_delta_back, _fake_delta_back)  # fmt: skip
+_register_gradient("delta_rule", (0, 1, 2, 3, 4, 6), wants=9, kept=(2, 3, 4))
