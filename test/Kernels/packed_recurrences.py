@@ -22,6 +22,30 @@ def save_rows(path, values, tokens, width):
     save(path, [*values[: tokens * width], *[math.nan] * width], (1, 1, tokens + 1, width))
 
 
+def check_gradients(folder, out):
+    """Kernels of gradients whose rows are in place, of tensors that `main` has saved."""
+    of_chunks = {"starts": "starts", "ends": "ends"}
+    walks, tokens = {**of_chunks, "firsts": "firsts", "pasts": "pasts"}, {"q": "in_place_k", "k": "in_place_k", "g": "in_place_channels"}
+    beta, own, of_walks = {"beta": "rates"}, ["-DDW=64", "-DDK=32"], ["-DPACKED=true", "-DINITIAL=true", "-DDK=64", "-DDV=32"]
+    extents = "B=1,L=141,N=4,R=256"
+    for source, shape, inputs, parameters in (
+        (
+            "delta_rule_bwd", "HK=1,H=2,K=64,V=64,S=3,NK=256,PV=2", {**walks, **beta, "g": "gates", "k": "in_place_k"},
+            [*of_walks, "-DFINAL=true", "-DDW=64", "-DADD=true"],
+        ),
+        ("kda_bwd", "HK=1,H=2,V=64,S=3,NK=256,PV=2", {**walks, **tokens, **beta}, [*of_walks, "-DFINAL=true"]),
+        ("kda_gradients", "HK=1,H=1,K=64,V=64,NK=256", {**of_chunks, **tokens}, own),
+        ("kda_gradients", "HK=1,H=2,K=64,V=64,NK=256", {**of_chunks, **tokens, **beta}, [*own, "-DADD=true"]),
+        ("gla_pairs", "HK=1,H=2,K=64", {**of_chunks, **tokens}, own),
+        ("gla_bwd", "HK=2,H=2,HV=1,V=64,S=3,NK=256", {**walks, "g": "in_place_channels"}, of_walks),
+        ("gla_bwd", "HK=2,H=2,HV=1,V=64,S=3,NK=256", {**walks, "g": "in_place_channels"}, [*of_walks, "-DREVERSE=true"]),
+        ("gla_changes", "HK=1,H=2,K=64", {**of_chunks, "q": "in_place_k", "k": "in_place_k"}, ["-DDK=32"]),
+    ):  # fmt: skip
+        options = [word for name, file in inputs.items() for word in ("--input", f"{name}={out}/{file}.npy")]
+        run(f"{folder}/{source}.tile", "-DIN_PLACE=true", *parameters, "--shape", f"{extents},{shape}", "--set", "scale=0.5", *options,
+            "--pad-rows", "8", "--device", "sim", "--check")  # fmt: skip
+
+
 def main(folder, out):
     for name, numbers in (TABLE | PLACES).items():
         save_integers(f"{out}/{name}.npy", numbers, "i32")
@@ -56,6 +80,7 @@ def main(folder, out):
             given = ["-DPACKED=true", "-DINITIAL=true", "-DFINAL=true", "-DDK=64", "-DDV=32", "--shape", shape + shared + rows]
             scale = [] if source == "ssd" else ["--set", "scale=0.5"]
             run(f"{folder}/{source}.tile", *parameters, *given, *scale, *options, "--pad-rows", "8", "--device", "sim", "--check")
+    check_gradients(folder, out)
 
 
 main(*sys.argv[1:])

@@ -153,6 +153,47 @@ def check_channels(tokens, heads, own, starts, most=4.0):
     )  # fmt: skip
 
 
+def check_packed(name, heads, own, lengths=(1, 63, 0, 64, 65)):
+    """Sequences in one call, each with a state of its own, and behind them rows of NaN that no sequence has: their gradients are 0."""
+    tokens = sum(lengths) + 3
+    given = draw(tokens, heads, own)
+    given["k"] = torch.nn.functional.normalize(given["k"].float(), dim=-1).to(given["k"].dtype)
+    of_heads, of_channels, rates = (torch.rand(BATCH, tokens, *of) for of in ((own,), (heads, K), (own,)))
+    given.update({
+        "retention": {}, "ssd": {"g": of_heads}, "gla": {"g": -of_channels}, "delta rule": {"g": -of_heads, "beta": rates},
+        "delta rule of channels": {"g": -of_channels, "beta": rates},
+    }[name])  # fmt: skip
+    for x in given.values():
+        x[:, -3:] = float("nan")
+    given["initial_state"] = torch.randn(len(lengths), own, K, V)
+    starts = torch.tensor([0, *lengths]).cumsum(0).int()
+
+    def call(g=None, beta=None, **named):
+        others = {"scale": 0.3, "output_final_state": True, "cu_seqlens": starts}
+        if name == "ssd":
+            q, k, v, state = named.values()
+            y, last = ssd(v, g, -torch.ones(own), k, q, initial_states=state.transpose(2, 3).contiguous(), return_final_states=True,
+                          cu_seqlens=starts)  # fmt: skip
+            out = y, last.transpose(2, 3)
+        elif name == "retention":
+            out = retention(**named, **others)
+        else:
+            out = gated_delta_rule(**named, g=g, beta=beta, **others) if beta is not None else gla(**named, g=g, **others)
+        return out[0][:, :-3], out[1]
+
+    def define(q, k, v, initial_state, g=None, beta=None):
+        found, decays = [], (1 - torch.exp2(-5 - torch.arange(own, dtype=torch.float64))).expand(BATCH, tokens, own)
+        for i, (first, past) in enumerate(zip(starts[:-1].tolist(), starts[1:].tolist())):
+            *part, gates, of_rates = (None if x is None else x[:, first:past] for x in (q, k, v, decays if g is None else g, beta))
+            state, is_ssd = initial_state[i : i + 1], name == "ssd"
+            fading = gates if g is None else (-gates if is_ssd else gates).exp()
+            form = fading, gates if is_ssd else None, 1.0 if is_ssd else 0.3, state, of_rates
+            found.append(recur(*part, *form) if past > first else (part[2], state))
+        return torch.cat([out for out, _ in found], 1), torch.cat([last for _, last in found])
+
+    compare(f"packed {name} of {heads} and {own} heads", call, define, given, True)
+
+
 def check_ops():
     """Schemas, shapes without data, and gradients as torch.compile traces them."""
     given = draw(5, 1, 2)
@@ -266,6 +307,9 @@ for form in ((1, 1, 1, False), (65, 1, 2, True)):
 check_channels(64, 1, 1, False, most=40.0)
 # Over many chunks, where most is made of each.
 check_channels(1000, 1, 1, True)
+for name in ("retention", "ssd", "gla", "delta rule", "delta rule of channels"):
+    check_packed(name, 1, 2)
+check_packed("delta rule of channels", 2, 2)
 check_ops()
 check_compiled()
 check_transforms()

@@ -1,4 +1,4 @@
-"""Where the rows of packed sequences are: as tessera.torch._packed."""
+"""Which chunks packed sequences have, whose rows stay where they are: as tessera.torch._packed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .._attention._recurrences import CHUNK, count_chunks
 
 
 def make_tables(starts, tokens):
-    """Tables of sequences whose arrays stay as they are: of the chunks of sequences, and of the tokens of chunks."""
+    """Tables of the chunks of sequences, and of the tokens of chunks."""
     starts = starts.astype(jnp.int32)
     sequences = starts.shape[0] - 1
     count = tokens // CHUNK + sequences
@@ -18,26 +18,6 @@ def make_tables(starts, tokens):
     own = jnp.minimum(jnp.searchsorted(pasts, chunks, side="right"), sequences - 1)
     begins = starts[own] + CHUNK * (chunks - firsts[own])
     return jnp.stack((firsts, pasts)), jnp.stack((begins, starts[own + 1]))
-
-
-class Sequences:
-    """Where the rows of packed sequences go, each in chunks of its own."""
-
-    def __init__(self, starts, tokens):
-        sequences = starts.shape[0] - 1
-        starts = starts.astype(jnp.int32)
-        first = starts[:-1] // CHUNK + jnp.arange(sequences, dtype=jnp.int32)
-        past = jnp.concatenate((first[1:], first[-1:] + count_chunks(starts[-1:] - starts[-2:-1])))
-        # Rows behind the last sequence go to a chunk behind all others.
-        self.rows = CHUNK * (tokens // CHUNK + sequences + 1)
-        self.table = jnp.stack((first, past))
-        places = jnp.arange(tokens, dtype=jnp.int32)
-        own = jnp.searchsorted(starts[1:], places, side="right")
-        inside, own = own < sequences, jnp.minimum(own, sequences - 1)
-        self.places = jnp.where(inside, places - starts[own] + CHUNK * first[own], self.rows - CHUNK)
-
-    def align(self, x):
-        return jnp.zeros((1, self.rows, *x.shape[2:]), x.dtype).at[:, self.places].set(x).at[:, -CHUNK:].set(0)
 
 
 def restore_chunks(x, chunks, tokens):

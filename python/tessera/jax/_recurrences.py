@@ -49,7 +49,7 @@ def _walk(name, q, k, v, others, scale, state, wants_state=False, out=None, head
     )  # fmt: skip
 
 
-def _pack(table, batch, state, shape, parameters, chunks=None):
+def _pack(table, batch, state, shape, parameters, chunks):
     """(how many states there are, the first ones, arguments that say which chunks sequences have, and which tokens these)."""
     if table is None:
         return batch, state, ()
@@ -75,26 +75,26 @@ def _rates(g, beta, chunks):
     return [("t", g) if g.ndim == 4 else ("v", _heads_first(g, chunks)), ("v", _heads_first(beta, chunks))]
 
 
-def _sum_heads(meets, heads):
-    """Sums of what heads of values have that share one of `heads`."""
-    batch, _, *others = meets.shape
-    return meets.reshape(batch, heads, -1, *others).sum(2)
-
-
 def _transposed(state):
     return None if state is None else jnp.swapaxes(state, 2, 3)
 
 
-def _of_shared(q, heads):
-    """(where a walk writes what has q's shape, ADD): sums in f32 where heads of values share it."""
+def _new_gradient(x, chunks, shape=None, dtype=None):
+    """Where a gradient of rows is written: 0 where packed rows are of no sequence."""
+    shape, dtype = x.shape if shape is None else shape, x.dtype if dtype is None else dtype
+    return ("o", new(*shape, dtype=dtype)) if chunks is None else ("d", jnp.zeros(shape, dtype))
+
+
+def _of_shared(q, heads, chunks):
+    """(where a walk writes the gradient of q, ADD): sums in f32 where heads of values share it."""
     adds = heads != q.shape[2]
-    return (("d", jnp.zeros(q.shape, jnp.float32)) if adds else ("o", like(q))), adds
+    return (("d", jnp.zeros(q.shape, jnp.float32)) if adds else _new_gradient(q, chunks)), adds
 
 
-def _parts(q, heads):
-    """Where a walk writes of each head of values a part of what has q's shape."""
+def _parts(q, heads, chunks):
+    """Where a walk writes of each head of values a part of the gradient of q."""
     batch, tokens, _, width = q.shape
-    return "o", new(batch, tokens, heads, width, dtype=q.dtype)
+    return _new_gradient(q, chunks, (batch, tokens, heads, width))
 
 
 def _sum_parts(parts, q):
@@ -104,7 +104,7 @@ def _sum_parts(parts, q):
 
 class _Walks:
     """What forward and gradients compute of arrays. A table says which chunks packed sequences have, or segments of `own` tokens of one
-    sequence, and one of chunks which tokens these have, where arrays are not laid out in chunks."""
+    sequence, and one of chunks which tokens these have where sequences are packed."""
 
     table = chunks = own = None
 
@@ -131,6 +131,11 @@ class _Walks:
 
     def walk(self, *arguments, **named):
         return _walk(*arguments, **named, table=self.table, chunks=self.chunks)
+
+    def launch_chunks(self, name, parameters, *arguments):
+        """The results of a kernel of chunks beside each other."""
+        places = () if self.chunks is None else (("v", row) for row in self.chunks)
+        return _launch(name, {**parameters, **({} if self.chunks is None else {"IN_PLACE": True})}, *arguments, *places)
 
     def count_rows(self, v):
         """How many rows have what walks leave each other, of which each chunk has its own where arrays are not laid out so."""
@@ -163,9 +168,10 @@ class _Retention(_Walks):
         state = self.find_states("retention", q, k, v, others, scale, state, logarithms)
         grad_last = self.find_states("retention", k, q, grad, others, scale, grad_last, logarithms, REVERSE=True)
         walk = functools.partial(self.walk, "retention", others=others, scale=scale, heads=heads)
-        (dq,) = walk(q=grad, k=v, v=k, state=_transposed(state), out=_parts(q, heads))
-        (dk,) = walk(q=v, k=grad, v=q, state=_transposed(grad_last), out=_parts(k, heads), REVERSE=True)
-        *first, dv = walk(q=k, k=q, v=grad, state=grad_last, wants_state=wants_first, REVERSE=True)
+        (dq,) = walk(q=grad, k=v, v=k, state=_transposed(state), out=_parts(q, heads, self.chunks))
+        (dk,) = walk(q=v, k=grad, v=q, state=_transposed(grad_last), out=_parts(k, heads, self.chunks), REVERSE=True)
+        out = _new_gradient(v, self.chunks)
+        *first, dv = walk(q=k, k=q, v=grad, state=grad_last, wants_state=wants_first, out=out, REVERSE=True)
         return (_sum_parts(dq, q), _sum_parts(dk, k), dv), self.find_first(first)
 
 
@@ -201,29 +207,33 @@ class _Delta(_Walks):
         meets = "r", new(batch, heads, parts, count_chunks(self.count_rows(v)) * rows)
         launch = functools.partial(_launch, name, parameters)
         first, (dq, dk, dv), dg, dbeta = back(launch, scale, parameters, states, places, meets, grad, rates, q, k, v)
-        dg, dbeta = (_packed.restore_chunks(x, self.chunks, tokens) for x in (dg, jnp.swapaxes(dbeta, 1, 2)))
+        dg = dg if g.ndim == 4 else _packed.restore_chunks(dg, self.chunks, tokens)
+        dbeta = _packed.restore_chunks(jnp.swapaxes(dbeta, 1, 2), self.chunks, tokens)
         return (dq, dk, dv, dg, dbeta), first[0] if wants_first else None
 
     def _run_heads_back(self, launch, scale, parameters, states, places, meets, grad, rates, q, k, v):
         batch, _, heads, columns = v.shape
-        of_q, adds = _of_shared(q, heads)
+        of_q, adds = _of_shared(q, heads, self.chunks)
         parameters.update(DW=columns, ADD=adds)
-        results = [("o", like(v)), of_q, _of_shared(k, heads)[0], meets, *[("r", new(batch, heads, self.count_rows(v)))] * 2]
+        of_gates = [("r", new(batch, heads, self.count_rows(v)))] * 2
+        results = [_new_gradient(v, self.chunks), of_q, _of_shared(k, heads, self.chunks)[0], meets, *of_gates]
         *first, dv, dq, dk, _, dg, dbeta = launch(("t", q), ("t", k), ("t", v), ("t", grad), *rates, *states, *results, *places)
         return first, (dq, dk, dv), jnp.swapaxes(dg, 1, 2), dbeta
 
     def _run_channels_back(self, launch, scale, parameters, states, places, meets, grad, rates, q, k, v):
-        batch, tokens, heads, columns = v.shape
-        kept = [("r", new(batch, heads, count_chunks(tokens) * q.shape[3], columns, dtype=v.dtype))] * 2
-        found = launch(("t", q), ("t", k), ("t", grad), *rates, *states, ("o", like(v)), *kept, meets, *places)
+        batch, _, heads, columns = v.shape
+        rows, chunks = self.count_rows(v), self.chunks
+        kept = [("r", new(batch, heads, count_chunks(rows) * q.shape[3], columns, dtype=v.dtype))] * 2
+        of_news = "o", new(batch, rows, heads, columns, dtype=v.dtype)
+        found = launch(("t", q), ("t", k), ("t", grad), *rates, *states, of_news, *kept, meets, *places)
         *first, of_news, before, behind, meets = found
-        of_q, adds = _of_shared(q, heads)
-        of_g = ("d", jnp.zeros(q.shape, jnp.float32)) if adds else ("o", new(*q.shape))
+        of_q, adds = _of_shared(q, heads, chunks)
+        of_g = ("d", jnp.zeros(q.shape, jnp.float32)) if adds else _new_gradient(q, chunks, dtype=jnp.float32)
         g, beta, news, *_ = rates
-        dq, dk, dv, dg, dbeta = _launch(
+        dq, dk, dv, dg, dbeta = self.launch_chunks(
             "kda_gradients", {"T": parameters["T"], "DW": columns, "ADD": adds}, ("t", q), ("t", k), ("t", v), news, ("t", grad),
-            ("t", of_news), g, beta, ("v", before), ("v", behind), ("v", meets.sum(2)), ("f", scale), of_q, _of_shared(k, heads)[0],
-            ("o", like(v)), of_g, ("r", new(batch, heads, tokens)),
+            ("t", of_news), g, beta, ("v", before), ("v", behind), ("v", meets.sum(2)), ("f", scale), of_q,
+            _of_shared(k, heads, chunks)[0], _new_gradient(v, chunks), of_g, ("r", new(batch, heads, rows)),
         )  # fmt: skip
         return first, (dq, dk, dv), dg, dbeta
 
@@ -255,18 +265,19 @@ class _Ssd(_Walks):
         states = new(batch, heads, chunks * columns, rows, dtype=v.dtype)
         walk = functools.partial(self.walk, "ssd", scale=(), heads=heads)
         by_q, states, dq = walk(
-            q=grad, k=v, v=k, others=[*others, ("t", q), sums, ("r", states)], state=_transposed(state), out=_parts(q, heads), SUMS=True,
-            KEEP=True,
+            q=grad, k=v, v=k, others=[*others, ("t", q), sums, ("r", states)], state=_transposed(state),
+            out=_parts(q, heads, self.chunks), SUMS=True, KEEP=True,
         )  # fmt: skip
         meets = ("r", new(batch, heads, parts, chunks))
         by_k, meets, dk = walk(
             q=v, k=grad, v=q, others=[*others, ("t", k), sums, ("v", states), meets], state=_transposed(grad_last),
-            out=_parts(k, heads), SUMS=True, MEET=True, **back,
+            out=_parts(k, heads, self.chunks), SUMS=True, MEET=True, **back,
         )  # fmt: skip
         passing = [("v", x) for x in skip]
         *first, dv = walk(
-            q=k, k=q, v=grad, others=[*others, *passing], state=grad_last, wants_state=wants_first, SKIP=self.skips, **back
-        )
+            q=k, k=q, v=grad, others=[*others, *passing], state=grad_last, wants_state=wants_first, out=_new_gradient(v, self.chunks),
+            SKIP=self.skips, **back,
+        )  # fmt: skip
         by_q, by_k = (jnp.swapaxes(x.sum(2), 1, 2) for x in (by_q, by_k))
         dg = _sum_changes(by_q - jnp.swapaxes(of_chunks, 1, 2) * by_k, meets.sum(2))
         dg, by_k = (_packed.restore_chunks(x, self.chunks, tokens) for x in (dg, by_k))
@@ -288,40 +299,39 @@ class _Gla(_Walks):
         return found[-1], self.find_last(found, wants_state), ()
 
     def run_back(self, scale, state, grad, grad_last, kept, q, k, v, g):
-        (batch, tokens, heads, columns), (of_keys, channels) = v.shape, q.shape[2:]
-        chunks = count_chunks(tokens)
-        sums = new(batch, tokens, heads, channels)
-        pairs_q, pairs_k = _launch(
-            "gla_pairs", {"T": _library.QUERY_TYPES[q.dtype.name], "DW": columns}, ("t", q), ("t", k), ("t", g), ("t", grad), ("t", v),
-            ("f", scale), ("o", sums), ("o", sums),
-        )  # fmt: skip
+        (batch, _, heads, columns), channels = v.shape, q.shape[3]
+        rows, element = self.count_rows(v), {"T": _library.QUERY_TYPES[q.dtype.name]}
+        sums = "o", new(batch, rows, heads, channels)
+        pairs_q, pairs_k = self.launch_chunks(
+            "gla_pairs", {**element, "DW": columns}, ("t", q), ("t", k), ("t", g), ("t", grad), ("t", v), ("f", scale), sums, sums
+        )
         behind, wants_first = None if grad_last is None else grad_last / scale, state is not None
         self.cut(v)
         state = self.find_states("gla", q, k, v, [("t", g)], (scale,), state, g)
         behind = self.find_states("gla", k, q, grad, [("t", g)], (scale,), behind, g, REVERSE=True)
-        walk = functools.partial(_channels_walk, scale=scale, heads=heads, table=self.table)
-        states = new(batch, heads, chunks * columns, channels, dtype=v.dtype)
-        states, dq = walk(grad, v, k, [("t", g), ("t", pairs_q)], _transposed(state), [("r", states)], sums)
-        meets = new(batch, heads, chunks, channels)
-        meets, dk = walk(v, grad, q, [("t", g), ("t", pairs_k)], _transposed(behind), [("v", states), ("r", meets)], sums, REVERSE=True)
-        *first, dv = self.walk("gla", k, q, grad, [("t", g)], (scale,), behind, wants_first, REVERSE=True)
+        walk = functools.partial(self._walk_back, scale=scale, out=sums)
+        states = new(batch, heads, count_chunks(rows) * columns, channels, dtype=v.dtype)
+        states, of_q = walk(grad, v, k, [("t", g), ("t", pairs_q)], _transposed(state), [("r", states)])
+        meets = new(batch, heads, count_chunks(rows), channels)
+        given = [("v", states), ("r", meets)]
+        meets, of_k = walk(v, grad, q, [("t", g), ("t", pairs_k)], _transposed(behind), given, REVERSE=True)
+        named = {"out": _new_gradient(v, self.chunks), "REVERSE": True}
+        *first, dv = self.walk("gla", k, q, grad, [("t", g)], (scale,), behind, wants_first, **named)
         first = self.find_first(first)
-
-        def sum_group(x):
-            return x.reshape(batch, tokens, of_keys, -1, channels).sum(3)
-
-        dq, dk = sum_group(dq), sum_group(dk)
-        dg = _sum_changes(dq * q - dk * k, scale * _sum_heads(meets, of_keys))
+        results = (_new_gradient(x, self.chunks, dtype=dtype) for x, dtype in ((q, q.dtype), (k, k.dtype), (q, jnp.float32)))
+        dq, dk, dg = self.launch_chunks(
+            "gla_changes", element, ("t", q), ("t", k), ("t", of_q), ("t", of_k), ("v", meets), ("f", scale), *results
+        )
         return (dq, dk, dv, dg), None if first is None else scale * first
 
-
-def _channels_walk(q, k, v, others, state, given, out, scale, heads, table, **parameters):
-    """A walk of gla_bwd.tile, which has no state behind it."""
-    sequences, state, places = _pack(table, v.shape[0], state, (heads, q.shape[3], v.shape[3]), parameters)
-    chosen, _ = _choose("gla_bwd", q.shape[3], sequences, heads, v.shape[3])
-    parameters.update(T=_library.QUERY_TYPES[q.dtype.name], DK=q.shape[3], **chosen, INITIAL=state is not None)
-    states = [] if state is None else [("v", state)]
-    return _launch("gla_bwd", parameters, ("t", q), ("t", k), ("t", v), *others, ("f", scale), *states, *given, ("o", out), *places)
+    def _walk_back(self, q, k, v, others, state, given, scale, out, **parameters):
+        """A walk of gla_bwd.tile, which has no state behind it."""
+        heads = q.shape[2]
+        sequences, state, places = _pack(self.table, v.shape[0], state, (heads, q.shape[3], v.shape[3]), parameters, self.chunks)
+        chosen, _ = _choose("gla_bwd", q.shape[3], sequences, heads, v.shape[3])
+        parameters.update(T=_library.QUERY_TYPES[q.dtype.name], DK=q.shape[3], **chosen, INITIAL=state is not None)
+        states = [] if state is None else [("v", state)]
+        return _launch("gla_bwd", parameters, ("t", q), ("t", k), ("t", v), *others, ("f", scale), *states, *given, out, *places)
 
 
 def _sum_changes(changes, meets):
@@ -334,14 +344,13 @@ def _sum_changes(changes, meets):
 
 
 @functools.lru_cache(maxsize=256)
-def _make(kind, form, scale, starts, wants_state, tables):
-    """A recurrence of arrays, and of a state where it `starts` with one, and of as many `tables` as packed sequences have, that gives
+def _make(kind, form, scale, starts, wants_state, packed):
+    """A recurrence of arrays, and of a state where it `starts` with one, and of the tables of `packed` sequences, that gives
     (outputs,) or (outputs, the state behind)."""
 
     def split(arrays):
         walks, arrays = kind(*form), list(arrays)
-        walks.chunks = arrays.pop() if tables == 2 else None
-        walks.table = arrays.pop() if tables else None
+        walks.chunks, walks.table = (arrays.pop(), arrays.pop()) if packed else (None, None)
         state = arrays.pop() if starts else None
         return walks, arrays, state
 
@@ -367,7 +376,7 @@ def _make(kind, form, scale, starts, wants_state, tables):
         walks, own, state = split(arrays)
         found, first = walks.run_back(scale, state, gradients[0], gradients[1] if wants_state else None, kept, *own)
         found = [gradient.astype(x.dtype) for gradient, x in zip(found, own)]
-        return (*found, *([first] if starts else []), *[None] * tables)
+        return (*found, *([first] if starts else []), *([None, None] if packed else []))
 
     run.defvjp(forward, lambda residuals, gradients: differentiate(*residuals, gradients))
     return run
@@ -437,23 +446,18 @@ def _check_gates(**gates):
                 raise TypeError(f"argument '{name}' has type {x.dtype}; float32 and other types of floating point would work")
 
 
-def _recur(kind, form, scale, arrays, whole, state, wants_state, starts, in_place=True):
+def _recur(kind, form, scale, arrays, whole, state, wants_state, starts):
     """The outputs and the state behind. Rows of gates begin at multiples of 16 bytes, so tokens are padded with zeros, which change
-    nothing, in all arrays but those that are `whole`. Packed sequences are laid out in chunks where walks do not take them `in_place`."""
-    tokens = arrays[0].shape[1]
-    tables, sequences = (), None
-    if starts is not None and in_place:
+    nothing, in all arrays but those that are `whole`. Packed sequences have gates in chunks."""
+    tokens, tables = arrays[0].shape[1], ()
+    if starts is not None:
         tables = _packed.make_tables(starts, tokens)
-    elif starts is not None:
-        sequences = _packed.Sequences(starts, tokens)
-        tables = (sequences.table,)
-        arrays = [sequences.align(x) for x in arrays]
     elif kind is not _Retention:
         arrays = [jnp.pad(x, ((0, 0), (0, -tokens % 4), *[(0, 0)] * (x.ndim - 2))) for x in arrays]
-    run = _make(kind, form, scale, state is not None, wants_state, len(tables))
+    run = _make(kind, form, scale, state is not None, wants_state, bool(tables))
     others = [*([] if state is None else [state]), *tables]
     out, *last = run(*arrays, *whole, *others)
-    return out[:, :tokens] if sequences is None else out[:, sequences.places], last[0] if last else None
+    return out[:, :tokens], last[0] if last else None
 
 
 def _default_scale(scale, q):
@@ -500,9 +504,7 @@ def gated_delta_rule(
     if use_qk_l2norm_in_kernel:
         q, k = (_normalize(x) for x in (q, k))
     arrays = (q, k, v, g.astype(jnp.float32), beta.astype(jnp.float32))
-    return _recur(
-        _Delta, (), _default_scale(scale, q), arrays, (), initial_state, output_final_state, cu_seqlens, in_place=g.ndim == 3
-    )
+    return _recur(_Delta, (), _default_scale(scale, q), arrays, (), initial_state, output_final_state, cu_seqlens)
 
 
 def _normalize(x):
@@ -524,7 +526,7 @@ def gla(
     _check("gla", ("q", "k", "v"), (q, k, v), initial_state, "initial_state", cu_seqlens, g=g)
     _check_gates(g=(g, q.shape))
     arrays = (q, k, v, g.astype(jnp.float32))
-    return _recur(_Gla, (), _default_scale(scale, q), arrays, (), initial_state, output_final_state, cu_seqlens, in_place=False)
+    return _recur(_Gla, (), _default_scale(scale, q), arrays, (), initial_state, output_final_state, cu_seqlens)
 
 
 def ssd(

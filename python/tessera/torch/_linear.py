@@ -236,10 +236,12 @@ def launch(name, q, k, v, others, scale, state, wants_state, out=None, heads=Non
     return out, last
 
 
-def launch_chunks(name, q, v, *arguments, **parameters):
-    """Launches a kernel of chunks beside each other, with values of v's width, where there are any."""
+def launch_chunks(name, q, v, *arguments, chunks=None, **parameters):
+    """Launches a kernel of chunks beside each other, where there are any. `chunks` says which tokens they have."""
+    if chunks is not None:
+        arguments, parameters["IN_PLACE"] = (*arguments, *chunks.unbind()), True
     if v.numel() and q.numel():
-        find_kernel(name, q, T=TYPES[q.dtype], DW=v.shape[3], **parameters)(*arguments)
+        find_kernel(name, q, T=TYPES[q.dtype], **parameters)(*arguments)
 
 
 def _steps(v, state, wants_state):
@@ -320,11 +322,9 @@ def retention(
     wants_gradients = _check_gradients("retention", v=v, q=q, k=k, initial_state=initial_state)
     if _steps(v, initial_state, output_final_state) and not wants_gradients and cu_seqlens is None:
         return _launch_step((key, given), q, k, v, scale, _find_step_gates(v.shape[2], v.device), s0=initial_state)
-    packed = _packed.lay_out(cu_seqlens, v, in_place=True)
-    q, k, v = map(packed.align, (q, k, v))
-    scale = _default_scale(scale, q)
-    out, last = call("retention", q, k, v, decays, scale, initial_state, packed.table, packed.chunks, output_final_state)
-    return packed.restore(out), last if output_final_state else None
+    scale, tables = _default_scale(scale, q), _packed.find_chunks(cu_seqlens, v.shape[1])
+    out, last = call("retention", q, k, v, decays, scale, initial_state, *tables, output_final_state)
+    return out, last if output_final_state else None
 
 
 def gated_delta_rule(
@@ -366,11 +366,10 @@ def gated_delta_rule(
         q, k = call("unit_rows", q, k)
     scale = _default_scale(scale, q)
     g, beta = g.float(), beta.float()
-    packed = _packed.lay_out(cu_seqlens, v, in_place=not (of_channels and wants_gradients))
-    q, k, v, g, beta = map(packed.align, (q, k, v, g, beta))
     own = q, k, v, g, beta, scale, initial_state
-    out, last, *_ = call("delta_rule", *own, packed.table, packed.chunks, output_final_state, wants_gradients)
-    return packed.restore(out), last if output_final_state else None
+    tables = _packed.find_chunks(cu_seqlens, v.shape[1])
+    out, last, *_ = call("delta_rule", *own, *tables, output_final_state, wants_gradients)
+    return out, last if output_final_state else None
 
 
 def gla(
@@ -399,10 +398,9 @@ def gla(
     if _steps(v, initial_state, output_final_state) and not wants_gradients and cu_seqlens is None:
         g, rates = g if g.dtype in _GATES else g.float(), _kept.full((v.shape[2],), 1.0, torch.float32, v.device)
         return _launch_step((key, given), q, k, v, scale, {"rates": rates}, g=g, s0=initial_state)
-    packed = _packed.lay_out(cu_seqlens, v, in_place=not wants_gradients)
-    q, k, v, g = map(packed.align, (q, k, v, g.float()))
-    out, last = call("gla", q, k, v, g, _default_scale(scale, q), initial_state, packed.table, packed.chunks, output_final_state)
-    return packed.restore(out), last if output_final_state else None
+    scale, tables = _default_scale(scale, q), _packed.find_chunks(cu_seqlens, v.shape[1])
+    out, last = call("gla", q, k, v, g.float(), scale, initial_state, *tables, output_final_state)
+    return out, last if output_final_state else None
 
 
 def ssd(
@@ -442,8 +440,6 @@ def ssd(
         passing = {} if skip is None else {"skip": skip}
         y, last = _launch_step((None, ()), C, B, x, 1.0, g=A.float() * steps, rates=steps, s0=state, **passing)
     else:
-        packed = _packed.lay_out(cu_seqlens, x, in_place=True)
-        C, B, x, steps = map(packed.align, (C, B, x, steps))
-        y, last = call("ssd", C, B, x, steps, A.float().contiguous(), skip, state, packed.table, packed.chunks, return_final_states)
-        y = packed.restore(y)
+        tables = _packed.find_chunks(cu_seqlens, x.shape[1])
+        y, last = call("ssd", C, B, x, steps, A.float().contiguous(), skip, state, *tables, return_final_states)
     return (y, last.transpose(2, 3)) if return_final_states else y

@@ -1,8 +1,5 @@
-"""Packed sequences of recurrences: rows [1, T, ...] of several sequences, one behind the other, and where each starts.
-
-Walks begin each sequence with a chunk of its own. Where all kernels of a call find these by tables, rows stay where they are (`InPlace`).
-Else they are laid out anew, with zeros behind the last row of each sequence (`InChunks`).
-"""
+"""Packed sequences of recurrences: rows [1, T, ...] of several sequences, one behind the other, and where each starts. They stay where they
+are: walks begin each sequence with a chunk of its own, and find chunks and their tokens by tables."""
 
 from __future__ import annotations
 
@@ -10,37 +7,14 @@ import torch
 
 from .._attention._recurrences import CHUNK, count_chunks
 
-_are_transforms_active = torch._C._are_functorch_transforms_active
 
-
-class _Align(torch.autograd.Function):
-    """Rows at their places among `count` rows, of which others are 0; with `back` the rows at these places."""
-
-    @staticmethod
-    def forward(ctx, x, places, count, back):
-        ctx.save_for_backward(places)
-        ctx.form = x.shape[1], back
-        return _move(x, places, count, back)
-
-    @staticmethod
-    def backward(ctx, grad):
-        count, back = ctx.form
-        (places,) = ctx.saved_tensors
-        return _move(grad, places, count, not back), None, None, None
-
-
-def _apply(x, places, count, back):
-    if _are_transforms_active():  # torch.func takes PyTorch's own gradients: setup_context would cost each call host time.
-        return _move(x, places, count, back)
-    return _Align.apply(x, places, count, back)
-
-
-def _move(x, places, count, back):
-    if back:
-        return x.index_select(1, places)
-    aligned = x.new_zeros((x.shape[0], count, *x.shape[2:])).index_copy_(1, places, x)
-    aligned[:, -CHUNK:] = 0
-    return aligned
+def find_chunks(starts, tokens):
+    """Tables of sequences that start at `starts`, of so many tokens in all: (None, None) where calls have no starts. That of chunks is None
+    where there are no tokens, and nothing is launched."""
+    if starts is None:
+        return None, None
+    table, chunks = make_tables(starts, tokens)
+    return table, chunks if tokens else None
 
 
 def make_tables(starts, tokens):
@@ -85,62 +59,6 @@ def keep_tokens(x, chunks):
     places = torch.arange(x.shape[1], dtype=torch.int32, device=x.device)
     inside = (places >= chunks[0, 0]) & (places < chunks[1, -1])
     return x.where(inside.view(-1, *(1,) * (x.dim() - 2)), 0)
-
-
-class InPlace:
-    """Sequences that start at `starts`, of `tokens` in all, whose rows stay where they are."""
-
-    def __init__(self, starts, tokens):
-        self.table, self.chunks = make_tables(starts, tokens)
-
-    def align(self, x):
-        return x
-
-    restore = align
-
-
-class InChunks:
-    """Where the rows of sequences go that start at `starts`, of `tokens` in all."""
-
-    chunks = None
-
-    def __init__(self, starts, tokens):
-        sequences = starts.shape[0] - 1
-        starts = starts.long()
-        first = starts[:-1] // CHUNK + torch.arange(sequences, device=starts.device)
-        # Rows behind the last sequence go to a chunk behind all others.
-        self.count = CHUNK * (tokens // CHUNK + sequences + 1)
-        past = torch.cat((first[1:], first[-1:] + count_chunks(starts[-1:] - starts[-2:-1])))
-        #: [2, sequences]: the first chunk of each and that behind its last.
-        self.table = torch.stack((first, past)).int()
-        rows = torch.arange(tokens, device=starts.device)
-        own = torch.searchsorted(starts[1:].contiguous(), rows, right=True)
-        inside = own < sequences
-        own = own.clamp(max=sequences - 1)
-        self.places = torch.where(inside, rows - starts[own] + CHUNK * first[own], self.count - CHUNK)
-
-    def align(self, x):
-        return _apply(x, self.places, self.count, False)
-
-    def restore(self, x):
-        return _apply(x, self.places, self.count, True)
-
-
-class Whole:
-    """Tensors of sequences that are not packed, which stay as they are."""
-
-    table = chunks = None
-
-    def align(self, x):
-        return x
-
-    restore = align
-
-
-def lay_out(starts, v, in_place):
-    if starts is None or not v.shape[1]:
-        in_place = False
-    return Whole() if starts is None else (InPlace if in_place else InChunks)(starts, v.shape[1])
 
 
 def refuse(starts, batch, device):

@@ -3,8 +3,7 @@
 queries and keys by their lengths.
 
 Tensors are [B, T, H, D] in any strides but the innermost, which is 1. Results that nobody wants are tensors without elements. A table
-says which chunks packed sequences have, and one of chunks which tokens these have where rows stay in place (_packed.py). Gradients
-under gates of channels take rows in chunks.
+says which chunks packed sequences have, and one of chunks which tokens these have (_packed.py).
 """
 
 from __future__ import annotations
@@ -27,19 +26,24 @@ def _transposed(state):
     return None if state is None else state.transpose(2, 3).contiguous()
 
 
-def _sum_of_shared(q, heads, walk):
+def _new_gradient(like, chunks, shape=None, dtype=None):
+    """Memory for a gradient of rows: 0 where rows in place are of no sequence."""
+    return (torch.empty if chunks is None else torch.zeros)(shape or like.shape, dtype=dtype or like.dtype, device=like.device)
+
+
+def _sum_of_shared(q, heads, walk, chunks):
     """What `walk` writes of a tensor of q's shape, which several heads of values may share: of each a part in 16 bits, added up in f32.
     Sums in memory of as many heads as Mamba-2's would take longer than these parts."""
     batch, tokens, shared, width = q.shape
-    out = q.new_empty((batch, tokens, heads, width))
+    out = _new_gradient(q, chunks, (batch, tokens, heads, width))
     walk(out)
     return out if heads == shared else out.unflatten(2, (shared, -1)).sum(3)
 
 
-def _new_of_shared(q, heads):
-    """(memory for a tensor of q's shape, whether walks add to it)."""
+def _new_of_shared(q, heads, chunks):
+    """(memory for a gradient of q's shape, whether walks add to it)."""
     if heads == q.shape[2]:
-        return torch.empty_like(q, memory_format=torch.contiguous_format), False
+        return _new_gradient(q, chunks), False
     return torch.zeros(q.shape, dtype=torch.float32, device=q.device), True
 
 
@@ -77,10 +81,11 @@ def _walk_retention_back(grad, grad_last, q, k, v, decays, scale, state, table, 
     form = (decays,), (scale,), _logarithms(decays, v)
     parts, state, grad_last = _begin_segments("retention", q, k, v, grad, *form, state, grad_last, table)
     walk = functools.partial(_walk_to, name="retention", others=(decays,), scale=(scale,), heads=heads, table=parts, chunks=chunks)
-    dq = _sum_of_shared(q, heads, lambda out: walk(out, q=grad, k=v, v=k, state=_transposed(state)))
-    dk = _sum_of_shared(k, heads, lambda out: walk(out, q=v, k=grad, v=q, state=_transposed(grad_last), REVERSE=True))
+    dq = _sum_of_shared(q, heads, lambda out: walk(out, q=grad, k=v, v=k, state=_transposed(state)), chunks)
+    dk = _sum_of_shared(k, heads, lambda out: walk(out, q=v, k=grad, v=q, state=_transposed(grad_last), REVERSE=True), chunks)
     others = k, q, grad, (decays,), (scale,), grad_last, wants_first
-    dv, first = _linear.launch("retention", *others, table=parts, chunks=chunks, REVERSE=True)
+    out = _new_gradient(v, chunks)
+    dv, first = _linear.launch("retention", *others, out=out, table=parts, chunks=chunks, REVERSE=True)
     return dq, dk, dv, _of_first(first, v, table)
 
 
@@ -159,8 +164,9 @@ def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, table, chun
     beside = _linear.Beside(v.device)
     own = k, q, grad, (*others, *passing), (), grad_last, wants_first
     try:
-        dv, first = _linear.launch("ssd", *own, table=parts, chunks=chunks, beside=beside, **form)
-        dq, dk = _sum_of_shared(q, heads, walk_q), _sum_of_shared(k, heads, walk_k)
+        out = _new_gradient(v, chunks)
+        dv, first = _linear.launch("ssd", *own, out=out, table=parts, chunks=chunks, beside=beside, **form)
+        dq, dk = _sum_of_shared(q, heads, walk_q, chunks), _sum_of_shared(k, heads, walk_k, chunks)
     finally:
         beside.end()
     (of_q, same), (of_k, meets) = found["q"], found["k"]
@@ -208,33 +214,33 @@ def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, table, chu
     before = () if state is None else (state.contiguous(), first)
     rates = *_lay_out_rates(g, beta, chunks), _linear.heads_first(news), inverses, *((scores,) if g.dim() == 4 else ())
     launch = functools.partial(_linear.launch, name, FINAL=state is not None, table=table, chunks=chunks, given=before)
-    (dq, adds), (dk, _) = (_new_of_shared(x, heads) for x in (q, k))
-    dv, dbeta = torch.empty_like(v, memory_format=torch.contiguous_format), _linear.new_gates(v, batch, heads, own)
-    dg = back(launch, grad, grad_last, q, k, v, rates, scale, adds, meets, dq, dk, dv, dbeta)
-    dg, dbeta = (_packed.restore_chunks(x, chunks, tokens).contiguous() for x in (dg, dbeta.transpose(1, 2)))
-    return dq.to(q.dtype), dk.to(k.dtype), dv, dg, dbeta, first if wants_first else _empty(v)
+    (dq, adds), (dk, _) = (_new_of_shared(x, heads, chunks) for x in (q, k))
+    dv, dbeta = _new_gradient(v, chunks), _linear.new_gates(v, batch, heads, own)
+    restore = lambda x: _packed.restore_chunks(x, chunks, tokens).contiguous()
+    dg = back(launch, grad, grad_last, q, k, v, rates, scale, adds, meets, dq, dk, dv, dbeta, restore)
+    return dq.to(q.dtype), dk.to(k.dtype), dv, dg, restore(dbeta.transpose(1, 2)), first if wants_first else _empty(v)
 
 
-def _walk_heads_back(launch, grad, grad_last, q, k, v, rates, scale, adds, meets, dq, dk, dv, dbeta):
+def _walk_heads_back(launch, grad, grad_last, q, k, v, rates, scale, adds, meets, dq, dk, dv, dbeta, restore):
     dg = _linear.new_gates(v, *dbeta.shape)
     results = *map(_linear.heads_first, (dq, dk)), meets, dg, dbeta
     others = _linear.heads_first(grad), *rates
     launch(q, k, v, others, (scale,), grad_last, False, out=dv, ADD=adds, DW=v.shape[3], results=results)
-    return dg.transpose(1, 2)
+    return restore(dg.transpose(1, 2))
 
 
-def _walk_channels_back(launch, grad, grad_last, q, k, v, rates, scale, adds, meets, dq, dk, dv, dbeta):
-    batch, tokens, heads, columns = v.shape
-    of_news = torch.empty_like(grad)
-    states = [v.new_empty((batch, heads, count_chunks(tokens) * q.shape[3], columns)) for _ in range(2)]
+def _walk_channels_back(launch, grad, grad_last, q, k, v, rates, scale, adds, meets, dq, dk, dv, dbeta, restore):
+    (batch, heads, rows), columns, chunks = dbeta.shape, v.shape[3], launch.keywords["chunks"]
+    of_news = v.new_empty((batch, rows, heads, columns))
+    states = [v.new_empty((batch, heads, count_chunks(rows) * q.shape[3], columns)) for _ in range(2)]
     launch(q, k, grad, rates, (scale,), grad_last, False, out=of_news, results=(*states, meets))
     # Where heads of values share gates, each adds its part.
-    dg = (torch.zeros if adds else torch.empty)(q.shape, dtype=torch.float32, device=v.device)
+    dg = torch.zeros(q.shape, dtype=torch.float32, device=v.device) if adds else _new_gradient(q, chunks, dtype=torch.float32)
     g, beta, news, *_ = rates
     first = _linear.heads_first
     _linear.launch_chunks(
         "kda_gradients", q, v, *map(first, (q, k, v)), news, first(grad), first(of_news), g, beta, *states, meets.sum(2), scale,
-        *map(first, (dq, dk, dv, dg)), dbeta, ADD=adds,
+        *map(first, (dq, dk, dv, dg)), dbeta, chunks=chunks, DW=columns, ADD=adds,
     )  # fmt: skip
     return dg
 
@@ -261,35 +267,27 @@ def _walk_gla(q, k, v, g, scale, state, table, chunks, wants_state):
     return out, _empty(v) if last is None else last
 
 
-def _sum_group(x, heads):
-    """Sums of what heads of values have that share one of `heads`, [B, T, heads, K]."""
-    return x.unflatten(2, (heads, -1)).sum(3)
-
-
-def _sum_heads(meets, heads):
-    """Sums of what heads of values have that share one of `heads`, [B, heads, N, K]."""
-    return meets.unflatten(1, (heads, -1)).sum(2)
-
-
 def _walk_gla_back(grad, grad_last, q, k, v, g, scale, state, table, chunks):
-    batch, tokens, heads, columns = v.shape
-    of_keys, channels = q.shape[2:]
-    pairs_q, pairs_k, dq, dk = (torch.empty((batch, tokens, heads, channels), dtype=torch.float32, device=v.device) for _ in range(4))
-    chunks = count_chunks(tokens)
-    states = v.new_empty((batch, heads, chunks * columns, channels))
-    meets = torch.empty((batch, heads, chunks, channels), dtype=torch.float32, device=v.device)
+    (batch, tokens, heads, columns), channels = v.shape, q.shape[3]
+    rows = tokens if chunks is None else CHUNK * chunks.shape[1]
+    new = functools.partial(torch.empty, dtype=torch.float32, device=v.device)
+    pairs_q, pairs_k, of_q, of_k = (new((batch, rows, heads, channels)) for _ in range(4))
+    states = v.new_empty((batch, heads, count_chunks(rows) * columns, channels))
+    meets = new((batch, heads, count_chunks(rows), channels))
     gates = _linear.heads_first(g.contiguous())
     first, wants_first = _linear.heads_first, state is not None
     behind = None if grad_last is None else grad_last / scale
     segments, state, behind = _begin_segments("gla", q, k, v, grad, (gates,), (scale,), g, state, behind, table)
-    _linear.launch_chunks("gla_pairs", q, v, *map(first, (q, k)), gates, *map(first, (grad, v)), scale, *map(first, (pairs_q, pairs_k)))
-    walk = functools.partial(_walk_to, name="gla_bwd", scale=(scale,), heads=heads, table=segments)
-    walk(dq, q=grad, k=v, v=k, others=(gates, first(pairs_q)), state=_transposed(state), given=(states,))
-    walk(dk, q=v, k=grad, v=q, others=(gates, first(pairs_k)), state=_transposed(behind), given=(states, meets), REVERSE=True)
-    dv, before = _linear.launch("gla", k, q, grad, (gates,), (scale,), behind, wants_first, table=segments, REVERSE=True)
-    changes = _sum_group(dq, of_keys) * q - _sum_group(dk, of_keys) * k
-    dg = _sum_changes(changes, scale * _sum_heads(meets, of_keys))
-    dq, dk = (_sum_group(x, of_keys).to(q.dtype) for x in (dq, dk))
+    launch_chunks = functools.partial(_linear.launch_chunks, chunks=chunks)
+    given = *map(first, (q, k)), gates, *map(first, (grad, v)), scale
+    launch_chunks("gla_pairs", q, v, *given, *map(first, (pairs_q, pairs_k)), DW=columns)
+    walk = functools.partial(_walk_to, name="gla_bwd", scale=(scale,), heads=heads, table=segments, chunks=chunks)
+    walk(of_q, q=grad, k=v, v=k, others=(gates, first(pairs_q)), state=_transposed(state), given=(states,))
+    walk(of_k, q=v, k=grad, v=q, others=(gates, first(pairs_k)), state=_transposed(behind), given=(states, meets), REVERSE=True)
+    named = {"out": _new_gradient(v, chunks), "table": segments, "chunks": chunks, "REVERSE": True}
+    dv, before = _linear.launch("gla", k, q, grad, (gates,), (scale,), behind, wants_first, **named)
+    dq, dk, dg = (_new_gradient(q, chunks, dtype=dtype) for dtype in (q.dtype, k.dtype, torch.float32))
+    launch_chunks("gla_changes", q, v, *map(first, (q, k, of_q, of_k)), meets, scale, *map(first, (dq, dk, dg)))
     return dq, dk, dv, dg, scale * _of_first(before, v, table)
 
 
