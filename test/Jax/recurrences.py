@@ -19,6 +19,8 @@ import tessera.jax
 from tessera.jax import _call, _recurrences, _segments, gated_delta_rule, gla, retention, ssd
 
 K, V = 64, 64
+# Tokens: one is a step of decoding.
+LENGTHS = 65, 1
 
 
 def recur(q, k, v, decays, steps=None, scale=1.0, state=None, rates=None):
@@ -76,7 +78,9 @@ class Cases(unittest.TestCase):
         def weigh(function, given):
             return sum((x.astype(jnp.float64) * w).sum() for x, w in zip(function(**given), weights))
 
-        found = jax.jit(lambda given: call(**given))(given)
+        with unittest.mock.patch.object(_recurrences, "_step", wraps=_recurrences._step) as step:
+            found = jax.jit(lambda given: call(**given))(given)
+        self.assertEqual(step.called, next(iter(given.values())).shape[1] == 1)
         gradients = jax.jit(jax.grad(functools.partial(weigh, call)))(given)
         exact_gradients = jax.grad(functools.partial(weigh, define))(exact)
         results = [(f"result {i}", *both) for i, both in enumerate(zip(found, expected))]
@@ -85,45 +89,49 @@ class Cases(unittest.TestCase):
             self.assertLess(float(error), 1e-2 if wanted.ndim > 1 else 5e-2, name)
 
     def test_retention(self):
-        q, k, v = self.draw_own(65, 1, 2)
-        decays = jnp.broadcast_to(1 - 2.0 ** (-5 - jnp.arange(2)), (1, 65, 2))
-        self.check(
-            lambda **given: retention(**given, output_final_state=True),
-            lambda q, k, v, initial_state: recur(q, k, v, decays, scale=K**-0.5, state=initial_state),
-            {"q": q, "k": k, "v": v, "initial_state": self.draw(1, 2, K, V)},
-        )
+        for tokens in LENGTHS:
+            q, k, v = self.draw_own(tokens, 1, 2)
+            decays = jnp.broadcast_to(1 - 2.0 ** (-5 - jnp.arange(2)), (1, tokens, 2))
+            self.check(
+                lambda **given: retention(**given, output_final_state=True),
+                lambda q, k, v, initial_state: recur(q, k, v, decays, scale=K**-0.5, state=initial_state),
+                {"q": q, "k": k, "v": v, "initial_state": self.draw(1, 2, K, V)},
+            )
 
     def test_delta_rule(self):
-        q, k, v = self.draw_own(65, 1, 2)
-        self.check(
-            lambda **given: gated_delta_rule(**given, output_final_state=True),
-            lambda q, k, v, g, beta, initial_state: recur(q, k, v, jnp.exp(g), scale=K**-0.5, state=initial_state, rates=beta),
-            {"q": q, "k": k, "v": v, "g": -self.draw_rates(1, 65, 2), "beta": self.draw_rates(1, 65, 2),
-             "initial_state": self.draw(1, 2, K, V)},
-        )  # fmt: skip
-
-    def test_delta_rule_of_channels(self):
-        for heads, own in ((1, 2), (1, 1)):
-            q, k, v = self.draw_own(65, heads, own)
+        for tokens in LENGTHS:
+            q, k, v = self.draw_own(tokens, 1, 2)
             self.check(
                 lambda **given: gated_delta_rule(**given, output_final_state=True),
                 lambda q, k, v, g, beta, initial_state: recur(q, k, v, jnp.exp(g), scale=K**-0.5, state=initial_state, rates=beta),
-                {"q": q, "k": k, "v": v, "g": -self.draw_rates(1, 65, heads, K), "beta": self.draw_rates(1, 65, own),
+                {"q": q, "k": k, "v": v, "g": -self.draw_rates(1, tokens, 2), "beta": self.draw_rates(1, tokens, 2),
+                 "initial_state": self.draw(1, 2, K, V)},
+            )  # fmt: skip
+
+    def test_delta_rule_of_channels(self):
+        for tokens, heads, own in ((65, 1, 2), (65, 1, 1), (1, 1, 2)):
+            q, k, v = self.draw_own(tokens, heads, own)
+            self.check(
+                lambda **given: gated_delta_rule(**given, output_final_state=True),
+                lambda q, k, v, g, beta, initial_state: recur(q, k, v, jnp.exp(g), scale=K**-0.5, state=initial_state, rates=beta),
+                {"q": q, "k": k, "v": v, "g": -self.draw_rates(1, tokens, heads, K), "beta": self.draw_rates(1, tokens, own),
                  "initial_state": self.draw(1, own, K, V)},
             )  # fmt: skip
 
     def test_gla(self):
-        q, k, v = self.draw_own(65, 1, 2)
-        self.check(
-            lambda **given: gla(**given, output_final_state=True),
-            lambda q, k, v, g, initial_state: recur(q, k, v, jnp.exp(g), scale=K**-0.5, state=initial_state),
-            {"q": q, "k": k, "v": v, "g": -self.draw_rates(1, 65, 1, K), "initial_state": self.draw(1, 2, K, V)},
-        )
+        for tokens in LENGTHS:
+            q, k, v = self.draw_own(tokens, 1, 2)
+            self.check(
+                lambda **given: gla(**given, output_final_state=True),
+                lambda q, k, v, g, initial_state: recur(q, k, v, jnp.exp(g), scale=K**-0.5, state=initial_state),
+                {"q": q, "k": k, "v": v, "g": -self.draw_rates(1, tokens, 1, K), "initial_state": self.draw(1, 2, K, V)},
+            )
 
     def test_ssd(self):
-        C, B, x = self.draw_own(65, 1, 2)
-        given = {"C": C, "B": B, "x": x, "dt": self.draw_rates(1, 65, 2), "A": -self.draw_rates(2) - 0.1}
-        self.check(call_ssd, define_ssd, {**given, "D": self.draw(2), "initial_states": self.draw(1, 2, V, K)})
+        for tokens in LENGTHS:
+            C, B, x = self.draw_own(tokens, 1, 2)
+            given = {"C": C, "B": B, "x": x, "dt": self.draw_rates(1, tokens, 2), "A": -self.draw_rates(2) - 0.1}
+            self.check(call_ssd, define_ssd, {**given, "D": self.draw(2), "initial_states": self.draw(1, 2, V, K)})
 
     def check_packed(self, call, given):
         """Packed sequences, each against a call of its own."""

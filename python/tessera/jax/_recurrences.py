@@ -61,6 +61,18 @@ def _pack(table, batch, state, shape, parameters, chunks):
     return sequences, state, tuple(("v", row) for rows in (table, chunks) if rows is not None for row in rows)
 
 
+def _step(q, k, v, g, rates, scale, state, *skip, **parameters):
+    """(outputs, state behind) of the first token, which the others that arrays are padded with do not change. Gates are of heads, or of
+    channels as in g of 4 dimensions."""
+    (batch, _, heads, columns), rows = v.shape, q.shape[3]
+    chosen, name = _choose("step", rows, batch, heads, columns)
+    parameters.update(T=_library.QUERY_TYPES[q.dtype.name], DK=rows, **chosen, CHANNELS=g.ndim == 4, SKIP=bool(skip))
+    of_token = (("v", x[:, 0]) for x in (q, k, v, g, rates))
+    out = "r", new(batch, heads, columns, dtype=v.dtype)
+    last, out = _launch(name, parameters, *of_token, ("f", scale), *(("v", x) for x in skip), ("v", state), ("r", like(state)), out)
+    return jnp.pad(out[:, None], ((0, 0), (0, v.shape[1] - 1), (0, 0), (0, 0))), last
+
+
 def _heads_first(x, chunks=None):
     """[B, H, T] of float32, or with `chunks` [1, H, CHUNK * chunks], with zeros behind the last token of each sequence."""
     if chunks is not None:
@@ -162,6 +174,10 @@ class _Retention(_Walks):
         found = self.walk("retention", q, k, v, others, scale, state, wants_state)
         return found[-1], self.find_last(found, wants_state), ()
 
+    def step(self, scale, state, q, k, v):
+        gates = jnp.broadcast_to(math.log(2) * self.decays, v.shape[:3])
+        return _step(q, k, v, gates, jnp.ones(v.shape[:3], jnp.float32), scale, state)
+
     def run_back(self, scale, state, grad, grad_last, kept, q, k, v):
         heads, wants_first = v.shape[2], state is not None
         others, scale, logarithms = self.begin(v, scale)
@@ -189,6 +205,9 @@ class _Delta(_Walks):
         found = list(self.walk(name, q, k, v, _rates(g, beta, self.chunks), (scale,), state, wants_state, given=given, NEWS=keeps))
         last = found.pop(0) if wants_state else None
         return found[-1], last, tuple(found[:-1])
+
+    def step(self, scale, state, q, k, v, g, beta):
+        return _step(q, k, v, g, beta, scale, state, DELTA=True)
 
     def run_back(self, scale, state, grad, grad_last, kept, q, k, v, g, beta):
         (batch, tokens, heads, columns), rows = v.shape, q.shape[3]
@@ -252,6 +271,9 @@ class _Ssd(_Walks):
         found = self.walk("ssd", q, k, v, others, (), state, wants_state, SKIP=self.skips)
         return found[-1], self.find_last(found, wants_state), ()
 
+    def step(self, scale, state, q, k, v, dt, rates, *skip):
+        return _step(q, k, v, rates * dt, dt, scale, state, *skip)
+
     def run_back(self, scale, state, grad, grad_last, kept, q, k, v, dt, rates, *skip):
         (batch, tokens, heads, columns), rows, wants_first = v.shape, q.shape[3], state is not None
         of_chunks, back = _heads_first(dt, self.chunks), {"REVERSE": True, "STEPS": "own"}
@@ -297,6 +319,9 @@ class _Gla(_Walks):
         state = self.find_states("gla", q, k, v, [("t", g)], (scale,), state, g)
         found = self.walk("gla", q, k, v, [("t", g)], (scale,), state, wants_state)
         return found[-1], self.find_last(found, wants_state), ()
+
+    def step(self, scale, state, q, k, v, g):
+        return _step(q, k, v, g, jnp.ones(v.shape[:3], jnp.float32), scale, state)
 
     def run_back(self, scale, state, grad, grad_last, kept, q, k, v, g):
         (batch, _, heads, columns), channels = v.shape, q.shape[3]
@@ -344,9 +369,9 @@ def _sum_changes(changes, meets):
 
 
 @functools.lru_cache(maxsize=256)
-def _make(kind, form, scale, starts, wants_state, packed):
+def _make(kind, form, scale, starts, wants_state, packed, steps):
     """A recurrence of arrays, and of a state where it `starts` with one, and of the tables of `packed` sequences, that gives
-    (outputs,) or (outputs, the state behind)."""
+    (outputs,) or (outputs, the state behind). Where nothing keeps what gradients need, a recurrence that `steps` is one of one token."""
 
     def split(arrays):
         walks, arrays = kind(*form), list(arrays)
@@ -361,6 +386,9 @@ def _make(kind, form, scale, starts, wants_state, packed):
 
     @jax.custom_vjp
     def run(*arrays):
+        if steps:
+            walks, arrays, state = split(arrays)
+            return walks.step(scale, state, *arrays)
         return compute(arrays, keeps=False)[0]
 
     def forward(*arrays):
@@ -454,7 +482,8 @@ def _recur(kind, form, scale, arrays, whole, state, wants_state, starts):
         tables = _packed.make_tables(starts, tokens)
     elif kind is not _Retention:
         arrays = [jnp.pad(x, ((0, 0), (0, -tokens % 4), *[(0, 0)] * (x.ndim - 2))) for x in arrays]
-    run = _make(kind, form, scale, state is not None, wants_state, bool(tables))
+    steps = tokens == 1 and state is not None and wants_state and not tables
+    run = _make(kind, form, scale, state is not None, wants_state, bool(tables), steps)
     others = [*([] if state is None else [state]), *tables]
     out, *last = run(*arrays, *whole, *others)
     return out[:, :tokens], last[0] if last else None
