@@ -25,10 +25,7 @@ def make_angles(n, dtype):
     return angles.cos().to(dtype), angles.sin().to(dtype)
 
 
-class Append(unittest.TestCase):
-    def setUp(self):
-        problems.use_interpreter(self)
-
+class Append(problems.Interpreted):
     def check(self, d, dv, n, interleaved, with_q, is_short, numbers, angles):
         generator = torch.Generator().manual_seed(d + n)
 

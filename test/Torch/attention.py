@@ -15,10 +15,7 @@ from tessera.torch import attention
 SLOPES = torch.tensor([0.5, 0.1])
 
 
-class Meaning(unittest.TestCase):
-    def setUp(self):
-        problems.use_interpreter(self)
-
+class Meaning(problems.Interpreted):
     def check(self, tensors, expected, **options):
         out, lse = attention(*tensors, return_lse=True, **options)
         problems.assert_close(self, out, expected[0], options)
@@ -209,10 +206,7 @@ class Meaning(unittest.TestCase):
             self.assertIn(text, str(caught.exception))
 
 
-class Refusals(unittest.TestCase):
-    def setUp(self):
-        problems.use_interpreter(self)
-
+class Refusals(problems.Interpreted):
     def test_tangents(self):
         """Forward-mode derivatives, which would be 0 otherwise."""
         q, k, v = make()

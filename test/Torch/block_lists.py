@@ -46,11 +46,7 @@ def look(table, block, function, shape):
     return (of_pairs == 2) | ((of_pairs == 1) & seen)
 
 
-class Cases(unittest.TestCase):
-    def setUp(self):
-        problems.use_interpreter(self)
-        torch._dynamo.reset()
-
+class Cases(problems.Interpreted):
     def draw(self, **named):
         return make(**{"batch": 1, "heads": 2, "kv_heads": 2, "rows": LENGTH, "keys": LENGTH, "dtype": torch.float16, **named})
 

@@ -32,11 +32,7 @@ def seldom(b, h, q, k):
     return (q < 9) & (k // 50 == 2)
 
 
-class Cases(unittest.TestCase):
-    def setUp(self):
-        problems.use_interpreter(self)
-        torch._dynamo.reset()
-
+class Cases(problems.Interpreted):
     def draw(self, **named):
         return make(**{"batch": 2, "rows": ROWS, "keys": KEYS, "dtype": torch.float16, **named})
 

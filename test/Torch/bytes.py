@@ -19,10 +19,7 @@ def find_error(got, expected):
     return ((got.double() - expected).norm() / expected.norm()).item()
 
 
-class Meaning(unittest.TestCase):
-    def setUp(self):
-        problems.use_interpreter(self)
-
+class Meaning(problems.Interpreted):
     def check(self, tensors, expected, limit=0.06, **options):
         out, lse = attention_fp8(*tensors, return_lse=True, **options)
         self.assertEqual(out.dtype, tensors[0].dtype)

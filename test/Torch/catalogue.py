@@ -271,9 +271,9 @@ def _evaluate(kind, function, scores):
     return out
 
 
-class Catalogue(unittest.TestCase):
+class Catalogue(problems.Interpreted):
     def setUp(self):
-        problems.use_interpreter(self)
+        super().setUp()
         self.scores = torch.randn(B, H, S, S, generator=torch.Generator().manual_seed(1)) * 3
 
     def test_count(self):

@@ -29,11 +29,7 @@ def exact(q, k, v, bend, visible):
     return scores.softmax(-1).nan_to_num(0) @ v, scores.logsumexp(-1)
 
 
-class Functions(unittest.TestCase):
-    def setUp(self):
-        problems.use_interpreter(self)
-        torch._dynamo.reset()
-
+class Functions(problems.Interpreted):
     def check(self, tensors, variant, arguments, bend=lambda s: s, visible=None, layout="BHSD"):
         order = (lambda x: x.transpose(1, 2)) if layout == "BSHD" else (lambda x: x)
         leaves = [tensor.requires_grad_() for tensor in tensors]

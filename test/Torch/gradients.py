@@ -23,11 +23,7 @@ def expected_gradients(tensors, grad, grad_lse, visible=None, softcap=0.0, alibi
     return torch.autograd.grad(loss, leaves)
 
 
-class Gradients(unittest.TestCase):
-    def setUp(self):
-        problems.use_interpreter(self)
-        torch._dynamo.reset()
-
+class Gradients(problems.Interpreted):
     def check(self, tensors, causal=False, lse=False, layout="BHSD", window=None, **variant):
         leaves = [tensor.requires_grad_() for tensor in tensors]
         out = attention(*leaves, causal=causal, layout=layout, return_lse=lse, window=window, **variant)

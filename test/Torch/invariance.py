@@ -12,11 +12,11 @@ from tessera.torch import flash_attn_varlen_func, flash_attn_with_kvcache
 KEYS, PART = 150, 128
 
 
-class Invariance(unittest.TestCase):
+class Invariance(problems.Interpreted):
     kind = Cache
 
     def setUp(self):
-        problems.use_interpreter(self)
+        super().setUp()
         self.cache = self.kind([KEYS, 70, 0], 64, True, 1)
         self.q = torch.randn(1, KEYS, 2, 64, generator=torch.Generator().manual_seed(3)).bfloat16()
         # Queries whose scores do not have the range of the others.

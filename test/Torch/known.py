@@ -24,10 +24,9 @@ TORCH = changing.Framework(
 TESSERA = changing.Framework(tessera, ("sin", "cos", "tanh", "floor"))
 
 
-class Functions(unittest.TestCase):
+class Functions(problems.Interpreted):
     def setUp(self):
-        problems.use_interpreter(self)
-        torch._dynamo.reset()
+        super().setUp()
         self.q, self.k, self.v = problems.make(batch=1, heads=1, rows=6, keys=9, dtype=torch.float16)
 
     def check(self, score, run):

@@ -41,10 +41,7 @@ def expect(q, sequences, causal, scale, precision=torch.float64):
     return torch.stack(outs), torch.stack(lses)
 
 
-class Meaning(unittest.TestCase):
-    def setUp(self):
-        problems.use_interpreter(self)
-
+class Meaning(problems.Interpreted):
     def check(self, lengths, heads, rows, page=64, dtype=torch.float16, causal=True, packs=False, **options):
         cache, table, seqlens, sequences = make(lengths, page, dtype)
         if packs:
@@ -153,11 +150,8 @@ class Meaning(unittest.TestCase):
         self.assertEqual((tuple(out.shape), tuple(lse.shape)), ((0, 1, 4, 512), (0, 4, 1)))
 
 
-class Lists(unittest.TestCase):
+class Lists(problems.Interpreted):
     """Rows that lists name, in any order, some twice, and no rows: what none names is NaN."""
-
-    def setUp(self):
-        problems.use_interpreter(self)
 
     def make(self, count, topk, rows=500, dtype=torch.float16):
         """(rows, lists)"""
@@ -256,12 +250,10 @@ class Lists(unittest.TestCase):
             self.assertTrue((out == 0).all() and (largest == -math.inf).all() and (lse == -math.inf).all())
 
 
-class Compiled(unittest.TestCase):
+class Compiled(problems.Interpreted):
     """In compiled code each function is one op, and the graph has no break."""
 
     def test_compiled(self):
-        problems.use_interpreter(self)
-        torch._dynamo.reset()
         cache, table, seqlens, _ = make([300, 0, 65], 64)
         q, sinks = torch.randn(3, 1, 8, 576, generator=torch.Generator().manual_seed(1)).half(), torch.zeros(8)
 
@@ -275,8 +267,6 @@ class Compiled(unittest.TestCase):
         self.compare(want, got)
 
     def test_lists(self):
-        problems.use_interpreter(self)
-        torch._dynamo.reset()
         cache = make([300], 64)[0].nan_to_num(0)
         q = torch.randn(2, 3, 8, 576, generator=torch.Generator().manual_seed(1)).half()
         indices, lengths = torch.arange(60, dtype=torch.int32).view(2, 3, 10), torch.tensor([4, 10], dtype=torch.int32)
@@ -294,10 +284,7 @@ class Compiled(unittest.TestCase):
             self.assertTrue(torch.equal(one, other))
 
 
-class Refusals(unittest.TestCase):
-    def setUp(self):
-        problems.use_interpreter(self)
-
+class Refusals(problems.Interpreted):
     def test_refusals(self):
         cache, table, seqlens, _ = make([100], 64)
         q = torch.zeros(1, 1, 16, 576, dtype=torch.float16)

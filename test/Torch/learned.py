@@ -32,10 +32,9 @@ def draw(*shape, dtype=torch.float32):
     return (torch.randn(shape, generator=_generator) / 2 + 1).to(dtype)
 
 
-class Cases(unittest.TestCase):
+class Cases(problems.Interpreted):
     def setUp(self):
-        problems.use_interpreter(self)
-        torch._dynamo.reset()
+        super().setUp()
         self.tensors = make(batch=B, rows=ROWS, keys=KEYS, dtype=torch.float16)
 
     def check(self, score_mod, *learned, mask_mod=None, **named):

@@ -35,11 +35,11 @@ def make_models():
 
 
 @unittest.skipUnless(transformers, "transformers is not installed")
-class Models(unittest.TestCase):
+class Models(problems.Interpreted):
     def setUp(self):
         import tessera.transformers
 
-        problems.use_interpreter(self)
+        super().setUp()
         tessera.transformers.register()
         transformers.logging.set_verbosity_error()
 

@@ -41,11 +41,7 @@ class Import(unittest.TestCase):
         self.assertEqual([name for name in loaded if name.startswith(slow)], [])
 
 
-class Transformations(unittest.TestCase):
-    def setUp(self):
-        problems.use_interpreter(self)
-        torch._dynamo.reset()
-
+class Transformations(problems.Interpreted):
     def test_opcheck(self):
         for layout in ("BHSD", "BSHD"):
             q, k, v = make(batch=1, layout=layout, rows=32, keys=48)

@@ -28,10 +28,7 @@ def describe(function):
     return str(inspect.Signature(bare))
 
 
-class ScaledDotProduct(unittest.TestCase):
-    def setUp(self):
-        problems.use_interpreter(self)
-
+class ScaledDotProduct(problems.Interpreted):
     def test_signature(self):
         self.assertEqual(
             describe(scaled_dot_product_attention),
@@ -110,10 +107,7 @@ class ScaledDotProduct(unittest.TestCase):
             scaled_dot_product_attention(*tensors, dropout_p=0.1)
 
 
-class Use(unittest.TestCase):
-    def setUp(self):
-        problems.use_interpreter(self)
-
+class Use(problems.Interpreted):
     def test_takes_and_leaves(self):
         functional, original = torch.nn.functional, torch.nn.functional.scaled_dot_product_attention
         tensors = make(heads=1)
@@ -173,10 +167,7 @@ class Use(unittest.TestCase):
             self.assertTrue(torch.equal(function(*tensors), scaled_dot_product_attention(*tensors)))
 
 
-class Flash(unittest.TestCase):
-    def setUp(self):
-        problems.use_interpreter(self)
-
+class Flash(problems.Interpreted):
     def test_signature(self):
         self.assertEqual(describe(flash_attn_func), f"(q, k, v, {FLASH_OPTIONS})")
 
@@ -275,11 +266,8 @@ class Flash(unittest.TestCase):
             tessera.torch.flash_attn_kvpacked_func(tensors[0], packed)
 
 
-class Compiled(unittest.TestCase):
+class Compiled(problems.Interpreted):
     """Masks of lengths that change, under torch.compile."""
-
-    def setUp(self):
-        problems.use_interpreter(self)
 
     def test_masks_of_changing_lengths(self):
         torch._dynamo.reset()

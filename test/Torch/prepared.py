@@ -152,9 +152,9 @@ def setUpModule():
     fake_cuda.library.fake_cuda_set_device(0)
 
 
-class Cases(unittest.TestCase):
+class Cases(problems.Interpreted):
     def setUp(self):
-        problems.use_interpreter(self)  # It makes lists of blocks.
+        super().setUp()  # It makes lists of blocks.
         self.recorder = Recorder()
         patches = unittest.mock.patch.object(torch._C._dynamo.guards, "_empty_strided_cpu", self.recorder), *on_cpu.call_ops()
         for patch in patches:

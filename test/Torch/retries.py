@@ -57,10 +57,7 @@ def find_exact(q, k, v, causal):
     return (scores.softmax(-1) @ v).transpose(1, 2)
 
 
-class Inputs(unittest.TestCase):
-    def setUp(self):
-        problems.use_interpreter(self)
-
+class Inputs(problems.Interpreted):
     def test_results(self):
         """Each input by one of four forms."""
         self.assertEqual((len(retry_inputs.INPUTS), len({each.name for each in retry_inputs.INPUTS})), (30, 30))
@@ -83,10 +80,7 @@ class Inputs(unittest.TestCase):
         self.assertAlmostEqual(found["NaN in a query"], 1 / (HEADS * -(-LENGTH // int(kernels.counting.parameters["BM"]))))
 
 
-class Benchmark(unittest.TestCase):
-    def setUp(self):
-        problems.use_interpreter(self)
-
+class Benchmark(problems.Interpreted):
     def measure(self, name):
         kernels = retries.Kernels(load, 64, False)
         point = {"d": 64, "mask": "full", "seqlen": LENGTH, "input": name}

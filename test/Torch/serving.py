@@ -15,10 +15,7 @@ from tessera._compiler import _choices
 from tessera.torch import _cache_recipes, _kernels, _serving, attention, flash_attn_varlen_func, flash_attn_with_kvcache
 
 
-class Meaning(unittest.TestCase):
-    def setUp(self):
-        problems.use_interpreter(self)
-
+class Meaning(problems.Interpreted):
     def check(self, cache, heads, rows, expected=(), **options):
         q = torch.randn(len(cache.lengths), rows, heads, cache.k.shape[3], generator=torch.Generator().manual_seed(1))
         q = q.to(cache.k.dtype)
@@ -149,13 +146,13 @@ class Meaning(unittest.TestCase):
         self.assertTrue(torch.equal(attend(0, 1, page_table=longer), both))
 
 
-class Masks(unittest.TestCase):
+class Masks(problems.Interpreted):
     """Masks that have a source of their own, dense and over caches, of one query, of several, with divided keys, and packed."""
 
     LENGTHS = [150, 5, 0, 129]
 
     def setUp(self):
-        problems.use_interpreter(self)
+        super().setUp()
         self.cache = Cache(self.LENGTHS, 64, True, 1)
 
     def expect(self, q, b, see):
@@ -257,11 +254,8 @@ class Masks(unittest.TestCase):
         self.check_places(see, ("image_ranges", {"ends": ends}, {}), rows=(1, 3, 40))
 
 
-class FewQueries(unittest.TestCase):
+class FewQueries(problems.Interpreted):
     """`attention` takes these kernels where they gain."""
-
-    def setUp(self):
-        problems.use_interpreter(self)
 
     def attend(self, taken, tensors, visible=None, softcap=0.0, **options):
         options = {**options, "softcap": softcap} if softcap else options
@@ -339,9 +333,9 @@ class Divisions(unittest.TestCase):
             self.assertEqual(_cache_recipes.count_parts(tiles, keys, torch.device("cpu")), want, (tiles, keys))
 
 
-class Refused(unittest.TestCase):
+class Refused(problems.Interpreted):
     def setUp(self):
-        problems.use_interpreter(self)
+        super().setUp()
         self.cache = Cache([70, 3], 64, True, 1)
         self.q = torch.randn(2, 1, 2, 64).bfloat16()
 

@@ -11,12 +11,11 @@ from caches import Cache
 from tessera.torch import flash_attn_varlen_func, flash_attn_with_kvcache, kv_append, merge_states
 
 
-class Compiled(unittest.TestCase):
+class Compiled(problems.Interpreted):
     """In compiled code each function is one op, and the graph has no break."""
 
     def setUp(self):
-        problems.use_interpreter(self)
-        torch._dynamo.reset()
+        super().setUp()
         self.cache = Cache([70, 3], 64, True, 1)
         self.q = torch.randn(2, 1, 2, 64, generator=torch.Generator().manual_seed(6)).bfloat16()
 

@@ -11,10 +11,7 @@ from problems import band, exact
 from tessera.torch import flash_attn_varlen_func, flash_attn_with_kvcache, kv_append
 
 
-class Meaning(unittest.TestCase):
-    def setUp(self):
-        problems.use_interpreter(self)
-
+class Meaning(problems.Interpreted):
     def test_lengths_and_pages(self):
         for paged, rows, queries, heads, options in (
             (False, 160, 1, 4, {}), (True, 64, 1, 3, {}), (True, 128, 2, 3, {"causal": True}), (True, 64, 70, 3, {"causal": True}),

@@ -28,11 +28,7 @@ def exact(q, k, v, sinks, visible=None, score=None):
     return torch.exp(scores - lse[..., None]) @ v, lse
 
 
-class Cases(unittest.TestCase):
-    def setUp(self):
-        problems.use_interpreter(self)
-        torch._dynamo.reset()
-
+class Cases(problems.Interpreted):
     def draw(self, **named):
         return make(**{"heads": 4, "kv_heads": 2, "rows": 70, "keys": 90, "dtype": torch.float16, **named})
 

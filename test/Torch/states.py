@@ -11,10 +11,7 @@ from caches import NAN, Cache
 from tessera.torch import flash_attn_with_kvcache, merge_states
 
 
-class Joining(unittest.TestCase):
-    def setUp(self):
-        problems.use_interpreter(self)
-
+class Joining(problems.Interpreted):
     def test_states(self):
         generator = torch.Generator().manual_seed(7)
         for count, width, dtype, out in (

@@ -10,11 +10,8 @@ from caches import NAN, Cache
 from tessera.torch import flash_attn_varlen_func
 
 
-class Tokens(unittest.TestCase):
+class Tokens(problems.Interpreted):
     """Queries of all sequences one behind the other, over keys that lie so too, and over pages."""
-
-    def setUp(self):
-        problems.use_interpreter(self)
 
     def check(self, counts, cache, heads, packed_keys, expected=(), with_out=False, **options):
         d = cache.k.shape[3]

@@ -93,10 +93,7 @@ def make_impl(heads=4, d=64, kv_heads=2, **options):
 LAYER = types.SimpleNamespace(_k_scale=torch.ones(()), _v_scale=torch.ones(()))
 
 
-class Attends(unittest.TestCase):
-    def setUp(self):
-        problems.use_interpreter(self)
-
+class Attends(problems.Interpreted):
     def check(self, step, impl=None, build=None, expected=(), causal=True):
         impl = make_impl(step.q.shape[1], step.q.shape[2], step.k.shape[1]) if impl is None else impl
         impl.process_weights_after_loading(torch.bfloat16)
@@ -279,10 +276,7 @@ class Group:
         return whole[:, own], joined[:, own]
 
 
-class ContextParallelism(unittest.TestCase):
-    def setUp(self):
-        problems.use_interpreter(self)
-
+class ContextParallelism(problems.Interpreted):
     def test_two_ranks(self):
         """Token i of a request lies on rank i / 2 mod 2. The ranks have two heads of queries each, and the same head of keys."""
         step, group, outs, failed = Step([1, 30, 3], [40, 0, 5], kv_heads=1, padding=0), Group(), [None, None], []

@@ -36,10 +36,7 @@ def make_impl(heads, *, slopes=None, window=None, cap=None, kind=AttentionType.D
         return _latent.TesseraMLAImpl(*layer, **name_latent(latent, rotary))
 
 
-class Decodes(unittest.TestCase):
-    def setUp(self):
-        problems.use_interpreter(self)
-
+class Decodes(problems.Interpreted):
     def check(self, step, builder=None, threshold=1):
         heads = step.q.shape[1]
         builder = builder or make_builder(heads, step.cache.shape[1], threshold)
@@ -105,10 +102,7 @@ class Decodes(unittest.TestCase):
             self.assertTrue(torch.equal(self.check(alone)[1][0], self.check(together)[1][0]))
 
 
-class Prompts(unittest.TestCase):
-    def setUp(self):
-        problems.use_interpreter(self)
-
+class Prompts(problems.Interpreted):
     def test_prompts(self):
         generator, counts, before, heads = torch.Generator().manual_seed(0), [70, 3], [20, 90], 4
         make = lambda count, size: torch.randn(count, heads, size, generator=generator).bfloat16()  # noqa: E731

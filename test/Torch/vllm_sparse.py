@@ -57,9 +57,9 @@ def make_impl(heads, lists, *, cached="auto", rotary=64, slopes=None, latent=512
         return _sparse.TesseraMLASparseImpl(*layer, topk_indices_buffer=lists, **name_latent(latent, rotary))
 
 
-class Lists(unittest.TestCase):
+class Lists(problems.Interpreted):
     def setUp(self):
-        problems.use_interpreter(self)
+        super().setUp()
         self.own = self.replace(_sparse, "triton_convert_req_index_to_global_index", convert)
         self.of_ranks = self.replace(_sparse, "triton_filter_and_convert_dcp_index", convert)
         self.once = self.replace(_sparse.TesseraMLASparseImpl, "_convert_logical_to_physical_topk", convert_once)
