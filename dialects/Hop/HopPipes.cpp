@@ -363,7 +363,7 @@ static LogicalResult verifyUsesDone(Operation *release, Value tile) {
     return ancestor && release->isBeforeInBlock(ancestor);
   };
   for (Operation *user : tile.getUsers()) {
-    if (isa<SliceOp, OverlayOp>(user) && failed(verifyUsesDone(release, user->getResult(0))))
+    if (isa<SliceOp>(user) && failed(verifyUsesDone(release, user->getResult(0))))
       return failure();
     if (auto store = dyn_cast<BulkStoreOp>(user);
         store && store.getInFlight() > 0 && !isReadBefore(store, release))
@@ -556,17 +556,5 @@ LogicalResult SliceOp::verify() {
   // A slice starts at a whole repeat of the swizzle.
   if (rows % 8 != 0)
     return emitOpError("takes rows in multiples of 8, got ") << rows;
-  return success();
-}
-
-LogicalResult OverlayOp::verify() {
-  if (getSlots().empty() || !llvm::all_equal(getSlots().getTypes()))
-    return emitOpError("lies over slots of one type");
-  auto slot = cast<SharedType>(getSlots().front().getType());
-  SharedType result = getResult().getType();
-  // The types' verifiers have checked that there are layouts.
-  if (tilesInSlot(*getSharedLayout(slot.getTile(), slot.getStoredRows()),
-                  *getSharedLayout(result.getTile(), result.getStoredRows())) == 0)
-    return emitOpError("finds no room for ") << result << " in a slot of " << slot;
   return success();
 }

@@ -162,8 +162,7 @@ def Hop_PipeReleaseOp : Hop_Op<"pipe.release", [Hop_OnAllThreads]> {
   let summary = "Gives a slot back to the role that fills it";
   let description = [{
     `tile` is the result of `hop.pipe.wait` on the same pipe; every product that reads it must have been waited for,
-    what is read of it (`hop.fetch`) be in registers, and what lies over it (`hop.overlay`) have been stored. The verifier
-    refuses a release that comes before one of these.
+    and what is read of it (`hop.fetch`) be in registers. The verifier refuses a release that comes before one of these.
     On all threads of the role that waited; each warpgroup gives back for itself.
 
     ```mlir
@@ -258,21 +257,6 @@ def Hop_PipeCommitOp : Hop_Op<"pipe.commit", [Hop_OnWarps]> {
   let hasVerifier = 1;
 }
 
-def Hop_PipeLendOp : Hop_Op<"pipe.lend", [Hop_FillsPipe, Hop_OnOneThread]> {
-  let summary = "Acquires the next slot and hands it to the readers without a load";
-  let description = [{
-    Waits until every reader has released the slot. What the slot holds is undefined: the readers, who wait for it
-    and release it as they do after a load, may write it meanwhile (`hop.overlay`). Of a multicast pipe each
-    block lends a slot of its own. On one thread, as `hop.pipe.load`.
-
-    ```mlir
-    hop.pipe.lend %v : !hop.pipe<tensor<128x64xbf16>, 2>
-    ```
-  }];
-  let arguments = (ins Hop_PipeType:$pipe);
-  let assemblyFormat = "$pipe attr-dict `:` qualified(type($pipe))";
-}
-
 def Hop_PipePutOp : Hop_Op<"pipe.put", [Hop_FillsPipe, Hop_OnOneThread]> {
   let summary = "Acquires the next slot and writes one value into it";
   let description = [{
@@ -329,25 +313,6 @@ def Hop_SliceOp : Hop_Op<"slice", [Pure]> {
   }];
   let assemblyFormat =
     "$source `[` $index `]` attr-dict `:` qualified(type($source)) `->` qualified(type($result))";
-  let hasVerifier = 1;
-}
-
-def Hop_OverlayOp : Hop_Op<"overlay", [Pure]> {
-  let summary = "Room for tile number `index` in slots that hold something else otherwise";
-  let description = [{
-    Each slot has room for as many whole tiles of the result's type as fit in its bytes; they are numbered slot by
-    slot. The slots are of one type, and their bytes repeat in multiples of the result's swizzle. An address, on any
-    threads. Refused where not even one tile fits.
-
-    ```mlir
-    %part = hop.overlay %a, %b[%wg] : !hop.shared<tensor<80x256xbf16>, rows = 80>,
-      !hop.shared<tensor<80x256xbf16>, rows = 80> -> !hop.shared<tensor<64x256xbf16>, rows = 64>
-    ```
-  }];
-  let arguments = (ins Variadic<Hop_SharedMatrix>:$slots, Index:$index);
-  let results = (outs Hop_SharedMatrix:$result);
-  let assemblyFormat =
-    "$slots `[` $index `]` attr-dict `:` qualified(type($slots)) `->` qualified(type($result))";
   let hasVerifier = 1;
 }
 

@@ -37,18 +37,6 @@ std::optional<SharedLayout> tessera::hop::getSharedLayout(RankedTensorType tile,
   return std::nullopt;
 }
 
-int64_t tessera::hop::tilesInSlot(const SharedLayout &slot, const SharedLayout &layout) {
-  bool aligned =
-      slot.atomBytes() % layout.atomBytes() == 0 && layout.bytes() % layout.atomBytes() == 0;
-  return aligned ? slot.bytes() / layout.bytes() : 0;
-}
-
-int64_t tessera::hop::slotsForTiles(const SharedLayout &slot, const SharedLayout &layout,
-                                    int64_t count) {
-  int64_t perSlot = tilesInSlot(slot, layout);
-  return perSlot ? llvm::divideCeil(count, perSlot) : 0;
-}
-
 std::optional<TileParts> tessera::hop::splitAmong(const SharedLayout &layout, int64_t blocks) {
   if (blocks == 1)
     return TileParts{1, 1};

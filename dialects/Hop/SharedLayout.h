@@ -48,14 +48,6 @@ struct TileParts {
 /// whole repeat of the swizzle.
 std::optional<TileParts> splitAmong(const SharedLayout &layout, int64_t blocks);
 
-/// How many tiles of `layout` have room in the bytes of a buffer of `slot`; 0 when they would not
-/// start at a whole repeat of their swizzle there.
-int64_t tilesInSlot(const SharedLayout &slot, const SharedLayout &layout);
-
-/// How many buffers of `slot` hold `count` tiles of `layout`, none of which lies in two; 0 when one
-/// has no room for any.
-int64_t slotsForTiles(const SharedLayout &slot, const SharedLayout &layout, int64_t count);
-
 /// The layout of a tile that is stored with `rows` rows; nothing when no swizzle
 /// fits (the row is not a multiple of 32 bytes, or the rows not one of 8). Of a tile of rank 1 with
 /// as many elements, of 4 bytes: nothing when a bulk copy cannot move it at once.

@@ -272,11 +272,8 @@ FailureOr<ScheduleFields> FieldReader::finish(function_ref<InFlightDiagnostic()>
                             "values; write work = pinned, or tiles";
     fields.work = WorkKind::pinned;
   }
-  if (old("staging") == "shared") {
-    if (fields.store.value_or(StoreKind::tma) != StoreKind::tma)
-      return emitError() << "'staging' is part of schedule field 'store'; write store = lent";
-    fields.store = StoreKind::lent;
-  }
+  if (old("staging") == "shared")
+    return emitError() << "'staging' is no field of a schedule any more; leave it out";
   return fields;
 }
 

@@ -12,8 +12,7 @@ include "mlir/IR/EnumAttr.td"
 //===----------------------------------------------------------------------===//
 
 def Tile_StoreKind : I32EnumAttr<"StoreKind", "How a tile of results reaches global memory", [
-    I32EnumAttrCase<"direct", 0>, I32EnumAttrCase<"tma", 1>, I32EnumAttrCase<"lent", 2>,
-    I32EnumAttrCase<"writer", 3>]> {
+    I32EnumAttrCase<"direct", 0>, I32EnumAttrCase<"tma", 1>, I32EnumAttrCase<"writer", 2>]> {
   let cppNamespace = "::tessera::tile";
 }
 
@@ -158,10 +157,8 @@ defvar Tile_ScheduleFields = [
   ScheduleField<"store", CaseOf<Tile_StoreKind>,
     Chosen<"`writer` for tiles that are added to a view whose rows are known to be multiples of 16 bytes, where it fits; else "
            "`direct`">,
-    "results go from registers; through shared memory of their own and a bulk tensor store (`tma`); through slots that the loads "
-    "of the tile that is read last (V of attention) lend at the end of each tile of the grid, until the copy has read them "
-    "(`lent`; FlashAttention-3, section 3.1); or through a pipe to a `writer`, a role of one thread that stores them in bulk while "
-    "the consumers go on. `lent` and `writer` take a producer">,
+    "results go from registers; through shared memory of their own and a bulk tensor store (`tma`); or through a pipe to a "
+    "`writer`, a role of one thread beside a producer, that stores them in bulk while the consumers go on">,
   ScheduleField<"persistent", CaseOf<Tile_PersistentKind>,
     Chosen<"with a producer `dynamic` where tiles differ in work, or dots depend on each other and tiles are more than "
            "multiprocessors (`tile.few_tiles`); else `static`">,

@@ -498,7 +498,7 @@ static LogicalResult checkFills(hop::PipeCreateOp pipe) {
 LogicalResult tessera::checkUse(hop::PipeCreateOp pipe) {
   SmallVector<hop::RoleOp> fillers = hop::getFillers(pipe), readers = hop::getReaders(pipe);
   if (fillers.empty())
-    return pipe.emitError("is filled by no role; load, lend or put what its readers wait for, or "
+    return pipe.emitError("is filled by no role; load or put what its readers wait for, or "
                           "remove it");
   if (readers.empty())
     return pipe.emitError("is read by no role, so that nobody gives its slots back; wait for its "

@@ -103,40 +103,6 @@ def StageStores : Pass<"hop-stage-stores", "::tessera::hop::KernelOp"> {
     its end. A ticket that such sums have (`fixed_sums`) is passed on in the next step, behind the start of its first
     product, when the copies have been written; the last one behind the loop.
 
-    With `store = tma` the shared memory is the store's own. With `lent` it is that of slots of the pipe that the
-    program reads last, of those that have room: as many as hold the rows of every warpgroup, of which none lies in
-    two slots. The producer lends them after its last load, when their readers are done, and the next load into
-    them waits until all warpgroups have stored; loads into other slots and pipes go on. Refused where there is no
-    producer, where tiles are read after the store, and where no pipe has room; a remark says which pipe lends.
-
-    ```mlir
-    !Pipe = !hop.pipe<tensor<128x64xbf16>, 2>
-    !Slot = !hop.shared<tensor<128x64xbf16>, rows = 128>
-    !Mine = !hop.shared<tensor<64x64xbf16>, rows = 64>
-    hop.role @producer elected {
-    ^bb0(%wg: index):
-      hop.pipe.load %v, %V[%row, %c0] : !Pipe, !tile.view<[N, 64], bf16>
-    }
-    hop.role @consumer warpgroups(2) {
-    ^bb0(%wg: index):
-      tile.store %o, %O[%row, %c0] : tensor<64x64xbf16, #hop.layout<accumulator>>, !tile.view<[M, 64], bf16>
-    }
-    // becomes
-    hop.role @producer elected {
-    ^bb0(%wg: index):
-      hop.pipe.load %v, %V[%row, %c0] : !Pipe, !tile.view<[N, 64], bf16>
-      hop.pipe.lend %v : !Pipe
-    }
-    hop.role @consumer warpgroups(2) {
-    ^bb0(%wg: index):
-      %slot = hop.pipe.wait %v : !Pipe -> !Slot
-      %mine = hop.overlay %slot[%wg] : !Slot -> !Mine
-      hop.stage %o, %mine : tensor<64x64xbf16, #hop.layout<accumulator>>, !Mine
-      hop.warpgroup_sync
-      hop.bulk_store %mine, %O[%row, %c0] : !Mine, !tile.view<[M, 64], bf16>
-      hop.pipe.release %v, %slot : !Pipe, !Slot
-    }
-    ```
   }];
   let dependentDialects = ["::tessera::hop::HopDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }

@@ -325,7 +325,7 @@ static NamedAttrList describeArray(hop::SharedMemoryOpInterface array, StringRef
 /// The declaration of the shared memory in which a value lies; null where several may be it.
 static Operation *findArray(Value value) {
   Operation *op = value.getDefiningOp();
-  while (isa_and_nonnull<hop::SlotOp, hop::SliceOp, hop::OverlayOp>(op))
+  while (isa_and_nonnull<hop::SlotOp, hop::SliceOp>(op))
     op = op->getOperand(0).getDefiningOp();
   return isa_and_nonnull<hop::SharedMemoryOpInterface>(op) ? op : nullptr;
 }

@@ -12,7 +12,6 @@ LogicalResult Emitter::emitSync(Operation *op) {
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](hop::SlotOp slot) { return emitSlot(slot), success(); })
       .Case([&](hop::SliceOp slice) { return emitSlice(slice), success(); })
-      .Case([&](hop::OverlayOp overlay) { return emitOverlay(overlay), success(); })
       .Case([&](hop::BarrierWaitOp wait) {
         StringRef scope = wait.getCluster() ? ".acquire.cluster" : "";
         assembly("{\n.reg .pred done;\nagain:\nmbarrier.try_wait.parity" + scope +
@@ -97,22 +96,6 @@ void Emitter::emitSlice(hop::SliceOp op) {
                                          source.layout.chunkBytes()
                                    : part.getDimSize(0) * source.layout.swizzle;
   sharedTiles[op] = {add(source.address, mul(scalar(op.getIndex()), bytes)), source.layout};
-}
-
-void Emitter::emitOverlay(hop::OverlayOp op) {
-  hop::SharedType type = op.getResult().getType();
-  hop::SharedLayout layout = *hop::getSharedLayout(type.getTile(), type.getStoredRows());
-  auto slotOf = [&](size_t i) { return sharedTiles.find(op.getSlots()[i])->second; };
-  int64_t perSlot = hop::tilesInSlot(slotOf(0).layout, layout);
-  Value index = scalar(op.getIndex()), address = slotOf(0).address, place = index;
-  for (size_t i = 1; i < op.getSlots().size(); ++i) {
-    Value first = i32(i * perSlot);
-    Value isHere = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::uge, index, first);
-    address = LLVM::SelectOp::create(builder, loc, isHere, slotOf(i).address, address);
-    Value placeHere = LLVM::SubOp::create(builder, loc, index, first);
-    place = LLVM::SelectOp::create(builder, loc, isHere, placeHere, place);
-  }
-  sharedTiles[op] = {add(address, mul(place, layout.bytes())), layout};
 }
 
 void Emitter::emitStaging(hop::StagingOp op) {

@@ -387,7 +387,6 @@ private:
   mlir::LogicalResult emitSync(mlir::Operation *op);
   void emitSlot(hop::SlotOp op);
   void emitSlice(hop::SliceOp op);
-  void emitOverlay(hop::OverlayOp op);
   void emitStaging(hop::StagingOp op);
   void emitL2Prefetch(hop::L2PrefetchOp op);
   void emitBulkLoad(hop::BulkLoadOp op);

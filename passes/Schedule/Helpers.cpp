@@ -164,8 +164,6 @@ std::optional<std::string> HelperWork::whyNotGathered(const ScheduleFields &fiel
   if (sharesTransposer(fields))
     return "all warps of the producer's warpgroup gather, which leaves none for a transposer; use "
            "transpose = 4 or 0";
-  if (fields.store == StoreKind::lent)
-    return "slots are lent by a producer of one thread (store = lent); use store = tma";
   return std::nullopt;
 }
 

@@ -300,46 +300,6 @@ SharedMemoryUse tessera::sharedMemoryUse(KernelOp kernel, const NumberList &stag
   return use;
 }
 
-/// The slots that tiles of `part` take in a pipe of `tile`, one for each of `consumers`
-/// warpgroups; 0 when a slot has no room for one.
-static int64_t slotsToLend(RankedTensorType tile, RankedTensorType part, int64_t consumers) {
-  std::optional<hop::SharedLayout> slot = hop::getSharedLayout(tile),
-                                   layout = hop::getSharedLayout(part);
-  return slot && layout ? hop::slotsForTiles(*slot, *layout, consumers) : 0;
-}
-
-std::optional<std::string> tessera::whyNoSlotsToLend(KernelOp kernel, const NumberList &stages,
-                                                     const NumberList &outerStages,
-                                                     int64_t consumers) {
-  std::optional<std::string> refusal;
-  kernel.walk([&](StoreOp store) {
-    if (!leavesInBulk(store.getValue().getType()))
-      return;
-    auto tile = cast<RankedTensorType>(store.getValue().getType());
-    auto part = RankedTensorType::get({tile.getDimSize(0) / consumers, tile.getDimSize(1)},
-                                      tile.getElementType());
-    SlotCounter counter(stages, outerStages);
-    int64_t fewest = 0;
-    for (const PipedTile &piped : pipedTiles(kernel)) {
-      int64_t slots = counter.next(piped);
-      LoadOpInterface load = piped.loads.front();
-      int64_t needed = slotsToLend(pipedType(load), part, consumers);
-      if (needed && needed <= slots)
-        return;
-      fewest = needed && fewest ? std::min(needed, fewest) : std::max(needed, fewest);
-    }
-    std::string text;
-    llvm::raw_string_ostream os(text);
-    os << "store = lent takes slots that have room for " << part << " of each warpgroup, ";
-    if (fewest)
-      os << fewest << " of a pipe; use more stages or store = tma";
-    else
-      os << "and no tile that is loaded for a dot has; use store = tma";
-    refusal = text;
-  });
-  return refusal;
-}
-
 SmallVector<LoadOpInterface> tessera::loadsToTranspose(KernelOp kernel) {
   llvm::SetVector<LoadOpInterface> loads;
   kernel.walk([&](DotOp dot) {

@@ -160,11 +160,6 @@ SharedMemoryUse sharedMemoryUse(tile::KernelOp kernel, const tile::NumberList &s
                                 const tile::NumberList &outerStages,
                                 const tile::ScheduleFields &fields);
 
-/// Why the tiles of some bulk store of `kernel` have no room in the slots of any one pipe, a share
-/// of the rows for each of `consumers` warpgroups; nothing when they have. Slots as above.
-std::optional<std::string> whyNoSlotsToLend(tile::KernelOp kernel, const tile::NumberList &stages,
-                                            const tile::NumberList &outerStages, int64_t consumers);
-
 } // namespace tessera
 
 #endif // TESSERA_PASSES_SCHEDULE_RESOURCEMODEL_H

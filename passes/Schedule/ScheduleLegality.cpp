@@ -163,14 +163,6 @@ static std::optional<std::string> whyNoTurns(const ScheduleFacts &facts,
   return std::nullopt;
 }
 
-/// Why the results of `candidate` cannot leave as it says.
-static std::optional<std::string> whyNotLent(const Candidate &candidate) {
-  if (candidate.fields.store == StoreKind::lent && !candidate.isSpecialized())
-    return "store = lent needs a producer, which lends the slots; use producer = operands or "
-           "store = tma";
-  return std::nullopt;
-}
-
 /// Why the sums of `candidate` cannot have the order that is asked for.
 static std::optional<std::string> whyNoOrder(const ScheduleFacts &facts,
                                              const Candidate &candidate) {
@@ -232,8 +224,6 @@ static std::optional<std::string> whyForbidden(const ScheduleFacts &facts,
                          consumers)
         .str();
   if (std::optional<std::string> reason = whyNoTurns(facts, candidate))
-    return reason;
-  if (std::optional<std::string> reason = whyNotLent(candidate))
     return reason;
   if (std::optional<std::string> reason = whyNoOrder(facts, candidate))
     return reason;
@@ -337,10 +327,6 @@ std::optional<ScheduleRejection> tessera::whyNotSlots(const ScheduleFacts &facts
                             "cluster = 1",
                             overlap)
                   .str()};
-  if (fields.store == StoreKind::lent)
-    if (std::optional<std::string> reason =
-            whyNoSlotsToLend(facts.getKernel(), stages, outerStages, candidate.consumers()))
-      return ScheduleRejection{text, *reason};
   SharedMemoryUse shared = sharedUse(facts, candidate, stages, outerStages);
   if (shared.total() <= hopper::sharedMemoryOfBlock)
     return std::nullopt;

@@ -73,8 +73,7 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::tessera::tile::KernelOp
     What each other field becomes is in the table of [`#tile.schedule`](tile.md#scheduleattr). The reasons:
 
     * Ping-pong: two consumers or more have work between the dots of a loop, and no dot runs ahead.
-    * Results are stored directly, because staging them takes shared memory that the pipes can use. With
-      `store = lent` the pipes lend it.
+    * Results are stored directly, because staging them takes shared memory that the pipes can use.
     * Registers per role are those known to work for the number of consumers, less for consumers where
       `producer_registers` asks for more. `setmaxnreg` divides what the launch gives the block, and no more: with two
       consumers 168 registers for each of 384 threads (PTX ISA 9.7.20.5). Without warp specialization the threads share

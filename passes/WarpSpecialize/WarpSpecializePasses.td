@@ -22,7 +22,7 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
     A tile of rows that numbers name (`tile.gather`) feeds a dot in the same way. Then the producer is a warpgroup: all of
     its threads copy rows (`hop.gather`), and one of them starts the copies of what is loaded. The numbers, and what they are
     computed from, are the producer's, which loads them while it waits for a slot. A writer has a
-    warpgroup of its own then. Refused beside it are lent slots, and a transposer of some of its warps.
+    warpgroup of its own then. Refused beside it is a transposer of some of its warps.
 
     What the consumers load from memory themselves comes late where a loop with dots loads a scalar in each iteration, such as
     the scale of a block. There the producer of one thread brings it into the L2 cache in the same iteration, ahead of them

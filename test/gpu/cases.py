@@ -44,14 +44,13 @@ SCHEDULES = tuple(
     "cluster=2", "cluster=4", "cluster=2,persistent=static", "cluster=2,persistent=none,store=tma",
     "cluster=2,producer=none",
     "overlap=3", "overlap=3,pingpong=true", "overlap=3,producer=none", "overlap=scaled",
-    "store=lent", "store=lent,persistent=none", "store=lent,speculate=false",
     "cluster=2,store=tma", "work=pinned", "work=pinned,speculate=false", "work=pinned,pingpong=false", "polynomial_exp=8", "polynomial_exp=16,speculate=false", "stages=[2,3]", "stages=[3,1]",
 )  # fmt: skip
 CAUSAL_CLUSTERS = (
     "cluster=2", "cluster=4", "cluster=2,persistent=static", "cluster=2,persistent=none,store=tma",
-    "cluster=2,store=lent", "cluster=2,speculate=false", "cluster=2,pingpong=false",
+    "cluster=2,speculate=false", "cluster=2,pingpong=false",
 )  # fmt: skip
-GEMM_SCHEDULES = ("cluster=2", "cluster=4,persistent=dynamic", "store=lent")
+GEMM_SCHEDULES = ("cluster=2", "cluster=4,persistent=dynamic")
 
 # What attention_variants.tile is run with, for each of the head dimensions and types of VARIANT_TYPES.
 SCORES = (

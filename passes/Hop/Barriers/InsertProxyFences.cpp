@@ -54,7 +54,7 @@ private:
 
   static Value findBuffer(Value tile) {
     while (Operation *op = tile.getDefiningOp()) {
-      if (!isa<hop::SlotOp, hop::SliceOp, hop::OverlayOp>(op))
+      if (!isa<hop::SlotOp, hop::SliceOp>(op))
         break;
       tile = op->getOperand(0);
     }

@@ -112,8 +112,6 @@ private:
         rewriteAcquire(acquire, positions);
       else if (auto commit = dyn_cast<hop::PipeCommitOp>(op))
         rewriteCommit(commit);
-      else if (auto lend = dyn_cast<hop::PipeLendOp>(op))
-        rewriteLend(lend, positions);
       else if (auto put = dyn_cast<hop::PipePutOp>(op))
         rewritePut(put, positions);
       else if (auto get = dyn_cast<hop::PipeGetOp>(op))
@@ -299,18 +297,6 @@ private:
     hop::ExchangeOp::create(rewriter, loc, own, theirs, ring.full,
                             indexOfSlot.lookup(commit.getTile()));
     commit.erase();
-  }
-
-  /// The arrival that a load makes, without bytes to wait for.
-  void rewriteLend(hop::PipeLendOp lend, Positions &positions) {
-    const Ring &ring = rings.find(lend.getPipe())->second;
-    Position &position = positions.find({lend.getPipe(), Side::Fill})->second;
-    Location loc = lend.getLoc();
-    hop::BarrierWaitOp::create(rewriter, loc, ring.empty, position.index, position.parity);
-    hop::BarrierArriveOp::create(rewriter, loc, ring.full, position.index, /*all=*/true,
-                                 /*copies=*/false, /*blocks=*/nullptr);
-    advance(loc, ring, position);
-    lend.erase();
   }
 
   void rewritePut(hop::PipePutOp put, Positions &positions) {

@@ -205,17 +205,15 @@ private:
   }
 
   /// One past the last flight that must end before `wait`: flights hold slots of its pipe, and one
-  /// has to be left for it and, if the pipe has so many, one for the load after it. Slots that are
-  /// lent may be all that the pipe has.
+  /// has to be left for it and, if the pipe has so many, one for the load after it.
   size_t lastHoldingPipe(Operation *wait) const {
     auto pipe = cast<TypedValue<hop::PipeType>>(wait->getOperand(0));
     int64_t held = 0, slots = pipe.getType().getSlots();
-    bool isLent = llvm::any_of(wait->getUsers(), llvm::IsaPred<hop::OverlayOp>);
     for (size_t i = inFlight.size(); i > 0; --i) {
       held += llvm::count_if(inFlight[i - 1].releases, [&](Operation *release) {
         return cast<hop::PipeReleaseOp>(release).getPipe() == pipe;
       });
-      if (held > 0 && (isLent || held + 1 >= slots))
+      if (held > 0 && held + 1 >= slots)
         return i;
     }
     return 0;

@@ -261,13 +261,6 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
     for (auto [i, index] : llvm::enumerate(indices))
       kernel.getGridIndex(i).replaceUsesWithIf(
           index, [&](OpOperand &use) { return role->isAncestor(use.getOwner()); });
-    // Slots are lent when consumers are done with them, for which the next number need not wait.
-    // At another place the loan is late and no more: the protocol of pipes is that of a whole
-    // kernel.
-    Block::iterator end = loopBody->end();
-    while (end != loopBody->begin() && isa<hop::PipeLendOp>(*std::prev(end)))
-      --end;
-    builder.setInsertionPoint(loopBody, end);
     Value next = numbers
                      ? exchangeNumber(builder, role, numbers)
                      : arith::AddIOp::create(builder, loc, number,

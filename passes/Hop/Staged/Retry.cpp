@@ -176,11 +176,6 @@ private:
       hop::FlagOp::create(builder, loc, valid, entry, ledger.list, toI32(place));
       hop::FlagOp::create(builder, loc, valid, constant(1), ledger.doubted, parity);
     });
-    // Slots are lent when consumers are done with them, for which the next number need not wait.
-    // At another place the loan is late and no more: the protocol of pipes is that of a whole
-    // kernel.
-    for (hop::PipeLendOp lend : llvm::to_vector(body->getOps<hop::PipeLendOp>()))
-      lend->moveBefore(yield);
   }
 
   /// Runs the exact program of the tiles in the list, then clears it.

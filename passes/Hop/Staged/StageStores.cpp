@@ -4,14 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/Hop/SharedLayout.h"
 #include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/Analysis/BulkStores.h"
 #include "passes/Analysis/ReducerSumAnalysis.h"
 #include "passes/Hop/HopPasses.h"
-#include "llvm/ADT/SetVector.h"
 #include <map>
 
 namespace tessera {
@@ -23,61 +21,6 @@ using namespace mlir;
 using namespace tessera;
 
 namespace {
-
-/// The first wait for a slot inside `op`.
-hop::PipeWaitOp findWait(Operation &op) {
-  hop::PipeWaitOp found;
-  op.walk([&](hop::PipeWaitOp wait) {
-    found = wait;
-    return WalkResult::interrupt();
-  });
-  return found;
-}
-
-/// The pipes of tiles that a region reads before `end`, those that it reads last first.
-SmallVector<hop::PipeCreateOp> pipesReadBefore(Operation *end) {
-  llvm::SetVector<Value> pipes;
-  for (Operation *op = end->getPrevNode(); op; op = op->getPrevNode()) {
-    SmallVector<Value> ofOp;
-    op->walk([&](hop::PipeWaitOp wait) { ofOp.push_back(wait.getPipe()); });
-    pipes.insert(ofOp.rbegin(), ofOp.rend());
-  }
-  return llvm::map_to_vector(pipes,
-                             [](Value pipe) { return pipe.getDefiningOp<hop::PipeCreateOp>(); });
-}
-
-/// Slots of a pipe that hold a tile for each warpgroup, or why there are none.
-struct Loan {
-  hop::PipeCreateOp pipe;
-  int64_t slots = 0;
-  std::string refusal;
-};
-
-Loan askFor(hop::PipeCreateOp pipe, hop::SharedType part, tile::StoreOp store, int64_t warpgroups) {
-  Loan loan{pipe, 0, ""};
-  llvm::raw_string_ostream refusal(loan.refusal);
-  hop::PipeType type = pipe.getPipe().getType();
-  loan.slots = hop::slotsForTiles(*hop::getSharedLayout(type.getTile()),
-                                  *hop::getSharedLayout(part.getTile()), warpgroups);
-  if (loan.slots == 0) {
-    refusal << "a slot of " << type.getTile() << " has no room for a warpgroup's "
-            << part.getTile();
-    return loan;
-  }
-  if (loan.slots > type.getSlots())
-    refusal << "it has " << type.getSlots() << " slots of " << type.getTile() << ", and "
-            << warpgroups << " warpgroups take " << loan.slots;
-  for (Operation *user : pipe.getPipe().getUsers()) {
-    Operation *ancestor =
-        isa<hop::PipeReleaseOp>(user) ? store->getBlock()->findAncestorOpInBlock(*user) : nullptr;
-    if (loan.refusal.empty() && ancestor && !ancestor->isBeforeInBlock(store))
-      refusal << "a slot of it is held beyond the store";
-  }
-  SmallVector<hop::RoleOp> fillers = hop::getFillers(pipe);
-  if (loan.refusal.empty() && (fillers.size() != 1 || !fillers.front().isElected()))
-    refusal << "it is not filled by one elected role, which could lend slots";
-  return loan;
-}
 
 /// Gives stores shared memory of their own.
 class OwnMemory {
@@ -176,89 +119,6 @@ hop::StagingOp OwnMemory::createStaging(hop::RoleOp role, tile::StoreOp store,
                                 /*offset=*/IntegerAttr());
 }
 
-/// The program of `filler` whose fills the block of `store` reads; null when there is none.
-Block *fillsOf(hop::RoleOp filler, tile::StoreOp store) {
-  auto attempt = dyn_cast<hop::AttemptOp>(store->getParentOp());
-  if (!attempt)
-    return &filler.getBody().front();
-  auto attempts = filler.getBody().getOps<hop::AttemptOp>();
-  if (attempts.empty())
-    return nullptr;
-  hop::AttemptOp fills = *attempts.begin();
-  bool isFast = store->getParentRegion() == &attempt.getFast();
-  return isFast ? &fills.getFast().front() : &fills.getExact().front();
-}
-
-/// Slots of the pipe that is read last, of those that have room.
-FailureOr<Loan> findLoan(hop::RoleOp role, tile::StoreOp store, hop::SharedType part) {
-  SmallVector<Loan> refused;
-  for (hop::PipeCreateOp pipe : pipesReadBefore(store)) {
-    Loan loan = askFor(pipe, part, store, role.getNumWarpgroups());
-    if (loan.refusal.empty())
-      return loan;
-    refused.push_back(loan);
-  }
-  InFlightDiagnostic diag =
-      store.emitError("goes through slots that a pipe lends (store = lent), and no pipe that is "
-                      "read before it can; use store = tma");
-  for (Loan &loan : refused)
-    diag.attachNote(loan.pipe.getLoc()) << "'" << loan.pipe.getLabel() << "': " << loan.refusal;
-  return diag;
-}
-
-/// Refuses a store for which no role could lend a slot: after the last load of a pipe the elected
-/// role that fills it does.
-LogicalResult checkLending(hop::RoleOp role, tile::StoreOp store) {
-  auto roles = role->getParentOfType<hop::KernelOp>().getBody().getOps<hop::RoleOp>();
-  if (llvm::none_of(roles, [](hop::RoleOp other) { return other.isElected(); }))
-    return store.emitError("goes through slots that an elected role lends (store = lent), and "
-                           "there is none; use producer = operands or store = tma");
-  for (Operation *op = store->getNextNode(); op; op = op->getNextNode())
-    if (hop::PipeWaitOp wait = findWait(*op)) {
-      InFlightDiagnostic diag = store.emitError(
-          "comes before the last tile is read, and slots are lent to stores (store = lent) "
-          "after the last load; use store = tma");
-      diag.attachNote(wait.getLoc()) << "the read";
-      return diag;
-    }
-  return success();
-}
-
-/// Gives `store` slots of a pipe, which the role that fills it lends.
-LogicalResult stageLent(hop::RoleOp role, tile::StoreOp store, hop::SharedType part) {
-  if (failed(checkLending(role, store)))
-    return failure();
-  FailureOr<Loan> loan = findLoan(role, store, part);
-  if (failed(loan))
-    return failure();
-  hop::RoleOp filler = hop::getFillers(loan->pipe).front();
-  Block *fillsBlock = fillsOf(filler, store);
-  if (!fillsBlock)
-    return store.emitError("stands in a hop.attempt, and @") << filler.getSymName() << " has none";
-  store.emitRemark("goes through ")
-      << loan->slots << " of the slots of '" << loan->pipe.getLabel() << "'";
-
-  Location loc = store.getLoc();
-  Value pipe = loan->pipe.getPipe();
-  OpBuilder fills = OpBuilder::atBlockEnd(fillsBlock), builder(store);
-  RankedTensorType tile = loan->pipe.getPipe().getType().getTile();
-  auto slotType = hop::SharedType::get(store.getContext(), tile, tile.getDimSize(0));
-  SmallVector<Value> slots;
-  for (int64_t i = 0; i < loan->slots; ++i) {
-    hop::PipeLendOp::create(fills, loc, pipe);
-    slots.push_back(hop::PipeWaitOp::create(builder, loc, slotType, pipe));
-  }
-  Value memory = hop::OverlayOp::create(builder, loc, part, slots, role.getBody().getArgument(0));
-  builder.setInsertionPointAfter(store);
-  // The thread that copies waits for its copy. A slot of a cluster is given back by others too.
-  if (role->getParentOfType<hop::KernelOp>().getClusterSize() > 1)
-    hop::WarpgroupSyncOp::create(builder, loc);
-  for (Value slot : slots)
-    hop::PipeReleaseOp::create(builder, loc, pipe, slot);
-  storeThrough(memory, store);
-  return success();
-}
-
 /// Lets the ticket of each step of a loop be passed in the next one, behind the start of its first
 /// product: the copies have been written by then, for which the product would wait before it. The
 /// last one is passed behind the loop.
@@ -300,8 +160,7 @@ struct StageStoresPass : tessera::impl::StageStoresBase<StageStoresPass> {
     if (failed(schedule.require(kernel, &tile::ScheduleFields::store,
                                 &tile::ScheduleFields::placement)))
       return signalPassFailure();
-    bool isLent = schedule.store == tile::StoreKind::lent;
-    if (schedule.store != tile::StoreKind::tma && !isLent)
+    if (schedule.store != tile::StoreKind::tma)
       return;
     OwnMemory own(kernel);
     bool sumsAlone = schedule.placement != tile::PlacementKind::rows;
@@ -312,7 +171,7 @@ struct StageStoresPass : tessera::impl::StageStoresBase<StageStoresPass> {
           stores.push_back(store);
       });
       for (tile::StoreOp store : stores)
-        if (failed(stage(role, store, own, isLent, sumsAlone)))
+        if (failed(stage(role, store, own, sumsAlone)))
           return signalPassFailure();
       SmallVector<hop::TicketPassOp> passes;
       role.walk([&](hop::TicketPassOp pass) { passes.push_back(pass); });
@@ -324,19 +183,13 @@ struct StageStoresPass : tessera::impl::StageStoresBase<StageStoresPass> {
     }
   }
 
-  /// Gives `store` memory that is lent, or its own.
-  LogicalResult stage(hop::RoleOp role, tile::StoreOp store, OwnMemory &own, bool isLent,
-                      bool isSum) {
+  LogicalResult stage(hop::RoleOp role, tile::StoreOp store, OwnMemory &own, bool isSum) {
     if (!leavesInBulk(store.getValue().getType())) {
       store.emitRemark(
           "goes from registers: bulk stores take tiles of rank 2, of floats of 16 or 32 bits");
       return success();
     }
     auto type = cast<RankedTensorType>(store.getValue().getType());
-    auto attempt = dyn_cast<hop::AttemptOp>(store->getParentOp());
-    if (isLent && (attempt ? attempt->getParentOp() : store->getParentOp()) != role)
-      return store.emitError("stands in a loop or conditional, and slots are lent to stores "
-                             "(store = lent) at the end of a tile; use store = tma");
     int64_t rows = type.getDimSize(0) * role.getNumWarpgroups();
     auto whole = RankedTensorType::get({rows, type.getDimSize(1)}, type.getElementType());
     if (std::optional<std::string> why = whyNoBulkStore(store, whole))
@@ -344,8 +197,6 @@ struct StageStoresPass : tessera::impl::StageStoresBase<StageStoresPass> {
     auto part = hop::SharedType::get(&getContext(),
                                      RankedTensorType::get(type.getShape(), type.getElementType()),
                                      type.getDimSize(0));
-    if (isLent)
-      return stageLent(role, store, part);
     isSum ? own.stageSum(role, store, part, whole) : own.stage(role, store, part, whole);
     return success();
   }

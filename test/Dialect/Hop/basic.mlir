@@ -23,8 +23,6 @@ hop.kernel @pipes attributes {
     %c0 = arith.constant 0 : index
     // CHECK: hop.pipe.load %[[K]], %{{.*}}[%{{.*}}, %{{.*}}] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[N, 64], bf16>
     hop.pipe.load %kp, %k[%m, %c0] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[N, 64], bf16>
-    // CHECK: hop.pipe.lend %[[K]] : !hop.pipe<tensor<64x64xbf16>, 2>
-    hop.pipe.lend %kp : !hop.pipe<tensor<64x64xbf16>, 2>
   }
   // CHECK: hop.role @consumer warpgroups(2) registers(240) {
   // CHECK-NEXT: ^bb0(%[[WG:.*]]: index):
@@ -39,8 +37,6 @@ hop.kernel @pipes attributes {
     %qt = hop.pipe.wait %qp : !hop.pipe<tensor<128x64xbf16>, 1> -> !hop.shared<tensor<128x64xbf16>, rows = 128>
     // CHECK: %[[SLICE:.*]] = hop.slice %[[QT]][%[[WG]]] : !hop.shared<tensor<128x64xbf16>, rows = 128> -> !hop.shared<tensor<64x64xbf16>, rows = 128>
     %qs = hop.slice %qt[%wg] : !hop.shared<tensor<128x64xbf16>, rows = 128> -> !hop.shared<tensor<64x64xbf16>, rows = 128>
-    // CHECK: hop.overlay %[[QT]][%[[WG]]] : !hop.shared<tensor<128x64xbf16>, rows = 128> -> !hop.shared<tensor<64x32xbf16>, rows = 64>
-    %over = hop.overlay %qt[%wg] : !hop.shared<tensor<128x64xbf16>, rows = 128> -> !hop.shared<tensor<64x32xbf16>, rows = 64>
     // CHECK: hop.pipe.peek %[[K]] : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
     %next = hop.pipe.peek %kp : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
     // CHECK: %[[KT:.*]] = hop.pipe.wait %[[K]]

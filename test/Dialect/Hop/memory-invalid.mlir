@@ -149,38 +149,11 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %t = hop.pipe.wait %kp : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
-    %o = hop.overlay %t[%wg] : !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    %o = hop.slice %t[%c0] : !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
     // expected-error@+1 {{gives a slot away that is used later}}
     hop.pipe.release %kp, %t : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
     // expected-note@+1 {{the use}}
     hop.bulk_store %o, %x[%m, %c0] : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[M, 64], bf16>
-  }
-}
-
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  %a = hop.staging "a" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role @consumer warpgroups(1) {
-  ^bb0(%wg: index):
-    // expected-error@+1 {{finds no room for '!hop.shared<tensor<128x64xbf16>, rows = 128>' in a slot of '!hop.shared<tensor<64x64xbf16>, rows = 64>'}}
-    %o = hop.overlay %a[%wg] : !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.shared<tensor<128x64xbf16>, rows = 128>
-  }
-}
-
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  %a = hop.staging "a" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  %b = hop.staging "b" : !hop.shared<tensor<128x64xbf16>, rows = 128>
-  hop.role @consumer warpgroups(1) {
-  ^bb0(%wg: index):
-    // expected-error@+1 {{lies over slots of one type}}
-    %o = hop.overlay %a, %b[%wg] : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<128x64xbf16>, rows = 128> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
   }
 }
 

@@ -58,14 +58,6 @@ func.func @slice_of_row(%t: !hop.shared<tensor<64xf32>, rows = 64>, %i: index) {
 
 // -----
 
-func.func @overlay_of_row(%t: !hop.shared<tensor<64xf32>, rows = 64>, %i: index) {
-  // expected-error@+1 {{must be variadic of a tile of rank 2 in shared memory}}
-  %s = hop.overlay %t[%i] : !hop.shared<tensor<64xf32>, rows = 64> -> !hop.shared<tensor<32xf32>, rows = 32>
-  func.return
-}
-
-// -----
-
 !Row = !hop.shared<tensor<64xf32>, rows = 64>
 !Matrix = !hop.shared<tensor<64x64xbf16>, rows = 64>
 func.func @product_of_row(%a: !Row, %b: !Matrix) {

@@ -21,19 +21,6 @@ hop.kernel @load attributes {argument_names = ["x"], argument_types = [!View],
 
 // -----
 
-!Pipe = !hop.pipe<tensor<64x64xbf16>, 2>
-
-hop.kernel @lend attributes {argument_names = [], argument_types = [], grid = [], schedule = #tile.schedule<>} {
-  %p = hop.pipe.create "p" : !Pipe
-  hop.role @rows warpgroups(2) {
-  ^bb0(%wg: index):
-    // expected-error@+1 {{runs on one thread, and all threads of @rows come here}}
-    hop.pipe.lend %p : !Pipe
-  }
-}
-
-// -----
-
 !Pipe = !hop.pipe<tensor<1xi32>, 2>
 
 hop.kernel @put attributes {argument_names = ["n"], argument_types = [i32], grid = [], schedule = #tile.schedule<>} {

@@ -305,8 +305,8 @@ tile.kernel @wide(%x: !tile.view<[P, 16, 64], f32>, %l: !tile.view<[N], i32>) gr
 
 // -----
 
-// expected-error@+1 {{'staging' is part of schedule field 'store'; write store = lent}}
-#s = #tile.schedule<store = direct, staging = shared>
+// expected-error@+1 {{'staging' is no field of a schedule any more; leave it out}}
+#s = #tile.schedule<store = tma, staging = shared>
 
 // -----
 
@@ -340,7 +340,7 @@ tile.kernel @wide(%x: !tile.view<[P, 16, 64], f32>, %l: !tile.view<[N], i32>) gr
 
 // -----
 
-// expected-error@+1 {{schedule field 'store' takes direct, tma, lent or writer, got 'bulk'}}
+// expected-error@+1 {{schedule field 'store' takes direct, tma or writer, got 'bulk'}}
 #s = #tile.schedule<store = bulk>
 
 // -----

@@ -11,9 +11,9 @@ tile.kernel @two() grid(%m = 4) schedule #tile.schedule<warp_specialize = true, 
 }
 
 // CHECK-LABEL: @scaled
-// CHECK-SAME: #tile.schedule<overlap = scaled, store = lent, transpose = 0>
+// CHECK-SAME: #tile.schedule<overlap = scaled, store = tma, transpose = 0>
 tile.kernel @scaled() grid(%m = 4) schedule #tile.schedule<overlap = 2, lead = 0, rescale = before, pack = after, store = tma,
-    staging = shared, transpose = own, transposer_warps = 4> {
+    staging = own, transpose = own, transposer_warps = 4> {
 }
 
 // CHECK-LABEL: @three

@@ -205,35 +205,6 @@ hop.kernel @many attributes {argument_names = ["x", "y"], argument_types = [!til
   }
 }
 
-// What is lent may be the slot that a product still reads, whatever else the pipe has.
-// CHECK-LABEL: hop.kernel @lent
-// CHECK: %[[V:.*]] = hop.pipe.wait
-// CHECK-NEXT: %[[F:.*]] = hop.mma_issue
-// CHECK-NEXT: hop.mma_wait %[[F]] pending 0
-// CHECK-NEXT: hop.pipe.release %{{.*}}, %[[V]]
-// CHECK-NEXT: %[[SLOT:.*]] = hop.pipe.wait
-// CHECK-NEXT: hop.overlay %[[SLOT]]
-hop.kernel @lent attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
-  %s = hop.staging "s" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  %vp = hop.pipe.create "v" : !hop.pipe<tensor<64x64xbf16>, 4>
-  hop.role @consumer warpgroups(1) {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
-    %v = hop.pipe.wait %vp : !hop.pipe<tensor<64x64xbf16>, 4> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
-    %a = hop.mma %s, %v : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
-    hop.pipe.release %vp, %v : !hop.pipe<tensor<64x64xbf16>, 4>, !hop.shared<tensor<64x64xbf16>, rows = 64>
-    %slot = hop.pipe.wait %vp : !hop.pipe<tensor<64x64xbf16>, 4> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
-    %mine = hop.overlay %slot[%wg] : !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
-    %ah = arith.truncf %a : tensor<64x64xf32, #hop.layout<accumulator>> to tensor<64x64xbf16, #hop.layout<accumulator>>
-    hop.stage %ah, %mine : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64>
-    hop.warpgroup_sync
-    hop.bulk_store %mine, %x[%m, %c0] : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[M, 64], bf16>
-    hop.pipe.release %vp, %slot : !hop.pipe<tensor<64x64xbf16>, 4>, !hop.shared<tensor<64x64xbf16>, rows = 64>
-  }
-}
-
 // Registers that a product reads are not read by anything else before its end.
 // CHECK-LABEL: hop.kernel @operand_is_stored
 // CHECK: %[[P:.*]] = arith.truncf

@@ -129,7 +129,7 @@ hop.kernel @branches attributes {argument_names = ["x"], argument_types = [!V],
   }
 }
 
-// What is lent comes after the loads; the order of two rings differs, and both have room.
+// The order of two rings differs, and both have room.
 hop.kernel @order attributes {argument_names = ["x"], argument_types = [!V],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !V, %m: index):
@@ -143,7 +143,7 @@ hop.kernel @order attributes {argument_names = ["x"], argument_types = [!V],
     scf.for %i1 = %c0 to %m step %c1 {
       hop.pipe.load %a, %x[%m, %c0] : !R1, !V
       hop.pipe.load %b, %x[%m, %c0] : !R1, !V
-      hop.pipe.lend %a : !R1
+      hop.pipe.load %a, %x[%m, %c0] : !R1, !V
     }
   }
   hop.role @consumer warpgroups(1) {

@@ -11,7 +11,7 @@ hop.kernel @unfilled attributes {argument_names = ["x"], argument_types = [!V],
 ^bb0(%x: !V, %m: index):
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  // expected-error@+1 {{is filled by no role; load, lend or put what its readers wait for, or remove it}}
+  // expected-error@+1 {{is filled by no role; load or put what its readers wait for, or remove it}}
   %a = hop.pipe.create "a" : !R1
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):

@@ -179,42 +179,6 @@ hop.kernel @branch attributes {argument_names = ["x"], argument_types = [!V],
 
 // -----
 
-// A slot is lent before the tile that it keeps is read.
-!V = !tile.view<[M, 64], bf16>
-!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
-!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
-!R2 = !hop.pipe<tensor<64x64xbf16>, 2>
-!R3 = !hop.pipe<tensor<64x64xbf16>, 3>
-hop.kernel @lent attributes {argument_names = ["x"], argument_types = [!V],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !V, %m: index):
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %more = arith.cmpi slt, %c0, %m : index
-  %a = hop.pipe.create "a" : !R1
-  %b = hop.pipe.create "b" : !R1
-  hop.role @producer elected {
-  ^bb0(%wg: index):
-    hop.pipe.load %a, %x[%m, %c0] : !R1, !V
-    // expected-error@+1 {{needs 2 slots of 'a' at once, and it has 1; use outer_stages = 2}}
-    hop.pipe.lend %a : !R1
-    hop.pipe.load %b, %x[%m, %c0] : !R1, !V
-  }
-  hop.role @consumer warpgroups(1) {
-  ^bb0(%wg: index):
-    // expected-note@+1 {{this tile keeps its slot}}
-    %t = hop.pipe.wait %a : !R1 -> !T
-    // expected-note@+1 {{and @consumer waits here for what comes after it}}
-    %u = hop.pipe.wait %b : !R1 -> !T
-    hop.pipe.release %b, %u : !R1, !T
-    hop.pipe.release %a, %t : !R1, !T
-    %o = hop.pipe.wait %a : !R1 -> !T
-    hop.pipe.release %a, %o : !R1, !T
-  }
-}
-
-// -----
-
 // A tile that nobody loads.
 !V = !tile.view<[M, 64], bf16>
 !T = !hop.shared<tensor<64x64xbf16>, rows = 64>

@@ -150,51 +150,6 @@ hop.kernel @nested attributes {argument_names = ["x", "y"], argument_types = [!t
   }
 }
 
-// A slot is lent like a load without bytes: its place moves on, and full is completed by the arrival alone. Readers wait
-// and give back as after a load.
-// PLACES-LABEL: hop.kernel @lent
-// PLACES: %[[BUFFER:.*]] = hop.buffer "x"
-// PLACES: %[[FULL:.*]] = hop.barriers "x.full" count 1
-// PLACES: %[[EMPTY:.*]] = hop.barriers "x.empty" count 1
-// PLACES: hop.role @producer
-// PLACES: hop.barrier.wait %[[EMPTY]][%c0_i32], %c1_i32
-// PLACES-NEXT: hop.barrier.expect %[[FULL]][%c0_i32] bytes 8192
-// The second slot and parity 1, which are the same number.
-// PLACES: %[[I1:.*]] = arith.xori %c1_i32, %c0_i32
-// PLACES: hop.barrier.wait %[[EMPTY]][%[[I1]]], %[[I1]]
-// PLACES-NEXT: hop.barrier.arrive %[[FULL]][%[[I1]]] all
-// PLACES-NOT: hop.barrier.
-// PLACES: hop.role @consumer
-// PLACES: hop.barrier.wait %[[FULL]][%c0_i32]
-// PLACES: hop.barrier.wait %[[FULL]][%[[J:.*]]], %
-// PLACES: %[[SLOT:.*]] = hop.slot %[[BUFFER]][%[[J]]]
-// PLACES: hop.overlay %[[SLOT]]
-// PLACES: hop.bulk_store
-// PLACES-NEXT: hop.barrier.arrive %[[EMPTY]][%[[J]]]
-hop.kernel @lent attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
-  %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role @producer elected {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
-    hop.pipe.load %p, %x[%m, %c0] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[M, 64], bf16>
-    hop.pipe.lend %p : !hop.pipe<tensor<64x64xbf16>, 2>
-  }
-  hop.role @consumer warpgroups(1) {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
-    %u = hop.pipe.wait %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
-    hop.warpgroup_sync
-    hop.pipe.release %p, %u : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
-    %t = hop.pipe.wait %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
-    %o = hop.overlay %t[%wg] : !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
-    hop.warpgroup_sync
-    hop.bulk_store %o, %x[%m, %c0] : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[M, 64], bf16>
-    hop.pipe.release %p, %t : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
-  }
-}
-
 // A slot that threads write: full is completed by each of them, or by one of each warpgroup where they have met; empty by
 // the thread of one reader and by one of the warpgroup of the other.
 // PLACES-LABEL: hop.kernel @written

@@ -1,21 +1,6 @@
 // Stores that cannot go through shared memory, and those that stay in registers.
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-stage-stores))' -split-input-file -verify-diagnostics
 
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N, 8], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = lent, placement = rows>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N, 8], bf16>, %m: index):
-  hop.role @consumer warpgroups(1) {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
-    %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
-    scf.for %i = %c0 to %m step %m {
-      // expected-error@+1 {{stands in a loop or conditional, and slots are lent to stores (store = lent) at the end of a tile; use store = tma}}
-      tile.store %t, %x[%i, %c0] : tensor<64x64xbf16, #hop.layout<accumulator>>, !tile.view<[M, 64], bf16>
-    }
-  }
-}
-
-// -----
 
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N, 8], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<store = tma, placement = rows>} {

@@ -5,7 +5,6 @@
 // RUN: tessera-opt %S/../Inputs/attention.mlir --tile-choose-schedule --tile-overlap --tile-split-loops --tile-override-schedule=schedule=overlap=1,pingpong=false --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=COPIES
 // RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=GEMM
 // RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=store=tma --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=STAGED
-// RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=store=lent --tile-choose-schedule 2>&1 | FileCheck %s --check-prefix=LENT
 // RUN: tessera-opt %S/../Inputs/gemm.mlir --tile-override-schedule=schedule=producer=none --tile-choose-schedule | FileCheck %s --check-prefix=ONE-ROLE
 // RUN: tessera-opt %s --tile-choose-schedule | FileCheck %s
 // RUN: tessera-opt %s --tile-choose-schedule --tile-choose-schedule | FileCheck %s
@@ -45,9 +44,6 @@
 
 // STAGED: remark: schedule rejected: stages = 4, outer_stages = 1, store = tma: it takes 262272 bytes of shared memory (tiles 196608, staging of stores 65536, mbarriers 128), and a CTA can have 232448
 // STAGED: schedule #tile.schedule<producer = operands, consumers = 2, stages = 3, {{.*}}store = tma,
-
-// Slots of the tiles that are loaded hold what is stored, and the fourth fits.
-// LENT: remark: schedule chosen: {{.*}}stages = 4,{{.*}}store = lent,{{.*}}; it takes {{.*}} and 196736 bytes of shared memory (tiles 196608, staging of stores 0, mbarriers 128)
 
 // ONE-ROLE: schedule #tile.schedule<producer = none, consumers = 2, {{.*}}consumer_registers = 248, placement = rows, transpose = 0, work = tiles>
 

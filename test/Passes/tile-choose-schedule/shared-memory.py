@@ -18,7 +18,7 @@ SOURCES = {
     "gemm": {"BIAS": ("false", "true"), "PART": (0, 32), "SPLITS": (0, 8)},
     "linear/ssd": {"DK": (64, 192)},
 }
-SCHEDULES = ("", "persistent=dynamic", "store=tma", "store=lent")
+SCHEDULES = ("", "persistent=dynamic", "store=tma")
 # The remark of the pass, and the kernel's entry of the bundle.
 COUNTED = re.compile(r"remark: schedule chosen: .*registers per consumer thread and (\d+) bytes of shared memory")
 ALLOCATED = re.compile(r'shared_memory = (\d+)')

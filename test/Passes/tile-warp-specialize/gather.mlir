@@ -8,8 +8,6 @@
 // WRITER: hop.role @producer warpgroups(1) registers(56)
 // WRITER: hop.role @writer elected registers(32)
 // WRITER: hop.role @consumer warpgroups(2) registers(208)
-// RUN: sed 's/store = direct/store = lent/' %s | not tessera-opt --pass-pipeline='builtin.module(tile-warp-specialize)' 2>&1 | FileCheck %s --check-prefix=LENT
-// LENT: error: cannot have the roles of its schedule: the threads of a producer gather what dots read: slots are lent by a producer of one thread (store = lent); use store = tma
 
 #s = #tile.schedule<producer = operands, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 56, consumer_registers = 224, placement = rows, transpose = 0, work = tiles>
 !Table = !tile.view<[V, 64], bf16>

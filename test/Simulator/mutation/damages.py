@@ -127,14 +127,6 @@ def give_back_unread(read="ldmatrix", site=slice(0, None)):
     return damage
 
 
-def lend_early(text):
-    """A slot is lent while others still read it: the producer does not wait before it arrives without bytes."""
-    arrival = r"(?<!@leads )mbarrier\.arrive\.release\.cta\.shared::cta\.b64 _, \[%r\d+\];"
-    changed = re.sub(rf"{WAIT}(?=(?:(?!try_wait).)*?{arrival})", "", text, flags=re.S)
-    assert changed != text
-    return changed
-
-
 def arrive_before_copies(text):
     """The threads hand a slot on before their copies have come."""
     changed = text.replace("cp.async.mbarrier.arrive.noinc.shared::cta.b64 ", "mbarrier.arrive.release.cta.shared::cta.b64 _, ")

@@ -10,7 +10,7 @@ import sys
 
 from damages import (
     SENT, arrive_before_copies, each_for_itself, early_to_one_block, give_back_early, give_back_unread,
-    give_back_untransposed, half_of_role, lend_early, not_expected, read_late, release_early, replaced,
+    give_back_untransposed, half_of_role, not_expected, read_late, release_early, replaced,
     to_one_block, wait_less, without, without_last, without_last_wait, without_role_barrier, without_wait, without_wait_behind,
 )  # fmt: skip
 from launches import KEYS, attention_buffers, chunks, compile_kernel, row, runs_of, simulate, tensor, write_launch
@@ -158,18 +158,17 @@ CASES = {
             "given back": (give_back_early, {*STALE, "slot-overwritten"}),
         },
     },
-    # A result in slots that the producer lends, in a block with several tiles.
-    "lent": {
+    # A result in shared memory of its own, in a block with several tiles.
+    "staged": {
         "defines": ["-DT=bf16"],
-        "schedule": "store=lent,persistent=static,consumers=2,stages=2,outer_stages=1",
+        "schedule": "store=tma,persistent=static,consumers=2,stages=2,outer_stages=1",
         "blocks": 1,
         "buffers": attention_buffers("bf16"),
-        "params": [*ATTENTION, tensor("o", 64), {"value": KEYS}],
+        "params": [*ATTENTION, tensor("o", 64, extents=(64, KEYS)), {"value": KEYS}],
         "damages": {
             "fence": FENCE,
             "barrier": BARRIER,
-            "release": (release_early, {"slot-overwritten", "race"}),
-            "lend": (lend_early, {"over-arrival"}),
+            "read": (replaced(r"cp\.async\.bulk\.wait_group\.read 0;", ""), {"slot-overwritten", "race"}),
         },
     },
     # A computed tile that is transposed on its way to shared memory, for a product of its rows.

@@ -58,10 +58,9 @@ TEST_F(CandidatesTest, VariesEveryFieldOnceAndNoCandidateTwice) {
     });
   };
   for (const char *stages : {"2", "3"})
-    for (const char *store : {"direct", "tma", "lent", "writer"})
+    for (const char *store : {"direct", "tma", "writer"})
       EXPECT_TRUE(isTried(stages, store)) << stages << " with " << store;
-  // Nothing is lent of one slot, and four do not fit beside a tile that is staged.
-  EXPECT_FALSE(isTried("1", "lent"));
+  // Four slots do not fit beside a tile that is staged.
   EXPECT_TRUE(isTried("4", "direct"));
   EXPECT_FALSE(isTried("4", "tma"));
   bool isExplained = false;

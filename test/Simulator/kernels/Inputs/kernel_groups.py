@@ -173,7 +173,7 @@ def gathers():
         shape = "B=5,H=8,HK=2,SQ=70,ROWS=203,LENGTH=9"
         # Each block gathers for itself.
         yield ["attention_paged.tile", *defines, "--schedule", f"persistent=dynamic,{fields}", *pages, shape], fields == "cluster=2"
-    for fields in ("producer=none", "store=lent", "transpose=3"):
+    for fields in ("producer=none", "transpose=3"):
         yield ["gemm_gather.tile", "--schedule", fields, "--shape", "R=50,M=1,N=8,K=8"], True
 
 

@@ -14,7 +14,6 @@ COMMON = "overlap=2,consumers=2,stages=2"
 # Type of the result, fields of the schedule, thread blocks and blocks of a cluster.
 CASES = {
     "direct": ("f32", "persistent=none,store=direct", 3, 1),
-    "lent": ("bf16", "persistent=static,store=lent,outer_stages=1", 1, 1),
     "dynamic": ("f32", "persistent=dynamic,store=direct", 2, 1),
     "cluster": ("f32", "persistent=dynamic,store=direct,cluster=2", 2, 2),
     "turns": ("f32", "persistent=none,store=direct,pingpong=true", 3, 1),
@@ -52,13 +51,10 @@ def launch(case, shared, producers):
     result.update({"output": f"{case}.npy"} if producers == 1 else {"expect": f"{case}.npy", "tolerance": 0})
     buffers = {**inputs, "o": result}
     parameters = [tensor("q", 128), tensor("k", 64 // parts), tensor("v", 64 // parts)]
-    if "store=lent" in schedule:
-        parameters += [tensor("o", 64), {"value": ROWS}]
-    else:
-        if "dynamic" in schedule:
-            buffers["counter"] = {"type": "u32", "shape": [2], "fill": "zero"}
-            parameters += [{"buffer": "counter"}]
-        parameters += [{"buffer": "o"}, {"value": ROWS}, {"value": 64}]
+    if "dynamic" in schedule:
+        buffers["counter"] = {"type": "u32", "shape": [2], "fill": "zero"}
+        parameters += [{"buffer": "counter"}]
+    parameters += [{"buffer": "o"}, {"value": ROWS}, {"value": 64}]
     return {"grid": blocks, "cluster": cluster, "shared": shared, "buffers": buffers, "params": parameters}
 
 

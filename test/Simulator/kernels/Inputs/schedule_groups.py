@@ -112,39 +112,6 @@ def polynomial_exp():
         yield attention(defines, shapes, schedule + ",polynomial_exp=8", ["--sim-blocks", "2"]), None
 
 
-def lent_slots():
-    """Results in slots that the producer lends: one slot or several, of tiles of each swizzle, read last or not; every
-    way of taking tiles; tiles that run twice; clusters; and products, which have one loop."""
-    lengths = [attention_shape(2, 1, 203, 113), attention_shape(1, 1, 1, 64), attention_shape(4, 1, 300, 10)]
-
-    def lent(defines, shapes=lengths, scale=0.125, **fields):
-        return attention(defines, shapes, schedule_text(store="lent", **fields), ["--sim-blocks", "4"], scale)
-
-    for persistent, causal, stages, overlap, speculate in itertools.product(
-        ("none", "static", "dynamic"), ("false", "true"), (1, 2, 3), (1, 2), (True, False)
-    ):
-        defines = ["-DD=64", "-DBM=128", "-DBN=128", f"-DCAUSAL={causal}"]
-        yield lent(defines, persistent=persistent, stages=stages, overlap=overlap, speculate=speculate), False
-    # Scores so wide that nearly all tiles run a second time.
-    for persistent, bn in itertools.product(("none", "static", "dynamic"), (64, 128)):
-        yield lent(["-DD=64", "-DBM=128", f"-DBN={bn}", "-DCAUSAL=true"], scale=16, persistent=persistent, stages=2), False
-    for d, dv in ((64, 64), (96, 96), (128, 128), (192, 128), (192, 192), (256, 256)):
-        for causal, pingpong in itertools.product(("false", "true"), (True, False)):
-            shapes = [attention_shape(2, 1, 203, 333)]
-            yield lent([f"-DD={d}", f"-DDV={dv}", f"-DCAUSAL={causal}"], shapes, pingpong=pingpong), None
-    for consumers, bn in itertools.product((1, 2, 3, 4), (16, 48, 80, 112)):
-        yield lent(["-DD=64", f"-DBM={64 * consumers}", f"-DBN={bn}"], consumers=consumers, outer_stages=2), None
-    for cluster, persistent, d in itertools.product((2, 4), ("none", "static", "dynamic"), (64, 256)):
-        yield lent([f"-DD={d}", "-DBM=128"], cluster=cluster, persistent=persistent), None
-    for heads in (2, 8):
-        yield lent(["-DD=128", f"-DHEADS={heads}"], [attention_shape(8, 1, 77, 113)]), False
-    for persistent, bm, bn, bk, transposed in itertools.product(
-        ("none", "static", "dynamic"), (64, 192), (64, 160), (64, 128), ("true", "false")
-    ):
-        defines = [f"-DBM={bm}", f"-DBN={bn}", f"-DBK={bk}", f"-DB_TRANSPOSED={transposed}"]
-        yield gemm(defines, [(300, 200, 104), (1, 8, 8)], f"store=lent,persistent={persistent}"), None
-
-
 GROUPS = (
-    clusters, clusters_causal, pinned_waits, polynomial_exp, lent_slots,
+    clusters, clusters_causal, pinned_waits, polynomial_exp,
 )  # fmt: skip
