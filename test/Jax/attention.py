@@ -17,10 +17,7 @@ import tessera.jax
 from tessera.jax import attention
 
 
-class Attention(unittest.TestCase):
-    def setUp(self):
-        self.addCleanup(tessera.jax.use_interpreter, tessera.jax.use_interpreter())
-
+class Attention(problems.Interpreted):
     def check(self, tensors, expected, run=None, **named):
         function = run or (lambda *tensors: attention(*tensors, return_lse=True, **named))
         out, lse = function(*tensors)

@@ -14,7 +14,6 @@ import numpy as np
 import problems
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-import tessera.jax
 from tessera.jax import BlockMask, attention
 
 DOCUMENTS = jnp.arange(400) // 45
@@ -51,10 +50,7 @@ def make_mask(table, block, function):
     return mask
 
 
-class Cases(unittest.TestCase):
-    def setUp(self):
-        self.addCleanup(tessera.jax.use_interpreter, tessera.jax.use_interpreter())
-
+class Cases(problems.Interpreted):
     def check(self, block_mask, mask, tensors, deterministic=False, layout="BSHD"):
         """Output and gradients."""
 

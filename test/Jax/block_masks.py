@@ -33,9 +33,9 @@ def of_heads(b, h, q, k):
     return (abs(q - k) > 30 * h) & (q // 50 >= k // 70)
 
 
-class Cases(unittest.TestCase):
+class Cases(problems.Interpreted):
     def setUp(self):
-        self.addCleanup(tessera.jax.use_interpreter, tessera.jax.use_interpreter())
+        super().setUp()
         self.tensors = problems.make(batch=B, heads=H, kv_heads=1, rows=ROWS, keys=KEYS, dtype=jnp.float16)
         make = BlockMask._make
         patch = unittest.mock.patch.object(BlockMask, "_make", lambda own, lists: self.made.append(lists) or make(own, lists))

@@ -28,9 +28,9 @@ def by_module(s, b, h, q, k):
     return s - SLOPES[h] * abs(q - k)
 
 
-class Cases(unittest.TestCase):
+class Cases(problems.Interpreted):
     def setUp(self):
-        self.addCleanup(tessera.jax.use_interpreter, tessera.jax.use_interpreter())
+        super().setUp()
         self.tensors = problems.make(rows=19, keys=28, dtype=jnp.float16)
 
     def check(self, score=None, mask=None, run=None, tensors=None, **named):

@@ -21,10 +21,7 @@ from tessera.jax import _functions, attention
 SLOPES = jnp.asarray([0.5, 0.25, 0.125, 0.0625], jnp.float32)
 
 
-class Cases(unittest.TestCase):
-    def setUp(self):
-        self.addCleanup(tessera.jax.use_interpreter, tessera.jax.use_interpreter())
-
+class Cases(problems.Interpreted):
     def check(self, tensors, score=None, mask=None, lse=True, run=None, layout="BSHD", **named):
         """Gradients of attention with `named` arguments, whose definition is `score` and `mask`."""
         run = run or (lambda *tensors: attention(*tensors, layout=layout, return_lse=True, **named))

@@ -14,15 +14,14 @@ sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "
 
 import changing
 
-import tessera.jax
 from tessera.jax import attention
 
 JAX = changing.Framework(jnp, ("sin", "cos", "tanh", "floor"))
 
 
-class Functions(unittest.TestCase):
+class Functions(problems.Interpreted):
     def setUp(self):
-        self.addCleanup(tessera.jax.use_interpreter, tessera.jax.use_interpreter())
+        super().setUp()
         self.tensors = problems.make(batch=1, heads=1, kv_heads=1, rows=6, keys=9, dtype=jnp.float16)
 
     def follow(self, seed, kinds=None, changes=3):

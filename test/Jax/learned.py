@@ -14,7 +14,6 @@ import numpy as np
 import problems
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-import tessera.jax
 from tessera import CompileError, Diagnostic, Variant, masks
 from tessera._attention import _gradient_kernels
 from tessera.jax import attention
@@ -31,10 +30,7 @@ def make(**named):
     return problems.make(**{"batch": B, "heads": H, "kv_heads": 1, "rows": ROWS, "keys": KEYS, "dtype": jnp.float16, **named})
 
 
-class Cases(unittest.TestCase):
-    def setUp(self):
-        self.addCleanup(tessera.jax.use_interpreter, tessera.jax.use_interpreter())
-
+class Cases(problems.Interpreted):
     def check(self, score, *learned, mask=None, tensors=None, run=None, plain=None, **named):
         """Gradients of q, k, v and of what is learned, which the function captures."""
         tensors = (*(tensors or make()), *learned)

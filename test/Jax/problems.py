@@ -2,10 +2,20 @@
 
 import subprocess
 import sys
+import unittest
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+import tessera.jax
+
+
+class Interpreted(unittest.TestCase):
+    """Tests whose calls the interpreter computes."""
+
+    def setUp(self):
+        self.addCleanup(tessera.jax.use_interpreter, tessera.jax.use_interpreter())
 
 
 def make(batch=2, heads=4, kv_heads=2, rows=37, keys=53, d=64, dv=None, dtype=jnp.bfloat16, layout="BSHD", seed=0):

@@ -24,9 +24,9 @@ def define(q, k, v, sinks, score, mask):
     return out * jnp.exp(lse - whole).swapaxes(1, 2)[..., None], whole
 
 
-class Cases(unittest.TestCase):
+class Cases(problems.Interpreted):
     def setUp(self):
-        self.addCleanup(tessera.jax.use_interpreter, tessera.jax.use_interpreter())
+        super().setUp()
         self.tensors = problems.make(rows=60, keys=70, dtype=jnp.float16)
 
     def check(self, named, score, mask, sinks=SINKS):
