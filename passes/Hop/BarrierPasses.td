@@ -66,6 +66,25 @@ def InsertMbarriers : Pass<"hop-insert-mbarriers", "::tessera::hop::KernelOp"> {
     one of them waits and copies (`hop.one_lane`). A thread that is chosen of a warpgroup has no such lanes, and finds a run and copies it
     before the next. So it goes where a run of the tile ends early, which is copied row by row.
 
+    A tile has fewer runs than a warp has lanes. So a loop is cut into groups of as many iterations as these find at once, where what the
+    search takes from an iteration follows from its number by arithmetic:
+
+    ```mlir
+    scf.for %j = %c0 to %end step %c1 {
+      %row = arith.muli %j, %c64 : index
+      hop.pipe.load %k, %K[%c0, %c0] run 16 with (%row : index) { ... } : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[N, 64], bf16>
+    }
+    // becomes
+    scf.for %begin = %c0 to %end step %c8 {
+      %places = hop.in_lanes { ... } : vector<32xindex>          // lane l: run l % 4 of iteration %begin + l / 4
+      scf.for %j = %begin to %end_of_group step %c1 {
+        %first = arith.muli %distance, %c4 : index               // 4 runs an iteration
+        %place = hop.of_lane %places[%first] : vector<32xindex>
+        hop.one_lane { ... }
+      }
+    }
+    ```
+
     ```mlir
     !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>
     %t = hop.pipe.wait %k : !hop.pipe<tensor<64x64xbf16>, 2> -> !Shared

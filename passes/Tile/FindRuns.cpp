@@ -8,6 +8,7 @@
 #include "dialects/Hop/SharedLayout.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Dominance.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -70,6 +71,20 @@ static Value extentOf(Value view, int64_t dim, OpBuilder &builder, Location loc)
                        builder.getStringAttr(type.getDimName(dim)));
 }
 
+/// An earlier load of the same element, if there is one that comes before `scalar` in any case, and
+/// nothing stores to the view: what stands before a loop is known in all its iterations.
+static Value findLoaded(Value scalar) {
+  auto load = scalar.getDefiningOp<LoadOp>();
+  if (!load || llvm::any_of(load.getView().getUsers(), storesToView))
+    return scalar;
+  DominanceInfo dominance(load->getParentOfType<KernelOp>());
+  for (Operation *user : load.getView().getUsers())
+    if (dominance.properlyDominates(user, load) &&
+        OperationEquivalence::isEquivalentTo(user, load, OperationEquivalence::IgnoreLocations))
+      load = cast<LoadOp>(user);
+  return load.getResult();
+}
+
 /// A scalar from outside as the region has it.
 Value RunWriter::take(Value scalar) {
   if (!body)
@@ -80,7 +95,7 @@ Value RunWriter::take(Value scalar) {
   Operation *op = scalar.getDefiningOp();
   if (op && (op->hasTrait<OpTrait::ConstantLike>() || isa<DimOp>(op)))
     return own = builder.clone(*op)->getResult(0);
-  captures.push_back(scalar);
+  captures.push_back(findLoaded(scalar));
   return own = body->addArgument(scalar.getType(), scalar.getLoc());
 }
 

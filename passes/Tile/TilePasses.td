@@ -50,9 +50,10 @@ def TileFindRuns : Pass<"tile-find-runs", "::tessera::tile::KernelOp"> {
 
     Elsewhere, where the numbers of rows follow, and all others are the same, a gather for a dot becomes a `tile.gather_runs` of the
     largest R that is a power of 2, at least `leastRun` of `kernels/cards.json`, and divides the tile's rows in 32 parts at most, as many
-    as a warp has lanes to find them. Its producer is one thread, so that all goes beside it that goes beside a `tile.load`. A remark
-    says R, or why the rows are copied 16 bytes at a time. Rows whose bytes are no multiple of 128 are, as one of a run that ends early
-    starts at a multiple of them.
+    as a warp has lanes to find them. Its producer is one thread, so that all goes beside it that goes beside a `tile.load`. What the region
+    takes of a view that nothing stores to, as the length of a sequence, is the first load of it: then a loop knows it in all iterations.
+    A remark says R, or why the rows are copied 16 bytes at a time. Rows whose bytes are no multiple of 128 are, as one of a run that
+    ends early starts at a multiple of them.
 
     ```mlir
     %keys = tile.iota %col axis 0 : tensor<64xi32>

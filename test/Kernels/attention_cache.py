@@ -192,6 +192,9 @@ def main(folder):
     check(folder, 24, ["PAGED", "GATHERED", "PARTS"], full, share=128, units=(0.25, 0.5))
     check(folder, 200, ["GATHERED", "PARTS", "INVARIANT"], full, share=128, units=(0.25, 0.5))
     check(folder, 16, ["PAGED", "GATHERED", "PARTS", "INVARIANT"], causal, share=128, units=(0.5, 2.0), run_rows=16)
+    # More steps than those of which lanes find the runs at once.
+    LENGTHS[0] = 470
+    check(folder, 8, ["PAGED", "GATHERED"], causal, run_rows=8)
 
 
 main(*sys.argv[1:])

@@ -41,7 +41,7 @@ public:
     Positions positions;
     role.walk([&](Operation *op) {
       if (auto load = dyn_cast<hop::PipeLoadOp>(op))
-        usesLanes |= RunCopies::areFoundInLanes(load, partsOf(load));
+        usesLanes |= RunSearch::areFoundInLanes(load, partsOf(load));
       std::optional<Cursor> cursor = cursorOf(op);
       if (!cursor || positions.contains(*cursor))
         return;
@@ -49,6 +49,9 @@ public:
       positions[*cursor] = {constant(role.getLoc(), 0),
                             constant(role.getLoc(), cursor->second == Side::Fill ? 1 : 0)};
     });
+    if (usesLanes)
+      ahead =
+          groupIterations(role, [this](hop::PipeLoadOp load) { return partsOf(load); }, rewriter);
     rewriteBlock(body, positions);
     rewriter.setInsertionPointToEnd(&body);
     for (auto &[cursor, position] : positions)
@@ -148,8 +151,10 @@ private:
     const Ring &leader = ring.leader ? rings.find(ring.leader)->second : ring;
     Location loc = load.getLoc();
     std::optional<RunCopies> runs;
-    if (load.getRun())
-      runs.emplace(load, partsOf(load), rewriter);
+    if (load.getRun()) {
+      auto found = ahead.find(load);
+      runs.emplace(load, partsOf(load), found == ahead.end() ? nullptr : &found->second, rewriter);
+    }
     Position position = ring.leader ? lastFilled.lookup(ring.leader)
                                     : positions.find({load.getPipe(), Side::Fill})->second;
     {
@@ -493,6 +498,8 @@ private:
   DenseMap<Value, Value> lastRead;
   /// Whether the lanes of the role stay together, so that one of them starts copies.
   bool usesLanes = false;
+  /// What they have found of loads before the iterations of these.
+  DenseMap<Operation *, RunsInLanes> ahead;
 };
 
 } // namespace

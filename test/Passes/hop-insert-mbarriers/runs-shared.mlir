@@ -19,7 +19,7 @@ hop.kernel @k attributes {argument_names = ["x", "t"], argument_types = [!tile.v
     // CHECK: %[[FIRST:.*]] = arith.muli %[[RANK]], %c2{{.*}} : index
     // CHECK: %[[FOUND:.*]]:2 = hop.in_lanes {
     // CHECK: ^bb0(%[[LANE:.*]]: index):
-    // CHECK:   %[[NUMBER:.*]] = arith.addi %[[FIRST]], %[[LANE]] : index
+    // CHECK:   %[[NUMBER:.*]] = arith.addi %[[LANE]], %[[FIRST]] : index
     // CHECK:   tile.load %{{.*}}[%[[NUMBER]]] : !tile.view<[N], i32> -> i32
     // CHECK: } : vector<2xindex>, vector<2xindex>
     // CHECK: %[[OWN:.*]] = arith.addi %[[FIRST]], %c1{{.*}} : index

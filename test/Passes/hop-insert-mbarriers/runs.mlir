@@ -25,6 +25,7 @@ hop.kernel @k attributes {argument_names = ["x", "t"], argument_types = [!tile.v
     // CHECK:   tile.load
     // CHECK:   %[[SOME:.*]] = arith.andi
     // CHECK:   arith.extui %[[SOME]] : i1 to i32
+    // CHECK: %[[NONE_EARLY:.*]] = arith.cmpi eq, %[[EARLY]], %c0_i32
     // CHECK: %[[PAGE0:.*]] = hop.of_lane %[[FOUND]]#0[%c0{{.*}}] : vector<4xindex>
     // CHECK: %[[ROW0:.*]] = hop.of_lane %[[FOUND]]#1[%c0{{.*}}] : vector<4xindex>
     // CHECK: %[[PAGE3:.*]] = hop.of_lane %[[FOUND]]#0[%c3{{.*}}] : vector<4xindex>
@@ -32,7 +33,6 @@ hop.kernel @k attributes {argument_names = ["x", "t"], argument_types = [!tile.v
     // CHECK: hop.one_lane {
     // CHECK-NEXT: hop.barrier.wait
     // CHECK-NEXT: hop.barrier.expect %{{.*}} bytes 8192
-    // CHECK: %[[NONE_EARLY:.*]] = arith.cmpi eq, %[[EARLY]], %c0_i32
     // CHECK: scf.if %[[NONE_EARLY]] {
     // CHECK: hop.bulk_load %{{.*}}[%[[PAGE0]], %[[ROW0]], %{{.*}}], {{.*}} rows 16 row %{{.*}} :
     // CHECK:      hop.bulk_load %{{.*}}[%[[PAGE3]], %[[ROW3]], %{{.*}}], {{.*}} rows 16 row %{{.*}} :

@@ -152,3 +152,42 @@ tile.kernel @widened(%q: !Q, %k: !Flat, %lengths: !tile.view<[B], i32>, %from: i
   %sum = tile.dot %qt, %kt : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
   tile.store %sum, %o[%row, %c0] : tensor<64x64xf32>, !O
 }
+
+// The length that each iteration loads is that of the load before the loop, but for a view that the kernel stores to.
+// CHECK-LABEL: tile.kernel @loaded_before
+// CHECK:       %[[LENGTH:.*]] = tile.load %lengths[%b]
+// CHECK:       scf.for
+// CHECK:         %[[OTHER:.*]] = tile.load %stored[%b]
+// CHECK:         tile.gather_runs %k[%c0{{.*}}, %c0{{.*}}] run 64 with(%{{.*}}, %[[LENGTH]], %[[OTHER]] : index, i32, i32) {
+tile.kernel @loaded_before(%q: !Q, %k: !Flat, %lengths: !tile.view<[B], i32>, %stored: !tile.view<[B], i32>, %o: !O)
+    grid(%m = M ceildiv 64, %b = B) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %qt = tile.load %q[%row, %c0] : !Q -> tensor<64x64xbf16>
+  %length = tile.load %lengths[%b] : !tile.view<[B], i32> -> i32
+  %before = tile.load %stored[%b] : !tile.view<[B], i32> -> i32
+  %end = arith.index_cast %length : i32 to index
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %none = arith.constant dense<-1> : tensor<64xi32>
+  %sum = scf.for %j = %c0 to %end step %c1 iter_args(%old = %zero) -> (tensor<64x64xf32>) {
+    %col = arith.muli %j, %c64 : index
+    %keys = tile.iota %col axis 0 : tensor<64xi32>
+    %own = tile.load %lengths[%b] : !tile.view<[B], i32> -> i32
+    %ends = tile.splat %own : i32 -> tensor<64xi32>
+    %inside = arith.cmpi slt, %keys, %ends : tensor<64xi32>
+    %other = tile.load %stored[%b] : !tile.view<[B], i32> -> i32
+    %bounds = tile.splat %other : i32 -> tensor<64xi32>
+    %below = arith.cmpi slt, %keys, %bounds : tensor<64xi32>
+    %both = arith.andi %inside, %below : tensor<64xi1>
+    %known = arith.select %both, %keys, %none : tensor<64xi1>, tensor<64xi32>
+    // expected-remark @below {{comes in runs of 64 rows, each by bulk copies}}
+    %kt = tile.gather %k[%c0, %c0] rows %known : !Flat, tensor<64xi32> -> tensor<64x64xbf16>
+    %k_t = tile.transpose %kt : tensor<64x64xbf16> -> tensor<64x64xbf16>
+    %new = tile.dot %qt, %k_t, %old : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+    scf.yield %new : tensor<64x64xf32>
+  }
+  tile.store %sum, %o[%row, %c0] : tensor<64x64xf32>, !O
+  tile.store %before, %stored[%b] : i32, !tile.view<[B], i32>
+}

@@ -84,6 +84,6 @@ def runs_of(rows, page):
 
 
 def simulate(ptx, directory, options):
-    command = ["tessera-sim", ptx, "--launch", os.path.join(directory, "launch.json"), "--seeds", "8", "--threads", "1", *options]
+    command = ["tessera-sim", ptx, "--launch", os.path.join(directory, "launch.json"), "--threads", "1", *options]
     run = subprocess.run([*command, "--max-diagnostics", "50"], capture_output=True, text=True, timeout=600)
     return run.returncode, set(re.findall(r"error: \[([a-z-]+)\]", run.stderr)), run.stdout + run.stderr
