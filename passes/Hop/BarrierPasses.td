@@ -67,7 +67,8 @@ def InsertMbarriers : Pass<"hop-insert-mbarriers", "::tessera::hop::KernelOp"> {
     before the next. So it goes where a run of the tile ends early, which is copied row by row.
 
     A tile has fewer runs than a warp has lanes. So a loop is cut into groups of as many iterations as these find at once, where what the
-    search takes from an iteration follows from its number by arithmetic:
+    search takes from an iteration follows from its number by arithmetic. Loops that go on where the one before ends are one here, as where
+    `tile-split-loops` has cut one for the masks of consumers:
 
     ```mlir
     scf.for %j = %c0 to %end step %c1 {

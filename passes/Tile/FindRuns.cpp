@@ -49,6 +49,7 @@ private:
   Value take(Value scalar);
   Value first(Value tile);
   Value load(GatherOp gather, Type type);
+  bool isOfRun(Value tile) const;
   Value count(Value condition);
   Value countAll(ArrayRef<Value> conditions);
   Value difference(Value condition);
@@ -99,6 +100,13 @@ Value RunWriter::take(Value scalar) {
   return own = body->addArgument(scalar.getType(), scalar.getLoc());
 }
 
+/// Whether all elements of `tile` are the number of rows in a run.
+bool RunWriter::isOfRun(Value tile) const {
+  DenseIntElementsAttr elements;
+  return matchPattern(tile, m_Constant(&elements)) && elements.isSplat() &&
+         elements.getSplatValue<APInt>() == run;
+}
+
 /// The element of `tile` in the first row of the run.
 Value RunWriter::first(Value tile) {
   if (Value found = known.lookup(tile))
@@ -122,6 +130,10 @@ Value RunWriter::first(Value tile) {
     result = arith::IndexCastOp::create(builder, type, place);
   } else if (auto table = dyn_cast<GatherOp>(op)) {
     result = load(table, type);
+  } else if (isa<arith::RemUIOp>(op) && isOfRun(op->getOperand(1)) &&
+             runs.kindOf(op->getOperand(0)) == RunKind::Following) {
+    // A run begins at a multiple of its rows.
+    result = constant(type, 0);
   } else {
     SmallVector<Value> operands;
     for (Value operand : op->getOperands())

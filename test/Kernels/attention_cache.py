@@ -183,7 +183,7 @@ def main(folder):
     check(folder, 128, ["PAGED", "PARTS"], causal, share=64)
     check(folder, 64, ["PAGED"], causal, shares=1)
     check(folder, 192, [], ["variants/sink"], shares=2)
-    check(folder, 16, ["PAGED", "GATHERED"], full, run_rows=16, shares=1)
+    check(folder, 16, ["PAGED", "GATHERED", "ONE_RUN"], full, run_rows=16, shares=1)
     check(folder, 16, ["PAGED", "GATHERED"], causal)
     check(folder, 24, ["PAGED", "GATHERED", "PARTS"], full, share=128)
     check(folder, 24, ["PAGED", "GATHERED"], causal, run_rows=8)
@@ -194,7 +194,8 @@ def main(folder):
     check(folder, 16, ["PAGED", "GATHERED", "PARTS", "INVARIANT"], causal, share=128, units=(0.5, 2.0), run_rows=16)
     # More steps than those of which lanes find the runs at once.
     LENGTHS[0] = 470
-    check(folder, 8, ["PAGED", "GATHERED"], causal, run_rows=8)
+    check(folder, 8, ["PAGED", "GATHERED", "ONE_RUN"], causal, run_rows=8)
+    check(folder, 48, ["PAGED", "GATHERED", "PARTS"], full, share=256, run_rows=16)
 
 
 main(*sys.argv[1:])

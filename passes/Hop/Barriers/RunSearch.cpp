@@ -3,6 +3,8 @@
 #include "passes/Hop/Barriers/RunSearch.h"
 #include "dialects/Hop/Machine.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Iterators.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/Hop/FutureValues.h"
 
@@ -66,23 +68,46 @@ Run RunSearch::take(const RunsInLanes &lanes, int64_t number) {
   Run run = {SmallVector<Value>(load.getIndices()),
              {},
              arith::MulIOp::create(rewriter, loc, own, constant(rows))};
-  for (auto [i, places] : llvm::enumerate(lanes.places))
-    run.place[load.getFirstNumberedDim() + i] =
-        hop::OfLaneOp::create(rewriter, loc, rewriter.getIndexType(), places, lane);
+  SmallVector<int64_t> varying = findVarying();
+  for (auto [i, place] : llvm::enumerate(load.getYielded().drop_back())) {
+    Value &at = run.place[load.getFirstNumberedDim() + i];
+    APInt fixed;
+    if (auto found = llvm::find(varying, static_cast<int64_t>(i)); found != varying.end())
+      at = hop::OfLaneOp::create(rewriter, loc, rewriter.getIndexType(),
+                                 lanes.places[found - varying.begin()], lane);
+    else if (matchPattern(place, m_ConstantInt(&fixed)))
+      at = rewriter.createOrFold<arith::AddIOp>(loc, at, constant(fixed.getSExtValue()));
+  }
   return run;
+}
+
+/// The dimensions that have numbers, counted from the first of these, but those in which all runs
+/// have one place. At least one is left.
+SmallVector<int64_t> RunSearch::findVarying() {
+  SmallVector<int64_t> varying;
+  ValueRange places = load.getYielded().drop_back();
+  for (auto [i, place] : llvm::enumerate(places))
+    if (!matchPattern(place, m_Constant()))
+      varying.push_back(i);
+  if (varying.empty())
+    varying.push_back(places.size() - 1);
+  return varying;
 }
 
 /// The places of the run that `find` gives in each lane: as a whole, or before the view.
 SmallVector<Value> RunSearch::findPlaces(int64_t lanes, Finder find) {
-  int64_t dim = load.getFirstNumberedDim(), numbered = load.getYielded().size() - 1;
-  SmallVector<Type> types(numbered, VectorType::get({lanes}, rewriter.getIndexType()));
+  SmallVector<int64_t> varying = findVarying();
+  int64_t dim = load.getFirstNumberedDim(), ofRows = load.getIndices().size() - 2;
+  SmallVector<Type> types(varying.size(), VectorType::get({lanes}, rewriter.getIndexType()));
   auto found = hop::InLanesOp::create(rewriter, loc, types);
   OpBuilder::InsertionGuard restore(rewriter);
   Block *body = rewriter.createBlock(&found.getBody(), {}, {rewriter.getIndexType()}, {loc});
   Run run = find(body->getArgument(0));
-  chooseRow(*std::prev(run.place.end(), 2), compare(Predicate::sge, run.there, constant(rows)),
-            rows);
-  hop::YieldOp::create(rewriter, loc, ArrayRef(run.place).slice(dim, numbered));
+  SmallVector<Value> places =
+      llvm::map_to_vector(varying, [&](int64_t i) { return run.place[dim + i]; });
+  chooseRow(places.back(), compare(Predicate::sge, run.there, constant(rows)),
+            dim + varying.back() == ofRows ? rows : 1);
+  hop::YieldOp::create(rewriter, loc, places);
   return found.getResults();
 }
 
@@ -157,6 +182,61 @@ static bool isFoundAhead(hop::PipeLoadOp load, scf::ForOp loop) {
          llvm::all_of(numbered, [&](Value index) { return loop.isDefinedOutsideOfLoop(index); });
 }
 
+/// Whether lanes find runs of loads of `loop` ahead.
+static bool findsAhead(scf::ForOp loop, BlocksOfLoad blocksOf) {
+  return llvm::any_of(loop.getBody()->getOps<hop::PipeLoadOp>(), [&](hop::PipeLoadOp load) {
+    return RunSearch::areFoundInLanes(load, blocksOf(load)) && isFoundAhead(load, loop);
+  });
+}
+
+/// The loop before `loop` that does the same up to where this one begins, as where tile-split-loops
+/// has cut one for consumers.
+static scf::ForOp findBeginning(scf::ForOp loop) {
+  Operation *before = loop->getPrevNode();
+  while (before && isPure(before) && before->getNumRegions() == 0)
+    before = before->getPrevNode();
+  auto first = dyn_cast_or_null<scf::ForOp>(before);
+  bool goesOn = first && first.getUpperBound() == loop.getLowerBound() &&
+                first.getNumResults() == 0 && loop.getNumResults() == 0 &&
+                isConstantIntValue(first.getStep(), 1) && isConstantIntValue(loop.getStep(), 1) &&
+                !first.getUnsignedCmp() && !loop.getUnsignedCmp() &&
+                OperationEquivalence::isRegionEquivalentTo(&first.getRegion(), &loop.getRegion(),
+                                                           OperationEquivalence::IgnoreLocations);
+  return goesOn ? first : nullptr;
+}
+
+/// Whether `loop` does not end before it begins.
+static bool endsBehindBegin(scf::ForOp loop) {
+  auto end = loop.getUpperBound().getDefiningOp<arith::MaxSIOp>();
+  return end && llvm::is_contained(end->getOperands(), loop.getLowerBound());
+}
+
+/// Has `loop` do what the loops before it do, and returns these, which are gone.
+static SmallVector<Operation *> join(scf::ForOp loop, RewriterBase &rewriter) {
+  SmallVector<scf::ForOp> before;
+  for (scf::ForOp next = loop; scf::ForOp first = findBeginning(next); next = first) {
+    if (next != loop && !endsBehindBegin(next))
+      break;
+    before.push_back(first);
+  }
+  if (before.empty())
+    return {};
+  rewriter.setInsertionPoint(loop);
+  Location loc = loop.getLoc();
+  // The first one may end before it begins, and the last one too.
+  scf::ForOp first = before.back();
+  Value begin =
+      rewriter.createOrFold<arith::MinSIOp>(loc, first.getUpperBound(), first.getLowerBound());
+  Value end =
+      rewriter.createOrFold<arith::MaxSIOp>(loc, loop.getUpperBound(), loop.getLowerBound());
+  loop.setLowerBound(begin);
+  loop.setUpperBound(end);
+  SmallVector<Operation *> gone(before.begin(), before.end());
+  for (Operation *op : gone)
+    rewriter.eraseOp(op);
+  return gone;
+}
+
 /// Puts `loop` into one of groups of `iterations` iterations, and returns that.
 static scf::ForOp cut(scf::ForOp loop, int64_t iterations, RewriterBase &rewriter) {
   Location loc = loop.getLoc();
@@ -185,8 +265,15 @@ DenseMap<Operation *, RunsInLanes> tessera::groupIterations(hop::RoleOp role, Bl
                                                             RewriterBase &rewriter) {
   DenseMap<Operation *, RunsInLanes> found;
   SmallVector<scf::ForOp> loops;
-  role.walk([&](scf::ForOp loop) { loops.push_back(loop); });
+  // The last one first: it takes those before it.
+  role.walk<WalkOrder::PostOrder, ReverseIterator>([&](scf::ForOp loop) { loops.push_back(loop); });
   OpBuilder::InsertionGuard restore(rewriter);
+  DenseSet<Operation *> joined;
+  for (scf::ForOp loop : loops)
+    if (!joined.contains(loop) && findsAhead(loop, blocksOf))
+      joined.insert_range(join(loop, rewriter));
+  loops.clear();
+  role.walk([&](scf::ForOp loop) { loops.push_back(loop); });
   for (scf::ForOp loop : loops) {
     int64_t most = 0;
     SmallVector<hop::PipeLoadOp> loads;

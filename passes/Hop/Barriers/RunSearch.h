@@ -23,7 +23,7 @@ struct Run {
 
 /// The runs of a tile that lanes have found.
 struct RunsInLanes {
-  /// Along each dimension that has numbers: the places of all lanes.
+  /// Along each dimension in which runs have other places: those of all lanes.
   llvm::SmallVector<mlir::Value> places;
   /// index: which lane has the first run of the tile.
   mlir::Value first;
@@ -64,6 +64,7 @@ public:
 
 private:
   using Finder = llvm::function_ref<Run(mlir::Value)>;
+  llvm::SmallVector<int64_t> findVarying();
   llvm::SmallVector<mlir::Value> findPlaces(int64_t lanes, Finder find);
   mlir::Value reduce(tile::ReduceKind kind, int64_t lanes,
                      llvm::function_ref<mlir::Value(mlir::Value)> ofLane);

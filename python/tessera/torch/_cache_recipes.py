@@ -328,7 +328,10 @@ class _Call:
         parameters.update({name: chosen[name] for name in ("BM", "BN", "BLOCKS")})
         if self.is_invariant or (self.has_table and page % chosen["BN"]):
             # Without pages all rows of a block follow each other.
-            parameters.update(GATHERED=True, **({"RUN": self._find_run(chosen["BM"])} if self.has_table else {}))
+            parameters.update(GATHERED=True)
+            if self.has_table:
+                run = self._find_run(chosen["BM"])
+                parameters.update(RUN=run, **({"ONE_RUN": True} if 1 < run == page else {}))
         return source, extras, parameters
 
 

@@ -57,7 +57,7 @@ hop.kernel @k attributes {argument_names = ["x", "t"], argument_types = [!tile.v
         %number = arith.addi %first, %i : index
         %entry = tile.load %t[%number] : !tile.view<[N], i32> -> i32
         %page = arith.index_cast %entry : i32 to index
-        hop.yield %page, %c0, %c9 : index, index, index
+        hop.yield %page, %first, %c9 : index, index, index
       } : !R, !tile.view<[P, 16, 64], bf16>
     }
   }
@@ -100,7 +100,7 @@ hop.kernel @carried attributes {argument_names = ["x", "t"], argument_types = [!
         %start_index = arith.index_cast %start : i32 to index
         %some = arith.addi %first, %start_index : index
         %page = arith.addi %some, %i : index
-        hop.yield %page, %c0, %c9 : index, index, index
+        hop.yield %page, %first, %c9 : index, index, index
       } : !R, !tile.view<[P, 16, 64], bf16>
       scf.yield %j : index
     }
@@ -108,6 +108,81 @@ hop.kernel @carried attributes {argument_names = ["x", "t"], argument_types = [!
   hop.role @reads warpgroups(1) {
   ^bb0(%wg: index):
     scf.for %j = %c0 to %end step %c1 {
+      %s = hop.pipe.wait %p : !R -> !T
+      hop.pipe.release %p, %s : !R, !T
+    }
+  }
+}
+
+// -----
+
+// Loops that go on where the one before ends, and do the same, are one: what a role skips in some iterations this one does not.
+!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
+!R = !hop.pipe<tensor<64x64xbf16>, 2>
+// CHECK-LABEL: hop.kernel @cut
+hop.kernel @cut attributes {argument_names = ["x", "t", "n"], argument_types = [!tile.view<[P, 16, 64], bf16>, !tile.view<[N], i32>, index],
+    grid = [#tile.grid_dim<"N", 4>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[P, 16, 64], bf16>, %t: !tile.view<[N], i32>, %n: index, %m: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c9 = arith.constant 9 : index
+  %end = tile.dim "N"
+  %p = hop.pipe.create "p" : !R
+  // CHECK: hop.role @producer
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    // CHECK: %[[SEAM:.*]] = arith.minsi
+    // CHECK: %[[SECOND:.*]] = arith.maxsi %{{.*}}, %[[SEAM]] : index
+    // CHECK: %[[BEGIN:.*]] = arith.minsi %[[SEAM]], %c1{{.*}} : index
+    // CHECK: %[[BEHIND:.*]] = arith.maxsi %{{.*}}, %[[SECOND]] : index
+    // CHECK: scf.for %[[GROUP:.*]] = %[[BEGIN]] to %[[BEHIND]] step
+    // CHECK:   hop.in_lanes
+    // CHECK:   scf.for %{{.*}} = %[[GROUP]] to
+    // CHECK: hop.role @reads
+    // CHECK-COUNT-3: scf.for
+    %seam = arith.minsi %n, %c9 : index
+    %second = arith.maxsi %m, %seam : index
+    scf.for %j = %c1 to %seam step %c1 {
+      %own = arith.muli %j, %c4 : index
+      hop.pipe.load %p, %x[%c0, %c0, %c0] run 16 with (%own : index) {
+      ^bb0(%i: index, %first: index):
+        %page = arith.addi %first, %i : index
+        hop.yield %page, %c0, %c9 : index, index, index
+      } : !R, !tile.view<[P, 16, 64], bf16>
+    }
+    scf.for %j = %seam to %second step %c1 {
+      %own = arith.muli %j, %c4 : index
+      hop.pipe.load %p, %x[%c0, %c0, %c0] run 16 with (%own : index) {
+      ^bb0(%i: index, %first: index):
+        %page = arith.addi %first, %i : index
+        hop.yield %page, %c0, %c9 : index, index, index
+      } : !R, !tile.view<[P, 16, 64], bf16>
+    }
+    scf.for %j = %second to %end step %c1 {
+      %own = arith.muli %j, %c4 : index
+      // expected-remark @+1 {{finds the runs of 8 iterations at once}}
+      hop.pipe.load %p, %x[%c0, %c0, %c0] run 16 with (%own : index) {
+      // expected-remark @-1 {{finds 4 runs at once, each in a lane of the thread's warp}}
+      ^bb0(%i: index, %first: index):
+        %page = arith.addi %first, %i : index
+        hop.yield %page, %c0, %c9 : index, index, index
+      } : !R, !tile.view<[P, 16, 64], bf16>
+    }
+  }
+  hop.role @reads warpgroups(1) {
+  ^bb0(%wg: index):
+    %seam = arith.minsi %n, %c9 : index
+    %second = arith.maxsi %m, %seam : index
+    scf.for %j = %c1 to %seam step %c1 {
+      %s = hop.pipe.wait %p : !R -> !T
+      hop.pipe.release %p, %s : !R, !T
+    }
+    scf.for %j = %seam to %second step %c1 {
+      %s = hop.pipe.wait %p : !R -> !T
+      hop.pipe.release %p, %s : !R, !T
+    }
+    scf.for %j = %second to %end step %c1 {
       %s = hop.pipe.wait %p : !R -> !T
       hop.pipe.release %p, %s : !R, !T
     }

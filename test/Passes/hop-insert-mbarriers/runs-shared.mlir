@@ -34,7 +34,7 @@ hop.kernel @k attributes {argument_names = ["x", "t"], argument_types = [!tile.v
     ^bb0(%i: index):
       %entry = tile.load %t[%i] : !tile.view<[N], i32> -> i32
       %page = arith.index_cast %entry : i32 to index
-      hop.yield %page, %c0, %c9 : index, index, index
+      hop.yield %page, %i, %c9 : index, index, index
     } : !R, !tile.view<[P, 16, 64], bf16>
   }
   hop.role @reads warpgroups(1) {

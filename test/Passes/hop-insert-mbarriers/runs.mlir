@@ -52,7 +52,7 @@ hop.kernel @k attributes {argument_names = ["x", "t"], argument_types = [!tile.v
       %number = arith.addi %first, %i : index
       %entry = tile.load %t[%number] : !tile.view<[N], i32> -> i32
       %page = arith.index_cast %entry : i32 to index
-      hop.yield %page, %c0, %c9 : index, index, index
+      hop.yield %page, %own, %c9 : index, index, index
     } : !R, !tile.view<[P, 16, 64], bf16>
   }
   hop.role @reads warpgroups(1) {
@@ -160,9 +160,15 @@ hop.kernel @beside attributes {argument_names = ["x", "y", "t"],
     // CHECK-NEXT: hop.bulk_load %{{.*}}[%{{.*}}, %c0]
     // CHECK-NEXT: }
     hop.pipe.load %q, %y[%m, %c0] : !R, !tile.view<[M, 64], bf16>
-    // CHECK: hop.in_lanes
+    // All runs begin at row 0 of a page, so that lanes find its number alone: where no rows are there, one before the view.
+    // CHECK: %[[FOUND:.*]] = hop.in_lanes {
+    // CHECK:   %[[PAGE:.*]] = arith.select %{{.*}}, %{{.*}}, %c-1{{.*}} : index
+    // CHECK:   hop.yield %[[PAGE]] : index
+    // CHECK: } : vector<4xindex>
+    // CHECK: %[[PAGE0:.*]] = hop.of_lane %[[FOUND]][
     // CHECK: hop.one_lane {
     // CHECK-NEXT: hop.barrier.wait
+    // CHECK: hop.bulk_load %{{.*}}[%[[PAGE0]], %c0{{.*}}, %{{.*}}], {{.*}} rows 16
     hop.pipe.load %p, %x[%c0, %c0, %c0] run 16 {
     ^bb0(%i: index):
       %entry = tile.load %t[%i] : !tile.view<[N], i32> -> i32

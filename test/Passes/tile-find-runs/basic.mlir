@@ -22,6 +22,7 @@
 // CHECK:         %[[NEAREST:.*]] = arith.maxsi
 // CHECK:         %[[LOADED:.*]] = tile.load %table[%[[B]], %[[NEAREST]]]
 // CHECK:         arith.select %{{.*}}, %[[LOADED]], %{{.*}} : i32
+// CHECK-NOT:     arith.remui
 // CHECK:         %[[LEFT:.*]] = arith.subi %{{.*}}, %{{.*}} : i64
 // CHECK:         arith.minsi
 // CHECK:         tile.yield %{{.*}}, %{{.*}} : index, index
