@@ -34,9 +34,11 @@ static LogicalResult verifyProduct(Operation *op, Type aType, RankedTensorType b
     return op->emitOpError("multiplies ") << m << "x" << k << " by " << kOfB << "x" << n << " into "
                                           << acc.getDimSize(0) << "x" << acc.getDimSize(1);
   bool isByte = tile::isByteFloat(a.getElementType());
-  if (a.getElementType() != b.getElementType() || (a.getElementTypeBitWidth() != 16 && !isByte) ||
-      !acc.getElementType().isF32())
-    return op->emitOpError("multiplies f16, bf16, f8E4M3FN or f8E5M2 tiles of one type into f32");
+  bool isMultiplied = isByte || a.getElementType().isF16() || a.getElementType().isBF16() ||
+                      a.getElementType().isF32();
+  if (a.getElementType() != b.getElementType() || !isMultiplied || !acc.getElementType().isF32())
+    return op->emitOpError(
+        "multiplies f16, bf16, f8E4M3FN, f8E5M2 or f32 tiles of one type into f32");
   if (m % hopper::mmaRows != 0)
     return op->emitOpError("of a warpgroup has M in multiples of 64, got ")
            << m << "; change the rows of the tile or the number of consumers";
@@ -46,15 +48,20 @@ static LogicalResult verifyProduct(Operation *op, Type aType, RankedTensorType b
   return success();
 }
 
-/// What wgmma asks of 8-bit operands: elements along K in shared memory (PTX ISA 9.7.15.3, the
-/// transposition flags are of 16-bit types), and of a fragment a layout that goes with b.
-static LogicalResult verifyByteOperands(MmaIssueOp op) {
-  if (!tile::isByteFloat(op.getB().getType().getTile().getElementType()))
+/// What wgmma asks of operands of other than 16 bits: elements along K in shared memory, and of an
+/// 8-bit fragment a layout that goes with b.
+static LogicalResult verifyOperandsAlongK(MmaIssueOp op) {
+  Type element = op.getB().getType().getTile().getElementType();
+  if (hopper::mmaTransposes(element.getIntOrFloatBitWidth()))
     return success();
   auto fragment = dyn_cast<RankedTensorType>(op.getA().getType());
   if (op.getTransposeA() || !op.getTransposeB())
-    return op.emitOpError("reads 8-bit elements along K, got operand ")
+    return op.emitOpError("reads ")
+           << element.getIntOrFloatBitWidth() << "-bit elements along K, got operand "
            << (op.getTransposeA() ? "a with M" : "b with N") << " innermost";
+  if (element.isF32())
+    return fragment ? op.emitOpError("reads f32 operands from shared memory, got ") << fragment
+                    : success();
   LayoutAttr layout = op.getInAccumulatorOrder() ? LayoutAttr::getByteAccumulator(op.getContext())
                                                  : LayoutAttr::getByteOperand(op.getContext());
   if (fragment ? getLayout(fragment) != layout : op.getInAccumulatorOrder())
@@ -113,7 +120,7 @@ LogicalResult MmaIssueOp::verify() {
   if (failed(verifyProduct(*this, getA().getType(), getB().getType().getTile(), tile,
                            getTransposeA(), getTransposeB())))
     return failure();
-  return verifyByteOperands(*this);
+  return verifyOperandsAlongK(*this);
 }
 
 LogicalResult MmaWaitOp::verify() {

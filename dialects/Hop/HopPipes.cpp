@@ -530,8 +530,8 @@ LogicalResult StageOp::verify() {
            << (getTransposed() ? "type and transposed shape" : "shape and type") << ", got " << tile
            << " to " << destination;
   bool isVector = tile.getRank() == 1;
-  if (getTransposed() && (isVector || bits != 16))
-    return emitOpError("transposes tiles of 16 bits (stmatrix.trans), got ") << tile;
+  if (getTransposed() && isVector)
+    return emitOpError("transposes tiles of rank 2, got ") << tile;
   if (isVector && !tile.getElementType().isF32())
     return emitOpError("writes vectors of f32, got ") << tile;
   return success();

@@ -18,12 +18,13 @@ def Hop_MmaOp : Hop_MmaBase<"mma", [Hop_OnWarpgroups, MemoryEffects<[MemRead]>]>
   let description = [{
     `a * b + acc` for MxK `a` and KxN `b` (in shared memory, or in registers with the accumulator layout), MxN f32
     `acc` and result in the accumulator layout. `transpose_a` and `transpose_b` say that the tile is stored as KxM, NxK.
-    `a` and `b` are of one type, f16, bf16, f8E4M3FN or f8E5M2; M is a multiple of 64, K of 16 (of 32 for 8 bits) and N
-    of 8 (PTX ISA 9.7.15.2, "Matrix shape"). Other shapes and types are refused. On all threads of a role with
+    `a` and `b` are of one type, f16, bf16, f8E4M3FN, f8E5M2 or f32, which is read as tf32; M is a multiple of 64, K of 16
+    (of 32 for 8 bits, 8 for f32) and N of 8 (PTX ISA 9.7.15.2, "Matrix shape"). Other shapes and types are refused. On all threads of a role with
     warpgroups; each warpgroup computes a product of its own.
 
     wgmma reads `b`, and what is transposed, from shared memory: until `hop-stage-operands` they may be in registers. Of
-    a `b` in registers each warpgroup has an equal share of the rows, and all of them multiply the whole.
+    a `b` in registers each warpgroup has an equal share of the rows, and all of them multiply the whole. f32 it reads from
+    there alone, along K.
 
     wgmma reads 8-bit elements along K alone, and a fragment of them in the layout `operand8`. Until
     `hop-convert-fp8-layouts` other operands are allowed. With `in_accumulator_order` the fragment `a` has the layout
@@ -56,7 +57,7 @@ def Hop_MmaIssueOp : Hop_MmaBase<"mma_issue", [Hop_OnWarpgroups]> {
   let description = [{
     As `hop.mma`, but the result is a flight, and so may be the accumulator. Groups complete in the order in
     which they were issued. Registers of `a` and of the accumulator must not change until the wait (PTX ISA 9.7.15). A
-    flight that has not exactly one use is refused, and so is an 8-bit operand that wgmma does not read. With `copies_a` it
+    flight that has not exactly one use is refused, and so is an operand of 8 or 32 bits that wgmma does not read. With `copies_a` it
     multiplies copies of the registers of `a`, which may then be read while it is in flight; in shared memory `a` has none,
     and the attribute is refused.
 

@@ -57,7 +57,7 @@ def Hop_StageOp : Hop_Op<"stage", [Hop_OnWarpgroups]> {
     `hop.fetch` has it, a thread writes a run at once (`st.shared.v4`). Every product that reads the destination
     has been waited for. On all threads of a role with warpgroups; each warpgroup writes a tile of its own.
 
-    `transposed` writes the columns of a 16-bit tile as rows (stmatrix.trans): the destination has its shape exchanged.
+    `transposed` writes the columns of a tile as rows (of 16 bits stmatrix.trans): the destination has its shape exchanged.
 
     ```mlir
     hop.stage %o, %mine : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 128>

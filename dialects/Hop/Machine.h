@@ -79,6 +79,9 @@ constexpr int64_t mostMmaColumns = 256;
 /// (PTX ISA 9.7.15.2).
 constexpr int64_t mmaDepthBytes = 32;
 constexpr int64_t mmaDepth(int64_t bits) { return 8 * mmaDepthBytes / bits; }
+/// Whether wgmma reads elements of `bits` in shared memory across K too (PTX ISA 9.7.15.5.2: the
+/// immediates for it are of 16-bit types).
+constexpr bool mmaTransposes(int64_t bits) { return bits == 16; }
 /// Lanes that hold a row of an accumulator together (PTX ISA 9.7.15.5.1, Figure "WGMMA .m64nNk16
 /// register fragment layout for accumulator matrix D").
 constexpr int64_t lanesPerRow = 4;

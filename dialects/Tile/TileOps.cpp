@@ -257,17 +257,6 @@ std::optional<DotTerms> DotOp::getTerms() {
   return std::nullopt;
 }
 
-static LogicalResult verifyPrecision(DotOp dot, Type element) {
-  if (!element.isF32())
-    return dot.emitOpError("has a precision, which operands of f32 take; leave it out for ")
-           << element;
-  if (!dot.getTerms())
-    return dot.emitOpError("has precision tf32, which no pass lowers: wgmma reads it from shared "
-                           "memory with both operands along k; bf16x3 keeps 16 bits of each "
-                           "number, tf32 11");
-  return success();
-}
-
 LogicalResult DotOp::verify() {
   auto a = cast<RankedTensorType>(getA().getType()), b = cast<RankedTensorType>(getB().getType()),
        result = cast<RankedTensorType>(getType());
@@ -283,8 +272,9 @@ LogicalResult DotOp::verify() {
   if (a.getElementType() != b.getElementType())
     return emitOpError("operands have one element type, got ")
            << a.getElementType() << " and " << b.getElementType();
-  if (getPrecision() && failed(verifyPrecision(*this, a.getElementType())))
-    return failure();
+  if (getPrecision() && !a.getElementType().isF32())
+    return emitOpError("has a precision, which operands of f32 take; leave it out for ")
+           << a.getElementType();
   if (!getPrecision() && !a.getElementType().isF16() && !a.getElementType().isBF16() &&
       !isByteFloat(a.getElementType()))
     return emitOpError("operands are f16, bf16, f8E4M3FN or f8E5M2, got ")

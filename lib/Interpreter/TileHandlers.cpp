@@ -4,6 +4,7 @@
 #include "dialects/Tile/TileBox.h"
 #include "lib/Interpreter/Engine.h"
 #include "lib/Interpreter/MatrixProduct.h"
+#include "lib/Support/Rounding.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <map>
@@ -460,6 +461,12 @@ static void multiplyTerms(tile::DotOp dot, tile::DotTerms terms, Floats a, Float
                       shapeOf(dot.getB())[1], shape[1]);
 }
 
+/// Numbers of f32 as tensor cores read them as tf32, however they come there.
+static Floats truncated(Floats numbers) {
+  llvm::transform(numbers, numbers.begin(), tessera::truncateToTF32);
+  return numbers;
+}
+
 static LogicalResult runDot(Frame &frame, Operation *op) {
   auto dot = cast<tile::DotOp>(op);
   ArrayRef<int64_t> a = shapeOf(dot.getA()), b = shapeOf(dot.getB());
@@ -468,12 +475,17 @@ static LogicalResult runDot(Frame &frame, Operation *op) {
     out = *frame.get(dot.getAcc()).floats;
   bool exact = frame.program.precision == Precision::Exact;
   std::optional<tile::DotTerms> terms = dot.getTerms();
-  if (terms && !exact)
+  if (exact)
+    multiplyInDouble(frame.floats(dot.getA()).data(), frame.floats(dot.getB()).data(), out.data(),
+                     a[0], b[1], a[1]);
+  else if (dot.getPrecision() == tile::DotPrecision::tf32)
+    multiplyInFloat(truncated(frame.floats(dot.getA())).data(),
+                    truncated(frame.floats(dot.getB())).data(), out.data(), a[0], b[1], a[1]);
+  else if (terms)
     multiplyTerms(dot, *terms, frame.floats(dot.getA()), frame.floats(dot.getB()), out);
   else
-    (exact ? multiplyInDouble : multiplyInFloat)(frame.floats(dot.getA()).data(),
-                                                 frame.floats(dot.getB()).data(), out.data(), a[0],
-                                                 b[1], a[1]);
+    multiplyInFloat(frame.floats(dot.getA()).data(), frame.floats(dot.getB()).data(), out.data(),
+                    a[0], b[1], a[1]);
   frame.set(dot.getResult(), std::move(out));
   return success();
 }

@@ -33,6 +33,15 @@ tile::TransposeOp tessera::computedTranspose(Value operand) {
   return loadedOperand(operand) ? tile::TransposeOp() : operand.getDefiningOp<tile::TransposeOp>();
 }
 
+bool tessera::isWordOperand(RankedTensorType tile) { return tile.getElementType().isF32(); }
+
+bool tessera::isStagedA(tile::DotOp dot) {
+  if (loadedOperand(dot.getA()))
+    return false;
+  return computedTranspose(dot.getA()) ||
+         isWordOperand(cast<RankedTensorType>(dot.getA().getType()));
+}
+
 //===----------------------------------------------------------------------===//
 // Which values are one tile
 //===----------------------------------------------------------------------===//

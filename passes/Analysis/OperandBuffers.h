@@ -29,6 +29,14 @@ bool feedsDot(mlir::Value tile);
 /// shared memory. Null for other operands.
 tile::TransposeOp computedTranspose(mlir::Value operand);
 
+/// Whether a dot multiplies the elements of `tile` as words (tf32). It reads them along K alone,
+/// and a fragment of them is no accumulator: a thread has columns 4 apart, not neighbours (PTX ISA
+/// 9.7.15.5.1, ".tf32"). So each computed one goes through shared memory.
+bool isWordOperand(mlir::RankedTensorType tile);
+
+/// Whether those who multiply the first operand of `dot` write it to shared memory.
+bool isStagedA(tile::DotOp dot);
+
 class OperandBuffers {
 public:
   /// `reads` are the operands of products, ranked tensors that operations compute.

@@ -50,6 +50,9 @@ def StageOperands : Pass<"hop-stage-operands", "::tessera::hop::KernelOp"> {
     they write, when their products have read the tile that was there, and behind. Of a whole that is multiplied by a
     computed and transposed first operand each warpgroup reads the part that goes with its rows of that.
 
+    f32 is multiplied from shared memory alone, along the contraction: a first operand goes there as well, and a second one with its columns
+    as rows unless a product reads it transposed.
+
     A warpgroup that writes its own rows alone waits for its own threads. Loops and conditionals no longer carry the tile: the memory
     holds it.
 

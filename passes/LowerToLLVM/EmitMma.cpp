@@ -72,7 +72,7 @@ Emitter::Operand Emitter::sharedOperand(Value value, bool kMajor) {
 static StringRef nameOfOperands(Type element) {
   if (tile::isByteFloat(element))
     return isa<Float8E4M3FNType>(element) ? "e4m3" : "e5m2";
-  return element.isBF16() ? "bf16" : "f16";
+  return element.isF32() ? "tf32" : element.isBF16() ? "bf16" : "f16";
 }
 
 /// The wgmma instructions of a product along K, whose operands A and B begin at `firstA` and
@@ -106,10 +106,10 @@ void Emitter::printSteps(llvm::raw_ostream &os, const Product &product, int64_t 
         "wgmma.mma_async.sync.aligned.m64n{0}k{1}.f32.{2}.{2} {{{3}}, {4}, db, {5}, 1, 1",
         product.n, hopper::mmaDepth(bits), nameOfOperands(product.elementType), registers, a,
         fromZero ? "none" : "all");
-    // Transposition is said of 16-bit operands in shared memory only.
-    if (product.a && bits == 16)
+    // Transposition is said of operands in shared memory only.
+    if (product.a && hopper::mmaTransposes(bits))
       os << (product.a->kMajor ? ", 0" : ", 1");
-    if (bits == 16)
+    if (hopper::mmaTransposes(bits))
       os << (product.b->kMajor ? ", 0" : ", 1");
     os << ";\n";
   }

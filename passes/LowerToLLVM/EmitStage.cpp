@@ -20,12 +20,10 @@ void Emitter::emitStage(hop::StageOp op) {
     stageVector(op, target);
   else if (!hop::getLayout(type).isAccumulator())
     stageRuns(op, target);
-  else if (op.getTransposed())
-    stageColumns(op, target);
   else if (target.layout.elementBytes == 2)
-    stageRows(op, target);
+    op.getTransposed() ? stageColumns(op, target) : stageRows(op, target);
   else
-    stageWords(op, target);
+    op.getTransposed() ? stageWordColumns(op, target) : stageWords(op, target);
 }
 
 LogicalResult Emitter::emitFetch(hop::FetchOp op) {
@@ -251,6 +249,28 @@ void Emitter::stageWords(hop::StageOp op, const SharedPlace &target) {
     int64_t other = i ^ wordsApart;
     store(exchanged, flips, offset, either(other, i), either(other + 1, i + 1));
   });
+}
+
+/// Writes the columns of a tile of words as rows, one word at a time. Rows have multiples of 64
+/// words, so that the swizzle is the widest: what the lanes of a warp write at once is in as many
+/// banks, as the swizzle exchanges units by rows that are apart by 2.
+void Emitter::stageWordColumns(hop::StageOp op, const SharedPlace &target) {
+  hop::FragmentLayout layout(cast<RankedTensorType>(op.getTile().getType()));
+  constexpr int64_t bytes = hopper::registerBytes;
+  int64_t swizzle = target.layout.swizzle;
+  Value column = mul(thread.firstRow, bytes);
+  Value inUnit = LLVM::AndOp::create(builder, loc, column, i32(hopper::swizzleUnit - 1));
+  Value first = add(swizzledAddress(target, thread.firstColumn, column), inUnit);
+  for (auto [i, word] : llvm::enumerate(elements(op.getTile()))) {
+    int64_t row = layout.offset(i, 1), byte = layout.offset(i, 0) * bytes;
+    int64_t flips = byte % swizzle ^ row % hopper::swizzleRows * hopper::swizzleUnit;
+    int64_t offset = row * swizzle + byte / swizzle * target.layout.chunkBytes();
+    assembly("{\n.reg .b32 to;\nxor.b32 to, $0, " + Twine(flips) + ";\nst.shared.b32 [to+" +
+                 Twine(offset) + "], $1;\n}",
+             "r,r",
+             {first, LLVM::BitcastOp::create(builder, loc, builder.getI32Type(), word).getResult()},
+             {});
+  }
 }
 
 void Emitter::fetchWords(hop::FetchOp op, const SharedPlace &source) {

@@ -425,6 +425,7 @@ private:
   void stageVector(hop::StageOp op, const SharedPlace &target);
   void stageColumns(hop::StageOp op, const SharedPlace &target);
   void stageWords(hop::StageOp op, const SharedPlace &target);
+  void stageWordColumns(hop::StageOp op, const SharedPlace &target);
   void stageRuns(hop::StageOp op, const SharedPlace &target);
   void fetchVector(hop::FetchOp op, const SharedPlace &source);
   void fetchRowVector(hop::FetchOp op, const SharedPlace &source);

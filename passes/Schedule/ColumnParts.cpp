@@ -366,7 +366,7 @@ void Cut::rewriteContraction(DotOp dot) {
   Value sum = dot.getAcc();
   for (int64_t part = 0; part < parts; ++part)
     sum = DotOp::create(builder, dot.getLoc(), dot.getType(), partOf(dot.getA(), 1, part),
-                        partOf(dot.getB(), 0, part), sum);
+                        partOf(dot.getB(), 0, part), sum, dot.getPrecisionAttr());
   dot.getResult().replaceAllUsesWith(sum);
   replaced.push_back(dot);
 }

@@ -49,6 +49,22 @@ static bool isTransposed(Value operand) {
   return transposed;
 }
 
+/// wgmma reads f32 along the contracted dimension alone, and nothing transposes a loaded tile of it
+/// on its way.
+static LogicalResult checkWordOperands(DotOp dot) {
+  if (!isWordOperand(cast<RankedTensorType>(dot.getA().getType())))
+    return success();
+  bool isA = loadedOperand(dot.getA()) && isTransposed(dot.getA());
+  if (!isA && (!loadOfB(dot) || isTransposed(dot.getB())))
+    return success();
+  return dot.emitError("a dot with precision tf32 reads loaded tiles along the contracted "
+                       "dimension, for wgmma transposes 16-bit elements alone; operand ")
+         << (isA ? "a is loaded with its rows" : "b is loaded with its columns")
+         << " innermost; store it the other way round and load it as "
+         << (isA ? "it is" : "the transpose of a tile that has its rows innermost")
+         << ", or use precision f16x3 or bf16x3";
+}
+
 /// wgmma reads elements of 8 bits along the contracted dimension alone. What is transposed for that
 /// in the kernel has them in the order of the fragments that it is multiplied with.
 static LogicalResult checkByteOperands(DotOp dot) {
@@ -182,7 +198,8 @@ LogicalResult tessera::checkDots(KernelOp kernel) {
     if (!dot)
       return success();
     any = true;
-    if (failed(checkShape(dot)) || failed(checkOperands(dot)) || failed(checkByteOperands(dot)))
+    if (failed(checkShape(dot)) || failed(checkOperands(dot)) || failed(checkByteOperands(dot)) ||
+        failed(checkWordOperands(dot)))
       return failure();
     for (LoadOpInterface load : {loadedOperand(dot.getA()), loadOfB(dot)})
       if (load && failed(checkColumns(load)))

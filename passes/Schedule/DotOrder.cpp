@@ -14,7 +14,7 @@ using namespace tessera::tile;
 static bool addsComputed(DotOp dot) {
   auto acc = dyn_cast_or_null<BlockArgument>(dot.getAcc());
   return acc && acc.getOwner() == dot->getBlock() && isa<scf::ForOp>(dot->getParentOp()) &&
-         !loadedOperand(dot.getA()) && !computedTranspose(dot.getA());
+         !loadedOperand(dot.getA()) && !isStagedA(dot);
 }
 
 /// What `op` is computed from in its block, with itself.

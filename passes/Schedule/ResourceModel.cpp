@@ -409,13 +409,13 @@ SmallVector<OpOperand *> tessera::stagedOperands(KernelOp kernel,
                                                  const DenseSet<Operation *> &apart) {
   SmallVector<OpOperand *> reads;
   kernel.walk([&](DotOp dot) {
-    if (!apart.contains(dot) && !loadedOperand(dot.getA()) && computedTranspose(dot.getA()))
+    if (!apart.contains(dot) && isStagedA(dot))
       reads.push_back(&dot.getAMutable());
   });
   return reads;
 }
 
-static ComputedOperands operandsIn(ArrayRef<OpOperand *> reads) {
+static ComputedOperands buffersOf(ArrayRef<OpOperand *> reads) {
   OperandBuffers buffers(reads);
   ComputedOperands operands;
   if (buffers.getConflict())
@@ -428,10 +428,28 @@ static ComputedOperands operandsIn(ArrayRef<OpOperand *> reads) {
   return operands;
 }
 
-int64_t tessera::stagedOperandBytes(KernelOp kernel, PlacementKind placement) {
-  return operandsIn(stagedOperands(kernel, reducerOperations(kernel, placement))).bytes;
+/// What is written to shared memory as it is and what becomes rows there has buffers of its own.
+static ComputedOperands buffersOf(ArrayRef<OpOperand *> reads,
+                                  function_ref<bool(OpOperand *)> isTransposed) {
+  SmallVector<OpOperand *> asTheyAre, transposed;
+  for (OpOperand *read : reads)
+    (isTransposed(read) ? transposed : asTheyAre).push_back(read);
+  ComputedOperands operands = buffersOf(asTheyAre), others = buffersOf(transposed);
+  operands.bytes += others.bytes;
+  if (!operands.refusal)
+    operands.refusal = others.refusal;
+  return operands;
+}
+
+ComputedOperands tessera::computedFirstOperands(KernelOp kernel, PlacementKind placement) {
+  return buffersOf(stagedOperands(kernel, reducerOperations(kernel, placement)),
+                   [](OpOperand *read) { return computedTranspose(read->get()) != nullptr; });
 }
 
 ComputedOperands tessera::computedSecondOperands(KernelOp kernel) {
-  return operandsIn(computedBs(kernel));
+  // A product reads the words of a second operand by columns.
+  return buffersOf(computedBs(kernel), [](OpOperand *read) {
+    return isa<DotOp>(read->getOwner()) &&
+           isWordOperand(cast<RankedTensorType>(read->get().getType()));
+  });
 }

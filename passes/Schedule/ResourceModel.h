@@ -136,21 +136,19 @@ int64_t slotsOfConverted(tile::KernelOp kernel);
 /// of sums.
 int64_t crossingBytes(tile::KernelOp kernel, const DotDivision &division);
 
-/// The computed first operands of the dots of `kernel` that are in shared memory, as they are
-/// transposed; dots of `apart` are of another role.
+/// The computed first operands of the dots of `kernel` that are in shared memory; dots of `apart`
+/// are of another role.
 llvm::SmallVector<mlir::OpOperand *> stagedOperands(tile::KernelOp kernel,
                                                     const llvm::DenseSet<mlir::Operation *> &apart);
 
-/// Their bytes.
-int64_t stagedOperandBytes(tile::KernelOp kernel, tile::PlacementKind placement);
-
-/// The second operands of dots that consumers compute, which are in shared memory: whether they can
-/// be there, and their bytes.
+/// Operands of dots that consumers compute, which are in shared memory: whether they can be there,
+/// and their bytes.
 struct ComputedOperands {
   int64_t bytes = 0;
   /// Why they cannot be in shared memory, or nothing.
   std::optional<std::string> refusal;
 };
+ComputedOperands computedFirstOperands(tile::KernelOp kernel, tile::PlacementKind placement);
 ComputedOperands computedSecondOperands(tile::KernelOp kernel);
 
 /// Shared memory of `kernel` without computed operands, with the slots that `stages` gives to the

@@ -69,7 +69,7 @@ NumberList tessera::usableBy(const ScheduleFacts &facts, const Candidate &candid
 int64_t tessera::operandBytes(const ScheduleFacts &facts, const Candidate &candidate) {
   const ScheduleFields &fields = candidate.fields;
   KernelOp program = facts.rotated(candidate.shape);
-  int64_t bytes = stagedOperandBytes(program, *fields.placement) +
+  int64_t bytes = computedFirstOperands(program, *fields.placement).bytes +
                   computedSecondOperands(program).bytes +
                   transposedBytes(facts.getKernel(), candidate.consumers(),
                                   candidate.hasHelper(RoleTask::Transpose)) +

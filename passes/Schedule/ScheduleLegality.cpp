@@ -227,11 +227,18 @@ static std::optional<std::string> whyForbidden(const ScheduleFacts &facts,
     return reason;
   if (std::optional<std::string> reason = whyNoOrder(facts, candidate))
     return reason;
-  if (std::optional<std::string> reason =
-          computedSecondOperands(facts.rotated(candidate.shape)).refusal)
-    return "operand b of a dot is computed, and goes through shared memory: " + *reason +
-           "; use overlap = 1";
-  return std::nullopt;
+  KernelOp program = facts.rotated(candidate.shape);
+  auto whyNot = [](char operand, const ComputedOperands &operands) -> std::optional<std::string> {
+    if (!operands.refusal)
+      return std::nullopt;
+    return llvm::formatv("operand {0} of a dot is computed, and goes through shared memory: {1}; "
+                         "use overlap = 1",
+                         operand, *operands.refusal)
+        .str();
+  };
+  if (std::optional<std::string> reason = whyNot('a', computedFirstOperands(program, placement)))
+    return reason;
+  return whyNot('b', computedSecondOperands(program));
 }
 
 /// Why the roles of `candidate` cannot have the registers that they ask for.

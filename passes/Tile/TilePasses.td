@@ -14,6 +14,7 @@ def TileExpandOps : Pass<"tile-expand-ops", "::tessera::tile::KernelOp"> {
   let description = [{
     A `tile.dot` with a precision becomes products of terms, which are rounded one after the other, the smallest products first. What is
     of 16 bits already, but for an `arith.extf` and transposes, is one term. Terms of a second operand stand before loops that keep it.
+    With `tf32` it stays, as the machine has it.
 
     A `tile.reduce_index` is a reduction, and the least place of an element that equals its result. Places are compared as f32
     from 2^23 on, whose bits count as integers do. Where nothing is equal, as where all are NaN, the place is 0.

@@ -17,8 +17,26 @@ using namespace tessera;
 
 namespace {
 
-/// Operands that go to shared memory: first ones that are transposed, and second ones.
-enum class Staged { TransposedA, B };
+/// Operands that go to shared memory: first or second ones, as they are or with columns as rows.
+struct Staged {
+  bool isB, transposed;
+  bool operator==(const Staged &other) const {
+    return isB == other.isB && transposed == other.transposed;
+  }
+};
+
+/// How an operand in registers goes to shared memory; nothing where wgmma takes it from there.
+std::optional<Staged> howStaged(OpOperand &read) {
+  auto mma = cast<hop::MmaOp>(read.getOwner());
+  auto tile = dyn_cast<RankedTensorType>(read.get().getType());
+  if (!tile)
+    return std::nullopt;
+  bool isB = &read == &mma.getBMutable(), isWord = isWordOperand(tile);
+  if (isB)
+    return Staged{true, isWord && !mma.getTransposeB()};
+  return isWord || mma.getTransposeA() ? std::optional(Staged{false, mma.getTransposeA()})
+                                       : std::nullopt;
+}
 
 /// Shared memory for a tile: all of it, and the part that a warpgroup writes.
 struct Buffer {
@@ -29,7 +47,7 @@ struct StageOperandsPass : tessera::impl::StageOperandsBase<StageOperandsPass> {
   void runOnOperation() override {
     // Which part of a second operand goes with a first one is known while that is in registers.
     for (auto role : getOperation().getBody().getOps<hop::RoleOp>())
-      for (Staged which : {Staged::B, Staged::TransposedA})
+      for (Staged which : {Staged{true, false}, {true, true}, {false, false}, {false, true}})
         if (failed(stage(role, which)))
           return signalPassFailure();
   }
@@ -38,9 +56,8 @@ struct StageOperandsPass : tessera::impl::StageOperandsBase<StageOperandsPass> {
   static SmallVector<OpOperand *> readsOf(hop::RoleOp role, Staged which) {
     SmallVector<OpOperand *> reads;
     role.walk([&](hop::MmaOp mma) {
-      OpOperand &read = which == Staged::B ? mma.getBMutable() : mma.getAMutable();
-      bool isSuch = which == Staged::B || mma.getTransposeA();
-      if (isSuch && isa<RankedTensorType>(read.get().getType()))
+      OpOperand &read = which.isB ? mma.getBMutable() : mma.getAMutable();
+      if (howStaged(read) == which)
         reads.push_back(&read);
     });
     return reads;
@@ -103,13 +120,12 @@ struct StageOperandsPass : tessera::impl::StageOperandsBase<StageOperandsPass> {
   /// Shared memory for the tiles of all warpgroups of the role; the share of each. A warpgroup has
   /// rows of it, or, where tiles are written transposed, columns.
   Buffer createBuffer(hop::RoleOp role, RankedTensorType type, Staged which) {
-    bool transposed = which == Staged::TransposedA;
     OpBuilder builder(role);
     SmallVector<int64_t> shape(type.getShape());
-    if (transposed)
+    if (which.transposed)
       std::reverse(shape.begin(), shape.end());
     auto share = RankedTensorType::get(shape, type.getElementType());
-    shape[transposed] *= role.getNumWarpgroups();
+    shape[which.transposed] *= role.getNumWarpgroups();
     auto whole = RankedTensorType::get(shape, type.getElementType());
     auto staging = hop::StagingOp::create(builder, role.getLoc(),
                                           hop::SharedType::get(&getContext(), whole, shape[0]),
@@ -130,14 +146,16 @@ struct StageOperandsPass : tessera::impl::StageOperandsBase<StageOperandsPass> {
   /// of it, or what goes with the part of the contraction that the warpgroup has.
   void setShared(hop::RoleOp role, OpOperand &read, const Buffer &memory, Staged which) {
     auto mma = cast<hop::MmaOp>(read.getOwner());
-    if (which != Staged::B) {
+    if (!which.isB) {
       read.set(memory.share);
       mma.setTransposeA(false);
       return;
     }
     Value whole = memory.whole;
-    if (int64_t shares = mma.getContractedShares(); shares > 1) {
-      RankedTensorType tile = mma.getWholeB();
+    int64_t shares = mma.getContractedShares();
+    mma.setTransposeB(mma.getTransposeB() || which.transposed);
+    if (shares > 1) {
+      RankedTensorType tile = cast<hop::SharedType>(whole.getType()).getTile();
       SmallVector<int64_t> shape(tile.getShape());
       shape[mma.getTransposeB()] /= shares;
       whole = slice(role, whole, RankedTensorType::get(shape, tile.getElementType()));
@@ -151,11 +169,10 @@ struct StageOperandsPass : tessera::impl::StageOperandsBase<StageOperandsPass> {
   void write(hop::RoleOp role, Value made, Value share, Staged which) {
     OpBuilder builder(&getContext());
     builder.setInsertionPointAfterValue(made);
-    bool areMany = which == Staged::B && role.getNumWarpgroups() > 1;
+    bool areMany = which.isB && role.getNumWarpgroups() > 1;
     if (areMany)
       hop::RoleSyncOp::create(builder, made.getLoc());
-    hop::StageOp::create(builder, made.getLoc(), made, share,
-                         /*transposed=*/which == Staged::TransposedA);
+    hop::StageOp::create(builder, made.getLoc(), made, share, which.transposed);
     if (areMany)
       hop::RoleSyncOp::create(builder, made.getLoc());
     else

@@ -50,7 +50,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   %b = hop.staging "b" : !hop.shared<tensor<64x64xf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
-    // expected-error@+1 {{multiplies f16, bf16, f8E4M3FN or f8E5M2 tiles of one type into f32}}
+    // expected-error@+1 {{multiplies f16, bf16, f8E4M3FN, f8E5M2 or f32 tiles of one type into f32}}
     %d = hop.mma %a, %b : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xf16>, rows = 64> -> tensor<64x64xf32>
   }
 }
@@ -60,12 +60,57 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  %a = hop.staging "a" : !hop.shared<tensor<64x64xf32>, rows = 64>
-  %b = hop.staging "b" : !hop.shared<tensor<64x64xf32>, rows = 64>
+  %a = hop.staging "a" : !hop.shared<tensor<64x64xi32>, rows = 64>
+  %b = hop.staging "b" : !hop.shared<tensor<64x64xi32>, rows = 64>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
-    // expected-error@+1 {{multiplies f16, bf16, f8E4M3FN or f8E5M2 tiles of one type into f32}}
-    %d = hop.mma %a, %b : !hop.shared<tensor<64x64xf32>, rows = 64>, !hop.shared<tensor<64x64xf32>, rows = 64> -> tensor<64x64xf32>
+    // expected-error@+1 {{multiplies f16, bf16, f8E4M3FN, f8E5M2 or f32 tiles of one type into f32}}
+    %d = hop.mma %a, %b : !hop.shared<tensor<64x64xi32>, rows = 64>, !hop.shared<tensor<64x64xi32>, rows = 64> -> tensor<64x64xf32>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %a = hop.staging "a" : !hop.shared<tensor<64x64xf32>, rows = 64>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %r = arith.constant dense<0.0> : tensor<64x64xf32, #hop.layout<accumulator>>
+    // expected-error@+1 {{reads 32-bit elements along K, got operand b with N innermost}}
+    %d = hop.mma_issue %a, %a : !hop.shared<tensor<64x64xf32>, rows = 64>, !hop.shared<tensor<64x64xf32>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
+    %t = hop.mma_wait %d pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %a = hop.staging "a" : !hop.shared<tensor<64x64xf32>, rows = 64>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %r = arith.constant dense<0.0> : tensor<64x64xf32, #hop.layout<accumulator>>
+    // expected-error@+1 {{reads 32-bit elements along K, got operand a with M innermost}}
+    %d = hop.mma_issue %a, %a {transpose_a, transpose_b} : !hop.shared<tensor<64x64xf32>, rows = 64>, !hop.shared<tensor<64x64xf32>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
+    %t = hop.mma_wait %d pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
+  }
+}
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %a = hop.staging "a" : !hop.shared<tensor<64x64xf32>, rows = 64>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %r = arith.constant dense<0.0> : tensor<64x64xf32, #hop.layout<accumulator>>
+    // expected-error@+1 {{reads f32 operands from shared memory, got 'tensor<64x64xf32, #hop.layout<accumulator>>'}}
+    %d = hop.mma_issue %r, %a {transpose_b} : tensor<64x64xf32, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xf32>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
+    %t = hop.mma_wait %d pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
   }
 }
 
@@ -78,7 +123,7 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   %b = hop.staging "b" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
-    // expected-error@+1 {{multiplies f16, bf16, f8E4M3FN or f8E5M2 tiles of one type into f32}}
+    // expected-error@+1 {{multiplies f16, bf16, f8E4M3FN, f8E5M2 or f32 tiles of one type into f32}}
     %d = hop.mma %a, %b : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xbf16>
   }
 }

@@ -197,12 +197,6 @@ tile.kernel @store_indices(%x: !tile.view<[M, N], f32>, %a: f32) grid(%m = M) {
 // -----
 
 %a, %b = "test.tiles"() : () -> (tensor<64x32xf32>, tensor<32x16xf32>)
-// expected-error@+1 {{'tile.dot' op has precision tf32, which no pass lowers: wgmma reads it from shared memory with both operands along k; bf16x3 keeps 16 bits of each number, tf32 11}}
-%c = tile.dot %a, %b precision tf32 : tensor<64x32xf32>, tensor<32x16xf32> -> tensor<64x16xf32>
-
-// -----
-
-%a, %b = "test.tiles"() : () -> (tensor<64x32xf32>, tensor<32x16xf32>)
 // expected-error@+1 {{expected string or keyword containing one of the following enum values for attribute 'precision' [bf16, f16, bf16x3, f16x3, bf16x6, tf32]}}
 %c = tile.dot %a, %b precision bf16x2 : tensor<64x32xf32>, tensor<32x16xf32> -> tensor<64x16xf32>
 

@@ -20,6 +20,18 @@ tile.kernel @one(%x: !V, %y: !V) grid(%m = 1) {
   tile.store %c, %x[%c0, %c0] : !T, !V
 }
 
+// Tensor cores multiply f32 as tf32 by themselves.
+// CHECK-LABEL: tile.kernel @words
+// CHECK-NOT:   arith.{{[^c]}}
+// CHECK:       tile.dot %{{.*}}, %{{.*}} precision tf32 : tensor<64x64xf32>, tensor<64x64xf32> -> tensor<64x64xf32>
+tile.kernel @words(%x: !V, %y: !V) grid(%m = 1) {
+  %c0 = arith.constant 0 : index
+  %a = tile.load %x[%c0, %c0] : !V -> !T
+  %b = tile.load %y[%c0, %c0] : !V -> !T
+  %c = tile.dot %a, %b precision tf32 : !T, !T -> !T
+  tile.store %c, %x[%c0, %c0] : !T, !V
+}
+
 // The smallest products first, behind what is added to. Terms of what is transposed are transposed.
 // CHECK-LABEL: tile.kernel @three
 // CHECK:       %[[A:.*]] = tile.load %x
