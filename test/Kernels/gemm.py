@@ -5,6 +5,7 @@
 import itertools
 import math
 import os
+import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "Inputs"))
@@ -40,6 +41,7 @@ def main(kernel, folder):
         compare(" ".join(defines), load(f"{folder}/c.npy"), expected, 4e-3)
     check_weights(kernel, folder, a, b)
     check_scales(kernel, folder, a, b)
+    check_words(kernel, folder)
 
 
 def check_weights(kernel, folder, a, b):
@@ -78,6 +80,38 @@ def check_scales(kernel, folder, a, b):
             sum(a[m * K + k] * b[k * N + n] * factor(m, n, k) for k in range(K)) for m in range(M) for n in range(N)
         ]
         compare(" ".join(defines), load(f"{folder}/c.npy"), expected, 4e-3)
+
+
+def check_words(kernel, folder):
+    """f32 as tensor cores read it: without the lower 13 bits of what is drawn here. Of odd extents, on the interpreter and the
+    simulator, with all that a product may have beside it."""
+    n_padded, k_padded = N + 5, K + 1  # rows of 16 bytes, also of C in bf16
+    a, b, bias = ([x + 2.0**-14 for x in draw(*given)] for given in ((5, M, k_padded), (6, n_padded, k_padded), (7, n_padded)))
+    save(f"{folder}/a.npy", a, (M, k_padded))
+    save(f"{folder}/b.npy", b, (n_padded, k_padded))
+    save(f"{folder}/bias.npy", bias, (n_padded,))
+    rows, columns = ([round_tf32(x) for x in values] for values in (a, b))
+    for extra, with_bias, activation in (([], False, "none"), (["-DBIAS=true"], True, "gelu"), (["-DOUT=bf16"], False, "relu")):
+        defines = ["-DT=f32", f"-DACTIVATION={activation}", "-DBM=64", "-DBN=16", "-DBK=16", *extra]
+        inputs = ["--input", f"a={folder}/a.npy", "--input", f"b={folder}/b.npy"]
+        inputs += ["--input", f"bias={folder}/bias.npy"] if with_bias else []
+        expected = [
+            ACTIVATIONS[activation](
+                sum(p * q for p, q in zip(rows[m * k_padded :][:k_padded], columns[n * k_padded :][:k_padded]))
+                + (bias[n] if with_bias else 0.0)
+            )
+            for m in range(M)
+            for n in range(n_padded)
+        ]
+        for device in ("interp", "sim"):
+            run(kernel, *defines, *inputs, "--output", f"c={folder}/c.npy", "--device", device)
+            compare(" ".join([*defines, device]), load(f"{folder}/c.npy"), expected, 4e-3 if "-DOUT=bf16" in extra else 1e-5)
+
+
+def round_tf32(x):
+    """The upper 10 bits of the mantissa."""
+    bits = struct.unpack("I", struct.pack("f", x))[0] & 0xFFFFE000
+    return struct.unpack("f", struct.pack("I", bits))[0]
 
 
 main(*sys.argv[1:])
