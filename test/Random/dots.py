@@ -34,8 +34,8 @@ class Dots(Values):
         self.bound[name] = LARGEST_INPUT
         return name
 
-    def transpose(self, scope, source, dims):
-        return self.convert(scope, "tile.transpose", source, tile(dims[::-1], "$T"), tile(dims, "$T"))
+    def transpose(self, scope, source, dims, element="$T"):
+        return self.convert(scope, "tile.transpose", source, tile(dims[::-1], element), tile(dims, element))
 
     def transposed(self, scope, dims):
         return self.transpose(scope, self.operand(scope, dims[::-1]), dims)
@@ -119,14 +119,29 @@ class Dots(Values):
         b = self.bounded(scope, self.pick(scope, "BM", column), ("BM", column), 16)
         return a, b, "BM"
 
+    def words(self, scope, column):
+        """Two operands of f32 that are multiplied as they are: loaded along the contraction, or computed."""
+        names = []
+        for dims, is_second in ((("BM", "BM"), False), (("BM", column), True)):
+            if self.precisions.random() < 0.5:
+                name = self.load(scope, dims[::-1] if is_second else dims, "f32")
+                name = self.transpose(scope, name, dims, "f32") if is_second else name
+                self.bound[name] = LARGEST_INPUT
+            else:
+                picked = self.bounded(scope, self.pick(scope, *dims), dims, 16)
+                name = self.apply(scope, "arith.negf", [picked], dims, self.bound[picked])
+            names.append(name)
+        return *names, "BM"
+
     def bound_of_dot(self, a, b, depth):
         return self.bound[a] * self.bound[b] * (self.size[depth] if self.program.integers else self.size[depth] ** 0.5)
 
     def dot(self, scope, column, accumulator=None):
-        element, word = "$T", ""
+        element, word, operands = "$T", "", self.operands
         if not self.has_bytes and scope.find("BM", column) and self.precisions.random() < 0.1:
-            element, word = "f32", f" precision {self.precisions.choice(('bf16', 'f16', 'bf16x3', 'f16x3', 'bf16x6'))}"
-        a, b, depth = (self.operands_of_f32 if word else self.operands)(scope, column)
+            precision = self.precisions.choice(("bf16", "f16", "bf16x3", "f16x3", "bf16x6", "tf32", "tf32"))
+            element, word, operands = "f32", f" precision {precision}", self.words if precision == "tf32" else self.operands_of_f32
+        a, b, depth = operands(scope, column)
         dims = ("BM", column)
         bound = self.bound_of_dot(a, b, depth)
         if accumulator is None and scope.find(*dims) and self.chance(0.3):
