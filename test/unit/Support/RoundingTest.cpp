@@ -85,6 +85,22 @@ TEST(Rounding, FusedF16) { checkFused(APFloat::IEEEhalf(), roundToF16, 14); }
 TEST(Rounding, FusedBF16) { checkFused(APFloat::BFloat(), roundToBF16, 100); }
 TEST(Rounding, FusedF32) { checkFused(APFloat::IEEEsingle(), roundToF32, 100); }
 
+TEST(Rounding, TruncatedTF32) {
+  std::mt19937_64 generator(4);
+  for (int i = 0; i < 300000; ++i) {
+    // Every eighth number is subnormal.
+    uint32_t bits = static_cast<uint32_t>(generator()) & (i % 8 ? ~0u : 0x807fffffu);
+    float a;
+    std::memcpy(&a, &bits, 4);
+    if (a != a)
+      continue;
+    APFloat expected(a);
+    bool loses;
+    expected.convert(APFloat::FloatTF32(), APFloat::rmTowardZero, &loses);
+    ASSERT_EQ(toDouble(expected), truncateToTF32(a)) << std::hexfloat << a;
+  }
+}
+
 TEST(Rounding, OneOperationInDoubleThenNarrow) {
   // What lets every element be a double: one operation in double, rounded, is the narrow operation.
   std::mt19937_64 generator(3);
