@@ -64,13 +64,37 @@ def Hop_ResetTilesOp : Hop_Op<"reset_tiles", [Hop_OnOneThread]> {
   let summary = "Leaves the launch's counter at zero once every thread block is here";
   let description = [{
     In an elected role, after its last `hop.next_tile`: the last thread block to come sets the counter
-    back, so that the next launch finds it as this one did.
+    back, and the word of `hop.probes.verdict`, so that the next launch finds them as this one did.
 
     ```mlir
     hop.reset_tiles
     ```
   }];
   let assemblyFormat = "attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Probes
+//===----------------------------------------------------------------------===//
+
+def Hop_ProbesVerdictOp : Hop_Op<"probes.verdict", [Hop_OnOneThread]> {
+  let summary = "Says what has become of this block's probe, then waits for those of others; 1 if they fail, else 0";
+  let description = [{
+    Probes are the first tiles of the `count` thread blocks, or clusters, with the smallest indices, or of all where there are fewer.
+    Each of their blocks runs this operation once, with `is_probe`, and `failed` other than 0 if its tile failed. Others may run it too. The
+    verdict is 1 if at least one probe in `share` failed. It comes as soon as it is certain: the slowest probes are not waited for.
+
+    A word behind the launch's counter has the probes that held in its lower half, those that failed in the upper one. The operation says
+    what it knows before it waits, and the machine starts blocks in the order of their indices: so a block waits for none that has not begun.
+
+    ```mlir
+    %fails = hop.probes.verdict %failed if %is_probe count 32 share 8
+    ```
+  }];
+  let arguments = (ins I32:$failed, I1:$is_probe, ConfinedAttr<I64Attr, [IntMinValue<1>]>:$count,
+                       ConfinedAttr<I64Attr, [IntMinValue<1>]>:$share);
+  let results = (outs I32:$fails);
+  let assemblyFormat = "$failed `if` $is_probe `count` $count `share` $share attr-dict";
 }
 
 #endif // TESSERA_DIALECTS_HOP_HOPGRID_TD

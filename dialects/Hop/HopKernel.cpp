@@ -77,6 +77,10 @@ TimelineOp KernelOp::getTimeline() {
   return timelines.empty() ? TimelineOp() : *timelines.begin();
 }
 
+bool KernelOp::hasProbes() {
+  return walk([](ProbesVerdictOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 /// The roles that hold users of the pipe which `counts` accepts.
 static SmallVector<RoleOp> rolesOf(PipeCreateOp pipe, bool (*counts)(Operation *)) {
   SmallVector<RoleOp> roles;

@@ -71,6 +71,8 @@ def Hop_KernelOp : Hop_Op<"kernel", [
     int64_t getNumRecords();
     /// The timeline that the kernel records; null when it records none.
     ::tessera::hop::TimelineOp getTimeline();
+    /// Whether its launches have probes.
+    bool hasProbes();
     /// Thread blocks of a cluster.
     int64_t getClusterSize();
   }];

@@ -148,6 +148,29 @@ def Retry : Pass<"hop-retry", "::tessera::hop::KernelOp"> {
 
     What was computed twice is stored twice, by the same threads; bulk stores are waited for in between.
 
+    Where all tiles fail, that costs each of them twice. So with `persistent = dynamic` the first tiles of up to 32 thread blocks are
+    *probes*. The first phase of a long launch has one tile. Behind it all blocks wait for what has become of the probes; if one in 8
+    failed, they run the exact program of all tiles that are left. Which program a tile runs in follows from its number and the probes, so that
+    results do not depend on time. Blocks begin with the numbers below that of blocks, the last one first: where long tiles come first, probes are
+    the first to end. What the wait costs is that of some steps of a loop, so launches of fewer than 4 tiles or 400 steps for a thread block have no
+    probes. Nor have kernels whose bounds of loops are loaded, and those that draw their first number.
+
+    ```mlir
+    // Behind each phase, the producer; other roles meet alone:
+    %is_first = arith.cmpi eq, %start, %c511 : index
+    scf.if %is_first {
+      %doubts = hop.slot_load %doubted[%phase] : !hop.buffer<tensor<1xi32>, 3>
+      %is_probe = arith.cmpi ult, %block, %c32 : index
+      %fails = hop.probes.verdict %doubts if %is_probe count 32 share 8
+      hop.slot_store %fails, %doubted[%two] : !hop.buffer<tensor<1xi32>, 3>
+      hop.barrier.arrive %judged[%zero] all : !hop.barriers<1>
+      hop.barrier.wait %judged[%zero], %zero : !hop.barriers<1>
+    }
+    %verdict = hop.slot_load %doubted[%two] : !hop.buffer<tensor<1xi32>, 3>
+    ```
+
+    Without probes:
+
     ```mlir
     !List = !hop.buffer<tensor<1xi32>, 512>
     !Doubted = !hop.buffer<tensor<1xi32>, 2>

@@ -142,7 +142,7 @@ DictionaryAttr LaunchParameters::describeParameter(hop::KernelOp kernel,
     break;
   case LaunchParameter::Workspace:
     entry.set(key::kind, b.getStringAttr(kinds::workspace));
-    entry.set(key::bytes, b.getI64IntegerAttr(8));
+    entry.set(key::bytes, b.getI64IntegerAttr(kernel.hasProbes() ? 12 : 8));
     break;
   case LaunchParameter::Tickets:
     entry.set(key::kind, b.getStringAttr(kinds::tickets));

@@ -68,6 +68,7 @@ LogicalResult Emitter::emitSync(Operation *op) {
       .Case([&](hop::ClusterRankOp rank) { return bind(rank, {clusterRank()}), success(); })
       .Case<hop::BlockIndexOp, hop::BlockCountOp, hop::NextTileOp, hop::ResetTilesOp>(
           [&](auto) { return emitTileCounter(op), success(); })
+      .Case([&](hop::ProbesVerdictOp verdict) { return emitVerdict(verdict), success(); })
       .Case<hop::TicketWaitOp, hop::TicketPassOp, hop::TicketPeekOp>(
           [&](auto ticket) { return emitTicket(ticket), success(); })
       .Case<hop::TurnStartOp, hop::TurnWaitOp, hop::TurnPassOp>(
@@ -392,7 +393,7 @@ void Emitter::emitSlotMulticast(hop::SlotMulticastOp op) {
 }
 
 /// The counter is two words: the numbers given out beyond one for each thread block (or cluster),
-/// and the thread blocks that are done. The last of these sets both back.
+/// and the thread blocks that are done. The last of these sets both back, and the word of probes.
 void Emitter::emitTileCounter(Operation *op) {
   auto special = [&](StringRef name) {
     return intrinsic(("llvm.nvvm.read.ptx.sreg." + name).str(), builder.getI32Type(), {});
@@ -420,11 +421,38 @@ void Emitter::emitTileCounter(Operation *op) {
     bool all = cast<hop::NextTileOp>(op).getAll();
     return bind(op->getResult(0), {all ? taken : add(taken, blocks)});
   }
+  StringRef ofProbes = kernel.hasProbes() ? "\n@last st.global.u32 [$0+8], zero;" : "";
   assembly(
       "{\n.reg .pred last;\n.reg .b32 done, limit, zero;\nsub.u32 limit, $1, 1;\nmov.b32 zero, 0;\n"
       "fence.acq_rel.gpu;\natom.global.inc.u32 done, [$0+4], limit;\n"
-      "setp.eq.u32 last, done, limit;\n@last st.global.u32 [$0], zero;\n}",
+      "setp.eq.u32 last, done, limit;\n@last st.global.u32 [$0], zero;" +
+          ofProbes + "\n}",
       "l,r", {counter, blocks}, {});
+}
+
+/// The word behind those of the counter: probes that held, and in its upper half those that failed.
+void Emitter::emitVerdict(hop::ProbesVerdictOp op) {
+  int64_t share = op.getShare(), cluster = kernel.getClusterSize();
+  Value blocks = intrinsic("llvm.nvvm.read.ptx.sreg.nctaid.x", builder.getI32Type(), {});
+  Value reports = LLVM::UMinOp::create(builder, loc, blocks, i32(op.getCount() * cluster));
+  // So many that fail speak against the program; when so many hold, these cannot be reached.
+  Value failing =
+      LLVM::UDivOp::create(builder, loc, add(reports, i32(share - 1)), i32(share));
+  Value holding = LLVM::SubOp::create(builder, loc, add(reports, i32(1)), failing);
+  Value counter = function.getArgument(parameters.workspacePosition());
+  bind(op, {assembly("{\n.reg .pred is_probe, failed, fails, waits;\n.reg .b32 word, more;\n"
+                     "setp.ne.b32 is_probe, $3, 0;\nsetp.ne.b32 failed, $2, 0;\n"
+                     "selp.b32 word, 65536, 1, failed;\n"
+                     "@is_probe red.relaxed.gpu.global.add.u32 [$1+8], word;\n"
+                     "again:\nld.relaxed.gpu.global.b32 word, [$1+8];\nshr.u32 more, word, 16;\n"
+                     "setp.ge.u32 fails, more, $4;\nand.b32 word, word, 65535;\n"
+                     "setp.lt.u32 waits, word, $5;\nselp.b32 $0, 1, 0, fails;\n"
+                     "@fails bra done;\n@waits bra again;\ndone:\n}",
+                     "=&r,l,r,r,r,r",
+                     {counter, scalar(op.getFailed()), toI32(scalar(op.getIsProbe())), failing,
+                      holding},
+                     TypeRange(builder.getI32Type()))
+                .front()});
 }
 
 //===----------------------------------------------------------------------===//

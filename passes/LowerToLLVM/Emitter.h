@@ -402,6 +402,7 @@ private:
   void emitArrive(hop::BarrierArriveOp op);
   void moveToPart(const TensorMap &map, Values &coordinates, mlir::Value &address);
   void emitTileCounter(mlir::Operation *op);
+  void emitVerdict(hop::ProbesVerdictOp op);
   void emitTicket(hop::TicketWaitOp op);
   void emitTicket(hop::TicketPassOp op);
   void emitTicket(hop::TicketPeekOp op);

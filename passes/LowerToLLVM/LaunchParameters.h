@@ -102,7 +102,7 @@ public:
   }
   unsigned position(LaunchParameter::Kind kind, unsigned argument, unsigned index = 0) const;
   unsigned dimPosition(mlir::StringRef name) const;
-  /// The counter of tiles: two 32-bit words, zero between launches.
+  /// The counter of tiles, two 32-bit words, and one of probes: zero between launches.
   unsigned workspacePosition() const { return position(LaunchParameter::Workspace, 0); }
   /// The tickets of tiles that are added to: 32-bit words, zero between launches.
   unsigned ticketsPosition() const { return position(LaunchParameter::Tickets, 0); }

@@ -21,18 +21,37 @@ using namespace tessera;
 
 namespace {
 
+/// How a kernel asks its probes.
+struct Probing {
+  hop::RoleOp judge;                   ///< one thread of it waits for the verdict
+  Value numbers;                       ///< the pipe by which roles get the numbers of tiles
+  Value judged;                        ///< the roles meet here when it has come
+  DenseMap<Operation *, Value> isLong; ///< by role: whether the launch has probes
+};
+
 /// What the roles of a kernel keep of doubtful tiles.
 struct Ledger {
   Value list;           ///< by place in the phase: 0, or the tile's number and doubtBit; none of a
                         ///< block with one tile
-  Value doubted;        ///< by parity of the phase: whether the list has entries
+  Value doubted;        ///< by parity of the phase: whether the list has entries; of a kernel with
+                        ///< probes, then whether they speak against the fast program
   Value meet;           ///< completed by all threads that run a program, of all blocks of a cluster
   int64_t blocks;       ///< of the cluster
   hop::RoleOp clearing; ///< clears the list when all have read it: the first role with warpgroups
+  std::optional<Probing> probing = std::nullopt;
 };
 
 /// Marks an entry of the list, so that tile 0 is not taken for none.
 constexpr int32_t doubtBit = std::numeric_limits<int32_t>::min();
+
+/// The slot of Ledger::doubted that has the verdict.
+constexpr int32_t verdictSlot = 2;
+
+/// The probes of a launch, and the share of them from which on the fast program is given up. A launch
+/// has probes if it has so many tiles for each thread block, and so many steps of loops: they cost it
+/// what one tile costs where they fail, and some three steps where they hold
+/// (docs/lab/speculation.md, "Probes").
+constexpr int64_t kProbes = 32, kProbesShare = 8, kProbedRounds = 4, kProbedSteps = 400;
 
 /// The retries of one role.
 class RoleRetry {
@@ -77,14 +96,14 @@ private:
 
   /// All threads that run a program meet, for the blocks of a cluster load for each other; what
   /// they wrote before is seen after.
-  void meet(Value parity) {
+  void meet(Value barriers, Value parity) {
     bool isCluster = ledger.blocks > 1;
     if (isCluster)
       hop::ClusterFenceOp::create(builder, loc);
-    hop::BarrierArriveOp::create(builder, loc, ledger.meet, constant(0), /*all=*/true,
+    hop::BarrierArriveOp::create(builder, loc, barriers, constant(0), /*all=*/true,
                                  /*copies=*/false,
                                  isCluster ? builder.getI64IntegerAttr(ledger.blocks) : nullptr);
-    hop::BarrierWaitOp::create(builder, loc, ledger.meet, constant(0), parity, isCluster);
+    hop::BarrierWaitOp::create(builder, loc, barriers, constant(0), parity, isCluster);
   }
 
   void waitForStores() {
@@ -98,7 +117,7 @@ private:
     inlineFast([&](Value valid) {
       hop::FlagOp::create(builder, loc, valid, constant(1), ledger.doubted, constant(0));
     });
-    meet(constant(0));
+    meet(ledger.meet, constant(0));
     Value again = isSet(read(ledger.doubted, constant(0)));
     auto conditional = scf::IfOp::create(builder, loc, again, /*withElseRegion=*/false);
     builder.setInsertionPoint(conditional.thenYield());
@@ -131,32 +150,54 @@ private:
     return mapping.lookupOrDefault(loop.getConditionOp().getCondition());
   }
 
+  Value isBelow(Value value, Value limit) {
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, value, limit);
+  }
+
+  /// The first place of a phase that ends behind its first tile.
+  Value lastPlace() { return index(kRetryTiles - 1); }
+
   /// `loop` walks over the tiles of the thread block.
   void retryAfterPhases(scf::WhileOp loop) {
     builder.setInsertionPoint(loop);
-    Value first = loop.getInits().front();
-    scf::WhileOp phases = createWhile(
-        {first, constant(0)}, [&](ValueRange arguments) { return tilesLeft(loop, arguments[0]); });
-    Value parity = phases.getAfterBody()->getArgument(1);
-    scf::WhileOp phase =
-        createWhile({phases.getAfterBody()->getArgument(0), index(0)}, [&](ValueRange arguments) {
-          Value fits = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, arguments[1],
-                                             index(kRetryTiles));
-          return arith::AndIOp::create(builder, loc, tilesLeft(loop, arguments[0]), fits);
-        });
+    SmallVector<Value> inits = {loop.getInits().front(), constant(0)};
+    if (ledger.probing)
+      startWithProbe(inits);
+    scf::WhileOp phases =
+        createWhile(inits, [&](ValueRange arguments) { return tilesLeft(loop, arguments[0]); });
+    ValueRange carried = phases.getAfterBody()->getArguments();
+    Value parity = carried[1], start = ledger.probing ? carried[2] : index(0);
+    scf::WhileOp phase = createWhile({carried[0], start}, [&](ValueRange arguments) {
+      Value fits = isBelow(arguments[1], index(kRetryTiles));
+      return arith::AndIOp::create(builder, loc, tilesLeft(loop, arguments[0]), fits);
+    });
     Value number = phase.getAfterBody()->getArgument(0),
           place = phase.getAfterBody()->getArgument(1);
     movePhaseBody(loop, phase, number, place, parity);
 
     builder.setInsertionPointAfter(phase);
-    meet(parity);
-    Value again = isSet(read(ledger.doubted, parity));
-    auto conditional = scf::IfOp::create(builder, loc, again, /*withElseRegion=*/false);
-    builder.setInsertionPoint(conditional.thenYield());
-    retryListed(phase.getAfterBody(), number, phase.getResult(1), parity);
+    meet(ledger.meet, parity);
+    SmallVector<Value> next = {phase.getResult(0),
+                               arith::XOrIOp::create(builder, loc, parity, constant(1))};
+    Value again = isSet(read(ledger.doubted, parity)), goesOn;
+    if (ledger.probing) {
+      goesOn = judge(start, parity);
+      again = arith::OrIOp::create(builder, loc, again, goesOn);
+      next.push_back(index(0));
+    }
+    auto conditional = goesOn ? scf::IfOp::create(builder, loc, next.front().getType(), again,
+                                                  /*addThenBlock=*/true, /*addElseBlock=*/true)
+                              : scf::IfOp::create(builder, loc, again, /*withElseRegion=*/false);
+    builder.setInsertionPointToStart(conditional.thenBlock());
+    Value following = runExact(loop, phase, start, parity, goesOn);
+    if (goesOn) {
+      scf::YieldOp::create(builder, loc, following);
+      builder.setInsertionPointToEnd(conditional.elseBlock());
+      scf::YieldOp::create(builder, loc, next.front());
+      next.front() = conditional.getResult(0);
+    }
     builder.setInsertionPointAfter(conditional);
-    Value next = arith::XOrIOp::create(builder, loc, parity, constant(1));
-    scf::YieldOp::create(builder, loc, {phase.getResult(0), next});
+    scf::YieldOp::create(builder, loc, next);
     attempt.erase();
     loop.erase();
   }
@@ -178,27 +219,138 @@ private:
     });
   }
 
-  /// Runs the exact program of the tiles in the list, then clears it.
-  void retryListed(Block *phaseBody, Value number, Value count, Value parity) {
+  /// In a launch with probes the first phase has one tile. Numbers are dealt from the last one down
+  /// then: where long tiles come first, those of the probes are the first to end.
+  void startWithProbe(SmallVector<Value> &inits) {
+    Value isLong = ledger.probing->isLong.lookup(role), first = inits.front();
+    Value fromLast = arith::SubIOp::create(
+        builder, loc, arith::SubIOp::create(builder, loc, numberOfBlocks(), index(1)), first);
+    inits.front() = arith::SelectOp::create(builder, loc, isLong, fromLast, first);
+    inits.push_back(arith::SelectOp::create(builder, loc, isLong, lastPlace(), index(0)));
+  }
+
+  /// Thread blocks, or clusters.
+  Value numberOfBlocks() {
+    Value blocks = hop::BlockCountOp::create(builder, loc, builder.getIndexType());
+    if (ledger.blocks == 1)
+      return blocks;
+    return arith::DivUIOp::create(builder, loc, blocks, index(ledger.blocks));
+  }
+  Value blockNumber() {
+    Value block = hop::BlockIndexOp::create(builder, loc, builder.getIndexType());
+    if (ledger.blocks == 1)
+      return block;
+    return arith::DivUIOp::create(builder, loc, block, index(ledger.blocks));
+  }
+
+  /// Behind the first phase of a launch with probes all wait for what has become of these; whether
+  /// the tiles that are left run exactly.
+  Value judge(Value start, Value parity) {
+    Value isFirst =
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, start, lastPlace());
+    auto conditional = scf::IfOp::create(builder, loc, isFirst, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(conditional.thenYield());
+    if (role == ledger.probing->judge) {
+      Value isProbe = isBelow(blockNumber(), index(kProbes));
+      Value verdict = hop::ProbesVerdictOp::create(builder, loc, builder.getI32Type(),
+                                                   read(ledger.doubted, parity), isProbe, kProbes,
+                                                   kProbesShare);
+      hop::SlotStoreOp::create(builder, loc, verdict, ledger.doubted, constant(verdictSlot));
+    }
+    meet(ledger.probing->judged, constant(0));
+    builder.setInsertionPointAfter(conditional);
+    return isSet(read(ledger.doubted, constant(verdictSlot)));
+  }
+
+  /// Runs the exact program of the tiles in the list, and where `goesOn` is true of all that are left.
+  /// Then clears the list. The number that comes next, where there is `goesOn`.
+  Value runExact(scf::WhileOp tiles, scf::WhileOp phase, Value start, Value parity, Value goesOn) {
     waitForStores();
-    scf::WhileOp loop = createWhile({index(0)}, [&](ValueRange arguments) {
-      return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, arguments[0], count);
+    Value number = phase.getAfterBody()->getArgument(0), count = phase.getResult(1);
+    SmallVector<Value> inits = {start};
+    if (goesOn)
+      inits.push_back(phase.getResult(0));
+    scf::WhileOp loop = createWhile(inits, [&](ValueRange arguments) -> Value {
+      Value isListed = isBelow(arguments[0], count);
+      if (!goesOn)
+        return isListed;
+      Value left = arith::AndIOp::create(builder, loc, goesOn, tilesLeft(tiles, arguments[1]));
+      return arith::OrIOp::create(builder, loc, isListed, left);
     });
-    Value place = loop.getAfterBody()->getArgument(0);
-    Value entry = read(ledger.list, toI32(place));
+    Value place = loop.getAfterBody()->getArgument(0), isListed, entry;
+    if (goesOn) {
+      isListed = isBelow(place, count);
+      Value inside = arith::SelectOp::create(builder, loc, isListed, place, start);
+      Value unlisted = arith::OrIOp::create(
+          builder, loc, toI32(loop.getAfterBody()->getArgument(1)), constant(doubtBit));
+      entry = arith::SelectOp::create(builder, loc, isListed, read(ledger.list, toI32(inside)),
+                                      unlisted);
+    } else {
+      entry = read(ledger.list, toI32(place));
+    }
     auto conditional = scf::IfOp::create(builder, loc, isSet(entry), /*withElseRegion=*/false);
-    Value next = arith::AddIOp::create(builder, loc, place, index(1));
+    SmallVector<Value> next = {arith::AddIOp::create(builder, loc, place, index(1))};
+    if (goesOn)
+      next.push_back(takeBehindList(phase, isListed, loop.getAfterBody()->getArgument(1)));
     scf::YieldOp::create(builder, loc, next);
     builder.setInsertionPoint(conditional.thenYield());
     Value again = toIndex(arith::AndIOp::create(builder, loc, entry, constant(~doubtBit)));
-    moveExact(phaseBody, number, again, conditional.thenYield());
+    moveExact(phase.getAfterBody(), number, again, conditional.thenYield());
 
     builder.setInsertionPointAfter(loop);
     // Nobody may clear what another role still has to read, nor doubt before it is clear.
-    meet(arith::XOrIOp::create(builder, loc, parity, constant(1)));
+    meet(ledger.meet, arith::XOrIOp::create(builder, loc, parity, constant(1)));
     if (role == ledger.clearing)
-      clear(count, parity);
-    meet(parity);
+      clear(start, count, parity);
+    meet(ledger.meet, parity);
+    return goesOn ? loop.getResult(1) : Value();
+  }
+
+  /// The number of the next tile behind the list, which the roles take as in the phase; in the list
+  /// `number` stays.
+  Value takeBehindList(scf::WhileOp phase, Value isListed, Value number) {
+    auto conditional = scf::IfOp::create(builder, loc, TypeRange(builder.getIndexType()), isListed,
+                                         /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToEnd(conditional.thenBlock());
+    scf::YieldOp::create(builder, loc, number);
+    builder.setInsertionPointToEnd(conditional.elseBlock());
+    Block *body = phase.getAfterBody();
+    Value next = body->getTerminator()->getOperand(0);
+    llvm::SetVector<Operation *> taking;
+    SmallVector<Value> work = {next};
+    for (Operation &op : *body)
+      if (takesNumber(&op)) {
+        taking.insert(&op);
+        op.walk([&](Operation *inner) { llvm::append_range(work, inner->getOperands()); });
+      }
+    addSlice(body, work, taking);
+    IRMapping mapping;
+    for (Operation &op : *body)
+      if (taking.contains(&op))
+        builder.clone(op, mapping);
+    scf::YieldOp::create(builder, loc, mapping.lookupOrDefault(next));
+    return conditional.getResult(0);
+  }
+
+  /// Whether `op` is of those by which a role takes the number of a tile, or hands it on.
+  bool takesNumber(Operation *op) {
+    auto find = [&](Operation *inner) {
+      bool takes = isa<hop::NextTileOp>(inner) || (isa<hop::PipePutOp, hop::PipeGetOp>(inner) &&
+                                                   inner->getOperand(0) == ledger.probing->numbers);
+      return takes ? WalkResult::interrupt() : WalkResult::advance();
+    };
+    return op->walk(find).wasInterrupted();
+  }
+
+  /// Adds the operations of `block` that `work` is computed from.
+  static void addSlice(Block *block, SmallVector<Value> work, llvm::SetVector<Operation *> &slice) {
+    while (!work.empty()) {
+      Operation *op = work.pop_back_val().getDefiningOp();
+      if (op && op->getBlock() == block && slice.insert(op))
+        llvm::append_range(work, op->getOperands());
+    }
   }
 
   /// The exact program before `end`, with what it reads of the tile `number` computed for `again`.
@@ -207,11 +359,7 @@ private:
     llvm::SetVector<Operation *> needed;
     SmallVector<Value> work;
     exact.walk([&](Operation *op) { llvm::append_range(work, op->getOperands()); });
-    while (!work.empty()) {
-      Operation *op = work.pop_back_val().getDefiningOp();
-      if (op && op->getBlock() == phaseBody && needed.insert(op))
-        llvm::append_range(work, op->getOperands());
-    }
+    addSlice(phaseBody, work, needed);
     IRMapping mapping;
     mapping.map(number, again);
     for (Operation &op : *phaseBody)
@@ -224,15 +372,15 @@ private:
     end->getBlock()->getOperations().splice(end->getIterator(), exact.getOperations());
   }
 
-  /// One thread clears the list.
-  void clear(Value count, Value parity) {
+  /// One thread clears the list, from `start` on.
+  void clear(Value start, Value count, Value parity) {
     OpBuilder::InsertionGuard guard(builder);
     Value elected =
         hop::ElectedOp::create(builder, loc, builder.getI1Type(), role.getBody().getArgument(0));
     auto conditional = scf::IfOp::create(builder, loc, elected, /*withElseRegion=*/false);
     builder.setInsertionPoint(conditional.thenYield());
     hop::SlotStoreOp::create(builder, loc, constant(0), ledger.doubted, parity);
-    scf::ForOp loop = scf::ForOp::create(builder, loc, index(0), count, index(1));
+    scf::ForOp loop = scf::ForOp::create(builder, loc, start, count, index(1));
     builder.setInsertionPointToStart(loop.getBody());
     hop::SlotStoreOp::create(builder, loc, constant(0), ledger.list, toI32(loop.getInductionVar()));
   }
@@ -242,6 +390,73 @@ private:
   const Ledger &ledger;
   OpBuilder builder;
   Location loc;
+};
+
+/// Whether a launch is long enough for probes. All roles and thread blocks find the same: they ask
+/// about the first tile of the grid, and about the loops of one role.
+class LaunchLength {
+public:
+  explicit LaunchLength(hop::AttemptOp attempt) : attempt(attempt) {}
+
+  /// Before the loop over tiles around `user`; null where it is not known before the launch.
+  Value isLong(hop::AttemptOp user, int64_t clusterSize) {
+    auto own = attempt->getParentOfType<scf::WhileOp>(),
+         loop = user->getParentOfType<scf::WhileOp>();
+    OpBuilder builder(loop);
+    Location loc = user.getLoc();
+    auto index = [&](int64_t value) -> Value {
+      return arith::ConstantIndexOp::create(builder, loc, value);
+    };
+    IRMapping mapping;
+    mapping.map(own.getAfterArguments().front(), index(0));
+    Value steps = index(1);
+    for (auto walk : attempt.getFast().front().getOps<scf::ForOp>()) {
+      SmallVector<Value> bounds = {walk.getLowerBound(), walk.getUpperBound(), walk.getStep()};
+      for (Value &bound : bounds)
+        if (!(bound = computeFirst(bound, builder, mapping)))
+          return {};
+      Value span = arith::MaxSIOp::create(
+          builder, loc, arith::SubIOp::create(builder, loc, bounds[1], bounds[0]), index(0));
+      steps = arith::AddIOp::create(builder, loc, steps,
+                                    arith::CeilDivUIOp::create(builder, loc, span, bounds[2]));
+    }
+    Value blocks = arith::DivUIOp::create(
+        builder, loc, hop::BlockCountOp::create(builder, loc, builder.getIndexType()),
+        index(clusterSize));
+    Value rounds = arith::MaxUIOp::create(
+        builder, loc, index(kProbedRounds),
+        arith::CeilDivUIOp::create(builder, loc, index(kProbedSteps), steps));
+    Value last = arith::SubIOp::create(
+        builder, loc, arith::MulIOp::create(builder, loc, blocks, rounds), index(1));
+    IRMapping ofLast;
+    ofLast.map(loop.getBeforeArguments().front(), last);
+    for (Operation &op : loop.getBeforeBody()->without_terminator())
+      builder.clone(op, ofLast);
+    return ofLast.lookupOrDefault(loop.getConditionOp().getCondition());
+  }
+
+private:
+  /// `value` for the first tile; null where it depends on what is loaded.
+  static Value computeFirst(Value value, OpBuilder &builder, IRMapping &mapping) {
+    if (Value known = mapping.lookupOrNull(value))
+      return known;
+    if (isa<hop::KernelOp>(value.getParentRegion()->getParentOp()))
+      return value;
+    Operation *op = value.getDefiningOp();
+    if (!op || op->getNumRegions() || !isMemoryEffectFree(op))
+      return {};
+    if (isa<hop::ClusterRankOp>(op)) {
+      mapping.map(value, arith::ConstantIndexOp::create(builder, op->getLoc(), 0).getResult());
+      return mapping.lookup(value);
+    }
+    for (Value operand : op->getOperands())
+      if (!computeFirst(operand, builder, mapping))
+        return {};
+    builder.clone(*op, mapping);
+    return mapping.lookup(value);
+  }
+
+  hop::AttemptOp attempt;
 };
 
 struct RetryPass : tessera::impl::RetryBase<RetryPass> {
@@ -291,10 +506,49 @@ struct RetryPass : tessera::impl::RetryBase<RetryPass> {
                                        RankedTensorType::get({1}, builder.getI32Type()), slots);
       return hop::BufferOp::create(builder, loc, type, label, IntegerAttr(), /*zeroed=*/true);
     };
-    return {walks ? values("retry.list", kRetryTiles) : Value(), values("retry.doubted", 2),
-            hop::BarriersOp::create(builder, loc, hop::BarriersType::get(&getContext(), 1),
-                                    "retry.meet", threads * kernel.getClusterSize(), IntegerAttr()),
-            kernel.getClusterSize(), clearing};
+    auto meeting = [&](StringRef label) -> Value {
+      return hop::BarriersOp::create(builder, loc, hop::BarriersType::get(&getContext(), 1), label,
+                                     threads * kernel.getClusterSize(), IntegerAttr());
+    };
+    std::optional<Probing> probing = findProbing(kernel, attempts);
+    Ledger ledger = {walks ? values("retry.list", kRetryTiles) : Value(),
+                     values("retry.doubted", probing ? verdictSlot + 1 : 2),
+                     meeting("retry.meet"),
+                     kernel.getClusterSize(),
+                     clearing,
+                     probing};
+    if (probing)
+      ledger.probing->judged = meeting("retry.judged");
+    return ledger;
+  }
+
+  /// The probes of a kernel whose thread blocks begin with the tiles of their own numbers and draw
+  /// all others, and of which it is known how long its loops are.
+  static std::optional<Probing>
+  findProbing(hop::KernelOp kernel, ArrayRef<std::pair<hop::RoleOp, hop::AttemptOp>> attempts) {
+    hop::NextTileOp fetched;
+    kernel.walk([&](hop::NextTileOp op) { fetched = op; });
+    if (!fetched || fetched.getAll())
+      return std::nullopt;
+    auto judge = fetched->getParentOfType<hop::RoleOp>();
+    hop::PipePutOp put;
+    fetched->getParentRegion()->walk([&](hop::PipePutOp op) {
+      auto cast = op.getValue().getDefiningOp<arith::IndexCastOp>();
+      if (cast && cast.getIn() == fetched.getResult())
+        put = op;
+    });
+    // All roles leave the fast program together, and one thread is the judge.
+    bool haveAll = attempts.size() == llvm::range_size(kernel.getBody().getOps<hop::RoleOp>());
+    if (!put || !haveAll || !judge.isElected())
+      return std::nullopt;
+    Probing probing;
+    probing.judge = judge;
+    probing.numbers = put.getPipe();
+    LaunchLength length(attempts.front().second);
+    for (auto [role, attempt] : attempts)
+      if (!(probing.isLong[role] = length.isLong(attempt, kernel.getClusterSize())))
+        return std::nullopt;
+    return probing;
   }
 };
 
