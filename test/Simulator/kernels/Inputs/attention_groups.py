@@ -120,6 +120,12 @@ def attention_retries():
     for schedule in ("producer=none", "overlap=1", "pingpong=false", "stages=1", "", "consumers=1"):
         defines = ["-DD=64", "-DBM=128" if schedule != "consumers=1" else "-DBM=64", "-DBN=32", "-DCAUSAL=true"]
         yield attention(defines, shapes, schedule, ["--sim-blocks", "2", *split_option(schedule)], 4), False
+    # Launches so long that their first tiles decide how the others run: none of these fails, some, or all.
+    for scale, causal, cluster in ((0.125, "false", 1), (2, "true", 1), (16, "false", 1), (16, "true", 1), (0.125, "false", 2), (16, "false", 2)):
+        schedule = schedule_text(persistent="dynamic", consumers=1, cluster=cluster)
+        defines = ["-DD=64", "-DBM=64", "-DBN=16", f"-DCAUSAL={causal}"]
+        blocks = ["--sim-blocks", str(2 * cluster), "--seeds", "2"]
+        yield attention(defines, [attention_shape(42 * cluster, 42, 150, 173)], schedule, blocks, scale), False
     # More tiles for a thread block than its list takes.
     for persistent in ("static", "dynamic"):
         defines = ["-DD=64", "-DBM=64", "-DBN=16"]
