@@ -436,22 +436,21 @@ void Emitter::emitVerdict(hop::ProbesVerdictOp op) {
   Value blocks = intrinsic("llvm.nvvm.read.ptx.sreg.nctaid.x", builder.getI32Type(), {});
   Value reports = LLVM::UMinOp::create(builder, loc, blocks, i32(op.getCount() * cluster));
   // So many that fail speak against the program; when so many hold, these cannot be reached.
-  Value failing =
-      LLVM::UDivOp::create(builder, loc, add(reports, i32(share - 1)), i32(share));
+  Value failing = LLVM::UDivOp::create(builder, loc, add(reports, i32(share - 1)), i32(share));
   Value holding = LLVM::SubOp::create(builder, loc, add(reports, i32(1)), failing);
   Value counter = function.getArgument(parameters.workspacePosition());
-  bind(op, {assembly("{\n.reg .pred is_probe, failed, fails, waits;\n.reg .b32 word, more;\n"
-                     "setp.ne.b32 is_probe, $3, 0;\nsetp.ne.b32 failed, $2, 0;\n"
-                     "selp.b32 word, 65536, 1, failed;\n"
-                     "@is_probe red.relaxed.gpu.global.add.u32 [$1+8], word;\n"
-                     "again:\nld.relaxed.gpu.global.b32 word, [$1+8];\nshr.u32 more, word, 16;\n"
-                     "setp.ge.u32 fails, more, $4;\nand.b32 word, word, 65535;\n"
-                     "setp.lt.u32 waits, word, $5;\nselp.b32 $0, 1, 0, fails;\n"
-                     "@fails bra done;\n@waits bra again;\ndone:\n}",
-                     "=&r,l,r,r,r,r",
-                     {counter, scalar(op.getFailed()), toI32(scalar(op.getIsProbe())), failing,
-                      holding},
-                     TypeRange(builder.getI32Type()))
+  bind(op, {assembly(
+                "{\n.reg .pred is_probe, failed, fails, waits;\n.reg .b32 word, more;\n"
+                "setp.ne.b32 is_probe, $3, 0;\nsetp.ne.b32 failed, $2, 0;\n"
+                "selp.b32 word, 65536, 1, failed;\n"
+                "@is_probe red.relaxed.gpu.global.add.u32 [$1+8], word;\n"
+                "again:\nld.relaxed.gpu.global.b32 word, [$1+8];\nshr.u32 more, word, 16;\n"
+                "setp.ge.u32 fails, more, $4;\nand.b32 word, word, 65535;\n"
+                "setp.lt.u32 waits, word, $5;\nselp.b32 $0, 1, 0, fails;\n"
+                "@fails bra done;\n@waits bra again;\ndone:\n}",
+                "=&r,l,r,r,r,r",
+                {counter, scalar(op.getFailed()), toI32(scalar(op.getIsProbe())), failing, holding},
+                TypeRange(builder.getI32Type()))
                 .front()});
 }
 

@@ -238,7 +238,7 @@ static void addStores(KernelOp kernel, int64_t slots, const ScheduleFields &fiel
 static void addWalk(KernelOp kernel, const ScheduleFields &fields, SharedMemoryUse &use) {
   if (findSpeculation(kernel)) {
     int64_t listed = fields.persistent == PersistentKind::None ? 0 : kRetryTiles;
-    // Whether the list has entries, in two phases; and the verdict on probes, and where it is met for.
+    // Whether the list has entries, in two phases; the verdict on probes, and where it is met for.
     int64_t verdicts = fields.persistent == PersistentKind::Dynamic ? 1 : 0;
     use.retries = 4 * (listed + 2 + verdicts) + (1 + verdicts) * hopper::mbarrierBytes;
   }

@@ -47,9 +47,9 @@ constexpr int32_t doubtBit = std::numeric_limits<int32_t>::min();
 /// The slot of Ledger::doubted that has the verdict.
 constexpr int32_t verdictSlot = 2;
 
-/// The probes of a launch, and the share of them from which on the fast program is given up. A launch
-/// has probes if it has so many tiles for each thread block, and so many steps of loops: they cost it
-/// what one tile costs where they fail, and some three steps where they hold
+/// The probes of a launch, and the share of them from which on the fast program is given up. A
+/// launch has probes if it has so many tiles for each thread block, and so many steps of loops:
+/// they cost it what one tile costs where they fail, and some three steps where they hold
 /// (docs/lab/speculation.md, "Probes").
 constexpr int64_t kProbes = 32, kProbesShare = 8, kProbedRounds = 4, kProbedSteps = 400;
 
@@ -263,8 +263,8 @@ private:
     return isSet(read(ledger.doubted, constant(verdictSlot)));
   }
 
-  /// Runs the exact program of the tiles in the list, and where `goesOn` is true of all that are left.
-  /// Then clears the list. The number that comes next, where there is `goesOn`.
+  /// Runs the exact program of the tiles in the list, and where `goesOn` is true of all that are
+  /// left. Then clears the list. The number that comes next, where there is `goesOn`.
   Value runExact(scf::WhileOp tiles, scf::WhileOp phase, Value start, Value parity, Value goesOn) {
     waitForStores();
     Value number = phase.getAfterBody()->getArgument(0), count = phase.getResult(1);
