@@ -240,7 +240,8 @@ static void addWalk(KernelOp kernel, const ScheduleFields &fields, SharedMemoryU
     int64_t listed = fields.persistent == PersistentKind::None ? 0 : kRetryTiles;
     // Whether the list has entries, in two phases; the verdict on probes, and where it is met for.
     int64_t verdicts = fields.persistent == PersistentKind::Dynamic ? 1 : 0;
-    use.retries = 4 * (listed + 2 + verdicts) + (1 + verdicts) * hopper::mbarrierBytes;
+    use.retries = llvm::alignTo(4 * (listed + 2 + verdicts), hopper::mbarrierBytes) +
+                  (1 + verdicts) * hopper::mbarrierBytes;
   }
   constexpr int64_t bytesOfValue = sizeof(int32_t) + 2 * hopper::mbarrierBytes;
   if (fields.persistent == PersistentKind::Dynamic)
