@@ -10,6 +10,7 @@
 #include "passes/Analysis/GridOrder.h"
 #include "passes/Analysis/PipeSlots.h"
 #include "passes/Hop/HopPasses.h"
+#include "passes/Hop/PerCluster.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_PERSISTENT
@@ -56,16 +57,6 @@ private:
   OpBuilder &builder;
   Location loc;
 };
-
-/// The index or the number of blocks, in clusters.
-template <typename Op>
-Value perCluster(hop::KernelOp kernel, OpBuilder &builder, Location loc) {
-  Value blocks = Op::create(builder, loc, builder.getIndexType());
-  if (kernel.getClusterSize() == 1)
-    return blocks;
-  IndexBuilder b(builder, loc);
-  return b.div(blocks, b.constant(kernel.getClusterSize()));
-}
 
 /// The grid of a kernel, and the tile that a number means. Everything is computed from extents
 /// where it is needed: registers that live through a tile are dearer than a few divisions.

@@ -10,6 +10,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "passes/Analysis/PipeSlots.h"
 #include "passes/Hop/HopPasses.h"
+#include "passes/Hop/PerCluster.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_RETRY
@@ -57,7 +58,8 @@ constexpr int64_t kProbes = 32, kProbesShare = 8, kProbedRounds = 4, kProbedStep
 class RoleRetry {
 public:
   RoleRetry(hop::RoleOp role, hop::AttemptOp attempt, const Ledger &ledger)
-      : role(role), attempt(attempt), ledger(ledger), builder(attempt), loc(attempt.getLoc()) {}
+      : kernel(role->getParentOfType<hop::KernelOp>()), role(role), attempt(attempt),
+        ledger(ledger), builder(attempt), loc(attempt.getLoc()) {}
 
   void run() {
     if (auto loop = dyn_cast<scf::WhileOp>(attempt->getParentOp()))
@@ -223,24 +225,11 @@ private:
   /// then: where long tiles come first, those of the probes are the first to end.
   void startWithProbe(SmallVector<Value> &inits) {
     Value isLong = ledger.probing->isLong.lookup(role), first = inits.front();
+    Value blocks = perCluster<hop::BlockCountOp>(kernel, builder, loc);
     Value fromLast = arith::SubIOp::create(
-        builder, loc, arith::SubIOp::create(builder, loc, numberOfBlocks(), index(1)), first);
+        builder, loc, arith::SubIOp::create(builder, loc, blocks, index(1)), first);
     inits.front() = arith::SelectOp::create(builder, loc, isLong, fromLast, first);
     inits.push_back(arith::SelectOp::create(builder, loc, isLong, lastPlace(), index(0)));
-  }
-
-  /// Thread blocks, or clusters.
-  Value numberOfBlocks() {
-    Value blocks = hop::BlockCountOp::create(builder, loc, builder.getIndexType());
-    if (ledger.blocks == 1)
-      return blocks;
-    return arith::DivUIOp::create(builder, loc, blocks, index(ledger.blocks));
-  }
-  Value blockNumber() {
-    Value block = hop::BlockIndexOp::create(builder, loc, builder.getIndexType());
-    if (ledger.blocks == 1)
-      return block;
-    return arith::DivUIOp::create(builder, loc, block, index(ledger.blocks));
   }
 
   /// Behind the first phase of a launch with probes all wait for what has become of these; whether
@@ -252,7 +241,8 @@ private:
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPoint(conditional.thenYield());
     if (role == ledger.probing->judge) {
-      Value isProbe = isBelow(blockNumber(), index(kProbes));
+      Value block = perCluster<hop::BlockIndexOp>(kernel, builder, loc);
+      Value isProbe = isBelow(block, index(kProbes));
       Value verdict = hop::ProbesVerdictOp::create(builder, loc, builder.getI32Type(),
                                                    read(ledger.doubted, parity), isProbe, kProbes,
                                                    kProbesShare);
@@ -385,6 +375,7 @@ private:
     hop::SlotStoreOp::create(builder, loc, constant(0), ledger.list, toI32(loop.getInductionVar()));
   }
 
+  hop::KernelOp kernel;
   hop::RoleOp role;
   hop::AttemptOp attempt;
   const Ledger &ledger;
@@ -399,7 +390,7 @@ public:
   explicit LaunchLength(hop::AttemptOp attempt) : attempt(attempt) {}
 
   /// Before the loop over tiles around `user`; null where it is not known before the launch.
-  Value isLong(hop::AttemptOp user, int64_t clusterSize) {
+  Value isLong(hop::AttemptOp user) {
     auto own = attempt->getParentOfType<scf::WhileOp>(),
          loop = user->getParentOfType<scf::WhileOp>();
     OpBuilder builder(loop);
@@ -420,9 +411,8 @@ public:
       steps = arith::AddIOp::create(builder, loc, steps,
                                     arith::CeilDivUIOp::create(builder, loc, span, bounds[2]));
     }
-    Value blocks = arith::DivUIOp::create(
-        builder, loc, hop::BlockCountOp::create(builder, loc, builder.getIndexType()),
-        index(clusterSize));
+    Value blocks =
+        perCluster<hop::BlockCountOp>(user->getParentOfType<hop::KernelOp>(), builder, loc);
     Value rounds = arith::MaxUIOp::create(
         builder, loc, index(kProbedRounds),
         arith::CeilDivUIOp::create(builder, loc, index(kProbedSteps), steps));
@@ -546,7 +536,7 @@ struct RetryPass : tessera::impl::RetryBase<RetryPass> {
     probing.numbers = put.getPipe();
     LaunchLength length(attempts.front().second);
     for (auto [role, attempt] : attempts)
-      if (!(probing.isLong[role] = length.isLong(attempt, kernel.getClusterSize())))
+      if (!(probing.isLong[role] = length.isLong(attempt)))
         return std::nullopt;
     return probing;
   }
