@@ -202,7 +202,8 @@ class _Delta(_Walks):
         name = "kda" if g.ndim == 4 else "delta_rule"
         if keeps and g.ndim == 4:
             given.append(("r", new(batch, q.shape[2], rows, CHUNK, dtype=v.dtype)))
-        found = list(self.walk(name, q, k, v, _rates(g, beta, self.chunks), (scale,), state, wants_state, given=given, NEWS=keeps))
+        form = {"NEWS": keeps, **({"OWN": q.shape[2] == heads} if g.ndim == 4 else {})}
+        found = list(self.walk(name, q, k, v, _rates(g, beta, self.chunks), (scale,), state, wants_state, given=given, **form))
         last = found.pop(0) if wants_state else None
         return found[-1], last, tuple(found[:-1])
 

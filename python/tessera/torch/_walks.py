@@ -186,7 +186,8 @@ def _walk_delta(q, k, v, g, beta, scale, state, table, chunks, wants_state, want
     name, kept = "kda" if g.dim() == 4 else "delta_rule", [*map(v.new_empty, _list_kept(q, v, g, chunks, wants_news))]
     given = [x for x in (_linear.heads_first(kept[0]), *kept[1:]) if x.numel()] if wants_news else ()
     rates = _lay_out_rates(g, beta, chunks)
-    out, last = _linear.launch(name, q, k, v, rates, (scale,), state, wants_state, table=table, chunks=chunks, given=given, NEWS=wants_news)
+    form = {"NEWS": wants_news, **({"OWN": q.shape[2] == v.shape[2]} if g.dim() == 4 else {})}
+    out, last = _linear.launch(name, q, k, v, rates, (scale,), state, wants_state, table=table, chunks=chunks, given=given, **form)
     return out, _empty(v) if last is None else last, *kept
 
 
