@@ -1,6 +1,6 @@
 # RUN: mkdir -p %t
 # RUN: %python %s %source/kernels/linear %t
-"""Kernels of the gradients of the delta rule with gates of channels on the simulator beside the interpreter: heads that share keys, a last
+"""Kernels of the gradients of the delta rule with gates of channels on the simulator beside the interpreter: heads that share keys or have their own, a last
 chunk in part, states that have and want gradients, packed sequences. What they compute is compared in test/Torch."""
 
 import os
@@ -21,6 +21,7 @@ def main(folder, out):
 
     walk = ["-DDK=64", "-DDV=32", "-DINITIAL=true", "-DFINAL=true", "--shape"]
     simulate("kda_bwd", *walk, f"{SHAPE},PV=2,NK=128")
+    simulate("kda_bwd", "-DOWN=true", *walk, f"{SHAPE.replace('H=2', 'H=1')},PV=2,NK=128")
     simulate("kda_gradients", "-DDW=64", "-DADD=true", "--shape", f"{SHAPE},K=64,NK=128")
     simulate("kda_gradients", "-DDW=64", "--shape", f"{SHAPE.replace('H=2', 'H=1')},K=64,NK=128")
     for name, numbers in {"firsts": [0, 1, 1], "pasts": [1, 1, 2]}.items():

@@ -35,6 +35,7 @@ def check_gradients(folder, out):
         ),
         ("kda", "HK=1,H=1,V=64,S=3", {**walks, **tokens}, [*of_walks, "-DFINAL=true", "-DNEWS=true", "-DOWN=true"]),
         ("kda_bwd", "HK=1,H=2,V=64,S=3,NK=256,PV=2", {**walks, **tokens, **beta}, [*of_walks, "-DFINAL=true"]),
+        ("kda_bwd", "HK=1,H=1,V=64,S=3,NK=256,PV=2", {**walks, **tokens}, [*of_walks, "-DFINAL=true", "-DOWN=true"]),
         ("kda_gradients", "HK=1,H=1,K=64,V=64,NK=256", {**of_chunks, **tokens}, own),
         ("kda_gradients", "HK=1,H=2,K=64,V=64,NK=256", {**of_chunks, **tokens, **beta}, [*own, "-DADD=true"]),
         ("gla_pairs", "HK=1,H=2,K=64", {**of_chunks, **tokens}, own),

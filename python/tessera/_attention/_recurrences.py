@@ -25,6 +25,11 @@ def pick(choice):
     return {name: choice[name] for name in ("DV", "SHARE") if name in choice}
 
 
+def tell_sharing(q, v, g):
+    """The parameters of delta rules that say whether heads of values share queries and keys, which kernels with gates of channels ask."""
+    return {"OWN": q.shape[2] == v.shape[2]} if g.ndim == 4 else {}
+
+
 def count_chunks(tokens):
     return -(-tokens // CHUNK)
 

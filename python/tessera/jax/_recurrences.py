@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._attention._recurrences import CHUNK, count_chunks, find_source, list_decays, list_segments, list_widths, pick
+from .._attention._recurrences import CHUNK, count_chunks, find_source, list_decays, list_segments, list_widths, pick, tell_sharing
 from .._core import _library
 from . import _kernels, _packed, _segments
 from ._checks import check_arrays, check_number
@@ -202,7 +202,7 @@ class _Delta(_Walks):
         name = "kda" if g.ndim == 4 else "delta_rule"
         if keeps and g.ndim == 4:
             given.append(("r", new(batch, q.shape[2], rows, CHUNK, dtype=v.dtype)))
-        form = {"NEWS": keeps, **({"OWN": q.shape[2] == heads} if g.ndim == 4 else {})}
+        form = {"NEWS": keeps, **tell_sharing(q, v, g)}
         found = list(self.walk(name, q, k, v, _rates(g, beta, self.chunks), (scale,), state, wants_state, given=given, **form))
         last = found.pop(0) if wants_state else None
         return found[-1], last, tuple(found[:-1])
@@ -217,7 +217,7 @@ class _Delta(_Walks):
         chosen, _ = _choose(name, rows, self.count(batch), heads, columns)
         parts = -(-columns // chosen["DV"])
         rates = [*_rates(g, beta, self.chunks), ("t", news), *(("v", x) for x in of_chunks)]
-        parameters = {"T": _library.QUERY_TYPES[q.dtype.name], "DK": rows, **chosen}
+        parameters = {"T": _library.QUERY_TYPES[q.dtype.name], "DK": rows, **chosen, **tell_sharing(q, v, g)}
         wants_first, shape = state is not None, (heads, rows, columns)
         _, grad_last, places = _pack(self.table, batch, grad_last, shape, parameters, self.chunks)
         _, state, _ = _pack(self.table, batch, state, shape, parameters, self.chunks)

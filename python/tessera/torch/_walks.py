@@ -13,7 +13,7 @@ import math
 
 import torch
 
-from .._attention._recurrences import CHUNK, count_chunks
+from .._attention._recurrences import CHUNK, count_chunks, tell_sharing
 from . import _first_order, _linear, _op, _packed, _segments
 from ._types import TYPES
 
@@ -186,7 +186,7 @@ def _walk_delta(q, k, v, g, beta, scale, state, table, chunks, wants_state, want
     name, kept = "kda" if g.dim() == 4 else "delta_rule", [*map(v.new_empty, _list_kept(q, v, g, chunks, wants_news))]
     given = [x for x in (_linear.heads_first(kept[0]), *kept[1:]) if x.numel()] if wants_news else ()
     rates = _lay_out_rates(g, beta, chunks)
-    form = {"NEWS": wants_news, **({"OWN": q.shape[2] == v.shape[2]} if g.dim() == 4 else {})}
+    form = {"NEWS": wants_news, **tell_sharing(q, v, g)}
     out, last = _linear.launch(name, q, k, v, rates, (scale,), state, wants_state, table=table, chunks=chunks, given=given, **form)
     return out, _empty(v) if last is None else last, *kept
 
@@ -214,7 +214,8 @@ def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, table, chu
     first = None if state is None else torch.zeros_like(state) if grad_last is None else grad_last.clone()
     before = () if state is None else (state.contiguous(), first)
     rates = *_lay_out_rates(g, beta, chunks), _linear.heads_first(news), inverses, *((scores,) if g.dim() == 4 else ())
-    launch = functools.partial(_linear.launch, name, FINAL=state is not None, table=table, chunks=chunks, given=before)
+    form = {"FINAL": state is not None, "given": before, **tell_sharing(q, v, g)}
+    launch = functools.partial(_linear.launch, name, table=table, chunks=chunks, **form)
     (dq, adds), (dk, _) = (_new_of_shared(x, heads, chunks) for x in (q, k))
     dv, dbeta = _new_gradient(v, chunks), _linear.new_gates(v, batch, heads, own)
     restore = lambda x: _packed.restore_chunks(x, chunks, tokens).contiguous()
