@@ -19,7 +19,7 @@ def main(folder, out):
     inputs = ["--input", f"k={out}/k.npy", "--input", f"g={out}/g.npy", "--set", "scale=0.5", "--pad-rows", "8"]
     simulate = lambda source, *options: run(f"{folder}/{source}.tile", *inputs, *options, "--device", "sim", "--check")
 
-    walk = ["-DDK=64", "-DDV=32", "-DINITIAL=true", "-DFINAL=true", "--shape"]
+    walk = ["-DDK=64", "-DDV=32", "-DSHARE=2", "-DINITIAL=true", "-DFINAL=true", "--shape"]
     simulate("kda_bwd", *walk, f"{SHAPE},PV=2,NK=128")
     simulate("kda_bwd", "-DOWN=true", *walk, f"{SHAPE.replace('H=2', 'H=1')},PV=2,NK=128")
     simulate("kda_gradients", "-DDW=64", "-DADD=true", "--shape", f"{SHAPE},K=64,NK=128")
