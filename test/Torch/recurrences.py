@@ -91,6 +91,17 @@ def check_values():
     for of_heads in (none, torch.full((BATCH, 67, HEADS, K), -1e4)):
         own = (q.double() * k.double()).sum(-1, keepdim=True) * v.double()
         check("delta rule without a past", gated_delta_rule(q, k, v, of_heads, ones, 1.0)[0], own)
+    # Those that forget more than all, now and then, cost no digits of what comes between them.
+    q, k, v = draw(67)
+    k = torch.nn.functional.normalize(k.float(), dim=-1).to(k.dtype)
+    for least in (-1e6, -torch.inf):
+        for logarithms in (-torch.rand(BATCH, 67, OWN), -torch.rand(BATCH, 67, HEADS, K)):
+            logarithms[:, ::20] = least
+            factors = logarithms.double().exp()
+            expected, expected_last = recur(q, k, v, factors, rates=ones)
+            out, last = gated_delta_rule(q, k, v, logarithms, ones, 1.0, output_final_state=True)
+            check(f"delta rule with gates of {least}", out, expected)
+            check(f"state of the delta rule with gates of {least}", last, expected_last)
     q, k, v = draw(0)
     out, last = retention(q, k, v, output_final_state=True)
     assert out.shape == v.shape and not last.any()

@@ -342,11 +342,11 @@ def gated_delta_rule(
     """The gated delta rule (Yang et al. 2024): S_t = exp(g_t) S_(t-1) + k_t^T u_t with u_t = beta_t (v_t - exp(g_t) k_t S_(t-1)), and
     o_t = scale q_t S_t.
 
-    q, k: [B, T, H, K], v: [B, T, HV, V] with HV a multiple of H, g (logarithms, -1e4 at least) and beta: [B, T, HV], initial_state:
+    q, k: [B, T, H, K], v: [B, T, HV, V] with HV a multiple of H, g (logarithms) and beta: [B, T, HV], initial_state:
     [B, HV, K, V] of float32. Returns (o, final state or None), as `chunk_gated_delta_rule` of flash-linear-attention does.
     With g of [B, T, H, K] each channel of the keys has its own gate, as in Kimi Delta Attention (`chunk_kda`). Keys have length 1,
-    which `use_qk_l2norm_in_kernel` sees to. The scale is 1 / sqrt(K) where it is None. `cu_seqlens` are starts of
-    packed sequences, as of `retention`.
+    which `use_qk_l2norm_in_kernel` sees to: beyond sqrt(2 / beta) the state grows without end, and from 256 on products of keys, which
+    are float16, overflow. The scale is 1 / sqrt(K) where it is None. `cu_seqlens` are starts of packed sequences, as of `retention`.
     """
     given = q, k, v, g, beta, initial_state
     key, results = _recall_step(given, output_final_state, cu_seqlens, "gated_delta_rule", scale, use_qk_l2norm_in_kernel)
