@@ -250,10 +250,12 @@ class _Delta(_Walks):
         of_q, adds = _of_shared(q, heads, chunks)
         of_g = ("d", jnp.zeros(q.shape, jnp.float32)) if adds else _new_gradient(q, chunks, dtype=jnp.float32)
         g, beta, news, *_ = rates
+        # Gradients of values are written where those of news are read, but for packed rows in place.
+        own, of_v = ([], ("d", of_news)) if chunks is None else ([("t", of_news)], _new_gradient(v, chunks))
         dq, dk, dv, dg, dbeta = self.launch_chunks(
             "kda_gradients", {"T": parameters["T"], "DW": columns, "ADD": adds}, ("t", q), ("t", k), ("t", v), news, ("t", grad),
-            ("t", of_news), g, beta, ("v", before), ("v", behind), ("v", meets.sum(2)), ("f", scale), of_q,
-            _of_shared(k, heads, chunks)[0], _new_gradient(v, chunks), of_g, ("r", new(batch, heads, rows)),
+            *own, g, beta, ("v", before), ("v", behind), ("v", meets.sum(2)), ("f", scale), of_q, _of_shared(k, heads, chunks)[0], of_v,
+            of_g, ("r", new(batch, heads, rows)),
         )  # fmt: skip
         return first, (dq, dk, dv), dg, dbeta
 

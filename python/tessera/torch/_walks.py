@@ -233,15 +233,17 @@ def _walk_heads_back(launch, grad, grad_last, q, k, v, rates, scale, adds, meets
 
 def _walk_channels_back(launch, grad, grad_last, q, k, v, rates, scale, adds, meets, dq, dk, dv, dbeta, restore):
     (batch, heads, rows), columns, chunks = dbeta.shape, v.shape[3], launch.keywords["chunks"]
-    of_news = v.new_empty((batch, rows, heads, columns))
+    # Gradients of values are written where those of news are read, but for packed rows in place.
+    of_news = dv if chunks is None else v.new_empty((batch, rows, heads, columns))
     states = [v.new_empty((batch, heads, count_chunks(rows) * q.shape[3], columns)) for _ in range(2)]
     launch(q, k, grad, rates, (scale,), grad_last, False, out=of_news, results=(*states, meets))
     # Where heads of values share gates, each adds its part.
     dg = torch.zeros(q.shape, dtype=torch.float32, device=v.device) if adds else _new_gradient(q, chunks, dtype=torch.float32)
     g, beta, news, *_ = rates
     first = _linear.heads_first
+    own = [] if chunks is None else [first(of_news)]
     _linear.launch_chunks(
-        "kda_gradients", q, v, *map(first, (q, k, v)), news, first(grad), first(of_news), g, beta, *states, meets.sum(2), scale,
+        "kda_gradients", q, v, *map(first, (q, k, v)), news, first(grad), *own, g, beta, *states, meets.sum(2), scale,
         *map(first, (dq, dk, dv, dg)), dbeta, chunks=chunks, DW=columns, ADD=adds,
     )  # fmt: skip
     return dg
