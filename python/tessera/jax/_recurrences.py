@@ -330,19 +330,18 @@ class _Gla(_Walks):
         (batch, _, heads, columns), channels = v.shape, q.shape[3]
         rows, element = self.count_rows(v), {"T": _library.QUERY_TYPES[q.dtype.name]}
         sums = "o", new(batch, rows, heads, channels)
-        pairs_q, pairs_k = self.launch_chunks(
+        of_q, of_k = self.launch_chunks(
             "gla_pairs", {**element, "DW": columns}, ("t", q), ("t", k), ("t", g), ("t", grad), ("t", v), ("f", scale), sums, sums
         )
         behind, wants_first = None if grad_last is None else grad_last / scale, state is not None
         self.cut(v)
         state = self.find_states("gla", q, k, v, [("t", g)], (scale,), state, g)
         behind = self.find_states("gla", k, q, grad, [("t", g)], (scale,), behind, g, REVERSE=True)
-        walk = functools.partial(self._walk_back, scale=scale, out=sums)
+        walk = functools.partial(self._walk_back, g=g, scale=scale)
         states = new(batch, heads, count_chunks(rows) * columns, channels, dtype=v.dtype)
-        states, of_q = walk(grad, v, k, [("t", g), ("t", pairs_q)], _transposed(state), [("r", states)])
+        states, of_q = walk(grad, v, k, _transposed(state), [("r", states)], of_q)
         meets = new(batch, heads, count_chunks(rows), channels)
-        given = [("v", states), ("r", meets)]
-        meets, of_k = walk(v, grad, q, [("t", g), ("t", pairs_k)], _transposed(behind), given, REVERSE=True)
+        meets, of_k = walk(v, grad, q, _transposed(behind), [("v", states), ("r", meets)], of_k, REVERSE=True)
         named = {"out": _new_gradient(v, self.chunks), "REVERSE": True}
         *first, dv = self.walk("gla", k, q, grad, [("t", g)], (scale,), behind, wants_first, **named)
         first = self.find_first(first)
@@ -352,14 +351,14 @@ class _Gla(_Walks):
         )
         return (dq, dk, dv, dg), None if first is None else scale * first
 
-    def _walk_back(self, q, k, v, others, state, given, scale, out, **parameters):
-        """A walk of gla_bwd.tile, which has no state behind it."""
+    def _walk_back(self, q, k, v, state, given, pairs, g, scale, **parameters):
+        """A walk of gla_bwd.tile, which has no state behind it and adds to what pairs give."""
         heads = q.shape[2]
         sequences, state, places = _pack(self.table, v.shape[0], state, (heads, q.shape[3], v.shape[3]), parameters, self.chunks)
         chosen, _ = _choose("gla_bwd", q.shape[3], sequences, heads, v.shape[3])
         parameters.update(T=_library.QUERY_TYPES[q.dtype.name], DK=q.shape[3], **chosen, INITIAL=state is not None)
         states = [] if state is None else [("v", state)]
-        return _launch("gla_bwd", parameters, ("t", q), ("t", k), ("t", v), *others, ("f", scale), *states, *given, out, *places)
+        return _launch("gla_bwd", parameters, ("t", q), ("t", k), ("t", v), ("t", g), ("f", scale), *states, *given, ("d", pairs), *places)
 
 
 def _sum_changes(changes, meets):

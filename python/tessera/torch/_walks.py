@@ -275,7 +275,7 @@ def _walk_gla_back(grad, grad_last, q, k, v, g, scale, state, table, chunks):
     (batch, tokens, heads, columns), channels = v.shape, q.shape[3]
     rows = tokens if chunks is None else CHUNK * chunks.shape[1]
     new = functools.partial(torch.empty, dtype=torch.float32, device=v.device)
-    pairs_q, pairs_k, of_q, of_k = (new((batch, rows, heads, channels)) for _ in range(4))
+    of_q, of_k = (new((batch, rows, heads, channels)) for _ in range(2))
     states = v.new_empty((batch, heads, count_chunks(rows) * columns, channels))
     meets = new((batch, heads, count_chunks(rows), channels))
     gates = _linear.heads_first(g.contiguous())
@@ -284,10 +284,10 @@ def _walk_gla_back(grad, grad_last, q, k, v, g, scale, state, table, chunks):
     segments, state, behind = _begin_segments("gla", q, k, v, grad, (gates,), (scale,), g, state, behind, table)
     launch_chunks = functools.partial(_linear.launch_chunks, chunks=chunks)
     given = *map(first, (q, k)), gates, *map(first, (grad, v)), scale
-    launch_chunks("gla_pairs", q, v, *given, *map(first, (pairs_q, pairs_k)), DW=columns)
+    launch_chunks("gla_pairs", q, v, *given, *map(first, (of_q, of_k)), DW=columns)
     walk = functools.partial(_walk_to, name="gla_bwd", scale=(scale,), heads=heads, table=segments, chunks=chunks)
-    walk(of_q, q=grad, k=v, v=k, others=(gates, first(pairs_q)), state=_transposed(state), given=(states,))
-    walk(of_k, q=v, k=grad, v=q, others=(gates, first(pairs_k)), state=_transposed(behind), given=(states, meets), REVERSE=True)
+    walk(of_q, q=grad, k=v, v=k, others=(gates,), state=_transposed(state), given=(states,))
+    walk(of_k, q=v, k=grad, v=q, others=(gates,), state=_transposed(behind), given=(states, meets), REVERSE=True)
     named = {"out": _new_gradient(v, chunks), "table": segments, "chunks": chunks, "REVERSE": True}
     dv, before = _linear.launch("gla", k, q, grad, (gates,), (scale,), behind, wants_first, **named)
     dq, dk, dg = (_new_gradient(q, chunks, dtype=dtype) for dtype in (q.dtype, k.dtype, torch.float32))
