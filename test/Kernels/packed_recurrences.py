@@ -33,6 +33,10 @@ def check_gradients(folder, out):
             "delta_rule_bwd", "HK=1,H=2,K=64,V=64,S=3,NK=256,PV=2", {**walks, **beta, "g": "gates", "k": "in_place_k"},
             [*of_walks, "-DFINAL=true", "-DDW=64", "-DADD=true"],
         ),
+        (
+            "delta_rule_states", "HK=1,H=2,V=64,S=3", {**walks, **beta, "g": "gates", "k": "in_place_k"},
+            [*of_walks, "-DFINAL=true", "-DNEWS=true"],
+        ),
         ("kda", "HK=1,H=1,V=64,S=3", {**walks, **tokens}, [*of_walks, "-DFINAL=true", "-DNEWS=true", "-DOWN=true"]),
         ("kda_bwd", "HK=1,H=2,V=64,S=3,NK=256,PV=2", {**walks, **tokens, **beta}, [*of_walks, "-DFINAL=true"]),
         ("kda_bwd", "HK=1,H=1,V=64,S=3,NK=256,PV=2", {**walks, **tokens}, [*of_walks, "-DFINAL=true", "-DOWN=true"]),
