@@ -118,7 +118,7 @@ GRID = {
     "linear/delta_rule": [{}, {"DK": ["64"], **STATES}, {"NEWS": ["true"]}],
     "linear/delta_rule_states": [{}, {"NEWS": ["true"], **STATES}],
     "linear/gla": [{}, STATES, {"REVERSE": ["true"]}],
-    "linear/kda": [{}, {"NEWS": ["true"], **STATES}],
+    "linear/kda": [{}, {"OWN": ["true"]}, {"NEWS": ["true"], **STATES}],
     "linear/retention": [{}, {"DK": ["64"], **STATES}, {"REVERSE": ["true"]}, {"C": ["128"]}],
     "linear/ssd": [
         {},

@@ -1,7 +1,8 @@
 # RUN: mkdir -p %t
 # RUN: %python %s %source/kernels/linear/kda.tile %t
 """Compares the delta rule with gates of channels with its recurrence, token by token: lengths that no chunk divides, a state before
-and behind, channels that forget all and nothing, heads that share keys or have their own, keys that repeat. On the interpreter, and on the simulator."""
+and behind, channels that forget all and nothing, heads that share keys or have their own, keys that repeat. On the interpreter, and on
+the simulator."""
 
 import math
 import os

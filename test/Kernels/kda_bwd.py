@@ -1,7 +1,7 @@
 # RUN: mkdir -p %t
 # RUN: %python %s %source/kernels/linear %t
-"""Kernels of the gradients of the delta rule with gates of channels on the simulator beside the interpreter: heads that share keys or have their own, a last
-chunk in part, states that have and want gradients, packed sequences. What they compute is compared in test/Torch."""
+"""Kernels of the gradients of the delta rule with gates of channels on the simulator beside the interpreter: heads that share keys or
+have their own, a last chunk in part, states that have and want gradients, packed sequences. What they compute is compared in test/Torch."""
 
 import os
 import sys
