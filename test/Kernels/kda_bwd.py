@@ -23,7 +23,8 @@ def main(folder, out):
     simulate("kda_bwd", *walk, f"{SHAPE},PV=2,NK=128")
     simulate("kda_bwd", "-DOWN=true", *walk, f"{SHAPE.replace('H=2', 'H=1')},PV=2,NK=128")
     simulate("kda_gradients", "-DDW=64", "-DADD=true", "--shape", f"{SHAPE},K=64,NK=128")
-    simulate("kda_gradients", "-DDW=64", "--shape", f"{SHAPE.replace('H=2', 'H=1')},K=64,NK=128")
+    # The range of f16 takes products for rows of different blocks too.
+    simulate("kda_gradients", "-DDW=64", "-DT=f16", "--shape", f"{SHAPE.replace('H=2', 'H=1')},K=64,NK=128")
     for name, numbers in {"firsts": [0, 1, 1], "pasts": [1, 1, 2]}.items():
         save_integers(f"{out}/{name}.npy", numbers, "i32")
         inputs.extend(["--input", f"{name}={out}/{name}.npy"])
