@@ -36,6 +36,9 @@ CASES = (
     ("embedding", {}, {"V": 1000, "N": 300}),
     ("quantize", {}, {"B": 2, "H": 4, "SX": 300}),
     ("attention_fp8", {}, {**ATTENTION, "SK": 144}),
+    # Maps whose strides wrap.
+    ("linear/retention", {"PACKED": "true", "IN_PLACE": "true", "INITIAL": "true", "DV": "32"},
+     {"B": 1, "H": 2, "HK": 1, "HV": 1, "L": 300, "V": 64, "S": 3, "N": 7}),
 )
 #: Parts of 2048 columns of A.
 SPLIT = {"PART": "32", "BN": "128"}
