@@ -66,9 +66,10 @@ def walk_chunks(q, k, v, logarithms, rates, steps, scale, state):
         if rates is not None:
             rate = rates.transpose(1, 2)[:, :, own, None]
             triangle = torch.eye(count) + rate * pairs(keys, keys).tril(-1)
-            inverse = low(torch.linalg.inv(triangle))
-            taken = low(inverse @ low(rate * keys * sums.exp()))
-            values = inverse @ low(rate * values) - taken @ low(state)
+            # As kernels do: with the rates of the columns, which round all of a token's values alike.
+            rated = low(torch.linalg.inv(triangle) * rate.transpose(2, 3))
+            taken = low(rated @ low(keys * sums.exp()))
+            values = rated @ low(values) - taken @ low(state)
         if steps is not None:
             values = values * steps.transpose(1, 2)[:, :, own, None]
         out.append(scale * (reads @ low(state) + low(scores) @ low(values)))
