@@ -97,9 +97,8 @@ def _walk_ssd(q, k, v, dt, rates, skip, state, table, chunks, wants_state):
 
 
 def _sum_changes(changes, meets):
-    """The gradient of each logarithm of a factor, [B, T, H] or [B, T, H, K]: the sums over what comes behind of dq q - dk k, and what the
-    last state adds. Of a chunk that is what the state before it and its gradient have in common, [B, H, N] or [B, H, N, K], less what
-    stands before the token."""
+    """The gradient of each logarithm of a factor, [B, T, H]: the sums over what comes behind of dq q - dk k, and what the last state adds.
+    Of a chunk that is what the state before it and its gradient have in common, [B, H, N], less what stands before the token."""
     batch, tokens, *others = changes.shape
     padded = changes.new_zeros((batch, count_chunks(tokens) * CHUNK, *others))
     padded[:, :tokens] = changes
