@@ -8,7 +8,7 @@ import sys
 
 BYTES = {"f16": 2, "bf16": 2, "f32": 4}
 #: Extents of a chunk; HK are heads of queries and keys for each head of values.
-EXTENTS = {"B": 1, "H": 1, "HK": 1, "L": 64, "V": 128, "K": 128, "N": 1, "NK": 128, "PV": 2}
+EXTENTS = {"B": 1, "H": 1, "HK": 1, "L": 64, "R": 64, "V": 128, "K": 128, "N": 1, "NK": 128, "PV": 2}
 
 
 def count_workspaces(source, *parameters, **extents):
@@ -35,6 +35,11 @@ def main(folder):
         ("kda", ["-DSHARE=1"], {"HK": 0.5}, of_kda // 2 + w),
         ("kda_bwd", ["-DOWN=true", "-DSHARE=1"], {}, 3 * w + 128 * 4),
         ("kda_gradients", [], {}, 0),
+        # Packed rows in place have no room for what lies in results else: V', Z and what dk begins with.
+        ("kda", ["-DOWN=true", "-DSHARE=1", "-DIN_PLACE=true"], {}, of_kda + w),
+        ("kda", ["-DOWN=true", "-DSHARE=1", "-DIN_PLACE=true", "-DNEWS=true"], {}, of_kda - scores),
+        ("kda_gradients", ["-DIN_PLACE=true"], {}, w),
+        ("delta_rule_bwd", ["-DIN_PLACE=true"], {}, 2 * w + 2 * states + 2 * gates + 4),
         ("delta_rule", [], {}, inverses),
         ("delta_rule_states", [], {}, w + states + gates + 4),
         ("delta_rule_bwd", [], {}, w + 2 * states + 2 * gates + 4),
