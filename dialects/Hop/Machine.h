@@ -11,6 +11,7 @@
 #ifndef TESSERA_DIALECTS_HOP_MACHINE_H
 #define TESSERA_DIALECTS_HOP_MACHINE_H
 
+#include <cstddef>
 #include <cstdint>
 
 namespace tessera::hopper {
