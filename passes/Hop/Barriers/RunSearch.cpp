@@ -211,7 +211,7 @@ static bool endsBehindBegin(scf::ForOp loop) {
   return end && llvm::is_contained(end->getOperands(), loop.getLowerBound());
 }
 
-/// Has `loop` do what the loops before it do, and returns these, which are gone.
+/// Has `loop` do what the loops before it do, and returns these and those in them, which are gone.
 static SmallVector<Operation *> join(scf::ForOp loop, RewriterBase &rewriter) {
   SmallVector<scf::ForOp> before;
   for (scf::ForOp next = loop; scf::ForOp first = findBeginning(next); next = first) {
@@ -231,9 +231,11 @@ static SmallVector<Operation *> join(scf::ForOp loop, RewriterBase &rewriter) {
       rewriter.createOrFold<arith::MaxSIOp>(loc, loop.getUpperBound(), loop.getLowerBound());
   loop.setLowerBound(begin);
   loop.setUpperBound(end);
-  SmallVector<Operation *> gone(before.begin(), before.end());
-  for (Operation *op : gone)
+  SmallVector<Operation *> gone;
+  for (scf::ForOp op : before) {
+    op->walk([&](scf::ForOp inner) { gone.push_back(inner); });
     rewriter.eraseOp(op);
+  }
   return gone;
 }
 

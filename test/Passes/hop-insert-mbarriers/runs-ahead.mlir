@@ -188,3 +188,62 @@ hop.kernel @cut attributes {argument_names = ["x", "t", "n"], argument_types = [
     }
   }
 }
+
+// -----
+
+// Loops in those that are joined are gone with these.
+!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
+!R = !hop.pipe<tensor<64x64xbf16>, 2>
+// CHECK-LABEL: hop.kernel @nested
+hop.kernel @nested attributes {argument_names = ["x", "n"], argument_types = [!tile.view<[P, 16, 64], bf16>, index],
+    grid = [#tile.grid_dim<"P", 4>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[P, 16, 64], bf16>, %n: index, %m: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c9 = arith.constant 9 : index
+  %end = tile.dim "P"
+  %p = hop.pipe.create "p" : !R
+  %q = hop.pipe.create "q" : !R
+  // CHECK: hop.role @producer
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    // CHECK: %[[BEGIN:.*]] = arith.minsi
+    // CHECK: scf.for %{{.*}} = %[[BEGIN]] to
+    // CHECK: hop.in_lanes
+    // CHECK: hop.role @reads
+    scf.for %j = %c1 to %n step %c1 {
+      hop.pipe.load %p, %x[%c0, %c0, %c0] run 16 with (%j : index) {
+      ^bb0(%i: index, %first: index):
+        %page = arith.addi %first, %i : index
+        hop.yield %page, %c0, %c9 : index, index, index
+      } : !R, !tile.view<[P, 16, 64], bf16>
+      scf.for %k = %c0 to %c2 step %c1 {
+        hop.pipe.load %q, %x[%c0, %c0, %c0] : !R, !tile.view<[P, 16, 64], bf16>
+      }
+    }
+    scf.for %j = %n to %end step %c1 {
+      // expected-remark @+1 {{finds the runs of 8 iterations at once}}
+      hop.pipe.load %p, %x[%c0, %c0, %c0] run 16 with (%j : index) {
+      // expected-remark @-1 {{finds 4 runs at once, each in a lane of the thread's warp}}
+      ^bb0(%i: index, %first: index):
+        %page = arith.addi %first, %i : index
+        hop.yield %page, %c0, %c9 : index, index, index
+      } : !R, !tile.view<[P, 16, 64], bf16>
+      scf.for %k = %c0 to %c2 step %c1 {
+        hop.pipe.load %q, %x[%c0, %c0, %c0] : !R, !tile.view<[P, 16, 64], bf16>
+      }
+    }
+  }
+  hop.role @reads warpgroups(1) {
+  ^bb0(%wg: index):
+    scf.for %j = %c1 to %end step %c1 {
+      %s = hop.pipe.wait %p : !R -> !T
+      hop.pipe.release %p, %s : !R, !T
+      scf.for %k = %c0 to %c2 step %c1 {
+        %s2 = hop.pipe.wait %q : !R -> !T
+        hop.pipe.release %q, %s2 : !R, !T
+      }
+    }
+  }
+}
