@@ -190,8 +190,9 @@ Emitter::Values Emitter::copyCoordinates(const TensorMap &map, ValueRange indice
       auto row = indices[dim.ofView].getDefiningOp<tile::RowOp>();
       if (!row)
         return place;
-      return add(LLVM::SubOp::create(builder, loc, place, scalar(row.getEnd())),
-                 LaunchParameters::wrappedRows);
+      // A row far behind the end would have a place beyond 2^31; a store starts at none below 0.
+      Value end = scalar(row.getEnd()), inside = LLVM::SMinOp::create(builder, loc, place, end);
+      return add(LLVM::SubOp::create(builder, loc, inside, end), LaunchParameters::wrappedRows);
     }
     case MapDim::Ends:
       return scalar(indices[dim.ofView].getDefiningOp<tile::RowOp>().getEnd());
