@@ -248,8 +248,10 @@ Type Cut::partOf(Type type, int64_t axis) const {
 Value Cut::shift(Value index, int64_t elements, OpBuilder &builder, Location loc) const {
   if (!elements)
     return index;
-  return arith::AddIOp::create(builder, loc, index,
-                               arith::ConstantIndexOp::create(builder, loc, elements));
+  auto row = index.getDefiningOp<RowOp>();
+  Value moved = arith::AddIOp::create(builder, loc, row ? row.getRow() : index,
+                                      arith::ConstantIndexOp::create(builder, loc, elements));
+  return row ? RowOp::create(builder, loc, moved, row.getEnd()).getResult() : moved;
 }
 
 /// Part number `part` of `value`, which is cut along `axis` where it is used.
