@@ -45,6 +45,8 @@ static std::optional<std::string> whyNotTheirs(const IndexDependence &dependence
   auto plain = dyn_cast<tile::LoadOp>(load.getOperation());
   if (!plain || plain.getBox())
     return "is no tile of rows and columns of its view";
+  if (llvm::any_of(plain.getIndices(), [](Value i) { return !!i.getDefiningOp<tile::RowOp>(); }))
+    return "has rows that end before its view does";
   if (dependence.getVaryingControl(load))
     return "is not loaded as often by both";
   if (!llvm::all_of(load.getIndices(), [&](Value index) { return dependence.isArithmetic(index); }))
