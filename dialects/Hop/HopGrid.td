@@ -85,7 +85,8 @@ def Hop_ProbesVerdictOp : Hop_Op<"probes.verdict", [Hop_OnOneThread]> {
     verdict is 1 if at least one probe in `share` failed. It comes as soon as it is certain: the slowest probes are not waited for.
 
     A word behind the launch's counter has the probes that held in its lower half, those that failed in the upper one. The operation says
-    what it knows before it waits, and the machine starts blocks in the order of their indices: so no block waits for one that has not begun.
+    what it knows before it waits, and the machine starts blocks in the order of their indices: what is waited for begins first.
+    The device has to have room for the blocks of all probes at once, which may begin behind one that waits.
 
     ```mlir
     %fails = hop.probes.verdict %failed if %is_probe count 32 share 8
