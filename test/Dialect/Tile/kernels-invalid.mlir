@@ -310,6 +310,11 @@ tile.kernel @wide(%x: !tile.view<[P, 16, 64], f32>, %l: !tile.view<[N], i32>) gr
 
 // -----
 
+// expected-error@+1 {{schedule field 'store' takes direct, tma or writer, got 'lent'}}
+#s = #tile.schedule<store = lent>
+
+// -----
+
 // expected-error@+1 {{schedule field 'cluster' takes 1, 2, 4 or exchange, got '3'}}
 #s = #tile.schedule<cluster = 3>
 
