@@ -281,6 +281,39 @@ def check_strides():
     assert len(strides) > 10 and not any(stride % 4 for stride in strides), strides
 
 
+def check_transposed_states():
+    """States that lie transposed, and gradients of them: rows of what is launched are dense, which devices ask and the interpreter does
+    not, and gradients are those of dense states."""
+    launch, strides = _compute.launch, []
+
+    def record(kernel, *arguments, **named):
+        strides.extend(x.stride(3) for x in arguments if isinstance(x, torch.Tensor) and x.dim() == 4)
+        return launch(kernel, *arguments, **named)
+
+    turn = lambda x: x.transpose(2, 3).contiguous().transpose(2, 3)
+    state, weights = (torch.randn(BATCH, 2, K, V) for _ in range(2))
+    given, gates, rates = draw(5, 1, 2), -torch.rand(BATCH, 5, 2), torch.rand(BATCH, 5, 2)
+    calls = {
+        "retention": lambda s: retention(**given, initial_state=s, output_final_state=True),
+        "gla": lambda s: gla(**given, g=gates[..., :1, None].expand(BATCH, 5, 1, K), initial_state=s, output_final_state=True),
+        "delta rule": lambda s: gated_delta_rule(**given, g=gates, beta=rates, initial_state=s, output_final_state=True),
+    }
+    _compute.launch = record
+    try:
+        for name, call in calls.items():
+            for uses_last in (True, False):
+                found = []
+                for lay in (torch.clone, turn):
+                    own = lay(state).requires_grad_()
+                    out, last = call(own)
+                    outputs, grads = ((out, last), (torch.ones_like(out), lay(weights))) if uses_last else ((out,), (torch.ones_like(out),))
+                    found += torch.autograd.grad(outputs, own, grads)
+                assert found[1].is_contiguous() and torch.equal(*found), f"{name}: {found[1].stride()}"
+    finally:
+        _compute.launch = launch
+    assert len(strides) > 30 and set(strides) == {1}, set(strides)
+
+
 def check_one_walk():
     """The delta rule where heads are more than multiprocessors: one walk in place of states first."""
     count, find, found = _kernels.count_multiprocessors, _kernels.find, []
@@ -296,6 +329,7 @@ def check_one_walk():
 use_interpreter()
 torch.manual_seed(1)
 check_strides()
+check_transposed_states()
 check_one_walk()
 for form in ((1, 1, 1, False), (65, 1, 2, True)):
     check_retention(*form)

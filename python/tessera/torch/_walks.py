@@ -210,7 +210,8 @@ def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, table, chu
     own = inverses.shape[2]
     meets = new((batch, heads, parts, count_chunks(own) * rows)).zero_()
     # What stays where there is no token.
-    first = None if state is None else torch.zeros_like(state) if grad_last is None else grad_last.clone()
+    dense = {"memory_format": torch.contiguous_format}
+    first = None if state is None else torch.zeros_like(state, **dense) if grad_last is None else grad_last.clone(**dense)
     before = () if state is None else (state.contiguous(), first)
     rates = *_lay_out_rates(g, beta, chunks), _linear.heads_first(news), inverses, *((scores,) if g.dim() == 4 else ())
     form = {"FINAL": state is not None, "given": before, **tell_sharing(q, v, g)}
@@ -304,12 +305,16 @@ def _fake_gradients(*tensors):
     return tuple(torch.empty_like(x, memory_format=torch.contiguous_format) for x in tensors)
 
 
+def _fake_optional(x, like):
+    return _empty(like) if x is None else torch.empty_like(x, memory_format=torch.contiguous_format)
+
+
 def _fake_retention(q, k, v, decays, scale, state, table, chunks, wants_state):
     return _fake_outputs(q, v, table, wants_state)
 
 
 def _fake_retention_back(grad, grad_last, q, k, v, decays, scale, state, table, chunks):
-    return *_fake_gradients(q, k, v), _empty(v) if state is None else torch.empty_like(state)
+    return *_fake_gradients(q, k, v), _fake_optional(state, v)
 
 
 def _fake_ssd(q, k, v, dt, rates, skip, state, table, chunks, wants_state):
@@ -317,8 +322,7 @@ def _fake_ssd(q, k, v, dt, rates, skip, state, table, chunks, wants_state):
 
 
 def _fake_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, table, chunks):
-    others = (_empty(v) if x is None else torch.empty_like(x) for x in (skip, state))
-    return *_fake_gradients(q, k, v, dt, rates), *others
+    return *_fake_gradients(q, k, v, dt, rates), *(_fake_optional(x, v) for x in (skip, state))
 
 
 def _fake_gla(q, k, v, g, scale, state, table, chunks, wants_state):
@@ -326,7 +330,7 @@ def _fake_gla(q, k, v, g, scale, state, table, chunks, wants_state):
 
 
 def _fake_gla_back(grad, grad_last, q, k, v, g, scale, state, table, chunks):
-    return *_fake_gradients(q, k, v, g), _empty(v) if state is None else torch.empty_like(state)
+    return *_fake_gradients(q, k, v, g), _fake_optional(state, v)
 
 
 def _fake_delta(q, k, v, g, beta, scale, state, table, chunks, wants_state, wants_news):
@@ -334,7 +338,7 @@ def _fake_delta(q, k, v, g, beta, scale, state, table, chunks, wants_state, want
 
 
 def _fake_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, table, chunks, news, inverses, scores):
-    return *_fake_gradients(q, k, v, g, beta), _empty(v) if state is None else torch.empty_like(state)
+    return *_fake_gradients(q, k, v, g, beta), _fake_optional(state, v)
 
 
 def _define(name, arguments, results, run, fake):
