@@ -93,6 +93,30 @@ def check_alone(name):
             compare(f"{name}: gradient of {key} of sequence {i} beside NaN", x, expected[key])
 
 
+def check_outside(name):
+    """Rows of NaN before the first sequence and behind the last, starts of int64, and sequences without tokens at either end: gradients
+    are those of calls of the rows between, and 0 outside, also where the graph is gone through again."""
+    lengths = 0, 37, 0, 32, 0
+    given, starts = draw(name, (3, *lengths, 18)), 3 + find_starts(lengths).long()
+    given["initial_state"] = given["initial_state"][1:-1]
+    weights = torch.randn_like(given["v"]), torch.randn_like(given["initial_state"])
+    own = slice(3, -18)
+    for x in (*(x for x in given.values() if x.dim() > 2 and x is not given["initial_state"]), weights[0]):
+        x[:, :3] = x[:, -18:] = float("nan")
+    leaves = {key: x.clone().requires_grad_() for key, x in given.items()}
+    results = CALLS[name](**leaves, output_final_state=True, cu_seqlens=starts)
+    found = [torch.autograd.grad(results, list(leaves.values()), weights, retain_graph=True) for _ in range(2)]
+    cut_out = lambda x: x[:, own] if x.dim() > 2 and x.shape[1] == given["v"].shape[1] else x
+    alone = {key: cut_out(x).clone().requires_grad_() for key, x in given.items()}
+    expected = CALLS[name](**alone, output_final_state=True, cu_seqlens=starts - 3)
+    assert torch.equal(results[0][:, own], expected[0]) and torch.equal(results[1], expected[1]), name
+    gradients = torch.autograd.grad(expected, list(alone.values()), [cut_out(w) for w in weights])
+    for key, x, again, gradient in zip(alone, *found, gradients):
+        assert torch.equal(x, again), f"{name}: gradient of {key}, again"
+        compare(f"{name}: gradient of {key} between rows of no sequence", cut_out(x), gradient)
+        assert cut_out(x) is x or not x[:, :3].any() and not x[:, -18:].any(), f"{name}: gradient of {key} outside"
+
+
 def check_no_states():
     given = draw("delta rule", (5,))
     del given["initial_state"]
@@ -179,5 +203,6 @@ check_segments()
 check_refusals()
 for name in CALLS:
     check_alone(name)
+    check_outside(name)
     check(name)
 check_joins()
