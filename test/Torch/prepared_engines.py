@@ -129,6 +129,9 @@ def make_calls():
         "8 bits, a variant": (tt.attention_fp8, {**fixed, "variant": prepared.CAPPED, "arguments": {"cap": 2.0, "slopes": slopes}}, 4),
         "a step": (tt.gated_delta_rule, {**step, **gates}, 1, ["beta"]),
         "a step of lengths 1": (tt.gated_delta_rule, {**step, **gates, "scale": 0.5, "use_qk_l2norm_in_kernel": True}, 1, ["beta"]),
+        "a step with gates of channels": (tt.gated_delta_rule, {**step, **gates, "g": torch.ones(2, 1, 4, 64)}, 1, ["beta"]),
+        "a step with gates of channels, copied": (tt.gated_delta_rule, {**step, **gates, "g": torch.ones(2, 1, 64, 4).mT}, 1, ["g", "beta"]),
+        "a step of gated attention": (tt.gla, {**step, "g": make(2, 1, 4, 64)}, 1, ["g"]),
         "a step of retention": (tt.retention, step, 1),
     }  # fmt: skip
 
