@@ -431,6 +431,11 @@ void Emitter::emitTileCounter(Operation *op) {
       "l,r", {counter, blocks}, {});
 }
 
+/// So often a block looks at what probes have reported, about 0.1 seconds, before it gives up:
+/// where the probes' blocks cannot all be resident at a time, they would wait for each other for
+/// ever.
+static constexpr int64_t kMostPolls = 1 << 17;
+
 /// The word behind those of the counter: probes that held, and in its upper half those that failed.
 void Emitter::emitVerdict(hop::ProbesVerdictOp op) {
   int64_t share = op.getShare(), cluster = kernel.getClusterSize();
@@ -440,19 +445,28 @@ void Emitter::emitVerdict(hop::ProbesVerdictOp op) {
   Value failing = LLVM::UDivOp::create(builder, loc, add(reports, i32(share - 1)), i32(share));
   Value holding = LLVM::SubOp::create(builder, loc, add(reports, i32(1)), failing);
   Value counter = function.getArgument(parameters.workspacePosition());
-  bind(op, {assembly(
-                "{\n.reg .pred is_probe, failed, fails, waits;\n.reg .b32 word, more;\n"
-                "setp.ne.b32 is_probe, $3, 0;\nsetp.ne.b32 failed, $2, 0;\n"
-                "selp.b32 word, 65536, 1, failed;\n"
-                "@is_probe red.relaxed.gpu.global.add.u32 [$1+8], word;\n"
-                "again:\nld.relaxed.gpu.global.b32 word, [$1+8];\nshr.u32 more, word, 16;\n"
-                "setp.ge.u32 fails, more, $4;\nand.b32 word, word, 65535;\n"
-                "setp.lt.u32 waits, word, $5;\nselp.b32 $0, 1, 0, fails;\n"
-                "@fails bra done;\n@waits bra again;\ndone:\n}",
-                "=&r,l,r,r,r,r",
-                {counter, scalar(op.getFailed()), toI32(scalar(op.getIsProbe())), failing, holding},
-                TypeRange(builder.getI32Type()))
-                .front()});
+  // Bit 15: a block gave up, so that the program holds for all. It is set where too few had failed.
+  bind(op,
+       {assembly(
+            "{\n.reg .pred is_probe, failed, fails, waits, settled;\n.reg .b32 word, more, polls;\n"
+            "setp.ne.b32 is_probe, $3, 0;\nsetp.ne.b32 failed, $2, 0;\n"
+            "selp.b32 word, 65536, 1, failed;\nmov.b32 polls, 0;\n"
+            "@is_probe red.relaxed.gpu.global.add.u32 [$1+8], word;\n"
+            "again:\nld.relaxed.gpu.global.b32 word, [$1+8];\nmov.b32 $0, 0;\n"
+            "and.b32 more, word, 32768;\nsetp.ne.b32 settled, more, 0;\n@settled bra done;\n"
+            "shr.u32 more, word, 16;\nsetp.ge.u32 fails, more, $4;\nselp.b32 $0, 1, 0, fails;\n"
+            "@fails bra done;\n"
+            "and.b32 more, word, 32767;\nsetp.lt.u32 waits, more, $5;\n@!waits bra done;\n"
+            "add.u32 polls, polls, 1;\nsetp.lt.u32 waits, polls, " +
+                Twine(kMostPolls) +
+                ";\n@waits bra again;\n"
+                "or.b32 more, word, 32768;\n"
+                "atom.relaxed.gpu.global.cas.b32 more, [$1+8], word, more;\nbra again;\n"
+                "done:\n}",
+            "=&r,l,r,r,r,r",
+            {counter, scalar(op.getFailed()), toI32(scalar(op.getIsProbe())), failing, holding},
+            TypeRange(builder.getI32Type()))
+            .front()});
 }
 
 //===----------------------------------------------------------------------===//
