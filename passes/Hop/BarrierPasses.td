@@ -70,7 +70,7 @@ def InsertMbarriers : Pass<"hop-insert-mbarriers", "::tessera::hop::KernelOp"> {
     search takes from an iteration follows from its number by arithmetic. Loops that go on where the one before ends are one here, as where
     `tile-split-loops` has cut one for the masks of consumers:
 
-    ```mlir
+    ```text
     scf.for %j = %c0 to %end step %c1 {
       %row = arith.muli %j, %c64 : index
       hop.pipe.load %k, %K[%c0, %c0] run 16 with (%row : index) { ... } : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[N, 64], bf16>
