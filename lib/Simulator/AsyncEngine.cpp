@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "lib/Simulator/Async.h"
 #include "lib/Simulator/Atomic.h"
+#include "lib/Simulator/Numeric.h"
 #include "lib/Simulator/ReleaseAcquire.h"
 #include "lib/Simulator/Sync.h"
 #include "lib/Simulator/TensorMap.h"
@@ -214,6 +215,16 @@ bool destinationUsable(Cluster &cluster, const AsyncOp &op, Cta &cta, Mbarrier *
   return true;
 }
 
+/// As the machine does it, to nearest even; NaN loses its sign and its payload.
+void roundToTF32(uint8_t *p, uint32_t count) {
+  for (uint32_t k = 0; k < count; ++k, p += sizeof(float)) {
+    float number;
+    memcpy(&number, p, sizeof(number));
+    uint32_t rounded = encodeFloat(number, kTF32, Rounding::Nearest, /*satfinite=*/false) << 13;
+    memcpy(p, &rounded, sizeof(rounded));
+  }
+}
+
 template <class Wrote>
 struct LoadVisitor : BoxVisitor {
   const TensorMapRecord &map;
@@ -225,12 +236,13 @@ struct LoadVisitor : BoxVisitor {
   void unit(uint32_t where, uint32_t bytes) { wrote(where, bytes); }
   void inside(uint32_t where, const uint8_t *global, uint32_t first, uint32_t count) {
     uint32_t es = map.elementSize(), stride = map.elementStrides[0];
-    if (stride == 1) {
+    if (stride == 1)
       memcpy(shared + where, global + size_t(first) * es, count * es);
-      return;
-    }
-    for (uint32_t k = 0; k < count; ++k)
-      memcpy(shared + where + k * es, global + size_t(first + k * stride) * es, es);
+    else
+      for (uint32_t k = 0; k < count; ++k)
+        memcpy(shared + where + k * es, global + size_t(first + k * stride) * es, es);
+    if (map.type == uint8_t(TensorElement::TF32))
+      roundToTF32(shared + where, count);
   }
   void outside(uint32_t where, uint32_t bytes) { fillOutside(shared + where, bytes, map); }
   void touched(const GlobalMemory::Buffer &buffer, uint64_t offset, uint32_t bytes) {

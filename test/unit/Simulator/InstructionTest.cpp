@@ -172,6 +172,8 @@ TEST(Convert, RoundingSaturationPacking) {
       0x7eb8u);
   EXPECT_EQ(evaluate1("cvt.u16.u32 %h1, %r1; cvt.rn.f16x2.e4m3x2 %r3, %h1;", 0x7eb8), 0x5f00bc00u);
   EXPECT_EQ(evaluate1("cvt.rna.tf32.f32 %r3, %r1;", f(1 + 0x1p-11f)), f(1 + 0x1p-10f));
+  EXPECT_EQ(evaluate1("cvt.rn.tf32.f32 %r3, %r1;", f(1 + 0x1p-11f)), f(1));
+  EXPECT_EQ(evaluate1("cvt.rn.tf32.f32 %r3, %r1;", f(1 + 0x3p-11f)), f(1 + 0x4p-11f));
   EXPECT_EQ(evaluate1("mov.b32 {%h1, %h2}, %r1; cvt.f32.f16 %r3, %h1;", 0x3c00), f(1));
   EXPECT_EQ(evaluate1("mov.b32 {%h1, %h2}, %r1; cvt.f32.bf16 %r3, %h2;", 0x40000000), f(2));
 }
@@ -346,4 +348,41 @@ TEST(Cluster, StoreAsync) {
   Result early = runPtx(std::string(kStart) + kSend + kRead, setup);
   EXPECT_TRUE(early.has(DiagKind::UninitialisedShared) || early.has(DiagKind::Race))
       << early.text();
+}
+
+TEST(Copies, OfTF32Round) {
+  // As measured on an H200, the words that a copy reads and what it writes.
+  constexpr std::pair<uint32_t, uint32_t> words[] = {
+      {0x3f800000, 0x3f800000}, {0x3f800001, 0x3f800000}, {0x3f800fff, 0x3f800000},
+      {0x3f801000, 0x3f800000}, {0x3f801001, 0x3f802000}, {0x3f801fff, 0x3f802000},
+      {0x3f802fff, 0x3f802000}, {0x3f803000, 0x3f804000}, {0x3f803001, 0x3f804000},
+      {0xbf801000, 0xbf800000}, {0xbf801001, 0xbf802000}, {0xbf803000, 0xbf804000},
+      {0x7f7fffff, 0x7f800000}, {0x7f800000, 0x7f800000}, {0x7fffffff, 0x7fffe000},
+      {0x7f800001, 0x7fffe000}, {0xffc00000, 0x7fffe000}, {0x00001000, 0x00000000},
+      {0x00001001, 0x00002000}, {0x007fffff, 0x00800000}};
+  LaunchSetup setup;
+  for (auto [read, written] : words)
+    setup.in.push_back(read);
+  setup.in.resize(32);
+  setup.map.emplace();
+  setup.map->type = TensorElement::TF32;
+  setup.map->dims = {32};
+  setup.map->box = {32};
+  Result result = runPtx(R"(
+    mov.b64 %d1, map; cvta.param.u64 %d1, %d1; mov.u32 %r1, smem;
+    setp.ne.u32 %p1, %r0, 0;
+    @%p1 bra JOIN;
+    mbarrier.init.shared::cta.b64 [%r1+512], 1;
+    fence.mbarrier_init.release.cluster; fence.proxy.async;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1+512], 128;
+    cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], [%d1, {0}], [%r1+512];
+JOIN: bar.sync 0;
+WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r1+512], 0;
+    @!%p2 bra WAIT;
+    shl.b32 %r2, %r0, 2; add.u32 %r2, %r2, %r1; ld.shared.u32 %r3, [%r2];
+    mul.wide.u32 %d2, %r0, 4; add.u64 %d2, %d2, %d0; st.global.u32 [%d2], %r3;)",
+                         setup);
+  ASSERT_TRUE(result.error.empty() && result.report.ok()) << result.text();
+  for (auto [i, word] : llvm::enumerate(words))
+    EXPECT_EQ(result.out[i], word.second) << std::hex << word.first;
 }

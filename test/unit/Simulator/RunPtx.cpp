@@ -22,7 +22,7 @@ std::string Result::text() const {
 Result tessera::sim::test::runPtx(llvm::StringRef body, const LaunchSetup &setup) {
   std::string ptx = ".version 8.3\n.target sm_90a\n.address_size 64\n"
                     ".extern .shared .align 1024 .b8 smem[];\n"
-                    ".visible .entry k(.param .u64 out) {\n"
+                    ".visible .entry k(.param .u64 out, .param .align 64 .b8 map[128]) {\n"
                     ".reg .b32 %r<64>; .reg .b64 %d<32>; .reg .f32 %f<32>; .reg .f64 %g<16>; .reg "
                     ".b16 %h<32>; .reg .pred %p<16>;\n"
                     "ld.param.u64 %d0, [out]; mov.u32 %r0, %tid.x;\n";
@@ -47,8 +47,13 @@ Result tessera::sim::test::runPtx(llvm::StringRef body, const LaunchSetup &setup
   launch.block = {setup.threads, 1, 1};
   launch.dynamicSharedBytes = setup.sharedBytes;
   launch.memory = &memory;
-  launch.params.resize(8);
+  launch.params.resize(192);
   memcpy(launch.params.data(), &out, 8);
+  if (setup.map) {
+    TensorMapDesc desc = *setup.map;
+    desc.globalAddress = out;
+    memcpy(&launch.params[64], llvm::cantFail(encodeTensorMap(desc)).data(), 128);
+  }
   Options options;
   options.seed = setup.seed;
   options.moveApproximations = setup.moveApproximations;

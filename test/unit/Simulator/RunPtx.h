@@ -20,6 +20,8 @@ struct LaunchSetup {
   bool moveApproximations = false;
   Dim3 grid{1, 1, 1}, cluster{1, 1, 1};
   std::vector<uint32_t> in; ///< initial contents of the output buffer
+  /// A tensor map over the output buffer, the kernel's parameter `map`.
+  std::optional<TensorMapDesc> map;
 };
 
 /// Runs `body` as a kernel with registers %r<64>, %d<32>, %f<32>, %g<16> (f64), %h<32> (b16),
