@@ -133,4 +133,9 @@ inline constexpr char write[] = "write";
 
 } // namespace tessera::accesses
 
+/// The element of a tensor map, beside that of its argument.
+namespace tessera::elements {
+inline constexpr char tf32[] = "tf32";
+} // namespace tessera::elements
+
 #endif // TESSERA_BUNDLEKEYS_H

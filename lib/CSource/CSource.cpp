@@ -286,8 +286,7 @@ void Writer::writeMaps(llvm::raw_ostream &os, const NumberedKernel &numbered) {
   os << "static const MapInfo maps" << numbered.number << "[] = {\n";
   for (unsigned position : numbered.mapOrder) {
     const TensorMapRecipe &map = numbered.kernel.tensorMaps[position];
-    os << llvm::formatv("    {{{0}, {1}, {2}, ", map.element->tensorMapType, map.swizzle,
-                        map.dims.size());
+    os << llvm::formatv("    {{{0}, {1}, {2}, ", map.dataType(), map.swizzle, map.dims.size());
     writeList(os, map.dims, [&](const TensorMapDim &dim) {
       os << llvm::formatv("{{{0}, {1}, {2}, {3}}", spell(dim.extent), dim.strideOfDim,
                           dim.strideBytes, int(dim.wraps));

@@ -163,10 +163,19 @@ static bool hasWrappingStride(const json::Array &kernels) {
   return false;
 }
 
+static bool hasRoundingMap(const json::Array &kernels) {
+  return llvm::any_of(kernels, [](const json::Value &kernel) {
+    return llvm::any_of(
+        *kernel.getAsObject()->getArray(key::launchParameters), [](const json::Value &parameter) {
+          return parameter.getAsObject()->getString(key::element) == StringRef(elements::tf32);
+        });
+  });
+}
+
 /// What has none of these is for readers that know none too.
 static int findVersion(bool hasImages, const json::Array &kernels, const json::Array &sequences,
                        const json::Array &choices) {
-  if (hasWrappingStride(kernels))
+  if (hasWrappingStride(kernels) || hasRoundingMap(kernels))
     return 6;
   for (const json::Value &choice : choices)
     for (const json::Value &alternative : *choice.getAsObject()->getArray(key::alternatives))

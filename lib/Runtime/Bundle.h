@@ -87,9 +87,14 @@ struct TensorMapDim {
 struct TensorMapRecipe {
   unsigned argument = 0;
   const ElementType *element = nullptr;
+  /// Copies round f32 to nearest even to the 10 bits of tf32's mantissa.
+  bool roundsToTF32 = false;
   llvm::SmallVector<TensorMapDim, kMaxTensorMapRank> dims; ///< innermost first
   llvm::SmallVector<uint32_t, kMaxTensorMapRank> box;
   int swizzle = 0; ///< CUtensorMapSwizzle
+
+  int dataType() const; ///< CUtensorMapDataType
+  llvm::StringRef elementName() const;
 };
 
 enum class ParameterKind { TensorMap, Pointer, Dim, Stride, Scalar, Workspace, Tickets, Timeline };

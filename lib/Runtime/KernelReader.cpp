@@ -194,9 +194,11 @@ bool KernelReader::readTensorMap(const json::Object &object, json::Path path,
       !readString(object, key::swizzle, path, swizzle))
     return false;
   const ArgumentInfo &argument = kernel.arguments[map.argument];
-  map.element = tessera::getElementType(element);
-  if (map.element != argument.type)
-    return fail(path.field(key::element), "expected the element type of the argument");
+  map.element = argument.type;
+  map.roundsToTF32 = element == tessera::elements::tf32;
+  if (map.roundsToTF32 ? argument.type->type != TESSERA_TYPE_F32 : element != argument.type->name)
+    return fail(path.field(key::element),
+                "expected the element type of the argument, or \"tf32\" for f32");
   if (argument.alignment % 16)
     return fail(path.field(key::argument), "an argument with a tensor map needs alignment 16");
   map.swizzle = llvm::StringSwitch<int>(swizzle)

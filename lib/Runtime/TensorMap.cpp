@@ -4,6 +4,7 @@
 
 #include "lib/Runtime/Error.h"
 #include "lib/Runtime/LaunchPlan.h"
+#include "tessera/BundleKeys.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
@@ -20,6 +21,17 @@ static constexpr unsigned kSlots = 64;
 
 /// 2^30 of them are 0 modulo 2^64, as addresses are.
 static constexpr uint64_t kWrappingStride = 1ull << 34;
+
+int TensorMapRecipe::dataType() const {
+  constexpr int kTFloat32 = 11; // CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
+  return roundsToTF32 ? kTFloat32 : element->tensorMapType;
+}
+
+llvm::StringRef TensorMapRecipe::elementName() const {
+  if (roundsToTF32)
+    return tessera::elements::tf32;
+  return element->name;
+}
 
 TensorMapExtents tessera::runtime::evaluateTensorMap(const TensorMapRecipe &recipe,
                                                      const Argument &argument,
@@ -50,7 +62,7 @@ static std::string describeRecipe(const TensorMapRecipe &recipe, const TensorMap
   size_t rank = recipe.dims.size();
   os << llvm::formatv("address {0:x}, element {1}, dims [{2:$[, ]}], byte strides [{3:$[, ]}], box "
                       "[{4:$[, ]}], swizzle mode {5}",
-                      encoded.address, recipe.element->name,
+                      encoded.address, recipe.elementName(),
                       llvm::make_range(encoded.dims, encoded.dims + rank),
                       llvm::make_range(encoded.strides, encoded.strides + rank - 1),
                       llvm::make_range(recipe.box.begin(), recipe.box.end()), recipe.swizzle);
@@ -64,7 +76,7 @@ llvm::Error tessera::runtime::encodeTensorMap(const cuda::Driver &driver, const 
   static constexpr uint32_t kElementStrides[kMaxTensorMapRank] = {1, 1, 1, 1, 1};
   TensorMapExtents encoded = evaluateTensorMap(recipe, argument, dims);
   cuda::Result result = driver.tensorMapEncodeTiled(
-      &map, recipe.element->tensorMapType, recipe.dims.size(),
+      &map, recipe.dataType(), recipe.dims.size(),
       reinterpret_cast<void *>(encoded.address), encoded.dims, encoded.strides, recipe.box.data(),
       kElementStrides, cuda::kTensorMapInterleaveNone, recipe.swizzle,
       cuda::kTensorMapL2Promotion128B, cuda::kTensorMapOobFillZero);

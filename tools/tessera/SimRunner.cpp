@@ -197,7 +197,7 @@ static Expected<std::array<uint8_t, 128>> encodeMap(const runtime::TensorMapReci
   runtime::TensorMapExtents extents = runtime::evaluateTensorMap(recipe, argument, dims);
   sim::TensorMapDesc desc;
   // Both have the numbers of the driver.
-  desc.type = static_cast<sim::TensorElement>(recipe.element->tensorMapType);
+  desc.type = static_cast<sim::TensorElement>(recipe.dataType());
   desc.globalAddress = extents.address;
   desc.dims.assign(extents.dims, extents.dims + rank);
   desc.strides.assign(extents.strides, extents.strides + rank - 1);

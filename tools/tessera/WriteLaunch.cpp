@@ -82,7 +82,7 @@ json::Object LaunchWriter::describeMap(const runtime::LaunchParameter &parameter
   size_t rank = recipe.dims.size();
   constexpr int64_t bytesOfSwizzle[] = {0, 32, 64, 128};
   return json::Object{{"buffer", argument.name},
-                      {"type", recipe.element->name},
+                      {"type", recipe.elementName()},
                       {"dims", json::Array(ArrayRef(extents.dims, rank))},
                       {"strides", json::Array(ArrayRef(extents.strides, rank - 1))},
                       {"box", json::Array(recipe.box)},

@@ -190,11 +190,15 @@ TEST(BundleTest, ReadsBounds) {
 }
 
 TEST(BundleTest, ChecksTensorMaps) {
+  static constexpr char kElementRule[] =
+      "damaged bundle: expected the element type of the argument, or \"tf32\" for f32 at "
+      "bundle.kernels[0].launch_parameters[0].element";
   EXPECT_EQ(readChanged([](json::Object &kernel) { parameter(kernel, 0)["argument"] = "scale"; }),
             "damaged bundle: expected a view at bundle.kernels[0].launch_parameters[0].argument");
   EXPECT_EQ(readChanged([](json::Object &kernel) { parameter(kernel, 0)["element"] = "f16"; }),
-            "damaged bundle: expected the element type of the argument at "
-            "bundle.kernels[0].launch_parameters[0].element");
+            kElementRule);
+  EXPECT_EQ(readChanged([](json::Object &kernel) { parameter(kernel, 0)["element"] = "tf32"; }),
+            kElementRule);
   EXPECT_EQ(readChanged([](json::Object &kernel) { parameter(kernel, 0)["swizzle"] = "64B"; }),
             "damaged bundle: the innermost size exceeds the bytes of the swizzle at "
             "bundle.kernels[0].launch_parameters[0].box[0]");
@@ -228,6 +232,21 @@ TEST(BundleTest, ReadsStridesThatWrap) {
               "damaged bundle: expected true or false, beside \"stride_of_dim\" at "
               "bundle.kernels[0].launch_parameters[0].dims[" +
                   std::to_string(dim) + "].wraps");
+}
+
+TEST(BundleTest, ReadsTensorMapsThatRound) {
+  json::Value bundle = makeBundle();
+  json::Object &kernel = getKernel(bundle);
+  argument(kernel, 0)["element"] = "f32";
+  parameter(kernel, 0)["element"] = "f32";
+  parameter(kernel, 0)["swizzle"] = "none";
+  auto readMap = [&] {
+    return llvm::cantFail(readBundle(toText(bundle))).kernels[0].tensorMaps[0];
+  };
+  EXPECT_EQ(readMap().dataType(), 7); // CU_TENSOR_MAP_DATA_TYPE_FLOAT32
+  parameter(kernel, 0)["element"] = "tf32";
+  EXPECT_EQ(readMap().dataType(), 11); // CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
+  EXPECT_EQ(readMap().elementName(), "tf32");
 }
 
 TEST(BundleTest, ReadsPersistentKernelsAndWorkspaces) {
