@@ -197,7 +197,8 @@ def Hop_BulkLoadOp : Hop_Op<"bulk_load", [Hop_OnOneThread, AttrSizedOperandSegme
     the one that `hop.elected` chooses.
 
     With `rows` it copies so many rows of the tile, those from `row` on, and the indices are of the first of them. They begin at
-    a multiple of 128 bytes of a chunk. With both it copies these rows to each block.
+    a multiple of 128 bytes of a chunk. With both it copies these rows to each block. With `tf32` it rounds f32 on its way,
+    to nearest even to 10 bits of the mantissa (CU_TENSOR_MAP_DATA_TYPE_TFLOAT32).
 
     ```mlir
     hop.barrier.expect %full[%slot] bytes 16384 : !hop.barriers<2>
@@ -209,12 +210,14 @@ def Hop_BulkLoadOp : Hop_Op<"bulk_load", [Hop_OnOneThread, AttrSizedOperandSegme
   }];
   let arguments = (ins Tile_ViewType:$view, Variadic<Index>:$indices, OptionalAttr<DenseI64ArrayAttr>:$box,
                        Hop_SharedType:$destination, Hop_BarriersType:$barriers, I32:$barrier,
-                       UnitAttr:$multicast, Optional<Index>:$row, OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$rows);
+                       UnitAttr:$multicast, UnitAttr:$tf32, Optional<Index>:$row,
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$rows);
   let builders = [OpBuilder<(ins "::mlir::Value":$view, "::mlir::ValueRange":$indices, "::mlir::DenseI64ArrayAttr":$box,
                                  "::mlir::Value":$destination, "::mlir::Value":$barriers, "::mlir::Value":$barrier,
-                                 "bool":$multicast), [{
+                                 "bool":$multicast, "bool":$tf32), [{
     build($_builder, $_state, view, indices, box, destination, barriers, barrier,
-          multicast ? $_builder.getUnitAttr() : nullptr, ::mlir::Value(), ::mlir::IntegerAttr());
+          multicast ? $_builder.getUnitAttr() : nullptr, tf32 ? $_builder.getUnitAttr() : nullptr, ::mlir::Value(),
+          ::mlir::IntegerAttr());
   }]>];
   let extraClassDeclaration = [{
     /// What it copies: the tile, or rows of it.
@@ -222,7 +225,7 @@ def Hop_BulkLoadOp : Hop_Op<"bulk_load", [Hop_OnOneThread, AttrSizedOperandSegme
   }];
   let assemblyFormat =
     "$view `[` $indices `]` (`box` $box^)? `,` $destination `,` $barriers `[` $barrier `]` "
-    "(`multicast` $multicast^)? (`rows` $rows^ `row` $row)? attr-dict `:` qualified(type($view)) `,` qualified(type($destination)) `,` "
+    "(`multicast` $multicast^)? (`tf32` $tf32^)? (`rows` $rows^ `row` $row)? attr-dict `:` qualified(type($view)) `,` qualified(type($destination)) `,` "
     "qualified(type($barriers))";
   let hasVerifier = 1;
 }

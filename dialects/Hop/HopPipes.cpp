@@ -193,9 +193,17 @@ static LogicalResult verifyRows(Operation *op, RankedTensorType tile, int64_t ro
   return success();
 }
 
+/// Refuses to round what is not f32.
+static LogicalResult verifyRounded(Operation *op, bool isRounded, RankedTensorType tile) {
+  if (!isRounded || tile.getElementType().isF32())
+    return success();
+  return op->emitOpError("rounds f32 to tf32, got ") << tile;
+}
+
 LogicalResult PipeLoadOp::verify() {
   RankedTensorType tile = getPipe().getType().getTile();
-  if (failed(verifyCopy(*this, tile, getView(), getIndices(), getBox())))
+  if (failed(verifyCopy(*this, tile, getView(), getIndices(), getBox())) ||
+      failed(verifyRounded(*this, getTf32(), tile)))
     return failure();
   if (getRun().has_value() == getRuns().empty())
     return emitOpError("has a region where its rows come in runs, and there alone");
@@ -240,7 +248,8 @@ RankedTensorType BulkLoadOp::getCopied() {
 
 LogicalResult BulkLoadOp::verify() {
   RankedTensorType tile = getDestination().getType().getTile();
-  if (failed(verifyCopy(*this, getCopied(), getView(), getIndices(), getBox())))
+  if (failed(verifyCopy(*this, getCopied(), getView(), getIndices(), getBox())) ||
+      failed(verifyRounded(*this, getTf32(), tile)))
     return failure();
   if (getRows().has_value() != static_cast<bool>(getRow()))
     return emitOpError("copies rows from one of the tile on; give both, or none of them");
@@ -534,7 +543,7 @@ LogicalResult StageOp::verify() {
     return emitOpError("transposes tiles of rank 2, got ") << tile;
   if (isVector && !tile.getElementType().isF32())
     return emitOpError("writes vectors of f32, got ") << tile;
-  return success();
+  return verifyRounded(*this, getTf32(), tile);
 }
 
 LogicalResult SliceOp::verify() {

@@ -58,6 +58,8 @@ def Hop_PipeLoadOp : Hop_Op<"pipe.load", [Hop_FillsPipe, Hop_OnOneThread, AttrSi
     With `run` the rows of the tile come in runs of so many, as those of a `tile.gather_runs`: the region gives the place of a run
     and how many of its rows there are. A copy moves a run, or a row of one that ends early.
 
+    `tf32` has copies round f32, as `hop.bulk_load` says.
+
     ```mlir
     hop.pipe.load %k, %K[%row, %c0] : !hop.pipe<tensor<128x64xbf16>, 2>, !tile.view<[N, 64], bf16>
     hop.pipe.load %k, %K[%next, %c0] alike : !hop.pipe<tensor<128x64xbf16>, 2>, !tile.view<[N, 64], bf16>
@@ -70,16 +72,17 @@ def Hop_PipeLoadOp : Hop_Op<"pipe.load", [Hop_FillsPipe, Hop_OnOneThread, AttrSi
     ```
   }];
   let arguments = (ins Hop_PipeType:$pipe, Tile_ViewType:$view, Variadic<Index>:$indices,
-                       OptionalAttr<DenseI64ArrayAttr>:$box, UnitAttr:$alike, Variadic<AnyType>:$captures,
+                       OptionalAttr<DenseI64ArrayAttr>:$box, UnitAttr:$alike, UnitAttr:$tf32,
+                       Variadic<AnyType>:$captures,
                        OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$run);
   let regions = (region VariadicRegion<SizedRegion<1>>:$runs);
   let assemblyFormat =
-    "$pipe `,` $view `[` $indices `]` (`box` $box^)? (`alike` $alike^)? "
+    "$pipe `,` $view `[` $indices `]` (`box` $box^)? (`alike` $alike^)? (`tf32` $tf32^)? "
     "(`run` $run^ (`with` `(` $captures^ `:` type($captures) `)`)? $runs)? attr-dict `:` "
     "qualified(type($pipe)) `,` qualified(type($view))";
   let builders = [OpBuilder<(ins "::mlir::Value":$pipe, "::mlir::Value":$view, "::mlir::ValueRange":$indices,
-                                 "::mlir::DenseI64ArrayAttr":$box, "::mlir::UnitAttr":$alike),
-                            [{ build($_builder, $_state, pipe, view, indices, box, alike, {}, ::mlir::IntegerAttr(), 0); }]>];
+                                 "::mlir::DenseI64ArrayAttr":$box, "::mlir::UnitAttr":$alike, "::mlir::UnitAttr":$tf32),
+                            [{ build($_builder, $_state, pipe, view, indices, box, alike, tf32, {}, ::mlir::IntegerAttr(), 0); }]>];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// Of a run: its places along as many dimensions of the view, up to that of rows, and how many rows of it there are.

@@ -58,6 +58,7 @@ def Hop_StageOp : Hop_Op<"stage", [Hop_OnWarpgroups]> {
     has been waited for. On all threads of a role with warpgroups; each warpgroup writes a tile of its own.
 
     `transposed` writes the columns of a tile as rows (of 16 bits stmatrix.trans): the destination has its shape exchanged.
+    `tf32` writes a tile of f32 rounded to nearest even to 10 bits of the mantissa (`cvt.rn.tf32.f32`).
 
     ```mlir
     hop.stage %o, %mine : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 128>
@@ -66,9 +67,9 @@ def Hop_StageOp : Hop_Op<"stage", [Hop_OnWarpgroups]> {
     hop.stage %max, %slot : tensor<64xf32, #hop.layout<row>>, !hop.shared<tensor<64xf32>, rows = 64>
     ```
   }];
-  let arguments = (ins Hop_Fragment:$tile, Hop_SharedType:$destination, UnitAttr:$transposed);
+  let arguments = (ins Hop_Fragment:$tile, Hop_SharedType:$destination, UnitAttr:$transposed, UnitAttr:$tf32);
   let assemblyFormat =
-    "$tile `,` $destination (`transposed` $transposed^)? attr-dict `:` type($tile) `,` qualified(type($destination))";
+    "$tile `,` $destination (`transposed` $transposed^)? (`tf32` $tf32^)? attr-dict `:` type($tile) `,` qualified(type($destination))";
   let hasVerifier = 1;
 }
 

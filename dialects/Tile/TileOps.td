@@ -118,8 +118,8 @@ def Tile_DotOp : Tile_Op<"dot", [Pure]> {
     goes through shared memory, and takes room there.
 
     With a `precision` `a` and `b` are f32: each is written as terms of that type, whose sum it is, and the products of terms
-    that matter are summed. `x3` are those of two terms, `x6` of three. `tf32` multiplies f32 as it is, of which wgmma reads
-    the sign, the exponent and the upper 10 bits of the mantissa, along K alone. docs/kernels.md has the errors.
+    that matter are summed. `x3` are those of two terms, `x6` of three. `tf32` takes f32 rounded to nearest even to 10 bits of
+    the mantissa, which wgmma reads along K alone. docs/kernels.md has the errors.
 
     ```mlir
     %kt = tile.transpose %k : tensor<128x64xbf16> -> tensor<64x128xbf16>

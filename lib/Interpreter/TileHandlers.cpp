@@ -461,9 +461,9 @@ static void multiplyTerms(tile::DotOp dot, tile::DotTerms terms, Floats a, Float
                       shapeOf(dot.getB())[1], shape[1]);
 }
 
-/// Numbers of f32 as tensor cores read them as tf32, however they come there.
-static Floats truncated(Floats numbers) {
-  llvm::transform(numbers, numbers.begin(), tessera::truncateToTF32);
+/// Numbers of f32 as the operands of a dot with precision tf32, however they come there.
+static Floats roundedToTF32(Floats numbers) {
+  llvm::transform(numbers, numbers.begin(), tessera::roundToTF32);
   return numbers;
 }
 
@@ -479,8 +479,8 @@ static LogicalResult runDot(Frame &frame, Operation *op) {
     multiplyInDouble(frame.floats(dot.getA()).data(), frame.floats(dot.getB()).data(), out.data(),
                      a[0], b[1], a[1]);
   else if (dot.getPrecision() == tile::DotPrecision::tf32)
-    multiplyInFloat(truncated(frame.floats(dot.getA())).data(),
-                    truncated(frame.floats(dot.getB())).data(), out.data(), a[0], b[1], a[1]);
+    multiplyInFloat(roundedToTF32(frame.floats(dot.getA())).data(),
+                    roundedToTF32(frame.floats(dot.getB())).data(), out.data(), a[0], b[1], a[1]);
   else if (terms)
     multiplyTerms(dot, *terms, frame.floats(dot.getA()), frame.floats(dot.getB()), out);
   else

@@ -76,10 +76,10 @@ llvm::Error tessera::runtime::encodeTensorMap(const cuda::Driver &driver, const 
   static constexpr uint32_t kElementStrides[kMaxTensorMapRank] = {1, 1, 1, 1, 1};
   TensorMapExtents encoded = evaluateTensorMap(recipe, argument, dims);
   cuda::Result result = driver.tensorMapEncodeTiled(
-      &map, recipe.dataType(), recipe.dims.size(),
-      reinterpret_cast<void *>(encoded.address), encoded.dims, encoded.strides, recipe.box.data(),
-      kElementStrides, cuda::kTensorMapInterleaveNone, recipe.swizzle,
-      cuda::kTensorMapL2Promotion128B, cuda::kTensorMapOobFillZero);
+      &map, recipe.dataType(), recipe.dims.size(), reinterpret_cast<void *>(encoded.address),
+      encoded.dims, encoded.strides, recipe.box.data(), kElementStrides,
+      cuda::kTensorMapInterleaveNone, recipe.swizzle, cuda::kTensorMapL2Promotion128B,
+      cuda::kTensorMapOobFillZero);
   if (result == 0)
     return llvm::Error::success();
   return driver.check(

@@ -60,15 +60,7 @@ inline double roundToFormat(double x) {
 
 inline double roundToF16(double x) { return roundToFormat<11, -14, 15>(x); }
 inline double roundToBF16(double x) { return roundToFormat<8, -126, 127>(x); }
-/// What a tensor core reads of an f32 as tf32: its lower 13 bits are ignored (PTX ISA 9.7.15.5.1).
-inline double truncateToTF32(double x) {
-  float narrow = static_cast<float>(x);
-  uint32_t bits;
-  std::memcpy(&bits, &narrow, sizeof(bits));
-  bits &= ~uint32_t(0x1fff);
-  std::memcpy(&narrow, &bits, sizeof(bits));
-  return narrow;
-}
+inline double roundToTF32(double x) { return roundToFormat<11, -126, 127>(x); }
 /// Rounds as roundToFormat does, and to the largest number `most` what would be larger, infinity
 /// included: the only way in which Hopper rounds to 8 bits (PTX ISA 9.7.9.21, cvt .satfinite).
 template <int Precision, int MinExponent, int MaxExponent>

@@ -122,7 +122,8 @@ static void describeMap(const TensorMap &map, tile::ViewType view, NamedAttrList
   if (map.chunked)
     box[map.chunkPosition()] = map.boxChunks();
   entry.set(key::kind, b.getStringAttr(kinds::tensorMap));
-  entry.set(key::element, b.getStringAttr(getElementType(view).name));
+  entry.set(key::element,
+            b.getStringAttr(map.isRounded ? elements::tf32 : getElementType(view).name));
   entry.set(key::dims, dims);
   entry.set(key::box, b.getI64ArrayAttr(box));
   entry.set(key::swizzle,

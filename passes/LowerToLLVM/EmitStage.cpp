@@ -217,9 +217,21 @@ void Emitter::forEachPair(RankedTensorType type, const SharedPlace &place, Place
   }
 }
 
+/// What is written of a tile: its elements as registers hold them, or rounded to tf32, whose lower
+/// 13 bits are 0.
+Emitter::Values Emitter::writtenElements(hop::StageOp op) {
+  Values all = elements(op.getTile());
+  if (op.getTf32())
+    for (Value &element : all) {
+      Value bits = intrinsic("llvm.nvvm.f2tf32.rn", builder.getI32Type(), element);
+      element = LLVM::BitcastOp::create(builder, loc, builder.getF32Type(), bits);
+    }
+  return all;
+}
+
 void Emitter::stageWords(hop::StageOp op, const SharedPlace &target) {
   auto type = cast<RankedTensorType>(op.getTile().getType());
-  const Values words = elements(op.getTile());
+  const Values words = writtenElements(op);
   auto bitsOf = [&](Value word) {
     return LLVM::BitcastOp::create(builder, loc, builder.getI32Type(), word).getResult();
   };
@@ -261,7 +273,7 @@ void Emitter::stageWordColumns(hop::StageOp op, const SharedPlace &target) {
   Value column = mul(thread.firstRow, bytes);
   Value inUnit = LLVM::AndOp::create(builder, loc, column, i32(hopper::swizzleUnit - 1));
   Value first = add(swizzledAddress(target, thread.firstColumn, column), inUnit);
-  for (auto [i, word] : llvm::enumerate(elements(op.getTile()))) {
+  for (auto [i, word] : llvm::enumerate(writtenElements(op))) {
     int64_t row = layout.offset(i, 1), byte = layout.offset(i, 0) * bytes;
     int64_t flips = byte % swizzle ^ row % hopper::swizzleRows * hopper::swizzleUnit;
     int64_t offset = row * swizzle + byte / swizzle * target.layout.chunkBytes();
@@ -327,7 +339,7 @@ void Emitter::fetchRuns(hop::FetchOp op, const SharedPlace &source) {
 void Emitter::stageRuns(hop::StageOp op, const SharedPlace &target) {
   auto type = cast<RankedTensorType>(op.getTile().getType());
   int64_t words = hop::wordsOfRun(type);
-  const Values all = elements(op.getTile());
+  const Values all = writtenElements(op);
   std::string constraints = "r";
   for (int64_t i = 0; i < words; ++i)
     constraints += ",r";

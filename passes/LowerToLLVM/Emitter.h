@@ -425,6 +425,7 @@ private:
   void stageRows(hop::StageOp op, const SharedPlace &target);
   void stageVector(hop::StageOp op, const SharedPlace &target);
   void stageColumns(hop::StageOp op, const SharedPlace &target);
+  Values writtenElements(hop::StageOp op);
   void stageWords(hop::StageOp op, const SharedPlace &target);
   void stageWordColumns(hop::StageOp op, const SharedPlace &target);
   void stageRuns(hop::StageOp op, const SharedPlace &target);

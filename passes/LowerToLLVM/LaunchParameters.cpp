@@ -94,7 +94,8 @@ LogicalResult LaunchParameters::addUses(Operation *op) {
     access[argumentOf(load.getView())] |= kReads;
     return addCopy(op, load.getView(), load.getIndices(), load.getCopied(),
                    load.getDestination().getType().getStoredRows(), load.getBox(),
-                   load.getMulticast() && !load.getRows() ? kernel.getClusterSize() : 1);
+                   load.getMulticast() && !load.getRows() ? kernel.getClusterSize() : 1,
+                   load.getTf32());
   }
   if (auto store = dyn_cast<hop::BulkStoreOp>(op)) {
     access[argumentOf(store.getView())] |= store.getAdd() ? kReadsAndWrites : kWrites;
@@ -102,7 +103,7 @@ LogicalResult LaunchParameters::addUses(Operation *op) {
       return failure();
     hop::SharedType source = store.getSource().getType();
     return addCopy(op, store.getView(), store.getIndices(), source.getTile(),
-                   source.getStoredRows(), store.getBox(), /*blocks=*/1);
+                   source.getStoredRows(), store.getBox(), /*blocks=*/1, /*isRounded=*/false);
   }
   if (auto load = dyn_cast<tile::LoadOp>(op)) {
     addAccess(load.getView(), load.getIndices(), load.getType(), kReads);
@@ -185,7 +186,8 @@ void LaunchParameters::addUnique(LaunchParameter parameter) {
 
 LogicalResult LaunchParameters::addCopy(Operation *copy, Value view, ValueRange indices,
                                         RankedTensorType tile, int64_t storedRows,
-                                        std::optional<ArrayRef<int64_t>> box, int64_t blocks) {
+                                        std::optional<ArrayRef<int64_t>> box, int64_t blocks,
+                                        bool isRounded) {
   auto type = cast<tile::ViewType>(view.getType());
   hop::SharedLayout layout = *hop::getSharedLayout(tile, storedRows);
   unsigned argument = argumentOf(view);
@@ -206,8 +208,8 @@ LogicalResult LaunchParameters::addCopy(Operation *copy, Value view, ValueRange 
   bool chunked = !ended && layout.rows == tile.getDimSize(0) && inner != ShapedType::kDynamic &&
                  inner % layout.chunkColumns() == 0 && column &&
                  *column % layout.chunkColumns() == 0;
-  TensorMap map = {argument, tile,  tile::TileBox(type, tile, box),  layout,
-                   chunked,  ended, *hop::splitAmong(layout, blocks)};
+  TensorMap map = {argument, tile,  tile::TileBox(type, tile, box),   layout,
+                   chunked,  ended, *hop::splitAmong(layout, blocks), isRounded};
   assert(map.dims().size() <= hopper::mostMapDims && "a view has four dimensions at most");
   auto known = llvm::find(maps, map);
   mapOfCopy[copy] = known - maps.begin();

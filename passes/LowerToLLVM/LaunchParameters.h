@@ -47,11 +47,13 @@ struct TensorMap {
   bool ended;
   /// The parts in which the blocks of a cluster copy the tile; one of each kind for a block alone.
   hop::TileParts parts;
+  /// Copies round f32 to tf32.
+  bool isRounded;
 
   bool operator==(const TensorMap &other) const {
     auto identity = [](const TensorMap &map) { // the rest of the layout follows from the tile
       return std::tie(map.argument, map.tile, map.box, map.layout.rows, map.chunked, map.ended,
-                      map.parts.ofRows, map.parts.ofChunks);
+                      map.parts.ofRows, map.parts.ofChunks, map.isRounded);
     };
     return identity(*this) == identity(other);
   }
@@ -119,7 +121,8 @@ private:
 
   mlir::LogicalResult addCopy(mlir::Operation *copy, mlir::Value view, mlir::ValueRange indices,
                               mlir::RankedTensorType tile, int64_t storedRows,
-                              std::optional<mlir::ArrayRef<int64_t>> box, int64_t blocks);
+                              std::optional<mlir::ArrayRef<int64_t>> box, int64_t blocks,
+                              bool isRounded);
   mlir::LogicalResult addStoredRows(hop::BulkStoreOp store);
   mlir::LogicalResult addEndedRows(mlir::Operation *copy, tile::ViewType view);
   /// What `op` asks of a launch.

@@ -49,11 +49,44 @@ static bool isTransposed(Value operand) {
   return transposed;
 }
 
+/// What uses a loaded tile, transposed or not, that is no product of it.
+static Operation *findOtherUse(Value tile) {
+  for (OpOperand &use : tile.getUses()) {
+    Operation *user = use.getOwner(), *other = user;
+    if (isa<TransposeOp>(user))
+      other = findOtherUse(user->getResult(0));
+    else if (isa<DotOp>(user) && use.getOperandNumber() < 2)
+      other = nullptr;
+    if (other)
+      return other;
+  }
+  return nullptr;
+}
+
+/// Tensor maps round f32 on its way to shared memory: bulk copies alone, and for all that read it.
+static LogicalResult checkRounded(LoadOpInterface load) {
+  if (isa<GatherOp>(load))
+    return load.emitError("gathers an operand of a dot with precision tf32 by copies of 16 bytes, "
+                          "and bulk copies alone round on their way; use precision f16x3 or "
+                          "bf16x3, or rows in runs of 8 or more");
+  Operation *other = findOtherUse(load.getResult());
+  if (!other)
+    return success();
+  InFlightDiagnostic error = load.emitError(
+      "loads an operand of a dot with precision tf32, which is rounded on its way to shared "
+      "memory; load it a second time for other uses");
+  error.attachNote(other->getLoc()) << "is another use";
+  return error;
+}
+
 /// wgmma reads f32 along the contracted dimension alone, and nothing transposes a loaded tile of it
 /// on its way.
 static LogicalResult checkWordOperands(DotOp dot) {
   if (!isWordOperand(cast<RankedTensorType>(dot.getA().getType())))
     return success();
+  for (Value operand : {dot.getA(), dot.getB()})
+    if (LoadOpInterface load = loadedOperand(operand); load && failed(checkRounded(load)))
+      return failure();
   bool isA = loadedOperand(dot.getA()) && isTransposed(dot.getA());
   if (!isA && (!loadOfB(dot) || isTransposed(dot.getB())))
     return success();

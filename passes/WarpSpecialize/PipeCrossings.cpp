@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/Analysis/GridOrder.h"
+#include "passes/Analysis/OperandBuffers.h"
 #include "passes/WarpSpecialize/Slicer.h"
 
 using namespace mlir;
@@ -95,16 +96,24 @@ OpBuilder Slicer::onOneThread(Location loc, OpBuilder &builder) {
   return guard.getThenBodyBuilder();
 }
 
+/// Copies round the operands of products of words. Nothing else reads them, as checkDots has seen.
+static UnitAttr tf32Of(tile::LoadOpInterface load, OpBuilder &builder) {
+  auto tile = dyn_cast<RankedTensorType>(load.getType());
+  return tile && isWordOperand(tile) && feedsDot(load.getResult()) ? builder.getUnitAttr()
+                                                                   : UnitAttr();
+}
+
 /// The thread finds where runs lie, and copies each.
 void Slicer::writeRuns(tile::GatherRunsOp gather, PipeInfo &info, OpBuilder &outer) {
   Location loc = gather.getLoc();
   OpBuilder builder = onOneThread(loc, outer);
   SmallVector<Value> captures = llvm::map_to_vector(
       gather.getCaptures(), [&](Value value) { return whole.lookupOrDefault(value); });
-  auto load =
-      hop::PipeLoadOp::create(builder, loc, info.pipe, whole.lookup(gather.getView()),
-                              wholeOf(gather.getIndices()), /*box=*/nullptr,
-                              /*alike=*/nullptr, captures, gather.getRunAttr(), /*runsCount=*/1);
+  auto load = hop::PipeLoadOp::create(builder, loc, info.pipe, whole.lookup(gather.getView()),
+                                      wholeOf(gather.getIndices()), /*box=*/nullptr,
+                                      /*alike=*/nullptr, tf32Of(gather, builder), captures,
+                                      gather.getRunAttr(),
+                                      /*runsCount=*/1);
   IRMapping inside = whole;
   gather.getBody().cloneInto(&load.getRuns().front(), inside);
   Operation *end = load.getBodyOfRun().getTerminator();
@@ -116,7 +125,8 @@ void Slicer::writeRuns(tile::GatherRunsOp gather, PipeInfo &info, OpBuilder &out
 void Slicer::writeFill(tile::LoadOp load, PipeInfo &info, OpBuilder &builder) {
   OpBuilder inner = onOneThread(load.getLoc(), builder);
   hop::PipeLoadOp::create(inner, load.getLoc(), info.pipe, whole.lookup(load.getView()),
-                          wholeOf(load.getIndices()), load.getBoxAttr(), load.getAlikeAttr());
+                          wholeOf(load.getIndices()), load.getBoxAttr(), load.getAlikeAttr(),
+                          tf32Of(load, inner));
   if (info.theirs)
     writeTheirFill(load, info, inner);
   if (info.ownHalf)
@@ -154,7 +164,7 @@ void Slicer::writeHalfFill(tile::LoadOp load, Value pipe, SmallVector<Value> pla
                                      arith::ConstantIndexOp::create(builder, loc, columns));
   place.back() = arith::AddIOp::create(builder, loc, place.back(), half);
   hop::PipeLoadOp::create(builder, loc, pipe, whole.lookup(load.getView()), place,
-                          load.getBoxAttr(), /*alike=*/UnitAttr());
+                          load.getBoxAttr(), /*alike=*/UnitAttr(), tf32Of(load, builder));
 }
 
 /// `value` as the other block of the cluster has it: what arithmetic makes of what it has.
@@ -326,7 +336,7 @@ LogicalResult Slicer::writeOperand(Operation *op, PipeInfo &info, OpBuilder &bui
   if (failed(cloneOwn(op, builder)))
     return failure();
   if (!plan.isHandedOverLate(op))
-    writeTile(op->getLoc(), whole.lookup(tile), info, builder);
+    writeOperandTile(op, info, builder);
   return success();
 }
 
@@ -337,16 +347,23 @@ void Slicer::writeLate(Operation *op, OpBuilder &builder) {
   if (!sum || op != sum->dot || !assignment.fills(role, sum->operand) ||
       !plan.isHandedOverLate(sum->operand) || !handedOver.insert(sum->operand).second)
     return;
-  writeTile(sum->operand->getLoc(), whole.lookup(sum->operand->getResult(0)),
-            plan.pipeOf(sum->operand), builder);
+  writeOperandTile(sum->operand, plan.pipeOf(sum->operand), builder);
+}
+
+/// Writes a tile that another role multiplies.
+void Slicer::writeOperandTile(Operation *op, PipeInfo &info, OpBuilder &builder) {
+  Value tile = op->getResult(0);
+  writeTile(op->getLoc(), whole.lookup(tile), info, builder,
+            isWordOperand(cast<RankedTensorType>(tile.getType())));
 }
 
 /// Each warpgroup writes its rows of the slot, and hands them over by one thread.
-void Slicer::writeTile(Location loc, Value value, PipeInfo &info, OpBuilder &builder) {
+void Slicer::writeTile(Location loc, Value value, PipeInfo &info, OpBuilder &builder, bool tf32) {
   Value slot = hop::PipeAcquireOp::create(builder, loc, slotType(info.pipe), info.pipe);
   int64_t parts = rows.getParts() * (info.isExchanged ? exchangingBlocks : 1);
   hop::StageOp::create(builder, loc, value,
-                       partOf(slot, /*ofColumns=*/false, parts, warpgroup, loc, builder));
+                       partOf(slot, /*ofColumns=*/false, parts, warpgroup, loc, builder),
+                       /*transposed=*/false, tf32);
   hop::WarpgroupSyncOp::create(builder, loc);
   hop::PipeCommitOp::create(builder, loc, info.pipe, slot);
 }
@@ -388,7 +405,11 @@ void Slicer::writePart(const Conversion &conversion, Part part, Value source, Va
     part.known.map(op->getResult(0), builder.create(state)->getResult(0));
   }
   Operation *last = conversion.operations.back();
-  hop::StageOp::create(builder, last->getLoc(), part.known.lookup(last->getResult(0)), target);
+  auto converted = cast<RankedTensorType>(last->getResult(0).getType());
+  // Those of 16 bits or less are tf32 as they are.
+  bool isRounded = isWordOperand(converted) && !isa<arith::ExtFOp>(last);
+  hop::StageOp::create(builder, last->getLoc(), part.known.lookup(last->getResult(0)), target,
+                       /*transposed=*/false, isRounded);
 }
 
 /// What `part` has of `value`, or numbers of its shape, made anew.

@@ -107,7 +107,8 @@ private:
   mlir::OpBuilder onOneThread(mlir::Location loc, OpBuilder &builder);
   void writeRuns(tile::GatherRunsOp gather, PipeInfo &info, OpBuilder &builder);
   LogicalResult writeOperand(mlir::Operation *op, PipeInfo &info, OpBuilder &builder);
-  void writeTile(Location loc, Value value, PipeInfo &info, OpBuilder &builder);
+  void writeTile(Location loc, Value value, PipeInfo &info, OpBuilder &builder, bool tf32 = false);
+  void writeOperandTile(mlir::Operation *op, PipeInfo &info, OpBuilder &builder);
   void writeConversion(const Conversion &conversion, PipeInfo &info, OpBuilder &builder);
   /// A part of the rows or of the columns of what is converted.
   struct Part {

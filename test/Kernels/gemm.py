@@ -83,10 +83,10 @@ def check_scales(kernel, folder, a, b):
 
 
 def check_words(kernel, folder):
-    """f32 as tensor cores read it: without the lower 13 bits of what is drawn here. Of odd extents, on the interpreter and the
+    """f32 rounded to the 10 bits of tf32's mantissa, up or down as of what is drawn here. Of odd extents, on the interpreter and the
     simulator, with all that a product may have beside it."""
     n_padded, k_padded = N + 5, K + 1  # rows of 16 bytes, also of C in bf16
-    a, b, bias = ([x + 2.0**-14 for x in draw(*given)] for given in ((5, M, k_padded), (6, n_padded, k_padded), (7, n_padded)))
+    a, b, bias = ([x + 2.0**-11 + 2.0**-14 for x in draw(*given)] for given in ((5, M, k_padded), (6, n_padded, k_padded), (7, n_padded)))
     save(f"{folder}/a.npy", a, (M, k_padded))
     save(f"{folder}/b.npy", b, (n_padded, k_padded))
     save(f"{folder}/bias.npy", bias, (n_padded,))
@@ -109,9 +109,10 @@ def check_words(kernel, folder):
 
 
 def round_tf32(x):
-    """The upper 10 bits of the mantissa."""
-    bits = struct.unpack("I", struct.pack("f", x))[0] & 0xFFFFE000
-    return struct.unpack("f", struct.pack("I", bits))[0]
+    """To nearest, ties to even, to 10 bits of the mantissa."""
+    bits = struct.unpack("I", struct.pack("f", x))[0]
+    bits += 0xFFF + (bits >> 13 & 1)
+    return struct.unpack("f", struct.pack("I", bits & 0xFFFFE000))[0]
 
 
 main(*sys.argv[1:])

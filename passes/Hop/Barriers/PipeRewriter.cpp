@@ -136,8 +136,9 @@ private:
     Value slot = slotAt(loc, ring, index);
     if (runs)
       return runs->start(slot, full, index);
-    auto copy = hop::BulkLoadOp::create(rewriter, loc, load.getView(), load.getIndices(),
-                                        load.getBoxAttr(), slot, full, index, ring.multicast);
+    auto copy =
+        hop::BulkLoadOp::create(rewriter, loc, load.getView(), load.getIndices(), load.getBoxAttr(),
+                                slot, full, index, ring.multicast, load.getTf32());
     copy->setDiscardableAttrs(load->getDiscardableAttrDictionary());
   }
 

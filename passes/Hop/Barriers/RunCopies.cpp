@@ -58,7 +58,7 @@ void RunCopies::forEachRun(function_ref<void(const Run &)> copy) {
 void RunCopies::copyRows(const Run &run, int64_t rows, const Target &target) {
   hop::BulkLoadOp::create(rewriter, loc, load.getView(), run.place, /*box=*/nullptr, target.slot,
                           target.full, target.index, blocks > 1 ? rewriter.getUnitAttr() : nullptr,
-                          run.row, rewriter.getI64IntegerAttr(rows));
+                          load.getTf32Attr(), run.row, rewriter.getI64IntegerAttr(rows));
 }
 
 /// Copies a run as a whole, or row by row where it ends early.

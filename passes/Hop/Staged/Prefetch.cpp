@@ -122,7 +122,7 @@ private:
     auto guard = scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/false);
     OpBuilder then = guard.getThenBodyBuilder();
     hop::PipeLoadOp::create(then, loc, own.load.getPipe(), own.load.getView(), address,
-                            own.load.getBoxAttr(), /*alike=*/UnitAttr());
+                            own.load.getBoxAttr(), /*alike=*/UnitAttr(), own.load.getTf32Attr());
   }
 
   scf::ForOp loop;

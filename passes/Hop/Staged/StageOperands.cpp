@@ -172,7 +172,8 @@ struct StageOperandsPass : tessera::impl::StageOperandsBase<StageOperandsPass> {
     bool areMany = which.isB && role.getNumWarpgroups() > 1;
     if (areMany)
       hop::RoleSyncOp::create(builder, made.getLoc());
-    hop::StageOp::create(builder, made.getLoc(), made, share, which.transposed);
+    hop::StageOp::create(builder, made.getLoc(), made, share, which.transposed,
+                         isWordOperand(cast<RankedTensorType>(made.getType())));
     if (areMany)
       hop::RoleSyncOp::create(builder, made.getLoc());
     else

@@ -10,6 +10,15 @@ func.func @shape(%t: !Half, %to: !hop.shared<tensor<64x32xbf16>, rows = 64>) {
 
 // -----
 
+!Half = tensor<64x32xbf16, #hop.layout<accumulator>>
+func.func @rounded(%t: !Half, %to: !hop.shared<tensor<64x32xbf16>, rows = 64>) {
+  // expected-error@+1 {{rounds f32 to tf32, got 'tensor<64x32xbf16}}
+  hop.stage %t, %to tf32 : !Half, !hop.shared<tensor<64x32xbf16>, rows = 64>
+  func.return
+}
+
+// -----
+
 func.func @chunks(%t: !hop.shared<tensor<64x128xbf16>, rows = 64>, %i: index) {
   // expected-error@+1 {{takes columns in whole chunks of 64, got 32}}
   %s = hop.slice %t[%i] : !hop.shared<tensor<64x128xbf16>, rows = 64> -> !hop.shared<tensor<64x32xbf16>, rows = 64>

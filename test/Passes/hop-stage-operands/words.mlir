@@ -1,5 +1,5 @@
 // Products read f32 from shared memory along K alone: first operands go there too, and second ones with their columns as rows where
-// these run along K.
+// these run along K. They are rounded.
 //
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-stage-operands))' | FileCheck %s
 
@@ -14,13 +14,13 @@
 // CHECK-DAG: %[[OWN:.*]] = hop.slice %[[ALL]][
 // CHECK-DAG: %[[OWN_T:.*]] = hop.slice %[[ALL_T]][
 // CHECK: %[[T:.*]] = math.exp2
-// CHECK-NEXT: hop.stage %[[T]], %[[AT:[a-z0-9]+]] transposed
+// CHECK-NEXT: hop.stage %[[T]], %[[AT:[a-z0-9]+]] transposed tf32 :
 // CHECK-NEXT: hop.warpgroup_sync
-// CHECK-NEXT: hop.stage %[[T]], %[[A:[a-z0-9]+]] : {{.*}}
+// CHECK-NEXT: hop.stage %[[T]], %[[A:[a-z0-9]+]] tf32 :
 // CHECK-NEXT: hop.warpgroup_sync
-// CHECK-NEXT: hop.stage %[[T]], %[[OWN_T]] transposed
+// CHECK-NEXT: hop.stage %[[T]], %[[OWN_T]] transposed tf32 :
 // CHECK-NEXT: hop.warpgroup_sync
-// CHECK-NEXT: hop.stage %[[T]], %[[OWN]] : {{.*}}
+// CHECK-NEXT: hop.stage %[[T]], %[[OWN]] tf32 :
 // CHECK-NEXT: hop.warpgroup_sync
 // CHECK-NEXT: hop.mma %[[A]], %[[ALL_T]] {transpose_b} :
 // CHECK-NEXT: hop.mma %[[AT]], %[[ALL]] acc({{.*}}) {transpose_b} :
@@ -48,7 +48,7 @@ hop.kernel @alone attributes {argument_names = [], argument_types = [], grid = [
 // CHECK-DAG: %[[COLUMNS:.*]] = hop.slice %[[B]][%{{.*}}] : {{.*}} -> !hop.shared<tensor<64x64xf32>, rows = 64>
 // CHECK-DAG: %[[ROWS:.*]] = hop.slice %[[A]][%{{.*}}] : {{.*}} -> !hop.shared<tensor<64x128xf32>, rows = 128>
 // CHECK: hop.role_sync
-// CHECK-NEXT: hop.stage %{{.*}}, %{{.*}} transposed
+// CHECK-NEXT: hop.stage %{{.*}}, %{{.*}} transposed tf32 :
 // CHECK-NEXT: hop.role_sync
 // CHECK: hop.mma %[[ROWS]], %[[B]] {transpose_b} : !hop.shared<tensor<64x128xf32>, rows = 128>, !hop.shared<tensor<64x128xf32>, rows = 64>
 // CHECK: hop.mma %{{.*}}, %{{.*}} {transpose_b} : !hop.shared<tensor<64x64xf32>, rows = 64>, !hop.shared<tensor<64x64xf32>, rows = 64>

@@ -85,7 +85,7 @@ TEST(Rounding, FusedF16) { checkFused(APFloat::IEEEhalf(), roundToF16, 14); }
 TEST(Rounding, FusedBF16) { checkFused(APFloat::BFloat(), roundToBF16, 100); }
 TEST(Rounding, FusedF32) { checkFused(APFloat::IEEEsingle(), roundToF32, 100); }
 
-TEST(Rounding, TruncatedTF32) {
+TEST(Rounding, TF32) {
   std::mt19937_64 generator(4);
   for (int i = 0; i < 300000; ++i) {
     // Every eighth number is subnormal.
@@ -96,8 +96,8 @@ TEST(Rounding, TruncatedTF32) {
       continue;
     APFloat expected(a);
     bool loses;
-    expected.convert(APFloat::FloatTF32(), APFloat::rmTowardZero, &loses);
-    ASSERT_EQ(toDouble(expected), truncateToTF32(a)) << std::hexfloat << a;
+    expected.convert(APFloat::FloatTF32(), APFloat::rmNearestTiesToEven, &loses);
+    ASSERT_EQ(toDouble(expected), roundToTF32(a)) << std::hexfloat << a;
   }
 }
 
