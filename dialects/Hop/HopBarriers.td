@@ -225,8 +225,8 @@ def Hop_BulkLoadOp : Hop_Op<"bulk_load", [Hop_OnOneThread, AttrSizedOperandSegme
   }];
   let assemblyFormat =
     "$view `[` $indices `]` (`box` $box^)? `,` $destination `,` $barriers `[` $barrier `]` "
-    "(`multicast` $multicast^)? (`tf32` $tf32^)? (`rows` $rows^ `row` $row)? attr-dict `:` qualified(type($view)) `,` qualified(type($destination)) `,` "
-    "qualified(type($barriers))";
+    "(`multicast` $multicast^)? (`tf32` $tf32^)? (`rows` $rows^ `row` $row)? attr-dict `:` "
+    "qualified(type($view)) `,` qualified(type($destination)) `,` qualified(type($barriers))";
   let hasVerifier = 1;
 }
 
