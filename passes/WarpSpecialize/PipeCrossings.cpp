@@ -96,6 +96,16 @@ OpBuilder Slicer::onOneThread(Location loc, OpBuilder &builder) {
   return guard.getThenBodyBuilder();
 }
 
+/// Whether nothing but products of words reads `tile`: what arithmetic reads is not rounded.
+static bool isMultipliedAlone(Value tile) {
+  return isWordOperand(cast<RankedTensorType>(tile.getType())) &&
+         llvm::all_of(tile.getUsers(), [&](Operation *user) {
+           if (auto dot = dyn_cast<tile::DotOp>(user))
+             return dot.getA() == tile || dot.getB() == tile;
+           return isa<tile::TransposeOp>(user) && isMultipliedAlone(user->getResult(0));
+         });
+}
+
 /// Copies round the operands of products of words. Nothing else reads them, as checkDots has seen.
 static UnitAttr tf32Of(tile::LoadOpInterface load, OpBuilder &builder) {
   auto tile = dyn_cast<RankedTensorType>(load.getType());
@@ -353,8 +363,7 @@ void Slicer::writeLate(Operation *op, OpBuilder &builder) {
 /// Writes a tile that another role multiplies.
 void Slicer::writeOperandTile(Operation *op, PipeInfo &info, OpBuilder &builder) {
   Value tile = op->getResult(0);
-  writeTile(op->getLoc(), whole.lookup(tile), info, builder,
-            isWordOperand(cast<RankedTensorType>(tile.getType())));
+  writeTile(op->getLoc(), whole.lookup(tile), info, builder, isMultipliedAlone(tile));
 }
 
 /// Each warpgroup writes its rows of the slot, and hands them over by one thread.
