@@ -159,7 +159,7 @@ tile.kernel @widened(%q: !Q, %k: !Flat, %lengths: !tile.view<[B], i32>, %from: i
 // CHECK:       %[[LENGTH:.*]] = tile.load %lengths[%b]
 // CHECK:       scf.for
 // CHECK:         %[[OTHER:.*]] = tile.load %stored[%b]
-// CHECK:         tile.gather_runs %k[%c0{{.*}}, %c0{{.*}}] run 64 with(%{{.*}}, %[[LENGTH]], %[[OTHER]] : index, i32, i32) {
+// CHECK:         tile.gather_runs %k[%c0{{.*}}, %c0{{.*}}] run 16 with(%{{.*}}, %[[LENGTH]], %[[OTHER]] : index, i32, i32) {
 tile.kernel @loaded_before(%q: !Q, %k: !Flat, %lengths: !tile.view<[B], i32>, %stored: !tile.view<[B], i32>, %o: !O)
     grid(%m = M ceildiv 64, %b = B) {
   %c0 = arith.constant 0 : index
@@ -172,6 +172,7 @@ tile.kernel @loaded_before(%q: !Q, %k: !Flat, %lengths: !tile.view<[B], i32>, %s
   %end = arith.index_cast %length : i32 to index
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
   %none = arith.constant dense<-1> : tensor<64xi32>
+  %of_page = arith.constant dense<16> : tensor<64xi32>
   %sum = scf.for %j = %c0 to %end step %c1 iter_args(%old = %zero) -> (tensor<64x64xf32>) {
     %col = arith.muli %j, %c64 : index
     %keys = tile.iota %col axis 0 : tensor<64xi32>
@@ -182,8 +183,9 @@ tile.kernel @loaded_before(%q: !Q, %k: !Flat, %lengths: !tile.view<[B], i32>, %s
     %bounds = tile.splat %other : i32 -> tensor<64xi32>
     %below = arith.cmpi slt, %keys, %bounds : tensor<64xi32>
     %both = arith.andi %inside, %below : tensor<64xi1>
-    %known = arith.select %both, %keys, %none : tensor<64xi1>, tensor<64xi32>
-    // expected-remark @below {{comes in runs of 64 rows, each by bulk copies}}
+    %place = arith.remui %keys, %of_page : tensor<64xi32>
+    %known = arith.select %both, %place, %none : tensor<64xi1>, tensor<64xi32>
+    // expected-remark @below {{comes in runs of 16 rows, each by bulk copies}}
     %kt = tile.gather %k[%c0, %c0] rows %known : !Flat, tensor<64xi32> -> tensor<64x64xbf16>
     %k_t = tile.transpose %kt : tensor<64x64xbf16> -> tensor<64x64xbf16>
     %new = tile.dot %qt, %k_t, %old : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
