@@ -105,7 +105,6 @@ def StageStores : Pass<"hop-stage-stores", "::tessera::hop::KernelOp"> {
     view, two places take turns: a copy reads one while the other is written (`in_flight 1`), and the role waits for all at
     its end. A ticket that such sums have (`fixed_sums`) is passed on in the next step, behind the start of its first
     product, when the copies have been written; the last one behind the loop.
-
   }];
   let dependentDialects = ["::tessera::hop::HopDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
