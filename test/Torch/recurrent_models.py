@@ -16,10 +16,11 @@ SIZES = {"vocab_size": 96, "hidden_size": 64, "num_hidden_layers": 2, "pad_token
 
 
 def make_models():
+    # All experts see every token: of two whose scores are close, a rounding would choose.
     return {
         "qwen3_next": transformers.Qwen3NextConfig(
             **SIZES, intermediate_size=96, num_attention_heads=2, num_key_value_heads=1, head_dim=32, linear_num_key_heads=1,
-            linear_num_value_heads=2, linear_key_head_dim=64, linear_value_head_dim=64, num_experts=2, num_experts_per_tok=1,
+            linear_num_value_heads=2, linear_key_head_dim=64, linear_value_head_dim=64, num_experts=2, num_experts_per_tok=2,
             moe_intermediate_size=32, shared_expert_intermediate_size=32, layer_types=["linear_attention", "full_attention"],
         ),
         "mamba2": transformers.Mamba2Config(**SIZES, num_heads=2, head_dim=64, state_size=64, n_groups=1, chunk_size=64),
