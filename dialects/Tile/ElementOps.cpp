@@ -2,6 +2,7 @@
 
 #include "dialects/Tile/ScalarRegion.h"
 #include "dialects/Tile/Tile.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -138,7 +139,9 @@ LogicalResult VisitsOp::verifyRegions() {
 LogicalResult tessera::tile::verifyScalars(Block &body) {
   for (Operation &op : body.without_terminator()) {
     bool isScalar = llvm::none_of(op.getResultTypes(), llvm::IsaPred<ShapedType>);
-    if (op.getNumRegions() != 0 || !isScalar || !(isa<LoadOp>(op) || isMemoryEffectFree(&op)))
+    // Of calls the operations of the function are looked at when they stand here.
+    if (op.getNumRegions() != 0 || !isScalar ||
+        !(isa<LoadOp, func::CallOp>(op) || isMemoryEffectFree(&op)))
       return op.emitOpError("stands in a ")
              << body.getParentOp()->getName()
              << ", which has scalar arithmetic and loads of elements";

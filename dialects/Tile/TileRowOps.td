@@ -37,7 +37,7 @@ def Tile_ReduceRangeOp : Tile_Op<"reduce_range", [
   let summary = "The least or the largest of integers that are computed one by one";
   let description = [{
     The region gives the integer of a number from 0 up to `count`, its argument. It has scalar arithmetic and loads of
-    elements, and no other effects. The result goes on as other scalars do: it may bound a loop that loads through a
+    elements, calls of functions that have no more, and no other effects. The result goes on as other scalars do: it may bound a loop that loads through a
     pipe, as no tile in registers is involved. `tile-find-visits` makes it for masks that compare with values loaded for
     each row.
 

@@ -340,10 +340,23 @@ bool tessera::sharesTransposer(const ScheduleFields &fields) {
   return *fields.transpose > 0 && *fields.transpose < ofWarpgroup;
 }
 
+/// Whether more is made of `value` than what other ranges take.
+static bool leavesRanges(Value value) {
+  return llvm::any_of(value.getUsers(), [](Operation *user) {
+    bool isScalar = user->getNumRegions() == 0 && isPure(user) &&
+                    llvm::none_of(user->getResultTypes(), llvm::IsaPred<ShapedType>);
+    return !user->getParentOfType<ReduceRangeOp>() &&
+           !(isScalar && llvm::none_of(user->getResults(), leavesRanges));
+  });
+}
+
 SmallVector<ReduceRangeOp> tessera::boundsOfFinder(KernelOp kernel, const ScheduleFields &fields) {
   SmallVector<ReduceRangeOp> bounds;
   if (fields.hasProducer() && !sharesTransposer(fields) && pipedGathers(kernel).empty())
-    kernel.walk([&](ReduceRangeOp range) { bounds.push_back(range); });
+    kernel.walk([&](ReduceRangeOp range) {
+      if (leavesRanges(range.getResult()))
+        bounds.push_back(range);
+    });
   return bounds;
 }
 

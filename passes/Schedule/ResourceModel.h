@@ -115,7 +115,7 @@ bool sharesTransposer(const tile::ScheduleFields &fields);
 
 /// The operations that find bounds for all other roles, in a role of its own (tile.reduce_range);
 /// none where each role finds them for itself, as it has no producer or the producer's warpgroup no
-/// warp for that role.
+/// warp for that role. Not those that only others of them are computed from.
 llvm::SmallVector<tile::ReduceRangeOp> boundsOfFinder(tile::KernelOp kernel,
                                                       const tile::ScheduleFields &fields);
 

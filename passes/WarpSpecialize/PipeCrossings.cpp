@@ -267,7 +267,7 @@ void Slicer::writeBound(tile::ReduceRangeOp bound, PipeInfo &info, OpBuilder &bu
     return;
   }
   builder.clone(*bound, whole);
-  auto bounds = llvm::to_vector(bound->getBlock()->getOps<tile::ReduceRangeOp>());
+  SmallVector<tile::ReduceRangeOp> bounds = plan.boundsIn(bound->getBlock());
   if (bound != bounds.back())
     return;
   for (tile::ReduceRangeOp each : bounds)

@@ -305,8 +305,7 @@ void tessera::planBounds(ArrayRef<tile::ReduceRangeOp> bounds, PipePlan &plan) {
   info.tile = RankedTensorType::get({1}, IntegerType::get(first.getContext(), 32));
   info.maker = RoleTask::FindBounds;
   // Those of a grid point stand in one block, and the two programs of a speculation have as many.
-  info.slots =
-      slotsOfBounds * countWords(llvm::to_vector(first->getBlock()->getOps<tile::ReduceRangeOp>()));
+  info.slots = slotsOfBounds * countWords(plan.boundsIn(first->getBlock()));
   first.emitRemark("is found by a role of its own for all others, which get it as '")
       << info.label << "', in " << *info.slots << " slots of 32 bits";
 }

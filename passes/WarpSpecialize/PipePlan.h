@@ -107,6 +107,11 @@ struct PipePlan {
         found.insert(&pipes.find(key)->second);
     return found.size();
   }
+  /// The bounds of a block that are handed on.
+  llvm::SmallVector<tile::ReduceRangeOp> boundsIn(mlir::Block *block) const {
+    return llvm::filter_to_vector(block->getOps<tile::ReduceRangeOp>(),
+                                  [&](tile::ReduceRangeOp bound) { return isPiped(bound); });
+  }
   /// Whether there is work for a role of `task` beside the producer and the consumers.
   bool needs(RoleTask task) const {
     return task == RoleTask::Sum ? !sums.empty() : llvm::any_of(pipes, [=](auto &pipe) {

@@ -94,7 +94,7 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
 
     Bounds by what rows load (`tile.reduce_range`) are found by a role of one warp beside the producer, the finder, which hands
     them to all other roles through a pipe of values, of 64 bits in halves. What a loop over rows takes, loads and registers, is
-    then in no other role. Each role finds its own where there is no producer, where that gathers, and where a transposer has the
+    then in no other role. A bound that only others are found from, as in a search by steps, it keeps. Each role finds its own where there is no producer, where that gathers, and where a transposer has the
     three warps beside it.
 
     ```mlir
