@@ -109,11 +109,11 @@ typedef struct tessera_call_free {
   int32_t same;
 } tessera_call_free;
 
-/** A number of the recipe that is `factor` times the free number `free`. */
+/** A number of the recipe that is `factor` times the free number `free`, and `summand` more. */
 typedef struct tessera_call_following {
   tessera_call_number number;
   int32_t free;
-  int64_t factor;
+  int64_t factor, summand;
 } tessera_call_following;
 
 /** What calls of a text with tensors of these layouts launch, one step after another. Arrays live

@@ -306,7 +306,7 @@ std::shared_ptr<const PreparedCall> CallFamily::prepare(const CallArguments &arg
                          : kind == TESSERA_CALL_TEMPORARY ? ownTemporaries[index]
                                                           : ownViews[index].layout;
     (isStride ? layout.strides : layout.extents)[dim] =
-        each.factor * getNumber(source, free[each.free].number);
+        each.factor * getNumber(source, free[each.free].number) + each.summand;
   }
   tessera_call_recipe own = recipe;
   own.results = ownResults.data();

@@ -19,7 +19,8 @@ def describe(x, asked):
     if "step" in asked:
         kernel += (x.strides[0] % 16 == 0,)
     result = Layout((b, 3 * a, 8), (2 * x.strides[0], a, 1), "f32")
-    return Recipe(results=(result,), temporaries=(Layout((a,), (1,), "f32"),), views=(((TENSOR, 0), x.permute(1, 0, 2), 0),)), kernel
+    rooms = Layout((_free.add(2 * _free.add(a, 3), 5),), (1,), "f32")
+    return Recipe(results=(result,), temporaries=(Layout((a,), (1,), "f32"), rooms), views=(((TENSOR, 0), x.permute(1, 0, 2), 0),)), kernel
 
 
 def take(recipe, x):
@@ -31,10 +32,10 @@ def take(recipe, x):
             return None
         values.append(value)
     parts = {1: [*recipe.results], 2: [*recipe.temporaries], 7: [view[1] for view in recipe.views]}
-    for (source, index, dim, is_stride), free, factor in recipe.followings:
+    for (source, index, dim, is_stride), free, factor, summand in recipe.followings:
         name = "strides" if is_stride else "shape"
         numbers = list(getattr(parts[source][index], name))
-        numbers[dim] = factor * values[free]
+        numbers[dim] = factor * values[free] + summand
         parts[source][index] = parts[source][index]._replace(**{name: tuple(numbers)})
     return parts
 

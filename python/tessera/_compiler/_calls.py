@@ -59,7 +59,7 @@ class _Free(ctypes.Structure):
 class _Following(ctypes.Structure):
     """tessera_call_following"""
 
-    _fields_ = [("number", _Number), ("free", c_int32), ("factor", c_int64)]
+    _fields_ = [("number", _Number), ("free", c_int32), ("factor", c_int64), ("summand", c_int64)]
 
 
 class _Recipe(ctypes.Structure):

@@ -16,16 +16,17 @@ _ROW_BYTES = 16
 
 
 class Number:
-    """A free number of a tensor times a factor. Whatever is done with it but multiplication, and asking whether an extent is 0 or 1,
-    fixes it."""
+    """A free number of a tensor times a factor, and a summand of 0 or more. Whatever is done with it but multiplication, `add`, and
+    asking whether an extent is 0 or 1, fixes it."""
 
-    __slots__ = "_scope", "_key", "_factor"
+    __slots__ = "_scope", "_key", "_factor", "_summand"
 
-    def __init__(self, scope, key, factor=1):
-        self._scope, self._key, self._factor = scope, key, factor
+    def __init__(self, scope, key, factor=1, summand=0):
+        self._scope, self._key, self._factor, self._summand = scope, key, factor, summand
 
     def __mul__(self, other):
-        return Number(self._scope, self._key, self._factor * operator.index(other))
+        times = operator.index(other)
+        return Number(self._scope, self._key, self._factor * times, self._summand * times)
 
     __rmul__ = __mul__
 
@@ -39,7 +40,7 @@ class Number:
 
     def __index__(self):
         self._scope.bounds[self._key] = None
-        return self._scope.values[self._key] * self._factor
+        return peek(self)
 
     def __hash__(self):
         return hash(operator.index(self))
@@ -67,7 +68,14 @@ def limit(number, least, most):
 
 def peek(number):
     """The value of a number, whose bounds the caller limits afterwards."""
-    return number._scope.values[number._key] * number._factor if isinstance(number, Number) else number
+    return number._scope.values[number._key] * number._factor + number._summand if isinstance(number, Number) else number
+
+
+def add(number, summand):
+    """`summand`, 0 or more, and a number, which stays free."""
+    if not isinstance(number, Number):
+        return number + summand
+    return Number(number._scope, number._key, number._factor, number._summand + operator.index(summand))
 
 
 def ask(number, answer, unit=1):
@@ -122,10 +130,10 @@ class Scope:
         return layout._replace(shape=shape, strides=strides)
 
     def limit(self, number, least, most):
-        bounds, factor = self.bounds[number._key], number._factor
+        bounds, factor, summand = self.bounds[number._key], number._factor, number._summand
         if bounds is not None:
-            bounds[:] = max(bounds[0], -(-least // factor)), min(bounds[1], most // factor)
-        return self.values[number._key] * factor
+            bounds[:] = max(bounds[0], -(-(least - summand) // factor)), min(bounds[1], (most - summand) // factor)
+        return peek(number)
 
     def close(self, recipe):
         """The recipe with plain numbers, those that are free, and what follows them."""
@@ -155,7 +163,7 @@ class Scope:
         free = [key for key, first in self._keys.items() if self.bounds[first] is not None]
         same = [-1 if self._keys[key] == key else free.index(self._keys[key]) for key in free]
         rows = [((TENSOR, *key), *self.bounds[self._keys[key]], self._multiples[key], first) for key, first in zip(free, same)]
-        followings = [(place, free.index(x._key), x._factor) for place, x in following if x._key in free]
+        followings = [(place, free.index(x._key), x._factor, x._summand) for place, x in following if x._key in free]
         return recipe._replace(
             steps=steps, results=results, copies=copies, temporaries=temporaries, views=views, free=tuple(rows),
             followings=tuple(followings),

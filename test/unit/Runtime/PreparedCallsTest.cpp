@@ -279,7 +279,8 @@ TEST_F(PreparedCallsTest, PreparesOthersOfAFamily) {
   free = {{{TESSERA_CALL_TENSOR, 0, 2, 0}, 8, before, 1, -1},
           {{TESSERA_CALL_TENSOR, 1, 2, 0}, 8, before, 1, 0},
           {{TESSERA_CALL_TENSOR, 1, 1, 1}, 1, 1 << 20, 8, -1}};
-  followings = {{{TESSERA_CALL_RESULT, 0, 2, 0}, 0, 1}, {{TESSERA_CALL_RESULT, 1, 2, 0}, 0, 1}};
+  followings = {{{TESSERA_CALL_RESULT, 0, 2, 0}, 0, 1, 0},
+                {{TESSERA_CALL_RESULT, 1, 2, 0}, 0, 1, 0}};
   ASSERT_TRUE(find()) << problem.text;
   auto ask = [&](int64_t rows, int64_t keys, int64_t step) {
     CallArguments own = call;
@@ -321,7 +322,8 @@ TEST_F(PreparedCallsTest, KeepsManyFamilies) {
   constexpr unsigned kCount = 200;
   free = {{{TESSERA_CALL_TENSOR, 0, 2, 0}, 8, before, 1, -1},
           {{TESSERA_CALL_TENSOR, 1, 2, 0}, 8, before, 1, 0}};
-  followings = {{{TESSERA_CALL_RESULT, 0, 2, 0}, 0, 1}, {{TESSERA_CALL_RESULT, 1, 2, 0}, 0, 1}};
+  followings = {{{TESSERA_CALL_RESULT, 0, 2, 0}, 0, 1, 0},
+                {{TESSERA_CALL_RESULT, 1, 2, 0}, 0, 1, 0}};
   for (int64_t rows : {before, before - 10}) {
     CallArguments own = call;
     for (unsigned i = 0; i < kCount; ++i) {
