@@ -112,9 +112,10 @@ def check(folder, rows, flags, masks, share=0, units=None, run_rows=1, shares=0)
 
 def check_tokens(folder, rows, flags, heads, units=None):
     """Queries of all sequences one behind the other: of 3, 0, 2 and 70 queries, and padding. So are their keys without `rows`, with
-    NaN between them."""
-    counts, total = [3, 0, 2, 70], 80
-    starts, between = [0, 3, 3, 5, 75], 9
+    NaN between them. Where tiles are as many as all fill, queries of others stand before them, more than a tile has."""
+    counts, total, tile = [3, 0, 2, 70], 80, 64 // heads
+    first = tile + 5 if "UNEVEN" in flags else 0
+    starts, between, total = [first + start for start in (0, 3, 3, 5, 75)], 9, first + total
     if rows:
         most, pages, table = make_table(rows)
         caches = [make_cache(seed, rows, pages, table) for seed in (10, 20)]
@@ -134,7 +135,8 @@ def check_tokens(folder, rows, flags, heads, units=None):
         )
 
     save(f"{folder}/q.npy", q, (HEADS, total, D))
-    words = ["--shape", f"B={len(LENGTHS)},SQ={max(counts)}", "--input", f"q={folder}/q.npy"]
+    tiles = f"ROOM={total + len(LENGTHS) * tile},SQ=1" if first else f"SQ={max(counts)}"
+    words = ["--shape", f"B={len(LENGTHS)},{tiles}", "--input", f"q={folder}/q.npy"]
     words += save_caches(folder, caches, pages, rows, units)
     for name, values, shape in (
         ("lengths", LENGTHS, [len(LENGTHS)]),
@@ -176,6 +178,9 @@ def main(folder):
     causal, full = ["variants/causal"], []
     check_tokens(folder, 64, ["PAGED"], 1)
     check_tokens(folder, 16, ["PAGED", "GATHERED"], 2)
+    check_tokens(folder, 64, ["PAGED", "UNEVEN"], 1)
+    check_tokens(folder, 16, ["PAGED", "GATHERED", "UNEVEN"], 2)
+    check_tokens(folder, 0, ["GATHERED", "UNEVEN"], 2)
     check_tokens(folder, 0, ["GATHERED", "INVARIANT"], 2)
     check_tokens(folder, 0, ["GATHERED"], 1, units=(0.5, 2.0))
     check(folder, 192, [], full)

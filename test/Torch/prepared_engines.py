@@ -392,6 +392,10 @@ class Growing(prepared.Cases):
             starts = number(0, 30, tokens), number(0, 40, tokens + 9)
             return tt.flash_attn_varlen_func(q, k, v, *starts, 64, 0, causal=True, return_attn_probs=True)[:2]
 
+        def fill(tokens):
+            q, starts = make(tokens, 8, 64), number(0, 3, tokens)
+            return tt.flash_attn_varlen_func(q, cache, cache, starts, None, 400, 0, block_table=table, seqused_k=used, return_attn_probs=True)[:2]
+
         def append(tokens):
             k, v, q = make(tokens, 2, 64), make(tokens, 2, 64), make(tokens, 8, 64)
             places = torch.arange(tokens, dtype=torch.int32)
@@ -400,6 +404,9 @@ class Growing(prepared.Cases):
 
         self.check(attend, range(70, 127), 1)
         self.check(pack, range(70, 94), 1)
+        # Tiles as many as tokens fill, up to as many of each sequence as of the longest one.
+        self.check(fill, range(70, 170), 1)
+        self.check(fill, range(900, 960), 2)
         self.check(append, range(20, 60), 1)
 
     def test_latent(self):

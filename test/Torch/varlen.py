@@ -1,24 +1,67 @@
 # RUN: env TESSERA_LIBRARY=%build/lib %torch-python %s
 """Attention of sequences that lie one behind the other, on the interpreter: compared with f64."""
 
+import contextlib
+import random
 import unittest
+import unittest.mock
 
 import problems
 import torch
 from caches import NAN, Cache
 
-from tessera.torch import flash_attn_varlen_func
+from tessera.torch import _cache_recipes, flash_attn_varlen_func
+
+
+class Stopped(Exception):
+    """Of calls that are described, and not run."""
+
+
+class Seen:
+    """The tiles of a call."""
+
+    def __init__(self, call, parameters, lse):
+        self.is_uneven, packed = "UNEVEN" in parameters, parameters.get("HEADS", 1)
+        self.queries, self.heads = parameters["BM"] // packed, call.heads // packed
+        (rows, _, of_sequence) = call.places.views[lse[1]][1].shape
+        tiles = -(-int(rows) // self.queries) if self.is_uneven else int(rows) * -(-int(of_sequence) // self.queries)
+        self.tiles = tiles * self.heads
+
+
+@contextlib.contextmanager
+def watch(is_run=True):
+    """A list of the tiles of each call of packed queries that is described."""
+    found, own = [], _cache_recipes._Call._bind
+
+    def bind(call, kernel, lse, extras):
+        found.append(Seen(call, parameters[0], lse))
+        if not is_run:
+            raise Stopped
+        return own(call, kernel, lse, extras)
+
+    def bind_tokens(call, source, extras, own_parameters):
+        parameters[:] = [own_parameters]
+        return own_tokens(call, source, extras, own_parameters)
+
+    parameters, own_tokens = [], _cache_recipes._Call._bind_tokens
+    with (
+        unittest.mock.patch.object(_cache_recipes._Call, "_bind", bind),
+        unittest.mock.patch.object(_cache_recipes._Call, "_bind_tokens", bind_tokens),
+    ):
+        yield found
 
 
 class Tokens(problems.Interpreted):
     """Queries of all sequences one behind the other, over keys that lie so too, and over pages."""
 
-    def check(self, counts, cache, heads, packed_keys, expected=(), with_out=False, **options):
+    def check(self, counts, cache, heads, packed_keys, expected=(), with_out=False, before=0, **options):
+        """With `before` tokens of no sequence in front."""
         d = cache.k.shape[3]
         queries = [torch.randn(n, heads, d, generator=torch.Generator().manual_seed(n)).to(cache.k.dtype) for n in counts]
-        starts = torch.tensor([0, *counts]).cumsum(0).to(torch.int32)
+        starts = torch.tensor([before, *counts]).cumsum(0).to(torch.int32)
         # Behind the last sequence there is padding.
-        q = torch.cat([*queries, torch.full((5, heads, d), NAN).to(cache.k.dtype)])
+        padding = (torch.full((rows, heads, d), NAN).to(cache.k.dtype) for rows in (before, 5))
+        q = torch.cat([next(padding), *queries, next(padding)])
         starts_k = torch.tensor([0, *cache.lengths]).cumsum(0).to(torch.int32)
         if packed_keys:
             k, v, more = torch.cat(cache.keys), torch.cat(cache.values), {}
@@ -64,6 +107,63 @@ class Tokens(problems.Interpreted):
                 cache = Cache([300, 5, 100, 1, 7, 0][: len(counts)], rows, True, 1)
                 self.check(counts, cache, heads, False, with_out=True, causal=True)
                 self.check(counts, cache, heads, False, {"left": 50, "right": 0}, causal=True, window_size=(50, -1))
+
+    def test_uneven(self):
+        """A long sequence among short ones, in random order, of which some have no query, or no key."""
+        drawn = random.Random(3)
+        for case, (heads, kv_heads, rows, before) in enumerate(((8, 2, 64, 0), (3, 3, 16, 70), (4, 1, 24, 3), (2, 2, 64, 0))):
+            counts = [drawn.choice((0, 1, 5, 40)) for _ in range(drawn.randrange(2, 7))] + [drawn.randrange(130, 260)]
+            drawn.shuffle(counts)
+            lengths = [count + drawn.choice((0, 0, 90)) for count in counts]
+            cache = Cache(lengths, rows, True, kv_heads)
+            with self.subTest(f"{counts} {lengths} {heads}"), watch() as found:
+                self.check(counts, cache, heads, case % 2, causal=case < 3, before=before)
+                self.check(counts, cache, heads, False, {"left": 30, "right": 0}, causal=True, window_size=(30, 0), before=before)
+                self.assertEqual([each.is_uneven for each in found], [True, True])
+
+    def test_queries_of_none(self):
+        """Tokens, and none of a sequence."""
+        cache = Cache([3, 0, 70], 64, True, 2)
+        q, starts = torch.full((9, 4, 64), NAN).bfloat16(), torch.tensor([4, 4, 4, 4], dtype=torch.int32)
+        out = torch.ones_like(q)
+        with watch() as found:
+            flash_attn_varlen_func(
+                q, cache.k, cache.v, starts, None, 200, 70, block_table=cache.table, seqused_k=cache.seqlens, causal=True, out=out
+            )  # fmt: skip
+        self.assertTrue(found[0].is_uneven and out.eq(1).all())
+
+    def test_many_sequences(self):
+        """More than a step of the search for the sequence of a tile tells apart."""
+        counts = 16500 * [0]
+        counts[0], counts[70], counts[16399], counts[16498] = 1, 3, 140, 2
+        starts = torch.tensor([0, *counts]).cumsum(0).to(torch.int32)
+        q, k, v = (torch.randn(sum(counts), 1, 64).bfloat16() for _ in range(3))
+        with watch() as found:
+            out = flash_attn_varlen_func(q, k, v, starts, starts, 140, 140)
+        self.assertTrue(found[0].is_uneven)
+        for begin, end in zip(starts.tolist(), starts.tolist()[1:]):
+            if begin < end:
+                want, _ = problems.exact(*(x[begin:end].transpose(0, 1)[None] for x in (q, k, v)))
+                problems.assert_close(self, out[begin:end], want[0].transpose(0, 1), f"{begin}")
+
+    def test_tiles(self):
+        """Tiles are as many as queries fill and one for each sequence, or as many of each as of the longest one where that is fewer."""
+        for counts, heads, kv_heads, is_uneven in (
+            ([2048] + 16 * [64], 8, 2, True), (16 * [64] + [2048], 4, 4, True), ([1024] + 63 * [1], 8, 2, True), (8 * [512], 8, 2, False),
+            ([100_000], 2, 2, False), (100_000 * [1] + [1000], 1, 1, True), (64 * [40], 8, 2, False),
+        ):  # fmt: skip
+            starts = torch.tensor([0, *counts]).cumsum(0).to(torch.int32)
+            keys = torch.zeros(sum(counts), kv_heads, 64).bfloat16()
+            with self.subTest(f"{len(counts)} {max(counts)}"), watch(is_run=False) as found:
+                with self.assertRaises(Stopped):
+                    q = torch.zeros(sum(counts), heads, 64).bfloat16()
+                    flash_attn_varlen_func(q, keys, keys, starts, starts, max(counts), max(counts), causal=True)
+                one = found[0]
+                self.assertEqual(one.is_uneven, is_uneven)
+                needed = sum(-(-count // one.queries) for count in counts) * one.heads
+                longest = len(counts) * -(-_cache_recipes.round_most(max(counts)) // 128) * heads
+                self.assertGreaterEqual(one.tiles, needed)
+                self.assertLessEqual(one.tiles, min(needed + len(counts) * one.heads, longest))
 
     def test_refused(self):
         cache = Cache([3, 4], 64, True, 1)

@@ -25,6 +25,8 @@ CACHE = "attention over a cache"
 _FARTHEST = 2**30
 # Rows of the smallest tile, and what the steps of all kernels divide.
 ROWS, STEP = 64, 128
+# Among so many sequences kernels find the one of a tile, in three steps of 128, and so many heads have the rows of one.
+MOST_SEQUENCES, MOST_HEADS = 128**3, 64
 
 # Tensors that have no batch.
 _OF_HEADS = "slopes", "sinks", "cos", "sin", "ones"
@@ -152,6 +154,8 @@ class _Call:
         group = self.heads // self.key_heads
         packed = 1 if self.grouped else _shares.count_packed(group, 1 if self.is_invariant else self.rows, ROWS)
         source, extras, parameters = self._describe_kernel(packed)
+        if self.is_packed and not self.is_invariant:
+            source, extras, parameters = self._find_uneven(packed, parameters) or (source, extras, parameters)
         for name, shape, kind in (("q", self.q, "q"), ("o", self.out, "out")):
             self.places.places[name] = self.places.view(kind, self._lay(shape))
         if self.is_packed:
@@ -211,13 +215,35 @@ class _Call:
         known = {**places.places, **{name: (CONSTANT, number) for name, number in extras.items()}}
         return kernel, (*own, lse, places.places["scale"], *(known[name] for name in kernel.names[6:]))
 
+    def _find_uneven(self, packed, parameters):
+        """The kernel with a tile for each that the queries of all sequences may fill: where these are fewer than as many of each sequence
+        as of the longest one. Then more heads share a tile, as queries of short sequences fill none."""
+        of_sequence = -(-self.rows * packed // parameters["BM"])
+        if of_sequence == 1 or self.batch > MOST_SEQUENCES:
+            return None
+        least = _kernels.find_numbers(self.device)["LEAST_QUERIES"]
+        packed_more = _shares.count_packed(self.heads // self.key_heads, max(least, parameters["BM"] // MOST_HEADS), parameters["BM"])
+        found = self._describe_kernel(packed_more, is_uneven=True)
+        queries, heads = found[2]["BM"] // packed_more, self.heads // packed_more
+        # Each of `heads` has a tile for each sequence beside those that tokens fill.
+        most = queries * ((self.batch * of_sequence * (self.heads // packed) - 1) // heads - self.batch)
+        tokens = self.q.shape[1]
+        is_fewer = _free.peek(tokens) <= most
+        _free.limit(tokens, *((0, most) if is_fewer else (most + 1, _free.MOST)))
+        return found if is_fewer else None
+
     def _bind_tokens(self, source, extras, parameters):
         kernel = self.find(self.is_cpu, source, "attention", **parameters)
+        places = self.places
+        places.places["sums"] = places.places["lse"]
         # Of the LSE of each sequence only the extents count.
-        self.places.places["sums"] = self.places.places["lse"]
-        shape = Layout((self.batch, self.heads, self.rows), (0, 0, 1), "f32")
-        self.places.add_temporary("extents", Layout((self.rows,), (1,), "f32"))
-        return [*self._find_sequences(), self._bind(kernel, self.places.view("extents", shape), extras)]
+        extents = (self.batch, self.heads, self.rows), (self.rows,)
+        if "UNEVEN" in parameters:
+            room = _free.add(self.q.shape[1], self.batch * parameters["BM"] // parameters.get("HEADS", 1))
+            extents = (room, self.heads, 1), (1,)
+        places.add_temporary("extents", Layout(extents[1], (1,), "f32"))
+        lse = places.view("extents", Layout(extents[0], (0, 0, 1), "f32"))
+        return [*self._find_sequences(), self._bind(kernel, lse, extras)]
 
     def _find_sequences(self):
         """Where keys begin that are packed, and a step that finds how many there are, if that is not given."""
@@ -287,7 +313,7 @@ class _Call:
         least = _kernels.find_numbers(self.device)["LEAST_BYTE_RUN"] if is_short else 1
         return run if run >= least and all(_variants.find_width("k_cache", width) % 64 == 0 for width in widths) else 1
 
-    def _describe_kernel(self, packed):
+    def _describe_kernel(self, packed, is_uneven=False):
         """The source of the kernel, integers that its variant takes, and parameters, those of tiles by rules."""
         left, right = (_FARTHEST if self.options[side] is None else self.options[side] for side in ("left", "right"))
         extras, imports = {}, ["attention_cache"]
@@ -304,7 +330,7 @@ class _Call:
         parameters = {"T": self.q.element, "D": width, "DV": value}
         flags = {
             "PADDED": (width, value) != (self.width, self.value), "GROUPED": self.grouped, "PAGED": self.has_table,
-            "TOKENS": self.is_packed, "INVARIANT": self.is_invariant,
+            "TOKENS": self.is_packed, "INVARIANT": self.is_invariant, "UNEVEN": is_uneven,
         }  # fmt: skip
         parameters.update({name: True for name, is_set in flags.items() if is_set})
         if self.options["variant"] is not None:
