@@ -49,7 +49,8 @@ def GuardMasks : Pass<"hop-guard-masks", "::tessera::hop::KernelOp"> {
     they run beside a product.
 
     A condition that is `arith.ori` of a scalar and another one is jumped over where the scalar is true, whatever the other
-    one is (`tile-split-loops`); behind the branch the other one is all of it.
+    one is (`tile-split-loops`); behind the branch the other one is all of it. One that is either of two, as a comparison of scalars
+    says (`c and a or not c and b`), is a branch too, with one of them on each side.
 
     What cannot be analysed stays as it is, and a remark says why. So do masks in loops: a product that is in flight
     cannot stay so over a branch.

@@ -34,6 +34,36 @@ static bool isOnlyFor(Value value, Value end) {
          }));
 }
 
+/// Two masks of which a scalar says which one holds.
+struct Alternatives {
+  Value condition, holding, otherwise;
+};
+
+/// What is left of a term of `andi` without the operand that is a splat, and the splat's scalar.
+static std::pair<Value, Value> splitByScalar(Value term) {
+  auto both = term.getDefiningOp<arith::AndIOp>();
+  for (unsigned i : {0, 1})
+    if (auto splat = both ? both->getOperand(i).getDefiningOp<tile::SplatOp>() : tile::SplatOp())
+      return {splat.getSource(), both->getOperand(1 - i)};
+  return {};
+}
+
+/// (c and a) or (not c and b), of a comparison c of scalars.
+static std::optional<Alternatives> findAlternatives(Value condition) {
+  SmallVector<Value> terms = getMaskTerms(condition, /*byAnd=*/false);
+  if (terms.size() != 2)
+    return std::nullopt;
+  auto [first, holding] = splitByScalar(terms[0]);
+  auto [second, otherwise] = splitByScalar(terms[1]);
+  auto a = first ? first.getDefiningOp<arith::CmpIOp>() : arith::CmpIOp(),
+       b = second ? second.getDefiningOp<arith::CmpIOp>() : arith::CmpIOp();
+  bool areOpposite = a && b && a.getLhs() == b.getLhs() && a.getRhs() == b.getRhs() &&
+                     arith::invertPredicate(a.getPredicate()) == b.getPredicate();
+  if (!areOpposite)
+    return std::nullopt;
+  return Alternatives{first, holding, otherwise};
+}
+
 /// Rewrites one mask.
 class MaskGuard {
 public:
@@ -99,9 +129,26 @@ private:
     builder.setInsertionPointToStart(conditional.thenBlock());
     scf::YieldOp::create(builder, value);
     builder.setInsertionPointToStart(conditional.elseBlock());
-    IRMapping copies;
     own = term.condition;
-    scf::YieldOp::create(builder, masked(copyTiles(term.condition, copies), value));
+    scf::YieldOp::create(builder, applyAlternatives(term.condition, value));
+    return conditional.getResult(0);
+  }
+
+  /// Applies a mask. Of two between which a scalar decides each has a branch.
+  Value applyAlternatives(Value condition, Value value) {
+    std::optional<Alternatives> either = findAlternatives(condition);
+    if (!either) {
+      IRMapping copies;
+      return masked(copyTiles(condition, copies), value);
+    }
+    auto conditional =
+        scf::IfOp::create(builder, value.getType(), either->condition, /*withElse=*/true);
+    OpBuilder::InsertionGuard insertion(builder);
+    for (auto [block, mask] : {std::pair(conditional.thenBlock(), either->holding),
+                               std::pair(conditional.elseBlock(), either->otherwise)}) {
+      builder.setInsertionPointToStart(block);
+      scf::YieldOp::create(builder, applyAlternatives(mask, value));
+    }
     return conditional.getResult(0);
   }
 

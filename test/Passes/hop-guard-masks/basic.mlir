@@ -358,3 +358,63 @@ hop.kernel @by_scalar attributes {argument_names = ["y", "starts"], argument_typ
     tile.store %s, %y[%col, %c0] : !acc, !tile.view<[M, 32], f32>
   }
 }
+
+// -----
+
+!acc = tensor<64x32xf32, #hop.layout<accumulator>>
+!ints = tensor<64x32xi32, #hop.layout<accumulator>>
+!bits = tensor<64x32xi1, #hop.layout<accumulator>>
+
+// A scalar says which of two masks holds: each is computed behind a branch. With another scalar for the second one both are.
+// CHECK-LABEL: hop.kernel @either
+// CHECK: %[[WHOLE:.*]] = arith.cmpi sle, %[[COL:.*]], %[[END:.*]] : index
+// CHECK: scf.if
+// CHECK: } else {
+// CHECK-NEXT: %[[S:.*]] = scf.if %[[WHOLE]]
+// CHECK-NOT: arith.cmpi sge
+// CHECK: %[[FIRST:.*]] = arith.cmpi slt
+// CHECK-NEXT: %[[A:.*]] = arith.select %[[FIRST]]
+// CHECK-NEXT: scf.yield %[[A]]
+// CHECK-NEXT: } else {
+// CHECK-NOT: arith.cmpi slt
+// CHECK: %[[SECOND:.*]] = arith.cmpi sge
+// CHECK-NEXT: %[[B:.*]] = arith.select %[[SECOND]]
+// CHECK-NEXT: scf.yield %[[B]]
+// CHECK: scf.yield %[[S]]
+// CHECK: scf.if
+// CHECK: } else {
+// CHECK-NOT: scf.if
+// CHECK: arith.ori
+hop.kernel @either attributes {argument_names = ["y"], argument_types = [!tile.view<[M, 32], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%y: !tile.view<[M, 32], f32>, %col: index):
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %f = arith.constant 1.0 : f32
+    %ones = tile.splat %f : f32 -> !acc
+    %x = math.exp2 %ones : !acc
+    %minus_inf = arith.constant dense<0xFF800000> : !acc
+    %end = tile.dim "M"
+    %end_i32 = arith.index_cast %end : index to i32
+    %cols = tile.iota %col axis 1 : !ints
+    %ends = tile.splat %end_i32 : i32 -> !ints
+    %is_whole = arith.cmpi sle, %col, %end : index
+    %is_other = arith.cmpi sgt, %col, %end : index
+    %is_first = arith.cmpi sgt, %col, %c0 : index
+    %whole = tile.splat %is_whole : i1 -> !bits
+    %other = tile.splat %is_other : i1 -> !bits
+    %first = tile.splat %is_first : i1 -> !bits
+    %before = arith.cmpi slt, %cols, %ends : !ints
+    %behind = arith.cmpi sge, %cols, %ends : !ints
+    %a = arith.andi %whole, %before : !bits
+    %b = arith.andi %behind, %other : !bits
+    %c = arith.andi %behind, %first : !bits
+    %in = arith.ori %a, %b : !bits
+    %s = arith.select %in, %x, %minus_inf : !bits, !acc
+    tile.store %s, %y[%col, %c0] : !acc, !tile.view<[M, 32], f32>
+    %in_both = arith.ori %a, %c : !bits
+    %t = arith.select %in_both, %x, %minus_inf : !bits, !acc
+    tile.store %t, %y[%c0, %c0] : !acc, !tile.view<[M, 32], f32>
+  }
+}
