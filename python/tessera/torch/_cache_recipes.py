@@ -225,8 +225,9 @@ class _Call:
         packed_more = _shares.count_packed(self.heads // self.key_heads, max(least, parameters["BM"] // MOST_HEADS), parameters["BM"])
         found = self._describe_kernel(packed_more, is_uneven=True)
         queries, heads = found[2]["BM"] // packed_more, self.heads // packed_more
+        rows = self.batch * of_sequence * parameters["BM"] * (self.heads // packed)
         # Each of `heads` has a tile for each sequence beside those that tokens fill.
-        most = queries * ((self.batch * of_sequence * (self.heads // packed) - 1) // heads - self.batch)
+        most = queries * ((rows - 1) // (found[2]["BM"] * heads) - self.batch)
         tokens = self.q.shape[1]
         is_fewer = _free.peek(tokens) <= most
         _free.limit(tokens, *((0, most) if is_fewer else (most + 1, _free.MOST)))

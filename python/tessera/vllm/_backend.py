@@ -157,7 +157,7 @@ class TesseraMetadataBuilder(AttentionMetadataBuilder[TesseraMetadata]):
 
     def build(self, common_prefix_len, common_attn_metadata, fast_build=False):
         metadata = self._make(common_attn_metadata)
-        # A launch for all has as many tiles of each request as the longest one asks for: those with few queries are one of their own.
+        # Requests with few queries are a launch of their own, which may divide their keys.
         threshold = self.reorder_batch_threshold
         if metadata.max_query_len > threshold and self._ranks == 1 and not envs.VLLM_BATCH_INVARIANT:
             metadata.num_decodes = split_decodes_and_prefills(common_attn_metadata, threshold)[0]
