@@ -65,8 +65,9 @@ class Cases(unittest.TestCase):
     def draw_rates(self, *shape):
         return jax.random.uniform(next(self.keys), shape, jnp.float32)
 
-    def draw_own(self, tokens, heads, own):
-        q, k, v = (self.draw(1, tokens, *of) for of in ((heads, K), (heads, K), (own, V)))
+    def draw_own(self, tokens, heads, own, widths=(K, V)):
+        rows, columns = widths
+        q, k, v = (self.draw(1, tokens, *of) for of in ((heads, rows), (heads, rows), (own, columns)))
         k = k / jnp.linalg.norm(k, axis=-1, keepdims=True)
         return [x.astype(jnp.float16) for x in (q, k, v)]
 
@@ -125,6 +126,16 @@ class Cases(unittest.TestCase):
                 lambda **given: gla(**given, output_final_state=True),
                 lambda q, k, v, g, initial_state: recur(q, k, v, jnp.exp(g), scale=K**-0.5, state=initial_state),
                 {"q": q, "k": k, "v": v, "g": -self.draw_rates(1, tokens, 1, K), "initial_state": self.draw(1, 2, K, V)},
+            )
+
+    def test_wide_channels(self):
+        q, k, v = self.draw_own(5, 1, 1, (192, 128))
+        given = {"q": q, "k": k, "v": v, "g": -self.draw_rates(1, 5, 1, 192), "initial_state": self.draw(1, 1, 192, 128)}
+        for call, rates in ((gla, {}), (gated_delta_rule, {"beta": self.draw_rates(1, 5, 1)})):
+            self.check(
+                lambda **named: call(**named, output_final_state=True),
+                lambda q, k, v, g, initial_state, beta=None: recur(q, k, v, jnp.exp(g), scale=192**-0.5, state=initial_state, rates=beta),
+                {**given, **rates},
             )
 
     def test_ssd(self):

@@ -7,13 +7,15 @@ import torch
 from tessera.torch import _compute, _kernels, gated_delta_rule, gla, retention, ssd, use_interpreter
 
 BATCH, K, V = 1, 64, 64
+#: Head dimensions of gates of channels that take other tiles, or have products made elsewhere: of keys, and of values.
+WIDE = (192, 128), (256, 64), (64, 256)
 
 
 def recur(q, k, v, decays, steps=None, scale=1.0, state=None, rates=None):
     """The definition: outputs and the last state, of heads of values that share keys."""
     group = v.shape[2] // q.shape[2]
     q, k = (x.repeat_interleave(group, 2) for x in (q, k))
-    state = q.new_zeros(v.shape[0], v.shape[2], K, V) if state is None else state
+    state = q.new_zeros(v.shape[0], v.shape[2], q.shape[3], v.shape[3]) if state is None else state
     out = []
     for t in range(v.shape[1]):
         state = state * (decays[:, t, :, None, None] if decays.dim() == 3 else decays[:, t, :, :, None].repeat_interleave(group, 1))
@@ -25,8 +27,9 @@ def recur(q, k, v, decays, steps=None, scale=1.0, state=None, rates=None):
     return torch.stack(out, 1), state
 
 
-def draw(tokens, heads, own):
-    shapes = {"q": (heads, K), "k": (heads, K), "v": (own, V)}
+def draw(tokens, heads, own, widths=(K, V)):
+    rows, columns = widths
+    shapes = {"q": (heads, rows), "k": (heads, rows), "v": (own, columns)}
     return {name: torch.randn(BATCH, tokens, *shape, dtype=torch.float16) for name, shape in shapes.items()}
 
 
@@ -124,48 +127,48 @@ def check_lengths(tokens, heads, own, channels):
     assert all(x[:, 1:].isfinite().all() for x in found.values()) and found["q"].isfinite().all(), found
 
 
-def check_gla(tokens, heads, own, starts):
-    given = draw(tokens, heads, own)
-    given["g"] = -torch.rand(BATCH, tokens, heads, K) * torch.tensor([0.1, 4.0]).repeat(K // 2)
+def check_gla(tokens, heads, own, starts, widths=(K, V)):
+    given = draw(tokens, heads, own, widths)
+    given["g"] = -torch.rand(given["q"].shape) * torch.tensor([0.1, 4.0]).repeat(widths[0] // 2)
     if starts:
-        given["initial_state"] = torch.randn(BATCH, own, K, V)
+        given["initial_state"] = torch.randn(BATCH, own, *widths)
     compare(
-        f"gla of {tokens} tokens",
+        f"gla of {tokens} tokens, {widths}",
         lambda **named: gla(**named, output_final_state=starts),
-        lambda q, k, v, g, initial_state=None: recur(q, k, v, g.exp(), scale=K**-0.5, state=initial_state),
+        lambda q, k, v, g, initial_state=None: recur(q, k, v, g.exp(), scale=widths[0]**-0.5, state=initial_state),
         given, starts,
     )  # fmt: skip
 
 
-def check_channels(tokens, heads, own, starts, most=4.0):
+def check_channels(tokens, heads, own, starts, most=4.0, widths=(K, V)):
     """Gates that forget hardly and all, and keys that repeat."""
-    given = draw(tokens, heads, own)
+    given = draw(tokens, heads, own, widths)
     given["k"] = torch.nn.functional.normalize(given["k"].float(), dim=-1).to(given["k"].dtype)[:, torch.arange(tokens) % 5]
-    given["g"] = -torch.rand(BATCH, tokens, heads, K) * torch.tensor([0.01, most]).repeat(K // 2)
+    given["g"] = -torch.rand(given["q"].shape) * torch.tensor([0.01, most]).repeat(widths[0] // 2)
     given["beta"] = torch.rand(BATCH, tokens, own)
     if starts:
-        given["initial_state"] = torch.randn(BATCH, own, K, V)
+        given["initial_state"] = torch.randn(BATCH, own, *widths)
     compare(
-        f"delta rule of channels, {tokens} tokens",
+        f"delta rule of channels, {tokens} tokens, {widths}",
         lambda **named: gated_delta_rule(**named, scale=0.3, output_final_state=starts),
         lambda q, k, v, g, beta, initial_state=None: recur(q, k, v, g.exp(), scale=0.3, state=initial_state, rates=beta),
         given, starts,
     )  # fmt: skip
 
 
-def check_packed(name, heads, own, lengths=(1, 63, 0, 64, 65)):
+def check_packed(name, heads, own, lengths=(1, 63, 0, 64, 65), widths=(K, V)):
     """Sequences in one call, each with a state of its own, and behind them rows of NaN that no sequence has: their gradients are 0."""
     tokens = sum(lengths) + 3
-    given = draw(tokens, heads, own)
+    given = draw(tokens, heads, own, widths)
     given["k"] = torch.nn.functional.normalize(given["k"].float(), dim=-1).to(given["k"].dtype)
-    of_heads, of_channels, rates = (torch.rand(BATCH, tokens, *of) for of in ((own,), (heads, K), (own,)))
+    of_heads, of_channels, rates = (torch.rand(BATCH, tokens, *of) for of in ((own,), (heads, widths[0]), (own,)))
     given.update({
         "retention": {}, "ssd": {"g": of_heads}, "gla": {"g": -of_channels}, "delta rule": {"g": -of_heads, "beta": rates},
         "delta rule of channels": {"g": -of_channels, "beta": rates},
     }[name])  # fmt: skip
     for x in given.values():
         x[:, -3:] = float("nan")
-    given["initial_state"] = torch.randn(len(lengths), own, K, V)
+    given["initial_state"] = torch.randn(len(lengths), own, *widths)
     starts = torch.tensor([0, *lengths]).cumsum(0).int()
 
     def call(g=None, beta=None, **named):
@@ -344,6 +347,11 @@ check_channels(1000, 1, 1, True)
 for name in ("retention", "ssd", "gla", "delta rule", "delta rule of channels"):
     check_packed(name, 1, 2)
 check_packed("delta rule of channels", 2, 2)
+for form in WIDE:
+    check_gla(65, 1, 1, True, widths=form)
+    check_channels(65, 1, 1, True, widths=form)
+check_packed("gla", 1, 1, (1, 0, 65), WIDE[0])
+check_packed("delta rule of channels", 1, 1, (1, 0, 65), WIDE[0])
 check_ops()
 check_compiled()
 check_transforms()

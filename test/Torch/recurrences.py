@@ -177,6 +177,8 @@ def check_refusals():
     refused("argument 'q' has type torch.float32; torch.bfloat16 and torch.float16 would work", retention, q.float(), k, v, error=TypeError)
     refused("argument 'k' has type torch.float16; torch.bfloat16 would work", retention, q, k.half(), v, error=TypeError)
     refused("argument 'q' has a head dimension of 32; 64, 128, 192, 256 would work", retention, q[..., :32], k[..., :32], v)
+    wide = torch.zeros(BATCH, 5, HEADS, 320).bfloat16()
+    refused("argument 'q' has a head dimension of 320; 64, 128, 192, 256 would work", gated_delta_rule, wide, wide, v, wide.float(), gates)
     refused("argument 'v' has a head dimension of 20; a multiple of 8 would work", retention, q, k, v[..., :20])
     refused("argument 'v' has 2 heads and 'q' 3; a multiple of these would work", retention, q.expand(-1, -1, 3, -1), k, v)
     refused("argument 'k' has shape (2, 4, 1, 64); (2, 5, 1, 64) would work", retention, q, k[:, :4], v)
@@ -205,8 +207,8 @@ def check_refusals():
     refused("argument 'A' has shape (1,); (2,) would work", ssd, v, gates, gates[0, 0, :1], k, q)
     q.requires_grad_()
     refused("argument 'v' has a head dimension of 32, of which there are no gradients; 64, 128, 192, 256 would work", retention, q, k, v)
-    refused("argument 'v' has a head dimension of 32, of which there are no gradients; 64, 128 would work", gated_delta_rule, q, k, v,
-            torch.zeros(BATCH, 5, HEADS, K), gates)  # fmt: skip
+    refused("argument 'v' has a head dimension of 32, of which there are no gradients; 64, 128, 192, 256 would work", gated_delta_rule,
+            q, k, v, torch.zeros(BATCH, 5, HEADS, K), gates)  # fmt: skip
     q = q.detach()
     channels = -torch.rand(q.shape)
     calls = {
