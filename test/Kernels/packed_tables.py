@@ -1,0 +1,76 @@
+# RUN: mkdir -p %t
+# RUN: %python %s %source/kernels/linear %t
+"""Compares where chunks of packed sequences lie by tables.tile, and gates in rows of chunks and back by gates.tile, on the interpreter and
+on the simulator, with what Python finds."""
+
+import os
+import random
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "Inputs"))
+from reference import draw, load, run, save, save_integers  # noqa: E402
+
+C = 64
+
+
+def find_tables(begins, tokens):
+    """Tables of sequences and of chunks, by their names."""
+    firsts, pasts, starts, ends = [], [], [], []
+    for begin, end in zip(begins, begins[1:]):
+        firsts.append(len(starts))
+        own = range(begin, max(end, begin + 1), C)
+        starts += own
+        ends += [end] * len(own)
+        pasts.append(len(starts))
+    while len(starts) < tokens // C + len(firsts):
+        starts.append(starts[-1] + C)
+        ends.append(ends[-1])
+    return {"firsts": firsts, "pasts": pasts, "starts": starts, "ends": ends}
+
+
+def check_tables(kernel, folder, begins, tokens):
+    expected = find_tables(begins, tokens)
+    shape = ",".join(f"{name}={count}" for name, count in (("S", len(expected["firsts"])), ("N", len(expected["starts"]))))
+    outputs = [word for name in expected for word in ("--output", f"{name}={folder}/{name}.npy")]
+    for kind in ("i32", "i64"):
+        save_integers(f"{folder}/begins.npy", begins, kind)
+        for device in ("interp", "sim"):
+            run(kernel, f"-DBEGIN={kind}", "--input", f"begins={folder}/begins.npy", "--shape", shape, *outputs, "--device", device)
+            for name, values in expected.items():
+                found = [round(x) for x in load(f"{folder}/{name}.npy")]
+                assert found == values, (device, kind, begins, name, found, values)
+    return expected
+
+
+def check_gates(kernel, folder, begins, tokens, heads):
+    """Rows of chunks of numbers of tokens, and tokens of these again, of which those of no sequence stay 0."""
+    tables = find_tables(begins, tokens)
+    starts, ends = tables["starts"], tables["ends"]
+    for name in ("starts", "ends"):
+        save_integers(f"{folder}/{name}.npy", tables[name], "i32")
+    numbers, count = draw(1, tokens, heads), C * len(starts)
+    save(f"{folder}/tokens.npy", numbers, (tokens, heads))
+    places = [start + i if start + i < end else None for start, end in zip(starts, ends) for i in range(C)]
+    rows = [0.0 if place is None else numbers[place * heads + h] for h in range(heads) for place in places]
+    save(f"{folder}/zeros.npy", [0.0] * len(numbers), (tokens, heads))
+    own = [x if begins[0] <= i // heads < begins[-1] else 0.0 for i, x in enumerate(numbers)]
+    given = ["--input", f"starts={folder}/starts.npy", "--input", f"ends={folder}/ends.npy", "--shape", f"L={tokens},H={heads},R={count}"]
+    back = ["--input", f"rows={folder}/rows.npy", "--input", f"tokens={folder}/zeros.npy", "--output", f"tokens={folder}/again.npy"]
+    for device in ("interp", "sim"):
+        run(kernel, *given, "--input", f"tokens={folder}/tokens.npy", "--output", f"rows={folder}/rows.npy", "--device", device)
+        assert list(load(f"{folder}/rows.npy")) == rows, (device, begins)
+        run(kernel, *given, "-DBACK=true", *back, "--device", device)
+        assert list(load(f"{folder}/again.npy")) == own, (device, begins)
+
+
+def main(sources, folder):
+    for begins, tokens in (
+        ([0, 0], 1), ([0, 1], 1), ([3, 67, 67, 70, 198, 199, 199], 210), (list(range(0, 131)), 130),
+        ([0, *sorted(random.Random(1).choices(range(3000), k=66))], 3000),
+    ):  # fmt: skip
+        check_tables(f"{sources}/tables.tile", folder, begins, tokens)
+    check_gates(f"{sources}/gates.tile", folder, [3, 67, 67, 70, 198, 199, 199], 210, 5)
+    check_gates(f"{sources}/gates.tile", folder, [0, 0, 65], 65, 9)
+
+
+main(*sys.argv[1:])
