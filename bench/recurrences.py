@@ -179,7 +179,7 @@ def list_ways(torch, name, given):
     """({contestant: (a function, what it is given)}, the tokens of a segment)"""
     from tessera.torch import _segments
 
-    own, segments = find_own(name), _segments.cut(given["v"], None) if name in ("retention", "gla", "ssd") else None
+    own, segments = find_own(name), _segments.cut(given["v"]) if name in ("retention", "gla", "ssd") else None
     ways, simple = {"tessera": (own, given)}, simplify(torch, name, given)
     if simple is not None:
         ways["plain"] = find_own(name, True), simple

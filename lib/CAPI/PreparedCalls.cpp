@@ -194,11 +194,17 @@ std::shared_ptr<const PreparedCall> PreparedCall::make(const tessera_call_recipe
 
 CallProblem PreparedCall::launch(const CallArguments &arguments, const CallMemory &memory,
                                  int device, void *stream) const {
+  auto fill = [&](const CallLayout &layout, uint64_t address) -> llvm::Error {
+    if (layout.fill != TESSERA_CALL_FILL_ZERO)
+      return llvm::Error::success();
+    return steps.front().kernel->zero(device, stream, address, countBytes(layout));
+  };
   for (auto [layout, address] : llvm::zip(results, memory.results))
-    if (layout.fill == TESSERA_CALL_FILL_ZERO)
-      if (llvm::Error error =
-              steps.front().kernel->zero(device, stream, address, countBytes(layout)))
-        return toProblem(std::move(error));
+    if (llvm::Error error = fill(layout, address))
+      return toProblem(std::move(error));
+  for (auto [layout, offset] : llvm::zip(temporaries, temporaryOffsets))
+    if (llvm::Error error = fill(layout, memory.workspace + offset))
+      return toProblem(std::move(error));
   for (const Step &step : steps) {
     Arguments bound;
     if (CallProblem problem = bind(step, arguments, memory, bound))

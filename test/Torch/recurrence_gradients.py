@@ -205,13 +205,13 @@ def check_ops():
     q, k, v = (x.requires_grad_() for x in given.values())
     state = torch.randn(BATCH, 2, K, V, requires_grad=True)
     decays = torch.full((2,), -0.1)
-    torch.library.opcheck(torch.ops.tessera.retention, (q, k, v, decays, 0.5, state, None, None, True))
+    torch.library.opcheck(torch.ops.tessera.retention, (q, k, v, decays, 0.5, state, None, True))
     channels, beta = (torch.rand(BATCH, 5, *of) for of in ((1, K), (2,)))
-    delta = q, k, v, (-channels).requires_grad_(), beta.requires_grad_(), 0.5, state, None, None, True, True
+    delta = q, k, v, (-channels).requires_grad_(), beta.requires_grad_(), 0.5, state, None, True, True
     torch.library.opcheck(torch.ops.tessera.delta_rule, delta)
     torch.library.opcheck(torch.ops.tessera.unit_rows, (q, k))
     steps, rates = torch.rand(BATCH, 5, 2, requires_grad=True), (-torch.rand(2)).requires_grad_()
-    torch.library.opcheck(torch.ops.tessera.ssd, (q, k, v, steps, rates, None, state, None, None, True))
+    torch.library.opcheck(torch.ops.tessera.ssd, (q, k, v, steps, rates, None, state, None, True))
 
 
 def check_compiled():

@@ -11,8 +11,7 @@ import math
 import torch
 
 from .._attention import _recurrences
-from . import _compute, _direct, _kept, _kernels, _op, _packed, _prepared, _step_recipes
-from ._step_recipes import choose
+from . import _direct, _kept, _op, _packed, _prepared, _segments, _step_recipes
 from ._types import TYPES
 
 #: What ops compute, by their names, and of those with gradients what keeps tensors for them and what gives them (_walks.py).
@@ -20,9 +19,6 @@ functions, gradients = {}, {}
 _PLAIN = torch.Tensor, torch.nn.Parameter
 _are_transforms_active = torch._C._are_functorch_transforms_active
 _GATES = torch.float32, *TYPES
-
-# Gates of a head start at multiples of so many, as copies take them.
-_GATES_APART = 4
 
 
 class _Learned(torch.autograd.Function):
@@ -75,10 +71,6 @@ def call(name, *arguments):
     if _are_transforms_active() and name in gradients and _wants_gradients(*(x for x in arguments if isinstance(x, torch.Tensor))):
         return _Transformed.apply(name, *arguments)
     return getattr(torch.ops.tessera, name)(*arguments)
-
-
-def find_kernel(name, q, **parameters):
-    return _kernels.find(q.device.type == "cpu", _recurrences.find_source(name), **parameters)
 
 
 def _refuse_shape(name, tensor, wanted):
@@ -160,90 +152,6 @@ def _check(kernel, names, q, k, v, state, of_state, starts=None, **gates):
         )
 
 
-def heads_first(tensor):
-    return tensor.transpose(1, 2)
-
-
-def new_gates(like, batch, heads, tokens):
-    """Memory for [B, H, T] of float32, of which each head starts at a multiple of 16 bytes."""
-    padded = -(-tokens // _GATES_APART) * _GATES_APART
-    return like.new_empty((batch, heads, padded), dtype=torch.float32)[:, :, :tokens]
-
-
-def lay_out_gates(tensor, chunks=None):
-    if chunks is not None:
-        tensor = _packed.take_chunks(tensor, chunks)
-    batch, tokens, heads = tensor.shape
-    return new_gates(tensor, batch, heads, tokens).copy_(heads_first(tensor))
-
-
-class Beside:
-    """A stream beside that of a call, for a walk that others do not wait for: few blocks walk over few sequences, and leave multiprocessors
-    idle. Its tensors are of the call's stream, which waits for its end."""
-
-    def __init__(self, device):
-        self.own = torch.cuda.current_stream(device) if device.type == "cuda" else None
-        self.held = None
-
-    def begin(self, *held):
-        """What a launch is given. Tensors that are `held` stay until the end."""
-        if self.own is None:
-            return {}
-        self.held = held
-        other = _find_beside(self.own)
-        other.wait_stream(self.own)
-        return {"stream": other}
-
-    def end(self):
-        if self.held is not None:
-            self.own.wait_stream(_find_beside(self.own))
-            self.held = None
-
-
-@functools.lru_cache(maxsize=64)
-def _find_beside(stream):
-    """One for each stream, so that what one captures holds no launch of another."""
-    return torch.cuda.Stream(stream.device)
-
-
-def launch(name, q, k, v, others, scale, state, wants_state, out=None, heads=None, given=(), results=(), table=None,
-           chunks=None, beside=None, **parameters):
-    """The outputs of a kernel and the state behind the last token, or None. `heads` are those of the states, if values share them;
-    `given` and `results` are further tensors, before the outputs and behind them. `table` says which chunks packed sequences have, and
-    `chunks` which tokens these have, where they lie as the caller has them. `beside` is the Beside that a kernel without workspaces runs
-    on."""
-    batch, _, _, columns = v.shape
-    heads = v.shape[2] if heads is None else heads
-    if table is not None:
-        batch = table.shape[1]
-        state = v.new_zeros((batch, heads, q.shape[3], columns), dtype=torch.float32) if state is None else state
-        results = (*results, *table.unbind())
-        parameters["PACKED"] = True
-    if chunks is not None:
-        results = (*results, *chunks.unbind())
-        parameters["IN_PLACE"] = True
-    out = torch.empty_like(v, memory_format=torch.contiguous_format) if out is None else out
-    last = v.new_empty((batch, heads, q.shape[3], columns), dtype=torch.float32) if wants_state else None
-    if 0 in v.shape or 0 in q.shape:
-        return out, None if last is None else last.zero_() if state is None else last.copy_(state)
-    choice = choose(name, q.device, batch, heads, q.shape[3], columns)
-    chosen = {"T": TYPES[q.dtype], "DK": q.shape[3], **_recurrences.pick(choice), "INITIAL": state is not None, "FINAL": wants_state}
-    source = choice["form"] or _recurrences.find_source(name)
-    kernel = _kernels.find(q.device.type == "cpu", source, **{**chosen, **parameters})
-    states = [x for x in (None if state is None else state.contiguous(), last) if x is not None]
-    named = {} if beside is None else beside.begin(*states)
-    _compute.launch(kernel, *map(heads_first, (q, k, v)), *others, *scale, *states, *given, heads_first(out), *results, **named)
-    return out, last
-
-
-def launch_chunks(name, q, v, *arguments, chunks=None, **parameters):
-    """Launches a kernel of chunks beside each other, where there are any. `chunks` says which tokens they have."""
-    if chunks is not None:
-        arguments, parameters["IN_PLACE"] = (*arguments, *chunks.unbind()), True
-    if v.numel() and q.numel():
-        find_kernel(name, q, T=TYPES[q.dtype], **parameters)(*arguments)
-
-
 def _steps(v, state, wants_state):
     """Whether a call is a step of decoding: one token, with a state before it and behind. A step is no op: what traces or transforms
     calls gets the walk."""
@@ -252,11 +160,13 @@ def _steps(v, state, wants_state):
     return v.shape[1] == 1 and state is not None and wants_state and v.numel() > 0
 
 
-def _recall_step(given, wants_state, starts, *options):
-    """(a key, the results) of a step of decoding as `_prepared.recall` has them, None where a call is none. The state comes last."""
-    if given[-1] is None or not wants_state or starts is not None:
-        return None, None
-    return _prepared.recall(given, *options)
+def _recall(name, given, wants_state, *options):
+    """(a key, the results) of a call as `_prepared.recall` has them. `given` are its tensors, of which the last are the state before and
+    where packed sequences begin."""
+    v, state, starts = given[2], given[-2], given[-1]
+    steps = wants_state and starts is None and isinstance(v, torch.Tensor) and v.dim() == 4 and _steps(v, state, wants_state)
+    key, results = _prepared.recall(given, name, steps, bool(wants_state), *options)
+    return key, results if results is None or wants_state else (results, None)
 
 
 def _launch_step(known, q, k, v, scale, constants={}, delta=False, norm=False, **others):
@@ -264,6 +174,23 @@ def _launch_step(known, q, k, v, scale, constants={}, delta=False, norm=False, *
     `known` are what further calls are known by and given."""
     text = _step_recipes.write([*others, *constants], device=str(q.device), delta=delta, norm=norm)
     return _prepared.compute(*known, text, (q, k, v, *others.values()), (_read_scale(scale),), "s", tuple(constants.values()))
+
+
+def _take_gates(x):
+    """Gates of a type that what is launched copies itself."""
+    return x if x.dtype in _GATES else x.float()
+
+
+def _is_alone(wants_gradients, given):
+    """Whether nothing sees a call of tensors, of which some may be None, or wants gradients of it: then it needs no op."""
+    return not (wants_gradients or _direct.is_seen()) and all(x is None or type(x) in _PLAIN for x in given)
+
+
+def _walk(known, name, q, k, v, scale, state, starts, wants_state, constants={}, norm=False, **others):
+    """(outputs, state behind or None) of a call that is alone, as `_segments.walk` computes them of its arguments."""
+    named = {"norm": norm, "constants": constants, "known": known}
+    results = _segments.walk(name, q, k, v, others, _read_scale(scale), state, starts, bool(wants_state), **named)
+    return results if wants_state else (*results, None)
 
 
 def _read_scale(scale, default=None):
@@ -313,8 +240,8 @@ def retention(
     `chunk_retention` of flash-linear-attention does. The scale is 1 / sqrt(K) where it is None. With `cu_seqlens`, [sequences + 1] of
     int32 or int64, the batch is 1 and sequence i has the tokens from the i-th of these up to the next, and a state of its own.
     """
-    given = q, k, v, initial_state
-    key, results = _recall_step(given, output_final_state, cu_seqlens, "retention", scale)
+    given = q, k, v, initial_state, cu_seqlens
+    key, results = _recall("retention", given, output_final_state, scale)
     if results is not None:
         return results
     _check("retention", ("q", "k", "v"), q, k, v, initial_state, "initial_state", cu_seqlens)
@@ -322,8 +249,10 @@ def retention(
     wants_gradients = _check_gradients("retention", v=v, q=q, k=k, initial_state=initial_state)
     if _steps(v, initial_state, output_final_state) and not wants_gradients and cu_seqlens is None:
         return _launch_step((key, given), q, k, v, scale, _find_step_gates(v.shape[2], v.device), s0=initial_state)
-    scale, tables = _default_scale(scale, q), _packed.find_chunks(cu_seqlens, v.shape[1])
-    out, last = call("retention", q, k, v, decays, scale, initial_state, *tables, output_final_state)
+    if _is_alone(wants_gradients, given):
+        before = scale, initial_state, cu_seqlens, output_final_state
+        return _walk((key, given), "retention", q, k, v, *before, {"log2_decay": decays})
+    out, last = call("retention", q, k, v, decays, _default_scale(scale, q), initial_state, cu_seqlens, output_final_state)
     return out, last if output_final_state else None
 
 
@@ -348,8 +277,8 @@ def gated_delta_rule(
     which `use_qk_l2norm_in_kernel` sees to: beyond sqrt(2 / beta) the state grows without end, and from 256 on products of keys, which
     are float16, overflow. The scale is 1 / sqrt(K) where it is None. `cu_seqlens` are starts of packed sequences, as of `retention`.
     """
-    given = q, k, v, g, beta, initial_state
-    key, results = _recall_step(given, output_final_state, cu_seqlens, "gated_delta_rule", scale, use_qk_l2norm_in_kernel)
+    given, norm = (q, k, v, g, beta, initial_state, cu_seqlens), bool(use_qk_l2norm_in_kernel)
+    key, results = _recall("gated_delta_rule", given, output_final_state, scale, norm)
     if results is not None:
         return results
     of_channels = isinstance(g, torch.Tensor) and g.dim() == 4
@@ -358,17 +287,15 @@ def gated_delta_rule(
     _check_gates(q, g=(g, q.shape if of_channels else v.shape[:3]), beta=(beta, v.shape[:3]))
     wants_gradients = _check_gradients(kernel, v=v, q=q, k=k, g=g, beta=beta, initial_state=initial_state)
     if _steps(v, initial_state, output_final_state) and not wants_gradients and cu_seqlens is None:
-        # A step copies gates of these types itself.
-        g, beta = (x if x.dtype in _GATES else x.float() for x in (g, beta))
-        norm = bool(use_qk_l2norm_in_kernel)
+        g, beta = map(_take_gates, (g, beta))
         return _launch_step((key, given), q, k, v, scale, delta=True, norm=norm, g=g, rates=beta, s0=initial_state)
-    if use_qk_l2norm_in_kernel:
+    if _is_alone(wants_gradients, given):
+        before = scale, initial_state, cu_seqlens, output_final_state
+        return _walk((key, given), kernel, q, k, v, *before, norm=norm, g=_take_gates(g), beta=_take_gates(beta))
+    if norm:
         q, k = call("unit_rows", q, k)
-    scale = _default_scale(scale, q)
-    g, beta = g.float(), beta.float()
-    own = q, k, v, g, beta, scale, initial_state
-    tables = _packed.find_chunks(cu_seqlens, v.shape[1])
-    out, last, *_ = call("delta_rule", *own, *tables, output_final_state, wants_gradients)
+    own = q, k, v, g.float(), beta.float(), _default_scale(scale, q), initial_state, cu_seqlens
+    out, last, *_ = call("delta_rule", *own, output_final_state, wants_gradients)
     return out, last if output_final_state else None
 
 
@@ -388,18 +315,20 @@ def gla(
     Returns (o, final state or None), as `chunk_gla` of flash-linear-attention does. The scale is 1 / sqrt(K) where it is None. `cu_seqlens`
     are starts of packed sequences, as of `retention`.
     """
-    given = q, k, v, g, initial_state
-    key, results = _recall_step(given, output_final_state, cu_seqlens, "gla", scale)
+    given = q, k, v, g, initial_state, cu_seqlens
+    key, results = _recall("gla", given, output_final_state, scale)
     if results is not None:
         return results
     _check("gla", ("q", "k", "v"), q, k, v, initial_state, "initial_state", cu_seqlens, g=g)
     _check_gates(q, g=(g, q.shape))
     wants_gradients = _check_gradients("gla", v=v, q=q, k=k, g=g, initial_state=initial_state)
     if _steps(v, initial_state, output_final_state) and not wants_gradients and cu_seqlens is None:
-        g, rates = g if g.dtype in _GATES else g.float(), _kept.full((v.shape[2],), 1.0, torch.float32, v.device)
-        return _launch_step((key, given), q, k, v, scale, {"rates": rates}, g=g, s0=initial_state)
-    scale, tables = _default_scale(scale, q), _packed.find_chunks(cu_seqlens, v.shape[1])
-    out, last = call("gla", q, k, v, g.float(), scale, initial_state, *tables, output_final_state)
+        rates = _kept.full((v.shape[2],), 1.0, torch.float32, v.device)
+        return _launch_step((key, given), q, k, v, scale, {"rates": rates}, g=_take_gates(g), s0=initial_state)
+    if _is_alone(wants_gradients, given):
+        return _walk((key, given), "gla", q, k, v, scale, initial_state, cu_seqlens, output_final_state, g=_take_gates(g))
+    own = q, k, v, g.float(), _default_scale(scale, q), initial_state, cu_seqlens
+    out, last = call("gla", *own, output_final_state)
     return out, last if output_final_state else None
 
 
@@ -422,24 +351,41 @@ def ssd(
     [B, H, P, N] of float32. Returns y, or (y, final states), as `mamba_chunk_scan_combined` of mamba-ssm does.
     `cu_seqlens` are starts of packed sequences, as of `retention`, and states are of each.
     """
+    state = initial_states.transpose(2, 3) if isinstance(initial_states, torch.Tensor) and initial_states.dim() == 4 else initial_states
+    given = C, B, x, dt, A, D, state, cu_seqlens
+    is_plain = dt_bias is None and not dt_softplus
+    key, results = _recall("ssd", given, return_final_states) if is_plain else (None, None)
+    if results is None:
+        _check_ssd(x, dt, A, B, C, D, dt_bias, initial_states, cu_seqlens)
+        results = _compute_ssd(key, given, dt_bias, dt_softplus, return_final_states)
+    y, last = results
+    return (y, last.transpose(2, 3)) if return_final_states else y
+
+
+def _check_ssd(x, dt, A, B, C, D, dt_bias, initial_states, cu_seqlens):
     _check("ssd", ("C", "B", "x"), C, B, x, None, "initial_states", cu_seqlens, dt=dt, A=A)
     _op.check_types({}, {"D": D, "dt_bias": dt_bias, "initial_states": initial_states})
-    state = None
     if initial_states is not None:
         sequences = x.shape[0] if cu_seqlens is None else cu_seqlens.shape[0] - 1
         _check_tensor("initial_states", initial_states, x, (sequences, x.shape[2], x.shape[3], B.shape[3]), torch.float32)
-        state = initial_states.transpose(2, 3).contiguous()
     of_heads = x.shape[2:3]
     _check_gates(x, dt=(dt, x.shape[:3]), A=(A, of_heads), D=(D, of_heads), dt_bias=(dt_bias, of_heads))
-    steps = dt.float() if dt_bias is None else dt.float() + dt_bias.float()
-    if dt_softplus:
+
+
+def _compute_ssd(key, given, bias, softplus, wants_state):
+    """(outputs, states behind or None) of checked tensors, of which states are [B, H, N, P]."""
+    C, B, x, dt, A, D, state, starts = given
+    wants_gradients = _check_gradients("ssd", x=x, dt=dt, A=A, B=B, C=C, D=D, dt_bias=bias, initial_states=state)
+    steps = _take_gates(dt) if bias is None and not softplus and not wants_gradients else dt.float()
+    steps = steps if bias is None else steps + bias.float()
+    if softplus:
         steps = torch.nn.functional.softplus(steps)
-    skip = None if D is None else D.float().contiguous()
-    wants_gradients = _check_gradients("ssd", x=x, dt=dt, A=A, B=B, C=C, D=D, dt_bias=dt_bias, initial_states=initial_states)
-    if _steps(x, state, return_final_states) and not wants_gradients and cu_seqlens is None:
-        passing = {} if skip is None else {"skip": skip}
-        y, last = _launch_step((None, ()), C, B, x, 1.0, g=A.float() * steps, rates=steps, s0=state, **passing)
-    else:
-        tables = _packed.find_chunks(cu_seqlens, x.shape[1])
-        y, last = call("ssd", C, B, x, steps, A.float().contiguous(), skip, state, *tables, return_final_states)
-    return (y, last.transpose(2, 3)) if return_final_states else y
+    if _steps(x, state, wants_state) and not wants_gradients and starts is None:
+        passing = {} if D is None else {"skip": D.float().contiguous()}
+        return _launch_step((None, ()), C, B, x, 1.0, g=A.float() * steps, rates=steps, s0=state, **passing)
+    if _is_alone(wants_gradients, given):
+        passing = {} if D is None else {"skip": _take_gates(D)}
+        return _walk((key, given), "ssd", C, B, x, None, state, starts, wants_state, dt=steps, rates=_take_gates(A), **passing)
+    skip, state = (x if x is None else x.contiguous() for x in (D if D is None else D.float(), state))
+    y, last = call("ssd", C, B, x, steps, A.float().contiguous(), skip, state, starts, wants_state)
+    return y, last if wants_state else None

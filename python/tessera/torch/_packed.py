@@ -1,55 +1,53 @@
 """Packed sequences of recurrences: rows [1, T, ...] of several sequences, one behind the other, and where each starts. They stay where they
-are: walks begin each sequence with a chunk of its own, and find chunks and their tokens by tables."""
+are: walks begin each sequence with a chunk of its own, and find chunks and their tokens by tables (kernels/linear/tables.tile)."""
 
 from __future__ import annotations
 
 import torch
 
-from .._attention._recurrences import CHUNK, count_chunks
+from .._attention._recurrences import CHUNK
+from . import _walk_recipes
+
+_NAMES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.int32: "i32", torch.int64: "i64"}
 
 
 def find_chunks(starts, tokens):
-    """Tables of sequences that start at `starts`, of so many tokens in all: (None, None) where calls have no starts. That of chunks is None
-    where there are no tokens, and nothing is launched."""
+    """Tables of sequences that start at `starts`, of so many tokens in all: the first chunk of each and that behind its last, [2, sequences]
+    of int32, and the first token of each chunk and that behind the last of its sequence, [2, chunks]. (None, None) where calls have no
+    starts. That of chunks is None where there are no tokens, and nothing is launched."""
     if starts is None:
         return None, None
-    table, chunks = make_tables(starts, tokens)
-    return table, chunks if tokens else None
-
-
-def make_tables(starts, tokens):
-    """Of sequences that start at `starts`, of `tokens` in all: the first chunk of each and that behind its last, [2, sequences] of int32,
-    and the first token of each chunk and that behind the last of its sequence, [2, chunks]. A sequence without tokens has a chunk without
-    any, and so have chunks behind all others."""
-    starts = starts.int()
     sequences = starts.shape[0] - 1
-    count = tokens // CHUNK + sequences
-    pasts = count_chunks(starts.diff()).clamp(min=1).cumsum(0, dtype=torch.int32).clamp(max=count)
-    firsts = torch.nn.functional.pad(pasts[:-1], (1, 0))
-    chunks = torch.arange(count, dtype=torch.int32, device=starts.device)
-    own = torch.searchsorted(pasts, chunks, right=True).clamp(max=sequences - 1)
-    begins = starts[own] + CHUNK * (chunks - firsts[own])
-    return torch.stack((firsts, pasts)), torch.stack((begins, starts[own + 1]))
+    table, chunks = (
+        torch.empty((2, count), dtype=torch.int32, device=starts.device)
+        for count in (sequences, _walk_recipes.count_rows(tokens, sequences) // CHUNK)
+    )
+    if tokens == 0:
+        return table, None
+    kernel = _walk_recipes.find_kernel(starts.device.type == "cpu", "tables", BEGIN=_NAMES[starts.dtype])
+    kernel(starts.contiguous(), *table.unbind(), *chunks.unbind())
+    return table, chunks
 
 
 def take_chunks(x, chunks):
-    """The rows of each chunk, [1, CHUNK * chunks, ...] of [1, T, ...], with zeros behind the last token of its sequence."""
-    begins, ends = chunks.unbind()
-    places = begins[:, None] + torch.arange(CHUNK, dtype=torch.int32, device=x.device)
-    inside = (places < ends[:, None]).view(-1, *(1,) * (x.dim() - 2))
-    return x.index_select(1, places.flatten().clamp(0, x.shape[1] - 1)).where(inside, 0)
+    """The rows of each chunk, [1, H, CHUNK * chunks] of float32 of [1, T, H], with zeros behind the last token of its sequence."""
+    rows = x.new_empty((1, x.shape[2], CHUNK * chunks.shape[1]), dtype=torch.float32)
+    _launch_gates(x[0].contiguous(), rows, chunks, GATE=_NAMES[x.dtype])
+    return rows
 
 
 def restore_chunks(x, chunks, tokens):
-    """The rows of so many tokens, [1, T, ...], of those of chunks, [1, CHUNK * chunks, ...]; 0 where a token is of no sequence."""
+    """The rows of so many tokens, [1, T, H], of those of chunks, [1, CHUNK * chunks, H]; 0 where a token is of no sequence."""
     if chunks is None:
         return x
-    begins, ends = chunks.unbind()
-    places = torch.arange(tokens, dtype=torch.int32, device=x.device)
-    own = (torch.searchsorted(begins, places, right=True) - 1).clamp(min=0)
-    row = (places - begins[own]).clamp(0, CHUNK - 1)
-    inside = ((places >= begins[own]) & (places < ends[own])).view(-1, *(1,) * (x.dim() - 2))
-    return x.index_select(1, CHUNK * own + row).where(inside, 0)
+    restored = x.new_zeros((1, tokens, x.shape[2]))
+    _launch_gates(restored[0], x.transpose(1, 2).contiguous(), chunks, BACK=True)
+    return restored
+
+
+def _launch_gates(tokens, rows, chunks, **parameters):
+    kernel = _walk_recipes.find_kernel(tokens.device.type == "cpu", "gates", **parameters)
+    kernel(tokens, rows[0], *chunks.unbind())
 
 
 def keep_tokens(x, chunks):

@@ -1,4 +1,4 @@
-"""Walks of recurrences in segments of a sequence side by side, where heads are fewer than multiprocessors.
+"""Walks of recurrences: by one recipe, or, where heads are fewer than multiprocessors, in segments of a sequence side by side.
 
 Each segment is walked over twice: for the state that it leaves by itself, and, when these are joined by what states fade by, with the
 state before it. A walk from the end begins with the last segment.
@@ -6,27 +6,74 @@ state before it. A walk from the end begins with the last segment.
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from .._attention import _recurrences
 from .._attention._recurrences import CHUNK
-from . import _kept, _kernels, _linear
+from . import _kept, _kernels, _launches, _prepared, _walk_recipes
+
+# Recurrences whose states are decayed sums, so that those of segments can be joined.
+_JOINED = {"retention", "gla", "ssd"}
 
 
-def walk(name, q, k, v, others, scale, state, wants_state, logarithms, table=None, chunks=None,
-         **parameters):
-    """What `_linear.launch` gives. `logarithms` are those of the factors of tokens, [B, T, H] or [B, T, HK, K]."""
-    segments = cut(v, table)
-    if segments is None:
-        return _linear.launch(name, q, k, v, others, scale, state, wants_state, table=table, chunks=chunks, **parameters)
-    before = segments.find_states(name, q, k, v, others, scale, state, logarithms, **parameters)
-    out, last = _linear.launch(name, q, k, v, others, scale, before, wants_state, table=segments.table, **parameters)
-    return out, last[-1:] if wants_state else None
+def walk(name, q, k, v, others, scale, state, starts, wants_state, keeps=False, norm=False, constants={}, known=(None, ())):
+    """The results of _walk_recipes.py: outputs, states behind sequences where they are wanted, and with `keeps` what gradients take.
+    `others` are its tensors by names, `constants` those that follow from options and shapes, and `known` what further calls are known by
+    and given."""
+    if 0 in v.shape or 0 in q.shape:
+        return _walk_over_nothing(q, v, others, state, starts, wants_state, keeps)
+    segments = cut(v) if name in _JOINED and starts is None else None
+    if segments is not None:
+        return _walk_over(segments, name, q, k, v, {**others, **constants}, scale, state, wants_state)
+    given = {**others, "s0": state, "begins": starts}
+    given = {name: x for name, x in given.items() if x is not None}
+    form = {"name": name, "device": str(v.device), "wants_state": wants_state, "keeps": keeps, "norm": norm}
+    text = _walk_recipes.write((*given, *constants), **form)
+    return _prepared.compute(*known, text, (q, k, v, *given.values()), (scale,), "s", tuple(constants.values()))
 
 
-def cut(v, table):
+def _walk_over_nothing(q, v, others, state, starts, wants_state, keeps):
+    results = [torch.empty_like(v, memory_format=torch.contiguous_format)]
+    if wants_state:
+        sequences = v.shape[0] if starts is None else starts.shape[0] - 1
+        last = v.new_zeros((sequences, v.shape[2], q.shape[3], v.shape[3]), dtype=torch.float32)
+        results.append(last if state is None else last.copy_(state))
+    return *results, *map(v.new_empty, list_kept(q, v, others["g"], starts) if keeps else ())
+
+
+def list_kept(q, v, g, starts):
+    """The shapes of what gradients of delta rules take of the forward pass: what is new of the values, the inverses of chunks, and with
+    gates of channels the scores of queries and keys."""
+    batch, tokens, heads, columns = v.shape
+    rows = tokens if starts is None else _walk_recipes.count_rows(tokens, starts.shape[0] - 1)
+    shapes = (batch, rows, heads, columns), (batch, heads, rows, CHUNK)
+    return (*shapes, (batch, q.shape[2], rows, CHUNK)) if g.dim() == 4 else shapes
+
+
+def _walk_over(segments, name, q, k, v, others, scale, state, wants_state):
+    arguments, logarithms = read(v, **{name: x.float().contiguous() for name, x in others.items()})
+    scale = () if name == "ssd" else (q.shape[3] ** -0.5 if scale is None else scale,)
+    form = {"SKIP": "skip" in others} if name == "ssd" else {}
+    before = segments.find_states(name, q, k, v, arguments, scale, state, logarithms, **form)
+    out, last = _launches.launch(name, q, k, v, arguments, scale, before, wants_state, table=segments.table, **form)
+    return (out, last[-1:]) if wants_state else (out,)
+
+
+def read(v, g=None, dt=None, rates=None, skip=None, log2_decay=None, chunks=None):
+    """(what kernels take of tokens and of heads, the logarithms of the factors of tokens, [B, T, H] or [B, T, HK, K])."""
+    if dt is not None:
+        gates = _launches.lay_out_gates(dt, chunks)
+        return (gates, rates, gates, *(() if skip is None else (skip,))), rates * dt
+    if g is not None:
+        return (_launches.heads_first(g.contiguous()),), g
+    return (log2_decay,), (math.log(2) * log2_decay).expand(*v.shape[:3])
+
+
+def cut(v):
     """The segments of one sequence, None where it is walked over whole."""
-    if table is not None or v.shape[0] != 1:
+    if v.shape[0] != 1:
         return None
     numbers = _kernels.choose(v.device, _recurrences.find_source("segments"))
     own = _recurrences.cut(*v.shape[1:], _kernels.count_multiprocessors(v.device), numbers)
@@ -51,6 +98,6 @@ class Segments:
     def find_states(self, name, q, k, v, others, scale, state, logarithms, REVERSE=False, **parameters):
         """The states before segments, from `state` before the first, in the direction of the walk."""
         given = {**parameters, "REVERSE": True} if REVERSE else parameters
-        _, left = _linear.launch(name, q, k, v, others, scale, None, True, table=self.table, **given)
+        _, left = _launches.launch(name, q, k, v, others, scale, None, True, table=self.table, **given)
         padded = torch.nn.functional.pad(logarithms[0], (0, 0) * (logarithms.dim() - 2) + (0, -v.shape[1] % self.own))
         return _recurrences.join_segments(torch, left, padded.unflatten(0, (-1, self.own)), state, REVERSE)

@@ -2,8 +2,8 @@
 `tessera::retention`, `tessera::ssd`, `tessera::gla`, `tessera::delta_rule` and those of their gradients. `tessera::unit_rows` divides
 queries and keys by their lengths.
 
-Tensors are [B, T, H, D] in any strides but the innermost, which is 1. Results that nobody wants are tensors without elements. A table
-says which chunks packed sequences have, and one of chunks which tokens these have (_packed.py).
+Tensors are [B, T, H, D] in any strides but the innermost, which is 1. Results that nobody wants are tensors without elements. `starts`
+are where packed sequences begin.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import math
 import torch
 
 from .._attention._recurrences import CHUNK, count_chunks, tell_sharing
-from . import _first_order, _linear, _op, _packed, _segments
+from . import _first_order, _launches, _linear, _op, _packed, _segments, _walk_recipes
 from ._types import TYPES
 
 
@@ -48,14 +48,14 @@ def _new_of_shared(q, heads, chunks):
 
 
 def _walk_to(out, name, q, k, v, others, scale, state, heads, **parameters):
-    _linear.launch(name, q, k, v, others, scale, state, False, out=out, heads=heads, **parameters)
+    _launches.launch(name, q, k, v, others, scale, state, False, out=out, heads=heads, **parameters)
     return out
 
 
 def _begin_segments(name, q, k, v, grad, others, scale, logarithms, state, grad_last, table, **back):
     """(table, states, gradients of the states behind) of segments that one sequence is cut into, or what is given. `back` are parameters
     of the walk from the end that gives the gradient of the values."""
-    segments = _segments.cut(v, table)
+    segments = None if table is not None else _segments.cut(v)
     if segments is None:
         return table, state, grad_last
     find = functools.partial(segments.find_states, name, others=others, scale=scale, logarithms=logarithms)
@@ -67,33 +67,35 @@ def _of_first(first, v, table):
     return _empty(v) if first is None else first[: v.shape[0]] if table is None else first
 
 
-def _logarithms(decays, v):
-    return (math.log(2) * decays).expand(*v.shape[:3])
+def _walk(name, q, k, v, others, scale, state, starts, wants_state, count=2, keeps=False):
+    """So many results of an op, of which those that nobody wants are empty."""
+    others = {name: x for name, x in others.items() if x is not None}
+    out, *found = _segments.walk(name, q, k, v, others, scale, state, starts, wants_state, keeps)
+    last = found.pop(0) if wants_state else _empty(v)
+    return out, last, *found, *(v.new_empty(0) for _ in range(count - 2 - len(found)))
 
 
-def _walk_retention(q, k, v, decays, scale, state, table, chunks, wants_state):
-    out, last = _segments.walk("retention", q, k, v, (decays,), (scale,), state, wants_state, _logarithms(decays, v), table, chunks)
-    return out, _empty(v) if last is None else last
+def _walk_retention(q, k, v, decays, scale, state, starts, wants_state):
+    return _walk("retention", q, k, v, {"log2_decay": decays}, scale, state, starts, wants_state)
 
 
-def _walk_retention_back(grad, grad_last, q, k, v, decays, scale, state, table, chunks):
+def _walk_retention_back(grad, grad_last, q, k, v, decays, scale, state, starts):
     heads, wants_first = v.shape[2], state is not None
-    form = (decays,), (scale,), _logarithms(decays, v)
+    table, chunks = _packed.find_chunks(starts, v.shape[1])
+    others, logarithms = _segments.read(v, log2_decay=decays)
+    form = others, (scale,), logarithms
     parts, state, grad_last = _begin_segments("retention", q, k, v, grad, *form, state, grad_last, table)
     walk = functools.partial(_walk_to, name="retention", others=(decays,), scale=(scale,), heads=heads, table=parts, chunks=chunks)
     dq = _sum_of_shared(q, heads, lambda out: walk(out, q=grad, k=v, v=k, state=_transposed(state)), chunks)
     dk = _sum_of_shared(k, heads, lambda out: walk(out, q=v, k=grad, v=q, state=_transposed(grad_last), REVERSE=True), chunks)
     others = k, q, grad, (decays,), (scale,), grad_last, wants_first
     out = _new_gradient(v, chunks)
-    dv, first = _linear.launch("retention", *others, out=out, table=parts, chunks=chunks, REVERSE=True)
+    dv, first = _launches.launch("retention", *others, out=out, table=parts, chunks=chunks, REVERSE=True)
     return dq, dk, dv, _of_first(first, v, table)
 
 
-def _walk_ssd(q, k, v, dt, rates, skip, state, table, chunks, wants_state):
-    gates = _linear.lay_out_gates(dt, chunks)
-    others = (gates, rates, gates, *(() if skip is None else (skip,)))
-    out, last = _segments.walk("ssd", q, k, v, others, (), state, wants_state, rates * dt, table, chunks, SKIP=skip is not None)
-    return out, _empty(v) if last is None else last
+def _walk_ssd(q, k, v, dt, rates, skip, state, starts, wants_state):
+    return _walk("ssd", q, k, v, {"dt": dt, "rates": rates, "skip": skip}, None, state, starts, wants_state)
 
 
 def _sum_changes(changes, meets):
@@ -116,7 +118,7 @@ class _GatedWalks:
         self.gates, self.rates, self.tables, self.rows = gates, rates, {"table": table, "chunks": chunks}, gates.shape[2]
         chunks, width = count_chunks(self.rows), q.shape[3]
         sequences = batch if table is None else table.shape[1]
-        parts = -(-width // _linear.choose("ssd", v.device, sequences, self.heads, columns, width)["DV"])
+        parts = -(-width // _walk_recipes.choose("ssd", v.device, sequences, self.heads, columns, width)["DV"])
         self.parts = batch, self.heads, parts
         self.states = v.new_empty((batch, self.heads, chunks * columns, width))
         self.chunks = chunks
@@ -129,7 +131,7 @@ class _GatedWalks:
         token (SAME), and `meets` those of the products of the states and of what the walk has that kept its own (KEEP)."""
         sums = self._new(self.rows)
         kept = (self.states, meets) if meets is not None else (self.states,) if parameters.get("KEEP") else ()
-        others = (self.gates, self.rates, steps, _linear.heads_first(w), sums, *same, *kept)
+        others = (self.gates, self.rates, steps, _launches.heads_first(w), sums, *same, *kept)
         _walk_to(out, "ssd", q, k, v, others, (), state, self.heads, SUMS=True, **self.tables, **parameters)
         return sums.sum(2).transpose(1, 2)
 
@@ -144,11 +146,11 @@ class _GatedWalks:
         return self.run(*arguments, meets=meets, REVERSE=True, MEET=True, **parameters), meets.sum(2)
 
 
-def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, table, chunks):
+def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, starts):
     heads, wants_first = v.shape[2], state is not None
-    gates = _linear.lay_out_gates(dt, chunks)
-    others = gates, rates, gates
-    form = others, (), rates * dt
+    table, chunks = _packed.find_chunks(starts, v.shape[1])
+    others, logarithms = _segments.read(v, dt=dt, rates=rates, chunks=chunks)
+    gates, form = others[0], (others, (), logarithms)
     parts, state, grad_last = _begin_segments("ssd", q, k, v, grad, *form, state, grad_last, table, STEPS="own")
     walks, found = _GatedWalks(q, v, gates, rates, parts, chunks), {}
 
@@ -160,11 +162,11 @@ def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, table, chun
 
     passing = () if skip is None else (skip,)
     form = {"SKIP": skip is not None, "REVERSE": True, "STEPS": "own"}
-    beside = _linear.Beside(v.device)
+    beside = _launches.Beside(v.device)
     own = k, q, grad, (*others, *passing), (), grad_last, wants_first
     try:
         out = _new_gradient(v, chunks)
-        dv, first = _linear.launch("ssd", *own, out=out, table=parts, chunks=chunks, beside=beside, **form)
+        dv, first = _launches.launch("ssd", *own, out=out, table=parts, chunks=chunks, beside=beside, **form)
         dq, dk = _sum_of_shared(q, heads, walk_q, chunks), _sum_of_shared(k, heads, walk_k, chunks)
     finally:
         beside.end()
@@ -177,56 +179,49 @@ def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, table, chun
 
 def _lay_out_rates(g, beta, chunks=None):
     """Gates, of heads or of channels, and rates as kernels take them."""
-    gates = _linear.heads_first(g.contiguous()) if g.dim() == 4 else _linear.lay_out_gates(g, chunks)
-    return gates, _linear.lay_out_gates(beta, chunks)
+    gates = _launches.heads_first(g.contiguous()) if g.dim() == 4 else _launches.lay_out_gates(g, chunks)
+    return gates, _launches.lay_out_gates(beta, chunks)
 
 
-def _walk_delta(q, k, v, g, beta, scale, state, table, chunks, wants_state, wants_news):
-    name, kept = "kda" if g.dim() == 4 else "delta_rule", [*map(v.new_empty, _list_kept(q, v, g, chunks, wants_news))]
-    given = [x for x in (_linear.heads_first(kept[0]), *kept[1:]) if x.numel()] if wants_news else ()
-    rates = _lay_out_rates(g, beta, chunks)
-    form = {"NEWS": wants_news, **tell_sharing(q, v, g)}
-    out, last = _linear.launch(name, q, k, v, rates, (scale,), state, wants_state, table=table, chunks=chunks, given=given, **form)
-    return out, _empty(v) if last is None else last, *kept
+def _walk_delta(q, k, v, g, beta, scale, state, starts, wants_state, wants_news):
+    name = "kda" if g.dim() == 4 else "delta_rule"
+    return _walk(name, q, k, v, {"g": g, "beta": beta}, scale, state, starts, wants_state, 5, wants_news)
 
 
-def _list_kept(q, v, g, chunks, wants_news):
-    """The shapes of what gradients of delta rules take of the forward pass: what is new of the values, the inverses of chunks, and with
-    gates of channels the scores of queries and keys."""
-    batch, tokens, heads, columns = v.shape
-    rows = tokens if chunks is None else CHUNK * chunks.shape[1]
-    of_scores = (batch, q.shape[2], rows, CHUNK) if g.dim() == 4 else (0,)
-    return ((batch, rows, heads, columns), (batch, heads, rows, CHUNK), of_scores) if wants_news else ((0,),) * 3
+def _list_kept(q, v, g, starts, wants_news):
+    shapes = _segments.list_kept(q, v, g, starts) if wants_news else ()
+    return *shapes, *[(0,)] * (3 - len(shapes))
 
 
-def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, table, chunks, news, inverses, scores):
+def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, starts, news, inverses, scores):
     (batch, tokens, heads, columns), rows = v.shape, q.shape[3]
+    table, chunks = _packed.find_chunks(starts, tokens)
     name, back = ("kda_bwd", _walk_channels_back) if g.dim() == 4 else ("delta_rule_bwd", _walk_heads_back)
     new = functools.partial(torch.empty, dtype=torch.float32, device=v.device)
     wants_first, sequences = state is not None, batch if table is None else table.shape[1]
     if table is not None and state is None:
         state = new((sequences, heads, rows, columns)).zero_()
-    parts = -(-columns // _linear.choose(name, q.device, sequences, heads, rows, columns)["DV"])
+    parts = -(-columns // _walk_recipes.choose(name, q.device, sequences, heads, rows, columns)["DV"])
     own = inverses.shape[2]
     meets = new((batch, heads, parts, count_chunks(own) * rows)).zero_()
     # What stays where there is no token.
     dense = {"memory_format": torch.contiguous_format}
     first = None if state is None else torch.zeros_like(state, **dense) if grad_last is None else grad_last.clone(**dense)
     before = () if state is None else (state.contiguous(), first)
-    rates = *_lay_out_rates(g, beta, chunks), _linear.heads_first(news), inverses, *((scores,) if g.dim() == 4 else ())
+    rates = *_lay_out_rates(g, beta, chunks), _launches.heads_first(news), inverses, *((scores,) if g.dim() == 4 else ())
     form = {"FINAL": state is not None, "given": before, **tell_sharing(q, v, g)}
-    launch = functools.partial(_linear.launch, name, table=table, chunks=chunks, **form)
+    launch = functools.partial(_launches.launch, name, table=table, chunks=chunks, **form)
     (dq, adds), (dk, _) = (_new_of_shared(x, heads, chunks) for x in (q, k))
-    dv, dbeta = _new_gradient(v, chunks), _linear.new_gates(v, batch, heads, own)
+    dv, dbeta = _new_gradient(v, chunks), _launches.new_gates(v, batch, heads, own)
     restore = lambda x: _packed.restore_chunks(x, chunks, tokens).contiguous()
     dg = back(launch, grad, grad_last, q, k, v, rates, scale, adds, meets, dq, dk, dv, dbeta, restore)
     return dq.to(q.dtype), dk.to(k.dtype), dv, dg, restore(dbeta.transpose(1, 2)), first if wants_first else _empty(v)
 
 
 def _walk_heads_back(launch, grad, grad_last, q, k, v, rates, scale, adds, meets, dq, dk, dv, dbeta, restore):
-    dg = _linear.new_gates(v, *dbeta.shape)
-    results = *map(_linear.heads_first, (dq, dk)), meets, dg, dbeta
-    others = _linear.heads_first(grad), *rates
+    dg = _launches.new_gates(v, *dbeta.shape)
+    results = *map(_launches.heads_first, (dq, dk)), meets, dg, dbeta
+    others = _launches.heads_first(grad), *rates
     launch(q, k, v, others, (scale,), grad_last, False, out=dv, ADD=adds, DW=v.shape[3], results=results)
     return restore(dg.transpose(1, 2))
 
@@ -240,9 +235,9 @@ def _walk_channels_back(launch, grad, grad_last, q, k, v, rates, scale, adds, me
     # Where heads of values share gates, each adds its part.
     dg = torch.zeros(q.shape, dtype=torch.float32, device=v.device) if adds else _new_gradient(q, chunks, dtype=torch.float32)
     g, beta, news, *_ = rates
-    first = _linear.heads_first
+    first = _launches.heads_first
     own = [] if chunks is None else [first(of_news)]
-    _linear.launch_chunks(
+    _launches.launch_chunks(
         "kda_gradients", q, v, *map(first, (q, k, v)), news, first(grad), *own, g, beta, *states, meets.sum(2), scale,
         *map(first, (dq, dk, dv, dg)), dbeta, chunks=chunks, DW=columns, ADD=adds,
     )  # fmt: skip
@@ -260,44 +255,44 @@ def _make_unit_rows_back(dq, dk, q, k):
 def _launch_unit_rows(like, given, **parameters):
     out = tuple(torch.empty_like(x, memory_format=torch.contiguous_format) for x in like)
     if out[0].numel():
-        _linear.find_kernel("unit_rows", out[0], T=TYPES[out[0].dtype], DK=out[0].shape[3], **parameters)(
-            *map(_linear.heads_first, (*given, *out))
-        )
+        form = {"T": TYPES[out[0].dtype], "DK": out[0].shape[3], **parameters}
+        kernel = _walk_recipes.find_kernel(out[0].device.type == "cpu", "unit_rows", **form)
+        kernel(*map(_launches.heads_first, (*given, *out)))
     return out
 
 
-def _walk_gla(q, k, v, g, scale, state, table, chunks, wants_state):
-    out, last = _segments.walk("gla", q, k, v, (_linear.heads_first(g.contiguous()),), (scale,), state, wants_state, g, table, chunks)
-    return out, _empty(v) if last is None else last
+def _walk_gla(q, k, v, g, scale, state, starts, wants_state):
+    return _walk("gla", q, k, v, {"g": g}, scale, state, starts, wants_state)
 
 
-def _walk_gla_back(grad, grad_last, q, k, v, g, scale, state, table, chunks):
+def _walk_gla_back(grad, grad_last, q, k, v, g, scale, state, starts):
     (batch, tokens, heads, columns), channels = v.shape, q.shape[3]
+    table, chunks = _packed.find_chunks(starts, tokens)
     rows = tokens if chunks is None else CHUNK * chunks.shape[1]
     new = functools.partial(torch.empty, dtype=torch.float32, device=v.device)
     of_q, of_k = (new((batch, rows, heads, channels)) for _ in range(2))
     states = v.new_empty((batch, heads, count_chunks(rows) * columns, channels))
     meets = new((batch, heads, count_chunks(rows), channels))
-    gates = _linear.heads_first(g.contiguous())
-    first, wants_first = _linear.heads_first, state is not None
+    (gates,), logarithms = _segments.read(v, g=g)
+    first, wants_first = _launches.heads_first, state is not None
     behind = None if grad_last is None else grad_last / scale
-    segments, state, behind = _begin_segments("gla", q, k, v, grad, (gates,), (scale,), g, state, behind, table)
-    launch_chunks = functools.partial(_linear.launch_chunks, chunks=chunks)
+    segments, state, behind = _begin_segments("gla", q, k, v, grad, (gates,), (scale,), logarithms, state, behind, table)
+    launch_chunks = functools.partial(_launches.launch_chunks, chunks=chunks)
     given = *map(first, (q, k)), gates, *map(first, (grad, v)), scale
     launch_chunks("gla_pairs", q, v, *given, *map(first, (of_q, of_k)), DW=columns)
     walk = functools.partial(_walk_to, name="gla_bwd", scale=(scale,), heads=heads, table=segments, chunks=chunks)
     walk(of_q, q=grad, k=v, v=k, others=(gates,), state=_transposed(state), given=(states,))
     walk(of_k, q=v, k=grad, v=q, others=(gates,), state=_transposed(behind), given=(states, meets), REVERSE=True)
     named = {"out": _new_gradient(v, chunks), "table": segments, "chunks": chunks, "REVERSE": True}
-    dv, before = _linear.launch("gla", k, q, grad, (gates,), (scale,), behind, wants_first, **named)
+    dv, before = _launches.launch("gla", k, q, grad, (gates,), (scale,), behind, wants_first, **named)
     dq, dk, dg = (_new_gradient(q, chunks, dtype=dtype) for dtype in (q.dtype, k.dtype, torch.float32))
     launch_chunks("gla_changes", q, v, *map(first, (q, k, of_q, of_k)), meets, scale, *map(first, (dq, dk, dg)))
     return dq, dk, dv, dg, scale * _of_first(before, v, table)
 
 
-def _fake_outputs(q, v, table, wants_state):
+def _fake_outputs(q, v, starts, wants_state):
     out = torch.empty_like(v, memory_format=torch.contiguous_format)
-    shape = (v.shape[0] if table is None else table.shape[1], v.shape[2], q.shape[3], v.shape[3]) if wants_state else (0,)
+    shape = (v.shape[0] if starts is None else starts.shape[0] - 1, v.shape[2], q.shape[3], v.shape[3]) if wants_state else (0,)
     return out, v.new_empty(shape, dtype=torch.float32)
 
 
@@ -309,36 +304,48 @@ def _fake_optional(x, like):
     return _empty(like) if x is None else torch.empty_like(x, memory_format=torch.contiguous_format)
 
 
-def _fake_retention(q, k, v, decays, scale, state, table, chunks, wants_state):
-    return _fake_outputs(q, v, table, wants_state)
+def _fake_retention(q, k, v, decays, scale, state, starts, wants_state):
+    return _fake_outputs(q, v, starts, wants_state)
 
 
-def _fake_retention_back(grad, grad_last, q, k, v, decays, scale, state, table, chunks):
+def _fake_retention_back(grad, grad_last, q, k, v, decays, scale, state, starts):
     return *_fake_gradients(q, k, v), _fake_optional(state, v)
 
 
-def _fake_ssd(q, k, v, dt, rates, skip, state, table, chunks, wants_state):
-    return _fake_outputs(q, v, table, wants_state)
+def _fake_ssd(q, k, v, dt, rates, skip, state, starts, wants_state):
+    return _fake_outputs(q, v, starts, wants_state)
 
 
-def _fake_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, table, chunks):
+def _fake_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, starts):
     return *_fake_gradients(q, k, v, dt, rates), *(_fake_optional(x, v) for x in (skip, state))
 
 
-def _fake_gla(q, k, v, g, scale, state, table, chunks, wants_state):
-    return _fake_outputs(q, v, table, wants_state)
+def _fake_gla(q, k, v, g, scale, state, starts, wants_state):
+    return _fake_outputs(q, v, starts, wants_state)
 
 
-def _fake_gla_back(grad, grad_last, q, k, v, g, scale, state, table, chunks):
+def _fake_gla_back(grad, grad_last, q, k, v, g, scale, state, starts):
     return *_fake_gradients(q, k, v, g), _fake_optional(state, v)
 
 
-def _fake_delta(q, k, v, g, beta, scale, state, table, chunks, wants_state, wants_news):
-    return *_fake_outputs(q, v, table, wants_state), *map(v.new_empty, _list_kept(q, v, g, chunks, wants_news))
+def _fake_delta(q, k, v, g, beta, scale, state, starts, wants_state, wants_news):
+    return *_fake_outputs(q, v, starts, wants_state), *map(v.new_empty, _list_kept(q, v, g, starts, wants_news))
 
 
-def _fake_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, table, chunks, news, inverses, scores):
+def _fake_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, starts, news, inverses, scores):
     return *_fake_gradients(q, k, v, g, beta), _fake_optional(state, v)
+
+
+def _back(run, fake):
+    """The gradients of an op, of which the last is that of the states before. Without tokens or heads nothing is launched."""
+
+    def differentiate(grad, grad_last, q, k, v, *others):
+        if v.numel() and q.numel():
+            return run(grad, grad_last, q, k, v, *others)
+        *found, first = (x.zero_() for x in fake(grad, grad_last, q, k, v, *others))
+        return *found, first if grad_last is None or not first.numel() else first.copy_(grad_last)
+
+    return differentiate
 
 
 def _define(name, arguments, results, run, fake):
@@ -399,30 +406,30 @@ def _differentiate_rows(ctx, dq, dk):
     return _mark_gradients(found, dq, dk, *ctx.saved_tensors)
 
 
-_define("retention", "Tensor q, Tensor k, Tensor v, Tensor decays, float scale, Tensor? state, Tensor? table, Tensor? chunks, "
+_define("retention", "Tensor q, Tensor k, Tensor v, Tensor decays, float scale, Tensor? state, Tensor? starts, "
         "bool wants_state", 2,
         _walk_retention, _fake_retention)  # fmt: skip
 _define("retention_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor decays, float scale, Tensor? state, "
-        "Tensor? table, Tensor? chunks", 4, _walk_retention_back, _fake_retention_back)  # fmt: skip
-_define("ssd", "Tensor q, Tensor k, Tensor v, Tensor dt, Tensor rates, Tensor? skip, Tensor? state, Tensor? table, Tensor? chunks, "
+        "Tensor? starts", 4, _back(_walk_retention_back, _fake_retention_back), _fake_retention_back)  # fmt: skip
+_define("ssd", "Tensor q, Tensor k, Tensor v, Tensor dt, Tensor rates, Tensor? skip, Tensor? state, Tensor? starts, "
         "bool wants_state", 2,
         _walk_ssd, _fake_ssd)  # fmt: skip
 _define("ssd_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor dt, Tensor rates, Tensor? skip, "
-        "Tensor? state, Tensor? table, Tensor? chunks", 7, _walk_ssd_back, _fake_ssd_back)  # fmt: skip
-_register_gradient("retention", (0, 1, 2, 5), wants=8)
-_register_gradient("ssd", (0, 1, 2, 3, 4, 5, 6), wants=9)
+        "Tensor? state, Tensor? starts", 7, _back(_walk_ssd_back, _fake_ssd_back), _fake_ssd_back)  # fmt: skip
+_register_gradient("retention", (0, 1, 2, 5), wants=7)
+_register_gradient("ssd", (0, 1, 2, 3, 4, 5, 6), wants=8)
 _define("unit_rows", "Tensor q, Tensor k", 2, _make_unit_rows, _fake_gradients)
 _define("unit_rows_backward", "Tensor dq, Tensor dk, Tensor q, Tensor k", 2, _make_unit_rows_back,
         lambda dq, dk, q, k: _fake_gradients(q, k))  # fmt: skip
 _register("unit_rows", _save_rows, _differentiate_rows)
-_define("gla", "Tensor q, Tensor k, Tensor v, Tensor g, float scale, Tensor? state, Tensor? table, Tensor? chunks, "
+_define("gla", "Tensor q, Tensor k, Tensor v, Tensor g, float scale, Tensor? state, Tensor? starts, "
         "bool wants_state", 2, _walk_gla, _fake_gla)  # fmt: skip
 _define("gla_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor g, float scale, Tensor? state, "
-        "Tensor? table, Tensor? chunks", 5, _walk_gla_back, _fake_gla_back)  # fmt: skip
-_register_gradient("gla", (0, 1, 2, 3, 5), wants=8)
-_define("delta_rule", "Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, float scale, Tensor? state, Tensor? table, Tensor? chunks, "
+        "Tensor? starts", 5, _back(_walk_gla_back, _fake_gla_back), _fake_gla_back)  # fmt: skip
+_register_gradient("gla", (0, 1, 2, 3, 5), wants=7)
+_define("delta_rule", "Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, float scale, Tensor? state, Tensor? starts, "
         "bool wants_state, bool wants_news", 5, _walk_delta, _fake_delta)  # fmt: skip
 _define("delta_rule_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, float scale, "
-        "Tensor? state, Tensor? table, Tensor? chunks, Tensor news, Tensor inverses, Tensor scores", 6,
-        _walk_delta_back, _fake_delta_back)  # fmt: skip
-_register_gradient("delta_rule", (0, 1, 2, 3, 4, 6), wants=9, kept=(2, 3, 4))
+        "Tensor? state, Tensor? starts, Tensor news, Tensor inverses, Tensor scores", 6,
+        _back(_walk_delta_back, _fake_delta_back), _fake_delta_back)  # fmt: skip
+_register_gradient("delta_rule", (0, 1, 2, 3, 4, 6), wants=8, kept=(2, 3, 4))

@@ -1,0 +1,209 @@
+"""What the forward pass of a recurrence launches: where its sequences lie, gates as kernels take them, and the walk."""
+
+from __future__ import annotations
+
+import functools
+import json
+
+import torch
+
+from .._attention import _recipes, _recurrences
+from .._attention._recurrences import CHUNK
+from .._compiler._program import Program
+from .._core._layouts import NOTHING, RESULT, ZERO, Layout, Places, Recipe, list_strides
+from . import _kernels
+from ._step_recipes import choose
+
+WALK = "a walk of a recurrence"
+# Gates of a head start at multiples of so many, as copies take them.
+_GATES_APART = 4
+
+
+def pad_gates(tokens):
+    return -(-tokens // _GATES_APART) * _GATES_APART
+
+
+def find_kernel(is_cpu, name, **parameters):
+    return _kernels.find(is_cpu, _recurrences.find_source(name), **parameters)
+
+
+def find_walk(is_cpu, name, device, extents, **parameters):
+    """The kernel of a walk over states of extents (batch, heads, rows, columns), with what rules choose for these."""
+    choice = choose(name, device, *extents)
+    source = choice["form"] or _recurrences.find_source(name)
+    return _kernels.find(is_cpu, source, DK=extents[2], **{**_recurrences.pick(choice), **parameters})
+
+
+def count_rows(tokens, sequences):
+    """The rows of all chunks of packed sequences."""
+    return CHUNK * (tokens // CHUNK + sequences)
+
+
+@functools.lru_cache(maxsize=256)
+def write(names, **options):
+    """The text of a call with q and k [B, T, HK, K], v [B, T, H, V] and tensors of these names:
+
+    g, beta, dt: gates, rates and steps of heads, [B, T, H]; gates of channels are [B, T, HK, K].
+    rates, skip, log2_decay: numbers of heads, [H].
+    s0:          the states before sequences, [sequences, H, K, V] of float32.
+    begins:      where packed sequences begin, [sequences + 1] of int32 or int64.
+
+    name: the kernel.
+    device: where it runs.
+    wants_state: the states behind sequences are a result, behind the outputs.
+    keeps: so is what gradients of delta rules take: what is new of the values, the inverses of chunks, and with gates of channels scores.
+    norm: whether queries and keys are divided by their lengths.
+    """
+    return f"{WALK}\n{','.join(names)}||\n{json.dumps(options, sort_keys=True)}"
+
+
+def _make_plain(*shape, element="f32", fill=NOTHING):
+    return Layout(shape, list_strides(shape), element, fill=fill)
+
+
+class Call:
+    """A call whose recipe is being made."""
+
+    def __init__(self, kind, names, own, tensors, device):
+        """`names` are those of the text, and `own` those of the tensors before its views."""
+        self.is_cpu, self.device = kind is Program, torch.device(device)
+        self.places = Places(names, tensors, own, plain=names[0])
+        self.given = {name: x for name, x in zip((*own, *names[0]), tensors) if x is not None}
+        self.steps, self.results = [], []
+        self.batch, self.tokens, self.heads, self.columns = self.given["v"].shape
+        self.shared, self.width = self.given["q"].shape[2:]
+        self.is_packed = "begins" in self.given
+        self.sequences = self.given["begins"].shape[0] - 1 if self.is_packed else self.batch
+        self.rows = count_rows(self.tokens, self.sequences) if self.is_packed else self.tokens
+        self.tables, self.form = {}, {"T": self.given["q"].element}
+        if self.is_packed:
+            self._find_tables()
+
+    def launch(self, kernel, **places):
+        self.steps.append(self.places.bind(kernel, **self.tables, **places))
+
+    def add_temporary(self, name, layout):
+        self.places.add_temporary(name, layout)
+        return self.places.places[name]
+
+    def add_result(self, name, layout):
+        self.places.places[name] = RESULT, len(self.results)
+        self.results.append(layout)
+
+    def _find_tables(self):
+        begins, count = self.given["begins"], self.rows // CHUNK
+        if begins.strides != (1,):
+            begins = _make_plain(*begins.shape, element=begins.element)
+            self.places.copy("begins", begins)
+        extents = {"firsts": self.sequences, "pasts": self.sequences, "starts": count, "ends": count}
+        tables = {name: self.add_temporary(name, _make_plain(extent, element="i32")) for name, extent in extents.items()}
+        self.launch(find_kernel(self.is_cpu, "tables", BEGIN=begins.element))
+        self.tables, self.form["PACKED"], self.form["IN_PLACE"] = tables, True, True
+
+    def find_rows(self, name):
+        """The place of [B, T, H, D] with heads first."""
+        return self.places.view(name, self.given[name].permute(0, 2, 1, 3))
+
+    def lay_out_gates(self, name):
+        """The place of gates of heads with heads first, of f32, each at a multiple of 16 bytes."""
+        gates = self.given[name]
+        if self.is_packed:
+            if gates.strides[2] != 1:
+                gates = _make_plain(*gates.shape, element=gates.element)
+                self.places.copy(name, gates)
+            rows = f"{name}_rows"
+            place = self.add_temporary(rows, _make_plain(1, self.heads, self.rows))
+            of_rows = self.places.view(rows, _make_plain(self.heads, self.rows))
+            self._launch_gates(self.places.view(name, gates.drop(0)), of_rows, GATE=gates.element)
+            return place
+        padded = pad_gates(self.tokens)
+        laid = Layout(gates.shape, (self.heads * padded, 1, padded), "f32")
+        self.places.copy(name, laid)
+        return self.places.view(name, laid.permute(0, 2, 1))
+
+    def _launch_gates(self, tokens, rows, **parameters):
+        kernel = find_kernel(self.is_cpu, "gates", **parameters)
+        of = {"tokens": tokens, "rows": rows, **self.tables}
+        self.steps.append((kernel, tuple(of[name] for name in kernel.names)))
+
+    def lay_out(self, name):
+        """The layout of what kernels take as it lies where that is dense and of f32, of a copy elsewhere."""
+        own, dense = self.given[name], _make_plain(*self.given[name].shape)
+        if own != dense:
+            self.places.copy(name, dense)
+        return dense
+
+    def find_gates(self):
+        """The places of what walks take of tokens beside rows, and of heads."""
+        places = {}
+        for name in ("g", "beta", "dt", "rates", "skip", "log2_decay"):
+            if name not in self.given:
+                continue
+            rank = len(self.given[name].shape)
+            if rank == 3:
+                places[name] = self.lay_out_gates(name)
+            elif rank == 4:
+                places[name] = self.places.view(name, self.lay_out(name).permute(0, 2, 1, 3))
+            else:
+                self.lay_out(name)
+        return places if "dt" not in places else {**places, "gates": places["dt"]}
+
+    def find_state(self):
+        """Whether there is a state before the first token. Packed sequences have one."""
+        if "s0" in self.given:
+            self.lay_out("s0")
+        elif self.is_packed:
+            self.add_temporary("s0", _make_plain(self.sequences, self.heads, self.width, self.columns, fill=ZERO))
+        else:
+            return False
+        return True
+
+    def make_unit_rows(self):
+        """The places of queries and keys that are divided by their lengths."""
+        made = {name: _make_plain(*x.shape, element=x.element) for name, x in self.given.items() if name in ("q", "k")}
+        of = {name: self.find_rows(name) for name in made}
+        for name, layout in made.items():
+            self.add_temporary(f"of_{name}", layout)
+        units = {name: self.places.view(f"of_{name}", layout.permute(0, 2, 1, 3)) for name, layout in made.items()}
+        kernel = find_kernel(self.is_cpu, "unit_rows", T=self.form["T"], DK=self.width)
+        self.launch(kernel, **of, **{f"of_{name}": place for name, place in units.items()})
+        return units
+
+    def finish(self):
+        places = self.places
+        return Recipe(
+            tuple(self.steps), tuple(self.results), tuple(places.temporaries), copies=tuple(places.copies), views=tuple(places.views)
+        )
+
+
+def make(kind, names, text, tensors):
+    """The Recipe of a text. Results are the outputs [B, T, H, V], the states behind, and what gradients take."""
+    options = json.loads(text)
+    call, name = Call(kind, names, ("q", "k", "v"), tensors, options["device"]), options["name"]
+    v, of_channels = call.given["v"], len(call.given["g"].shape) == 4 if "g" in call.given else False
+    of = call.make_unit_rows() if options["norm"] else {each: call.find_rows(each) for each in ("q", "k")}
+    of.update(v=call.find_rows("v"), **call.find_gates())
+    form = {**call.form, "INITIAL": call.find_state(), "FINAL": options["wants_state"]}
+    out = v.make_dense()
+    call.add_result("o", out)
+    of["o"] = call.places.view("o", out.permute(0, 2, 1, 3))
+    if options["wants_state"]:
+        call.add_result("s1", _make_plain(call.sequences, call.heads, call.width, call.columns))
+    if name in ("delta_rule", "kda"):
+        form["NEWS"] = options["keeps"]
+    if options["keeps"]:
+        news = _make_plain(call.batch, call.rows, call.heads, call.columns, element=v.element)
+        call.add_result("news_of", news)
+        of["news_of"] = call.places.view("news_of", news.permute(0, 2, 1, 3))
+        call.add_result("inverses", _make_plain(call.batch, call.heads, call.rows, CHUNK, element=v.element))
+        if of_channels:
+            call.add_result("scores", _make_plain(call.batch, call.shared, call.rows, CHUNK, element=v.element))
+    if name == "kda":
+        form["OWN"] = call.shared == call.heads
+    if name == "ssd":
+        form["SKIP"] = "skip" in call.given
+    call.launch(find_walk(call.is_cpu, name, call.device, (call.sequences, call.heads, call.width, call.columns), **form), **of)
+    return call.finish()
+
+
+_recipes.MAKERS[WALK] = make
