@@ -1,14 +1,14 @@
 # RUN: mkdir -p %t
 # RUN: %python %s %source/kernels/linear %t
 """Compares where chunks of packed sequences lie by tables.tile, and gates in rows of chunks and back by gates.tile, on the interpreter and
-on the simulator, with what Python finds."""
+on the simulator, with what Python finds, and sums of parts by part_sums.tile."""
 
 import os
 import random
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "Inputs"))
-from reference import draw, load, run, save, save_integers  # noqa: E402
+from reference import compare, draw, load, run, save, save_integers  # noqa: E402
 
 C = 64
 
@@ -63,6 +63,15 @@ def check_gates(kernel, folder, begins, tokens, heads):
         assert list(load(f"{folder}/again.npy")) == own, (device, begins)
 
 
+def check_sums(kernel, folder):
+    parts = draw(2, 3, 2, 700)
+    save(f"{folder}/parts.npy", parts, (3, 2, 700))
+    expected = [a + b for g in range(3) for a, b in zip(parts[1400 * g : 1400 * g + 700], parts[1400 * g + 700 : 1400 * g + 1400])]
+    for device in ("interp", "sim"):
+        run(kernel, "--input", f"parts={folder}/parts.npy", "--output", f"sums={folder}/sums.npy", "--device", device)
+        compare("sums", load(f"{folder}/sums.npy"), expected, 1e-6)
+
+
 def main(sources, folder):
     for begins, tokens in (
         ([0, 0], 1), ([0, 1], 1), ([3, 67, 67, 70, 198, 199, 199], 210), (list(range(0, 131)), 130),
@@ -71,6 +80,7 @@ def main(sources, folder):
         check_tables(f"{sources}/tables.tile", folder, begins, tokens)
     check_gates(f"{sources}/gates.tile", folder, [3, 67, 67, 70, 198, 199, 199], 210, 5)
     check_gates(f"{sources}/gates.tile", folder, [0, 0, 65], 65, 9)
+    check_sums(f"{sources}/part_sums.tile", folder)
 
 
 main(*sys.argv[1:])

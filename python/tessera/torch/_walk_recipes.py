@@ -57,7 +57,8 @@ def write(names, **options):
     return f"{WALK}\n{','.join(names)}||\n{json.dumps(options, sort_keys=True)}"
 
 
-def _make_plain(*shape, element="f32", fill=NOTHING):
+def make_plain(*shape, element="f32", fill=NOTHING):
+    """Memory without gaps."""
     return Layout(shape, list_strides(shape), element, fill=fill)
 
 
@@ -93,10 +94,10 @@ class Call:
     def _find_tables(self):
         begins, count = self.given["begins"], self.rows // CHUNK
         if begins.strides != (1,):
-            begins = _make_plain(*begins.shape, element=begins.element)
+            begins = make_plain(*begins.shape, element=begins.element)
             self.places.copy("begins", begins)
         extents = {"firsts": self.sequences, "pasts": self.sequences, "starts": count, "ends": count}
-        tables = {name: self.add_temporary(name, _make_plain(extent, element="i32")) for name, extent in extents.items()}
+        tables = {name: self.add_temporary(name, make_plain(extent, element="i32")) for name, extent in extents.items()}
         self.launch(find_kernel(self.is_cpu, "tables", BEGIN=begins.element))
         self.tables, self.form["PACKED"], self.form["IN_PLACE"] = tables, True, True
 
@@ -109,26 +110,27 @@ class Call:
         gates = self.given[name]
         if self.is_packed:
             if gates.strides[2] != 1:
-                gates = _make_plain(*gates.shape, element=gates.element)
+                gates = make_plain(*gates.shape, element=gates.element)
                 self.places.copy(name, gates)
             rows = f"{name}_rows"
-            place = self.add_temporary(rows, _make_plain(1, self.heads, self.rows))
-            of_rows = self.places.view(rows, _make_plain(self.heads, self.rows))
-            self._launch_gates(self.places.view(name, gates.drop(0)), of_rows, GATE=gates.element)
+            place = self.add_temporary(rows, make_plain(1, self.heads, self.rows))
+            of_rows = self.places.view(rows, make_plain(self.heads, self.rows))
+            self.launch_gates(self.places.view(name, gates.drop(0)), of_rows, GATE=gates.element)
             return place
         padded = pad_gates(self.tokens)
         laid = Layout(gates.shape, (self.heads * padded, 1, padded), "f32")
         self.places.copy(name, laid)
         return self.places.view(name, laid.permute(0, 2, 1))
 
-    def _launch_gates(self, tokens, rows, **parameters):
+    def launch_gates(self, tokens, rows, **parameters):
+        """Gates of tokens, [T, H], to rows [H, R] of chunks or back."""
         kernel = find_kernel(self.is_cpu, "gates", **parameters)
         of = {"tokens": tokens, "rows": rows, **self.tables}
         self.steps.append((kernel, tuple(of[name] for name in kernel.names)))
 
     def lay_out(self, name):
         """The layout of what kernels take as it lies where that is dense and of f32, of a copy elsewhere."""
-        own, dense = self.given[name], _make_plain(*self.given[name].shape)
+        own, dense = self.given[name], make_plain(*self.given[name].shape)
         if own != dense:
             self.places.copy(name, dense)
         return dense
@@ -148,19 +150,19 @@ class Call:
                 self.lay_out(name)
         return places if "dt" not in places else {**places, "gates": places["dt"]}
 
-    def find_state(self):
-        """Whether there is a state before the first token. Packed sequences have one."""
-        if "s0" in self.given:
-            self.lay_out("s0")
+    def find_state(self, name):
+        """Whether there is a state of this name before or behind sequences. Packed ones have it."""
+        if name in self.given:
+            self.lay_out(name)
         elif self.is_packed:
-            self.add_temporary("s0", _make_plain(self.sequences, self.heads, self.width, self.columns, fill=ZERO))
+            self.add_temporary(name, make_plain(self.sequences, self.heads, self.width, self.columns, fill=ZERO))
         else:
             return False
         return True
 
     def make_unit_rows(self):
         """The places of queries and keys that are divided by their lengths."""
-        made = {name: _make_plain(*x.shape, element=x.element) for name, x in self.given.items() if name in ("q", "k")}
+        made = {name: make_plain(*x.shape, element=x.element) for name, x in self.given.items() if name in ("q", "k")}
         of = {name: self.find_rows(name) for name in made}
         for name, layout in made.items():
             self.add_temporary(f"of_{name}", layout)
@@ -183,21 +185,21 @@ def make(kind, names, text, tensors):
     v, of_channels = call.given["v"], len(call.given["g"].shape) == 4 if "g" in call.given else False
     of = call.make_unit_rows() if options["norm"] else {each: call.find_rows(each) for each in ("q", "k")}
     of.update(v=call.find_rows("v"), **call.find_gates())
-    form = {**call.form, "INITIAL": call.find_state(), "FINAL": options["wants_state"]}
+    form = {**call.form, "INITIAL": call.find_state("s0"), "FINAL": options["wants_state"]}
     out = v.make_dense()
     call.add_result("o", out)
     of["o"] = call.places.view("o", out.permute(0, 2, 1, 3))
     if options["wants_state"]:
-        call.add_result("s1", _make_plain(call.sequences, call.heads, call.width, call.columns))
+        call.add_result("s1", make_plain(call.sequences, call.heads, call.width, call.columns))
     if name in ("delta_rule", "kda"):
         form["NEWS"] = options["keeps"]
     if options["keeps"]:
-        news = _make_plain(call.batch, call.rows, call.heads, call.columns, element=v.element)
+        news = make_plain(call.batch, call.rows, call.heads, call.columns, element=v.element)
         call.add_result("news_of", news)
         of["news_of"] = call.places.view("news_of", news.permute(0, 2, 1, 3))
-        call.add_result("inverses", _make_plain(call.batch, call.heads, call.rows, CHUNK, element=v.element))
+        call.add_result("inverses", make_plain(call.batch, call.heads, call.rows, CHUNK, element=v.element))
         if of_channels:
-            call.add_result("scores", _make_plain(call.batch, call.shared, call.rows, CHUNK, element=v.element))
+            call.add_result("scores", make_plain(call.batch, call.shared, call.rows, CHUNK, element=v.element))
     if name == "kda":
         form["OWN"] = call.shared == call.heads
     if name == "ssd":

@@ -13,8 +13,8 @@ import math
 
 import torch
 
-from .._attention._recurrences import CHUNK, count_chunks, tell_sharing
-from . import _first_order, _launches, _linear, _op, _packed, _segments, _walk_recipes
+from .._attention._recurrences import CHUNK, count_chunks
+from . import _first_order, _gradient_recipes, _launches, _linear, _op, _packed, _prepared, _segments, _walk_recipes
 from ._types import TYPES
 
 
@@ -38,13 +38,6 @@ def _sum_of_shared(q, heads, walk, chunks):
     out = _new_gradient(q, chunks, (batch, tokens, heads, width))
     walk(out)
     return out if heads == shared else out.unflatten(2, (shared, -1)).sum(3)
-
-
-def _new_of_shared(q, heads, chunks):
-    """(memory for a gradient of q's shape, whether walks add to it)."""
-    if heads == q.shape[2]:
-        return _new_gradient(q, chunks), False
-    return torch.zeros(q.shape, dtype=torch.float32, device=q.device), True
 
 
 def _walk_to(out, name, q, k, v, others, scale, state, heads, **parameters):
@@ -177,12 +170,6 @@ def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, starts):
     return dq, dk, dv, rates * dg + of_k, _packed.keep_tokens(dg * dt, chunks).sum((0, 1)), dskip, _of_first(first, v, table)
 
 
-def _lay_out_rates(g, beta, chunks=None):
-    """Gates, of heads or of channels, and rates as kernels take them."""
-    gates = _launches.heads_first(g.contiguous()) if g.dim() == 4 else _launches.lay_out_gates(g, chunks)
-    return gates, _launches.lay_out_gates(beta, chunks)
-
-
 def _walk_delta(q, k, v, g, beta, scale, state, starts, wants_state, wants_news):
     name = "kda" if g.dim() == 4 else "delta_rule"
     return _walk(name, q, k, v, {"g": g, "beta": beta}, scale, state, starts, wants_state, 5, wants_news)
@@ -194,54 +181,12 @@ def _list_kept(q, v, g, starts, wants_news):
 
 
 def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, starts, news, inverses, scores):
-    (batch, tokens, heads, columns), rows = v.shape, q.shape[3]
-    table, chunks = _packed.find_chunks(starts, tokens)
-    name, back = ("kda_bwd", _walk_channels_back) if g.dim() == 4 else ("delta_rule_bwd", _walk_heads_back)
-    new = functools.partial(torch.empty, dtype=torch.float32, device=v.device)
-    wants_first, sequences = state is not None, batch if table is None else table.shape[1]
-    if table is not None and state is None:
-        state = new((sequences, heads, rows, columns)).zero_()
-    parts = -(-columns // _walk_recipes.choose(name, q.device, sequences, heads, rows, columns)["DV"])
-    own = inverses.shape[2]
-    meets = new((batch, heads, parts, count_chunks(own) * rows)).zero_()
-    # What stays where there is no token.
-    dense = {"memory_format": torch.contiguous_format}
-    first = None if state is None else torch.zeros_like(state, **dense) if grad_last is None else grad_last.clone(**dense)
-    before = () if state is None else (state.contiguous(), first)
-    rates = *_lay_out_rates(g, beta, chunks), _launches.heads_first(news), inverses, *((scores,) if g.dim() == 4 else ())
-    form = {"FINAL": state is not None, "given": before, **tell_sharing(q, v, g)}
-    launch = functools.partial(_launches.launch, name, table=table, chunks=chunks, **form)
-    (dq, adds), (dk, _) = (_new_of_shared(x, heads, chunks) for x in (q, k))
-    dv, dbeta = _new_gradient(v, chunks), _launches.new_gates(v, batch, heads, own)
-    restore = lambda x: _packed.restore_chunks(x, chunks, tokens).contiguous()
-    dg = back(launch, grad, grad_last, q, k, v, rates, scale, adds, meets, dq, dk, dv, dbeta, restore)
-    return dq.to(q.dtype), dk.to(k.dtype), dv, dg, restore(dbeta.transpose(1, 2)), first if wants_first else _empty(v)
-
-
-def _walk_heads_back(launch, grad, grad_last, q, k, v, rates, scale, adds, meets, dq, dk, dv, dbeta, restore):
-    dg = _launches.new_gates(v, *dbeta.shape)
-    results = *map(_launches.heads_first, (dq, dk)), meets, dg, dbeta
-    others = _launches.heads_first(grad), *rates
-    launch(q, k, v, others, (scale,), grad_last, False, out=dv, ADD=adds, DW=v.shape[3], results=results)
-    return restore(dg.transpose(1, 2))
-
-
-def _walk_channels_back(launch, grad, grad_last, q, k, v, rates, scale, adds, meets, dq, dk, dv, dbeta, restore):
-    (batch, heads, rows), columns, chunks = dbeta.shape, v.shape[3], launch.keywords["chunks"]
-    # Gradients of values are written where those of news are read, but for packed rows in place.
-    of_news = dv if chunks is None else v.new_empty((batch, rows, heads, columns))
-    states = [v.new_empty((batch, heads, count_chunks(rows) * q.shape[3], columns)) for _ in range(2)]
-    launch(q, k, grad, rates, (scale,), grad_last, False, out=of_news, results=(*states, meets))
-    # Where heads of values share gates, each adds its part.
-    dg = torch.zeros(q.shape, dtype=torch.float32, device=v.device) if adds else _new_gradient(q, chunks, dtype=torch.float32)
-    g, beta, news, *_ = rates
-    first = _launches.heads_first
-    own = [] if chunks is None else [first(of_news)]
-    _launches.launch_chunks(
-        "kda_gradients", q, v, *map(first, (q, k, v)), news, first(grad), *own, g, beta, *states, meets.sum(2), scale,
-        *map(first, (dq, dk, dv, dg)), dbeta, chunks=chunks, DW=columns, ADD=adds,
-    )  # fmt: skip
-    return dg
+    of_channels = {"scores": scores} if g.dim() == 4 else {}
+    given = {"g": g, "beta": beta, "news": news, "inverses": inverses, **of_channels, "s0": state, "s1": grad_last, "begins": starts}
+    given = {name: x for name, x in given.items() if x is not None}
+    text = _gradient_recipes.write(tuple(given), str(v.device))
+    dq, dk, *others = _prepared.compute(None, (), text, (grad, q, k, v, *given.values()), (scale,), "s")
+    return dq.to(q.dtype), dk.to(k.dtype), *others, *(() if state is not None else (_empty(v),))
 
 
 def _make_unit_rows(q, k):
@@ -333,7 +278,13 @@ def _fake_delta(q, k, v, g, beta, scale, state, starts, wants_state, wants_news)
 
 
 def _fake_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, starts, news, inverses, scores):
-    return *_fake_gradients(q, k, v, g, beta), _fake_optional(state, v)
+    of_gates = (_fake_gates(x) if starts is None and x.dim() == 3 else torch.empty_like(x, memory_format=torch.contiguous_format) for x in (g, beta))
+    return *_fake_gradients(q, k, v), *of_gates, _fake_optional(state, v)
+
+
+def _fake_gates(x):
+    """Numbers of heads as kernels lay them out."""
+    return _launches.new_gates(x, x.shape[0], x.shape[2], x.shape[1]).transpose(1, 2)
 
 
 def _back(run, fake):
