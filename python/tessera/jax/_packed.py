@@ -4,31 +4,35 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from .._attention._recurrences import CHUNK, count_chunks
+from .._attention._recurrences import CHUNK
+from . import _kernels
+
+_TYPES = {"int32": "i32", "int64": "i64"}
 
 
 def make_tables(starts, tokens):
-    """Tables of the chunks of sequences, and of the tokens of chunks."""
-    starts = starts.astype(jnp.int32)
+    """The first chunk of each sequence, that behind its last, the first token of each chunk, and that behind the last of its sequence."""
+    starts = starts if starts.dtype.name in _TYPES else starts.astype(jnp.int32)
     sequences = starts.shape[0] - 1
-    count = tokens // CHUNK + sequences
-    pasts = jnp.minimum(jnp.cumsum(jnp.maximum(count_chunks(jnp.diff(starts)), 1)), count).astype(jnp.int32)
-    firsts = jnp.pad(pasts[:-1], (1, 0))
-    chunks = jnp.arange(count, dtype=jnp.int32)
-    own = jnp.minimum(jnp.searchsorted(pasts, chunks, side="right"), sequences - 1)
-    begins = starts[own] + CHUNK * (chunks - firsts[own])
-    return jnp.stack((firsts, pasts)), jnp.stack((begins, starts[own + 1]))
+    extents = sequences, sequences, *[tokens // CHUNK + sequences] * 2
+    tables = (("r", _kernels.new(extent, dtype=jnp.int32)) for extent in extents)
+    return tuple(_kernels.launch("linear/tables", {"BEGIN": _TYPES[starts.dtype.name]}, ("v", starts), *tables))
+
+
+def take_chunks(x, chunks):
+    """[1, H, CHUNK * chunks] of [1, T, H] of float32, with zeros behind the last token of each sequence."""
+    rows = "r", _kernels.new(x.shape[2], CHUNK * chunks[0].shape[0])
+    (rows,) = _kernels.launch("linear/gates", {}, ("v", x[0]), rows, *(("v", row) for row in chunks))
+    return rows[None]
 
 
 def restore_chunks(x, chunks, tokens):
     """[1, tokens, H] of [1, CHUNK * chunks, H], with 0 where a token is of no sequence."""
     if chunks is None:
         return x
-    begins, ends = chunks
-    places = jnp.arange(tokens, dtype=jnp.int32)
-    own = jnp.maximum(jnp.searchsorted(begins, places, side="right") - 1, 0)
-    inside = (places >= begins[own]) & (places < ends[own])
-    return jnp.where(inside[:, None], x[:, CHUNK * own + jnp.clip(places - begins[own], 0, CHUNK - 1)], 0)
+    restored, rows = ("a", jnp.zeros((tokens, x.shape[2]), jnp.float32)), ("v", jnp.swapaxes(x[0], 0, 1))
+    (restored,) = _kernels.launch("linear/gates", {"BACK": True}, restored, rows, *(("v", row) for row in chunks))
+    return restored[None]
 
 
 def keep_tokens(x, chunks):
@@ -36,5 +40,5 @@ def keep_tokens(x, chunks):
     if chunks is None:
         return x
     places = jnp.arange(x.shape[1], dtype=jnp.int32)
-    inside = (places >= chunks[0, 0]) & (places < chunks[1, -1])
+    inside = (places >= chunks[0][0]) & (places < chunks[1][-1])
     return jnp.where(inside.reshape(-1, *(1,) * (x.ndim - 2)), x, 0)

@@ -54,7 +54,7 @@ def _pack(table, batch, state, shape, parameters, chunks):
     if table is None:
         return batch, state, ()
     parameters["PACKED"] = True
-    sequences = table.shape[1]
+    sequences = table[0].shape[0]
     state = jnp.zeros((sequences, *shape), jnp.float32) if state is None else state
     if chunks is not None:
         parameters["IN_PLACE"] = True
@@ -74,12 +74,9 @@ def _step(q, k, v, g, rates, scale, state, *skip, **parameters):
 
 
 def _heads_first(x, chunks=None):
-    """[B, H, T] of float32, or with `chunks` [1, H, CHUNK * chunks], with zeros behind the last token of each sequence."""
-    if chunks is not None:
-        places = chunks[0][:, None] + jnp.arange(CHUNK, dtype=jnp.int32)
-        inside = (places < chunks[1][:, None]).reshape(-1, 1)
-        x = jnp.where(inside, x[:, jnp.clip(places.reshape(-1), 0, x.shape[1] - 1)], 0)
-    return jnp.swapaxes(x.astype(jnp.float32), 1, 2)
+    """[B, H, T] of float32, or with `chunks` in rows of these."""
+    x = x.astype(jnp.float32)
+    return jnp.swapaxes(x, 1, 2) if chunks is None else _packed.take_chunks(x, chunks)
 
 
 def _rates(g, beta, chunks):
@@ -124,7 +121,7 @@ class _Walks:
         """Walks over segments of one sequence from here on, where these are worth it."""
         self.own = None if self.table is not None else _segments.find_own(v)
         if self.own is not None:
-            self.table = jnp.asarray(np.array(list_segments(v.shape[1], self.own), np.int32))
+            self.table = tuple(jnp.asarray(np.array(numbers, np.int32)) for numbers in list_segments(v.shape[1], self.own))
 
     def find_states(self, name, q, k, v, others, scale, state, logarithms, **parameters):
         """The states before segments, or the one that is given."""
@@ -151,11 +148,11 @@ class _Walks:
 
     def count_rows(self, v):
         """How many rows have what walks leave each other, of which each chunk has its own where arrays are not laid out so."""
-        return v.shape[1] if self.chunks is None else CHUNK * self.chunks.shape[1]
+        return v.shape[1] if self.chunks is None else CHUNK * self.chunks[0].shape[0]
 
     def count(self, batch):
         """How many sequences there are."""
-        return batch if self.table is None else self.table.shape[1]
+        return batch if self.table is None else self.table[0].shape[0]
 
 
 class _Retention(_Walks):
@@ -372,12 +369,13 @@ def _sum_changes(changes, meets):
 
 @functools.lru_cache(maxsize=256)
 def _make(kind, form, scale, starts, wants_state, packed, steps):
-    """A recurrence of arrays, and of a state where it `starts` with one, and of the tables of `packed` sequences, that gives
+    """A recurrence of arrays, and of a state where it `starts` with one, and of the four tables of `packed` sequences, that gives
     (outputs,) or (outputs, the state behind). Where nothing keeps what gradients need, a recurrence that `steps` is one of one token."""
 
     def split(arrays):
         walks, arrays = kind(*form), list(arrays)
-        walks.chunks, walks.table = (arrays.pop(), arrays.pop()) if packed else (None, None)
+        if packed:
+            *arrays, walks.table, walks.chunks = *arrays[:-4], arrays[-4:-2], arrays[-2:]
         state = arrays.pop() if starts else None
         return walks, arrays, state
 
@@ -406,7 +404,7 @@ def _make(kind, form, scale, starts, wants_state, packed, steps):
         walks, own, state = split(arrays)
         found, first = walks.run_back(scale, state, gradients[0], gradients[1] if wants_state else None, kept, *own)
         found = [gradient.astype(x.dtype) for gradient, x in zip(found, own)]
-        return (*found, *([first] if starts else []), *([None, None] if packed else []))
+        return (*found, *([first] if starts else []), *([None] * 4 if packed else []))
 
     run.defvjp(forward, lambda residuals, gradients: differentiate(*residuals, gradients))
     return run
