@@ -177,6 +177,42 @@ def check_segments():
         _kernels.find, _kernels.choose = find, choose
 
 
+def check_changed_starts(name):
+    """Starts that change in place, come back at the same address, and change in compiled code, count as they are in each call. Changed
+    between a forward pass and its gradients they are refused."""
+    given, others = draw(name, (40, 30)), ((70, 0), (1, 69), (0, 70))
+    leaves = {key: x.clone().requires_grad_() for key, x in given.items()}
+
+    def differentiate(starts, call=CALLS[name]):
+        results = call(**leaves, output_final_state=True, cu_seqlens=starts)
+        return *results, *torch.autograd.grad([x.sum() for x in results], list(leaves.values()))
+
+    expected = [differentiate(find_starts(lengths)) for lengths in others]
+    starts = find_starts((40, 30))
+    compiled = torch.compile(CALLS[name], backend="eager")
+    for call in (CALLS[name], compiled):
+        differentiate(starts, call)
+        for lengths, results in zip(others, expected):
+            starts.copy_(find_starts(lengths))
+            assert all(map(torch.equal, differentiate(starts, call), results)), f"{name}: starts changed in place to those of {lengths}"
+    for lengths, results in zip(others, expected):
+        before = find_starts((40, 30))
+        differentiate(before)
+        # A tensor of its own in the memory of one that is gone.
+        again = torch.from_numpy(before.numpy())
+        del before
+        again.numpy()[:] = find_starts(lengths).numpy()
+        assert all(map(torch.equal, differentiate(again), results)), f"{name}: starts in memory of others"
+    out, _ = CALLS[name](**leaves, output_final_state=True, cu_seqlens=starts)
+    starts.copy_(find_starts((40, 30)))
+    try:
+        out.sum().backward()
+    except RuntimeError as error:
+        assert "modified by an inplace operation" in str(error), error
+    else:
+        raise AssertionError(f"{name}: gradients by starts of another call")
+
+
 def check_refusals():
     given, starts = draw("retention", (3, 2)), find_starts((3, 2))
 
@@ -205,4 +241,6 @@ for name in CALLS:
     check_alone(name)
     check_outside(name)
     check(name)
+check_changed_starts("retention")
+check_changed_starts("delta rule")
 check_joins()

@@ -136,6 +136,26 @@ def make_calls():
     }  # fmt: skip
 
 
+def make_walks():
+    """Forward passes of recurrences, as `make_calls` has calls."""
+    tokens = {"q": make(1, 70, 4, 64), "k": make(1, 70, 4, 64), "v": make(1, 70, 8, 64)}
+    of_heads, of_channels, starts = {"g": torch.ones(1, 70, 8), "beta": make(1, 70, 8)}, torch.ones(1, 70, 4, 64), number(0, 3, 3, 70)
+    packed, state = {**tokens, "cu_seqlens": starts}, {"initial_state": torch.ones(3, 8, 64, 64), "output_final_state": True}
+    spaces = {"x": tokens["v"], "dt": torch.ones(1, 70, 8), "A": torch.ones(8), "B": tokens["k"], "C": tokens["q"]}
+    return {
+        "a walk": (tt.gated_delta_rule, {**tokens, **of_heads, "scale": 0.5}, 3, ["g", "beta"]),
+        "packed walks": (tt.gated_delta_rule, {**packed, **of_heads, **state}, 6),
+        "packed walks of lengths 1": (tt.gated_delta_rule, {**packed, **of_heads, "use_qk_l2norm_in_kernel": True}, 7),
+        "packed walks with gates of channels": (tt.gated_delta_rule, {**packed, **of_heads, "g": of_channels}, 5),
+        "packed walks of gated attention": (tt.gla, {**packed, "g": of_channels, **state}, 3),
+        "packed walks of retention": (tt.retention, {**packed, "cu_seqlens": starts.long()}, 2),
+        "packed walks of spaces": (
+            tt.ssd, {**spaces, "D": torch.ones(8), "initial_states": torch.ones(3, 8, 64, 64), "return_final_states": True, "cu_seqlens": starts},
+            3, ["initial_states"],
+        ),
+    }  # fmt: skip
+
+
 def list_tensors(value):
     if isinstance(value, torch.Tensor):
         return [value]
@@ -149,7 +169,7 @@ def list_constants():
     cpu = torch.device("cpu")
     kept = [tt._bytes._make_rotation(64, 0, torch.bfloat16, cpu), tt._kept.full((1, 1), 1.0, torch.float32, cpu),
             tt._kept.full((2,), 9, torch.int32, cpu)]
-    return [x.data_ptr() for x in (*kept, *tt._linear._find_step_gates(8, cpu).values())]
+    return [x.data_ptr() for x in (*kept, *tt._linear._find_step_gates(8, cpu).values(), tt._linear._make_decays(8, cpu))]
 
 
 def count_functions(call):
@@ -187,7 +207,7 @@ def refuse(function, arguments):
 class Engines(prepared.Cases):
     def setUp(self):
         super().setUp()
-        self.calls = make_calls()
+        self.calls = make_calls() | make_walks()
 
     def test_calls(self):
         """The second call gives the driver its tensors, results and memory of its own, and no other addresses."""
