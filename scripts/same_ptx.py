@@ -130,6 +130,7 @@ GRID = {
     "linear/unit_rows": [{"BACK": EITHER}],
     "linear/tables": [{"BEGIN": ["i32", "i64"]}],
     "linear/part_sums": [{}],
+    "linear/ssd_changes": [{}],
     "linear/gates": [{"GATE": ["f32", "bf16"]}, {"BACK": ["true"]}],
 }
 # Sources that are no file of the kernels: what they import. They too are compiled at each of `OF_TEXTS`.

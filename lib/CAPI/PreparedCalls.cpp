@@ -157,8 +157,8 @@ CallProblem PreparedCall::plan(Step &step, const CallArguments &arguments) {
     return toProblem(found.takeError());
   step.plan = std::move(*found);
   if (uint64_t bytes = step.plan->getLentBytes()) {
-    step.offset = llvm::alignTo(workspaceBytes, kAlignment);
-    workspaceBytes = step.offset + bytes;
+    step.offset = llvm::alignTo(temporaryBytes, kAlignment);
+    workspaceBytes = std::max(workspaceBytes, step.offset + bytes);
   }
   return {};
 }
@@ -175,6 +175,7 @@ std::shared_ptr<const PreparedCall> PreparedCall::make(const tessera_call_recipe
     call->temporaryOffsets.push_back(llvm::alignTo(call->workspaceBytes, kAlignment));
     call->workspaceBytes = call->temporaryOffsets.back() + countBytes(layout);
   }
+  call->temporaryBytes = call->workspaceBytes;
   for (const tessera_call_step &given : llvm::ArrayRef(recipe.steps, recipe.step_count)) {
     Step &step = call->steps.emplace_back();
     // A tessera_kernel is a pointer to a Kernel.

@@ -87,7 +87,7 @@ private:
     tessera_program *program;
     llvm::SmallVector<tessera_call_operand, 12> operands;
     std::shared_ptr<const runtime::CallPlan> plan;
-    uint64_t offset = 0; ///< of its workspaces
+    uint64_t offset = 0; ///< of its workspaces, where those of other steps lie too
   };
   using Arguments = llvm::SmallVector<runtime::Argument, 16>;
 
@@ -105,7 +105,7 @@ private:
   llvm::SmallVector<uint64_t, 4> temporaryOffsets;
   llvm::SmallVector<tessera_call_copy, 2> copies;
   llvm::SmallVector<tessera_call_view, 0> views;
-  uint64_t workspaceBytes = 0;
+  uint64_t temporaryBytes = 0, workspaceBytes = 0;
 };
 
 /// What calls launch whose tensors have other free numbers than the first one's.

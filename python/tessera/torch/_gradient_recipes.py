@@ -1,4 +1,4 @@
-"""What gradients of delta rules launch."""
+"""What gradients of recurrences launch."""
 
 from __future__ import annotations
 
@@ -12,34 +12,44 @@ from . import _walk_recipes
 from ._step_recipes import choose
 from ._walk_recipes import make_plain, pad_gates
 
-DELTA = "gradients of a delta rule"
+GRADIENTS = "gradients of a recurrence"
 
 
 @functools.lru_cache(maxsize=256)
-def write(names, device):
+def write(names, **options):
     """The text of a call with the gradient of the outputs, q, k and v, and tensors of these names:
 
-    g, beta, s0, begins:      as _walk_recipes.py has them, of float32 but for the last.
-    news, inverses, scores:   what the forward pass keeps.
+    g, beta, dt, rates, log2_decay, s0, begins, table: as _walk_recipes.py has them, of float32 but for those of integers.
+    news, inverses, scores:   what the forward pass of a delta rule keeps.
     s1:                       the gradients of the states behind.
+
+    name: the kernel of the forward pass.
+    device: where it runs.
+    wants_first: the gradients of the states before sequences are the last result.
     """
-    return f"{DELTA}\n{','.join(names)}||\n{device}"
+    return f"{GRADIENTS}\n{','.join(names)}||\n{json.dumps(options, sort_keys=True)}"
 
 
 class _Gradients(_walk_recipes.Call):
-    """A call that computes gradients, of which results are those of q, k, v, g and beta, and of the states before where they are given."""
+    """A call that computes gradients."""
 
-    def __init__(self, kind, names, tensors, device):
+    def __init__(self, kind, names, tensors, device, wants_first):
         super().__init__(kind, names, ("d", "q", "k", "v"), tensors, device)
-        self.chunks = count_chunks(self.rows)
+        self.chunks, self.wants_first = count_chunks(self.rows), wants_first
         # Where heads of values share queries and keys, each adds its part.
         self.adds = self.heads != self.shared
 
-    def add_rows(self, name, like, adds, element=None):
+    def add_rows(self, name, like, adds=False, element=None, heads=None):
         """The place of a gradient of rows [B, T, H, D]: 0 where rows in place are of no sequence."""
-        fill = ZERO if self.is_packed or adds else NOTHING
-        layout = make_plain(*like.shape, element=element or like.element, fill=fill)
+        shape = *like.shape[:2], heads or like.shape[2], like.shape[3]
+        layout = make_plain(*shape, element=element or like.element, fill=ZERO if self.is_packed or adds else NOTHING)
         self.add_result(name, layout)
+        return self.places.view(name, layout.permute(0, 2, 1, 3))
+
+    def add_rows_between(self, name, width, element):
+        """The place of rows [B, R, H, D] that kernels leave each other, with heads first."""
+        layout = make_plain(self.batch, self.rows, self.heads, width, element=element)
+        self.add_temporary(name, layout)
         return self.places.view(name, layout.permute(0, 2, 1, 3))
 
     def add_gates(self, name):
@@ -57,18 +67,25 @@ class _Gradients(_walk_recipes.Call):
             of_rows = self.places.view(f"{name}_rows", make_plain(self.heads, self.rows))
             self.launch_gates(self.places.view(name, make_plain(self.tokens, self.heads)), of_rows, BACK=True)
 
-    def add_states(self):
-        """The parameters that say which states there are."""
-        form = {"INITIAL": self.find_state("s1"), "FINAL": self.find_state("s0")}
-        if "s0" in self.given:
-            self.add_result("ds0", make_plain(*self.given["s0"].shape))
-        elif form["FINAL"]:
-            self.add_temporary("ds0", make_plain(self.sequences, self.heads, self.width, self.columns))
-        return form
+    def add_first(self):
+        """The gradients of the states before sequences."""
+        if self.wants_first:
+            self.add_result("ds0", make_plain(self.sequences, self.heads, self.width, self.columns))
 
-    def add_meets(self, name, extents):
+    def walk(self, name, rows, columns, state=None, **places):
+        """Launches a walk over states of so many rows and columns. `places` are those of arguments, and parameters of the kernel."""
+        form = {key: places.pop(key) for key in list(places) if key.isupper()}
+        extents, form = (self.sequences, self.heads, rows, columns), {**self.form, "INITIAL": state is not None, "FINAL": False, **form}
+        self.launch(_walk_recipes.find_walk(self.is_cpu, name, self.device, extents, **form), s0=state, **places)
+
+    def launch_chunks(self, name, places, **parameters):
+        """Launches a kernel of chunks beside each other."""
+        form = {"T": self.form["T"], **parameters, **({"IN_PLACE": True} if self.is_packed else {})}
+        self.launch(_walk_recipes.find_kernel(self.is_cpu, name, **form), **places)
+
+    def add_meets(self, name):
         """How many parts there are of what states and their gradients have in common."""
-        parts = -(-self.columns // choose(name, self.device, *extents)["DV"])
+        parts = -(-self.columns // choose(name, self.device, self.sequences, self.heads, self.width, self.columns)["DV"])
         self.add_temporary("meets", make_plain(self.batch, self.heads, parts, self.chunks * self.width, fill=ZERO))
         return parts
 
@@ -87,44 +104,103 @@ class _Gradients(_walk_recipes.Call):
 
 
 def make(kind, names, text, tensors):
-    """The Recipe of a text. Gradients of q and k are sums of float32 where heads of values share them."""
-    call = _Gradients(kind, names, tensors, text)
-    of_channels = len(call.given["g"].shape) == 4
+    """The Recipe of a text. Results are the gradients of q, k and v, of gates and rates, and of the states before where they are wanted."""
+    options = json.loads(text)
+    call = _Gradients(kind, names, tensors, options["device"], options["wants_first"])
     of = {name: call.find_rows(name) for name in ("d", "q", "k", "v")}
-    of.update(call.find_gates(), u=call.find_rows("news"))
-    for name in ("q", "k"):
-        of[f"d{name}"] = call.add_rows(f"d{name}", call.given[name], call.adds, "f32" if call.adds else None)
-    of["dv"] = call.add_rows("dv", call.given["v"], False)
-    of["dg"] = call.add_rows("dg", call.given["g"], call.adds) if of_channels else call.add_gates("dg")
-    of["dbeta"] = call.add_gates("dbeta")
-    form, extents = {**call.form, **call.add_states()}, (call.sequences, call.heads, call.width, call.columns)
-    (_launch_of_channels if of_channels else _launch_of_heads)(call, of, form, extents)
-    call.restore_gates("dbeta")
+    of.update(call.find_gates())
+    _MAKERS[options["name"]](call, of)
     return call.finish()
 
 
-def _launch_of_heads(call, of, form, extents):
-    call.add_meets("delta_rule_bwd", extents)
-    form.update(ADD=call.adds, DW=call.columns)
-    call.launch(_walk_recipes.find_walk(call.is_cpu, "delta_rule_bwd", call.device, extents, **form), **of)
+def _make_retention(call, of):
+    """Of queries and keys there is a part of each head of values, of which the caller adds up those that share them."""
+    parts = {name: call.add_rows(f"d{name}", call.given[name], heads=call.heads) for name in ("q", "k")}
+    dv = call.add_rows("dv", call.given["v"])
+    call.add_first()
+    d, q, k, v, behind = of["d"], of["q"], of["k"], of["v"], call.find_state("s1")
+    rows, columns = call.columns, call.width
+    call.walk("retention", rows, columns, call.find_state("s0", True), q=d, k=v, v=k, o=parts["q"])
+    call.walk("retention", rows, columns, call.find_state("s1", True), q=v, k=d, v=q, o=parts["k"], REVERSE=True)
+    last = {"s1": call.places.places.get("ds0"), "FINAL": call.wants_first}
+    call.walk("retention", columns, rows, behind, q=k, k=q, v=d, o=dv, REVERSE=True, **last)
+
+
+def _make_gla(call, of):
+    """States behind have their gradients by the scale, and so have those before."""
+    given, d, q, k, v, g = call.given, *(of[name] for name in ("d", "q", "k", "v", "g"))
+    results = {f"d{name}": call.add_rows(f"d{name}", given[name]) for name in ("q", "k")}
+    dv, results["dg"] = call.add_rows("dv", given["v"]), call.add_rows("dg", given["g"])
+    call.add_first()
+    sums = {f"of_{name}": call.add_rows_between(f"of_{name}", call.width, "f32") for name in ("q", "k")}
+    call.add_temporary("states", make_plain(call.batch, call.heads, call.chunks * call.columns, call.width, element=call.form["T"]))
+    call.add_temporary("meets", make_plain(call.batch, call.heads, call.chunks, call.width))
+    call.launch_chunks("gla_pairs", {"q": q, "k": k, "g": g, "d": d, "v": v, "dq": sums["of_q"], "dk": sums["of_k"]}, DW=call.columns)
+    rows, columns, behind = call.columns, call.width, call.find_state("s1")
+    call.walk("gla_bwd", rows, columns, call.find_state("s0", True), q=d, k=v, v=k, g=g, o=sums["of_q"])
+    call.walk("gla_bwd", rows, columns, call.find_state("s1", True), q=v, k=d, v=q, g=g, o=sums["of_k"], REVERSE=True)
+    last = {"s1": call.places.places.get("ds0"), "FINAL": call.wants_first}
+    call.walk("gla", columns, rows, behind, q=k, k=q, v=d, g=g, o=dv, REVERSE=True, **last)
+    call.launch_chunks("gla_changes", {"q": q, "k": k, **sums, **results})
+
+
+def _make_ssd(call, of):
+    """Of queries and keys as of retention, then of steps and of rates, of which there is a part of each chunk [B, H, N], and the products
+    of queries and keys of the same token [B, H, P, N], of which the first of the P parts is enough."""
+    rows, columns = call.columns, call.width
+    parts = {name: call.add_rows(f"d{name}", call.given[name], heads=call.heads) for name in ("q", "k")}
+    count = -(-columns // choose("ssd", call.device, call.sequences, call.heads, rows, columns)["DV"])
+    dsteps, of_chunks = call.add_gates("dsteps"), (call.batch, call.heads, count, call.chunks)
+    call.add_result("drates", make_plain(call.batch, call.heads, call.chunks))
+    call.add_result("same", make_plain(*of_chunks, fill=ZERO))
+    call.add_temporary("meets", make_plain(*of_chunks, fill=ZERO))
+    call.add_temporary("states", make_plain(call.batch, call.heads, call.chunks * rows, columns, element=call.form["T"]))
+    sums = make_plain(*of_chunks[:3], pad_gates(call.rows), fill=ZERO)._replace(shape=(*of_chunks[:3], call.rows))
+    of_q, of_k = (call.add_temporary(name, sums) for name in ("of_q", "of_k"))
+    d, q, k, v, gates = of["d"], of["q"], of["k"], of["v"], {name: of[name] for name in ("gates", "dt")}
+    before, behind = call.find_state("s0", True), call.find_state("s1", True)
+    call.walk("ssd", rows, columns, before, q=d, k=v, v=k, w=q, sums=of_q, o=parts["q"], **gates, SUMS=True, KEEP=True, SAME=True)
+    back = {"REVERSE": True, "STEPS": "own", "SUMS": True, "MEET": True}
+    call.walk("ssd", rows, columns, behind, q=v, k=d, v=q, w=k, sums=of_k, o=parts["k"], **gates, **back)
+    changes = _walk_recipes.find_kernel(call.is_cpu, "ssd_changes")
+    call.launch(changes, of_q=of_q, of_k=of_k, gates=of["gates"], dsteps=dsteps)
+    call.restore_gates("dsteps")
+
+
+def _make_delta(call, of):
+    """Gradients of q and k are sums of float32 where heads of values share them."""
+    of_channels, given = len(call.given["g"].shape) == 4, call.given
+    of["u"] = call.find_rows("news")
+    for name in ("q", "k"):
+        of[f"d{name}"] = call.add_rows(f"d{name}", given[name], call.adds, "f32" if call.adds else None)
+    of["dv"] = call.add_rows("dv", given["v"])
+    of["dg"] = call.add_rows("dg", given["g"], call.adds) if of_channels else call.add_gates("dg")
+    of["dbeta"] = call.add_gates("dbeta")
+    call.add_first()
+    before, of["s1"] = call.find_state("s0"), call.find_state("s1")
+    if before is not None and not call.wants_first:
+        call.add_temporary("ds0", make_plain(call.sequences, call.heads, call.width, call.columns))
+    form = {"INITIAL": of["s1"] is not None, "FINAL": before is not None}
+    (_launch_of_channels if of_channels else _launch_of_heads)(call, of, before, form)
+    call.restore_gates("dbeta")
+
+
+def _launch_of_heads(call, of, before, form):
+    call.add_meets("delta_rule_bwd")
+    call.walk("delta_rule_bwd", call.width, call.columns, before, **of, **form, ADD=call.adds, DW=call.columns)
     call.restore_gates("dg")
 
 
-def _launch_of_channels(call, of, form, extents):
-    parts, element = call.add_meets("kda_bwd", extents), call.form["T"]
+def _launch_of_channels(call, of, before, form):
+    parts, element = call.add_meets("kda_bwd"), call.form["T"]
     for name in ("states", "back"):
         call.add_temporary(name, make_plain(call.batch, call.heads, call.chunks * call.width, call.columns, element=element))
     # Gradients of values are written where those of news are read, but for packed rows in place.
-    of["z"] = of["dv"]
-    if call.is_packed:
-        news = make_plain(call.batch, call.rows, call.heads, call.columns, element=element)
-        call.add_temporary("z", news)
-        of["z"] = call.places.view("z", news.permute(0, 2, 1, 3))
-    own = not call.adds
-    call.launch(_walk_recipes.find_walk(call.is_cpu, "kda_bwd", call.device, extents, **form, OWN=own), **of)
+    of["z"] = call.add_rows_between("z", call.columns, element) if call.is_packed else of["dv"]
+    call.walk("kda_bwd", call.width, call.columns, before, **of, **form, OWN=not call.adds)
     of["meets"] = call.sum_meets(parts)
-    form = {"T": element, "DW": call.columns, "ADD": call.adds, **({"IN_PLACE": True} if call.is_packed else {})}
-    call.launch(_walk_recipes.find_kernel(call.is_cpu, "kda_gradients", **form), **of)
+    call.launch_chunks("kda_gradients", of, DW=call.columns, ADD=call.adds)
 
 
-_recipes.MAKERS[DELTA] = make
+_MAKERS = {"retention": _make_retention, "gla": _make_gla, "ssd": _make_ssd, "delta_rule": _make_delta, "kda": _make_delta}
+_recipes.MAKERS[GRADIENTS] = make

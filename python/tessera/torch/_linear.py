@@ -11,7 +11,7 @@ import math
 import torch
 
 from .._attention import _recurrences
-from . import _direct, _kept, _op, _packed, _prepared, _segments, _step_recipes
+from . import _direct, _kept, _op, _prepared, _segments, _step_recipes
 from ._types import TYPES
 
 #: What ops compute, by their names, and of those with gradients what keeps tensors for them and what gives them (_walks.py).
@@ -34,6 +34,10 @@ class _Learned(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *grads):
         return None, *ctx.back(ctx, *grads)
+
+
+# The apply of torch's Function prepares in Python what functorch's transforms need, and calls this one.
+_apply_learned = super(torch.autograd.Function, _Learned).apply
 
 
 class _Transformed(torch.autograd.Function):
@@ -67,7 +71,7 @@ def call(name, *arguments):
             if not wants:
                 return functions[name](*arguments)
             if name in gradients:
-                return _Learned.apply(name, *arguments)
+                return _apply_learned(name, *arguments)
     if _are_transforms_active() and name in gradients and _wants_gradients(*(x for x in arguments if isinstance(x, torch.Tensor))):
         return _Transformed.apply(name, *arguments)
     return getattr(torch.ops.tessera, name)(*arguments)
@@ -118,6 +122,20 @@ def _list_widths(kernel):
     return _recurrences.list_widths(kernel)
 
 
+def _refuse_starts(starts, batch, device):
+    """Refuses what are no starts of sequences."""
+    if starts.dim() != 1 or starts.shape[0] < 2:
+        raise ValueError(f"argument 'cu_seqlens' has shape {tuple(starts.shape)}; (sequences + 1,) would work")
+    if starts.dtype not in (torch.int32, torch.int64):
+        raise TypeError(f"argument 'cu_seqlens' has type {starts.dtype}; torch.int32 and torch.int64 would work")
+    if starts.device != device:
+        raise ValueError(f"argument 'cu_seqlens' is on {starts.device} and another one on {device}; they must be equal")
+    if batch != 1:
+        raise ValueError(
+            f"argument 'cu_seqlens' is given for a batch of {batch}; sequences one behind the other in a batch of 1 would work"
+        )
+
+
 def _check(kernel, names, q, k, v, state, of_state, starts=None, **gates):
     """Refuses what no kernel takes of the tensors that each recurrence has, and gates that are no tensors."""
     of_q, of_k, of_v = names
@@ -138,7 +156,7 @@ def _check(kernel, names, q, k, v, state, of_state, starts=None, **gates):
         raise ValueError(f"argument '{of_v}' has a head dimension of {v.shape[3]}; a multiple of 8 would work")
     batch, tokens, heads, columns = v.shape
     if starts is not None:
-        _packed.refuse(starts, batch, q.device)
+        _refuse_starts(starts, batch, q.device)
     states = batch if starts is None else starts.shape[0] - 1
     _check_tensor(of_q, q, q, (batch, tokens, *q.shape[2:]), q.dtype)
     _check_tensor(of_k, k, q, q.shape, q.dtype)

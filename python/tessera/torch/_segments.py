@@ -12,7 +12,7 @@ import torch
 
 from .._attention import _recurrences
 from .._attention._recurrences import CHUNK
-from . import _kept, _kernels, _launches, _prepared, _walk_recipes
+from . import _kept, _kernels, _prepared, _walk_recipes
 
 # Recurrences whose states are decayed sums, so that those of segments can be joined.
 _JOINED = {"retention", "gla", "ssd"}
@@ -24,13 +24,22 @@ def walk(name, q, k, v, others, scale, state, starts, wants_state, keeps=False, 
     and given."""
     if 0 in v.shape or 0 in q.shape:
         return _walk_over_nothing(q, v, others, state, starts, wants_state, keeps)
+    given, form = {**others, "s0": state, "begins": starts}, {"wants_state": wants_state, "keeps": keeps, "norm": norm}
     segments = cut(v) if name in _JOINED and starts is None else None
-    if segments is not None:
-        return _walk_over(segments, name, q, k, v, {**others, **constants}, scale, state, wants_state)
-    given = {**others, "s0": state, "begins": starts}
+    if segments is None:
+        return launch(name, q, k, v, given, scale, constants=constants, known=known, **form)
+    others = {**others, **constants}
+    before = segments.find_states(name, q, k, v, others, scale, state)
+    out, *last = launch(name, q, k, v, {**others, "s0": before, "table": segments.table}, scale, **form)
+    return out, *(x[-1:] for x in last)
+
+
+def launch(name, q, k, v, given, scale, wants_state=False, keeps=False, norm=False, constants={}, known=(None, ()), **form):
+    """The results of _walk_recipes.py of tensors that are `given` by its names, of which some may be None. `form` are further parameters
+    of the kernel."""
     given = {name: x for name, x in given.items() if x is not None}
-    form = {"name": name, "device": str(v.device), "wants_state": wants_state, "keeps": keeps, "norm": norm}
-    text = _walk_recipes.write((*given, *constants), **form)
+    options = {"name": name, "device": str(v.device), "wants_state": wants_state, "keeps": keeps, "norm": norm}
+    text = _walk_recipes.write((*given, *constants), form=tuple(form.items()), **options)
     return _prepared.compute(*known, text, (q, k, v, *given.values()), (scale,), "s", tuple(constants.values()))
 
 
@@ -52,23 +61,11 @@ def list_kept(q, v, g, starts):
     return (*shapes, (batch, q.shape[2], rows, CHUNK)) if g.dim() == 4 else shapes
 
 
-def _walk_over(segments, name, q, k, v, others, scale, state, wants_state):
-    arguments, logarithms = read(v, **{name: x.float().contiguous() for name, x in others.items()})
-    scale = () if name == "ssd" else (q.shape[3] ** -0.5 if scale is None else scale,)
-    form = {"SKIP": "skip" in others} if name == "ssd" else {}
-    before = segments.find_states(name, q, k, v, arguments, scale, state, logarithms, **form)
-    out, last = _launches.launch(name, q, k, v, arguments, scale, before, wants_state, table=segments.table, **form)
-    return (out, last[-1:]) if wants_state else (out,)
-
-
-def read(v, g=None, dt=None, rates=None, skip=None, log2_decay=None, chunks=None):
-    """(what kernels take of tokens and of heads, the logarithms of the factors of tokens, [B, T, H] or [B, T, HK, K])."""
+def _find_logarithms(v, g=None, dt=None, rates=None, log2_decay=None, **_):
+    """The logarithms of the factors of tokens, [B, T, H] or [B, T, HK, K]."""
     if dt is not None:
-        gates = _launches.lay_out_gates(dt, chunks)
-        return (gates, rates, gates, *(() if skip is None else (skip,))), rates * dt
-    if g is not None:
-        return (_launches.heads_first(g.contiguous()),), g
-    return (log2_decay,), (math.log(2) * log2_decay).expand(*v.shape[:3])
+        return rates.float() * dt.float()
+    return g.float() if g is not None else (math.log(2) * log2_decay).expand(*v.shape[:3])
 
 
 def cut(v):
@@ -95,9 +92,11 @@ class Segments:
         self.own = own
         self.table = _make_table(tokens, own, device)
 
-    def find_states(self, name, q, k, v, others, scale, state, logarithms, REVERSE=False, **parameters):
-        """The states before segments, from `state` before the first, in the direction of the walk."""
-        given = {**parameters, "REVERSE": True} if REVERSE else parameters
-        _, left = _launches.launch(name, q, k, v, others, scale, None, True, table=self.table, **given)
+    def find_states(self, name, q, k, v, others, scale, state, REVERSE=False, **parameters):
+        """The states before segments, from `state` before the first, in the direction of the walk. `others` are what walks take of tokens
+        and of heads, by the names of _walk_recipes.py."""
+        form = {**parameters, "REVERSE": True} if REVERSE else parameters
+        _, left = launch(name, q, k, v, {**others, "table": self.table}, scale, wants_state=True, **form)
+        logarithms = _find_logarithms(v, **others)
         padded = torch.nn.functional.pad(logarithms[0], (0, 0) * (logarithms.dim() - 2) + (0, -v.shape[1] % self.own))
         return _recurrences.join_segments(torch, left, padded.unflatten(0, (-1, self.own)), state, REVERSE)

@@ -46,13 +46,16 @@ def write(names, **options):
     g, beta, dt: gates, rates and steps of heads, [B, T, H]; gates of channels are [B, T, HK, K].
     rates, skip, log2_decay: numbers of heads, [H].
     s0:          the states before sequences, [sequences, H, K, V] of float32.
-    begins:      where packed sequences begin, [sequences + 1] of int32 or int64.
+    begins:      where packed sequences begin, [sequences + 1] of int32 or int64; or
+    table:       the first chunk of each sequence or segment, and that behind its last, [2, sequences] of int32.
+    o, s1:       memory for the results.
 
     name: the kernel.
     device: where it runs.
     wants_state: the states behind sequences are a result, behind the outputs.
     keeps: so is what gradients of delta rules take: what is new of the values, the inverses of chunks, and with gates of channels scores.
     norm: whether queries and keys are divided by their lengths.
+    form: further parameters of the kernel, (name, value) of each.
     """
     return f"{WALK}\n{','.join(names)}||\n{json.dumps(options, sort_keys=True)}"
 
@@ -79,6 +82,8 @@ class Call:
         self.tables, self.form = {}, {"T": self.given["q"].element}
         if self.is_packed:
             self._find_tables()
+        elif "table" in self.given:
+            self._show_table(self.given["table"])
 
     def launch(self, kernel, **places):
         self.steps.append(self.places.bind(kernel, **self.tables, **places))
@@ -100,6 +105,12 @@ class Call:
         tables = {name: self.add_temporary(name, make_plain(extent, element="i32")) for name, extent in extents.items()}
         self.launch(find_kernel(self.is_cpu, "tables", BEGIN=begins.element))
         self.tables, self.form["PACKED"], self.form["IN_PLACE"] = tables, True, True
+
+    def _show_table(self, table):
+        self.sequences = table.shape[1]
+        row = make_plain(self.sequences, element="i32")
+        self.tables = {name: self.places.view("table", row, 4 * i * table.strides[0]) for i, name in enumerate(("firsts", "pasts"))}
+        self.form["PACKED"] = True
 
     def find_rows(self, name):
         """The place of [B, T, H, D] with heads first."""
@@ -150,15 +161,22 @@ class Call:
                 self.lay_out(name)
         return places if "dt" not in places else {**places, "gates": places["dt"]}
 
-    def find_state(self, name):
-        """Whether there is a state of this name before or behind sequences. Packed ones have it."""
+    def find_state(self, name, transposed=False):
+        """The place of the states of this name before or behind sequences, [sequences, H, K, V], or transposed. Packed sequences have
+        some, others None where none are given."""
+        shape = self.sequences, self.heads, self.width, self.columns
+        plain = make_plain(*shape)
+        laid = make_plain(*shape[:2], *shape[:1:-1]).permute(0, 1, 3, 2) if transposed else plain
+        own = f"{name}_{transposed}"
         if name in self.given:
-            self.lay_out(name)
-        elif self.is_packed:
-            self.add_temporary(name, make_plain(self.sequences, self.heads, self.width, self.columns, fill=ZERO))
+            self.places.places[own] = self.places.places[name]
+            if self.given[name] != laid:
+                self.places.copy(own, laid)
+        elif self.tables:
+            self.add_temporary(own, plain._replace(fill=ZERO))
         else:
-            return False
-        return True
+            return None
+        return self.places.view(own, laid.permute(0, 1, 3, 2) if transposed else laid)
 
     def make_unit_rows(self):
         """The places of queries and keys that are divided by their lengths."""
@@ -185,11 +203,12 @@ def make(kind, names, text, tensors):
     v, of_channels = call.given["v"], len(call.given["g"].shape) == 4 if "g" in call.given else False
     of = call.make_unit_rows() if options["norm"] else {each: call.find_rows(each) for each in ("q", "k")}
     of.update(v=call.find_rows("v"), **call.find_gates())
-    form = {**call.form, "INITIAL": call.find_state("s0"), "FINAL": options["wants_state"]}
-    out = v.make_dense()
-    call.add_result("o", out)
-    of["o"] = call.places.view("o", out.permute(0, 2, 1, 3))
-    if options["wants_state"]:
+    out, before = call.given.get("o", v.make_dense()), call.find_state("s0")
+    form = {**call.form, "INITIAL": before is not None, "FINAL": options["wants_state"], **dict(options["form"])}
+    if "o" not in call.given:
+        call.add_result("o", out)
+    of.update(o=call.places.view("o", out.permute(0, 2, 1, 3)), s0=before)
+    if options["wants_state"] and "s1" not in call.given:
         call.add_result("s1", make_plain(call.sequences, call.heads, call.width, call.columns))
     if name in ("delta_rule", "kda"):
         form["NEWS"] = options["keeps"]

@@ -348,7 +348,7 @@ TEST_F(PreparedCallsTest, FillsTemporariesWithZeros) {
   temporaries[1].fill = TESSERA_CALL_FILL_ZERO;
   uint64_t bytes = countBytes(results[1]), apart = llvm::alignTo(bytes, PreparedCall::kAlignment);
   std::vector<char> memory(apart + bytes, 1);
-  std::vector<uint64_t> addresses(results.size(), kResult);
+  std::vector<uint64_t> addresses = {kResult, kResult + kApart};
   auto workspace = reinterpret_cast<uint64_t>(memory.data());
   ASSERT_FALSE(find()->launch(call, {addresses, {}, workspace}, -1, nullptr));
   EXPECT_EQ(llvm::count(memory, 0), static_cast<int64_t>(bytes));
