@@ -300,15 +300,14 @@ class _Ssd(_Walks):
             q=k, k=q, v=grad, others=[*others, *passing], state=grad_last, wants_state=wants_first, out=_new_gradient(v, self.chunks),
             SKIP=self.skips, **back,
         )  # fmt: skip
-        by_q, by_k = (jnp.swapaxes(x.sum(2), 1, 2) for x in (by_q, by_k))
-        dg = _sum_changes(by_q - jnp.swapaxes(of_chunks, 1, 2) * by_k, meets.sum(2))
-        dg, by_k = (_packed.restore_chunks(x, self.chunks, tokens) for x in (dg, by_k))
+        of_heads = ("r", like(of_chunks)), ("r", new(batch, heads, chunks))
+        steps, of_rates = _launch("ssd_changes", {}, *(("v", x) for x in (by_q, by_k, meets, of_chunks, rates)), *of_heads)
+        steps = _packed.restore_chunks(jnp.swapaxes(steps, 1, 2), self.chunks, tokens)
         of_skip = ()
         if skip:
             of_skip = (_packed.keep_tokens(grad.astype(jnp.float32) * v.astype(jnp.float32), self.chunks).sum((0, 1, 3)),)
         dq, dk = _sum_parts(dq, q), _sum_parts(dk, k)
-        of_rates = _packed.keep_tokens(jnp.where(dt == 0, 0, dg * dt), self.chunks).sum((0, 1))
-        return (dq, dk, dv, rates * dg + by_k, of_rates, *of_skip), self.find_first(first)
+        return (dq, dk, dv, steps, of_rates.sum((0, 2)), *of_skip), self.find_first(first)
 
 
 class _Gla(_Walks):
@@ -356,15 +355,6 @@ class _Gla(_Walks):
         parameters.update(T=_library.QUERY_TYPES[q.dtype.name], DK=q.shape[3], **chosen, INITIAL=state is not None)
         states = [] if state is None else [("v", state)]
         return _launch("gla_bwd", parameters, ("t", q), ("t", k), ("t", v), ("t", g), ("f", scale), *states, *given, ("d", pairs), *places)
-
-
-def _sum_changes(changes, meets):
-    """The gradient of each logarithm of a factor: see tessera.torch._walks."""
-    batch, tokens, *others = changes.shape
-    padded = jnp.pad(changes, ((0, 0), (0, -tokens % CHUNK), *[(0, 0)] * len(others)))
-    padded = padded.reshape(batch, -1, CHUNK, *others)
-    before = jnp.cumsum(padded, 2) - padded
-    return (jnp.swapaxes(meets, 1, 2)[:, :, None] - before).reshape(batch, -1, *others)[:, :tokens]
 
 
 @functools.lru_cache(maxsize=256)

@@ -153,9 +153,9 @@ def _make_ssd(call, of):
     dsteps, of_chunks = call.add_gates("dsteps"), (call.batch, call.heads, count, call.chunks)
     call.add_result("drates", make_plain(call.batch, call.heads, call.chunks))
     call.add_result("same", make_plain(*of_chunks, fill=ZERO))
-    call.add_temporary("meets", make_plain(*of_chunks, fill=ZERO))
+    call.add_temporary("meets", make_plain(*of_chunks))
     call.add_temporary("states", make_plain(call.batch, call.heads, call.chunks * rows, columns, element=call.form["T"]))
-    sums = make_plain(*of_chunks[:3], pad_gates(call.rows), fill=ZERO)._replace(shape=(*of_chunks[:3], call.rows))
+    sums = make_plain(*of_chunks[:3], pad_gates(call.rows))._replace(shape=(*of_chunks[:3], call.rows))
     of_q, of_k = (call.add_temporary(name, sums) for name in ("of_q", "of_k"))
     d, q, k, v, gates = of["d"], of["q"], of["k"], of["v"], {name: of[name] for name in ("gates", "dt")}
     before, behind = call.find_state("s0", True), call.find_state("s1", True)
