@@ -16,7 +16,7 @@ GRADIENTS = "gradients of a recurrence"
 
 
 @functools.lru_cache(maxsize=256)
-def write(names, **options):
+def write(names, name, device, wants_first):
     """The text of a call with the gradient of the outputs, q, k and v, and tensors of these names:
 
     g, beta, dt, rates, log2_decay, s0, begins, table: as _walk_recipes.py has them, of float32 but for those of integers.
@@ -27,7 +27,8 @@ def write(names, **options):
     device: where it runs.
     wants_first: the gradients of the states before sequences are the last result.
     """
-    return f"{GRADIENTS}\n{','.join(names)}||\n{json.dumps(options, sort_keys=True)}"
+    options = {"name": name, "device": str(device), "wants_first": wants_first}
+    return f"{GRADIENTS}\n{','.join(names)}||\n{json.dumps(options)}"
 
 
 class _Gradients(_walk_recipes.Call):

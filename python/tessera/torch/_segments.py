@@ -38,8 +38,7 @@ def launch(name, q, k, v, given, scale, wants_state=False, keeps=False, norm=Fal
     """The results of _walk_recipes.py of tensors that are `given` by its names, of which some may be None. `form` are further parameters
     of the kernel."""
     given = {name: x for name, x in given.items() if x is not None}
-    options = {"name": name, "device": str(v.device), "wants_state": wants_state, "keeps": keeps, "norm": norm}
-    text = _walk_recipes.write((*given, *constants), form=tuple(form.items()), **options)
+    text = _walk_recipes.write((*given, *constants), name, v.device, wants_state, keeps, norm, tuple(form.items()))
     return _prepared.compute(*known, text, (q, k, v, *given.values()), (scale,), "s", tuple(constants.values()))
 
 

@@ -40,7 +40,7 @@ def count_rows(tokens, sequences):
 
 
 @functools.lru_cache(maxsize=256)
-def write(names, **options):
+def write(names, name, device, wants_state=False, keeps=False, norm=False, form=()):
     """The text of a call with q and k [B, T, HK, K], v [B, T, H, V] and tensors of these names:
 
     g, beta, dt: gates, rates and steps of heads, [B, T, H]; gates of channels are [B, T, HK, K].
@@ -57,7 +57,8 @@ def write(names, **options):
     norm: whether queries and keys are divided by their lengths.
     form: further parameters of the kernel, (name, value) of each.
     """
-    return f"{WALK}\n{','.join(names)}||\n{json.dumps(options, sort_keys=True)}"
+    options = {"name": name, "device": str(device), "wants_state": wants_state, "keeps": keeps, "norm": norm, "form": form}
+    return f"{WALK}\n{','.join(names)}||\n{json.dumps(options)}"
 
 
 def make_plain(*shape, element="f32", fill=NOTHING):

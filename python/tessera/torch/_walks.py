@@ -39,7 +39,7 @@ def _differentiate(name, grad, grad_last, q, k, v, others, scale, state, starts,
     wants_first = state is not None if wants_first is None else wants_first
     given = {**others, "s0": state, "s1": grad_last, "begins": starts, "table": segments and segments.table}
     given = {name: x for name, x in given.items() if x is not None}
-    text = _gradient_recipes.write(tuple(given), name=name, device=str(v.device), wants_first=wants_first)
+    text = _gradient_recipes.write(tuple(given), name, v.device, wants_first)
     results = _prepared.compute(None, (), text, (grad, q, k, v, *given.values()), (scale,), "s")
     return results if wants_first else (*results, _empty(v))
 
@@ -254,19 +254,20 @@ def _register_gradient(name, tensors, wants, kept=()):
         given = [*inputs[:wants], *of_forward]
         # A generator would cost a call for each tensor.
         ctx.save_for_backward(*[x for x in given if isinstance(x, torch.Tensor)])
-        ctx.form = [None if isinstance(x, torch.Tensor) else (x,) for x in given]
-        ctx.count, ctx.wants_state = len(inputs), inputs[wants]
-        ctx.mark_non_differentiable(*of_forward)
+        # Each attribute of a context costs the host time.
+        ctx.known = [None if isinstance(x, torch.Tensor) else (x,) for x in given], len(inputs), inputs[wants]
         ctx.set_materialize_grads(False)
+        if of_forward:
+            ctx.mark_non_differentiable(*of_forward)
 
     def run(ctx, grad, grad_last, *_):
-        saved = iter(ctx.saved_tensors)
-        given = [next(saved) if form is None else form[0] for form in ctx.form]
+        (forms, count, wants_state), saved = ctx.known, iter(ctx.saved_tensors)
+        given = [next(saved) if form is None else form[0] for form in forms]
         if grad is None:
             grad = torch.zeros_like(given[2], memory_format=torch.contiguous_format)
-        found = _linear.call(f"{name}_backward", grad.contiguous(), grad_last if ctx.wants_state else None, *given)
+        found = _linear.call(f"{name}_backward", grad.contiguous(), grad_last if wants_state else None, *given)
         found = _mark_gradients(found, grad, grad_last, *given)
-        results = [None] * ctx.count
+        results = [None] * count
         for place, gradient in zip(tensors, found):
             results[place] = None if given[place] is None else gradient
         return tuple(results)
