@@ -150,8 +150,9 @@ def make_walks():
         "packed walks of gated attention": (tt.gla, {**packed, "g": of_channels, **state}, 3),
         "packed walks of retention": (tt.retention, {**packed, "cu_seqlens": starts.long()}, 2),
         "packed walks of spaces": (
-            tt.ssd, {**spaces, "D": torch.ones(8), "initial_states": torch.ones(3, 8, 64, 64), "return_final_states": True, "cu_seqlens": starts},
-            3, ["initial_states"],
+            tt.ssd,
+            {**spaces, "D": torch.ones(8), "initial_states": torch.ones(3, 8, 64, 64), "return_final_states": True, "cu_seqlens": starts}, 3,
+            ["initial_states"],
         ),
     }  # fmt: skip
 
