@@ -131,6 +131,8 @@ GRID = {
     "linear/tables": [{"BEGIN": ["i32", "i64"]}],
     "linear/part_sums": [{}],
     "linear/ssd_changes": [{}],
+    "linear/segment_sums": [{"OF": ["powers", "steps", "channels"]}],
+    "linear/join_segments": [{"CHANNELS": EITHER, "INITIAL": EITHER, "REVERSE": EITHER}],
     "linear/gates": [{"GATE": ["f32", "bf16"]}, {"BACK": ["true"]}],
 }
 # Sources that are no file of the kernels: what they import. They too are compiled at each of `OF_TEXTS`.

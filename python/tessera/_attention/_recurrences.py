@@ -49,27 +49,6 @@ def list_segments(tokens, own):
     return [first // CHUNK for first in firsts], [count_chunks(min(first + own, tokens)) for first in firsts]
 
 
-def join_segments(xp, left, logarithms, state, reverse=False):
-    """The states before segments, [S, H, K, V], from what each leaves by itself, the logarithms of the factors of its tokens, which are
-    [S, tokens, H] or, of channels that heads of values may share, [S, tokens, HK, K], and the state before the first, [1, H, K, V] or
-    None. `xp` is the module of the arrays, torch or jax.numpy. With `reverse` a walk from the end begins with the last segment."""
-    sums = logarithms.sum(1)
-    if sums.ndim == 3:
-        count, shared, channels = sums.shape
-        sums = xp.broadcast_to(sums[:, :, None], (count, shared, left.shape[1] // shared, channels)).reshape(count, -1, channels)
-    if reverse:
-        left, sums = xp.flip(left, (0,)), xp.flip(sums, (0,))
-    # What comes in before each segment, and what fades since the one before. Differences of sums from the start would cancel.
-    new = xp.concatenate((xp.zeros_like(left[:1]) if state is None else state, left[:-1]))
-    fades = xp.concatenate((xp.zeros_like(sums[:1]), sums[:-1]))
-    place = xp.cumsum(xp.ones_like(fades), 0)
-    between = xp.cumsum(xp.where(place[None] > place[:, None], fades[None], 0.0), 1)
-    factors = xp.where(place[None] >= place[:, None], xp.exp(between), 0.0)
-    channels = "k" * (sums.ndim - 2)
-    before = xp.einsum(f"rsh{channels},rhkv->shkv", factors, new)
-    return xp.flip(before, (0,)) if reverse else before
-
-
 def list_decays(heads):
     """Of each head of retention the logarithm to the base 2 of its factor."""
     return [math.log2(1 - 2.0 ** (-5 - head)) for head in range(heads)]

@@ -123,12 +123,12 @@ class _Walks:
         if self.own is not None:
             self.table = tuple(jnp.asarray(np.array(numbers, np.int32)) for numbers in list_segments(v.shape[1], self.own))
 
-    def find_states(self, name, q, k, v, others, scale, state, logarithms, **parameters):
-        """The states before segments, or the one that is given."""
+    def find_states(self, name, q, k, v, others, scale, state, source, gates, **parameters):
+        """The states before segments, or the one that is given. `source` and `gates` are those of `_segments.join`."""
         if self.own is None:
             return state
         left, _ = self.walk(name, q, k, v, others, scale, None, True, **parameters)
-        return _segments.join(left, logarithms, self.own, state, parameters.get("REVERSE", False))
+        return _segments.join(left, source, gates, self.table, state, parameters.get("REVERSE", False))
 
     def find_last(self, found, wants_state):
         """The state behind the last token, of the results of a walk."""
@@ -163,11 +163,12 @@ class _Retention(_Walks):
 
     def begin(self, v, scale):
         self.cut(v)
-        return [("v", jnp.asarray(self.decays))], (scale,), jnp.broadcast_to(math.log(2) * self.decays, v.shape[:3])
+        decays = "v", jnp.asarray(self.decays)
+        return [decays], (scale,), [decays, ("i", v.shape[1])]
 
     def run(self, scale, state, wants_state, keeps, q, k, v):
-        others, scale, logarithms = self.begin(v, scale)
-        state = self.find_states("retention", q, k, v, others, scale, state, logarithms)
+        others, scale, powers = self.begin(v, scale)
+        state = self.find_states("retention", q, k, v, others, scale, state, "powers", powers)
         found = self.walk("retention", q, k, v, others, scale, state, wants_state)
         return found[-1], self.find_last(found, wants_state), ()
 
@@ -177,9 +178,9 @@ class _Retention(_Walks):
 
     def run_back(self, scale, state, grad, grad_last, kept, q, k, v):
         heads, wants_first = v.shape[2], state is not None
-        others, scale, logarithms = self.begin(v, scale)
-        state = self.find_states("retention", q, k, v, others, scale, state, logarithms)
-        grad_last = self.find_states("retention", k, q, grad, others, scale, grad_last, logarithms, REVERSE=True)
+        others, scale, powers = self.begin(v, scale)
+        state = self.find_states("retention", q, k, v, others, scale, state, "powers", powers)
+        grad_last = self.find_states("retention", k, q, grad, others, scale, grad_last, "powers", powers, REVERSE=True)
         walk = functools.partial(self.walk, "retention", others=others, scale=scale, heads=heads)
         (dq,) = walk(q=grad, k=v, v=k, state=_transposed(state), out=_parts(q, heads, self.chunks))
         (dk,) = walk(q=v, k=grad, v=q, state=_transposed(grad_last), out=_parts(k, heads, self.chunks), REVERSE=True)
@@ -267,7 +268,7 @@ class _Ssd(_Walks):
         self.cut(v)
         gates = ("v", _heads_first(dt, self.chunks))
         others = [gates, ("v", rates), gates, *(("v", x) for x in skip)]
-        state = self.find_states("ssd", q, k, v, others, (), state, rates * dt, SKIP=self.skips)
+        state = self.find_states("ssd", q, k, v, others, (), state, "steps", others[:2], SKIP=self.skips)
         found = self.walk("ssd", q, k, v, others, (), state, wants_state, SKIP=self.skips)
         return found[-1], self.find_last(found, wants_state), ()
 
@@ -280,8 +281,8 @@ class _Ssd(_Walks):
         gates = "v", of_chunks
         others = [gates, ("v", rates), gates]
         self.cut(v)
-        state = self.find_states("ssd", q, k, v, others, (), state, rates * dt)
-        grad_last = self.find_states("ssd", k, q, grad, others, (), grad_last, rates * dt, **back)
+        state = self.find_states("ssd", q, k, v, others, (), state, "steps", others[:2])
+        grad_last = self.find_states("ssd", k, q, grad, others, (), grad_last, "steps", others[:2], **back)
         chunks, parts = count_chunks(self.count_rows(v)), -(-rows // _choose("ssd", columns, self.count(batch), heads, rows)[0]["DV"])
         sums = ("r", new(batch, heads, parts, self.count_rows(v)))
         states = new(batch, heads, chunks * columns, rows, dtype=v.dtype)
@@ -315,7 +316,7 @@ class _Gla(_Walks):
 
     def run(self, scale, state, wants_state, keeps, q, k, v, g):
         self.cut(v)
-        state = self.find_states("gla", q, k, v, [("t", g)], (scale,), state, g)
+        state = self.find_states("gla", q, k, v, [("t", g)], (scale,), state, "channels", [("t", g)])
         found = self.walk("gla", q, k, v, [("t", g)], (scale,), state, wants_state)
         return found[-1], self.find_last(found, wants_state), ()
 
@@ -331,8 +332,8 @@ class _Gla(_Walks):
         )
         behind, wants_first = None if grad_last is None else grad_last / scale, state is not None
         self.cut(v)
-        state = self.find_states("gla", q, k, v, [("t", g)], (scale,), state, g)
-        behind = self.find_states("gla", k, q, grad, [("t", g)], (scale,), behind, g, REVERSE=True)
+        state = self.find_states("gla", q, k, v, [("t", g)], (scale,), state, "channels", [("t", g)])
+        behind = self.find_states("gla", k, q, grad, [("t", g)], (scale,), behind, "channels", [("t", g)], REVERSE=True)
         walk = functools.partial(self._walk_back, g=g, scale=scale)
         states = new(batch, heads, count_chunks(rows) * columns, channels, dtype=v.dtype)
         states, of_q = walk(grad, v, k, _transposed(state), [("r", states)], of_q)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import jax.numpy as jnp
-
-from .._attention._recurrences import cut, find_source, join_segments
+from .._attention._recurrences import cut, find_source
 from . import _call, _kernels
 
 
@@ -15,8 +13,15 @@ def find_own(v):
     return cut(*v.shape[1:], _call.count_multiprocessors(), _kernels.choose(find_source("segments")))
 
 
-def join(left, logarithms, own, state, reverse):
-    """The states before segments of `own` tokens; `logarithms` are those of the factors of all tokens, [1, T, H] or [1, T, HK, K]."""
-    _, tokens, *others = logarithms.shape
-    padded = jnp.pad(logarithms[0], ((0, -tokens % own), *[(0, 0)] * len(others)))
-    return join_segments(jnp, left, padded.reshape(-1, own, *others), state, reverse)
+def join(left, source, gates, table, state, reverse):
+    """The states before segments, from what each leaves by itself. `source` and `gates`, arguments of a kernel, say where logarithms of
+    factors come from (segment_sums.tile)."""
+    count, heads, rows, _ = left.shape
+    channels = gates[0][1].shape[2:] if source == "channels" else None
+    sums = _kernels.new(count, heads) if channels is None else _kernels.new(count, *channels)
+    of = {"OF": source, **({} if channels is None else {"DK": rows})}
+    (sums,) = _kernels.launch("linear/segment_sums", of, *gates, *(("v", row) for row in table), ("r", sums))
+    form = {"CHANNELS": channels is not None, "INITIAL": state is not None, "REVERSE": reverse}
+    given = [("v", x) for x in (left, sums, state) if x is not None]
+    (before,) = _kernels.launch("linear/join_segments", form, *given, ("r", _kernels.like(left)))
+    return before

@@ -6,8 +6,6 @@ state before it. A walk from the end begins with the last segment.
 
 from __future__ import annotations
 
-import math
-
 import torch
 
 from .._attention import _recurrences
@@ -34,11 +32,13 @@ def walk(name, q, k, v, others, scale, state, starts, wants_state, keeps=False, 
     return out, *(x[-1:] for x in last)
 
 
-def launch(name, q, k, v, given, scale, wants_state=False, keeps=False, norm=False, constants={}, known=(None, ()), **form):
+def launch(
+    name, q, k, v, given, scale, wants_state=False, keeps=False, norm=False, joins=False, constants={}, known=(None, ()), **form
+):  # fmt: skip
     """The results of _walk_recipes.py of tensors that are `given` by its names, of which some may be None. `form` are further parameters
     of the kernel."""
     given = {name: x for name, x in given.items() if x is not None}
-    text = _walk_recipes.write((*given, *constants), name, v.device, wants_state, keeps, norm, tuple(form.items()))
+    text = _walk_recipes.write((*given, *constants), name, v.device, wants_state, keeps, norm, joins, tuple(form.items()))
     return _prepared.compute(*known, text, (q, k, v, *given.values()), (scale,), "s", tuple(constants.values()))
 
 
@@ -58,13 +58,6 @@ def list_kept(q, v, g, starts):
     rows = tokens if starts is None else _walk_recipes.count_rows(tokens, starts.shape[0] - 1)
     shapes = (batch, rows, heads, columns), (batch, heads, rows, CHUNK)
     return (*shapes, (batch, q.shape[2], rows, CHUNK)) if g.dim() == 4 else shapes
-
-
-def _find_logarithms(v, g=None, dt=None, rates=None, log2_decay=None, **_):
-    """The logarithms of the factors of tokens, [B, T, H] or [B, T, HK, K]."""
-    if dt is not None:
-        return rates.float() * dt.float()
-    return g.float() if g is not None else (math.log(2) * log2_decay).expand(*v.shape[:3])
 
 
 def cut(v):
@@ -91,11 +84,8 @@ class Segments:
         self.own = own
         self.table = _make_table(tokens, own, device)
 
-    def find_states(self, name, q, k, v, others, scale, state, REVERSE=False, **parameters):
+    def find_states(self, name, q, k, v, others, scale, state, **form):
         """The states before segments, from `state` before the first, in the direction of the walk. `others` are what walks take of tokens
-        and of heads, by the names of _walk_recipes.py."""
-        form = {**parameters, "REVERSE": True} if REVERSE else parameters
-        _, left = launch(name, q, k, v, {**others, "table": self.table}, scale, wants_state=True, **form)
-        logarithms = _find_logarithms(v, **others)
-        padded = torch.nn.functional.pad(logarithms[0], (0, 0) * (logarithms.dim() - 2) + (0, -v.shape[1] % self.own))
-        return _recurrences.join_segments(torch, left, padded.unflatten(0, (-1, self.own)), state, REVERSE)
+        and of heads, by the names of _walk_recipes.py, and `form` further parameters of the walk."""
+        (before,) = launch(name, q, k, v, {**others, "first": state, "table": self.table}, scale, joins=True, **form)
+        return before

@@ -10,7 +10,7 @@ import torch
 from .._attention import _recipes, _recurrences
 from .._attention._recurrences import CHUNK
 from .._compiler._program import Program
-from .._core._layouts import NOTHING, RESULT, ZERO, Layout, Places, Recipe, list_strides
+from .._core._layouts import CONSTANT, NOTHING, RESULT, ZERO, Layout, Places, Recipe, list_strides
 from . import _kernels
 from ._step_recipes import choose
 
@@ -40,7 +40,7 @@ def count_rows(tokens, sequences):
 
 
 @functools.lru_cache(maxsize=256)
-def write(names, name, device, wants_state=False, keeps=False, norm=False, form=()):
+def write(names, name, device, wants_state=False, keeps=False, norm=False, joins=False, form=()):
     """The text of a call with q and k [B, T, HK, K], v [B, T, H, V] and tensors of these names:
 
     g, beta, dt: gates, rates and steps of heads, [B, T, H]; gates of channels are [B, T, HK, K].
@@ -48,6 +48,7 @@ def write(names, name, device, wants_state=False, keeps=False, norm=False, form=
     s0:          the states before sequences, [sequences, H, K, V] of float32.
     begins:      where packed sequences begin, [sequences + 1] of int32 or int64; or
     table:       the first chunk of each sequence or segment, and that behind its last, [2, sequences] of int32.
+    first:       the state before the first segment, [1, H, K, V] of float32.
     o, s1:       memory for the results.
 
     name: the kernel.
@@ -55,9 +56,10 @@ def write(names, name, device, wants_state=False, keeps=False, norm=False, form=
     wants_state: the states behind sequences are a result, behind the outputs.
     keeps: so is what gradients of delta rules take: what is new of the values, the inverses of chunks, and with gates of channels scores.
     norm: whether queries and keys are divided by their lengths.
+    joins: the one result are the states before segments, [segments, H, K, V], in the direction of the walk.
     form: further parameters of the kernel, (name, value) of each.
     """
-    options = {"name": name, "device": str(device), "wants_state": wants_state, "keeps": keeps, "norm": norm, "form": form}
+    options = {"name": name, "device": str(device), "wants_state": wants_state, "keeps": keeps, "norm": norm, "joins": joins, "form": form}
     return f"{WALK}\n{','.join(names)}||\n{json.dumps(options)}"
 
 
@@ -179,6 +181,21 @@ class Call:
             return None
         return self.places.view(own, laid.permute(0, 1, 3, 2) if transposed else laid)
 
+    def join_segments(self, of, is_reverse):
+        """From what each segment leaves by itself, the states before them. `of` are the places of what the walk takes of tokens."""
+        given, shape = self.given, (self.sequences, self.heads, self.width, self.columns)
+        source = "channels" if "g" in given else "steps" if "dt" in given else "powers"
+        of_channels = source == "channels"
+        self.add_temporary("sums", make_plain(self.sequences, self.shared, self.width) if of_channels else make_plain(*shape[:2]))
+        parameters = {"OF": source, **({"DK": self.width} if of_channels else {})}
+        self.launch(find_kernel(self.is_cpu, "segment_sums", **parameters), **of, tokens=(CONSTANT, self.tokens))
+        if "first" in given:
+            self.lay_out("first")
+        self.add_result("before", make_plain(*shape))
+        form = {"CHANNELS": of_channels, "INITIAL": "first" in given, "REVERSE": is_reverse}
+        first = {"s0": self.places.places["first"]} if "first" in given else {}
+        self.launch(find_kernel(self.is_cpu, "join_segments", **form), left=self.places.places["s1"], **first)
+
     def make_unit_rows(self):
         """The places of queries and keys that are divided by their lengths."""
         made = {name: make_plain(*x.shape, element=x.element) for name, x in self.given.items() if name in ("q", "k")}
@@ -205,12 +222,13 @@ def make(kind, names, text, tensors):
     of = call.make_unit_rows() if options["norm"] else {each: call.find_rows(each) for each in ("q", "k")}
     of.update(v=call.find_rows("v"), **call.find_gates())
     out, before = call.given.get("o", v.make_dense()), call.find_state("s0")
-    form = {**call.form, "INITIAL": before is not None, "FINAL": options["wants_state"], **dict(options["form"])}
+    form = {**call.form, "INITIAL": before is not None, "FINAL": options["wants_state"] or options["joins"], **dict(options["form"])}
+    add = call.add_temporary if options["joins"] else call.add_result
     if "o" not in call.given:
-        call.add_result("o", out)
+        add("o", out)
     of.update(o=call.places.view("o", out.permute(0, 2, 1, 3)), s0=before)
-    if options["wants_state"] and "s1" not in call.given:
-        call.add_result("s1", make_plain(call.sequences, call.heads, call.width, call.columns))
+    if form["FINAL"] and "s1" not in call.given:
+        add("s1", make_plain(call.sequences, call.heads, call.width, call.columns))
     if name in ("delta_rule", "kda"):
         form["NEWS"] = options["keeps"]
     if options["keeps"]:
@@ -225,6 +243,8 @@ def make(kind, names, text, tensors):
     if name == "ssd":
         form["SKIP"] = "skip" in call.given
     call.launch(find_walk(call.is_cpu, name, call.device, (call.sequences, call.heads, call.width, call.columns), **form), **of)
+    if options["joins"]:
+        call.join_segments(of, form.get("REVERSE", False))
     return call.finish()
 
 
