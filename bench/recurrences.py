@@ -142,12 +142,19 @@ def find_own(name, plain=False):
     return lambda **given: function(**given, **norm)[0]
 
 
+_plans_of_whole = {}
+
+
 def choose_segments(way):
     """A context for calls of a contestant, one at a time in a process: those of "whole" have no segments."""
-    from tessera.torch import _segments
+    from tessera.torch import _prepared, _segments
 
-    # A function, as making a mock takes the host longer than a call.
-    return unittest.mock.patch.object(_segments, "cut", lambda *_: None) if way == "whole" else contextlib.nullcontext()
+    found = contextlib.ExitStack()
+    if way == "whole":
+        # A function, as making a mock takes the host longer than a call. Plans of their own, as shapes say who has segments.
+        found.enter_context(unittest.mock.patch.object(_segments, "cut", lambda *_: None))
+        found.enter_context(unittest.mock.patch.object(_prepared, "_plans", _plans_of_whole))
+    return found
 
 
 def in_context(way, call):
