@@ -153,6 +153,7 @@ void tessera::sim::detail::initCluster(Run &run, Cluster &c, uint64_t number) {
     cta.id = ctaOf(run, number, rank);
     cta.shared.assign(run.sharedBytes, 0xcd);
     cta.shadow.checking = run.options->checkRaces;
+    cta.shadow.agentReads = &c.agentReads;
     cta.shadow.reset(run.sharedBytes);
     cta.liveWarps = run.warpsPerCta;
     cta.groups.resize((run.warpsPerCta + 3) / 4);

@@ -456,21 +456,23 @@ void Decoder::tableTarget(StringRef label, unsigned entry) {
 
 Error Decoder::decode(const Statement &statement) {
   static const DecodeFn families[] = {
-      decodeMove,   decodeInteger, decodeFloat,   decodeSelect,  decodeBits,   decodeConvert,
-      decodeMemory, decodeControl, decodeWarp,    decodeBarrier, decodeHalf,   decodeMbarrier,
-      decodeFence,  decodeBulk,    decodeCpAsync, decodeWgmma,   decodeMatrix, decodeAtomic,
+      decodeMove,  decodeInteger, decodeFloat,   decodeSelect, decodeBits,    decodeConvert,
+      decodeHalf,  decodeMemory,  decodeControl, decodeWarp,   decodeBarrier, decodeMbarrier,
+      decodeFence, decodeBulk,    decodeCpAsync, decodeWgmma,  decodeMatrix,  decodeAtomic,
   };
+  constexpr unsigned kArithmetic = 7; // families from the first one on
   s = &statement;
   why.clear();
   llvm::SmallVector<StringRef, 12> parts;
   s->opcode.split(parts, '.');
   StringRef opcode = parts[0];
   bool done = false;
-  for (DecodeFn family : families) {
+  for (auto [number, family] : llvm::enumerate(families)) {
     inst = Inst();
     ops.clear();
     mods.assign(parts.begin() + 1, parts.end());
     if (family(*this, opcode)) {
+      inst.flags |= number < kArithmetic ? FlagArithmetic : 0;
       done = true;
       break;
     }

@@ -43,6 +43,7 @@ Step ldmatrix(Exec &exec, const Inst &inst) {
     }
     exec.store(inst, m, v);
   }
+  beginRead(exec, inst, exec.active);
   return Step::Next;
 }
 

@@ -75,11 +75,13 @@ struct Access {
 Step load(Exec &exec, const Inst &inst) {
   Access access(inst);
   unsigned bytes = access.bytes, count = access.count;
+  uint32_t ofShared = 0;
   for (uint32_t lanes = exec.active; lanes; lanes &= lanes - 1) {
     unsigned lane = llvm::countr_zero(lanes);
     Place place;
     if (!access.find(exec, inst, count, lane, AccessKind::Read, place))
       continue;
+    ofShared |= uint32_t(place.cta != nullptr) << lane;
     // First acquired, then read: the order of the checks too.
     orderRead(exec, place, access.ordering);
     if (place.cta)
@@ -91,6 +93,8 @@ Step load(Exec &exec, const Inst &inst) {
       setLane(exec, inst, k, lane,
               extend(place.data + k * bytes, bytes, IsSigned::get(inst.select)));
   }
+  if (ofShared)
+    beginRead(exec, inst, ofShared);
   return Step::Next;
 }
 

@@ -12,6 +12,7 @@
 #include "lib/Simulator/GlobalShadow.h"
 #include "lib/Simulator/Limits.h"
 #include "lib/Simulator/Program.h"
+#include "lib/Simulator/ReadsInFlight.h"
 #include "lib/Simulator/Shadow.h"
 #include "lib/Simulator/SharedArrays.h"
 #include "llvm/ADT/SmallVector.h"
@@ -185,6 +186,7 @@ struct Warp {
   uint32_t launched = 0, exited = 0; ///< lanes
   std::vector<uint32_t> regs;
   std::vector<RegMeta> meta;
+  ReadsInFlight reads;
   std::vector<uint32_t> counts; ///< executions of counted instructions
   std::vector<uint8_t> local;   ///< 32 times Program::localBytes
   std::list<Split> splits;
@@ -192,6 +194,7 @@ struct Warp {
   std::vector<int32_t> freePoints;
   Clock clock;
   uint32_t epoch = 1;
+  uint32_t site = 0;  ///< of the instruction that it executes
   uint32_t carry = 0; ///< condition code of add.cc
   uint32_t priority = 0;
   bool held = false;      ///< Policy::Eager: has issued copies, others go first
@@ -211,7 +214,10 @@ struct Warp {
 
   uint32_t alive() const { return launched & ~exited; }
   bool done() const { return splits.empty(); }
-  void release() { clock.see(agent, ++epoch); }
+  void release() {
+    reads.release(epoch, site);
+    clock.see(agent, ++epoch);
+  }
 };
 
 //===----------------------------------------------------------------------===//
@@ -296,7 +302,8 @@ struct Cluster {
   Rng rng;
   uint32_t agents = 0;
   std::vector<std::string> agentNames;
-  std::vector<Warp *> agentWarps; ///< by agent; null for engines
+  std::vector<Warp *> agentWarps;                ///< by agent; null for engines
+  std::vector<const ReadsInFlight *> agentReads; ///< of these warps
   uint64_t events = 0; ///< stores, arrivals, completions: whatever may let somebody go on
   uint64_t instructions = 0, lastEventAt = 0;
   uint64_t completionRate =
@@ -324,6 +331,7 @@ struct Cluster {
   uint32_t newAgent(std::string name, Warp *warp = nullptr) {
     agentNames.push_back(std::move(name));
     agentWarps.push_back(warp);
+    agentReads.push_back(warp ? &warp->reads : nullptr);
     return agents++;
   }
   /// An access to memory that other clusters may write: only there can their order matter.
@@ -458,6 +466,12 @@ void reportBlocked(Cluster &cluster, DiagKind kind, const char *what);
 uint64_t residentBlocks(const Run &run);
 /// Grid.cpp: runs all clusters of the launch, so many at a time.
 void runGrid(Run &run, uint64_t resident);
+
+/// ReadsInFlight.cpp: `inst`, a load, reads shared memory in these lanes.
+void beginRead(Exec &exec, const Inst &inst, uint32_t lanes);
+/// What `inst` means for reads in flight: arithmetic hands them on to its results, all else waits
+/// for its sources.
+void followReads(Exec &exec, const Inst &inst);
 
 /// Lane exit and reconvergence (Control.cpp).
 void exitLanes(Exec &exec, uint32_t lanes);

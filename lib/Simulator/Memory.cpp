@@ -217,6 +217,22 @@ bool tessera::sim::detail::resolve(Exec &exec, const Inst &inst, Space space, ui
 // Shared memory checks
 //===----------------------------------------------------------------------===//
 
+/// A read that is ordered before a copy for the generic proxy, but may come after it.
+static void reportOvertaken(Cluster &cluster, const Conflict &c, const std::string &write,
+                            const Warp *warp, const Inst *inst, int lane) {
+  const Run &run = *cluster.run;
+  std::vector<std::string> notes = {"the read is at " + describeSite(run, c.other.site)};
+  if (c.release && *c.release != uint32_t(inst - run.program->insts.data()))
+    notes.push_back("what does not wait for it is at " + describeSite(run, *c.release));
+  notes.push_back("fence.proxy.async between the two, or before both a store, a product or a "
+                  "shuffle that takes the value, would order them");
+  addDiagnostic(cluster, DiagKind::OvertakenRead, warp, inst, lane,
+                write + " while a read by " + describeAgent(cluster, c.other.agent) +
+                    " may be under way: nothing has taken its value, and an arrival does not wait "
+                    "for it",
+                std::move(notes));
+}
+
 void tessera::sim::detail::reportConflict(Cluster &cluster, const Conflict &c, const Access &a,
                                           bool isWrite, const Warp *warp, const Inst *inst,
                                           int lane) {
@@ -241,6 +257,9 @@ void tessera::sim::detail::reportConflict(Cluster &cluster, const Conflict &c, c
                       describeAgent(cluster, c.other.agent) +
                       " without fence.proxy.async in between",
                   {"the write is at " + describeSite(run, c.other.site)});
+    return;
+  case Hazard::Overtaken:
+    reportOvertaken(cluster, c, actor + verb + " of " + where, warp, inst, lane);
     return;
   case Hazard::Unordered:
     break;

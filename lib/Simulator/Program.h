@@ -39,6 +39,7 @@ enum InstFlags : uint16_t {
   FlagUnpacksHalves = 64, ///< and back
   FlagReadsLow = 128,     ///< the result depends on the low half of its 32-bit operand alone
   FlagReadsHigh = 256,    ///< or on the high half
+  FlagArithmetic = 512,   ///< has no effect but its results
   FlagLeaves = 1 << 14,   ///< ret, exit, trap
   FlagTable = 1 << 15,    ///< brx: `aux` is its branch table
 };

@@ -17,6 +17,8 @@ StringRef tessera::sim::diagKindName(DiagKind kind) {
     return "race";
   case DiagKind::MissingProxyFence:
     return "missing-proxy-fence";
+  case DiagKind::OvertakenRead:
+    return "overtaken-read";
   case DiagKind::SlotOverwritten:
     return "slot-overwritten";
   case DiagKind::StaleData:

@@ -172,6 +172,9 @@ static uint64_t runSplit(Cluster &c, Warp &w, std::list<Split>::iterator it, uin
     exec.active = guardedLanes(exec, inst, checks);
     ++c.instructions;
     ++c.opcodeCounts[inst.opcode];
+    w.site = uint32_t(s.pc);
+    if (w.reads.any())
+      followReads(exec, inst);
     if (!exec.active) {
       ++s.pc;
       continue;

@@ -60,14 +60,26 @@ static uint8_t coverage(uint32_t w, uint32_t offset, uint32_t bytes) {
   return uint8_t(((1u << last) - 1) & ~((1u << first) - 1));
 }
 
+/// Holds write `a` against a read before it.
+void Shadow::checkRead(const Access &r, uint32_t word, const Access &a, const Clock &order,
+                       Conflict &out) const {
+  if (!(r.bytes & a.bytes) || (r.strong && a.strong) || out.hazard != Hazard::None)
+    return;
+  uint32_t seen = order.seen(r.agent);
+  if (seen < r.epoch) {
+    out = {Hazard::Unordered, r, false, word * 4, {}};
+    return;
+  }
+  // Generic writes wait for reads that a release comes behind, copies for those that are over or
+  // that a proxy fence has ordered.
+  const ReadsInFlight *reads = a.async && !r.async ? (*agentReads)[r.agent] : nullptr;
+  if (reads && !reads->isOver(r.epoch, seen) && order.fenced(r.agent) < r.epoch)
+    out = {Hazard::Overtaken, r, false, word * 4, reads->releaseIn(seen)};
+}
+
 void Shadow::checkReads(Cell &c, uint32_t word, const Access &a, const Clock &order,
                         Conflict &out) {
-  auto check = [&](const Access &r) {
-    if (ordered(r, order) || !(r.bytes & a.bytes) || (r.strong && a.strong) ||
-        out.hazard != Hazard::None)
-      return;
-    out = {Hazard::Unordered, r, false, word * 4};
-  };
+  auto check = [&](const Access &r) { checkRead(r, word, a, order, out); };
   for (unsigned i = 0; i < c.readers; ++i)
     check(c.reads[i]);
   if (c.overflow) {
@@ -114,9 +126,9 @@ void Shadow::checkWrite(const Cell &c, uint32_t word, const Access &a, const Clo
   if (!(c.written & a.bytes) || out.hazard != Hazard::None || (c.write.strong && a.strong))
     return;
   if (!ordered(c.write, order))
-    out = {Hazard::Unordered, c.write, true, word * 4};
+    out = {Hazard::Unordered, c.write, true, word * 4, {}};
   else if (a.async && !c.write.async && order.fenced(c.write.agent) < c.write.epoch)
-    out = {Hazard::Unfenced, c.write, true, word * 4};
+    out = {Hazard::Unfenced, c.write, true, word * 4, {}};
 }
 
 template <typename Visit>
@@ -142,7 +154,7 @@ Conflict Shadow::write(uint32_t offset, uint32_t bytes, const Access &access, co
   Conflict out;
   forEachCell(offset, bytes, access, [&](Cell &c, uint32_t w, const Access &a) {
     if (c.barrier && out.hazard == Hazard::None)
-      out = {Hazard::Barrier, a, false, w * 4};
+      out = {Hazard::Barrier, a, false, w * 4, {}};
     c.init |= a.bytes;
     if (!checking)
       return;
@@ -167,9 +179,9 @@ Conflict Shadow::read(uint32_t offset, uint32_t bytes, const Access &access, con
   forEachCell(offset, bytes, access, [&](Cell &c, uint32_t w, const Access &a) {
     if (out.hazard == Hazard::None) {
       if (c.barrier)
-        out = {Hazard::Barrier, a, false, w * 4};
+        out = {Hazard::Barrier, a, false, w * 4, {}};
       else if ((c.init & a.bytes) != a.bytes)
-        out = {Hazard::Uninitialised, a, false, w * 4};
+        out = {Hazard::Uninitialised, a, false, w * 4, {}};
     }
     if (!checking)
       return;

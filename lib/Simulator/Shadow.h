@@ -3,6 +3,7 @@
 #define TESSERA_SIMULATOR_SHADOW_H
 
 #include "lib/Simulator/Clock.h"
+#include "lib/Simulator/ReadsInFlight.h"
 #include <array>
 #include <unordered_map>
 
@@ -19,13 +20,14 @@ struct Access {
   Access() : strong(0), bytes(15) {}
 };
 
-enum class Hazard : uint8_t { None, Unordered, Unfenced, Uninitialised, Barrier };
+enum class Hazard : uint8_t { None, Unordered, Unfenced, Overtaken, Uninitialised, Barrier };
 
 struct Conflict {
   Hazard hazard = Hazard::None;
   Access other;
   bool otherWrote = false;
   uint32_t offset = 0;
+  std::optional<uint32_t> release; ///< the instruction that has overtaken the other access
 };
 
 /// State of a CTA's shared memory, per 4-byte word: initialised bytes, the last write, and the
@@ -44,6 +46,8 @@ public:
   Conflict read(uint32_t offset, uint32_t bytes, const Access &a, const Clock &order);
   void markBarrier(uint32_t offset, bool on);
   bool checking = true;
+  /// By agent; null for those that are no warps.
+  const std::vector<const ReadsInFlight *> *agentReads = nullptr;
 
 private:
   static constexpr unsigned kReaders = 4, kUnitWords = 4, kUnitBytes = 4 * kUnitWords;
@@ -76,6 +80,8 @@ private:
   void forEachCell(uint32_t offset, uint32_t bytes, Access access, Visit visit);
   static void checkWrite(const Cell &c, uint32_t word, const Access &a, const Clock &order,
                          Conflict &out);
+  void checkRead(const Access &read, uint32_t word, const Access &a, const Clock &order,
+                 Conflict &out) const;
   void checkReads(Cell &c, uint32_t word, const Access &a, const Clock &order, Conflict &out);
   void addRead(Cell &c, uint32_t word, const Access &a, const Clock &order);
   std::vector<Unit> units;

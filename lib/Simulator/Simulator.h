@@ -230,6 +230,7 @@ enum class DiagKind : uint8_t {
   Race,              ///< conflicting accesses that nothing orders
   MissingProxyFence, ///< ordered, but without fence.proxy.async between the generic and the async
                      ///< proxy
+  OvertakenRead,     ///< a bulk copy comes before a read that is under way still
   SlotOverwritten,  ///< shared memory written while an async operation (wgmma, bulk copy) may still
                     ///< read it
   StaleData,        ///< shared memory read that an async copy in flight writes

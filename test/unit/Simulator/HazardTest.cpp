@@ -169,6 +169,82 @@ TEST(Hazard, AsyncProxy) {
                     DiagKind::Race));
 }
 
+/// Warp 1 runs `consumer` on what a copy has filled, and arrives in it; then warp 0 fills the same
+/// bytes again.
+static std::string refilled(const char *consumer) {
+  const char *copy = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], 128;\n"
+                     "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1+128], "
+                     "[%d0], 128, [%r1];\n";
+  std::string text =
+      with("@%p1 bra I; bra J;\nI: @%p2 mbarrier.init.shared::cta.b64 [%r1], 1; @%p2 "
+           "mbarrier.init.shared::cta.b64 [%r1+8], 32; fence.mbarrier_init.release.cluster;\n"
+           "J: bar.sync 0; shl.b32 %r4, %r3, 2; add.u32 %r4, %r4, %r1;\n@!%p1 bra C;\n"
+           "@!%p2 bra X;\n");
+  text += copy;
+  text += "E: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r1+8], 0; @!%p3 bra E;\n";
+  text += copy;
+  text += "bra X;\nC:\n" WAIT("F", "0");
+  text += consumer;
+  return text + "X: bar.sync 0;\n" WAIT("H", "1");
+}
+#define ARRIVE "mbarrier.arrive.shared::cta.b64 _, [%r1+8];\n"
+
+TEST(Hazard, ReadsThatAnArrivalOvertakes) {
+  auto check = [](const char *consumer, bool isOvertaken) {
+    LaunchSetup s = warps(2);
+    std::string text = refilled(consumer);
+    if (isOvertaken)
+      EXPECT_TRUE(finds(text, DiagKind::OvertakenRead, s)) << consumer;
+    else
+      EXPECT_EQ(reports(text, s), "") << consumer;
+  };
+  check("ld.shared.u32 %r5, [%r4+128];\n" ARRIVE, true);
+  check("ld.shared.u32 %r5, [%r4+128]; fence.proxy.async.shared::cta;\n" ARRIVE, false);
+  check("ld.shared.u32 %r5, [%r4+128];\n" ARRIVE "fence.proxy.async.shared::cta;\n", true);
+  // Arithmetic can be put off.
+  check("ld.shared.u32 %r5, [%r4+128]; add.u32 %r5, %r5, 1;\n" ARRIVE, true);
+  check("ld.shared.u32 %r5, [%r4+128]; st.shared.u32 [%r4+512], %r5;\n" ARRIVE, false);
+  check("ld.shared.u32 %r5, [%r4+128]; shfl.sync.idx.b32 %r5, %r5, 0, 31, -1;\n" ARRIVE, false);
+  check("ld.shared.u32 %r5, [%r4+128]; setp.eq.u32 %p4, %r5, 1; @%p4 bra Y;\nY:\n" ARRIVE, false);
+  // What arithmetic has made of a value comes from it.
+  check("ld.shared.u32 %r5, [%r4+128]; mul.lo.u32 %r6, %r5, 3; mov.b64 %d1, {%r6, %r0}; "
+        "st.shared.u64 [%r1+512], %d1;\n" ARRIVE,
+        false);
+  check("ld.shared.u32 %r5, [%r4+128]; mov.u32 %r6, %r5; mov.u32 %r6, 0; "
+        "st.shared.u32 [%r4+512], %r6;\n" ARRIVE,
+        true);
+  // Each lane takes its own.
+  check("ld.shared.u32 %r5, [%r4+128]; @%p2 st.shared.u32 [%r4+512], %r5;\n" ARRIVE, true);
+  check("ld.shared.u32 %r5, [%r4+128]; @%p2 st.shared.u32 [%r4+512], %r5; "
+        "@!%p2 st.shared.u32 [%r4+512], %r5;\n" ARRIVE,
+        false);
+  // One register of a load is as good as all of them, but not one load as good as another.
+  check("and.b32 %r6, %r4, -16; ld.shared.v4.u32 {%r5, %r7, %r8, %r9}, [%r6+128]; "
+        "st.shared.u32 [%r4+512], %r8;\n" ARRIVE,
+        false);
+  check("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r5}, [%r1+128]; "
+        "st.shared.u32 [%r4+512], %r5;\n" ARRIVE,
+        false);
+  check("ld.shared.u32 %r5, [%r4+128]; ld.shared.u32 %r6, [%r1+128]; "
+        "st.shared.u32 [%r4+512], %r6;\n" ARRIVE,
+        true);
+  // A barrier waits for nothing; what is taken behind it and before the arrival is.
+  check("ld.shared.u32 %r5, [%r4+128]; bar.sync 1, 32;\n" ARRIVE, true);
+  check("ld.shared.u32 %r5, [%r4+128]; bar.sync 1, 32; st.shared.u32 [%r4+512], %r5;\n" ARRIVE,
+        false);
+  check("ld.shared.u32 %r5, [%r4+128];\n" ARRIVE "st.shared.u32 [%r4+512], %r5;\n", true);
+}
+
+TEST(Hazard, ReportsWhatOvertakesARead) {
+  LaunchSetup s = warps(2);
+  Result r = runPtx(refilled("ld.shared.u32 %r5, [%r4+128];\n" ARRIVE), s);
+  ASSERT_TRUE(r.has(DiagKind::OvertakenRead)) << r.text();
+  for (const char *part :
+       {"asynchronous write of shared memory offset 128 while a read by warp 1 may be under way",
+        "note: the read is at PTX line", "note: what does not wait for it is at PTX line"})
+    EXPECT_NE(r.text().find(part), std::string::npos) << part << "\n" << r.text();
+}
+
 TEST(Hazard, RegisterPool) {
   EXPECT_TRUE(finds("setmaxnreg.inc.sync.aligned.u32 256;", DiagKind::RegisterPool, warps(8)));
   EXPECT_TRUE(finds("setmaxnreg.dec.sync.aligned.u32 256;", DiagKind::RegisterPool, warps(32)));
