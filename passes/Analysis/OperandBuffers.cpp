@@ -1,6 +1,7 @@
 //===- OperandBuffers.cpp - Computed operands in shared memory ------------===//
 
 #include "passes/Analysis/OperandBuffers.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "passes/Analysis/ScfFlow.h"
 
 using namespace mlir;
@@ -34,6 +35,11 @@ tile::TransposeOp tessera::computedTranspose(Value operand) {
 }
 
 bool tessera::isWordOperand(RankedTensorType tile) { return tile.getElementType().isF32(); }
+
+bool tessera::isRoundedOperand(Value tile) {
+  auto type = dyn_cast<RankedTensorType>(tile.getType());
+  return type && isWordOperand(type) && !tile.getDefiningOp<arith::ExtFOp>();
+}
 
 bool tessera::isStagedA(tile::DotOp dot) {
   if (loadedOperand(dot.getA()))

@@ -96,21 +96,19 @@ OpBuilder Slicer::onOneThread(Location loc, OpBuilder &builder) {
   return guard.getThenBodyBuilder();
 }
 
-/// Whether nothing but products of words reads `tile`: what arithmetic reads is not rounded.
+/// Whether nothing but products reads `tile`: what arithmetic reads is not rounded.
 static bool isMultipliedAlone(Value tile) {
-  return isWordOperand(cast<RankedTensorType>(tile.getType())) &&
-         llvm::all_of(tile.getUsers(), [&](Operation *user) {
-           if (auto dot = dyn_cast<tile::DotOp>(user))
-             return dot.getA() == tile || dot.getB() == tile;
-           return isa<tile::TransposeOp>(user) && isMultipliedAlone(user->getResult(0));
-         });
+  return llvm::all_of(tile.getUsers(), [&](Operation *user) {
+    if (auto dot = dyn_cast<tile::DotOp>(user))
+      return dot.getA() == tile || dot.getB() == tile;
+    return isa<tile::TransposeOp>(user) && isMultipliedAlone(user->getResult(0));
+  });
 }
 
 /// Copies round the operands of products of words. Nothing else reads them, as checkDots has seen.
 static UnitAttr tf32Of(tile::LoadOpInterface load, OpBuilder &builder) {
-  auto tile = dyn_cast<RankedTensorType>(load.getType());
-  return tile && isWordOperand(tile) && feedsDot(load.getResult()) ? builder.getUnitAttr()
-                                                                   : UnitAttr();
+  Value tile = load.getResult();
+  return isRoundedOperand(tile) && feedsDot(tile) ? builder.getUnitAttr() : UnitAttr();
 }
 
 /// The thread finds where runs lie, and copies each.
@@ -363,7 +361,8 @@ void Slicer::writeLate(Operation *op, OpBuilder &builder) {
 /// Writes a tile that another role multiplies.
 void Slicer::writeOperandTile(Operation *op, PipeInfo &info, OpBuilder &builder) {
   Value tile = op->getResult(0);
-  writeTile(op->getLoc(), whole.lookup(tile), info, builder, isMultipliedAlone(tile));
+  writeTile(op->getLoc(), whole.lookup(tile), info, builder,
+            isRoundedOperand(tile) && isMultipliedAlone(tile));
 }
 
 /// Each warpgroup writes its rows of the slot, and hands them over by one thread.
@@ -414,11 +413,8 @@ void Slicer::writePart(const Conversion &conversion, Part part, Value source, Va
     part.known.map(op->getResult(0), builder.create(state)->getResult(0));
   }
   Operation *last = conversion.operations.back();
-  auto converted = cast<RankedTensorType>(last->getResult(0).getType());
-  // Those of 16 bits or less are tf32 as they are.
-  bool isRounded = isWordOperand(converted) && !isa<arith::ExtFOp>(last);
   hop::StageOp::create(builder, last->getLoc(), part.known.lookup(last->getResult(0)), target,
-                       /*transposed=*/false, isRounded);
+                       /*transposed=*/false, isRoundedOperand(last->getResult(0)));
 }
 
 /// What `part` has of `value`, or numbers of its shape, made anew.

@@ -173,7 +173,7 @@ struct StageOperandsPass : tessera::impl::StageOperandsBase<StageOperandsPass> {
     if (areMany)
       hop::RoleSyncOp::create(builder, made.getLoc());
     hop::StageOp::create(builder, made.getLoc(), made, share, which.transposed,
-                         isWordOperand(cast<RankedTensorType>(made.getType())));
+                         isRoundedOperand(made));
     if (areMany)
       hop::RoleSyncOp::create(builder, made.getLoc());
     else
