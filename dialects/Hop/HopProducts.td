@@ -83,7 +83,7 @@ def Hop_MmaWaitOp : Hop_Op<"mma_wait", [Hop_OnWarpgroups, AttrSizedOperandSegmen
   let description = [{
     Turns flights into tiles (wgmma.wait_group, PTX ISA 9.7.15.7.3), each into one of its type. `kept` are register
     operands of the products waited for, which must stay alive until here. `behind` are tiles that are complete before
-    the wait, and that nothing may move behind it (`hop-pin-waits`). On all threads of a role with warpgroups.
+    the wait, and that nothing may move behind it (`hop-pin-work`). On all threads of a role with warpgroups.
 
     ```mlir
     %o = hop.mma_wait %f keep %p pending 1 : !hop.flight<tensor<64x128xf32, #hop.layout<accumulator>>>

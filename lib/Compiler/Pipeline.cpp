@@ -98,13 +98,10 @@ static void buildOrdered(OpPassManager &pm, const PipelineOptions &) {
   OpPassManager &kernels = pm.nest<hop::KernelOp>();
   kernels.addPass(createWaitLate());
   kernels.addPass(createAsyncMma());
-  kernels.addPass(createSinkScalars());
-  kernels.addPass(createTakeNumberEarly());
+  kernels.addPass(createFillProducts());
   kernels.addPass(createPingpong());
-  kernels.addPass(createPinWaits());
   kernels.addPass(createPinWork());
-  kernels.addPass(createOrderLoads());
-  kernels.addPass(createReleaseLate());
+  kernels.addPass(createOrderCopies());
   kernels.addPass(createScheduleTickets());
 }
 

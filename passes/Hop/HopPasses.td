@@ -318,33 +318,13 @@ def AsyncMma : Pass<"hop-async-mma", "::tessera::hop::KernelOp"> {
   let dependentDialects = ["::tessera::hop::HopDialect"];
 }
 
-def SinkScalars : Pass<"hop-sink-scalars", "::tessera::hop::KernelOp"> {
-  let summary = "Compute scalars that products do not need under the products";
+def FillProducts : Pass<"hop-fill-products", "::tessera::hop::KernelOp"> {
+  let summary = "Do under a product what it does not need";
   let description = [{
     A scalar moves behind the last product that is issued before a wait when nothing up to that product needs it. Where
     a tile begins nothing is in flight. So the divisions that turn the number of a tile into its place in the grid then
     run under the first product and do not delay it. Nor does a `tile.reduce_range` of what no operation stores.
 
-    ```mlir
-    !S = tensor<64x64xf32, #hop.layout<accumulator>>
-    !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>
-    %row = arith.remui %tile, %rows : index
-    %f = hop.mma_issue %q, %k : !Shared, !Shared -> !hop.flight<!S>
-    %s = hop.mma_wait %f pending 0 : !hop.flight<!S> -> !S
-    tile.store %s, %O[%row, %c0] : !S, !tile.view<[M, 64], f32>
-    // becomes
-    %f = hop.mma_issue %q, %k : !Shared, !Shared -> !hop.flight<!S>
-    %row = arith.remui %tile, %rows : index
-    %s = hop.mma_wait %f pending 0 : !hop.flight<!S> -> !S
-    tile.store %s, %O[%row, %c0] : !S, !tile.view<[M, 64], f32>
-    ```
-  }];
-  let dependentDialects = ["::tessera::hop::HopDialect"];
-}
-
-def TakeNumberEarly : Pass<"hop-take-number-early", "::tessera::hop::KernelOp"> {
-  let summary = "Take the number of the next tile under the last product of this one";
-  let description = [{
     The producer of a persistent kernel sends the number of the next tile behind the loads of this one. Once the
     consumers have waited for all of those loads, they take the number (`hop.pipe.get`) right behind the product that
     was issued last.
@@ -352,6 +332,7 @@ def TakeNumberEarly : Pass<"hop-take-number-early", "::tessera::hop::KernelOp"> 
     ```mlir
     !S = tensor<64x64xf32, #hop.layout<accumulator>>
     !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>
+    %row = arith.remui %tile, %rows : index
     %f = hop.mma_issue %q, %k : !Shared, !Shared -> !hop.flight<!S>
     %s = hop.mma_wait %f pending 0 : !hop.flight<!S> -> !S
     tile.store %s, %O[%row, %c0] : !S, !tile.view<[M, 64], f32>
@@ -359,6 +340,7 @@ def TakeNumberEarly : Pass<"hop-take-number-early", "::tessera::hop::KernelOp"> 
     // becomes
     %f = hop.mma_issue %q, %k : !Shared, !Shared -> !hop.flight<!S>
     %next = hop.pipe.get %tiles : !hop.pipe<tensor<1xi32>, 2>
+    %row = arith.remui %tile, %rows : index
     %s = hop.mma_wait %f pending 0 : !hop.flight<!S> -> !S
     tile.store %s, %O[%row, %c0] : !S, !tile.view<[M, 64], f32>
     ```

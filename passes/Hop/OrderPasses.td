@@ -5,34 +5,8 @@
 
 include "mlir/Pass/PassBase.td"
 
-def PinWaits : Pass<"hop-pin-waits", "::tessera::hop::KernelOp"> {
-  let summary = "Keep work under the product that it was placed under";
-  let description = [{
-    Only with `work = pinned`. The work between two waits of a block depends on the first one's tiles and not on the
-    second one's product, which runs meanwhile (FlashAttention-3, section 3.2, Figure 2). An assembler that sees no
-    dependence from the work to the second wait moves that wait up, to before the work, and the tensor cores are idle
-    during it. This pass names at each wait the tiles that the work before it yields; lowered, the wait is in a block of
-    its own behind them. Of those tiles the ones that others are computed from are left out.
-
-    ```mlir
-    !S = tensor<64x64xf32, #hop.layout<accumulator>>
-    !Row = tensor<64xf32, #hop.layout<row_partial>>
-    %s = hop.mma_wait %f pending 1 : !hop.flight<!S> -> !S
-    %p = math.exp2 %s : !S
-    %sum = tile.reduce sum %p axis 1 : !S -> !Row
-    %o = hop.mma_wait %g pending 0 : !hop.flight<!S> -> !S
-    // becomes
-    %s = hop.mma_wait %f pending 1 : !hop.flight<!S> -> !S
-    %p = math.exp2 %s : !S
-    %sum = tile.reduce sum %p axis 1 : !S -> !Row
-    %o = hop.mma_wait %g behind %sum pending 0 : !hop.flight<!S> behind !Row -> !S
-    ```
-  }];
-  let dependentDialects = ["::tessera::hop::HopDialect"];
-}
-
 def PinWork : Pass<"hop-pin-work", "::tessera::hop::KernelOp"> {
-  let summary = "Keep work before a product that would need more registers beside it";
+  let summary = "Keep work where it was placed, before a wait or a product";
   let description = [{
     Where the work on a tile stands before a product that does not depend on it, an assembler runs the two side by side, so
     that the tile and the accumulator of the product live at once. That is welcome as long as the role has the registers. The
@@ -61,6 +35,26 @@ def PinWork : Pass<"hop-pin-work", "::tessera::hop::KernelOp"> {
     hop.pin %p : !P
     %g = hop.mma_issue %v, %o {transpose_b} : !V, !V -> !hop.flight<!S>
     %dp = hop.mma_wait %g pending 0 : !hop.flight<!S> -> !S
+    ```
+
+    With `work = pinned` waits are pinned: the work between two waits of a block depends on the first one's tiles and not on the
+    second one's product, which runs meanwhile (FlashAttention-3, section 3.2, Figure 2). An assembler that sees no
+    dependence from the work to the second wait moves that wait up, to before the work, and the tensor cores are idle
+    during it. So the pass names at each wait the tiles that the work before it yields; lowered, the wait is in a block of
+    its own behind them. Of those tiles the ones that others are computed from are left out.
+
+    ```mlir
+    !S = tensor<64x64xf32, #hop.layout<accumulator>>
+    !Row = tensor<64xf32, #hop.layout<row_partial>>
+    %s = hop.mma_wait %f pending 1 : !hop.flight<!S> -> !S
+    %p = math.exp2 %s : !S
+    %sum = tile.reduce sum %p axis 1 : !S -> !Row
+    %o = hop.mma_wait %g pending 0 : !hop.flight<!S> -> !S
+    // becomes
+    %s = hop.mma_wait %f pending 1 : !hop.flight<!S> -> !S
+    %p = math.exp2 %s : !S
+    %sum = tile.reduce sum %p axis 1 : !S -> !Row
+    %o = hop.mma_wait %g behind %sum pending 0 : !hop.flight<!S> behind !Row -> !S
     ```
   }];
   let dependentDialects = ["::tessera::hop::HopDialect"];
@@ -96,8 +90,8 @@ def WaitLate : Pass<"hop-wait-late", "::tessera::hop::KernelOp"> {
   let dependentDialects = ["::tessera::hop::HopDialect"];
 }
 
-def OrderLoads : Pass<"hop-order-loads", "::tessera::hop::KernelOp"> {
-  let summary = "Load into single slots behind what has more slots";
+def OrderCopies : Pass<"hop-order-copies", "::tessera::hop::KernelOp"> {
+  let summary = "Let a thread that copies wait for as little as it can";
   let description = [{
     A thread that loads waits until a slot is free, and all loads behind that one wait with it. A pipe of one slot is free when the
     step before is done with its tile. Pipes of two slots and more were free earlier, and what they bring may be all that the next
@@ -123,13 +117,7 @@ def OrderLoads : Pass<"hop-order-loads", "::tessera::hop::KernelOp"> {
       hop.pipe.load %do, %DO[%i, %c0] : !One, !tile.view<[M, 64], bf16>
     }
     ```
-  }];
-  let dependentDialects = ["::tessera::hop::HopDialect"];
-}
 
-def ReleaseLate : Pass<"hop-release-late", "::tessera::hop::KernelOp"> {
-  let summary = "Give the slot of a copy back behind the next copy";
-  let description = [{
     A thread that copies several slots of one pipe out, one after the other, and gives each back waits for each copy to read
     shared memory before the next one begins. Where the pipe has three slots or more, the next copy begins first, and the thread then
     waits for all but that one. Behind the last of them it waits for all.

@@ -7,7 +7,7 @@
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-stage-stores))' 2>&1 | FileCheck %s --check-prefix=STORES
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-persistent))' 2>&1 | FileCheck %s --check-prefix=PERSISTENT
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-pingpong))' 2>&1 | FileCheck %s --check-prefix=TURNS
-// RUN: not tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-pin-waits))' 2>&1 | FileCheck %s --check-prefix=PIN
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-pin-work))' 2>&1 | FileCheck %s --check-prefix=PIN
 // RUN: not tessera-opt %s --hop-lower-to-llvm 2>&1 | FileCheck %s --check-prefix=LOWER
 
 // OVERLAP: :[[@LINE+3]]:1: error: has a schedule without overlap; run tile-choose-schedule first

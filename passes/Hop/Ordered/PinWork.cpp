@@ -1,4 +1,4 @@
-//===- PinWork.cpp - Work stays before products that need its registers ----===//
+//===- PinWork.cpp - Work stays where it was placed -----------------------===//
 //
 // Implements hop-pin-work. See HopPasses.td.
 //
@@ -117,12 +117,78 @@ private:
   SmallVector<Operation *> ops; ///< the last one first
 };
 
+/// Whether a use of `value` is at `wait` or behind it.
+bool isUsedBehind(Value value, hop::MmaWaitOp wait) {
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    Operation *ancestor = wait->getBlock()->findAncestorOpInBlock(*user);
+    return ancestor && !ancestor->isBeforeInBlock(wait);
+  });
+}
+
+/// Whether all products that `wait` waits for are in flight before `op`.
+bool isUnder(Operation *op, hop::MmaWaitOp wait) {
+  return llvm::all_of(wait.getFlights(), [&](Value flight) {
+    Operation *issue = flight.getDefiningOp();
+    return issue && issue->getBlock() == op->getBlock() && issue->isBeforeInBlock(op);
+  });
+}
+
+/// The work between the wait before and `wait`, in order: what computes tiles from that one's.
+class WorkUnderProduct {
+public:
+  WorkUnderProduct(hop::MmaWaitOp before, hop::MmaWaitOp wait) : wait(wait) {
+    llvm::SmallPtrSet<Value, 16> computed(before->result_begin(), before->result_end());
+    for (Operation *op = before->getNextNode(); op != wait; op = op->getNextNode()) {
+      bool depends = llvm::any_of(op->getOperands(), [&](Value v) { return computed.contains(v); });
+      if (!depends || !isPure(op) || !isUnder(op, wait))
+        continue;
+      ops.push_back(op);
+      computed.insert(op->result_begin(), op->result_end());
+    }
+  }
+
+  /// The tiles that are used behind the wait, without those that later ones are computed from.
+  SmallVector<Value> ends() const {
+    llvm::SmallPtrSet<Operation *, 16> covered;
+    SmallVector<Value> ends;
+    for (Operation *op : llvm::reverse(ops)) {
+      bool isEnd = !covered.contains(op) && isa<RankedTensorType>(op->getResult(0).getType()) &&
+                   isUsedBehind(op->getResult(0), wait);
+      if (isEnd)
+        ends.push_back(op->getResult(0));
+      if (isEnd || covered.contains(op))
+        for (Value operand : op->getOperands())
+          if (Operation *source = operand.getDefiningOp())
+            covered.insert(source);
+    }
+    return SmallVector<Value>(llvm::reverse(ends));
+  }
+
+private:
+  hop::MmaWaitOp wait;
+  SmallVector<Operation *> ops;
+};
+
 struct PinWorkPass : tessera::impl::PinWorkBase<PinWorkPass> {
   void runOnOperation() override {
-    bool leads = getOperation().getSchedule().getFields().leadsAlone();
+    const tile::ScheduleFields &schedule = getOperation().getSchedule().getFields();
+    if (failed(schedule.require(getOperation(), &tile::ScheduleFields::work)))
+      return signalPassFailure();
+    if (*schedule.work == tile::WorkKind::pinned)
+      getOperation().walk(pinWaits);
+    bool leads = schedule.leadsAlone();
     for (auto role : getOperation().getBody().getOps<hop::RoleOp>())
       if (std::optional<uint64_t> registers = role.getRegisters(); registers && !role.isElected())
         role.walk([&](hop::MmaIssueOp issue) { pin(issue, *registers, leads); });
+  }
+
+  static void pinWaits(Block *block) {
+    hop::MmaWaitOp before;
+    for (hop::MmaWaitOp wait : block->getOps<hop::MmaWaitOp>()) {
+      if (before)
+        wait.getBehindMutable().assign(WorkUnderProduct(before, wait).ends());
+      before = wait;
+    }
   }
 
   /// Registers of the tiles that live across `issue` in its block, without its accumulator.

@@ -17,7 +17,7 @@
 // CHECK-NEXT: hop.mma_issue
 // CHECK-NOT: hop.pin
 hop.kernel @tight attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<work = tiles>} {
 ^bb0(%x: !tile.view<[M, 64], f32>, %m: index):
   %a = hop.staging "a" : !tile
   %b = hop.staging "b" : !wide
@@ -56,7 +56,7 @@ hop.kernel @tight attributes {argument_names = ["x"], argument_types = [!tile.vi
 // CHECK-LABEL: hop.kernel @roomy
 // CHECK-NOT: hop.pin
 hop.kernel @roomy attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<work = tiles>} {
 ^bb0(%x: !tile.view<[M, 64], f32>, %m: index):
   %a = hop.staging "a" : !tile
   %b = hop.staging "b" : !wide
@@ -107,7 +107,7 @@ hop.kernel @roomy attributes {argument_names = ["x"], argument_types = [!tile.vi
 // CHECK-NEXT: hop.mma_issue
 // CHECK-NOT: hop.pin
 hop.kernel @step attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<overlap = lead>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<overlap = lead, work = tiles>} {
 ^bb0(%x: !tile.view<[M, 64], f32>, %m: index):
   %a = hop.staging "a" : !tile
   %b = hop.staging "b" : !wide
@@ -152,7 +152,7 @@ hop.kernel @step attributes {argument_names = ["x"], argument_types = [!tile.vie
 // CHECK-NEXT: hop.mma_issue
 // CHECK-NOT: hop.pin
 hop.kernel @before attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<work = tiles>} {
 ^bb0(%x: !tile.view<[M, 64], f32>, %m: index):
   %a = hop.staging "a" : !tile
   %b = hop.staging "b" : !wide

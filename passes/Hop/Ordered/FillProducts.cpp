@@ -1,6 +1,6 @@
-//===- SinkScalars.cpp - Scalars under matrix products --------------------===//
+//===- FillProducts.cpp - What products do not need, under them -----------===//
 //
-// Implements hop-sink-scalars. See HopPasses.td.
+// Implements hop-fill-products. See HopPasses.td.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,7 +10,7 @@
 #include "llvm/ADT/SmallPtrSet.h"
 
 namespace tessera {
-#define GEN_PASS_DEF_SINKSCALARS
+#define GEN_PASS_DEF_FILLPRODUCTS
 #include "passes/Hop/HopPasses.h.inc"
 } // namespace tessera
 
@@ -19,7 +19,7 @@ using namespace tessera;
 
 namespace {
 
-struct SinkScalarsPass : tessera::impl::SinkScalarsBase<SinkScalarsPass> {
+struct FillProductsPass : tessera::impl::FillProductsBase<FillProductsPass> {
   void runOnOperation() override {
     getOperation().walk([](Block *block) {
       hop::MmaIssueOp last;
@@ -30,6 +30,7 @@ struct SinkScalarsPass : tessera::impl::SinkScalarsBase<SinkScalarsPass> {
           sinkBehind(std::exchange(last, nullptr));
       }
     });
+    getOperation().walk(takeEarly);
   }
 
 private:
@@ -58,6 +59,17 @@ private:
     }
     for (Operation *op : others)
       op->moveAfter(issue);
+  }
+
+  /// Takes the number of the next tile behind the product that is issued last, once all tiles of
+  /// this one have been waited for.
+  static void takeEarly(hop::PipeGetOp get) {
+    Operation *op = get->getPrevNode();
+    while (op && op->getNumRegions() == 0 &&
+           !isa<hop::PipeWaitOp, hop::PipePeekOp, hop::MmaIssueOp>(op))
+      op = op->getPrevNode();
+    if (isa_and_nonnull<hop::MmaIssueOp>(op))
+      get->moveAfter(op);
   }
 };
 

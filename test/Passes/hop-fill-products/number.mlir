@@ -1,6 +1,6 @@
 // The number of the next tile is taken under the last product of this one.
 //
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-async-mma,hop-take-number-early))' | FileCheck %s
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-async-mma,hop-fill-products))' | FileCheck %s
 
 !acc = tensor<64x64xf32, #hop.layout<accumulator>>
 !slot = !hop.shared<tensor<64x64xbf16>, rows = 64>

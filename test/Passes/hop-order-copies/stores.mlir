@@ -1,5 +1,5 @@
 // The slot of a copy is given back behind the next copy of the same pipe, in roles of one thread.
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-release-late))' -split-input-file | FileCheck %s
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-order-copies))' -split-input-file | FileCheck %s
 
 !S = !tile.view<[M, 96], f32>
 !Three = !hop.pipe<tensor<64x32xf32>, 3>

@@ -1,6 +1,6 @@
 // Scalars that products do not need are computed under the products.
 //
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-async-mma,hop-sink-scalars))' --split-input-file | FileCheck %s
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-async-mma,hop-fill-products))' --split-input-file | FileCheck %s
 
 !acc = tensor<64x64xf32, #hop.layout<accumulator>>
 !slot = !hop.shared<tensor<64x64xbf16>, rows = 64>

@@ -1,6 +1,6 @@
 // Waits, and the tiles that are complete before them.
 //
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-pin-waits))' --split-input-file | FileCheck %s
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-pin-work))' --split-input-file | FileCheck %s
 
 !acc = tensor<64x64xf32, #hop.layout<accumulator>>
 !packed = tensor<64x64xbf16, #hop.layout<accumulator>>
