@@ -86,18 +86,19 @@ def Hop_ProbesVerdictOp : Hop_Op<"probes.verdict", [Hop_OnOneThread]> {
 
     A word behind the launch's counter has the probes that held in its lower half, those that failed in the upper one. The operation says
     what it knows before it waits, and the machine starts blocks in the order of their indices: what is waited for begins first.
-    Where the device has no room for the blocks of all probes at once, one that waits gives up after 2^17 looks, and the verdict is 0 for all:
+    Where the device has no room for the blocks of all probes at once, one that waits gives up after so many `looks`, and the verdict is 0 for all:
     results are right then too, but bits may differ from launch to launch.
 
     ```mlir
-    %fails = hop.probes.verdict %failed if %is_probe count 32 share 8
+    %fails = hop.probes.verdict %failed if %is_probe count 32 share 8 looks 131072
     ```
   }];
   let arguments = (ins I32:$failed, I1:$is_probe,
                        ConfinedAttr<I64Attr, [IntMinValue<1>, IntMaxValue<1024>]>:$count,
-                       ConfinedAttr<I64Attr, [IntMinValue<1>]>:$share);
+                       ConfinedAttr<I64Attr, [IntMinValue<1>]>:$share,
+                       ConfinedAttr<I64Attr, [IntMinValue<1>, IntMaxValue<2147483647>]>:$looks);
   let results = (outs I32:$fails);
-  let assemblyFormat = "$failed `if` $is_probe `count` $count `share` $share attr-dict";
+  let assemblyFormat = "$failed `if` $is_probe `count` $count `share` $share `looks` $looks attr-dict";
 }
 
 #endif // TESSERA_DIALECTS_HOP_HOPGRID_TD

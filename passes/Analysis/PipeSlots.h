@@ -49,6 +49,19 @@ constexpr int64_t slotsOfBounds = 2;
 /// loaded beside it: what tile-choose-schedule decides, and hop-join-pipes does.
 constexpr llvm::StringLiteral kSmallTileAttr = "tessera.small_tile";
 
+/// The attribute of a kernel that speculates which says how it asks probes, as tile-choose-schedule
+/// knows it of the card and hop-retry needs it: the numbers of Probes in their order.
+constexpr llvm::StringLiteral kProbesAttr = "tessera.probes";
+
+/// The probes of a launch.
+struct Probes {
+  int64_t count;      ///< of thread blocks or clusters
+  int64_t forFailure; ///< of which one in so many that fails has the fast program given up
+  int64_t leastTiles; ///< a launch has them if it has so many tiles for each thread block,
+  int64_t leastSteps; ///< and so many steps of loops
+  int64_t looks;      ///< so often a block asks for the verdict
+};
+
 } // namespace tessera
 
 #endif // TESSERA_PASSES_ANALYSIS_PIPESLOTS_H

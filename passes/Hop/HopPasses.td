@@ -154,7 +154,8 @@ def Retry : Pass<"hop-retry", "::tessera::hop::KernelOp"> {
     failed, they run the exact program of all tiles that are left. Which program a tile runs in follows from its number and the probes, so that
     results do not depend on time. Blocks begin with the numbers below that of blocks, the last one first: where long tiles come first, probes are
     the first to end. What the wait costs is that of some steps of a loop, so launches of fewer than 4 tiles or 400 steps for a thread block have no
-    probes. Nor have kernels whose bounds of loops are loaded, and those that draw their first number.
+    probes. Nor have kernels whose bounds of loops are loaded, and those that draw their first number. These numbers are of a card, and
+    stand at the kernel as `tessera.probes`, which `tile-choose-schedule` writes; without it there are no probes.
 
     ```mlir
     // Behind each phase, the producer; other roles meet alone:
@@ -162,7 +163,7 @@ def Retry : Pass<"hop-retry", "::tessera::hop::KernelOp"> {
     scf.if %is_first {
       %doubts = hop.slot_load %doubted[%phase] : !hop.buffer<tensor<1xi32>, 3>
       %is_probe = arith.cmpi ult, %block, %c32 : index
-      %fails = hop.probes.verdict %doubts if %is_probe count 32 share 8
+      %fails = hop.probes.verdict %doubts if %is_probe count 32 share 8 looks 131072
       hop.slot_store %fails, %doubted[%two] : !hop.buffer<tensor<1xi32>, 3>
       hop.barrier.arrive %judged[%zero] all : !hop.barriers<1>
       hop.barrier.wait %judged[%zero], %zero : !hop.barriers<1>

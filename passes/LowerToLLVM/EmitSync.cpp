@@ -431,11 +431,6 @@ void Emitter::emitTileCounter(Operation *op) {
       "l,r", {counter, blocks}, {});
 }
 
-/// So often a block looks at what probes have reported, some 25 ms on an H200, before it gives up.
-/// Where the probes' blocks cannot all be resident at a time, they would wait for each other for
-/// ever.
-static constexpr int64_t kMostPolls = 1 << 17;
-
 /// The word behind those of the counter: probes that held, and in its upper half those that failed.
 void Emitter::emitVerdict(hop::ProbesVerdictOp op) {
   int64_t share = op.getShare(), cluster = kernel.getClusterSize();
@@ -458,7 +453,7 @@ void Emitter::emitVerdict(hop::ProbesVerdictOp op) {
             "@fails bra done;\n"
             "and.b32 more, word, 32767;\nsetp.lt.u32 waits, more, $5;\n@!waits bra done;\n"
             "add.u32 polls, polls, 1;\nsetp.lt.u32 waits, polls, " +
-                Twine(kMostPolls) +
+                Twine(op.getLooks()) +
                 ";\n@waits bra again;\n"
                 "or.b32 more, word, 32768;\n"
                 "atom.relaxed.gpu.global.cas.b32 more, [$1+8], word, more;\nbra again;\n"

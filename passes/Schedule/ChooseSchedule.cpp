@@ -410,6 +410,15 @@ private:
                       IntegerAttr::get(IntegerType::get(kernel.getContext(), 64), most));
   }
 
+  static void noteProbes(KernelOp kernel) {
+    const CostModel &card = getCostModel(kernel);
+    if (findSpeculation(kernel))
+      kernel->setAttr(kProbesAttr, DenseI64ArrayAttr::get(
+                                       kernel.getContext(),
+                                       {card.probes, card.probesForFailure, card.leastProbedTiles,
+                                        card.leastProbedSteps, card.looksAtProbes}));
+  }
+
   /// Says why no schedule has the columns of a single accumulator cut for any of `counts`
   /// consumers.
   static LogicalResult explainCuts(KernelOp kernel, ArrayRef<int64_t> counts,
@@ -495,6 +504,8 @@ private:
         kernel.emitRemark(*why);
     remarkOnWideTiles(kernel);
     noteSmallTiles(kernel);
+    if (*found->getPersistent() == PersistentKind::Dynamic)
+      noteProbes(kernel);
     kernel.setScheduleAttr(*found);
     return success();
   }

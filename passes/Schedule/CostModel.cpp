@@ -18,10 +18,16 @@ using llvm::Twine;
 extern const char tesseraCards[];
 
 namespace {
+/// A number, or several in a list.
+struct RowValue {
+  std::vector<double> numbers;
+  bool isList = false;
+};
+
 /// A row: a number of one card, or of all.
 struct Row {
   std::string name, card, why, record;
-  double value;
+  RowValue value;
 };
 
 /// The file.
@@ -30,6 +36,13 @@ struct Cards {
   int64_t version;
   std::vector<Row> numbers;
 };
+
+bool fromJSON(const json::Value &value, RowValue &row, json::Path path) {
+  row.isList = value.kind() == json::Value::Array;
+  if (row.isList)
+    return json::fromJSON(value, row.numbers, path);
+  return json::fromJSON(value, row.numbers.emplace_back(), path);
+}
 
 bool fromJSON(const json::Value &value, Row &row, json::Path path) {
   json::ObjectMapper map(value, path);
@@ -49,70 +62,88 @@ bool fromJSON(const json::Value &value, Cards &cards, json::Path path) {
   return false;
 }
 
+/// Whether integers are from 1 to `most`, if that is not 0; sets them, of which there is room.
+template <typename Integers>
+bool setIntegers(Integers &integers, llvm::ArrayRef<double> values, int64_t most) {
+  for (auto [integer, value] : llvm::zip_equal(integers, values)) {
+    integer = static_cast<int64_t>(value);
+    if (value != static_cast<double>(integer) || value < 1 || (most && integer > most))
+      return false;
+  }
+  return !values.empty();
+}
+
+/// Whether `value` is one of the type of `number`; sets it.
+bool set(double &number, const RowValue &value, int64_t) {
+  return !value.isList && (number = value.numbers.front()) > 0;
+}
+bool set(int64_t &number, const RowValue &value, int64_t most) {
+  llvm::MutableArrayRef<int64_t> one(number);
+  return !value.isList && setIntegers(one, value.numbers, most);
+}
+bool set(ElementCost &cost, const RowValue &value, int64_t) {
+  if (!value.isList || value.numbers.size() != 2)
+    return false;
+  cost = {value.numbers[0], value.numbers[1]};
+  return cost.functions >= 0 && cost.instructions >= 0;
+}
+bool set(NumbersInOrder &numbers, const RowValue &value, int64_t most) {
+  numbers.resize(value.numbers.size());
+  return value.isList && setIntegers(numbers, value.numbers, most);
+}
+bool set(NumbersByConsumers &numbers, const RowValue &value, int64_t most) {
+  return value.isList && value.numbers.size() == numbers.size() &&
+         setIntegers(numbers, value.numbers, most);
+}
+
+/// What a value of such a type is.
+std::string describeValue(double, int64_t) { return "a number above 0"; }
+std::string describeValue(int64_t, int64_t most) {
+  return most ? "an integer from 1 to " + std::to_string(most) : "an integer above 0";
+}
+std::string describeValue(const ElementCost &, int64_t) {
+  return "a list of special functions and instructions, two numbers of at least 0";
+}
+std::string describeValue(const NumbersInOrder &, int64_t most) {
+  return "a list of integers from 1 to " + std::to_string(most);
+}
+std::string describeValue(const NumbersByConsumers &, int64_t most) {
+  return "a list of an integer from 1 to " + std::to_string(most) + " for 1 to 4 consumers";
+}
+
 struct Number {
   llvm::StringLiteral name;
-  double CardNumbers::*real = nullptr;
-  int64_t CardNumbers::*whole = nullptr;
-
-  constexpr Number(llvm::StringLiteral name, double CardNumbers::*real) : name(name), real(real) {}
-  constexpr Number(llvm::StringLiteral name, int64_t CardNumbers::*whole)
-      : name(name), whole(whole) {}
-
-  /// Whether a value is one of this number; sets it.
-  bool set(CardNumbers &numbers, double value) const {
-    if (real)
-      numbers.*real = value;
-    else
-      numbers.*whole = static_cast<int64_t>(value);
-    return value > 0 && (real || value == static_cast<double>(numbers.*whole));
-  }
+  bool (*set)(CostModel &model, const RowValue &value);
+  std::string (*describe)();
 };
 } // namespace
 
 static constexpr Number kNumbers[] = {
-    {"functionUse", &CardNumbers::functionUse},
-    {"dotWeight", &CardNumbers::dotWeight},
-    {"functionWeight", &CardNumbers::functionWeight},
-    {"instructionWeight", &CardNumbers::instructionWeight},
-    {"leastGainOfPolynomials", &CardNumbers::leastGainOfPolynomials},
-    {"unalignedRowCycles", &CardNumbers::unalignedRowCycles},
-    {"multiprocessors", &CardNumbers::multiprocessors},
-    {"clockGHz", &CardNumbers::clockGHz},
-    {"iterationsOfEnds", &CardNumbers::iterationsOfEnds},
-    {"otherTiles", &CardNumbers::otherTiles},
-    {"waitCycles", &CardNumbers::waitCycles},
-    {"memoryBytesPerSecond", &CardNumbers::memoryBytesPerSecond},
-    {"mostDotsForTurns", &CardNumbers::mostDotsForTurns},
-    {"mostFunctionsForTurns", &CardNumbers::mostFunctionsForTurns},
-    {"leastWorkForLead", &CardNumbers::leastWorkForLead},
-    {"leastDotAhead", &CardNumbers::leastDotAhead},
-    {"bytesOfSums", &CardNumbers::bytesOfSums},
-    {"bytesInFlight", &CardNumbers::bytesInFlight},
-    {"mostStages", &CardNumbers::mostStages},
-    {"mostStagesBetweenDots", &CardNumbers::mostStagesBetweenDots},
-    {"mostStagesOfLists", &CardNumbers::mostStagesOfLists},
-    {"mostStagesOfBounds", &CardNumbers::mostStagesOfBounds},
-    {"sectionOfShared", &CardNumbers::sectionOfShared},
-    {"mergedElements", &CardNumbers::mergedElements},
-    {"loadedElements", &CardNumbers::loadedElements},
-    {"sparesOfShare", &CardNumbers::sparesOfShare},
-    {"leastRun", &CardNumbers::leastRun},
+#define CARD_NUMBER(type, name, most)                                                              \
+  {#name, [](CostModel &model, const RowValue &value) { return set(model.name, value, most); },    \
+   [] { return describeValue(type(), most); }},
+#include "passes/Schedule/CardNumbers.def"
 };
+
+static std::string print(const RowValue &value) {
+  std::string text =
+      llvm::formatv("{0:$[, ]}", llvm::make_range(value.numbers.begin(), value.numbers.end()));
+  return value.isList ? "[" + text + "]" : text;
+}
 
 /// Sets the numbers of a card: of two rows for one number that which names it counts.
 static llvm::Expected<CostModel> makeModel(const Cards &cards, StringRef card) {
-  CostModel model = {};
+  CostModel model;
   llvm::StringMap<bool> isOwn;
   for (const Row &row : cards.numbers) {
     const Number *number =
         llvm::find_if(kNumbers, [&](const Number &known) { return known.name == row.name; });
     if (number == std::end(kNumbers))
       return llvm::createStringError("there is no number '" + row.name + "' of a card");
-    CardNumbers given = {};
+    CostModel given;
     if (!number->set(given, row.value))
-      return llvm::createStringError(llvm::formatv("'{0}' is {1}; it is {2} above 0", row.name,
-                                                   row.value,
-                                                   number->real ? "a number" : "an integer"));
+      return llvm::createStringError(
+          llvm::formatv("'{0}' is {1}; it is {2}", row.name, print(row.value), number->describe()));
     if (!row.card.empty() && row.card != card)
       continue;
     auto [known, isNew] = isOwn.try_emplace(row.name, !row.card.empty());

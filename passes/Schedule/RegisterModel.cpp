@@ -19,7 +19,7 @@ RegisterSplit tessera::registerSplit(int64_t consumers, bool warpSpecialize,
                                      const CostModel &model) {
   if (!warpSpecialize)
     return {0, hop::entryRegisters(consumers)};
-  return model.registers[consumers - 1];
+  return {model.producerRegisters[consumers - 1], model.consumerRegisters[consumers - 1]};
 }
 
 int64_t tessera::usableRegisters(int64_t budget, const CostModel &model) {

@@ -97,7 +97,7 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::tessera::tile::KernelOp
     Fields that are about dots, their loads and their turns are refused unless they have the value that means
     nothing.
 
-    The numbers by which the search prefers and rejects are in `kernels/cards.json` and `passes/Schedule/CostModel.h`, each with its measurement.
+    The numbers by which the search prefers and rejects are in `kernels/cards.json`, each with its measurement.
 
     What fits is decided by `passes/Schedule/ResourceModel.h`, shared memory (at most 232448 bytes: the tiles that dots
     read, `stages` copies of those loaded in loops, computed operands that are transposed or second ones, staging of stores with

@@ -549,7 +549,7 @@ KernelOp Balance::makeMerge(int64_t atOnce) {
 /// The same, with few rows of tiles in a grid point where these do not depend on each other. Only
 /// these load several states at once.
 KernelOp Balance::makeCutMerge() {
-  const CardNumbers &card = getCostModel(kernel);
+  const CostModel &card = getCostModel(kernel);
   for (Type type : reduction.getResultTypes())
     if (auto tile = dyn_cast<RankedTensorType>(type); tile && tile.getRank() == 2) {
       OwningOpRef<KernelOp> cut = makeMerge(std::min<int64_t>(countAtOnce(reduction, card), 8));

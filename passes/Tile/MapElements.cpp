@@ -6,6 +6,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "passes/Schedule/CostModel.h"
 #include "passes/Tile/ElementMapper.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
@@ -270,13 +271,11 @@ static bool findScalarsOf(Value value, Region &body, llvm::SetVector<Operation *
 }
 
 /// Whether what `op` makes is worth its registers for all of a loop that the scalars of its indices
-/// leave with it. A vector of rows that have few elements in a step is loaded with it: the gradients
-/// of a gate take 1.2 times as long otherwise with steps of 64 columns, and 0.9 times with 128
-/// (docs/lab/variants.md).
+/// leave with it. A vector of rows that have few elements in a step is loaded with it.
 static bool isWorthHolding(Operation *op, MapOp map) {
-  constexpr int64_t fewElements = 64;
   auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
-  return !type || ShapedType::getNumElements(map.getShape()) > fewElements * type.getNumElements();
+  return !type || ShapedType::getNumElements(map.getShape()) >
+                      getCostModel(map).elementsOfLoadedRow * type.getNumElements();
 }
 
 /// Moves an operation out of the loops, and of what says which iterations these visit, in which its

@@ -370,7 +370,7 @@ SmallVector<Value> tessera::mergeParts(const IndexMath &math, SplitReduceOp redu
   return mergeLoop(math, reduction, load, first, past, 1, state);
 }
 
-int64_t tessera::countAtOnce(SplitReduceOp reduction, const CardNumbers &card) {
+int64_t tessera::countAtOnce(SplitReduceOp reduction, const CostModel &card) {
   int64_t elements = 0;
   for (Type type : reduction.getResultTypes()) {
     auto tile = dyn_cast<RankedTensorType>(type);

@@ -12,7 +12,7 @@
 #include <string>
 
 namespace tessera {
-struct CardNumbers;
+struct CostModel;
 
 /// ceil(product of `factors` / `divisor`): names of dimensions and integers.
 struct ExtentBound {
@@ -113,7 +113,7 @@ llvm::SmallVector<mlir::Value> mergeParts(const IndexMath &math, tile::SplitRedu
                                           int64_t atOnce, llvm::SmallVector<mlir::Value> state);
 
 /// How many states a grid point loads at once, of those that it has room for.
-int64_t countAtOnce(tile::SplitReduceOp reduction, const CardNumbers &card);
+int64_t countAtOnce(tile::SplitReduceOp reduction, const CostModel &card);
 
 /// Where the tile of a state lies: a view of dimensions `prefix` and those of the state.
 tile::ViewType viewOfState(llvm::ArrayRef<mlir::Attribute> prefix, mlir::Type state);

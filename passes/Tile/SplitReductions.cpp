@@ -70,7 +70,7 @@ private:
   OpBuilder builder;
   IndexMath math;
   DimPlan plan;
-  const CardNumbers &card;
+  const CostModel &card;
   /// The grid dimensions on whose indices states depend.
   SmallVector<unsigned> points;
   /// Extents of the workspaces in front of those of a state: parts and grid points, or with `fill`

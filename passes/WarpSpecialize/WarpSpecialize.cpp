@@ -220,8 +220,9 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
         builder, kernel.getLoc(), kernel.getSymNameAttr(), kernel.getArgumentTypesAttr(),
         kernel.getArgumentNamesAttr(), kernel.getGridAttr(), kernel.getRequirementsAttr(),
         kernel.getScheduleAttr(), /*shared_bytes=*/IntegerAttr());
-    if (Attribute most = kernel->getAttr(kSmallTileAttr))
-      target->setAttr(kSmallTileAttr, most);
+    for (StringRef name : {kSmallTileAttr, kProbesAttr})
+      if (Attribute known = kernel->getAttr(name))
+        target->setAttr(name, known);
     Block *body = builder.createBlock(&target.getBody());
     for (BlockArgument argument : kernel.getBody().getArguments())
       body->addArgument(argument.getType(), argument.getLoc());

@@ -24,6 +24,7 @@ namespace {
 
 /// How a kernel asks its probes.
 struct Probing {
+  Probes probes;
   hop::RoleOp judge;                   ///< one thread of it waits for the verdict
   Value numbers;                       ///< the pipe by which roles get the numbers of tiles
   Value judged;                        ///< the roles meet here when it has come
@@ -47,12 +48,6 @@ constexpr int32_t doubtBit = std::numeric_limits<int32_t>::min();
 
 /// The slot of Ledger::doubted that has the verdict.
 constexpr int32_t verdictSlot = 2;
-
-/// The probes of a launch, and the share of them from which on the fast program is given up. A
-/// launch has probes if it has so many tiles for each thread block, and so many steps of loops:
-/// they cost it what one tile costs where they fail, and some three steps where they hold
-/// (docs/lab/speculation.md, "Probes").
-constexpr int64_t kProbes = 32, kProbesShare = 8, kProbedRounds = 4, kProbedSteps = 400;
 
 /// The retries of one role.
 class RoleRetry {
@@ -242,10 +237,11 @@ private:
     builder.setInsertionPoint(conditional.thenYield());
     if (role == ledger.probing->judge) {
       Value block = perCluster<hop::BlockIndexOp>(kernel, builder, loc);
-      Value isProbe = isBelow(block, index(kProbes));
+      const Probes &probes = ledger.probing->probes;
+      Value isProbe = isBelow(block, index(probes.count));
       Value verdict = hop::ProbesVerdictOp::create(builder, loc, builder.getI32Type(),
-                                                   read(ledger.doubted, parity), isProbe, kProbes,
-                                                   kProbesShare);
+                                                   read(ledger.doubted, parity), isProbe,
+                                                   probes.count, probes.forFailure, probes.looks);
       hop::SlotStoreOp::create(builder, loc, verdict, ledger.doubted, constant(verdictSlot));
     }
     meet(ledger.probing->judged, constant(0));
@@ -387,7 +383,7 @@ private:
 /// about the first tile of the grid, and about the loops of one role.
 class LaunchLength {
 public:
-  explicit LaunchLength(hop::AttemptOp attempt) : attempt(attempt) {}
+  LaunchLength(hop::AttemptOp attempt, const Probes &probes) : attempt(attempt), probes(probes) {}
 
   /// Before the loop over tiles around `user`; null where it is not known before the launch.
   Value isLong(hop::AttemptOp user) {
@@ -414,8 +410,8 @@ public:
     Value blocks =
         perCluster<hop::BlockCountOp>(user->getParentOfType<hop::KernelOp>(), builder, loc);
     Value rounds = arith::MaxUIOp::create(
-        builder, loc, index(kProbedRounds),
-        arith::CeilDivUIOp::create(builder, loc, index(kProbedSteps), steps));
+        builder, loc, index(probes.leastTiles),
+        arith::CeilDivUIOp::create(builder, loc, index(probes.leastSteps), steps));
     Value last = arith::SubIOp::create(
         builder, loc, arith::MulIOp::create(builder, loc, blocks, rounds), index(1));
     IRMapping ofLast;
@@ -447,6 +443,7 @@ private:
   }
 
   hop::AttemptOp attempt;
+  const Probes &probes;
 };
 
 struct RetryPass : tessera::impl::RetryBase<RetryPass> {
@@ -461,9 +458,25 @@ struct RetryPass : tessera::impl::RetryBase<RetryPass> {
     for (auto [role, attempt] : attempts)
       if (failed(checkPlace(role, attempt)))
         return signalPassFailure();
+    if (failed(readProbes(kernel)))
+      return signalPassFailure();
     Ledger ledger = createLedger(kernel, attempts);
     for (auto [role, attempt] : attempts)
       RoleRetry(role, attempt, ledger).run();
+  }
+
+  /// What tile-choose-schedule has noted, if it has.
+  LogicalResult readProbes(hop::KernelOp kernel) {
+    Attribute given = kernel->getAttr(kProbesAttr);
+    if (!given)
+      return success();
+    auto numbers = dyn_cast<DenseI64ArrayAttr>(given);
+    if (!numbers || numbers.size() != 5 ||
+        llvm::any_of(numbers.asArrayRef(), [](int64_t number) { return number < 1; }))
+      return kernel.emitOpError() << "has '" << kProbesAttr << "', which is five numbers above 0";
+    ArrayRef<int64_t> each = numbers.asArrayRef();
+    probes = Probes{each[0], each[1], each[2], each[3], each[4]};
+    return success();
   }
 
   /// An attempt is the whole program of a tile: in the role, or in its loop over tiles.
@@ -514,11 +527,11 @@ struct RetryPass : tessera::impl::RetryBase<RetryPass> {
 
   /// The probes of a kernel whose thread blocks begin with the tiles of their own numbers and draw
   /// all others, and of which it is known how long its loops are.
-  static std::optional<Probing>
-  findProbing(hop::KernelOp kernel, ArrayRef<std::pair<hop::RoleOp, hop::AttemptOp>> attempts) {
+  std::optional<Probing> findProbing(hop::KernelOp kernel,
+                                     ArrayRef<std::pair<hop::RoleOp, hop::AttemptOp>> attempts) {
     hop::NextTileOp fetched;
     kernel.walk([&](hop::NextTileOp op) { fetched = op; });
-    if (!fetched || fetched.getAll())
+    if (!probes || !fetched || fetched.getAll())
       return std::nullopt;
     auto judge = fetched->getParentOfType<hop::RoleOp>();
     hop::PipePutOp put;
@@ -532,14 +545,17 @@ struct RetryPass : tessera::impl::RetryBase<RetryPass> {
     if (!put || !haveAll || !judge.isElected())
       return std::nullopt;
     Probing probing;
+    probing.probes = *probes;
     probing.judge = judge;
     probing.numbers = put.getPipe();
-    LaunchLength length(attempts.front().second);
+    LaunchLength length(attempts.front().second, probing.probes);
     for (auto [role, attempt] : attempts)
       if (!(probing.isLong[role] = length.isLong(attempt)))
         return std::nullopt;
     return probing;
   }
+
+  std::optional<Probes> probes;
 };
 
 } // namespace

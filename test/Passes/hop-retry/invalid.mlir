@@ -1,4 +1,4 @@
-// RUN: tessera-opt %s --pass-pipeline="builtin.module(hop.kernel(hop-retry))" -verify-diagnostics
+// RUN: tessera-opt %s --pass-pipeline="builtin.module(hop.kernel(hop-retry))" -split-input-file -verify-diagnostics
 
 hop.kernel @nested attributes {
     argument_names = ["n"], argument_types = [index], grid = [#tile.grid_dim<4 : i64, 1>],
@@ -15,6 +15,23 @@ hop.kernel @nested attributes {
       } exact {
         hop.warpgroup_sync
       }
+    }
+  }
+}
+
+// -----
+
+// expected-error@+1 {{has 'tessera.probes', which is five numbers above 0}}
+hop.kernel @probes attributes {
+    argument_names = ["n"], argument_types = [index], grid = [#tile.grid_dim<4 : i64, 1>],
+    schedule = #tile.schedule<persistent = none>, tessera.probes = array<i64: 32, 8, 0, 400, 9>} {
+^bb0(%n: index, %m: index):
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    hop.attempt {
+      hop.warpgroup_sync
+    } exact {
+      hop.warpgroup_sync
     }
   }
 }

@@ -36,7 +36,7 @@
 // CHECK:     scf.if %[[IS_FIRST]] {
 // CHECK:       %[[IS_PROBE:.*]] = arith.cmpi ult, %[[BLOCK]], %c32
 // CHECK:       %[[OWN:.*]] = hop.slot_load %[[DOUBTED]][%[[PARITY]]]
-// CHECK:       %[[FAILS:.*]] = hop.probes.verdict %[[OWN]] if %[[IS_PROBE]] count 32 share 8
+// CHECK:       %[[FAILS:.*]] = hop.probes.verdict %[[OWN]] if %[[IS_PROBE]] count 32 share 8 looks 131072
 // CHECK:       hop.slot_store %[[FAILS]], %[[DOUBTED]][%c2_i32]
 // CHECK:       hop.barrier.arrive %[[JUDGED]]
 // CHECK:       hop.barrier.wait %[[JUDGED]]

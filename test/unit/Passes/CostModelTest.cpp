@@ -11,11 +11,13 @@
 #include "passes/Schedule/Exponentials.h"
 #include "passes/Schedule/ScheduleChoice.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;
 using namespace tessera;
+namespace json = llvm::json;
 
 namespace {
 class CostModelTest : public ::testing::Test {
@@ -93,7 +95,8 @@ TEST_F(CostModelTest, WideAccumulatorsAreScaledBefore) {
 
 TEST_F(CostModelTest, RegistersOfTheRoles) {
   EXPECT_EQ(chosen("gemm").producerRegisters, 24);
-  model.registers[1] = {40, 232};
+  model.producerRegisters[1] = 40;
+  model.consumerRegisters[1] = 232;
   EXPECT_EQ(chosen("gemm").producerRegisters, 40);
   EXPECT_EQ(chosen("gemm").consumerRegisters, tile::NumberList(232));
 }
@@ -112,6 +115,26 @@ TEST_F(CostModelTest, RegistersSparedForPtxas) {
   model.registersPerSpare = 2;
   EXPECT_FALSE(choose("gemm").schedule);
 }
+
+namespace {
+/// A value of each type that no card has.
+void change(double &number) { number = 2 * number + 1; }
+void change(int64_t &number) { number = number == 1 ? 2 : number - 1; }
+void change(ElementCost &cost) { cost = {cost.functions + 1, cost.instructions + 3}; }
+void change(NumbersInOrder &numbers) {
+  llvm::for_each(numbers, [](int64_t &x) { change(x); });
+}
+void change(NumbersByConsumers &numbers) {
+  llvm::for_each(numbers, [](int64_t &x) { change(x); });
+}
+
+json::Value toJSON(double number) { return number; }
+json::Value toJSON(int64_t number) { return number; }
+json::Value toJSON(const ElementCost &cost) {
+  return json::Array{cost.functions, cost.instructions};
+}
+json::Value toJSON(ArrayRef<int64_t> numbers) { return json::Array(numbers); }
+} // namespace
 
 /// Numbers of cards as kernels/cards.json has them, with `rows` in place of those of clocks.
 static std::string writeCards(StringRef rows) {
@@ -133,6 +156,25 @@ TEST(CardsTest, RowsOfACardCount) {
   EXPECT_EQ(llvm::cantFail(parseCards(text, "Tomorrow")).waitCycles, getCostModel().waitCycles);
 }
 
+TEST(CardsTest, RowsOverrideEachNumber) {
+  // A made-up card has another value of every number.
+  CostModel other = getCostModel();
+  std::string rows;
+  llvm::raw_string_ostream os(rows);
+#define CARD_NUMBER(type, name, most)                                                              \
+  change(other.name);                                                                              \
+  os << json::Value(                                                                               \
+            json::Object{{"name", #name}, {"card", "Tomorrow"}, {"value", toJSON(other.name)}})    \
+     << ",\n";
+#include "passes/Schedule/CardNumbers.def"
+  os << R"({"name": "clockGHz", "value": 2},)";
+  CostModel read = llvm::cantFail(parseCards(writeCards(rows), "Tomorrow"));
+#define CARD_NUMBER(type, name, most)                                                              \
+  EXPECT_EQ(toJSON(read.name), toJSON(other.name)) << #name;                                       \
+  EXPECT_NE(toJSON(read.name), toJSON(getCostModel().name)) << #name;
+#include "passes/Schedule/CardNumbers.def"
+}
+
 TEST(CardsTest, WrongRows) {
   auto refuse = [](StringRef rows, StringRef reason) {
     llvm::Expected<CostModel> model = parseCards(writeCards(rows), "Tomorrow");
@@ -146,6 +188,18 @@ TEST(CardsTest, WrongRows) {
   refuse(R"({"name": "clockGHz", "value": 0},)", "'clockGHz' is 0.00; it is a number above 0");
   refuse(R"({"name": "mostStages", "card": "Tomorrow", "value": 2.5},)",
          "'mostStages' is 2.50; it is an integer above 0");
+  refuse(R"({"name": "mostStages", "card": "Tomorrow", "value": [2]},)",
+         "'mostStages' is [2.00]; it is an integer above 0");
+  refuse(R"({"name": "consumers", "card": "Tomorrow", "value": [5, 2]},)",
+         "'consumers' is [5.00, 2.00]; it is a list of integers from 1 to 4");
+  refuse(
+      R"({"name": "division", "card": "Tomorrow", "value": 2},)",
+      "'division' is 2.00; it is a list of special functions and instructions, two numbers of at "
+      "least 0");
+  refuse(
+      R"({"name": "producerRegisters", "card": "Tomorrow", "value": [24, 24, 24]},)",
+      "'producerRegisters' is [24.00, 24.00, 24.00]; it is a list of an integer from 1 to 256 for "
+      "1 to 4 consumers");
 }
 
 TEST(CardsTest, ModulesNameTheirCard) {
