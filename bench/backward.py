@@ -256,7 +256,7 @@ def time_kernels(kernel, problem, tensors, stopwatch):
     loaded, scale = kernel.bundle.kernels, problem.scale
     calls = {
         "statistics": lambda: loaded["attention_bwd_statistics"](o, do, lse, sums, shift, delta, scale),
-        "gradients": lambda: loaded["attention_bwd_gradients"](q, k, v, do, shift, delta, sums, dk, dv, scale),
+        "gradients": lambda: loaded["attention_bwd_gradients"](q, k, v, do, shift, delta, dk, dv, scale, sums),
         "convert": lambda: loaded["attention_bwd_convert"](sums, dq, scale),
     }
     for name, timing in stopwatch.compare(calls).items():

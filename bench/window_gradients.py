@@ -19,7 +19,7 @@ from common import cases
 
 #: Keys of all sequences that tiles without a mask have.
 PLAIN_KEYS = 2048
-MAIN, STATISTICS, CONVERT = "attention_gradients_kernel", "attention_bwd_statistics", "attention_bwd_convert"
+MAIN, STATISTICS, CONVERT = "attention_bwd_gradients", "attention_bwd_statistics", "attention_bwd_convert"
 
 
 def parse_arguments():

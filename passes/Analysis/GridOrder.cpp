@@ -93,11 +93,44 @@ Trend tessera::trendOf(Value value, Value index) {
       });
 }
 
+template <typename Op>
+static Value varyingLimit(Value bound, const IndexDependence &dependence) {
+  while (auto op = bound.getDefiningOp<Op>()) {
+    bool left = dependence.contains(op.getLhs());
+    if (left && dependence.contains(op.getRhs()))
+      break;
+    bound = left ? op.getLhs() : op.getRhs();
+  }
+  return bound;
+}
+
+/// Whether `value` is `bound`, or one of those of which it is the greatest.
+static bool isOneOf(Value value, Value bound) {
+  auto greater = bound.getDefiningOp<arith::MaxSIOp>();
+  return value == bound ||
+         (greater && (isOneOf(value, greater.getLhs()) || isOneOf(value, greater.getRhs())));
+}
+
+Value tessera::varyingBegin(scf::ForOp loop, const IndexDependence &dependence) {
+  return varyingLimit<arith::MaxSIOp>(loop.getLowerBound(), dependence);
+}
+
+Value tessera::varyingEnd(scf::ForOp loop, const IndexDependence &dependence) {
+  Value end = varyingLimit<arith::MinSIOp>(loop.getUpperBound(), dependence);
+  if (auto greater = end.getDefiningOp<arith::MaxSIOp>())
+    for (unsigned begin : {0, 1})
+      if (isOneOf(greater->getOperand(begin), loop.getLowerBound()))
+        return greater->getOperand(1 - begin);
+  return end;
+}
+
 Trend tessera::workTrend(tile::KernelOp kernel, unsigned dim) {
   Trend trend = Trend::Constant;
+  Value index = kernel.getGridIndex(dim);
+  IndexDependence dependence(index);
   kernel.walk([&](scf::ForOp loop) {
-    Trend upper = trendOf(loop.getUpperBound(), kernel.getGridIndex(dim));
-    Trend lower = trendOf(loop.getLowerBound(), kernel.getGridIndex(dim));
+    Trend upper = trendOf(varyingEnd(loop, dependence), index);
+    Trend lower = trendOf(loop.getLowerBound(), index);
     trend = combine(trend, difference(upper, lower));
   });
   return trend;

@@ -10,9 +10,12 @@
 
 #include "dialects/Hop/Hop.h"
 #include "dialects/Tile/Tile.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 
 namespace tessera {
+
+class IndexDependence;
 
 /// Sliding: the difference of two that grow, as the length of a window, which is the same
 /// everywhere but where an end cuts it off.
@@ -27,6 +30,12 @@ bool mayLaunchFlat(hop::KernelOp kernel);
 
 /// How `value` changes as `index` grows and all else stays.
 Trend trendOf(mlir::Value value, mlir::Value index);
+
+/// Of what the begin of `loop` is the greatest of, or its end the least of, what varies with an
+/// index. Where a mask may leave nothing, an end is the greater one of the begin and a number,
+/// which makes the loop what it is with the number alone.
+mlir::Value varyingBegin(mlir::scf::ForOp loop, const IndexDependence &dependence);
+mlir::Value varyingEnd(mlir::scf::ForOp loop, const IndexDependence &dependence);
 
 /// How the trip counts of the kernel's loops change as grid index `dim` grows.
 Trend workTrend(tile::KernelOp kernel, unsigned dim);

@@ -238,10 +238,10 @@ static std::optional<std::string> findLoops(tile::KernelOp kernel, Place &place,
                               : "adds to the same tile in each iteration of a loop around it; add "
                                 "up there, and store the sum behind the loop";
     place.addPartOf(loop, dependence);
-    if (!dependence.contains(loop.getLowerBound()) && !dependence.contains(loop.getUpperBound()))
+    Value end = varyingEnd(loop, dependence);
+    if (!dependence.contains(loop.getLowerBound()) && !dependence.contains(end))
       continue;
-    if (!isMonotone(loop.getLowerBound(), index, dependence) ||
-        !isMonotone(loop.getUpperBound(), index, dependence))
+    if (!isMonotone(loop.getLowerBound(), index, dependence) || !isMonotone(end, index, dependence))
       return "stands in a loop whose bounds are not known to move in one direction as the grid "
              "index grows, so that the grid point before another at a tile is not known";
     if (dependence.contains(loop.getLowerBound()) && !matchPattern(loop.getStep(), m_One()))
@@ -371,7 +371,7 @@ std::optional<TurnRefusal> tessera::whyNoTurns(tile::KernelOp kernel, ArrayRef<O
     Value index = kernel.getGridIndex(sum.dim);
     scf::ForOp loop = sum.loops.size() == 1 ? sum.loops.front() : scf::ForOp();
     if (sum.dim != 0 || !loop || trendOf(loop.getLowerBound(), index) != Trend::Increasing ||
-        trendOf(loop.getUpperBound(), index) != Trend::Constant)
+        trendOf(varyingEnd(loop, IndexDependence(index)), index) != Trend::Constant)
       return TurnRefusal{store, "has order = turns, which is for sums in a loop that begins later "
                                 "as the first grid index grows, and ends at the same step"};
     if (std::optional<TurnRefusal> refusal = whyOrdered(kernel, loop))

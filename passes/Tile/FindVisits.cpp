@@ -11,6 +11,7 @@
 #include "mlir/Dialect/SCF/Utils/Utils.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
+#include "passes/Analysis/IndexFacts.h"
 #include "passes/Analysis/MaskAnalysis.h"
 #include "passes/Analysis/RowBounds.h"
 #include "passes/Tile/TilePasses.h"
@@ -139,6 +140,28 @@ Hull HullFinder::onlyIf(Value condition, bool wanted) {
 // Comparisons
 //===----------------------------------------------------------------------===//
 
+/// Whether the part of `bound` without the induction variable is above 0 at each point of the grid:
+/// of an extent there is an element behind those of the tiles before one.
+static bool isPositive(const InductionBound &bound, KernelOp kernel) {
+  IndexTerms terms;
+  for (auto [symbol, coefficient] : bound.symbols) {
+    auto cast = symbol.getDefiningOp<arith::IndexCastOp>(); // extents have 31 bits
+    terms.add(cast ? cast.getIn() : symbol, coefficient);
+  }
+  if (!bound.quotients.empty() || terms.of.size() != 2 || bound.constant + terms.constant < 0)
+    return false;
+  for (unsigned i = 0; i < kernel.getGridRank(); ++i) {
+    tile::GridDimAttr dim = kernel.getGridDim(i);
+    bool isOfGrid = terms.of.lookup(kernel.getGridIndex(i)) == -dim.getDivisor();
+    for (auto [value, times] : terms.of) {
+      auto extent = value.getDefiningOp<DimOp>();
+      if (isOfGrid && times == 1 && extent && extent.getDimAttr() == dim.getExtent())
+        return true;
+    }
+  }
+  return false;
+}
+
 /// The iterations in which slope * iteration + rest <= 0, where no element compares so, does not
 /// hold.
 Hull HullFinder::bounded(const InductionBound &whereFalse) {
@@ -149,6 +172,8 @@ Hull HullFinder::bounded(const InductionBound &whereFalse) {
   if (slope < 0)
     // iteration < ceil(rest / -slope), as loops over blocks have their ends
     return {{}, writeQuotient(whereFalse, 1, 0, -slope, /*roundsUp=*/true, builder)};
+  if (isPositive(whereFalse, visits->getParentOfType<KernelOp>()))
+    return {};
   return onlyIf(writeComparison(whereFalse, Predicate::sge, 1, builder), /*wanted=*/true);
 }
 

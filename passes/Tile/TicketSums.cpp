@@ -78,19 +78,6 @@ private:
   Value before;    ///< the tickets of the views before; null where there are none
 };
 
-/// Of what `bound` is the greatest or the least of, what varies: this grid point has passed the
-/// rest, which is the same for its neighbours.
-template <typename Op>
-static Value varyingLimit(Value bound, const IndexDependence &dependence) {
-  while (auto op = bound.getDefiningOp<Op>()) {
-    bool left = dependence.contains(op.getLhs());
-    if (left && dependence.contains(op.getRhs()))
-      break;
-    bound = left ? op.getLhs() : op.getRhs();
-  }
-  return bound;
-}
-
 /// Computed before the outermost of the loops, where all that their bounds are made of is known.
 TicketWriter::Neighbour TicketWriter::neighbour(const OrderedSum &sum, bool above) {
   Value index = kernel.getGridIndex(sum.dim);
@@ -116,8 +103,7 @@ TicketWriter::Neighbour TicketWriter::neighbour(const OrderedSum &sum, bool abov
                  ? Value()
                  : dependence.recompute(bound, mapping, builder);
     };
-    Value lower = varyingLimit<arith::MaxSIOp>(loop.getLowerBound(), dependence);
-    Value upper = varyingLimit<arith::MinSIOp>(loop.getUpperBound(), dependence);
+    Value lower = varyingBegin(loop, dependence), upper = varyingEnd(loop, dependence);
     bool follows = followsFromWithin(loop, ArrayRef(sum.loops).take_front(i));
     result.bounds.push_back(
         {boundOf(lower, above ? Trend::Decreasing : Trend::Increasing),

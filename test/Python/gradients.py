@@ -159,7 +159,7 @@ CALLED  func.return %result : f32
     def test_rules_of_a_user(self):
         """A user's rules choose the form and what is free, and the resolver says where that comes from."""
         rows = [{"source": "attention_bwd.tile", "when": ["D == 64"], "take": {"form": "attention_bwd_deterministic.tile"}},
-                {"source": "attention_bwd.tile", "extents": ["SQ > 4096"], "take": {"BN": 64}}]  # fmt: skip
+                {"source": "attention_bwd.tile", "extents": ["SQ > 4096"], "take": {"GN": 64}}]  # fmt: skip
         source = _library.find_source("attention_bwd")
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             json.dump({"format": "tessera-rules", "version": 1, "rules": rows}, file)
@@ -169,7 +169,7 @@ CALLED  func.return %result : f32
                     self.assertEqual(self.find_form("none", d, d, (1, 8, 4096, 4096)), form)
             shape = {"B": 1, "H": 8, "HK": 8, "SQ": 8192, "SK": 8192}
             chosen = T.resolve(source, rules=file.name, shape=shape)
-            self.assertEqual(chosen["parameters"]["BN"], {"value": "64", "origin": f"{file.name}:1", "allowed": ["64", "128", "192", "256"]})
+            self.assertEqual(chosen["parameters"]["GN"], {"value": "64", "origin": f"{file.name}:1", "allowed": ["64", "128", "192", "256"]})
             self.assertNotIn("form", chosen)
             self.assertEqual(T.resolve(source, rules=file.name, D=64)["form"], {"value": rows[0]["take"]["form"], "origin": f"{file.name}:1"})
         chosen = T.resolve(source, D=128, CAUSAL=True, GROUP=2)

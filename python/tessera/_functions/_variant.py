@@ -217,7 +217,7 @@ def _with_lists(head, source):
     body = _read_function(source, "mask")
     loads = "tile.load" in body and not takes_lists(source)
     text = _HEAD.format("attention_gradients") + rest
-    if not loads or not _describe_visits(text, "attention_gradients_kernel")["loose"]:
+    if not loads or not _describe_visits(text, "attention_bwd_gradients")["loose"]:
         return head + rest
     mask = f"func.func @mask({body}\n}}".split("\n")
     parts = _mask_parts.split(mask, [""] * len(mask))

@@ -191,3 +191,35 @@ tile.kernel @ends(%y: !tile.view<[M, 32], f32>, %n: index) grid(%m = M ceildiv 6
   %t = tile.splat %f : f32 -> tensor<64x32xf32>
   tile.store %t, %y[%row, %c0] : tensor<64x32xf32>, !tile.view<[M, 32], f32>
 }
+
+// -----
+
+!C = tensor<64x32xi32>
+!M = tensor<64x32xi1>
+
+// A tile of the grid has a first row, so that where its rows end says nothing of the blocks.
+// CHECK-LABEL: @rows_that_end
+// CHECK:         %[[BLOCKS:.*]] = arith.ceildivsi %n, %c32
+// CHECK-NOT:     arith.select
+// CHECK:         arith.index_cast %[[BLOCKS]]
+tile.kernel @rows_that_end(%y: !tile.view<[M, 32], f32>, %n: index) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %rows = tile.dim "M"
+  %rows_i32 = arith.index_cast %rows : index to i32
+  %end = tile.splat %rows_i32 : i32 -> !C
+  %blocks = arith.ceildivsi %n, %c32 : index
+  // expected-remark @+1 {{every iteration is visited}}
+  %first, %past = tile.visits %j = %c0 to %blocks {
+    %q = tile.iota %row axis 0 : !C
+    %seen = arith.cmpi slt, %q, %end : !C
+    tile.mask %seen : !M
+  }
+  %count = arith.subi %past, %first : index
+  %i = arith.index_cast %count : index to i32
+  %f = arith.sitofp %i : i32 to f32
+  %t = tile.splat %f : f32 -> tensor<64x32xf32>
+  tile.store %t, %y[%row, %c0] : tensor<64x32xf32>, !tile.view<[M, 32], f32>
+}

@@ -243,7 +243,7 @@ def attention_bwd():
         yield [*arguments, *(bshd if d == 64 else []), "--sim-blocks", "2", "--seeds", "2"], False
         # Narrow heads too can have their dots divided.
         if source == "attention_bwd" and d == 64:
-            divided = ["-DBN=64", "-DBM=64", "--schedule", "attention_bwd_gradients:placement=divided"]
+            divided = ["-DGN=64", "-DGM=64", "--schedule", "attention_bwd_gradients:placement=divided"]
             yield [*arguments, *divided, "--sim-blocks", "2", "--seeds", "2"], False
     # A grid point for each query head, whose dK and dV are added to sums.
     for d, causal in itertools.product((64, 128), ("false", "true")):
