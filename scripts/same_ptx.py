@@ -133,7 +133,7 @@ GRID = {
     "linear/ssd_changes": [{}],
     "linear/segment_sums": [{"OF": ["powers", "steps", "channels"]}],
     "linear/join_segments": [{"CHANNELS": EITHER, "INITIAL": EITHER, "REVERSE": EITHER}],
-    "linear/gates": [{"GATE": ["f32", "bf16"]}, {"BACK": ["true"]}],
+    "linear/gates": [{"GATE": ["f32", "bf16"], "MORE": EITHER, "PACKED": EITHER}, {"PACKED": ["true"], "BACK": ["true"]}],
 }
 # Sources that are no file of the kernels: what they import. They too are compiled at each of `OF_TEXTS`.
 TEXTS = {

@@ -49,17 +49,22 @@ def check_gates(kernel, folder, begins, tokens, heads):
     for name in ("starts", "ends"):
         save_integers(f"{folder}/{name}.npy", tables[name], "i32")
     numbers, count = draw(1, tokens, heads), C * len(starts)
-    save(f"{folder}/tokens.npy", numbers, (tokens, heads))
+    save(f"{folder}/tokens.npy", numbers, (1, tokens, heads))
     places = [start + i if start + i < end else None for start, end in zip(starts, ends) for i in range(C)]
     rows = [0.0 if place is None else numbers[place * heads + h] for h in range(heads) for place in places]
-    save(f"{folder}/zeros.npy", [0.0] * len(numbers), (tokens, heads))
+    save(f"{folder}/zeros.npy", [0.0] * len(numbers), (1, tokens, heads))
     own = [x if begins[0] <= i // heads < begins[-1] else 0.0 for i, x in enumerate(numbers)]
     given = ["--input", f"starts={folder}/starts.npy", "--input", f"ends={folder}/ends.npy", "--shape", f"L={tokens},H={heads},R={count}"]
     back = ["--input", f"rows={folder}/rows.npy", "--input", f"tokens={folder}/zeros.npy", "--output", f"tokens={folder}/again.npy"]
     for device in ("interp", "sim"):
-        run(kernel, *given, "--input", f"tokens={folder}/tokens.npy", "--output", f"rows={folder}/rows.npy", "--device", device)
+        of_tokens = ["--input", f"tokens={folder}/tokens.npy", "--device", device]
+        run(kernel, *given, "-DPACKED=true", *of_tokens, "--output", f"rows={folder}/rows.npy")
         assert list(load(f"{folder}/rows.npy")) == rows, (device, begins)
-        run(kernel, *given, "-DBACK=true", *back, "--device", device)
+        more = ["--input", f"more={folder}/tokens.npy", "--output", f"more_rows={folder}/more.npy", "--output", f"rows={folder}/dense.npy"]
+        run(kernel, "-DMORE=true", *of_tokens, *more, "--pad-rows", "4")
+        dense = [numbers[t * heads + h] for h in range(heads) for t in range(tokens)]
+        assert list(load(f"{folder}/dense.npy")) == list(load(f"{folder}/more.npy")) == dense, device
+        run(kernel, *given, "-DPACKED=true", "-DBACK=true", *back, "--device", device)
         assert list(load(f"{folder}/again.npy")) == own, (device, begins)
 
 

@@ -143,7 +143,7 @@ def make_walks():
     packed, state = {**tokens, "cu_seqlens": starts}, {"initial_state": torch.ones(3, 8, 64, 64), "output_final_state": True}
     spaces = {"x": tokens["v"], "dt": torch.ones(1, 70, 8), "A": torch.ones(8), "B": tokens["k"], "C": tokens["q"]}
     return {
-        "a walk": (tt.gated_delta_rule, {**tokens, **of_heads, "scale": 0.5}, 3, ["g", "beta"]),
+        "a walk": (tt.gated_delta_rule, {**tokens, **of_heads, "scale": 0.5}, 5),
         "packed walks": (tt.gated_delta_rule, {**packed, **of_heads, **state}, 6),
         "packed walks of lengths 1": (tt.gated_delta_rule, {**packed, **of_heads, "use_qk_l2norm_in_kernel": True}, 7),
         "packed walks with gates of channels": (tt.gated_delta_rule, {**packed, **of_heads, "g": of_channels}, 5),

@@ -21,18 +21,18 @@ def make_tables(starts, tokens):
 
 def take_chunks(x, chunks):
     """[1, H, CHUNK * chunks] of [1, T, H] of float32, with zeros behind the last token of each sequence."""
-    rows = "r", _kernels.new(x.shape[2], CHUNK * chunks[0].shape[0])
-    (rows,) = _kernels.launch("linear/gates", {}, ("v", x[0]), rows, *(("v", row) for row in chunks))
-    return rows[None]
+    rows = "r", _kernels.new(1, x.shape[2], CHUNK * chunks[0].shape[0])
+    (rows,) = _kernels.launch("linear/gates", {"PACKED": True}, ("v", x), rows, *(("v", row) for row in chunks))
+    return rows
 
 
 def restore_chunks(x, chunks, tokens):
     """[1, tokens, H] of [1, CHUNK * chunks, H], with 0 where a token is of no sequence."""
     if chunks is None:
         return x
-    restored, rows = ("a", jnp.zeros((tokens, x.shape[2]), jnp.float32)), ("v", jnp.swapaxes(x[0], 0, 1))
-    (restored,) = _kernels.launch("linear/gates", {"BACK": True}, restored, rows, *(("v", row) for row in chunks))
-    return restored[None]
+    restored, rows = ("a", jnp.zeros((1, tokens, x.shape[2]), jnp.float32)), ("v", jnp.swapaxes(x, 1, 2))
+    (restored,) = _kernels.launch("linear/gates", {"PACKED": True, "BACK": True}, restored, rows, *(("v", row) for row in chunks))
+    return restored
 
 
 def keep_tokens(x, chunks):

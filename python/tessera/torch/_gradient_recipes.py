@@ -63,10 +63,9 @@ class _Gradients(_walk_recipes.Call):
         self.add_result(name, layout)
         return self.places.view(name, layout.permute(0, 2, 1))
 
-    def restore_gates(self, name):
+    def restore_gates(self, *names):
         if self.is_packed:
-            of_rows = self.places.view(f"{name}_rows", make_plain(self.heads, self.rows))
-            self.launch_gates(self.places.view(name, make_plain(self.tokens, self.heads)), of_rows, BACK=True)
+            self.launch_gates([(self.places.places[name], self.places.places[f"{name}_rows"]) for name in names], BACK=True)
 
     def add_first(self):
         """The gradients of the states before sequences."""
@@ -183,13 +182,12 @@ def _make_delta(call, of):
         call.add_temporary("ds0", make_plain(call.sequences, call.heads, call.width, call.columns))
     form = {"INITIAL": of["s1"] is not None, "FINAL": before is not None}
     (_launch_of_channels if of_channels else _launch_of_heads)(call, of, before, form)
-    call.restore_gates("dbeta")
+    call.restore_gates(*(() if of_channels else ("dg",)), "dbeta")
 
 
 def _launch_of_heads(call, of, before, form):
     call.add_meets("delta_rule_bwd")
     call.walk("delta_rule_bwd", call.width, call.columns, before, **of, **form, ADD=call.adds, DW=call.columns)
-    call.restore_gates("dg")
 
 
 def _launch_of_channels(call, of, before, form):

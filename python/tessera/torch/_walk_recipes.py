@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 
 import torch
@@ -119,28 +120,30 @@ class Call:
         """The place of [B, T, H, D] with heads first."""
         return self.places.view(name, self.given[name].permute(0, 2, 1, 3))
 
-    def lay_out_gates(self, name):
-        """The place of gates of heads with heads first, of f32, each at a multiple of 16 bytes."""
-        gates = self.given[name]
-        if self.is_packed:
+    def lay_out_gates(self, names):
+        """The places of gates of heads, by names, with heads first, of f32, each head at a multiple of 16 bytes: of two of a type by one
+        launch."""
+        made, found = {}, {}
+        for name in names:
+            gates = self.given[name]
             if gates.strides[2] != 1:
                 gates = make_plain(*gates.shape, element=gates.element)
                 self.places.copy(name, gates)
-            rows = f"{name}_rows"
-            place = self.add_temporary(rows, make_plain(1, self.heads, self.rows))
-            of_rows = self.places.view(rows, make_plain(self.heads, self.rows))
-            self.launch_gates(self.places.view(name, gates.drop(0)), of_rows, GATE=gates.element)
-            return place
-        padded = pad_gates(self.tokens)
-        laid = Layout(gates.shape, (self.heads * padded, 1, padded), "f32")
-        self.places.copy(name, laid)
-        return self.places.view(name, laid.permute(0, 2, 1))
+            padded = pad_gates(self.rows)
+            laid = Layout((self.batch, self.heads, self.rows), (self.heads * padded, padded, 1), "f32")
+            found[name] = self.add_temporary(f"{name}_rows", laid)
+            made.setdefault(gates.element, []).append((self.places.places[name], found[name]))
+        for element, pairs in made.items():
+            self.launch_gates(pairs, GATE=element)
+        return found
 
-    def launch_gates(self, tokens, rows, **parameters):
-        """Gates of tokens, [T, H], to rows [H, R] of chunks or back."""
-        kernel = find_kernel(self.is_cpu, "gates", **parameters)
-        of = {"tokens": tokens, "rows": rows, **self.tables}
-        self.steps.append((kernel, tuple(of[name] for name in kernel.names)))
+    def launch_gates(self, pairs, **parameters):
+        """Brings gates of tokens, [B, T, H], to rows [B, H, R] or back; `pairs` are places of one and the other."""
+        for i in range(0, len(pairs), 2):
+            own = pairs[i : i + 2]
+            of = dict(zip(("tokens", "rows", "more", "more_rows"), itertools.chain(*own)))
+            form = {"MORE": len(own) == 2, "PACKED": self.is_packed}
+            self.launch(find_kernel(self.is_cpu, "gates", **form, **parameters), **of)
 
     def lay_out(self, name):
         """The layout of what kernels take as it lies where that is dense and of f32, of a copy elsewhere."""
@@ -151,16 +154,12 @@ class Call:
 
     def find_gates(self):
         """The places of what walks take of tokens beside rows, and of heads."""
-        places = {}
-        for name in ("g", "beta", "dt", "rates", "skip", "log2_decay"):
-            if name not in self.given:
-                continue
-            rank = len(self.given[name].shape)
-            if rank == 3:
-                places[name] = self.lay_out_gates(name)
-            elif rank == 4:
+        given = {name: len(self.given[name].shape) for name in ("g", "beta", "dt", "rates", "skip", "log2_decay") if name in self.given}
+        places = self.lay_out_gates([name for name, rank in given.items() if rank == 3])
+        for name, rank in given.items():
+            if rank == 4:
                 places[name] = self.places.view(name, self.lay_out(name).permute(0, 2, 1, 3))
-            else:
+            elif rank == 1:
                 self.lay_out(name)
         return places if "dt" not in places else {**places, "gates": places["dt"]}
 
