@@ -21,9 +21,10 @@ def write(names, name, device, wants_first):
 
     g, beta, dt, rates, log2_decay, s0, begins, table: as _walk_recipes.py has them, of float32 but for those of integers.
     news, inverses, scores:   what the forward pass of a delta rule keeps.
+    z, dv, states, back, meets: what `_make_kda` gives, of which dv is z where sequences are not packed.
     s1:                       the gradients of the states behind.
 
-    name: the kernel of the forward pass.
+    name: the kernel of the forward pass, or channels.
     device: where it runs.
     wants_first: the gradients of the states before sequences are the last result.
     """
@@ -83,24 +84,17 @@ class _Gradients(_walk_recipes.Call):
         form = {"T": self.form["T"], **parameters, **({"IN_PLACE": True} if self.is_packed else {})}
         self.launch(_walk_recipes.find_kernel(self.is_cpu, name, **form), **places)
 
-    def add_meets(self, name):
-        """How many parts there are of what states and their gradients have in common."""
-        parts = -(-self.columns // choose(name, self.device, self.sequences, self.heads, self.width, self.columns)["DV"])
-        self.add_temporary("meets", make_plain(self.batch, self.heads, parts, self.chunks * self.width, fill=ZERO))
-        return parts
+    def count_parts(self, name):
+        """How many grid points a walk has for each state, which each give a part of what states and their gradients have in common."""
+        return -(-self.columns // choose(name, self.device, self.sequences, self.heads, self.width, self.columns)["DV"])
 
-    def sum_meets(self, parts):
-        """The place of the sums of parts."""
-        count, numbers = self.batch * self.heads, self.chunks * self.width
-        sums = make_plain(self.batch, self.heads, numbers)
-        if parts == 1:
-            return self.places.view("meets", sums)
-        place = self.add_temporary("sums", sums)
-        of_parts, of_sums = (
-            self.places.view(name, make_plain(*shape)) for name, shape in (("meets", (count, parts, numbers)), ("sums", (count, numbers)))
-        )
-        self.launch(_walk_recipes.find_kernel(self.is_cpu, "part_sums"), parts=of_parts, sums=of_sums)
-        return place
+    def find_first(self):
+        """(the place of the states before sequences, parameters that say which states there are). Those that nobody gave have gradients
+        that nobody wants."""
+        before = self.find_state("s0")
+        if before is not None and not self.wants_first:
+            self.add_temporary("ds0", make_plain(self.sequences, self.heads, self.width, self.columns))
+        return before, {"INITIAL": "s1" in self.given or bool(self.tables), "FINAL": before is not None}
 
 
 def make(kind, names, text, tensors):
@@ -167,39 +161,60 @@ def _make_ssd(call, of):
     call.restore_gates("dsteps")
 
 
-def _make_delta(call, of):
+def _add_shared(call, of):
     """Gradients of q and k are sums of float32 where heads of values share them."""
-    of_channels, given = len(call.given["g"].shape) == 4, call.given
-    of["u"] = call.find_rows("news")
     for name in ("q", "k"):
-        of[f"d{name}"] = call.add_rows(f"d{name}", given[name], call.adds, "f32" if call.adds else None)
-    of["dv"] = call.add_rows("dv", given["v"])
-    of["dg"] = call.add_rows("dg", given["g"], call.adds) if of_channels else call.add_gates("dg")
-    of["dbeta"] = call.add_gates("dbeta")
+        of[f"d{name}"] = call.add_rows(f"d{name}", call.given[name], call.adds, "f32" if call.adds else None)
+
+
+def _make_delta(call, of):
+    _add_shared(call, of)
+    of["dv"] = call.add_rows("dv", call.given["v"])
+    of.update({name: call.add_gates(name) for name in ("dg", "dbeta")}, u=call.find_rows("news"), s1=call.find_state("s1"))
     call.add_first()
-    before, of["s1"] = call.find_state("s0"), call.find_state("s1")
-    if before is not None and not call.wants_first:
-        call.add_temporary("ds0", make_plain(call.sequences, call.heads, call.width, call.columns))
-    form = {"INITIAL": of["s1"] is not None, "FINAL": before is not None}
-    (_launch_of_channels if of_channels else _launch_of_heads)(call, of, before, form)
-    call.restore_gates(*(() if of_channels else ("dg",)), "dbeta")
-
-
-def _launch_of_heads(call, of, before, form):
-    call.add_meets("delta_rule_bwd")
+    meets = call.batch, call.heads, call.count_parts("delta_rule_bwd"), call.chunks * call.width
+    call.add_temporary("meets", make_plain(*meets, fill=ZERO))
+    before, form = call.find_first()
     call.walk("delta_rule_bwd", call.width, call.columns, before, **of, **form, ADD=call.adds, DW=call.columns)
+    call.restore_gates("dg", "dbeta")
 
 
-def _launch_of_channels(call, of, before, form):
-    parts, element = call.add_meets("kda_bwd"), call.form["T"]
+def _make_kda(call, of):
+    """What gradients take of a delta rule with gates of channels, in memory that they need no more of: the gradients of news [B, R, H, V],
+    the states before chunks and their gradients behind [B, H, N K, V], and what these have in common [B, H, N K]."""
+    element, count, numbers = call.form["T"], call.batch * call.heads, call.chunks * call.width
+    z, parts = make_plain(call.batch, call.rows, call.heads, call.columns, element=element), call.count_parts("kda_bwd")
+    call.add_result("z", z)
     for name in ("states", "back"):
-        call.add_temporary(name, make_plain(call.batch, call.heads, call.chunks * call.width, call.columns, element=element))
-    # Gradients of values are written where those of news are read, but for packed rows in place.
-    of["z"] = call.add_rows_between("z", call.columns, element) if call.is_packed else of["dv"]
+        call.add_result(name, make_plain(call.batch, call.heads, numbers, call.columns, element=element))
+    call.add_result("sums", make_plain(call.batch, call.heads, numbers, fill=ZERO))
+    call.add_first()
+    of_parts = make_plain(call.batch, call.heads, parts, numbers, fill=ZERO)
+    if parts > 1:
+        call.add_temporary("meets", of_parts)
+    before, form = call.find_first()
+    of.update(u=call.find_rows("news"), z=call.places.view("z", z.permute(0, 2, 1, 3)), s1=call.find_state("s1"))
+    of["meets"] = call.places.view("meets" if parts > 1 else "sums", of_parts._replace(fill=NOTHING))
     call.walk("kda_bwd", call.width, call.columns, before, **of, **form, OWN=not call.adds)
-    of["meets"] = call.sum_meets(parts)
+    if parts > 1:
+        of_parts, of_sums = make_plain(count, parts, numbers), make_plain(count, numbers)
+        places = {"parts": call.places.view("meets", of_parts), "sums": call.places.view("sums", of_sums)}
+        call.launch(_walk_recipes.find_kernel(call.is_cpu, "part_sums"), **places)
+
+
+def _make_channels(call, of):
+    """Gradients of a delta rule with gates of channels, of what `_make_kda` gives. Those of values are written where those of news are
+    read (dv), but for packed rows in place (z)."""
+    _add_shared(call, of)
+    of["dv"] = call.add_rows("dv", call.given["v"]) if call.is_packed else call.find_rows("dv")
+    of.update(dg=call.add_rows("dg", call.given["g"], call.adds), dbeta=call.add_gates("dbeta"), u=call.find_rows("news"))
+    if call.is_packed:
+        of["z"] = call.find_rows("z")
     call.launch_chunks("kda_gradients", of, DW=call.columns, ADD=call.adds)
+    call.restore_gates("dbeta")
 
 
-_MAKERS = {"retention": _make_retention, "gla": _make_gla, "ssd": _make_ssd, "delta_rule": _make_delta, "kda": _make_delta}
+_MAKERS = {
+    "retention": _make_retention, "gla": _make_gla, "ssd": _make_ssd, "delta_rule": _make_delta, "kda": _make_kda, "channels": _make_channels,
+}  # fmt: skip
 _recipes.MAKERS[GRADIENTS] = make

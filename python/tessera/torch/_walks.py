@@ -128,10 +128,16 @@ def _list_kept(q, v, g, starts, wants_news):
 
 
 def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, starts, news, inverses, scores):
-    name, of_channels = ("kda", {"scores": scores}) if g.dim() == 4 else ("delta_rule", {})
-    given = {"g": g, "beta": beta, "news": news, "inverses": inverses, **of_channels}
-    dq, dk, *others = _differentiate(name, grad, grad_last, q, k, v, given, scale, state, starts)
-    return dq.to(q.dtype), dk.to(k.dtype), *others
+    own, given = (q, k, v), {"g": g, "beta": beta, "news": news}
+    of_chunks, states = {"inverses": inverses, **({"scores": scores} if g.dim() == 4 else {})}, (scale, state, starts)
+    if g.dim() == 3:
+        dq, dk, *others = _differentiate("delta_rule", grad, grad_last, *own, {**given, **of_chunks}, *states)
+        return dq.to(q.dtype), dk.to(k.dtype), *others
+    z, before, behind, meets, first = _differentiate("kda", grad, grad_last, *own, {**given, **of_chunks}, *states)
+    # By a call of its own: memory of its results is what the walks no longer need.
+    given.update({"states": before, "back": behind, "meets": meets, "dv" if starts is None else "z": z})
+    dq, dk, *dv, dg, dbeta, _ = _differentiate("channels", grad, None, *own, given, scale, None, starts)
+    return dq.to(q.dtype), dk.to(k.dtype), *(dv or (z,)), dg, dbeta, first
 
 
 def _make_unit_rows(q, k):
