@@ -215,6 +215,7 @@ def _make_channels(call, of):
 
 
 _MAKERS = {
-    "retention": _make_retention, "gla": _make_gla, "ssd": _make_ssd, "delta_rule": _make_delta, "kda": _make_kda, "channels": _make_channels,
+    "retention": _make_retention, "gla": _make_gla, "ssd": _make_ssd, "delta_rule": _make_delta, "kda": _make_kda,
+    "channels": _make_channels,
 }  # fmt: skip
 _recipes.MAKERS[GRADIENTS] = make
