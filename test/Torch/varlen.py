@@ -122,7 +122,7 @@ class Tokens(problems.Interpreted):
                 self.assertEqual([each.is_uneven for each in found], [True, True])
 
     def test_queries_of_none(self):
-        """Tokens, and none of a sequence."""
+        """Tokens, and none of a sequence, of which there is none."""
         cache = Cache([3, 0, 70], 64, True, 2)
         q, starts = torch.full((9, 4, 64), NAN).bfloat16(), torch.tensor([4, 4, 4, 4], dtype=torch.int32)
         out = torch.ones_like(q)
@@ -131,11 +131,14 @@ class Tokens(problems.Interpreted):
                 q, cache.k, cache.v, starts, None, 200, 70, block_table=cache.table, seqused_k=cache.seqlens, causal=True, out=out
             )  # fmt: skip
         self.assertTrue(found[0].is_uneven and out.eq(1).all())
+        empty = cache.table[:0], cache.seqlens[:0]
+        out = flash_attn_varlen_func(q, cache.k, cache.v, starts[:1], None, 200, 70, block_table=empty[0], seqused_k=empty[1])
+        self.assertTrue(out.eq(0).all())
 
     def test_many_sequences(self):
         """More than a step of the search for the sequence of a tile tells apart."""
-        counts = 16500 * [0]
-        counts[0], counts[70], counts[16399], counts[16498] = 1, 3, 140, 2
+        counts = 1100 * [0]
+        counts[0], counts[70], counts[1055], counts[1098] = 1, 3, 140, 2
         starts = torch.tensor([0, *counts]).cumsum(0).to(torch.int32)
         q, k, v = (torch.randn(sum(counts), 1, 64).bfloat16() for _ in range(3))
         with watch() as found:

@@ -25,8 +25,8 @@ CACHE = "attention over a cache"
 _FARTHEST = 2**30
 # Rows of the smallest tile, and what the steps of all kernels divide.
 ROWS, STEP = 64, 128
-# Among so many sequences kernels find the one of a tile, in three steps of 128, and so many heads have the rows of one.
-MOST_SEQUENCES, MOST_HEADS = 128**3, 64
+# Among so many sequences kernels find the one of a tile, in four steps of 32, and so many heads have the rows of one.
+MOST_SEQUENCES, MOST_HEADS = 32**4, 64
 
 # Tensors that have no batch.
 _OF_HEADS = "slopes", "sinks", "cos", "sin", "ones"
