@@ -121,6 +121,36 @@ class Tokens(problems.Interpreted):
                 self.check(counts, cache, heads, False, {"left": 30, "right": 0}, causal=True, window_size=(30, 0), before=before)
                 self.assertEqual([each.is_uneven for each in found], [True, True])
 
+    def test_uneven_scores(self):
+        """Scores and masks of several heads in a tile give what they give of each sequence alone."""
+        counts, heads = [40, 256, 5], 8
+        starts = torch.tensor([0, *counts]).cumsum(0).to(torch.int32)
+        cache = Cache([70, 256, 30], 64, True, 2)
+        q = torch.randn(sum(counts), heads, 64).bfloat16()
+        of_each = {"causal": torch.tensor([1, 0, 1], dtype=torch.int32)}, {"prefix_lens": torch.tensor([9, 30, 2], dtype=torch.int32), "window_size": (16, 0)}
+        for options in (
+            {"causal": True, "alibi_slopes": torch.arange(1, 9) / 16}, {"causal": True, "softcap": 3.0}, {"causal": True, "attention_chunk": 96},
+            {"window_size": (30, 0), "sinks": torch.arange(8) / 4}, *of_each,
+        ):  # fmt: skip
+            with self.subTest(str(options)), watch() as found:
+                for b in (None, 0, 1, 2):
+                    chosen = slice(b, None if b is None else b + 1)
+                    own = slice(int(starts[b or 0]), int(starts[-1 if b is None else b + 1]))
+                    own_starts = starts if b is None else starts[b : b + 2] - starts[b]
+                    named = {
+                        each: x[chosen] if isinstance(x, torch.Tensor) and len(x) == 3 else x for each, x in options.items()
+                    }  # fmt: skip
+                    out, lse, _ = flash_attn_varlen_func(
+                        q[own], cache.k, cache.v, own_starts, None, max(counts[chosen]), 256, block_table=cache.table[chosen],
+                        seqused_k=cache.seqlens[chosen], return_attn_probs=True, **named,
+                    )  # fmt: skip
+                    if b is None:
+                        all_out, all_lse = out, lse
+                        continue
+                    problems.assert_close(self, all_out[own], out.double(), options)
+                    self.assertTrue(torch.allclose(all_lse[:, own], lse, atol=2e-3))
+                self.assertEqual([each.is_uneven for each in found], [True, False, False, False])
+
     def test_queries_of_none(self):
         """Tokens, and none of a sequence, of which there is none."""
         cache = Cache([3, 0, 70], 64, True, 2)
