@@ -43,7 +43,8 @@ def flash_attn_varlen_func(
     q:            [tokens, H, D], float16 or bfloat16. What lies behind the last sequence has no output.
     k, v:         [tokens, HK, D] and [..., DV], or with a `block_table` of int32, [B, pages of a sequence], pages [pages, rows, HK, D].
                   Of the type of q, or float8_e4m3fn.
-    cu_seqlens_q, cu_seqlens_k: int32, [B + 1], where the sequences begin and end.
+    cu_seqlens_q, cu_seqlens_k: int32, [B + 1], where the sequences begin and end. None is less than the one before: what pads a batch
+                  repeats the last one.
     seqused_k:    int32, [B], how many keys each sequence has, in place of what `cu_seqlens_k` says.
     max_seqlen_q: the most queries of a sequence. `max_seqlen_k` changes nothing.
     sinks:        [H], a number for each head: the score of a key more that every query sees, with the value 0.
