@@ -9,6 +9,7 @@
 #include "lib/Source/Source.h"
 #include "lib/Support/Json.h"
 #include "lib/Tuning/Programs.h"
+#include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
@@ -58,6 +59,11 @@ static CompileStatus measureShapes(const TargetSpec &spec, const std::string &so
   ReadResult read = readSource(source, spec.file, spec.space.defines, context);
   if (read.status != CompileStatus::Success)
     return read.status;
+  // What a mask leaves of loops is found behind the reader.
+  mlir::PassManager cleanup(&context, mlir::ModuleOp::getOperationName());
+  buildStages(cleanup, EmitKind::Tile, EmitKind::Tile);
+  if (failed(cleanup.run(*read.module)))
+    return CompileStatus::SourceError;
   auto entry = read.module->lookupSymbol<tile::EntryOpInterface>(name);
   for (const Extents &extents : spec.shapes) {
     llvm::StringMap<int64_t> dims;
