@@ -1,17 +1,26 @@
 #!/usr/bin/env python3
-"""Refits files of rules for the GPU of this machine: measures what rows choose, and writes rows for the card.
+"""Refits files of rules for a GPU: measures what rows choose, and writes rows for the card where something else wins.
 
-  refit_rules.py RULES --list LIST --tessera PATH [--record NAME] [--only TEXT] [-- ARG...]
+  refit_rules.py RULES --list LIST --tessera PATH [--only TEXT] [--shapes N] [--record NAME] [-- ARG...]
+  refit_rules.py RULES --list LIST --tessera PATH [--only TEXT] [--shapes N] --compile-only DIR [-- ARG...]
+  refit_rules.py RULES --tessera PATH --measure DIR [--minutes M] [-- ARG...]
+  refit_rules.py RULES --list LIST --tessera PATH --merge DIR [--record NAME]
 
-RULES is a file, or a folder of which each file is refitted. The cases are those of LIST (kernels/tuning.json): the sources that name
-RULES, with the parameters and the shapes of each target. Where rows of RULES choose numbers for a case, these and their neighbours
-among the allowed values are the candidates, and `tessera tune` measures them with the schedules that it finds; ARGs are its options. A
-row for the card takes what wins for the longest shapes, under all parameters of the case, so that it counts before rows of no card. It
-replaces the row that an earlier refit has written for the case.
+RULES is a file, or a folder of which each file is refitted. The cases are those of LIST (kernels/tuning.json), in its order: the sources
+that name RULES, with the parameters and the N longest shapes of each target. Where rows of RULES choose numbers for a case, the values
+that the target varies are the candidates, or without any the present one and its neighbours among the allowed ones, with the schedules
+that a compilation chooses for each; `tessera tune` measures them, and ARGs are its options. Where something else than now wins for the
+longest shapes, a row for the card takes it, under all parameters of the case, so that it counts before rows of no card. It replaces the
+row that an earlier refit has written for the case.
+
+The three steps are for a machine with a GPU that has no ptxas. --measure goes on where it has ended, and stops after M minutes; --merge
+takes the cases that have been measured.
 """
 
 import argparse
+import itertools
 import json
+import math
 import os
 import pathlib
 import re
@@ -19,11 +28,20 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 #: How many allowed values on each side of the present one are candidates.
 _NEIGHBOURS = 1
 #: Classes of shapes, the one whose winner counts first.
 _CLASSES = ("many-long", "many-medium", "many-short", "few-long", "few-medium", "few-short")
+#: Seconds that a candidate takes for a shape, and beside: six turns of 25 ms and half as much untimed; inputs, and the first run of each.
+_SECONDS_OF_TURNS, _SECONDS_OF_SHAPE = 0.25, 2.0
+#: How often a case is measured again where a kernel has ended the process.
+_TRIES = 3
+
+
+def read_json(path):
+    return json.loads(pathlib.Path(path).read_text())
 
 
 def expand(allowed):
@@ -32,7 +50,10 @@ def expand(allowed):
     return range(int(low), int(high or low) + 1, int(step or 1))
 
 
-def list_neighbours(parameter):
+def list_values(parameter, named):
+    """The values of a number to try: those of the target, or the present one and its neighbours."""
+    if named:
+        return named
     values = sorted({value for text in parameter["allowed"] for value in expand(text)})
     at = values.index(parameter["default"])
     return [str(value) for value in values[max(0, at - _NEIGHBOURS) : at + _NEIGHBOURS + 1]]
@@ -46,101 +67,211 @@ def spell_condition(name, value):
     return f"{name} == {quoted}"
 
 
+def report(what, cases):
+    """Says what has become of cases, if there are any; whether there are none."""
+    if cases:
+        print(f"{len(cases)} cases {what}: {', '.join(sorted({case['target']['file'] for case in cases}))}", flush=True)
+    return not cases
+
+
+class Rows:
+    """A file of rules: a row is a line, or several, and those that a refit has written are lines of their own."""
+
+    def __init__(self, path):
+        self.path, self.text = path, path.read_text()
+        if not self.text.rstrip().endswith("]}"):
+            sys.exit(f"{path}: the file ends with the list of its rules")
+
+    def write(self, row, is_kept):
+        """Puts `row`, if it `is_kept`, behind all others in place of the one for the same case; other lines stay as they are."""
+        head = self.text.rstrip()[:-2].rstrip()
+        begin = json.dumps({name: row[name] for name in ("source", "when", "card")})[:-1]
+        kept = [old for old in head.split("\n") if not old.lstrip().startswith(begin)]
+        head = "\n".join(kept).rstrip().rstrip(",")
+        if is_kept:
+            head += f"{'' if head.endswith('[') else ','}\n  {json.dumps(row)}"
+        self.text = head + "\n ]}\n"
+        self.path.write_text(self.text)
+
+
 class Refit:
-    def __init__(self, arguments, rules):
-        self.arguments, self.rules = arguments, rules
-        self.folder = pathlib.Path(arguments.list).parent
-        arguments.tessera = os.path.abspath(shutil.which(arguments.tessera) or arguments.tessera)
+    def __init__(self, arguments):
+        self.arguments = arguments
+        path = pathlib.Path(arguments.rules)
+        self.files = {file.name: file for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])}
+        self.folder = pathlib.Path(arguments.list or ".").resolve().parent
+        self.tessera = os.path.abspath(shutil.which(arguments.tessera) or arguments.tessera)
+
+    def tune(self, *words, **options):
+        return subprocess.run([self.tessera, "tune", *map(str, words)], **options).returncode
 
     def read_parameters(self, file, define, *more):
         defines = [f"-D{name}={value}" for name, value in define.items()]
-        command = [self.arguments.tessera, "params", str(self.folder / file), "--json", *defines, *more]
+        command = [self.tessera, "params", str(self.folder / file), "--json", *defines, *more]
         return {parameter["name"]: parameter for parameter in json.loads(subprocess.check_output(command))["parameters"]}
 
+    def is_number(self, name, parameter, rules):
+        """Whether a row of `rules` says what number a parameter is; one that follows from others is none."""
+        file, _, line = parameter["origin"].rpartition(":")
+        if parameter["kind"] != "int" or os.path.basename(file) != rules:
+            return False
+        text = "".join(self.files[rules].read_text().splitlines(keepends=True)[int(line) - 1 :]).lstrip()
+        return isinstance(json.JSONDecoder().raw_decode(text)[0].get("take", {}).get(name), int)
+
     def list_cases(self):
-        """(target, its parameters) of each case for which rows choose numbers."""
+        """Of each target, and each file of which rows choose numbers for it: the file, the target with these to vary, and conditions."""
         seen = set()
-        for target in json.loads(pathlib.Path(self.arguments.list).read_text())["targets"]:
+        for target in read_json(self.arguments.list)["targets"]:
             define = target.get("define", {})
             key = target["file"], json.dumps(define, sort_keys=True)
-            parameters = self.read_parameters(target["file"], define)
-            place = f"{self.rules.name}:"
-            vary = {name: list_neighbours(parameter) for name, parameter in parameters.items()
-                    if place in parameter["origin"] and parameter["kind"] == "int"}  # fmt: skip
-            if vary and key not in seen and (self.arguments.only or "") in target["file"]:
-                seen.add(key)
-                yield {**target, "define": define, "vary": vary, "also": []}, parameters
+            if key in seen or (self.arguments.only or "") not in target["file"]:
+                continue
+            seen.add(key)
+            parameters, named = self.read_parameters(target["file"], define), target.get("vary", {})
+            for rules in self.files:
+                vary = {name: list_values(parameter, named.get(name)) for name, parameter in parameters.items()
+                        if (name in named or not named) and self.is_number(name, parameter, rules)}  # fmt: skip
+                if not vary:
+                    continue
+                shapes = sorted(target["shapes"], key=lambda shape: -math.prod(map(int, shape.values())))[: self.arguments.shapes]
+                yield {"rules": rules,
+                       "conditions": [spell_condition(*item) for item in parameters.items() if item[0] not in vary],
+                       "target": {**target, "define": define, "vary": vary, "also": [], "shapes": shapes, "fields": [],
+                                  "budget": math.prod(map(len, vary.values()))}}  # fmt: skip
 
-    def measure(self, target):
-        """The entry that wins for the longest shapes of a target."""
-        with tempfile.TemporaryDirectory() as place:
-            targets, database = pathlib.Path(place, "list.json"), pathlib.Path(place, "database.json")
-            file = os.path.relpath((self.folder / target["file"]).resolve(), place)
-            targets.write_text(json.dumps({"format": "tessera-tuning-list", "version": 1, "targets": [{**target, "file": file}]}))
-            command = [self.arguments.tessera, "tune", "--list", str(targets), "--database", str(database), *self.arguments.rest]
+    def compile(self, directory):
+        """Compiles the candidates of all cases, and says how long they will take to measure."""
+        directory.mkdir(parents=True, exist_ok=True)
+        cases = list(self.list_cases())
+        if not cases:
+            sys.exit(f"{self.arguments.rules} chooses no number for a target of {self.arguments.list}")
+        failed = []
+        for number, case in enumerate(cases):
+            place = directory / f"{number:03}"
+            place.mkdir(exist_ok=True)
+            source = (self.folder / case["target"]["file"]).resolve()
+            file = os.path.relpath(source, place.resolve())
+            (place / "list.json").write_text(json.dumps(
+                {"format": "tessera-tuning-list", "version": 1, "targets": [{**case["target"], "file": file}]}))  # fmt: skip
+            words = "--list", (place / "list.json").resolve(), "--compile-only", place.resolve(), *self.arguments.rest
             # What a source names is looked for beside it, and tuning knows it without its folder.
-            subprocess.run(command, check=True, cwd=(self.folder / target["file"]).resolve().parent)
-            entries = json.loads(database.read_text())["entries"]
-        return min(entries, key=lambda entry: _CLASSES.index(entry["class"]))
+            if self.tune(*words, cwd=source.parent) != 0:
+                failed.append(case)
+                continue
+            case["seconds"] = self.estimate(read_json(place / "manifest.json"))
+        (directory / "cases.json").write_text(json.dumps(cases, indent=1))
+        for file, each in itertools.groupby(cases, key=lambda case: case["target"]["file"]):
+            seconds = [case["seconds"] for case in each if "seconds" in case]
+            print(f"{file}: {len(seconds)} cases, about {sum(seconds):.0f} s to measure", flush=True)
+        return report("do not compile", failed)
 
-    def make_row(self, target, parameters, entry):
-        conditions = [spell_condition(name, parameter) for name, parameter in parameters.items() if name not in target["vary"]]
-        row = {"source": pathlib.Path(target["file"]).name, "when": conditions, "card": entry["gpu"],
-               "take": {name: int(entry["parameters"][name]) for name in sorted(target["vary"])}}  # fmt: skip
+    @staticmethod
+    def estimate(manifest):
+        return sum(len(target["shapes"]) * (_SECONDS_OF_SHAPE + _SECONDS_OF_TURNS * sum(not c["error"] for c in target["contestants"]))
+                   for target in manifest["targets"])  # fmt: skip
+
+    def read_cases(self, directory):
+        """(case, its folder, whether it has been measured) of each."""
+        for number, case in enumerate(read_json(directory / "cases.json")):
+            results = directory / f"{number:03}" / "results.json"
+            yield case, results.parent, results.exists() and bool(read_json(results)["date"])
+
+    def measure(self, directory):
+        """Measures cases until the time is over; whether no kernel has failed."""
+        begin, failed, left = time.monotonic(), [], []
+        for case, place, is_done in self.read_cases(directory):
+            spent = time.monotonic() - begin
+            if is_done or "seconds" not in case:
+                continue
+            if self.arguments.minutes and spent + case["seconds"] > 60 * self.arguments.minutes:
+                left.append(case)
+                continue
+            words = "--measure", place, "--out", place / "results.json", *self.arguments.rest
+            if not any(self.tune(*words) == 0 for _ in range(_TRIES)):
+                failed.append(case)
+            took = time.monotonic() - begin - spent
+            print(f"{case['target']['file']} {case['target']['define']}: {took:.0f} s, {case['seconds']:.0f} expected", flush=True)
+        report("left for the next time", left)
+        return report("failed", failed)
+
+    def merge(self, directory):
+        """Writes rows for what has won where that is not chosen already; whether all of them count."""
+        count = True
+        for case, place, is_done in self.read_cases(directory):
+            if not is_done:
+                continue
+            with tempfile.TemporaryDirectory() as temporary:
+                database = pathlib.Path(temporary, "database.json")
+                self.tune("--merge", place / "results.json", "--database", database, check=True, stdout=subprocess.DEVNULL)
+                entries = read_json(database)["entries"]
+            longest = min((entry["class"] for entry in entries), key=_CLASSES.index)
+            count &= self.take(case, [entry for entry in entries if entry["class"] == longest])
+        return count
+
+    def take(self, case, entries):
+        """Takes what has won by an entry, or by those of the kernels of a sequence, which have the same numbers; whether that counts."""
+        target, card = case["target"], entries[0]["gpu"]
+        won = {name: int(entries[0]["parameters"][name]) for name in sorted(target["vary"])}
+        row = {"source": pathlib.Path(target["file"]).name, "when": case["conditions"], "card": card, "take": won}
         if self.arguments.record:
             row["record"] = self.arguments.record
-        return row
+        rows = Rows(self.files[case["rules"]])
+        rows.write(row, is_kept=False)
+        is_new = self.choose(target, card, won)[0] != won
+        if is_new:
+            rows.write(row, is_kept=True)
+        chosen, origins = self.choose(target, card, won)
+        for name, value in won.items():
+            if chosen[name] != value:
+                print(f"{row['source']}: for {target['define']} {name} is {chosen[name]} by {origins[name]}, "
+                      f"and not {value}: a row with more conditions counts before that for {card}", file=sys.stderr)  # fmt: skip
+                return False
+        times = [entry["measured"] for entry in entries]
+        gain = max(1 - ms / model for each in times for ms, model in zip(each["ms"], each["model_ms"]))
+        what = "a new row" if is_new else "as before"
+        print(f"{target['file']} {target['define']}: {won} on {card}, {what}, {gain:.1%} faster", flush=True)
+        return True
 
-    def write(self, rows):
-        """Puts rows behind those of the file, a line each, in place of those for the same cases; other lines stay as they are."""
-        text = self.rules.read_text()
-        head, end = text.rstrip()[:-2].rstrip(), "\n ]}\n"
-        if not text.rstrip().endswith("]}"):
-            sys.exit(f"{self.rules}: the file ends with the list of its rules")
-        for row in rows:
-            begin = json.dumps({name: row[name] for name in ("source", "when", "card")})[:-1]
-            line = json.dumps(row)
-            kept = [old for old in head.split("\n") if not old.lstrip().startswith(begin)]
-            head = "\n".join(kept).rstrip().rstrip(",")
-            head += f"{'' if head.endswith('[') else ','}\n  {line}"
-        self.rules.write_text(head + end)
-
-    def check(self, target, row):
-        """Ends the program where the new row is not the one that counts."""
-        chosen = self.read_parameters(target["file"], target["define"], "--gpu", row["card"])
-        for name, value in row["take"].items():
-            if chosen[name]["default"] != value:
-                sys.exit(f"{row['source']}: for {target['define']} {name} is {chosen[name]['default']} by {chosen[name]['origin']}, "
-                         f"and not {value}: a row with more conditions counts before that for {row['card']}")  # fmt: skip
-
-    def run(self):
-        """Whether rows of the file choose a number for any target."""
-        rows = []
-        for target, parameters in self.list_cases():
-            entry = self.measure(target)
-            rows.append((target, self.make_row(target, parameters, entry)))
-            print(f"{target['file']} {target['define']}: {rows[-1][1]['take']} on {entry['gpu']}", flush=True)
-        if rows:
-            self.write([row for _, row in rows])
-        for target, row in rows:
-            self.check(target, row)
-        return bool(rows)
+    def choose(self, target, card, names):
+        """What the parameters are for a card, and where that comes from."""
+        parameters = self.read_parameters(target["file"], target["define"], "--gpu", card)
+        return {name: parameters[name]["default"] for name in names}, {name: parameters[name]["origin"] for name in names}
 
 
-def main():
+def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rules", help="the file of rules, or a folder of such files")
-    parser.add_argument("--list", required=True, help="sources, parameters and shapes, as kernels/tuning.json")
+    parser.add_argument("--list", help="sources, parameters and shapes, as kernels/tuning.json")
     parser.add_argument("--tessera", required=True, help="the command")
     parser.add_argument("--record", help="the name of the record, for the rows")
     parser.add_argument("--only", metavar="TEXT", help="only sources whose names have this text")
+    parser.add_argument("--shapes", type=int, default=2, metavar="N", help="so many of the longest shapes of a target")
+    parser.add_argument("--minutes", type=float, metavar="M", help="begin no case that would end later")
+    steps = parser.add_mutually_exclusive_group()
+    for step in ("--compile-only", "--measure", "--merge"):
+        steps.add_argument(step, type=pathlib.Path, metavar="DIR", help="this step alone")
     words = sys.argv[1:]
     end = words.index("--") if "--" in words else len(words)
     arguments = parser.parse_args(words[:end])
+    if not arguments.list and not arguments.measure:
+        parser.error("--list is missing")
     arguments.rest = words[end + 1 :]
-    rules = pathlib.Path(arguments.rules)
-    if not any([Refit(arguments, file).run() for file in (sorted(rules.glob("*.json")) if rules.is_dir() else [rules])]):
-        sys.exit(f"{rules} chooses no number for a target of {arguments.list}")
+    return arguments
+
+
+def main():
+    arguments = read_arguments()
+    refit = Refit(arguments)
+    if arguments.compile_only:
+        sys.exit(not refit.compile(arguments.compile_only))
+    if arguments.measure:
+        sys.exit(not refit.measure(arguments.measure))
+    if arguments.merge:
+        sys.exit(not refit.merge(arguments.merge))
+    with tempfile.TemporaryDirectory() as temporary:
+        place = pathlib.Path(temporary)
+        steps = [refit.compile(place), refit.measure(place), refit.merge(place)]
+    sys.exit(not all(steps))
 
 
 main()

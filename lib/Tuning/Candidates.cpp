@@ -128,7 +128,7 @@ CompileStatus Enumerator::readFields(const SourceInfo &info) {
   result.fixed = tile::printScheduleFields(fixed);
   Values kept = getFieldValues(fixed);
   fields = SmallVector<ScheduleFieldInfo>(ScheduleAttr::getFieldInfos());
-  for (const std::string &name : space.fields) {
+  for (const std::string &name : space.fields.value_or(std::vector<std::string>())) {
     if (kept.count(name))
       return fail("the schedule field '" + name + "' is both fixed and varied");
     if (llvm::none_of(fields, [&](const auto &field) { return field.name == name; })) {
@@ -140,7 +140,7 @@ CompileStatus Enumerator::readFields(const SourceInfo &info) {
   }
   llvm::erase_if(fields, [&](const ScheduleFieldInfo &field) {
     return kept.count(field.name.str()) ||
-           (!space.fields.empty() && !llvm::is_contained(space.fields, field.name));
+           (space.fields && !llvm::is_contained(*space.fields, field.name));
   });
   return CompileStatus::Success;
 }

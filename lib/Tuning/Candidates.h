@@ -27,8 +27,8 @@ struct SearchSpace {
   std::vector<VariedParameter> varied;
   /// Schedule fields that are fixed, as CompileOptions::schedule.
   std::string schedule;
-  /// The fields that are varied; none: all that are not fixed.
-  std::vector<std::string> fields;
+  /// The fields that are varied; nothing: all that are not fixed.
+  std::optional<std::vector<std::string>> fields;
   /// The most candidates.
   unsigned budget = 40;
 };

@@ -282,7 +282,7 @@ static bool fromJSON(const json::Value &value, TargetSpec &spec, json::Path path
   SearchSpace &space = spec.space;
   if (!map || !map.map("file", spec.file) || !map.mapOptional("kernel", space.kernel) ||
       !map.mapOptional("define", define) || !map.mapOptional("vary", vary) ||
-      !map.mapOptional("schedule", space.schedule) || !map.mapOptional("fields", space.fields) ||
+      !map.mapOptional("schedule", space.schedule) || !map.map("fields", space.fields) ||
       !map.mapOptional("budget", space.budget) || !map.map("shapes", spec.shapes) ||
       !map.mapOptional("set", spec.scalars) || !map.mapOptional("order", spec.orders) ||
       !map.mapOptional("also", spec.also))

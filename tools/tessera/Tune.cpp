@@ -2,6 +2,7 @@
 
 #include "tools/tessera/Commands.h"
 #include "tools/tessera/TuneKernel.h"
+#include "llvm/ADT/STLExtras.h"
 #include <CLI/CLI.hpp>
 
 using namespace tessera;
@@ -33,9 +34,11 @@ static void readVaried(const std::vector<std::string> &items,
 static int runTune(TuneCommand &command) {
   tuning::TargetSpec &target = command.options.target;
   readVaried(command.vary, target.space.varied);
-  for (const std::string &item : command.fields)
-    for (const std::string &name : CLI::detail::split(item, ','))
-      target.space.fields.push_back(name);
+  for (const std::string &item : command.fields) {
+    std::vector<std::string> names = CLI::detail::split(item, ',');
+    llvm::append_range(target.space.fields ? *target.space.fields : target.space.fields.emplace(),
+                       names);
+  }
   for (const Assignments &shape : command.shapes) {
     tuning::Extents &extents = target.shapes.emplace_back();
     for (const auto &[name, extent] : readExtents(shape))
