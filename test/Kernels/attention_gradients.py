@@ -99,6 +99,9 @@ def main(template, folder):
         compare(3, 1, 50, 33, 64, 64, False, "-DT=f16", "--level", "scheduled")
         compare(2, 2, 70, 70, 96, 64, False, "-DGN=64")
         compare(2, 1, 33, 150, 256, 64, True)
+        if name in ("window", "softcap") and "fixed" not in template:
+            compare(4, 2, 50, 37, 64, 64, True, "-DSPREAD=true")
+            compare(4, 2, 150, 130, 64, 64, False, "-DGM=64", "-DLISTS=one", "-DCHUNK=1", "-DFIXED=true", "--level", "scheduled")
     kernel = write(f"{folder}/own.tile", [template], OWN)
     check(kernel, folder, 2, 1, 40, 50, 64, 64, own, True, "-DT=f16")
     kernel = write(f"{folder}/steps.tile", [template], STEPS)
