@@ -65,7 +65,7 @@ void tessera::sim::detail::beginRead(Exec &exec, const Inst &inst, uint32_t lane
       continue;
     if (!read)
       read = w.reads.begin(w.epoch, lanes, w.meta.size());
-    w.reads[reg] |= read;
+    w.reads.sets()[reg] |= read;
   }
   if (read)
     w.clock.see(w.agent, ++w.epoch);
@@ -75,7 +75,8 @@ void tessera::sim::detail::followReads(Exec &exec, const Inst &inst) {
   ReadsInFlight &reads = exec.warp->reads;
   uint32_t epoch = exec.warp->epoch;
   bool waits = !(inst.flags & FlagArithmetic);
-  ReadsInFlight::Set sources = inst.guard.reg < 0 ? 0 : reads[inst.guard.reg];
+  ReadsInFlight::Set *sets = reads.sets();
+  ReadsInFlight::Set sources = inst.guard.reg < 0 ? 0 : sets[inst.guard.reg];
   if (waits)
     reads.take(sources, exec.split->mask, epoch);
   if (!exec.active)
@@ -84,13 +85,14 @@ void tessera::sim::detail::followReads(Exec &exec, const Inst &inst) {
   // Products also read what they add to.
   for (unsigned n = inst.flags & FlagOwnCheck ? 0 : inst.dstCount; n < inst.opCount; ++n)
     if (ops[n].reg >= 0)
-      sources |= reads[ops[n].reg];
+      sources |= sets[ops[n].reg];
   if (waits) {
     reads.take(sources, exec.active, epoch);
     sources = 0;
   }
   // Other lanes of a result have what they had.
+  ReadsInFlight::Set kept = exec.active == kAllLanes ? 0 : ~ReadsInFlight::Set(0);
   for (unsigned n = 0; n < inst.dstCount; ++n)
     if (ops[n].reg >= 0)
-      reads[ops[n].reg] = sources | (exec.active == kAllLanes ? 0 : reads[ops[n].reg]);
+      sets[ops[n].reg] = sources | (kept & sets[ops[n].reg]);
 }

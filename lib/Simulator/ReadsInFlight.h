@@ -27,8 +27,8 @@ public:
   using Set = uint64_t;
 
   bool any() const { return inFlight != 0; }
-  /// The reads that the value of a register comes from.
-  Set &operator[](int reg) { return byRegister[reg]; }
+  /// By register: the reads that its value comes from. Null before the first read.
+  Set *sets() { return byRegister.data(); }
   /// A read by these lanes of a warp with so many registers. It ends the epoch.
   Set begin(uint32_t epoch, uint32_t lanes, size_t registers);
   /// The lanes have the values of these reads.
