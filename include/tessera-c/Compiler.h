@@ -281,8 +281,10 @@ TESSERA_EXPORT tessera_compile_status tessera_source_describe_functions(
  *  that compare so the answer is the same.
  *
  *  Of tessera_source_describe_functions an object for each function: the arguments that it "uses",
- *  whether it "divides" integers, what it "loads" ("type", and of each of "places" the arguments
- *  "on" which it depends and the one that it "is", or -1), what it "compares" ("on", and "given"
+ *  those that it "computes" with, beside indices of loads, the "extents" that it takes, whether it
+ *  "divides" integers, what it "loads" (of a "view" of "dims" a "type", and of each of "places" the
+ *  arguments "on" which it depends, the one that it "is", or -1, and whether it is "fixed"), what
+ *  it "compares" ("on", and "given"
  *  with an argument of the kernel), and the "result": the arguments "on" which it depends, those
  *  by which it is "scaled_by", and the "factor" of its only argument of f32, of which it is an
  *  affine function, else null: "on" what it depends, and what it "alone" asks for. */

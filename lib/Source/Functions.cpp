@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Location.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -198,11 +199,21 @@ void FunctionFacts::addLoad(tile::LoadOp load) {
     auto known = facts.find(index);
     places.push_back(
         json::Object{{"on", known == facts.end() ? json::Array() : list(known->second.on)},
-                     {"is", argument ? int64_t(argument.getArgNumber()) : -1}});
+                     {"is", argument ? int64_t(argument.getArgNumber()) : -1},
+                     {"fixed", matchPattern(of, m_Constant())}});
   }
   std::string type;
   llvm::raw_string_ostream(type) << getElementTypeOrSelf(load.getResult().getType());
-  loads.push_back(json::Object{{"type", type}, {"places", std::move(places)}});
+  auto view = load.getView().getDefiningOp<tile::ArgumentOp>();
+  json::Array dims;
+  for (Attribute dim : cast<tile::ViewType>(load.getView().getType()).getDims()) {
+    auto name = dyn_cast<StringAttr>(dim);
+    dims.push_back(name ? name.str() : "");
+  }
+  loads.push_back(json::Object{{"view", view ? view.getName().str() : ""},
+                               {"dims", std::move(dims)},
+                               {"type", type},
+                               {"places", std::move(places)}});
 }
 
 void FunctionFacts::visit(Operation *op) {
@@ -226,16 +237,28 @@ json::Value FunctionFacts::describeFactor(const std::optional<Line> &line) {
   json::Array alone;
   for (StringRef name : line->ofFactor)
     if (!line->ofOthers.contains(name))
-      alone.push_back(name);
+      alone.push_back(name.str());
   return json::Object{{"on", list(line->on)}, {"alone", std::move(alone)}};
 }
 
+/// Whether an argument is an index of loads and nothing else.
+static bool onlyIndexes(mlir::Value argument) {
+  return llvm::all_of(argument.getUsers(), [&](Operation *user) {
+    return isa<tile::LoadOp>(user) ||
+           (isa<arith::IndexCastOp>(user) && onlyIndexes(user->getResult(0)));
+  });
+}
+
 json::Object FunctionFacts::describe() {
-  json::Array uses, on, scaledBy;
+  json::Array uses, computes, extents, on, scaledBy;
   json::Value factor = nullptr;
   for (BlockArgument argument : function.getArguments())
     if (!argument.use_empty())
       uses.push_back(argument.getArgNumber());
+  for (BlockArgument argument : function.getArguments())
+    if (!onlyIndexes(argument))
+      computes.push_back(argument.getArgNumber());
+  function.walk([&](tile::DimOp dim) { extents.push_back(dim.getDim().str()); });
   Operation *end = function.getBody().front().getTerminator();
   if (end->getNumOperands() == 1)
     if (auto known = facts.find(end->getOperand(0)); known != facts.end()) {
@@ -244,6 +267,8 @@ json::Object FunctionFacts::describe() {
       factor = describeFactor(known->second.line);
     }
   return json::Object{{"uses", std::move(uses)},
+                      {"computes", std::move(computes)},
+                      {"extents", std::move(extents)},
                       {"divides", divides},
                       {"loads", std::move(loads)},
                       {"compares", std::move(compares)},

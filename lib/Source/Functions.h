@@ -16,9 +16,12 @@ namespace tessera {
 /// For each function of the main file of a source, as `readFunctions` gives it, by its name:
 ///
 ///   uses      the numbers of the arguments that it uses
+///   computes  those that it uses for more than indices of what it loads
+///   extents   the dimensions whose extents it takes
 ///   divides   whether it divides integers
-///   loads     of each element that it loads the "type", and for each of its "places" the arguments
-///             "on" which it depends and the one that it "is", -1 where it is computed
+///   loads     of each element that it loads the argument of the kernel, a "view", and the names of
+///             its "dims", the "type", and for each of its "places" the arguments "on" which it
+///             depends, the one that it "is", -1 where it is computed, and whether it is "fixed"
 ///   compares  of each comparison of integers the arguments "on" which it depends, and whether it
 ///             depends on an argument of the kernel too ("given")
 ///   result    the arguments "on" which it depends, and those that it is "scaled_by": where one of

@@ -15,6 +15,7 @@ import tessera as T
 from tessera._attention import _gradient_kernels, _variants
 from tessera._compiler import _choices
 from tessera._core import _library
+from tessera._functions import _places
 from tessera._compiler._program import Program
 
 
@@ -72,6 +73,18 @@ CALLED  func.return %result : f32
                                    ("  %result = func.call @more(%product) : (f32) -> f32\n", False)):  # fmt: skip
             score = _choices.describe_functions(source.replace("CALLED", called))["score"]
             self.assertEqual(score["result"]["factor"] is not None, has_factor)
+
+    def test_places(self):
+        """Where functions look at the batch and the head, and which views have gradients of one order, as the compiler says."""
+        for score, views, places, free, exact in (
+            (lambda s, b, h, q, k, t: s + t[b, h, q], {"t": ("B", "H", "SQ")}, {"t": ("b", "h", None)}, "", ("t",)),
+            (lambda s, b, h, q, k, t: s + t[h + 1], {"t": ("N",)}, {"t": (None,)}, "h", ()),
+            (lambda s, b, h, q, k, t: s + t[0, q] + t[1, q], {"t": (2, "SQ")}, {"t": (None, None)}, "", ()),
+            (lambda s, b, h, q, k, t: s * T.length("H") + t[b, b], {"t": ("B", "N")}, {"t": (None, None)}, "bh", ()),
+        ):
+            source = T.Variant(score=score, **views).source
+            self.assertEqual(_places.read(source), (places, frozenset(free)))
+            self.assertEqual(_places.list_exact(source, "bh"), exact)
 
     def test_groups_that_are_alike(self):
         """Groups for which all other parameters are the same have one schedule in the source: they are taken for one kernel."""

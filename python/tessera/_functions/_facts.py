@@ -10,12 +10,25 @@ from .._core._errors import CompileError
 # The numbers of the arguments of a mask. Those of a score come after the product.
 B, H, Q, K = range(4)
 # What `describe` says of a function that there is not.
-_NO_FACTS = {"uses": [], "divides": False, "loads": [], "compares": [], "result": {"on": [], "scaled_by": [], "factor": None}}
+_NO_FACTS = {"uses": [], "computes": [], "extents": [], "divides": False, "loads": [], "compares": [], "result": {"on": [], "scaled_by": [], "factor": None}}
+
+
+# Of sources that differ in parameters alone.
+_known = {}
+
+
+def know(source, facts):
+    """Lets `describe` find facts of a source that are those of another one."""
+    if len(_known) >= 256:
+        _known.clear()
+    _known[source] = facts
 
 
 @functools.lru_cache(maxsize=256)
 def describe(source):
     """What the functions of a source compute with, by their names (`_choices.describe_functions`)."""
+    if source in _known:
+        return _known[source]
     try:
         return json.loads(find_fact("functions", source, [], lambda: json.dumps(_choices.describe_functions(source))))
     except CompileError:
@@ -24,6 +37,12 @@ def describe(source):
 
 def get(facts, function):
     return facts.get(function, _NO_FACTS)
+
+
+def list_loaded(facts, function):
+    """The names of the views of floats that a function loads of, as it comes to them."""
+    loads = get(facts, function)["loads"]
+    return list(dict.fromkeys(load["view"] for load in loads if load["type"] in ("f32", "f16", "bf16")))
 
 
 def name_loads(facts):

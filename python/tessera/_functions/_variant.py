@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import operator
-import re
 import types
 from collections.abc import Callable, Mapping, Sequence
 
@@ -18,7 +17,6 @@ from . import _facts, _mask_parts, _trace, _tracing
 
 # What a source of a variant begins with: its template.
 _HEAD = '$import "{}.tile"\n\n'
-_FLOAT_VIEW = re.compile(r'tile\.argument "(\w+)" : !tile\.view<\[.*\], (?:f32|f16|bf16)>')
 # The flag of code with **arguments: inspect.CO_VARKEYWORDS.
 _VARKEYWORDS = 0x08
 _PLACE = (("b", "i32"), ("h", "i32"), ("q", "i32"), ("k", "i32"))
@@ -55,8 +53,7 @@ def takes_lists(source):
 
 def read_lists(source):
     """For what there are lists of the blocks of a source: LISTS of attention_visits.tile; None where there are none."""
-    found = re.search(r'param LISTS : name = "(\w+)"', source)
-    return found and found[1]
+    return next((name for name in ("head", "batch", "one") if f'param LISTS : name = "{name}"' in source), None)
 
 
 def takes_batch(source):
@@ -226,13 +223,13 @@ def _with_lists(head, source):
     return head + _describe_lists(facts, mask, parts, _name_lists(facts)) + "\n" + rest.replace("\n".join(mask) + "\n", functions, 1)
 
 
-def _write_learned(source, learned, of_factor):
+def _write_learned(facts, learned, of_factor):
     parts = []
     for text, learner, function in (
         (_SCORE_LEARNERS, _SCORE_LEARNER, "score"), (_LEARNER, _FACTOR_LEARNER, "score"), (_LEARNER, _SINK_LEARNER, "sink"),
     ):  # fmt: skip
-        body = _read_function(source, function)
-        names = [name for name in learned if f'tile.argument "{name}"' in body]
+        loaded = _facts.list_loaded(facts, function)
+        names = [name for name in learned if name in loaded]
         if function == "score":
             names = [name for name in names if (name in of_factor) == (learner == _FACTOR_LEARNER)]
         if names:
@@ -242,9 +239,9 @@ def _write_learned(source, learned, of_factor):
 
 def to_gradients(source, fixed, learned=()):
     """The source of the gradients of a variant's source, as `Variant.write_gradients` says."""
-    if fixed:
-        return _with_lists(_HEAD.format("attention_gradients_fixed"), source) + _write_learned(source, learned, ())
     facts = _facts.describe(source)
+    if fixed:
+        return _with_lists(_HEAD.format("attention_gradients_fixed"), source) + _write_learned(facts, learned, ())
     derivative, alone = _facts.read_derivative(facts)
     of_factor = [name for name in learned if name in alone]
     head = _HEAD.format("attention_gradients") + _DERIVATIVE.format(derivative)
@@ -252,7 +249,7 @@ def to_gradients(source, fixed, learned=()):
         head += _FACTORS
     if len(of_factor) < len(learned):
         head += _LEARNED
-    return _with_lists(head, source) + _write_learned(source, learned, of_factor)
+    return _with_lists(head, source) + _write_learned(facts, learned, of_factor)
 
 
 def _takes(function, name):
@@ -311,12 +308,12 @@ class Variant:
         _check_arguments(self.arguments)
         parts = self._trace_functions()
         self._traced = [lines for lines, _ in parts]
-        learned = "\n".join(line for lines, _ in parts[self.mask is not None :] for line in lines)
-        #: The names of views with whose elements the score or the sink computes, so that they may have gradients.
-        self.learnable: tuple[str, ...] = tuple(dict.fromkeys(_FLOAT_VIEW.findall(learned)))
         of_mask = parts[0][0] if self.mask is not None else []
         functions, places = _join(parts)
         self._facts, settings = _facts.describe(_HEAD.format("attention") + functions), ""
+        learnable = [name for function in ("score", "sink") for name in _facts.list_loaded(self._facts, function)]
+        #: The names of views with whose elements the score or the sink computes, so that they may have gradients.
+        self.learnable: tuple[str, ...] = tuple(dict.fromkeys(learnable))
         is_list, begins_last = self._find_visits(visits, functions)
         if is_list:
             masks = None if mask is None else _mask_parts.split(*parts[0])
@@ -339,6 +336,8 @@ class Variant:
             settings = _SINK + (settings or "\n")
         #: The text of the source, for `compile` and for a file.
         self.source: str = _HEAD.format("attention") + settings + functions
+        if _BY_DATA not in settings:
+            _facts.know(self.source, self._facts)
         self._places = [""] * (2 + settings.count("\n")) + places
 
     def __repr__(self) -> str:
