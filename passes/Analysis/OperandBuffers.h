@@ -34,8 +34,8 @@ tile::TransposeOp computedTranspose(mlir::Value operand);
 /// 9.7.15.5.1, ".tf32"). So each computed one goes through shared memory.
 bool isWordOperand(mlir::RankedTensorType tile);
 
-/// Whether `tile`, an operand of dots alone, is rounded where it goes to shared memory: its elements
-/// are words. Those that were extended from 16 bits or less are tf32 as they are.
+/// Whether `tile`, an operand of dots alone, is rounded where it goes to shared memory: its
+/// elements are words. Those that were extended from 16 bits or less are tf32 as they are.
 bool isRoundedOperand(mlir::Value tile);
 
 /// Whether those who multiply the first operand of `dot` write it to shared memory.
