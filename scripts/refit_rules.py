@@ -99,6 +99,7 @@ class Refit:
         self.arguments = arguments
         path = pathlib.Path(arguments.rules)
         self.files = {file.name: file for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])}
+        self.place = path if path.is_dir() else path.parent
         self.folder = pathlib.Path(arguments.list or ".").resolve().parent
         self.tessera = os.path.abspath(shutil.which(arguments.tessera) or arguments.tessera)
 
@@ -110,13 +111,19 @@ class Refit:
         command = [self.tessera, "params", str(self.folder / file), "--json", *defines, *more]
         return {parameter["name"]: parameter for parameter in json.loads(subprocess.check_output(command))["parameters"]}
 
-    def is_number(self, name, parameter, rules):
-        """Whether a row of `rules` says what number a parameter is; one that follows from others is none."""
-        file, _, line = parameter["origin"].rpartition(":")
-        if parameter["kind"] != "int" or os.path.basename(file) != rules:
+    @staticmethod
+    def find_rules(parameter):
+        """The name of the file of which a row says what a parameter is, empty where it is given or has a default."""
+        file = os.path.basename(parameter["origin"].rpartition(":")[0])
+        return file if file.endswith(".json") else ""
+
+    def follows(self, name, parameter):
+        """Whether a row says what a parameter is by an expression of others."""
+        rules, line = self.find_rules(parameter), parameter["origin"].rpartition(":")[2]
+        if not rules:
             return False
-        text = "".join(self.files[rules].read_text().splitlines(keepends=True)[int(line) - 1 :]).lstrip()
-        return isinstance(json.JSONDecoder().raw_decode(text)[0].get("take", {}).get(name), int)
+        text = "".join((self.place / rules).read_text().splitlines(keepends=True)[int(line) - 1 :]).lstrip()
+        return json.JSONDecoder().raw_decode(text)[0].get("take", {}).get(name) != parameter["default"]
 
     def list_cases(self):
         """Of each target, and each file of which rows choose numbers for it: the file, the target with these to vary, and conditions."""
@@ -130,12 +137,14 @@ class Refit:
             parameters, named = self.read_parameters(target["file"], define), target.get("vary", {})
             for rules in self.files:
                 vary = {name: list_values(parameter, named.get(name)) for name, parameter in parameters.items()
-                        if (name in named or not named) and self.is_number(name, parameter, rules)}  # fmt: skip
+                        if (name in named or not named) and parameter["kind"] == "int"
+                        and self.find_rules(parameter) == rules and not self.follows(name, parameter)}  # fmt: skip
                 if not vary:
                     continue
                 shapes = sorted(target["shapes"], key=lambda shape: -math.prod(map(int, shape.values())))[: self.arguments.shapes]
+                others = [item for item in parameters.items() if item[0] not in vary and not self.follows(*item)]
                 yield {"rules": rules,
-                       "conditions": [spell_condition(*item) for item in parameters.items() if item[0] not in vary],
+                       "conditions": list(itertools.starmap(spell_condition, others)),
                        "target": {**target, "define": define, "vary": vary, "also": [], "shapes": shapes, "fields": [],
                                   "budget": math.prod(map(len, vary.values()))}}  # fmt: skip
 
@@ -220,7 +229,12 @@ class Refit:
         is_new = self.choose(target, card, won)[0] != won
         if is_new:
             rows.write(row, is_kept=True)
-        chosen, origins = self.choose(target, card, won)
+        try:
+            chosen, origins = self.choose(target, card, won)
+        except subprocess.CalledProcessError:
+            rows.write(row, is_kept=False)
+            print(f"{row['source']}: {target['define']} has no row: what its conditions name depends on what it takes", file=sys.stderr)
+            return False
         for name, value in won.items():
             if chosen[name] != value:
                 print(f"{row['source']}: for {target['define']} {name} is {chosen[name]} by {origins[name]}, "
