@@ -317,6 +317,37 @@ def check_transposed_states():
     assert len(strides) > 30 and set(strides) == {1}, set(strides)
 
 
+def measure_peak(run):
+    """The bytes that `run` holds at most beside its results, by PyTorch's allocations; workspaces of the interpreter are none."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        results = run()
+    held = peak = 0
+    for event in sorted((x for x in profile.profiler.kineto_results.events() if x.name() == "[memory]"), key=lambda x: x.start_ns()):
+        held += event.nbytes()
+        peak = max(peak, held)
+    return peak - sum(x.nbytes for x in results)
+
+
+def check_memory():
+    """What gradients with gates of channels hold beside their results, of a chunk of a head: little more than a state of f32."""
+    tokens, width, ops = 512, 128, torch.ops.tessera
+    state, rows, one = width * width * 4, 64 * width * 2, torch.tensor([0, tokens], dtype=torch.int32)
+    # A packed sequence has a chunk more. Its gradients of values have memory of their own, and those of shared keys are sums of f32 first.
+    for name, heads, starts, expected in (
+        ("gla", 1, None, state), ("gla", 2, None, state), ("gla", 1, one, state * 9 / 8),
+        ("delta rule", 1, None, state), ("delta rule", 2, None, state + rows), ("delta rule", 1, one, (state + rows) * 9 / 8),
+    ):  # fmt: skip
+        q, k, v = draw(tokens, 1, heads, (width, width)).values()
+        g, beta, grad = -torch.rand(BATCH, tokens, 1, width), torch.rand(BATCH, tokens, heads), torch.ones_like(v)
+        if name == "gla":
+            run = lambda: ops.gla_backward(grad, None, q, k, v, g, 0.3, None, starts)
+        else:
+            _, _, *kept = ops.delta_rule(q, k, v, g, beta, 0.3, None, starts, False, True)
+            run = lambda: ops.delta_rule_backward(grad, None, q, k, v, g, beta, 0.3, None, starts, *kept)
+        found = measure_peak(run) / (tokens // 64 * heads)
+        assert expected < found < 1.02 * expected, f"{name} of {heads} heads, {starts}: {found} bytes a chunk, and not {expected}"
+
+
 def check_one_walk():
     """The delta rule where heads are more than multiprocessors: one walk in place of states first."""
     count, find, found = _kernels.count_multiprocessors, _kernels.find, []
@@ -355,3 +386,4 @@ check_packed("delta rule of channels", 1, 1, (1, 0, 65), WIDE[0])
 check_ops()
 check_compiled()
 check_transforms()
+check_memory()

@@ -22,9 +22,10 @@ def write(names, name, device, wants_first):
     g, beta, dt, rates, log2_decay, s0, begins, table: as _walk_recipes.py has them, of float32 but for those of integers.
     news, inverses, scores:   what the forward pass of a delta rule keeps.
     z, dv, states, back, meets: what `_make_kda` gives, of which dv is z where sequences are not packed.
+    of_q, of_k, meets:        what `_make_gla` gives.
     s1:                       the gradients of the states behind.
 
-    name: the kernel of the forward pass, or channels.
+    name: the kernel of the forward pass; channels behind kda, and changes behind gla.
     device: where it runs.
     wants_first: the gradients of the states before sequences are the last result.
     """
@@ -49,9 +50,9 @@ class _Gradients(_walk_recipes.Call):
         return self.places.view(name, layout.permute(0, 2, 1, 3))
 
     def add_rows_between(self, name, width, element):
-        """The place of rows [B, R, H, D] that kernels leave each other, with heads first."""
+        """The place of rows [B, R, H, D] that a call leaves the next one, with heads first."""
         layout = make_plain(self.batch, self.rows, self.heads, width, element=element)
-        self.add_temporary(name, layout)
+        self.add_result(name, layout)
         return self.places.view(name, layout.permute(0, 2, 1, 3))
 
     def add_gates(self, name):
@@ -121,21 +122,27 @@ def _make_retention(call, of):
 
 
 def _make_gla(call, of):
-    """States behind have their gradients by the scale, and so have those before."""
-    given, d, q, k, v, g = call.given, *(of[name] for name in ("d", "q", "k", "v", "g"))
-    results = {f"d{name}": call.add_rows(f"d{name}", given[name]) for name in ("q", "k")}
-    dv, results["dg"] = call.add_rows("dv", given["v"]), call.add_rows("dg", given["g"])
+    """The gradients of values, what each head of values adds to those of queries and keys [B, R, H, K] in float32, and what states and
+    their gradients have in common [B, H, N, K]. States behind have their gradients by the scale, and so have those before."""
+    d, q, k, v, g = (of[name] for name in ("d", "q", "k", "v", "g"))
+    dv = call.add_rows("dv", call.given["v"])
+    of_q, of_k = (call.add_rows_between(name, call.width, "f32") for name in ("of_q", "of_k"))
+    call.add_result("meets", make_plain(call.batch, call.heads, call.chunks, call.width))
     call.add_first()
-    sums = {f"of_{name}": call.add_rows_between(f"of_{name}", call.width, "f32") for name in ("q", "k")}
     call.add_temporary("states", make_plain(call.batch, call.heads, call.chunks * call.columns, call.width, element=call.form["T"]))
-    call.add_temporary("meets", make_plain(call.batch, call.heads, call.chunks, call.width))
-    call.launch_chunks("gla_pairs", {"q": q, "k": k, "g": g, "d": d, "v": v, "dq": sums["of_q"], "dk": sums["of_k"]}, DW=call.columns)
+    call.launch_chunks("gla_pairs", {"q": q, "k": k, "g": g, "d": d, "v": v, "dq": of_q, "dk": of_k}, DW=call.columns)
     rows, columns, behind = call.columns, call.width, call.find_state("s1")
-    call.walk("gla_bwd", rows, columns, call.find_state("s0", True), q=d, k=v, v=k, g=g, o=sums["of_q"])
-    call.walk("gla_bwd", rows, columns, call.find_state("s1", True), q=v, k=d, v=q, g=g, o=sums["of_k"], REVERSE=True)
+    call.walk("gla_bwd", rows, columns, call.find_state("s0", True), q=d, k=v, v=k, g=g, o=of_q)
+    call.walk("gla_bwd", rows, columns, call.find_state("s1", True), q=v, k=d, v=q, g=g, o=of_k, REVERSE=True)
     last = {"s1": call.places.places.get("ds0"), "FINAL": call.wants_first}
     call.walk("gla", columns, rows, behind, q=k, k=q, v=d, g=g, o=dv, REVERSE=True, **last)
-    call.launch_chunks("gla_changes", {"q": q, "k": k, **sums, **results})
+
+
+def _make_gla_changes(call, of):
+    """Gradients of queries, keys and gates, of what `_make_gla` gives."""
+    sums, q = {name: call.find_rows(name) for name in ("of_q", "of_k")}, call.given["q"]
+    results = {name: call.add_rows(name, q, element=element) for name, element in (("dq", q.element), ("dk", q.element), ("dg", "f32"))}
+    call.launch_chunks("gla_changes", {"q": of["q"], "k": of["k"], **sums, **results})
 
 
 def _make_ssd(call, of):
@@ -183,8 +190,7 @@ def _make_kda(call, of):
     """What gradients take of a delta rule with gates of channels, in memory that they need no more of: the gradients of news [B, R, H, V],
     the states before chunks and their gradients behind [B, H, N K, V], and what these have in common [B, H, N K]."""
     element, count, numbers = call.form["T"], call.batch * call.heads, call.chunks * call.width
-    z, parts = make_plain(call.batch, call.rows, call.heads, call.columns, element=element), call.count_parts("kda_bwd")
-    call.add_result("z", z)
+    z, parts = call.add_rows_between("z", call.columns, element), call.count_parts("kda_bwd")
     for name in ("states", "back"):
         call.add_result(name, make_plain(call.batch, call.heads, numbers, call.columns, element=element))
     call.add_result("sums", make_plain(call.batch, call.heads, numbers, fill=ZERO))
@@ -193,7 +199,7 @@ def _make_kda(call, of):
     if parts > 1:
         call.add_temporary("meets", of_parts)
     before, form = call.find_first()
-    of.update(u=call.find_rows("news"), z=call.places.view("z", z.permute(0, 2, 1, 3)), s1=call.find_state("s1"))
+    of.update(u=call.find_rows("news"), z=z, s1=call.find_state("s1"))
     of["meets"] = call.places.view("meets" if parts > 1 else "sums", of_parts._replace(fill=NOTHING))
     call.walk("kda_bwd", call.width, call.columns, before, **of, **form, OWN=not call.adds)
     if parts > 1:
@@ -216,6 +222,6 @@ def _make_channels(call, of):
 
 _MAKERS = {
     "retention": _make_retention, "gla": _make_gla, "ssd": _make_ssd, "delta_rule": _make_delta, "kda": _make_kda,
-    "channels": _make_channels,
+    "channels": _make_channels, "changes": _make_gla_changes,
 }  # fmt: skip
 _recipes.MAKERS[GRADIENTS] = make

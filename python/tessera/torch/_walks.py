@@ -128,16 +128,21 @@ def _list_kept(q, v, g, starts, wants_news):
 
 
 def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, starts, news, inverses, scores):
-    own, given = (q, k, v), {"g": g, "beta": beta, "news": news}
-    of_chunks, states = {"inverses": inverses, **({"scores": scores} if g.dim() == 4 else {})}, (scale, state, starts)
+    given, states = {"g": g, "beta": beta, "news": news, "inverses": inverses}, (scale, state, starts)
     if g.dim() == 3:
-        dq, dk, *others = _differentiate("delta_rule", grad, grad_last, *own, {**given, **of_chunks}, *states)
-        return dq.to(q.dtype), dk.to(k.dtype), *others
-    z, before, behind, meets, first = _differentiate("kda", grad, grad_last, *own, {**given, **of_chunks}, *states)
+        dq, dk, *others = _differentiate("delta_rule", grad, grad_last, q, k, v, given, *states)
+    else:
+        dq, dk, *others = _walk_channels_back(grad, grad_last, q, k, v, {**given, "scores": scores}, *states)
+    return dq.to(q.dtype), dk.to(k.dtype), *others
+
+
+def _walk_channels_back(grad, grad_last, q, k, v, given, scale, state, starts):
+    z, *kept, first = _differentiate("kda", grad, grad_last, q, k, v, given, scale, state, starts)
     # By a call of its own: memory of its results is what the walks no longer need.
-    given.update({"states": before, "back": behind, "meets": meets, "dv" if starts is None else "z": z})
-    dq, dk, *dv, dg, dbeta, _ = _differentiate("channels", grad, None, *own, given, scale, None, starts)
-    return dq.to(q.dtype), dk.to(k.dtype), *(dv or (z,)), dg, dbeta, first
+    given = {name: given[name] for name in ("g", "beta", "news")}
+    given.update(zip(("states", "back", "meets", "dv" if starts is None else "z"), (*kept, z)))
+    dq, dk, *dv, dg, dbeta, _ = _differentiate("channels", grad, None, q, k, v, given, scale, None, starts)
+    return dq, dk, *(dv or (z,)), dg, dbeta, first
 
 
 def _make_unit_rows(q, k):
@@ -163,8 +168,10 @@ def _walk_gla(q, k, v, g, scale, state, starts, wants_state):
 
 def _walk_gla_back(grad, grad_last, q, k, v, g, scale, state, starts):
     behind = None if grad_last is None else grad_last / scale
-    *found, first = _differentiate_joined("gla", grad, behind, q, k, v, {"g": g}, scale, state, starts)
-    return *found, scale * first
+    dv, of_q, of_k, meets, first = _differentiate_joined("gla", grad, behind, q, k, v, {"g": g}, scale, state, starts)
+    # By a call of its own: memory of its results is what the walks no longer need.
+    dq, dk, dg, _ = _differentiate("changes", grad, None, q, k, v, {"of_q": of_q, "of_k": of_k, "meets": meets}, scale, None, starts)
+    return dq, dk, dv, dg, scale * first
 
 
 def _fake_outputs(q, v, starts, wants_state):
