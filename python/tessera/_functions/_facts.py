@@ -10,15 +10,17 @@ from .._core._errors import CompileError
 # The numbers of the arguments of a mask. Those of a score come after the product.
 B, H, Q, K = range(4)
 # What `describe` says of a function that there is not.
-_NO_FACTS = {"uses": [], "computes": [], "extents": [], "divides": False, "loads": [], "compares": [], "result": {"on": [], "scaled_by": [], "factor": None}}
+_NO_FACTS = {
+    "uses": [], "computes": [], "extents": [], "divides": False, "loads": [], "compares": [],
+    "result": {"on": [], "scaled_by": [], "factor": None},
+}  # fmt: skip
 
-
-# Of sources that differ in parameters alone.
+# What `know` has said, by sources.
 _known = {}
 
 
 def know(source, facts):
-    """Lets `describe` find facts of a source that are those of another one."""
+    """Lets `describe` find facts of a source that are those of another one, from which it differs in parameters alone."""
     if len(_known) >= 256:
         _known.clear()
     _known[source] = facts

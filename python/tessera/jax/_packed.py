@@ -1,4 +1,4 @@
-"""Which chunks packed sequences have, whose rows stay where they are: as tessera.torch._packed."""
+"""Which chunks packed sequences have, whose rows stay where they are, by the kernels that tessera.torch launches for it."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ Tensors are [B, T, H, D] in any strides but the innermost, which is 1. docs/recu
 
 from __future__ import annotations
 
-import functools
 import math
 
 import torch

@@ -57,7 +57,7 @@ def write(names, name, device, wants_state=False, keeps=False, norm=False, joins
     wants_state: the states behind sequences are a result, behind the outputs.
     keeps: so is what gradients of delta rules take: what is new of the values, the inverses of chunks, and with gates of channels scores.
     norm: whether queries and keys are divided by their lengths.
-    joins: the one result are the states before segments, [segments, H, K, V], in the direction of the walk.
+    joins: the only result is the states before segments, [segments, H, K, V], in the direction of the walk.
     form: further parameters of the kernel, (name, value) of each.
     """
     options = {"name": name, "device": str(device), "wants_state": wants_state, "keeps": keeps, "norm": norm, "joins": joins, "form": form}
