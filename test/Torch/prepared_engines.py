@@ -415,7 +415,8 @@ class Growing(prepared.Cases):
 
         def fill(tokens):
             q, starts = make(tokens, 8, 64), number(0, 3, tokens)
-            return tt.flash_attn_varlen_func(q, cache, cache, starts, None, 400, 0, block_table=table, seqused_k=used, return_attn_probs=True)[:2]
+            pages = {"block_table": table, "seqused_k": used}
+            return tt.flash_attn_varlen_func(q, cache, cache, starts, None, 400, 0, return_attn_probs=True, **pages)[:2]
 
         def append(tokens):
             k, v, q = make(tokens, 2, 64), make(tokens, 2, 64), make(tokens, 8, 64)

@@ -127,10 +127,11 @@ class Tokens(problems.Interpreted):
         starts = torch.tensor([0, *counts]).cumsum(0).to(torch.int32)
         cache = Cache([70, 256, 30], 64, True, 2)
         q = torch.randn(sum(counts), heads, 64).bfloat16()
-        of_each = {"causal": torch.tensor([1, 0, 1], dtype=torch.int32)}, {"prefix_lens": torch.tensor([9, 30, 2], dtype=torch.int32), "window_size": (16, 0)}
+        causal, prefixes = (torch.tensor(numbers, dtype=torch.int32) for numbers in ([1, 0, 1], [9, 30, 2]))
         for options in (
-            {"causal": True, "alibi_slopes": torch.arange(1, 9) / 16}, {"causal": True, "softcap": 3.0}, {"causal": True, "attention_chunk": 96},
-            {"window_size": (30, 0), "sinks": torch.arange(8) / 4}, *of_each,
+            {"causal": True, "alibi_slopes": torch.arange(1, 9) / 16}, {"causal": True, "softcap": 3.0},
+            {"causal": True, "attention_chunk": 96}, {"window_size": (30, 0), "sinks": torch.arange(8) / 4},
+            {"causal": causal}, {"prefix_lens": prefixes, "window_size": (16, 0)},
         ):  # fmt: skip
             with self.subTest(str(options)), watch() as found:
                 for b in (None, 0, 1, 2):
