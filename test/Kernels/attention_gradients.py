@@ -102,6 +102,9 @@ def main(template, folder):
         if name in ("window", "softcap") and "fixed" not in template:
             compare(4, 2, 50, 37, 64, 64, True, "-DSPREAD=true")
             compare(4, 2, 150, 130, 64, 64, False, "-DGM=64", "-DLISTS=one", "-DCHUNK=1", "-DFIXED=true", "--level", "scheduled")
+        if name == "window" and "fixed" not in template:
+            lists = "-DVISITS=list", "-DLISTS=one", "--kernel", "attention_gradients"
+            compare(4, 2, 150, 130, 64, 64, False, "-DGM=64", *lists, "-DCHUNK=1")
     kernel = write(f"{folder}/own.tile", [template], OWN)
     check(kernel, folder, 2, 1, 40, 50, 64, 64, own, True, "-DT=f16")
     kernel = write(f"{folder}/steps.tile", [template], STEPS)
