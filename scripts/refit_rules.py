@@ -30,6 +30,8 @@ import sys
 import tempfile
 import time
 
+#: Where the files lie that the command calls <tessera>/.
+_SHIPPED = str(pathlib.Path(__file__).resolve().parent.parent / "kernels")
 #: How many allowed values on each side of the present one are candidates.
 _NEIGHBOURS = 1
 #: Classes of shapes, the one whose winner counts first.
@@ -99,7 +101,6 @@ class Refit:
         self.arguments = arguments
         path = pathlib.Path(arguments.rules)
         self.files = {file.name: file for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])}
-        self.place = path if path.is_dir() else path.parent
         self.folder = pathlib.Path(arguments.list or ".").resolve().parent
         self.tessera = os.path.abspath(shutil.which(arguments.tessera) or arguments.tessera)
 
@@ -119,10 +120,10 @@ class Refit:
 
     def follows(self, name, parameter):
         """Whether a row says what a parameter is by an expression of others."""
-        rules, line = self.find_rules(parameter), parameter["origin"].rpartition(":")[2]
-        if not rules:
+        if not self.find_rules(parameter):
             return False
-        text = "".join((self.place / rules).read_text().splitlines(keepends=True)[int(line) - 1 :]).lstrip()
+        rules, _, line = parameter["origin"].rpartition(":")
+        text = "".join(pathlib.Path(rules.replace("<tessera>", _SHIPPED)).read_text().splitlines(keepends=True)[int(line) - 1 :]).lstrip()
         return json.JSONDecoder().raw_decode(text)[0].get("take", {}).get(name) != parameter["default"]
 
     def list_cases(self):
