@@ -98,6 +98,7 @@ GRID = {
         {"D": ["64", "128"], "WAITS": ["derivatives", "weights", "products"]},
     ],
     "attention_gradients_fixed": [{"D": WIDTHS}, *of_widths()],
+    "attention_cache": [{"D": ["64", "128"], "TOKENS": ["true"], "PAGED": EITHER, "UNEVEN": EITHER}],
     "attention_variants_bwd": [
         {"D": WIDTHS, "SOFTCAP": ["none", "exact"], "MASK": ["none", "causal"]},
         {"D": WIDTHS, "SOFTCAP": ["none", "exact"], "MASK": ["causal"], "GROUP": GROUPS},
@@ -117,8 +118,8 @@ GRID = {
     "gemm_pair": [{}, {"BM": ["64"], "BN": ["256"]}],
     "linear/delta_rule": [{}, {"DK": ["64"], **STATES}, {"NEWS": ["true"]}],
     "linear/delta_rule_states": [{}, {"NEWS": ["true"], **STATES}],
-    "linear/gla": [{}, STATES, {"REVERSE": ["true"]}],
-    "linear/kda": [{}, {"OWN": ["true"]}, {"NEWS": ["true"], **STATES}],
+    "linear/gla": [{}, STATES, {"REVERSE": ["true"]}, {"DK": ["192", "256"]}],
+    "linear/kda": [{}, {"OWN": ["true"]}, {"NEWS": ["true"], **STATES}, {"DK": ["192", "256"], "NEWS": EITHER}],
     "linear/retention": [{}, {"DK": ["64"], **STATES}, {"REVERSE": ["true"]}, {"C": ["128"]}],
     "linear/ssd": [
         {},
@@ -137,6 +138,7 @@ GRID = {
 }
 # Sources that are no file of the kernels: what they import. They too are compiled at each of `OF_TEXTS`.
 TEXTS = {
+    "causal softcap": ["variants/softcap", "variants/causal"],
     "causal gradients": ["attention_gradients", "variants/causal"],
     "window gradients": ["attention_gradients", "variants/window"],
     "softcap gradients": ["attention_gradients", "variants/softcap"],
