@@ -60,6 +60,12 @@ static uint8_t coverage(uint32_t w, uint32_t offset, uint32_t bytes) {
   return uint8_t(((1u << last) - 1) & ~((1u << first) - 1));
 }
 
+/// Whether a read was over when who has this clock last heard of its warp.
+bool Shadow::isOver(const Access &r, const Clock &order) const {
+  const ReadsInFlight *reads = r.async ? nullptr : (*agentReads)[r.agent];
+  return !reads || reads->isOver(r.epoch, order.seen(r.agent));
+}
+
 /// Holds write `a` against a read before it.
 void Shadow::checkRead(const Access &r, uint32_t word, const Access &a, const Clock &order,
                        Conflict &out) const {
@@ -72,9 +78,8 @@ void Shadow::checkRead(const Access &r, uint32_t word, const Access &a, const Cl
   }
   // Generic writes wait for reads that a release comes behind, copies for those that are over or
   // that a proxy fence has ordered.
-  const ReadsInFlight *reads = a.async && !r.async ? (*agentReads)[r.agent] : nullptr;
-  if (reads && !reads->isOver(r.epoch, seen) && order.fenced(r.agent) < r.epoch)
-    out = {Hazard::Overtaken, r, false, word * 4, reads->releaseIn(seen)};
+  if (a.async && !isOver(r, order) && order.fenced(r.agent) < r.epoch)
+    out = {Hazard::Overtaken, r, false, word * 4, (*agentReads)[r.agent]->releaseIn(seen)};
 }
 
 void Shadow::checkReads(Cell &c, uint32_t word, const Access &a, const Clock &order,
@@ -103,10 +108,10 @@ void Shadow::addRead(Cell &c, uint32_t word, const Access &a, const Clock &order
     c.reads[c.readers++] = a;
     return;
   }
-  // A read that this one is ordered after need not be kept: who is ordered after this one is
-  // ordered after it.
+  // A read that this one is ordered after need not be kept once it is over: who is ordered after
+  // this one is ordered after it.
   for (Access &r : c.reads)
-    if (ordered(r, order)) {
+    if (ordered(r, order) && isOver(r, order)) {
       r = a;
       return;
     }

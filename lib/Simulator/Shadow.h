@@ -80,6 +80,7 @@ private:
   void forEachCell(uint32_t offset, uint32_t bytes, Access access, Visit visit);
   static void checkWrite(const Cell &c, uint32_t word, const Access &a, const Clock &order,
                          Conflict &out);
+  bool isOver(const Access &read, const Clock &order) const;
   void checkRead(const Access &read, uint32_t word, const Access &a, const Clock &order,
                  Conflict &out) const;
   void checkReads(Cell &c, uint32_t word, const Access &a, const Clock &order, Conflict &out);

@@ -235,6 +235,21 @@ TEST(Hazard, ReadsThatAnArrivalOvertakes) {
   check("ld.shared.u32 %r5, [%r4+128];\n" ARRIVE "st.shared.u32 [%r4+512], %r5;\n", true);
 }
 
+TEST(Hazard, OvertakenReadsAmongThoseOfManyWarps) {
+  // Warp 1 reads first, four others the same word behind it, of which the last one arrives.
+  auto consumer = [](const char *taken) {
+    return std::string("setp.eq.u32 %p4, %r2, 1; setp.eq.u32 %p5, %r2, 5;\n@!%p4 bra Y;\n"
+                       "ld.shared.u32 %r5, [%r4+128];\n") +
+           taken +
+           "Y: bar.sync 1, 160;\n@%p4 bra Z;\nld.shared.u32 %r6, [%r4+128]; "
+           "shfl.sync.idx.b32 %r6, %r6, 0, 31, -1;\nZ: bar.sync 2, 160;\n@!%p5 bra X;\n" ARRIVE;
+  };
+  LaunchSetup s = warps(6);
+  EXPECT_TRUE(finds(refilled(consumer("").c_str()), DiagKind::OvertakenRead, s));
+  std::string taken = consumer("shfl.sync.idx.b32 %r5, %r5, 0, 31, -1;\n");
+  EXPECT_EQ(reports(refilled(taken.c_str()), s), "");
+}
+
 TEST(Hazard, ReportsWhatOvertakesARead) {
   LaunchSetup s = warps(2);
   Result r = runPtx(refilled("ld.shared.u32 %r5, [%r4+128];\n" ARRIVE), s);
