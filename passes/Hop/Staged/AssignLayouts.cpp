@@ -152,6 +152,8 @@ public:
     });
     for (Operation *op : ops) {
       convertOperands(op);
+      if (isa<arith::SIToFPOp, arith::UIToFPOp>(op))
+        op = splitRounding(op);
       if (isa<arith::TruncFOp, arith::ExtFOp>(op))
         rearrange(op);
       if (auto gather = dyn_cast<hop::GatherOp>(op))
@@ -208,6 +210,23 @@ private:
     // A product by a row value keeps its result's type; only MulF mixes layouts.
     if (auto mul = dyn_cast<arith::MulFOp>(op); mul && isVector(mul.getResult()))
       makeProduct(mul);
+  }
+
+  /// Integers become f32 and then elements of 8 bits, whose layout is another one. Canonicalization
+  /// makes one conversion of both.
+  Operation *splitRounding(Operation *op) {
+    Type to = op->getResult(0).getType();
+    if (!isTile(op->getResult(0)) ||
+        hop::getLayout(to) == hop::getLayout(op->getOperand(0).getType()))
+      return op;
+    OpBuilder builder(op);
+    auto integers = cast<RankedTensorType>(op->getOperand(0).getType());
+    Operation *floats = builder.clone(*op);
+    floats->getResult(0).setType(integers.clone(builder.getF32Type()));
+    auto rounded = arith::TruncFOp::create(builder, op->getLoc(), to, floats->getResult(0));
+    op->replaceAllUsesWith(rounded);
+    op->erase();
+    return rounded;
   }
 
   /// A conversion to or from elements of 8 bits has their layout on both sides.
