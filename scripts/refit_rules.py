@@ -10,8 +10,8 @@ RULES is a file, or a folder of which each file is refitted. The cases are those
 that name RULES, with the parameters and the N longest shapes of each target. Where rows of RULES choose numbers for a case, the values
 that the target varies are the candidates, or without any the present one and its neighbours among the allowed ones, with the schedules
 that a compilation chooses for each; `tessera tune` measures them, and ARGs are its options. Where something else than now wins for the
-longest shapes, a row for the card takes it, under all parameters of the case, so that it counts before rows of no card. It replaces the
-row that an earlier refit has written for the case.
+longest shapes, by 1% or more, a row for the card takes it, under all parameters of the case, so that it counts before rows of no card.
+It replaces the row that an earlier refit has written for the case.
 
 The three steps are for a machine with a GPU that has no ptxas. --measure goes on where it has ended, and stops after M minutes; --merge
 takes the cases that have been measured.
@@ -38,6 +38,8 @@ _NEIGHBOURS = 1
 _CLASSES = ("many-long", "many-medium", "many-short", "few-long", "few-medium", "few-short")
 #: Seconds that a candidate takes for a shape, and beside: six turns of 25 ms and half as much untimed; inputs, and the first run of each.
 _SECONDS_OF_TURNS, _SECONDS_OF_SHAPE = 0.25, 2.0
+#: What a row has to gain: less is what two runs of one kernel differ by.
+_LEAST_GAIN = 0.01
 #: How often a case is measured again where a kernel has ended the process.
 _TRIES = 3
 
@@ -84,11 +86,17 @@ class Rows:
         if not self.text.rstrip().endswith("]}"):
             sys.exit(f"{path}: the file ends with the list of its rules")
 
+    @staticmethod
+    def is_for(row, line):
+        """Whether a line is a row for the case of `row`."""
+        return line.lstrip().startswith(json.dumps({name: row[name] for name in ("source", "when", "card")})[:-1])
+
+    def has(self, row):
+        return any(self.is_for(row, line) for line in self.text.split("\n"))
+
     def write(self, row, is_kept):
         """Puts `row`, if it `is_kept`, behind all others in place of the one for the same case; other lines stay as they are."""
-        head = self.text.rstrip()[:-2].rstrip()
-        begin = json.dumps({name: row[name] for name in ("source", "when", "card")})[:-1]
-        kept = [old for old in head.split("\n") if not old.lstrip().startswith(begin)]
+        kept = [old for old in self.text.rstrip()[:-2].rstrip().split("\n") if not self.is_for(row, old)]
         head = "\n".join(kept).rstrip().rstrip(",")
         if is_kept:
             head += f"{'' if head.endswith('[') else ','}\n  {json.dumps(row)}"
@@ -225,11 +233,18 @@ class Refit:
         row = {"source": pathlib.Path(target["file"]).name, "when": case["conditions"], "card": card, "take": won}
         if self.arguments.record:
             row["record"] = self.arguments.record
+        times = [entry["measured"] for entry in entries]
+        gain = max(1 - ms / model for each in times for ms, model in zip(each["ms"], each["model_ms"]))
         rows = Rows(self.files[case["rules"]])
-        rows.write(row, is_kept=False)
-        is_new = self.choose(target, card, won)[0] != won
+        is_new = gain >= _LEAST_GAIN or rows.has(row)
+        if is_new:
+            rows.write(row, is_kept=False)
+            is_new = self.choose(target, card, won)[0] != won
         if is_new:
             rows.write(row, is_kept=True)
+        else:
+            print(f"{target['file']} {target['define']}: as before on {card}, {won} is {gain:.1%} faster", flush=True)
+            return True
         try:
             chosen, origins = self.choose(target, card, won)
         except subprocess.CalledProcessError:
@@ -241,10 +256,7 @@ class Refit:
                 print(f"{row['source']}: for {target['define']} {name} is {chosen[name]} by {origins[name]}, "
                       f"and not {value}: a row with more conditions counts before that for {card}", file=sys.stderr)  # fmt: skip
                 return False
-        times = [entry["measured"] for entry in entries]
-        gain = max(1 - ms / model for each in times for ms, model in zip(each["ms"], each["model_ms"]))
-        what = "a new row" if is_new else "as before"
-        print(f"{target['file']} {target['define']}: {won} on {card}, {what}, {gain:.1%} faster", flush=True)
+        print(f"{target['file']} {target['define']}: {won} on {card}, a new row, {gain:.1%} faster", flush=True)
         return True
 
     def choose(self, target, card, names):
