@@ -253,8 +253,10 @@ class Refit:
             return False
         for name, value in won.items():
             if chosen[name] != value:
+                rows.write(row, is_kept=False)
                 print(f"{row['source']}: for {target['define']} {name} is {chosen[name]} by {origins[name]}, "
-                      f"and not {value}: a row with more conditions counts before that for {card}", file=sys.stderr)  # fmt: skip
+                      f"and not {value}: a row with more conditions, or of what other sources share, counts before that for {card}",
+                      file=sys.stderr)  # fmt: skip
                 return False
         print(f"{target['file']} {target['define']}: {won} on {card}, a new row, {gain:.1%} faster", flush=True)
         return True
