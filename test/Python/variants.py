@@ -588,9 +588,9 @@ class SmallerTilesTest(unittest.TestCase):
             found = T.resolve(variant.write_gradients(learned=learned), D=128)
             self.assertEqual([values["WAITS"] for values in found["instead"]], waits)
             self.assertEqual(found["parameters"]["WAITS"]["value"], "derivatives" if learned else "weights")
-        for size, keys in ((128, "32"), (192, "16")):
+        for size, keys, queries in ((64, "32", []), (128, "32", [{"GM": "48"}, {"GM": "48", "GQN": "32"}]), (192, "16", [])):
             found = T.resolve(variant.write_gradients(fixed=True), D=size)["instead"]
-            self.assertEqual(found, [{"GQN": keys}, {"GM": "32", "GQN": keys}, {"GM": "16", "GQN": "16"}])
+            self.assertEqual(found, [{"GQN": keys}, *queries, {"GM": "32", "GQN": keys}, {"GM": "16", "GQN": "16"}])
 
 
 unittest.main()
