@@ -135,7 +135,7 @@ def check_tokens(folder, rows, flags, heads, units=None):
         )
 
     save(f"{folder}/q.npy", q, (HEADS, total, D))
-    tiles = f"ROOM={total + len(LENGTHS) * tile},SQ=1" if first else f"SQ={max(counts)}"
+    tiles = f"ROOM={total + len(LENGTHS) * tile}" if first else f"SQ={max(counts)}"
     words = ["--shape", f"B={len(LENGTHS)},{tiles}", "--input", f"q={folder}/q.npy"]
     words += save_caches(folder, caches, pages, rows, units)
     for name, values, shape in (

@@ -238,12 +238,12 @@ class _Call:
         places = self.places
         places.places["sums"] = places.places["lse"]
         # Of the LSE of each sequence only the extents count.
-        extents = (self.batch, self.heads, self.rows), (self.rows,)
+        extents = self.batch, self.heads, self.rows
         if "UNEVEN" in parameters:
             room = _free.add(self.q.shape[1], self.batch * parameters["BM"] // parameters.get("HEADS", 1))
-            extents = (room, self.heads, 1), (1,)
-        places.add_temporary("extents", Layout(extents[1], (1,), "f32"))
-        lse = places.view("extents", Layout(extents[0], (0, 0, 1), "f32"))
+            extents = room, self.heads, self.batch
+        places.add_temporary("extents", Layout(extents[2:], (1,), "f32"))
+        lse = places.view("extents", Layout(extents, (0, 0, 1), "f32"))
         return [*self._find_sequences(), self._bind(kernel, lse, extras)]
 
     def _find_sequences(self):
