@@ -181,7 +181,7 @@ def main(folder):
     check_tokens(folder, 64, ["PAGED", "UNEVEN"], 1)
     check_tokens(folder, 16, ["PAGED", "GATHERED", "UNEVEN"], 2)
     check_tokens(folder, 0, ["GATHERED", "UNEVEN"], 2)
-    check_tokens(folder, 0, ["GATHERED", "INVARIANT"], 2)
+    check_tokens(folder, 0, ["GATHERED", "INVARIANT", "UNEVEN"], 2)
     check_tokens(folder, 0, ["GATHERED"], 1, units=(0.5, 2.0))
     check(folder, 192, [], full)
     check(folder, 64, ["PAGED"], causal)

@@ -88,6 +88,11 @@ class Invariance(problems.Interpreted):
             pages = {"seqused_k": lengths, "block_table": cache.table[[1, 0]], **find_descales([1, 0])}
             out = attend(q, [3, past - first], max(3, past - first), cache.k, cache.v, **pages)
             self.assertTrue(torch.equal(out[3:], whole[first:past]), (first, past))
+            # Between a sequence without queries and a long one.
+            q, lengths = torch.cat([self.q[0, first:past], self.q[0]]), torch.tensor([9, past, KEYS], dtype=torch.int32)
+            pages = {"seqused_k": lengths, "block_table": cache.table[[1, 0, 0]], **find_descales([1, 0, 0])}
+            out = attend(q, [0, past - first, KEYS], KEYS, cache.k, cache.v, **pages)
+            self.assertTrue(torch.equal(out, torch.cat([whole[first:past], whole])), (first, past))
 
     def test_packed_keys(self):
         """Beside other sequences, and where a prompt is cut."""

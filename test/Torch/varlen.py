@@ -119,7 +119,8 @@ class Tokens(problems.Interpreted):
             with self.subTest(f"{counts} {lengths} {heads}"), watch() as found:
                 self.check(counts, cache, heads, case % 2, causal=case < 3, before=before)
                 self.check(counts, cache, heads, False, {"left": 30, "right": 0}, causal=True, window_size=(30, 0), before=before)
-                self.assertEqual([each.is_uneven for each in found], [True, True])
+                self.check(counts, cache, heads, False, causal=True, before=before, invariant=True)
+                self.assertEqual([each.is_uneven for each in found], [True, True, True])
 
     def test_uneven_scores(self):
         """Scores and masks of several heads in a tile give what they give of each sequence alone."""
@@ -199,6 +200,7 @@ class Tokens(problems.Interpreted):
                 self.assertGreaterEqual(one.tiles, needed)
                 self.assertLessEqual(one.tiles, min(needed + len(counts) * one.heads, longest))
 
+    @unittest.mock.patch.object(_cache_recipes, "MOST_SEQUENCES", 1)
     def test_refused(self):
         cache = Cache([3, 4], 64, True, 1)
         q, starts = torch.zeros(5, 2, 64).bfloat16(), torch.tensor([0, 2, 5], dtype=torch.int32)
@@ -216,6 +218,12 @@ class Tokens(problems.Interpreted):
             (ValueError, "'cu_seqlens_k' is None; without it", (q, k, k, starts, None, 3, 4), {}),
             (TypeError, "'cu_seqlens_q' has type torch.int64; it is int32", (q, k, k, starts.long(), starts, 3, 4), {}),
             (ValueError, r"'cu_seqlens_k' has shape \(2,\); with this 'q' it is \[3\]", (q, k, k, starts, starts[1:], 3, 4), {}),
+            (
+                NotImplementedError,
+                "'invariant' is True; .* finds one of 1 sequences: 'cu_seqlens_q' has 2",
+                (q, k, k, starts, starts, 3, 4),
+                {"invariant": True},
+            ),
         ):
             with self.assertRaisesRegex(kind, text):
                 flash_attn_varlen_func(*arguments, **options)

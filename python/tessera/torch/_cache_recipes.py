@@ -153,7 +153,8 @@ class _Call:
     def _attend(self):
         group = self.heads // self.key_heads
         packed = 1 if self.grouped else _shares.count_packed(group, 1 if self.is_invariant else self.rows, ROWS)
-        source, extras, parameters = self._describe_kernel(packed)
+        # One kernel serves all batches of packed queries where they get the same bits.
+        source, extras, parameters = self._describe_kernel(packed, is_uneven=self.is_packed and self.is_invariant)
         if self.is_packed and not self.is_invariant:
             source, extras, parameters = self._find_uneven(packed, parameters) or (source, extras, parameters)
         for name, shape, kind in (("q", self.q, "q"), ("o", self.out, "out")):

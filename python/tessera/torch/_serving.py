@@ -400,6 +400,11 @@ class Call:
         if 0 in (self.batch, self.rows, len(q), self.most):
             sums = q.new_empty((self.heads, len(q)), dtype=torch.float32)
             return self._see_nothing(q.new_empty((len(q), self.heads, self.value)) if out is None else out, sums)
+        if self.is_invariant and self.batch > _cache_recipes.MOST_SEQUENCES:
+            _checks.refuse(
+                "invariant", True, f"a kernel that serves all batches finds one of {_cache_recipes.MOST_SEQUENCES} sequences: "
+                f"'cu_seqlens_q' has {self.batch}"
+            )  # fmt: skip
         options = {
             "count": 0, "share": None, "most": _cache_recipes.round_most(self.rows), "invariant": self.is_invariant, "layout": "BSHD",
             "aside": False,
