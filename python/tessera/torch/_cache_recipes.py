@@ -156,7 +156,7 @@ class _Call:
         # One kernel serves all batches of packed queries where they get the same bits.
         source, extras, parameters = self._describe_kernel(packed, is_uneven=self.is_packed and self.is_invariant)
         if self.is_packed and not self.is_invariant:
-            source, extras, parameters = self._find_uneven(packed, parameters) or (source, extras, parameters)
+            source, extras, parameters = self._describe_prompts(packed, parameters) or (source, extras, parameters)
         for name, shape, kind in (("q", self.q, "q"), ("o", self.out, "out")):
             self.places.places[name] = self.places.view(kind, self._lay(shape))
         if self.is_packed:
@@ -216,23 +216,22 @@ class _Call:
         known = {**places.places, **{name: (CONSTANT, number) for name, number in extras.items()}}
         return kernel, (*own, lse, places.places["scale"], *(known[name] for name in kernel.names[6:]))
 
-    def _find_uneven(self, packed, parameters):
-        """The kernel with a tile for each that the queries of all sequences may fill: where these are fewer than as many of each sequence
-        as of the longest one. Then more heads share a tile, as queries of short sequences fill none."""
-        of_sequence = -(-self.rows * packed // parameters["BM"])
-        if of_sequence == 1 or self.batch > MOST_SEQUENCES:
+    def _describe_prompts(self, packed, parameters):
+        """The kernel of sequences with more queries than a tile of those parameters, or None. More heads share a tile: of fewer queries a
+        mask hides less, and those of short sequences fill more. There is a tile for each that the queries of all sequences may fill,
+        where these are fewer than as many of each sequence as of the longest one."""
+        if self.rows * packed <= parameters["BM"]:
             return None
         least = _kernels.find_numbers(self.device)["LEAST_QUERIES"]
         packed_more = _shares.count_packed(self.heads // self.key_heads, max(least, parameters["BM"] // MOST_HEADS), parameters["BM"])
         found = self._describe_kernel(packed_more, is_uneven=True)
-        queries, heads = found[2]["BM"] // packed_more, self.heads // packed_more
-        rows = self.batch * of_sequence * parameters["BM"] * (self.heads // packed)
-        # Each of `heads` has a tile for each sequence beside those that tokens fill.
-        most = queries * ((rows - 1) // (found[2]["BM"] * heads) - self.batch)
+        queries = found[2]["BM"] // packed_more
+        # Each sequence has a tile beside those that tokens fill.
+        most = queries * (self.batch * (-(-self.rows // queries) - 1) - 1) if self.batch <= MOST_SEQUENCES else 0
         tokens = self.q.shape[1]
         is_fewer = _free.peek(tokens) <= most
-        _free.limit(tokens, *((0, most) if is_fewer else (most + 1, _free.MOST)))
-        return found if is_fewer else None
+        _free.limit(tokens, *((0, most) if is_fewer else (max(most, 0) + 1, _free.MOST)))
+        return found if is_fewer else self._describe_kernel(packed_more)
 
     def _bind_tokens(self, source, extras, parameters):
         kernel = self.find(self.is_cpu, source, "attention", **parameters)
