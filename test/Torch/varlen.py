@@ -195,6 +195,8 @@ class Tokens(problems.Interpreted):
                     flash_attn_varlen_func(q, keys, keys, starts, starts, max(counts), max(counts), causal=True)
                 one = found[0]
                 self.assertEqual(one.is_uneven, is_uneven)
+                # Heads of a key share a tile, where a sequence has several.
+                self.assertEqual(one.queries, 128 * kv_heads // heads if max(counts) > 64 else 64)
                 needed = sum(-(-count // one.queries) for count in counts) * one.heads
                 longest = len(counts) * -(-_cache_recipes.round_most(max(counts)) // 128) * heads
                 self.assertGreaterEqual(one.tiles, needed)
