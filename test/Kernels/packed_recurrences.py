@@ -27,25 +27,24 @@ def check_gradients(folder, out):
     of_chunks = {"starts": "starts", "ends": "ends"}
     walks, tokens = {**of_chunks, "firsts": "firsts", "pasts": "pasts"}, {"q": "in_place_k", "k": "in_place_k", "g": "in_place_channels"}
     beta, own, of_walks = {"beta": "rates"}, ["-DDW=64", "-DDK=32"], ["-DPACKED=true", "-DINITIAL=true", "-DDK=64", "-DDV=32"]
-    extents = "B=1,L=141,N=4,R=256"
+    extents = "B=1,L=141,N=4"
     for source, shape, inputs, parameters in (
         (
-            "delta_rule_bwd", "HK=1,H=2,K=64,V=64,S=3,NK=256,PV=2", {**walks, **beta, "g": "gates", "k": "in_place_k"},
+            "delta_rule_bwd", "HK=1,H=2,R=256,K=64,V=64,S=3,NK=256,PV=2", {**walks, **beta, "g": "gates", "k": "in_place_k"},
             [*of_walks, "-DFINAL=true", "-DDW=64", "-DADD=true"],
         ),
         (
-            "delta_rule_states", "HK=1,H=2,V=64,S=3", {**walks, **beta, "g": "gates", "k": "in_place_k"},
+            "delta_rule_states", "HK=1,H=2,R=256,V=64,S=3", {**walks, **beta, "g": "gates", "k": "in_place_k"},
             [*of_walks, "-DFINAL=true", "-DNEWS=true"],
         ),
-        ("kda", "HK=1,H=1,V=64,S=3", {**walks, **tokens}, [*of_walks, "-DFINAL=true", "-DNEWS=true", "-DOWN=true"]),
-        ("kda_bwd", "HK=1,H=2,V=64,S=3,NK=256,PV=2", {**walks, **tokens, **beta}, [*of_walks, "-DFINAL=true"]),
-        ("kda_bwd", "HK=1,H=1,V=64,S=3,NK=256,PV=2", {**walks, **tokens}, [*of_walks, "-DFINAL=true", "-DOWN=true"]),
-        ("kda_gradients", "HK=1,H=1,K=64,V=64,NK=256", {**of_chunks, **tokens}, own),
-        ("kda_gradients", "HK=1,H=2,K=64,V=64,NK=256", {**of_chunks, **tokens, **beta}, [*own, "-DADD=true"]),
-        ("gla_pairs", "HK=1,H=2,K=64", {**of_chunks, **tokens}, own),
-        ("gla_bwd", "HK=2,H=2,HV=1,V=64,S=3,NK=256", {**walks, "g": "in_place_channels"}, of_walks),
-        ("gla_bwd", "HK=2,H=2,HV=1,V=64,S=3,NK=256", {**walks, "g": "in_place_channels"}, [*of_walks, "-DREVERSE=true"]),
-        ("gla_changes", "HK=1,H=2,K=64", {**of_chunks, "q": "in_place_k", "k": "in_place_k"}, ["-DDK=32"]),
+        ("kda", "HK=1,H=1,R=256,V=64,S=3", {**walks, **tokens}, [*of_walks, "-DFINAL=true", "-DNEWS=true", "-DOWN=true"]),
+        ("kda_bwd", "HK=1,H=2,R=256,V=64,S=3,NK=256,PV=2", {**walks, **tokens, **beta}, [*of_walks, "-DFINAL=true"]),
+        ("kda_bwd", "HK=1,H=1,R=256,V=64,S=3,NK=256,PV=2", {**walks, **tokens}, [*of_walks, "-DFINAL=true", "-DOWN=true"]),
+        ("kda_gradients", "HK=1,H=1,R=256,K=64,V=64,NK=256", {**of_chunks, **tokens}, own),
+        ("kda_gradients", "HK=1,H=2,R=256,K=64,V=64,NK=256", {**of_chunks, **tokens, **beta}, [*own, "-DADD=true"]),
+        ("gla_bwd", "HK=1,H=2,V=64,S=3,NK=256,PV=2", {**walks, **tokens}, [*of_walks, "-DFINAL=true"]),
+        ("gla_gradients", "HK=1,H=1,K=64,V=64,NK=256", {**of_chunks, **tokens}, own),
+        ("gla_gradients", "HK=1,H=2,K=64,V=64,NK=256", {**of_chunks, **tokens}, [*own, "-DADD=true"]),
     ):  # fmt: skip
         options = [word for name, file in inputs.items() for word in ("--input", f"{name}={out}/{file}.npy")]
         run(f"{folder}/{source}.tile", "-DIN_PLACE=true", *parameters, "--shape", f"{extents},{shape}", "--set", "scale=0.5", *options,

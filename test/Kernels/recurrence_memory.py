@@ -43,8 +43,7 @@ def main(folder):
         ("delta_rule", [], {}, inverses),
         ("delta_rule_states", [], {}, w + states + gates + 4),
         ("delta_rule_bwd", [], {}, w + 2 * states + 2 * gates + 4),
-        ("gla", [], {}, scores),
-        ("gla", ["-DFADED=true"], {}, scores + 2 * w + 128 * 4),
+        ("gla", [], {}, scores + 2 * w + 128 * 4),
     ):
         found = count_workspaces(f"{folder}/{source}.tile", *parameters, **extents)
         assert found == expected, f"{source} {parameters}: {found} bytes, and not {expected}"

@@ -30,9 +30,9 @@ def main(folder, out):
     simulate("kda_gradients", 64, 64, "V=256,K=64,NK=128", "-DDW=256")
     simulate("gla", 256, 256, "V=32", "-DDK=256", "-DDV=32", *STATES)
     simulate("gla", 192, 192, "V=64", "-DDK=192", "-DDV=64", "-DREVERSE=true", "-DT=f16", *STATES)
-    simulate("gla_pairs", 64, 64, "K=64", "-DDW=256")
-    simulate("gla_bwd", 256, 64, "HV=1,V=64,NK=512", "-DDK=256", "-DINITIAL=true")
-    simulate("gla_bwd", 256, 64, "HV=1,V=64,NK=512,N=2", "-DDK=256", "-DREVERSE=true", "-DINITIAL=true")
+    simulate("gla_bwd", 256, 256, "V=32,PV=1,NK=512", "-DDK=256", "-DDV=32", *STATES)
+    simulate("gla_bwd", 192, 192, "V=64,PV=1,NK=384", "-DDK=192", "-DDV=64", "-DT=f16")
+    simulate("gla_gradients", 64, 64, "V=256,K=64,NK=128,N=2", "-DDW=256")
 
 
 main(*sys.argv[1:])

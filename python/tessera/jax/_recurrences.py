@@ -146,6 +146,15 @@ class _Walks:
         places = () if self.chunks is None else (("v", row) for row in self.chunks)
         return _launch(name, {**parameters, **({} if self.chunks is None else {"IN_PLACE": True})}, *arguments, *places)
 
+    def pack_back(self, batch, grad_last, state, shape, parameters):
+        """(the gradients of states behind, states before and where gradients of these are written, tables) as walks from the end take
+        them."""
+        _, grad_last, places = _pack(self.table, batch, grad_last, shape, parameters, self.chunks)
+        _, state, _ = _pack(self.table, batch, state, shape, parameters, self.chunks)
+        parameters.update(INITIAL=grad_last is not None, FINAL=state is not None)
+        behind = [] if grad_last is None else [("v", grad_last)]
+        return [*behind, *([] if state is None else [("v", state), ("r", like(state))])], places
+
     def count_rows(self, v):
         """How many rows have what walks leave each other, of which each chunk has its own where arrays are not laid out so."""
         return v.shape[1] if self.chunks is None else CHUNK * self.chunks[0].shape[0]
@@ -216,12 +225,9 @@ class _Delta(_Walks):
         parts = -(-columns // chosen["DV"])
         rates = [*_rates(g, beta, self.chunks), ("t", news), *(("v", x) for x in of_chunks)]
         parameters = {"T": _library.QUERY_TYPES[q.dtype.name], "DK": rows, **chosen, **tell_sharing(q, v, g)}
-        wants_first, shape = state is not None, (heads, rows, columns)
-        _, grad_last, places = _pack(self.table, batch, grad_last, shape, parameters, self.chunks)
-        _, state, _ = _pack(self.table, batch, state, shape, parameters, self.chunks)
-        parameters.update(INITIAL=grad_last is not None, FINAL=state is not None)
-        behind = [] if grad_last is None else [("v", grad_last)]
-        states = [("f", scale), *behind, *([] if state is None else [("v", state), ("r", like(state))])]
+        wants_first = state is not None
+        states, places = self.pack_back(batch, grad_last, state, (heads, rows, columns), parameters)
+        states = [("f", scale), *states]
         meets = "r", new(batch, heads, parts, count_chunks(self.count_rows(v)) * rows)
         launch = functools.partial(_launch, name, parameters)
         first, (dq, dk, dv), dg, dbeta = back(launch, scale, parameters, states, places, meets, grad, rates, q, k, v)
@@ -324,38 +330,27 @@ class _Gla(_Walks):
         return _step(q, k, v, g, jnp.ones(v.shape[:3], jnp.float32), scale, state)
 
     def run_back(self, scale, state, grad, grad_last, kept, q, k, v, g):
-        (batch, _, heads, columns), channels = v.shape, q.shape[3]
-        rows, element = self.count_rows(v), {"T": _library.QUERY_TYPES[q.dtype.name]}
-        sums = "o", new(batch, rows, heads, channels)
-        of_q, of_k = self.launch_chunks(
-            "gla_pairs", {**element, "DW": columns}, ("t", q), ("t", k), ("t", g), ("t", grad), ("t", v), ("f", scale), sums, sums
-        )
-        behind, wants_first = None if grad_last is None else grad_last / scale, state is not None
+        (batch, _, heads, columns), width, wants_first = v.shape, q.shape[3], state is not None
         self.cut(v)
         state = self.find_states("gla", q, k, v, [("t", g)], (scale,), state, "channels", [("t", g)])
-        behind = self.find_states("gla", k, q, grad, [("t", g)], (scale,), behind, "channels", [("t", g)], REVERSE=True)
-        walk = functools.partial(self._walk_back, g=g, scale=scale)
-        states = new(batch, heads, count_chunks(rows) * columns, channels, dtype=v.dtype)
-        states, of_q = walk(grad, v, k, _transposed(state), [("r", states)], of_q)
-        meets = new(batch, heads, count_chunks(rows), channels)
-        meets, of_k = walk(v, grad, q, _transposed(behind), [("v", states), ("r", meets)], of_k, REVERSE=True)
-        named = {"out": _new_gradient(v, self.chunks), "REVERSE": True}
-        *first, dv = self.walk("gla", k, q, grad, [("t", g)], (scale,), behind, wants_first, **named)
-        first = self.find_first(first)
-        results = (_new_gradient(x, self.chunks, dtype=dtype) for x, dtype in ((q, q.dtype), (k, k.dtype), (q, jnp.float32)))
+        grad_last = self.find_states("gla", k, q, grad, [("t", g)], (scale,), grad_last, "channels", [("t", g)], REVERSE=True)
+        shape, chunks = (heads, width, columns), count_chunks(self.count_rows(v))
+        chosen, _ = _choose("gla_bwd", width, self.count(batch), heads, columns)
+        parameters = {"T": _library.QUERY_TYPES[q.dtype.name], "DK": width, **chosen}
+        states, places = self.pack_back(batch, grad_last, state, shape, parameters)
+        kept = [("r", new(batch, heads, chunks * width, columns, dtype=v.dtype))] * 2
+        meets = "r", new(batch, heads, -(-columns // chosen["DV"]), chunks * width)
+        own = ("t", q), ("t", k), ("t", v), ("t", grad), ("t", g), ("f", scale)
+        results = *kept, meets, _new_gradient(v, self.chunks)
+        *first, before, behind, meets, dv = _launch("gla_bwd", parameters, *own, *states, *results, *places)
+        of_q, adds = _of_shared(q, heads, self.chunks)
+        of_g = ("d", jnp.zeros(q.shape, jnp.float32)) if adds else _new_gradient(q, self.chunks, dtype=jnp.float32)
+        meets = meets.sum(2).reshape(batch, heads, chunks, width)
         dq, dk, dg = self.launch_chunks(
-            "gla_changes", element, ("t", q), ("t", k), ("t", of_q), ("t", of_k), ("v", meets), ("f", scale), *results
-        )
-        return (dq, dk, dv, dg), None if first is None else scale * first
-
-    def _walk_back(self, q, k, v, state, given, pairs, g, scale, **parameters):
-        """A walk of gla_bwd.tile, which has no state behind it and adds to what pairs give."""
-        heads = q.shape[2]
-        sequences, state, places = _pack(self.table, v.shape[0], state, (heads, q.shape[3], v.shape[3]), parameters, self.chunks)
-        chosen, _ = _choose("gla_bwd", q.shape[3], sequences, heads, v.shape[3])
-        parameters.update(T=_library.QUERY_TYPES[q.dtype.name], DK=q.shape[3], **chosen, INITIAL=state is not None)
-        states = [] if state is None else [("v", state)]
-        return _launch("gla_bwd", parameters, ("t", q), ("t", k), ("t", v), ("t", g), ("f", scale), *states, *given, ("d", pairs), *places)
+            "gla_gradients", {"T": parameters["T"], "DW": columns, "ADD": adds}, *own[:-1], ("v", before), ("v", behind), ("v", meets),
+            own[-1], of_q, _of_shared(k, heads, self.chunks)[0], of_g,
+        )  # fmt: skip
+        return (dq, dk, dv, dg), self.find_first(first) if wants_first else None
 
 
 @functools.lru_cache(maxsize=256)

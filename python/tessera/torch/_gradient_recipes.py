@@ -21,11 +21,10 @@ def write(names, name, device, wants_first):
 
     g, beta, dt, rates, log2_decay, s0, begins, table: as _walk_recipes.py has them, of float32 but for those of integers.
     news, inverses, scores:   what the forward pass of a delta rule keeps.
-    z, dv, states, back, meets: what `_make_kda` gives, of which dv is z where sequences are not packed.
-    of_q, of_k, meets:        what `_make_gla` gives.
+    z, dv, states, back, meets: what `_make_kda` gives, of which dv is z where sequences are not packed, or `_make_gla`.
     s1:                       the gradients of the states behind.
 
-    name: the kernel of the forward pass; channels behind kda, and changes behind gla.
+    name: the kernel of the forward pass; channels behind kda, and gla_gradients behind gla.
     device: where it runs.
     wants_first: the gradients of the states before sequences are the last result.
     """
@@ -122,27 +121,17 @@ def _make_retention(call, of):
 
 
 def _make_gla(call, of):
-    """The gradients of values, what each head of values adds to those of queries and keys [B, R, H, K] in float32, and what states and
-    their gradients have in common [B, H, N, K]. States behind have their gradients by the scale, and so have those before."""
-    d, q, k, v, g = (of[name] for name in ("d", "q", "k", "v", "g"))
-    dv = call.add_rows("dv", call.given["v"])
-    of_q, of_k = (call.add_rows_between(name, call.width, "f32") for name in ("of_q", "of_k"))
-    call.add_result("meets", make_plain(call.batch, call.heads, call.chunks, call.width))
-    call.add_first()
-    call.add_temporary("states", make_plain(call.batch, call.heads, call.chunks * call.columns, call.width, element=call.form["T"]))
-    call.launch_chunks("gla_pairs", {"q": q, "k": k, "g": g, "d": d, "v": v, "dq": of_q, "dk": of_k}, DW=call.columns)
-    rows, columns, behind = call.columns, call.width, call.find_state("s1")
-    call.walk("gla_bwd", rows, columns, call.find_state("s0", True), q=d, k=v, v=k, g=g, o=of_q)
-    call.walk("gla_bwd", rows, columns, call.find_state("s1", True), q=v, k=d, v=q, g=g, o=of_k, REVERSE=True)
-    last = {"s1": call.places.places.get("ds0"), "FINAL": call.wants_first}
-    call.walk("gla", columns, rows, behind, q=k, k=q, v=d, g=g, o=dv, REVERSE=True, **last)
+    """The gradients of values, and what `_walk_states` gives."""
+    of["dv"] = call.add_rows("dv", call.given["v"])
+    _walk_states(call, "gla_bwd", of)
 
 
-def _make_gla_changes(call, of):
+def _make_gla_gradients(call, of):
     """Gradients of queries, keys and gates, of what `_make_gla` gives."""
-    sums, q = {name: call.find_rows(name) for name in ("of_q", "of_k")}, call.given["q"]
-    results = {name: call.add_rows(name, q, element=element) for name, element in (("dq", q.element), ("dk", q.element), ("dg", "f32"))}
-    call.launch_chunks("gla_changes", {"q": of["q"], "k": of["k"], **sums, **results})
+    _add_shared(call, of)
+    of["dg"] = call.add_rows("dg", call.given["g"], call.adds)
+    of["meets"] = call.places.view("meets", make_plain(call.batch, call.heads, call.chunks, call.width))
+    call.launch_chunks("gla_gradients", of, DW=call.columns, ADD=call.adds)
 
 
 def _make_ssd(call, of):
@@ -187,21 +176,27 @@ def _make_delta(call, of):
 
 
 def _make_kda(call, of):
-    """What gradients take of a delta rule with gates of channels, in memory that they need no more of: the gradients of news [B, R, H, V],
-    the states before chunks and their gradients behind [B, H, N K, V], and what these have in common [B, H, N K]."""
-    element, count, numbers = call.form["T"], call.batch * call.heads, call.chunks * call.width
-    z, parts = call.add_rows_between("z", call.columns, element), call.count_parts("kda_bwd")
-    for name in ("states", "back"):
-        call.add_result(name, make_plain(call.batch, call.heads, numbers, call.columns, element=element))
+    """What gradients take of a delta rule with gates of channels: the gradients of news [B, R, H, V], in memory that they need no more of,
+    and what `_walk_states` gives."""
+    of.update(u=call.find_rows("news"), z=call.add_rows_between("z", call.columns, call.form["T"]))
+    _walk_states(call, "kda_bwd", of, OWN=not call.adds)
+
+
+def _walk_states(call, name, of, **form):
+    """Walks over states with gates of channels, and from the end over their gradients: results are the states before chunks and their
+    gradients behind [B, H, N K, V], in memory that gradients need no more of, what these have in common [B, H, N K], and the gradients of
+    the states before sequences."""
+    count, numbers, parts = call.batch * call.heads, call.chunks * call.width, call.count_parts(name)
+    for each in ("states", "back"):
+        call.add_result(each, make_plain(call.batch, call.heads, numbers, call.columns, element=call.form["T"]))
     call.add_result("sums", make_plain(call.batch, call.heads, numbers, fill=ZERO))
     call.add_first()
     of_parts = make_plain(call.batch, call.heads, parts, numbers, fill=ZERO)
     if parts > 1:
         call.add_temporary("meets", of_parts)
-    before, form = call.find_first()
-    of.update(u=call.find_rows("news"), z=z, s1=call.find_state("s1"))
+    before, states = call.find_first()
     of["meets"] = call.places.view("meets" if parts > 1 else "sums", of_parts._replace(fill=NOTHING))
-    call.walk("kda_bwd", call.width, call.columns, before, **of, **form, OWN=not call.adds)
+    call.walk(name, call.width, call.columns, before, **of, s1=call.find_state("s1"), **states, **form)
     if parts > 1:
         of_parts, of_sums = make_plain(count, parts, numbers), make_plain(count, numbers)
         places = {"parts": call.places.view("meets", of_parts), "sums": call.places.view("sums", of_sums)}
@@ -222,6 +217,6 @@ def _make_channels(call, of):
 
 _MAKERS = {
     "retention": _make_retention, "gla": _make_gla, "ssd": _make_ssd, "delta_rule": _make_delta, "kda": _make_kda,
-    "channels": _make_channels, "changes": _make_gla_changes,
+    "channels": _make_channels, "gla_gradients": _make_gla_gradients,
 }  # fmt: skip
 _recipes.MAKERS[GRADIENTS] = make

@@ -167,11 +167,12 @@ def _walk_gla(q, k, v, g, scale, state, starts, wants_state):
 
 
 def _walk_gla_back(grad, grad_last, q, k, v, g, scale, state, starts):
-    behind = None if grad_last is None else grad_last / scale
-    dv, of_q, of_k, meets, first = _differentiate_joined("gla", grad, behind, q, k, v, {"g": g}, scale, state, starts)
+    dv, *kept, first = _differentiate_joined("gla", grad, grad_last, q, k, v, {"g": g}, scale, state, starts)
     # By a call of its own: memory of its results is what the walks no longer need.
-    dq, dk, dg, _ = _differentiate("changes", grad, None, q, k, v, {"of_q": of_q, "of_k": of_k, "meets": meets}, scale, None, starts)
-    return dq, dk, dv, dg, scale * first
+    given = {"g": g, **dict(zip(("states", "back", "meets"), kept))}
+    dq, dk, dg, _ = _differentiate("gla_gradients", grad, None, q, k, v, given, scale, None, starts)
+    del kept, given  # Before rounding takes memory.
+    return dq.to(q.dtype), dk.to(k.dtype), dv, dg, first
 
 
 def _fake_outputs(q, v, starts, wants_state):
