@@ -118,7 +118,9 @@ GRID = {
     "gemm_pair": [{}, {"BM": ["64"], "BN": ["256"]}],
     "linear/delta_rule": [{}, {"DK": ["64"], **STATES}, {"NEWS": ["true"]}],
     "linear/delta_rule_states": [{}, {"NEWS": ["true"], **STATES}],
-    "linear/gla": [{}, STATES, {"REVERSE": ["true"]}, {"DK": ["192", "256"]}],
+    "linear/gla": [{}, STATES, {"REVERSE": ["true"]}, {"DK": ["64", "192", "256"]}],
+    "linear/gla_bwd": [{}, STATES, {"DK": ["64", "192", "256"]}],
+    "linear/gla_gradients": [{"DW": ["64", "128", "256"], "OWN": EITHER}],
     "linear/kda": [{}, {"OWN": ["true"]}, {"NEWS": ["true"], **STATES}, {"DK": ["192", "256"], "NEWS": EITHER}],
     "linear/retention": [{}, {"DK": ["64"], **STATES}, {"REVERSE": ["true"]}, {"C": ["128"]}],
     "linear/ssd": [

@@ -43,8 +43,8 @@ def check_gradients(folder, out):
         ("kda_gradients", "HK=1,H=1,R=256,K=64,V=64,NK=256", {**of_chunks, **tokens}, own),
         ("kda_gradients", "HK=1,H=2,R=256,K=64,V=64,NK=256", {**of_chunks, **tokens, **beta}, [*own, "-DADD=true"]),
         ("gla_bwd", "HK=1,H=2,V=64,S=3,NK=256,PV=2", {**walks, **tokens}, [*of_walks, "-DFINAL=true"]),
-        ("gla_gradients", "HK=1,H=1,K=64,V=64,NK=256", {**of_chunks, **tokens}, own),
-        ("gla_gradients", "HK=1,H=2,K=64,V=64,NK=256", {**of_chunks, **tokens}, [*own, "-DADD=true"]),
+        ("gla_gradients", "HK=1,H=2,K=64,V=64,NK=256", {**of_chunks, **tokens}, own),
+        ("gla_gradients", "HK=1,H=1,K=64,V=64,NK=256", {**of_chunks, **tokens}, [*own, "-DOWN=true"]),
     ):  # fmt: skip
         options = [word for name, file in inputs.items() for word in ("--input", f"{name}={out}/{file}.npy")]
         run(f"{folder}/{source}.tile", "-DIN_PLACE=true", *parameters, "--shape", f"{extents},{shape}", "--set", "scale=0.5", *options,

@@ -334,7 +334,7 @@ def check_memory():
     state, rows, one = width * width * 4, 64 * width * 2, torch.tensor([0, tokens], dtype=torch.int32)
     # A packed sequence has a chunk more. Its gradients of values have memory of their own, and those of shared keys are sums of f32 first.
     for name, heads, starts, expected in (
-        ("gla", 1, None, state), ("gla", 2, None, state + rows), ("gla", 1, one, state * 9 / 8),
+        ("gla", 1, None, state), ("gla", 2, None, state), ("gla", 1, one, state * 9 / 8),
         ("delta rule", 1, None, state), ("delta rule", 2, None, state + rows), ("delta rule", 1, one, (state + rows) * 9 / 8),
     ):  # fmt: skip
         q, k, v = draw(tokens, 1, heads, (width, width)).values()

@@ -343,13 +343,10 @@ class _Gla(_Walks):
         own = ("t", q), ("t", k), ("t", v), ("t", grad), ("t", g), ("f", scale)
         results = *kept, meets, _new_gradient(v, self.chunks)
         *first, before, behind, meets, dv = _launch("gla_bwd", parameters, *own, *states, *results, *places)
-        of_q, adds = _of_shared(q, heads, self.chunks)
-        of_g = ("d", jnp.zeros(q.shape, jnp.float32)) if adds else _new_gradient(q, self.chunks, dtype=jnp.float32)
-        meets = meets.sum(2).reshape(batch, heads, chunks, width)
-        dq, dk, dg = self.launch_chunks(
-            "gla_gradients", {"T": parameters["T"], "DW": columns, "ADD": adds}, *own[:-1], ("v", before), ("v", behind), ("v", meets),
-            own[-1], of_q, _of_shared(k, heads, self.chunks)[0], of_g,
-        )  # fmt: skip
+        parameters = {"T": parameters["T"], "DW": columns, **tell_sharing(q, v, g)}
+        kept = (("v", x) for x in (before, behind, meets.sum(2).reshape(batch, heads, chunks, width)))
+        results = (_new_gradient(x, self.chunks, dtype=dtype) for x, dtype in ((q, q.dtype), (k, k.dtype), (q, jnp.float32)))
+        dq, dk, dg = self.launch_chunks("gla_gradients", parameters, *own[:-1], *kept, own[-1], *results)
         return (dq, dk, dv, dg), self.find_first(first) if wants_first else None
 
 

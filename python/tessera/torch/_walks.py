@@ -171,8 +171,7 @@ def _walk_gla_back(grad, grad_last, q, k, v, g, scale, state, starts):
     # By a call of its own: memory of its results is what the walks no longer need.
     given = {"g": g, **dict(zip(("states", "back", "meets"), kept))}
     dq, dk, dg, _ = _differentiate("gla_gradients", grad, None, q, k, v, given, scale, None, starts)
-    del kept, given  # Before rounding takes memory.
-    return dq.to(q.dtype), dk.to(k.dtype), dv, dg, first
+    return dq, dk, dv, dg, first
 
 
 def _fake_outputs(q, v, starts, wants_state):
