@@ -97,18 +97,28 @@ tessera_torch_direct_create(const tessera_torch_direct_options *options);
  *  - whatever fails: the op says why. */
 TESSERA_EXPORT void *tessera_torch_call(void *self, void *const *arguments, intptr_t count);
 
+/** One of several calls that follow each other. Tensors have places: those that the calls are
+ * given, then the results of each call. */
+typedef struct tessera_torch_stage {
+  tessera_torch_direct *direct;
+  /** The places of its tensors, -1 for one that is left out. */
+  const int32_t *tensors;
+  size_t count;
+} tessera_torch_stage;
+
 /** What the forward of a function of autograd around such calls needs. Objects of Python are
  * addresses here, and live as long as the process. */
 typedef struct tessera_torch_forward_options {
-  /** Gives output and LSE. */
-  tessera_torch_direct *direct;
+  /** The calls, whose places begin with the inputs of the function. */
+  const tessera_torch_stage *stages;
+  size_t stage_count;
+  /** How many inputs are tensors. */
+  int32_t input_count;
   /** A tuple of numbers; null where the first input is one. */
   void *numbers;
-  /** Of the tensors, how many the call has, and how many of these are kept for the backward pass.
-   */
-  int32_t call_count, kept_count;
-  /** Whether the LSE is a result. */
-  int32_t returns_lse;
+  /** The places of what is kept for the backward pass, and of the results. */
+  const int32_t *kept, *results;
+  size_t kept_count, result_count;
   /** The names of the context's attributes "to_save", "materialize_grads" and "numbers". */
   void *to_save, *materialize_grads, *kept_numbers;
   /** False. */
@@ -120,33 +130,34 @@ typedef struct tessera_torch_forward_options {
 typedef struct tessera_torch_forward tessera_torch_forward;
 
 /** Makes what `tessera_torch_apply_forward` computes with. It is never destroyed. Returns null
- * where `numbers` are none that the call takes. The caller holds the GIL. */
+ * where `numbers` are none that the calls take. The caller holds the GIL. */
 TESSERA_EXPORT tessera_torch_forward *
 tessera_torch_forward_create(const tessera_torch_forward_options *options);
 
-/** The forward of a torch.autograd.Function, which returns the output or a tuple of output and LSE.
- * This is a function for a PyMethodDef with METH_FASTCALL; `self` is an int, the address of a
+/** The forward of a torch.autograd.Function, which returns the result or a tuple of several. This
+ * is a function for a PyMethodDef with METH_FASTCALL; `self` is an int, the address of a
  * tessera_torch_forward. Its `count` arguments are the context, the numbers where they are an
- * input, and the tensors, of which the last ones may be missing: q, k, v, further ones of the call,
- * and ones that are kept alone. For the backward pass the context keeps q, k, v, output, LSE, and
- * the tensors that are kept, and has the numbers that are an input as its attribute "numbers";
- * where the LSE is a result, gradients that are missing stay None.
+ * input, and the tensors or None, of which the last ones may be missing. The context gets what is
+ * kept for the backward pass, None for tensors that are left out but the last ones, and has the
+ * numbers that are an input as its attribute "numbers"; of several results gradients that are
+ * missing stay None.
  *
  * What `tessera_torch_call` returns None for is done by the other forward, with the same arguments.
  * Returns null with an error of Python, such as the other one raises. */
 TESSERA_EXPORT void *tessera_torch_apply_forward(void *self, void *const *arguments,
                                                  intptr_t count);
 
-/** What the backward of such a function needs. Objects of Python are addresses here, and live as
- * long as the process. */
+/** What the backward of such a function needs. */
 typedef struct tessera_torch_backward_options {
-  /** Gives the gradients of q, k and v, and of what is learned. */
-  tessera_torch_direct *direct;
-  /** How many inputs the forward has, and which of them is q. */
-  int32_t input_count, first;
-  /** Which inputs the results after the first three are gradients of. */
-  const int32_t *learned;
-  size_t learned_count;
+  /** The calls, whose places begin with what the forward has kept and the gradients of its
+   * results. */
+  const tessera_torch_stage *stages;
+  size_t stage_count;
+  /** How many tensors the forward has kept, and how many results it has. */
+  int32_t kept_count, result_count;
+  /** The place of the gradient of each input, -1 for one that has none. */
+  const int32_t *gradients;
+  size_t input_count;
 } tessera_torch_backward_options;
 
 typedef struct tessera_torch_backward tessera_torch_backward;
@@ -156,13 +167,13 @@ TESSERA_EXPORT tessera_torch_backward *
 tessera_torch_backward_create(const tessera_torch_backward_options *options);
 
 /** The gradients of the inputs of a torch.autograd.Function whose forward is
- * `tessera_torch_apply_forward`: a tuple with None for inputs that have none. This is a function
- * for a PyMethodDef with METH_FASTCALL; `self` is an int, the address of a tessera_torch_backward.
- * Its four arguments are a tuple of what the forward has kept, the gradients of the output and of
- * the LSE or None, and a tuple of numbers.
+ * `tessera_torch_apply_forward`: a tuple with None for inputs that have none or were not given.
+ * This is a function for a PyMethodDef with METH_FASTCALL; `self` is an int, the address of a
+ * tessera_torch_backward. Its three arguments are tuples of what the forward has kept, of the
+ * gradients of its results, of both of which the last ones may be missing, and of numbers.
  *
  * Returns None, with nothing launched and no error set, for what `tessera_torch_call` returns None
- * for, and without a gradient of the output. */
+ * for, and without a gradient of the first result. */
 TESSERA_EXPORT void *tessera_torch_apply_backward(void *self, void *const *arguments,
                                                   intptr_t count);
 

@@ -8,27 +8,102 @@
 
 #include "TorchDirect.h"
 
+#include "llvm/ADT/SmallVectorExtras.h"
+
 using namespace tessera;
+
+//===----------------------------------------------------------------------===//
+// Calls that follow each other
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// What calls are given and give, in the order of tessera_torch_stage. Owns what they give.
+class Places {
+public:
+  explicit Places(size_t count) : objects(count, Interpreter::get().none) {}
+
+  void *&operator[](size_t place) { return objects[place]; }
+  void *get(int32_t place) const { return place < 0 ? Interpreter::get().none : objects[place]; }
+  llvm::SmallVector<void *, 16> list(llvm::ArrayRef<int32_t> places) const {
+    return llvm::map_to_vector<16>(places, [&](int32_t place) { return get(place); });
+  }
+  void add(const tessera_torch_direct::Results &results) {
+    for (const Object &result : results) {
+      owned.push_back(result);
+      objects.push_back(result.get());
+    }
+  }
+  bool hasAll(llvm::ArrayRef<int32_t> places) const {
+    return llvm::all_of(
+        places, [&](int32_t place) { return place < static_cast<int32_t>(objects.size()); });
+  }
+
+private:
+  llvm::SmallVector<void *, 32> objects;
+  llvm::SmallVector<Object, 12> owned;
+};
+
+/// Calls of one set of numbers.
+class Chain {
+public:
+  Chain(const tessera_torch_stage *given, size_t count) {
+    for (const tessera_torch_stage &each : llvm::ArrayRef(given, count))
+      stages.push_back({each.direct, {each.tensors, each.tensors + each.count}});
+  }
+
+  bool readNumbers(void *tuple, CallNumbers &read) const {
+    return stages.front().direct->readNumbers(tuple, read);
+  }
+  /// Adds what the calls give to `places`; false when another way is to be gone.
+  bool run(Places &places, const CallNumbers &numbers) const {
+    for (const Stage &stage : stages) {
+      if (!places.hasAll(stage.tensors))
+        return false;
+      auto results = stage.direct->run(places.list(stage.tensors), numbers);
+      if (!results)
+        return false;
+      places.add(*results);
+    }
+    return true;
+  }
+
+private:
+  struct Stage {
+    tessera_torch_direct *direct;
+    std::vector<int32_t> tensors;
+  };
+  llvm::SmallVector<Stage, 2> stages;
+};
+
+} // namespace
 
 //===----------------------------------------------------------------------===//
 // Forward
 //===----------------------------------------------------------------------===//
 
 struct tessera_torch_forward {
-  tessera_torch_forward_options options;
-  std::optional<CallNumbers> numbers; ///< none where they are an input
+  explicit tessera_torch_forward(const tessera_torch_forward_options &given)
+      : options(given), chain(given.stages, given.stage_count),
+        kept(given.kept, given.kept + given.kept_count),
+        results(given.results, given.results + given.result_count) {}
 
+  bool readOwnNumbers() { return chain.readNumbers(options.numbers, numbers.emplace()); }
   void *run(llvm::ArrayRef<void *> arguments) const;
-  std::optional<tessera_torch_direct::Results> compute(llvm::ArrayRef<void *> tensors,
-                                                       void *given) const;
+
+private:
+  bool compute(Places &places, void *given) const;
   void *runOther(llvm::ArrayRef<void *> arguments) const;
+
+  const tessera_torch_forward_options options;
+  const Chain chain;
+  const std::vector<int32_t> kept, results;
+  std::optional<CallNumbers> numbers; ///< none where they are an input
 };
 
 tessera_torch_forward *tessera_torch_forward_create(const tessera_torch_forward_options *options) {
-  std::optional<CallNumbers> numbers;
-  if (options->numbers && !options->direct->readNumbers(options->numbers, numbers.emplace()))
-    return nullptr;
-  return new tessera_torch_forward{*options, numbers};
+  auto made = std::make_unique<tessera_torch_forward>(*options);
+  return options->numbers && !made->readOwnNumbers() ? nullptr : made.release();
 }
 
 void *tessera_torch_forward::runOther(llvm::ArrayRef<void *> arguments) const {
@@ -36,41 +111,41 @@ void *tessera_torch_forward::runOther(llvm::ArrayRef<void *> arguments) const {
   return all ? Interpreter::get().call(options.other, all.get(), nullptr) : nullptr;
 }
 
-/// Output and LSE, or nothing; `given` are the numbers that are an input.
-std::optional<tessera_torch_direct::Results>
-tessera_torch_forward::compute(llvm::ArrayRef<void *> tensors, void *given) const {
-  tensors = tensors.take_front(options.call_count);
-  if (numbers)
-    return options.direct->run(tensors, *numbers);
+/// `given` are the numbers that are an input.
+bool tessera_torch_forward::compute(Places &places, void *given) const {
   CallNumbers read;
-  if (options.direct->readNumbers(given, read))
-    return options.direct->run(tensors, read);
-  return std::nullopt;
+  if (!numbers && !chain.readNumbers(given, read))
+    return false;
+  return chain.run(places, numbers ? *numbers : read) && places.hasAll(kept) &&
+         places.hasAll(results);
 }
 
 void *tessera_torch_forward::run(llvm::ArrayRef<void *> arguments) const {
   const Interpreter &python = Interpreter::get();
-  size_t first = numbers ? 1 : 2;
-  if (arguments.size() < first + 3)
-    return runOther(arguments); // which says what is missing
-  void *context = arguments[0], *given = numbers ? nullptr : arguments[1];
-  llvm::ArrayRef<void *> tensors = arguments.drop_front(first);
-  std::optional<tessera_torch_direct::Results> results = compute(tensors, given);
-  if (!results || results->size() != 2)
+  size_t first = numbers ? 1 : 2, count = options.input_count;
+  // Without a first tensor the other one says what is missing.
+  if (arguments.size() <= first || arguments.size() > first + count)
     return runOther(arguments);
-  const Object &out = (*results)[0], &lse = (*results)[1];
-  llvm::SmallVector<void *, 12> kept = {tensors[0], tensors[1], tensors[2], out.get(), lse.get()};
-  for (auto [i, tensor] : llvm::enumerate(tensors.drop_front(3)))
-    if (int32_t place = i + 3; place < options.kept_count || place >= options.call_count)
-      if (tensor != python.none)
-        kept.push_back(tensor);
-  Object saved = makeTuple(kept);
+  void *context = arguments[0], *given = numbers ? nullptr : arguments[1];
+  Places places(count);
+  for (auto [i, tensor] : llvm::enumerate(arguments.drop_front(first)))
+    places[i] = tensor;
+  if (!compute(places, given))
+    return runOther(arguments);
+  llvm::SmallVector<void *, 16> keeping = places.list(kept);
+  while (!keeping.empty() && keeping.back() == python.none)
+    keeping.pop_back();
+  Object saved = makeTuple(keeping);
+  bool isSeveral = results.size() > 1;
   if (!saved || python.setAttribute(context, options.to_save, saved.get()) ||
       (given && python.setAttribute(context, options.kept_numbers, given)) ||
-      (options.returns_lse &&
-       python.setAttribute(context, options.materialize_grads, options.never)))
+      (isSeveral && python.setAttribute(context, options.materialize_grads, options.never)))
     return nullptr;
-  return options.returns_lse ? makeTuple({out.get(), lse.get()}).release() : Object(out).release();
+  if (isSeveral)
+    return makeTuple(places.list(results)).release();
+  void *result = places.get(results.front());
+  python.incrementReferences(result);
+  return result;
 }
 
 void *tessera_torch_apply_forward(void *self, void *const *arguments, intptr_t count) {
@@ -85,14 +160,17 @@ void *tessera_torch_apply_forward(void *self, void *const *arguments, intptr_t c
 
 struct tessera_torch_backward {
   explicit tessera_torch_backward(const tessera_torch_backward_options &given)
-      : options(given), learned(given.learned, given.learned + given.learned_count) {}
+      : keptCount(given.kept_count), resultCount(given.result_count),
+        chain(given.stages, given.stage_count),
+        gradients(given.gradients, given.gradients + given.input_count) {}
 
   /// Null where the op is to be called.
-  void *run(void *saved, void *gradient, void *ofLse, void *given) const;
+  void *run(void *saved, void *ofResults, void *given) const;
 
 private:
-  tessera_torch_backward_options options;
-  std::vector<int32_t> learned;
+  const int32_t keptCount, resultCount;
+  const Chain chain;
+  const std::vector<int32_t> gradients;
 };
 
 tessera_torch_backward *
@@ -100,33 +178,29 @@ tessera_torch_backward_create(const tessera_torch_backward_options *options) {
   return new tessera_torch_backward(*options);
 }
 
-void *tessera_torch_backward::run(void *saved, void *gradient, void *ofLse, void *given) const {
+void *tessera_torch_backward::run(void *saved, void *ofResults, void *given) const {
   const Interpreter &python = Interpreter::get();
-  intptr_t count = python.tupleSize(saved);
   CallNumbers numbers;
-  if (count < 5 || gradient == python.none || !options.direct->readNumbers(given, numbers))
+  intptr_t count = python.tupleSize(ofResults), savedCount = python.tupleSize(saved);
+  if (savedCount < 0 || savedCount > keptCount || count < 1 || count > resultCount ||
+      python.tupleItem(ofResults, 0) == python.none || !chain.readNumbers(given, numbers))
     return nullptr;
-  auto get = [&](intptr_t index) { return python.tupleItem(saved, index); };
-  llvm::SmallVector<void *, 12> tensors = {get(0), get(1), get(2), get(3), gradient, get(4), ofLse};
-  for (intptr_t i = 5; i < count; ++i)
-    tensors.push_back(get(i));
-  std::optional<tessera_torch_direct::Results> results = options.direct->run(tensors, numbers);
-  if (!results || results->size() != 3 + learned.size())
+  Places places(keptCount + resultCount);
+  for (intptr_t i = 0; i < savedCount; ++i)
+    places[i] = python.tupleItem(saved, i);
+  for (intptr_t i = 0; i < count; ++i)
+    places[keptCount + i] = python.tupleItem(ofResults, i);
+  if (!chain.run(places, numbers) || !places.hasAll(gradients))
     return nullptr;
-  llvm::SmallVector<void *, 12> gradients(options.input_count, python.none);
-  for (int i = 0; i < 3; ++i)
-    gradients[options.first + i] = (*results)[i].get();
-  for (auto [i, place] : llvm::enumerate(learned))
-    gradients[place] = (*results)[3 + i].get();
-  return makeTuple(gradients).release();
+  return makeTuple(places.list(gradients)).release();
 }
 
 void *tessera_torch_apply_backward(void *self, void *const *arguments, intptr_t count) {
   const Interpreter &python = Interpreter::get();
   void *backward;
-  if (count == 4 && python.readAddress(self, backward) && backward)
+  if (count == 3 && python.readAddress(self, backward) && backward)
     if (void *gradients = static_cast<tessera_torch_backward *>(backward)->run(
-            arguments[0], arguments[1], arguments[2], arguments[3]))
+            arguments[0], arguments[1], arguments[2]))
       return gradients;
   python.clearError();
   python.incrementReferences(python.none);

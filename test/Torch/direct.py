@@ -303,14 +303,18 @@ class Direct(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "argument 'v'"):
             attention(q, k, v[:, :, :80])
         other = unittest.mock.Mock(return_value="other")
-        function, given = _direct.functions_with_lse["attention_fwd CAUSAL=false"], ("attention_fwd CAUSAL=false",)
-        forward = _direct.make_forward(function, given, 4, 4, False, other)
-        self.assertEqual(forward(None, q, k), "other")
-        other.assert_called_once_with(None, q, k)
+        given, variant = ("attention_fwd CAUSAL=false",), "attention_fwd CAUSAL=false"
+        text = _recipes.write(_recipes.OUTPUT_AND_LSE, _recipes.NAMED, variant)
+        calls = _direct.describe_attention(_direct.NUMBERS, 4, 4, 4, False, text, None)
+        forward = _direct.make_forward(calls, given, other)
+        for tensors in ((q, k), (q, k, v, None, None)):
+            self.assertEqual(forward(None, *tensors), "other")
+            other.assert_called_with(None, *tensors)
         with self.assertRaises(AttributeError):
             forward(None, q, k, v)  # None keeps nothing
-        self.assertIs(_direct.make_forward(function, (*given, "x"), 4, 4, False, other), other)
-        self.assertIs(_direct.make_forward(lambda *_: None, given, 4, 4, False, other), other)
+        self.assertIs(_direct.make_forward(calls, (*given, "x"), other), other)
+        with unittest.mock.patch.object(_direct, "make", return_value=None):
+            self.assertIs(_direct.make_forward(calls, given, other), other)
 
     def test_gradients_of_many_scales(self):
         """Functions of autograd are made for so many sets of arguments; with other ones the op is called."""

@@ -119,16 +119,18 @@ class _Attention(torch.autograd.Function):
 def _make_apply(arguments, return_lse, deterministic):
     """Attention with these further arguments where nothing sees ops."""
     variant = arguments[0]
-    function = _direct.functions_with_lse.get(variant) or _direct.add_function(variant, True)
-    calls = _direct.Calls(function, _direct.NUMBERS, 4, 4, 4, lambda order: _recipes.write(order, _recipes.NAMED, variant))
+    text = _recipes.write(_recipes.OUTPUT_AND_LSE, _recipes.NAMED, variant)
+    calls = _direct.describe_attention(
+        _direct.NUMBERS, 4, 4, 4, return_lse, text, lambda order: _recipes.write(order, _recipes.NAMED, variant)
+    )  # fmt: skip
 
     def call_forward(ctx, q, k, v, alibi=None):
         return _forward(ctx, q, k, v, alibi, arguments, return_lse)
 
-    def call_backward(saved, _, grad, grad_lse):
+    def call_backward(saved, _, grad, grad_lse=None):
         return _run_backward(saved, arguments, deterministic, grad, grad_lse)
 
-    return _direct.make_apply(calls, arguments, return_lse, deterministic, call_forward, call_backward)
+    return _direct.make_apply(calls, arguments, deterministic, call_forward, call_backward)
 
 
 # Those that were made by their arguments: without the LSE and with it, and the same where gradients are the same in each run.

@@ -37,13 +37,19 @@ class _Options(ctypes.Structure):
     ]  # fmt: skip
 
 
+class _Stage(ctypes.Structure):
+    """tessera_torch_stage"""
+
+    _fields_ = [("direct", c_void_p), ("tensors", POINTER(c_int32)), ("count", c_size_t)]
+
+
 class _ForwardOptions(ctypes.Structure):
     """tessera_torch_forward_options"""
 
     _fields_ = [
-        ("direct", c_void_p), ("numbers", c_void_p), ("call_count", c_int32), ("kept_count", c_int32), ("returns_lse", c_int32),
-        ("to_save", c_void_p), ("materialize_grads", c_void_p), ("kept_numbers", c_void_p), ("never", c_void_p),
-        ("other", c_void_p),
+        ("stages", POINTER(_Stage)), ("stage_count", c_size_t), ("input_count", c_int32), ("numbers", c_void_p),
+        ("kept", POINTER(c_int32)), ("results", POINTER(c_int32)), ("kept_count", c_size_t), ("result_count", c_size_t),
+        ("to_save", c_void_p), ("materialize_grads", c_void_p), ("kept_numbers", c_void_p), ("never", c_void_p), ("other", c_void_p),
     ]  # fmt: skip
 
 
@@ -51,8 +57,8 @@ class _BackwardOptions(ctypes.Structure):
     """tessera_torch_backward_options"""
 
     _fields_ = [
-        ("direct", c_void_p), ("input_count", c_int32), ("first", c_int32), ("learned", POINTER(c_int32)),
-        ("learned_count", c_size_t),
+        ("stages", POINTER(_Stage)), ("stage_count", c_size_t), ("kept_count", c_int32), ("result_count", c_int32),
+        ("gradients", POINTER(c_int32)), ("input_count", c_size_t),
     ]  # fmt: skip
 
 
@@ -102,21 +108,75 @@ _TO_SAVE, _MATERIALIZE_GRADS, _NUMBERS = map(sys.intern, ("to_save", "materializ
 _has_attributes = all(hasattr(torch._C._FunctionBase, name) for name in (_TO_SAVE, _MATERIALIZE_GRADS))
 
 
-def _get_handle(function):
-    """The address of what a function of `make` computes with, None where it is another one."""
-    return getattr(function, "__self__", None) if _has_attributes else None
+class Stage(NamedTuple):
+    """One of several calls that follow each other. Tensors have places: those that the calls are given, then the results of each."""
+
+    text: str
+    #: The places of its tensors, None for one that is left out.
+    places: tuple
 
 
-def make_forward(function, numbers, call_count, kept_count, return_lse, other):
-    """The forward of a function of autograd around a function of `make`, see tessera_torch_apply_forward; `other` where there is
-    none."""
-    handle = _get_handle(function)
-    if handle is None:
+class Calls(NamedTuple):
+    """What functions of autograd are made around."""
+
+    #: What the tuples of numbers of calls have, as `make` has it.
+    numbers: str
+    #: How many tensors the function takes.
+    input_count: int
+    #: The Stages of the forward pass, whose places begin with the inputs.
+    forward: tuple
+    #: The places of what is kept for the backward pass, and of the results.
+    kept: tuple
+    results: tuple
+    #: The Stages of the gradients, of an order of sums. Their places begin with what is kept and the gradients of the results.
+    list_backward: Callable[[str], tuple]
+    #: The places of the gradients of the inputs, None for those that have none.
+    gradients: tuple
+    #: Whether calls that no op has prepared are prepared.
+    prepares: bool = False
+
+
+def describe_attention(numbers, own, both, count, return_lse, text, write_gradients, learned=()):
+    """The Calls of attention, whose inputs are q, k, v and views: so many that are kept for the backward pass, the same with those of the
+    forward pass alone, and with those of the backward pass alone. `learned` are the inputs that have gradients beside q, k and v."""
+    kept = 0, 1, 2, count, count + 1, *range(3, own), *range(both, count)
+    grads = len(kept), len(kept) + 1 if return_lse else None
+    first, further = len(kept) + (2 if return_lse else 1), range(5, len(kept))
+    gradients = dict(zip((0, 1, 2, *learned), range(first, first + 3 + len(learned))))
+
+    def list_backward(order):
+        return (Stage(write_gradients(order), (0, 1, 2, 3, grads[0], 4, grads[1], *further)),)
+
+    results = (count, count + 1) if return_lse else (count,)
+    forward = Stage(text, tuple(range(both)))
+    return Calls(numbers, count, (forward,), kept, results, list_backward, tuple(map(gradients.get, range(count))))
+
+
+def _list_places(places):
+    return (c_int32 * len(places))(*[-1 if place is None else place for place in places])
+
+
+def _make_stages(calls, stages):
+    """An array of _Stage; None where calls of one are not possible."""
+    if not (_op.has_native and _has_attributes):
+        return None
+    functions = [make(stage.text, len(stage.places), calls.numbers, calls.prepares) for stage in stages]
+    if None in functions:
+        return None
+    found = [(function.__self__, _list_places(stage.places), len(stage.places)) for function, stage in zip(functions, stages)]
+    return (_Stage * len(stages))(*found)
+
+
+def make_forward(calls, numbers, other):
+    """The forward of a function of autograd around Calls, see tessera_torch_apply_forward; `other` where there is none."""
+    stages = _make_stages(calls, calls.forward)
+    if stages is None:
         return other
     objects = _TO_SAVE, _MATERIALIZE_GRADS, _NUMBERS, False, other
     options = _ForwardOptions(
-        handle, None if numbers is None else id(numbers), call_count, kept_count, bool(return_lse), *map(id, objects)
-    )
+        stages, len(stages), calls.input_count, None if numbers is None else id(numbers), _list_places(calls.kept),
+        _list_places(calls.results), len(calls.kept), len(calls.results), *map(id, objects),
+    )  # fmt: skip
     address = _functions().tessera_torch_forward_create(options)
     if not address:
         return other
@@ -124,60 +184,40 @@ def make_forward(function, numbers, call_count, kept_count, return_lse, other):
     return _exchange.make_function("tessera_torch_apply_forward", _functions().tessera_torch_apply_forward, address)
 
 
-def make_backward(function, input_count, first=0, learned=()):
-    """The backward of a function of autograd around a function of `make`, see tessera_torch_apply_backward, which gives None where
-    the op is to be called. `first` is the input that is q, and `learned` are those that have gradients beside q, k and v."""
-    handle = _get_handle(function)
-    if handle is None:
+def make_backward(calls, order, first=0):
+    """The backward of the same for an order of sums, see tessera_torch_apply_backward, which gives None where the op is to be called.
+    `first` inputs come before the tensors."""
+    stages = _make_stages(calls, calls.list_backward(order))
+    if stages is None:
         return _do_nothing
-    places = (c_int32 * len(learned))(*learned)
-    address = _functions().tessera_torch_backward_create(_BackwardOptions(handle, input_count, first, places, len(learned)))
+    gradients = _list_places((*[None] * first, *calls.gradients))
+    options = _BackwardOptions(stages, len(stages), len(calls.kept), len(calls.results), gradients, len(gradients))
+    address = _functions().tessera_torch_backward_create(options)
     return _exchange.make_function("tessera_torch_apply_backward", _functions().tessera_torch_apply_backward, address)
 
 
-class Calls(NamedTuple):
-    """What functions of autograd are made around."""
-
-    #: Gives output and LSE, of `make`.
-    function: Callable
-    #: What the tuples of numbers of calls have, as `make` has it.
-    numbers: str
-    #: The tensors of a call, those of them that are kept for the backward pass, and all: further ones are kept alone.
-    call_count: int
-    kept_count: int
-    count: int
-    #: The text of the gradients, of an order of sums.
-    write_gradients: Callable
-    #: Which inputs have gradients beside q, k and v.
-    learned: tuple = ()
-
-
-def make_apply(calls, numbers, return_lse, deterministic, call_forward, call_backward):
+def make_apply(calls, numbers, deterministic, call_forward, call_backward):
     """The apply of a function of autograd where nothing sees ops. Its inputs are tensors, as PyTorch asks of every other one in
     several ways whether it is one, behind a tuple of numbers where `numbers` is None. What the library does not do
-    `call_forward(context, *inputs)` and `call_backward(kept tensors, numbers, gradient, that of the LSE or None)` do by ops."""
+    `call_forward(context, *inputs)` and `call_backward(kept tensors, numbers, *gradients of the results)` do by ops."""
     first, backwards = int(numbers is None), {}
 
     def add_backward(order):
-        tensor_count = 7 + calls.kept_count - 3 + calls.count - calls.call_count
-        function = make(calls.write_gradients(order), tensor_count, calls.numbers) if _op.has_native else None
-        return backwards.setdefault(order, make_backward(function, first + calls.count, first, calls.learned))
+        return backwards.setdefault(order, make_backward(calls, order, first))
 
     class Unwatched(torch.autograd.Function):
-        forward = staticmethod(
-            make_forward(calls.function, numbers, calls.call_count, calls.kept_count, return_lse, call_forward)
-        )
+        forward = staticmethod(make_forward(calls, numbers, call_forward))
 
         @staticmethod
-        def backward(ctx, grad, grad_lse=None):
+        def backward(ctx, *grads):
             saved = ctx.saved_tensors  # Hooks let this be asked for once.
             given = ctx.numbers if numbers is None else numbers
             if not (is_watched() or _is_grad_enabled()):
                 order = find_order(deterministic)
-                gradients = (backwards.get(order) or add_backward(order))(saved, grad, grad_lse, given)
+                gradients = (backwards.get(order) or add_backward(order))(saved, grads, given)
                 if gradients is not None:
                     return gradients
-            return call_backward(saved, given, grad, grad_lse)
+            return call_backward(saved, given, *grads)
 
     # The apply of torch's Function prepares in Python what functorch's transforms need, and calls this one.
     return super(torch.autograd.Function, Unwatched).apply

@@ -178,23 +178,26 @@ class _Attention(torch.autograd.Function):
         return None, *_run_backward_op(ctx.asked, ctx.saved_tensors, ctx.numbers, grad, grad_lse)
 
 
+def _list_kinds(names):
+    """What tuples of numbers have, as `_direct.make` has it."""
+    return "s" + "f" * len(names.numbers) + "i" * len(names.integers)
+
+
 @functools.lru_cache(maxsize=None)
 def _find_function(source, names):
-    """(the function of calls past the dispatcher, None where there is none; what their tuples of numbers have)."""
-    kinds = "s" + "f" * len(names.numbers) + "i" * len(names.integers)
+    """The function of calls past the dispatcher, None where there is none."""
     text = _recipes.write(_recipes.OUTPUT_AND_LSE, names, source)
-    return (_direct.make(text, 3 + len(names.views), kinds) if _op.has_native else None), kinds
+    return _direct.make(text, 3 + len(names.views), _list_kinds(names)) if _op.has_native else None
 
 
 def _make_apply(asked, return_lse):
     """Attention that differs in tensors and numbers alone, where nothing sees ops."""
-    own, both, count = (3 + views for views in asked.count_views())
-    function, kinds = _find_function(asked.source, asked.names.add_views(asked.listed))
-    names, learned = asked.names.add_views(asked.gradient_listed), asked.learned
-    calls = _direct.Calls(
-        function, kinds, both, own, count,
+    own, names, learned = asked.names, asked.names.add_views(asked.gradient_listed), asked.learned
+    calls = _direct.describe_attention(
+        _list_kinds(own), *(3 + views for views in asked.count_views()), return_lse,
+        _recipes.write(_recipes.OUTPUT_AND_LSE, own.add_views(asked.listed), asked.source),
         lambda order: _recipes.write(_recipes.name_gradients(order, learned), names, asked.gradient_source),
-        tuple(4 + asked.names.views.index(name) for name in learned),
+        tuple(3 + own.views.index(name) for name in learned),
     )  # fmt: skip
 
     def call_forward(ctx, numbers, q, k, v, *views):
@@ -206,10 +209,10 @@ def _make_apply(asked, return_lse):
         ctx.set_materialize_grads(False)
         return out, lse
 
-    def call_backward(saved, numbers, grad, grad_lse):
+    def call_backward(saved, numbers, grad, grad_lse=None):
         return _run_backward_op(asked, saved, numbers, grad, grad_lse)
 
-    return _direct.make_apply(calls, None, return_lse, asked.deterministic, call_forward, call_backward)
+    return _direct.make_apply(calls, None, asked.deterministic, call_forward, call_backward)
 
 
 # Those that were made, without the LSE and with it.
@@ -348,7 +351,7 @@ class _Form:
         self.checked = set()
 
     def prepare(self):
-        self.function, _ = _find_function(self.asked.source, self.asked.names.add_views(self.asked.listed))
+        self.function = _find_function(self.asked.source, self.asked.names.add_views(self.asked.listed))
         return self
 
     def __reduce__(self):  # Copies of what keeps it find their own.
