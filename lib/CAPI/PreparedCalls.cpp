@@ -159,6 +159,8 @@ CallProblem PreparedCall::plan(Step &step, const CallArguments &arguments) {
   if (uint64_t bytes = step.plan->getLentBytes()) {
     step.offset = llvm::alignTo(temporaryBytes, kAlignment);
     workspaceBytes = std::max(workspaceBytes, step.offset + bytes);
+    if (step.isBeside) // Those of the steps behind it lie elsewhere.
+      temporaryBytes = step.offset + bytes;
   }
   return {};
 }
@@ -181,6 +183,7 @@ std::shared_ptr<const PreparedCall> PreparedCall::make(const tessera_call_recipe
     // A tessera_kernel is a pointer to a Kernel.
     step.kernel = reinterpret_cast<runtime::Kernel *>(given.kernel);
     step.program = given.program;
+    step.isBeside = given.is_beside;
     step.operands.append(given.operands, given.operands + given.operand_count);
     problem = call->plan(step, arguments);
     if (problem)
@@ -193,30 +196,58 @@ std::shared_ptr<const PreparedCall> PreparedCall::make(const tessera_call_recipe
 // Launching
 //===----------------------------------------------------------------------===//
 
-CallProblem PreparedCall::launch(const CallArguments &arguments, const CallMemory &memory,
-                                 int device, void *stream) const {
-  auto fill = [&](const CallLayout &layout, uint64_t address) -> llvm::Error {
+llvm::Error PreparedCall::fill(const CallMemory &memory, int device, void *stream) const {
+  auto fillOne = [&](const CallLayout &layout, uint64_t address) -> llvm::Error {
     if (layout.fill != TESSERA_CALL_FILL_ZERO)
       return llvm::Error::success();
     return steps.front().kernel->zero(device, stream, address, countBytes(layout));
   };
   for (auto [layout, address] : llvm::zip(results, memory.results))
-    if (llvm::Error error = fill(layout, address))
-      return toProblem(std::move(error));
+    if (llvm::Error error = fillOne(layout, address))
+      return error;
   for (auto [layout, offset] : llvm::zip(temporaries, temporaryOffsets))
-    if (llvm::Error error = fill(layout, memory.workspace + offset))
-      return toProblem(std::move(error));
+    if (llvm::Error error = fillOne(layout, memory.workspace + offset))
+      return error;
+  return llvm::Error::success();
+}
+
+CallProblem PreparedCall::launch(const Step &step, const CallArguments &arguments,
+                                 const CallMemory &memory, int device, void *stream) const {
+  Arguments bound;
+  if (CallProblem problem = bind(step, arguments, memory, bound))
+    return problem;
+  std::optional<runtime::LentMemory> lent;
+  if (uint64_t bytes = step.plan->getLentBytes(); bytes && memory.workspace)
+    lent = {memory.workspace + step.offset, bytes};
+  return toProblem(step.kernel->launch(step.plan, device, stream, bound, lent));
+}
+
+CallProblem PreparedCall::launch(const CallArguments &arguments, const CallMemory &memory,
+                                 int device, void *stream) const {
+  if (llvm::Error error = fill(memory, device, stream))
+    return toProblem(std::move(error));
+  const runtime::SideStream *side = nullptr;
+  CallProblem problem;
   for (const Step &step : steps) {
-    Arguments bound;
-    if (CallProblem problem = bind(step, arguments, memory, bound))
-      return problem;
-    std::optional<runtime::LentMemory> lent;
-    if (uint64_t bytes = step.plan->getLentBytes(); bytes && memory.workspace)
-      lent = {memory.workspace + step.offset, bytes};
-    if (llvm::Error error = step.kernel->launch(step.plan, device, stream, bound, lent))
-      return toProblem(std::move(error));
+    if (step.isBeside) {
+      llvm::Expected<const runtime::SideStream *> found =
+          step.kernel->findSideStream(device, stream);
+      if (!found)
+        problem = toProblem(found.takeError());
+      else if ((side = *found))
+        problem = toProblem(side->fork());
+    }
+    if (!problem)
+      problem =
+          launch(step, arguments, memory, device, step.isBeside && side ? side->get() : stream);
+    if (problem)
+      break;
   }
-  return {};
+  // Memory of the call may be that of another one from then on, also of one that failed.
+  if (side)
+    if (CallProblem ofJoin = toProblem(side->join()); ofJoin && !problem)
+      return ofJoin;
+  return problem;
 }
 
 CallProblem PreparedCall::interpret(const CallArguments &arguments, const CallMemory &memory,

@@ -88,10 +88,14 @@ private:
     llvm::SmallVector<tessera_call_operand, 12> operands;
     std::shared_ptr<const runtime::CallPlan> plan;
     uint64_t offset = 0; ///< of its workspaces, where those of other steps lie too
+    bool isBeside = false;
   };
   using Arguments = llvm::SmallVector<runtime::Argument, 16>;
 
   CallProblem plan(Step &step, const CallArguments &arguments);
+  llvm::Error fill(const CallMemory &memory, int device, void *stream) const;
+  CallProblem launch(const Step &step, const CallArguments &arguments, const CallMemory &memory,
+                     int device, void *stream) const;
   /// Where the memory of an operand begins.
   uint64_t findAddress(const tessera_call_operand &operand, const CallArguments &arguments,
                        const CallMemory &memory) const;

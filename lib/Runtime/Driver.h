@@ -57,6 +57,8 @@ constexpr int kCaptureStatusActive = 1;
 constexpr int kCaptureModeRelaxed = 2;
 // CUstream_flags
 constexpr unsigned kStreamNonBlocking = 1;
+// CUevent_flags
+constexpr unsigned kEventDisableTiming = 2;
 // CUuserObject_flags, CUuserObjectRetain_flags
 constexpr unsigned kUserObjectNoDestructorSync = 1;
 constexpr unsigned kGraphUserObjectMove = 1;
@@ -131,6 +133,7 @@ static_assert(sizeof(LaunchConfig) == 56, "CUlaunchConfig has 56 bytes");
   X(streamGetCaptureInfo, "cuStreamGetCaptureInfo",                                                \
     Result(Stream stream, int *status, uint64_t *id, Graph *graph, const void **dependencies,      \
            size_t *dependencyCount))                                                               \
+  X(streamWaitEvent, "cuStreamWaitEvent", Result(Stream stream, Event event, unsigned flags))      \
   X(threadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode", Result(int *mode))       \
   X(userObjectCreate, "cuUserObjectCreate",                                                        \
     Result(UserObject *object, void *value, void (*destroy)(void *value), unsigned references,     \

@@ -500,6 +500,13 @@ llvm::Error Kernel::zero(int device, void *stream, uint64_t address, uint64_t by
       "cuMemsetD8Async of a result");
 }
 
+llvm::Expected<const SideStream *> Kernel::findSideStream(int device, void *stream) {
+  llvm::Expected<Place> place = enter(device);
+  if (!place)
+    return place.takeError();
+  return SideStream::find(place->driver, device, stream);
+}
+
 llvm::Expected<std::vector<char>> Kernel::readTimeline(int device, void *streamHandle) {
   auto stream = static_cast<Stream>(streamHandle);
   if (!getKernelInfo())

@@ -13,6 +13,7 @@
 #include "lib/Runtime/LaunchPlan.h"
 #include "lib/Runtime/LoadedModule.h"
 #include "lib/Runtime/Sequence.h"
+#include "lib/Runtime/SideStream.h"
 #include "lib/Runtime/TensorMap.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -146,6 +147,8 @@ public:
   /// Sets memory of a call to zero, on the stream before what is launched next. Errors: NO_DEVICE,
   /// DRIVER_ERROR.
   llvm::Error zero(int device, void *stream, uint64_t address, uint64_t bytes);
+  /// As `SideStream::find`. Errors: NO_DEVICE, DRIVER_ERROR.
+  llvm::Expected<const SideStream *> findSideStream(int device, void *stream);
   /// Waits for the device and returns what launches on the stream have recorded since the last
   /// call, KernelInfo::timelineBytes (docs/bundle.md); then clears it. All zero before the first
   /// launch. Errors: INVALID_ARGUMENT when the kernel records no timeline, NO_DEVICE, DRIVER_ERROR.

@@ -29,7 +29,9 @@ class _Operand(ctypes.Structure):
 class _Step(ctypes.Structure):
     """tessera_call_step"""
 
-    _fields_ = [("kernel", c_void_p), ("program", c_void_p), ("operands", POINTER(_Operand)), ("operand_count", c_size_t)]
+    _fields_ = [
+        ("kernel", c_void_p), ("program", c_void_p), ("operands", POINTER(_Operand)), ("operand_count", c_size_t), ("is_beside", c_int32),
+    ]  # fmt: skip
 
 
 class _Copy(ctypes.Structure):
@@ -95,19 +97,19 @@ def _write_layout(layout):
     return _Layout(_library.ELEMENT_TYPES[layout.element], len(layout.shape), shape, strides, 1, layout.fill)
 
 
-def _write_step(step):
+def _write_step(step, is_beside):
     kernel, operands = step
     array = (_Operand * len(operands))(*operands)
     _kept.add(kernel)
     is_program = isinstance(kernel, Program)
-    return _Step(None if is_program else kernel._handle, kernel._handle if is_program else None, array, len(array))
+    return _Step(None if is_program else kernel._handle, kernel._handle if is_program else None, array, len(array), is_beside)
 
 
 def _write(recipe):
     """A _Recipe, whose arrays live as long as it."""
     arrays = []
     for kind, write, values in (
-        (_Step, _write_step, recipe.steps), (_Layout, _write_layout, recipe.results),
+        (_Step, lambda step: _write_step(*step), [(step, i in recipe.beside) for i, step in enumerate(recipe.steps)]), (_Layout, _write_layout, recipe.results),
         (_Layout, _write_layout, recipe.temporaries),
         (_Copy, lambda copy: _Copy(copy[0], _write_layout(copy[1])), recipe.copies),
         (_View, lambda view: _View(view[0], _write_layout(view[1]), view[2]), recipe.views),

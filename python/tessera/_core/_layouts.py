@@ -105,6 +105,8 @@ class Recipe(NamedTuple):
     followings: tuple = ()
     #: Calls like this one need not ask again.
     is_final: bool = True
+    #: Which steps run beside those behind them, none of which takes what they store.
+    beside: tuple = ()
 
 
 def make_dense(x, *shape, element=None, fill=NOTHING):

@@ -357,8 +357,13 @@ FAKE(cuEventDestroy, Event event)
 delete reinterpret_cast<double *>(event);
 return 0;
 }
-FAKE(cuEventRecord, Event event, Stream)
+FAKE(cuEventRecord, Event event, Stream stream)
+getState().recorded[event] = stream;
 *reinterpret_cast<double *>(event) = getState().clock;
+return 0;
+}
+FAKE(cuStreamWaitEvent, Stream stream, Event event, unsigned)
+getState().waits.emplace_back(stream, getState().recorded[event]);
 return 0;
 }
 FAKE(cuEventQuery, Event)
@@ -451,6 +456,7 @@ void *tessera::runtime::fake::find(const char *name) {
       FAKE_ENTRY(cuEventCreate),
       FAKE_ENTRY(cuEventDestroy),
       FAKE_ENTRY(cuEventRecord),
+      FAKE_ENTRY(cuStreamWaitEvent),
       FAKE_ENTRY(cuEventQuery),
       FAKE_ENTRY(cuEventElapsedTime),
       FAKE_ENTRY(cuMemAlloc),

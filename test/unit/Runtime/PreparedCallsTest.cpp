@@ -48,9 +48,10 @@ protected:
       return 1;
     }
     auto *kernel = reinterpret_cast<tessera_kernel *>(&test->bundle->getKernels()[0]);
-    test->step = {kernel, nullptr, test->operands.data(), test->operands.size()};
-    recipe->steps = &test->step;
-    recipe->step_count = 1;
+    for (tessera_call_step &step : test->steps)
+      step = {kernel, nullptr, test->operands.data(), test->operands.size(), step.is_beside};
+    recipe->steps = test->steps.data();
+    recipe->step_count = test->steps.size();
     recipe->results = test->results.data();
     recipe->result_count = test->results.size();
     recipe->temporaries = test->temporaries.data();
@@ -101,7 +102,7 @@ protected:
                                                 {TESSERA_CALL_RESULT, 0},
                                                 {TESSERA_CALL_RESULT, 1},
                                                 {TESSERA_CALL_NUMBER, 0}};
-  tessera_call_step step = {};
+  std::vector<tessera_call_step> steps = {{}};
   std::string refusal;
   bool isFinal = true, clearsMeanwhile = false;
   unsigned asked = 0;
@@ -361,6 +362,43 @@ TEST_F(PreparedCallsTest, LaunchesOnTheStreamOfTheCall) {
     EXPECT_EQ(last().stream, stream);
   }
   EXPECT_EQ(asked, 1u);
+}
+
+TEST_F(PreparedCallsTest, LaunchesBesideTheStreamOfTheCall) {
+  steps.resize(3);
+  steps[1].is_beside = 1;
+  std::vector<cuda::Stream> sides;
+  for (uintptr_t number : {1, 2, 1}) {
+    fake::getState().launches.clear();
+    fake::getState().waits.clear();
+    auto *stream = reinterpret_cast<cuda::Stream>(number);
+    ASSERT_FALSE(launch(0, stream));
+    const auto &launches = fake::getState().launches;
+    ASSERT_EQ(launches.size(), 3u);
+    EXPECT_EQ(launches[0].stream, stream);
+    EXPECT_EQ(launches[2].stream, stream);
+    sides.push_back(static_cast<cuda::Stream>(launches[1].stream));
+    std::vector<std::pair<cuda::Stream, cuda::Stream>> waits = {{sides.back(), stream},
+                                                                {stream, sides.back()}};
+    EXPECT_EQ(fake::getState().waits, waits);
+  }
+  EXPECT_EQ(sides[0], sides[2]);
+  EXPECT_EQ(
+      std::set<cuda::Stream>({reinterpret_cast<cuda::Stream>(uintptr_t(1)),
+                              reinterpret_cast<cuda::Stream>(uintptr_t(2)), sides[0], sides[1]})
+          .size(),
+      4u);
+}
+
+TEST_F(PreparedCallsTest, WaitsForWhatRunsBesideAlsoWhereAStepFails) {
+  steps.resize(2);
+  steps[0].is_beside = 1;
+  ASSERT_FALSE(launch());
+  fake::getState().waits.clear();
+  fake::getState().failing = "cuLaunchKernelEx";
+  fake::getState().failure = 1;
+  EXPECT_TRUE(launch());
+  EXPECT_EQ(fake::getState().waits.size(), 2u);
 }
 
 TEST_F(PreparedCallsTest, IsCaptured) {
