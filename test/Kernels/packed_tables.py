@@ -1,8 +1,11 @@
 # RUN: mkdir -p %t
 # RUN: %python %s %source/kernels/linear %t
 """Compares where chunks of packed sequences lie by tables.tile, and gates in rows of chunks and back by gates.tile, on the interpreter and
-on the simulator, with what Python finds, and sums of parts by part_sums.tile."""
+the simulator, with what Python finds, sums of parts and of heads by part_sums.tile and head_sums.tile, and rows that become 0 by
+outside.tile."""
 
+import itertools
+import math
 import os
 import random
 import sys
@@ -69,12 +72,40 @@ def check_gates(kernel, folder, begins, tokens, heads):
 
 
 def check_sums(kernel, folder):
-    parts = draw(2, 3, 2, 700)
-    save(f"{folder}/parts.npy", parts, (3, 2, 700))
-    expected = [a + b for g in range(3) for a, b in zip(parts[1400 * g : 1400 * g + 700], parts[1400 * g + 700 : 1400 * g + 1400])]
+    """Of 3 times 2 parts of 21 rows each."""
+    count = 21 * 64
+    parts = draw(2, 3, 2, count)
+    save(f"{folder}/parts.npy", parts, (3, 2, 21, 64))
+    expected = [a + b for g in range(0, 6, 2) for a, b in zip(*(parts[count * i : count * (i + 1)] for i in (g, g + 1)))]
+    for device, (form, error) in itertools.product(("interp", "sim"), ((["-DT=f32"], 1e-6), (["-DT=bf16", "-DFROM=f32"], 4e-3))):
+        given = "--input", f"parts={folder}/parts.npy", "--output", f"sums={folder}/sums.npy", "--device", device, "-DD=64"
+        run(kernel, *given, *form)
+        compare("sums", load(f"{folder}/sums.npy"), expected, error)
+
+
+def check_head_sums(kernel, folder):
+    batch, heads, chunks = 2, 3, 150
+    parts = draw(3, batch, heads, chunks)
+    save(f"{folder}/parts.npy", parts, (batch, heads, chunks))
+    starts = [[chunks * (heads * b + h) for b in range(batch)] for h in range(heads)]
+    expected = [sum(sum(parts[start : start + chunks]) for start in own) for own in starts]
     for device in ("interp", "sim"):
         run(kernel, "--input", f"parts={folder}/parts.npy", "--output", f"sums={folder}/sums.npy", "--device", device)
-        compare("sums", load(f"{folder}/sums.npy"), expected, 1e-6)
+        compare("sums of heads", load(f"{folder}/sums.npy"), expected, 1e-5)
+
+
+def check_outside(kernel, folder, begins, tokens, width=520):
+    """Rows that no sequence has become 0, and nothing is stored to others, which hold NaN here."""
+    save_integers(f"{folder}/begins.npy", begins, "i32")
+    save_integers(f"{folder}/firsts.npy", [0] * (len(begins) - 1), "i32")
+    expected = [begins[0] <= t < begins[-1] for t in range(tokens) for _ in range(width)]
+    inputs = [word for name in ("begins", "firsts") for word in ("--input", f"{name}={folder}/{name}.npy")]
+    outputs = [word for name in ("rows", "more") for word in ("--output", f"{name}={folder}/{name}.npy")]
+    for device in ("interp", "sim"):
+        run(kernel, *inputs, *outputs, "--shape", f"L={tokens},W={width}", "-DMORE=true", "-DT=f32", "--device", device)
+        for name in ("rows", "more"):
+            found = load(f"{folder}/{name}.npy")
+            assert [math.isnan(x) or x != 0 for x in found] == expected, (device, begins, name)
 
 
 def main(sources, folder):
@@ -86,6 +117,9 @@ def main(sources, folder):
     check_gates(f"{sources}/gates.tile", folder, [3, 67, 67, 70, 198, 199, 199], 210, 5)
     check_gates(f"{sources}/gates.tile", folder, [0, 0, 65], 65, 9)
     check_sums(f"{sources}/part_sums.tile", folder)
+    check_head_sums(f"{sources}/head_sums.tile", folder)
+    for begins, tokens in (([3, 67, 70], 140), ([0, 65], 65), ([5, 5], 70)):
+        check_outside(f"{sources}/outside.tile", folder, begins, tokens)
 
 
 main(*sys.argv[1:])

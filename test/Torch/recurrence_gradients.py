@@ -332,10 +332,10 @@ def check_memory():
     """What gradients with gates of channels hold beside their results, of a chunk of a head: little more than a state of f32."""
     tokens, width, ops = 512, 128, torch.ops.tessera
     state, rows, one = width * width * 4, 64 * width * 2, torch.tensor([0, tokens], dtype=torch.int32)
-    # A packed sequence has a chunk more. Its gradients of values have memory of their own, and those of shared keys are sums of f32 first.
+    # A packed sequence has a chunk more. Its gradients of values have memory of their own, and those of shared keys are sums of f32 beside them.
     for name, heads, starts, expected in (
         ("gla", 1, None, state), ("gla", 2, None, state), ("gla", 1, one, state * 9 / 8),
-        ("delta rule", 1, None, state), ("delta rule", 2, None, state + rows), ("delta rule", 1, one, (state + rows) * 9 / 8),
+        ("delta rule", 1, None, state), ("delta rule", 2, None, state + 2 * rows), ("delta rule", 1, one, (state + rows) * 9 / 8),
     ):  # fmt: skip
         q, k, v = draw(tokens, 1, heads, (width, width)).values()
         g, beta, grad = -torch.rand(BATCH, tokens, 1, width), torch.rand(BATCH, tokens, heads), torch.ones_like(v)

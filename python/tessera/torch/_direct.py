@@ -132,8 +132,6 @@ class Calls(NamedTuple):
     list_backward: Callable[[str], tuple]
     #: The places of the gradients of the inputs, None for those that have none.
     gradients: tuple
-    #: Whether calls that no op has prepared are prepared.
-    prepares: bool = False
 
 
 def describe_attention(numbers, own, both, count, return_lse, text, write_gradients, learned=()):
@@ -160,7 +158,7 @@ def _make_stages(calls, stages):
     """An array of _Stage; None where calls of one are not possible."""
     if not (_op.has_native and _has_attributes):
         return None
-    functions = [make(stage.text, len(stage.places), calls.numbers, calls.prepares) for stage in stages]
+    functions = [make(stage.text, len(stage.places), calls.numbers) for stage in stages]
     if None in functions:
         return None
     found = [(function.__self__, _list_places(stage.places), len(stage.places)) for function, stage in zip(functions, stages)]

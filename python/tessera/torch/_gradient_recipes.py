@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 
 from .._attention import _recipes
 from .._attention._recurrences import count_chunks
-from .._core._layouts import NOTHING, ZERO, Layout
+from .._core._layouts import NOTHING, ZERO, Layout, list_strides
 from . import _walk_recipes
 from ._step_recipes import choose
 from ._walk_recipes import make_plain, pad_gates
@@ -15,9 +16,20 @@ from ._walk_recipes import make_plain, pad_gates
 GRADIENTS = "gradients of a recurrence"
 
 
+# Those that go on with what others give.
+_SECOND = {"channels", "changes"}
+
+
+def list_names(name, others, states):
+    """(the names of a text, whether it gives the gradients of the states before) of a call with others and of s0, begins and table those
+    of `states`. s1 is a name of each that begins with gradients of states, and may be left out of its calls."""
+    states = set(states) - {"s0"} if name in _SECOND else {"s1", *states}
+    return (*others, *[each for each in ("s0", "s1", "begins", "table") if each in states]), "s0" in states
+
+
 @functools.lru_cache(maxsize=256)
 def write(names, name, device, wants_first):
-    """The text of a call with the gradient of the outputs, q, k and v, and tensors of these names:
+    """The text of a call with q, k, v, the gradient of the outputs and tensors of these names:
 
     g, beta, dt, rates, log2_decay, s0, begins, table: as _walk_recipes.py has them, of float32 but for those of integers.
     news, inverses, scores:   what the forward pass of a delta rule keeps.
@@ -36,17 +48,70 @@ class _Gradients(_walk_recipes.Call):
     """A call that computes gradients."""
 
     def __init__(self, kind, names, tensors, device, wants_first):
-        super().__init__(kind, names, ("d", "q", "k", "v"), tensors, device)
+        super().__init__(kind, names, ("q", "k", "v", "d"), tensors, device)
         self.chunks, self.wants_first = count_chunks(self.rows), wants_first
         # Where heads of values share queries and keys, each adds its part.
         self.adds = self.heads != self.shared
+        # What is behind the walks: (parts, results, numbers of parts), and results whose rows of no sequence are 0.
+        self.summed, self.cleared = [], []
+        d = self.given["d"]
+        if d != (dense := make_plain(*d.shape, element=d.element)):
+            self.places.copy("d", dense)
+            self.given["d"] = dense
 
-    def add_rows(self, name, like, adds=False, element=None, heads=None):
+    def add_rows(self, name, like, adds=False, element=None):
         """The place of a gradient of rows [B, T, H, D]: 0 where rows in place are of no sequence."""
-        shape = *like.shape[:2], heads or like.shape[2], like.shape[3]
-        layout = make_plain(*shape, element=element or like.element, fill=ZERO if self.is_packed or adds else NOTHING)
+        layout = make_plain(*like.shape, element=element or like.element, fill=ZERO if adds else NOTHING)
         self.add_result(name, layout)
+        if self.is_packed and not adds:
+            self.cleared.append((name, layout))
         return self.places.view(name, layout.permute(0, 2, 1, 3))
+
+    def add_shared(self, name, in_memory):
+        """The same of queries or keys. Where heads of values share them, it is the place of a part of each head, or of sums of float32
+        in memory. Sums in memory of as many heads as Mamba-2's would take longer than parts."""
+        like = self.given[name]
+        place = self.add_rows(f"d{name}", like)
+        if not self.adds:
+            return place
+        shape = like.shape if in_memory else (self.batch, self.tokens, self.heads, self.width)
+        parts = make_plain(*shape, element="f32" if in_memory else like.element, fill=ZERO if in_memory else NOTHING)
+        self.add_temporary(f"d{name}_parts", parts)
+        self.summed.append((f"d{name}_parts", f"d{name}", parts))
+        return self.places.view(f"d{name}_parts", parts.permute(0, 2, 1, 3))
+
+    def sum_parts(self):
+        for parts, sums, layout in self.summed:
+            rows, count = self.batch * self.tokens * self.shared, layout.shape[2] // self.shared
+            of_parts = Layout((1, count, rows, self.width), (0, self.width, count * self.width, 1), layout.element)
+            of_sums = make_plain(1, rows, self.width, element=self.form["T"])
+            form = {"FROM": layout.element, "T": of_sums.element, "D": self.width}
+            self.launch_sums(self.places.view(parts, of_parts), self.places.view(sums, of_sums), **form)
+
+    def launch_sums(self, parts, sums, **form):
+        self.launch(_walk_recipes.find_kernel(self.is_cpu, "part_sums", **form), parts=parts, sums=sums)
+
+    def sum_heads(self, parts, layout, name):
+        """Adds up numbers of heads [B, H, N] that lie where `parts` begin, to a result [H]."""
+        of = {"parts": self.places.view(parts, layout), "sums": self.places.places[name]}
+        self.launch(_walk_recipes.find_kernel(self.is_cpu, "head_sums"), **of)
+
+    def clear_rows(self):
+        """Two of a shape by one launch."""
+        of_shapes = {}
+        for name, layout in self.cleared:
+            rows = make_plain(self.tokens, math.prod(layout.shape[2:]), element=layout.element)
+            of_shapes.setdefault(rows, []).append(self.places.view(name, rows))
+        for rows, places in of_shapes.items():
+            for i in range(0, len(places), 2):
+                of = dict(zip(("rows", "more"), places[i : i + 2]))
+                form = {"T": rows.element, "BEGIN": self.given["begins"].element, "MORE": len(of) == 2}
+                self.launch(_walk_recipes.find_kernel(self.is_cpu, "outside", **form), **of)
+
+    def finish(self):
+        self.sum_parts()
+        self.clear_rows()
+        return super().finish()
 
     def add_rows_between(self, name, width, element):
         """The place of rows [B, R, H, D] that a call leaves the next one, with heads first."""
@@ -79,6 +144,11 @@ class _Gradients(_walk_recipes.Call):
         extents, form = (self.sequences, self.heads, rows, columns), {**self.form, "INITIAL": state is not None, "FINAL": False, **form}
         self.launch(_walk_recipes.find_walk(self.is_cpu, name, self.device, extents, **form), s0=state, **places)
 
+    def walk_beside(self, *walk, **places):
+        """The same beside the steps behind it."""
+        self.beside.append(len(self.steps))
+        self.walk(*walk, **places)
+
     def launch_chunks(self, name, places, **parameters):
         """Launches a kernel of chunks beside each other."""
         form = {"T": self.form["T"], **parameters, **({"IN_PLACE": True} if self.is_packed else {})}
@@ -101,15 +171,14 @@ def make(kind, names, text, tensors):
     """The Recipe of a text. Results are the gradients of q, k and v, of gates and rates, and of the states before where they are wanted."""
     options = json.loads(text)
     call = _Gradients(kind, names, tensors, options["device"], options["wants_first"])
-    of = {name: call.find_rows(name) for name in ("d", "q", "k", "v")}
+    of = {name: call.find_rows(name) for name in ("q", "k", "v", "d")}
     of.update(call.find_gates())
     _MAKERS[options["name"]](call, of)
     return call.finish()
 
 
 def _make_retention(call, of):
-    """Of queries and keys there is a part of each head of values, of which the caller adds up those that share them."""
-    parts = {name: call.add_rows(f"d{name}", call.given[name], heads=call.heads) for name in ("q", "k")}
+    parts = {name: call.add_shared(name, in_memory=False) for name in ("q", "k")}
     dv = call.add_rows("dv", call.given["v"])
     call.add_first()
     d, q, k, v, behind = of["d"], of["q"], of["k"], of["v"], call.find_state("s1")
@@ -134,36 +203,42 @@ def _make_gla_gradients(call, of):
 
 
 def _make_ssd(call, of):
-    """Of queries and keys as of retention, then of steps and of rates, of which there is a part of each chunk [B, H, N], and the products
-    of queries and keys of the same token [B, H, P, N], of which the first of the P parts is enough."""
-    rows, columns = call.columns, call.width
-    parts = {name: call.add_rows(f"d{name}", call.given[name], heads=call.heads) for name in ("q", "k")}
+    """Gradients of steps, of rates and, where it is given, of skip follow those of rows. Those of rates have a part of each chunk [B, H, N],
+    and so has the product of queries and keys of the same token [B, H, P, N], of which the first of the P parts is enough."""
+    rows, columns, skips = call.columns, call.width, "skip" in call.given
+    parts = {name: call.add_shared(name, in_memory=False) for name in ("q", "k")}
+    dv = call.add_rows("dv", call.given["v"])
     count = -(-columns // choose("ssd", call.device, call.sequences, call.heads, rows, columns)["DV"])
     dsteps, of_chunks = call.add_gates("dsteps"), (call.batch, call.heads, count, call.chunks)
-    call.add_result("drates", make_plain(call.batch, call.heads, call.chunks))
-    call.add_result("same", make_plain(*of_chunks, fill=ZERO))
+    for name in ("of_rates", "dskip") if skips else ("of_rates",):
+        call.add_result(name, make_plain(call.heads))
+    call.add_first()
+    call.add_temporary("drates", make_plain(call.batch, call.heads, call.chunks))
+    if skips:
+        call.add_temporary("same", make_plain(*of_chunks, fill=ZERO))
     call.add_temporary("meets", make_plain(*of_chunks))
     call.add_temporary("states", make_plain(call.batch, call.heads, call.chunks * rows, columns, element=call.form["T"]))
     sums = make_plain(*of_chunks[:3], pad_gates(call.rows))._replace(shape=(*of_chunks[:3], call.rows))
     of_q, of_k = (call.add_temporary(name, sums) for name in ("of_q", "of_k"))
     d, q, k, v, gates = of["d"], of["q"], of["k"], of["v"], {name: of[name] for name in ("gates", "dt")}
     before, behind = call.find_state("s0", True), call.find_state("s1", True)
-    call.walk("ssd", rows, columns, before, q=d, k=v, v=k, w=q, sums=of_q, o=parts["q"], **gates, SUMS=True, KEEP=True, SAME=True)
-    back = {"REVERSE": True, "STEPS": "own", "SUMS": True, "MEET": True}
-    call.walk("ssd", rows, columns, behind, q=v, k=d, v=q, w=k, sums=of_k, o=parts["k"], **gates, **back)
+    back, last = {"REVERSE": True, "STEPS": "own"}, {"s1": call.places.places.get("ds0"), "FINAL": call.wants_first}
+    # Few blocks walk over few sequences, and leave multiprocessors idle.
+    call.walk_beside("ssd", columns, rows, call.find_state("s1"), q=k, k=q, v=d, o=dv, **gates, **last, **back, SKIP=skips)
+    sums = {"SUMS": True, "KEEP": True, "SAME": skips}
+    call.walk("ssd", rows, columns, before, q=d, k=v, v=k, w=q, sums=of_q, o=parts["q"], **gates, **sums)
+    call.walk("ssd", rows, columns, behind, q=v, k=d, v=q, w=k, sums=of_k, o=parts["k"], **gates, **back, SUMS=True, MEET=True)
     changes = _walk_recipes.find_kernel(call.is_cpu, "ssd_changes")
     call.launch(changes, of_q=of_q, of_k=of_k, gates=of["gates"], dsteps=dsteps)
     call.restore_gates("dsteps")
-
-
-def _add_shared(call, of):
-    """Gradients of q and k are sums of float32 where heads of values share them."""
-    for name in ("q", "k"):
-        of[f"d{name}"] = call.add_rows(f"d{name}", call.given[name], call.adds, "f32" if call.adds else None)
+    call.sum_heads("drates", make_plain(call.batch, call.heads, call.chunks), "of_rates")
+    if skips:
+        strides = list_strides(of_chunks)
+        call.sum_heads("same", Layout((call.batch, call.heads, call.chunks), (*strides[:2], 1), "f32"), "dskip")
 
 
 def _make_delta(call, of):
-    _add_shared(call, of)
+    of.update({f"d{name}": call.add_shared(name, in_memory=True) for name in ("q", "k")})
     of["dv"] = call.add_rows("dv", call.given["v"])
     of.update({name: call.add_gates(name) for name in ("dg", "dbeta")}, u=call.find_rows("news"), s1=call.find_state("s1"))
     call.add_first()
@@ -197,17 +272,16 @@ def _walk_states(call, name, of, **form):
     of["meets"] = call.places.view("meets" if parts > 1 else "sums", of_parts._replace(fill=NOTHING))
     call.walk(name, call.width, call.columns, before, **of, s1=call.find_state("s1"), **states, **form)
     if parts > 1:
-        of_parts, of_sums = make_plain(count, parts, numbers), make_plain(count, numbers)
-        places = {"parts": call.places.view("meets", of_parts), "sums": call.places.view("sums", of_sums)}
-        call.launch(_walk_recipes.find_kernel(call.is_cpu, "part_sums"), **places)
+        of_parts, of_sums = (make_plain(count, *own, call.chunks, call.width) for own in ((parts,), ()))
+        call.launch_sums(call.places.view("meets", of_parts), call.places.view("sums", of_sums), D=call.width)
 
 
 def _make_channels(call, of):
     """Gradients of a delta rule with gates of channels, of what `_make_kda` gives. Those of values are written where those of news are
     read (dv), but for packed rows in place (z)."""
-    _add_shared(call, of)
+    of.update({f"d{name}": call.add_shared(name, in_memory=True) for name in ("q", "k")})
     of["dv"] = call.add_rows("dv", call.given["v"]) if call.is_packed else call.find_rows("dv")
-    of.update(dg=call.add_rows("dg", call.given["g"], call.adds), dbeta=call.add_gates("dbeta"), u=call.find_rows("news"))
+    of.update(dg=call.add_rows("dg", call.given["g"], call.adds, "f32"), dbeta=call.add_gates("dbeta"), u=call.find_rows("news"))
     if call.is_packed:
         of["z"] = call.find_rows("z")
     call.launch_chunks("kda_gradients", of, DW=call.columns, ADD=call.adds)

@@ -10,85 +10,22 @@ import math
 import torch
 
 from .._attention import _recurrences
-from . import _direct, _kept, _op, _prepared, _segments, _step_recipes
+from . import _direct, _kept, _op, _prepared, _segments, _step_recipes, _walk_calls, _walk_ops
 from ._types import TYPES
 
-#: What ops compute, by their names, and of those with gradients what keeps tensors for them and what gives them (_walks.py).
-functions, gradients = {}, {}
 _PLAIN = torch.Tensor, torch.nn.Parameter
-_are_transforms_active = torch._C._are_functorch_transforms_active
 _GATES = torch.float32, *TYPES
-
-
-class _Learned(torch.autograd.Function):
-    """A function with its gradient, as the op of its name has it."""
-
-    @staticmethod
-    def forward(ctx, name, *arguments):
-        output = functions[name](*arguments)
-        keep, ctx.back = gradients[name]
-        keep(ctx, arguments, output)
-        return output
-
-    @staticmethod
-    def backward(ctx, *grads):
-        return None, *ctx.back(ctx, *grads)
-
-
-# The apply of torch's Function prepares in Python what functorch's transforms need, and calls this one.
-_apply_learned = super(torch.autograd.Function, _Learned).apply
-
-
-class _Transformed(torch.autograd.Function):
-    """The same where torch.func transforms calls, whose setup costs the host more."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(name, *arguments):
-        return call(name, *arguments)
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        name, *arguments = inputs
-        keep, ctx.back = gradients[name]
-        keep(ctx, arguments, output)
-
-    backward = _Learned.backward
-
-
-def call(name, *arguments):
-    """What an op gives: past PyTorch's dispatcher and its autograd of ops in Python, which cost the host time, where nobody sees ops."""
-    learns, wants = torch.is_grad_enabled(), False
-    for x in arguments:
-        if isinstance(x, torch.Tensor):
-            if type(x) not in _PLAIN:
-                break
-            wants = wants or learns and x.requires_grad
-    else:
-        if not _direct.is_seen():
-            if not wants:
-                return functions[name](*arguments)
-            if name in gradients:
-                return _apply_learned(name, *arguments)
-    if _are_transforms_active() and name in gradients and _wants_gradients(*(x for x in arguments if isinstance(x, torch.Tensor))):
-        return _Transformed.apply(name, *arguments)
-    return getattr(torch.ops.tessera, name)(*arguments)
 
 
 def _refuse_shape(name, tensor, wanted):
     raise ValueError(f"argument '{name}' has shape {tuple(tensor.shape)}; {wanted} would work")
 
 
-def _wants_gradients(*tensors):
-    return torch.is_grad_enabled() and _op.require_grad(*(x for x in tensors if x is not None))
-
-
 def _check_gradients(kernel, **tensors):
     """Whether gradients are wanted of these, of which the first are values. In their walks the columns of values are rows of a state."""
     _op.check_tangents(tensors, *tensors.values())
     name, v = next(iter(tensors.items()))
-    wanted, widths = _wants_gradients(*tensors.values()), _list_widths(kernel)
+    wanted, widths = _walk_ops.wants_gradients(*tensors.values()), _list_widths(kernel)
     if wanted and v.shape[3] not in widths:
         among = ", ".join(map(str, widths))
         raise ValueError(f"argument '{name}' has a head dimension of {v.shape[3]}, of which there are no gradients; {among} would work")
@@ -198,6 +135,11 @@ def _take_gates(x):
     return x if x.dtype in _GATES else x.float()
 
 
+def _give_gates(key, *gates):
+    """Gates as an op gets them: in graphs, which have no key, of float32."""
+    return [x.float() if key is None else _take_gates(x) for x in gates]
+
+
 def _is_alone(wants_gradients, given):
     """Whether nothing sees a call of tensors, of which some may be None, or wants gradients of it: then it needs no op."""
     return not (wants_gradients or _direct.is_seen()) and all(x is None or type(x) in _PLAIN for x in given)
@@ -269,7 +211,9 @@ def retention(
     if _is_alone(wants_gradients, given):
         before = scale, initial_state, cu_seqlens, output_final_state
         return _walk((key, given), "retention", q, k, v, *before, {"log2_decay": decays})
-    out, last = call("retention", q, k, v, decays, _default_scale(scale, q), initial_state, cu_seqlens, output_final_state)
+    named = dict(zip(("q", "k", "v", "s0", "begins"), given))
+    _walk_calls.keep(key, named, "retention", _read_scale(scale), output_final_state, constants={"log2_decay": decays})
+    out, last = _walk_ops.call("retention", q, k, v, decays, _default_scale(scale, q), initial_state, cu_seqlens, output_final_state)
     return out, last if output_final_state else None
 
 
@@ -295,10 +239,10 @@ def gated_delta_rule(
     are float16, overflow. The scale is 1 / sqrt(K) where it is None. `cu_seqlens` are starts of packed sequences, as of `retention`.
     """
     given, norm = (q, k, v, g, beta, initial_state, cu_seqlens), bool(use_qk_l2norm_in_kernel)
-    key, results = _recall("gated_delta_rule", given, output_final_state, scale, norm)
+    of_channels = isinstance(g, torch.Tensor) and g.dim() == 4
+    key, results = _recall("gated_delta_rule", given, output_final_state, scale, norm, of_channels)
     if results is not None:
         return results
-    of_channels = isinstance(g, torch.Tensor) and g.dim() == 4
     kernel = "kda" if of_channels else "delta_rule"
     _check(kernel, ("q", "k", "v"), q, k, v, initial_state, "initial_state", cu_seqlens, g=g, beta=beta)
     _check_gates(q, g=(g, q.shape if of_channels else v.shape[:3]), beta=(beta, v.shape[:3]))
@@ -309,10 +253,12 @@ def gated_delta_rule(
     if _is_alone(wants_gradients, given):
         before = scale, initial_state, cu_seqlens, output_final_state
         return _walk((key, given), kernel, q, k, v, *before, norm=norm, g=_take_gates(g), beta=_take_gates(beta))
+    named = dict(zip(("q", "k", "v", "g", "beta", "s0", "begins"), given))
+    _walk_calls.keep(key, named, kernel, _read_scale(scale), output_final_state, norm=norm)
     if norm:
-        q, k = call("unit_rows", q, k)
-    own = q, k, v, g.float(), beta.float(), _default_scale(scale, q), initial_state, cu_seqlens
-    out, last, *_ = call("delta_rule", *own, output_final_state, wants_gradients)
+        q, k = _walk_ops.call("unit_rows", q, k)
+    own = q, k, v, *_give_gates(key, g, beta), _default_scale(scale, q), initial_state, cu_seqlens
+    out, last, *_ = _walk_ops.call("delta_rule", *own, output_final_state, wants_gradients)
     return out, last if output_final_state else None
 
 
@@ -344,8 +290,9 @@ def gla(
         return _launch_step((key, given), q, k, v, scale, {"rates": rates}, g=_take_gates(g), s0=initial_state)
     if _is_alone(wants_gradients, given):
         return _walk((key, given), "gla", q, k, v, scale, initial_state, cu_seqlens, output_final_state, g=_take_gates(g))
-    own = q, k, v, g.float(), _default_scale(scale, q), initial_state, cu_seqlens
-    out, last = call("gla", *own, output_final_state)
+    _walk_calls.keep(key, dict(zip(("q", "k", "v", "g", "s0", "begins"), given)), "gla", _read_scale(scale), output_final_state)
+    own = q, k, v, *_give_gates(key, g), _default_scale(scale, q), initial_state, cu_seqlens
+    out, last = _walk_ops.call("gla", *own, output_final_state)
     return out, last if output_final_state else None
 
 
@@ -370,11 +317,15 @@ def ssd(
     """
     state = initial_states.transpose(2, 3) if isinstance(initial_states, torch.Tensor) and initial_states.dim() == 4 else initial_states
     given = C, B, x, dt, A, D, state, cu_seqlens
-    is_plain = dt_bias is None and not dt_softplus
-    key, results = _recall("ssd", given, return_final_states) if is_plain else (None, None)
+    key, results = _recall("ssd", given, return_final_states) if dt_bias is None and not dt_softplus else (None, None)
     if results is None:
         _check_ssd(x, dt, A, B, C, D, dt_bias, initial_states, cu_seqlens)
-        results = _compute_ssd(key, given, dt_bias, dt_softplus, return_final_states)
+        _check_gradients("ssd", x=x, dt=dt, A=A, B=B, C=C, D=D, dt_bias=dt_bias, initial_states=state)
+        if dt_bias is not None or dt_softplus:
+            given = C, B, x, _make_steps(dt, dt_bias, dt_softplus), *given[4:]
+            key, results = _recall("ssd", given, return_final_states)
+    if results is None:
+        results = _compute_ssd(key, given, return_final_states)
     y, last = results
     return (y, last.transpose(2, 3)) if return_final_states else y
 
@@ -389,20 +340,26 @@ def _check_ssd(x, dt, A, B, C, D, dt_bias, initial_states, cu_seqlens):
     _check_gates(x, dt=(dt, x.shape[:3]), A=(A, of_heads), D=(D, of_heads), dt_bias=(dt_bias, of_heads))
 
 
-def _compute_ssd(key, given, bias, softplus, wants_state):
+def _make_steps(dt, bias, softplus):
+    steps = dt.float() if bias is None else dt.float() + bias.float()
+    return torch.nn.functional.softplus(steps) if softplus else steps
+
+
+def _compute_ssd(key, given, wants_state):
     """(outputs, states behind or None) of checked tensors, of which states are [B, H, N, P]."""
     C, B, x, dt, A, D, state, starts = given
-    wants_gradients = _check_gradients("ssd", x=x, dt=dt, A=A, B=B, C=C, D=D, dt_bias=bias, initial_states=state)
-    steps = _take_gates(dt) if bias is None and not softplus and not wants_gradients else dt.float()
-    steps = steps if bias is None else steps + bias.float()
-    if softplus:
-        steps = torch.nn.functional.softplus(steps)
+    wants_gradients = _walk_ops.wants_gradients(*given)
     if _steps(x, state, wants_state) and not wants_gradients and starts is None:
         passing = {} if D is None else {"skip": D.float().contiguous()}
+        steps = dt.float()
         return _launch_step((None, ()), C, B, x, 1.0, g=A.float() * steps, rates=steps, s0=state, **passing)
     if _is_alone(wants_gradients, given):
         passing = {} if D is None else {"skip": _take_gates(D)}
-        return _walk((key, given), "ssd", C, B, x, None, state, starts, wants_state, dt=steps, rates=_take_gates(A), **passing)
-    skip, state = (x if x is None else x.contiguous() for x in (D if D is None else D.float(), state))
-    y, last = call("ssd", C, B, x, steps, A.float().contiguous(), skip, state, starts, wants_state)
+        others = {"dt": _take_gates(dt), "rates": _take_gates(A), **passing}
+        return _walk((key, given), "ssd", C, B, x, None, state, starts, wants_state, **others)
+    _walk_calls.keep(key, dict(zip(("q", "k", "v", "dt", "rates", "skip", "s0", "begins"), given)), "ssd", None, wants_state)
+    dt, A, skip = (x if x is None else _give_gates(key, x)[0] for x in (dt, A, D))
+    if key is None:  # As graphs have them.
+        A, skip, state = (x if x is None else x.contiguous() for x in (A, skip, state))
+    y, last = _walk_ops.call("ssd", C, B, x, dt, A, skip, state, starts, wants_state)
     return y, last if wants_state else None

@@ -33,6 +33,12 @@ class _Functions(NamedTuple):
 _functions, _MOST_FUNCTIONS = {}, 512
 # (function, constants, numbers) of calls that were checked, by their keys.
 _plans, _MOST_PLANS = {}, 2048
+# (apply of a function of autograd, constants) of those that want gradients. They live as long as the process.
+_learned, _MOST_LEARNED = {}, 256
+
+
+class NotPrepared(Exception):
+    """A function of autograd is left, as its calls are not prepared."""
 
 
 def _find_functions(text, count, kinds):
@@ -56,13 +62,38 @@ def recall(given, *options):
     # Numbers that are equal may be of types of which one is refused. A generator would cost a call for each tensor.
     is_given = tuple(map(operator.is_not, given, _NOTHING))
     key = options, tuple(map(type, options)), is_given, first.get_device()
+    if _is_grad_enabled() and _require_grad(*given):
+        return key, _recall_learned(key, first, itertools.compress(given, is_given))
     plan = _plans.get(key)
-    if plan is None or (_is_grad_enabled() and _require_grad(*given)):
+    if plan is None:
         return key, None
     function, constants, numbers = plan
     if constants and _kept.is_capturing(first.device):
         return key, None  # A graph may outlive them.
     return key, function(*itertools.compress(given, is_given), *constants, numbers)
+
+
+def _recall_learned(key, first, given):
+    apply, constants = _learned.get(key, (None, ()))
+    if apply is None or (constants and _kept.is_capturing(first.device)):
+        return None
+    try:
+        return apply(*given, *constants)
+    except NotPrepared:
+        return None
+
+
+def takes_learned(key, device, constants):
+    """Whether `keep_learned` keeps something of a key that it has not."""
+    if key in _learned or len(_learned) >= _MOST_LEARNED or not _op.has_native:
+        return False
+    return not (constants and _kept.is_capturing(device))
+
+
+def keep_learned(key, apply, constants):
+    """Computes calls of `key` that want gradients by a function of autograd, of `given` and behind them constants. It raises NotPrepared
+    for calls that are not prepared."""
+    _learned.setdefault(key, (apply, constants))
 
 
 def compute(key, given, text, tensors, numbers=(), kinds="", constants=()):

@@ -13,7 +13,7 @@ from .._attention._recurrences import CHUNK
 from . import _kept, _kernels, _prepared, _walk_recipes
 
 # Recurrences whose states are decayed sums, so that those of segments can be joined.
-_JOINED = {"retention", "gla", "ssd"}
+JOINED = {"retention", "gla", "ssd"}
 
 
 def walk(name, q, k, v, others, scale, state, starts, wants_state, keeps=False, norm=False, constants={}, known=(None, ())):
@@ -23,7 +23,7 @@ def walk(name, q, k, v, others, scale, state, starts, wants_state, keeps=False, 
     if 0 in v.shape or 0 in q.shape:
         return _walk_over_nothing(q, v, others, state, starts, wants_state, keeps)
     given, form = {**others, "s0": state, "begins": starts}, {"wants_state": wants_state, "keeps": keeps, "norm": norm}
-    segments = cut(v) if name in _JOINED and starts is None else None
+    segments = cut(v) if name in JOINED and starts is None else None
     if segments is None:
         return launch(name, q, k, v, given, scale, constants=constants, known=known, **form)
     others = {**others, **constants}

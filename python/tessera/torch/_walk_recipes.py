@@ -15,7 +15,7 @@ from .._core._layouts import CONSTANT, NOTHING, RESULT, ZERO, Layout, Places, Re
 from . import _kernels
 from ._step_recipes import choose
 
-WALK = "a walk of a recurrence"
+WALK, UNITS = "a walk of a recurrence", "rows of length 1"
 # Gates of a head start at multiples of so many, as copies take them.
 _GATES_APART = 4
 
@@ -77,7 +77,7 @@ class Call:
         self.is_cpu, self.device = kind is Program, torch.device(device)
         self.places = Places(names, tensors, own, plain=names[0])
         self.given = {name: x for name, x in zip((*own, *names[0]), tensors) if x is not None}
-        self.steps, self.results = [], []
+        self.steps, self.results, self.beside = [], [], []
         self.batch, self.tokens, self.heads, self.columns = self.given["v"].shape
         self.shared, self.width = self.given["q"].shape[2:]
         self.is_packed = "begins" in self.given
@@ -209,8 +209,9 @@ class Call:
     def finish(self):
         places = self.places
         return Recipe(
-            tuple(self.steps), tuple(self.results), tuple(places.temporaries), copies=tuple(places.copies), views=tuple(places.views)
-        )
+            tuple(self.steps), tuple(self.results), tuple(places.temporaries), copies=tuple(places.copies), views=tuple(places.views),
+            beside=tuple(self.beside),
+        )  # fmt: skip
 
 
 def make(kind, names, text, tensors):
@@ -247,4 +248,24 @@ def make(kind, names, text, tensors):
     return call.finish()
 
 
+@functools.lru_cache(maxsize=256)
+def write_units(device, back=False):
+    """The text of a call with q and k [B, T, H, K], which gives them divided by their lengths; with `back` of two gradients of these, which
+    follow, those of q and k."""
+    return f"{UNITS}\n{'dq,dk' if back else ''}||\n{device}"
+
+
+def make_units(kind, names, text, tensors):
+    """The Recipe of such a text."""
+    given = dict(zip(("q", "k", *names[0]), tensors))
+    places = Places(names, tensors, ("q", "k"), plain=names[0])
+    results = {f"of_{name}": make_plain(*given[name].shape, element=given[name].element) for name in ("q", "k")}
+    places.add_results(*results)
+    of = {name: places.view(name, x.permute(0, 2, 1, 3)) for name, x in {**given, **results}.items()}
+    form = {"T": given["q"].element, "DK": given["q"].shape[3], "BACK": bool(names[0])}
+    step = places.bind(find_kernel(kind is Program, "unit_rows", **form), **of)
+    return Recipe((step,), tuple(results.values()), views=tuple(places.views))
+
+
 _recipes.MAKERS[WALK] = make
+_recipes.MAKERS[UNITS] = make_units

@@ -8,13 +8,9 @@ are where packed sequences begin.
 
 from __future__ import annotations
 
-import contextlib
-import functools
-
 import torch
 
-from . import _first_order, _gradient_recipes, _linear, _op, _prepared, _segments, _walk_recipes
-from ._types import TYPES
+from . import _gradient_recipes, _op, _prepared, _segments, _walk_ops, _walk_recipes
 
 
 def _empty(like):
@@ -36,11 +32,12 @@ def _walk_retention(q, k, v, decays, scale, state, starts, wants_state):
 def _differentiate(name, grad, grad_last, q, k, v, others, scale, state, starts, segments=None, wants_first=None):
     """The results of _gradient_recipes.py, and an empty one where the gradient of the states before is none of them. Of one sequence that
     is walked over in segments states and their gradients are of these."""
-    wants_first = state is not None if wants_first is None else wants_first
+    others = {each: x for each, x in others.items() if x is not None}
     given = {**others, "s0": state, "s1": grad_last, "begins": starts, "table": segments and segments.table}
-    given = {name: x for name, x in given.items() if x is not None}
-    text = _gradient_recipes.write(tuple(given), name, v.device, wants_first)
-    results = _prepared.compute(None, (), text, (grad, q, k, v, *given.values()), (scale,), "s")
+    names, has_first = _gradient_recipes.list_names(name, tuple(others), [each for each, x in given.items() if x is not None])
+    wants_first = has_first if wants_first is None else wants_first
+    text = _gradient_recipes.write(names, name, v.device, wants_first)
+    results = _prepared.compute(None, (), text, (q, k, v, grad, *map(given.get, names)), (scale,), "s")
     return results if wants_first else (*results, _empty(v))
 
 
@@ -53,68 +50,27 @@ def _cut(name, grad, grad_last, q, k, v, others, scale, state, starts, **back):
     return segments, before, segments.find_states(name, k, q, grad, others, scale, grad_last, REVERSE=True, **back)
 
 
-def _differentiate_joined(name, grad, grad_last, q, k, v, others, scale, state, starts):
+def _differentiate_joined(name, grad, grad_last, q, k, v, others, scale, state, starts, **back):
     """The same of a recurrence whose states are decayed sums."""
-    segments, before, behind = _cut(name, grad, grad_last, q, k, v, others, scale, state, starts)
+    own = {each: x for each, x in others.items() if each != "skip"}
+    segments, before, behind = _cut(name, grad, grad_last, q, k, v, own, scale, state, starts, **back)
     wants_first = state is not None
     *found, first = _differentiate(name, grad, behind, q, k, v, others, scale, before, starts, segments, wants_first)
     return *found, first[:1] if wants_first and segments is not None else first
 
 
-def _sum_shared(parts, q):
-    """The gradient of q, of which each head of values has a part in 16 bits, added up in f32. Sums in memory of as many heads as Mamba-2's
-    would take longer than these parts."""
-    return parts if parts.shape == q.shape else parts.unflatten(2, (q.shape[2], -1)).sum(3)
-
-
 def _walk_retention_back(grad, grad_last, q, k, v, decays, scale, state, starts):
-    dq, dk, *others = _differentiate_joined("retention", grad, grad_last, q, k, v, {"log2_decay": decays}, scale, state, starts)
-    return _sum_shared(dq, q), _sum_shared(dk, k), *others
+    return _differentiate_joined("retention", grad, grad_last, q, k, v, {"log2_decay": decays}, scale, state, starts)
 
 
 def _walk_ssd(q, k, v, dt, rates, skip, state, starts, wants_state):
     return _walk("ssd", q, k, v, {"dt": dt, "rates": rates, "skip": skip}, None, state, starts, wants_state)
 
 
-@contextlib.contextmanager
-def _beside(device, run):
-    """Runs on a stream beside that of a call what the body does not wait for: few blocks walk over few sequences, and leave multiprocessors
-    idle. Tensors that it is given and gives are of the call's stream, which waits for its end."""
-    if device.type != "cuda":
-        run()
-        yield
-        return
-    own = torch.cuda.current_stream(device)
-    other = _find_stream_beside(own)
-    other.wait_stream(own)
-    try:
-        with torch.cuda.stream(other):
-            run()
-        yield
-    finally:
-        own.wait_stream(other)
-
-
-@functools.lru_cache(maxsize=64)
-def _find_stream_beside(stream):
-    """One for each stream, so that what one captures holds no launch of another."""
-    return torch.cuda.Stream(stream.device)
-
-
 def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, starts):
-    form, others = {"REVERSE": True, "STEPS": "own"}, {"dt": dt, "rates": rates}
-    segments, before, behind = _cut("ssd", grad, grad_last, q, k, v, others, None, state, starts, STEPS="own")
-    count = segments.table.shape[1] if segments else 0 if state is None else state.shape[0]
-    first = None if state is None else state.new_empty((count, *state.shape[1:]))
-    # Rows of no sequence get gradients of 0.
-    dv = (torch.empty_like if starts is None else torch.zeros_like)(v, memory_format=torch.contiguous_format)
-    given = {**others, "skip": skip, "s0": behind, "begins": starts, "table": segments and segments.table, "o": dv, "s1": first}
-    with _beside(v.device, lambda: _segments.launch("ssd", k, q, grad, given, None, state is not None, **form)):
-        found = _differentiate("ssd", grad, behind, q, k, v, others, None, before, starts, segments, False)
-    dq, dk, steps, of_rates, same, _ = found
-    dskip = _empty(v) if skip is None else same[:, :, 0].sum((0, 2))
-    first = _empty(v) if first is None else first[:1] if segments else first
-    return _sum_shared(dq, q), _sum_shared(dk, k), dv, steps, of_rates.sum((0, 2)), dskip, first
+    others = {"dt": dt, "rates": rates, "skip": skip}
+    *found, first = _differentiate_joined("ssd", grad, grad_last, q, k, v, others, None, state, starts, STEPS="own")
+    return (*found, first) if skip is not None else (*found, _empty(v), first)
 
 
 def _walk_delta(q, k, v, g, beta, scale, state, starts, wants_state, wants_news):
@@ -130,10 +86,8 @@ def _list_kept(q, v, g, starts, wants_news):
 def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, starts, news, inverses, scores):
     given, states = {"g": g, "beta": beta, "news": news, "inverses": inverses}, (scale, state, starts)
     if g.dim() == 3:
-        dq, dk, *others = _differentiate("delta_rule", grad, grad_last, q, k, v, given, *states)
-    else:
-        dq, dk, *others = _walk_channels_back(grad, grad_last, q, k, v, {**given, "scores": scores}, *states)
-    return dq.to(q.dtype), dk.to(k.dtype), *others
+        return _differentiate("delta_rule", grad, grad_last, q, k, v, given, *states)
+    return _walk_channels_back(grad, grad_last, q, k, v, {**given, "scores": scores}, *states)
 
 
 def _walk_channels_back(grad, grad_last, q, k, v, given, scale, state, starts):
@@ -146,20 +100,15 @@ def _walk_channels_back(grad, grad_last, q, k, v, given, scale, state, starts):
 
 
 def _make_unit_rows(q, k):
-    return _launch_unit_rows((q, k), (q, k))
+    return _compute_units(q, k) if q.numel() else _fake_gradients(q, k)
 
 
 def _make_unit_rows_back(dq, dk, q, k):
-    return _launch_unit_rows((q, k), (q, k, dq, dk), BACK=True)
+    return _compute_units(q, k, dq, dk) if q.numel() else _fake_gradients(q, k)
 
 
-def _launch_unit_rows(like, given, **parameters):
-    out = tuple(torch.empty_like(x, memory_format=torch.contiguous_format) for x in like)
-    if out[0].numel():
-        form = {"T": TYPES[out[0].dtype], "DK": out[0].shape[3], **parameters}
-        kernel = _walk_recipes.find_kernel(out[0].device.type == "cpu", "unit_rows", **form)
-        kernel(*(x.transpose(1, 2) for x in (*given, *out)))
-    return out
+def _compute_units(q, *others):
+    return _prepared.compute(None, (), _walk_recipes.write_units(q.device, len(others) > 1), (q, *others))
 
 
 def _walk_gla(q, k, v, g, scale, state, starts, wants_state):
@@ -209,7 +158,7 @@ def _fake_gla(q, k, v, g, scale, state, starts, wants_state):
 
 
 def _fake_gla_back(grad, grad_last, q, k, v, g, scale, state, starts):
-    return *_fake_gradients(q, k, v, g), _fake_optional(state, v)
+    return *_fake_gradients(q, k, v), _fake_channels(g), _fake_optional(state, v)
 
 
 def _fake_delta(q, k, v, g, beta, scale, state, starts, wants_state, wants_news):
@@ -217,8 +166,12 @@ def _fake_delta(q, k, v, g, beta, scale, state, starts, wants_state, wants_news)
 
 
 def _fake_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, starts, news, inverses, scores):
-    of_g = _fake_gates(g, starts) if g.dim() == 3 else torch.empty_like(g, memory_format=torch.contiguous_format)
+    of_g = _fake_gates(g, starts) if g.dim() == 3 else _fake_channels(g)
     return *_fake_gradients(q, k, v), of_g, _fake_gates(beta, starts), _fake_optional(state, v)
+
+
+def _fake_channels(x):
+    return torch.empty_like(x, dtype=torch.float32, memory_format=torch.contiguous_format)
 
 
 def _fake_gates(x, starts):
@@ -226,7 +179,7 @@ def _fake_gates(x, starts):
     batch, tokens, heads = x.shape
     padded = _walk_recipes.pad_gates(tokens)
     strides = (heads * padded, 1, padded) if starts is None else (heads * tokens, heads, 1)
-    return x.new_empty_strided((batch, tokens, heads), strides)
+    return x.new_empty_strided((batch, tokens, heads), strides, dtype=torch.float32)
 
 
 def _back(run, fake):
@@ -246,16 +199,8 @@ def _define(name, arguments, results, run, fake):
     _op._library.define(f"{name}({arguments}) -> ({', '.join(['Tensor'] * results)})", tags=_op._tags)
     for key in ("CUDA", "CPU"):
         _op._library.impl(name, run, key)
-    _linear.functions[name] = run
+    _walk_ops.functions[name] = run
     torch.library.register_fake(f"tessera::{name}", fake, lib=_op._library)
-
-
-def _mark_gradients(gradients, *inputs):
-    """Those of recurrences as autograd gets them."""
-    return _first_order.mark_gradients(
-        "gradients of recurrences have no gradients themselves: take those of the first order",
-        gradients, *[x for x in inputs if isinstance(x, torch.Tensor)],
-    )  # fmt: skip
 
 
 def _register_gradient(name, tensors, wants, kept=()):
@@ -276,10 +221,7 @@ def _register_gradient(name, tensors, wants, kept=()):
     def run(ctx, grad, grad_last, *_):
         (forms, count, wants_state), saved = ctx.known, iter(ctx.saved_tensors)
         given = [next(saved) if form is None else form[0] for form in forms]
-        if grad is None:
-            grad = torch.zeros_like(given[2], memory_format=torch.contiguous_format)
-        found = _linear.call(f"{name}_backward", grad.contiguous(), grad_last if wants_state else None, *given)
-        found = _mark_gradients(found, grad, grad_last, *given)
+        found = _walk_ops.differentiate(name, grad, grad_last if wants_state else None, given)
         results = [None] * count
         for place, gradient in zip(tensors, found):
             results[place] = None if given[place] is None else gradient
@@ -289,7 +231,7 @@ def _register_gradient(name, tensors, wants, kept=()):
 
 
 def _register(name, keep, back):
-    _linear.gradients[name] = keep, back
+    _walk_ops.gradients[name] = keep, back
     torch.library.register_autograd(f"tessera::{name}", back, setup_context=keep, lib=_op._library)
 
 
@@ -298,8 +240,7 @@ def _save_rows(ctx, inputs, output):
 
 
 def _differentiate_rows(ctx, dq, dk):
-    found = _linear.call("unit_rows_backward", dq.contiguous(), dk.contiguous(), *ctx.saved_tensors)
-    return _mark_gradients(found, dq, dk, *ctx.saved_tensors)
+    return _walk_ops.differentiate_units(dq, dk, *ctx.saved_tensors)
 
 
 _define("retention", "Tensor q, Tensor k, Tensor v, Tensor decays, float scale, Tensor? state, Tensor? starts, "

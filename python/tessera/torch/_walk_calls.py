@@ -1,0 +1,125 @@
+"""Recurrences with gradients past PyTorch's dispatcher: functions of autograd around the calls that the ops make (_walks.py).
+
+Tensors have the names of _walk_recipes.py and _gradient_recipes.py.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from . import _direct, _gradient_recipes, _prepared, _segments, _walk_ops, _walk_recipes
+
+# What walks take of tokens and heads, and what delta rules keep for their gradients.
+_OTHERS = {
+    "retention": ("log2_decay",), "ssd": ("dt", "rates", "skip"), "gla": ("g",), "delta_rule": ("g", "beta"), "kda": ("g", "beta"),
+}  # fmt: skip
+_KEPT = {"delta_rule": ("news", "inverses"), "kda": ("news", "inverses", "scores")}
+_GRADIENTS = {
+    "q": "dq", "k": "dk", "v": "dv", "g": "dg", "beta": "dbeta", "dt": "dsteps", "rates": "of_rates", "skip": "dskip", "s0": "ds0",
+}  # fmt: skip
+
+
+class _Chain:
+    """Calls that follow each other, with tensors by names."""
+
+    def __init__(self, names):
+        self.places, self.stages = {name: place for place, name in enumerate(names)}, []
+        self._next = itertools.count(len(names))
+
+    def add(self, text, names, results):
+        self.stages.append(_direct.Stage(text, tuple(map(self.places.get, names))))
+        self.places.update(zip(results, self._next))
+
+    def find(self, names):
+        return tuple(map(self.places.get, names))
+
+
+class _Walk:
+    """A recurrence of tensors that are given by `names`."""
+
+    def __init__(self, name, names, device, scale, wants_state, norm):
+        self.name, self.names, self.device, self.scale, self.wants_state, self.norm = name, names, device, scale, wants_state, norm
+        self.rows = ("unit_q", "unit_k", "v") if norm else ("q", "k", "v")
+        self.others = tuple([each for each in _OTHERS[name] if each in names])
+        self.states = tuple([each for each in ("s0", "begins") if each in names])
+        self.results = ("out", "last") if wants_state else ("out",)
+        self.kept = (*self.rows, *(("q", "k") if norm else ()), *self.others, *self.states, *_KEPT.get(name, ()))
+        self.is_packed, self.wants_first = "begins" in names, "s0" in names
+
+    def list_forward(self):
+        chain, kept = _Chain(self.names), _KEPT.get(self.name, ())
+        if self.norm:
+            chain.add(_walk_recipes.write_units(self.device), ("q", "k"), ("unit_q", "unit_k"))
+        others = *self.others, *self.states
+        text = _walk_recipes.write(others, self.name, self.device, self.wants_state, bool(kept))
+        chain.add(text, (*self.rows, *others), (*self.results, *kept))
+        return chain
+
+    def list_backward(self):
+        chain = _Chain((*self.kept, "d", *(["s1"] if self.wants_state else [])))
+        first = ("ds0",) if self.wants_first else ()
+        others = *self.others, *_KEPT.get(self.name, ())
+        if self.name == "kda":
+            self._add(chain, "kda", others, ("z", "states", "back", "meets", *first))
+            chain.places["dv"] = chain.places["z"]
+            given = "g", "beta", "news", "states", "back", "meets", "z" if self.is_packed else "dv"
+            self._add(chain, "channels", given, ("dq", "dk", *(["dv"] if self.is_packed else []), "dg", "dbeta"))
+        elif self.name == "gla":
+            self._add(chain, "gla", others, ("dv", "of_q", "of_k", "meets", *first))
+            self._add(chain, "changes", ("of_q", "of_k", "meets"), ("dq", "dk", "dg"))
+        else:
+            gradients = [_GRADIENTS[each] for each in ("q", "k", "v", *self.others) if each in _GRADIENTS]
+            self._add(chain, self.name, others, (*gradients, *first))
+        if self.norm:
+            chain.add(_walk_recipes.write_units(self.device, True), ("q", "k", "dq", "dk"), ("dq", "dk"))
+        return chain
+
+    def _add(self, chain, name, others, results):
+        """Adds a call of _gradient_recipes.py."""
+        names, wants_first = _gradient_recipes.list_names(name, others, self.states)
+        text = _gradient_recipes.write(names, name, self.device, wants_first)
+        chain.add(text, (*self.rows, "d", *names), results)
+
+    def describe(self):
+        """The Calls of a function of autograd."""
+        forward, backward = self.list_forward(), self.list_backward()
+        return _direct.Calls(
+            "s", len(self.names), tuple(forward.stages), forward.find(self.kept), forward.find(self.results),
+            lambda _: tuple(backward.stages), backward.find([_GRADIENTS.get(name) for name in self.names]),
+        )  # fmt: skip
+
+    def differentiate(self, saved, _, grad, grad_last=None):
+        """The gradients of what is given, by ops."""
+        of = dict(zip(self.kept, saved))
+        scale = () if self.name == "ssd" else (self.scale or of[self.rows[0]].shape[3] ** -0.5,)
+        others, kept = _OTHERS[self.name], _KEPT.get(self.name, ())
+        given = [*map(of.get, (*self.rows, *others)), *scale, of.get("s0"), of.get("begins"), *map(of.get, kept)]
+        if len(kept) == 2:
+            given.append(of["v"].new_empty(0))
+        op = "delta_rule" if self.name == "kda" else self.name
+        found = _walk_ops.differentiate(op, grad, grad_last, given)
+        gradients = dict(zip([_GRADIENTS.get(each) for each in ("q", "k", "v", *others, "s0") if each in _GRADIENTS], found))
+        if self.norm:
+            gradients["dq"], gradients["dk"] = _walk_ops.differentiate_units(gradients["dq"], gradients["dk"], of["q"], of["k"])
+        return tuple([gradients.get(_GRADIENTS.get(name)) for name in self.names])
+
+
+def _leave(*_):
+    raise _prepared.NotPrepared
+
+
+def keep(key, named, name, scale, wants_state, norm=False, constants={}):
+    """Computes calls of `key` by a function of autograd from then on where its calls are prepared, as the ops prepare them. `named` are the
+    tensors of a call by names, in its order, of which some may be None; `constants` what all calls of `key` have behind them."""
+    v, q = named["v"], named["q"]
+    if key is None or 0 in v.shape or 0 in q.shape or not _prepared.takes_learned(key, v.device, constants):
+        return
+    # A segment is walked over by calls of its own, and states of `gla` have gradients by the scale.
+    if (named["begins"] is None and name in _segments.JOINED and _segments.cut(v) is not None) or (
+        name == "gla" and (wants_state or named["s0"] is not None)
+    ):
+        return
+    names = *[each for each, x in named.items() if x is not None], *constants
+    walk = _Walk(name, names, v.device, scale, bool(wants_state), norm)
+    apply = _direct.make_apply(walk.describe(), (scale,), False, _leave, walk.differentiate)
+    _prepared.keep_learned(key, apply, tuple(constants.values()))
