@@ -164,8 +164,8 @@ class Call:
         return places if "dt" not in places else {**places, "gates": places["dt"]}
 
     def find_state(self, name, transposed=False):
-        """The place of the states of this name before or behind sequences, [sequences, H, K, V], or transposed. Packed sequences have
-        some, others None where none are given."""
+        """The place of the states of this name before or behind sequences, [sequences, H, K, V], or transposed. Where none are given,
+        all walks over packed sequences begin with the same zeros, and others have None."""
         shape = self.sequences, self.heads, self.width, self.columns
         plain = make_plain(*shape)
         laid = make_plain(*shape[:2], *shape[:1:-1]).permute(0, 1, 3, 2) if transposed else plain
@@ -175,7 +175,9 @@ class Call:
             if self.given[name] != laid:
                 self.places.copy(own, laid)
         elif self.tables:
-            self.add_temporary(own, plain._replace(fill=ZERO))
+            own = "no_states"
+            if own not in self.places.places:
+                self.add_temporary(own, plain._replace(fill=ZERO))
         else:
             return None
         return self.places.view(own, laid.permute(0, 1, 3, 2) if transposed else laid)
