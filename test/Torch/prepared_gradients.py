@@ -11,6 +11,7 @@ import prepared  # Which takes the directory of what follows from the arguments.
 import fake_cuda  # isort: skip
 import on_cpu
 import torch
+from prepared_engines import count_functions
 
 import tessera.torch as tt
 from tessera.torch import _kept, _prepared, _walk_ops
@@ -144,6 +145,16 @@ class Gradients(prepared.Cases):
                         with no_ops():
                             self.assertEqual(self.record(call, by_last=by_last), (expected, layouts))
                         self.keeper.kept.clear()
+
+    def test_counts(self):
+        """Of each allocation two functions are the test's."""
+        for name, (function, tensors, others) in make_calls().items():
+            differentiate(function, tensors, others)
+            leaves = {key: x.detach().requires_grad_() for key, x in tensors.items()}
+            counts = count_functions(lambda: function(**leaves, **others))
+            print(f"{name}: {counts[0] - 1} functions of Python, {counts[1] - 1} of C")
+            # Steps of PyTorch's functions are checked and made first.
+            self.assertLessEqual(counts[0] - 1, 100 if "steps" in name else 30, name)
 
     def test_what_is_not_prepared(self):
         """Other extents, strides, types and places go by the ops, and then by what these have prepared."""
