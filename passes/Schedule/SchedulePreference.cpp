@@ -287,10 +287,8 @@ SmallVector<NumberList> tessera::stageChoices(const ScheduleFacts &facts,
   for (int64_t i = most; i >= 1; --i) {
     stages.push_back(NumberList(i));
     // Where one slot more for all is too much, those have it that come first in the innermost
-    // loops. Beside a reducer alone that is so of the second slot, without which all wait for loads.
-    bool someHaveMore = requested.placement == PlacementKind::divided ||
-                        (requested.placement == PlacementKind::apart && i == 2);
-    if (!someHaveMore || i == 1 || tiles > NumberList::kMost)
+    // loops.
+    if (requested.placement != PlacementKind::divided || i == 1 || tiles > NumberList::kMost)
       continue;
     auto order =
         llvm::filter_to_vector(facts.deepestFirst, [&](size_t tile) { return tile < tiles; });
