@@ -88,18 +88,23 @@ def Hop_BarrierArriveOp : Hop_Op<"barrier.arrive"> {
     9.7.13.15.16, `cp.async.mbarrier.arrive.noinc`).
     At the barrier of this block, or with `blocks` at that of each of the first so many blocks of the cluster
     (PTX ISA 9.7.13.15.13, on the addresses that `mapa` gives). More blocks than the cluster has are refused.
+    With `after` each thread waits for its first element of a tile, and so for all that this is made of.
 
     ```mlir
     hop.barrier.arrive %empty[%slot] : !hop.barriers<2>
     hop.barrier.arrive %empty[%slot] blocks 2 : !hop.barriers<2>
     hop.barrier.arrive %full[%slot] copies : !hop.barriers<2>
+    hop.barrier.arrive %empty[%slot] all : !hop.barriers<2> after %sums : tensor<64xf32, #hop.layout<row_partial>>
     ```
   }];
   let arguments = (ins Hop_BarriersType:$barriers, I32:$index, UnitAttr:$all, UnitAttr:$copies,
-                       OptionalAttr<I64Attr>:$blocks);
+                       OptionalAttr<I64Attr>:$blocks, Optional<AnyRankedTensor>:$after);
   let assemblyFormat =
     "$barriers `[` $index `]` (`all` $all^)? (`copies` $copies^)? (`blocks` $blocks^)? attr-dict `:` "
-    "qualified(type($barriers))";
+    "qualified(type($barriers)) (`after` $after^ `:` type($after))?";
+  let builders = [OpBuilder<(ins "mlir::Value":$barriers, "mlir::Value":$index, "bool":$all, "bool":$copies,
+                                 "mlir::IntegerAttr":$blocks),
+                            "build($_builder, $_state, barriers, index, all, copies, blocks, /*after=*/mlir::Value());">];
   let hasVerifier = 1;
 }
 

@@ -103,6 +103,9 @@ LogicalResult BarrierArriveOp::verify() {
     return emitOpError(
         "arrives when copies have come, of every thread and at this block's barrier; "
         "leave out all and blocks");
+  if (getAfter() && (!getAll() || getBlocks() || !getAfter().getType().getElementType().isF32()))
+    return emitOpError("waits for a tile of f32 in every thread, at this block's barrier; use all "
+                       "without blocks");
   return getBlocks() ? verifyInCluster(*this, *getBlocks()) : success();
 }
 

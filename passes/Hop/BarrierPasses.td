@@ -110,8 +110,10 @@ def InsertProxyFences : Pass<"hop-insert-proxy-fences", "::tessera::hop::KernelO
     A slot that threads read (`hop.fetch`) and give back to a bulk copy needs a fence too: an arrival does not keep the copy from writing
     while reads are under way. On an H200 it overwrote rows that a warp, which stores kept waiting, had not read yet. The read and the
     arrival may be in different loops and branches. There is no fence where a product or a write to shared memory takes what was read
-    before the arrival. Where one takes it behind the arrival and nothing waits in between, the arrival goes behind it. The
-    simulator names a copy that may come first (`overtaken-read`).
+    before the arrival. Where one takes it behind the arrival and nothing waits in between, the arrival goes behind it. So it goes
+    behind a sum along the axis of the numbers that were read, past waits for own products, and is made to wait for the sum (`after`).
+    Then numbers are read as they are used, which takes fewer registers. The simulator names a copy that may come first
+    (`overtaken-read`).
 
     ```mlir
     !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>

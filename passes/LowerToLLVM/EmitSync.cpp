@@ -124,6 +124,13 @@ void Emitter::emitArrive(hop::BarrierArriveOp op) {
     return;
   }
   if (!op.getBlocks()) {
+    if (op.getAfter()) {
+      // A NaN that no arithmetic makes. So all arrive, and none before it has the number.
+      assembly("{\n.reg .pred there;\nsetp.ne.b32 there, $1, 0x7F80DEAD;\n"
+               "@there mbarrier.arrive.release.cta.shared::cta.b64 _, [$0];\n}",
+               "r,f", {address, elements(op.getAfter()).front()}, {});
+      return;
+    }
     if (op.getAll()) {
       assembly("mbarrier.arrive.release.cta.shared::cta.b64 _, [$0];", "r", {address}, {});
       return;

@@ -107,6 +107,46 @@ private:
     return nullptr;
   }
 
+  /// Whether each element that a thread has of `result` is made of all that it has of `read`: a sum
+  /// along the axis that the read has.
+  static bool isMadeOfAll(tile::ReduceOp result, hop::FetchOp read) {
+    auto type = cast<RankedTensorType>(read.getResult().getType());
+    if (type.getRank() != 1 || !result.getType().getElementType().isF32())
+      return false;
+    // What is made of it element by element, of which each row or column of the source has all.
+    SmallVector<Value> values{read.getResult()};
+    llvm::SmallPtrSet<Operation *, 16> seen;
+    while (!values.empty()) {
+      for (Operation *user : values.pop_back_val().getUsers()) {
+        if (!seen.insert(user).second || user->getBlock() != result->getBlock())
+          continue;
+        if (user == result)
+          return true;
+        auto broadcast = dyn_cast<tile::BroadcastOp>(user);
+        if (broadcast ? broadcast.getAxis() != result.getAxis()
+                      : user->hasTrait<OpTrait::Elementwise>())
+          values.append(user->result_begin(), user->result_end());
+      }
+    }
+    return false;
+  }
+
+  /// A sum behind the arrival that has waited for all of the reads, where the threads wait for
+  /// nothing but their own products until then.
+  static tile::ReduceOp findSum(hop::BarrierArriveOp arrive, const Reads &reads) {
+    if (!arrive.getAll() || arrive.getBlocks() || arrive.getAfter())
+      return nullptr;
+    for (Operation *op = arrive->getNextNode(); op; op = op->getNextNode()) {
+      auto sum = dyn_cast<tile::ReduceOp>(op);
+      if (sum && sum.getKind() == tile::ReduceKind::sum &&
+          llvm::all_of(reads, [&](hop::FetchOp read) { return isMadeOfAll(sum, read); }))
+        return sum;
+      if (!isMemoryEffectFree(op) && !isa<hop::FetchOp, hop::MmaWaitOp, hop::BarrierArriveOp>(op))
+        return nullptr;
+    }
+    return nullptr;
+  }
+
   Reads visit(Block &block, Reads pending, bool changes) {
     for (Operation &op : llvm::make_early_inc_range(block)) {
       if (auto read = dyn_cast<hop::FetchOp>(op)) {
@@ -123,6 +163,14 @@ private:
           arrive->moveAfter(taker);
         if (taker)
           continue;
+        if (tile::ReduceOp sum = findSum(arrive, givenBack)) {
+          if (changes) {
+            arrive->moveAfter(sum);
+            arrive.getAfterMutable().assign(sum.getResult());
+          }
+          pending.remove_if([&](hop::FetchOp read) { return givenBack.contains(read); });
+          continue;
+        }
         if (changes) {
           OpBuilder builder(arrive);
           hop::ProxyFenceOp::create(builder, arrive.getLoc());

@@ -92,6 +92,20 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 
 // -----
 
+hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
+^bb0(%m: index):
+  %empty = hop.barriers "x.empty" count 1 : !hop.barriers<1>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %zero = arith.constant 0 : i32
+    %sums = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row_partial>>
+    // expected-error@+1 {{waits for a tile of f32 in every thread, at this block's barrier; use all without blocks}}
+    hop.barrier.arrive %empty[%zero] : !hop.barriers<1> after %sums : tensor<64xf32, #hop.layout<row_partial>>
+  }
+}
+
+// -----
+
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[H, M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[H, M, 64], bf16>, %m: index):

@@ -252,6 +252,115 @@ hop.kernel @not_later attributes {argument_names = ["x"], argument_types = [!til
   }
 }
 
+// A sum of something made of each number has waited for all of them, and the arrival waits for the sum.
+// CHECK-LABEL: hop.kernel @summed
+// CHECK: hop.role @consumer
+// CHECK: hop.fetch
+// CHECK-NOT: hop.proxy_fence
+// CHECK: %[[SUM:.*]] = tile.reduce sum
+// CHECK-NEXT: hop.barrier.arrive %{{.*}} all : !hop.barriers<1> after %[[SUM]] : tensor<64xf32, #hop.layout<row_partial>>
+// CHECK-NOT: hop.proxy_fence
+hop.kernel @summed attributes {argument_names = ["x"], argument_types = [!tile.view<[M], f32>], grid = [#tile.grid_dim<"M", 64>],
+    schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M], f32>, %m: index):
+  %numbers = hop.buffer "numbers" at 0 : !hop.buffer<tensor<64xf32>, 1>
+  %full = hop.barriers "full" count 1 : !hop.barriers<1>
+  %empty = hop.barriers "empty" count 128 : !hop.barriers<1>
+  %other = hop.barriers "other" count 128 : !hop.barriers<1>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %i = arith.constant 0 : i32
+    hop.barrier.wait %empty[%i], %i : !hop.barriers<1>
+    %s = hop.slot %numbers[%i] : !hop.buffer<tensor<64xf32>, 1> -> !hop.shared<tensor<64xf32>, rows = 64>
+    hop.bulk_load %x[%m], %s, %full[%i] : !tile.view<[M], f32>, !hop.shared<tensor<64xf32>, rows = 64>, !hop.barriers<1>
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %i = arith.constant 0 : i32
+    %scores = arith.constant dense<0.5> : tensor<64x64xf32, #hop.layout<accumulator>>
+    %s = hop.slot %numbers[%i] : !hop.buffer<tensor<64xf32>, 1> -> !hop.shared<tensor<64xf32>, rows = 64>
+    hop.barrier.wait %full[%i], %i : !hop.barriers<1>
+    %a = hop.fetch %s : !hop.shared<tensor<64xf32>, rows = 64> -> tensor<64xf32, #hop.layout<column>>
+    hop.barrier.arrive %empty[%i] all : !hop.barriers<1>
+    %all = tile.broadcast %a axis 0 : tensor<64xf32, #hop.layout<column>> -> tensor<64x64xf32, #hop.layout<accumulator>>
+    %e = arith.addf %all, %scores : tensor<64x64xf32, #hop.layout<accumulator>>
+    %p = math.exp2 %e : tensor<64x64xf32, #hop.layout<accumulator>>
+    hop.barrier.arrive %other[%i] all : !hop.barriers<1>
+    %sum = tile.reduce sum %p axis 1 : tensor<64x64xf32, #hop.layout<accumulator>> -> tensor<64xf32, #hop.layout<row_partial>>
+  }
+}
+
+// Sums over the rows are of one number each, of which a thread's first one says nothing of the others.
+// CHECK-LABEL: hop.kernel @summed_across
+// CHECK: hop.role @consumer
+// CHECK: hop.fetch
+// CHECK-NEXT: hop.proxy_fence
+// CHECK-NEXT: hop.barrier.arrive %{{[0-9a-z]+}}[%{{[0-9a-z_]+}}] all : !hop.barriers<1>{{$}}
+hop.kernel @summed_across attributes {argument_names = ["x"], argument_types = [!tile.view<[M], f32>], grid = [#tile.grid_dim<"M", 64>],
+    schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M], f32>, %m: index):
+  %numbers = hop.buffer "numbers" at 0 : !hop.buffer<tensor<64xf32>, 1>
+  %full = hop.barriers "full" count 1 : !hop.barriers<1>
+  %empty = hop.barriers "empty" count 128 : !hop.barriers<1>
+  %other = hop.barriers "other" count 128 : !hop.barriers<1>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %i = arith.constant 0 : i32
+    hop.barrier.wait %empty[%i], %i : !hop.barriers<1>
+    %s = hop.slot %numbers[%i] : !hop.buffer<tensor<64xf32>, 1> -> !hop.shared<tensor<64xf32>, rows = 64>
+    hop.bulk_load %x[%m], %s, %full[%i] : !tile.view<[M], f32>, !hop.shared<tensor<64xf32>, rows = 64>, !hop.barriers<1>
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %i = arith.constant 0 : i32
+    %scores = arith.constant dense<0.5> : tensor<64x64xf32, #hop.layout<accumulator>>
+    %s = hop.slot %numbers[%i] : !hop.buffer<tensor<64xf32>, 1> -> !hop.shared<tensor<64xf32>, rows = 64>
+    hop.barrier.wait %full[%i], %i : !hop.barriers<1>
+    %a = hop.fetch %s : !hop.shared<tensor<64xf32>, rows = 64> -> tensor<64xf32, #hop.layout<column>>
+    hop.barrier.arrive %empty[%i] all : !hop.barriers<1>
+    %all = tile.broadcast %a axis 0 : tensor<64xf32, #hop.layout<column>> -> tensor<64x64xf32, #hop.layout<accumulator>>
+    %e = arith.addf %all, %scores : tensor<64x64xf32, #hop.layout<accumulator>>
+    %p = math.exp2 %e : tensor<64x64xf32, #hop.layout<accumulator>>
+    %sum = tile.reduce sum %p axis 0 : tensor<64x64xf32, #hop.layout<accumulator>> -> tensor<64xf32, #hop.layout<column>>
+  }
+}
+
+// Not past a wait.
+// CHECK-LABEL: hop.kernel @summed_behind_wait
+// CHECK: hop.role @consumer
+// CHECK: hop.fetch
+// CHECK-NEXT: hop.proxy_fence
+// CHECK-NEXT: hop.barrier.arrive %{{[0-9a-z]+}}[%{{[0-9a-z_]+}}] all : !hop.barriers<1>{{$}}
+hop.kernel @summed_behind_wait attributes {argument_names = ["x"], argument_types = [!tile.view<[M], f32>], grid = [#tile.grid_dim<"M", 64>],
+    schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M], f32>, %m: index):
+  %numbers = hop.buffer "numbers" at 0 : !hop.buffer<tensor<64xf32>, 1>
+  %full = hop.barriers "full" count 1 : !hop.barriers<1>
+  %empty = hop.barriers "empty" count 128 : !hop.barriers<1>
+  %other = hop.barriers "other" count 128 : !hop.barriers<1>
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %i = arith.constant 0 : i32
+    hop.barrier.wait %empty[%i], %i : !hop.barriers<1>
+    %s = hop.slot %numbers[%i] : !hop.buffer<tensor<64xf32>, 1> -> !hop.shared<tensor<64xf32>, rows = 64>
+    hop.bulk_load %x[%m], %s, %full[%i] : !tile.view<[M], f32>, !hop.shared<tensor<64xf32>, rows = 64>, !hop.barriers<1>
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %i = arith.constant 0 : i32
+    %scores = arith.constant dense<0.5> : tensor<64x64xf32, #hop.layout<accumulator>>
+    %s = hop.slot %numbers[%i] : !hop.buffer<tensor<64xf32>, 1> -> !hop.shared<tensor<64xf32>, rows = 64>
+    hop.barrier.wait %full[%i], %i : !hop.barriers<1>
+    %a = hop.fetch %s : !hop.shared<tensor<64xf32>, rows = 64> -> tensor<64xf32, #hop.layout<column>>
+    hop.barrier.arrive %empty[%i] all : !hop.barriers<1>
+    %all = tile.broadcast %a axis 0 : tensor<64xf32, #hop.layout<column>> -> tensor<64x64xf32, #hop.layout<accumulator>>
+    %e = arith.addf %all, %scores : tensor<64x64xf32, #hop.layout<accumulator>>
+    %p = math.exp2 %e : tensor<64x64xf32, #hop.layout<accumulator>>
+    hop.barrier.wait %other[%i], %i : !hop.barriers<1>
+    %sum = tile.reduce sum %p axis 1 : tensor<64x64xf32, #hop.layout<accumulator>> -> tensor<64xf32, #hop.layout<row_partial>>
+  }
+}
+
 // Read in a loop, given back behind it, and the other way round.
 // CHECK-LABEL: hop.kernel @behind_loop
 // CHECK: hop.role @consumer
