@@ -98,7 +98,8 @@ class Program:
     def damaged(self, changes):
         behind = collections.defaultdict(list)
         for place, to in sorted(changes):
-            behind[to].append(self.lines[place])
+            # An arrival that waits for a sum stood behind it.
+            behind[to].append(re.sub(r" after %\w+ : tensor<[^>]*>+", "", self.lines[place]))
         gone = {place for place, _ in changes}
         lines = []
         for place, line in enumerate(self.lines):
