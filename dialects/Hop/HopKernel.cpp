@@ -133,6 +133,9 @@ LogicalResult KernelOp::verify() {
       !llvm::all_of(*requirements,
                     llvm::IsaPred<tile::DividesAttr, tile::AtMostAttr, tile::AboveAttr>))
     return emitOpError("requirements hold #tile.divides, #tile.at_most and #tile.above");
+  if (getSpread() && getClusterSize() == 1)
+    return emitOpError("has tiles of the blocks of a cluster together, and clusters of one; leave "
+                       "spread out, or use cluster = 2, 4, 8 or 16");
   if (getGrid().size() > 3)
     return emitOpError("has at most 3 grid dimensions, got ") << getGrid().size();
   return success(succeeded(verifyDeclared(*this)) && succeeded(tile::verifyTileSizes(*this)));

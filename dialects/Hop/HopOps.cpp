@@ -203,10 +203,19 @@ LogicalResult TransposeOp::verify() {
   return success();
 }
 
-int64_t CombineOp::getSlots(RankedTensorType source, int64_t warpgroups) {
-  LayoutAttr layout = getLayout(source);
-  int64_t copies = layout.getWarpgroups().empty() ? warpgroups : 1;
-  return source.getDimSize(0) * layout.getWarpParts() * copies;
+int64_t CombineOp::getBlockParts(RankedTensorType source, RoleOp role) {
+  int64_t blocks = role->getParentOfType<KernelOp>().getTileBlocks();
+  return blocks == 1 ? 1 : getLayout(source).getBlockParts(role.getNumWarpgroups());
+}
+
+int64_t CombineOp::getWarpParts(RankedTensorType source, RoleOp role) {
+  return getLayout(source).getWarpParts() / getBlockParts(source, role);
+}
+
+int64_t CombineOp::getSlots(RankedTensorType source, RoleOp role) {
+  int64_t copies = getLayout(source).getWarpgroups().empty() ? role.getNumWarpgroups() : 1,
+          blocks = getBlockParts(source, role);
+  return source.getDimSize(0) * (getWarpParts(source, role) * copies + (blocks == 1 ? 0 : blocks));
 }
 
 bool CombineOp::isWithinWarpgroups() {
@@ -222,7 +231,7 @@ LogicalResult CombineOp::verify() {
       !source.getElementType().isF32() || !role)
     return emitOpError("combines parts of f32 that several warps of a role hold, got ") << source;
   BufferType exchange = getExchange().getType();
-  int64_t slots = getSlots(source, role.getNumWarpgroups());
+  int64_t slots = getSlots(source, role);
   if (exchange.getTile().getRank() != 1 || exchange.getSlots() < slots)
     return emitOpError("exchanges ") << slots << " values, got " << exchange;
   return success();

@@ -28,6 +28,9 @@ def Hop_KernelOp : Hop_Op<"kernel", [
     (PTX ISA 9.7.20.5), and a pipe, buffer or array of barriers that an operation takes from elsewhere than its
     declaration.
 
+    With `spread` the blocks of a cluster run one grid point and have its tiles together: the digits of warpgroups of a layout
+    count those of all blocks, the ones of a block first.
+
     ```mlir
     hop.kernel @copy attributes {argument_names = ["x", "y"],
         argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[M, 64], bf16>],
@@ -51,7 +54,8 @@ def Hop_KernelOp : Hop_Op<"kernel", [
     ArrayAttr:$grid,
     OptionalAttr<ArrayAttr>:$requirements,
     Tile_ScheduleAttr:$schedule,
-    OptionalAttr<I64Attr>:$shared_bytes);
+    OptionalAttr<I64Attr>:$shared_bytes,
+    UnitAttr:$spread);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
   let hasVerifier = 1;
@@ -75,6 +79,8 @@ def Hop_KernelOp : Hop_Op<"kernel", [
     bool hasProbes();
     /// Thread blocks of a cluster.
     int64_t getClusterSize();
+    /// Thread blocks that have each tile together.
+    int64_t getTileBlocks() { return getSpread() ? getClusterSize() : 1; }
   }];
 }
 

@@ -209,6 +209,10 @@ def Hop_CombineOp : Hop_Op<"combine", [Hop_OnWarpgroups,
     layout has no digits of warpgroups, each warpgroup of the role has slots of its own. In a loop the threads meet
     before they write, too. Fewer slots are refused, as are parts of one warp. On all threads of a role with warpgroups.
 
+    Where the blocks of a cluster have tiles together, each then writes what its warps combined to slots of all of them
+    (st.shared::cluster, PTX ISA 9.7.9.12), the cluster meets (barrier.cluster, PTX ISA 9.7.13.4), and each thread reads
+    and combines the parts of all blocks in one order. There are so many more slots, and in a loop the cluster meets first.
+
     ```mlir
     hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 2>],
         schedule = #tile.schedule<>} {
@@ -229,8 +233,12 @@ def Hop_CombineOp : Hop_Op<"combine", [Hop_OnWarpgroups,
     "$kind $source `through` $exchange attr-dict `:` type($source) `,` qualified(type($exchange))";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Slots for the parts of `source` in a role of `warpgroups`.
-    static int64_t getSlots(::mlir::RankedTensorType source, int64_t warpgroups);
+    /// Slots for the parts of `source` in the role: of the warps of a block, and behind these of the blocks.
+    static int64_t getSlots(::mlir::RankedTensorType source, ::tessera::hop::RoleOp role);
+    /// How many warps of a block have parts of `source`.
+    static int64_t getWarpParts(::mlir::RankedTensorType source, ::tessera::hop::RoleOp role);
+    /// How many blocks have parts of `source`.
+    static int64_t getBlockParts(::mlir::RankedTensorType source, ::tessera::hop::RoleOp role);
     /// Whether only the warps of a warpgroup share elements, of several warpgroups in the role.
     bool isWithinWarpgroups();
   }];

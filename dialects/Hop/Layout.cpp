@@ -110,6 +110,16 @@ int64_t LayoutAttr::getWarpParts() const {
   return parts;
 }
 
+int64_t LayoutAttr::getBlockParts(int64_t warpgroups) const {
+  int64_t parts = 1, count = 1;
+  for (const LayoutDigit &digit : getWarpgroups()) {
+    if (count >= warpgroups && !digit.moves(0))
+      parts *= digit.extent;
+    count *= digit.extent;
+  }
+  return parts;
+}
+
 //===----------------------------------------------------------------------===//
 // Rules
 //===----------------------------------------------------------------------===//

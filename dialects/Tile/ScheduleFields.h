@@ -19,7 +19,20 @@ using ScheduleFieldInfo = ScheduleAttr::FieldInfo;
 
 /// The thread blocks of a cluster.
 inline int64_t countBlocks(ClusterKind cluster) {
-  return cluster == ClusterKind::One ? 1 : cluster == ClusterKind::Four ? 4 : 2;
+  switch (cluster) {
+  case ClusterKind::One:
+    return 1;
+  case ClusterKind::Two:
+  case ClusterKind::Exchange:
+    return 2;
+  case ClusterKind::Four:
+    return 4;
+  case ClusterKind::Eight:
+    return 8;
+  case ClusterKind::Sixteen:
+    return 16;
+  }
+  return 1;
 }
 
 /// The fields that are set, as "consumers = 2, stages = 2": what ScheduleAttr::parseText reads.

@@ -43,7 +43,7 @@ def Tile_OrderKind : I32EnumAttr<"OrderKind", "In which order the tiles of the g
 
 def Tile_ClusterKind : I32EnumAttr<"ClusterKind", "What the thread blocks of a cluster do together", [
     I32EnumAttrCase<"One", 0, "1">, I32EnumAttrCase<"Two", 1, "2">, I32EnumAttrCase<"Four", 2, "4">,
-    I32EnumAttrCase<"Exchange", 3, "exchange">]> {
+    I32EnumAttrCase<"Eight", 4, "8">, I32EnumAttrCase<"Sixteen", 5, "16">, I32EnumAttrCase<"Exchange", 3, "exchange">]> {
   let cppNamespace = "::tessera::tile";
 }
 
@@ -184,7 +184,9 @@ defvar Tile_ScheduleFields = [
     "load comes from global memory once, each block loading its part for all (TMA multicast), or two of them half of the rows "
     "that their threads gather. 1: each block by itself. "
     "`exchange`: two, which also add up what both add to memory. Each sends the computed operand of such a dot to the other, and makes "
-    "half of the columns for both, so that half as much is added (`tile-exchange-sums`); it takes `placement = apart` or `divided`">,
+    "half of the columns for both, so that half as much is added (`tile-exchange-sums`); it takes `placement = apart` or `divided`. "
+    "Without dots the blocks of a cluster of 2 to 16 run one grid point: each has some of the columns of every tile, and what is "
+    "reduced along them goes from block to block. So a tile may have as many more columns. 8 and 16 are for such kernels alone">,
   ScheduleField<"producer_registers", Multiples<8, 24, 256>, Chosen<"24, or 32 with 3 consumers">,
     "registers per thread of the producer (PTX `setmaxnreg`). `setmaxnreg` divides what the launch gives the block: a "
     "thread of the producer and one of each consumer have at most 496, 504, 512 and 480 together, with 1 to 4 "

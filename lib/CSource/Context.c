@@ -136,6 +136,9 @@ static int loadPlace(Call call, Place *place) {
       check(call, cuda.cuFuncSetAttribute(place->function, 8, (int)call.kernel->sharedMemory),
             "cuFuncSetAttribute"))
     return TESSERA_DRIVER_ERROR;
+  if (call.kernel->cluster[0] > 8 && /* CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED */
+      check(call, cuda.cuFuncSetAttribute(place->function, 14, 1), "cuFuncSetAttribute"))
+    return TESSERA_DRIVER_ERROR;
   for (i = 0; i < call.kernel->argumentCount; ++i)
     if (call.kernel->arguments[i].isView && !(place->slots[i] = calloc(SLOTS, sizeof(Slot))))
       return fail(call, TESSERA_DRIVER_ERROR, "%s '%s': out of memory", call.kernel->kind,

@@ -43,6 +43,7 @@ constexpr int kComputeCapabilityMinor = 76;
 constexpr int kMaxSharedMemoryPerBlockOptin = 97;
 // CUfunction_attribute
 constexpr int kMaxDynamicSharedSizeBytes = 8;
+constexpr int kNonPortableClusterSizeAllowed = 14;
 // CUpointer_attribute
 constexpr int kPointerMemoryType = 2;
 constexpr int kPointerDeviceOrdinal = 9;

@@ -407,8 +407,9 @@ bool KernelReader::read(const json::Value &value, json::Path path) {
   if (!readTriple(*object, key::block, path, 1024,
                   "expected three sizes, x, y and z, of at most 1024 threads in all",
                   kernel.block) ||
-      !readTriple(*object, key::cluster, path, 8,
-                  "expected three sizes, x, y and z, of at most 8 blocks in all", kernel.cluster) ||
+      !readTriple(*object, key::cluster, path, 16,
+                  "expected three sizes, x, y and z, of at most 16 blocks in all",
+                  kernel.cluster) ||
       !readInteger(object->get(key::sharedMemory), path.field(key::sharedMemory), 0, 1 << 20,
                    "expected a number of bytes", sharedMemory) ||
       !readPersistent(*object, path) || !readFlag(*object, key::pdl, path, kernel.pdl))

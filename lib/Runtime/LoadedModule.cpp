@@ -16,6 +16,10 @@ using namespace tessera::runtime::cuda;
 /// capability 9.x).
 static constexpr unsigned kDefaultSharedMemory = 48 * 1024;
 
+/// Larger clusters must be allowed: not all devices have them (CUDA C++ Programming Guide, thread
+/// block clusters).
+static constexpr unsigned kPortableCluster = 8;
+
 LaunchSetup::LaunchSetup(const KernelInfo &kernel, std::array<unsigned, 3> grid, Stream stream) {
   unsigned count = 0;
   if (kernel.cluster != std::array<unsigned, 3>{1, 1, 1}) {
@@ -130,6 +134,12 @@ llvm::Error LoadedModule::loadKernel(const ContextScope &scope, const KernelInfo
             driver.funcSetAttribute(kernel.function, kMaxDynamicSharedSizeBytes, info.sharedMemory),
             "kernel '" + info.name + "': cuFuncSetAttribute of " + llvm::Twine(info.sharedMemory) +
                 " bytes of shared memory"))
+      return error;
+  if (info.cluster[0] > kPortableCluster)
+    if (llvm::Error error = driver.check(
+            driver.funcSetAttribute(kernel.function, kNonPortableClusterSizeAllowed, 1),
+            "kernel '" + info.name + "': cuFuncSetAttribute of a cluster of " +
+                llvm::Twine(info.cluster[0]) + " blocks"))
       return error;
   for (const ArgumentInfo &argument : info.arguments)
     kernel.caches.emplace_back(argument.dims.size(), argument.tensorMaps.size());

@@ -30,7 +30,7 @@ bool tessera::mayLaunchFlat(hop::KernelOp kernel) {
     return !extent || llvm::divideCeil(extent.getInt(), dim.getDivisor()) > hopper::mostBlocksInYZ;
   };
   return kernel.getSchedule().getPersistent() == tile::PersistentKind::None &&
-         !kernel.getGrid().empty() &&
+         !kernel.getSpread() && !kernel.getGrid().empty() &&
          llvm::any_of(kernel.getGrid().getValue().drop_front(), mayBeMany);
 }
 

@@ -175,14 +175,15 @@ static hop::LayoutAttr chooseGatheredLayout(MLIRContext *context, const TileExte
 }
 
 hop::LayoutAttr tessera::chooseTileLayout(MLIRContext *context, const TileExtents &extents,
-                                          int64_t warpgroups, std::string &refusal) {
+                                          int64_t warpgroups, int64_t blocks,
+                                          std::string &refusal) {
   if (extents.gathers)
     return chooseGatheredLayout(context, extents, refusal);
   if (extents.sharedBytes)
     return chooseSharedLayout(context, extents, refusal);
   constexpr int64_t warps = hopper::warpgroupThreads / hopper::warpThreads;
   Divider divider(extents);
-  std::optional<SmallVector<LayoutDigit>> ofLanes, ofWarps, ofGroups;
+  std::optional<SmallVector<LayoutDigit>> ofLanes, ofWarps, ofGroups, ofBlocks;
   // A program of numbers alone has no columns, and any layout would do.
   if (extents.columns % extents.unit == 0) {
     // Lanes that lie side by side make whole lines of memory; warps with rows of their own need not
@@ -194,9 +195,11 @@ hop::LayoutAttr tessera::chooseTileLayout(MLIRContext *context, const TileExtent
       ofWarps = divider.divide(warps, powerOf2In(divider.rows, warps), /*columnsFirst=*/false);
     if (ofWarps)
       ofGroups = divider.divide(warpgroups, std::gcd(divider.rows, warpgroups), false);
+    if (ofGroups)
+      ofBlocks = divider.divide(blocks, /*alongRows=*/1, /*columnsFirst=*/true);
   }
-  if (!ofGroups) {
-    int64_t threads = warpgroups * hopper::warpgroupThreads,
+  if (!ofBlocks) {
+    int64_t threads = blocks * warpgroups * hopper::warpgroupThreads,
             shared = powerOf2In(extents.rows, hopper::warpgroupThreads),
             step = extents.unit * llvm::divideCeil(threads, shared);
     refusal = llvm::formatv(
@@ -207,6 +210,7 @@ hop::LayoutAttr tessera::chooseTileLayout(MLIRContext *context, const TileExtent
                   .str();
     return {};
   }
+  llvm::append_range(*ofGroups, *ofBlocks);
   SmallVector<LayoutDigit> registers;
   if (extents.unit > 1)
     registers.push_back({extents.unit, {0, 1}});

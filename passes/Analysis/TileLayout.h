@@ -36,10 +36,10 @@ TileExtents commonExtents(mlir::Operation *program, const VectorAxes &axes);
 /// says `sharedBytes`; `refusal` says why not and what would work.
 bool isDividedFromShared(const TileExtents &extents, std::string &refusal);
 
-/// The layout in which `warpgroups` share such tiles; null when they cannot, and `refusal` says why
-/// and what would work.
+/// The layout in which `warpgroups` of each of `blocks` share such tiles, each block some of the
+/// columns; null when they cannot, and `refusal` says why and what would work.
 hop::LayoutAttr chooseTileLayout(mlir::MLIRContext *context, const TileExtents &extents,
-                                 int64_t warpgroups, std::string &refusal);
+                                 int64_t warpgroups, int64_t blocks, std::string &refusal);
 
 } // namespace tessera
 

@@ -297,12 +297,13 @@ static SmallVector<StringRef> dimsOf(hop::KernelOp kernel) {
   return dims;
 }
 
-/// The blocks of a cluster take neighbours along the first dimension.
+/// The blocks of a cluster take neighbours along the first dimension, or one grid point together.
 static ArrayAttr describeGrid(hop::KernelOp kernel) {
   Builder b(kernel.getContext());
   SmallVector<Attribute> grid;
   for (auto dim : kernel.getGrid().getAsRange<tile::GridDimAttr>()) {
-    int64_t divisor = dim.getDivisor() * (grid.empty() ? kernel.getClusterSize() : 1);
+    int64_t taken = kernel.getClusterSize() / kernel.getTileBlocks(),
+            divisor = dim.getDivisor() * (grid.empty() ? taken : 1);
     grid.push_back(
         b.getDictionaryAttr({b.getNamedAttr(key::extent, dim.getExtent()),
                              b.getNamedAttr(key::divisor, b.getI64IntegerAttr(divisor))}));

@@ -497,9 +497,10 @@ bool Emitter::movesUnits(Access &access, AccessOp op, int64_t unit) {
 LogicalResult Emitter::emitScalarStore(tile::StoreOp op) {
   auto view = cast<tile::ViewType>(op.getView().getType());
   ElementMove move(builder, view.getElementBytes());
-  Value isFirst = LLVM::AndOp::create(
-      builder, loc, thread.isLeader,
-      toI32(LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, thread.warpgroup, i32(0))));
+  Value isFirst =
+      LLVM::AndOp::create(builder, loc, thread.isLeader,
+                          toI32(LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq,
+                                                     thread.amongTiles, i32(0))));
   if (Value inside = outerInside(view, op.getIndices()))
     isFirst = LLVM::AndOp::create(builder, loc, isFirst, toI32(inside));
   assembly("{\n.reg .pred p;\nsetp.ne.b32 p, $2, 0;\n@p " +

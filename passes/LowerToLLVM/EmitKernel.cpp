@@ -25,7 +25,7 @@ LogicalResult Emitter::emitKernel(bool pdl) {
   Value warpgroup = shuffle("idx", LLVM::LShrOp::create(builder, loc, threadIndex, i32(7)), i32(0));
   if (kernel.getClusterSize() > 1)
     rank = special("cluster.ctarank");
-  constexpr StringRef blockIndices[] = {"ctaid.x", "ctaid.y", "ctaid.z"};
+  StringRef blockIndices[] = {kernel.getSpread() ? "clusterid.x" : "ctaid.x", "ctaid.y", "ctaid.z"};
   for (unsigned i = 0; i < kernel.getGrid().size(); ++i)
     bind(kernel.getGridIndex(i), {special(blockIndices[i])});
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
@@ -89,10 +89,13 @@ void Emitter::emitBarrierInit(Value threadIndex) {
     if (buffer.getZeroed())
       emitZeroes(buffer, threadIndex);
   // Other blocks copy into this one and arrive at its barriers, so that all of a cluster meet.
-  assembly(kernel.getClusterSize() > 1
-               ? "barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;"
-               : "bar.sync 0;",
-           "", {}, {});
+  // Those that have tiles together wait where they first write to each other.
+  if (kernel.getSpread())
+    assembly("barrier.cluster.arrive.release.aligned;", "", {}, {});
+  else if (kernel.getClusterSize() > 1)
+    emitClusterSync();
+  else
+    assembly("bar.sync 0;", "", {}, {});
 }
 
 /// Each thread clears the slots that have its index, one thread block apart.
@@ -241,7 +244,9 @@ void Emitter::setThreadValues(Value threadIndex, Value warpgroup, int64_t firstW
   auto shift = [&](Value value, int64_t by) -> Value {
     return LLVM::LShrOp::create(builder, loc, value, i32(by));
   };
-  thread.warpgroup = warpgroup;
+  thread.warpgroup = thread.amongTiles = warpgroup;
+  if (kernel.getSpread())
+    thread.amongTiles = add(mul(clusterRank(), role.getNumWarpgroups()), warpgroup);
   thread.chosen = thread.elected = {};
   thread.inGroup = bits(threadIndex, hopper::warpgroupThreads - 1);
   if (firstWarp)
@@ -258,11 +263,27 @@ void Emitter::setThreadValues(Value threadIndex, Value warpgroup, int64_t firstW
       toI32(LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, thread.inGroup, i32(0)));
 }
 
+/// Where the blocks of a cluster first write to each other's memory, at the top of `role`.
+static Operation *findFirstMeeting(hop::RoleOp role) {
+  if (!role->getParentOfType<hop::KernelOp>().getSpread())
+    return nullptr;
+  Operation *first = nullptr;
+  role.walk([&](hop::CombineOp combine) {
+    first = role.getBody().front().findAncestorOpInBlock(*combine);
+    return WalkResult::interrupt();
+  });
+  return first;
+}
+
 LogicalResult Emitter::emitBlock(Block &block) {
+  Operation *firstMeeting =
+      isa<hop::RoleOp>(block.getParentOp()) ? findFirstMeeting(role) : nullptr;
   for (Operation &op : block) {
     if (op.hasTrait<OpTrait::IsTerminator>())
       continue;
     loc = op.getLoc();
+    if (&op == firstMeeting)
+      assembly("barrier.cluster.wait.acquire.aligned;", "", {}, {});
     if (failed(emitOp(&op)))
       return failure();
   }

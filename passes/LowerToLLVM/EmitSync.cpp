@@ -524,6 +524,12 @@ void Emitter::emitRoleSync() {
            {i32(barriers.of(role, NamedBarriers::Role))}, {});
 }
 
+/// All threads of the cluster meet; what they wrote to each other's shared memory is there.
+void Emitter::emitClusterSync() {
+  assembly("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;", "", {},
+           {});
+}
+
 /// The threads of the role combine what each has of the mask, and all get the result.
 void Emitter::emitAny(tile::AnyOp op) {
   Value own;

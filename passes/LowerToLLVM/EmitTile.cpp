@@ -41,7 +41,7 @@ Value Emitter::sumDigits(const ThreadDigits &digits, int64_t axis) {
       add(sumDigits(warp, digits.warps, axis), sumDigits(thread.lane, digits.lanes, axis));
   return digits.warpgroups.empty()
              ? inGroup
-             : add(sumDigits(thread.warpgroup, digits.warpgroups, axis), inGroup);
+             : add(sumDigits(thread.amongTiles, digits.warpgroups, axis), inGroup);
 }
 
 Value Emitter::firstPlace(LayoutAttr layout, int64_t axis) {
@@ -344,14 +344,15 @@ static std::string vectorWidth(int64_t count) {
   return count == 1 ? "" : llvm::formatv(".v{0}", count).str();
 }
 
-/// Writes `values` side by side where `writes` is true.
-void Emitter::storeShared(Value address, int64_t byte, ValueRange values, Value writes) {
+/// Writes `values` side by side where `writes` is true, in `space`.
+void Emitter::storeShared(Value address, int64_t byte, ValueRange values, Value writes,
+                          StringRef space) {
   std::string constraints = "r,r";
   for (size_t i = 0; i < values.size(); ++i)
     constraints += ",f";
   Values operands = {address, writes};
   operands.append(values.begin(), values.end());
-  assembly("{\n.reg .pred p;\nsetp.ne.b32 p, $1, 0;\n@p st.shared" + vectorWidth(values.size()) +
+  assembly("{\n.reg .pred p;\nsetp.ne.b32 p, $1, 0;\n@p st." + space + vectorWidth(values.size()) +
                ".b32 [$0+" + Twine(byte) + "], " + vectorOperand(2, values.size()) + ";\n}",
            constraints, operands, {});
 }
@@ -367,17 +368,38 @@ Emitter::Values Emitter::loadShared(Value address, int64_t byte, int64_t count) 
                   constraints + "r", {address}, types);
 }
 
+/// Reads `parts` parts of the elements of `fragment`, `size` slots apart from `slots` on, and
+/// combines them in their order.
+Emitter::Values Emitter::combineSlots(tile::ReduceKind kind, const FragmentLayout &fragment,
+                                      Value slots, int64_t parts, int64_t size) {
+  int64_t together = exchangedTogether(fragment.getLayoutAttr(), size);
+  Values results;
+  for (int64_t i = 0; i < fragment.size(); i += together) {
+    Values sums = loadShared(slots, 4 * fragment.offset(i, 0), together);
+    for (int64_t j = 1; j < parts; ++j) {
+      Values read = loadShared(slots, 4 * (j * size + fragment.offset(i, 0)), together);
+      for (auto [sum, other] : llvm::zip_equal(sums, read))
+        sum = combine(kind, sum, other);
+    }
+    results.append(sums);
+  }
+  return results;
+}
+
 /// The parts of all elements that a warp has lie side by side, in the order of the elements, so
 /// that lanes with neighbouring elements meet different banks.
 LogicalResult Emitter::emitCombine(hop::CombineOp op) {
   auto type = cast<RankedTensorType>(op.getSource().getType());
   FragmentLayout fragment(type);
   LayoutAttr layout = fragment.getLayoutAttr();
-  int64_t parts = layout.getWarpParts(), size = type.getDimSize(0), count = 1, lanes = 1;
+  int64_t parts = hop::CombineOp::getWarpParts(type, role), size = type.getDimSize(0), count = 1,
+          lanes = 1;
+  bool amongBlocks = hop::CombineOp::getBlockParts(type, role) > 1;
   SmallVector<LayoutDigit> warps = numberSharers(layout.getWarps(), count),
-                           warpgroups = numberSharers(layout.getWarpgroups(), count),
+                           warpgroups =
+                               numberSharers(layout.getWarpgroups().drop_back(amongBlocks), count),
                            sharers = numberSharers(layout.getLanes(), lanes);
-  Value part = sumDigits({{}, warps, warpgroups}, 0);
+  Value part = numberOf(warps, warpgroups);
   Value writes = toI32(LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq,
                                             sumDigits(thread.lane, sharers, 0), i32(0)));
   // Without digits of warpgroups each of them has slots and a barrier of its own.
@@ -387,29 +409,66 @@ LogicalResult Emitter::emitCombine(hop::CombineOp op) {
     first = add(first, mul(thread.warpgroup, parts * size));
   auto meet = [&] { isAlone ? emitWarpgroupSync() : emitRoleSync(); };
 
-  const Values source = elements(op.getSource());
   int64_t together = exchangedTogether(layout, size);
-  if (op->getParentOfType<LoopLikeOpInterface>()) // the parts before have been read
-    meet();
-  Value own = valueAddress(op.getExchange(), add(first, mul(part, size)));
-  SmallVector<Value> combined = llvm::map_to_vector(
-      source, [&](Value element) { return combineLanes(element, op.getKind(), layout); });
-  for (size_t i = 0; i < source.size(); i += together)
-    storeShared(own, 4 * fragment.offset(i, 0), ArrayRef(combined).slice(i, together), writes);
-  meet();
-  Values results;
-  Value slots = valueAddress(op.getExchange(), first);
-  for (size_t i = 0; i < source.size(); i += together) {
-    Values sums = loadShared(slots, 4 * fragment.offset(i, 0), together);
-    for (int64_t j = 1; j < parts; ++j) {
-      Values read = loadShared(slots, 4 * (j * size + fragment.offset(i, 0)), together);
-      for (auto [sum, other] : llvm::zip_equal(sums, read))
-        sum = combine(op.getKind(), sum, other);
-    }
-    results.append(sums);
+  if (op->getParentOfType<LoopLikeOpInterface>()) { // the parts before have been read
+    if (amongBlocks)
+      emitClusterSync();
+    else
+      meet();
   }
+  Value own = valueAddress(op.getExchange(), add(first, mul(part, size)));
+  Values results = llvm::map_to_vector(elements(op.getSource()), [&](Value element) {
+    return combineLanes(element, op.getKind(), layout);
+  });
+  if (parts > 1) {
+    for (size_t i = 0; i < results.size(); i += together)
+      storeShared(own, 4 * fragment.offset(i, 0), ArrayRef(results).slice(i, together), writes);
+    meet();
+    Value slots = valueAddress(op.getExchange(), first);
+    results = combineSlots(op.getKind(), fragment, slots, parts, size);
+  }
+  if (amongBlocks)
+    results = combineBlocks(op, results);
   bind(op, std::move(results));
   return success();
+}
+
+/// The sum of the digits of the thread's warp in its warpgroup and of this in the role.
+Value Emitter::numberOf(ArrayRef<LayoutDigit> warps, ArrayRef<LayoutDigit> warpgroups) {
+  Value warp = LLVM::LShrOp::create(builder, loc, thread.inGroup, i32(5));
+  Value inGroup = sumDigits(warp, warps, 0);
+  return warpgroups.empty() ? inGroup : add(sumDigits(thread.warpgroup, warpgroups, 0), inGroup);
+}
+
+/// Combines `own`, what the warps of a block did, with those of the other blocks. The threads that
+/// have the same elements write them to a block each.
+Emitter::Values Emitter::combineBlocks(hop::CombineOp op, ArrayRef<Value> own) {
+  auto type = cast<RankedTensorType>(op.getSource().getType());
+  FragmentLayout fragment(type);
+  LayoutAttr layout = fragment.getLayoutAttr();
+  int64_t blocks = hop::CombineOp::getBlockParts(type, role), size = type.getDimSize(0),
+          slots = hop::CombineOp::getSlots(type, role) - blocks * size, count = 1;
+  SmallVector<LayoutDigit> lanes = numberSharers(layout.getLanes(), count),
+                           warps = numberSharers(layout.getWarps(), count),
+                           warpgroups = numberSharers(layout.getWarpgroups().drop_back(), count);
+  Value sharer = add(numberOf(warps, warpgroups), sumDigits(thread.lane, lanes, 0));
+  Value first = add(firstPlace(layout, 0), i32(slots));
+  Value place = valueAddress(op.getExchange(), add(first, mul(clusterRank(), size)));
+  int64_t together = exchangedTogether(layout, size);
+  for (int64_t block = 0; block < blocks; block += count) {
+    Value target = add(sharer, block);
+    Value writes =
+        toI32(LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ult, target, i32(blocks)));
+    Value existing = LLVM::AndOp::create(builder, loc, target, i32(blocks - 1));
+    Value remote = assembly("mapa.shared::cluster.u32 $0, $1, $2;", "=r,r,r", {place, existing},
+                            TypeRange(builder.getI32Type()))
+                       .front();
+    for (size_t i = 0; i < own.size(); i += together)
+      storeShared(remote, 4 * fragment.offset(i, 0), own.slice(i, together), writes,
+                  "shared::cluster");
+  }
+  emitClusterSync();
+  return combineSlots(op.getKind(), fragment, valueAddress(op.getExchange(), first), blocks, size);
 }
 
 //===----------------------------------------------------------------------===//

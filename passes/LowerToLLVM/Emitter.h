@@ -74,6 +74,7 @@ struct ThreadValues {
   mlir::Value firstColumn; ///< 2 * (lane % 4)
   mlir::Value isLeader;    ///< i32: 1 in the first of these threads
   mlir::Value warpgroup;   ///< i32: index of the warpgroup within the role
+  mlir::Value amongTiles; ///< i32: the same within those of all blocks that have its tiles together
   /// i1: of the 32 lanes of an elected role that stay together, the one that does what one thread
   /// does; null in other roles.
   mlir::Value chosen;
@@ -218,6 +219,11 @@ private:
   mlir::LogicalResult emitIota(tile::IotaOp op);
   mlir::LogicalResult emitConvertLayout(hop::ConvertLayoutOp op);
   mlir::LogicalResult emitCombine(hop::CombineOp op);
+  Values combineSlots(tile::ReduceKind kind, const hop::FragmentLayout &fragment, mlir::Value slots,
+                      int64_t parts, int64_t size);
+  Values combineBlocks(hop::CombineOp op, llvm::ArrayRef<mlir::Value> own);
+  mlir::Value numberOf(llvm::ArrayRef<hop::LayoutDigit> warps,
+                       llvm::ArrayRef<hop::LayoutDigit> warpgroups);
   mlir::Value combineElements(tile::ReduceKind kind, mlir::Value tile);
   void emitCombineAll(hop::CombineAllOp op);
   // Scans: EmitScan.cpp.
@@ -233,7 +239,8 @@ private:
   mlir::Value startOf(tile::ReduceKind kind, mlir::Type type);
   mlir::Value neutral(tile::ReduceKind kind, mlir::Type type);
   mlir::Value combineScanned(tile::ReduceKind kind, mlir::Value a, mlir::Value b);
-  void storeShared(mlir::Value address, int64_t byte, mlir::ValueRange values, mlir::Value writes);
+  void storeShared(mlir::Value address, int64_t byte, mlir::ValueRange values, mlir::Value writes,
+                   llvm::StringRef space = "shared");
   Values loadShared(mlir::Value address, int64_t byte, int64_t count);
   mlir::Value combineLanes(mlir::Value value, tile::ReduceKind kind, hop::LayoutAttr layout);
   mlir::Value combine(tile::ReduceKind kind, mlir::Value a, mlir::Value b);
@@ -413,6 +420,7 @@ private:
   Values copyCoordinates(const TensorMap &map, mlir::ValueRange indices, int64_t chunk);
   void emitWarpgroupSync();
   void emitRoleSync();
+  void emitClusterSync();
 
   // Tiles of registers in shared memory: EmitStage.cpp.
   void emitStage(hop::StageOp op);

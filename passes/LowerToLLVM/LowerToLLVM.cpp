@@ -134,7 +134,9 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
       if (layout)
         for (const hop::LayoutDigit &digit : layout.getWarpgroups())
           warpgroups *= digit.extent;
-      return !role || warpgroups == 1 || warpgroups == role.getNumWarpgroups();
+      return !role || warpgroups == 1 ||
+             warpgroups ==
+                 role.getNumWarpgroups() * role->getParentOfType<hop::KernelOp>().getTileBlocks();
     });
   }
 

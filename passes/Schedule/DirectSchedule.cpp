@@ -38,7 +38,6 @@ static ScheduleFields fixedWithoutDots() {
   fields.pingpong = false;
   fields.speculate = false;
   fields.store = StoreKind::direct;
-  fields.cluster = ClusterKind::One;
   fields.producerRegisters = hopper::leastRoleRegisters;
   fields.placement = PlacementKind::rows;
   fields.transpose = 0;
@@ -96,6 +95,35 @@ static int64_t bytesLoadedTogether(KernelOp kernel) {
   return most;
 }
 
+/// Why the blocks of a cluster cannot have the tiles of `kernel` together, each some columns: what
+/// threads of several blocks do together is to reduce rows.
+static std::optional<std::string> whyNotSpread(KernelOp kernel, const ScheduleFields &requested) {
+  if (requested.persistent.value_or(PersistentKind::None) != PersistentKind::None)
+    return "the blocks of a cluster run one grid point together; use persistent = none";
+  Operation *other = nullptr;
+  kernel.getBody().walk([&](Operation *op) {
+    auto reduce = dyn_cast<ReduceOp>(op);
+    bool isByRows = reduce && reduce.getAxis() == 1 &&
+                    cast<RankedTensorType>(reduce.getSource().getType()).getRank() == 2;
+    bool hasTiles = llvm::any_of(op->getOperandTypes(), llvm::IsaPred<RankedTensorType>) ||
+                    llvm::any_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>);
+    if (hasTiles && !isByRows && !op->hasTrait<OpTrait::Elementwise>() &&
+        !isa<LoadOp, StoreOp, BroadcastOp, SplatOp, IotaOp, arith::ConstantOp, scf::ForOp,
+             scf::IfOp, scf::YieldOp>(op)) {
+      other = op;
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  if (!other)
+    return std::nullopt;
+  return llvm::formatv("each block has some columns of every tile, and {0} takes those of others; "
+                       "use cluster = 1",
+                       isa<ReduceOp>(other) ? "a reduction of columns"
+                                            : other->getName().getStringRef())
+      .str();
+}
+
 namespace {
 /// What a number of warpgroups makes of a kernel.
 struct Share {
@@ -141,8 +169,16 @@ std::vector<Candidate> tessera::directCandidates(const ScheduleFacts &facts,
   std::vector<Candidate> candidates;
   if (failed(axes.run(facts.getKernel())))
     return candidates;
+  int64_t blocks = blocksOf(requested);
+  if (blocks > 1)
+    if (std::optional<std::string> reason = whyNotSpread(facts.getKernel(), requested)) {
+      rejections.push_back(
+          {llvm::formatv("cluster = {0}", stringifyClusterKind(*requested.cluster)).str(),
+           std::move(*reason)});
+      return candidates;
+    }
   TileExtents extents = commonExtents(facts.getKernel(), axes);
-  int64_t loaded = bytesLoadedTogether(facts.getKernel());
+  int64_t loaded = bytesLoadedTogether(facts.getKernel()) / blocks;
   std::vector<Share> shares;
   for (int64_t consumers : listChoices<int64_t>(requested.consumers, facts.model.directConsumers)) {
     auto reject = [&](std::string reason, RefusalKind kind) {
@@ -151,7 +187,7 @@ std::vector<Candidate> tessera::directCandidates(const ScheduleFacts &facts,
     };
     std::string refusal;
     hop::LayoutAttr layout =
-        chooseTileLayout(facts.getKernel().getContext(), extents, consumers, refusal);
+        chooseTileLayout(facts.getKernel().getContext(), extents, consumers, blocks, refusal);
     if (!layout) {
       reject(std::move(refusal), RefusalKind::Unsupported);
       continue;

@@ -82,6 +82,11 @@ std::optional<ScheduleRejection> tessera::whyNoCandidate(const ScheduleFacts &fa
     return ScheduleRejection{"placement = divided", facts.whyNotDivided(2)};
   if (std::optional<std::string> reason = whyNoExchange(facts, requested))
     return ScheduleRejection{"cluster = exchange", *reason};
+  if (int64_t blocks = blocksOf(requested); blocks > 4)
+    return ScheduleRejection{
+        llvm::formatv("cluster = {0}", blocks).str(),
+        "so many blocks have tiles together, and those of dots are loaded for at "
+        "most 4; use cluster = 4"};
   if (requested.outerStages && !requested.outerStages->fits(facts.outerTiles))
     return ScheduleRejection{
         llvm::formatv("outer_stages = {0}", *requested.outerStages).str(),

@@ -11,6 +11,7 @@
 #include "passes/Analysis/PipeProtocol.h"
 #include "passes/Analysis/PipeSlots.h"
 #include "passes/Schedule/ResourceModel.h"
+#include "passes/Schedule/ScheduleFacts.h"
 #include "passes/WarpSpecialize/Slicer.h"
 #include "passes/WarpSpecialize/WarpSpecializePasses.h"
 
@@ -219,7 +220,8 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
     auto target = hop::KernelOp::create(
         builder, kernel.getLoc(), kernel.getSymNameAttr(), kernel.getArgumentTypesAttr(),
         kernel.getArgumentNamesAttr(), kernel.getGridAttr(), kernel.getRequirementsAttr(),
-        kernel.getScheduleAttr(), /*shared_bytes=*/IntegerAttr());
+        kernel.getScheduleAttr(), /*shared_bytes=*/IntegerAttr(),
+        /*spread=*/!hasDots(kernel) && tile::countBlocks(*kernel.getScheduleFields().cluster) > 1);
     for (StringRef name : {kSmallTileAttr, kProbesAttr})
       if (Attribute known = kernel->getAttr(name))
         target->setAttr(name, known);

@@ -292,7 +292,7 @@ private:
     Type whole = hop::wholeOf(type);
     if (hop::getLayout(type).getWarpParts() == 1)
       return hop::ConvertLayoutOp::create(builder, value.getLoc(), whole, kind, value);
-    Value exchange = makeExchange(value, hop::CombineOp::getSlots(type, role.getNumWarpgroups()));
+    Value exchange = makeExchange(value, hop::CombineOp::getSlots(type, role));
     return hop::CombineOp::create(builder, value.getLoc(), whole, kind, value, exchange);
   }
 
@@ -389,8 +389,9 @@ struct AssignLayoutsPass : tessera::impl::AssignLayoutsBase<AssignLayoutsPass> {
 
   LayoutAttr chooseLayout(hop::RoleOp role, const VectorAxes &axes) {
     std::string refusal;
-    LayoutAttr layout = chooseTileLayout(&getContext(), commonExtents(role, axes),
-                                         role.getNumWarpgroups(), refusal);
+    LayoutAttr layout =
+        chooseTileLayout(&getContext(), commonExtents(role, axes), role.getNumWarpgroups(),
+                         getOperation().getTileBlocks(), refusal);
     if (!layout)
       role.emitError(refusal);
     return layout;

@@ -23,7 +23,7 @@ namespace {
 struct GuardGridEndPass : tessera::impl::GuardGridEndBase<GuardGridEndPass> {
   void runOnOperation() override {
     hop::KernelOp kernel = getOperation();
-    if (kernel.getClusterSize() == 1 || !mayPassTheEnd(kernel))
+    if (kernel.getClusterSize() == 1 || kernel.getSpread() || !mayPassTheEnd(kernel))
       return;
     for (auto role : kernel.getBody().getOps<hop::RoleOp>())
       stayInside(kernel, role);

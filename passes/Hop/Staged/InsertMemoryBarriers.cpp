@@ -72,7 +72,8 @@ public:
   RoleOrder(hop::KernelOp kernel, hop::RoleOp role)
       : role(role),
         order(role.getBody(), kernel.getBody().getArguments().drop_front(kernel.getNumArguments()),
-              kernel.getGrid(), role.getBody().getArgument(0), role.getNumWarpgroups()) {}
+              kernel.getGrid(), role.getBody().getArgument(0),
+              role.getNumWarpgroups() * kernel.getTileBlocks()) {}
 
   LogicalResult run() {
     LogicalResult result = order.verify();
@@ -95,7 +96,8 @@ private:
     if (areScalarStores(pair))
       return Scope::Thread;
     bool isOwn = isDivided(pair) && isByOneThread(pair, order);
-    if (role.getNumWarpgroups() > 1 && !isOwn && order.mayMeet(pair, /*across=*/true))
+    if ((role.getNumWarpgroups() > 1 || isSpread()) && !isOwn &&
+        order.mayMeet(pair, /*across=*/true))
       return Scope::Role;
     bool isOrdered = isBulk(pair.later) && !pair.earlier.stores; // by the barrier before the copy
     return isOrdered || isByOneThread(pair, order) || !order.mayMeet(pair) ? Scope::Thread
@@ -113,6 +115,7 @@ private:
   }
 
   bool isAlone() { return role.getNumWarpgroups() == 1; }
+  bool isSpread() { return role->getParentOfType<hop::KernelOp>().getSpread(); }
 
   /// Refuses what a barrier of threads does not order, or must not.
   LogicalResult check(const AccessPair &pair, Scope scope) {
@@ -125,6 +128,8 @@ private:
     };
     if (isBulk(pair.earlier) || (isBulk(pair.later) && pair.earlier.stores))
       return refuse("nothing orders bulk stores with other stores and loads; use store = direct");
+    if (scope == Scope::Role && isSpread())
+      return refuse("the blocks of a cluster do not wait for each other; use cluster = 1");
     if (scope == Scope::Role && pair.later.op->getParentOfType<LoopLikeOpInterface>())
       return refuse("in a loop the " + Twine(role.getNumWarpgroups()) +
                     " consumer warpgroups do not wait for each other; use consumers = 1, or store "

@@ -475,3 +475,29 @@ hop.kernel @more_runs_than_lanes attributes {argument_names = ["x"], argument_ty
     } : !hop.pipe<tensor<256x64xbf16>, 1>, !tile.view<[M, 64], bf16>
   }
 }
+
+// -----
+
+!Part = tensor<1xf32, #hop.layout<lanes = [32:0], warps = [4:0], warpgroups = [2:0, 4:0], partial>>
+hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 1>],
+    schedule = #tile.schedule<cluster = 4>, spread} {
+^bb0(%m: index):
+  %exchange = hop.buffer "exchange" : !hop.buffer<tensor<1xi32>, 8>
+  hop.role @consumer warpgroups(2) {
+  ^bb0(%warpgroup: index):
+    %part = arith.constant dense<0.0> : !Part
+    // expected-error@+1 {{exchanges 12 values, got '!hop.buffer<tensor<1xi32>, 8>'}}
+    %sum = hop.combine sum %part through %exchange : !Part, !hop.buffer<tensor<1xi32>, 8>
+  }
+}
+
+// -----
+
+// expected-error@+1 {{has tiles of the blocks of a cluster together, and clusters of one; leave spread out, or use cluster = 2, 4, 8 or 16}}
+hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 1>],
+    schedule = #tile.schedule<cluster = 1>, spread} {
+^bb0(%m: index):
+  hop.role @consumer warpgroups(2) {
+  ^bb0(%warpgroup: index):
+  }
+}

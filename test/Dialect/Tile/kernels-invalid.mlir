@@ -315,7 +315,7 @@ tile.kernel @wide(%x: !tile.view<[P, 16, 64], f32>, %l: !tile.view<[N], i32>) gr
 
 // -----
 
-// expected-error@+1 {{schedule field 'cluster' takes 1, 2, 4 or exchange, got '3'}}
+// expected-error@+1 {{schedule field 'cluster' takes 1, 2, 4, 8, 16 or exchange, got '3'}}
 #s = #tile.schedule<cluster = 3>
 
 // -----

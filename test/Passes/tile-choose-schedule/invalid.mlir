@@ -532,3 +532,20 @@ tile.kernel @shared_lists(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[P, 64], 
   %d = tile.dot %a, %b : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
   tile.store %d, %z[%row, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
 }
+
+// -----
+
+// expected-error@+3 {{no schedule of this kernel fits the machine with #tile.schedule<cluster = 8>}}
+// expected-note@+2 {{this would work: #tile.schedule<}}
+// expected-note@+1 {{cluster = 8: so many blocks have tiles together, and those of dots are loaded for at most 4; use cluster = 4}}
+tile.kernel @many_blocks(%a: !tile.view<[M, 64], bf16>, %b: !tile.view<[N, 64], bf16>, %c: !tile.view<[M, N], f32>)
+    grid(%m = M ceildiv 64, %n = N ceildiv 64) schedule #tile.schedule<cluster = 8> {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %col = arith.muli %n, %c64 : index
+  %x = tile.load %a[%row, %c0] : !tile.view<[M, 64], bf16> -> tensor<64x64xbf16>
+  %y = tile.load %b[%col, %c0] : !tile.view<[N, 64], bf16> -> tensor<64x64xbf16>
+  %d = tile.dot %x, %y : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+  tile.store %d, %c[%row, %col] : tensor<64x64xf32>, !tile.view<[M, N], f32>
+}

@@ -1,7 +1,7 @@
-"""Damages the exchange by which warps reduce or scan a row together, or reduce a whole tile: the simulator must name each damage,
-and nothing in the kernel as it is compiled.
+"""Damages the exchange by which warps, or the blocks of a cluster, reduce or scan a row together, or reduce a whole tile: the simulator
+must name each damage, and nothing in the kernel as it is compiled.
 
-    combine.py {softmax.tile|scan.tile|all.tile} WORKDIR
+    combine.py {softmax.tile|scan.tile|all.tile} WORKDIR [BLOCKS]
 """
 
 import json
@@ -12,7 +12,7 @@ import sys
 
 # In a row of one tile the parts are written once; in a loop they are written again, after a barrier.
 CASES = {"once": (4096, 4096), "loop": (4096, 1024)}
-BARRIER = re.compile(r"\tbar\.sync %r\d+, \d+;")
+BARRIER = re.compile(r"\tbar\.sync %r\d+, \d+;|\tbarrier\.cluster\.arrive\.release\.aligned;\nbarrier\.cluster\.wait\.acquire\.aligned;")
 
 
 def of_all(source):
@@ -20,24 +20,24 @@ def of_all(source):
     return os.path.basename(source) == "all.tile"
 
 
-def compile_kernel(source, width, columns, directory):
+def compile_kernel(source, width, columns, blocks, directory):
     ptx = os.path.join(directory, "kernel.ptx")
     defines = ["-D", f"D={width}", "-D", f"BN={columns}"]
     if os.path.basename(source) == "softmax.tile":
         defines += ["-D", "BM=1", "-D", "T=f32"]
-    command = ["tessera", "compile", source, *defines, "--no-database", "--schedule", "consumers=1", "--emit", "ptx", "-o", ptx]
+    command = ["tessera", "compile", source, *defines, "--no-database", "--schedule", f"consumers=1,cluster={blocks}", "--emit", "ptx", "-o", ptx]
     subprocess.run(command, check=True)
     with open(ptx) as file:
         return file.read()
 
 
-def write_launch(source, width, directory):
+def write_launch(source, width, blocks, directory):
     tensor = {"type": "f32", "shape": [2, width]}
     result, strides = tensor, [width, width]
     if of_all(source):
         result, strides = {"type": "f32", "shape": [2]}, [width]
     launch = {
-        "grid": 2,
+        "grid": 2 * blocks,
         "shared": 1024,
         "buffers": {"x": {**tensor, "fill": "random", "seed": 1}, "y": {**result, "fill": "nan"}},
         "params": [{"buffer": "x"}, {"buffer": "y"}, *({"value": number} for number in (2, *strides))],
@@ -56,12 +56,12 @@ def simulate(text, directory):
     return run.returncode, set(re.findall(r"error: \[([a-z-]+)\]", run.stderr)), run.stdout + run.stderr
 
 
-def main(source, directory):
+def main(source, directory, blocks="1"):
     os.makedirs(directory, exist_ok=True)
     failures = 0
     for name, (width, columns) in CASES.items():
-        text = compile_kernel(source, width, columns, directory)
-        write_launch(source, width, directory)
+        text = compile_kernel(source, width, columns, int(blocks), directory)
+        write_launch(source, width, int(blocks), directory)
         code, _, output = simulate(text, directory)
         print(f"{'ok  ' if code == 0 else 'FAIL'} {name} undamaged", "" if code == 0 else output)
         failures += code != 0

@@ -216,6 +216,7 @@ return 0;
 FAKE(cuFuncSetAttribute, Function, int attribute, int value)
 if (attribute == kMaxDynamicSharedSizeBytes)
   getState().sharedMemoryRequests.push_back(value);
+getState().largeClusters += attribute == kNonPortableClusterSizeAllowed && value == 1;
 return 0;
 }
 FAKE(cuOccupancyMaxActiveClusters, int *clusters, Function function, const LaunchConfig *config)

@@ -88,6 +88,7 @@ struct State {
   /// A tensor map holds the number of its record here, from 0, in its first word.
   std::vector<EncodeRecord> encodes;
   std::vector<int> sharedMemoryRequests;
+  unsigned largeClusters = 0; ///< kernels that may have such
   unsigned moduleLoads = 0, moduleUnloads = 0, pointerQueries = 0;
   /// The texts of images by module, empty of those that are none.
   std::map<void *, std::string> images;

@@ -103,6 +103,17 @@ TEST_F(LaunchTest, LaunchesWholeClusters) {
   EXPECT_EQ(fake::getState().launches[1].grid, (std::array<unsigned, 3>{2 * x, y, z}));
 }
 
+TEST_F(LaunchTest, AllowsClustersThatNotAllDevicesHave) {
+  json::Value description = makeBundle();
+  getKernel(description)["cluster"] = json::Array{8, 1, 1};
+  ASSERT_EQ(launch(*load(description), arguments), "");
+  EXPECT_EQ(fake::getState().largeClusters, 0u);
+  getKernel(description)["cluster"] = json::Array{16, 1, 1};
+  ASSERT_EQ(launch(*load(description), arguments), "");
+  EXPECT_EQ(fake::getState().largeClusters, 1u);
+  EXPECT_EQ(fake::getState().launches[1].grid[0], 2 * fake::getState().launches[0].grid[0]);
+}
+
 TEST_F(LaunchTest, DefaultSharedMemoryIsNotRequested) {
   json::Value description = makeBundle();
   getKernel(description)["shared_memory"] = 48 * 1024;
