@@ -296,10 +296,11 @@ static std::optional<std::string> whyOverBudget(const ScheduleFacts &facts,
     return reason;
   if (std::optional<std::string> reason = whyTooFewRegisters(facts, candidate))
     return reason;
-  // Products of consumers with different dots are cut into columns that fit.
+  // Products of consumers with different dots are cut into columns that fit, and so are those of a
+  // consumer whose registers the schedule says: cut, they read operand a again.
   int64_t entry = candidate.entryRegisters();
   if (int64_t widest = widestDotRegisters(facts.getKernel());
-      widest > entry && !candidate.isDivided())
+      widest > entry && !candidate.isDivided() && candidate.choosesRegisters)
     return llvm::formatv("ptxas wants {0} registers for the widest dot, and with {1} warpgroups a "
                          "thread starts with {2}",
                          widest, candidate.warpgroups(), entry)

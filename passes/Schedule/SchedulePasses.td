@@ -76,7 +76,8 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::tessera::tile::KernelOp
     * Results are stored directly, because staging them takes shared memory that the pipes can use.
     * Registers per role are those known to work for the number of consumers, less for consumers where
       `producer_registers` asks for more. `setmaxnreg` divides what the launch gives the block, and no more: with two
-      consumers 168 registers for each of 384 threads (PTX ISA 9.7.20.5). Without warp specialization the threads share
+      consumers 168 registers for each of 384 threads (PTX ISA 9.7.20.5). A dot whose columns have no room in what a thread
+      starts with is cut where `consumer_registers` is given, and refused elsewhere. Without warp specialization the threads share
       the SM's registers evenly, and where registers of a role are asked for it is not considered.
     * Tiles whose loops run longer come first: from the last index of the first grid dimension on when trip counts grow
       with it, and also of a sliding window, whose first tiles are short.
