@@ -50,6 +50,7 @@ HelperWork::HelperWork(KernelOp kernel)
     converts = true;
     rowVectors = std::max(rowVectors, conversion.rowVectors);
     convertsWords |= getElementTypeOrSelf(conversion.load.getType()).getIntOrFloatBitWidth() == 32;
+    computes |= !llvm::all_of(conversion.operations, llvm::IsaPred<arith::ExtFOp>);
   }
   kernel.walk([&](GatherRunsOp) { ++runs; });
   areSumsBulk = llvm::none_of(sums, [](const ReducerSum &sum) {
@@ -95,7 +96,7 @@ int64_t HelperWork::registers(const ScheduleFields &fields) const {
     return most;
   int64_t rows = std::min(rowVectors, 2u) * kOfConvertedRows,
           words = convertsWords ? kOfConvertedWords : 0;
-  return std::max(most, kOfConverter + rows + words);
+  return std::max(most, (computes ? kOfConverter : kOfExtender) + rows + words);
 }
 
 int64_t HelperWork::countWarpgroups(const ScheduleFields &fields) const {

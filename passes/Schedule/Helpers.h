@@ -41,6 +41,7 @@ struct HelperWork {
   bool converts = false;      ///< dots read loaded tiles that are converted on their way
   unsigned rowVectors = 0;    ///< the most vectors of rows that such a tile is made with
   bool convertsWords = false; ///< and have elements of 32 bits
+  bool computes = false;      ///< or are computed with, not extended alone
   bool gathers = false;       ///< dots read tiles of gathered rows
   unsigned runs = 0;          ///< tiles whose rows come in runs
   bool computesB = false;     ///< consumers compute second operands of dots
