@@ -82,6 +82,9 @@ def check(folder, rows, flags, masks, share=0, units=None, run_rows=1, shares=0)
     most, pages, table = make_table(rows)
     caches = [make_cache(seed, rows, pages, table) for seed in (10, 20)]
     q = [draw(30 + b, HEADS, SQ, D) for b in range(len(LENGTHS))]
+    if "SCALED" in flags:
+        # Each row has a factor of its own.
+        q = [[x * 2.0**12 if i < SQ * D else x for i, x in enumerate(own)] for own in q]
     expected = [attend(folder, q[b], caches[0][1][b], caches[1][1][b], length, masks) for b, length in enumerate(LENGTHS)]
 
     save(f"{folder}/q.npy", [x for own in q for x in own], (len(LENGTHS), HEADS, SQ, D))
@@ -194,7 +197,7 @@ def main(folder):
     check(folder, 24, ["PAGED", "GATHERED"], causal, run_rows=8)
     check(folder, 200, ["GATHERED", "PARTS", "INVARIANT"], causal, share=128)
     check(folder, 16, ["PAGED", "GATHERED"], causal, units=(0.5, 2.0))
-    check(folder, 24, ["PAGED", "GATHERED", "PARTS"], full, share=128, units=(0.25, 0.5))
+    check(folder, 24, ["PAGED", "GATHERED", "PARTS", "SCALED"], full, share=128, units=(0.25, 0.5))
     check(folder, 200, ["GATHERED", "PARTS", "INVARIANT"], full, share=128, units=(0.25, 0.5))
     check(folder, 16, ["PAGED", "GATHERED", "PARTS", "INVARIANT"], causal, share=128, units=(0.5, 2.0), run_rows=16)
     # More steps than those of which lanes find the runs at once.
