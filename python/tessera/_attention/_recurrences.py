@@ -26,7 +26,7 @@ def pick(choice):
 
 
 def tell_sharing(q, v, g):
-    """The parameters of delta rules that say whether heads of values share queries and keys, which kernels with gates of channels ask."""
+    """The parameters that say whether heads of values share queries and keys, which kernels with gates of channels ask."""
     return {"OWN": q.shape[2] == v.shape[2]} if g.ndim == 4 else {}
 
 
