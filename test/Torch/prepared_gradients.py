@@ -46,6 +46,7 @@ def make_calls(heads=2, packed=False, own=2):
         "retention, states": (tt.retention, {**rows, **state}, {"scale": 0.5, **last}),
         "gated attention": (tt.gla, {**rows, "g": of_channels}, starts),
         "gated attention, short gates": (tt.gla, {**rows, "g": of_channels.bfloat16()}, {"scale": 0.5, **starts}),
+        "gated attention, states": (tt.gla, {**rows, "g": of_channels, **state}, last),
         "delta rule": (tt.gated_delta_rule, delta, starts),
         "delta rule, states": (tt.gated_delta_rule, {**delta, **state}, last),
         "delta rule, lengths": (tt.gated_delta_rule, delta, {"use_qk_l2norm_in_kernel": True, **starts}),

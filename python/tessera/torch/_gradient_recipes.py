@@ -17,7 +17,7 @@ GRADIENTS = "gradients of a recurrence"
 
 
 # Those that go on with what others give.
-_SECOND = {"channels", "changes"}
+_SECOND = {"channels", "gla_gradients"}
 
 
 def list_names(name, others, states):

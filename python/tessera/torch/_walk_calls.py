@@ -65,8 +65,8 @@ class _Walk:
             given = "g", "beta", "news", "states", "back", "meets", "z" if self.is_packed else "dv"
             self._add(chain, "channels", given, ("dq", "dk", *(["dv"] if self.is_packed else []), "dg", "dbeta"))
         elif self.name == "gla":
-            self._add(chain, "gla", others, ("dv", "of_q", "of_k", "meets", *first))
-            self._add(chain, "changes", ("of_q", "of_k", "meets"), ("dq", "dk", "dg"))
+            self._add(chain, "gla", others, ("dv", "states", "back", "meets", *first))
+            self._add(chain, "gla_gradients", ("g", "states", "back", "meets"), ("dq", "dk", "dg"))
         else:
             gradients = [_GRADIENTS[each] for each in ("q", "k", "v", *self.others) if each in _GRADIENTS]
             self._add(chain, self.name, others, (*gradients, *first))
@@ -114,10 +114,8 @@ def keep(key, named, name, scale, wants_state, norm=False, constants={}):
     v, q = named["v"], named["q"]
     if key is None or 0 in v.shape or 0 in q.shape or not _prepared.takes_learned(key, v.device, constants):
         return
-    # A segment is walked over by calls of its own, and states of `gla` have gradients by the scale.
-    if (named["begins"] is None and name in _segments.JOINED and _segments.cut(v) is not None) or (
-        name == "gla" and (wants_state or named["s0"] is not None)
-    ):
+    # A segment is walked over by calls of its own.
+    if named["begins"] is None and name in _segments.JOINED and _segments.cut(v) is not None:
         return
     names = *[each for each, x in named.items() if x is not None], *constants
     walk = _Walk(name, names, v.device, scale, bool(wants_state), norm)
