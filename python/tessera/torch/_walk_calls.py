@@ -91,7 +91,8 @@ class _Walk:
     def differentiate(self, saved, _, grad, grad_last=None):
         """The gradients of what is given, by ops."""
         of = dict(zip(self.kept, saved))
-        scale = () if self.name == "ssd" else (self.scale or of[self.rows[0]].shape[3] ** -0.5,)
+        width = of[self.rows[0]].shape[3]
+        scale = () if self.name == "ssd" else (width**-0.5 if self.scale is None else self.scale,)
         others, kept = _OTHERS[self.name], _KEPT.get(self.name, ())
         given = [*map(of.get, (*self.rows, *others)), *scale, of.get("s0"), of.get("begins"), *map(of.get, kept)]
         if len(kept) == 2:
