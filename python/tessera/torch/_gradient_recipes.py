@@ -197,7 +197,8 @@ def _make_gla(call, of):
 
 def _make_gla_gradients(call, of):
     """Gradients of queries, keys and gates, of what `_make_gla` gives."""
-    of.update({f"d{name}": call.add_rows(f"d{name}", call.given[name]) for name in ("q", "k", "g")})
+    of.update({f"d{name}": call.add_rows(f"d{name}", call.given[name]) for name in ("q", "k")})
+    of["dg"] = call.add_rows("dg", call.given["g"], element="f32")
     of["meets"] = call.places.view("meets", make_plain(call.batch, call.heads, call.chunks, call.width))
     call.launch_chunks("gla_gradients", of, DW=call.columns, OWN=call.heads == call.shared)
 
