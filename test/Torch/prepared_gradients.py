@@ -11,6 +11,7 @@ import prepared  # Which takes the directory of what follows from the arguments.
 import fake_cuda  # isort: skip
 import on_cpu
 import torch
+import torch.utils.checkpoint
 from prepared_engines import count_functions
 
 import tessera.torch as tt
@@ -218,6 +219,30 @@ class Gradients(prepared.Cases):
                         found = torch.autograd.grad(out, leaves, lay(out))
                     self.assertEqual([x.shape for x in found], [x.shape for x in leaves])
                     self.assertTrue(may_call or not call.called)
+
+    def test_checkpoints(self):
+        """The same is saved where a call goes by the ops, and where the one that computes it again does not."""
+        for heads, packed in FORMS:
+            for name, (function, tensors, others) in make_calls(heads, packed).items():
+                for _ in range(2):
+                    leaves = {each: x.detach().requires_grad_() for each, x in tensors.items()}
+                    with self.subTest(name, heads=heads, packed=packed):
+                        results = torch.utils.checkpoint.checkpoint(lambda: function(**leaves, **others), use_reentrant=False)
+                        out = results[0] if isinstance(results, tuple) else results
+                        found = torch.autograd.grad(out, list(leaves.values()), torch.empty_like(out))
+                        self.assertEqual([x.shape for x in found], [x.shape for x in leaves.values()])
+
+    def test_scale_of_nothing(self):
+        """A scale of 0 is one where gradients go by the ops, too."""
+        function, tensors, _ = make_calls()["retention"]
+        for _ in range(2):
+            with unittest.mock.patch.object(_walk_ops, "call", wraps=_walk_ops.call) as call:
+                differentiate(function, tensors, {"scale": 0.0})
+                leaves = {each: x.detach().requires_grad_() for each, x in tensors.items()}
+                out, _ = function(**leaves, scale=0.0)
+                torch.autograd.grad(out, leaves["v"], torch.empty_like(out), create_graph=True)
+            scales = [x for each in call.call_args_list for x in each.args if isinstance(x, float)]
+            self.assertTrue(scales and not any(scales), scales)
 
     def test_refusals(self):
         """Gradients of gradients, and tensors that change between a forward pass and its gradients."""

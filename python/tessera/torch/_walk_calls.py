@@ -43,7 +43,8 @@ class _Walk:
         self.others = tuple([each for each in _OTHERS[name] if each in names])
         self.states = tuple([each for each in ("s0", "begins") if each in names])
         self.results = ("out", "last") if wants_state else ("out",)
-        self.kept = (*self.rows, *(("q", "k") if norm else ()), *self.others, *self.states, *_KEPT.get(name, ()))
+        # In the order in which the ops save them, as checkpoints ask.
+        self.kept = (*(("q", "k") if norm else ()), *self.rows, *self.others, *self.states, *_KEPT.get(name, ()))
         self.is_packed, self.wants_first = "begins" in names, "s0" in names
 
     def list_forward(self):

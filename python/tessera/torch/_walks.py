@@ -209,7 +209,8 @@ def _register_gradient(name, tensors, wants, kept=()):
 
     def setup(ctx, inputs, output):
         of_forward = [output[i] for i in kept]
-        given = [*inputs[:wants], *of_forward]
+        # What nobody wants is not saved, as functions past the dispatcher save none: checkpoints count tensors.
+        given = [*inputs[:wants], *[x if x.dim() > 1 else None for x in of_forward]]
         # A generator would cost a call for each tensor.
         ctx.save_for_backward(*[x for x in given if isinstance(x, torch.Tensor)])
         # Each attribute of a context costs the host time.
@@ -221,6 +222,7 @@ def _register_gradient(name, tensors, wants, kept=()):
     def run(ctx, grad, grad_last, *_):
         (forms, count, wants_state), saved = ctx.known, iter(ctx.saved_tensors)
         given = [next(saved) if form is None else form[0] for form in forms]
+        given[wants:] = [given[0].new_empty(0) if x is None else x for x in given[wants:]]
         found = _walk_ops.differentiate(name, grad, grad_last if wants_state else None, given)
         results = [None] * count
         for place, gradient in zip(tensors, found):
