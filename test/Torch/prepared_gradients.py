@@ -148,6 +148,14 @@ class Gradients(prepared.Cases):
                             self.assertEqual(self.record(call, by_last=by_last), (expected, layouts))
                         self.keeper.kept.clear()
 
+    def test_numbers_of_heads(self):
+        """Calls of other numbers of heads, which have other decays, are prepared beside each other."""
+        for function, tensors, others in (calls := [make_calls(own=own)["retention"] for own in (2, 4)]):
+            differentiate(function, tensors, others)
+        with no_ops():
+            for function, tensors, others in calls:
+                differentiate(function, tensors, others)
+
     def test_counts(self):
         """Of each allocation two functions are the test's."""
         for name, (function, tensors, others) in make_calls().items():

@@ -200,7 +200,9 @@ def retention(
     int32 or int64, the batch is 1 and sequence i has the tokens from the i-th of these up to the next, and a state of its own.
     """
     given = q, k, v, initial_state, cu_seqlens
-    key, results = _recall("retention", given, output_final_state, scale)
+    # Which decays are kept for a key follows from the number of heads.
+    heads = v.shape[2] if isinstance(v, torch.Tensor) and v.dim() == 4 else None
+    key, results = _recall("retention", given, output_final_state, scale, heads)
     if results is not None:
         return results
     _check("retention", ("q", "k", "v"), q, k, v, initial_state, "initial_state", cu_seqlens)
