@@ -52,7 +52,7 @@ class _Gradients(_walk_recipes.Call):
         self.chunks, self.wants_first = count_chunks(self.rows), wants_first
         # Where heads of values share queries and keys, each adds its part.
         self.adds = self.heads != self.shared
-        # What is behind the walks: (parts, results, numbers of parts), and results whose rows of no sequence are 0.
+        # What is behind the walks: (parts, results, layouts of parts), and results whose rows of no sequence are 0.
         self.summed, self.cleared = [], []
         d = self.given["d"]
         if d != (dense := make_plain(*d.shape, element=d.element)):
