@@ -44,6 +44,8 @@ def main(folder):
         ("delta_rule_states", [], {}, w + states + gates + 4),
         ("delta_rule_bwd", [], {}, w + 2 * states + 2 * gates + 4),
         ("gla", [], {}, scores + 2 * w + 128 * 4),
+        ("gla_bwd", [], {}, scores + 2 * w + 128 * 4),
+        ("gla_gradients", [], {}, 0),
     ):
         found = count_workspaces(f"{folder}/{source}.tile", *parameters, **extents)
         assert found == expected, f"{source} {parameters}: {found} bytes, and not {expected}"
