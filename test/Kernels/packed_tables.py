@@ -72,15 +72,18 @@ def check_gates(kernel, folder, begins, tokens, heads):
 
 
 def check_sums(kernel, folder):
-    """Of 3 times 2 parts of 21 rows each."""
-    count = 21 * 64
-    parts = draw(2, 3, 2, count)
-    save(f"{folder}/parts.npy", parts, (3, 2, 21, 64))
-    expected = [a + b for g in range(0, 6, 2) for a, b in zip(*(parts[count * i : count * (i + 1)] for i in (g, g + 1)))]
-    for device, (form, error) in itertools.product(("interp", "sim"), ((["-DT=f32"], 1e-6), (["-DT=bf16", "-DFROM=f32"], 4e-3))):
-        given = "--input", f"parts={folder}/parts.npy", "--output", f"sums={folder}/sums.npy", "--device", device, "-DD=64"
-        run(kernel, *given, *form)
-        compare("sums", load(f"{folder}/sums.npy"), expected, error)
+    """Of 3 times 2 parts of 21 rows each, of each width."""
+    for width in (64, 128, 192, 256):
+        count = 21 * width
+        parts = draw(2, 3, 2, count)
+        save(f"{folder}/parts.npy", parts, (3, 2, 21, width))
+        expected = [a + b for g in range(0, 6, 2) for a, b in zip(*(parts[count * i : count * (i + 1)] for i in (g, g + 1)))]
+        for device, (form, error) in itertools.product(("interp", "sim"), ((["-DT=f32"], 1e-6), (["-DT=bf16", "-DFROM=f32"], 4e-3))):
+            given = "--input", f"parts={folder}/parts.npy", "--output", f"sums={folder}/sums.npy", "--device", device, f"-DD={width}"
+            run(kernel, *given, *form)
+            compare("sums", load(f"{folder}/sums.npy"), expected, error)
+    for width, element in itertools.product((64, 128, 192, 256), ("f16", "bf16")):  # Heads of 16 bits, which threads move 8 at a time.
+        run(kernel, f"-DD={width}", f"-DFROM={element}", f"-DT={element}", "--level", "scheduled", "--shape", "G=1,P=2,R=5")
 
 
 def check_head_sums(kernel, folder):
