@@ -96,10 +96,10 @@ struct State {
   unsigned mostModules = ~0u;
   /// Of which module functions were asked for, in order.
   std::vector<uintptr_t> moduleOf;
-  /// Calls of cuDeviceGetAttribute, cuOccupancyMaxActiveClusters and cuStreamGetCaptureInfo.
   /// What each event was recorded on, and which stream has waited for which one, in order.
   std::map<cuda::Event, cuda::Stream> recorded;
   std::vector<std::pair<cuda::Stream, cuda::Stream>> waits;
+  /// Calls of cuDeviceGetAttribute, cuOccupancyMaxActiveClusters and cuStreamGetCaptureInfo.
   unsigned attributeQueries = 0, occupancyQueries = 0, captureQueries = 0;
   /// Calls of any function from a graph's destructor, which must make none.
   unsigned callsInDestructors = 0;
