@@ -28,6 +28,8 @@ llvm::Error SideStream::make() {
 
 llvm::Expected<const SideStream *> SideStream::find(const Driver &driver, int device,
                                                     void *stream) {
+  if (stream == kStreamPerThread) // Threads would share the events of one side stream.
+    return nullptr;
   llvm::Expected<ContextScope> scope = ContextScope::enter(driver, device);
   if (!scope)
     return scope.takeError();

@@ -11,8 +11,9 @@ namespace tessera::runtime {
 /// holds no launch of another.
 class SideStream {
 public:
-  /// That of a stream, made once for the process; null where there are too many. `device` is an
-  /// ordinal, or -1 for the device of the current context.
+  /// That of a stream, made once for the process; null where there are too many, and of
+  /// kStreamPerThread, which is another stream in each thread. `device` is an ordinal, or -1 for
+  /// the device of the current context.
   static llvm::Expected<const SideStream *> find(const cuda::Driver &driver, int device,
                                                  void *stream);
 

@@ -368,7 +368,7 @@ TEST_F(PreparedCallsTest, LaunchesBesideTheStreamOfTheCall) {
   steps.resize(3);
   steps[1].is_beside = 1;
   std::vector<cuda::Stream> sides;
-  for (uintptr_t number : {1, 2, 1}) {
+  for (uintptr_t number : {1, 3, 1}) {
     fake::getState().launches.clear();
     fake::getState().waits.clear();
     auto *stream = reinterpret_cast<cuda::Stream>(number);
@@ -385,9 +385,19 @@ TEST_F(PreparedCallsTest, LaunchesBesideTheStreamOfTheCall) {
   EXPECT_EQ(sides[0], sides[2]);
   EXPECT_EQ(
       std::set<cuda::Stream>({reinterpret_cast<cuda::Stream>(uintptr_t(1)),
-                              reinterpret_cast<cuda::Stream>(uintptr_t(2)), sides[0], sides[1]})
+                              reinterpret_cast<cuda::Stream>(uintptr_t(3)), sides[0], sides[1]})
           .size(),
       4u);
+}
+
+TEST_F(PreparedCallsTest, LaunchesNothingBesideTheStreamOfEachThread) {
+  steps.resize(3);
+  steps[1].is_beside = 1;
+  fake::getState().waits.clear();
+  ASSERT_FALSE(launch(0, cuda::kStreamPerThread));
+  for (const fake::LaunchRecord &each : fake::getState().launches)
+    EXPECT_EQ(each.stream, cuda::kStreamPerThread);
+  EXPECT_TRUE(fake::getState().waits.empty());
 }
 
 TEST_F(PreparedCallsTest, WaitsForWhatRunsBesideAlsoWhereAStepFails) {
