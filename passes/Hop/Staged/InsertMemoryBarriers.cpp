@@ -106,6 +106,8 @@ private:
 
   /// Whether so many threads already meet between the two, on every way.
   bool isSynced(const AccessPair &pair, Scope scope) {
+    if (scope == Scope::Role && isSpread()) // None of these is a meeting of the cluster.
+      return false;
     for (Operation *op = pair.later.op->getPrevNode(); op && !op->isAncestor(pair.earlier.op);
          op = op->getPrevNode())
       if (isa<hop::RoleSyncOp>(op) ||

@@ -67,3 +67,24 @@ hop.kernel @spread attributes {argument_names = ["x"], argument_types = [!View],
     %u = tile.load %x[%m, %c4] : !View -> !Row
   }
 }
+
+// -----
+
+// A barrier of a block's threads does not change that.
+!View = !tile.view<[M, 1024], f32>
+!Row = tensor<1x1024xf32, #hop.layout<registers = [4:(0, 1)], lanes = [32:(0, 4)], warps = [4:(0, 128)], warpgroups = [2:(0, 512)]>>
+hop.kernel @spread_synced attributes {argument_names = ["x"], argument_types = [!View], grid = [#tile.grid_dim<"M", 1>],
+    schedule = #tile.schedule<cluster = 2>, spread} {
+^bb0(%x: !View, %m: index):
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c4 = arith.constant 4 : index
+    %t = tile.load %x[%m, %c0] : !View -> !Row
+    // expected-note@+1 {{here}}
+    tile.store %t, %x[%m, %c0] : !Row, !View
+    hop.warpgroup_sync
+    // expected-error@+1 {{may touch elements that the same grid point touches before; the blocks of a cluster do not wait for each other; use cluster = 1}}
+    %u = tile.load %x[%m, %c4] : !View -> !Row
+  }
+}
