@@ -73,7 +73,8 @@ def Hop_LayoutAttr : AttrDef<Hop_Dialect, "Layout", [DeclareAttrInterfaceMethods
     int64_t getRun() const;
     /// The warps that hold an element of a tile of rank 1, or a part of it.
     int64_t getWarpParts() const;
-    /// Among how many blocks those are that have it together, each with so many warpgroups (hop.kernel, `spread`).
+    /// In how many blocks these warps are where several, each with so many warpgroups, have the tile together
+    /// (hop.kernel, `spread`).
     int64_t getBlockParts(int64_t warpgroups) const;
     bool isAccumulator() const { return *this == getAccumulator(getContext()); }
     bool isByteAccumulator() const { return *this == getByteAccumulator(getContext()); }
