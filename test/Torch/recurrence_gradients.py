@@ -2,6 +2,8 @@
 """Gradients of recurrences for PyTorch against those of their definitions, token by token in f64, by autograd and by differences: on
 the interpreter, with states in and out, heads that share keys, lengths that no chunk divides. The ops are what torch asks of ops."""
 
+import itertools
+
 import torch
 
 from tessera.torch import _compute, _kernels, gated_delta_rule, gla, retention, ssd, use_interpreter
@@ -360,8 +362,23 @@ def check_one_walk():
     assert any(source.endswith("delta_rule.tile") for source in found), found
 
 
+def check_large():
+    """Gradients of outputs times 2^20, as a scale of the loss makes them, where what fades within a chunk grows by much of the range of f32."""
+    for channels, gate in itertools.product((False, True), (-1.03, -1.2)):
+        q, k, v = (x.bfloat16() for x in draw(64, 1, 1).values())
+        given = [q, (k / k.norm(dim=-1, keepdim=True)) if channels else k, v, torch.full((BATCH, 64, 1, K), gate)]
+        given += [torch.rand(BATCH, 64, 1)] if channels else []
+        leaves = [x.detach().requires_grad_() for x in given]
+        out = (gated_delta_rule if channels else gla)(*leaves)[0]
+        small, large = (torch.autograd.grad(out, leaves, torch.full_like(out, scale), retain_graph=True) for scale in (1.0, 2.0**20))
+        for a, b in zip(small, large):
+            error = (b.double() / 2**20 - a.double()).norm() / a.double().norm()
+            assert error < 1e-3, (channels, gate, error)  # NaN is not.
+
+
 use_interpreter()
 torch.manual_seed(1)
+check_large()
 check_strides()
 check_transposed_states()
 check_one_walk()
