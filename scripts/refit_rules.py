@@ -91,17 +91,17 @@ class Rows:
         """Whether a line is a row for the case of `row`."""
         return line.lstrip().startswith(json.dumps({name: row[name] for name in ("source", "when", "card")})[:-1])
 
-    def has(self, row):
-        return any(self.is_for(row, line) for line in self.text.split("\n"))
-
     def write(self, row, is_kept):
         """Puts `row`, if it `is_kept`, behind all others in place of the one for the same case; other lines stay as they are."""
         kept = [old for old in self.text.rstrip()[:-2].rstrip().split("\n") if not self.is_for(row, old)]
         head = "\n".join(kept).rstrip().rstrip(",")
         if is_kept:
             head += f"{'' if head.endswith('[') else ','}\n  {json.dumps(row)}"
-        self.text = head + "\n ]}\n"
-        self.path.write_text(self.text)
+        self.restore(head + "\n ]}\n")
+
+    def restore(self, text):
+        self.text = text
+        self.path.write_text(text)
 
 
 class Refit:
@@ -236,7 +236,7 @@ class Refit:
         times = [entry["measured"] for entry in entries]
         gain = max(1 - ms / model for each in times for ms, model in zip(each["ms"], each["model_ms"]))
         rows = Rows(self.files[case["rules"]])
-        is_new = gain >= _LEAST_GAIN or rows.has(row)
+        before, is_new = rows.text, gain >= _LEAST_GAIN
         if is_new:
             rows.write(row, is_kept=False)
             is_new = self.choose(target, card, won)[0] != won
@@ -248,12 +248,12 @@ class Refit:
         try:
             chosen, origins = self.choose(target, card, won)
         except subprocess.CalledProcessError:
-            rows.write(row, is_kept=False)
+            rows.restore(before)
             print(f"{row['source']}: {target['define']} has no row: what its conditions name depends on what it takes", file=sys.stderr)
             return False
         for name, value in won.items():
             if chosen[name] != value:
-                rows.write(row, is_kept=False)
+                rows.restore(before)
                 print(f"{row['source']}: for {target['define']} {name} is {chosen[name]} by {origins[name]}, "
                       f"and not {value}: a row with more conditions, or of what other sources share, counts before that for {card}",
                       file=sys.stderr)  # fmt: skip

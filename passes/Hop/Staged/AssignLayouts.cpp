@@ -154,6 +154,8 @@ public:
       convertOperands(op);
       if (isa<arith::SIToFPOp, arith::UIToFPOp>(op))
         op = splitRounding(op);
+      else if (isa<arith::FPToSIOp, arith::FPToUIOp>(op))
+        op = splitExtension(op);
       if (isa<arith::TruncFOp, arith::ExtFOp>(op))
         rearrange(op);
       if (auto gather = dyn_cast<hop::GatherOp>(op))
@@ -227,6 +229,19 @@ private:
     op->replaceAllUsesWith(rounded);
     op->erase();
     return rounded;
+  }
+
+  /// Elements of 8 bits become f32 and then integers.
+  Operation *splitExtension(Operation *op) {
+    OpOperand &operand = op->getOpOperand(0);
+    Type to = op->getResult(0).getType();
+    if (!isTile(op->getResult(0)) || hop::getLayout(to) == hop::getLayout(operand.get().getType()))
+      return op;
+    OpBuilder builder(op);
+    Type floats = cast<RankedTensorType>(to).clone(builder.getF32Type());
+    auto extended = arith::ExtFOp::create(builder, op->getLoc(), floats, operand.get());
+    operand.set(extended);
+    return extended;
   }
 
   /// A conversion to or from elements of 8 bits has their layout on both sides.

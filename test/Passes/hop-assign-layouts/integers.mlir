@@ -1,4 +1,4 @@
-// Integers that become elements of 8 bits are f32 in between, where layouts change.
+// Integers that become elements of 8 bits, or are made of such, are f32 in between, where layouts change.
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-assign-layouts))' | FileCheck %s
 
 // CHECK-LABEL: hop.kernel @k
@@ -18,8 +18,13 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     // CHECK-NEXT: arith.truncf %[[R]] {{.*}} to tensor<64x64xf8E4M3FN, #hop.layout<accumulator8>>
     %bytes = arith.sitofp %i : tensor<64x64xi32> to tensor<64x64xf8E4M3FN>
     tile.store %bytes, %x[%m, %c0] : tensor<64x64xf8E4M3FN>, !tile.view<[M, 64], f8E4M3FN>
+    // CHECK: %[[W:.*]] = arith.extf {{.*}} to tensor<64x64xf32, #hop.layout<accumulator8>>
+    // CHECK-NEXT: %[[I:.*]] = hop.rearrange %[[W]] {{.*}} -> tensor<64x64xf32, #hop.layout<accumulator>>
+    // CHECK-NEXT: arith.fptosi %[[I]] {{.*}} to tensor<64x64xi32, #hop.layout<accumulator>>
+    %loaded = tile.load %x[%m, %c0] : !tile.view<[M, 64], f8E4M3FN> -> tensor<64x64xf8E4M3FN>
+    %j = arith.fptosi %loaded : tensor<64x64xf8E4M3FN> to tensor<64x64xi32>
     // CHECK: arith.uitofp {{.*}} to tensor<64x64xbf16, #hop.layout<accumulator>>
-    %halves = arith.uitofp %i : tensor<64x64xi32> to tensor<64x64xbf16>
+    %halves = arith.uitofp %j : tensor<64x64xi32> to tensor<64x64xbf16>
     tile.store %halves, %y[%m, %c0] : tensor<64x64xbf16>, !tile.view<[M, 64], bf16>
   }
 }
