@@ -427,7 +427,7 @@ class VisitsTest(unittest.TestCase):
             return s + n[b, h, q] - n[b, h, k]
 
         for score, n in ((gate, ("B", "H", "SK")), (lambda s, b, h, q, k, n: s * n[k], ("SK",))):
-            self.assertEqual(chosen(score, n, D=64), ([192, 96], True))
+            self.assertEqual(chosen(score, n, D=64), ([192, 128], True))
             self.assertEqual(chosen(score, n, D=128), ([128, 128], True))
             self.assertEqual(chosen(score, n, D=256)[1], False)
         for score in (lambda s, b, h, q, k, n: s * n[q], lambda s, b, h, q, k, n: s * n[k // 2], lambda s, b, h, q, k, n: s * n[0]):
