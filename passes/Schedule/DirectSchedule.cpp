@@ -100,8 +100,6 @@ static int64_t bytesLoadedTogether(KernelOp kernel) {
 static std::optional<std::string> whyNotSpread(KernelOp kernel, const ScheduleFields &requested) {
   if (requested.persistent.value_or(PersistentKind::None) != PersistentKind::None)
     return "the blocks of a cluster run one grid point together; use persistent = none";
-  if (requested.cluster == ClusterKind::Exchange)
-    return "blocks exchange what dots add to memory, and there are none; use cluster = 2";
   Operation *other = nullptr;
   kernel.getBody().walk([&](Operation *op) {
     auto reduce = dyn_cast<ReduceOp>(op);
