@@ -109,7 +109,8 @@ def _write(recipe):
     """A _Recipe, whose arrays live as long as it."""
     arrays = []
     for kind, write, values in (
-        (_Step, lambda step: _write_step(*step), [(step, i in recipe.beside) for i, step in enumerate(recipe.steps)]), (_Layout, _write_layout, recipe.results),
+        (_Step, lambda step: _write_step(*step), [(step, i in recipe.beside) for i, step in enumerate(recipe.steps)]),
+        (_Layout, _write_layout, recipe.results),
         (_Layout, _write_layout, recipe.temporaries),
         (_Copy, lambda copy: _Copy(copy[0], _write_layout(copy[1])), recipe.copies),
         (_View, lambda view: _View(view[0], _write_layout(view[1]), view[2]), recipe.views),

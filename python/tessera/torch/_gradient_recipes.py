@@ -204,8 +204,8 @@ def _make_gla_gradients(call, of):
 
 
 def _make_ssd(call, of):
-    """Gradients of steps, of rates and, where it is given, of skip follow those of rows. Those of rates have a part of each chunk [B, H, N],
-    and so has the product of queries and keys of the same token [B, H, P, N], of which the first of the P parts is enough."""
+    """Gradients of steps, of rates and, where it is given, of skip follow those of rows. Those of rates have a part of each chunk
+    [B, H, N], and so has the product of queries and keys of the same token [B, H, P, N], of which the first of the P parts is enough."""
     rows, columns, skips = call.columns, call.width, "skip" in call.given
     parts = {name: call.add_shared(name, in_memory=False) for name in ("q", "k")}
     dv = call.add_rows("dv", call.given["v"])
