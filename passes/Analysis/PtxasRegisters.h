@@ -29,7 +29,7 @@ inline constexpr int64_t kBesideSums = 40;
 inline constexpr int64_t kOfTransposer = 48;
 /// Of a converter, with parts of 64 elements a thread: none spills within 48.
 inline constexpr int64_t kOfConverter = 56;
-/// Of one that extends elements of 8 bits and does nothing else: ptxas -v of
+/// The least of one that extends elements of 8 bits and does nothing else: ptxas -v of
 /// kernels/attention_cache.tile, to f16 and to bf16.
 inline constexpr int64_t kOfExtender = 40;
 /// More of one that multiplies by numbers of rows: 20 bytes spill within 56, none within 64. As
