@@ -117,7 +117,8 @@ class Refit:
 
     def read_parameters(self, file, define, *more):
         defines = [f"-D{name}={value}" for name, value in define.items()]
-        command = [self.tessera, "params", str(self.folder / file), "--json", *defines, *more]
+        # What ships has copies in the command, and sources of folders, as linear/ssd.tile, would find these.
+        command = [self.tessera, "params", str(self.folder / file), "--json", "-I", str(self.folder), *defines, *more]
         return {parameter["name"]: parameter for parameter in json.loads(subprocess.check_output(command))["parameters"]}
 
     @staticmethod
@@ -255,7 +256,7 @@ class Refit:
             if chosen[name] != value:
                 rows.restore(before)
                 print(f"{row['source']}: for {target['define']} {name} is {chosen[name]} by {origins[name]}, "
-                      f"and not {value}: a row with more conditions, or of what other sources share, counts before that for {card}",
+                      f"and not {value}: a row with more conditions counts before that for {card}",
                       file=sys.stderr)  # fmt: skip
                 return False
         print(f"{target['file']} {target['define']}: {won} on {card}, a new row, {gain:.1%} faster", flush=True)
