@@ -1,7 +1,7 @@
 # RUN: %python %s %source
 """Holds bench/results to what is of use: each record there is the latest of its benchmark, by the table of
-bench/results/README.md, or cited by a document or a source; each record that is cited is there; and the table has a row
-for each benchmark of bench that left a record."""
+bench/results/README.md, or cited by a document or a source, and has the times of each turn beside a table only where a script
+or a picture needs them; each record that is cited is there; and the table has a row for each benchmark of bench that left a record."""
 
 import collections
 import pathlib
@@ -20,6 +20,14 @@ def list_texts(root, results):
     for place in (root / name for name in SOURCES):
         files = place.rglob("*") if place.is_dir() else [place]
         yield from (file for file in files if file.suffix in SUFFIXES and file.parent != results)
+
+
+def list_unread(results, texts):
+    """The times of each turn, beside a table, that no text names and of which there is no picture."""
+    for times in results.glob("*.json"):
+        twins = [times.with_suffix(suffix).exists() for suffix in (".md", ".svg")]
+        if twins == [True, False] and not any(times.name in text for text in texts):
+            yield times.name
 
 
 def check_latest(table, stems, benchmarks):
@@ -49,11 +57,13 @@ def main(root):
     stems = {file.stem for file in results.iterdir() if file.name != "README.md"}
     table = (results / "README.md").read_text()
     cited = {(name, results / "README.md") for name in NAME.findall(table)}
-    for file in list_texts(root, results):
-        cited |= {(name, file) for name in NAME.findall(file.read_text(errors="replace"))}
+    texts = {file: file.read_text(errors="replace") for file in list_texts(root, results)}
+    for file, text in texts.items():
+        cited |= {(name, file) for name in NAME.findall(text)}
     problems = [f"{file.relative_to(root)} cites {name}, which is not there" for name, file in cited if name not in stems]
     unused = stems - {name for name, _ in cited}
     problems += [f"{stem} is neither the latest of its benchmark nor cited: cite it or remove it" for stem in unused]
+    problems += [f"no script reads {name}: keep the table alone" for name in list_unread(results, [table, *texts.values()])]
     benchmarks = {file.stem.replace("_", "-") for file in (root / "bench").glob("*.py")}
     problems += check_latest(table, stems, benchmarks)
     print("\n".join(sorted(problems)))
