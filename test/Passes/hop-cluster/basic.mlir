@@ -95,8 +95,6 @@ hop.kernel @flow attributes {argument_names = ["x"], argument_types = [!tile.vie
   }
 }
 
-// -----
-
 // Loads that are marked as alike in all blocks may stand in loops that are not.
 // CHECK-LABEL: hop.kernel @alike
 hop.kernel @alike attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
@@ -123,8 +121,6 @@ hop.kernel @alike attributes {argument_names = ["x"], argument_types = [!tile.vi
     }
   }
 }
-
-// -----
 
 // Rows in runs are shared where no run's place depends on the index: each block copies half of the runs, for both.
 // CHECK-LABEL: hop.kernel @runs
@@ -172,8 +168,6 @@ hop.kernel @runs attributes {argument_names = ["x", "t"], argument_types = [!til
     } : !hop.pipe<tensor<16x64xbf16>, 1>, !tile.view<[P, 16, 64], bf16>
   }
 }
-
-// -----
 
 // A number that another role hands on depends on the index where it does there.
 // CHECK-LABEL: hop.kernel @handed

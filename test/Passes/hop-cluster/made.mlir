@@ -62,17 +62,7 @@ hop.kernel @made attributes {argument_names = ["x"], argument_types = [!tile.vie
   }
 }
 
-// -----
-
 // Not what a role makes of tiles of its own block, or in one piece.
-!S = !hop.shared<tensor<64x64xf8E4M3FN>, rows = 64>
-!SH = !hop.shared<tensor<32x64xf8E4M3FN>, rows = 64>
-!D = !hop.shared<tensor<64x64xbf16>, rows = 64>
-!DH = !hop.shared<tensor<32x64xbf16>, rows = 64>
-!R8 = !hop.pipe<tensor<64x64xf8E4M3FN>, 2>
-!R = !hop.pipe<tensor<64x64xbf16>, 1>
-!L = tensor<32x64xf8E4M3FN, #hop.layout<registers = [16:(0, 1)], lanes = [8:(1, 0), 4:(0, 16)], warps = [4:(8, 0)]>>
-!B = tensor<32x64xbf16, #hop.layout<registers = [16:(0, 1)], lanes = [8:(1, 0), 4:(0, 16)], warps = [4:(8, 0)]>>
 // CHECK-LABEL: hop.kernel @own
 hop.kernel @own attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], f8E4M3FN>],
     grid = [#tile.grid_dim<"M", 64>, #tile.grid_dim<"B", 1>], schedule = #tile.schedule<cluster = 2>} {

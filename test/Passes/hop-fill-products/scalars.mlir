@@ -39,11 +39,6 @@ hop.kernel @scalars attributes {argument_names = ["y"], argument_types = [!tile.
   }
 }
 
-// -----
-
-!acc = tensor<64x64xf32, #hop.layout<accumulator>>
-!slot = !hop.shared<tensor<64x64xbf16>, rows = 64>
-
 // A scalar stays before a loop that needs it, and goes under the product behind the loop otherwise.
 // CHECK-LABEL: hop.kernel @later
 // CHECK: %[[N:.*]] = arith.muli
@@ -76,11 +71,6 @@ hop.kernel @later attributes {argument_names = ["y"], argument_types = [!tile.vi
     tile.store %s, %y[%row, %c0] : !acc, !tile.view<[M, 64], f32>
   }
 }
-
-// -----
-
-!acc = tensor<64x64xf32, #hop.layout<accumulator>>
-!slot = !hop.shared<tensor<64x64xbf16>, rows = 64>
 
 // A bound of rows is loaded under the product, unless the kernel stores where it loads.
 // CHECK-LABEL: hop.kernel @bounds

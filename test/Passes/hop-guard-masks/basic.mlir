@@ -44,12 +44,6 @@ hop.kernel @tail attributes {argument_names = ["y"], argument_types = [!tile.vie
   }
 }
 
-// -----
-
-!acc = tensor<64x32xf32, #hop.layout<accumulator>>
-!ints = tensor<64x32xi32, #hop.layout<accumulator>>
-!bits = tensor<64x32xi1, #hop.layout<accumulator>>
-
 // Of a condition that combines several each is jumped over for itself; what depends on data stays.
 // CHECK-LABEL: hop.kernel @window
 // CHECK-NEXT: ^bb0(%{{.*}}: !tile.view<[M, 32], f32>, %[[COL:.*]]: index):
@@ -96,12 +90,6 @@ hop.kernel @window attributes {argument_names = ["y"], argument_types = [!tile.v
   }
 }
 
-// -----
-
-!acc = tensor<64x32xf32, #hop.layout<accumulator>>
-!ints = tensor<64x32xi32, #hop.layout<accumulator>>
-!bits = tensor<64x32xi1, #hop.layout<accumulator>>
-
 // The fill may be the true arm: then it is left out where every condition of a disjunction is false.
 // CHECK-LABEL: hop.kernel @outside
 // CHECK-NEXT: ^bb0(%{{.*}}: !tile.view<[M, 32], f32>, %[[COL:.*]]: index):
@@ -138,12 +126,6 @@ hop.kernel @outside attributes {argument_names = ["y"], argument_types = [!tile.
     tile.store %s, %y[%col, %c0] : !acc, !tile.view<[M, 32], f32>
   }
 }
-
-// -----
-
-!acc = tensor<64x32xf32, #hop.layout<accumulator>>
-!ints = tensor<64x32xi32, #hop.layout<accumulator>>
-!bits = tensor<64x32xi1, #hop.layout<accumulator>>
 
 // Loops keep their masks, and so does what has no arm to fall back to, or is an equality that cannot be analysed.
 // CHECK-LABEL: hop.kernel @kept
@@ -183,12 +165,6 @@ hop.kernel @kept attributes {argument_names = ["y"], argument_types = [!tile.vie
   }
 }
 
-// -----
-
-!acc = tensor<64x32xf32, #hop.layout<accumulator>>
-!ints = tensor<64x32xi32, #hop.layout<accumulator>>
-!bits = tensor<64x32xi1, #hop.layout<accumulator>>
-
 // The numbers that a condition compares, of a loop or a product, are not computed again beside it.
 // CHECK-LABEL: hop.kernel @numbers
 // CHECK: %[[LOOP:.*]]:2 = scf.for
@@ -227,8 +203,6 @@ hop.kernel @numbers attributes {argument_names = ["y"], argument_types = [!tile.
   }
 }
 
-// -----
-
 // Where a scalar says that no element needs the mask, what is compared is jumped over; its load begins before.
 // CHECK-LABEL: hop.kernel @loaded
 // CHECK: ^bb0(%{{.*}}: !tile.view<[M, 32], f32>, %[[IDS:.*]]: !tile.view<[B, M], i32>, %[[COL:.*]]: index):
@@ -241,9 +215,6 @@ hop.kernel @numbers attributes {argument_names = ["y"], argument_types = [!tile.
 // CHECK: tile.broadcast %[[OWN]] axis 0
 // CHECK: arith.cmpi eq
 // CHECK: tile.store %[[S]]
-!acc = tensor<64x32xf32, #hop.layout<accumulator>>
-!ints = tensor<64x32xi32, #hop.layout<accumulator>>
-!bits = tensor<64x32xi1, #hop.layout<accumulator>>
 !columns = tensor<32xi32, #hop.layout<column>>
 hop.kernel @loaded attributes {argument_names = ["y", "ids"], argument_types = [!tile.view<[M, 32], f32>, !tile.view<[B, M], i32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
@@ -268,8 +239,6 @@ hop.kernel @loaded attributes {argument_names = ["y", "ids"], argument_types = [
   }
 }
 
-// -----
-
 // Of a mask in two parts, each jumped over by itself, the one that loads loads where it is needed.
 // CHECK-LABEL: hop.kernel @parts
 // CHECK: ^bb0(%{{.*}}: !tile.view<[M, 32], f32>, %[[IDS:.*]]: !tile.view<[B, M], i32>, %[[COL:.*]]: index):
@@ -282,10 +251,6 @@ hop.kernel @loaded attributes {argument_names = ["y", "ids"], argument_types = [
 // CHECK: %[[OWN:.*]] = tile.load %[[IDS]][%{{.*}}, %[[COL]]]
 // CHECK: tile.broadcast %[[OWN]] axis 0
 // CHECK: arith.cmpi eq
-!acc = tensor<64x32xf32, #hop.layout<accumulator>>
-!ints = tensor<64x32xi32, #hop.layout<accumulator>>
-!bits = tensor<64x32xi1, #hop.layout<accumulator>>
-!columns = tensor<32xi32, #hop.layout<column>>
 hop.kernel @parts attributes {argument_names = ["y", "ids"], argument_types = [!tile.view<[M, 32], f32>, !tile.view<[B, M], i32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%y: !tile.view<[M, 32], f32>, %ids: !tile.view<[B, M], i32>, %col: index):
@@ -315,12 +280,6 @@ hop.kernel @parts attributes {argument_names = ["y", "ids"], argument_types = [!
     tile.store %s, %y[%col, %c0] : !acc, !tile.view<[M, 32], f32>
   }
 }
-
-// -----
-
-!acc = tensor<64x32xf32, #hop.layout<accumulator>>
-!ints = tensor<64x32xi32, #hop.layout<accumulator>>
-!bits = tensor<64x32xi1, #hop.layout<accumulator>>
 
 // A comparison with what is loaded is jumped over where a scalar says so; behind the branch the scalar is known.
 // CHECK-LABEL: hop.kernel @by_scalar
@@ -358,12 +317,6 @@ hop.kernel @by_scalar attributes {argument_names = ["y", "starts"], argument_typ
     tile.store %s, %y[%col, %c0] : !acc, !tile.view<[M, 32], f32>
   }
 }
-
-// -----
-
-!acc = tensor<64x32xf32, #hop.layout<accumulator>>
-!ints = tensor<64x32xi32, #hop.layout<accumulator>>
-!bits = tensor<64x32xi1, #hop.layout<accumulator>>
 
 // A scalar says which of two masks holds: each is computed behind a branch. With another scalar for the second one both are.
 // CHECK-LABEL: hop.kernel @either

@@ -70,11 +70,7 @@ hop.kernel @k attributes {argument_names = ["x", "t"], argument_types = [!tile.v
   }
 }
 
-// -----
-
 // What an iteration loads, or has from the one before, is not known ahead.
-!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
-!R = !hop.pipe<tensor<64x64xbf16>, 2>
 // CHECK-LABEL: hop.kernel @carried
 hop.kernel @carried attributes {argument_names = ["x", "t"], argument_types = [!tile.view<[P, 16, 64], bf16>, !tile.view<[N], i32>],
     grid = [#tile.grid_dim<"N", 4>], schedule = #tile.schedule<>} {
@@ -114,11 +110,7 @@ hop.kernel @carried attributes {argument_names = ["x", "t"], argument_types = [!
   }
 }
 
-// -----
-
 // Loops that go on where the one before ends, and do the same, are one: what a role skips in some iterations this one does not.
-!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
-!R = !hop.pipe<tensor<64x64xbf16>, 2>
 // CHECK-LABEL: hop.kernel @cut
 hop.kernel @cut attributes {argument_names = ["x", "t", "n"], argument_types = [!tile.view<[P, 16, 64], bf16>, !tile.view<[N], i32>, index],
     grid = [#tile.grid_dim<"N", 4>], schedule = #tile.schedule<>} {
@@ -189,11 +181,7 @@ hop.kernel @cut attributes {argument_names = ["x", "t", "n"], argument_types = [
   }
 }
 
-// -----
-
 // Loops in those that are joined are gone with these.
-!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
-!R = !hop.pipe<tensor<64x64xbf16>, 2>
 // CHECK-LABEL: hop.kernel @nested
 hop.kernel @nested attributes {argument_names = ["x", "n"], argument_types = [!tile.view<[P, 16, 64], bf16>, index],
     grid = [#tile.grid_dim<"P", 4>], schedule = #tile.schedule<>} {

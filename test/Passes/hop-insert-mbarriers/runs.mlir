@@ -62,11 +62,7 @@ hop.kernel @k attributes {argument_names = ["x", "t"], argument_types = [!tile.v
   }
 }
 
-// -----
-
 // A tile of one run is one copy, whose place the thread finds by itself.
-!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
-!R = !hop.pipe<tensor<64x64xbf16>, 2>
 // CHECK-LABEL: hop.kernel @one
 hop.kernel @one attributes {argument_names = ["x", "t"], argument_types = [!tile.view<[P, 64, 64], bf16>, !tile.view<[N], i32>],
     grid = [#tile.grid_dim<"N", 1>], schedule = #tile.schedule<>} {
@@ -99,11 +95,7 @@ hop.kernel @one attributes {argument_names = ["x", "t"], argument_types = [!tile
   }
 }
 
-// -----
-
 // A thread that is chosen of a warpgroup has no lanes to find places, and finds one before the copies of each run.
-!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
-!R = !hop.pipe<tensor<64x64xbf16>, 2>
 // CHECK-LABEL: hop.kernel @chosen
 hop.kernel @chosen attributes {argument_names = ["x", "t"], argument_types = [!tile.view<[P, 16, 64], bf16>, !tile.view<[N], i32>],
     grid = [#tile.grid_dim<"N", 4>], schedule = #tile.schedule<>} {
@@ -136,11 +128,7 @@ hop.kernel @chosen attributes {argument_names = ["x", "t"], argument_types = [!t
   }
 }
 
-// -----
-
 // A plain load of a role whose lanes find runs, and one that goes into the slot of another: one lane waits for it once more.
-!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
-!R = !hop.pipe<tensor<64x64xbf16>, 2>
 // CHECK-LABEL: hop.kernel @beside
 hop.kernel @beside attributes {argument_names = ["x", "y", "t"],
     argument_types = [!tile.view<[P, 16, 64], bf16>, !tile.view<[M, 64], bf16>, !tile.view<[N], i32>],

@@ -23,11 +23,6 @@ hop.kernel @same_place attributes {argument_names = ["c"], argument_types = [!CT
   }
 }
 
-// -----
-
-!CT = !tile.view<[M, 64], f32>
-!F = tensor<64x64xf32, #hop.layout<accumulator>>
-
 // CHECK-LABEL: hop.kernel @shifted
 hop.kernel @shifted attributes {argument_names = ["c"], argument_types = [!CT], grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%c: !CT, %m: index):
@@ -51,11 +46,7 @@ hop.kernel @shifted attributes {argument_names = ["c"], argument_types = [!CT], 
   }
 }
 
-// -----
-
 // Rows of the other warpgroup.
-!CT = !tile.view<[M, 64], f32>
-!F = tensor<64x64xf32, #hop.layout<accumulator>>
 
 // CHECK-LABEL: hop.kernel @of_all
 hop.kernel @of_all attributes {argument_names = ["c"], argument_types = [!CT], grid = [#tile.grid_dim<"M", 128>], schedule = #tile.schedule<>} {
@@ -80,8 +71,6 @@ hop.kernel @of_all attributes {argument_names = ["c"], argument_types = [!CT], g
     // CHECK-NEXT: }
   }
 }
-
-// -----
 
 // One lane of a quad stores a row's element and all four load it; pairs of 16 bits change lanes on their way.
 !LT = !tile.view<[M], f32>

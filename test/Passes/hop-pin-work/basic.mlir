@@ -44,14 +44,6 @@ hop.kernel @tight attributes {argument_names = ["x"], argument_types = [!tile.vi
   }
 }
 
-// -----
-
-!acc = tensor<64x128xf32, #hop.layout<accumulator>>
-!s = tensor<64x64xf32, #hop.layout<accumulator>>
-!p = tensor<64x64xbf16, #hop.layout<accumulator>>
-!tile = !hop.shared<tensor<64x64xbf16>, rows = 64>
-!wide = !hop.shared<tensor<64x128xbf16>, rows = 64>
-
 // Enough registers; and a product that waits for the work by itself.
 // CHECK-LABEL: hop.kernel @roomy
 // CHECK-NOT: hop.pin
@@ -90,15 +82,6 @@ hop.kernel @roomy attributes {argument_names = ["x"], argument_types = [!tile.vi
   }
 }
 
-// -----
-
-!acc = tensor<64x128xf32, #hop.layout<accumulator>>
-!s = tensor<64x64xf32, #hop.layout<accumulator>>
-!p = tensor<64x64xbf16, #hop.layout<accumulator>>
-!row = tensor<64xf32, #hop.layout<column>>
-!tile = !hop.shared<tensor<64x64xbf16>, rows = 64>
-!wide = !hop.shared<tensor<64x128xbf16>, rows = 64>
-
 // The step before has waited for the tile that this one begins with.
 // CHECK-LABEL: hop.kernel @step
 // CHECK: %[[P:.*]] = arith.truncf
@@ -132,14 +115,6 @@ hop.kernel @step attributes {argument_names = ["x"], argument_types = [!tile.vie
     tile.store %sum, %x[%m, %m] : !acc, !tile.view<[M, 64], f32>
   }
 }
-
-// -----
-
-!acc = tensor<64x128xf32, #hop.layout<accumulator>>
-!s = tensor<64x64xf32, #hop.layout<accumulator>>
-!p = tensor<64x64xbf16, #hop.layout<accumulator>>
-!tile = !hop.shared<tensor<64x64xbf16>, rows = 64>
-!wide = !hop.shared<tensor<64x128xbf16>, rows = 64>
 
 // A product of %p ends before the one that has no room: what waits for that is made before the former. 64 registers of %sum, 16
 // of %w, 32 of %dp, 16 that %s has more than %w, and 24: 152.

@@ -43,11 +43,6 @@ hop.kernel @softmax attributes {argument_names = ["x", "y"], argument_types = [!
   }
 }
 
-// -----
-
-!acc = tensor<64x64xf32, #hop.layout<accumulator>>
-!packed = tensor<64x64xbf16, #hop.layout<accumulator>>
-
 // A product that is issued after the work does not run under it. Without the field nothing is pinned.
 // CHECK-LABEL: hop.kernel @later
 // CHECK-NOT: behind

@@ -26,8 +26,6 @@ hop.kernel @one_slot attributes {argument_names = ["x"], argument_types = [!tile
   }
 }
 
-// -----
-
 // CHECK-LABEL: hop.kernel @condition
 // CHECK: scf.for
 // CHECK: scf.if %{{.*}} {
@@ -54,8 +52,6 @@ hop.kernel @condition attributes {argument_names = ["x"], argument_types = [!til
   }
 }
 
-// -----
-
 // CHECK-LABEL: hop.kernel @two_loads
 hop.kernel @two_loads attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<producer = none>} {
@@ -80,8 +76,6 @@ hop.kernel @two_loads attributes {argument_names = ["x"], argument_types = [!til
     }
   }
 }
-
-// -----
 
 // CHECK-LABEL: hop.kernel @address
 // CHECK: scf.for

@@ -77,10 +77,6 @@ hop.kernel @sums attributes {argument_names = ["s", "x"], argument_types = [!S, 
   }
 }
 
-// -----
-
-!S = !tile.view<[H, M, 64], f32>
-
 // One role has a loop whose bounds differ, another one two loops in one, and so all begin and end there anyway.
 // CHECK-LABEL: hop.kernel @others
 // CHECK-NOT: iter_args
@@ -109,10 +105,6 @@ hop.kernel @others attributes {argument_names = ["s"], argument_types = [!S], gr
   }
 }
 
-// -----
-
-!S = !tile.view<[H, M, 64], f32>
-
 // CHECK-LABEL: hop.kernel @two
 // CHECK-NOT: iter_args
 hop.kernel @two attributes {argument_names = ["s"], argument_types = [!S], grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
@@ -132,10 +124,6 @@ hop.kernel @two attributes {argument_names = ["s"], argument_types = [!S], grid 
     }
   }
 }
-
-// -----
-
-!S = !tile.view<[H, M, 64], f32>
 
 // Nobody waits for tickets.
 // CHECK-LABEL: hop.kernel @unordered

@@ -75,11 +75,8 @@ hop.kernel @sums attributes {argument_names = ["s"], argument_types = [!S], grid
   }
 }
 
-// -----
-
 // The pieces of a loop that masks have cut are the whole loop, though nobody knows whether it begins before its end: where not,
 // all are empty.
-!S = !tile.view<[M, 64], f32>
 // CHECK-LABEL: hop.kernel @pieces
 // CHECK: hop.role @writer
 // CHECK: %[[TO:.*]] = tile.dim "M"
@@ -114,11 +111,7 @@ hop.kernel @pieces attributes {argument_names = ["s"], argument_types = [!S], gr
   }
 }
 
-// -----
-
 // Nobody waits for a ticket.
-!S = !tile.view<[M, 64], f32>
-!Pipe = !hop.pipe<tensor<64x64xf32>, 2>
 
 // CHECK-LABEL: hop.kernel @any
 // CHECK: scf.for

@@ -54,12 +54,6 @@ hop.kernel @sums attributes {argument_names = ["s"], argument_types = [!S], grid
   }
 }
 
-// -----
-
-!S = !tile.view<[M, 64], f32>
-!Part = !hop.shared<tensor<64x64xf32>, rows = 64>
-#s = #tile.schedule<placement = apart>
-
 // Two writers pass their own tickets on.
 // CHECK-LABEL: hop.kernel @two
 // CHECK-NOT: passer
@@ -88,12 +82,6 @@ hop.kernel @two attributes {argument_names = ["s"], argument_types = [!S], grid 
   }
 }
 
-// -----
-
-!S = !tile.view<[M, 64], f32>
-!Part = !hop.shared<tensor<64x64xf32>, rows = 64>
-#s = #tile.schedule<placement = apart>
-
 // No warp is free.
 // CHECK-LABEL: hop.kernel @full
 // CHECK-NOT: passer
@@ -118,11 +106,6 @@ hop.kernel @full attributes {argument_names = ["s"], argument_types = [!S], grid
     }
   }
 }
-
-// -----
-
-!S = !tile.view<[M, 64], f32>
-!Part = !hop.shared<tensor<64x64xf32>, rows = 64>
 
 // Nor of one tile for each grid point, of several views, or beside consumers that make the sums themselves.
 // CHECK-LABEL: hop.kernel @once

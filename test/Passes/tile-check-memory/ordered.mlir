@@ -22,12 +22,7 @@ tile.kernel @other_rows(%a: !AT, %c: !FT) grid(%m = M ceildiv 128) {
   tile.store %z, %c[%row, %c0] : !F, !FT
 }
 
-// -----
-
 // A loop that writes back each tile that it has loaded, and comes to no place twice.
-!AT = !tile.view<[M, 64], bf16>
-!A = tensor<64x64xbf16>
-!F = tensor<64x64xf32>
 
 tile.kernel @in_place(%a: !AT, %b: !tile.view<[64, 64], bf16>) grid(%m = M ceildiv 512) {
   %c0 = arith.constant 0 : index
@@ -74,12 +69,8 @@ tile.kernel @behind_the_loop(%a: !AT, %b: !tile.view<[64, 64], bf16>) grid(%h = 
   tile.store %y, %a[%h, %row, %c0] : !A, !AT
 }
 
-// -----
-
 // Loads into registers are the consumers' own, and so is their order.
 !FT = !tile.view<[M, 64], f32>
-!A = tensor<64x64xbf16>
-!F = tensor<64x64xf32>
 
 tile.kernel @registers(%a: !tile.view<[M, 64], bf16>, %c: !FT) grid(%m = M ceildiv 64) {
   %c0 = arith.constant 0 : index

@@ -24,13 +24,6 @@ tile.kernel @of_a_dot(%x: !X, %y: !B, %z: !tile.view<[M, 64], f32>) grid(%m = M 
 // CHECK: remark: operand b is computed by those who multiply it, and goes through shared memory
 // CHECK: note: is the result of a dot, for which no converter waits
 
-// -----
-
-!X = !tile.view<[M, 64], f16>
-!B = !tile.view<[64, 64], f8E4M3FN>
-!T = tensor<64x64xf16>
-!T8 = tensor<64x64xf8E4M3FN>
-!S = tensor<64x64xf32>
 tile.kernel @of_two(%x: !X, %y: !B, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
@@ -47,13 +40,6 @@ tile.kernel @of_two(%x: !X, %y: !B, %z: !tile.view<[M, 64], f32>) grid(%m = M ce
 // CHECK: remark: operand b is computed by those who multiply it, and goes through shared memory
 // CHECK: note: is the second loaded tile
 
-// -----
-
-!X = !tile.view<[M, 64], f16>
-!B = !tile.view<[64, 64], f8E4M3FN>
-!T = tensor<64x64xf16>
-!T8 = tensor<64x64xf8E4M3FN>
-!S = tensor<64x64xf32>
 tile.kernel @transposed_before(%x: !X, %y: !B, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
   %c0 = arith.constant 0 : index
   %a = tile.load %x[%m, %c0] : !X -> !T
@@ -66,13 +52,6 @@ tile.kernel @transposed_before(%x: !X, %y: !B, %z: !tile.view<[M, 64], f32>) gri
 // CHECK: remark: operand b is computed by those who multiply it, and goes through shared memory
 // CHECK: note: is transposed before it is converted; transpose what is converted
 
-// -----
-
-!X = !tile.view<[M, 64], f16>
-!B = !tile.view<[64, 64], f8E4M3FN>
-!T = tensor<64x64xf16>
-!T8 = tensor<64x64xf8E4M3FN>
-!S = tensor<64x64xf32>
 tile.kernel @stored_too(%x: !X, %y: !B, %z: !tile.view<[M, 64], f32>, %w: !tile.view<[64, 64], f16>) grid(%m = M ceildiv 64) {
   %c0 = arith.constant 0 : index
   %a = tile.load %x[%m, %c0] : !X -> !T
@@ -126,14 +105,6 @@ tile.kernel @of_columns(%x: !X, %y: !B, %units: !U, %z: !tile.view<[M, 64], f32>
 // CHECK: remark: operand b is computed by those who multiply it, and goes through shared memory
 // CHECK: note: is not a number for each row that a role can load by itself
 
-// -----
-
-!X = !tile.view<[M, 64], f16>
-!B = !tile.view<[64, 64], f8E4M3FN>
-!U = !tile.view<[64], f32>
-!T = tensor<64x64xf16>
-!T8 = tensor<64x64xf8E4M3FN>
-!S = tensor<64x64xf32>
 tile.kernel @of_sums(%x: !X, %y: !B, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) {
   %c0 = arith.constant 0 : index
   %a = tile.load %x[%m, %c0] : !X -> !T

@@ -22,8 +22,6 @@ tile.kernel @product(%a: !tile.view<[M, K], bf16>, %b: !tile.view<[N, K], bf16>,
   tile.store %ct, %c[%row, %c0] : tensor<128x64xf32>, !tile.view<[M, 64], f32>
 }
 
-// -----
-
 // Not where launches may have longer rows, of which other tiles have the rest; where the tile begins elsewhere; where the
 // source says how long rows are; of 8 bits.
 // CHECK-LABEL: tile.kernel @longer
@@ -40,8 +38,6 @@ tile.kernel @longer(%a: !tile.view<[M, K], bf16>, %b: !tile.view<[N, K], bf16>, 
   tile.store %ct, %c[%row, %c0] : tensor<128x64xf32>, !tile.view<[M, 64], f32>
 }
 
-// -----
-
 // CHECK-LABEL: tile.kernel @any
 // CHECK-NOT: wide
 tile.kernel @any(%a: !tile.view<[M, K], bf16>, %b: !tile.view<[N, K], bf16>, %c: !tile.view<[M, 64], f32>)
@@ -55,8 +51,6 @@ tile.kernel @any(%a: !tile.view<[M, K], bf16>, %b: !tile.view<[N, K], bf16>, %c:
   %ct = tile.dot %at, %bt_t : tensor<128x96xbf16>, tensor<96x64xbf16> -> tensor<128x64xf32>
   tile.store %ct, %c[%row, %c0] : tensor<128x64xf32>, !tile.view<[M, 64], f32>
 }
-
-// -----
 
 // CHECK-LABEL: tile.kernel @elsewhere
 // CHECK-NOT: wide
@@ -73,8 +67,6 @@ tile.kernel @elsewhere(%a: !tile.view<[M, K], bf16>, %b: !tile.view<[N, 96], bf1
   tile.store %ct, %c[%row, %c0] : tensor<128x64xf32>, !tile.view<[M, 64], f32>
 }
 
-// -----
-
 // CHECK-LABEL: tile.kernel @bytes
 // CHECK-NOT: wide
 tile.kernel @bytes(%a: !tile.view<[M, K], f8E4M3FN>, %b: !tile.view<[N, K], f8E4M3FN>, %c: !tile.view<[M, 64], f32>)
@@ -88,8 +80,6 @@ tile.kernel @bytes(%a: !tile.view<[M, K], f8E4M3FN>, %b: !tile.view<[N, K], f8E4
   %ct = tile.dot %at, %bt_t : tensor<128x96xf8E4M3FN>, tensor<96x64xf8E4M3FN> -> tensor<128x64xf32>
   tile.store %ct, %c[%row, %c0] : tensor<128x64xf32>, !tile.view<[M, 64], f32>
 }
-
-// -----
 
 // Nor where there is no room for two slots of what a loop loads.
 // CHECK-LABEL: tile.kernel @large

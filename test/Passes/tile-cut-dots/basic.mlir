@@ -64,8 +64,6 @@ tile.kernel @latent(%q: !tile.view<[M, 512], bf16>, %k: !tile.view<[N, 576], bf1
   tile.store %kept, %o[%c0, %row, %c0] box [1, 64, 512] : !O, !tile.view<[B, M, 512], f32>
 }
 
-// -----
-
 // A branch hands both parts on.
 // CHECK-LABEL: tile.kernel @branch
 // CHECK: %[[D0:.*]] = tile.dot {{.*}} -> tensor<64x256xf32>
@@ -90,8 +88,6 @@ tile.kernel @branch(%a: !tile.view<[M, 64], bf16>, %b: !tile.view<[64, 512], bf1
   tile.store %x, %o[%row, %c0] : tensor<64x512xf32>, !tile.view<[M, 512], f32>
 }
 
-// -----
-
 // A warpgroup holds 64 rows of it, which several instructions multiply: nothing changes.
 // CHECK-LABEL: tile.kernel @whole
 // CHECK: tile.dot {{.*}} -> tensor<64x384xf32>
@@ -105,8 +101,6 @@ tile.kernel @whole(%a: !tile.view<[M, 64], bf16>, %b: !tile.view<[64, 384], bf16
   %d = tile.dot %at, %bt : tensor<64x64xbf16>, tensor<64x384xbf16> -> tensor<64x384xf32>
   tile.store %d, %o[%row, %c0] : tensor<64x384xf32>, !tile.view<[M, 384], f32>
 }
-
-// -----
 
 // A sum over what is cut has parts of its other operand too, where that is made anew.
 // CHECK-LABEL: tile.kernel @ones
@@ -128,8 +122,6 @@ tile.kernel @ones(%k: !tile.view<[N, 512], bf16>, %p: !tile.view<[N, 64], bf16>,
   tile.store %sums, %s[%c0, %c0] : tensor<64x64xf32>, !tile.view<[64, 64], f32>
 }
 
-// -----
-
 // Rows that numbers name are gathered in parts, by the same numbers.
 // CHECK-LABEL: tile.kernel @named
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
@@ -147,8 +139,6 @@ tile.kernel @named(%a: !tile.view<[M, 64], bf16>, %list: !tile.view<[64], i32>, 
   %d = tile.dot %at, %bt : tensor<64x64xbf16>, tensor<64x512xbf16> -> tensor<64x512xf32>
   tile.store %d, %o[%m, %c0] : tensor<64x512xf32>, !tile.view<[M, 512], f32>
 }
-
-// -----
 
 // What a speculation hands on is cut in both of its regions.
 // CHECK-LABEL: tile.kernel @speculates

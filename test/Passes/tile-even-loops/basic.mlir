@@ -64,8 +64,6 @@ tile.kernel @grows(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %
   tile.store %sum, %z[%row, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
 }
 
-// -----
-
 // The bound falls with %m: the first tile of the cluster has most.
 // CHECK-LABEL: tile.kernel @falls
 // CHECK-SAME:  grid(%[[M:.*]] = M ceildiv 64)
@@ -93,8 +91,6 @@ tile.kernel @falls(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %
   }
   tile.store %sum, %z[%row, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
 }
-
-// -----
 
 // A loop that runs alike in all blocks needs nothing but the mark; one that comes to other places stays, and so does
 // everything in a program without a producer or without a cluster.
@@ -168,8 +164,6 @@ tile.kernel @alone(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %
   }
   tile.store %sum, %z[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
 }
-
-// -----
 
 // Neighbours have one quotient of the index by a multiple of their number, from which both may start; a quotient by
 // another number differs within some clusters.

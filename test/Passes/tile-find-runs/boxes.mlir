@@ -55,9 +55,6 @@ tile.kernel @without_end(%k: !Flat, %from: i32, %o: !Flat) grid(%n = ROWS ceildi
   tile.scatter %x, %o[%c0, %c0] rows %rows : tensor<64x64xbf16>, !Flat, tensor<64xi32>
 }
 
-// -----
-
-!Flat = !tile.view<[ROWS, 64], bf16>
 !Row = !tile.view<[ROWS], f32>
 
 // Rows before the view, where those that end are boxes of a map in which they would lie elsewhere; elements, which have no box.

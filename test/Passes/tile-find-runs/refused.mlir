@@ -21,12 +21,7 @@ tile.kernel @list(%q: !Q, %k: !Flat, %list: !List, %o: !O) grid(%m = M ceildiv 6
   tile.store %sum, %o[%row, %c0] : tensor<64x64xf32>, !O
 }
 
-// -----
-
 !Cache = !tile.view<[PAGES, ROWS, 64], bf16>
-!List = !tile.view<[N], i32>
-!Q = !tile.view<[M, 64], bf16>
-!O = !tile.view<[M, 64], f32>
 
 // Pages may have any number of rows.
 tile.kernel @unknown_page(%q: !Q, %k: !Cache, %list: !List, %o: !O) grid(%m = M ceildiv 64) {
@@ -48,12 +43,6 @@ tile.kernel @unknown_page(%q: !Q, %k: !Cache, %list: !List, %o: !O) grid(%m = M 
   tile.store %sum, %o[%row, %c0] : tensor<64x64xf32>, !O
 }
 
-// -----
-
-!Flat = !tile.view<[ROWS, 64], bf16>
-!Q = !tile.view<[M, 64], bf16>
-!O = !tile.view<[M, 64], f32>
-
 // A block of keys that begins anywhere, in pages.
 tile.kernel @anywhere(%q: !Q, %k: !Flat, %list: !tile.view<[N], i32>, %o: !O, %from: i32) grid(%m = M ceildiv 64) {
   %c0 = arith.constant 0 : index
@@ -74,12 +63,6 @@ tile.kernel @anywhere(%q: !Q, %k: !Flat, %list: !tile.view<[N], i32>, %o: !O, %f
   %sum = tile.dot %qt, %kt : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
   tile.store %sum, %o[%row, %c0] : tensor<64x64xf32>, !O
 }
-
-// -----
-
-!Flat = !tile.view<[ROWS, 64], bf16>
-!Q = !tile.view<[M, 64], bf16>
-!O = !tile.view<[M, 64], f32>
 
 // The last rows of a run, every second row, and one row.
 tile.kernel @otherwise(%q: !Q, %k: !Flat, %o: !O, %from: i32) grid(%m = M ceildiv 64) {
@@ -156,12 +139,6 @@ tile.kernel @handed_on(%q: !Q, %k: !Flat, %list: !List, %o: !O) grid(%m = M ceil
   tile.store %sum, %o[%row, %c0] : tensor<64x64xf32>, !O
 }
 
-// -----
-
-!Flat = !tile.view<[ROWS, 64], bf16>
-!Q = !tile.view<[M, 64], bf16>
-!O = !tile.view<[M, 64], f32>
-
 // Numbers of 64 bits as places, in a comparison whose sides may be so far apart that their difference has more, and numbers that may
 // go round where they are widened.
 tile.kernel @wide(%q: !Q, %k: !Flat, %o: !O, %from: i64, %begin: i32) grid(%m = M ceildiv 64) {
@@ -196,12 +173,7 @@ tile.kernel @wide(%q: !Q, %k: !Flat, %o: !O, %from: i64, %begin: i32) grid(%m = 
   tile.store %z, %o[%row, %c0] : tensor<64x64xf32>, !O
 }
 
-// -----
-
 // Up to the largest number of 64 bits there is one row more than it says.
-!Flat = !tile.view<[ROWS, 64], bf16>
-!Q = !tile.view<[M, 64], bf16>
-!O = !tile.view<[M, 64], f32>
 
 tile.kernel @up_to(%q: !Q, %k: !Flat, %last: i64, %o: !O) grid(%m = M ceildiv 64) {
   %c0 = arith.constant 0 : index

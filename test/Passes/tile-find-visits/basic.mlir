@@ -32,11 +32,6 @@ tile.kernel @causal(%y: !tile.view<[M, 32], f32>, %n: index) grid(%m = M ceildiv
   tile.store %t, %y[%row, %c0] : tensor<64x32xf32>, !tile.view<[M, 32], f32>
 }
 
-// -----
-
-!C = tensor<64x32xi32>
-!M = tensor<64x32xi1>
-
 // |k - q| <= w, and a part that is data.
 // CHECK-LABEL: @window
 // CHECK-COUNT-2: arith.ceildivsi
@@ -72,11 +67,6 @@ tile.kernel @window(%y: !tile.view<[M, 32], f32>, %n: index, %w: i32) grid(%m = 
   tile.store %t, %y[%row, %c0] : tensor<64x32xf32>, !tile.view<[M, 32], f32>
 }
 
-// -----
-
-!C = tensor<64x32xi32>
-!M = tensor<64x32xi1>
-
 // CHECK-LABEL: @products
 tile.kernel @products(%y: !tile.view<[M, 32], f32>, %n: index) grid(%m = M ceildiv 64) {
   %c0 = arith.constant 0 : index
@@ -96,11 +86,6 @@ tile.kernel @products(%y: !tile.view<[M, 32], f32>, %n: index) grid(%m = M ceild
   %t = tile.splat %f : f32 -> tensor<64x32xf32>
   tile.store %t, %y[%row, %c0] : tensor<64x32xf32>, !tile.view<[M, 32], f32>
 }
-
-// -----
-
-!C = tensor<64x32xi32>
-!M = tensor<64x32xi1>
 
 // The first keys and those near: what is between them is visited, and masked.
 // CHECK-LABEL: @parts
@@ -131,11 +116,7 @@ tile.kernel @parts(%y: !tile.view<[M, 32], f32>, %n: index, %few: i32, %near: i3
   tile.store %t, %y[%row, %c0] : tensor<64x32xf32>, !tile.view<[M, 32], f32>
 }
 
-// -----
-
-!C = tensor<64x32xi32>
 !B = tensor<64x32xi8>
-!M = tensor<64x32xi1>
 
 // Indices of 8 bits wrap: no comparison of them bounds iterations.
 // CHECK-LABEL: @bytes
@@ -159,11 +140,6 @@ tile.kernel @bytes(%y: !tile.view<[M, 32], f32>, %n: index) grid(%m = M ceildiv 
   %t = tile.splat %f : f32 -> tensor<64x32xf32>
   tile.store %t, %y[%row, %c0] : tensor<64x32xf32>, !tile.view<[M, 32], f32>
 }
-
-// -----
-
-!C = tensor<64x32xi32>
-!M = tensor<64x32xi1>
 
 // Where the columns end is where the loop over blocks ends: nothing is asked.
 // CHECK-LABEL: @ends
@@ -191,11 +167,6 @@ tile.kernel @ends(%y: !tile.view<[M, 32], f32>, %n: index) grid(%m = M ceildiv 6
   %t = tile.splat %f : f32 -> tensor<64x32xf32>
   tile.store %t, %y[%row, %c0] : tensor<64x32xf32>, !tile.view<[M, 32], f32>
 }
-
-// -----
-
-!C = tensor<64x32xi32>
-!M = tensor<64x32xi1>
 
 // A tile of the grid has a first row, so that where its rows end says nothing of the blocks.
 // CHECK-LABEL: @rows_that_end

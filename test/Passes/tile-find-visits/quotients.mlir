@@ -35,11 +35,6 @@ tile.kernel @same(%y: !tile.view<[M], i32>, %n: index) grid(%m = M ceildiv 64) {
   tile.store %i, %y[%row] : i32, !tile.view<[M], i32>
 }
 
-// -----
-
-!C = tensor<64x32xi32>
-!M = tensor<64x32xi1>
-
 // From the first key of the chunk on, as a quotient, a remainder, a shift and bits say it: one bound.
 // CHECK-LABEL: @begins
 // CHECK:         %[[ROW:.*]] = arith.muli %m, %c64
@@ -82,11 +77,6 @@ tile.kernel @begins(%y: !tile.view<[M], i32>, %n: index) grid(%m = M ceildiv 64)
   tile.store %i, %y[%row] : i32, !tile.view<[M], i32>
 }
 
-// -----
-
-!C = tensor<64x32xi32>
-!M = tensor<64x32xi1>
-
 // A multiple of a quotient of the iteration: of no row 3 (k / 10) <= q where k / 10 >= (q + 1) / 3, rounded up, of the last one.
 // CHECK-LABEL: @multiple
 // CHECK:         %[[ROW:.*]] = arith.muli %m, %c-64
@@ -115,11 +105,6 @@ tile.kernel @multiple(%y: !tile.view<[M], i32>, %n: index) grid(%m = M ceildiv 6
   %i = arith.index_cast %past : index to i32
   tile.store %i, %y[%row] : i32, !tile.view<[M], i32>
 }
-
-// -----
-
-!C = tensor<64x32xi32>
-!M = tensor<64x32xi1>
 
 // A remainder of what an iteration works on is no interval, and no more is a quotient towards zero of what may be negative.
 // CHECK-LABEL: @remainders

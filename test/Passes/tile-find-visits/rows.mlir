@@ -45,12 +45,6 @@ tile.kernel @packed(%y: !tile.view<[M, 32], f32>, %starts: !N, %n: index) grid(%
   tile.store %t, %y[%row, %c0] : tensor<64x32xf32>, !tile.view<[M, 32], f32>
 }
 
-// -----
-
-!C = tensor<64x32xi32>
-!M = tensor<64x32xi1>
-!N = !tile.view<[M], i32>
-
 // By the number of a document: the load of the end asks itself whether the number is one.
 // CHECK-LABEL: @gathered
 // CHECK:         tile.reduce_range max %{{.*}} to 64 -> i32 {
@@ -79,12 +73,6 @@ tile.kernel @gathered(%y: !tile.view<[M, 32], f32>, %numbers: !N, %ends: !tile.v
   tile.store %t, %y[%row, %c0] : tensor<64x32xf32>, !tile.view<[M, 32], f32>
 }
 
-// -----
-
-!C = tensor<64x32xi32>
-!M = tensor<64x32xi1>
-!N = !tile.view<[M], i32>
-
 // What is loaded for each column is another in each iteration.
 // CHECK-LABEL: @of_columns
 // CHECK-NOT:     tile.reduce_range
@@ -107,12 +95,6 @@ tile.kernel @of_columns(%y: !tile.view<[M, 32], f32>, %starts: !N, %n: index) gr
   %t = tile.splat %f : f32 -> tensor<64x32xf32>
   tile.store %t, %y[%row, %c0] : tensor<64x32xf32>, !tile.view<[M, 32], f32>
 }
-
-// -----
-
-!C = tensor<64x32xi32>
-!M = tensor<64x32xi1>
-!N = !tile.view<[M], i32>
 
 // What the kernel stores may have changed.
 // CHECK-LABEL: @stored
@@ -205,12 +187,6 @@ tile.kernel @block(%y: !tile.view<[M], i32>, %numbers: !N) grid(%m = M ceildiv 6
   tile.store %count, %y[%row] : i32, !tile.view<[M], i32>
 }
 
-// -----
-
-!M = tensor<64x32xi1>
-!C = tensor<64x32xi32>
-!N = !tile.view<[M], i32>
-
 // A sum of what both load may have wrapped: nothing is said of it.
 // CHECK-LABEL: @sum_of_both
 // CHECK-NOT:     arith.cmpi
@@ -237,12 +213,7 @@ tile.kernel @sum_of_both(%y: !tile.view<[M], i32>, %numbers: !N) grid(%m = M cei
   tile.store %count, %y[%row] : i32, !tile.view<[M], i32>
 }
 
-// -----
-
-!M = tensor<64x32xi1>
-!C = tensor<64x32xi32>
 !W = tensor<64x32xi64>
-!N = !tile.view<[M], i32>
 
 // In 64 bits the largest and the least of both bound it.
 // CHECK-LABEL: @sum_of_both_in_64_bits
@@ -275,12 +246,6 @@ tile.kernel @sum_of_both_in_64_bits(%y: !tile.view<[M], i32>, %numbers: !N) grid
   %count = arith.index_cast %past : index to i32
   tile.store %count, %y[%row] : i32, !tile.view<[M], i32>
 }
-
-// -----
-
-!M = tensor<64x32xi1>
-!C = tensor<64x32xi32>
-!N = !tile.view<[M], i32>
 
 // A short loop around such blocks: what all of them load comes first, and nothing waits for the block before.
 // CHECK-LABEL: @group

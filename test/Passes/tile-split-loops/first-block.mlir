@@ -38,13 +38,6 @@ tile.kernel @first(%x: !tile.view<[M, 32], f32>, %starts: !N, %y: !tile.view<[M,
   tile.store %s, %y[%row, %c0] : !T, !tile.view<[M, 32], f32>
 }
 
-// -----
-
-!C = tensor<64x32xi32>
-!M = tensor<64x32xi1>
-!T = tensor<64x32xf32>
-!N = !tile.view<[M], i32>
-
 // The other way round the fill is where the mask is true. Equal numbers have no bound.
 // CHECK-LABEL: tile.kernel @opposite
 // CHECK:         tile.iota

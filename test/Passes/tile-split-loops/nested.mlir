@@ -49,12 +49,6 @@ tile.kernel @rows(%x: !tile.view<[H, M, 32], f32>, %y: !tile.view<[M, 32], f32>,
   tile.store %sum, %y[%row, %c0] : !T, !tile.view<[M, 32], f32>
 }
 
-// -----
-
-!C = tensor<64x32xi32>
-!M = tensor<64x32xi1>
-!T = tensor<64x32xf32>
-
 // A mask that is the same in all iterations of both loops stays with the inner one, and so does one that is in no range of the
 // outer iterations.
 // CHECK-LABEL: tile.kernel @same

@@ -107,8 +107,6 @@ tile.kernel @triangle(%s: !S, %x: !tile.view<[HK], f32>) grid(%n = M ceildiv 64,
 // CHECK-NOT: arith.cmpi
 // CHECK: tile.store %{{.*}} add ticket %{{.*}} from %[[FROM]] to %n :
 
-// -----
-
 // A kernel that adds nothing takes any order.
 tile.kernel @nothing() grid(%m = 4) fixed_sums schedule #tile.schedule<persistent = none, order = linear> {
 }
@@ -128,10 +126,7 @@ tile.kernel @own(%s: !S) grid(%n = M ceildiv 64) fixed_sums schedule #tile.sched
 // CHECK-LABEL: @own
 // CHECK: tile.store %{{.*}} add : tensor<64x64xf32>
 
-// -----
-
 // In turn, the highest first and the lowest first: then the loop goes from its end, and the ticket comes from the other side.
-!S = !tile.view<[M, 64], f32>
 !H = tensor<64x64xbf16>
 tile.kernel @turns(%s: !S, %y: !S, %x: !tile.view<[64, 64], bf16>) grid(%n = M ceildiv 64)
     fixed_sums schedule #tile.schedule<persistent = dynamic, order = turns> {
@@ -248,10 +243,7 @@ tile.kernel @fewer_parts(%s: !S) grid(%n = M ceildiv 64)
 // CHECK-DAG: arith.cmpi sle, %[[NEXT]], %[[J]]
 // CHECK-DAG: arith.cmpi slt, %[[I]], %[[SEEN]]
 
-// -----
-
 // From the last tile on: all begin together.
-!S = !tile.view<[M, 64], f32>
 tile.kernel @down(%s: !S) grid(%n = M ceildiv 64)
     fixed_sums schedule #tile.schedule<persistent = dynamic, order = ascending> {
   %c0 = arith.constant 0 : index

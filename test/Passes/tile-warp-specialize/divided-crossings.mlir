@@ -52,13 +52,6 @@ tile.kernel @product(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M cei
   tile.store %t2, %w[%first, %c0] : !Tile, !View
 }
 
-// -----
-
-#s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = divided, transpose = 0, work = tiles>
-!View = !tile.view<[M, 64], bf16>
-!Tile = tensor<64x64xbf16>
-!S    = tensor<64x64xf32>
-
 // Two tiles of 32 bits that the first consumer has take more than the one of which it makes them: that crosses, and the second
 // consumer computes them again.
 // CHECK-LABEL: hop.kernel @again
