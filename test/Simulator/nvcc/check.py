@@ -52,7 +52,7 @@ simulate("softmax", {
     "params": [{"buffer": "x"}, {"buffer": "y"}, {"value": columns}],
 })
 
-m, n, k = 128, 128, 448
+m, n, k = 128, 32, 448
 a = [rng.uniform(-1, 1) for _ in range(m * k)]
 b = [rng.uniform(-1, 1) for _ in range(n * k)]
 save("a.bin", "H", map(bf16, a))
@@ -61,12 +61,12 @@ rounded = lambda v: struct.unpack("<f", struct.pack("<I", bf16(v) << 16))[0]
 ra = [[rounded(v) for v in a[i * k : i * k + k]] for i in range(m)]
 rb = [[rounded(v) for v in b[i * k : i * k + k]] for i in range(n)]
 save("c.bin", "f", (sum(map(float.__mul__, p, q)) for p in ra for q in rb))
-tensor = lambda buffer, outer: {"tensor_map": {"buffer": buffer, "dims": [k, outer], "box": [64, 64], "swizzle": 128}}
+tensor = lambda buffer, outer, rows: {"tensor_map": {"buffer": buffer, "dims": [k, outer], "box": [64, rows], "swizzle": 128}}
 simulate("gemm", {
-    "grid": [n // 64, m // 64], "block": 256, "shared": 3 * 2 * 64 * 64 * 2,
+    "grid": [n // 16, m // 64], "block": 256, "shared": 3 * (64 + 16) * 64 * 2,
     "buffers": {"a": {"raw": "a.bin", "type": "bf16"}, "b": {"raw": "b.bin", "type": "bf16"},
                 "c": {"type": "f32", "shape": [m, n], "fill": "nan", "expect": "c.bin", "tolerance": 1e-5}},
-    "params": [tensor("a", m), tensor("b", n), {"buffer": "c"}, {"value": n}, {"value": k}],
+    "params": [tensor("a", m, 64), tensor("b", n, 16), {"buffer": "c"}, {"value": n}, {"value": k}],
 })
 
 clusters = 2

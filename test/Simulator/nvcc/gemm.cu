@@ -1,5 +1,5 @@
 // C = A B^T with TMA, mbarriers and wgmma, written with inline assembly as one does in plain CUDA C++.
-// nvcc -arch=sm_90a -ptx -lineinfo gemm.cu
+// nvcc -arch=sm_90a -ptx gemm.cu
 #include <cstdint>
 #include <cuda_bf16.h>
 
@@ -7,7 +7,7 @@ struct alignas(64) Map {
   char opaque[128];
 };
 
-constexpr int BM = 64, BN = 64, BK = 64, STAGES = 3;
+constexpr int BM = 64, BN = 16, BK = 64, STAGES = 3;
 
 __device__ uint32_t smem(const void *p) { return uint32_t(__cvta_generic_to_shared(p)); }
 __device__ void initBarrier(uint64_t *b, uint32_t n) {
@@ -30,14 +30,10 @@ __device__ void load(void *dst, const Map *map, uint64_t *b, int x, int y) {
 __device__ uint64_t descriptor(const void *p) {
   return uint64_t((smem(p) & 0x3ffff) >> 4) | uint64_t(1) << 16 | uint64_t(1024 >> 4) << 32 | uint64_t(1) << 62;
 }
-__device__ void mma(float (&d)[32], uint64_t a, uint64_t b, int accumulate) {
-  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
-               "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-               "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, %32, %33, p, 1, 1, 0, 0;\n}"
-               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]),
-                 "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]),
-                 "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),
-                 "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
+__device__ void mma(float (&d)[8], uint64_t a, uint64_t b, int accumulate) {
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %10, 0;\n"
+               "wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7}, %8, %9, p, 1, 1, 0, 0;\n}"
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7])
                : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -57,6 +53,7 @@ extern "C" __global__ void __launch_bounds__(256)
   __syncthreads();
   if (threadIdx.x >= 128) {
     if (threadIdx.x == 128)
+#pragma unroll 1
       for (int i = 0; i < blocks; ++i) {
         int s = i % STAGES;
         wait(&empty[s], (i / STAGES & 1) ^ 1);
@@ -66,9 +63,10 @@ extern "C" __global__ void __launch_bounds__(256)
       }
     return;
   }
-  float d[32];
-  for (int i = 0; i < 32; ++i)
+  float d[8];
+  for (int i = 0; i < 8; ++i)
     d[i] = 0;
+#pragma unroll 1
   for (int i = 0; i < blocks; ++i) {
     int s = i % STAGES;
     wait(&full[s], i / STAGES & 1);
@@ -80,6 +78,6 @@ extern "C" __global__ void __launch_bounds__(256)
     arrive(&empty[s]);
   }
   int row = blockIdx.y * BM + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
-  for (int i = 0; i < 32; ++i)
+  for (int i = 0; i < 8; ++i)
     c[size_t(row + (i / 2 % 2) * 8) * n + blockIdx.x * BN + i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2] = d[i];
 }
