@@ -162,7 +162,8 @@ PaddingAnalysis::Axes PaddingAnalysis::visitLoad(LoadOp load) {
   TileBox box(view, tile, load.getBox());
   for (int64_t axis = 0; axis < tile.getRank(); ++axis) {
     int64_t dim = box.getLastRowDim() + axis, extent = box.getExtent(dim);
-    if (mayReachOutside(load.getIndices()[dim], extent, view.getDims()[dim]))
+    axes[axis].isInside = !mayReachOutside(load.getIndices()[dim], extent, view.getDims()[dim]);
+    if (!axes[axis].isInside)
       axes[axis] = Padding{load, load.getView(), view.getDims()[dim], extent,
                            Builder(load.getContext()).getZeroAttr(tile.getElementType())};
   }
@@ -177,10 +178,12 @@ Padding PaddingAnalysis::join(ValueRange values, int64_t axis) const {
       continue;
     Padding own = get(value, axis);
     bool isSame = !joined || joined->value == own.value;
+    bool isInside = own.isInside && (!joined || joined->isInside);
     if (!joined || (own.load && (!joined->load || own.change)))
       joined = own;
     if (!isSame)
       joined->value = {};
+    joined->isInside = isInside;
   }
   return joined.value_or(Padding());
 }
@@ -223,14 +226,19 @@ PaddingAnalysis::Axes PaddingAnalysis::visitScan(ScanOp scan) {
 Padding PaddingAnalysis::visitElementwise(Operation *op, int64_t axis) {
   Padding padding;
   SmallVector<Attribute> numbers;
+  bool isInside = false;
   for (Value operand : op->getOperands()) {
     Padding own = get(operand, axis);
     numbers.push_back(own.value);
+    isInside |= own.isInside;
     if (own.load && (!padding.load || own.change))
       padding = own;
   }
   if (padding.load && mayHide(op, axis))
     return {};
+  if (isInside && isa<arith::AddFOp, arith::AddIOp>(op) && padding.isZero())
+    padding = {};
+  padding.isInside = isInside && !padding.load;
   padding.value = evaluate(op, numbers);
   if (padding.load && !padding.change && !padding.isZero())
     padding.change = op;
@@ -267,6 +275,10 @@ bool PaddingAnalysis::add(Value value, const Axes &axes) {
   for (auto [known, now] : llvm::zip_equal(entry->second, axes)) {
     if (now.load && !known.load) {
       known = now;
+      isChanged = true;
+    }
+    if (known.isInside && !now.isInside) {
+      known.isInside = false;
       isChanged = true;
     }
     if (known.value && known.value != now.value) {

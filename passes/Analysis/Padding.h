@@ -25,6 +25,9 @@ struct Padding {
   mlir::Attribute value;
   /// What made another number of 0; null where none did.
   mlir::Operation *change = nullptr;
+  /// There are none, as a load has an element of its view at each place. So a zero that is added
+  /// to one of these is no element any more.
+  bool isInside = false;
 
   /// There are elements, and all of them are 0.
   bool isZero() const;

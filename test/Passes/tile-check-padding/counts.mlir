@@ -180,3 +180,36 @@ tile.kernel @places(%x: !tile.view<[M, N], f32>, %n: !tile.view<[M], i32>) grid(
   %most, %place = tile.reduce_index max %t axis 1 : tensor<64x128xf32> -> tensor<64xf32>, tensor<64xi32>
   tile.store %place, %n[%row] : tensor<64xi32>, !tile.view<[M], i32>
 }
+
+// -----
+
+// What is added to a mean, which is no element, counts, and so does what is no zero beside elements, and a zero that they are multiplied by.
+!X = !tile.view<[M, 1500], f32>
+!T = tensor<4x1024xf32>
+!R = tensor<4xf32>
+tile.kernel @halves(%x: !X, %y: !tile.view<[M], f32>) grid(%m = M ceildiv 4) {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %c1024 = arith.constant 1024 : index
+  %row = arith.muli %m, %c4 : index
+  %first = tile.load %x[%row, %c0] : !X -> !T
+  // expected-note @below {{1024 are loaded here}}
+  %second = tile.load %x[%row, %c1024] : !X -> !T
+  %mean = tile.reduce sum %first axis 1 : !T -> !R
+  %means = tile.broadcast %mean axis 1 : !R -> !T
+  // expected-note @below {{0 becomes another number here}}
+  %raised = arith.addf %second, %means : !T
+  // expected-warning @below {{elements of 'x' past its 1500 count in this sum}}
+  %sum = tile.reduce sum %raised axis 1 : !T -> !R
+  // expected-note @below {{0 becomes another number here}}
+  %cos = math.cos %second : !T
+  %both = arith.addf %first, %cos : !T
+  // expected-warning @below {{elements of 'x' past its 1500 count in this sum}}
+  %sum_both = tile.reduce sum %both axis 1 : !T -> !R
+  %product = arith.mulf %first, %second : !T
+  // expected-warning @below {{elements of 'x' past its 1500 count in this maximum}}
+  %most = tile.reduce max %product axis 1 : !T -> !R
+  %two = arith.addf %sum, %sum_both : !R
+  %three = arith.addf %two, %most : !R
+  tile.store %three, %y[%row] : !R, !tile.view<[M], f32>
+}

@@ -108,3 +108,27 @@ tile.kernel @inside(%x: !tile.view<[M, 1024], f32>, %v: !tile.view<[M, N], f32>,
   %all = arith.addf %sums, %sum_last : tensor<64xf32>
   tile.store %all, %y[%row] : tensor<64xf32>, !tile.view<[M], f32>
 }
+
+// -----
+
+// A row in two tiles: zeros of the second one that are added to elements of the first are elements no more.
+!X = !tile.view<[M, 1500], f32>
+!T = tensor<4x1024xf32>
+!R = tensor<4xf32>
+tile.kernel @halves(%x: !X, %y: !tile.view<[M], f32>) grid(%m = M ceildiv 4) {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %c1024 = arith.constant 1024 : index
+  %row = arith.muli %m, %c4 : index
+  %first = tile.load %x[%row, %c0] : !X -> !T
+  %second = tile.load %x[%row, %c1024] : !X -> !T
+  %both = arith.addf %first, %second : !T
+  %sum = tile.reduce sum %both axis 1 : !T -> !R
+  %squares = arith.mulf %first, %first : !T
+  %squares_2 = arith.mulf %second, %second : !T
+  %all = arith.addf %squares_2, %squares : !T
+  %root = math.sqrt %all : !T
+  %sum_all = tile.reduce sum %root axis 1 : !T -> !R
+  %result = arith.addf %sum, %sum_all : !R
+  tile.store %result, %y[%row] : !R, !tile.view<[M], f32>
+}
