@@ -35,9 +35,11 @@ static int runTune(TuneCommand &command) {
   tuning::TargetSpec &target = command.options.target;
   readVaried(command.vary, target.space.varied);
   for (const std::string &item : command.fields) {
-    std::vector<std::string> names = CLI::detail::split(item, ',');
-    llvm::append_range(target.space.fields ? *target.space.fields : target.space.fields.emplace(),
-                       names);
+    if (!target.space.fields)
+      target.space.fields.emplace();
+    for (const std::string &name : CLI::detail::split(item, ','))
+      if (!name.empty())
+        target.space.fields->push_back(name);
   }
   for (const Assignments &shape : command.shapes) {
     tuning::Extents &extents = target.shapes.emplace_back();
@@ -73,7 +75,7 @@ static void addTargetOptions(CLI::App &sub, TuneCommand &command) {
   sub.add_option("--schedule", target.space.schedule,
                  "Schedule fields that are fixed, as consumers=2,overlap=1");
   sub.add_option("--fields", command.fields,
-                 "Schedule fields that are varied (default: all that are not fixed)")
+                 "Schedule fields that are varied, '' for none (default: all that are not fixed)")
       ->type_name("NAME,...")
       ->allow_extra_args(false);
   sub.add_option("--budget", target.space.budget, "The most candidates to compile and measure")
