@@ -1,5 +1,5 @@
 // A cluster of two: each CTA loads half of a tile and multicasts it to both; then the sums of the halves are exchanged through
-// distributed shared memory. nvcc -arch=sm_90a -ptx -lineinfo cluster.cu
+// distributed shared memory. nvcc -arch=sm_90a -ptx cluster.cu
 #include <cooperative_groups.h>
 #include <cstdint>
 namespace cg = cooperative_groups;
