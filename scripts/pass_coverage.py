@@ -102,7 +102,8 @@ def refresh(tessera, kernels):
         print(f"{name}: {', '.join(found)}", flush=True)
         if not missing:
             break
-    TABLE.write_text(json.dumps(table, indent=1) + "\n")
+    rows = (f" {json.dumps(name)}: {json.dumps(passes)}" for name, passes in table.items())
+    TABLE.write_text("{\n" + ",\n".join(rows) + "\n}\n")
     return [f"nothing is changed by {stage}" for stage in missing]
 
 
