@@ -96,12 +96,11 @@ static void buildStaged(OpPassManager &pm, const PipelineOptions &options) {
 
 static void buildOrdered(OpPassManager &pm, const PipelineOptions &) {
   OpPassManager &kernels = pm.nest<hop::KernelOp>();
-  kernels.addPass(createWaitLate());
+  kernels.addPass(createOrderSlots());
   kernels.addPass(createAsyncMma());
   kernels.addPass(createFillProducts());
   kernels.addPass(createPingpong());
   kernels.addPass(createPinWork());
-  kernels.addPass(createOrderCopies());
   kernels.addPass(createScheduleTickets());
 }
 

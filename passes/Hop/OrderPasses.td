@@ -60,9 +60,13 @@ def PinWork : Pass<"hop-pin-work", "::tessera::hop::KernelOp"> {
   let dependentDialects = ["::tessera::hop::HopDialect"];
 }
 
-def WaitLate : Pass<"hop-wait-late", "::tessera::hop::KernelOp"> {
-  let summary = "Wait for a single slot behind the products that do not need it";
+def OrderSlots : Pass<"hop-order-slots", "::tessera::hop::KernelOp"> {
+  let summary = "Order what a role waits for, loads and gives back";
   let description = [{
+    A role waits for the slots of its pipes, and all that stands behind a wait waits with it. So what need not wait goes first: products
+    before waits for single slots, loads into slots that are free before others, and the next copy from a slot before the last one
+    is given back. Remarks say what was moved, and for what. Waits for products are `hop-async-mma`'s.
+
     A source loads tiles where it likes, and a role waits for them there. A tile in a single slot is loaded when the step before is
     done, and the products of the next step that do not need it could run meanwhile. So the wait for it goes behind the products
     that stand between it and the first use of its tile. Tiles of pipes with more slots are there in time, and a wait for them costs
@@ -86,14 +90,8 @@ def WaitLate : Pass<"hop-wait-late", "::tessera::hop::KernelOp"> {
     %b = hop.pipe.wait %v : !K -> !T
     %o = hop.mma %p, %b : tensor<64x64xbf16>, !T -> tensor<64x64xf32>
     ```
-  }];
-  let dependentDialects = ["::tessera::hop::HopDialect"];
-}
 
-def OrderCopies : Pass<"hop-order-copies", "::tessera::hop::KernelOp"> {
-  let summary = "Let a thread that copies wait for as little as it can";
-  let description = [{
-    A thread that loads waits until a slot is free, and all loads behind that one wait with it. A pipe of one slot is free when the
+    A thread that loads waits until its slot is free, and all loads behind that one wait with it. A pipe of one slot is free when the
     step before is done with its tile. Pipes of two slots and more were free earlier, and what they bring may be all that the next
     step needs to begin. So in a loop of a role of one thread such loads go first, and those into a single slot behind them.
 

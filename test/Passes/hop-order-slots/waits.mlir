@@ -1,5 +1,5 @@
 // A tile in a single slot is waited for behind the products that do not need it.
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-wait-late))' -split-input-file | FileCheck %s
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-order-slots))' -split-input-file -verify-diagnostics | FileCheck %s
 
 !X = !tile.view<[M, 64], bf16>
 !One = !hop.pipe<tensor<64x64xbf16>, 1>
@@ -38,9 +38,12 @@ hop.kernel @late attributes {argument_names = ["x"], argument_types = [!X], grid
     %zero = arith.constant dense<0.0> : !S
     %sum = scf.for %i = %c0 to %m step %c1 iter_args(%acc = %zero) -> (!S) {
       %kt = hop.pipe.wait %k : !One -> !T
+      // expected-remark @below {{its pipe has one slot, which is filled when the step before is done: products that do not need it go first}}
       %vt = hop.pipe.wait %v : !One -> !T
+      // expected-remark @below {{its pipe has one slot, which is filled when the step before is done: products that do not need it go first}}
       %wt = hop.pipe.wait %w : !One -> !T
       %ut = hop.pipe.wait %u : !Two -> !T
+      // expected-note @below {{the first of them}}
       %s = hop.mma %q, %kt {transpose_b} : !T, !T -> !S
       hop.pipe.release %k, %kt : !One, !T
       %p = arith.truncf %s : !S to !P
@@ -86,8 +89,10 @@ hop.kernel @kept attributes {argument_names = ["x"], argument_types = [!X], grid
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
+    // expected-remark @below {{its pipe has one slot, which is filled when the step before is done: products that do not need it go first}}
     %vt = hop.pipe.wait %v : !One -> !T
     %kt = hop.pipe.wait %k : !One -> !T
+    // expected-note @below {{the first of them}}
     %s = hop.mma %q, %kt {transpose_b} : !T, !T -> !S
     %p = scf.for %i = %c0 to %m step %c1 iter_args(%old = %s) -> (!S) {
       %w = arith.truncf %old : !S to !P

@@ -1,17 +1,18 @@
-//===- OrderCopies.cpp - What one thread copies, and gives back -----------===//
+//===- OrderSlots.cpp - When a role waits for a slot, loads and releases --===//
 //
-// Implements hop-order-copies. See OrderPasses.td.
+// Implements hop-order-slots. See OrderPasses.td.
 //
 //===----------------------------------------------------------------------===//
 
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "passes/Analysis/MemoryDependenceAnalysis.h"
 #include "passes/Hop/HopPasses.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 
 namespace tessera {
-#define GEN_PASS_DEF_ORDERCOPIES
+#define GEN_PASS_DEF_ORDERSLOTS
 #include "passes/Hop/HopPasses.h.inc"
 } // namespace tessera
 
@@ -19,6 +20,71 @@ using namespace mlir;
 using namespace tessera;
 
 namespace {
+
+//===----------------------------------------------------------------------===//
+// Waits
+//===----------------------------------------------------------------------===//
+
+/// The operation of the block that `wait` has to stay before: what uses the tile, the next wait for
+/// the same pipe, or the end.
+Operation *findPlace(hop::PipeWaitOp wait) {
+  for (Operation *op = wait->getNextNode();; op = op->getNextNode()) {
+    bool uses =
+        llvm::any_of(wait->getUsers(), [&](Operation *user) { return op->isAncestor(user); });
+    bool takesNext = llvm::is_contained(op->getOperands(), wait.getPipe()) &&
+                     isa<hop::PipeWaitOp, hop::PipePeekOp>(op);
+    if (uses || takesNext || op->getNumRegions() || op->hasTrait<OpTrait::IsTerminator>())
+      return op;
+  }
+}
+
+/// Pipes whose loads read what the kernel stores: a store behind a wait for one comes after the
+/// load, which holds only as long as the wait stays before it.
+llvm::SmallDenseSet<Value> findOrdered(hop::KernelOp kernel) {
+  llvm::SmallDenseSet<Value> stored, pipes;
+  kernel.walk([&](Operation *op) {
+    std::optional<MemoryAccess> access = MemoryAccess::get(op);
+    if (access && access->stores)
+      stored.insert(access->view);
+  });
+  kernel.walk([&](Operation *op) {
+    for (Value operand : op->getOperands())
+      if (stored.contains(operand))
+        for (Value pipe : op->getOperands())
+          if (isa<hop::PipeType>(pipe.getType()))
+            pipes.insert(pipe);
+  });
+  return pipes;
+}
+
+/// The first product between `from` and `to`, operations of one block.
+hop::MmaOp findProduct(Operation *from, Operation *to) {
+  for (Operation *op = from; op != to; op = op->getNextNode())
+    if (auto product = dyn_cast<hop::MmaOp>(op))
+      return product;
+  return {};
+}
+
+/// Moves waits for single slots behind the products that stand before the first use of their tiles.
+void waitLate(hop::RoleOp role, const llvm::SmallDenseSet<Value> &ordered) {
+  SmallVector<hop::PipeWaitOp> waits;
+  role.walk([&](hop::PipeWaitOp wait) {
+    if (wait.getPipe().getType().getSlots() == 1 && !ordered.contains(wait.getPipe()))
+      waits.push_back(wait);
+  });
+  for (hop::PipeWaitOp wait : waits) {
+    Operation *place = findPlace(wait);
+    hop::MmaOp product = findProduct(wait, place);
+    if (!product)
+      continue;
+    wait->emitRemark(
+            "its pipe has one slot, which is filled when the step before is done: products "
+            "that do not need it go first")
+            .attachNote(product.getLoc())
+        << "the first of them";
+    wait->moveBefore(place);
+  }
+}
 
 //===----------------------------------------------------------------------===//
 // Loads
@@ -115,9 +181,11 @@ SmallVector<Copy> findRun(hop::BulkStoreOp first) {
   return run;
 }
 
-struct OrderCopiesPass : tessera::impl::OrderCopiesBase<OrderCopiesPass> {
+struct OrderSlotsPass : tessera::impl::OrderSlotsBase<OrderSlotsPass> {
   void runOnOperation() override {
+    llvm::SmallDenseSet<Value> ordered = findOrdered(getOperation());
     for (hop::RoleOp role : getOperation().getBody().getOps<hop::RoleOp>()) {
+      waitLate(role, ordered);
       if (!role.isElected())
         continue;
       role.walk([](LoopLikeOpInterface loop) {
@@ -175,8 +243,14 @@ private:
   static void releaseLate(MutableArrayRef<Copy> run) {
     if (run.size() < 2 || run.front().release.getPipe().getType().getSlots() < leastSlots)
       return;
-    for (auto [copy, next] : llvm::zip(run.drop_back(), run.drop_front()))
+    for (auto [copy, next] : llvm::zip(run.drop_back(), run.drop_front())) {
+      copy.release
+              ->emitRemark(
+                  "is given back behind the next copy, which begins while this one reads the slot")
+              .attachNote(next.store.getLoc())
+          << "the next copy";
       copy.release->moveAfter(next.store);
+    }
     // Behind the next copy each one is the last but one.
     for (Copy &copy : run)
       copy.store.setInFlight(1);

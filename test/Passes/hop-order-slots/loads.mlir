@@ -1,5 +1,5 @@
 // Loads into single slots go behind those of pipes with more, in loops of roles of one thread.
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-order-copies))' -split-input-file -verify-diagnostics | FileCheck %s
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-order-slots))' -split-input-file -verify-diagnostics | FileCheck %s
 
 !X = !tile.view<[M, 64], bf16>
 !L = !tile.view<[H, M], f32>

@@ -1,5 +1,5 @@
 // The slot of a copy is given back behind the next copy of the same pipe, in roles of one thread.
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-order-copies))' -split-input-file | FileCheck %s
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-order-slots))' -split-input-file -verify-diagnostics | FileCheck %s
 
 !S = !tile.view<[M, 96], f32>
 !Three = !hop.pipe<tensor<64x32xf32>, 3>
@@ -29,12 +29,16 @@ hop.kernel @parts attributes {argument_names = ["s"], argument_types = [!S], gri
   ^bb0(%wg: index):
     %a = hop.pipe.wait %p : !Three -> !Shared
     hop.bulk_store %a, %s[%m, %c0] add : !Shared, !S
+    // expected-remark @below {{is given back behind the next copy, which begins while this one reads the slot}}
     hop.pipe.release %p, %a : !Three, !Shared
     %b = hop.pipe.wait %p : !Three -> !Shared
     %column = arith.addi %c0, %c32 : index
+    // expected-note @below {{the next copy}}
     hop.bulk_store %b, %s[%m, %column] add : !Shared, !S
+    // expected-remark @below {{is given back behind the next copy, which begins while this one reads the slot}}
     hop.pipe.release %p, %b : !Three, !Shared
     %c = hop.pipe.wait %p : !Three -> !Shared
+    // expected-note @below {{the next copy}}
     hop.bulk_store %c, %s[%m, %c64] add : !Shared, !S
     hop.pipe.release %p, %c : !Three, !Shared
     hop.bulk_store_wait
