@@ -23,7 +23,6 @@ TABLE = ROOT / "test" / "Kernels" / "passes.json"
 UNCHANGING = {
     "tile-drop-debug": "no kernel that ships prints or asserts",
     "tile-check-divisors": "it refuses, and changes nothing",
-    "tile-find-runs": "no kernel of the grid has keys in pages",
     "hop-check-pipes": "it proves, and changes nothing",
     "tile-carry-sums": "no loop of a kernel that ships adds to one place in memory",
     "hop-insert-memory-barriers": "no kernel that ships loads what other threads of its block stored",

@@ -29,6 +29,9 @@ EITHER = ["false", "true"]
 GROUPS = ["2", "8"]
 # Of a recurrence, before the first token and behind the last.
 STATES = {"INITIAL": ["true"], "FINAL": ["true"]}
+# Of a cache: a query for each sequence, in parts of the keys, and pages whose rows come one by one or in runs.
+DECODED = {"GROUPED": ["true"], "HEADS": ["8"], "PARTS": ["true"]}
+PAGES = {"PAGED": ["true"], "GATHERED": ["true"], "RUN": ["1", "16"]}
 WIDE_VALUES = [("64", "128"), ("96", "128"), ("128", "64"), ("128", "256"), ("192", "128")]
 
 
@@ -98,7 +101,12 @@ GRID = {
         {"D": ["64", "128"], "WAITS": ["derivatives", "weights", "products"]},
     ],
     "attention_gradients_fixed": [{"D": WIDTHS}, *of_widths()],
-    "attention_cache": [{"D": ["64", "128"], "TOKENS": ["true"], "PAGED": EITHER, "UNEVEN": EITHER}],
+    "attention_cache": [
+        {"D": ["64", "128"], "TOKENS": ["true"], "PAGED": EITHER, "UNEVEN": EITHER},
+        {"D": ["64", "128"], **DECODED, "PAGED": EITHER, "CACHED": ["bf16", "f8E4M3FN"]},
+        {"D": ["64", "128"], **DECODED, **PAGES},
+        {"D": ["64", "128"], "TOKENS": ["true"], **PAGES},
+    ],
     "attention_variants_bwd": [
         {"D": WIDTHS, "SOFTCAP": ["none", "exact"], "MASK": ["none", "causal"]},
         {"D": WIDTHS, "SOFTCAP": ["none", "exact"], "MASK": ["causal"], "GROUP": GROUPS},
