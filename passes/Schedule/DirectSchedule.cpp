@@ -27,29 +27,25 @@ static ScheduleAttr onlyField(ScheduleFields fields, const ScheduleFieldInfo &fi
   return fields.get(context);
 }
 
-/// The only values that mean something without dots. Fields that are not set here are free.
-static ScheduleFields fixedWithoutDots() {
-  ScheduleFields fields;
-  fields.producer = ProducerKind::None;
-  fields.stages = NumberList(1);
-  fields.outerStages = NumberList(1);
-  fields.overlap = OverlapKind::One;
-  fields.polynomialExp = 0;
-  fields.pingpong = false;
-  fields.speculate = false;
-  fields.store = StoreKind::direct;
-  fields.producerRegisters = hopper::leastRoleRegisters;
-  fields.placement = PlacementKind::rows;
-  fields.transpose = 0;
-  fields.work = WorkKind::tiles;
-  return fields;
+/// The fields that mean something without dots too: which blocks and threads have which tiles.
+static constexpr llvm::StringLiteral freeWithoutDots[] = {
+    "consumers", "persistent", "order", "section", "cluster", "consumer_registers"};
+
+/// All other fields with the first of their values, which asks for nothing.
+static ScheduleFields fixedWithoutDots(KernelOp kernel) {
+  std::string text;
+  for (const ScheduleFieldInfo &field : ScheduleAttr::getFieldInfos())
+    if (!llvm::is_contained(freeWithoutDots, field.name))
+      text += (field.name + "=" + field.values.front() + ",").str();
+  return ScheduleAttr::parseText(kernel.getContext(), text, [&] { return kernel.emitError(); })
+      ->getFields();
 }
 
 /// Sets what is fixed without dots. False after a rejection of each field that asks for more.
 bool tessera::fixFields(const ScheduleFacts &facts, ScheduleFields &requested,
                         SmallVectorImpl<ScheduleRejection> &rejections) {
   MLIRContext *context = facts.getKernel().getContext();
-  ScheduleFields fields = fixedWithoutDots();
+  ScheduleFields fields = fixedWithoutDots(facts.getKernel());
   ScheduleAttr none = ScheduleFields().get(context);
   size_t before = rejections.size();
   if (facts.ordersSums)
