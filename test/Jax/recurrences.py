@@ -225,7 +225,7 @@ class Cases(unittest.TestCase):
         state, rates = {"initial_state": self.draw(1, 2, K, V)}, self.draw_rates(1, 284, 2)
         channels = -self.draw_rates(1, 284, 1, K)
         self.check_segments(functools.partial(retention, output_final_state=True), {"q": q, "k": k, "v": v, **state}, 7)
-        self.check_segments(functools.partial(gla, output_final_state=True), {"q": q, "k": k, "v": v, "g": channels, **state}, 5)
+        self.check_segments(functools.partial(gla, output_final_state=True), {"q": q, "k": k, "v": v, "g": channels, **state}, 6)
         given = {"C": q, "B": k, "x": v, "dt": rates, "A": -self.draw_rates(2), "initial_states": self.draw(1, 2, V, K)}
         self.check_segments(call_ssd, given, 7)
 

@@ -20,15 +20,18 @@ def main(folder, out):
     simulate = lambda source, *options: run(f"{folder}/{source}.tile", *inputs, *options, "--device", "sim", "--check")
 
     walk = ["-DDK=64", "-DDV=32", "-DSHARE=2", "-DINITIAL=true", "-DFINAL=true", "--shape"]
-    simulate("kda_bwd", *walk, f"{SHAPE},PV=2,NK=128")
-    simulate("kda_bwd", "-DOWN=true", *walk, f"{SHAPE.replace('H=2', 'H=1')},PV=2,NK=128")
-    simulate("kda_gradients", "-DDW=64", "-DADD=true", "--shape", f"{SHAPE},K=64,NK=128")
+    simulate("kda_bwd", *walk, f"{SHAPE},NK=128")
+    for added, extents in (("faded", ""), ("values", ",N=2")):
+        run(f"{folder}/states.tile", f"-DADDED={added}", "-DDK=64", "-DDV=32", "-DMEET=true", "-DINITIAL=true", "--shape",
+            f"{SHAPE},NK=128,PV=2{extents}", "--device", "sim", "--check")  # fmt: skip
     # The range of f16 takes products for rows of different blocks too.
-    simulate("kda_gradients", "-DDW=64", "-DT=f16", "--shape", f"{SHAPE.replace('H=2', 'H=1')},K=64,NK=128")
+    for element in ("bf16", "f16"):
+        simulate("kda_gradients", "-DDW=64", f"-DT={element}", "--shape", f"{SHAPE},K=64,NK=128")
+        simulate("kda_gradients", "-DDW=64", f"-DT={element}", "-DOWN=true", "--shape", f"{SHAPE.replace('H=2', 'H=1')},K=64,NK=128")
     for name, numbers in {"firsts": [0, 1, 1], "pasts": [1, 1, 2]}.items():
         save_integers(f"{out}/{name}.npy", numbers, "i32")
         inputs.extend(["--input", f"{name}={out}/{name}.npy"])
-    simulate("kda_bwd", "-DPACKED=true", *walk, f"{SHAPE},PV=2,NK=128,S=3")
+    simulate("kda_bwd", "-DPACKED=true", *walk, f"{SHAPE},NK=128,S=3")
 
 
 main(*sys.argv[1:])

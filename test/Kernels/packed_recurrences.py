@@ -30,24 +30,29 @@ def check_gradients(folder, out):
     extents = "B=1,L=141,N=4"
     for source, shape, inputs, parameters in (
         (
-            "delta_rule_bwd", "HK=1,H=2,R=256,K=64,V=64,S=3,NK=256,PV=2", {**walks, **beta, "g": "gates", "k": "in_place_k"},
-            [*of_walks, "-DFINAL=true", "-DDW=64", "-DADD=true"],
+            "delta_rule_bwd", "HK=1,H=2,R=256,V=64,S=3,NK=256", {**walks, **beta, "g": "gates", "k": "in_place_k"},
+            [*of_walks, "-DFINAL=true"],
         ),
+        (
+            "delta_rule_gradients", "HK=1,H=2,R=256,K=64,V=64,NK=256", {**of_chunks, **beta, "g": "gates", "k": "in_place_k"},
+            ["-DDW=64", "-DDK=64"],
+        ),
+        ("states", "HK=1,H=2,R=256,V=64,S=3,NK=256,PV=2", walks, [*of_walks, "-DMEET=true"]),
         (
             "delta_rule_states", "HK=1,H=2,R=256,V=64,S=3", {**walks, **beta, "g": "gates", "k": "in_place_k"},
             [*of_walks, "-DFINAL=true", "-DNEWS=true"],
         ),
         ("kda", "HK=1,H=1,R=256,V=64,S=3", {**walks, **tokens}, [*of_walks, "-DFINAL=true", "-DNEWS=true", "-DOWN=true"]),
-        ("kda_bwd", "HK=1,H=2,R=256,V=64,S=3,NK=256,PV=2", {**walks, **tokens, **beta}, [*of_walks, "-DFINAL=true"]),
-        ("kda_bwd", "HK=1,H=1,R=256,V=64,S=3,NK=256,PV=2", {**walks, **tokens}, [*of_walks, "-DFINAL=true", "-DOWN=true"]),
-        ("kda_gradients", "HK=1,H=1,R=256,K=64,V=64,NK=256", {**of_chunks, **tokens}, own),
-        ("kda_gradients", "HK=1,H=2,R=256,K=64,V=64,NK=256", {**of_chunks, **tokens, **beta}, [*own, "-DADD=true"]),
-        ("gla_bwd", "HK=1,H=2,V=64,S=3,NK=256,PV=2", {**walks, **tokens}, [*of_walks, "-DFINAL=true"]),
+        ("kda_bwd", "HK=1,H=2,R=256,V=64,S=3,NK=256", {**walks, **tokens, **beta}, [*of_walks, "-DFINAL=true"]),
+        ("kda_gradients", "HK=1,H=1,R=256,K=64,V=64,NK=256", {**of_chunks, **tokens}, [*own, "-DOWN=true"]),
+        ("kda_gradients", "HK=1,H=2,R=256,K=64,V=64,NK=256", {**of_chunks, **tokens, **beta}, own),
+        ("gla_bwd", "HK=1,H=2,R=256,V=64,S=3,NK=256", {**walks, **tokens}, [*of_walks, "-DFINAL=true"]),
         ("gla_gradients", "HK=1,H=2,K=64,V=64,NK=256", {**of_chunks, **tokens}, own),
         ("gla_gradients", "HK=1,H=1,K=64,V=64,NK=256", {**of_chunks, **tokens}, [*own, "-DOWN=true"]),
     ):  # fmt: skip
         options = [word for name, file in inputs.items() for word in ("--input", f"{name}={out}/{file}.npy")]
-        run(f"{folder}/{source}.tile", "-DIN_PLACE=true", *parameters, "--shape", f"{extents},{shape}", "--set", "scale=0.5", *options,
+        scale = [] if source == "states" else ["--set", "scale=0.5"]
+        run(f"{folder}/{source}.tile", "-DIN_PLACE=true", *parameters, "--shape", f"{extents},{shape}", *scale, *options,
             "--pad-rows", "8", "--device", "sim", "--check")  # fmt: skip
 
 

@@ -25,13 +25,15 @@ def main(folder, out):
 
     simulate("kda", 256, 256, "V=32", "-DDK=256", "-DDV=32", "-DSHARE=1", "-DOWN=true", *STATES)
     simulate("kda", 192, 192, "V=64", "-DDK=192", "-DDV=64", "-DSHARE=1", "-DNEWS=true")
-    simulate("kda_bwd", 256, 256, "V=32,PV=1,NK=512", "-DDK=256", "-DDV=32", "-DSHARE=1", *STATES)
-    simulate("kda_bwd", 192, 192, "V=64,PV=1,NK=384", "-DDK=192", "-DDV=64", "-DSHARE=1", "-DOWN=true")
+    simulate("kda_bwd", 256, 256, "V=32,NK=512", "-DDK=256", "-DDV=32", "-DSHARE=1", *STATES)
+    simulate("kda_bwd", 192, 192, "V=64,NK=384", "-DDK=192", "-DDV=64", "-DSHARE=1")
+    run(f"{folder}/states.tile", "-DDK=256", "-DDV=32", "-DMEET=true", "-DADDED=faded", "-DINITIAL=true", "--shape",
+        f"B=1,H=1,HK=1,L={TOKENS},V=32,PV=1,NK=512", "--device", "sim", "--check")  # fmt: skip
     simulate("kda_gradients", 64, 64, "V=256,K=64,NK=128", "-DDW=256")
     simulate("gla", 256, 256, "V=32", "-DDK=256", "-DDV=32", *STATES)
     simulate("gla", 192, 192, "V=64", "-DDK=192", "-DDV=64", "-DREVERSE=true", "-DT=f16", *STATES)
-    simulate("gla_bwd", 256, 256, "V=32,PV=1,NK=512", "-DDK=256", "-DDV=32", *STATES)
-    simulate("gla_bwd", 192, 192, "V=64,PV=1,NK=384", "-DDK=192", "-DDV=64", "-DT=f16")
+    simulate("gla_bwd", 256, 256, "V=32,NK=512", "-DDK=256", "-DDV=32", *STATES)
+    simulate("gla_bwd", 192, 192, "V=64,NK=384", "-DDK=192", "-DDV=64", "-DT=f16")
     simulate("gla_gradients", 64, 64, "V=256,K=64,NK=128,N=2", "-DDW=256")
 
 

@@ -331,16 +331,18 @@ def measure_peak(run):
 
 
 def check_memory():
-    """What gradients with gates of channels hold beside their results, of a chunk of a head: little more than a state of f32."""
+    """What gradients hold beside their results, of a chunk of a head: little more than a state of f32."""
     tokens, width, ops = 512, 128, torch.ops.tessera
-    state, rows, one = width * width * 4, 64 * width * 2, torch.tensor([0, tokens], dtype=torch.int32)
-    # A packed sequence has a chunk more. Its gradients of values have memory of their own, and those of shared keys are sums of f32 beside them.
+    state, one = width * width * 4, torch.tensor([0, tokens], dtype=torch.int32)
+    # A packed sequence has a chunk more. With gates of heads its walks begin with a state of zeros, and gates lie in chunks.
     for name, heads, starts, expected in (
-        ("gla", 1, None, state), ("gla", 2, None, state), ("gla", 1, one, state * 9 / 8),
-        ("delta rule", 1, None, state), ("delta rule", 2, None, state + 2 * rows), ("delta rule", 1, one, (state + rows) * 9 / 8),
+        *((name, heads, starts, state if starts is None else state * 9 / 8)
+          for name in ("gla", "channels") for heads in (1, 2) for starts in (None, one)),
+        ("heads", 1, None, state), ("heads", 2, None, state), ("heads", 1, one, (state + 4 * 64 * 4 + state / 9) * 9 / 8),
     ):  # fmt: skip
         q, k, v = draw(tokens, 1, heads, (width, width)).values()
-        g, beta, grad = -torch.rand(BATCH, tokens, 1, width), torch.rand(BATCH, tokens, heads), torch.ones_like(v)
+        g = -torch.rand(BATCH, tokens, *((heads,) if name == "heads" else (1, width)))
+        beta, grad = torch.rand(BATCH, tokens, heads), torch.ones_like(v)
         if name == "gla":
             run = lambda: ops.gla_backward(grad, None, q, k, v, g, 0.3, None, starts)
         else:

@@ -94,12 +94,6 @@ def _new_gradient(x, chunks, shape=None, dtype=None):
     return ("o", new(*shape, dtype=dtype)) if chunks is None else ("d", jnp.zeros(shape, dtype))
 
 
-def _of_shared(q, heads, chunks):
-    """(where a walk writes the gradient of q, ADD): sums in f32 where heads of values share it."""
-    adds = heads != q.shape[2]
-    return (("d", jnp.zeros(q.shape, jnp.float32)) if adds else _new_gradient(q, chunks)), adds
-
-
 def _parts(q, heads, chunks):
     """Where a walk writes of each head of values a part of the gradient of q."""
     batch, tokens, _, width = q.shape
@@ -146,14 +140,44 @@ class _Walks:
         places = () if self.chunks is None else (("v", row) for row in self.chunks)
         return _launch(name, {**parameters, **({} if self.chunks is None else {"IN_PLACE": True})}, *arguments, *places)
 
-    def pack_back(self, batch, grad_last, state, shape, parameters):
-        """(the gradients of states behind, states before and where gradients of these are written, tables) as walks from the end take
-        them."""
+    def walk_back(self, name, q, v, given, scale, between, out, state, grad_last):
+        """A walk from the end over gradients of states, of arrays that are `given`: (the gradients of the states before, where there are
+        any, what it leaves of `between`, the gradients of states behind chunks, `out`)."""
+        batch, shape = v.shape[0], (v.shape[2], q.shape[3], v.shape[3])
+        parameters = self.choose(name, q, v)
         _, grad_last, places = _pack(self.table, batch, grad_last, shape, parameters, self.chunks)
         _, state, _ = _pack(self.table, batch, state, shape, parameters, self.chunks)
         parameters.update(INITIAL=grad_last is not None, FINAL=state is not None)
         behind = [] if grad_last is None else [("v", grad_last)]
-        return [*behind, *([] if state is None else [("v", state), ("r", like(state))])], places
+        first = [] if state is None else [("r", like(state))]
+        *found, back, out = _launch(name, parameters, *given, ("f", scale), *behind, *first, *between, self.new_states(q, v), out, *places)
+        return found[: len(first)], found[len(first) :], back, out
+
+    def walk_states(self, q, v, given, back, state, **form):
+        """A walk over states, of what it adds: (the states before chunks, what those behind have in common with their gradients)."""
+        batch, heads, rows, columns = v.shape[0], v.shape[2], q.shape[3], v.shape[3]
+        parameters = {**self.choose("states", q, v), **form, "MEET": True}
+        _, state, places = _pack(self.table, batch, state, (heads, rows, columns), parameters, self.chunks)
+        parameters["INITIAL"] = state is not None
+        meets = "r", new(batch, heads, -(-columns // parameters["DV"]), count_chunks(self.count_rows(v)) * rows)
+        before = [] if state is None else [("v", state)]
+        meets, states = _launch("states", parameters, *given, *before, ("v", back), meets, self.new_states(q, v), *places)
+        return states, meets.sum(2)
+
+    def choose(self, name, q, v):
+        """The parameters of a walk of gradients."""
+        chosen, _ = _choose(name, q.shape[3], self.count(v.shape[0]), v.shape[2], v.shape[3])
+        return {"T": _library.QUERY_TYPES[q.dtype.name], "DK": q.shape[3], **chosen}
+
+    def new_states(self, q, v):
+        """Where the states of all chunks are written, or their gradients."""
+        return "r", new(v.shape[0], v.shape[2], count_chunks(self.count_rows(v)) * q.shape[3], v.shape[3], dtype=v.dtype)
+
+    def new_faded(self, q, v):
+        """Where keys until the end of their chunk are written, and what chunks keep of channels."""
+        batch, _, shared, rows = q.shape
+        tokens = self.count_rows(v)
+        return ("r", new(batch, shared, tokens, rows, dtype=q.dtype)), ("r", new(batch, shared, count_chunks(tokens) * rows))
 
     def count_rows(self, v):
         """How many rows have what walks leave each other, of which each chunk has its own where arrays are not laid out so."""
@@ -218,50 +242,30 @@ class _Delta(_Walks):
         return _step(q, k, v, g, beta, scale, state, DELTA=True)
 
     def run_back(self, scale, state, grad, grad_last, kept, q, k, v, g, beta):
-        (batch, tokens, heads, columns), rows = v.shape, q.shape[3]
-        name, back = ("kda_bwd", self._run_channels_back) if g.ndim == 4 else ("delta_rule_bwd", self._run_heads_back)
+        (batch, tokens, heads, columns), rows = v.shape, self.count_rows(v)
+        of_channels = g.ndim == 4
         news, *of_chunks = kept
-        chosen, _ = _choose(name, rows, self.count(batch), heads, columns)
-        parts = -(-columns // chosen["DV"])
-        rates = [*_rates(g, beta, self.chunks), ("t", news), *(("v", x) for x in of_chunks)]
-        parameters = {"T": _library.QUERY_TYPES[q.dtype.name], "DK": rows, **chosen, **tell_sharing(q, v, g)}
-        wants_first = state is not None
-        states, places = self.pack_back(batch, grad_last, state, (heads, rows, columns), parameters)
-        states = [("f", scale), *states]
-        meets = "r", new(batch, heads, parts, count_chunks(self.count_rows(v)) * rows)
-        launch = functools.partial(_launch, name, parameters)
-        first, (dq, dk, dv), dg, dbeta = back(launch, scale, parameters, states, places, meets, grad, rates, q, k, v)
-        dg = dg if g.ndim == 4 else _packed.restore_chunks(dg, self.chunks, tokens)
-        dbeta = _packed.restore_chunks(jnp.swapaxes(dbeta, 1, 2), self.chunks, tokens)
-        return (dq, dk, dv, dg, dbeta), first[0] if wants_first else None
-
-    def _run_heads_back(self, launch, scale, parameters, states, places, meets, grad, rates, q, k, v):
-        batch, _, heads, columns = v.shape
-        of_q, adds = _of_shared(q, heads, self.chunks)
-        parameters.update(DW=columns, ADD=adds)
-        of_gates = [("r", new(batch, heads, self.count_rows(v)))] * 2
-        results = [_new_gradient(v, self.chunks), of_q, _of_shared(k, heads, self.chunks)[0], meets, *of_gates]
-        *first, dv, dq, dk, _, dg, dbeta = launch(("t", q), ("t", k), ("t", v), ("t", grad), *rates, *states, *results, *places)
-        return first, (dq, dk, dv), jnp.swapaxes(dg, 1, 2), dbeta
-
-    def _run_channels_back(self, launch, scale, parameters, states, places, meets, grad, rates, q, k, v):
-        batch, _, heads, columns = v.shape
-        rows, chunks = self.count_rows(v), self.chunks
-        kept = [("r", new(batch, heads, count_chunks(rows) * q.shape[3], columns, dtype=v.dtype))] * 2
-        of_news = "o", new(batch, rows, heads, columns, dtype=v.dtype)
-        found = launch(("t", q), ("t", k), ("t", grad), *rates, *states, of_news, *kept, meets, *places)
-        *first, of_news, before, behind, meets = found
-        of_q, adds = _of_shared(q, heads, chunks)
-        of_g = ("d", jnp.zeros(q.shape, jnp.float32)) if adds else _new_gradient(q, chunks, dtype=jnp.float32)
-        g, beta, news, *_ = rates
-        # Gradients of values are written where those of news are read, but for packed rows in place.
-        own, of_v = ([], ("d", of_news)) if chunks is None else ([("t", of_news)], _new_gradient(v, chunks))
+        rates = _rates(g, beta, self.chunks)
+        given = [("t", q), ("t", k), ("t", grad), *rates, *(("v", x) for x in of_chunks)]
+        w, of_rows = ("r", new(batch, heads, rows, q.shape[3], dtype=v.dtype)), ("r", new(batch, heads, rows))
+        between = self.new_faded(q, v) if of_channels else (of_rows, of_rows, ("r", new(batch, heads, count_chunks(rows))))
+        name, out = "kda_bwd" if of_channels else "delta_rule_bwd", _new_gradient(v, self.chunks)
+        first, found, back, z = self.walk_back(name, q, v, given, scale, (w, *between), out, state, grad_last)
+        *leaves, keeps = (("v", x) for x in found[2:])
+        adding, form = (("v", found[1]), {"ADDED": "faded"}) if of_channels else (("t", k), {})
+        states, meets = self.walk_states(q, v, (adding, ("t", news), *leaves, keeps), back, state, **form)
+        of_g = _new_gradient(q, self.chunks, dtype=jnp.float32) if of_channels else of_rows
+        # Gradients of values are written where those of news are read.
+        results = *(_new_gradient(x, self.chunks) for x in (q, k)), ("d", z), of_g, of_rows
+        form = {"T": _library.QUERY_TYPES[q.dtype.name], "DW": columns, "OWN": q.shape[2] == heads}
+        of_states = (("v", x) for x in (states, back, meets))
         dq, dk, dv, dg, dbeta = self.launch_chunks(
-            "kda_gradients", {"T": parameters["T"], "DW": columns, "ADD": adds}, ("t", q), ("t", k), ("t", v), news, ("t", grad),
-            *own, g, beta, ("v", before), ("v", behind), ("v", meets.sum(2)), ("f", scale), of_q, _of_shared(k, heads, chunks)[0], of_v,
-            of_g, ("r", new(batch, heads, rows)),
+            "kda_gradients" if of_channels else "delta_rule_gradients", form if of_channels else {**form, "DK": q.shape[3]},
+            ("t", q), ("t", k), ("t", v), ("t", news), ("t", grad), *rates, *of_states, ("f", scale), *results,
         )  # fmt: skip
-        return first, (dq, dk, dv), dg, dbeta
+        dg = dg if of_channels else _packed.restore_chunks(jnp.swapaxes(dg, 1, 2), self.chunks, tokens)
+        dbeta = _packed.restore_chunks(jnp.swapaxes(dbeta, 1, 2), self.chunks, tokens)
+        return (dq, dk, dv, dg, dbeta), first[0] if state is not None else None
 
 
 class _Ssd(_Walks):
@@ -334,19 +338,19 @@ class _Gla(_Walks):
         self.cut(v)
         state = self.find_states("gla", q, k, v, [("t", g)], (scale,), state, "channels", [("t", g)])
         grad_last = self.find_states("gla", k, q, grad, [("t", g)], (scale,), grad_last, "channels", [("t", g)], REVERSE=True)
-        shape, chunks = (heads, width, columns), count_chunks(self.count_rows(v))
-        chosen, _ = _choose("gla_bwd", width, self.count(batch), heads, columns)
-        parameters = {"T": _library.QUERY_TYPES[q.dtype.name], "DK": width, **chosen}
-        states, places = self.pack_back(batch, grad_last, state, shape, parameters)
-        kept = [("r", new(batch, heads, chunks * width, columns, dtype=v.dtype))] * 2
-        meets = "r", new(batch, heads, -(-columns // chosen["DV"]), chunks * width)
-        own = ("t", q), ("t", k), ("t", v), ("t", grad), ("t", g), ("f", scale)
-        results = *kept, meets, _new_gradient(v, self.chunks)
-        *first, before, behind, meets, dv = _launch("gla_bwd", parameters, *own, *states, *results, *places)
-        parameters = {"T": parameters["T"], "DW": columns, **tell_sharing(q, v, g)}
-        kept = (("v", x) for x in (before, behind, meets.sum(2).reshape(batch, heads, chunks, width)))
+        given = ("t", q), ("t", k), ("t", grad), ("t", g)
+        first, (until_k, keeps), back, dv = self.walk_back(
+            "gla_bwd", q, v, given, scale, self.new_faded(q, v), _new_gradient(v, self.chunks), state, grad_last
+        )
+        form = {"ADDED": "faded", "VALUES": "VO"}
+        states, meets = self.walk_states(q, v, (("v", until_k), ("t", v), ("v", keeps)), back, state, **form)
+        meets = meets.reshape(batch, heads, -1, width)
         results = (_new_gradient(x, self.chunks, dtype=dtype) for x, dtype in ((q, q.dtype), (k, k.dtype), (q, jnp.float32)))
-        dq, dk, dg = self.launch_chunks("gla_gradients", parameters, *own[:-1], *kept, own[-1], *results)
+        form = {"T": _library.QUERY_TYPES[q.dtype.name], "DW": columns, "OWN": q.shape[2] == heads}
+        of_states = (("v", x) for x in (states, back, meets))
+        dq, dk, dg = self.launch_chunks(
+            "gla_gradients", form, ("t", q), ("t", k), ("t", v), ("t", grad), ("t", g), *of_states, ("f", scale), *results
+        )
         return (dq, dk, dv, dg), self.find_first(first) if wants_first else None
 
 

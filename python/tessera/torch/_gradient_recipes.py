@@ -8,10 +8,10 @@ import math
 
 from .._attention import _recipes
 from .._attention._recurrences import count_chunks
-from .._core._layouts import NOTHING, ZERO, Layout, list_strides
+from .._core._layouts import ZERO, Layout, element_bytes, list_strides
 from . import _walk_recipes
 from ._step_recipes import choose
-from ._walk_recipes import make_plain, pad_gates
+from ._walk_recipes import make_plain, make_rows, pad_gates
 
 GRADIENTS = "gradients of a recurrence"
 
@@ -33,7 +33,7 @@ def write(names, name, device, wants_first):
 
     g, beta, dt, rates, log2_decay, s0, begins, table: as _walk_recipes.py has them, of float32 but for those of integers.
     news, inverses, scores:   what the forward pass of a delta rule keeps.
-    z, dv, states, back, meets: what `_make_kda` gives, of which dv is z where sequences are not packed, or `_make_gla`.
+    dv, states, back, meets:  what `_make_kda` gives, of which dv is z, or `_make_gla`.
     s1:                       the gradients of the states behind.
 
     name: the kernel of the forward pass; channels behind kda, and gla_gradients behind gla.
@@ -50,8 +50,7 @@ class _Gradients(_walk_recipes.Call):
     def __init__(self, kind, names, tensors, device, wants_first):
         super().__init__(kind, names, ("q", "k", "v", "d"), tensors, device)
         self.chunks, self.wants_first = count_chunks(self.rows), wants_first
-        # Where heads of values share queries and keys, each adds its part.
-        self.adds = self.heads != self.shared
+        self.shares = self.heads != self.shared
         # What is behind the walks: (parts, results, layouts of parts), and results whose rows of no sequence are 0.
         self.summed, self.cleared = [], []
         d = self.given["d"]
@@ -59,23 +58,21 @@ class _Gradients(_walk_recipes.Call):
             self.places.copy("d", dense)
             self.given["d"] = dense
 
-    def add_rows(self, name, like, adds=False, element=None):
+    def add_rows(self, name, like, element=None):
         """The place of a gradient of rows [B, T, H, D]: 0 where rows in place are of no sequence."""
-        layout = make_plain(*like.shape, element=element or like.element, fill=ZERO if adds else NOTHING)
+        layout = make_plain(*like.shape, element=element or like.element)
         self.add_result(name, layout)
-        if self.is_packed and not adds:
+        if self.is_packed:
             self.cleared.append((name, layout))
         return self.places.view(name, layout.permute(0, 2, 1, 3))
 
-    def add_shared(self, name, in_memory):
-        """The same of queries or keys. Where heads of values share them, it is the place of a part of each head, or of sums of float32
-        in memory. Sums in memory of as many heads as Mamba-2's would take longer than parts."""
+    def add_shared(self, name):
+        """The same of queries or keys. Where heads of values share them, it is the place of a part of each head."""
         like = self.given[name]
         place = self.add_rows(f"d{name}", like)
-        if not self.adds:
+        if not self.shares:
             return place
-        shape = like.shape if in_memory else (self.batch, self.tokens, self.heads, self.width)
-        parts = make_plain(*shape, element="f32" if in_memory else like.element, fill=ZERO if in_memory else NOTHING)
+        parts = make_plain(self.batch, self.tokens, self.heads, self.width, element=like.element)
         self.add_temporary(f"d{name}_parts", parts)
         self.summed.append((f"d{name}_parts", f"d{name}", parts))
         return self.places.view(f"d{name}_parts", parts.permute(0, 2, 1, 3))
@@ -113,11 +110,13 @@ class _Gradients(_walk_recipes.Call):
         self.clear_rows()
         return super().finish()
 
-    def add_rows_between(self, name, width, element):
-        """The place of rows [B, R, H, D] that a call leaves the next one, with heads first."""
-        layout = make_plain(self.batch, self.rows, self.heads, width, element=element)
-        self.add_result(name, layout)
-        return self.places.view(name, layout.permute(0, 2, 1, 3))
+    def find_memory(self, name, layout, result=None):
+        """The name of memory that nothing needs any more when `result` is written: of this where it is large enough, else a temporary's."""
+        count_bytes = lambda x: x.shape[0] * x.strides[0] * element_bytes(x.element)
+        if result and count_bytes(layout) <= count_bytes(self.results[self.places.places[result][1]]):
+            return result
+        self.add_temporary(name, layout)
+        return name
 
     def add_gates(self, name):
         """The place of a gradient of gates of heads: of packed sequences rows, which `restore_gates` brings to their tokens."""
@@ -158,14 +157,6 @@ class _Gradients(_walk_recipes.Call):
         """How many grid points a walk has for each state, which each give a part of what states and their gradients have in common."""
         return -(-self.columns // choose(name, self.device, self.sequences, self.heads, self.width, self.columns)["DV"])
 
-    def find_first(self):
-        """(the place of the states before sequences, parameters that say which states there are). Those that nobody gave have gradients
-        that nobody wants."""
-        before = self.find_state("s0")
-        if before is not None and not self.wants_first:
-            self.add_temporary("ds0", make_plain(self.sequences, self.heads, self.width, self.columns))
-        return before, {"INITIAL": "s1" in self.given or bool(self.tables), "FINAL": before is not None}
-
 
 def make(kind, names, text, tensors):
     """The Recipe of a text. Results are the gradients of q, k and v, of gates and rates, and of the states before where they are wanted."""
@@ -178,7 +169,7 @@ def make(kind, names, text, tensors):
 
 
 def _make_retention(call, of):
-    parts = {name: call.add_shared(name, in_memory=False) for name in ("q", "k")}
+    parts = {name: call.add_shared(name) for name in ("q", "k")}
     dv = call.add_rows("dv", call.given["v"])
     call.add_first()
     d, q, k, v, behind = of["d"], of["q"], of["k"], of["v"], call.find_state("s1")
@@ -192,7 +183,8 @@ def _make_retention(call, of):
 def _make_gla(call, of):
     """The gradients of values, and what `_walk_states` gives."""
     of["dv"] = call.add_rows("dv", call.given["v"])
-    _walk_states(call, "gla_bwd", of)
+    _add_faded(call, of)
+    _walk_states(call, "gla_bwd", of, call.add_result, k=of["until_k"], ADDED="faded", VALUES="VO")
 
 
 def _make_gla_gradients(call, of):
@@ -200,14 +192,14 @@ def _make_gla_gradients(call, of):
     of.update({f"d{name}": call.add_rows(f"d{name}", call.given[name]) for name in ("q", "k")})
     of["dg"] = call.add_rows("dg", call.given["g"], element="f32")
     of["meets"] = call.places.view("meets", make_plain(call.batch, call.heads, call.chunks, call.width))
-    call.launch_chunks("gla_gradients", of, DW=call.columns, OWN=call.heads == call.shared)
+    call.launch_chunks("gla_gradients", of, DW=call.columns, OWN=not call.shares)
 
 
 def _make_ssd(call, of):
     """Gradients of steps, of rates and, where it is given, of skip follow those of rows. Those of rates have a part of each chunk
     [B, H, N], and so has the product of queries and keys of the same token [B, H, P, N], of which the first of the P parts is enough."""
     rows, columns, skips = call.columns, call.width, "skip" in call.given
-    parts = {name: call.add_shared(name, in_memory=False) for name in ("q", "k")}
+    parts = {name: call.add_shared(name) for name in ("q", "k")}
     dv = call.add_rows("dv", call.given["v"])
     count = -(-columns // choose("ssd", call.device, call.sequences, call.heads, rows, columns)["DV"])
     dsteps, of_chunks = call.add_gates("dsteps"), (call.batch, call.heads, count, call.chunks)
@@ -219,7 +211,7 @@ def _make_ssd(call, of):
         call.add_temporary("same", make_plain(*of_chunks, fill=ZERO))
     call.add_temporary("meets", make_plain(*of_chunks))
     call.add_temporary("states", make_plain(call.batch, call.heads, call.chunks * rows, columns, element=call.form["T"]))
-    sums = make_plain(*of_chunks[:3], pad_gates(call.rows))._replace(shape=(*of_chunks[:3], call.rows))
+    sums = make_rows(*of_chunks[:3], call.rows)
     of_q, of_k = (call.add_temporary(name, sums) for name in ("of_q", "of_k"))
     d, q, k, v, gates = of["d"], of["q"], of["k"], of["v"], {name: of[name] for name in ("gates", "dt")}
     before, behind = call.find_state("s0", True), call.find_state("s1", True)
@@ -239,53 +231,63 @@ def _make_ssd(call, of):
 
 
 def _make_delta(call, of):
-    of.update({f"d{name}": call.add_shared(name, in_memory=True) for name in ("q", "k")})
-    of["dv"] = call.add_rows("dv", call.given["v"])
-    of.update({name: call.add_gates(name) for name in ("dg", "dbeta")}, u=call.find_rows("news"), s1=call.find_state("s1"))
-    call.add_first()
-    meets = call.batch, call.heads, call.count_parts("delta_rule_bwd"), call.chunks * call.width
-    call.add_temporary("meets", make_plain(*meets, fill=ZERO))
-    before, form = call.find_first()
-    call.walk("delta_rule_bwd", call.width, call.columns, before, **of, **form, ADD=call.adds, DW=call.columns)
+    of.update({f"d{name}": call.add_rows(f"d{name}", call.given[name]) for name in ("q", "k", "v")})
+    of.update({name: call.add_gates(name) for name in ("dg", "dbeta")}, u=call.find_rows("news"), z=of["dv"])
+    rows = make_rows(call.batch, call.heads, call.rows)
+    for name, result in (("since", "dk"), ("until", "dq")):
+        of[name] = call.places.view(call.find_memory(name, rows, result), rows)
+    of["keeps"] = call.add_temporary("keeps", make_plain(call.batch, call.heads, call.chunks))
+    _walk_states(call, "delta_rule_bwd", of, call.add_temporary, "dk", v=of["u"], leaves=of["until"])
+    call.launch_chunks("delta_rule_gradients", of, DK=call.width, DW=call.columns, OWN=not call.shares)
     call.restore_gates("dg", "dbeta")
 
 
 def _make_kda(call, of):
-    """What gradients take of a delta rule with gates of channels: the gradients of news [B, R, H, V], in memory that they need no more of,
-    and what `_walk_states` gives."""
-    of.update(u=call.find_rows("news"), z=call.add_rows_between("z", call.columns, call.form["T"]))
-    _walk_states(call, "kda_bwd", of, OWN=not call.adds)
+    """What gradients take of a delta rule with gates of channels: the gradients of news, in memory of those of values, and what
+    `_walk_states` gives."""
+    of["z"] = call.add_rows("z", call.given["v"])
+    _add_faded(call, of)
+    _walk_states(call, "kda_bwd", of, call.add_result, k=of["until_k"], v=call.find_rows("news"), ADDED="faded")
 
 
-def _walk_states(call, name, of, **form):
-    """Walks over states with gates of channels, and from the end over their gradients: results are the states before chunks and their
-    gradients behind [B, H, N K, V], in memory that gradients need no more of, what these have in common [B, H, N K], and the gradients of
-    the states before sequences."""
-    count, numbers, parts = call.batch * call.heads, call.chunks * call.width, call.count_parts(name)
+def _add_faded(call, of):
+    """Adds the places of keys until the end of their chunk, and of what chunks keep of channels, which both walks take."""
+    keys = make_plain(call.batch, call.shared, call.rows, call.width, element=call.form["T"])
+    of["until_k"] = call.add_temporary("until_k", keys)
+    of["keeps"] = call.add_temporary("keeps", make_plain(call.batch, call.shared, call.chunks * call.width))
+
+
+def _walk_states(call, name, of, add, of_parts=None, **own):
+    """A walk from the end over gradients of states, and one over states behind it, of which `own` are places and parameters. What `add`
+    makes room for are the states before chunks and their gradients behind [B, H, N K, V], and what these have in common [B, H, N K], in
+    parts where the result `of_parts` will be. The gradients of the states before sequences are the next result."""
+    numbers, parts, element = call.chunks * call.width, call.count_parts("states"), call.form["T"]
     for each in ("states", "back"):
-        call.add_result(each, make_plain(call.batch, call.heads, numbers, call.columns, element=call.form["T"]))
-    call.add_result("sums", make_plain(call.batch, call.heads, numbers, fill=ZERO))
+        add(each, make_plain(call.batch, call.heads, numbers, call.columns, element=element))
+        of[each] = call.places.places[each]
+    add("sums", make_plain(call.batch, call.heads, numbers))
+    of["meets"] = call.places.places["sums"]
     call.add_first()
-    of_parts = make_plain(call.batch, call.heads, parts, numbers, fill=ZERO)
+    # W is read for the last time before states are written.
+    w, behind = make_plain(call.batch, call.heads, call.rows, call.width, element=element), call.find_state("s1")
+    form = {"INITIAL": behind is not None, "FINAL": call.wants_first}
+    call.walk(name, call.width, call.columns, **of, w=call.places.view("states", w), s1=behind, **form)
+    meets = make_plain(call.batch, call.heads, parts, numbers)
+    memory = call.find_memory("meets", meets, of_parts) if parts > 1 else "sums"
+    places = {**of, "meets": call.places.view(memory, meets), **own}
+    call.walk("states", call.width, call.columns, call.find_state("s0"), **places, MEET=True)
     if parts > 1:
-        call.add_temporary("meets", of_parts)
-    before, states = call.find_first()
-    of["meets"] = call.places.view("meets" if parts > 1 else "sums", of_parts._replace(fill=NOTHING))
-    call.walk(name, call.width, call.columns, before, **of, s1=call.find_state("s1"), **states, **form)
-    if parts > 1:
-        of_parts, of_sums = (make_plain(count, *own, call.chunks, call.width) for own in ((parts,), ()))
-        call.launch_sums(call.places.view("meets", of_parts), call.places.view("sums", of_sums), D=call.width)
+        count = call.batch * call.heads
+        added, sums = (make_plain(count, *each, call.chunks, call.width) for each in ((parts,), ()))
+        call.launch_sums(call.places.view(memory, added), call.places.view("sums", sums), D=call.width)
 
 
 def _make_channels(call, of):
     """Gradients of a delta rule with gates of channels, of what `_make_kda` gives. Those of values are written where those of news are
-    read (dv), but for packed rows in place (z)."""
-    of.update({f"d{name}": call.add_shared(name, in_memory=True) for name in ("q", "k")})
-    of["dv"] = call.add_rows("dv", call.given["v"]) if call.is_packed else call.find_rows("dv")
-    of.update(dg=call.add_rows("dg", call.given["g"], call.adds, "f32"), dbeta=call.add_gates("dbeta"), u=call.find_rows("news"))
-    if call.is_packed:
-        of["z"] = call.find_rows("z")
-    call.launch_chunks("kda_gradients", of, DW=call.columns, ADD=call.adds)
+    read."""
+    of.update({f"d{name}": call.add_rows(f"d{name}", call.given[name]) for name in ("q", "k")})
+    of.update(dg=call.add_rows("dg", call.given["g"], "f32"), dbeta=call.add_gates("dbeta"), u=call.find_rows("news"), dv=call.find_rows("dv"))
+    call.launch_chunks("kda_gradients", of, DW=call.columns, OWN=not call.shares)
     call.restore_gates("dbeta")
 
 

@@ -45,7 +45,7 @@ class _Walk:
         self.results = ("out", "last") if wants_state else ("out",)
         # In the order in which the ops save them, as checkpoints ask.
         self.kept = (*(("q", "k") if norm else ()), *self.rows, *self.others, *self.states, *_KEPT.get(name, ()))
-        self.is_packed, self.wants_first = "begins" in names, "s0" in names
+        self.wants_first = "s0" in names
 
     def list_forward(self):
         chain, kept = _Chain(self.names), _KEPT.get(self.name, ())
@@ -61,10 +61,8 @@ class _Walk:
         first = ("ds0",) if self.wants_first else ()
         others = *self.others, *_KEPT.get(self.name, ())
         if self.name == "kda":
-            self._add(chain, "kda", others, ("z", "states", "back", "meets", *first))
-            chain.places["dv"] = chain.places["z"]
-            given = "g", "beta", "news", "states", "back", "meets", "z" if self.is_packed else "dv"
-            self._add(chain, "channels", given, ("dq", "dk", *(["dv"] if self.is_packed else []), "dg", "dbeta"))
+            self._add(chain, "kda", others, ("dv", "states", "back", "meets", *first))
+            self._add(chain, "channels", ("g", "beta", "news", "states", "back", "meets", "dv"), ("dq", "dk", "dg", "dbeta"))
         elif self.name == "gla":
             self._add(chain, "gla", others, ("dv", "states", "back", "meets", *first))
             self._add(chain, "gla_gradients", ("g", "states", "back", "meets"), ("dq", "dk", "dg"))

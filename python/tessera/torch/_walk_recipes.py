@@ -69,6 +69,12 @@ def make_plain(*shape, element="f32", fill=NOTHING):
     return Layout(shape, list_strides(shape), element, fill=fill)
 
 
+def make_rows(*shape):
+    """Memory of gates of heads, or of numbers like these, [..., rows]."""
+    padded = *shape[:-1], pad_gates(shape[-1])
+    return Layout(shape, list_strides(padded), "f32")
+
+
 class Call:
     """A call whose recipe is being made."""
 
@@ -129,8 +135,7 @@ class Call:
             if gates.strides[2] != 1:
                 gates = make_plain(*gates.shape, element=gates.element)
                 self.places.copy(name, gates)
-            padded = pad_gates(self.rows)
-            laid = Layout((self.batch, self.heads, self.rows), (self.heads * padded, padded, 1), "f32")
+            laid = make_rows(self.batch, self.heads, self.rows)
             found[name] = self.add_temporary(f"{name}_rows", laid)
             made.setdefault(gates.element, []).append((self.places.places[name], found[name]))
         for element, pairs in made.items():

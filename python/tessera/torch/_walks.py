@@ -91,12 +91,11 @@ def _walk_delta_back(grad, grad_last, q, k, v, g, beta, scale, state, starts, ne
 
 
 def _walk_channels_back(grad, grad_last, q, k, v, given, scale, state, starts):
-    z, *kept, first = _differentiate("kda", grad, grad_last, q, k, v, given, scale, state, starts)
+    dv, *kept, first = _differentiate("kda", grad, grad_last, q, k, v, given, scale, state, starts)
     # By a call of its own: memory of its results is what the walks no longer need.
-    given = {name: given[name] for name in ("g", "beta", "news")}
-    given.update(zip(("states", "back", "meets", "dv" if starts is None else "z"), (*kept, z)))
-    dq, dk, *dv, dg, dbeta, _ = _differentiate("channels", grad, None, q, k, v, given, scale, None, starts)
-    return dq, dk, *(dv or (z,)), dg, dbeta, first
+    given = {**{name: given[name] for name in ("g", "beta", "news")}, **dict(zip(("states", "back", "meets"), kept)), "dv": dv}
+    dq, dk, dg, dbeta, _ = _differentiate("channels", grad, None, q, k, v, given, scale, None, starts)
+    return dq, dk, dv, dg, dbeta, first
 
 
 def _make_unit_rows(q, k):
