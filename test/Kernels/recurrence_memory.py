@@ -35,8 +35,7 @@ def main(folder):
         ("kda", ["-DSHARE=1"], {"HK": 0.5}, of_kda // 2 + w),
         ("kda_bwd", ["-DSHARE=1"], {}, 2 * w),
         ("kda_gradients", [], {}, 0),
-        # Packed rows in place have no room for V' in outputs.
-        ("kda", ["-DOWN=true", "-DSHARE=1", "-DIN_PLACE=true"], {}, of_kda + w),
+        ("kda", ["-DOWN=true", "-DSHARE=1", "-DIN_PLACE=true"], {}, of_kda),
         ("kda", ["-DOWN=true", "-DSHARE=1", "-DIN_PLACE=true", "-DNEWS=true"], {}, of_kda - scores),
         ("kda_gradients", ["-DIN_PLACE=true"], {}, 0),
         ("delta_rule_bwd", ["-DIN_PLACE=true"], {}, 0),
