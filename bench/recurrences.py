@@ -9,12 +9,14 @@ forward, and forward and backward together ("both"), in milliseconds.
     mamba    mamba_chunk_scan_combined
 
 "cores" and "memory" are what ours takes of the card: the products of the chunked form, of 64 tokens (both: three times these), over the
-tensor cores' rate, and what is given and returned, moved once in each direction, over the memory's.
+tensor cores' rate, and what is given and returned, moved once in each direction, over the memory's. "MiB" is what a call has at most
+beside what it is given, outputs and gradients among it.
 
-    ./dev bench recurrences [--groups models] [--only delta_rule,kda] [--limit SECONDS]
+    ./dev bench recurrences [--groups models] [--only delta_rule,kda] [--ways tessera,fla,mamba] [--tuned FILE] [--limit SECONDS]
 
 bf16, medians of CUDA-event times, contestants in turns, L2 flushed. What fails is a line, and results are written after each point.
 Peers tune themselves among many configurations, which processes compile side by side before anything is timed (triton_ahead.py).
+--tuned keeps what they chose, so that another run compiles that alone.
 """
 
 import contextlib
@@ -48,7 +50,7 @@ OTHERS = (
     (8, 4096, ("gla", 16, 16, 128, 128)), (2, 8192, ("kda", 16, 16, 64, 64)),
 )  # fmt: skip
 GROUPS = {
-    "models": [(model, *extents, own) for model, own in MODELS.items() for extents in EXTENTS],
+    "models": [(model, *extents, own) for extents in EXTENTS for model, own in MODELS.items()],
     "others": [("", *shape) for shape in OTHERS],
 }
 COLUMNS = ("model", "batch", "tokens", "recurrence", "heads", "value heads", "rows", "columns")
@@ -65,10 +67,14 @@ def parse_arguments():
     parser = common.argument_parser(__doc__, schedules=False)
     parser.add_argument("--groups", default=",".join(GROUPS), help="of shapes (default: all)")
     parser.add_argument("--only", metavar="NAME,...", help="recurrences; otherwise all")
+    parser.add_argument("--ways", default=",".join(WAYS), help="contestants (default: all)")
+    parser.add_argument("--tuned", metavar="FILE", help="what peers chose before: they try that alone, and what they choose is written there")
     parser.add_argument("--limit", type=float, default=math.inf, metavar="SECONDS", help="after which no point is begun")
     parser.add_argument("--share", type=common.numbers, metavar="RANK,COUNT", help="compile this share of what peers try, and end")
     parser.add_argument("--compiled", metavar="DIR", help="where --share writes what it has compiled")
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.ways = options.ways.split(",")
+    return options
 
 
 def list_shapes(options):
@@ -182,8 +188,8 @@ def make_runs(torch, call, given):
     return {"forward": run_forward, "both": run_both}
 
 
-def list_ways(torch, name, given):
-    """({contestant: (a function, what it is given)}, the tokens of a segment)"""
+def list_ways(torch, name, given, wanted):
+    """({contestant: (a function, what it is given)}, the tokens of a segment) of the contestants that are wanted"""
     from tessera.torch import _segments
 
     own, segments = find_own(name), _segments.cut(given["v"]) if name in ("retention", "gla", "ssd") else None
@@ -192,21 +198,23 @@ def list_ways(torch, name, given):
         ways["plain"] = find_own(name, True), simple
     if segments is not None:
         ways["whole"] = own, given
-    return ways, segments.own if segments else None
+    return {way: own for way, own in ways.items() if way in wanted}, segments.own if segments else None
 
 
-def compile_own(torch, shapes):
+def compile_own(torch, shapes, wanted):
     """Compiles what our calls take, all of a shape side by side."""
     for _, batch, tokens, own in shapes:
-        for way, (call, given) in list_ways(torch, own[0], draw(torch, batch, tokens, own))[0].items():
+        for way, (call, given) in list_ways(torch, own[0], draw(torch, batch, tokens, own), wanted)[0].items():
             with choose_segments(way):
                 common.call_ahead(make_runs(torch, call, given).values())
 
 
-def compile_share(torch, shapes, rank, count, folder):
+def compile_share(torch, shapes, rank, count, folder, chosen):
     """Compiles a share of what peers try at shapes as these, less large."""
-    with triton_ahead.compile_share(rank, count, os.path.join(folder, f"{rank}.txt")):
-        for batch, tokens, own in dict.fromkeys((min(batch, 2), min(tokens, 4096), own) for _, batch, tokens, own in shapes):
+    with triton_ahead.compile_share(rank, count, os.path.join(folder, f"{rank}.txt"), chosen):
+        less = list(dict.fromkeys((min(batch, 2), min(tokens, 4096), own) for _, batch, tokens, own in shapes))
+        # Each process begins elsewhere, so that what is not compiled in time is a few configurations of each kernel.
+        for batch, tokens, own in less[rank % len(less) :] + less[: rank % len(less)]:
             with contextlib.suppress(Exception):  # Peers fail in ways of their own, and do so again where they are timed.
                 runs = make_runs(torch, recurrence_peers.find(own[0])[1], draw(torch, batch, tokens, own))
                 for run in runs.values():
@@ -218,7 +226,8 @@ def compiling_peers(options, count):
     """Processes that compile what peers try. Yields a function that ends them at a time, and returns the folder of what they did."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, os.path.abspath(__file__), "--groups", options.groups, "--compiled", folder]
-        command += ["--only", options.only] if options.only else []
+        for name in ("only", "tuned"):
+            command += [f"--{name}", getattr(options, name)] if getattr(options, name) else []
         running = [subprocess.Popen([*command, "--share", f"{rank},{count}"]) for rank in range(count)]
 
         def finish(at):
@@ -259,12 +268,22 @@ def add_limits(record, multiprocessors, memory):
 
 def prepare(torch, name, given, options):
     """({contestant: its runs}, the tokens of a segment). Peers that cannot be imported are left out."""
-    ways, segment = list_ways(torch, name, given)
+    ways, segment = list_ways(torch, name, given, options.ways)
     if not options.no_peers:
         with contextlib.suppress(ImportError):
             peer, call = recurrence_peers.find(name)
-            ways[peer] = call, given
+            ways |= {peer: (call, given)} if peer in options.ways else {}
     return {way: make_runs(torch, *own) for way, own in ways.items()}, segment
+
+
+def find_memory(torch, run):
+    """MiB that a call has at most."""
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    run()
+    torch.cuda.synchronize()
+    return (torch.cuda.max_memory_allocated() - before) / 2**20
 
 
 def measure(torch, shape, options, stopwatch):
@@ -287,6 +306,8 @@ def measure(torch, shape, options, stopwatch):
                     record[f"{way}, error"] = common.find_error(results, expected)
                 if exact is not None and what == "forward":
                     record[f"{way}, from f64"] = common.find_error(results, exact)
+                del results
+                record[f"{way}, MiB"] = find_memory(torch, run)
                 contestants[way] = run
             except Exception as error:  # As above.
                 record[f"{way}, failed"] = f"{type(error).__name__}: {str(error)[:160]}"
@@ -297,6 +318,7 @@ def to_row(record):
     row = {column: record[column] for column in (*COLUMNS, "what", "segment")}
     for way in WAYS:
         row[way] = record["timings"].get(way, {}).get("ms") or record.get(f"{way}, failed")
+    row |= {f"{way}, MiB": record.get(f"{way}, MiB") for way in ("tessera", "fla", "mamba")}
     for way in ("whole", "fla", "mamba"):
         row[f"{way}, error"] = record.get(f"{way}, error")
     row |= {f"{way}, from f64": record.get(f"{way}, from f64") for way in ("tessera", "fla", "mamba")}
@@ -315,12 +337,13 @@ def find_ratio(record):
 
 
 def summarize(records):
-    """Lines with the geometric means of ratios, and the least."""
+    """Lines with the geometric means of ratios, and the least, of all models and of each."""
     for what in ("forward", "both"):
-        ratios = [x for x in map(find_ratio, (r for r in records if r["what"] == what and r["model"])) if x]
-        if ratios:
-            mean = f"{statistics.geometric_mean(ratios):.2f} times the peers' speed"
-            print(f"{what}: {mean} over {len(ratios)} shapes of models, least {min(ratios):.2f}")
+        for models in (tuple(MODELS), *((model,) for model in MODELS)):
+            ratios = [x for x in map(find_ratio, (r for r in records if r["what"] == what and r["model"] in models)) if x]
+            if ratios:
+                mean = f"{statistics.geometric_mean(ratios):.2f} times the peers' speed, least {min(ratios):.2f}"
+                print(f"{what}: {mean}, over {len(ratios)} shapes of {' and '.join(models)}", flush=True)
 
 
 def main():
@@ -328,14 +351,15 @@ def main():
     import torch
 
     shapes = list_shapes(options)
+    chosen = triton_ahead.read_names(options.tuned)
     if options.share:
-        compile_share(torch, shapes, *options.share, options.compiled)
+        compile_share(torch, shapes, *options.share, options.compiled, chosen)
         return
     with compiling_peers(options, 0 if options.no_peers else os.cpu_count()) as finish:
-        compile_own(torch, shapes)
+        compile_own(torch, shapes, options.ways)
         print(f"own kernels are compiled after {time.monotonic() - began:.0f} s", flush=True)
         folder = finish(began + AHEAD * options.limit)
-        left_out = set() if options.no_peers else triton_ahead.tune(folder)
+        tuned = None if options.no_peers else triton_ahead.tune(folder)
     print(f"peers' kernels are compiled after {time.monotonic() - began:.0f} s", flush=True)
     stopwatch = common.Stopwatch(options.milliseconds, options.rounds)
     method = "Recurrences as models call them, bf16: ms by CUDA events, L2 flushed, contestants in turns; errors beside the first."
@@ -347,8 +371,10 @@ def main():
             break
         for record in measure(torch, shape, options, stopwatch):
             results.add([add_limits(record, results.header["multiprocessors"], memory)], to_row)
-    if left_out:
-        print(f"{len(left_out)} configurations of peers were not compiled in time and left out")
+        if tuned and options.tuned:
+            common.replace_file(options.tuned, "".join(f"{name}\n" for name in sorted(chosen | tuned.find_chosen())))
+    if tuned and tuned.left_out:
+        print(f"{len(tuned.left_out)} configurations of peers were not compiled and left out")
     summarize(results.records)
     results.finish()
 

@@ -18,10 +18,23 @@ def name_configuration(tuner, configuration):
     return f"{tuner.base_fn.__name__} {configuration}"
 
 
+def read_names(path):
+    """The lines of a file, of none where there is none."""
+    if not path or not os.path.exists(path):
+        return set()
+    with open(path) as lines:
+        return {line.rstrip("\n") for line in lines}
+
+
+def keep_named(tuner, configurations, names):
+    """Those of a tuner's configurations that are named, or all where none is."""
+    return [x for x in configurations if name_configuration(tuner, x) in names] or configurations
+
+
 @contextlib.contextmanager
-def compile_share(rank, count, done):
+def compile_share(rank, count, done, chosen=()):
     """In it Triton's functions launch nothing. Of the configurations that they would try those of this process, the rank-th of `count`,
-    are compiled, and a line of the file `done` names each."""
+    are compiled, and a line of the file `done` names each. Tuners that have a name among the chosen try those alone."""
     from triton.runtime import autotuner, jit
 
     seen, run_function = set(), jit.JITFunction.run
@@ -34,7 +47,7 @@ def compile_share(rank, count, done):
 
     def tune_function(tuner, *arguments, **named):
         tuner.nargs = dict(zip(tuner.arg_names, arguments))
-        pruned = tuner.prune_configs(named)
+        pruned = keep_named(tuner, tuner.prune_configs(named), chosen)
         tuner.best_config = pruned[0]  # Callers read it.
         for configuration in pruned:
             name = name_configuration(tuner, configuration)
@@ -55,25 +68,34 @@ def compile_share(rank, count, done):
         yield
 
 
+class Tuned:
+    """What tuners left out, by name, and what they chose."""
+
+    def __init__(self):
+        self.left_out, self.tuners = set(), set()
+
+    def find_chosen(self):
+        return {name_configuration(tuner, configuration) for tuner in self.tuners for configuration in tuner.cache.values()}
+
+
 def tune(folder):
-    """From now on tuners try what the files of a folder name, where these name one of theirs, and time each briefly. Returns a set
-    that takes the names of what they leave out."""
+    """From now on tuners try what the files of a folder name, where these name one of theirs, and time each briefly. Returns what they
+    leave out and choose."""
     import triton
     from triton.runtime import autotuner
 
-    compiled, left_out = set(), set()
+    compiled, tuned = set(), Tuned()
     for file in os.listdir(folder):
-        with open(os.path.join(folder, file)) as lines:
-            compiled |= {line.rstrip("\n") for line in lines}
+        compiled |= read_names(os.path.join(folder, file))
     prune, bench = autotuner.Autotuner.prune_configs, functools.partial(triton.testing.do_bench, warmup=WARMUP, rep=TIMED)
 
     def prune_further(tuner, named):
         pruned = prune(tuner, named)
-        kept = [configuration for configuration in pruned if name_configuration(tuner, configuration) in compiled]
-        if kept:
-            left_out.update(name_configuration(tuner, x) for x in pruned if x not in kept)
-        return kept or pruned
+        kept = keep_named(tuner, pruned, compiled)
+        tuned.left_out.update(name_configuration(tuner, x) for x in pruned if x not in kept)
+        tuned.tuners.add(tuner)
+        return kept
 
     autotuner.Autotuner.prune_configs = prune_further
     autotuner.Autotuner.do_bench = property(lambda tuner: bench)
-    return left_out
+    return tuned

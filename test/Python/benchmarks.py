@@ -524,16 +524,31 @@ class Ahead(unittest.TestCase):
                     self.tuner().run("x", grid=(1,), warmup=False)
             self.assertEqual(sorted(self.function.asked), [(True, number) for number in range(40)])
             os.remove(os.path.join(folder, "1.txt"))
-            left_out = triton_ahead.tune(folder)
-            kept = self.tuner().prune_configs({})
+            tuned, tuner = triton_ahead.tune(folder), self.tuner()
+            kept = tuner.prune_configs({})
             self.assertTrue(0 < len(kept) < 40)
-            self.assertEqual(len(kept) + len(left_out), 40)
+            self.assertEqual(len(kept) + len(tuned.left_out), 40)
+            tuner.cache = {"key": kept[0], "other": kept[0]}
+            self.assertEqual(tuned.find_chosen(), {f"setUp {kept[0]}"})
             self.assertEqual(self.tuner().do_bench(None)["rep"], triton_ahead.TIMED)
 
     def test_nothing_compiled(self):
         with tempfile.TemporaryDirectory() as folder:
-            left_out = triton_ahead.tune(folder)
-        self.assertEqual((len(self.tuner().prune_configs({})), left_out), (40, set()))
+            tuned = triton_ahead.tune(folder)
+        self.assertEqual((len(self.tuner().prune_configs({})), tuned.left_out), (40, set()))
+
+    def test_what_was_chosen(self):
+        with tempfile.TemporaryDirectory() as folder:
+            chosen, done = os.path.join(folder, "chosen"), os.path.join(folder, "done")
+            self.assertEqual(triton_ahead.read_names(chosen), set())
+            with open(chosen, "w") as file:
+                file.write("setUp 7\nanother 8\n")
+            with triton_ahead.compile_share(0, 1, done, triton_ahead.read_names(chosen)):
+                self.tuner().run("x", grid=(1,), warmup=False)
+            self.assertEqual((self.function.asked, triton_ahead.read_names(done)), ([(True, 7)], {"setUp 7"}))
+            with triton_ahead.compile_share(0, 1, done, {"another 8"}):
+                self.tuner().run("x", grid=(1,), warmup=False)
+            self.assertEqual(len(self.function.asked), 41)
 
 
 class Recurrences(unittest.TestCase):
@@ -542,11 +557,15 @@ class Recurrences(unittest.TestCase):
         self.assertEqual((len(shapes), {shape[0] for shape in shapes}), (16, set(recurrences.MODELS)))
 
     def test_ratios(self):
-        fast, slow = ({"what": "both", "model": "m", "timings": {"tessera": {"ms": 2.0}, "fla": {"ms": ms}}} for ms in (8.0, 2.0))
+        fast, slow = ({"what": "both", "model": "Bamba", "timings": {"tessera": {"ms": 2.0}, "fla": {"ms": ms}}} for ms in (8.0, 2.0))
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
-            recurrences.summarize([fast, slow, {"what": "both", "model": "m", "timings": {}}])
-        self.assertEqual(out.getvalue(), "both: 2.00 times the peers' speed over 2 shapes of models, least 1.00\n")
+            recurrences.summarize([fast, slow, {"what": "both", "model": "Bamba", "timings": {}}])
+        line = "both: 2.00 times the peers' speed, least 1.00, over 2 shapes of "
+        self.assertEqual(out.getvalue(), f"{line}{' and '.join(recurrences.MODELS)}\n{line}Bamba\n")
+
+    def test_order(self):
+        self.assertEqual([shape[0] for shape in recurrences.GROUPS["models"][:4]], list(recurrences.MODELS))
 
 
 if __name__ == "__main__":
