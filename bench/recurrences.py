@@ -210,9 +210,10 @@ def compile_own(torch, shapes, wanted):
 
 
 def compile_share(torch, shapes, rank, count, folder, chosen):
-    """Compiles a share of what peers try at shapes as these, less large."""
+    """Compiles a share of what peers try at shapes as these, of fewer tokens."""
     with triton_ahead.compile_share(rank, count, os.path.join(folder, f"{rank}.txt"), chosen):
-        less = list(dict.fromkeys((min(batch, 2), min(tokens, 4096), own) for _, batch, tokens, own in shapes))
+        # Kernels are made for a number of sequences, and for any of tokens.
+        less = list(dict.fromkeys((batch, min(tokens, 1024), own) for _, batch, tokens, own in shapes))
         # Each process begins elsewhere, so that what is not compiled in time is a few configurations of each kernel.
         for batch, tokens, own in less[rank % len(less) :] + less[: rank % len(less)]:
             with contextlib.suppress(Exception):  # Peers fail in ways of their own, and do so again where they are timed.
