@@ -123,10 +123,10 @@ def _recall(name, given, wants_state, *options):
     return key, results if results is None or wants_state else (results, None)
 
 
-def _launch_step(known, q, k, v, scale, constants={}, delta=False, norm=False, **others):
+def _launch_step(known, q, k, v, scale, constants={}, delta=False, norm=False, steps=False, **others):
     """The output of one token and the state behind it, from tensors as _step_recipes.py has them, the last ones of which are `constants`.
     `known` are what further calls are known by and given."""
-    text = _step_recipes.write([*others, *constants], device=str(q.device), delta=delta, norm=norm)
+    text = _step_recipes.write([*others, *constants], device=str(q.device), delta=delta, norm=norm, steps=steps)
     return _prepared.compute(*known, text, (q, k, v, *others.values()), (_read_scale(scale),), "s", tuple(constants.values()))
 
 
@@ -170,7 +170,7 @@ def _default_scale(scale, q):
 
 @_kept.kept
 def _make_decays(heads, device):
-    """`_recurrences.list_decays` on a device, where graphs that are captured make them too."""
+    """`_recurrences.list_decays` on a device."""
     return torch.log2(1 - torch.exp2(-5 - torch.arange(heads, dtype=torch.float64, device=device))).float()
 
 
@@ -352,9 +352,8 @@ def _compute_ssd(key, given, wants_state):
     C, B, x, dt, A, D, state, starts = given
     wants_gradients = _walk_ops.wants_gradients(*given)
     if _steps(x, state, wants_state) and not wants_gradients and starts is None:
-        passing = {} if D is None else {"skip": D.float().contiguous()}
-        steps = dt.float()
-        return _launch_step((None, ()), C, B, x, 1.0, g=A.float() * steps, rates=steps, s0=state, **passing)
+        passing = {} if D is None else {"skip": D}
+        return _launch_step((key, given), C, B, x, 1.0, steps=True, rates=dt, g=A, **passing, s0=state)
     if _is_alone(wants_gradients, given):
         passing = {} if D is None else {"skip": _take_gates(D)}
         others = {"dt": _take_gates(dt), "rates": _take_gates(A), **passing}

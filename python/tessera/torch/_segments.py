@@ -71,7 +71,7 @@ def cut(v):
 
 @_kept.kept
 def _make_table(tokens, own, device):
-    """`_recurrences.list_segments` on a device, where graphs that are captured make it too."""
+    """`_recurrences.list_segments` on a device."""
     first = torch.arange(0, tokens, own, dtype=torch.int32, device=device)
     past = (first + own).clamp(max=tokens)
     return torch.stack((first // CHUNK, (past + (CHUNK - 1)) // CHUNK))

@@ -21,6 +21,7 @@ def write(names, **options):
     device: where it runs.
     delta: whether values replace what the state holds for their key.
     norm: whether queries and keys are divided by their lengths.
+    steps: whether gates are multiplied by the rates, as those of heads by the steps of their tokens.
     """
     return f"{STEP}\n{','.join(names)}||\n{json.dumps(options, sort_keys=True)}"
 
@@ -44,10 +45,11 @@ def make(kind, names, text, tensors):
     width = choose("step", torch.device(options["device"]), *state.shape)["DV"]
     parameters = {"T": q.element, "DK": q.shape[3], "DV": width, "SKIP": "skip" in given}
     parameters["CHANNELS"] = len(given["g"].shape) == 4
-    parameters.update({name.upper(): options[name] for name in ("delta", "norm")})
+    parameters.update({name.upper(): options[name] for name in ("delta", "norm", "steps")})
     kernel = _kernels.find(kind is Program, _recurrences.find_source("step"), **parameters)
     of_token = {name: places.view(name, x.drop(1)) for name, x in (("q", q), ("k", k), ("v", v), ("o", out))}
     shapes = {"g": q.drop(1).shape if parameters["CHANNELS"] else state.shape[:2], "rates": state.shape[:2]}
+    shapes |= {"skip": state.shape[1:2]} if parameters["SKIP"] else {}
     gates = {name: _view_gates(places, name, given[name], shape) for name, shape in shapes.items()}
     step = places.bind(kernel, **of_token, **gates)
     return Recipe((step,), (out, state), copies=tuple(places.copies), views=tuple(places.views))
@@ -62,5 +64,4 @@ def _view_gates(places, name, x, shape):
         x = Layout(x.shape, list_strides(x.shape), "f32")
         places.copy(name, x)
     own = x.drop(1) if len(x.shape) > len(shape) else x
-    strides = own.strides if len(own.shape) > 1 else (0, *own.strides)
-    return places.view(name, Layout(shape, strides, "f32"))
+    return places.view(name, Layout(shape, ((0,) * (len(shape) - len(own.strides)) + own.strides), "f32"))
