@@ -41,7 +41,7 @@ MODELS = {
     "Bamba": ("ssd", 1, 128, 128, 64),
 }
 # Sequences and tokens of each. Peers tune themselves for the first.
-EXTENTS = ((8, 4096), (1, 8192), (1, 1024), (1, 65536))
+EXTENTS = ((8, 4096), (1, 8192), (1, 65536), (1, 1024))
 # (sequences, tokens, what a model has): few heads, as on one of several cards, and other recurrences.
 OTHERS = (
     (1, 65536, ("retention", 4, 4, 128, 128)), (1, 65536, ("ssd", 1, 8, 128, 64)), (1, 32768, ("gla", 4, 4, 128, 128)),
@@ -287,6 +287,24 @@ def find_memory(torch, run):
     return (torch.cuda.max_memory_allocated() - before) / 2**20
 
 
+def count_launches(torch, run):
+    """Kernels, copies and clearings of a call that is like one before."""
+    run()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as found:
+        run()
+        torch.cuda.synchronize()
+    return sum(event.count for event in found.key_averages() if event.device_time_total > 0)
+
+
+def print_launches(torch, shapes, options):
+    """Behind all that is timed, as a profiler slows the host. Models launch as much for each shape, but where that is cut into segments."""
+    for model, batch, tokens, own in {shape[0]: shape for shape in shapes if shape[0] and shape[1] == 1}.values():
+        runs, _ = prepare(torch, own[0], draw(torch, batch, tokens, own), options)
+        for what in ("forward", "both"):
+            counts = ", ".join(f"{way} {count_launches(torch, run[what])}" for way, run in runs.items())
+            print(f"launches of {model}, {batch} x {tokens}, {what}: {counts}", flush=True)
+
+
 def measure(torch, shape, options, stopwatch):
     """The records of a shape: forward and both."""
     model, batch, tokens, own = shape
@@ -377,6 +395,8 @@ def main():
     if tuned and tuned.left_out:
         print(f"{len(tuned.left_out)} configurations of peers were not compiled and left out")
     summarize(results.records)
+    if time.monotonic() - began < options.limit:
+        print_launches(torch, shapes, options)
     results.finish()
 
 
