@@ -72,25 +72,42 @@ private:
   SmallVector<Operation *> ops;
 };
 
-bool containsDot(Operation *op) {
+/// Whether `op` is a dot, or a loop or a branch that has some.
+bool multiplies(Operation *op) {
   return op->walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
-/// The dots of the body whose product reads what another dot of the same
-/// iteration computed. A dot that only accumulates onto another one is not
-/// dependent: the machine chains accumulations without a wait.
+/// The dots of the body, and loops of dots, whose products read what another one of the same
+/// iteration computed. A dot that only accumulates onto another one is not dependent: the machine
+/// chains accumulations without a wait.
 OpSet dependentDots(const BodyGraph &graph) {
   OpSet dots, dependent;
   for (Operation *op : graph.getOps())
-    if (isa<DotOp>(op))
+    if (multiplies(op))
       dots.insert(op);
   for (Operation *op : dots) {
-    auto dot = cast<DotOp>(op);
-    OpSet sources = graph.sources({dot.getA(), dot.getB()});
+    auto dot = dyn_cast<DotOp>(op);
+    OpSet sources = graph.sources(dot ? SmallVector<Value>{dot.getA(), dot.getB()} : inputsOf(op));
     if (llvm::any_of(sources, [&](Operation *source) { return dots.contains(source); }))
       dependent.insert(op);
   }
   return dependent;
+}
+
+/// Whether a loop around `loop` has dots of its own. They wait for it, and so do those of other
+/// iterations, so that none runs under the work of `loop`.
+bool isInLoopOfDots(scf::ForOp loop) {
+  auto outer = loop->getParentOfType<scf::ForOp>();
+  return outer && (!outer.getBody()->getOps<DotOp>().empty() || isInLoopOfDots(outer));
+}
+
+/// Whether elementwise work of the body reads what a dot of the body itself made.
+bool worksOnDots(const BodyGraph &graph) {
+  return llvm::any_of(graph.getOps(), [&](Operation *op) {
+    return !multiplies(op) && llvm::any_of(op->getOperands(), [&](Value operand) {
+      return isa_and_nonnull<DotOp>(graph.definingOp(operand));
+    });
+  });
 }
 
 /// Whether `op` makes a tile that only names the rows of gathers for dots.
@@ -225,6 +242,10 @@ private:
   LogicalResult checkDots();
   void classify();
   void moveJoins();
+  /// The stage of the work on what the leading dots made: where no dot waits for it, it is the
+  /// last.
+  unsigned getStageOfWork() const { return dependent.empty() ? 1 : shape.getStageOfWork(); }
+  unsigned getStages() const { return dependent.empty() ? 2 : shape.getStages(); }
   LogicalResult checkStages();
   void order(RotationPlan &plan);
 
@@ -241,11 +262,15 @@ private:
 
 LogicalResult OverlapPlanner::checkDots() {
   for (Operation *op : graph.getOps())
-    if (op->getNumRegions() != 0 && containsDot(op))
-      return refuse(op, "a dot lies in a nested region of the loop's body");
-  if (dependent.empty())
+    if (op->getNumRegions() != 0 && dependent.contains(op))
+      return refuse(op, "a dot lies in a nested region of the loop's body and reads what was "
+                        "computed from another dot of the same iteration");
+  if (dependent.empty() && !isInLoopOfDots(loop))
     return refuse(loop, "no dot of the loop reads what was computed from another dot of the "
                         "same iteration");
+  if (dependent.empty() && !worksOnDots(graph))
+    return refuse(loop, "no dot of the loop reads what was computed from another dot of the "
+                        "same iteration, and no other work reads what a dot made");
   return success();
 }
 
@@ -253,17 +278,15 @@ void OverlapPlanner::classify() {
   late = lateOps(graph, dependent);
   joining = joiningOps(graph, late);
   for (Operation *op : graph.getOps())
-    if (isa<DotOp>(op) && !late.contains(op)) {
-      OpSet sources = graph.sources({op->getResult(0)});
+    if (multiplies(op) && !late.contains(op)) {
+      OpSet sources = graph.sources(llvm::to_vector_of<Value>(op->getResults()));
       leading.insert(sources.begin(), sources.end());
     }
   // A leading dot that accumulates onto a late result still has to join.
   for (Operation *op : joining)
     leading.erase(op);
   for (Operation *op : graph.getOps())
-    stages[op] = leading.contains(op) ? 0
-                 : late.contains(op)  ? shape.getStages() - 1
-                                      : shape.getStageOfWork();
+    stages[op] = leading.contains(op) ? 0 : late.contains(op) ? getStages() - 1 : getStageOfWork();
 }
 
 /// Moves what the shape wants before the later dots into their stage.
@@ -280,7 +303,7 @@ void OverlapPlanner::moveJoins() {
   for (Operation *op : moved) {
     late.insert(op);
     joining.erase(op);
-    stages[op] = shape.getStages() - 1;
+    stages[op] = getStages() - 1;
   }
 }
 
@@ -314,7 +337,7 @@ void OverlapPlanner::order(RotationPlan &plan) {
     (isJoin ? joins : independent).insert(op);
   }
   SmallVector<Operation *> ordered;
-  bool workIsLater = shape.getStageOfWork() > 0;
+  bool workIsLater = getStageOfWork() > 0;
   appendLazily(graph, workIsLater ? late : leading, ordered);
   appendLazily(graph, workIsLater ? leading : late, ordered);
   for (const OpSet *set : {&independent, &joins})
@@ -337,7 +360,7 @@ FailureOr<RotationPlan> OverlapPlanner::run() {
     return failure();
   moveJoins();
   RotationPlan plan;
-  plan.stages = shape.getStages();
+  plan.stages = getStages();
   order(plan);
   if (Operation *store = reorderedStore(graph, plan)) {
     (void)refuse(store, "the store would move past another access of the same view");
@@ -395,6 +418,12 @@ unsigned tessera::overlapLoops(KernelOp kernel, const OverlapShape &shape,
   std::vector<std::pair<scf::ForOp, RotationPlan>> plans;
   for (scf::ForOp loop : loopsWithDots(kernel)) {
     OverlapRefusal refusal;
+    auto inner = llvm::find_if(plans, [&](auto &each) { return loop->isAncestor(each.first); });
+    if (inner != plans.end()) {
+      refused(loop, {inner->first, "the loop of dots in it overlaps, and steps of several "
+                                   "iterations would each hold a copy of that"});
+      continue;
+    }
     FailureOr<RotationPlan> plan = planOverlap(loop, shape, refusal);
     if (succeeded(plan))
       plans.emplace_back(loop, std::move(*plan));
@@ -410,7 +439,7 @@ unsigned tessera::overlapLoops(KernelOp kernel, const OverlapShape &shape,
   bool solved = succeeded(solver.initializeAndRun(kernel));
   SmallVector<bool> runs;
   for (auto &[loop, plan] : plans)
-    runs.push_back(solved && runsAtLeast(shape.getStages() - 1, loop, solver));
+    runs.push_back(solved && runsAtLeast(plan.stages - 1, loop, solver));
   for (auto [entry, longEnough] : llvm::zip_equal(plans, runs)) {
     OpBuilder builder(entry.first);
     entry.first.replaceAllUsesWith(rotateLoop(entry.first, entry.second, longEnough, builder));

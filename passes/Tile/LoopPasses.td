@@ -57,8 +57,7 @@ def TileOverlap : Pass<"tile-overlap", "::tessera::tile::KernelOp"> {
   let description = [{
     Intra-warpgroup software pipelining (FlashAttention-3, Algorithms 2 and 4), for kernels whose schedule has
     `overlap = 2`, `scaled` or `3`; `lead` see below. Every loop in which a dot reads what was computed from
-    another dot of the same iteration is rotated. The *later* dots are those that depend on another dot in this way,
-    with what depends on them and the loads and index arithmetic that only they use; the *leading* dots are the others,
+    another dot of the same iteration is rotated. The *later* dots are those that depend on another dot in this way, with what depends on them and the loads and index arithmetic that only they use; the *leading* dots are the others,
     with what they need. Step j of the new loop runs each part for an iteration of its own:
 
     | schedule | leading dots | elementwise work | later dots | order of a step |
@@ -105,6 +104,11 @@ def TileOverlap : Pass<"tile-overlap", "::tessera::tile::KernelOp"> {
     %v = tile.load %V[%last, %c0] : !tile.view<[N, 64], f16> -> !P
     %o1 = tile.dot %r#1, %v, %r#0 : !P, !P -> !S
     ```
+
+    **Loops within loops** of dots are rotated too where no dot is later: step j issues the dots of iteration j, whose results live
+    beside those of j-1, and does the work of j-1 under them. The innermost loop that can be rotated is, as most dots are there, and
+    no loop around it, whose steps would each hold a copy of it. A loop of dots alone, as one that accumulates, stands for one
+    leading dot of the loop around it. Its dots are waited for in it.
 
     **The first dot alone** (`overlap = lead`) runs a step ahead where dots depend on each other in a chain, as in the
     gradients of attention: S, then dP and dV, then dK. All else stays in the step of its iteration. The first dot of the
