@@ -68,7 +68,7 @@ def parse_arguments():
     parser.add_argument("--groups", default=",".join(GROUPS), help="of shapes (default: all)")
     parser.add_argument("--only", metavar="NAME,...", help="recurrences; otherwise all")
     parser.add_argument("--ways", default=",".join(WAYS), help="contestants (default: all)")
-    parser.add_argument("--tuned", metavar="FILE", help="what peers chose before: they try that alone, and what they choose is written there")
+    parser.add_argument("--tuned", metavar="FILE", help="what peers chose before, and try alone; what they choose is written there")
     parser.add_argument("--limit", type=float, default=math.inf, metavar="SECONDS", help="after which no point is begun")
     parser.add_argument("--share", type=common.numbers, metavar="RANK,COUNT", help="compile this share of what peers try, and end")
     parser.add_argument("--compiled", metavar="DIR", help="where --share writes what it has compiled")
