@@ -420,16 +420,12 @@ def _scan(
     hidden_states, dt, A, B, C, chunk_size=None, D=None, dt_bias=None, initial_states=None, dt_softplus=False,
     dt_limit=(0.0, math.inf), return_final_states=False, z=None, seq_idx=None, **_,
 ):  # fmt: skip
-    for name, value in (("z", z), ("seq_idx", seq_idx)):
-        if value is not None:
-            raise NotImplementedError(f"argument '{name}' of a scan is given, which no kernel takes; None would work")
-    if tuple(dt_limit) != (0.0, math.inf):
-        steps = dt.float() if dt_bias is None else dt.float() + dt_bias.float()
-        dt = (torch.nn.functional.softplus(steps) if dt_softplus else steps).clamp(*dt_limit)
-        dt_bias, dt_softplus = None, False
+    if seq_idx is not None:
+        raise NotImplementedError("argument 'seq_idx' of a scan is given, which no kernel takes; None would work")
     state = None if initial_states is None else initial_states.float()
     hidden_states, B, C = map(_with_rows, (hidden_states, B, C))
-    return ssd(hidden_states, dt, A, B, C, D, dt_bias, state, dt_softplus, return_final_states)
+    given = hidden_states, dt, A, B, C, D, dt_bias, state, dt_softplus, return_final_states
+    return ssd(*given, z=z, dt_limit=tuple(dt_limit))
 
 
 def _step(state, hidden_states, dt, A, B, C, D=None, dt_bias=None, dt_softplus=False, z=None, **_):

@@ -143,6 +143,12 @@ class Cases(unittest.TestCase):
             C, B, x = self.draw_own(tokens, 1, 2)
             given = {"C": C, "B": B, "x": x, "dt": self.draw_rates(1, tokens, 2), "A": -self.draw_rates(2) - 0.1}
             self.check(call_ssd, define_ssd, {**given, "D": self.draw(2), "initial_states": self.draw(1, 2, V, K)})
+        z, each = self.draw(*x.shape), self.draw(2, V)
+        given["dt"] = given["dt"] + 0.1
+        y = ssd(x, given["dt"], given["A"], B, C, each, z=z, dt_limit=(0.2, 0.5), chunk_size=128)
+        own, _ = call_ssd(**given | {"dt": jnp.clip(given["dt"], 0.2, 0.5)})
+        wanted = (own.astype(jnp.float32) + each * x.astype(jnp.float32)).astype(own.dtype).astype(jnp.float32) * jax.nn.silu(z)
+        self.assertLess(jnp.abs(y - wanted).max(), 2e-2 * jnp.abs(wanted).max())
 
     def check_packed(self, call, given):
         """Packed sequences, each against a call of its own."""

@@ -85,6 +85,10 @@ def check_values():
         check("ssd", y, expected + skip[:, None].double() * v)
         check("state of ssd", last, expected_last.transpose(2, 3))
         assert torch.equal(ssd(v, gates, rate, k, q), ssd(v, gates, rate, k, q, D=torch.zeros(OWN)))
+        limited, of_rows, z = steps.clamp(0.5, 1), torch.randn(OWN, V), torch.randn_like(v)
+        y = ssd(v, gates, rate, k, q, of_rows, bias, dt_softplus=True, z=z, dt_limit=(0.5, 1), chunk_size=256)
+        expected, _ = recur(q, k, v, (limited.double() * rate).exp(), steps=limited)
+        check("ssd of mamba-ssm's arguments", y, (expected + of_rows.double() * v) * torch.nn.functional.silu(z.double()))
     # Gates that forget all leave what one token wrote.
     q, k, v = draw(67)
     none, ones = torch.full((BATCH, 67, OWN), -1e4), torch.ones(BATCH, 67, OWN)
@@ -200,6 +204,10 @@ def check_refusals():
     refused("argument 'g' has shape (2, 5, 2); (2, 5, 1, 64) would work", gla, q, k, v, gates)
     refused("argument 'g' has shape (2, 5, 2, 64); (2, 5, 1, 64) would work", gated_delta_rule, q, k, v,
             torch.zeros(BATCH, 5, OWN, K), gates)  # fmt: skip
+    refused("argument 'z' has shape (2, 5, 2, 31); (2, 5, 2, 32) would work", ssd, v, gates, gates[0, 0], k, q, z=v[..., 1:])
+    refused("argument 'D' has shape (2, 31); (2, 32) would work", ssd, v, gates, gates[0, 0], k, q, v[0, 0, :, 1:].float())
+    refused("argument 'dt_limit' is (1, 0); two numbers", ssd, v, gates, gates[0, 0], k, q, dt_limit=(1, 0))
+    refused("argument 'chunk_size' is 0; any positive number of tokens", ssd, v, gates, gates[0, 0], k, q, chunk_size=0)
     refused("argument 'dt' has shape (2, 4, 2); (2, 5, 2) would work", ssd, v, gates[:, :4], gates[0, 0], k, q)
     refused("argument 'x' has shape (5, 2, 32); 4 dimensions", ssd, v[0], gates, gates[0, 0], k, q, initial_states=gates)
     refused("argument 'v' has 2 heads and 'q' 0; a multiple", retention, q[:, :, :0], k[:, :, :0], v)

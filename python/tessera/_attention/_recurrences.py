@@ -8,6 +8,8 @@ from .._core import _library
 
 #: Tokens of a chunk: C of chunk.tile.
 CHUNK = 64
+#: Steps as they are.
+NO_LIMIT = (0.0, math.inf)
 
 
 @functools.lru_cache(maxsize=None)
@@ -28,6 +30,16 @@ def pick(choice):
 def tell_sharing(q, v, g):
     """The parameters that say whether heads of values share queries and keys, which kernels with gates of channels ask."""
     return {"OWN": q.shape[2] == v.shape[2]} if g.ndim == 4 else {}
+
+
+def check_ssd_options(dt_limit, chunk_size):
+    """Refuses what are no limits of steps, and no number of tokens."""
+    if dt_limit != NO_LIMIT:
+        numbers = dt_limit if isinstance(dt_limit, (tuple, list)) and len(dt_limit) == 2 else ("", "")
+        if not all(isinstance(x, (int, float)) for x in numbers) or not numbers[0] <= numbers[1]:
+            raise ValueError(f"argument 'dt_limit' is {dt_limit!r}; two numbers, the least step and the largest, would work")
+    if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size < 1):
+        raise ValueError(f"argument 'chunk_size' is {chunk_size!r}; any positive number of tokens would work, and gives the same")
 
 
 def count_chunks(tokens):

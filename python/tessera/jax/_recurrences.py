@@ -13,7 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._attention._recurrences import CHUNK, count_chunks, find_source, list_decays, list_segments, list_widths, pick, tell_sharing
+from .._attention._recurrences import CHUNK, NO_LIMIT, check_ssd_options, count_chunks, find_source, list_decays, list_segments
+from .._attention._recurrences import list_widths, pick, tell_sharing
 from .._core import _library
 from . import _kernels, _packed, _segments
 from ._checks import check_arrays, check_number
@@ -557,20 +558,33 @@ def ssd(
     dt_softplus: bool = False,
     return_final_states: bool = False,
     cu_seqlens: jax.Array | None = None,
+    *,
+    z: jax.Array | None = None,
+    dt_limit: tuple[float, float] = NO_LIMIT,
+    chunk_size: int | None = None,
 ) -> jax.Array | tuple[jax.Array, jax.Array]:
     """State-space duality: y, or (y, final states), as `tessera.torch.ssd`."""
+    check_ssd_options(dt_limit, chunk_size)
     _check("ssd", ("C", "B", "x"), (C, B, x), None, "initial_states", cu_seqlens, dt=dt, A=A)
-    given = {"D": D, "dt_bias": dt_bias, "initial_states": initial_states}
+    given = {"D": D, "dt_bias": dt_bias, "initial_states": initial_states, "z": z}
     check_arrays({name: array for name, array in given.items() if array is not None})
     heads = x.shape[2]
-    _check_gates(dt=(dt, x.shape[:3]), A=(A, (heads,)), D=(D, (heads,)), dt_bias=(dt_bias, (heads,)))
+    each, skip = (D, None) if D is not None and D.ndim == 2 else (None, D)
+    _check_gates(dt=(dt, x.shape[:3]), A=(A, (heads,)), D=(skip, (heads,)), dt_bias=(dt_bias, (heads,)))
+    _check_gates(D=(each, x.shape[2:]), z=(z, x.shape))
     if initial_states is not None:
         sequences = x.shape[0] if cu_seqlens is None else cu_seqlens.shape[0] - 1
         _check_array("initial_states", initial_states, (sequences, heads, x.shape[3], B.shape[3]), jnp.dtype(jnp.float32))
     steps = dt.astype(jnp.float32) + (0 if dt_bias is None else dt_bias.astype(jnp.float32))
     if dt_softplus:
         steps = jax.nn.softplus(steps)
-    whole = (A.astype(jnp.float32), *(() if D is None else (D.astype(jnp.float32),)))
+    if dt_limit != NO_LIMIT:
+        steps = jnp.clip(steps, *dt_limit)
+    whole = (A.astype(jnp.float32), *(() if skip is None else (skip.astype(jnp.float32),)))
     state = _transposed(initial_states)
-    y, last = _recur(_Ssd, (D is not None,), 1.0, (C, B, x, steps), whole, state, return_final_states, cu_seqlens)
+    y, last = _recur(_Ssd, (skip is not None,), 1.0, (C, B, x, steps), whole, state, return_final_states, cu_seqlens)
+    if each is not None:
+        y = (y.astype(jnp.float32) + each.astype(jnp.float32) * x.astype(jnp.float32)).astype(y.dtype)
+    if z is not None:
+        y = (y.astype(jnp.float32) * jax.nn.silu(z.astype(jnp.float32))).astype(y.dtype)
     return (y, _transposed(last)) if return_final_states else y

@@ -310,41 +310,57 @@ def ssd(
     dt_softplus: bool = False,
     return_final_states: bool = False,
     cu_seqlens: torch.Tensor | None = None,
+    *,
+    z: torch.Tensor | None = None,
+    dt_limit: tuple[float, float] = _recurrences.NO_LIMIT,
+    chunk_size: int | None = None,
 ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
     """State-space duality (Mamba-2, Dao and Gu 2024): y_t = C_t S_t + D x_t with S_t = exp(dt_t A) S_(t-1) + dt_t B_t^T x_t.
 
-    x: [B, T, H, P], dt: [B, T, H], A, D, dt_bias: [H], B, C: [B, T, G, N] with H a multiple of G, initial_states:
-    [B, H, P, N] of float32. Returns y, or (y, final states), as `mamba_chunk_scan_combined` of mamba-ssm does.
-    `cu_seqlens` are starts of packed sequences, as of `retention`, and states are of each.
+    x: [B, T, H, P], dt: [B, T, H], A, dt_bias: [H], D: [H] or [H, P], B, C: [B, T, G, N] with H a multiple of G, initial_states:
+    [B, H, P, N] of float32. Returns y, or (y, final states), as `mamba_chunk_scan_combined` of mamba-ssm does. With z, [B, T, H, P], y is
+    times silu(z). Steps are kept within `dt_limit`, behind the bias and the softplus. Any `chunk_size` gives the same: kernels have one of
+    their own. `cu_seqlens` are starts of packed sequences, as of `retention`, and states are of each.
     """
+    _recurrences.check_ssd_options(dt_limit, chunk_size)
+    makes_steps = dt_bias is not None or dt_softplus or dt_limit != _recurrences.NO_LIMIT
+    each = D if isinstance(D, torch.Tensor) and D.dim() == 2 else None
+    skip = D if each is None else None
     state = initial_states.transpose(2, 3) if isinstance(initial_states, torch.Tensor) and initial_states.dim() == 4 else initial_states
-    given = C, B, x, dt, A, D, state, cu_seqlens
-    key, results = _recall("ssd", given, return_final_states) if dt_bias is None and not dt_softplus else (None, None)
+    given = C, B, x, dt, A, skip, state, cu_seqlens
+    key, results = _recall("ssd", given, return_final_states) if each is None and z is None and not makes_steps else (None, None)
     if results is None:
-        _check_ssd(x, dt, A, B, C, D, dt_bias, initial_states, cu_seqlens)
+        _check_ssd(x, dt, A, B, C, skip, dt_bias, initial_states, cu_seqlens, each, z)
         _check_gradients("ssd", x=x, dt=dt, A=A, B=B, C=C, D=D, dt_bias=dt_bias, initial_states=state)
-        if dt_bias is not None or dt_softplus:
-            given = C, B, x, _make_steps(dt, dt_bias, dt_softplus), *given[4:]
+        if makes_steps:
+            given = C, B, x, _make_steps(dt, dt_bias, dt_softplus, dt_limit), *given[4:]
+        if makes_steps or each is not None or z is not None:
             key, results = _recall("ssd", given, return_final_states)
     if results is None:
         results = _compute_ssd(key, given, return_final_states)
     y, last = results
+    if each is not None:
+        y = (y.float() + each.float() * x.float()).to(y.dtype)
+    if z is not None:
+        y = (y.float() * torch.nn.functional.silu(z.float())).to(y.dtype)
     return (y, last.transpose(2, 3)) if return_final_states else y
 
 
-def _check_ssd(x, dt, A, B, C, D, dt_bias, initial_states, cu_seqlens):
+def _check_ssd(x, dt, A, B, C, D, dt_bias, initial_states, cu_seqlens, each, z):
     _check("ssd", ("C", "B", "x"), C, B, x, None, "initial_states", cu_seqlens, dt=dt, A=A)
-    _op.check_types({}, {"D": D, "dt_bias": dt_bias, "initial_states": initial_states})
+    _op.check_types({}, {"D": D, "dt_bias": dt_bias, "initial_states": initial_states, "z": z})
     if initial_states is not None:
         sequences = x.shape[0] if cu_seqlens is None else cu_seqlens.shape[0] - 1
         _check_tensor("initial_states", initial_states, x, (sequences, x.shape[2], x.shape[3], B.shape[3]), torch.float32)
     of_heads = x.shape[2:3]
     _check_gates(x, dt=(dt, x.shape[:3]), A=(A, of_heads), D=(D, of_heads), dt_bias=(dt_bias, of_heads))
+    _check_gates(x, D=(each, x.shape[2:]), z=(z, x.shape))
 
 
-def _make_steps(dt, bias, softplus):
+def _make_steps(dt, bias, softplus, limit):
     steps = dt.float() if bias is None else dt.float() + bias.float()
-    return torch.nn.functional.softplus(steps) if softplus else steps
+    steps = torch.nn.functional.softplus(steps) if softplus else steps
+    return steps if limit == _recurrences.NO_LIMIT else steps.clamp(*limit)
 
 
 def _compute_ssd(key, given, wants_state):
