@@ -252,6 +252,22 @@ class Gradients(prepared.Cases):
             scales = [x for each in call.call_args_list for x in each.args if isinstance(x, float)]
             self.assertTrue(scales and not any(scales), scales)
 
+    def test_scales(self):
+        """Calls that differ in their scale are of one kind, and kernels of each get its own, in gradients too."""
+        for name, (function, tensors, others) in make_calls().items():
+            if function is tt.ssd:
+                continue
+            with self.subTest(name):
+                self.record((function, tensors, {**others, "scale": 0.75}))
+                count = len(_prepared._learned)
+                for scale in (0.375, 2, None):
+                    first = fake_cuda.launch_count()
+                    differentiate(function, tensors, {**others, "scale": scale})
+                    _, floats = prepared.read_launches(first)
+                    self.assertNotIn(0.75, floats)
+                    self.assertIn(tensors["q"].shape[3] ** -0.5 if scale is None else scale, floats)
+                self.assertEqual(len(_prepared._learned), count)
+
     def test_refusals(self):
         """Gradients of gradients, and tensors that change between a forward pass and its gradients."""
         function, tensors, others = make_calls(packed=True)["delta rule"]

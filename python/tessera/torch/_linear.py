@@ -15,6 +15,7 @@ from ._types import TYPES
 
 _PLAIN = torch.Tensor, torch.nn.Parameter
 _GATES = torch.float32, *TYPES
+_SCALES = {float, int, type(None)}
 
 
 def _refuse_shape(name, tensor, wanted):
@@ -114,13 +115,20 @@ def _steps(v, state, wants_state):
     return v.shape[1] == 1 and state is not None and wants_state and v.numel() > 0
 
 
-def _recall(name, given, wants_state, *options):
+def _recall(name, given, wants_state, *options, numbers=None):
     """(a key, the results) of a call as `_prepared.recall` has them. `given` are its tensors, of which the last are the state before and
     where packed sequences begin."""
     v, state, starts = given[2], given[-2], given[-1]
     steps = wants_state and starts is None and isinstance(v, torch.Tensor) and v.dim() == 4 and _steps(v, state, wants_state)
-    key, results = _prepared.recall(given, name, steps, bool(wants_state), *options)
+    key, results = _prepared.recall(given, name, steps, bool(wants_state), *options, numbers=numbers)
     return key, results if results is None or wants_state else (results, None)
+
+
+def _recall_scaled(name, given, wants_state, scale, *options):
+    """`_recall` of calls that differ in their scale. One that is no plain number is read anew."""
+    if type(scale) not in _SCALES:
+        return None, None
+    return _recall(name, given, wants_state, *options, numbers=(scale if scale is None else float(scale),))
 
 
 def _launch_step(known, q, k, v, scale, constants={}, delta=False, norm=False, steps=False, **others):
@@ -202,7 +210,7 @@ def retention(
     given = q, k, v, initial_state, cu_seqlens
     # Which decays are kept for a key follows from the number of heads.
     heads = v.shape[2] if isinstance(v, torch.Tensor) and v.dim() == 4 else None
-    key, results = _recall("retention", given, output_final_state, scale, heads)
+    key, results = _recall_scaled("retention", given, output_final_state, scale, heads)
     if results is not None:
         return results
     _check("retention", ("q", "k", "v"), q, k, v, initial_state, "initial_state", cu_seqlens)
@@ -214,7 +222,7 @@ def retention(
         before = scale, initial_state, cu_seqlens, output_final_state
         return _walk((key, given), "retention", q, k, v, *before, {"log2_decay": decays})
     named = dict(zip(("q", "k", "v", "s0", "begins"), given))
-    _walk_calls.keep(key, named, "retention", _read_scale(scale), output_final_state, constants={"log2_decay": decays})
+    _walk_calls.keep(key, named, "retention", output_final_state, constants={"log2_decay": decays})
     out, last = _walk_ops.call("retention", q, k, v, decays, _default_scale(scale, q), initial_state, cu_seqlens, output_final_state)
     return out, last if output_final_state else None
 
@@ -242,7 +250,7 @@ def gated_delta_rule(
     """
     given, norm = (q, k, v, g, beta, initial_state, cu_seqlens), bool(use_qk_l2norm_in_kernel)
     of_channels = isinstance(g, torch.Tensor) and g.dim() == 4
-    key, results = _recall("gated_delta_rule", given, output_final_state, scale, norm, of_channels)
+    key, results = _recall_scaled("gated_delta_rule", given, output_final_state, scale, norm, of_channels)
     if results is not None:
         return results
     kernel = "kda" if of_channels else "delta_rule"
@@ -256,7 +264,7 @@ def gated_delta_rule(
         before = scale, initial_state, cu_seqlens, output_final_state
         return _walk((key, given), kernel, q, k, v, *before, norm=norm, g=_take_gates(g), beta=_take_gates(beta))
     named = dict(zip(("q", "k", "v", "g", "beta", "s0", "begins"), given))
-    _walk_calls.keep(key, named, kernel, _read_scale(scale), output_final_state, norm=norm)
+    _walk_calls.keep(key, named, kernel, output_final_state, norm=norm)
     if norm:
         q, k = _walk_ops.call("unit_rows", q, k)
     own = q, k, v, *_give_gates(key, g, beta), _default_scale(scale, q), initial_state, cu_seqlens
@@ -281,7 +289,7 @@ def gla(
     are starts of packed sequences, as of `retention`.
     """
     given = q, k, v, g, initial_state, cu_seqlens
-    key, results = _recall("gla", given, output_final_state, scale)
+    key, results = _recall_scaled("gla", given, output_final_state, scale)
     if results is not None:
         return results
     _check("gla", ("q", "k", "v"), q, k, v, initial_state, "initial_state", cu_seqlens, g=g)
@@ -292,7 +300,7 @@ def gla(
         return _launch_step((key, given), q, k, v, scale, {"rates": rates}, g=_take_gates(g), s0=initial_state)
     if _is_alone(wants_gradients, given):
         return _walk((key, given), "gla", q, k, v, scale, initial_state, cu_seqlens, output_final_state, g=_take_gates(g))
-    _walk_calls.keep(key, dict(zip(("q", "k", "v", "g", "s0", "begins"), given)), "gla", _read_scale(scale), output_final_state)
+    _walk_calls.keep(key, dict(zip(("q", "k", "v", "g", "s0", "begins"), given)), "gla", output_final_state)
     own = q, k, v, *_give_gates(key, g), _default_scale(scale, q), initial_state, cu_seqlens
     out, last = _walk_ops.call("gla", *own, output_final_state)
     return out, last if output_final_state else None
@@ -374,7 +382,7 @@ def _compute_ssd(key, given, wants_state):
         passing = {} if D is None else {"skip": _take_gates(D)}
         others = {"dt": _take_gates(dt), "rates": _take_gates(A), **passing}
         return _walk((key, given), "ssd", C, B, x, None, state, starts, wants_state, **others)
-    _walk_calls.keep(key, dict(zip(("q", "k", "v", "dt", "rates", "skip", "s0", "begins"), given)), "ssd", None, wants_state)
+    _walk_calls.keep(key, dict(zip(("q", "k", "v", "dt", "rates", "skip", "s0", "begins"), given)), "ssd", wants_state)
     dt, A, skip = (x if x is None else _give_gates(key, x)[0] for x in (dt, A, D))
     if key is None:  # As graphs have them.
         A, skip, state = (x if x is None else x.contiguous() for x in (A, skip, state))

@@ -50,10 +50,11 @@ def _find_functions(text, count, kinds):
     return found
 
 
-def recall(given, *options):
+def recall(given, *options, numbers=None):
     """(a key, the results) of a call of tensors `given`, of which those but the first may be None, and of options. The key is what
     such calls are known by, None where they are not kept; the results are those of a call like one before, None of others. Texts,
-    numbers and refusals follow from options and from which tensors are given, so a type that they depend on is an option too."""
+    numbers and refusals follow from options and from which tensors are given, so a type that they depend on is an option too.
+    `numbers`, a tuple, are those of this call, where calls of a key differ in them."""
     if _direct.is_seen():  # Asked first: Dynamo would guard all plans, and compile again for each new one.
         return None, None
     first = given[0]
@@ -63,14 +64,15 @@ def recall(given, *options):
     is_given = tuple(map(operator.is_not, given, _NOTHING))
     key = options, tuple(map(type, options)), is_given, first.get_device()
     if _is_grad_enabled() and _require_grad(*given):
-        return key, _recall_learned(key, first, itertools.compress(given, is_given))
+        before = () if numbers is None else (numbers,)
+        return key, _recall_learned(key, first, itertools.chain(before, itertools.compress(given, is_given)))
     plan = _plans.get(key)
     if plan is None:
         return key, None
-    function, constants, numbers = plan
+    function, constants, kept = plan
     if constants and _kept.is_capturing(first.device):
         return key, None  # A graph may outlive them.
-    return key, function(*itertools.compress(given, is_given), *constants, numbers)
+    return key, function(*itertools.compress(given, is_given), *constants, kept if numbers is None else numbers)
 
 
 def _recall_learned(key, first, given):
@@ -91,8 +93,8 @@ def takes_learned(key, device, constants):
 
 
 def keep_learned(key, apply, constants):
-    """Computes calls of `key` that want gradients by a function of autograd, of `given` and behind them constants. It raises NotPrepared
-    for calls that are not prepared."""
+    """Computes calls of `key` that want gradients by a function of autograd, of the numbers of calls that differ in them, `given`, and
+    behind them constants. It raises NotPrepared for calls that are not prepared."""
     _learned.setdefault(key, (apply, constants))
 
 

@@ -35,10 +35,11 @@ class _Chain:
 
 
 class _Walk:
-    """A recurrence of tensors that are given by `names`."""
+    """A recurrence of tensors that are given by `names`, behind a tuple of their scale where it has none of its own, `numbers`."""
 
-    def __init__(self, name, names, device, scale, wants_state, norm):
-        self.name, self.names, self.device, self.scale, self.wants_state, self.norm = name, names, device, scale, wants_state, norm
+    def __init__(self, name, names, device, wants_state, norm):
+        self.name, self.names, self.device, self.wants_state, self.norm = name, names, device, wants_state, norm
+        self.numbers = (None,) if name == "ssd" else None
         self.rows = ("unit_q", "unit_k", "v") if norm else ("q", "k", "v")
         self.others = tuple([each for each in _OTHERS[name] if each in names])
         self.states = tuple([each for each in ("s0", "begins") if each in names])
@@ -87,11 +88,11 @@ class _Walk:
             lambda _: tuple(backward.stages), backward.find([_GRADIENTS.get(name) for name in self.names]),
         )  # fmt: skip
 
-    def differentiate(self, saved, _, grad, grad_last=None):
+    def differentiate(self, saved, numbers, grad, grad_last=None):
         """The gradients of what is given, by ops."""
         of = dict(zip(self.kept, saved))
         width = of[self.rows[0]].shape[3]
-        scale = () if self.name == "ssd" else (width**-0.5 if self.scale is None else self.scale,)
+        scale = () if self.name == "ssd" else (width**-0.5 if numbers[0] is None else numbers[0],)
         others, kept = _OTHERS[self.name], _KEPT.get(self.name, ())
         given = [*map(of.get, (*self.rows, *others)), *scale, of.get("s0"), of.get("begins"), *map(of.get, kept)]
         if len(kept) == 2:
@@ -101,14 +102,14 @@ class _Walk:
         gradients = dict(zip([_GRADIENTS.get(each) for each in ("q", "k", "v", *others, "s0") if each in _GRADIENTS], found))
         if self.norm:
             gradients["dq"], gradients["dk"] = _walk_ops.differentiate_units(gradients["dq"], gradients["dk"], of["q"], of["k"])
-        return tuple([gradients.get(_GRADIENTS.get(name)) for name in self.names])
+        return *([] if self.numbers else [None]), *[gradients.get(_GRADIENTS.get(name)) for name in self.names]
 
 
 def _leave(*_):
     raise _prepared.NotPrepared
 
 
-def keep(key, named, name, scale, wants_state, norm=False, constants={}):
+def keep(key, named, name, wants_state, norm=False, constants={}):
     """Computes calls of `key` by a function of autograd from then on where its calls are prepared, as the ops prepare them. `named` are the
     tensors of a call by names, in its order, of which some may be None; `constants` what all calls of `key` have behind them."""
     v, q = named["v"], named["q"]
@@ -118,6 +119,6 @@ def keep(key, named, name, scale, wants_state, norm=False, constants={}):
     if named["begins"] is None and name in _segments.JOINED and _segments.cut(v) is not None:
         return
     names = *[each for each, x in named.items() if x is not None], *constants
-    walk = _Walk(name, names, v.device, scale, bool(wants_state), norm)
-    apply = _direct.make_apply(walk.describe(), (scale,), False, _leave, walk.differentiate)
+    walk = _Walk(name, names, v.device, bool(wants_state), norm)
+    apply = _direct.make_apply(walk.describe(), walk.numbers, False, _leave, walk.differentiate)
     _prepared.keep_learned(key, apply, tuple(constants.values()))
