@@ -289,4 +289,7 @@ def list_cliffs(records):
     """Goals that are missed."""
     for name, what, other, most, ratio in list_goals(records):
         if ratio > most:
-            yield {"part": "host", "point": f"{name}, {what}", "ours": f"{ratio:.2f} of {other}", "goal": f"at most {most:g}"}
+            yield {
+                "part": "host", "point": f"{name}, {what}", "ours": f"{ratio:.2f} of {other}", "goal": f"at most {most:g}",
+                "cause": "the host",
+            }  # fmt: skip

@@ -18,6 +18,7 @@ import argparse
 import contextlib
 import dataclasses
 import itertools
+import time
 
 with contextlib.suppress(ImportError):
     import tessera  # noqa: F401  That of the installed package, where there is one, and not of this checkout.
@@ -124,7 +125,21 @@ def compare(part, problem, own, peers, flops, stopwatch, **point):
     timings = stopwatch.compare({"tessera": run, **{name: call for name, call in rivals.items() if call}})
     for timing in timings.values():
         timing["tflops"] = flops / timing["ms"] / 1e9
-    return {**record, "timings": timings}
+    return {**record, "timings": timings, "host us": time_host(run, timings["tessera"]["ms"])}
+
+
+def time_host(run, ms):
+    """Microseconds of the host for a call that takes so many milliseconds, where the queue is far from full."""
+    import torch
+
+    count = max(3, min(20, round(10 / ms)))
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(count):
+        run()
+    taken = time.perf_counter() - start
+    torch.cuda.synchronize()
+    return taken / count * 1e6
 
 
 def measure_plain(part, options, stopwatch):
@@ -230,12 +245,23 @@ def find_cliffs(record):
     best, own = find_best(record), rate(record)
     point = {"part": record["part"], "point": str(call_problems.Shape(**{"group": "", **{c: record[c] for c in SHAPE_COLUMNS}}))}
     if record.get("failed"):
-        yield {**point, "ours": "failed", "goal": "runs"}
+        yield {**point, "ours": "failed", "goal": "runs", "cause": "an error"}
+    cause = find_cause(record)
     if best and own < LEAST_OF_PEERS * best:
-        yield {**point, "ours": f"{own / best:.2f} of the best peer", "goal": f"at least {LEAST_OF_PEERS}"}
+        yield {**point, "ours": f"{own / best:.2f} of the best peer", "goal": f"at least {LEAST_OF_PEERS}", "cause": cause}
     least = record.get("least")
     if least is not None and record["to plain"] < LEAST_EXPLAINED * least:
-        yield {**point, "ours": f"{record['to plain']:.2f} of the plain kernel", "goal": f"at least {LEAST_EXPLAINED} of {least}"}
+        goal = f"at least {LEAST_EXPLAINED} of {least}"
+        yield {**point, "ours": f"{record['to plain']:.2f} of the plain kernel", "goal": goal, "cause": cause}
+
+
+def find_cause(record):
+    """Whether the host or the device takes the time of a call of ours, in words; None where the host was not timed."""
+    if "host us" not in record:
+        return None
+    # The host works while the L2 is flushed, so that it may take longer than the call does.
+    taken, host = 1000 * record["timings"]["tessera"]["ms"], record["host us"]
+    return f"the host, {host:.0f} us for a call of {taken:.0f}" if host > taken else f"the device, {taken:.0f} us, the host {host:.0f}"
 
 
 class Report:

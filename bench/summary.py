@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the table of README.md from a result of bench/attention.py.
+"""Writes the table of README.md from a result of bench/calls.py.
 
-    python3 bench/summary.py bench/results/<...>-attention.json
+    python3 bench/summary.py bench/results/<...>-calls.json
 
-The table stands between two comments in README.md: TFLOP/s of the default schedule on the paper's grid and, in
-parentheses, the ratio to the faster of FlashAttention-3 and cuDNN in the same run. A point that was not measured beside
-one of them is left blank.
+The table stands between two comments in README.md: TFLOP/s of forward calls on the paper's grid and, in parentheses, the ratio
+to the fastest of the packages in the same run. A point that was not measured beside one of them is left blank.
 """
 
 import argparse
@@ -16,15 +15,17 @@ README = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "README.
 BEGIN, END = "<!-- attention: bench/summary.py -->", "<!-- end -->"
 
 
+# What a result has of others, by its name there.
+PEERS = {"fa3": "FlashAttention-3", "fa4": "FlashAttention-4", "cudnn": "cuDNN"}
+
+
 def is_shown(record):
-    """Says whether a record is of the paper's grid, the default schedule and a right result."""
-    default = record["variant"] in ("default", "")
-    return record.get("group", "paper") == "paper" and default and bool(record.get("timings"))
+    return record["part"] == "forward" and record["group"] == "paper" and bool(record.get("timings"))
 
 
-def cell(records, d, mask, seqlen):
-    timings = next((r["timings"] for r in records if (r["d"], r["mask"], r["seqlen"]) == (d, mask, seqlen)), {})
-    rivals = [timings[name]["tflops"] for name in ("fa3", "cudnn") if name in timings]
+def cell(records, d, mask, length):
+    timings = next((r["timings"] for r in records if (r["d"], r["mask"], r["keys"]) == (d, mask, length)), {})
+    rivals = [timings[name]["tflops"] for name in PEERS if name in timings]
     if not rivals:
         return ""
     own = timings["tessera"]["tflops"]
@@ -35,24 +36,24 @@ def table(path):
     with open(path) as file:
         result = json.load(file)
     records = [r for r in result["results"] if is_shown(r)]
-    seqlens = sorted({r["seqlen"] for r in records})
-    lines = ["| forward, bf16 | " + " | ".join(f"{s}" for s in seqlens) + " |", "|---|" + "---|" * len(seqlens)]
+    lengths = sorted({r["keys"] for r in records})
+    lines = ["| forward, bf16 | " + " | ".join(map(str, lengths)) + " |", "|---|" + "---|" * len(lengths)]
     for d, mask in sorted({(r["d"], r["mask"]) for r in records}, key=lambda key: (key[0], key[1] != "full")):
-        cells = [cell(records, d, mask, seqlen) for seqlen in seqlens]
+        cells = [cell(records, d, mask, length) for length in lengths]
         lines.append(f"| d = {d}, {mask} | " + " | ".join(cells) + " |")
     source = os.path.relpath(os.path.abspath(path), os.path.dirname(README))
+    named = [title for name, title in PEERS.items() if any(name in r["timings"] for r in records)]
     lines += [
         "",
-        f"TFLOP/s on one {result['gpu']}, and in parentheses the ratio to the faster of FlashAttention-3 and "
-        f"cuDNN in the same run: 16k tokens, hidden size 2048, compiled for each shape ([all of "
-        f"it]({source.replace('.json', '.md')})).",
+        f"TFLOP/s of calls of `tessera.torch.attention` on one {result['gpu']}, and in parentheses the ratio to the fastest of "
+        f"{' and '.join(named)} in the same run: 16k tokens, hidden size 2048 ([all of it]({source.replace('.json', '.md')})).",
     ]
     return "\n".join(lines)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("result", help="a .json that bench/attention.py wrote")
+    parser.add_argument("result", help="a .json that bench/calls.py wrote")
     shown = table(parser.parse_args().result)
     with open(README) as file:
         before, rest = file.read().split(BEGIN)

@@ -19,6 +19,7 @@ import call_host
 import call_problems
 import calls
 import common
+import summary
 
 from tessera._attention import _variants
 
@@ -135,6 +136,12 @@ class Cliffs(unittest.TestCase):
         self.assertEqual(self.find({**record, "to plain": 0.82}), [])
         self.assertEqual(self.find({**record, "to plain": 0.8}), [("0.80 of the plain kernel", "at least 0.9 of 0.9")])
 
+    def test_causes(self):
+        record = make_record(tessera=90.0, cudnn=100.0)
+        causes = [next(calls.find_cliffs({**record, "host us": us}))["cause"] for us in (1200.0, 30.0)]
+        self.assertEqual(causes, ["the host, 1200 us for a call of 1000", "the device, 1000 us, the host 30"])
+        self.assertIsNone(next(calls.find_cliffs(record))["cause"])
+
     def test_report(self):
         """All tables are written after each point."""
         with tempfile.TemporaryDirectory() as directory:
@@ -150,6 +157,20 @@ class Cliffs(unittest.TestCase):
                 text = file.read()
             self.assertIn("| attention | 9 |", text)
             self.assertIn("0.90 of the best peer", text)
+
+
+class Summary(unittest.TestCase):
+    def test_table(self):
+        """Forward calls of the paper's grid, beside the fastest peer."""
+        shape = next(call_problems.list_shapes(["paper"]))
+        timings = {name: {"ms": 1.0, "tflops": rate} for name, rate in {"tessera": 330.0, "fa4": 300.0, "cudnn": 200.0}.items()}
+        record = {"part": "forward", **vars(shape), "timings": timings}
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump({"gpu": "A GPU", "results": [record, {**record, "part": "gradients"}, make_record(tessera=1.0, cudnn=2.0)]}, file)
+            file.flush()
+            lines = summary.table(file.name).splitlines()
+        self.assertEqual(lines[:3], ["| forward, bf16 | 512 |", "|---|---|", "| d = 64, full | 330 (1.10) |"])
+        self.assertIn("FlashAttention-4 and cuDNN", lines[-1])
 
 
 if __name__ == "__main__":
