@@ -63,7 +63,7 @@ class BlockMask:
             return
         _variants.check_batch_and_heads(self._source, *shape[:2])
         self._globals = _captured.find_global_tensors(self.device, mask_mod, mask_args)
-        self._versions = [(value, _get_version(value)) for value in self._values if _get_version(value) is not None]
+        self._versions = [_get_version(value) for value in self._values]
 
     @classmethod
     def from_kv_blocks(
@@ -166,14 +166,9 @@ class BlockMask:
         written, values = _captured.find(self.device, None, (), *self.mods)
         if written.source != self._source:
             return "the mask of argument 'block_mask' is another one than when its lists were made: create another BlockMask"
-        if all(map(_is_same, self._values, values)) and self._are_versions_same():
-            return None
-        return _CHANGED
-
-    def _are_versions_same(self):
-        if torch.compiler.is_compiling():
-            return True  # It does not see them.
-        return all([value._version == version for value, version in self._versions])
+        # Of versions torch.compile sees nothing.
+        is_same = all(map(_is_same, self._values, values)) if torch.compiler.is_compiling() else self.has_values(values)
+        return None if is_same else _CHANGED
 
     def _check_globals(self):
         """Refuses other tensors of modules than when the lists were made. In compiled code this goes before anything that reads
@@ -211,7 +206,10 @@ class BlockMask:
         """Whether the first of some values are what the function captured when its lists were made, unchanged."""
         if self._listed is not None:
             return True
-        return all(map(_is_same, self._values, values)) and all([value._version == version for value, version in self._versions])
+        for own, version, value in zip(self._values, self._versions, values):
+            if (value is not own and not _is_same(own, value)) or (version is not None and own._version != version):
+                return False
+        return True
 
     def recall(self, key: tuple[Any, ...]) -> Any:
         """What was remembered for a key, or None."""
