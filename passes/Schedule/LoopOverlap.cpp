@@ -265,10 +265,12 @@ LogicalResult OverlapPlanner::checkDots() {
     if (op->getNumRegions() != 0 && dependent.contains(op))
       return refuse(op, "a dot lies in a nested region of the loop's body and reads what was "
                         "computed from another dot of the same iteration");
-  if (dependent.empty() && !isInLoopOfDots(loop))
+  if (!dependent.empty())
+    return success();
+  if (!isInLoopOfDots(loop))
     return refuse(loop, "no dot of the loop reads what was computed from another dot of the "
                         "same iteration");
-  if (dependent.empty() && !worksOnDots(graph))
+  if (!worksOnDots(graph))
     return refuse(loop, "no dot of the loop reads what was computed from another dot of the "
                         "same iteration, and no other work reads what a dot made");
   return success();
