@@ -29,6 +29,7 @@ def make(lengths, page, dtype=torch.float16):
 
 
 def expect(q, sequences, causal, scale, precision=torch.float64):
+    """Output and LSE, computed in a precision; in float32 with weights of the type of q, as products take them."""
     outs, lses = [], []
     for own, rows in zip(q.to(precision), sequences):
         rows, count = rows.to(precision), own.shape[0]
@@ -37,7 +38,10 @@ def expect(q, sequences, causal, scale, precision=torch.float64):
             seen = torch.arange(len(rows))[None] <= torch.arange(count)[:, None] + len(rows) - count
             scores = scores.masked_fill(~seen, -math.inf)
         lses.append(scores.logsumexp(-1))
-        outs.append(torch.einsum("hqk,kd->qhd", scores.softmax(-1).nan_to_num(0), rows[:, :512]))
+        weights = (scores - scores.amax(-1, keepdim=True)).exp().nan_to_num(0) if len(rows) else scores
+        products = weights if precision == torch.float64 else weights.to(q.dtype).to(precision)
+        sums = weights.sum(-1).masked_fill(~weights.any(-1), 1)
+        outs.append(torch.einsum("hqk,kd->qhd", products / sums[..., None], rows[:, :512]))
     return torch.stack(outs), torch.stack(lses)
 
 

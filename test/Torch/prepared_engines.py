@@ -121,7 +121,7 @@ def make_calls():
         ),
         "latent, rows": (tt.mla_sparse, rows, 1),
         "latent, rows of lists that begin anywhere": (tt.mla_sparse, {**rows, "indices": rows["indices"][..., :61].contiguous()}, 1, ["indices"]),
-        "latent, rows in parts": (tt.mla_sparse, {**rows, "keys_per_part": 64, "topk_length": number(1, 2, 200)}, 3),
+        "latent, rows in parts": (tt.mla_sparse, {**rows, "keys_per_part": 64, "topk_length": number(1, 2, 200)}, 2),
         "8 bits": (tt.attention_fp8, {**fixed, "causal": True}, 4),
         "8 bits, functions": (
             tt.attention_fp8, {**fixed, "score_mod": lambda s, b, h, q, k, fall: s - fall[h] * (q - k), "score_args": (slopes,)}, 4,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from .._core import _library
 
 
@@ -27,13 +25,12 @@ def count_slots(batch, width):
     return batch + width
 
 
-def choose_merge(choose, shape, width):
-    """(kernel, its parameters, heads of a tile where these are a dimension of their own, or None) that joins the parts of an output of
-    shape [B, S, H, DV]. `choose(source, extents, **parameters)` gives what rules choose."""
-    batch, _, heads, columns = shape
-    extents = ("B", batch), ("W", width), ("H", heads), ("DV", columns), ("P", -(-width // batch))
-    chosen = choose(_library.find_source("merge_states"), extents, RAGGED=True)
-    if form := chosen["form"]:
-        own = choose(form, extents)
-        return os.path.basename(form).removesuffix(".tile"), {"D": own["D"]}, own["ROWS"]
-    return "merge_states", {"D": chosen["D"], "BP": chosen["BP"], "RAGGED": True}, None
+def choose_merge(choose, shape, parts=None):
+    """The parameters of merge_shares.tile that joins the parts of an output of shape [B, S, H, DV], of which most sequences have so many;
+    without `parts` those that no batch changes. `choose(source, extents)` gives what rules choose."""
+    batch, rows, heads, columns = shape
+    if parts is None:
+        batch, rows, parts = 1, 1, 1
+    extents = ("B", batch), ("S", rows), ("H", heads), ("DV", columns), ("P", parts)
+    chosen = choose(_library.find_source("merge_shares"), extents)
+    return {**{name: chosen[name] for name in ("D", "ROWS", "BP")}, "EXACT": chosen["D"] == columns}

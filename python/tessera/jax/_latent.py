@@ -90,7 +90,7 @@ def _attend_pages(most, scale, causal, keys_per_part, q, cache, table, lengths, 
     extents = ("TILES", len(q) * call.groups), ("STEPS", most // STEP)
     if keys_per_part is None and _find_numbers(*extents)["BALANCED"]:
         return call.attend_shares(*(metadata or _balance(lengths, call.groups * ROWS)))
-    return call.attend_parts(most, _latent.count_steps(most) * STEP if keys_per_part is None else keys_per_part)
+    return call.attend_parts(most, keys_per_part, _latent.count_steps(most) * STEP)
 
 
 def _attend_listed(q, cache, indices, lengths, scale, sinks, keys_per_part):
@@ -155,10 +155,9 @@ def _attend_lists(most, scale, keys_per_part, q, cache, lists, lengths, sinks):
     given = (lists,) if lengths is None else (lists, lengths)
     described = _latent.describe(q, cache, **_latent.describe_lists(lengths is not None))
     call = _Call("mla_sparse", described, q, cache, given, scale, sinks)
-    if keys_per_part is None:
-        tiles, least = len(q) * call.groups, _find_numbers()["LEAST_STEPS"]
-        keys_per_part = _latent.find_keys_per_part(most, tiles, _call.count_multiprocessors(), least)
-    return call.attend_parts(most, keys_per_part, has_maxima=True)
+    tiles, least = len(q) * call.groups, _find_numbers()["LEAST_STEPS"]
+    found = _latent.find_keys_per_part(most, tiles, _call.count_multiprocessors(), least)
+    return call.attend_parts(most, keys_per_part, found, has_maxima=True)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -183,9 +182,9 @@ class _Call:
         self.details = {"parts": {"1": _latent.PARTS}} if _latent.has_bytes(cache) else {}
         self.scale, self.sinks = scale, sinks
 
-    def launch(self, out, lse, *more, **parameters):
+    def launch(self, out, lse, *more, of_parts=False, **parameters):
         """Results of whole sequences, out [B, SQ, H, 512] and lse [B, H, SQ], and what `more` has of them; or of parts, without sinks."""
-        sinks = () if self.sinks is None or "OUT" in parameters else (("v", self.sinks),)
+        sinks = () if self.sinks is None or of_parts else (("v", self.sinks),)
         parameters = {**self.parameters, **parameters, **({"SINK": True} if sinks else {})}
         arguments = *self.arguments, ("o", out), ("r", lse), ("f", self.scale), *sinks, *more
         return _kernels.launch(self.source, parameters, *arguments, **self.details)
@@ -195,49 +194,42 @@ class _Call:
         batch, rows, heads, _ = self.out.shape
         slots = _shares.count_slots(batch, shares.shape[1])
         numbers = [("v", starts), *(("v", row) for row in shares)]
-        parts = ("o", new(slots, rows, heads, VALUE)), ("r", new(slots, heads, rows))
-        found = self.launch(self.out, self.lse, *numbers, *parts, BALANCED=True)
-        return self._merge_shares(*found, starts, shares)
+        parts = ("o", new(slots, rows, heads, VALUE, dtype=self.out.dtype)), ("r", new(slots, heads, rows))
+        out, lse, *of_parts = self.launch(self.out, self.lse, *numbers, *parts, BALANCED=True)
+        return self._merge(*of_parts, -(-shares.shape[1] // batch), (out, lse), (starts, shares[2]))
 
-    def _merge_shares(self, out, lse, parts, logs, starts, shares):
-        batch, rows, heads, columns = out.shape
-        name, parameters, own = _shares.choose_merge(_choose, out.shape, shares.shape[1])
-        details, of_head = {"orders": {"0": [1, 0, 2]}}, (heads,)
-        parts = parts.reshape(-1, rows * heads, columns)
-        if own is not None:
-            details, of_head = {}, (heads // own, own)
-            parts, out = (x.reshape(len(x), -1, own, columns) for x in (parts, out))
-            logs, lse = (x.reshape(len(x), *of_head, rows) for x in (logs, lse))
-        sinks = () if self.sinks is None else (("v", self.sinks.reshape(of_head)),)
-        arguments = ("v", parts), ("v", logs), ("a", out), ("a", lse), ("v", starts), ("v", shares[2]), *sinks
-        found = _kernels.launch(name, self._describe_merge(parameters), *arguments, **details)
-        return tuple(x.reshape(like.shape) for x, like in zip(found, (self.out, self.lse)))
-
-    def _describe_merge(self, parameters):
-        element = _library.QUERY_TYPES[_numbers.name_type(self.out.dtype)]
-        return {"OUT": element, **parameters, **({} if self.sinks is None else {"SINK": True})}
-
-    def attend_parts(self, most, keys_per_part, has_maxima=False):
+    def attend_parts(self, most, asked, found, has_maxima=False):
         """(output, LSE) of up to `most` keys of each sequence in parts, which are joined in their order, and the largest scores where the
-        kernel has them."""
+        kernel has them. A part has as many keys as is `asked`, so that bits depend on no batch, or without that as is `found`."""
+        keys_per_part = found if asked is None else asked
         count = _latent.count_parts(most, keys_per_part)
         share = "i", keys_per_part
         if count == 1:
             return self.launch(self.out, self.lse, share, *([("r", self.lse)] if has_maxima else []))
         batch, rows, heads, columns = self.out.shape
-        logs = new(count * batch, heads, rows)
+        parts, logs = new(count * batch, rows, heads, columns, dtype=self.out.dtype), new(count * batch, heads, rows)
         maxima = [("r", logs)] if has_maxima else []
-        parts, logs, *maxima = self.launch(new(count * batch, rows, heads, columns), logs, share, *maxima, OUT="f32")
-        return *self._merge_parts(count, parts, logs), *(x.reshape(count, batch, heads, rows).max(0) for x in maxima)
+        parts, logs, *maxima = self.launch(parts, logs, share, *maxima, of_parts=True)
+        return self._merge(parts, logs, count if asked is None else None, scores=maxima)
 
-    def _merge_parts(self, count, parts, logs):
+    def _merge(self, parts, logs, count, whole=(), shares=(), scores=()):
+        """(output, LSE) of parts: part p of sequence b has number p * B + b, or that of `shares`, (starts, sizes), beside what is `whole`
+        already. And the largest of `scores`. Of `count` parts for most sequences, None where bits depend on no batch."""
         batch, rows, heads, columns = self.out.shape
-        chosen = _choose(_library.find_source("merge_states"), (("P", count), ("DV", columns)))
-        parameters = self._describe_merge({"T": "f32", "D": chosen["D"], "BP": chosen["BP"]})
-        parts, logs = parts.reshape(count, batch, rows * heads, columns), logs.reshape(count, batch, heads, rows)
-        sinks = () if self.sinks is None else (("v", self.sinks),)
-        arguments = ("v", parts), ("v", logs), ("r", self.out), ("r", self.lse), *sinks
-        return _kernels.launch("merge_states", parameters, *arguments, orders={"0": [1, 2, 0, 3]})
+        parameters = _shares.choose_merge(_choose, self.out.shape, count)
+        own, element = parameters["ROWS"], _library.QUERY_TYPES[_numbers.name_type(self.out.dtype)]
+        parameters.update({"T": element, "OUT": element, "RAGGED": bool(shares)})
+        parameters.update({name: True for name, has in (("SINK", self.sinks is not None), ("MAXIMA", scores)) if has})
+        of_numbers = heads // own, own, rows
+        lse = new(batch, *of_numbers)
+        results = ("r", new(batch, rows * heads // own, own, columns, dtype=self.out.dtype)), ("r", lse)
+        if whole:
+            results = [("a", x.reshape(like.shape)) for x, (_, like) in zip(whole, results)]
+        sinks = () if self.sinks is None else (("v", self.sinks.reshape(-1, own)),)
+        arguments = ("v", parts.reshape(-1, rows * heads // own, own, columns)), ("v", logs.reshape(-1, *of_numbers)), *results
+        of_scores = [pair for x in scores for pair in (("v", x.reshape(-1, *of_numbers)), ("r", lse))]
+        found = _kernels.launch("merge_shares", parameters, *arguments, *(("v", x) for x in shares), *sinks, *of_scores)
+        return tuple(x.reshape(like.shape) for x, like in zip(found, (self.out, self.lse, self.lse)))
 
 
 def _choose(source, extents, **parameters):

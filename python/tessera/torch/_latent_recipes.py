@@ -12,7 +12,7 @@ from .._attention._latent import ROWS, STEP, VALUE
 from .._compiler._program import Program
 from .._core import _free, _library
 from .._core._layouts import CONSTANT, Layout, Places, Recipe, list_strides
-from . import _kernels, _share_recipes, _state_recipes
+from . import _kernels, _share_recipes
 
 LATENT = "latent attention"
 
@@ -120,8 +120,8 @@ class _Call:
         _free.limit(self.tiles, multiprocessors // (parts + 1) + 1, multiprocessors // parts if parts > 1 else _free.MOST)
         return share
 
-    def _bind(self, out, lse, more, **parameters):
-        """A step of the kernel, to places of an output as it takes it and of an LSE. `more` are its last arguments."""
+    def _bind(self, out, lse, more, of_parts=False, **parameters):
+        """A step of the kernel, to places of an output as it takes it and of an LSE. `more` are its last arguments. Parts have no sinks."""
         places = self.places
         rows = self._view_rows()
         if len(rows) > 1:
@@ -131,7 +131,7 @@ class _Call:
             parameters.update(_latent.describe_lists("lengths" in self.given))
         else:
             parameters.update(_latent.describe_pages(self.rows, self.cache.shape[1], self.options["causal"]))
-        sinks = [places.places["sinks"]] if "sinks" in self.given and "OUT" not in parameters else []
+        sinks = [places.places["sinks"]] if "sinks" in self.given and not of_parts else []
         if sinks:
             parameters["SINK"] = True
         source = _library.find_source("mla_sparse" if self.is_listed else "mla_decode")
@@ -156,34 +156,27 @@ class _Call:
         """All keys in parts, which are joined in their order."""
         places, count, constant = self.places, _latent.count_parts(_free.peek(self.most), share), (CONSTANT, share)
         _free.limit(self.most, (count - 1) * share + 1, count * share)
-        lse = places.view("lse", self.lse)
         if count == 1:
             largest = [places.view("largest", self.lse)] if self.is_listed else []
-            return [self._bind(self._view_out("out", self.out), lse, [constant, *largest])]
-        parts, logs = (
-            Layout(shape, list_strides(shape), "f32") for shape in ((count, *self.out.shape), (count, *self.lse.shape))
-        )
+            return [self._bind(self._view_out("out", self.out), places.view("lse", self.lse), [constant, *largest])]
+        parts, logs = self._lay_parts(count * self.batch)
         for name, layout in (("parts", parts), ("logs", logs), *([("scores", logs)] if self.is_listed else [])):
             places.add_temporary(name, layout)
-        of_parts = {name: places.view(name, logs.join(0)) for name in ("logs", "scores") if name in places.places}
-        more = [constant, *(of_parts[name] for name in ("scores",) if name in of_parts)]
-        own = self._bind(self._view_out("parts", parts.join(0)), of_parts["logs"], more, OUT="f32")
-        steps = [own, self._bind_merge(count, parts, logs, lse)]
-        if self.has_maxima:
-            dense = Layout((count, self.batch * self.heads), (self.batch * self.heads, 1), "f32")
-            largest = places.view("largest", dense._replace(shape=dense.shape[1:], strides=(1,)))
-            kernel = _kernels.find(self.is_cpu, _library.find_source("maxima"))
-            steps.append((kernel, (places.view("scores", dense), largest)))
-        return steps
+        more = [constant, *(places.places[name] for name in ("scores",) if name in places.places)]
+        own = self._bind(self._view_out("parts", parts), places.places["logs"], more, of_parts=True)
+        # Where a caller asks for parts of so many keys, bits depend on no batch.
+        known = count if self.options["share"] is None else None
+        return [own, self._bind_merge(parts, logs, count=known, scores=("scores", "largest") if self.has_maxima else ())]
 
-    def _bind_merge(self, count, parts, logs, lse):
-        places, options = self.places, {"SINK": True} if "sinks" in self.given else {}
-        merge = _state_recipes.find_merge(_kernels.find, self.is_cpu, self.device, (count, VALUE), "f32", self.element, **options)
-        known = {
-            "parts": places.view("parts", parts.join(2).permute(1, 2, 0, 3)), "lses": places.view("logs", logs), "lse": lse,
-            "o": places.view("out", self.out),
-        }  # fmt: skip
-        return places.bind(merge, **known)
+    def _bind_merge(self, parts, logs, **of_parts):
+        return _share_recipes.bind_merge(
+            _kernels.find, self.is_cpu, self.places, self.device, parts, logs, self.out, self.lse, **of_parts
+        )  # fmt: skip
+
+    def _lay_parts(self, slots):
+        """The layouts of parts of outputs, [slots, SQ, H, 512], and of their LSE, [slots, H, SQ]."""
+        shapes = ((slots, self.rows, self.heads, VALUE), self.element), ((slots, self.heads, self.rows), "f32")
+        return (Layout(shape, list_strides(shape), element) for shape, element in shapes)
 
     def _attend_shares(self):
         """The keys of all sequences in as many equal shares as fill the GPU."""
@@ -196,14 +189,8 @@ class _Call:
             places.add_temporary("starts", starts), places.add_temporary("shares", shares)
             steps.append(_share_recipes.bind_balance(_kernels.find, self.is_cpu, places, shares, count, self.device))
         slots = _shares.count_slots(self.batch, shares.shape[1])
-        parts, logs = (
-            Layout(shape, list_strides(shape), "f32")
-            for shape in ((slots, self.rows, self.heads, VALUE), (slots, self.heads, self.rows))
-        )
+        parts, logs = self._lay_parts(slots)
         places.add_temporary("parts", parts), places.add_temporary("logs", logs)
         more = *_share_recipes.list_operands(places, shares), self._view_out("parts", parts), places.places["logs"]
         steps.append(self._bind(self._view_out("out", self.out), places.places["lse"], more, BALANCED=True))
-        merge = _share_recipes.bind_merge(
-            _kernels.find, self.is_cpu, places, self.device, parts, logs, self.out, self.lse, shares
-        )  # fmt: skip
-        return [*steps, merge]
+        return [*steps, self._bind_merge(parts, logs, shares=shares)]

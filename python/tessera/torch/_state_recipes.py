@@ -44,7 +44,7 @@ def make(kind, names, text, tensors):
 _recipes.MAKERS[MERGE] = make
 
 
-def find_merge(find, is_cpu, device, extents, element, out, **options):
+def find_merge(find, is_cpu, device, extents, element, out):
     """The kernel that joins parts of element type `element` to an output of type `out`. Extents are those of parts and columns."""
     chosen = _kernels.choose(device, find_source(), tuple(zip(("P", "DV"), extents)))
-    return find(is_cpu, find_source(), "merge_states", T=element, OUT=out, D=chosen["D"], BP=chosen["BP"], **options)
+    return find(is_cpu, find_source(), "merge_states", T=element, OUT=out, D=chosen["D"], BP=chosen["BP"])
