@@ -102,25 +102,6 @@ def check_lists(examples, folder):
     runner.compare(expected, "--set", f"scale={scale}")
 
 
-def check_few_heads(examples, folder):
-    lengths, heads, keys, scale = [70, 0, 64, 1], 24, 72, 0.04
-    batch = len(lengths)
-    q, cache = parts(draw(1, batch, heads, 576), 576), parts(draw(2, batch, keys, 576), 576)
-    cache = [row if i % keys < lengths[i // keys] else [NAN] * 576 for i, row in enumerate(cache)]
-    runner = Runner(f"{examples}/few_heads.tile", folder)
-    runner.give("q", [x for row in q for x in row], (batch, heads, 576))
-    runner.give("cache", [x for row in cache for x in row], (batch, keys, 576))
-    runner.give("lengths", lengths, [batch], "i32")
-    out, lses = [], []
-    for b, length in enumerate(lengths):
-        rows = cache[b * keys : b * keys + length]
-        results = [attend(x, rows, rows, scale) for x in q[b * heads : b * heads + heads]]
-        # Rows of the result are numbers of the values.
-        out += [own[d] for d in range(512) for own, _ in results]
-        lses += [lse for _, lse in results]
-    runner.compare({"o": out, "lse": lses}, "--set", f"scale={scale}")
-
-
 def check_blocks(examples, kernels, folder):
     tokens, key_heads, group, keys, d, scale, seen = 2, 2, 3, 200, 128, 0.1, 140
     # Two sets: of chosen blocks, one of which lies behind the query, and of a window.
@@ -248,7 +229,6 @@ def main(examples, kernels, folder):
     check_cross_entropy(examples, folder)
     check_scores(examples, folder)
     check_lists(examples, folder)
-    check_few_heads(examples, folder)
     check_blocks(examples, kernels, folder)
 
 

@@ -53,6 +53,14 @@ def describe_pages(queries, page, causal):
     return {"PAGE": page, "CAUSAL": bool(causal) and queries > 1}
 
 
+def describe_shares(heads, queries, page, is_bytes, most):
+    """(source, parameters) of the kernel over pages of so many rows by equal shares. One of up to `most` rows of Q in a tile, which are
+    columns of its products, where these are as many heads as of 64 rows, over pages of multiples of 64 rows of 16 bits."""
+    if most == 0 or count_packed(heads, queries, most) != count_packed(heads, queries, ROWS) or is_bytes or page % STEP:
+        return "mla_decode", {"BALANCED": True}
+    return "mla_few_heads", {}
+
+
 def describe_lists(has_lengths):
     return {"LENGTHS": has_lengths, "MAXIMA": True}
 

@@ -179,15 +179,16 @@ class _Call:
         batch, rows, heads, _ = q.shape
         self.out, self.lse = new(batch, rows, heads, VALUE, dtype=q.dtype), new(batch, heads, rows)
         self.arguments = [("t", q), ("t", cache), *(("v", numbers) for numbers in given)]
-        self.details = {"parts": {"1": _latent.PARTS}} if _latent.has_bytes(cache) else {}
+        self.page, self.is_bytes = cache.shape[1], _latent.has_bytes(cache)
+        self.details = {"parts": {"1": _latent.PARTS}} if self.is_bytes else {}
         self.scale, self.sinks = scale, sinks
 
-    def launch(self, out, lse, *more, of_parts=False, **parameters):
+    def launch(self, out, lse, *more, source=None, of_parts=False, **parameters):
         """Results of whole sequences, out [B, SQ, H, 512] and lse [B, H, SQ], and what `more` has of them; or of parts, without sinks."""
         sinks = () if self.sinks is None or of_parts else (("v", self.sinks),)
         parameters = {**self.parameters, **parameters, **({"SINK": True} if sinks else {})}
         arguments = *self.arguments, ("o", out), ("r", lse), ("f", self.scale), *sinks, *more
-        return _kernels.launch(self.source, parameters, *arguments, **self.details)
+        return _kernels.launch(source or self.source, parameters, *arguments, **self.details)
 
     def attend_shares(self, shares, starts):
         """(output, LSE) by equal shares of all keys."""
@@ -195,7 +196,8 @@ class _Call:
         slots = _shares.count_slots(batch, shares.shape[1])
         numbers = [("v", starts), *(("v", row) for row in shares)]
         parts = ("o", new(slots, rows, heads, VALUE, dtype=self.out.dtype)), ("r", new(slots, heads, rows))
-        out, lse, *of_parts = self.launch(self.out, self.lse, *numbers, *parts, BALANCED=True)
+        source, parameters = _latent.describe_shares(heads, rows, self.page, self.is_bytes, _find_numbers()["FEW_ROWS"])
+        out, lse, *of_parts = self.launch(self.out, self.lse, *numbers, *parts, source=source, **parameters)
         return self._merge(*of_parts, -(-shares.shape[1] // batch), (out, lse), (starts, shares[2]))
 
     def attend_parts(self, most, asked, found, has_maxima=False):

@@ -120,7 +120,7 @@ class _Call:
         _free.limit(self.tiles, multiprocessors // (parts + 1) + 1, multiprocessors // parts if parts > 1 else _free.MOST)
         return share
 
-    def _bind(self, out, lse, more, of_parts=False, **parameters):
+    def _bind(self, out, lse, more, source=None, of_parts=False, **parameters):
         """A step of the kernel, to places of an output as it takes it and of an LSE. `more` are its last arguments. Parts have no sinks."""
         places = self.places
         rows = self._view_rows()
@@ -134,7 +134,7 @@ class _Call:
         sinks = [places.places["sinks"]] if "sinks" in self.given and not of_parts else []
         if sinks:
             parameters["SINK"] = True
-        source = _library.find_source("mla_sparse" if self.is_listed else "mla_decode")
+        source = _library.find_source(source or ("mla_sparse" if self.is_listed else "mla_decode"))
         kernel = _kernels.find(self.is_cpu, source, T=self.element, HEADS=self.packed, KEY=self.width, **parameters)
         table = places.view("indices" if self.is_listed else "pages", self.table)
         lengths = [places.places["lengths"]] if "lengths" in self.given else []
@@ -192,5 +192,7 @@ class _Call:
         parts, logs = self._lay_parts(slots)
         places.add_temporary("parts", parts), places.add_temporary("logs", logs)
         more = *_share_recipes.list_operands(places, shares), self._view_out("parts", parts), places.places["logs"]
-        steps.append(self._bind(self._view_out("out", self.out), places.places["lse"], more, BALANCED=True))
+        few, is_bytes = _kernels.find_numbers(self.device)["FEW_ROWS"], self.cache.element != self.element
+        source, parameters = _latent.describe_shares(self.heads, self.rows, self.cache.shape[1], is_bytes, few)
+        steps.append(self._bind(self._view_out("out", self.out), places.places["lse"], more, source, **parameters))
         return [*steps, self._bind_merge(parts, logs, shares=shares)]

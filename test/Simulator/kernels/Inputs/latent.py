@@ -1,4 +1,5 @@
-"""Runs `tessera check` on mla_decode.tile and mla_sparse.tile, over lengths that lie around pages and steps, lists, forms and schedules.
+"""Runs `tessera check` on mla_decode.tile, mla_few_heads.tile and mla_sparse.tile, over lengths that lie around pages and steps, lists, forms
+and schedules.
 
 latent.py DIRECTORY WORKDIR: DIRECTORY holds the .tile sources.
 """
@@ -15,14 +16,15 @@ LENGTHS = [100, 0, 300, 64, 1, 130, 63]
 SHARES, LEAST = 3, 2
 
 
-def check(directory, work, lengths, defines, schedule, heads, queries, page=64):
+def check(directory, work, lengths, defines, schedule, heads, queries, page=64, source="mla_decode.tile"):
+    is_balanced = "BALANCED=true" in defines or source == "mla_few_heads.tile"
     batch = len(lengths)
     pages = max(1, max(-(-length // page) for length in lengths))
     numbers = [(7 * i + 3) % (batch * pages + 1) for i in range(batch * pages)]
     starts, first, past, size = balance(lengths, SHARES, 64, LEAST)
     inputs = {"lengths": lengths, "pages": numbers}
     shape = f"H={heads},SQ={queries},HK=1,PAGES={batch * pages + 1}"
-    if "BALANCED=true" in defines:
+    if is_balanced:
         inputs.update(starts=starts, first_of=first, past_of=past, size_of=[size] * SHARES)
         shape += f",PB={batch},SLOTS={batch + SHARES}"
     else:
@@ -31,9 +33,9 @@ def check(directory, work, lengths, defines, schedule, heads, queries, page=64):
     for name, values in inputs.items():
         save_integers(f"{work}/{name}.npy", values, "i32", [batch, pages] if name == "pages" else None)
         given += ["--input", f"{name}={work}/{name}.npy"]
-    if "BALANCED=true" not in defines:
+    if not is_balanced:
         given += ["--set", "share=192"]
-    run(os.path.join(directory, "mla_decode.tile"), shape, given, [f"PAGE={page}", *defines], schedule)
+    run(os.path.join(directory, source), shape, given, [f"PAGE={page}", *defines], schedule)
 
 
 def check_lists(directory, work, lengths, defines, schedule, heads, entries=100):
@@ -90,6 +92,11 @@ def main(directory, work):
     check(directory, work, LENGTHS, ["HEADS=16", "CACHED=f8E4M3FN"], "", 16, 3, page=16)
     check(directory, work, LENGTHS, ["CAUSAL=false", "CACHED=f8E4M3FN", "BALANCED=true"], "cluster=2", 128, 1, page=48)
     check_lists(directory, work, [100, 0, 37], ["CACHED=f8E4M3FN", "STEP=32"], "stages=4", 64)
+    # Few rows of Q as columns.
+    for defines, heads, queries, page in (
+        (["CAUSAL=false"], 16, 1, 64), (["HEADS=8", "SINK=true", "T=f16"], 8, 2, 128), (["HEADS=4", "SINK=true", "KEY=512"], 12, 3, 64),
+    ):  # fmt: skip
+        check(directory, work, LENGTHS, defines, "", heads, queries, page, "mla_few_heads.tile")
     print("ok")
 
 
