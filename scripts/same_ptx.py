@@ -122,6 +122,8 @@ GRID = {
     "embedding": [{"I": ["i32", "i64"], "D": ["256", "1000"]}],
     "quantize": [{"D": ["128", "4096"]}, {"BLOCKS": ["true"]}, {"ROTATE": ["true"]}],
     "mla_decode": [{}, {"BALANCED": ["true"]}, {"PAGE": ["16"]}],
+    "mla_few_heads": [{}, {"KEY": ["512"]}],
+    "merge_shares": [{"ROWS": ["2"], "D": ["512"], "BP": ["4", "8", "16"], "EXACT": ["true"]}],
     "mla_sparse": [{}, {"CACHED": ["f8E4M3FN"]}, {"KEY": ["512"]}],
     "gemm_pair": [{}, {"BM": ["64"], "BN": ["256"]}],
     "linear/delta_rule": [{}, {"DK": ["64"], **STATES}, {"NEWS": ["true"]}],

@@ -28,9 +28,10 @@ def count_shares(rows, multiprocessors):
 
 
 def find_keys_per_part(most, tiles, multiprocessors, least):
-    """Keys of a part of lists of `most` rows where so many tiles have parts that fill the GPU, of `least` steps at least."""
+    """Keys of a part of lists of `most` rows where so many tiles have parts that fill the GPU. They have twice `least` steps at least, as
+    nothing joins lists that are whole."""
     parts = max(1, multiprocessors // tiles)
-    return STEP * max(-(-count_steps(most) // parts), least)
+    return STEP * max(-(-count_steps(most) // parts), 2 * least)
 
 
 def count_parts(most, keys_per_part):
@@ -54,9 +55,9 @@ def describe_pages(queries, page, causal):
 
 
 def describe_shares(heads, queries, page, is_bytes, most):
-    """(source, parameters) of the kernel over pages of so many rows by equal shares. One of up to `most` rows of Q in a tile, which are
-    columns of its products, where these are as many heads as of 64 rows, over pages of multiples of 64 rows of 16 bits."""
-    if most == 0 or count_packed(heads, queries, most) != count_packed(heads, queries, ROWS) or is_bytes or page % STEP:
+    """(source, parameters) of the kernel over pages of so many rows by equal shares: that of up to `most` rows of Q, which are columns of its
+    products, where a tile of 64 rows would have no more. Its pages are of multiples of 64 rows of 16 bits."""
+    if count_packed(heads, queries, ROWS) * queries > most or is_bytes or page % STEP:
         return "mla_decode", {"BALANCED": True}
     return "mla_few_heads", {}
 

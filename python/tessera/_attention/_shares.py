@@ -25,12 +25,17 @@ def count_slots(batch, width):
     return batch + width
 
 
-def choose_merge(choose, shape, parts=None):
-    """The parameters of merge_shares.tile that joins the parts of an output of shape [B, S, H, DV], of which most sequences have so many;
-    without `parts` those that no batch changes. `choose(source, extents)` gives what rules choose."""
+def choose_merge(choose, shape, parts, is_ragged):
+    """(kernel, its parameters, heads of a tile where these are a dimension of their own, or None) that joins the parts of an output of shape
+    [B, S, H, DV], of which most sequences have so many: of shares (`is_ragged`), or as many for each; without `parts` what no batch changes.
+    `choose(source, extents, **parameters)` gives what rules choose."""
     batch, rows, heads, columns = shape
     if parts is None:
-        batch, rows, parts = 1, 1, 1
+        batch, rows, parts = 1, 1, 8
     extents = ("B", batch), ("S", rows), ("H", heads), ("DV", columns), ("P", parts)
-    chosen = choose(_library.find_source("merge_shares"), extents)
-    return {**{name: chosen[name] for name in ("D", "ROWS", "BP")}, "EXACT": chosen["D"] == columns}
+    chosen = choose(_library.find_source("merge_shares"), extents, RAGGED=is_ragged)
+    if chosen["form"]:
+        chosen = choose(chosen["form"], extents)
+        return "merge_parts", {name: chosen[name] for name in ("D", "BP")}, None
+    parameters = {name: chosen[name] for name in ("D", "ROWS", "BP")}
+    return "merge_shares", {**parameters, "EXACT": chosen["D"] == columns, "RAGGED": is_ragged}, chosen["ROWS"]

@@ -218,19 +218,22 @@ class _Call:
         """(output, LSE) of parts: part p of sequence b has number p * B + b, or that of `shares`, (starts, sizes), beside what is `whole`
         already. And the largest of `scores`. Of `count` parts for most sequences, None where bits depend on no batch."""
         batch, rows, heads, columns = self.out.shape
-        parameters = _shares.choose_merge(_choose, self.out.shape, count)
-        own, element = parameters["ROWS"], _library.QUERY_TYPES[_numbers.name_type(self.out.dtype)]
-        parameters.update({"T": element, "OUT": element, "RAGGED": bool(shares)})
-        parameters.update({name: True for name, has in (("SINK", self.sinks is not None), ("MAXIMA", scores)) if has})
-        of_numbers = heads // own, own, rows
+        name, parameters, own = _shares.choose_merge(_choose, self.out.shape, count, bool(shares))
+        element = _library.QUERY_TYPES[_numbers.name_type(self.out.dtype)]
+        parameters.update({"T": element, "OUT": element})
+        parameters.update({flag: True for flag, has in (("SINK", self.sinks is not None), ("MAXIMA", scores)) if has})
+        of_heads, of_rows, of_out, details = (heads,), (rows * heads,), (rows, heads), {"orders": {"0": [1, 0, 2]}}
+        if own is not None:
+            of_heads, of_rows, of_out, details = (heads // own, own), *[(rows * heads // own, own)] * 2, {}
+        of_numbers = *of_heads, rows
         lse = new(batch, *of_numbers)
-        results = ("r", new(batch, rows * heads // own, own, columns, dtype=self.out.dtype)), ("r", lse)
+        results = ("r", new(batch, *of_out, columns, dtype=self.out.dtype)), ("r", lse)
         if whole:
             results = [("a", x.reshape(like.shape)) for x, (_, like) in zip(whole, results)]
-        sinks = () if self.sinks is None else (("v", self.sinks.reshape(-1, own)),)
-        arguments = ("v", parts.reshape(-1, rows * heads // own, own, columns)), ("v", logs.reshape(-1, *of_numbers)), *results
+        sinks = () if self.sinks is None else (("v", self.sinks.reshape(of_heads)),)
+        arguments = ("v", parts.reshape(-1, *of_rows, columns)), ("v", logs.reshape(-1, *of_numbers)), *results
         of_scores = [pair for x in scores for pair in (("v", x.reshape(-1, *of_numbers)), ("r", lse))]
-        found = _kernels.launch("merge_shares", parameters, *arguments, *(("v", x) for x in shares), *sinks, *of_scores)
+        found = _kernels.launch(name, parameters, *arguments, *(("v", x) for x in shares), *sinks, *of_scores, **details)
         return tuple(x.reshape(like.shape) for x, like in zip(found, (self.out, self.lse, self.lse)))
 
 

@@ -1,5 +1,5 @@
 """What cutting the work of sequences, whose lengths lie on the device, into shares that end together launches (balance.tile), and what
-joining these does (merge_shares.tile)."""
+joining these does (merge_shares.tile and merge_parts.tile)."""
 
 from __future__ import annotations
 
@@ -66,17 +66,20 @@ def bind_merge(find, is_cpu, places, device, parts, logs, out, lse, shares=None,
     where bits depend on no batch. `sinks`, [H], are scores that have no value. `scores` names the largest scores of parts, as `logs`, and
     those of all, as `lse`."""
     known = -(-shares.shape[1] // out.shape[0]) if shares else count
-    parameters = _shares.choose_merge(functools.partial(_kernels.choose, device), out.shape, known)
-    parameters.update({"T": parts.element, "OUT": out.element, "RAGGED": bool(shares)})
-    parameters.update({name: True for name, has in (("SINK", "sinks" in places.places), ("MAXIMA", scores)) if has})
-    kernel, heads = find(is_cpu, _library.find_source("merge_shares"), **parameters), parameters["ROWS"]
-    sinks = Layout((out.shape[2],), (1,), "f32").split(0, heads)
-    parts, out = (x.join(1).split(1, heads) for x in (parts, out))
-    logs, lse = logs.split(1, heads), lse.split(1, heads)
-    operands = [places.view(name, own) for name, own in {"parts": parts, "logs": logs, "out": out, "lse": lse}.items()]
+    choose = functools.partial(_kernels.choose, device)
+    name, parameters, heads = _shares.choose_merge(choose, out.shape, known, bool(shares))
+    parameters.update({"T": parts.element, "OUT": out.element})
+    parameters.update({flag: True for flag, has in (("SINK", "sinks" in places.places), ("MAXIMA", scores)) if has})
+    kernel, sinks = find(is_cpu, _library.find_source(name), **parameters), Layout((out.shape[2],), (1,), "f32")
+    if heads is None:
+        parts = parts.join(1).permute(1, 0, 2)
+    else:
+        parts, out = (x.join(1).split(1, heads) for x in (parts, out))
+        logs, lse, sinks = logs.split(1, heads), lse.split(1, heads), sinks.split(0, heads)
+    operands = [places.view(each, own) for each, own in {"parts": parts, "logs": logs, "out": out, "lse": lse}.items()]
     if shares:
         operands += places.places["starts"], _list_shares(places, shares)[2]
     if "SINK" in parameters:
         operands.append(places.view("sinks", sinks))
-    operands += (places.view(name, own) for name, own in zip(scores, (logs, lse)))
+    operands += (places.view(each, own) for each, own in zip(scores, (logs, lse)))
     return kernel, tuple(operands)
