@@ -81,11 +81,17 @@ class Meaning(problems.Interpreted):
         self.check([700], 16, 2, page=192)
 
     def test_shares(self):
-        # Equal shares of four steps, some of which have parts of two sequences or the middle of one.
+        # Equal shares of two steps, some of which have parts of two sequences or the middle of one.
         self.check([700, 10, 0, 1200, 65], 16, 1)
         self.check([128] * 5, 24, 2, page=128)
         # Many sequences of few parts, which are joined by heads.
         self.check([600] + [70] * 17, 8, 2, dtype=torch.bfloat16)
+
+    def test_few_sequences(self):
+        """More parts of a sequence than a step of joining has, or as many as are loaded together."""
+        self.check([5000], 64, 1, dtype=torch.bfloat16)
+        self.check([1700, 3], 8, 2, page=128, attn_sink=torch.linspace(-2, 2, 8))
+        self.check([900, 1200], 6, 1)
 
     def test_sinks(self):
         sinks = torch.tensor([-math.inf, -3.0, 0.5, 9.0] * 4)
