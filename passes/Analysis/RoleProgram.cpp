@@ -85,6 +85,25 @@ static bool isNextPiece(Operation *op, Operation *next) {
   return listEvents(op) == listEvents(next);
 }
 
+/// Whether `op` is a conditional that does the same with `channel` on either way: others need not
+/// know which one the role takes.
+static bool isAlikeEitherWay(Operation *op, Value channel) {
+  auto branch = dyn_cast<scf::IfOp>(op);
+  if (!branch || branch.getElseRegion().empty())
+    return false;
+  auto listOwn = [&](Block *block) {
+    SmallVector<std::optional<StringRef>> own;
+    for (Operation &inner : *block)
+      if (isEvent(&inner) && inner.getOperand(0) == channel)
+        own.push_back(inner.getName().getStringRef());
+      else if (isControl(&inner) && holds(&inner, channel))
+        own.push_back(std::nullopt);
+    return own;
+  };
+  auto ofThen = listOwn(branch.thenBlock());
+  return ofThen == listOwn(branch.elseBlock()) && !llvm::is_contained(ofThen, std::nullopt);
+}
+
 /// Whether a role gets `value` from a pipe.
 static bool isGot(Value value) { return value.getDefiningOp<hop::PipeGetOp>() != nullptr; }
 
@@ -210,7 +229,7 @@ Operation *Decisions::pair(Region &first, Region &second, Value channel) {
   auto controlsOf = [&](Region &region) {
     Controls controls;
     for (Operation &op : region.getOps())
-      if (isControl(&op) && holds(&op, channel))
+      if (isControl(&op) && holds(&op, channel) && !isAlikeEitherWay(&op, channel))
         controls.push_back(&op);
     return controls;
   };

@@ -347,6 +347,45 @@ def FillProducts : Pass<"hop-fill-products", "::tessera::hop::KernelOp"> {
     %s = hop.mma_wait %f pending 0 : !hop.flight<!S> -> !S
     tile.store %s, %O[%row, %c0] : !S, !tile.view<[M, 64], f32>
     ```
+
+    Where the products of a tile stand behind a condition, as of a sequence that ends before the tile begins, they wait for
+    what it takes: divisions, and loads of what nothing stores. That of the next tile is computed under the last product of this one
+    then, as soon as its number is there, and the loop over tiles hands it on. What is cheap is computed again of that. Behind the last
+    tile this one's is computed once more, as an index has to lie inside the view.
+
+    ```mlir
+    scf.while (%tile = %block) : (index) -> index {
+      // ...
+    ^bb0(%tile: index):
+      %b = arith.remui %tile, %sequences : index
+      %length = tile.load %lengths[%b] : !tile.view<[B], i32> -> i32
+      %sees = arith.cmpi sgt, %length, %zero : i32
+      %o = scf.if %sees -> !S {
+        // ...
+        %f = hop.mma_issue %p, %v : !Shared, !Shared -> !hop.flight<!S>
+        %s = hop.mma_wait %f pending 0 : !hop.flight<!S> -> !S
+        scf.yield %s : !S
+      } else { /* ... */ }
+      tile.store %o, %O[%b, %c0] : !S, !tile.view<[B, 64], f32>
+      %next = hop.pipe.get %tiles : !hop.pipe<tensor<1xi32>, 2>
+      // ...
+    }
+    // becomes
+    scf.while (%tile = %block, %b = %b_first, %sees = %sees_first) : (index, index, i1) -> (index, index, i1) {
+      // ...
+    ^bb0(%tile: index, %b: index, %sees: i1):
+      %o, %next, %b_next, %sees_next = scf.if %sees -> !S, index, index, i1 {
+        // ...
+        %f = hop.mma_issue %p, %v : !Shared, !Shared -> !hop.flight<!S>
+        %number = hop.pipe.get %tiles : !hop.pipe<tensor<1xi32>, 2>
+        // ... and all that %sees_next takes
+        %s = hop.mma_wait %f pending 0 : !hop.flight<!S> -> !S
+        scf.yield %s, %next_number, %b_number, %sees_number : !S, index, index, i1
+      } else { /* ... */ }
+      tile.store %o, %O[%b, %c0] : !S, !tile.view<[B, 64], f32>
+      scf.yield %next, %b_next, %sees_next : index, index, i1
+    }
+    ```
   }];
   let dependentDialects = ["::tessera::hop::HopDialect"];
 }

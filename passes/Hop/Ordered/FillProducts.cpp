@@ -4,6 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/Analysis/RowBounds.h"
 #include "passes/Hop/HopPasses.h"
@@ -17,7 +20,69 @@ namespace tessera {
 using namespace mlir;
 using namespace tessera;
 
+/// Whether an operation only computes scalars. A bound of rows loads what nothing stores.
+static bool isScalar(Operation *op) {
+  if (auto range = dyn_cast<tile::ReduceRangeOp>(op))
+    return llvm::all_of(range.getOps<tile::LoadOp>(),
+                        [](tile::LoadOp load) { return isNeverStored(load.getView()); });
+  return op->getNumRegions() == 0 && !op->hasTrait<OpTrait::ConstantLike>() &&
+         isMemoryEffectFree(op) &&
+         llvm::all_of(op->getResultTypes(), [](Type t) { return t.isIntOrIndexOrFloat(); });
+}
+
+/// Whether it is a load of one element that nothing stores.
+static bool loadsElement(Operation *op) {
+  auto load = dyn_cast<tile::LoadOp>(op);
+  return load && load.getType().isIntOrIndexOrFloat() && isNeverStored(load.getView());
+}
+
+/// Whether it takes long: a division, or a load.
+static bool isDearScalar(Operation *op) {
+  return isa<arith::DivUIOp, arith::RemUIOp, tile::LoadOp>(op);
+}
+
+/// Whether the role multiplies in `op`.
+static bool multiplies(Operation *op) {
+  return op->walk([](hop::MmaIssueOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 namespace {
+
+/// What a role asks of the next tile before its products, where these stand behind a condition that
+/// takes divisions or comes from memory: computed while the last product of this tile runs, and
+/// handed on by the loop over tiles.
+class NextTile {
+public:
+  /// Of a loop over tiles, if it has such a condition.
+  static std::optional<NextTile> find(scf::WhileOp loop);
+  void prepare();
+
+private:
+  explicit NextTile(scf::WhileOp loop) : loop(loop) {}
+  bool findTaking();
+  bool findAsked();
+  Value isTile(Value number, OpBuilder &builder);
+  void cloneAsked(Value number, OpBuilder &builder, SmallVector<Value> &results);
+  SmallVector<Value> writeFirst(OpBuilder &builder);
+  SmallVector<Value> writeNext(OpBuilder &builder);
+  SmallVector<Value> writeBehindProduct();
+  void handOn(ValueRange first, ValueRange next);
+
+  Block *getBody() { return loop.getAfterBody(); }
+  Value getNumber() { return getBody()->getArgument(0); }
+
+  scf::WhileOp loop;
+  /// How the role gets the number of the next tile, from pipe.get on.
+  SmallVector<Operation *> taking;
+  /// What is computed of the number of a tile, and what of it other operations use, but for what is
+  /// computed again.
+  llvm::SetVector<Operation *> asked;
+  llvm::SmallPtrSet<Operation *, 16> again;
+  SmallVector<Value> used;
+  /// Where the products of a tile are, and the last one of them.
+  scf::IfOp products;
+  hop::MmaIssueOp last;
+};
 
 struct FillProductsPass : tessera::impl::FillProductsBase<FillProductsPass> {
   void runOnOperation() override {
@@ -31,19 +96,14 @@ struct FillProductsPass : tessera::impl::FillProductsBase<FillProductsPass> {
       }
     });
     getOperation().walk(takeEarly);
+    SmallVector<scf::WhileOp> loops;
+    getOperation().walk([&](scf::WhileOp loop) { loops.push_back(loop); });
+    for (scf::WhileOp loop : loops)
+      if (std::optional<NextTile> next = NextTile::find(loop))
+        next->prepare();
   }
 
 private:
-  /// Whether an operation only computes scalars. A bound of rows loads what nothing stores.
-  static bool isScalar(Operation *op) {
-    if (auto range = dyn_cast<tile::ReduceRangeOp>(op))
-      return llvm::all_of(range.getOps<tile::LoadOp>(),
-                          [](tile::LoadOp load) { return isNeverStored(load.getView()); });
-    return op->getNumRegions() == 0 && !op->hasTrait<OpTrait::ConstantLike>() &&
-           isMemoryEffectFree(op) &&
-           llvm::all_of(op->getResultTypes(), [](Type t) { return t.isIntOrIndexOrFloat(); });
-  }
-
   /// Moves the scalars before `issue` that nothing up to it needs behind it.
   static void sinkBehind(hop::MmaIssueOp issue) {
     llvm::SmallPtrSet<Operation *, 16> needed = {issue};
@@ -74,3 +134,212 @@ private:
 };
 
 } // namespace
+
+//===----------------------------------------------------------------------===//
+// The next tile
+//===----------------------------------------------------------------------===//
+
+std::optional<NextTile> NextTile::find(scf::WhileOp loop) {
+  // The number of the tile comes first, and the condition hands on what the loop carries.
+  auto hasNumber = [&] {
+    return loop->getNumResults() > 0 && loop.getResult(0).getType().isIndex() &&
+           llvm::equal(loop.getConditionOp().getArgs(), loop.getBeforeArguments());
+  };
+  NextTile next(loop);
+  if (!hasNumber() || !next.findTaking() || !next.findAsked())
+    return std::nullopt;
+  return next;
+}
+
+/// The number is cast from what pipe.get gives behind all products.
+bool NextTile::findTaking() {
+  auto cast = getBody()->getTerminator()->getOperand(0).getDefiningOp<arith::IndexCastOp>();
+  auto get = cast ? cast.getIn().getDefiningOp<hop::PipeGetOp>() : hop::PipeGetOp();
+  if (!get || get->getBlock() != getBody() || cast->getBlock() != getBody())
+    return false;
+  taking = {get, cast};
+  // Until then the role waits for nothing else that the one which gives out numbers may still load.
+  for (Operation *op = get->getPrevNode(); op; op = op->getPrevNode()) {
+    if (multiplies(op)) {
+      products = dyn_cast<scf::IfOp>(op);
+      break;
+    }
+    bool waits = op->walk([](Operation *inner) {
+                     return isa<hop::PipeWaitOp, hop::PipePeekOp, hop::PipeGetOp>(inner)
+                                ? WalkResult::interrupt()
+                                : WalkResult::advance();
+                   }).wasInterrupted();
+    if (waits)
+      return false;
+  }
+  if (!products || products.getElseRegion().empty() || multiplies(&products.elseBlock()->front()))
+    return false;
+  for (Operation &op : llvm::reverse(products.thenBlock()->without_terminator())) {
+    if (last = dyn_cast<hop::MmaIssueOp>(op); last)
+      return true;
+    if (op.getNumRegions() || isa<hop::PipeWaitOp, hop::PipePeekOp>(op))
+      return false;
+  }
+  return false;
+}
+
+/// All scalars before the products that follow from the number of the tile, if their condition
+/// takes one that is dear.
+bool NextTile::findAsked() {
+  llvm::SmallPtrSet<Operation *, 16> needed;
+  SmallVector<Value> work = {products.getCondition()};
+  while (!work.empty()) {
+    Operation *op = work.pop_back_val().getDefiningOp();
+    if (op && op->getBlock() == getBody() && needed.insert(op).second)
+      llvm::append_range(work, op->getOperands());
+  }
+  bool isDear = false;
+  llvm::SmallPtrSet<Operation *, 16> ofNumber;
+  for (Operation &op : llvm::make_range(getBody()->begin(), products->getIterator())) {
+    bool follows = llvm::all_of(op.getOperands(), [&](Value operand) {
+      return operand == getNumber() || asked.contains(operand.getDefiningOp()) ||
+             loop.isDefinedOutsideOfLoop(operand);
+    });
+    bool isKnown = op.hasTrait<OpTrait::ConstantLike>() || isScalar(&op) || loadsElement(&op);
+    if (!follows || !isKnown || op.getNumRegions())
+      continue;
+    asked.insert(&op);
+    if (!llvm::any_of(op.getOperands(), [&](Value operand) {
+          return operand == getNumber() || ofNumber.contains(operand.getDefiningOp());
+        }))
+      continue;
+    ofNumber.insert(&op);
+    isDear |= needed.contains(&op) && isDearScalar(&op);
+  }
+  for (Operation *op : asked) {
+    if (!ofNumber.contains(op))
+      continue;
+    auto isHandedOn = [&](Value operand) {
+      return operand != getNumber() &&
+             (!ofNumber.contains(operand.getDefiningOp()) || llvm::is_contained(used, operand));
+    };
+    bool isUsed =
+        llvm::any_of(op->getUsers(), [&](Operation *user) { return !asked.contains(user); });
+    // What is cheap is computed again of what is handed on: of 32 bits, not of 64.
+    if (isUsed && isa<arith::ExtSIOp, arith::IndexCastOp>(op) && !isHandedOn(op->getOperand(0)))
+      used.push_back(op->getOperand(0));
+    bool isCheap = !isDearScalar(op) && op != products.getCondition().getDefiningOp();
+    if (isCheap && llvm::all_of(op->getOperands(), isHandedOn))
+      again.insert(op);
+    else if (isUsed)
+      llvm::append_range(used, op->getResults());
+  }
+  return isDear;
+}
+
+/// Whether there is a tile of that number.
+Value NextTile::isTile(Value number, OpBuilder &builder) {
+  IRMapping mapping;
+  for (auto [before, after] : llvm::zip(loop.getBeforeArguments(), getBody()->getArguments()))
+    mapping.map(before, after);
+  mapping.map(loop.getBeforeArguments().front(), number);
+  for (Operation &op : loop.getBeforeBody()->without_terminator())
+    builder.clone(op, mapping);
+  return mapping.lookupOrDefault(loop.getConditionOp().getCondition());
+}
+
+void NextTile::cloneAsked(Value number, OpBuilder &builder, SmallVector<Value> &results) {
+  IRMapping mapping;
+  mapping.map(getNumber(), number);
+  for (Operation *op : asked)
+    builder.clone(*op, mapping);
+  for (Value value : used)
+    results.push_back(mapping.lookup(value));
+}
+
+/// For the first tile that the loop comes to, if there is one: before the loop.
+SmallVector<Value> NextTile::writeFirst(OpBuilder &builder) {
+  Location loc = loop.getLoc();
+  IRMapping mapping;
+  mapping.map(loop.getBeforeArguments(), loop.getInits());
+  for (Operation &op : loop.getBeforeBody()->without_terminator())
+    builder.clone(op, mapping);
+  Value isThere = mapping.lookupOrDefault(loop.getConditionOp().getCondition());
+  auto branch = scf::IfOp::create(builder, loc, ValueRange(used).getTypes(), isThere,
+                                  /*withElseRegion=*/true);
+  SmallVector<Value> found, none;
+  OpBuilder inner = branch.getThenBodyBuilder();
+  cloneAsked(loop.getInits().front(), inner, found);
+  scf::YieldOp::create(inner, loc, found);
+  inner = branch.getElseBodyBuilder();
+  for (Value value : used)
+    none.push_back(arith::ConstantOp::create(inner, loc, inner.getZeroAttr(value.getType())));
+  scf::YieldOp::create(inner, loc, none);
+  return branch.getResults();
+}
+
+/// The number of the next tile and what is asked of it. Behind the last one it is asked of this one
+/// again: a load has to lie inside the view.
+SmallVector<Value> NextTile::writeNext(OpBuilder &builder) {
+  IRMapping mapping;
+  for (Operation *op : taking)
+    builder.clone(*op, mapping);
+  SmallVector<Value> results = {mapping.lookup(taking.back()->getResult(0))};
+  Value number = arith::SelectOp::create(builder, loop.getLoc(), isTile(results[0], builder),
+                                         results[0], getNumber());
+  cloneAsked(number, builder, results);
+  return results;
+}
+
+/// Has both branches of the conditional give what the next tile is asked.
+SmallVector<Value> NextTile::writeBehindProduct() {
+  OpBuilder builder(products);
+  OpBuilder behind(last->getContext());
+  behind.setInsertionPointAfter(last);
+  SmallVector<Value> next = writeNext(behind);
+  behind.setInsertionPointToStart(products.elseBlock());
+  SmallVector<Value> nextElse = writeNext(behind);
+  products.thenYield()->insertOperands(products.getNumResults(), next);
+  products.elseYield()->insertOperands(products.getNumResults(), nextElse);
+  SmallVector<Type> types(products.getResultTypes());
+  llvm::append_range(types, ValueRange(next).getTypes());
+  auto branch = scf::IfOp::create(builder, products.getLoc(), types, products.getCondition());
+  branch.getThenRegion().takeBody(products.getThenRegion());
+  branch.getElseRegion().takeBody(products.getElseRegion());
+  unsigned own = products.getNumResults();
+  products->replaceAllUsesWith(branch.getResults().take_front(own));
+  products.erase();
+  return branch.getResults().drop_front(own);
+}
+
+/// Has the loop carry what is asked, of which it has what belongs to its first tile.
+void NextTile::handOn(ValueRange first, ValueRange next) {
+  OpBuilder builder(loop);
+  SmallVector<Value> inits(loop.getInits());
+  llvm::append_range(inits, first);
+  unsigned own = loop.getNumResults();
+  auto carrying = scf::WhileOp::create(builder, loop.getLoc(), ValueRange(inits).getTypes(), inits);
+  carrying.getBefore().takeBody(loop.getBefore());
+  carrying.getAfter().takeBody(loop.getAfter());
+  Operation *yield = carrying.getAfterBody()->getTerminator();
+  yield->setOperand(0, next.front());
+  yield->insertOperands(own, next.drop_front());
+  for (Value value : used) {
+    Value before = carrying.getBeforeBody()->addArgument(value.getType(), value.getLoc());
+    carrying.getConditionOp().getArgsMutable().append(before);
+    Value after = carrying.getAfterBody()->addArgument(value.getType(), value.getLoc());
+    value.replaceUsesWithIf(after, [&](OpOperand &use) {
+      return !asked.contains(use.getOwner()) || again.contains(use.getOwner());
+    });
+  }
+  loop->replaceAllUsesWith(carrying.getResults().take_front(own));
+  loop.erase();
+}
+
+void NextTile::prepare() {
+  products->emitRemark("asks what the next tile is while the last product of this one runs");
+  OpBuilder before(loop);
+  SmallVector<Value> first = writeFirst(before), next = writeBehindProduct();
+  handOn(first, next);
+  for (Operation *op : llvm::reverse(taking))
+    if (op->use_empty())
+      op->erase();
+  for (Operation *op : llvm::reverse(asked))
+    if (op->use_empty())
+      op->erase();
+}
