@@ -46,6 +46,15 @@ static bool multiplies(Operation *op) {
   return op->walk([](hop::MmaIssueOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
+/// Whether the role waits in `op` for what others fill.
+static bool waits(Operation *op) {
+  auto find = [](Operation *inner) {
+    bool isWait = inner->hasTrait<hop::ReadsPipe>();
+    return isWait ? WalkResult::interrupt() : WalkResult::advance();
+  };
+  return op->walk(find).wasInterrupted();
+}
+
 namespace {
 
 /// What a role asks of the next tile before its products, where these stand behind a condition that
@@ -164,20 +173,16 @@ bool NextTile::findTaking() {
       products = dyn_cast<scf::IfOp>(op);
       break;
     }
-    bool waits = op->walk([](Operation *inner) {
-                     return isa<hop::PipeWaitOp, hop::PipePeekOp, hop::PipeGetOp>(inner)
-                                ? WalkResult::interrupt()
-                                : WalkResult::advance();
-                   }).wasInterrupted();
-    if (waits)
+    if (waits(op))
       return false;
   }
-  if (!products || products.getElseRegion().empty() || multiplies(&products.elseBlock()->front()))
+  if (!products || products.getElseRegion().empty() ||
+      llvm::any_of(*products.elseBlock(), [](Operation &op) { return waits(&op); }))
     return false;
   for (Operation &op : llvm::reverse(products.thenBlock()->without_terminator())) {
     if (last = dyn_cast<hop::MmaIssueOp>(op); last)
       return true;
-    if (op.getNumRegions() || isa<hop::PipeWaitOp, hop::PipePeekOp>(op))
+    if (op.getNumRegions() || waits(&op))
       return false;
   }
   return false;
