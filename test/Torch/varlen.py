@@ -54,13 +54,12 @@ def watch(is_run=True):
 class Tokens(problems.Interpreted):
     """Queries of all sequences one behind the other, over keys that lie so too, and over pages."""
 
-    def check(self, counts, cache, heads, packed_keys, expected=(), with_out=False, before=0, **options):
-        """With `before` tokens of no sequence in front."""
+    def check(self, counts, cache, heads, packed_keys, expected=(), with_out=False, before=0, behind=5, **options):
+        """With `before` tokens of no sequence in front, and some behind."""
         d = cache.k.shape[3]
         queries = [torch.randn(n, heads, d, generator=torch.Generator().manual_seed(n)).to(cache.k.dtype) for n in counts]
         starts = torch.tensor([before, *counts]).cumsum(0).to(torch.int32)
-        # Behind the last sequence there is padding.
-        padding = (torch.full((rows, heads, d), NAN).to(cache.k.dtype) for rows in (before, 5))
+        padding = (torch.full((rows, heads, d), NAN).to(cache.k.dtype) for rows in (before, behind))
         q = torch.cat([next(padding), *queries, next(padding)])
         starts_k = torch.tensor([0, *cache.lengths]).cumsum(0).to(torch.int32)
         if packed_keys:
@@ -121,6 +120,15 @@ class Tokens(problems.Interpreted):
                 self.check(counts, cache, heads, False, {"left": 30, "right": 0}, causal=True, window_size=(30, 0), before=before)
                 self.check(counts, cache, heads, False, causal=True, before=before, invariant=True)
                 self.assertEqual([each.is_uneven for each in found], [True, True, True])
+
+    def test_equal(self):
+        """As many tokens as if each sequence were as long as the longest one, and sequences that are shorter, as a graph may meet them."""
+        for counts in ([128, 128, 128], [128, 70, 1], [0, 128, 5]):
+            cache = Cache([count + 20 for count in counts], 16, True, 2)
+            for packed_keys in (False, True):
+                with self.subTest(f"{counts} {packed_keys}"), watch() as found:
+                    self.check(counts, cache, 8, packed_keys, causal=True, behind=3 * 128 - sum(counts))
+                    self.assertFalse(found[0].is_uneven)
 
     def test_uneven_scores(self):
         """Scores and masks of several heads in a tile give what they give of each sequence alone."""
