@@ -106,9 +106,7 @@ def Persistent : Pass<"hop-persistent", "::tessera::hop::KernelOp"> {
     another, so that the loads of the next tile start while the results of this one are stored. With
     `persistent = static` block `i` of `n` takes tiles i, i + n, ...; with `dynamic` the producer takes the
     next number from a counter in global memory, after its last load of a tile, and hands it to the consumers
-    through a pipe, from which all threads of a producer that gathers get it too; the last block sets the counter back, so that no second launch is needed.
-    Where the producer waits for what a finder makes of a number, the finder takes the numbers, as far ahead as the pipes hold what it makes: so neither
-    the counter nor its work stands between the loads of two tiles. `order` says which
+    through a pipe, from which all threads of a producer that gathers get it too; the last block sets the counter back, so that no second launch is needed. `order` says which
     tile a number means. With `ascending` and `descending` the first grid index changes slowest within a section of
     the other indices: as many of them as have `section` tiles for each thread block. Then blocks that load the same
     tensors run tiles of nearly the same length at the same time. What is less than half a section at the end belongs to

@@ -212,17 +212,10 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
       makeLoop(kernel, role, numbers);
   }
 
-  /// The role that fetches numbers: the first one, which loads for the others. Where it waits for
-  /// what another one makes of a number, that one: as far ahead as pipes hold what it makes.
+  /// The role that fetches numbers: the first one, which loads for the others.
   LogicalResult findFetcher(hop::KernelOp kernel) {
     auto roles = llvm::to_vector(kernel.getBody().getOps<hop::RoleOp>());
     fetcher = roles.front();
-    fetcher.walk([&](hop::PipeGetOp get) {
-      for (Operation *user : get.getPipe().getUsers())
-        if (isa<hop::PipePutOp>(user) && user->getParentOfType<hop::RoleOp>().isElected())
-          fetcher = user->getParentOfType<hop::RoleOp>();
-      return WalkResult::interrupt();
-    });
     if (roles.size() > 1)
       return success();
     return kernel.emitError(
@@ -293,10 +286,10 @@ struct PersistentPass : tessera::impl::PersistentBase<PersistentPass> {
   }
 
   /// One role fetches the next number and hands it on; the others take it, and so does that role
-  /// where it has more threads, or in a cluster, where the number of one block counts. By the role
-  /// that loads it is fetched after the tile's last load, which is as late as the tiles in the
-  /// pipes hide the counter's latency: a block that took its next tile when this one began would
-  /// keep a long one waiting while others find none.
+  /// where it has more threads, or in a cluster, where the number of one block counts. It is
+  /// fetched after the tile's last load, which is as late as the tiles in the pipes hide the
+  /// counter's latency: a block that took its next tile when this one began would keep a long one
+  /// waiting while others find none.
   Value exchangeNumber(OpBuilder &builder, hop::RoleOp role, Value numbers) {
     Location loc = role.getLoc();
     Type i32 = builder.getI32Type();
