@@ -21,7 +21,7 @@ class Seen:
     """The tiles of a call."""
 
     def __init__(self, call, parameters, lse):
-        self.is_uneven, packed = "UNEVEN" in parameters, parameters.get("HEADS", 1)
+        self.is_uneven, self.is_upwards, packed = "UNEVEN" in parameters, "UPWARDS" in parameters, parameters.get("HEADS", 1)
         self.queries, self.heads = parameters["BM"] // packed, call.heads // packed
         (rows, _, of_sequence) = call.places.views[lse[1]][1].shape
         tiles = -(-int(rows) // self.queries) if self.is_uneven else int(rows) * -(-int(of_sequence) // self.queries)
@@ -123,12 +123,12 @@ class Tokens(problems.Interpreted):
 
     def test_equal(self):
         """As many tokens as if each sequence were as long as the longest one, and sequences that are shorter, as a graph may meet them."""
-        for counts in ([128, 128, 128], [128, 70, 1], [0, 128, 5]):
+        for counts in ([192, 192, 192], [192, 70, 1], [0, 192, 5]):
             cache = Cache([count + 20 for count in counts], 16, True, 2)
             for packed_keys in (False, True):
                 with self.subTest(f"{counts} {packed_keys}"), watch() as found:
-                    self.check(counts, cache, 8, packed_keys, causal=True, behind=3 * 128 - sum(counts))
-                    self.assertFalse(found[0].is_uneven)
+                    self.check(counts, cache, 8, packed_keys, causal=True, behind=3 * 192 - sum(counts))
+                    self.assertEqual((found[0].is_uneven, found[0].is_upwards), (False, True))
 
     def test_uneven_scores(self):
         """Scores and masks of several heads in a tile give what they give of each sequence alone."""
@@ -203,6 +203,7 @@ class Tokens(problems.Interpreted):
                     flash_attn_varlen_func(q, keys, keys, starts, starts, max(counts), max(counts), causal=True)
                 one = found[0]
                 self.assertEqual(one.is_uneven, is_uneven)
+                self.assertEqual(one.is_upwards, not is_uneven and 64 < max(counts) <= 512)
                 # Heads of a key share a tile, where a sequence has several.
                 self.assertEqual(one.queries, 128 * kv_heads // heads if max(counts) > 64 else 64)
                 needed = sum(-(-count // one.queries) for count in counts) * one.heads

@@ -353,6 +353,8 @@ class _Call:
         extents = (("SQ", 1), ("ROWS", 1)) if self.is_invariant else (("SQ", rows), ("ROWS", page))
         chosen = _kernels.choose(self.device, source, extents, **parameters)
         parameters.update({name: chosen[name] for name in ("BM", "BN", "BLOCKS")})
+        if chosen.get("UPWARDS"):
+            parameters["UPWARDS"] = True
         if self.is_invariant or (self.has_table and page % chosen["BN"]):
             # Without pages all rows of a block follow each other.
             parameters.update(GATHERED=True)
