@@ -433,7 +433,8 @@ def CheckPipes : Pass<"hop-check-pipes", "::tessera::hop::KernelOp"> {
 
     The pass runs all roles on every outcome of their loops and conditionals at once: it keeps the slots in use and
     what each role has still to do, and ends when no new state comes up. The loops and conditionals around the fills and
-    the reads of a pipe go in pairs, which decide alike; those without a partner are refused. So is a ring with too few
+    the reads of a pipe go in pairs, which decide alike; those without a partner are refused, but for a conditional that
+    does the same with the pipe on either way. So is a ring with too few
     slots; the error names the tiles that keep theirs and the number that would do. Of roles that wait for each other it
     names each place. It comes last, as passes before it move loads, waits and releases. `tile-warp-specialize` asks
     the same of the roles that it makes. Turns of warpgroups are the business of `hop-pingpong`.
