@@ -44,6 +44,10 @@ static LogicalResult verifyProduct(Operation *op, Type aType, RankedTensorType b
            << m << "; change the rows of the tile or the number of consumers";
   if (int64_t depth = hopper::mmaDepth(a.getElementTypeBitWidth()); k % depth != 0)
     return op->emitOpError("has K in multiples of ") << depth << ", got " << k;
+  LayoutAttr rows = getLayout(acc), ofA = getLayout(a);
+  if (!isByte && rows && ofA && rows != ofA)
+    return op->emitOpError("has the rows of a fragment a in the result, got ")
+           << ofA << " and " << rows;
   // N is a multiple of 8 by the type of b.
   return success();
 }

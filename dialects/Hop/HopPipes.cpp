@@ -516,9 +516,21 @@ LogicalResult PipeCommitOp::verify() {
 
 LogicalResult FetchOp::verify() {
   RankedTensorType source = getSource().getType().getTile(), tile = getTile().getType();
-  if (source.getShape() != tile.getShape() || source.getElementType() != tile.getElementType())
+  SmallVector<int64_t> shape(source.getShape());
+  if (getTransposed())
+    std::reverse(shape.begin(), shape.end());
+  if (ArrayRef<int64_t>(shape) != tile.getShape() ||
+      source.getElementType() != tile.getElementType())
     return emitOpError("reads a tile as it is in shared memory, ") << source << ", got " << tile;
   bool isMatrix = tile.getRank() == 2;
+  LayoutAttr layout = getLayout(tile);
+  bool takesPairs = isMatrix && tile::isByteFloat(tile.getElementType()) &&
+                    tile.getDimSize(1) % hopper::warpThreads == 0 &&
+                    (!layout || layout == LayoutAttr::getRowPairs(getContext()));
+  if (getTransposed() && !takesPairs)
+    return emitOpError("transposes floats of 1 byte, a multiple of 32 rows of them, to the layout "
+                       "row_pairs; got ")
+           << tile;
   bool hasOwnSize =
       isMatrix ? tile::isByteFloat(tile.getElementType()) : tile.getElementTypeBitWidth() == 64;
   if (unsigned bits = tile.getElementTypeBitWidth(); !hasOwnSize && bits != 16 && bits != 32)

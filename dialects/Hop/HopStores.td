@@ -31,9 +31,11 @@ def Hop_FetchOp : Hop_Op<"fetch", [Hop_OnWarpgroups, MemoryEffects<[MemRead]>]> 
   let summary = "Reads a tile from shared memory into registers";
   let description = [{
     Each thread reads the elements that it has of the result: of a tile of rank 1 by the layout of columns, or of floats of
-    4 bytes by that of rows, of a tile of rank 2, of elements of 2 or 4 bytes, by that of accumulators (for 16 bits ldmatrix, PTX ISA 9.7.14.5.15). A tile of rank
+    4 bytes by that of rows, of a tile of rank 2, of elements of 2 or 4 bytes, by that of accumulators (for 16 bits ldmatrix, PTX ISA 9.7.14.5.15), of
+    floats of 1 byte by `accumulator8`, two at a time. A tile of rank
     2, of floats of 1 byte too, may also have a layout of runs of 8 bytes or more, which a thread reads at once
-    (`ld.shared.v4`); others are refused when they are lowered. `source` is a slot, or the warpgroup's rows of one (`hop.slice`). On all threads of a role
+    (`ld.shared.v4`); others are refused when they are lowered. `transposed` reads floats of 1 byte as columns, by the layout `row_pairs`, 32
+    rows and 16 columns of the source a warp and ldmatrix.trans; other tiles are refused. `source` is a slot, or the warpgroup's rows of one (`hop.slice`). On all threads of a role
     with warpgroups, each of which gives the slot back for itself (`hop.pipe.release`).
 
     ```mlir
@@ -42,9 +44,9 @@ def Hop_FetchOp : Hop_Op<"fetch", [Hop_OnWarpgroups, MemoryEffects<[MemRead]>]> 
     %b = hop.fetch %rows : !hop.shared<tensor<64x32xbf16>, rows = 128> -> tensor<64x32xbf16, #hop.layout<accumulator>>
     ```
   }];
-  let arguments = (ins Hop_SharedType:$source);
+  let arguments = (ins Hop_SharedType:$source, UnitAttr:$transposed);
   let results = (outs AnyRankedTensor:$tile);
-  let assemblyFormat = "$source attr-dict `:` qualified(type($source)) `->` type($tile)";
+  let assemblyFormat = "$source (`transposed` $transposed^)? attr-dict `:` qualified(type($source)) `->` type($tile)";
   let hasVerifier = 1;
 }
 

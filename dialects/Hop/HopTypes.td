@@ -28,7 +28,7 @@ def Hop_LayoutAttr : AttrDef<Hop_Dialect, "Layout", [DeclareAttrInterfaceMethods
     In the layout of a tile of rank 1 a lane, warp or warpgroup whose digit moves nothing holds the same elements as
     its neighbour; with `partial` it holds a part of each, of which the sum (or maximum, or minimum) is the element.
 
-    Six layouts have names. They are those of wgmma, for which `b` counts blocks of 64 rows, `w` warps and `l` lanes:
+    Seven layouts have names. They are those of wgmma, for which `b` counts blocks of 64 rows, `w` warps and `l` lanes:
 
     | layout | elements of a thread | digits |
     |---|---|---|
@@ -38,11 +38,13 @@ def Hop_LayoutAttr : AttrDef<Hop_Dialect, "Layout", [DeclareAttrInterfaceMethods
     | `column` | columns 8j + 2(l%4) (+ 1) | `registers = [2:1], lanes = [4:2, 8:0], warps = [4:0]` |
     | `operand8` | rows 64b + 16w + l/4 (+ 8), columns 16j + 4(l%4) (+ 1, 2, 3) | `registers = [4:(0, 1), 2:(8, 0), 2:(0, 16)], lanes = [4:(0, 4), 8:(1, 0)], warps = [4:(16, 0)]` |
     | `accumulator8` | those of `accumulator`, in the order of the registers of `operand8` | `registers = [2:(0, 1), 2:(0, 8), 2:(8, 0), 2:(0, 16)], lanes = [4:(0, 2), 8:(1, 0)], warps = [4:(16, 0)]` |
+    | `row_pairs` | rows 64b + 16w + 2(l/4) (+ 1), columns as `accumulator` | `registers = [2:(0, 1), 2:(1, 0)], lanes = [4:(0, 2), 8:(2, 0)], warps = [4:(16, 0)]` |
 
     `accumulator` is the D fragment of wgmma (PTX ISA 9.7.15.5.1, Figure "WGMMA .m64nNk16 register fragment layout for
     accumulator matrix D"), which for 16-bit types is the A fragment too. `operand8` is the A fragment of 8-bit types
     (Figure "WGMMA .m64nNk32 register fragment layout for matrix A"), of which a register holds four neighbours. What a
     thread holds of an accumulator are two pairs of columns that are 8 apart: with `accumulator8` they are one register.
+    `row_pairs` are the A and D fragments of a product whose rows are in another order.
     Refused are digits that reach a place twice or
     leave one out, those that move along two axes, and a tensor whose extents are no multiples of what the digits span
     or whose elements are other than integers and floats.
@@ -63,6 +65,8 @@ def Hop_LayoutAttr : AttrDef<Hop_Dialect, "Layout", [DeclareAttrInterfaceMethods
     static LayoutAttr getByteOperand(::mlir::MLIRContext *context);
     /// The elements of an accumulator, four to a register where they have 8 bits.
     static LayoutAttr getByteAccumulator(::mlir::MLIRContext *context);
+    /// The D and A fragments of wgmma where its rows g and g + 8 of 16 are neighbours, 2g and 2g + 1.
+    static LayoutAttr getRowPairs(::mlir::MLIRContext *context);
 
     /// The layout of a tile of rank 1 with an element for each place along `axis` of a tile in this one.
     LayoutAttr getSlice(int64_t axis) const;

@@ -45,6 +45,14 @@ LayoutAttr LayoutAttr::getByteAccumulator(MLIRContext *context) {
                        /*laneColumns=*/2);
 }
 
+LayoutAttr LayoutAttr::getRowPairs(MLIRContext *context) {
+  constexpr int64_t lanesPerColumn = hopper::warpThreads / hopper::lanesPerRow;
+  const LayoutDigit registers[] = {{2, {0, 1}}, {2, {1, 0}}},
+                    lanes[] = {{hopper::lanesPerRow, {0, 2}}, {lanesPerColumn, {2, 0}}},
+                    warps[] = {{4, {hopper::mmaRows / 4, 0}}};
+  return get(context, 2, registers, lanes, warps, {}, /*partial=*/false);
+}
+
 /// The layouts that are spelled by a name.
 static SmallVector<std::pair<StringLiteral, LayoutAttr>> namedLayouts(MLIRContext *context) {
   LayoutAttr accumulator = LayoutAttr::getAccumulator(context), row = accumulator.getSlice(0);
@@ -52,6 +60,7 @@ static SmallVector<std::pair<StringLiteral, LayoutAttr>> namedLayouts(MLIRContex
           {"row", row},
           {"row_partial", row.withPartial(true)},
           {"column", accumulator.getSlice(1)},
+          {"row_pairs", LayoutAttr::getRowPairs(context)},
           {"operand8", LayoutAttr::getByteOperand(context)},
           {"accumulator8", LayoutAttr::getByteAccumulator(context)}};
 }
@@ -255,8 +264,8 @@ Attribute LayoutAttr::parse(AsmParser &parser, Type) {
     const auto *found = llvm::find(names, word);
     if (found == std::end(names))
       return parser.emitError(place, "expected registers, lanes, warps or warpgroups, partial, or "
-                                     "accumulator, row, row_partial, column, operand8 or "
-                                     "accumulator8");
+                                     "accumulator, row, row_partial, column, row_pairs, operand8 "
+                                     "or accumulator8");
     return failure(parser.parseEqual() || parseDigits(lists[found - std::begin(names)]));
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, parseOne))

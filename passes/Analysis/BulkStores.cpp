@@ -18,7 +18,9 @@ std::optional<std::string> tessera::whyNoBulkStore(tile::StoreOp store, RankedTe
   std::string text;
   llvm::raw_string_ostream reason(text);
   int64_t unit = 8 * hop::bulkStartBytes / whole.getElementTypeBitWidth();
-  if (!hop::getSharedLayout(whole)) {
+  if (store.getValue().getDefiningOp<tile::TransposeOp>()) {
+    reason << "stores a tile that is transposed on its way from registers; use store = direct";
+  } else if (!hop::getSharedLayout(whole)) {
     reason << "stores '" << whole
            << "', whose rows are no multiple of 32 bytes; use store = direct";
   } else if (!isMultipleOf(store.getIndices().back(), unit)) {

@@ -229,7 +229,7 @@ static bool isConverted(Value tile, tile::LoadOpInterface load, DenseSet<Operati
 
 bool tessera::isLoadedForDots(tile::LoadOpInterface load) {
   DenseSet<Operation *> seen;
-  return feedsDot(load.getResult()) || isConverted(load.getResult(), load, seen);
+  return feedsDot(load.getResult()) || isWidened(load) || isConverted(load.getResult(), load, seen);
 }
 
 SmallVector<tile::GatherOp> tessera::pipedGathers(tile::KernelOp kernel) {

@@ -70,7 +70,11 @@ bool RowPartition::divides(Operation *op, int64_t parts) {
   };
   return TypeSwitch<Operation *, bool>(op)
       .Case([&](tile::LoadOp load) { return boxIsDivisible(load, load.getResult()); })
-      .Case([&](tile::StoreOp store) { return boxIsDivisible(store, store.getValue()); })
+      .Case([&](tile::StoreOp store) {
+        // What is transposed on its way is no warpgroup's part of the rows.
+        bool isWhole = parts > 1 && store.getValue().getDefiningOp<tile::TransposeOp>();
+        return !isWhole && boxIsDivisible(store, store.getValue());
+      })
       .Case([&](tile::IotaOp iota) {
         int64_t rows = cast<RankedTensorType>(iota.getType()).getDimSize(0);
         int64_t share = rows / parts, period = iota.getPeriodOrExtent();
@@ -200,7 +204,7 @@ LogicalResult RowPartition::visitScan(tile::ScanOp scan) {
 /// A loaded tile is transposed by how a dot reads it: rows that a warpgroup has of the result are
 /// columns of the tile in shared memory, which all of them have.
 LogicalResult RowPartition::visitTranspose(tile::TransposeOp transpose) {
-  if (loadedOperand(transpose.getResult()))
+  if (loadedOperand(transpose.getResult()) || widenedLoad(transpose.getResult()))
     return set(transpose, transpose.getSource(), State::Whole);
   State state = partitioned.lookup(transpose.getResult());
   return set(transpose, transpose.getSource(),

@@ -45,21 +45,33 @@ LogicalResult Emitter::emitRearrange(hop::RearrangeOp op) {
     bind(op, exchangePairs(elements(op.getSource())));
     return success();
   }
-  // A thread has the same elements, so that their places say which register is which.
-  FragmentLayout source(from), result(to);
+  bind(op, renameRegisters(op.getSource(), to, /*exchangesAxes=*/false));
+  return success();
+}
+
+/// The thread keeps its elements.
+void Emitter::emitExchange(tile::TransposeOp op) {
+  bind(op, renameRegisters(op.getSource(), cast<RankedTensorType>(op.getType()),
+                           /*exchangesAxes=*/true));
+}
+
+/// The registers of `source` in the order of `type`, of which a thread has the same elements: their
+/// places say which is which.
+Emitter::Values Emitter::renameRegisters(Value source, RankedTensorType type, bool exchangesAxes) {
+  auto from = cast<RankedTensorType>(source.getType());
+  FragmentLayout given(from), result(type);
   int64_t inRegister = hop::elementsPerRegister(from);
-  auto placeOf = [](const FragmentLayout &layout, int64_t i) {
-    return std::pair(layout.offset(i, 0), layout.offset(i, 1));
+  auto placeOf = [](const FragmentLayout &layout, int64_t i, bool exchanges) {
+    return std::pair(layout.offset(i, exchanges), layout.offset(i, !exchanges));
   };
   llvm::DenseMap<std::pair<int64_t, int64_t>, int64_t> registers;
-  for (int64_t i = 0; i < source.size(); i += inRegister)
-    registers[placeOf(source, i)] = i / inRegister;
-  const Values given = elements(op.getSource());
+  for (int64_t i = 0; i < given.size(); i += inRegister)
+    registers[placeOf(given, i, false)] = i / inRegister;
+  const Values all = elements(source);
   Values renamed;
   for (int64_t i = 0; i < result.size(); i += inRegister)
-    renamed.push_back(given[registers.lookup(placeOf(result, i))]);
-  bind(op, std::move(renamed));
-  return success();
+    renamed.push_back(all[registers.lookup(placeOf(result, i, exchangesAxes))]);
+  return renamed;
 }
 
 /// Of a block of 16 columns lane l of a row holds columns 2l and 2l + 1 in the low half of a

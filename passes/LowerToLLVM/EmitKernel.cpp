@@ -364,6 +364,7 @@ LogicalResult Emitter::emitForThread(Operation *op) {
       .Case([&](hop::CombineOp combine) { return emitCombine(combine); })
       .Case([&](hop::CombineAllOp combine) { return emitCombineAll(combine), success(); })
       .Case([&](hop::RearrangeOp rearrange) { return emitRearrange(rearrange); })
+      .Case([&](tile::TransposeOp transpose) { return emitExchange(transpose), success(); })
       .Case([&](hop::ColumnsOp columns) { return emitColumns(columns), success(); })
       .Case([&](hop::RowFactorOp factor) {
         bind(factor, elements(factor.getSource()));

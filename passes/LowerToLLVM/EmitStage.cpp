@@ -34,6 +34,15 @@ LogicalResult Emitter::emitFetch(hop::FetchOp op) {
     fetchRuns(op, sharedTiles.find(op.getSource())->second);
     return success();
   }
+  if (op.getTransposed()) {
+    fetchBytePairs(op, sharedTiles.find(op.getSource())->second);
+    return success();
+  }
+  if (!isVector && hop::getLayout(type).isByteAccumulator() &&
+      tile::isByteFloat(type.getElementType())) {
+    fetchBytes(op, sharedTiles.find(op.getSource())->second);
+    return success();
+  }
   bool isOfRows =
       isVector && type.getElementType().isF32() && hop::getLayout(type) == accumulator.getSlice(0);
   if (!isOfRows && hop::getLayout(type) != (isVector ? accumulator.getSlice(1) : accumulator))
@@ -213,7 +222,9 @@ void Emitter::forEachPair(RankedTensorType type, const SharedPlace &place, Place
   for (int64_t i = 0; i < layout.size(); i += 2) {
     int64_t column = layout.offset(i, 1);
     visit(first, column % chunkColumns / unitColumns * hopper::swizzleUnit,
-          layout.offset(i, 0) * swizzle + column / chunkColumns * place.layout.chunkBytes(), i);
+          layout.offset(i, 0) * swizzle + column / chunkColumns * place.layout.chunkBytes() +
+              column % unitColumns * place.layout.elementBytes,
+          i);
   }
 }
 
@@ -297,6 +308,47 @@ void Emitter::fetchWords(hop::FetchOp op, const SharedPlace &source) {
                                          constraint, {address}, {element, element}));
   });
   bind(op, std::move(results));
+}
+
+/// Reads two neighbours of 8 bits at a time, as an accumulator has them, and no more: so each two
+/// are a register by themselves, of which one instruction makes two of 16 bits.
+void Emitter::fetchBytes(hop::FetchOp op, const SharedPlace &source) {
+  Values pairs, words;
+  forEachPair(op.getTile().getType(), source,
+              [&](Value address, int64_t flips, int64_t offset, int64_t) {
+                llvm::append_range(
+                    pairs, assembly("{\n.reg .b32 from;\nxor.b32 from, $1, " + Twine(flips) +
+                                        ";\nld.shared.u16 $0, [from+" + Twine(offset) + "];\n}",
+                                    "=h,r", {address}, TypeRange(builder.getI16Type())));
+              });
+  for (size_t i = 0; i < pairs.size(); i += 2)
+    words.push_back(LLVM::BitcastOp::create(builder, loc, builder.getI32Type(),
+                                            joinHalves(pairs[i], pairs[i + 1])));
+  bind(op, std::move(words));
+}
+
+/// Reads columns of 8 bits as rows. ldmatrix.trans moves units of 16 bits: it gives lane 4g + t of
+/// the columns 2g and 2g + 1 of 16 the rows 2t and 2t + 1 of 8, and a byte permute puts those of a
+/// column side by side. Lane l has the address of row l of 32, which are four matrices.
+void Emitter::fetchBytePairs(hop::FetchOp op, const SharedPlace &source) {
+  constexpr int64_t byColumns = 0x3120, rowsAtOnce = hopper::warpThreads;
+  RankedTensorType type = op.getTile().getType();
+  Type word = builder.getI32Type();
+  Value first = swizzledAddress(source, thread.lane, warpRow());
+  int64_t swizzle = source.layout.swizzle;
+  Values words;
+  for (int64_t column = 0; column < type.getDimSize(0); column += hopper::mmaRows)
+    for (int64_t row = 0; row < type.getDimSize(1); row += rowsAtOnce) {
+      int64_t offset = column / swizzle * source.layout.chunkBytes() + row * swizzle;
+      for (Value pairs :
+           assembly("{\n.reg .b32 from;\nxor.b32 from, $4, " + Twine(column % swizzle) +
+                        ";\nldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 "
+                        "{$0, $1, $2, $3}, [from+" +
+                        Twine(offset) + "];\n}",
+                    "=r,=r,=r,=r,r", {first}, {word, word, word, word}))
+        words.push_back(permuteBytes(pairs, i32(0), i32(byColumns)));
+    }
+  bind(op, std::move(words));
 }
 
 /// Calls `visit` for each of the runs of neighbours that a thread moves at once, of which `element`

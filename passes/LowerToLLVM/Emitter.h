@@ -248,6 +248,8 @@ private:
   // Elements of 8 bits: EmitBytes.cpp.
   mlir::Value permuteBytes(mlir::Value a, mlir::Value b, mlir::Value selector);
   mlir::LogicalResult emitRearrange(hop::RearrangeOp op);
+  void emitExchange(tile::TransposeOp op);
+  Values renameRegisters(mlir::Value source, mlir::RankedTensorType type, bool exchangesAxes);
   void emitColumns(hop::ColumnsOp op);
   Values exchangePairs(mlir::ValueRange words);
   void joinPairs(llvm::MutableArrayRef<mlir::Value> words);
@@ -442,6 +444,8 @@ private:
   void fetchRows(hop::FetchOp op, const SharedPlace &source);
   void fetchWords(hop::FetchOp op, const SharedPlace &source);
   void fetchRuns(hop::FetchOp op, const SharedPlace &source);
+  void fetchBytes(hop::FetchOp op, const SharedPlace &source);
+  void fetchBytePairs(hop::FetchOp op, const SharedPlace &source);
   void storeMatrices(mlir::Value address, int64_t flips, int64_t offset,
                      llvm::ArrayRef<mlir::Value> matrices, bool transposed);
   mlir::Value warpRow();

@@ -116,6 +116,11 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
                hop::LayoutAttr::getAccumulator(op->getContext()).getSlice(0);
       return isFragment(stage.getTile()) || hop::wordsOfRun(tile);
     }
+    // Products keep the order of rows that their first operand has, which is verified.
+    if (auto issue = dyn_cast<hop::MmaIssueOp>(op))
+      if (hop::LayoutAttr rows = hop::getLayout(issue.getFlight().getType().getTile());
+          rows == hop::LayoutAttr::getRowPairs(op->getContext()))
+        return true;
     if (isa<hop::MmaIssueOp, hop::StageOp>(op))
       return llvm::all_of(op->getOperands(), isFragment) &&
              llvm::all_of(op->getResults(), isFragment);

@@ -38,6 +38,8 @@ SmallVector<PipedTile> tessera::pipedTiles(KernelOp kernel) {
     for (Value operand : {dot.getA(), dot.getB()})
       if (LoadOpInterface load = loadedOperand(operand))
         loads.insert(load);
+    if (LoadOpInterface load = widenedLoad(dot.getA()))
+      loads.insert(load);
   });
   for (const Conversion &conversion : findConversions(kernel))
     loads.insert(conversion.load);

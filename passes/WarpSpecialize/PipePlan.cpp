@@ -50,7 +50,8 @@ FailureOr<PipePlan> tessera::planPipes(tile::KernelOp kernel, tile::ProducerKind
     for (tile::LoadOp load : fetchedLoads(kernel))
       plan.fetched.insert(load);
   WalkResult walk = kernel.walk([&](tile::LoadOpInterface load) -> WalkResult {
-    bool isFetched = plan.fetched.contains(load), isKnown = isFetched || converted.contains(load);
+    bool isFetched = plan.fetched.contains(load),
+         isKnown = isFetched || converted.contains(load) || isWidened(load);
     if (!isKnown && !feedsDot(load.getResult()))
       return success();
     if (!isKnown && failed(checkPipedUses(load, load.getResult())))

@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/TileBox.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "passes/Schedule/ResourceModel.h"
 #include "passes/WarpSpecialize/Slicer.h"
 
@@ -92,7 +91,8 @@ void Slicer::cloneStore(tile::StoreOp store, OpBuilder &builder) {
 static LogicalResult refuseTranspose(tile::TransposeOp transpose) {
   InFlightDiagnostic error =
       transpose.emitError("transposes a tile that no dot reads as it is: for arithmetic it is in "
-                          "registers, and only the operand of a dot can be transposed");
+                          "registers, where one warpgroup transposes what it loads for arithmetic "
+                          "alone or stores, and others the operands of dots");
   if (transpose->use_empty())
     return error;
   error.attachNote((*transpose->user_begin())->getLoc())
@@ -101,16 +101,62 @@ static LogicalResult refuseTranspose(tile::TransposeOp transpose) {
   return error;
 }
 
+/// Takes a tile of 8 bits from its slot, and extends it for products.
+void Slicer::cloneExtension(arith::ExtFOp extension, OpBuilder &builder) {
+  tile::LoadOpInterface load = loadedOperand(extension.getIn());
+  if (load && isWidened(load))
+    writeWidened(extension.getResult(), operands.find(extension.getIn())->second, builder);
+  else
+    cloneGeneric(extension, builder);
+}
+
+/// What dots read of `tile`, which `loaded` is extended to, as it is or transposed.
+void Slicer::writeWidened(Value tile, Operand loaded, OpBuilder &builder) {
+  bool isMultiplied = false;
+  for (Operation *user : tile.getUsers())
+    if (auto transpose = dyn_cast<tile::TransposeOp>(user))
+      writeWidened(transpose.getResult(), {loaded.tile, !loaded.transposed}, builder);
+    else
+      isMultiplied = true;
+  if (!isMultiplied)
+    return;
+  Location loc = tile.getLoc();
+  auto type = cast<RankedTensorType>(typeOf(tile));
+  Value source = loaded.tile;
+  if (rows.isPartitioned(tile))
+    source = sliceOf(source, /*ofColumns=*/loaded.transposed, loc, builder);
+  Type bytes = type.clone(cast<hop::SharedType>(source.getType()).getTile().getElementType());
+  auto fetch = hop::FetchOp::create(builder, loc, bytes, source, loaded.transposed);
+  whole.map(tile, arith::ExtFOp::create(builder, loc, type, fetch.getTile()).getResult());
+}
+
+/// Whether one warpgroup moves the tile between global memory and the registers of accumulators,
+/// which have its rows as columns.
+bool Slicer::isMoved(tile::TransposeOp transpose) const {
+  if (rows.getParts() > 1 || rows.isByLayout() || transpose->use_empty())
+    return false;
+  auto load = transpose.getSource().getDefiningOp<tile::LoadOp>();
+  return load ? !plan.isPiped(load) &&
+                    llvm::all_of(load->getUsers(), llvm::IsaPred<tile::TransposeOp>)
+              : llvm::all_of(transpose->getUsers(), llvm::IsaPred<tile::StoreOp>);
+}
+
 /// A computed tile is transposed where it is written to shared memory for the first operand of a
-/// dot, and where a dot reads it there as the second (hop-stage-operands).
-LogicalResult Slicer::cloneTranspose(tile::TransposeOp transpose) {
+/// dot, and where a dot reads it there as the second (hop-stage-operands). Between registers and
+/// global memory it is a matter of which thread has which elements.
+LogicalResult Slicer::cloneTranspose(tile::TransposeOp transpose, OpBuilder &builder) {
   if (auto found = operands.find(transpose.getSource()); found != operands.end()) {
     operands[transpose.getResult()] = {found->second.tile, !found->second.transposed};
     return success();
   }
+  // Where it was extended.
+  if (widenedLoad(transpose.getResult()))
+    return success();
   bool isOperand = llvm::all_of(transpose->getUses(), [](OpOperand &use) {
     return isa<tile::DotOp>(use.getOwner()) && use.getOperandNumber() < 2;
   });
+  if (isMoved(transpose))
+    return cloneGeneric(transpose, builder), success();
   if (!isOperand || !computedTranspose(transpose.getResult()))
     return refuseTranspose(transpose);
   operands[transpose.getResult()] = {lookup(transpose.getSourceMutable()), true};

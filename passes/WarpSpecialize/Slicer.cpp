@@ -66,7 +66,8 @@ LogicalResult Slicer::cloneOwn(Operation *op, OpBuilder &builder) {
         whole.map(bound.getResult(), whole.lookupOrDefault(boundOf(bound, spec)));
         return success();
       })
-      .Case([&](tile::TransposeOp transpose) { return cloneTranspose(transpose); })
+      .Case([&](tile::TransposeOp transpose) { return cloneTranspose(transpose, builder); })
+      .Case([&](arith::ExtFOp ext) { return cloneExtension(ext, builder), success(); })
       .Case([&](tile::DotOp dot) { return cloneDot(dot, builder); })
       .Case([&](tile::StoreOp store) { return cloneStore(store, builder), success(); })
       .Case([&](scf::ForOp loop) { return cloneLoop(loop, builder); })

@@ -17,6 +17,8 @@
 //   | blocks exchange       |                            | hop.mma                        |
 //   | operand, converted    | hop.fetch, what computes   | an operand of hop.mma           |
 //   |                       | it, hop.stage, in parts    |                                 |
+//   | operand, extended by  | hop.pipe.load              | hop.fetch, arith.extf           |
+//   | those who multiply it |                            |                                 |
 //   | bound by what rows    | tile.reduce_range,         | hop.pipe.get                    |
 //   | load                  | hop.pipe.put               |                                 |
 //   | skip of loads         | nothing                    | a wait and a release for each  |
@@ -27,6 +29,7 @@
 #ifndef TESSERA_PASSES_WARPSPECIALIZE_SLICER_H
 #define TESSERA_PASSES_WARPSPECIALIZE_SLICER_H
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/Analysis/RowPartition.h"
@@ -145,7 +148,10 @@ private:
   shareOf(OpBuilder &builder, AccessOp op, mlir::Type type);
   void cloneDirectLoad(tile::LoadOp load, OpBuilder &builder);
   void cloneStore(tile::StoreOp store, OpBuilder &builder);
-  LogicalResult cloneTranspose(tile::TransposeOp transpose);
+  LogicalResult cloneTranspose(tile::TransposeOp transpose, OpBuilder &builder);
+  bool isMoved(tile::TransposeOp transpose) const;
+  void cloneExtension(mlir::arith::ExtFOp extension, OpBuilder &builder);
+  void writeWidened(Value tile, Operand loaded, OpBuilder &builder);
   LogicalResult cloneDot(tile::DotOp dot, OpBuilder &builder);
   Value sliceOf(Value shared, bool ofColumns, Location loc, OpBuilder &builder) {
     return partOf(shared, ofColumns, rows.getParts(), warpgroup, loc, builder);

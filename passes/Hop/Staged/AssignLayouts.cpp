@@ -13,6 +13,7 @@
 #include "passes/Analysis/ScfFlow.h"
 #include "passes/Analysis/TileLayout.h"
 #include "passes/Hop/HopPasses.h"
+#include "passes/Hop/Staged/OtherLayouts.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -134,8 +135,8 @@ private:
 class LayoutAssigner {
 public:
   LayoutAssigner(hop::RoleOp role, LayoutAttr layout, const VectorAxes &axes,
-                 const PartialReductions &partial)
-      : role(role), layout(layout), axes(axes), partial(partial),
+                 const PartialReductions &partial, const PairedRows &paired)
+      : role(role), layout(layout), axes(axes), partial(partial), paired(paired),
         ofBytes(layout.isAccumulator() ? LayoutAttr::getByteAccumulator(role.getContext())
                                        : layout) {}
 
@@ -171,13 +172,25 @@ public:
   }
 
 private:
+  /// That of a tile of rank 2.
+  LayoutAttr layoutOf(Value tile) {
+    if (isExchanged(tile)) {
+      auto load = tile.getDefiningOp<tile::LoadOp>();
+      return exchangeAxes(layoutOf(load ? (*load->user_begin())->getResult(0)
+                                        : tile.getDefiningOp()->getOperand(0)));
+    }
+    if (paired.contains(tile))
+      return LayoutAttr::getRowPairs(role.getContext());
+    return tile::isByteFloat(getElementTypeOrSelf(tile)) ? ofBytes : layout;
+  }
+
   void retype(Value value) {
     if (!isTile(value))
       return;
     auto type = cast<RankedTensorType>(value.getType());
     LayoutAttr ofValue =
         type.getRank() == 2
-            ? (tile::isByteFloat(type.getElementType()) ? ofBytes : layout)
+            ? layoutOf(value)
             : layout.getSlice(axes.lookup(value)).withPartial(partial.lookup(value).has_value());
     RankedTensorType laidOut = hop::withLayout(type, ofValue);
     value.setType(laidOut);
@@ -360,6 +373,7 @@ private:
   LayoutAttr layout; ///< of tiles of rank 2
   const VectorAxes &axes;
   const PartialReductions &partial;
+  const PairedRows &paired;
   LayoutAttr ofBytes;              ///< of tiles of rank 2 with elements of 8 bits
   DenseMap<Value, Value> combined; ///< by hop.combine, of its operands
 };
@@ -388,7 +402,10 @@ struct AssignLayoutsPass : tessera::impl::AssignLayoutsBase<AssignLayoutsPass> {
       return failure();
     }
     PartialReductions partial(role);
-    LayoutAssigner(role, layout, axes, partial).run();
+    PairedRows paired(role);
+    if (failed(paired.verify()))
+      return failure();
+    LayoutAssigner(role, layout, axes, partial, paired).run();
     return success();
   }
 
@@ -451,7 +468,9 @@ struct AssignLayoutsPass : tessera::impl::AssignLayoutsBase<AssignLayoutsPass> {
       int64_t columns = tile::isByteFloat(type.getElementType())
                             ? LayoutAttr::getByteAccumulator(&getContext()).getExtent(1)
                             : hopper::mmaColumns;
-      if (type.getDimSize(0) % hopper::mmaRows == 0 && type.getDimSize(1) % columns == 0)
+      bool exchanges = isExchanged(tile);
+      if (type.getDimSize(exchanges) % hopper::mmaRows == 0 &&
+          type.getDimSize(!exchanges) % columns == 0)
         return success();
       return op->emitError("makes a tile of ")
              << type.getDimSize(0) << "x" << type.getDimSize(1)

@@ -479,3 +479,17 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     %c = "arith.addf"(%a, %b) : (tensor<64xf32, #hop.layout<row>>, tensor<64xf32, #hop.layout<column>>) -> tensor<64xf32, #hop.layout<row>>
   }
 }
+
+// -----
+
+hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  %b = hop.staging "b" : !hop.shared<tensor<64x64xbf16>, rows = 64>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %a = arith.constant dense<1.0> : tensor<64x64xbf16, #hop.layout<row_pairs>>
+    // expected-error@+1 {{has the rows of a fragment a in the result, got #hop.layout<row_pairs> and #hop.layout<accumulator>}}
+    %d = hop.mma %a, %b : tensor<64x64xbf16, #hop.layout<row_pairs>>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
+  }
+}

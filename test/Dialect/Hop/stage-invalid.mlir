@@ -222,3 +222,27 @@ hop.kernel @later attributes {argument_names = ["y"], argument_types = [!View],
     hop.bulk_read_wait
   }
 }
+
+// -----
+
+func.func @fetch_columns(%t: !hop.shared<tensor<64x64xf16>, rows = 64>) {
+  // expected-error@+1 {{transposes floats of 1 byte, a multiple of 32 rows of them, to the layout row_pairs; got 'tensor<64x64xf16, #hop.layout<accumulator>>'}}
+  %r = hop.fetch %t transposed : !hop.shared<tensor<64x64xf16>, rows = 64> -> tensor<64x64xf16, #hop.layout<accumulator>>
+  func.return
+}
+
+// -----
+
+func.func @fetch_few_rows(%t: !hop.shared<tensor<16x64xf8E4M3FN>, rows = 16>) {
+  // expected-error@+1 {{a multiple of 32 rows of them, to the layout row_pairs; got 'tensor<64x16xf8E4M3FN, #hop.layout<row_pairs>>'}}
+  %r = hop.fetch %t transposed : !hop.shared<tensor<16x64xf8E4M3FN>, rows = 16> -> tensor<64x16xf8E4M3FN, #hop.layout<row_pairs>>
+  func.return
+}
+
+// -----
+
+func.func @fetch_other_shape(%t: !hop.shared<tensor<32x64xf8E4M3FN>, rows = 32>) {
+  // expected-error@+1 {{reads a tile as it is in shared memory, 'tensor<32x64xf8E4M3FN>', got 'tensor<32x64xf8E4M3FN>'}}
+  %r = hop.fetch %t transposed : !hop.shared<tensor<32x64xf8E4M3FN>, rows = 32> -> tensor<32x64xf8E4M3FN>
+  func.return
+}

@@ -150,7 +150,7 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 
 // -----
 
-// expected-error@+1 {{expected registers, lanes, warps or warpgroups, partial, or accumulator, row, row_partial, column, operand8 or accumulator8}}
+// expected-error@+1 {{expected registers, lanes, warps or warpgroups, partial, or accumulator, row, row_partial, column, row_pairs, operand8 or accumulator8}}
 "test.op"() : () -> (tensor<64x64xf32, #hop.layout<threads = [128:1]>>)
 
 // -----

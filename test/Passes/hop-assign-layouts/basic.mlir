@@ -192,3 +192,41 @@ hop.kernel @scans attributes {argument_names = ["x", "y", "z"],
     tile.store %both, %x[%m, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
   }
 }
+
+// What products make of an operand that is read transposed has its rows in pairs, around a loop too, and so has what is computed of
+// it; the other product has not. What is transposed to be stored has the axes exchanged.
+// CHECK-LABEL: hop.kernel @pairs
+// CHECK: hop.fetch %{{.*}} transposed : {{.*}} -> tensor<64x64xf8E4M3FN, #hop.layout<row_pairs>>
+// CHECK: arith.extf {{.*}} to tensor<64x64xf16, #hop.layout<row_pairs>>
+// CHECK: hop.fetch %{{.*}} : {{.*}} -> tensor<64x64xf8E4M3FN, #hop.layout<accumulator8>>
+// CHECK: %[[X:.*]] = hop.mma {{.*}} -> tensor<64x16xf32, #hop.layout<accumulator>>
+// CHECK: hop.mma {{.*}} acc(%{{.*}} : tensor<64x16xf32, #hop.layout<row_pairs>>)
+// CHECK: %[[O:.*]] = tile.transpose %{{.*}} : tensor<64x16xf32, #hop.layout<row_pairs>> -> tensor<16x64xf32, #hop.layout<registers = [2:(1, 0), 2:(0, 1)], lanes = [4:(2, 0), 8:(0, 2)], warps = [4:(0, 16)]>>
+// CHECK: tile.store %[[O]]
+hop.kernel @pairs attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], f32>],
+    grid = [#tile.grid_dim<"M", 16>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], f32>, %m: index):
+  %bytes = hop.staging "bytes" : !hop.shared<tensor<64x64xf8E4M3FN>, rows = 64>
+  %b = hop.staging "b" : !hop.shared<tensor<64x16xf16>, rows = 64>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c8 = arith.constant 8 : index
+    %zero = arith.constant dense<0.0> : tensor<64x16xf32>
+    %two = arith.constant dense<2.0> : tensor<64x16xf32>
+    %sum = scf.for %i = %c0 to %c8 step %c1 iter_args(%old = %zero) -> (tensor<64x16xf32>) {
+      %t = hop.fetch %bytes transposed : !hop.shared<tensor<64x64xf8E4M3FN>, rows = 64> -> tensor<64x64xf8E4M3FN>
+      %a = arith.extf %t : tensor<64x64xf8E4M3FN> to tensor<64x64xf16>
+      %k = hop.fetch %bytes : !hop.shared<tensor<64x64xf8E4M3FN>, rows = 64> -> tensor<64x64xf8E4M3FN>
+      %wide = arith.extf %k : tensor<64x64xf8E4M3FN> to tensor<64x64xf16>
+      %s = hop.mma %wide, %b : tensor<64x64xf16>, !hop.shared<tensor<64x16xf16>, rows = 64> -> tensor<64x16xf32>
+      %h = arith.truncf %s : tensor<64x16xf32> to tensor<64x16xf16>
+      %scaled = arith.mulf %old, %two : tensor<64x16xf32>
+      %new = hop.mma %a, %h acc(%scaled : tensor<64x16xf32>) : tensor<64x64xf16>, tensor<64x16xf16> -> tensor<64x16xf32>
+      scf.yield %new : tensor<64x16xf32>
+    }
+    %o = tile.transpose %sum : tensor<64x16xf32> -> tensor<16x64xf32>
+    tile.store %o, %x[%m, %c0] : tensor<16x64xf32>, !tile.view<[M, 64], f32>
+  }
+}

@@ -132,7 +132,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 
 // -----
 
-#s = #tile.schedule<producer = operands, consumers = 1, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
+#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
@@ -142,7 +142,7 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
   %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
   %d = tile.dot %a, %b : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
   %c = tile.load %y[%c64, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
-  // expected-error@+1 {{transposes a tile that no dot reads as it is: for arithmetic it is in registers, and only the operand of a dot can be transposed}}
+  // expected-error@+1 {{transposes a tile that no dot reads as it is: for arithmetic it is in registers, where one warpgroup transposes what it loads for arithmetic alone or stores, and others the operands of dots}}
   %t = tile.transpose %c : tensor<64x64xf16> -> tensor<64x64xf16>
   // expected-note@+1 {{read here; compute with the tile as it is and make the transposed product, B^T A^T for A B}}
   %f = arith.extf %t : tensor<64x64xf16> to tensor<64x64xf32>
