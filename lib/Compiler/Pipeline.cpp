@@ -38,6 +38,7 @@ static void buildTile(OpPassManager &pm, const PipelineOptions &) {
   addCleanup(pm);
   pm.addNestedPass<tile::KernelOp>(createTileCheckDivisors());
   pm.addNestedPass<tile::KernelOp>(createTileCarrySums());
+  pm.addNestedPass<tile::KernelOp>(createTileExchangeAxes());
   pm.addNestedPass<tile::KernelOp>(createTileCutDots());
   pm.addNestedPass<tile::KernelOp>(createTileMaskEarly());
   pm.addNestedPass<tile::KernelOp>(createTileMultiplyEarly());

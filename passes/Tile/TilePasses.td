@@ -188,6 +188,29 @@ def TileCompleteSpeculation : Pass<"tile-complete-speculation", "::tessera::tile
   }];
 }
 
+def TileExchangeAxes : Pass<"tile-exchange-axes", "::tessera::tile::KernelOp"> {
+  let summary = "Computes dots of few rows transposed, with their rows as columns";
+  let description = [{
+    A wgmma has 64 rows, and columns in multiples of 8. Where the result of a dot has no multiple of 64 rows but one of columns, `A B` becomes
+    `B^T A^T`, and all that is computed of it or with it exchanges its axes alike: operations element by element, what loops,
+    conditionals and speculations hand on, reductions, scans and broadcasts, which go along the other axis. Vectors stay as they are. What is loaded or
+    computed in its old form is transposed where it is read: an operand of a dot costs nothing, nor does what goes between registers and
+    global memory. A `tile.masked_max` is taken of all elements, as a thread has few.
+
+    Where something on the way has no such form nothing changes, a remark says so, and `tile-choose-schedule` refuses the dot.
+
+    ```mlir
+    %s = tile.dot %q, %kt : tensor<16x128xbf16>, tensor<128x64xbf16> -> tensor<16x64xf32>
+    %m = tile.reduce max %s axis 1 : tensor<16x64xf32> -> tensor<16xf32>
+    // becomes, where %kt is the transpose of %k
+    %qt = tile.transpose %q : tensor<16x128xbf16> -> tensor<128x16xbf16>
+    %s = tile.dot %k, %qt : tensor<64x128xbf16>, tensor<128x16xbf16> -> tensor<64x16xf32>
+    %m = tile.reduce max %s axis 0 : tensor<64x16xf32> -> tensor<16xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def TileCutDots : Pass<"tile-cut-dots", "::tessera::tile::KernelOp"> {
   let summary = "Cuts dots of which no warpgroup holds 64 rows into dots on some of the columns";
   let description = [{

@@ -1,0 +1,267 @@
+//===- ExchangeAxes.cpp - Dots of few rows, computed transposed -----------===//
+//
+// Implements tile-exchange-axes. See TilePasses.td.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Hop/Machine.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "passes/Analysis/RowPartition.h"
+#include "passes/Analysis/ScfFlow.h"
+#include "passes/Tile/TilePasses.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace tessera {
+#define GEN_PASS_DEF_TILEEXCHANGEAXES
+#include "passes/Tile/TilePasses.h.inc"
+} // namespace tessera
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tile;
+
+static bool isMatrix(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && type.getRank() == 2;
+}
+
+/// Whether a wgmma has the columns of `value` as rows, and not its rows.
+static bool hasFewRows(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  return type.getDimSize(0) % hopper::mmaRows != 0 && type.getDimSize(1) % hopper::mmaRows == 0;
+}
+
+static RankedTensorType exchanged(Type type) {
+  auto tile = cast<RankedTensorType>(type);
+  return RankedTensorType::get({tile.getDimSize(1), tile.getDimSize(0)}, tile.getElementType());
+}
+
+namespace {
+class AxisExchange {
+public:
+  explicit AxisExchange(KernelOp kernel) : kernel(kernel) {}
+
+  void run() {
+    collect();
+    if (tiles.empty() || !canExchange())
+      return;
+    makeAnew();
+    for (Value tile : tiles)
+      setType(tile);
+    kernel.walk([&](Operation *op) { ops.push_back(op); });
+    for (Operation *op : ops)
+      exchange(op);
+  }
+
+private:
+  /// What is computed of few rows, and the tiles that have their form.
+  void collect() {
+    bool any = false;
+    kernel.walk([&](DotOp dot) { any |= hasFewRows(dot.getResult()); });
+    if (!any)
+      return;
+    kernel.walk([&](Operation *op) {
+      if (auto dot = dyn_cast<DotOp>(op); dot && hasFewRows(dot.getResult()))
+        add(dot.getResult());
+      else if (OpTrait::hasElementwiseMappableTraits(op) && op->getNumResults() == 1 &&
+               isMatrix(op->getResult(0)) && hasFewRows(op->getResult(0)))
+        add(op->getResult(0));
+    });
+    for (size_t i = 0; i < tiles.size(); ++i) {
+      Value tile = tiles[i];
+      if (Operation *op = tile.getDefiningOp())
+        addAlike(op);
+      if (std::optional<Handover> handover = findHandoverTo(tile))
+        llvm::for_each(handover->values(), [&](Value value) { add(value); });
+      for (OpOperand &use : tile.getUses()) {
+        addAlike(use.getOwner());
+        if (std::optional<Handover> handover = findHandoverOf(use))
+          llvm::for_each(handover->values(), [&](Value value) { add(value); });
+        addOfSpeculation(use);
+      }
+    }
+  }
+
+  /// Constants, splats and iotas are made anew for each use.
+  void add(Value value) {
+    if (isMatrix(value) && !RowPartition::isRematerializable(value))
+      tiles.insert(value);
+  }
+
+  /// The tiles that have one form by `op`, of which one is exchanged.
+  void addAlike(Operation *op) {
+    if (auto dot = dyn_cast<DotOp>(op)) {
+      if (tiles.contains(dot.getResult()) || (dot.getAcc() && tiles.contains(dot.getAcc()))) {
+        add(dot.getResult());
+        if (dot.getAcc())
+          add(dot.getAcc());
+      }
+    } else if (auto speculation = dyn_cast<SpeculateOp>(op)) {
+      for (auto [result, fast, exact] : llvm::zip(
+               speculation.getResults(), speculation.getFastYield().getOperands().drop_front(),
+               speculation.getExactYield().getOperands()))
+        if (tiles.contains(result))
+          add(fast), add(exact);
+    } else if (OpTrait::hasElementwiseMappableTraits(op) || isa<ScanOp>(op)) {
+      llvm::for_each(op->getOperands(), [&](Value value) { add(value); });
+      llvm::for_each(op->getResults(), [&](Value value) { add(value); });
+    }
+  }
+
+  void addOfSpeculation(OpOperand &use) {
+    auto speculation = dyn_cast<SpeculateOp>(use.getOwner()->getParentOp());
+    if (!speculation || !isa<YieldOp, YieldIfOp>(use.getOwner()))
+      return;
+    size_t before = isa<YieldIfOp>(use.getOwner());
+    if (use.getOperandNumber() < before)
+      return;
+    add(speculation.getResult(use.getOperandNumber() - before));
+    addAlike(speculation);
+  }
+
+  static bool isKnown(Operation *op) {
+    return isa<DotOp, ReduceOp, BroadcastOp, ScanOp, TransposeOp, LoadOp, StoreOp, scf::ForOp,
+               MaskedMaxOp, scf::IfOp, scf::YieldOp, SpeculateOp, YieldOp, YieldIfOp>(op) ||
+           OpTrait::hasElementwiseMappableTraits(op);
+  }
+
+  /// What has few rows and is not exchanged, tile-choose-schedule refuses.
+  bool canExchange() const {
+    for (Value tile : tiles) {
+      SmallVector<Operation *> touching(tile.getUsers());
+      if (Operation *op = tile.getDefiningOp())
+        touching.push_back(op);
+      for (Operation *op : touching)
+        if (!isKnown(op)) {
+          op->emitRemark("has no form with rows as columns, in which dots of few rows could be "
+                         "computed");
+          return false;
+        }
+    }
+    return true;
+  }
+
+  /// Gives each use by an exchanged operation a constant, splat or iota of its own.
+  void makeAnew() {
+    SmallVector<OpOperand *> uses;
+    kernel.walk([&](Operation *op) {
+      for (OpOperand &operand : op->getOpOperands())
+        if (isMatrix(operand.get()) && RowPartition::isRematerializable(operand.get()) &&
+            wantsExchanged(operand))
+          uses.push_back(&operand);
+    });
+    for (OpOperand *use : uses) {
+      OpBuilder builder(use->getOwner());
+      Operation *copy = builder.clone(*use->get().getDefiningOp());
+      use->set(copy->getResult(0));
+      tiles.insert(copy->getResult(0));
+    }
+  }
+
+  bool wantsExchanged(OpOperand &operand) const {
+    Operation *op = operand.getOwner();
+    if (std::optional<Handover> handover = findHandoverOf(operand))
+      return tiles.contains(handover->to.back());
+    if (auto dot = dyn_cast<DotOp>(op))
+      return operand.getOperandNumber() == 2 && tiles.contains(dot.getResult());
+    if (auto speculation = dyn_cast<SpeculateOp>(op->getParentOp());
+        speculation && isa<YieldOp, YieldIfOp>(op))
+      return tiles.contains(speculation.getResult(operand.getOperandNumber() - isa<YieldIfOp>(op)));
+    bool isOne = OpTrait::hasElementwiseMappableTraits(op) || isa<ScanOp>(op);
+    if (!isOne)
+      return false;
+    auto isExchanged = [&](Value value) { return tiles.contains(value); };
+    return llvm::any_of(op->getResults(), isExchanged) ||
+           llvm::any_of(op->getOperands(), isExchanged);
+  }
+
+  static void setType(Value tile) {
+    // A tile is loaded as it is stored.
+    if (tile.getDefiningOp<LoadOp>())
+      return;
+    RankedTensorType type = exchanged(tile.getType());
+    tile.setType(type);
+    if (auto constant = tile.getDefiningOp<arith::ConstantOp>())
+      constant.setValueAttr(cast<DenseElementsAttr>(constant.getValue()).resizeSplat(type));
+  }
+
+  /// The transpose of `operand` of `op`, as it was.
+  Value transposeOf(Value operand, Operation *op) {
+    if (tiles.contains(operand) && !operand.getDefiningOp<LoadOp>())
+      return operand;
+    if (auto transpose = operand.getDefiningOp<TransposeOp>();
+        transpose && !tiles.contains(transpose.getResult()))
+      return transpose.getSource();
+    OpBuilder builder(op);
+    return TransposeOp::create(builder, op->getLoc(), exchanged(operand.getType()), operand);
+  }
+
+  void exchange(Operation *op) {
+    auto isExchanged = [&](Value value) { return tiles.contains(value); };
+    TypeSwitch<Operation *>(op)
+        .Case([&](DotOp dot) {
+          if (!isExchanged(dot.getResult()))
+            return;
+          Value a = transposeOf(dot.getB(), dot), b = transposeOf(dot.getA(), dot);
+          dot.getAMutable().assign(a);
+          dot.getBMutable().assign(b);
+        })
+        .Case([&](ReduceOp reduce) {
+          if (isExchanged(reduce.getSource()))
+            reduce.setAxis(1 - reduce.getAxis());
+        })
+        .Case([&](MaskedMaxOp max) {
+          if (!isExchanged(max.getSource()))
+            return;
+          // A thread has so few elements of it that no step is worth leaving out.
+          ImplicitLocOpBuilder builder(max.getLoc(), max);
+          Value own = ReduceOp::create(builder, max.getType(), ReduceKind::maximum, max.getSource(),
+                                       /*axis=*/0, /*limit=*/FloatAttr());
+          max.replaceAllUsesWith(arith::MaximumFOp::create(builder, max.getOld(), own).getResult());
+          max.erase();
+        })
+        .Case([&](ScanOp scan) {
+          if (isExchanged(scan.getResult()))
+            scan.setAxis(1 - scan.getAxis());
+        })
+        .Case([&](BroadcastOp broadcast) {
+          if (isExchanged(broadcast.getResult()))
+            broadcast.setAxis(1 - broadcast.getAxis());
+        })
+        .Case([&](IotaOp iota) {
+          if (isExchanged(iota.getResult()))
+            iota.setAxis(1 - iota.getAxis());
+        })
+        .Case([&](LoadOp load) {
+          if (!isExchanged(load.getResult()))
+            return;
+          OpBuilder builder(load->getBlock(), std::next(load->getIterator()));
+          auto transpose = TransposeOp::create(builder, load.getLoc(), exchanged(load.getType()),
+                                               load.getResult());
+          load.getResult().replaceUsesWithIf(transpose, [&](OpOperand &use) {
+            return use.getOwner() != transpose && !isa<TransposeOp>(use.getOwner()) &&
+                   !(isa<DotOp>(use.getOwner()) && use.getOperandNumber() < 2);
+          });
+        })
+        .Case([&](StoreOp store) {
+          if (!isExchanged(store.getValue()))
+            return;
+          OpBuilder builder(store);
+          store.getValueMutable().assign(TransposeOp::create(
+              builder, store.getLoc(), exchanged(store.getValue().getType()), store.getValue()));
+        });
+  }
+
+  KernelOp kernel;
+  /// The tiles that are exchanged.
+  llvm::SetVector<Value> tiles;
+  SmallVector<Operation *> ops;
+};
+
+struct TileExchangeAxesPass : tessera::impl::TileExchangeAxesBase<TileExchangeAxesPass> {
+  void runOnOperation() override { AxisExchange(getOperation()).run(); }
+};
+} // namespace
