@@ -77,8 +77,9 @@ def save_caches(folder, caches, pages, rows, units):
     return words
 
 
-def check(folder, rows, flags, masks, share=0, units=None, run_rows=1, shares=0):
-    """Against the template for each sequence alone. `run_rows` are copied at once, and a multiprocessor has `shares`."""
+def check(folder, rows, flags, masks, share=0, units=None, run_rows=1, shares=0, tile=64):
+    """Against the template for each sequence alone. `run_rows` are copied at once, and a multiprocessor has `shares`. `tile` rows are
+    those of a tile, of which fewer than 64 are columns of the products."""
     most, pages, table = make_table(rows)
     caches = [make_cache(seed, rows, pages, table) for seed in (10, 20)]
     q = [draw(30 + b, HEADS, SQ, D) for b in range(len(LENGTHS))]
@@ -103,7 +104,7 @@ def check(folder, rows, flags, masks, share=0, units=None, run_rows=1, shares=0)
     with open(source, "w") as file:
         file.write("".join(f'$import "{name}.tile"\n' for name in ["attention_cache", *masks]))
     outputs = [word for name in ("o", "lse") for word in ("--output", f"{name}={folder}/{name}.npy")]
-    defines = [f"-DD={D}", "-DBM=64", "-DBN=64", "-DHEADS=2", *(f"-D{flag}=true" for flag in flags)]
+    defines = [f"-DD={D}", f"-DBM={tile}", "-DBN=64", "-DHEADS=2", *(f"-D{flag}=true" for flag in flags)]
     defines += [f"-DRUN={run_rows}"] if run_rows > 1 else []
     defines += [f"-DSHARES={shares}"] if shares else []
     run(source, *defines, *words, *outputs, "--set", f"scale={SCALE}", "--device", "sim", "--seeds", "1")
@@ -200,6 +201,9 @@ def main(folder):
     check(folder, 24, ["PAGED", "GATHERED", "PARTS", "SCALED"], full, share=128, units=(0.25, 0.5))
     check(folder, 200, ["GATHERED", "PARTS", "INVARIANT"], full, share=128, units=(0.25, 0.5))
     check(folder, 16, ["PAGED", "GATHERED", "PARTS", "INVARIANT"], causal, share=128, units=(0.5, 2.0), run_rows=16)
+    check(folder, 192, ["SCALED"], ["variants/sink"], units=(0.5, 2.0), tile=16)
+    check(folder, 16, ["PAGED", "GATHERED", "PARTS"], causal, share=128, units=(0.25, 0.5), run_rows=16, tile=32)
+    check(folder, 64, ["PAGED"], causal, tile=16)
     # More steps than those of which lanes find the runs at once.
     LENGTHS[0] = 470
     check(folder, 8, ["PAGED", "GATHERED", "ONE_RUN"], causal, run_rows=8)
