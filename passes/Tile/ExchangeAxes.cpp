@@ -23,7 +23,7 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::tile;
 
-static bool isMatrix(Value value) {
+static bool isTileOfRank2(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   return type && type.getRank() == 2;
 }
@@ -67,7 +67,7 @@ private:
       if (auto dot = dyn_cast<DotOp>(op); dot && hasFewRows(dot.getResult()))
         add(dot.getResult());
       else if (OpTrait::hasElementwiseMappableTraits(op) && op->getNumResults() == 1 &&
-               isMatrix(op->getResult(0)) && hasFewRows(op->getResult(0)))
+               isTileOfRank2(op->getResult(0)) && hasFewRows(op->getResult(0)))
         add(op->getResult(0));
     });
     for (size_t i = 0; i < tiles.size(); ++i) {
@@ -87,7 +87,7 @@ private:
 
   /// Constants, splats and iotas are made anew for each use.
   void add(Value value) {
-    if (isMatrix(value) && !RowPartition::isRematerializable(value))
+    if (isTileOfRank2(value) && !RowPartition::isRematerializable(value))
       tiles.insert(value);
   }
 
@@ -149,7 +149,7 @@ private:
     SmallVector<OpOperand *> uses;
     kernel.walk([&](Operation *op) {
       for (OpOperand &operand : op->getOpOperands())
-        if (isMatrix(operand.get()) && RowPartition::isRematerializable(operand.get()) &&
+        if (isTileOfRank2(operand.get()) && RowPartition::isRematerializable(operand.get()) &&
             wantsExchanged(operand))
           uses.push_back(&operand);
     });
