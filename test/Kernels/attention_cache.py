@@ -201,7 +201,7 @@ def main(folder):
     check(folder, 24, ["PAGED", "GATHERED", "PARTS", "SCALED"], full, share=128, units=(0.25, 0.5))
     check(folder, 200, ["GATHERED", "PARTS", "INVARIANT"], full, share=128, units=(0.25, 0.5))
     check(folder, 16, ["PAGED", "GATHERED", "PARTS", "INVARIANT"], causal, share=128, units=(0.5, 2.0), run_rows=16)
-    check(folder, 192, ["SCALED"], ["variants/sink"], units=(0.5, 2.0), tile=16)
+    check(folder, 192, ["SCALED", "HALF_V"], ["variants/sink"], units=(0.5, 2.0), tile=16)
     check(folder, 16, ["PAGED", "GATHERED", "PARTS"], causal, share=128, units=(0.25, 0.5), run_rows=16, tile=32)
     check(folder, 64, ["PAGED"], causal, tile=16)
     # More steps than those of which lanes find the runs at once.
