@@ -62,8 +62,13 @@ public:
     return found.takeVector();
   }
 
-  /// Whether a converter runs the operation, of those that make an operand of a dot.
-  bool isConversion(Operation *op) const { return conversions.contains(op); }
+  /// Whether `op` makes an operand of a loaded tile, in a role of its own or where it is
+  /// multiplied.
+  bool isConversion(Operation *op) const {
+    LoadOpInterface load =
+        isa<arith::ExtFOp>(op) ? loadedOperand(op->getOperand(0)) : LoadOpInterface();
+    return conversions.contains(op) || (load && isWidened(load));
+  }
 
   Block *const body;
 
