@@ -41,14 +41,34 @@ std::string PipePlan::makeLabel(tile::KernelOp kernel, Value view) {
   return count ? (name + "." + Twine(count)).str() : name.str();
 }
 
+/// The loads whose tiles registers take from slots, and the copies of vectors among these that a
+/// rotation has put before their loops.
+static llvm::DenseSet<Operation *> fetchedCopies(tile::KernelOp kernel) {
+  auto isVector = [](tile::LoadOp load) {
+    auto type = dyn_cast<RankedTensorType>(load.getType());
+    return type && type.getRank() == 1 && load.getPipeAttr();
+  };
+  llvm::DenseSet<Operation *> fetched;
+  llvm::SmallDenseSet<Attribute> pipes;
+  for (tile::LoadOp load : fetchedLoads(kernel)) {
+    fetched.insert(load);
+    if (isVector(load))
+      pipes.insert(load.getPipeAttr());
+  }
+  kernel.walk([&](tile::LoadOp load) {
+    if (isVector(load) && pipes.contains(load.getPipeAttr()))
+      fetched.insert(load);
+  });
+  return fetched;
+}
+
 FailureOr<PipePlan> tessera::planPipes(tile::KernelOp kernel, tile::ProducerKind producer) {
   PipePlan plan;
   llvm::DenseSet<Operation *> converted;
   for (const Conversion &conversion : findConversions(kernel))
     converted.insert(conversion.load);
   if (producer == tile::ProducerKind::All)
-    for (tile::LoadOp load : fetchedLoads(kernel))
-      plan.fetched.insert(load);
+    plan.fetched = fetchedCopies(kernel);
   WalkResult walk = kernel.walk([&](tile::LoadOpInterface load) -> WalkResult {
     bool isFetched = plan.fetched.contains(load),
          isKnown = isFetched || converted.contains(load) || isWidened(load);
