@@ -237,8 +237,8 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
     ```
 
     With `producer = all` tiles that loops with dots load for arithmetic come through pipes too: of rank 2, and of rank 1 for
-    the columns of their tiles. A consumer waits for the slot, takes its elements into registers (`hop.fetch`) and gives the
-    slot back.
+    the columns of their tiles, with the copies of these that stand before such a loop. A consumer waits for the slot, takes its elements
+    into registers (`hop.fetch`) and gives the slot back.
 
     ```mlir
     %bias = tile.load %Bias[%row, %j] : !tile.view<[M, N], bf16> -> tensor<128x64xbf16>
