@@ -203,7 +203,7 @@ class Tokens(problems.Interpreted):
                     flash_attn_varlen_func(q, keys, keys, starts, starts, max(counts), max(counts), causal=True)
                 one = found[0]
                 self.assertEqual(one.is_uneven, is_uneven)
-                self.assertEqual(one.is_upwards, not is_uneven and 64 < max(counts) <= 512)
+                self.assertEqual(one.is_upwards, 64 < max(counts) <= 512)
                 # Heads of a key share a tile, where a sequence has several.
                 self.assertEqual(one.queries, 128 * kv_heads // heads if max(counts) > 64 else 64)
                 needed = sum(-(-count // one.queries) for count in counts) * one.heads
