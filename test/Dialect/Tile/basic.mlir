@@ -65,3 +65,12 @@ tile.kernel @boxes(%q: !tile.view<[H, M, 64], f16>, %k: !tile.view<[HK, 64], f16
   // CHECK: tile.store %[[L]], %{{.*}}[%{{.*}}, %{{.*}}] box [8, 16] : tensor<128xf32>, !tile.view<[H, M], f32>
   tile.store %s, %l[%c0, %m] box [8, 16] : tensor<128xf32>, !tile.view<[H, M], f32>
 }
+
+// What calls a function that returns a row is a load or a store once it is inlined.
+// CHECK-LABEL: func.func @row_of
+func.func @row_of(%t: index, %end: index) -> index {
+  // CHECK: %[[ROW:.*]] = tile.row %{{.*}} below %{{.*}}
+  %row = tile.row %t below %end
+  // CHECK: return %[[ROW]]
+  func.return %row : index
+}
