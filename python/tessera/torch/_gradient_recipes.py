@@ -286,7 +286,8 @@ def _make_channels(call, of):
     """Gradients of a delta rule with gates of channels, of what `_make_kda` gives. Those of values are written where those of news are
     read."""
     of.update({f"d{name}": call.add_rows(f"d{name}", call.given[name]) for name in ("q", "k")})
-    of.update(dg=call.add_rows("dg", call.given["g"], "f32"), dbeta=call.add_gates("dbeta"), u=call.find_rows("news"), dv=call.find_rows("dv"))
+    of.update(dg=call.add_rows("dg", call.given["g"], "f32"), dbeta=call.add_gates("dbeta"))
+    of.update(u=call.find_rows("news"), dv=call.find_rows("dv"))
     call.launch_chunks("kda_gradients", of, DW=call.columns, OWN=not call.shares)
     call.restore_gates("dbeta")
 
