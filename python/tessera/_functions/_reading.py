@@ -39,17 +39,13 @@ _known = {}
 _MOST_CODES, _MOST_OF_CODE = 256, 8
 
 
-def _find_code(function):
-    # Most are plain or none, and take less time.
-    if function is None:
-        return None
-    return function.__code__ if type(function) is _FUNCTION else _captured.find_code(function)
-
-
 def recall(index, score_mod, score_args, mask_mod, mask_args, sinks=None):
     """(what is written for functions, their further arguments and sinks, the views and the numbers that kernels take, all tensors
     and numbers in their order) where the same was written before; None where it is not known. `index` is the query's device."""
-    for known in _known.get((id(_find_code(score_mod)), id(_find_code(mask_mod))), ()):
+    # Most are plain functions or none, for which a call more would cost time.
+    score_code = score_mod and (score_mod.__code__ if type(score_mod) is _FUNCTION else _captured.find_code(score_mod))
+    mask_code = mask_mod and (mask_mod.__code__ if type(mask_mod) is _FUNCTION else _captured.find_code(mask_mod))
+    for known in _known.get((id(score_code), id(mask_code)), ()):
         found = known.read(index, score_mod, score_args, mask_mod, mask_args, sinks)
         if found is not None:
             return known.written, *found
@@ -62,7 +58,7 @@ def remember(found, score_mod, mask_mod, written):
         read = _make(found, written)
     except KeyError:  # What is refused, and what no reader is for.
         return
-    codes = _find_code(score_mod), _find_code(mask_mod)
+    codes = _captured.find_code(score_mod), _captured.find_code(mask_mod)
     if len(_known) >= _MOST_CODES:
         _known.clear()
     key = tuple(map(id, codes))
