@@ -122,9 +122,12 @@ private:
     addAlike(speculation);
   }
 
-  static bool isKnown(Operation *op) {
-    return isa<DotOp, ReduceOp, BroadcastOp, ScanOp, TransposeOp, LoadOp, StoreOp, scf::ForOp,
-               MaskedMaxOp, scf::IfOp, scf::YieldOp, SpeculateOp, YieldOp, YieldIfOp>(op) ||
+  /// Whether `op`, which makes or takes an exchanged tile, has such a form.
+  bool hasForm(Operation *op) const {
+    if (auto dot = dyn_cast<DotOp>(op))
+      return tiles.contains(dot.getResult());
+    return isa<ReduceOp, BroadcastOp, ScanOp, LoadOp, StoreOp, MaskedMaxOp, scf::ForOp, scf::IfOp,
+               scf::YieldOp, SpeculateOp, YieldOp, YieldIfOp>(op) ||
            OpTrait::hasElementwiseMappableTraits(op);
   }
 
@@ -135,7 +138,7 @@ private:
       if (Operation *op = tile.getDefiningOp())
         touching.push_back(op);
       for (Operation *op : touching)
-        if (!isKnown(op)) {
+        if (!hasForm(op)) {
           op->emitRemark("has no form with rows as columns, in which dots of few rows could be "
                          "computed");
           return false;
@@ -192,8 +195,7 @@ private:
   Value transposeOf(Value operand, Operation *op) {
     if (tiles.contains(operand) && !operand.getDefiningOp<LoadOp>())
       return operand;
-    if (auto transpose = operand.getDefiningOp<TransposeOp>();
-        transpose && !tiles.contains(transpose.getResult()))
+    if (auto transpose = operand.getDefiningOp<TransposeOp>())
       return transpose.getSource();
     OpBuilder builder(op);
     return TransposeOp::create(builder, op->getLoc(), exchanged(operand.getType()), operand);
@@ -242,12 +244,13 @@ private:
           auto transpose = TransposeOp::create(builder, load.getLoc(), exchanged(load.getType()),
                                                load.getResult());
           load.getResult().replaceUsesWithIf(transpose, [&](OpOperand &use) {
-            return use.getOwner() != transpose && !isa<TransposeOp>(use.getOwner()) &&
+            return !isa<TransposeOp, StoreOp>(use.getOwner()) &&
                    !(isa<DotOp>(use.getOwner()) && use.getOperandNumber() < 2);
           });
+          tiles.insert(transpose.getResult());
         })
         .Case([&](StoreOp store) {
-          if (!isExchanged(store.getValue()))
+          if (!isExchanged(store.getValue()) || store.getValue().getDefiningOp<LoadOp>())
             return;
           OpBuilder builder(store);
           store.getValueMutable().assign(TransposeOp::create(
