@@ -165,7 +165,7 @@ class _Call:
         tiles = self.batch * (self.key_heads if self.grouped else self.heads // packed) * -(-rows // parameters["BM"])
         if self._is_balanced(tiles, parameters):
             return self._bind_parts(source, extras, {**parameters, "SHARES": parameters["BLOCKS"]}, None)
-        return self._bind_parts(source, extras, parameters, self._find_share(tiles, parameters))
+        return self._bind_parts(source, extras, parameters, self._find_share(tiles, parameters["BN"]))
 
     def _is_balanced(self, tiles, parameters):
         """Whether the keys of all sequences, whose lengths lie on the device, are cut into equal shares. A producer that gathers rows has
@@ -290,14 +290,12 @@ class _Call:
         )  # fmt: skip
         return merge, operands
 
-    def _find_share(self, tiles, parameters):
+    def _find_share(self, tiles, step):
         """How many keys a part has; None where they are not divided."""
-        share, count, step = self.options["share"], self.options["count"], parameters["BN"]
+        share, count = self.options["share"], self.options["count"]
         if share is not None:
             return share
-        # A block of fewer rows than a product has leaves most of a multiprocessor to others.
-        blocks = parameters["BLOCKS"] if parameters["BM"] < ROWS else 1
-        count = count or count_parts(tiles, self.most, self.device, blocks)
+        count = count or count_parts(tiles, self.most, self.device)
         if count == 1:
             return None
         steps = -(-_free.peek(self.most) // (count * step))
@@ -401,10 +399,10 @@ def is_full(tiles, device):
     return 100 * tiles >= _kernels.find_numbers(device)["FULL"] * _kernels.count_multiprocessors(device)
 
 
-def count_parts(tiles, keys, device, blocks=1):
-    """Into how many parts keys are divided so that tiles fill the GPU, `blocks` of them a multiprocessor: as few as come near to the best."""
-    numbers, multiprocessors = _kernels.find_numbers(device), blocks * _kernels.count_multiprocessors(device)
-    if 100 * _free.peek(tiles) >= numbers["FULL"] * multiprocessors:
+def count_parts(tiles, keys, device):
+    """Into how many parts keys are divided so that tiles fill the GPU: as few as come near to the best."""
+    numbers, multiprocessors = _kernels.find_numbers(device), _kernels.count_multiprocessors(device)
+    if is_full(_free.peek(tiles), device):
         _free.limit(tiles, -(-numbers["FULL"] * multiprocessors // 100), _free.MOST)
         return 1
     tiles = operator.index(tiles)
