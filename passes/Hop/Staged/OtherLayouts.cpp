@@ -63,8 +63,11 @@ PairedRows::PairedRows(hop::RoleOp role) {
   }
 }
 
-/// Whether `op` makes or takes a number for each row.
+/// Whether `op` makes or takes a number for each row, or has rows of a tile in shared memory, whose
+/// order is fixed.
 static bool namesRows(Operation *op) {
+  if (auto mma = dyn_cast<hop::MmaOp>(op))
+    return isa<hop::SharedType>(mma.getA().getType());
   if (auto broadcast = dyn_cast<tile::BroadcastOp>(op))
     return broadcast.getAxis() == 1;
   auto reduce = dyn_cast<tile::ReduceOp>(op);

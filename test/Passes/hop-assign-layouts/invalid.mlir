@@ -155,3 +155,22 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     tile.store %sums, %y[%m] : tensor<64xf32>, !tile.view<[N], f32>
   }
 }
+
+// -----
+
+// A product that goes on with a first operand in shared memory, whose rows are in order.
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], f32>, %m: index):
+  %bytes = hop.staging "bytes" : !hop.shared<tensor<64x64xf8E4M3FN>, rows = 64>
+  %b = hop.staging "b" : !hop.shared<tensor<64x64xf16>, rows = 64>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %t = hop.fetch %bytes transposed : !hop.shared<tensor<64x64xf8E4M3FN>, rows = 64> -> tensor<64x64xf8E4M3FN>
+    %a = arith.extf %t : tensor<64x64xf8E4M3FN> to tensor<64x64xf16>
+    %s = hop.mma %a, %b : tensor<64x64xf16>, !hop.shared<tensor<64x64xf16>, rows = 64> -> tensor<64x64xf32>
+    // expected-error@+1 {{takes rows of a product whose first operand is extended from 8 bits and transposed, and these are in another order}}
+    %more = hop.mma %b, %b acc(%s : tensor<64x64xf32>) : !hop.shared<tensor<64x64xf16>, rows = 64>, !hop.shared<tensor<64x64xf16>, rows = 64> -> tensor<64x64xf32>
+    tile.store %more, %x[%m, %m] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+  }
+}
