@@ -182,6 +182,7 @@ def main(folder):
     causal, full = ["variants/causal"], []
     check_tokens(folder, 64, ["PAGED"], 1)
     check_tokens(folder, 16, ["PAGED", "GATHERED"], 2)
+    check_tokens(folder, 64, ["PAGED", "UPWARDS"], 2)
     check_tokens(folder, 64, ["PAGED", "UNEVEN"], 1)
     check_tokens(folder, 16, ["PAGED", "GATHERED", "UNEVEN"], 2)
     check_tokens(folder, 0, ["GATHERED", "UNEVEN"], 2)
