@@ -55,8 +55,8 @@ def describe_pages(queries, page, causal):
 
 
 def describe_shares(heads, queries, page, is_bytes, most):
-    """(source, parameters) of the kernel over pages of so many rows by equal shares: that of up to `most` rows of Q, which are columns of its
-    products, where a tile of 64 rows would have no more. Its pages are of multiples of 64 rows of 16 bits."""
+    """(source, parameters) of the kernel over pages of so many rows by equal shares: that of up to `most` rows of Q, which are columns of
+    its products, where a tile of 64 rows would have no more. Its pages are of multiples of 64 rows of 16 bits."""
     if count_packed(heads, queries, ROWS) * queries > most or is_bytes or page % STEP:
         return "mla_decode", {"BALANCED": True}
     return "mla_few_heads", {}

@@ -26,9 +26,9 @@ def count_slots(batch, width):
 
 
 def choose_merge(choose, shape, parts, is_ragged):
-    """(kernel, its parameters, heads of a tile where these are a dimension of their own, or None) that joins the parts of an output of shape
-    [B, S, H, DV], of which most sequences have so many: of shares (`is_ragged`), or as many for each; without `parts` what no batch changes.
-    `choose(source, extents, **parameters)` gives what rules choose."""
+    """(kernel, its parameters, heads of a tile where these are a dimension of their own, or None) that joins the parts of an output of
+    shape [B, S, H, DV], of which most sequences have so many: of shares (`is_ragged`), or as many for each; without `parts` what no batch
+    changes. `choose(source, extents, **parameters)` gives what rules choose."""
     batch, rows, heads, columns = shape
     if parts is None:
         batch, rows, parts = 1, 1, 8
