@@ -149,6 +149,8 @@ class Cases(unittest.TestCase):
         own, _ = call_ssd(**given | {"dt": jnp.clip(given["dt"], 0.2, 0.5)})
         wanted = (own.astype(jnp.float32) + each * x.astype(jnp.float32)).astype(own.dtype).astype(jnp.float32) * jax.nn.silu(z)
         self.assertLess(jnp.abs(y - wanted).max(), 2e-2 * jnp.abs(wanted).max())
+        negative = given | {"dt": -given["dt"]}
+        self.assertTrue((call_ssd(**negative)[0] == call_ssd(**negative, dt_limit=[0.0, float("inf")])[0]).all())
 
     def check_packed(self, call, given):
         """Packed sequences, each against a call of its own."""

@@ -32,14 +32,15 @@ def tell_sharing(q, v, g):
     return {"OWN": q.shape[2] == v.shape[2]} if g.ndim == 4 else {}
 
 
-def check_ssd_options(dt_limit, chunk_size):
-    """Refuses what are no limits of steps, and no number of tokens."""
+def read_ssd_options(dt_limit, chunk_size):
+    """The limits of steps, a tuple. Refuses what are none, and what is no number of tokens."""
     if dt_limit != NO_LIMIT:
         numbers = dt_limit if isinstance(dt_limit, (tuple, list)) and len(dt_limit) == 2 else ("", "")
         if not all(isinstance(x, (int, float)) for x in numbers) or not numbers[0] <= numbers[1]:
             raise ValueError(f"argument 'dt_limit' is {dt_limit!r}; two numbers, the least step and the largest, would work")
     if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size < 1):
         raise ValueError(f"argument 'chunk_size' is {chunk_size!r}; any positive number of tokens would work, and gives the same")
+    return tuple(dt_limit)
 
 
 def count_chunks(tokens):

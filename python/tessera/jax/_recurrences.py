@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._attention._recurrences import CHUNK, NO_LIMIT, check_ssd_options, count_chunks, find_source, list_decays, list_segments
-from .._attention._recurrences import list_widths, pick, tell_sharing
+from .._attention._recurrences import CHUNK, NO_LIMIT, count_chunks, find_source, list_decays, list_segments, list_widths, pick
+from .._attention._recurrences import read_ssd_options, tell_sharing
 from .._core import _library
 from . import _kernels, _packed, _segments
 from ._checks import check_arrays, check_number
@@ -564,7 +564,7 @@ def ssd(
     chunk_size: int | None = None,
 ) -> jax.Array | tuple[jax.Array, jax.Array]:
     """State-space duality: y, or (y, final states), as `tessera.torch.ssd`."""
-    check_ssd_options(dt_limit, chunk_size)
+    dt_limit = read_ssd_options(dt_limit, chunk_size)
     _check("ssd", ("C", "B", "x"), (C, B, x), None, "initial_states", cu_seqlens, dt=dt, A=A)
     given = {"D": D, "dt_bias": dt_bias, "initial_states": initial_states, "z": z}
     check_arrays({name: array for name, array in given.items() if array is not None})

@@ -327,10 +327,11 @@ def ssd(
 
     x: [B, T, H, P], dt: [B, T, H], A, dt_bias: [H], D: [H] or [H, P], B, C: [B, T, G, N] with H a multiple of G, initial_states:
     [B, H, P, N] of float32. Returns y, or (y, final states), as `mamba_chunk_scan_combined` of mamba-ssm does. With z, [B, T, H, P], y is
-    times silu(z). Steps are kept within `dt_limit`, behind the bias and the softplus. Any `chunk_size` gives the same: kernels have one of
-    their own. `cu_seqlens` are starts of packed sequences, as of `retention`, and states are of each.
+    times silu(z). Steps are kept within `dt_limit`, behind the bias and the softplus; limits of 0 and infinity leave them as they are,
+    where mamba-ssm takes negative ones for 0. Any `chunk_size` gives the same: kernels have one of their own. `cu_seqlens` are starts of
+    packed sequences, as of `retention`, and states are of each.
     """
-    _recurrences.check_ssd_options(dt_limit, chunk_size)
+    dt_limit = _recurrences.read_ssd_options(dt_limit, chunk_size)
     makes_steps = dt_bias is not None or dt_softplus or dt_limit != _recurrences.NO_LIMIT
     each = D if isinstance(D, torch.Tensor) and D.dim() == 2 else None
     skip = D if each is None else None
