@@ -376,11 +376,11 @@ def _compute_ssd(key, given, wants_state):
     """(outputs, states behind or None) of checked tensors, of which states are [B, H, N, P]."""
     C, B, x, dt, A, D, state, starts = given
     wants_gradients = _walk_ops.wants_gradients(*given)
+    passing = {} if D is None else {"skip": _take_gates(D)}
     if _steps(x, state, wants_state) and not wants_gradients and starts is None:
-        passing = {} if D is None else {"skip": D}
-        return _launch_step((key, given), C, B, x, 1.0, steps=True, rates=dt, g=A, **passing, s0=state)
+        others = {"rates": _take_gates(dt), "g": _take_gates(A), **passing}
+        return _launch_step((key, given), C, B, x, 1.0, steps=True, **others, s0=state)
     if _is_alone(wants_gradients, given):
-        passing = {} if D is None else {"skip": _take_gates(D)}
         others = {"dt": _take_gates(dt), "rates": _take_gates(A), **passing}
         return _walk((key, given), "ssd", C, B, x, None, state, starts, wants_state, **others)
     _walk_calls.keep(key, dict(zip(("q", "k", "v", "dt", "rates", "skip", "s0", "begins"), given)), "ssd", wants_state)
