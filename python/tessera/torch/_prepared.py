@@ -110,7 +110,7 @@ def compute(key, given, text, tensors, numbers=(), kinds="", constants=()):
         return tuple(_compute.compute(text, tensors, numbers))
     given = [x for x in given if x is not None]
     if constants and _kept.is_capturing(tensors[0].device):
-        key = None  # They are the graph's.
+        key = None  # They may be the graph's.
     if key is not None and len(given) == len(own) and all(map(operator.is_, given, own)):
         if len(_plans) >= _MOST_PLANS:
             _plans.clear()
