@@ -165,7 +165,7 @@ class _Call:
         tiles = self.batch * (self.key_heads if self.grouped else self.heads // packed) * -(-rows // parameters["BM"])
         if self._is_balanced(tiles, parameters):
             return self._bind_parts(source, extras, {**parameters, "SHARES": parameters["BLOCKS"]}, None)
-        return self._bind_parts(source, extras, parameters, self._find_share(tiles, parameters["BN"]))
+        return self._bind_parts(source, extras, parameters, self._find_share(tiles, parameters))
 
     def _is_balanced(self, tiles, parameters):
         """Whether the keys of all sequences, whose lengths lie on the device, are cut into equal shares. A producer that gathers rows has
@@ -290,12 +290,17 @@ class _Call:
         )  # fmt: skip
         return merge, operands
 
-    def _find_share(self, tiles, step):
+    def _find_share(self, tiles, parameters):
         """How many keys a part has; None where they are not divided."""
-        share, count = self.options["share"], self.options["count"]
+        share, count, step = self.options["share"], self.options["count"], parameters["BN"]
         if share is not None:
             return share
-        count = count or count_parts(tiles, self.most, self.device)
+        if not count:
+            numbers = _kernels.find_numbers(self.device)
+            count = count_parts(tiles, self.most, self.device, 1, numbers["LEAST_SHARE"])
+            # A block of fewer rows than a product has leaves most of a multiprocessor to others.
+            if parameters["BM"] < ROWS:
+                count = max(count, count_parts(tiles, self.most, self.device, numbers["BLOCKS_FILLED"], numbers["LEAST_FILLED"]))
         if count == 1:
             return None
         steps = -(-_free.peek(self.most) // (count * step))
@@ -394,19 +399,19 @@ class _SingleCall(_Call):
         return places.bind(kernel, tokens=tokens, rows=places.places[name], starts=places.places["query_starts"], **back)
 
 
-def is_full(tiles, device):
-    """Whether tiles fill a GPU as they are."""
-    return 100 * tiles >= _kernels.find_numbers(device)["FULL"] * _kernels.count_multiprocessors(device)
+def is_full(tiles, device, blocks=1):
+    """Whether tiles fill a GPU as they are, with so many thread blocks a multiprocessor."""
+    return 100 * tiles >= _kernels.find_numbers(device)["FULL"] * blocks * _kernels.count_multiprocessors(device)
 
 
-def count_parts(tiles, keys, device):
-    """Into how many parts keys are divided so that tiles fill the GPU: as few as come near to the best."""
-    numbers, multiprocessors = _kernels.find_numbers(device), _kernels.count_multiprocessors(device)
-    if is_full(_free.peek(tiles), device):
+def count_parts(tiles, keys, device, blocks, least):
+    """Into how many parts of so many keys at least keys are divided so that tiles fill the GPU, `blocks` of them a multiprocessor: as few as
+    come near to the best."""
+    numbers, multiprocessors = _kernels.find_numbers(device), blocks * _kernels.count_multiprocessors(device)
+    if is_full(_free.peek(tiles), device, blocks):
         _free.limit(tiles, -(-numbers["FULL"] * multiprocessors // 100), _free.MOST)
         return 1
     tiles = operator.index(tiles)
-    least = numbers["LEAST_SHARE"]
     most = min(numbers["MOST_PARTS"], _free.peek(keys) // least)
     _free.limit(keys, most * least, (most + 1) * least - 1 if most < numbers["MOST_PARTS"] else _free.MOST)
     if most <= 1:
