@@ -354,37 +354,39 @@ def FillProducts : Pass<"hop-fill-products", "::tessera::hop::KernelOp"> {
     tile this one's is computed once more, as an index has to lie inside the view.
 
     ```mlir
-    scf.while (%tile = %block) : (index) -> index {
-      // ...
-    ^bb0(%tile: index):
-      %b = arith.remui %tile, %sequences : index
-      %length = tile.load %lengths[%b] : !tile.view<[B], i32> -> i32
-      %sees = arith.cmpi sgt, %length, %zero : i32
-      %o = scf.if %sees -> !S {
-        // ...
-        %f = hop.mma_issue %p, %v : !Shared, !Shared -> !hop.flight<!S>
-        %s = hop.mma_wait %f pending 0 : !hop.flight<!S> -> !S
-        scf.yield %s : !S
-      } else { /* ... */ }
-      tile.store %o, %O[%b, %c0] : !S, !tile.view<[B, 64], f32>
-      %next = hop.pipe.get %tiles : !hop.pipe<tensor<1xi32>, 2>
-      // ...
+    !S = tensor<64x64xf32, #hop.layout<accumulator>>
+    !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>
+    %b = arith.remui %tile, %sequences : index
+    %length = tile.load %lengths[%b] : !tile.view<[B], i32> -> i32
+    %sees = arith.cmpi sgt, %length, %zero : i32
+    %o = scf.if %sees -> !S {
+      %f = hop.mma_issue %p, %v : !Shared, !Shared -> !hop.flight<!S>
+      %s = hop.mma_wait %f pending 0 : !hop.flight<!S> -> !S
+      scf.yield %s : !S
+    } else {
+      scf.yield %none : !S
     }
-    // becomes
-    scf.while (%tile = %block, %b = %b_first, %sees = %sees_first) : (index, index, i1) -> (index, index, i1) {
-      // ...
-    ^bb0(%tile: index, %b: index, %sees: i1):
-      %o, %next, %b_next, %sees_next = scf.if %sees -> !S, index, index, i1 {
-        // ...
-        %f = hop.mma_issue %p, %v : !Shared, !Shared -> !hop.flight<!S>
-        %number = hop.pipe.get %tiles : !hop.pipe<tensor<1xi32>, 2>
-        // ... and all that %sees_next takes
-        %s = hop.mma_wait %f pending 0 : !hop.flight<!S> -> !S
-        scf.yield %s, %next_number, %b_number, %sees_number : !S, index, index, i1
-      } else { /* ... */ }
-      tile.store %o, %O[%b, %c0] : !S, !tile.view<[B, 64], f32>
-      scf.yield %next, %b_next, %sees_next : index, index, i1
+    tile.store %o, %O[%b, %c0] : !S, !tile.view<[B, 64], f32>
+    %next = hop.pipe.get %tiles : !hop.pipe<tensor<1xi32>, 2>
+    // with %b and %sees of this tile handed on by the loop, becomes
+    %o, %next, %b_next, %sees_next = scf.if %sees -> (!S, index, index, i1) {
+      %f = hop.mma_issue %p, %v : !Shared, !Shared -> !hop.flight<!S>
+      %taken = hop.pipe.get %tiles : !hop.pipe<tensor<1xi32>, 2>
+      %number = arith.index_cast %taken : i32 to index
+      %b_number = arith.remui %number, %sequences : index
+      %length = tile.load %lengths[%b_number] : !tile.view<[B], i32> -> i32
+      %sees_number = arith.cmpi sgt, %length, %zero : i32
+      %s = hop.mma_wait %f pending 0 : !hop.flight<!S> -> !S
+      scf.yield %s, %number, %b_number, %sees_number : !S, index, index, i1
+    } else {
+      %taken = hop.pipe.get %tiles : !hop.pipe<tensor<1xi32>, 2>
+      %number = arith.index_cast %taken : i32 to index
+      %b_number = arith.remui %number, %sequences : index
+      %length = tile.load %lengths[%b_number] : !tile.view<[B], i32> -> i32
+      %sees_number = arith.cmpi sgt, %length, %zero : i32
+      scf.yield %none, %number, %b_number, %sees_number : !S, index, index, i1
     }
+    tile.store %o, %O[%b, %c0] : !S, !tile.view<[B, 64], f32>
     ```
   }];
   let dependentDialects = ["::tessera::hop::HopDialect"];
