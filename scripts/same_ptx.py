@@ -31,6 +31,8 @@ GROUPS = ["2", "8"]
 STATES = {"INITIAL": ["true"], "FINAL": ["true"]}
 # Of a cache: a query for each sequence, in parts of the keys, and pages whose rows come one by one or in runs.
 DECODED = {"GROUPED": ["true"], "HEADS": ["8"], "PARTS": ["true"]}
+# Of a cache of 8 bits, the rows of a tile as columns of products.
+FEW = {"CACHED": ["f8E4M3FN"], "BM": ["16"], "BN": ["64"], "BLOCKS": ["4"], "SCALED": ["true"], "HALF_V": ["true"]}
 PAGES = {"PAGED": ["true"], "GATHERED": ["true"], "RUN": ["1", "16"]}
 WIDE_VALUES = [("64", "128"), ("96", "128"), ("128", "64"), ("128", "256"), ("192", "128")]
 
@@ -104,6 +106,7 @@ GRID = {
     "attention_cache": [
         {"D": ["64", "128"], "TOKENS": ["true"], "PAGED": EITHER, "UNEVEN": EITHER},
         {"D": ["64", "128"], **DECODED, "PAGED": EITHER, "CACHED": ["bf16", "f8E4M3FN"]},
+        {"D": ["64", "128"], **DECODED, **FEW, "PAGED": EITHER},
         {"D": ["64", "128"], **DECODED, **PAGES},
         {"D": ["64", "128"], "TOKENS": ["true"], **PAGES},
     ],
