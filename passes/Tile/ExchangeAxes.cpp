@@ -28,10 +28,13 @@ static bool isTileOfRank2(Value value) {
   return type && type.getRank() == 2;
 }
 
-/// Whether a wgmma has the columns of `value` as rows, and not its rows.
+/// Whether a wgmma has the columns of `value` as rows and its rows as columns, but not its rows as
+/// rows.
 static bool hasFewRows(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
-  return type.getDimSize(0) % hopper::mmaRows != 0 && type.getDimSize(1) % hopper::mmaRows == 0;
+  int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
+  return rows % hopper::mmaRows != 0 && rows % hopper::mmaColumns == 0 &&
+         columns % hopper::mmaRows == 0;
 }
 
 static RankedTensorType exchanged(Type type) {

@@ -20,10 +20,15 @@ import summary
 
 class Pictures(unittest.TestCase):
     POINT = {"group": "paper", "d": 64, "dv": 64, "mask": "full", "seqlen": 512, "variant": "default", "schedule": ""}
+    CALL = {"part": "forward", "group": "paper", "d": 64, "mask": "full", "keys": 512}
 
     def record(self, **changes):
         timings = {"tessera": {"tflops": 200.0}, "fa3": {"tflops": 100.0}, "fa2": {"tflops": 400.0}}
         return {**self.POINT, "timings": timings, **changes}
+
+    def call(self, **changes):
+        timings = {"tessera": {"tflops": 200.0}, "fa3": {"tflops": 100.0}, "flash": {"tflops": 400.0}}
+        return {**self.CALL, "timings": timings, **changes}
 
     def write(self, directory, records):
         path = os.path.join(directory, "2000-01-01-a-100-abc-attention.json")
@@ -32,11 +37,11 @@ class Pictures(unittest.TestCase):
         return path
 
     def test_summary(self):
-        """The table of README.md has the paper's grid and the default schedule only."""
-        others = [self.record(group="gqa"), self.record(variant="stages=2"), self.record(d=96, dv=96, group="dims")]
-        alone = self.record(seqlen=1024, timings={"tessera": {"tflops": 1.0}})
+        """The table of README.md has forward calls on the paper's grid only."""
+        others = [self.call(group="models"), self.call(part="gradients"), self.call(d=96, timings=None)]
+        alone = self.call(keys=1024, timings={"tessera": {"tflops": 1.0}})
         with tempfile.TemporaryDirectory() as directory:
-            lines = summary.table(self.write(directory, [*others, self.record(), alone])).splitlines()
+            lines = summary.table(self.write(directory, [*others, self.call(), alone])).splitlines()
         self.assertEqual(lines[0], "| forward, bf16 | 512 | 1024 |")
         self.assertEqual(lines[2:4], ["| d = 64, full | 200 (2.00) |  |", ""])
 
@@ -53,7 +58,7 @@ class Pictures(unittest.TestCase):
                 with open(readme) as file:
                     self.assertIn("old", file.read())
             with unittest.mock.patch.object(summary, "README", readme):
-                with unittest.mock.patch.object(sys, "argv", ["", self.write(directory, [self.record()])]):
+                with unittest.mock.patch.object(sys, "argv", ["", self.write(directory, [self.call()])]):
                     summary.main()
             with open(readme) as file:
                 self.assertRegex(file.read(), r"(?s)\Abefore .*\| 200 \(2.00\) \|.* after\Z")
