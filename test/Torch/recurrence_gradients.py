@@ -97,6 +97,22 @@ def check_ssd(tokens, heads, own, starts):
     compare(f"ssd of {tokens} tokens", call, define, given, starts)
 
 
+def check_arguments():
+    """What ssd takes beside, as mamba-ssm does: z, a D of each element, and limits, at which steps stand."""
+    given = {**draw(65, 1, 2), "z": torch.randn(BATCH, 65, 2, V, dtype=torch.float16), "dt": torch.randn(BATCH, 65, 2)}
+    given.update(A=-torch.rand(2) - 0.1, D=torch.randn(2, V), dt_bias=torch.randn(2))
+
+    def define(q, k, v, z, dt, A, D, dt_bias):
+        steps = torch.nn.functional.softplus(dt + dt_bias).clamp(0.3, 1.2)
+        out, last = recur(q, k, v, (steps * A).exp(), steps)
+        return (out + D * v) * torch.nn.functional.silu(z), last
+
+    def call(q, k, v, dt, A, **named):
+        return (ssd(v, dt, A, k, q, **named, dt_softplus=True, dt_limit=(0.3, 1.2)),)
+
+    compare("ssd of mamba-ssm's arguments", call, define, given, False)
+
+
 def check_delta_rule(tokens, heads, own, starts):
     given = draw(tokens, heads, own)
     given["k"] = torch.nn.functional.normalize(given["k"].float(), dim=-1).to(given["k"].dtype)
@@ -406,3 +422,4 @@ check_ops()
 check_compiled()
 check_transforms()
 check_memory()
+check_arguments()
