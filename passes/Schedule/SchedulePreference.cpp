@@ -186,7 +186,7 @@ Candidate tessera::makeCandidate(const ScheduleFacts &facts, const ScheduleField
 /// alike, those of other indices come in between, so that neighbours do not start together. Where
 /// they do not, the longest of a section come last and wait for each other at its end; a smaller
 /// section has fewer of them. That pays where they begin several steps apart
-/// (docs/lab/backward.md).
+/// (docs/lab/fixed-sums.md).
 static void chooseOrderOfSums(const ScheduleFacts &facts, ScheduleFields &fields) {
   if (!fields.persistent)
     fields.persistent = PersistentKind::Dynamic;
