@@ -122,13 +122,13 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
     registers, where wgmma reads it (`hop.fetch`), and extend it there. Nothing else reads such a tile.
 
     ```mlir
-    %k = tile.load %keys[%j, %c0] : !tile.view<[N, 128], f8E4M3FN> -> tensor<64x128xf8E4M3FN>
-    %wide = arith.extf %k : tensor<64x128xf8E4M3FN> to tensor<64x128xf16>
+    %a = tile.load %A[%j, %c0] : !tile.view<[N, 128], f8E4M3FN> -> tensor<64x128xf8E4M3FN>
+    %wide = arith.extf %a : tensor<64x128xf8E4M3FN> to tensor<64x128xf16>
     // becomes in the consumers
     %slot = hop.pipe.wait %pipe : !hop.pipe<tensor<64x128xf8E4M3FN>, 2> -> !hop.shared<tensor<64x128xf8E4M3FN>, rows = 64>
-    %k = hop.fetch %slot : !hop.shared<tensor<64x128xf8E4M3FN>, rows = 64> -> tensor<64x128xf8E4M3FN>
+    %a = hop.fetch %slot : !hop.shared<tensor<64x128xf8E4M3FN>, rows = 64> -> tensor<64x128xf8E4M3FN>
     hop.pipe.release %pipe, %slot : !hop.pipe<tensor<64x128xf8E4M3FN>, 2>, !hop.shared<tensor<64x128xf8E4M3FN>, rows = 64>
-    %wide = arith.extf %k : tensor<64x128xf8E4M3FN> to tensor<64x128xf16>
+    %wide = arith.extf %a : tensor<64x128xf8E4M3FN> to tensor<64x128xf16>
     ```
 
     With `transpose = 4` a role of one warpgroup, the transposer, takes part in the loads of tiles of 8-bit elements that
