@@ -405,8 +405,8 @@ def is_full(tiles, device, blocks=1):
 
 
 def count_parts(tiles, keys, device, blocks, least):
-    """Into how many parts of so many keys at least keys are divided so that tiles fill the GPU, `blocks` of them a multiprocessor: as few as
-    come near to the best."""
+    """Into how many parts of `least` keys or more keys are divided so that tiles fill the GPU, `blocks` of them a multiprocessor: as few
+    as come near to the best."""
     numbers, multiprocessors = _kernels.find_numbers(device), blocks * _kernels.count_multiprocessors(device)
     if is_full(_free.peek(tiles), device, blocks):
         _free.limit(tiles, -(-numbers["FULL"] * multiprocessors // 100), _free.MOST)
