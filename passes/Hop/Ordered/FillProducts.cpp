@@ -166,6 +166,9 @@ bool NextTile::findTaking() {
   auto get = cast ? cast.getIn().getDefiningOp<hop::PipeGetOp>() : hop::PipeGetOp();
   if (!get || get->getBlock() != getBody() || cast->getBlock() != getBody())
     return false;
+  // A number is taken once: what else reads it would have it taken again.
+  if (!get->hasOneUse() || !cast->hasOneUse())
+    return false;
   taking = {get, cast};
   // Until then the role waits for nothing else that the one which gives out numbers may still load.
   for (Operation *op = get->getPrevNode(); op; op = op->getPrevNode()) {
@@ -342,8 +345,7 @@ void NextTile::prepare() {
   SmallVector<Value> first = writeFirst(before), next = writeBehindProduct();
   handOn(first, next);
   for (Operation *op : llvm::reverse(taking))
-    if (op->use_empty())
-      op->erase();
+    op->erase();
   for (Operation *op : llvm::reverse(asked))
     if (op->use_empty())
       op->erase();
