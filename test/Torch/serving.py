@@ -321,16 +321,20 @@ class FewQueries(problems.Interpreted):
 
 class Divisions(unittest.TestCase):
     def test_parts_fill_the_gpu(self):
-        for tiles, keys, want in (
-            (200, 4096, 1),
-            (110, 4096, 1),
-            (8, 8192, 16),
-            (8, 131072, 16),
-            (1, 1024, 4),
-            (64, 4096, 2),
-            (8, 200, 1),
+        for tiles, keys, blocks, least, want in (
+            (200, 4096, 1, 256, 1),
+            (110, 4096, 1, 256, 1),
+            (110, 4096, 2, 256, 7),
+            (8, 8192, 1, 256, 16),
+            (8, 8192, 1, 2048, 4),
+            (8, 131072, 1, 256, 16),
+            (8, 131072, 2, 2048, 32),
+            (1, 1024, 1, 256, 4),
+            (64, 4096, 1, 256, 2),
+            (8, 200, 1, 256, 1),
         ):
-            self.assertEqual(_cache_recipes.count_parts(tiles, keys, torch.device("cpu")), want, (tiles, keys))
+            with self.subTest(tiles=tiles, keys=keys, blocks=blocks, least=least):
+                self.assertEqual(_cache_recipes.count_parts(tiles, keys, torch.device("cpu"), blocks, least), want)
 
 
 class Refused(problems.Interpreted):
