@@ -100,7 +100,7 @@ def main(template, folder):
         compare(2, 2, 70, 70, 96, 64, False, "-DGN=64")
         compare(2, 1, 33, 150, 256, 64, True)
         if name in ("window", "softcap") and "fixed" not in template:
-            compare(4, 2, 50, 37, 64, 64, True, "-DSPREAD=true")
+            compare(6, 2, 50, 37, 64, 64, True, "-DPARTS=2")
             compare(4, 2, 150, 130, 64, 64, False, "-DGM=64", "-DLISTS=one", "-DCHUNK=1", "-DFIXED=true", "--level", "scheduled")
         if name == "window" and "fixed" not in template:
             lists = "-DVISITS=list", "-DLISTS=one", "--kernel", "attention_gradients"

@@ -129,19 +129,18 @@ CALLED  func.return %result : f32
         return "seven" if pathlib.Path(source).name == "attention_bwd_deterministic.tile" else "five"
 
     def test_few_blocks(self):
-        """Query heads of a group are apart where their keys make few blocks, and sums may be in any order."""
+        """Query heads of a group are in parts where their keys make few blocks, and sums may be in any order."""
         few, some, many = (71, 2048, 1, 2048), (28, 4096, 4, 4096), (64, 4096, 8, 4096)
-        for mask, d, call, options, spread in (
-            ("none", 64, few, {}, True), ("none", 64, some, {}, False), ("causal", 128, some, {}, True), ("causal", 64, many, {}, False),
-            ("causal", 64, few, {"fixed": True}, False), ("none", 256, few, {}, False), ("none", 64, (8, 4096, 8, 128), {}, False),
-            ("none", 64, (16, 897, 8, 1), {}, True), ("none", 64, (16, 896, 8, 1), {}, False), ("none", 64, (0, 1, 0, 1), {}, False),
-            ("none", 64, (71, 0, 1, 20), {}, False),
+        for mask, d, call, options, parts in (
+            ("none", 64, few, {}, 8), ("none", 64, some, {}, 1), ("causal", 128, some, {}, 2), ("causal", 64, many, {}, 1),
+            ("causal", 64, few, {}, 16), ("causal", 64, few, {"fixed": True}, 1), ("none", 256, few, {}, 1),
+            ("none", 64, (8, 4096, 8, 128), {}, 1), ("none", 64, (16, 897, 8, 1), {}, 2), ("none", 64, (16, 896, 8, 1), {}, 1),
+            ("none", 64, (0, 1, 0, 1), {}, 1), ("none", 64, (71, 0, 1, 20), {}, 1),
         ):  # fmt: skip
             heads, rows, kv_heads, keys = call
             extents = _gradient_kernels.find_sizes(1, heads, rows, d, kv_heads, keys, d)[-1]
             found = self.find(mask, d, group=8, extents=extents, **options)
-            self.assertEqual(found["SPREAD"], spread, (mask, d, call, options))
-            self.assertFalse(found["SPREAD"] and (found["CHUNK"] or found["TOGETHER"] > 1))
+            self.assertEqual(found["PARTS"], parts, (mask, d, call, options))
 
     def test_short(self):
         """The form by the length, for (mask, d, dv), up to so many keys: in any order, in a fixed one."""

@@ -65,8 +65,8 @@ def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, group=
         chosen = _choices.choose(source, parameters, extents or (), card)
         if form := _choices.find_form(chosen):
             return form, unordered, []
-        if chosen["parameters"]["SPREAD"]["value"] == "true":
-            return source, {**parameters, "SPREAD": True}, extras
+        if (parts := int(chosen["parameters"]["PARTS"]["value"])) > 1:
+            parameters["PARTS"] = parts
     else:
         source = _library.find_source("attention_variants_bwd" + ("_fixed" if fixed else ""))
         extras = _variants.list_extras_of(fields)

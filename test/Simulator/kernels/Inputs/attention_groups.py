@@ -245,10 +245,11 @@ def attention_bwd():
         if source == "attention_bwd" and d == 64:
             divided = ["-DGN=64", "-DGM=64", "--schedule", "attention_bwd_gradients:placement=divided"]
             yield [*arguments, *divided, "--sim-blocks", "2", "--seeds", "2"], False
-    # A grid point for each query head, whose dK and dV are added to sums.
+    # Grid points for parts of the query heads of a group.
     for d, causal in itertools.product((64, 128), ("false", "true")):
-        arguments = ["attention_bwd.tile", f"-DD={d}", f"-DCAUSAL={causal}", "-DDLSE=true", "-DSPREAD=true", "--set", "scale=0.1"]
-        for shape in (*shapes, attention_shape(4, 2, 150, 200)):
+        arguments = ["attention_bwd.tile", f"-DD={d}", f"-DCAUSAL={causal}", "-DDLSE=true", "-DPARTS=2", "--set", "scale=0.1"]
+        arguments += ["-DGROUP=8"] if causal == "true" else []
+        for shape in (*shapes, attention_shape(6, 2, 150, 200)):
             arguments += ["--shape", shape]
         yield [*arguments, "--sim-blocks", "2", "--seeds", "2"], False
 
