@@ -83,7 +83,7 @@ GRID = {
         {"D": WIDTHS, "CAUSAL": EITHER, "FIXED": EITHER},
         {"D": WIDTHS, "CAUSAL": ["true"], "FIXED": EITHER, "GROUP": GROUPS},
         *of_widths(CAUSAL=["true"], FIXED=EITHER, GROUP=["1", "2"]),
-        {"D": ["64", "128"], "CAUSAL": EITHER, "PARTS": ["2"]},
+        {"D": ["64", "128"], "CAUSAL": EITHER, "FIXED": EITHER, "PARTS": ["2"]},
         {"D": ["128", "192"], "PADDED": ["true"]},
     ],
     "attention_bwd_deterministic": [{"D": WIDTHS, "CAUSAL": EITHER}, *of_widths(), {"D": ["128"], "PADDED": ["true"]}],

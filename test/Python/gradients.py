@@ -133,7 +133,7 @@ CALLED  func.return %result : f32
         few, some, many = (71, 2048, 1, 2048), (28, 4096, 4, 4096), (64, 4096, 8, 4096)
         for mask, d, call, options, parts in (
             ("none", 64, few, {}, 8), ("none", 64, some, {}, 1), ("causal", 128, some, {}, 2), ("causal", 64, many, {}, 1),
-            ("causal", 64, few, {}, 16), ("causal", 64, few, {"fixed": True}, 1), ("none", 256, few, {}, 1),
+            ("causal", 64, few, {}, 16), ("causal", 64, few, {"fixed": True}, 1), ("causal", 64, (32, 2048, 4, 2048), {"fixed": True}, 4), ("none", 256, few, {}, 1),
             ("none", 64, (8, 4096, 8, 128), {}, 1), ("none", 64, (16, 897, 8, 1), {}, 2), ("none", 64, (16, 896, 8, 1), {}, 1),
             ("none", 64, (0, 1, 0, 1), {}, 1), ("none", 64, (71, 0, 1, 20), {}, 1),
         ):  # fmt: skip

@@ -246,10 +246,11 @@ def attention_bwd():
             divided = ["-DGN=64", "-DGM=64", "--schedule", "attention_bwd_gradients:placement=divided"]
             yield [*arguments, *divided, "--sim-blocks", "2", "--seeds", "2"], False
     # Grid points for parts of the query heads of a group.
-    for d, causal in itertools.product((64, 128), ("false", "true")):
+    for d, causal, fixed in itertools.product((64, 128), ("false", "true"), ("false", "true")):
         arguments = ["attention_bwd.tile", f"-DD={d}", f"-DCAUSAL={causal}", "-DDLSE=true", "-DPARTS=2", "--set", "scale=0.1"]
-        arguments += ["-DGROUP=8"] if causal == "true" else []
-        for shape in (*shapes, attention_shape(6, 2, 150, 200)):
+        arguments += [f"-DFIXED={fixed}", *(["-DGROUP=8"] if causal == "true" else [])]
+        own = [attention_shape(4, 2, 203, 113), attention_shape(8, 2, 150, 200)] if fixed == "true" else shapes
+        for shape in (*own, attention_shape(6 if fixed == "false" else 4, 1, 150, 200)):
             arguments += ["--shape", shape]
         yield [*arguments, "--sim-blocks", "2", "--seeds", "2"], False
 
