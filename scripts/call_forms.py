@@ -50,7 +50,7 @@ def _call_lists(kind, width, heads, count, entries, options):
     tessera.torch.mla_sparse(q, rows, _integers(count, 1, entries), 0.1, **options)
 
 
-def _call_recurrence(name, kind, d, sizes, has_state, has_gradients, is_packed):
+def _call_recurrence(name, kind, d, sizes, states, has_gradients, is_packed):
     batch, tokens, heads, value_heads = sizes
     lead = (1, batch * tokens) if is_packed else (batch, tokens)
 
@@ -59,15 +59,15 @@ def _call_recurrence(name, kind, d, sizes, has_state, has_gradients, is_packed):
 
     q, k, v = draw(heads, d, dtype=kind), draw(heads, d, dtype=kind), draw(value_heads, d, dtype=kind)
     named = {"cu_seqlens": torch.arange(0, lead[1] + 1, tokens).int()} if is_packed else {}
-    state = torch.zeros(batch, value_heads, d, d)
+    state = torch.zeros(batch, value_heads, d, d) if "first" in states else None
     if name == "ssd":
-        given = {"initial_states": state, "return_final_states": True} if has_state else {}
+        given = {"initial_states": state, "return_final_states": "last" in states}
         out = tessera.torch.ssd(v, draw(value_heads), torch.zeros(value_heads), k, q, torch.zeros(value_heads), **named, **given)
     else:
         function = {"retention": tessera.torch.retention, "gla": tessera.torch.gla}.get(name, tessera.torch.gated_delta_rule)
         gates = {"retention": {}, "delta rule": {"g": draw(value_heads)}}.get(name, {"g": draw(heads, d)})
         beta = {"beta": draw(value_heads), "use_qk_l2norm_in_kernel": True} if name.startswith("delta rule") else {}
-        given = {"initial_state": state, "output_final_state": True} if has_state else {}
+        given = {"initial_state": state, "output_final_state": "last" in states}
         out = function(q, k, v, **gates, **beta, **named, **given)
     out = out if isinstance(out, torch.Tensor) else out[0]
     if has_gradients:
@@ -89,8 +89,9 @@ def _list_calls():
     for given in products(TYPES, (512, 576, 656), (8, 16, 64, 128), (16, 300), (64, 512), (*options, {"topk_length": True})):
         if given[:2] != (F16, 656):
             yield f"lists {given}", lambda given=given: _call_lists(*given)
+    states = (), ("first",), ("last",), ("first", "last")
     names, sizes = ("retention", "gla", "ssd", "delta rule", "delta rule of channels"), ((1, 1024, 4, 4), (8, 128, 32, 32))
-    for given in products(names, TYPES, (64, 128, 192, 256), sizes, (False, True), (False, True), (False, True)):
+    for given in products(names, TYPES, (64, 128, 192, 256), sizes, states, (False, True), (False, True)):
         if given[2] <= 128 or given[0] in ("retention", "ssd", "delta rule"):
             yield f"recurrence {given}", lambda given=given: _call_recurrence(*given)
 
