@@ -11,9 +11,8 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
 #include "passes/Analysis/DotDivision.h"
-#include "passes/Analysis/ScfFlow.h"
+#include "passes/Analysis/TileFlow.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -37,12 +36,6 @@ bool isMadeAnew(Value value) {
 bool isElementwise(Operation *op) {
   return op->getNumResults() == 1 && op->getNumRegions() == 0 &&
          op->hasTrait<OpTrait::Elementwise>();
-}
-
-/// What both regions of a speculation hand on to its results.
-SmallVector<Value> valuesOf(SpeculateOp speculation, unsigned number) {
-  return {speculation.getFastYield().getValues()[number],
-          speculation.getExactYield().getValues()[number], speculation.getResult(number)};
 }
 
 /// Cuts the accumulators of dots, with all on their way, into parts along their columns.
@@ -132,27 +125,7 @@ LogicalResult Cut::mark(Value value, int64_t axis, Operation *by) {
 
 /// What loops, conditionals and speculations hand on is cut alike.
 LogicalResult Cut::followHandovers(Value value, int64_t axis) {
-  auto markAll = [&](SpeculateOp speculation, unsigned number) {
-    for (Value other : valuesOf(speculation, number))
-      if (failed(mark(other, axis, speculation)))
-        return failure();
-    return success();
-  };
-  if (auto speculation = value.getDefiningOp<SpeculateOp>())
-    if (failed(markAll(speculation, cast<OpResult>(value).getResultNumber())))
-      return failure();
-  for (OpOperand &use : value.getUses())
-    if (auto speculation = dyn_cast<SpeculateOp>(use.getOwner()->getParentOp());
-        speculation && isa<YieldIfOp, YieldOp>(use.getOwner()))
-      if (failed(markAll(speculation, use.getOperandNumber() - isa<YieldIfOp>(use.getOwner()))))
-        return failure();
-  SmallVector<Handover> handovers;
-  if (std::optional<Handover> to = findHandoverTo(value))
-    handovers.push_back(*to);
-  for (OpOperand &use : value.getUses())
-    if (std::optional<Handover> of = findHandoverOf(use))
-      handovers.push_back(*of);
-  for (const Handover &handover : handovers)
+  for (const Handover &handover : findTileHandovers(value))
     for (Value other : handover.values())
       if (failed(mark(other, axis, handover.op)))
         return failure();
@@ -490,10 +463,8 @@ static unsigned countAccumulators(KernelOp kernel) {
     return tile && tile.getRank() == 2 && value.getDefiningOp<scf::ForOp>();
   };
   kernel.walk([&](SpeculateOp speculation) {
-    for (unsigned number : llvm::seq(speculation.getNumResults())) {
-      SmallVector<Value> values = valuesOf(speculation, number);
-      count -= isOfLoop(values[0]) && isOfLoop(values[1]);
-    }
+    for (Value result : speculation.getResults())
+      count -= llvm::all_of(findTileHandoverTo(result)->from, isOfLoop);
   });
   return count;
 }

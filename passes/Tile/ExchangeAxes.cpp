@@ -9,9 +9,8 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "passes/Analysis/RowPartition.h"
-#include "passes/Analysis/ScfFlow.h"
+#include "passes/Analysis/TileFlow.h"
 #include "passes/Tile/TilePasses.h"
-#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace tessera {
@@ -67,71 +66,39 @@ private:
     if (!any)
       return;
     kernel.walk([&](Operation *op) {
-      if (auto dot = dyn_cast<DotOp>(op); dot && hasFewRows(dot.getResult()))
-        add(dot.getResult());
-      else if (OpTrait::hasElementwiseMappableTraits(op) && op->getNumResults() == 1 &&
-               isTileOfRank2(op->getResult(0)) && hasFewRows(op->getResult(0)))
-        add(op->getResult(0));
+      bool isComputed = isa<DotOp>(op) || OpTrait::hasElementwiseMappableTraits(op);
+      if (isComputed && op->getNumResults() == 1 && isExchangeable(op->getResult(0)) &&
+          hasFewRows(op->getResult(0)))
+        tiles.insert(op->getResult(0));
     });
-    for (size_t i = 0; i < tiles.size(); ++i) {
-      Value tile = tiles[i];
-      if (Operation *op = tile.getDefiningOp())
-        addAlike(op);
-      if (std::optional<Handover> handover = findHandoverTo(tile))
-        llvm::for_each(handover->values(), [&](Value value) { add(value); });
-      for (OpOperand &use : tile.getUses()) {
-        addAlike(use.getOwner());
-        if (std::optional<Handover> handover = findHandoverOf(use))
-          llvm::for_each(handover->values(), [&](Value value) { add(value); });
-        addOfSpeculation(use);
-      }
-    }
+    closeOverAlike(tiles, alikeIn, isExchangeable);
   }
 
   /// Constants, splats and iotas are made anew for each use.
-  void add(Value value) {
-    if (isTileOfRank2(value) && !RowPartition::isRematerializable(value))
-      tiles.insert(value);
+  static bool isExchangeable(Value value) {
+    return isTileOfRank2(value) && !RowPartition::isRematerializable(value);
   }
 
-  /// The tiles that have one form by `op`, of which one is exchanged.
-  void addAlike(Operation *op) {
+  /// The tiles of `op` that have the form of `tile`.
+  static SmallVector<Value> alikeIn(Operation *op, Value tile) {
+    SmallVector<Value> alike;
     if (auto dot = dyn_cast<DotOp>(op)) {
-      if (tiles.contains(dot.getResult()) || (dot.getAcc() && tiles.contains(dot.getAcc()))) {
-        add(dot.getResult());
-        if (dot.getAcc())
-          add(dot.getAcc());
-      }
-    } else if (auto speculation = dyn_cast<SpeculateOp>(op)) {
-      for (auto [result, fast, exact] : llvm::zip(
-               speculation.getResults(), speculation.getFastYield().getOperands().drop_front(),
-               speculation.getExactYield().getOperands()))
-        if (tiles.contains(result))
-          add(fast), add(exact);
-    } else if (OpTrait::hasElementwiseMappableTraits(op) || isa<ScanOp>(op)) {
-      llvm::for_each(op->getOperands(), [&](Value value) { add(value); });
-      llvm::for_each(op->getResults(), [&](Value value) { add(value); });
+      if (Value acc = dot.getAcc(); acc && (tile == acc || tile == dot.getResult()))
+        alike = {acc, dot.getResult()};
+    } else if (keepsForm(op)) {
+      llvm::append_range(alike, op->getOperands());
+      llvm::append_range(alike, op->getResults());
     }
-  }
-
-  void addOfSpeculation(OpOperand &use) {
-    auto speculation = dyn_cast<SpeculateOp>(use.getOwner()->getParentOp());
-    if (!speculation || !isa<YieldOp, YieldIfOp>(use.getOwner()))
-      return;
-    size_t before = isa<YieldIfOp>(use.getOwner());
-    if (use.getOperandNumber() < before)
-      return;
-    add(speculation.getResult(use.getOperandNumber() - before));
-    addAlike(speculation);
+    return alike;
   }
 
   /// Whether `op`, which makes or takes an exchanged tile, has such a form.
   bool hasForm(Operation *op) const {
     if (auto dot = dyn_cast<DotOp>(op))
       return tiles.contains(dot.getResult());
-    return isa<ReduceOp, BroadcastOp, ScanOp, LoadOp, StoreOp, MaskedMaxOp, scf::ForOp, scf::IfOp,
+    return isa<ReduceOp, BroadcastOp, LoadOp, StoreOp, MaskedMaxOp, scf::ForOp, scf::IfOp,
                scf::YieldOp, SpeculateOp, YieldOp, YieldIfOp>(op) ||
-           OpTrait::hasElementwiseMappableTraits(op);
+           keepsForm(op);
   }
 
   /// What has few rows and is not exchanged, tile-choose-schedule refuses.
@@ -169,15 +136,11 @@ private:
 
   bool wantsExchanged(OpOperand &operand) const {
     Operation *op = operand.getOwner();
-    if (std::optional<Handover> handover = findHandoverOf(operand))
+    if (std::optional<Handover> handover = findTileHandoverOf(operand))
       return tiles.contains(handover->to.back());
     if (auto dot = dyn_cast<DotOp>(op))
       return operand.getOperandNumber() == 2 && tiles.contains(dot.getResult());
-    if (auto speculation = dyn_cast<SpeculateOp>(op->getParentOp());
-        speculation && isa<YieldOp, YieldIfOp>(op))
-      return tiles.contains(speculation.getResult(operand.getOperandNumber() - isa<YieldIfOp>(op)));
-    bool isOne = OpTrait::hasElementwiseMappableTraits(op) || isa<ScanOp>(op);
-    if (!isOne)
+    if (!keepsForm(op))
       return false;
     auto isExchanged = [&](Value value) { return tiles.contains(value); };
     return llvm::any_of(op->getResults(), isExchanged) ||
