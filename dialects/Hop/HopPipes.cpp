@@ -573,7 +573,13 @@ LogicalResult SliceOp::verify() {
     if (source.getTile().getDimSize(0) != rows)
       return emitOpError("takes parts of rows or of columns, not of both");
     SharedLayout whole = *getSharedLayout(source.getTile(), source.getStoredRows());
-    if (columns % whole.chunkColumns() != 0)
+    // What goes to registers may begin amid a chunk.
+    bool isFetched =
+        columns % hopper::mmaRows == 0 && llvm::all_of((*this)->getUsers(), [](Operation *user) {
+          auto fetch = dyn_cast<FetchOp>(user);
+          return fetch && fetch.getTransposed();
+        });
+    if (columns % whole.chunkColumns() != 0 && !isFetched)
       return emitOpError("takes columns in whole chunks of ")
              << whole.chunkColumns() << ", got " << columns;
   }

@@ -297,7 +297,8 @@ def Hop_SliceOp : Hop_Op<"slice", [Pure]> {
   let description = [{
     A result of R rows holds rows `index * R` to `(index + 1) * R - 1`. R divides the rows of the source and is a
     multiple of 8, where a repeat of the swizzle starts. A result of fewer columns holds as many of them of all rows, in
-    whole chunks. Element type and stored rows are those of the source. An address, on any threads; it moves nothing.
+    whole chunks, or a multiple of 64 that may begin amid one where `hop.fetch` alone reads them, transposed. Element type and stored rows are
+    those of the source. An address, on any threads; it moves nothing.
 
     ```mlir
     %mine = hop.slice %q[%wg] : !hop.shared<tensor<128x64xbf16>, rows = 128>

@@ -31,7 +31,8 @@ def Hop_FetchOp : Hop_Op<"fetch", [Hop_OnWarpgroups, MemoryEffects<[MemRead]>]> 
   let summary = "Reads a tile from shared memory into registers";
   let description = [{
     Each thread reads the elements that it has of the result: of a tile of rank 1 by the layout of columns, or of floats of
-    4 bytes by that of rows, of a tile of rank 2, of elements of 2 or 4 bytes, by that of accumulators (for 16 bits ldmatrix, PTX ISA 9.7.14.5.15), of
+    4 bytes by that of rows, of a tile of rank 2, of elements of 2 or 4 bytes, by that of accumulators (for 16 bits ldmatrix, PTX ISA 9.7.14.5.15),
+    rows of both in order or as `row_pairs`, of
     floats of 1 byte by `accumulator8`, two at a time. A tile of rank
     2, of floats of 1 byte too, may also have a layout of runs of 8 bytes or more, which a thread reads at once
     (`ld.shared.v4`); others are refused when they are lowered. `transposed` reads floats of 1 byte as columns, by the layout `row_pairs`, 32
@@ -53,8 +54,8 @@ def Hop_FetchOp : Hop_Op<"fetch", [Hop_OnWarpgroups, MemoryEffects<[MemRead]>]> 
 def Hop_StageOp : Hop_Op<"stage", [Hop_OnWarpgroups]> {
   let summary = "Writes a tile of registers into shared memory";
   let description = [{
-    `tile` is in the accumulator layout, of a type of 16 or 32 bits; shape and type of the destination are the same. A vector
-    of f32 that each row has one of is written by the first of the lanes that share a row. The
+    `tile` is in the accumulator layout, or in `row_pairs` unless `transposed`, of a type of 16 or 32 bits; shape and type of the destination are
+    the same. A vector of f32 that each row has one of is written by the first of the lanes that share a row. The
     writes are of the generic proxy (for 16 bits stmatrix, PTX ISA 9.7.15.3). In a layout of runs of neighbours, as
     `hop.fetch` has it, a thread writes a run at once (`st.shared.v4`). Every product that reads the destination
     has been waited for. On all threads of a role with warpgroups; each warpgroup writes a tile of its own.

@@ -6,6 +6,7 @@
 #include "passes/Analysis/OperandBuffers.h"
 #include "passes/Analysis/PtxasRegisters.h"
 #include "passes/Analysis/TileLayout.h"
+#include "passes/Analysis/WidenedOperands.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 

@@ -1,10 +1,9 @@
 //===- OperandBuffers.cpp - Computed operands in shared memory ------------===//
 
 #include "passes/Analysis/OperandBuffers.h"
-#include "dialects/Hop/SharedLayout.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "passes/Analysis/IndexFacts.h"
 #include "passes/Analysis/ScfFlow.h"
+#include "passes/Analysis/WidenedOperands.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -13,43 +12,6 @@ tile::LoadOpInterface tessera::loadedOperand(Value operand) {
   while (auto transpose = operand.getDefiningOp<tile::TransposeOp>())
     operand = transpose.getSource();
   return operand.getDefiningOp<tile::LoadOpInterface>();
-}
-
-/// Whether dots read `tile` as first operands alone, once it is extended and transposed or not.
-static bool isFirstOperand(Value tile, bool isExtended) {
-  return !tile.use_empty() && llvm::all_of(tile.getUses(), [&](OpOperand &use) {
-    Operation *user = use.getOwner();
-    if (isa<tile::DotOp>(user))
-      return isExtended && use.getOperandNumber() == 0;
-    bool extends = !isExtended && isa<arith::ExtFOp>(user) &&
-                   getElementTypeOrSelf(user->getResult(0)).getIntOrFloatBitWidth() == 16;
-    return (extends || isa<tile::TransposeOp>(user)) &&
-           isFirstOperand(user->getResult(0), isExtended || extends);
-  });
-}
-
-bool tessera::isWidened(tile::LoadOpInterface load) {
-  auto type = dyn_cast<RankedTensorType>(load.getType());
-  // Lanes take 32 columns of a row at a time, or 32 rows of 16 columns.
-  constexpr int64_t unit = 32;
-  return type && tile::isByteFloat(type.getElementType()) && type.getRank() == 2 &&
-         type.getDimSize(0) % unit == 0 && type.getDimSize(1) % unit == 0 &&
-         isMultipleOf(load.getIndices().back(), hop::bulkStartBytes) &&
-         llvm::none_of(load.getView().getUsers(), tile::storesToView) &&
-         isFirstOperand(load.getResult(), /*isExtended=*/false);
-}
-
-tile::LoadOpInterface tessera::widenedLoad(Value operand) {
-  bool isExtended = false;
-  while (Operation *op = operand.getDefiningOp()) {
-    if (auto load = dyn_cast<tile::LoadOpInterface>(op))
-      return isExtended && isWidened(load) ? load : tile::LoadOpInterface();
-    if (!isa<tile::TransposeOp, arith::ExtFOp>(op))
-      break;
-    isExtended |= isa<arith::ExtFOp>(op);
-    operand = op->getOperand(0);
-  }
-  return {};
 }
 
 RankedTensorType tessera::pipedType(tile::LoadOpInterface load) {

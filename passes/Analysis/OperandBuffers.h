@@ -19,14 +19,6 @@ namespace tessera {
 /// loaded operand lives in shared memory.
 tile::LoadOpInterface loadedOperand(mlir::Value operand);
 
-/// The load of elements of 8 bits behind a first operand of dots that those who multiply take from
-/// shared memory into registers and extend there to 16 bits, transposed or not; null for others.
-/// Nothing else reads the tile.
-tile::LoadOpInterface widenedLoad(mlir::Value operand);
-
-/// Whether the tile of `load` is such a one.
-bool isWidened(tile::LoadOpInterface load);
-
 /// The type with which a pipe has the tile of `load`: with its chunks, where the load says so.
 mlir::RankedTensorType pipedType(tile::LoadOpInterface load);
 

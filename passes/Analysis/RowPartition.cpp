@@ -9,6 +9,7 @@
 #include "passes/Analysis/OperandBuffers.h"
 #include "passes/Analysis/ScfFlow.h"
 #include "passes/Analysis/VectorAxes.h"
+#include "passes/Analysis/WidenedOperands.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;

@@ -15,7 +15,8 @@ def AssignLayouts : Pass<"hop-assign-layouts", "::tessera::hop::KernelOp"> {
     All tiles of rank 2 of a role have one layout. In a role with products it is the accumulator of wgmma, which is also
     its 16-bit A operand; elements of 8 bits stay with the threads that have them there, four to a register
     (`hop.rearrange`). What a product makes with an operand of 8 bits that is read transposed (`hop.fetch`) has its rows in the order
-    `row_pairs`, and so has what is computed of it; where another order is needed that is an error. What is loaded to be transposed, or
+    `row_pairs`, and so has all that is computed of it or with it, vectors of a number for each row too. Where something needs these rows in order, as
+    a product with a first operand in shared memory, that is an error. What is loaded to be transposed, or
     transposed to be stored, has the axes exchanged. In others a thread has 16 bytes of neighbours, the lanes of a warp lie side by side along the
     columns, and warps and warpgroups have rows of their own as far as there are rows; the rest shares the columns. In a
     role that takes tiles from shared memory and writes them there a thread has 16 or 8 neighbours, and 8 lanes lie below each

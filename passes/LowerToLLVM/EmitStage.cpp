@@ -3,7 +3,7 @@
 // How the threads of a warpgroup write a tile in the accumulator layout where bulk
 // copies and products read it, and read one that a bulk copy has written. 16-bit tiles go
 // as 8x8 matrices (stmatrix, ldmatrix), by rows or transposed; words go two neighbours at a
-// time. In another layout a thread moves as many neighbours as it has.
+// time. Rows may be in pairs. In another layout a thread moves as many neighbours as it has.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,12 +13,17 @@
 using namespace mlir;
 using namespace tessera;
 
+/// Whether rows are in pairs, as columns of 8 bits are read.
+static bool hasRowPairs(RankedTensorType type) {
+  return hop::getLayout(type) == hop::LayoutAttr::getRowPairs(type.getContext());
+}
+
 void Emitter::emitStage(hop::StageOp op) {
   const SharedPlace target = sharedTiles.find(op.getDestination())->second;
   auto type = cast<RankedTensorType>(op.getTile().getType());
   if (type.getRank() == 1)
     stageVector(op, target);
-  else if (!hop::getLayout(type).isAccumulator())
+  else if (!hop::getLayout(type).isAccumulator() && !hasRowPairs(type))
     stageRuns(op, target);
   else if (target.layout.elementBytes == 2)
     op.getTransposed() ? stageColumns(op, target) : stageRows(op, target);
@@ -43,9 +48,13 @@ LogicalResult Emitter::emitFetch(hop::FetchOp op) {
     fetchBytes(op, sharedTiles.find(op.getSource())->second);
     return success();
   }
-  bool isOfRows =
-      isVector && type.getElementType().isF32() && hop::getLayout(type) == accumulator.getSlice(0);
-  if (!isOfRows && hop::getLayout(type) != (isVector ? accumulator.getSlice(1) : accumulator))
+  auto pairs = hop::LayoutAttr::getRowPairs(op.getContext());
+  hop::LayoutAttr layout = hop::getLayout(type);
+  bool isOfRows = isVector && type.getElementType().isF32() &&
+                  (layout == accumulator.getSlice(0) || layout == pairs.getSlice(0));
+  bool isKnown = isVector ? isOfRows || layout == accumulator.getSlice(1)
+                          : layout == accumulator || layout == pairs;
+  if (!isKnown)
     return op.emitError("reads a tile ")
            << (isVector ? "of rank 1 for the columns of accumulators" : "for accumulators")
            << " (producer = all), and here it is laid out as " << type
@@ -89,10 +98,11 @@ void Emitter::fetchVector(hop::FetchOp op, const SharedPlace &source) {
 
 /// Writes what each row has one of, by the first of the lanes that have the row.
 void Emitter::stageVector(hop::StageOp op, const SharedPlace &target) {
-  hop::FragmentLayout layout(cast<RankedTensorType>(op.getTile().getType()));
-  Value first = add(target.address, mul(thread.firstRow, hopper::registerBytes));
-  Value isFirst =
-      LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, thread.firstColumn, i32(0));
+  auto type = cast<RankedTensorType>(op.getTile().getType());
+  hop::FragmentLayout layout(type);
+  Value row = firstPlace(layout.getLayoutAttr(), 0);
+  Value first = add(target.address, mul(row, hopper::registerBytes));
+  Value isFirst = isFirstSharer(type);
   for (auto [i, value] : llvm::enumerate(elements(op.getTile())))
     assembly("@$2 st.shared.b32 [$0+" + Twine(layout.offset(i, 0) * hopper::registerBytes) +
                  "], $1;",
@@ -102,7 +112,8 @@ void Emitter::stageVector(hop::StageOp op, const SharedPlace &target) {
 /// Reads it, as all lanes of a row hold it.
 void Emitter::fetchRowVector(hop::FetchOp op, const SharedPlace &source) {
   hop::FragmentLayout layout(op.getTile().getType());
-  Value first = add(source.address, mul(thread.firstRow, hopper::registerBytes));
+  Value row = firstPlace(layout.getLayoutAttr(), 0);
+  Value first = add(source.address, mul(row, hopper::registerBytes));
   Values results;
   for (int64_t i = 0; i < layout.size(); ++i)
     llvm::append_range(results,
@@ -130,8 +141,9 @@ void Emitter::storeMatrices(Value address, int64_t flips, int64_t offset, ArrayR
 
 /// Calls `visit` for each four 8x8 matrices of a 16-bit tile in the accumulator layout (PTX ISA
 /// 9.7.15.3 and 9.7.14.5.15, x4): lane l gives the address of row l % 8 of matrix l / 8; matrices
-/// are rows 0-7 and 8-15 of two neighbouring column blocks. A lane's address is `address` with the
-/// bits `flips` exchanged, and `offset` on; the four words of its elements begin at `element`.
+/// are rows 0-7 and 8-15, or even and odd ones, of two neighbouring column blocks. A lane's address
+/// is `address` with the bits `flips` exchanged, and `offset` on; the four words of its elements
+/// begin at `element`.
 void Emitter::forEachMatrices(RankedTensorType type, const SharedPlace &place, PlaceVisitor visit) {
   int64_t columns = type.getDimSize(1), perBlock = columns / 4, units = columns / 8;
   int64_t unitsPerChunk = place.layout.swizzle / hopper::swizzleUnit;
@@ -139,7 +151,8 @@ void Emitter::forEachMatrices(RankedTensorType type, const SharedPlace &place, P
   Value matrix = LLVM::LShrOp::create(builder, loc, thread.lane, i32(3));
   Value lowHigh = LLVM::AndOp::create(builder, loc, matrix, i32(1));
   Value unitOfLane = LLVM::LShrOp::create(builder, loc, matrix, i32(1));
-  Value row = add(add(warpRow(), mul(lowHigh, 8)), rowInMatrix);
+  Value row = hasRowPairs(type) ? add(add(warpRow(), lowHigh), mul(rowInMatrix, 2))
+                                : add(add(warpRow(), mul(lowHigh, 8)), rowInMatrix);
   // The swizzle exchanges 16-byte units by the row's place in its repeat.
   Value pattern = LLVM::AndOp::create(
       builder, loc, LLVM::LShrOp::create(builder, loc, mul(row, place.layout.swizzle), i32(7)),
@@ -211,18 +224,20 @@ void Emitter::forEachPair(RankedTensorType type, const SharedPlace &place, Place
   Value unit =
       LLVM::LShrOp::create(builder, loc, thread.firstColumn, i32(llvm::Log2_64(unitColumns)));
   Value inUnit = LLVM::AndOp::create(builder, loc, thread.firstColumn, i32(unitColumns - 1));
-  // Rows of a thread are apart by multiples of the swizzle's repeat.
-  Value pattern = LLVM::AndOp::create(
-      builder, loc, LLVM::LShrOp::create(builder, loc, mul(thread.firstRow, swizzle), i32(7)),
-      i32(swizzle / hopper::swizzleUnit - 1));
+  Value row = firstPlace(layout.getLayoutAttr(), 0);
+  Value pattern = LLVM::AndOp::create(builder, loc,
+                                      LLVM::LShrOp::create(builder, loc, mul(row, swizzle), i32(7)),
+                                      i32(swizzle / hopper::swizzleUnit - 1));
   Value exchanged = LLVM::XOrOp::create(builder, loc, unit, pattern);
   Value first =
-      add(add(place.address, mul(thread.firstRow, swizzle)),
+      add(add(place.address, mul(row, swizzle)),
           add(mul(exchanged, hopper::swizzleUnit), mul(inUnit, place.layout.elementBytes)));
   for (int64_t i = 0; i < layout.size(); i += 2) {
-    int64_t column = layout.offset(i, 1);
-    visit(first, column % chunkColumns / unitColumns * hopper::swizzleUnit,
-          layout.offset(i, 0) * swizzle + column / chunkColumns * place.layout.chunkBytes() +
+    int64_t below = layout.offset(i, 0) * swizzle, column = layout.offset(i, 1);
+    // Rows of a thread are apart by multiples of the swizzle's repeat, or neighbours.
+    int64_t ofRow = below / hopper::widestSwizzle % (swizzle / hopper::swizzleUnit);
+    visit(first, (column % chunkColumns / unitColumns ^ ofRow) * hopper::swizzleUnit,
+          below + column / chunkColumns * place.layout.chunkBytes() +
               column % unitColumns * place.layout.elementBytes,
           i);
   }
@@ -254,7 +269,9 @@ void Emitter::stageWords(hop::StageOp op, const SharedPlace &target) {
   // A store of 8 bytes a lane takes half a warp at a time, which is four rows. The swizzle of 128
   // bytes puts the same columns of rows 2r and 2r + 1 into the same banks. So odd rows go first
   // where even ones go last of two column blocks that are 64 bytes apart.
-  bool exchanges = target.layout.swizzle == 128 && type.getDimSize(1) % 32 == 0;
+  // Of pairs these are even rows, whose units are apart.
+  bool exchanges =
+      target.layout.swizzle == 128 && type.getDimSize(1) % 32 == 0 && !hasRowPairs(type);
   constexpr int64_t apart = 64, columnsApart = apart / 4, wordsApart = columnsApart / 2;
   if (!exchanges)
     return forEachPair(type, target, [&](Value address, int64_t flips, int64_t offset, int64_t i) {
@@ -334,20 +351,28 @@ void Emitter::fetchBytePairs(hop::FetchOp op, const SharedPlace &source) {
   constexpr int64_t byColumns = 0x3120, rowsAtOnce = hopper::warpThreads;
   RankedTensorType type = op.getTile().getType();
   Type word = builder.getI32Type();
-  Value first = swizzledAddress(source, thread.lane, warpRow());
   int64_t swizzle = source.layout.swizzle;
+  auto addressOf = [&](int64_t column) {
+    Value own = source.column ? add(add(source.column, column), warpRow()) : warpRow();
+    return swizzledAddress(source, thread.lane, own);
+  };
+  Value first = addressOf(0);
   Values words;
-  for (int64_t column = 0; column < type.getDimSize(0); column += hopper::mmaRows)
+  for (int64_t column = 0; column < type.getDimSize(0); column += hopper::mmaRows) {
+    // From amid a chunk on, other columns are no constant away.
+    if (source.column && column > 0)
+      first = addressOf(column);
+    int64_t away = source.column ? 0 : column;
     for (int64_t row = 0; row < type.getDimSize(1); row += rowsAtOnce) {
-      int64_t offset = column / swizzle * source.layout.chunkBytes() + row * swizzle;
-      for (Value pairs :
-           assembly("{\n.reg .b32 from;\nxor.b32 from, $4, " + Twine(column % swizzle) +
-                        ";\nldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 "
-                        "{$0, $1, $2, $3}, [from+" +
-                        Twine(offset) + "];\n}",
-                    "=r,=r,=r,=r,r", {first}, {word, word, word, word}))
+      int64_t offset = away / swizzle * source.layout.chunkBytes() + row * swizzle;
+      for (Value pairs : assembly("{\n.reg .b32 from;\nxor.b32 from, $4, " + Twine(away % swizzle) +
+                                      ";\nldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 "
+                                      "{$0, $1, $2, $3}, [from+" +
+                                      Twine(offset) + "];\n}",
+                                  "=r,=r,=r,=r,r", {first}, {word, word, word, word}))
         words.push_back(permuteBytes(pairs, i32(0), i32(byColumns)));
     }
+  }
   bind(op, std::move(words));
 }
 

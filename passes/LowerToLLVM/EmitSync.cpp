@@ -93,6 +93,11 @@ void Emitter::emitSlot(hop::SlotOp op) {
 void Emitter::emitSlice(hop::SliceOp op) {
   SharedPlace source = sharedTiles.find(op.getSource())->second;
   RankedTensorType part = op.getResult().getType().getTile();
+  if (op.isOfColumns() && part.getDimSize(1) % source.layout.chunkColumns() != 0) {
+    Value column = mul(scalar(op.getIndex()), part.getDimSize(1));
+    sharedTiles[op] = {source.address, source.layout, column};
+    return;
+  }
   int64_t bytes = op.isOfColumns() ? part.getDimSize(1) / source.layout.chunkColumns() *
                                          source.layout.chunkBytes()
                                    : part.getDimSize(0) * source.layout.swizzle;

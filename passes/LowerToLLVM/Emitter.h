@@ -63,6 +63,7 @@ struct ScanDigit;
 struct SharedPlace {
   mlir::Value address;
   hop::SharedLayout layout;
+  mlir::Value column = {}; ///< the first one, where that lies amid a chunk
 };
 
 /// What the threads of the role being written know of themselves.

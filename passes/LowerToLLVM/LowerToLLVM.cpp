@@ -72,8 +72,12 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
   /// Whether the layouts of the tiles of `op` fit what it does with them.
   static bool layoutsAgree(Operation *op) {
     auto layoutOf = [](Value value) { return hop::getLayout(value.getType()); };
+    const auto accumulator = hop::LayoutAttr::getAccumulator(op->getContext()),
+               pairs = hop::LayoutAttr::getRowPairs(op->getContext());
+    // Products keep the order of rows that their first operand has, which is verified.
     auto isFragment = [&](Value value) {
-      return !isa<RankedTensorType>(value.getType()) || layoutOf(value).isAccumulator();
+      return !isa<RankedTensorType>(value.getType()) || layoutOf(value) == accumulator ||
+             layoutOf(value) == pairs;
     };
     if (auto broadcast = dyn_cast<tile::BroadcastOp>(op))
       return layoutOf(broadcast.getSource()) ==
@@ -108,22 +112,17 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     // The layout of a fragment of 8 bits is verified.
     if (auto issue = dyn_cast<hop::MmaIssueOp>(op);
         issue && tile::isByteFloat(issue.getB().getType().getTile().getElementType()))
-      return !issue.getAcc() || isFragment(issue.getAcc());
-    if (auto stage = dyn_cast<hop::StageOp>(op); stage && !stage.getTransposed()) {
+      return !issue.getAcc() || layoutOf(issue.getAcc()) == accumulator;
+    if (auto stage = dyn_cast<hop::StageOp>(op)) {
       auto tile = cast<RankedTensorType>(stage.getTile().getType());
+      hop::LayoutAttr layout = hop::getLayout(tile);
       if (tile.getRank() == 1)
-        return hop::getLayout(tile) ==
-               hop::LayoutAttr::getAccumulator(op->getContext()).getSlice(0);
-      return isFragment(stage.getTile()) || hop::wordsOfRun(tile);
+        return layout == accumulator.getSlice(0) || layout == pairs.getSlice(0);
+      return layout == accumulator ||
+             (!stage.getTransposed() && (layout == pairs || hop::wordsOfRun(tile)));
     }
-    // Products keep the order of rows that their first operand has, which is verified.
-    if (auto issue = dyn_cast<hop::MmaIssueOp>(op))
-      if (hop::LayoutAttr rows = hop::getLayout(issue.getFlight().getType().getTile());
-          rows == hop::LayoutAttr::getRowPairs(op->getContext()))
-        return true;
-    if (isa<hop::MmaIssueOp, hop::StageOp>(op))
-      return llvm::all_of(op->getOperands(), isFragment) &&
-             llvm::all_of(op->getResults(), isFragment);
+    if (isa<hop::MmaIssueOp>(op))
+      return llvm::all_of(op->getOperands(), isFragment);
     if (auto gather = dyn_cast<hop::GatherOp>(op))
       return gather.getLayout().has_value();
     // Elementwise operations verify that theirs are the same.

@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Interfaces/Utils/InferIntRangeCommon.h"
 #include "passes/Analysis/Conversions.h"
+#include "passes/Analysis/WidenedOperands.h"
 #include "passes/Schedule/LoopLead.h"
 #include "passes/Schedule/ResourceModel.h"
 #include <vector>

@@ -10,6 +10,7 @@
 #include "passes/Analysis/ReducerSumAnalysis.h"
 #include "passes/Analysis/Speculation.h"
 #include "passes/Analysis/SumExchangeAnalysis.h"
+#include "passes/Analysis/WidenedOperands.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"

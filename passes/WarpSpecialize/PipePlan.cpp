@@ -9,6 +9,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/Analysis/BulkStores.h"
 #include "passes/Analysis/MemoryDependenceAnalysis.h"
+#include "passes/Analysis/WidenedOperands.h"
 #include "passes/Schedule/ResourceModel.h"
 
 using namespace mlir;

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/TileBox.h"
+#include "passes/Analysis/WidenedOperands.h"
 #include "passes/Schedule/ResourceModel.h"
 #include "passes/WarpSpecialize/Slicer.h"
 

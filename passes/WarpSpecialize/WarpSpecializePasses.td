@@ -119,7 +119,8 @@ def WarpSpecialize : Pass<"tile-warp-specialize", "::mlir::ModuleOp"> {
     ```
 
     A tile of 8 bits that is extended to 16 and then is a first operand, as it is or transposed, the consumers take from its slot into
-    registers, where wgmma reads it (`hop.fetch`), and extend it there. Nothing else reads such a tile.
+    registers, where wgmma reads it (`hop.fetch`), and extend it there. Nothing else reads such a tile. Where its columns are rows that another
+    product has in order, or that warpgroups share in other blocks than 64, it is computed in registers and goes through shared memory.
 
     ```mlir
     %a = tile.load %A[%j, %c0] : !tile.view<[N, 128], f8E4M3FN> -> tensor<64x128xf8E4M3FN>

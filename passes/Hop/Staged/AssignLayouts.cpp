@@ -12,6 +12,7 @@
 #include "passes/Analysis/RowPartition.h"
 #include "passes/Analysis/ScfFlow.h"
 #include "passes/Analysis/TileLayout.h"
+#include "passes/Analysis/WidenedOperands.h"
 #include "passes/Hop/HopPasses.h"
 #include "passes/Hop/Staged/OtherLayouts.h"
 #include "llvm/ADT/SetVector.h"
@@ -179,19 +180,23 @@ private:
       return exchangeAxes(layoutOf(load ? (*load->user_begin())->getResult(0)
                                         : tile.getDefiningOp()->getOperand(0)));
     }
-    if (paired.contains(tile))
-      return LayoutAttr::getRowPairs(role.getContext());
-    return tile::isByteFloat(getElementTypeOrSelf(tile)) ? ofBytes : layout;
+    bool isOfBytes = tile::isByteFloat(getElementTypeOrSelf(tile)) && !paired.contains(tile);
+    return isOfBytes ? ofBytes : commonLayout(tile);
+  }
+
+  /// That of tiles with the rows of `tile`, but for elements of 8 bits.
+  LayoutAttr commonLayout(Value tile) {
+    return paired.contains(tile) ? LayoutAttr::getRowPairs(role.getContext()) : layout;
   }
 
   void retype(Value value) {
     if (!isTile(value))
       return;
     auto type = cast<RankedTensorType>(value.getType());
-    LayoutAttr ofValue =
-        type.getRank() == 2
-            ? layoutOf(value)
-            : layout.getSlice(axes.lookup(value)).withPartial(partial.lookup(value).has_value());
+    LayoutAttr ofValue = type.getRank() == 2 ? layoutOf(value)
+                                             : commonLayout(value)
+                                                   .getSlice(axes.lookup(value))
+                                                   .withPartial(partial.lookup(value).has_value());
     RankedTensorType laidOut = hop::withLayout(type, ofValue);
     value.setType(laidOut);
     if (auto constant = value.getDefiningOp<arith::ConstantOp>())
@@ -403,8 +408,10 @@ struct AssignLayoutsPass : tessera::impl::AssignLayoutsBase<AssignLayoutsPass> {
     }
     PartialReductions partial(role);
     PairedRows paired(role);
-    if (failed(paired.verify()))
-      return failure();
+    if (Operation *op = paired.findOrdered())
+      return op->emitError("takes in order the rows of a product whose first operand is extended "
+                           "from 8 bits and transposed, and registers have these in pairs; store "
+                           "the product, and go on in a kernel of its own");
     LayoutAssigner(role, layout, axes, partial, paired).run();
     return success();
   }

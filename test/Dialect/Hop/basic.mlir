@@ -188,6 +188,7 @@ hop.kernel @rows attributes {argument_names = ["l", "s"], argument_types = [!til
   %p = hop.pipe.create "l" : !hop.pipe<tensor<64xf32>, 2>
   %st = hop.staging "s" : !hop.shared<tensor<64x64xf32>, rows = 64>
   %bytes = hop.staging "bytes" : !hop.shared<tensor<32x64xf8E4M3FN>, rows = 32>
+  %more = hop.staging "more" : !hop.shared<tensor<32x128xf8E4M3FN>, rows = 32>
   hop.role @producer elected {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
@@ -203,6 +204,10 @@ hop.kernel @rows attributes {argument_names = ["l", "s"], argument_types = [!til
     hop.pipe.release %p, %t : !hop.pipe<tensor<64xf32>, 2>, !hop.shared<tensor<64xf32>, rows = 64>
     // CHECK: hop.fetch %{{.*}} transposed : !hop.shared<tensor<32x64xf8E4M3FN>, rows = 32> -> tensor<64x32xf8E4M3FN, #hop.layout<row_pairs>>
     %columns = hop.fetch %bytes transposed : !hop.shared<tensor<32x64xf8E4M3FN>, rows = 32> -> tensor<64x32xf8E4M3FN, #hop.layout<row_pairs>>
+    // CHECK: %[[PART:.*]] = hop.slice %{{.*}} : !hop.shared<tensor<32x128xf8E4M3FN>, rows = 32> -> !hop.shared<tensor<32x64xf8E4M3FN>, rows = 32>
+    %part = hop.slice %more[%wg] : !hop.shared<tensor<32x128xf8E4M3FN>, rows = 32> -> !hop.shared<tensor<32x64xf8E4M3FN>, rows = 32>
+    // CHECK: hop.fetch %[[PART]] transposed
+    %others = hop.fetch %part transposed : !hop.shared<tensor<32x64xf8E4M3FN>, rows = 32> -> tensor<64x32xf8E4M3FN, #hop.layout<row_pairs>>
     // CHECK: hop.pin %[[ROW]] : tensor<64xf32, #hop.layout<column>>
     hop.pin %row : tensor<64xf32, #hop.layout<column>>
     // CHECK: hop.bulk_store %{{.*}} add in_flight 1 : !hop.shared

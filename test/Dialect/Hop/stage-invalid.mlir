@@ -27,6 +27,17 @@ func.func @chunks(%t: !hop.shared<tensor<64x128xbf16>, rows = 64>, %i: index) {
 
 // -----
 
+// Parts that begin amid a chunk are read transposed alone.
+func.func @amid(%t: !hop.shared<tensor<64x128xf8E4M3FN>, rows = 64>, %i: index) {
+  // expected-error@+1 {{takes columns in whole chunks of 128, got 64}}
+  %s = hop.slice %t[%i] : !hop.shared<tensor<64x128xf8E4M3FN>, rows = 64> -> !hop.shared<tensor<64x64xf8E4M3FN>, rows = 64>
+  %r = hop.fetch %s : !hop.shared<tensor<64x64xf8E4M3FN>, rows = 64> -> tensor<64x64xf8E4M3FN>
+  %c = hop.fetch %s transposed : !hop.shared<tensor<64x64xf8E4M3FN>, rows = 64> -> tensor<64x64xf8E4M3FN>
+  func.return
+}
+
+// -----
+
 func.func @both(%t: !hop.shared<tensor<64x128xbf16>, rows = 64>, %i: index) {
   // expected-error@+1 {{takes parts of rows or of columns, not of both}}
   %s = hop.slice %t[%i] : !hop.shared<tensor<64x128xbf16>, rows = 64> -> !hop.shared<tensor<32x64xbf16>, rows = 64>

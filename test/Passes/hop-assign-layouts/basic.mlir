@@ -230,3 +230,33 @@ hop.kernel @pairs attributes {argument_names = ["x"], argument_types = [!tile.vi
     tile.store %o, %x[%m, %c0] : tensor<16x64xf32>, !tile.view<[M, 64], f32>
   }
 }
+
+// Sums, numbers and places of such rows are in pairs too, and a scan has the layout of its tile; numbers of columns stay as they are.
+// CHECK-LABEL: hop.kernel @numbers
+// CHECK: %[[S:.*]] = hop.mma {{.*}} -> tensor<64x16xf32, #hop.layout<row_pairs>>
+// CHECK: %[[T:.*]] = tile.scan sum %[[S]] axis 1 : tensor<64x16xf32, #hop.layout<row_pairs>>
+// CHECK: tile.reduce max %[[T]] axis 1 : tensor<64x16xf32, #hop.layout<row_pairs>> -> tensor<64xf32, #hop.layout<registers = [2:1], lanes = [4:0, 8:2], warps = [4:16]>>
+// CHECK: tile.reduce max %[[T]] axis 0 : tensor<64x16xf32, #hop.layout<row_pairs>> -> tensor<16xf32, #hop.layout<registers = [2:1], lanes = [4:2, 8:0], warps = [4:0], partial>>
+// CHECK: %[[ROWS:.*]] = tile.iota %{{.*}} axis 0 : tensor<64xi32, #hop.layout<registers = [2:1], lanes = [4:0, 8:2], warps = [4:16]>>
+// CHECK: tile.scatter %{{.*}} rows %[[ROWS]]
+hop.kernel @numbers attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], f32>],
+    grid = [#tile.grid_dim<"M", 16>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], f32>, %m: index):
+  %bytes = hop.staging "bytes" : !hop.shared<tensor<64x64xf8E4M3FN>, rows = 64>
+  %b = hop.staging "b" : !hop.shared<tensor<64x16xf16>, rows = 64>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %t = hop.fetch %bytes transposed : !hop.shared<tensor<64x64xf8E4M3FN>, rows = 64> -> tensor<64x64xf8E4M3FN>
+    %a = arith.extf %t : tensor<64x64xf8E4M3FN> to tensor<64x64xf16>
+    %s = hop.mma %a, %b : tensor<64x64xf16>, !hop.shared<tensor<64x16xf16>, rows = 64> -> tensor<64x16xf32>
+    %sums = tile.scan sum %s axis 1 : tensor<64x16xf32>
+    %of_row = tile.reduce max %sums axis 1 : tensor<64x16xf32> -> tensor<64xf32>
+    %of_column = tile.reduce max %sums axis 0 : tensor<64x16xf32> -> tensor<16xf32>
+    %more = tile.broadcast %of_row axis 1 : tensor<64xf32> -> tensor<64x16xf32>
+    %others = tile.broadcast %of_column axis 0 : tensor<16xf32> -> tensor<64x16xf32>
+    %both = arith.addf %more, %others : tensor<64x16xf32>
+    %rows = tile.iota %c0 axis 0 : tensor<64xi32>
+    tile.scatter %both, %x[%c0, %c0] rows %rows : tensor<64x16xf32>, !tile.view<[M, 64], f32>, tensor<64xi32>
+  }
+}

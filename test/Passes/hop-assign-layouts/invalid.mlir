@@ -139,25 +139,6 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 
 // -----
 
-// Rows of what is read transposed are in another order than numbers of rows.
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], f32>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], f32>, %y: !tile.view<[N], f32>, %m: index):
-  %bytes = hop.staging "bytes" : !hop.shared<tensor<64x64xf8E4M3FN>, rows = 64>
-  %b = hop.staging "b" : !hop.shared<tensor<64x64xf16>, rows = 64>
-  hop.role @consumer warpgroups(1) {
-  ^bb0(%wg: index):
-    %t = hop.fetch %bytes transposed : !hop.shared<tensor<64x64xf8E4M3FN>, rows = 64> -> tensor<64x64xf8E4M3FN>
-    %a = arith.extf %t : tensor<64x64xf8E4M3FN> to tensor<64x64xf16>
-    %s = hop.mma %a, %b : tensor<64x64xf16>, !hop.shared<tensor<64x64xf16>, rows = 64> -> tensor<64x64xf32>
-    // expected-error@+1 {{takes rows of a product whose first operand is extended from 8 bits and transposed, and these are in another order; store the product, and go on in a kernel of its own}}
-    %sums = tile.reduce sum %s axis 1 : tensor<64x64xf32> -> tensor<64xf32>
-    tile.store %sums, %y[%m] : tensor<64xf32>, !tile.view<[N], f32>
-  }
-}
-
-// -----
-
 // A product that goes on with a first operand in shared memory, whose rows are in order.
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
@@ -169,8 +150,48 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
     %t = hop.fetch %bytes transposed : !hop.shared<tensor<64x64xf8E4M3FN>, rows = 64> -> tensor<64x64xf8E4M3FN>
     %a = arith.extf %t : tensor<64x64xf8E4M3FN> to tensor<64x64xf16>
     %s = hop.mma %a, %b : tensor<64x64xf16>, !hop.shared<tensor<64x64xf16>, rows = 64> -> tensor<64x64xf32>
-    // expected-error@+1 {{takes rows of a product whose first operand is extended from 8 bits and transposed, and these are in another order}}
+    // expected-error@+1 {{takes in order the rows of a product whose first operand is extended from 8 bits and transposed, and registers have these in pairs; store the product, and go on in a kernel of its own}}
     %more = hop.mma %b, %b acc(%s : tensor<64x64xf32>) : !hop.shared<tensor<64x64xf16>, rows = 64>, !hop.shared<tensor<64x64xf16>, rows = 64> -> tensor<64x64xf32>
+    tile.store %more, %x[%m, %m] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+  }
+}
+
+// -----
+
+// A second operand goes through shared memory, and so does a first one that is transposed.
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], f32>, %m: index):
+  %bytes = hop.staging "bytes" : !hop.shared<tensor<64x64xf8E4M3FN>, rows = 64>
+  %b = hop.staging "b" : !hop.shared<tensor<64x64xf16>, rows = 64>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %t = hop.fetch %bytes transposed : !hop.shared<tensor<64x64xf8E4M3FN>, rows = 64> -> tensor<64x64xf8E4M3FN>
+    %a = arith.extf %t : tensor<64x64xf8E4M3FN> to tensor<64x64xf16>
+    %s = hop.mma %a, %b : tensor<64x64xf16>, !hop.shared<tensor<64x64xf16>, rows = 64> -> tensor<64x64xf32>
+    %h = arith.truncf %s : tensor<64x64xf32> to tensor<64x64xf16>
+    // expected-error@+1 {{takes in order the rows of a product whose first operand is extended from 8 bits and transposed}}
+    %more = hop.mma %b, %h : !hop.shared<tensor<64x64xf16>, rows = 64>, tensor<64x64xf16> -> tensor<64x64xf32>
+    tile.store %more, %x[%m, %m] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+  }
+}
+
+// -----
+
+// Elements of 8 bits are four to a register, of rows in order.
+hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], f32>, %m: index):
+  %bytes = hop.staging "bytes" : !hop.shared<tensor<64x64xf8E4M3FN>, rows = 64>
+  %b = hop.staging "b" : !hop.shared<tensor<64x64xf16>, rows = 64>
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %t = hop.fetch %bytes transposed : !hop.shared<tensor<64x64xf8E4M3FN>, rows = 64> -> tensor<64x64xf8E4M3FN>
+    %a = arith.extf %t : tensor<64x64xf8E4M3FN> to tensor<64x64xf16>
+    %s = hop.mma %a, %b : tensor<64x64xf16>, !hop.shared<tensor<64x64xf16>, rows = 64> -> tensor<64x64xf32>
+    // expected-error@+1 {{takes in order the rows of a product whose first operand is extended from 8 bits and transposed}}
+    %rounded = arith.truncf %s : tensor<64x64xf32> to tensor<64x64xf8E4M3FN>
+    %more = arith.extf %rounded : tensor<64x64xf8E4M3FN> to tensor<64x64xf32>
     tile.store %more, %x[%m, %m] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
   }
 }

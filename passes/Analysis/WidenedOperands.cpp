@@ -1,0 +1,185 @@
+//===- WidenedOperands.cpp - First operands that are extended from 8 bits -===//
+
+#include "passes/Analysis/WidenedOperands.h"
+#include "dialects/Hop/SharedLayout.h"
+#include "dialects/Tile/ScheduleFields.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "passes/Analysis/IndexFacts.h"
+#include "passes/Analysis/OperandBuffers.h"
+#include "passes/Analysis/RowPartition.h"
+#include "passes/Analysis/TileFlow.h"
+#include "passes/Analysis/VectorAxes.h"
+
+using namespace mlir;
+using namespace tessera;
+
+/// Whether dots read `tile` as first operands alone, once it is extended and transposed or not.
+static bool isFirstOperand(Value tile, bool isExtended) {
+  return !tile.use_empty() && llvm::all_of(tile.getUses(), [&](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (isa<tile::DotOp>(user))
+      return isExtended && use.getOperandNumber() == 0;
+    bool extends = !isExtended && isa<arith::ExtFOp>(user) &&
+                   getElementTypeOrSelf(user->getResult(0)).getIntOrFloatBitWidth() == 16;
+    return (extends || isa<tile::TransposeOp>(user)) &&
+           isFirstOperand(user->getResult(0), isExtended || extends);
+  });
+}
+
+/// Whether the tile of `load` can be extended in registers, whatever goes with its rows.
+static bool canWiden(tile::LoadOpInterface load) {
+  auto type = dyn_cast<RankedTensorType>(load.getType());
+  // Lanes take 32 columns of a row at a time, or 32 rows of 16 columns.
+  constexpr int64_t unit = 32;
+  return type && tile::isByteFloat(type.getElementType()) && type.getRank() == 2 &&
+         type.getDimSize(0) % unit == 0 && type.getDimSize(1) % unit == 0 &&
+         isMultipleOf(load.getIndices().back(), hop::bulkStartBytes) &&
+         llvm::none_of(load.getView().getUsers(), tile::storesToView) &&
+         isFirstOperand(load.getResult(), /*isExtended=*/false);
+}
+
+/// The load that makes `operand` so; null for others.
+static tile::LoadOpInterface findWidenable(Value operand) {
+  bool isExtended = false;
+  while (Operation *op = operand.getDefiningOp()) {
+    if (auto load = dyn_cast<tile::LoadOpInterface>(op))
+      return isExtended && canWiden(load) ? load : tile::LoadOpInterface();
+    if (!isa<tile::TransposeOp, arith::ExtFOp>(op))
+      break;
+    isExtended |= isa<arith::ExtFOp>(op);
+    operand = op->getOperand(0);
+  }
+  return {};
+}
+
+tile::LoadOpInterface tessera::widenedLoad(Value operand) {
+  tile::LoadOpInterface load = findWidenable(operand);
+  return load && isWidened(load) ? load : tile::LoadOpInterface();
+}
+
+/// Adds the first operands that `tile` is made, of which its columns are rows if `isTransposed`.
+static void collectTransposed(Value tile, bool isTransposed, llvm::SetVector<Value> &operands) {
+  for (Operation *user : tile.getUsers())
+    if (isa<tile::TransposeOp, arith::ExtFOp>(user))
+      collectTransposed(user->getResult(0), isTransposed != isa<tile::TransposeOp>(user), operands);
+    else if (isTransposed)
+      operands.insert(tile);
+}
+
+/// Whether the schedule lets warpgroups share the rows of dots, and not in whole blocks of them:
+/// then each has some of those that the dots sum over, which are computed ones.
+static bool dividesSums(tile::LoadOpInterface load) {
+  tile::ScheduleFields fields = load->getParentOfType<tile::KernelOp>().getScheduleFields();
+  int64_t shares =
+      fields.placement == tile::PlacementKind::divided ? 1 : fields.consumers.value_or(1);
+  return cast<RankedTensorType>(load.getType()).getDimSize(1) % (shares * hopper::mmaRows) != 0;
+}
+
+bool tessera::isWidened(tile::LoadOpInterface load) {
+  if (!canWiden(load))
+    return false;
+  llvm::SetVector<Value> transposed;
+  collectTransposed(load.getResult(), /*isTransposed=*/false, transposed);
+  return transposed.empty() || (!dividesSums(load) && !PairedRows(load).findOrdered());
+}
+
+//===----------------------------------------------------------------------===//
+// What has the columns as rows
+//===----------------------------------------------------------------------===//
+
+/// The first operand of a product, the second one, and what is added.
+static std::optional<std::array<Value, 3>> operandsOf(Operation *op) {
+  if (auto mma = dyn_cast<hop::MmaOp>(op))
+    return std::array<Value, 3>{mma.getA(), mma.getB(), mma.getAcc()};
+  if (auto dot = dyn_cast<tile::DotOp>(op))
+    return std::array<Value, 3>{dot.getA(), dot.getB(), dot.getAcc()};
+  return std::nullopt;
+}
+
+/// The tiles of `op` that have the rows of `tile`.
+static SmallVector<Value> rowsIn(Operation *op, Value tile) {
+  SmallVector<Value> alike;
+  if (auto product = operandsOf(op)) {
+    auto [a, b, acc] = *product;
+    if (tile != b)
+      alike = {a, op->getResult(0)};
+    if (tile != b && acc)
+      alike.push_back(acc);
+    return alike;
+  }
+  auto reduce = dyn_cast<tile::ReduceOp>(op);
+  auto broadcast = dyn_cast<tile::BroadcastOp>(op);
+  bool isOfColumns = (reduce && reduce.getAxis() == 0) || (broadcast && broadcast.getAxis() == 0);
+  if (isOfColumns || isa<tile::TransposeOp>(op) || op->getNumRegions() ||
+      op->hasTrait<OpTrait::IsTerminator>())
+    return alike;
+  llvm::append_range(alike, op->getOperands());
+  llvm::append_range(alike, op->getResults());
+  return alike;
+}
+
+void PairedRows::close(function_ref<bool(Value)> belongs) {
+  closeOverAlike(tiles, rowsIn, [&](Value value) { return isTile(value) && belongs(value); });
+}
+
+PairedRows::PairedRows(hop::RoleOp role) {
+  role.walk([&](hop::FetchOp fetch) {
+    if (fetch.getTransposed())
+      tiles.insert(fetch.getTile());
+  });
+  close([](Value) { return true; });
+}
+
+/// Constants, splats and iotas are made anew for each use.
+PairedRows::PairedRows(tile::LoadOpInterface load) {
+  collectTransposed(load.getResult(), /*isTransposed=*/false, tiles);
+  size_t before;
+  do {
+    before = tiles.size();
+    close([](Value value) { return !RowPartition::isRematerializable(value); });
+    for (Value tile : llvm::to_vector(tiles.getArrayRef()))
+      if (tile::LoadOpInterface other = findWidenable(tile))
+        collectTransposed(other.getResult(), /*isTransposed=*/false, tiles);
+  } while (tiles.size() != before);
+}
+
+/// Whether the first operand `a` of the product `op` lies in shared memory, or goes there.
+static bool isInMemory(Operation *op, Value a) {
+  if (auto mma = dyn_cast<hop::MmaOp>(op); mma && mma.getTransposeA())
+    return true;
+  auto type = dyn_cast<RankedTensorType>(a.getType());
+  return !type || isWordOperand(type) || loadedOperand(a) ||
+         (a.getDefiningOp<tile::TransposeOp>() && !findWidenable(a));
+}
+
+/// Whether `use` needs the rows of its tile in order.
+static bool readsInOrder(OpOperand &use) {
+  Operation *op = use.getOwner();
+  if (auto product = operandsOf(op))
+    return use.getOperandNumber() == 1 || isInMemory(op, product->front());
+  if (isa<tile::TransposeOp>(op))
+    return !llvm::all_of(op->getUsers(), llvm::IsaPred<tile::StoreOp>) &&
+           !findWidenable(op->getResult(0));
+  return isa<hop::ColumnsOp>(op);
+}
+
+/// Whether `tile` has four elements of 8 bits to a register, as other rows have them.
+static bool hasFourToRegister(Value tile) {
+  Operation *op = tile.getDefiningOp();
+  auto fetch = dyn_cast_or_null<hop::FetchOp>(op);
+  return tile::isByteFloat(getElementTypeOrSelf(tile)) && !isa_and_nonnull<tile::TransposeOp>(op) &&
+         !(fetch && fetch.getTransposed());
+}
+
+Operation *PairedRows::findOrdered() const {
+  for (Value tile : tiles) {
+    Operation *op = tile.getDefiningOp();
+    auto product = op ? operandsOf(op) : std::nullopt;
+    if (op && (hasFourToRegister(tile) || (product && isInMemory(op, product->front()))))
+      return op;
+    for (OpOperand &use : tile.getUses())
+      if (readsInOrder(use))
+        return use.getOwner();
+  }
+  return nullptr;
+}
