@@ -19,14 +19,28 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::tile;
 
+/// Refuses rows that are no whole blocks of a wgmma, and are not its columns either.
+static LogicalResult refuseRows(DotOp dot, int64_t rows, int64_t columns) {
+  InFlightDiagnostic error =
+      dot.emitError("a dot has a multiple of 64 rows, for wgmma is m64 and each warpgroup computes "
+                    "whole ones, or a multiple of 8 beside a multiple of 64 columns, for its "
+                    "transpose then has them as columns; got ");
+  error << rows << "x" << columns;
+  int64_t few = roundUp(rows, hopper::mmaColumns), many = roundUp(columns, hopper::mmaRows);
+  if (few == rows && many == columns)
+    error << ", and something that goes with it has no such form (--remarks says what)";
+  error << "; " << roundUp(rows, hopper::mmaRows) << "x" << columns;
+  if ((few != rows || many != columns) && few % hopper::mmaRows != 0)
+    error << " or " << few << "x" << many;
+  return error << " would work";
+}
+
 static LogicalResult checkShape(DotOp dot) {
   auto a = cast<RankedTensorType>(dot.getA().getType());
   auto result = cast<RankedTensorType>(dot.getType());
   int64_t rows = result.getDimSize(0), columns = result.getDimSize(1), depth = a.getDimSize(1);
   if (rows == 0 || rows % hopper::mmaRows != 0)
-    return dot.emitError("a dot has a multiple of 64 rows, for wgmma is m64 and each warpgroup "
-                         "computes whole ones; got ")
-           << rows << "; " << roundUp(rows, hopper::mmaRows) << " would work";
+    return refuseRows(dot, rows, columns);
   if (columns == 0 || columns % hopper::mmaColumns != 0)
     return dot.emitError("a dot has a multiple of 8 columns (wgmma n8 to n256); got ")
            << columns << "; " << roundUp(columns, hopper::mmaColumns) << " would work";

@@ -87,9 +87,34 @@ tile.kernel @rows(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>, %
   %c0 = arith.constant 0 : index
   %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<17x64xf16>
   %b = tile.load %y[%c0, %c0] : !tile.view<[64, 64], f16> -> tensor<64x64xf16>
-  // expected-error@+1 {{a dot has a multiple of 64 rows, for wgmma is m64 and each warpgroup computes whole ones; got 17; 64 would work}}
+  // expected-error@+1 {{a dot has a multiple of 64 rows, for wgmma is m64 and each warpgroup computes whole ones, or a multiple of 8 beside a multiple of 64 columns, for its transpose then has them as columns; got 17x64; 64x64 or 24x64 would work}}
   %d = tile.dot %a, %b : tensor<17x64xf16>, tensor<64x64xf16> -> tensor<17x64xf32>
   tile.store %d, %z[%m, %c0] : tensor<17x64xf32>, !tile.view<[M, 64], f32>
+}
+
+// -----
+
+// Fewer rows are columns where these are a multiple of 64.
+tile.kernel @few(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 48], f16>, %z: !tile.view<[M, 48], f32>) grid(%m = M ceildiv 16) {
+  %c0 = arith.constant 0 : index
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<16x64xf16>
+  %b = tile.load %y[%c0, %c0] : !tile.view<[64, 48], f16> -> tensor<64x48xf16>
+  // expected-error@+1 {{for its transpose then has them as columns; got 16x48; 64x48 or 16x64 would work}}
+  %d = tile.dot %a, %b : tensor<16x64xf16>, tensor<64x48xf16> -> tensor<16x48xf32>
+  tile.store %d, %z[%m, %c0] : tensor<16x48xf32>, !tile.view<[M, 48], f32>
+}
+
+// -----
+
+// What tile-exchange-axes left as it was.
+tile.kernel @left(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>, %z: !tile.view<[M], f32>) grid(%m = M ceildiv 16) {
+  %c0 = arith.constant 0 : index
+  %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<16x64xf16>
+  %b = tile.load %y[%c0, %c0] : !tile.view<[64, 64], f16> -> tensor<64x64xf16>
+  // expected-error@+1 {{got 16x64, and something that goes with it has no such form (--remarks says what); 64x64 would work}}
+  %d = tile.dot %a, %b : tensor<16x64xf16>, tensor<64x64xf16> -> tensor<16x64xf32>
+  %all = tile.reduce_all sum %d : tensor<16x64xf32> -> f32
+  tile.store %all, %z[%m] : f32, !tile.view<[M], f32>
 }
 
 // -----
@@ -246,7 +271,7 @@ tile.kernel @empty(%x: !tile.view<[M, 64], f16>, %z: !tile.view<[M, 64], f32>) g
   %c0 = arith.constant 0 : index
   %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<0x64xf16>
   %b = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<64x64xf16>
-  // expected-error@+1 {{got 0; 64 would work}}
+  // expected-error@+1 {{got 0x64; 64x64 or 8x64 would work}}
   %d = tile.dot %a, %b : tensor<0x64xf16>, tensor<64x64xf16> -> tensor<0x64xf32>
   tile.store %d, %z[%m, %c0] : tensor<0x64xf32>, !tile.view<[M, 64], f32>
 }
