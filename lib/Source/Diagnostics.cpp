@@ -2,6 +2,7 @@
 
 #include "lib/Source/Diagnostics.h"
 #include "dialects/Tile/Refusal.h"
+#include "dialects/Tile/RewriteNotes.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/MLIRContext.h"
 
@@ -39,20 +40,27 @@ FusedLoc tessera::findImport(Location loc) {
   return import;
 }
 
+static void setPosition(tessera::Diagnostic &diagnostic, Location loc) {
+  if (auto position = loc->findInstanceOf<FileLineColRange>()) {
+    diagnostic.file = position.getFilename().str();
+    diagnostic.line = position.getStartLine();
+    diagnostic.column = position.getStartColumn();
+  }
+}
+
+static void addNote(std::vector<tessera::Diagnostic> &notes, Location loc, std::string message) {
+  tessera::Diagnostic &note = notes.emplace_back();
+  note.severity = tessera::Severity::Note;
+  note.message = std::move(message);
+  setPosition(note, loc);
+}
+
 /// Adds a note for the import of the copy that a place is in, and for those around it.
 static void noteImports(Location loc, std::vector<tessera::Diagnostic> &notes) {
   while (FusedLoc import = tessera::findImport(loc)) {
     loc = import.getLocations().front();
-    tessera::Diagnostic &note = notes.emplace_back();
-    note.severity = tessera::Severity::Note;
-    note.message =
-        ("in the copy '" + cast<StringAttr>(import.getMetadata()).getValue() + "' of this import")
-            .str();
-    if (auto position = loc->findInstanceOf<FileLineColRange>()) {
-      note.file = position.getFilename().str();
-      note.line = position.getStartLine();
-      note.column = position.getStartColumn();
-    }
+    StringRef copy = cast<StringAttr>(import.getMetadata()).getValue();
+    addNote(notes, loc, ("in the copy '" + copy + "' of this import").str());
   }
 }
 
@@ -61,16 +69,15 @@ tessera::Diagnostic tessera::convertDiagnostic(mlir::Diagnostic &diagnostic) {
   converted.severity = convertSeverity(diagnostic.getSeverity());
   converted.kind = getRefusalKind(diagnostic);
   converted.message = diagnostic.str();
-  if (auto position = diagnostic.getLocation()->findInstanceOf<FileLineColRange>()) {
-    converted.file = position.getFilename().str();
-    converted.line = position.getStartLine();
-    converted.column = position.getStartColumn();
-  }
+  setPosition(converted, diagnostic.getLocation());
   for (mlir::Diagnostic &note : diagnostic.getNotes())
     converted.notes.push_back(convertDiagnostic(note));
   if (diagnostic.getSeverity() == DiagnosticSeverity::Error ||
-      diagnostic.getSeverity() == DiagnosticSeverity::Warning)
+      diagnostic.getSeverity() == DiagnosticSeverity::Warning) {
+    for (StringRef note : tessera::tile::getRewriteNotes(diagnostic.getLocation()))
+      addNote(converted.notes, diagnostic.getLocation(), note.str());
     noteImports(diagnostic.getLocation(), converted.notes);
+  }
   return converted;
 }
 

@@ -7,12 +7,14 @@
 #include "passes/Schedule/ColumnParts.h"
 #include "dialects/Hop/Machine.h"
 #include "dialects/Tile/Reductions.h"
+#include "dialects/Tile/RewriteNotes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
 #include "passes/Analysis/DotDivision.h"
 #include "passes/Analysis/TileFlow.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -79,6 +81,7 @@ private:
   SmallVector<Value> partsOf(ValueRange values, ValueRange results);
   void replaceByParts(ValueRange values, ValueRange own);
   Operation *cloneFor(Operation *op, int64_t part);
+  void notePart(Operation *own, Value tile, int64_t axis) const;
 
   KernelOp kernel;
   const ColumnCut &plan;
@@ -293,6 +296,16 @@ void Cut::rewrite(Operation *op) {
   replaced.push_back(op);
 }
 
+/// Says of `own`, which has a part of it, which tile was written.
+void Cut::notePart(Operation *own, Value tile, int64_t axis) const {
+  SmallVector<std::string> extents;
+  for (int64_t extent : tileOf(tile).getShape())
+    extents.push_back(std::to_string(extent));
+  addRewriteNote(own,
+                 llvm::formatv("has one of {0} parts of the {1} of the tile of {2}, as {3}", parts,
+                               axis ? "columns" : "rows", llvm::join(extents, "x"), plan.reason));
+}
+
 /// A copy of `op` for one of the parts.
 Operation *Cut::cloneFor(Operation *op, int64_t part) {
   OpBuilder builder(op);
@@ -316,6 +329,7 @@ Operation *Cut::cloneFor(Operation *op, int64_t part) {
   if (auto reduce = dyn_cast<ReduceOp>(op))
     map.map(reduce.getSource(), partOf(reduce.getSource(), 1 - reduce.getAxis(), part));
   Operation *own = builder.clone(*op, map);
+  notePart(own, tile, axis);
   for (OpResult result : own->getResults())
     result.setType(cast<RankedTensorType>(partOf(result.getType(), axis)));
   if (!isa<LoadOp, GatherOp, GatherRunsOp, StoreOp>(own))
@@ -339,9 +353,12 @@ Operation *Cut::cloneFor(Operation *op, int64_t part) {
 void Cut::rewriteContraction(DotOp dot) {
   OpBuilder builder(dot);
   Value sum = dot.getAcc();
-  for (int64_t part = 0; part < parts; ++part)
-    sum = DotOp::create(builder, dot.getLoc(), dot.getType(), partOf(dot.getA(), 1, part),
-                        partOf(dot.getB(), 0, part), sum, dot.getPrecisionAttr());
+  for (int64_t part = 0; part < parts; ++part) {
+    auto own = DotOp::create(builder, dot.getLoc(), dot.getType(), partOf(dot.getA(), 1, part),
+                             partOf(dot.getB(), 0, part), sum, dot.getPrecisionAttr());
+    notePart(own, dot.getA(), 1);
+    sum = own.getResult();
+  }
   dot.getResult().replaceAllUsesWith(sum);
   replaced.push_back(dot);
 }
@@ -354,6 +371,7 @@ void Cut::rewriteReduction(ReduceOp reduce) {
     auto own = cast<ReduceOp>(builder.clone(*reduce));
     own.getSourceMutable().assign(
         partOf(reduce.getSource(), static_cast<int64_t>(reduce.getAxis()), part));
+    notePart(own, reduce.getSource(), static_cast<int64_t>(reduce.getAxis()));
     Value value = own.getResult();
     all = all ? combine(builder, reduce.getLoc(), reduce.getKind(), all, value) : value;
   }

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Hop/Machine.h"
+#include "dialects/Tile/RewriteNotes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -12,6 +13,7 @@
 #include "passes/Analysis/TileFlow.h"
 #include "passes/Tile/TilePasses.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_TILEEXCHANGEAXES
@@ -147,11 +149,22 @@ private:
            llvm::any_of(op->getOperands(), isExchanged);
   }
 
+  /// What `op`, which makes a tile of `type` now, is of what was written.
+  static std::string describe(Operation *op, RankedTensorType type) {
+    return llvm::formatv(
+        "the tile of {0}x{1} is computed transposed{2}, for its rows are too few to "
+        "be those of a dot",
+        type.getDimSize(1), type.getDimSize(0),
+        isa<DotOp>(op) ? ", with a as operand b and b as operand a" : "");
+  }
+
   static void setType(Value tile) {
     // A tile is loaded as it is stored.
     if (tile.getDefiningOp<LoadOp>())
       return;
     RankedTensorType type = exchanged(tile.getType());
+    if (Operation *op = tile.getDefiningOp())
+      addRewriteNote(op, describe(op, type));
     tile.setType(type);
     if (auto constant = tile.getDefiningOp<arith::ConstantOp>())
       constant.setValueAttr(cast<DenseElementsAttr>(constant.getValue()).resizeSplat(type));
