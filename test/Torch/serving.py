@@ -1,6 +1,7 @@
 # RUN: env TESSERA_LIBRARY=%build/lib %torch-python %s
 """Attention over caches, as engines call it, on the interpreter: compared with f64."""
 
+import functools
 import itertools
 import threading
 import unittest
@@ -11,6 +12,7 @@ import torch
 from caches import NAN, Cache
 from problems import band, exact
 
+from tessera._attention import _shares
 from tessera._compiler import _choices
 from tessera.torch import _cache_recipes, _kernels, _serving, attention, flash_attn_varlen_func, flash_attn_with_kvcache
 
@@ -335,6 +337,19 @@ class Divisions(unittest.TestCase):
         ):
             with self.subTest(tiles=tiles, keys=keys, blocks=blocks, least=least):
                 self.assertEqual(_cache_recipes.count_parts(tiles, keys, torch.device("cpu"), blocks, least), want)
+
+
+class Joins(unittest.TestCase):
+    def test_parts(self):
+        """What joins parts follows from how many there are, but where bits depend on no batch."""
+        choose = functools.partial(_kernels.choose, torch.device("cpu"))
+        kernels = set()
+        for heads, columns, ragged in itertools.product((1, 6, 16), (128, 512), (False, True)):
+            joins = [_shares.choose_merge(choose, (3, 2, heads, columns), count, ragged) for count in (None, 3, 8, 20)]
+            self.assertEqual(joins[0], joins[2])
+            self.assertNotEqual(joins[0], joins[1])
+            kernels.add(joins[3][0])
+        self.assertEqual(kernels, {"merge_shares", "merge_parts"})
 
 
 class Refused(problems.Interpreted):

@@ -28,10 +28,9 @@ def count_shares(rows, multiprocessors):
 
 
 def find_keys_per_part(most, tiles, multiprocessors, least):
-    """Keys of a part of lists of `most` rows where so many tiles have parts that fill the GPU. They have twice `least` steps at least, as
-    nothing joins lists that are whole."""
+    """Keys of a part of lists of `most` rows where so many tiles have parts that fill the GPU, in `least` steps at least."""
     parts = max(1, multiprocessors // tiles)
-    return STEP * max(-(-count_steps(most) // parts), 2 * least)
+    return STEP * max(-(-count_steps(most) // parts), least)
 
 
 def count_parts(most, keys_per_part):

@@ -29,10 +29,8 @@ def choose_merge(choose, shape, parts, is_ragged):
     """(kernel, its parameters, heads of a tile where these are a dimension of their own, or None) that joins the parts of an output of
     shape [B, S, H, DV], of which most sequences have so many: of shares (`is_ragged`), or as many for each; without `parts` what no batch
     changes. `choose(source, extents, **parameters)` gives what rules choose."""
-    batch, rows, heads, columns = shape
-    if parts is None:
-        batch, rows, parts = 1, 1, 8
-    extents = ("B", batch), ("S", rows), ("H", heads), ("DV", columns), ("P", parts)
+    *_, heads, columns = shape
+    extents = ("H", heads), ("DV", columns), *([] if parts is None else [("P", parts)])
     chosen = choose(_library.find_source("merge_shares"), extents, RAGGED=is_ragged)
     if chosen["form"]:
         chosen = choose(chosen["form"], extents)

@@ -155,7 +155,7 @@ def _attend_lists(most, scale, keys_per_part, q, cache, lists, lengths, sinks):
     given = (lists,) if lengths is None else (lists, lengths)
     described = _latent.describe(q, cache, **_latent.describe_lists(lengths is not None))
     call = _Call("mla_sparse", described, q, cache, given, scale, sinks)
-    tiles, least = len(q) * call.groups, _find_numbers()["LEAST_STEPS"]
+    tiles, least = len(q) * call.groups, _find_numbers()["LEAST_OF_PART"]
     found = _latent.find_keys_per_part(most, tiles, _call.count_multiprocessors(), least)
     return call.attend_parts(most, keys_per_part, found, has_maxima=True)
 

@@ -112,7 +112,7 @@ class _Call:
         """How many keys a part has."""
         if not self.is_listed:
             return _latent.count_steps(self.most) * STEP
-        least, multiprocessors = _kernels.find_numbers(self.device)["LEAST_STEPS"], _kernels.count_multiprocessors(self.device)
+        least, multiprocessors = _kernels.find_numbers(self.device)["LEAST_OF_PART"], _kernels.count_multiprocessors(self.device)
         tiles = _free.peek(self.tiles)
         share = _latent.find_keys_per_part(self.most, tiles, multiprocessors, least)
         # Lists are divided into the same parts as long as so many of a tile fill the GPU.
