@@ -97,6 +97,25 @@ class Append(problems.Interpreted):
             want = cache.expect(torch.stack(turned), right=0)[0]
             self.assertTrue(torch.allclose(out.double(), want, atol=2e-2), (paged, interleaved, count))
 
+    def test_no_room(self):
+        """New keys behind the last row that a sequence has are neither stored nor attended to."""
+        before, count, room = [126, 128, 50], 3, 128
+        for paged in (False, True):
+            cache = Cache([min(length + count, room) for length in before], 64 if paged else room, paged, 2)
+            q, k, v = (torch.randn(3, count, heads, 64).bfloat16() for heads in (4, 2, 2))
+            for b, length in enumerate(before):
+                cache.keys[b][length:], cache.values[b][length:] = k[b, : room - length], v[b, : room - length]
+            stored = [cache.k.clone(), cache.v.clone()]
+            for own, new in zip(stored, (cache.keys, cache.values)):
+                for b in range(len(before)):
+                    for j, part in enumerate(new[b].split(own.shape[1])):
+                        own[cache.table[b, j], : len(part)] = part
+            seqlens = torch.tensor(before, dtype=torch.int32)
+            out = flash_attn_with_kvcache(q, cache.k, cache.v, k, v, cache_seqlens=seqlens, causal=True, **cache.places)
+            self.assertTrue(torch.allclose(out.double(), cache.expect(q, right=0)[0], atol=2e-2), paged)
+            for got, want in zip((cache.k, cache.v), stored):
+                self.assertTrue(torch.allclose(got, want, equal_nan=True), paged)
+
     def test_refused(self):
         k, cache = torch.zeros(3, 2, 64).bfloat16(), torch.zeros(2, 4, 2, 64).bfloat16()
         slots = torch.arange(3)
