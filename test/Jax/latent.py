@@ -125,6 +125,14 @@ class Pages(Cases):
         for b, length in enumerate((100, 7)):
             self.compare(out[b], (None, lse[b]), q[b], rows[b, :length, 0], 0.04)
 
+    def test_vmap(self):
+        """One call after the other, here of lengths over one cache."""
+        cache, table, _, sequences = make([90, 70], 64, jnp.float16)
+        q, lengths = self.draw(2, 1, 4, 576), jnp.asarray([[90, 70], [5, 64]], jnp.int32)
+        out, lse = jax.vmap(lambda own: mla_with_kvcache(q, cache, table, own, softmax_scale=0.04))(lengths)
+        for i, b in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            self.compare(out[i, b], (None, lse[i, b]), q[b], sequences[b][: lengths[i, b]], 0.04)
+
     def test_metadata(self):
         cache, table, seqlens, _ = make([900, 0, 130], 64)
         q = self.draw(3, 1, 16, 576)

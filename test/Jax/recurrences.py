@@ -237,6 +237,29 @@ class Cases(unittest.TestCase):
         given = {"C": q, "B": k, "x": v, "dt": rates, "A": -self.draw_rates(2), "initial_states": self.draw(1, 2, V, K)}
         self.check_segments(call_ssd, given, 7)
 
+    def test_vmap(self):
+        """One call after the other, gradients of what all have in common too: a step, packed sequences, and a walk with a state."""
+        q, k, v = (jnp.stack(of) for of in zip(*(self.draw_own(40, 1, 2) for _ in range(2))))
+        dt, rates, states = self.draw_rates(2, 1, 40, 2), -self.draw_rates(2), self.draw(2, 1, 2, K, V)
+        starts = jnp.array([0, 7, 40], jnp.int32)
+
+        def walk(q, k, v, state):
+            return retention(q, k, v, initial_state=state, output_final_state=True)
+
+        def pack(q, k, v, dt):
+            out, last = call_ssd(q, k, v, dt, rates, cu_seqlens=starts)
+            return out.astype(jnp.float32), last
+
+        def differentiate(q, k, v, dt):
+            return jax.grad(lambda v, rates: call_ssd(q, k, v, dt, rates)[0].astype(jnp.float32).sum(), (0, 1))(v, rates)
+
+        first = q[:, :, :1], k[:, :, :1], v[:, :, :1]
+        for function, given in ((walk, (*first, states)), (walk, (q, k, v, states)), (pack, (q, k, v, dt)), (differentiate, (q, k, v, dt))):
+            found = jax.jit(jax.vmap(function))(*given)
+            for i in range(2):
+                for one, wanted in zip(found, function(*(x[i] for x in given))):
+                    self.assertTrue(bool((one[i] == wanted).all()), function.__name__)
+
     def test_numbers_of_segments(self):
         for tokens, own in ((4095, None), (4096, 1024), (65536, 65536 // 16)):
             v = jax.ShapeDtypeStruct((1, tokens, 4, 64), jnp.bfloat16)

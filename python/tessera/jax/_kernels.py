@@ -35,7 +35,8 @@ def launch(name, parameters, *arguments, **details):
             results.append(like(value))
     text = json.dumps({"source": name, "parameters": parameters, **details})
     letters = "".join(letter for letter, _ in arguments)
-    call = jax.ffi.ffi_call(_call.KERNEL, results, input_output_aliases=aliases)
+    # Under vmap one call follows the other: kernels take no further dimension.
+    call = jax.ffi.ffi_call(_call.KERNEL, results, input_output_aliases=aliases, vmap_method="sequential")
     _call.register()
     arrays = _call.make_arrays(_call.pack(numbers["f"]), numbers["i"])
     return call(*operands, variant=text, layout="BHSD", extras=letters, **arrays)
