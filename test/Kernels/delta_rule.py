@@ -11,7 +11,7 @@ import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "Inputs"))
-from recurrences import check  # noqa: E402
+from recurrences import check, recur  # noqa: E402
 
 DK, DV, HEADS, SCALE = 64, 32, 2, 0.125
 
@@ -34,20 +34,6 @@ def draw_keys(length, repeats):
     return [x for t in range(length) for x in rows[t % len(rows)]]
 
 
-def recur(q, k, v, g, beta, state):
-    """The outputs of a head, and its state behind them, which is changed in place."""
-    outputs = []
-    for t, (gate, rate) in enumerate(zip(g, beta)):
-        query, key, value = q[t * DK :][:DK], k[t * DK :][:DK], v[t * DV :][:DV]
-        for row in state:
-            row[:] = [math.exp(gate) * x for x in row]
-        news = [rate * (value[j] - sum(x * row[j] for x, row in zip(key, state))) for j in range(DV)]
-        for x, row in zip(key, state):
-            row[:] = [held + x * new for held, new in zip(row, news)]
-        outputs += [SCALE * sum(x * row[j] for x, row in zip(query, state)) for j in range(DV)]
-    return outputs
-
-
 def main(kernel, folder):
     random.seed(1)
     for length, initial, gates, repeats in (
@@ -64,7 +50,7 @@ def main(kernel, folder):
                   "g": (g, (1, HEADS, length)), "beta": (beta, (1, HEADS, length))}  # fmt: skip
         def of_head(head, state):
             own = slice(head * length, (head + 1) * length)
-            return recur(q, k, v[head * length * DV :], g[own], beta[own], state)
+            return recur(length, q, k, v[head * length * DV :], g[own], state, SCALE, beta[own])
 
         check(kernel, folder, inputs, start if initial else None, (HEADS, DK, DV), of_head, length, SCALE, simulated=["--pad-rows", "8"])
 

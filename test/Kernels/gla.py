@@ -3,28 +3,15 @@
 """Compares gated linear attention with its recurrence, token by token: lengths that no chunk divides, a state before and behind,
 channels that forget all and nothing, heads that share keys. On the interpreter, and on the simulator."""
 
-import math
 import os
 import random
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "Inputs"))
-from recurrences import check  # noqa: E402
+from recurrences import check, recur  # noqa: E402
 from reference import draw  # noqa: E402
 
 DK, DV, HEADS, SCALE = 64, 32, 2, 0.125
-
-
-def recur(q, k, v, gates, state):
-    """The outputs of a head, and its state behind them, which is changed in place."""
-    outputs = []
-    for t in range(len(gates) // DK):
-        query, key, own = (x[t * DK :][:DK] for x in (q, k, gates))
-        value = v[t * DV :][:DV]
-        for gate, x, row in zip(own, key, state):
-            row[:] = [math.exp(gate) * held + x * new for held, new in zip(row, value)]
-        outputs += [SCALE * sum(x * row[j] for x, row in zip(query, state)) for j in range(DV)]
-    return outputs
 
 
 def main(kernel, folder):
@@ -35,7 +22,7 @@ def main(kernel, folder):
         v, start = draw(3, HEADS, length, DV), draw(4, HEADS, DK, DV)
         inputs = {"q": (q, (1, 1, length, DK)), "k": (k, (1, 1, length, DK)), "v": (v, (1, HEADS, length, DV)),
                   "g": (gates, (1, 1, length, DK))}  # fmt: skip
-        of_head = lambda head, state: recur(q, k, v[head * length * DV :], gates, state)
+        of_head = lambda head, state: recur(length, q, k, v[head * length * DV :], gates, state, SCALE)
         check(kernel, folder, inputs, start if initial else None, (HEADS, DK, DV), of_head, length, SCALE)
 
 

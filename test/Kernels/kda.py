@@ -4,30 +4,15 @@
 and behind, channels that forget all and nothing, heads that share keys or have their own, keys that repeat. On the interpreter, and on
 the simulator."""
 
-import math
 import os
 import random
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "Inputs"))
-from recurrences import check  # noqa: E402
+from recurrences import check, recur  # noqa: E402
 from reference import draw  # noqa: E402
 
 DK, DV, HEADS, SCALE = 64, 32, 2, 0.125
-
-
-def recur(q, k, v, gates, rates, state):
-    """The outputs of a head, and its state behind them, which is changed in place."""
-    outputs = []
-    for t in range(len(gates) // DK):
-        query, key, own = (x[t * DK :][:DK] for x in (q, k, gates))
-        for gate, row in zip(own, state):
-            row[:] = [math.exp(gate) * held for held in row]
-        news = [rates[t] * (v[t * DV + j] - sum(x * row[j] for x, row in zip(key, state))) for j in range(DV)]
-        for x, row in zip(key, state):
-            row[:] = [held + x * new for held, new in zip(row, news)]
-        outputs += [SCALE * sum(x * row[j] for x, row in zip(query, state)) for j in range(DV)]
-    return outputs
 
 
 def main(kernel, folder):
@@ -45,7 +30,7 @@ def main(kernel, folder):
         def of_head(head, state):
             of_key = slice(head * of_keys // HEADS * per, None)
             own = (x[of_key][:per] for x in (q, k))
-            return recur(*own, v[head * length * DV :], gates[of_key][:per], rates[head * length :], state)
+            return recur(length, *own, v[head * length * DV :], gates[of_key][:per], state, SCALE, rates[head * length :])
 
         parameters = [f"-DOWN={str(of_keys == HEADS).lower()}"]
         shape = HEADS, DK, DV

@@ -8,23 +8,10 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "Inputs"))
-from recurrences import check  # noqa: E402
+from recurrences import check, recur  # noqa: E402
 from reference import draw  # noqa: E402
 
 DV, HEADS, SCALE = 32, 2, 0.125
-
-
-def recur(q, k, v, decay, length, state):
-    """The outputs of a head, and its state behind them, which is changed in place."""
-    outputs = []
-    for t in range(length):
-        rows = len(state)
-        query, key, value = q[t * rows :][:rows], k[t * rows :][:rows], v[t * DV :][:DV]
-        for i, row in enumerate(state):
-            for j in range(DV):
-                row[j] = decay * row[j] + key[i] * value[j]
-        outputs += [SCALE * sum(x * row[j] for x, row in zip(query, state)) for j in range(DV)]
-    return outputs
 
 
 def main(kernel, folder):
@@ -38,7 +25,7 @@ def main(kernel, folder):
         inputs["log2_decay"] = (decays, (HEADS,))
         def of_head(head, state):
             own = [tile[head * length * n :][: length * n] for tile, n in ((q, rows), (k, rows), (v, DV))]
-            return recur(*own, 2 ** decays[head], length, state)
+            return recur(length, *own, [decays[head] * math.log(2)] * length, state, SCALE)
 
         check(kernel, folder, inputs, start if initial else None, (HEADS, rows, DV), of_head, length, SCALE, [f"-DC={chunk}"], schedule)
 

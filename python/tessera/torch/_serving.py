@@ -85,7 +85,7 @@ def flash_attn_with_kvcache(
     cache_seqlens:    int32, [B], how many keys each sequence has; a number for all, or None for all rows.
     cache_batch_idx:  int32, [B], the batch of the caches that is each sequence's. Not beside a page table.
     k, v:             [B, SN, HK, D] and [..., DV]: new keys and values, which are stored behind those of `cache_seqlens` first, and
-                      attended to. Where a sequence has no room for them they are not stored.
+                      attended to. Those that a sequence has no room for are neither.
     rotary_cos, rotary_sin: [positions, n]: new keys are rotated by their places, and queries, of which there are as many as new keys
                       and which have the same places. Pairs are neighbours where `rotary_interleaved`.
     sinks:            [H], a number for each head: the score of a key more that every query sees, with the value 0.

@@ -1,6 +1,26 @@
 """Compares kernels of kernels/linear with their recurrences, token by token."""
 
+import math
+
 from reference import compare, load, run, save
+
+
+def recur(length, q, k, v, gates, state, scale, rates=None):
+    """The outputs of a head, and its state behind them, which is changed in place: S = exp(g) S + k^T u, with a gate for each token, or
+    for each channel of the keys. u is v, or with `rates` what v has more than the state holds for k, times the rate. All but gates may
+    go on."""
+    rows, columns, each = len(state), len(state[0]), len(gates) // length
+    outputs = []
+    for t in range(length):
+        query, key, value, own = q[t * rows :][:rows], k[t * rows :][:rows], v[t * columns :][:columns], gates[t * each :][:each]
+        for gate, row in zip(own * (rows // each), state):
+            row[:] = [math.exp(gate) * held for held in row]
+        if rates:
+            value = [rates[t] * (x - sum(y * row[j] for y, row in zip(key, state))) for j, x in enumerate(value)]
+        for x, row in zip(key, state):
+            row[:] = [held + x * new for held, new in zip(row, value)]
+        outputs += [scale * sum(x * row[j] for x, row in zip(query, state)) for j in range(columns)]
+    return outputs
 
 
 def check(kernel, folder, inputs, start, shape, recur, length, scale=None, parameters=(), simulated=()):
