@@ -1,5 +1,6 @@
 """Runs the checks of a program."""
 
+import argparse
 import sys
 import traceback
 
@@ -13,8 +14,13 @@ def call_again(call, count):
     return [result.cpu() for result in first]
 
 
-def add_names(parser):
+def read_options(description):
+    """(names of checks, the device) of a program that takes them."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cuda")
     parser.add_argument("checks", nargs="*", help="their names; all of them where none is given")
+    options = parser.parse_args()
+    return options.checks, options.device
 
 
 def run(checks, *arguments, names=()):

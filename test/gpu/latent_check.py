@@ -5,7 +5,6 @@ are made 100 times, with equal bits.
     latent_check.py [--device cpu]     cpu: by the interpreter, smaller
 """
 
-import argparse
 import os
 import sys
 
@@ -19,11 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from latent import Lists, expect, make  # noqa: E402
 from latent_rows import pack  # noqa: E402
 
-OPTIONS = argparse.ArgumentParser(description=__doc__)
-OPTIONS.add_argument("--device", default="cuda")
-checks.add_names(OPTIONS)
-ARGUMENTS = OPTIONS.parse_args()
-DEVICE = ARGUMENTS.device
+NAMES, DEVICE = checks.read_options(__doc__)
 IS_GPU = DEVICE == "cuda"
 SCALE = 0.04
 
@@ -135,4 +130,4 @@ def ragged():
 if not IS_GPU:
     tessera.torch.use_interpreter()
 ALL = pages, pages_of_bytes, heads_and_queries, values_alone, sinks, ragged, rows_of_16_bits, rows_of_512_numbers, rows_of_bytes
-checks.run(ALL, names=ARGUMENTS.checks)
+checks.run(ALL, names=NAMES)

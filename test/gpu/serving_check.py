@@ -5,7 +5,6 @@ calls are made 1000 times, with equal bits. Graphs are replayed with other lengt
     serving_check.py [--device cpu] [CHECK...]     cpu: by the interpreter, smaller, without graphs
 """
 
-import argparse
 import itertools
 import os
 import sys
@@ -22,11 +21,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import problems  # noqa: E402
 from caches import Cache, ShortCache  # noqa: E402
 
-OPTIONS = argparse.ArgumentParser(description=__doc__)
-OPTIONS.add_argument("--device", default="cuda")
-checks.add_names(OPTIONS)
-ARGUMENTS = OPTIONS.parse_args()
-DEVICE = ARGUMENTS.device
+NAMES, DEVICE = checks.read_options(__doc__)
 IS_GPU = DEVICE == "cuda"
 LENGTHS = [0, 1, 63, 64, 65, 700, 3001] if IS_GPU else [0, 1, 130]
 KINDS = Cache, ShortCache
@@ -168,4 +163,4 @@ if not IS_GPU:
     tessera.torch.use_interpreter()
 SIZES = narrow_sizes, wide_sizes, narrow_short_sizes, wide_short_sizes
 ALL = pages, *SIZES, groups, parts, masks_and_scores, packed, cuts, *((graphs,) if IS_GPU else ())
-checks.run(ALL, names=ARGUMENTS.checks)
+checks.run(ALL, names=NAMES)
