@@ -142,7 +142,8 @@ def find_own(name, plain=False):
     from tessera import torch as own
 
     if name == "ssd":
-        return lambda q, k, v, dt, A, D, bias=None: own.ssd(v, dt, A, k, q, D, bias, dt_softplus=not plain)
+        limit = -math.inf if plain else 0.0, math.inf
+        return lambda q, k, v, dt, A, D, bias=None: own.ssd(v, dt, A, k, q, D, bias, dt_softplus=not plain, dt_limit=limit)
     function = {"retention": own.retention, "gla": own.gla}.get(name, own.gated_delta_rule)
     norm = {"use_qk_l2norm_in_kernel": True} if name in ("delta_rule", "kda") and not plain else {}
     return lambda **given: function(**given, **norm)[0]

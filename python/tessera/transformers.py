@@ -432,7 +432,9 @@ def _step(state, hidden_states, dt, A, B, C, D=None, dt_bias=None, dt_softplus=F
     """A token, which changes `state`. Numbers of heads come for each element."""
     skip, bias = (None if x is None else x[:, 0] for x in (D, dt_bias))
     x, B, C = (_with_rows(x[:, None]) for x in (hidden_states, B, C))
-    y, last = ssd(x, dt[:, None, :, 0], A[:, 0, 0], B, C, skip, bias, state.float(), dt_softplus, True)
+    # mamba-ssm limits the steps of scans alone.
+    limit = -math.inf, math.inf
+    y, last = ssd(x, dt[:, None, :, 0], A[:, 0, 0], B, C, skip, bias, state.float(), dt_softplus, True, dt_limit=limit)
     state.copy_(last)
     return y[:, 0] if z is None else y[:, 0] * torch.nn.functional.silu(z)
 

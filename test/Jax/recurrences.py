@@ -4,6 +4,7 @@ keys, lengths that no chunk divides. What is refused names the argument."""
 
 import functools
 import json
+import math
 import os
 import tempfile
 import unittest
@@ -149,8 +150,14 @@ class Cases(unittest.TestCase):
         own, _ = call_ssd(**given | {"dt": jnp.clip(given["dt"], 0.2, 0.5)})
         wanted = (own.astype(jnp.float32) + each * x.astype(jnp.float32)).astype(own.dtype).astype(jnp.float32) * jax.nn.silu(z)
         self.assertLess(jnp.abs(y - wanted).max(), 2e-2 * jnp.abs(wanted).max())
-        negative = given | {"dt": -given["dt"]}
-        self.assertTrue((call_ssd(**negative)[0] == call_ssd(**negative, dt_limit=[0.0, float("inf")])[0]).all())
+        either = given | {"dt": self.draw(1, 1, 2).at[0, 0, 0].set(0)}
+        limits = {"none": (-math.inf, math.inf), "positive": (0, math.inf)}
+        for name, limit in limits.items():
+            own = either | {"dt": jnp.clip(either["dt"], *limit)}
+            self.assertTrue((call_ssd(**either, dt_limit=limit)[0] == call_ssd(**own, dt_limit=limits["none"])[0]).all(), name)
+        of_dt = jax.grad(lambda dt: call_ssd(**either | {"dt": dt})[0].astype(jnp.float32).sum())
+        for dt in (-1.0, 0.0, 1.0):  # A step at a limit has its gradient.
+            self.assertEqual(bool((of_dt(jnp.full((1, 1, 2), dt)) != 0).all()), dt >= 0)
 
     def check_packed(self, call, given):
         """Packed sequences, each against a call of its own."""

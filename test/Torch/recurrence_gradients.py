@@ -3,6 +3,7 @@
 the interpreter, with states in and out, heads that share keys, lengths that no chunk divides. The ops are what torch asks of ops."""
 
 import itertools
+import math
 
 import torch
 
@@ -111,6 +112,23 @@ def check_arguments():
         return (ssd(v, dt, A, k, q, **named, dt_softplus=True, dt_limit=(0.3, 1.2)),)
 
     compare("ssd of mamba-ssm's arguments", call, define, given, False)
+
+
+def check_limits(tokens):
+    """Steps of either sign, of which negative ones are 0 where no limits are named and have no gradient, and as they are without limits."""
+    given = {**draw(tokens, 1, 2), "dt": torch.randn(BATCH, tokens, 2), "A": -torch.rand(2) - 0.1}
+    for limit in ((0.0, math.inf), (-math.inf, math.inf)):
+
+        def define(q, k, v, dt, A):
+            steps = dt.clamp(*limit)
+            return recur(q, k, v, (steps * A).exp(), steps)
+
+        named = {} if limit[0] == 0 else {"dt_limit": limit}
+        call = lambda q, k, v, dt, A: (ssd(v, dt, A, k, q, **named),)
+        compare(f"ssd of steps within {limit}", call, define, given, False)
+        at_limit = {**given, "dt": given["dt"].clamp(min=0)}
+        found = [differentiate(call, x, [torch.ones(BATCH, tokens, 2, V)])["dt"] != 0 for x in (given, at_limit)]
+        assert torch.equal(found[0], given["dt"] > limit[0]) and found[1].all(), limit
 
 
 def check_delta_rule(tokens, heads, own, starts):
@@ -407,6 +425,7 @@ for form in ((1, 1, 1, False), (65, 1, 2, True)):
     check_gla(*form)
     check_channels(*form)
     check_lengths(*form)
+    check_limits(form[0])
 check_channels(64, 1, 1, False, most=40.0)
 # Over many chunks, where most is made of each.
 check_channels(1000, 1, 1, True)

@@ -84,10 +84,12 @@ def check_values():
         expected, expected_last = recur(q, k, v, (steps.double() * rate).exp(), steps=steps, state=state)
         check("ssd", y, expected + skip[:, None].double() * v)
         check("state of ssd", last, expected_last.transpose(2, 3))
-        assert torch.equal(ssd(v, gates, rate, k, q), ssd(v, gates, rate, k, q, D=torch.zeros(OWN)))
-        assert torch.equal(ssd(v, gates, rate, k, q), ssd(v, gates, rate, k, q, dt_limit=[0.0, float("inf")]))
+        assert torch.equal(ssd(v, rates, rate, k, q), ssd(v, rates, rate, k, q, D=torch.zeros(OWN)))
+        assert torch.equal(ssd(v, rates, rate, k, q), ssd(v, rates, rate, k, q, dt_limit=[-float("inf"), float("inf")]))
+        either = torch.randn(BATCH, tokens, OWN)
+        assert torch.equal(ssd(v, either, rate, k, q), ssd(v, either.clamp(min=0), rate, k, q))
         narrow, wide = (ssd(v, *x, k, q, skip.to(x[0].dtype), initial_states=before, return_final_states=True)
-                        for x in ((gates, rate), (gates.double(), rate.double())))  # fmt: skip
+                        for x in ((rates, rate), (rates.double(), rate.double())))  # fmt: skip
         assert torch.equal(narrow[0], wide[0]) and torch.equal(narrow[1], wide[1])
         limited, of_rows, z = steps.clamp(0.5, 1), torch.randn(OWN, V), torch.randn_like(v)
         y = ssd(v, gates, rate, k, q, of_rows, bias, dt_softplus=True, z=z, dt_limit=(0.5, 1), chunk_size=256)

@@ -8,8 +8,10 @@ from .._core import _library
 
 #: Tokens of a chunk: C of chunk.tile.
 CHUNK = 64
-#: Steps as they are.
-NO_LIMIT = (0.0, math.inf)
+#: The limits that mamba-ssm keeps steps within where calls name none.
+POSITIVE = (0.0, math.inf)
+#: The logarithm of a factor that is 0 in f32, by which a sequence forgets the one before it. Sums of larger ones would cost more digits.
+FORGETS = -110.0
 
 
 @functools.lru_cache(maxsize=None)
@@ -34,13 +36,19 @@ def tell_sharing(q, v, g):
 
 def read_ssd_options(dt_limit, chunk_size):
     """The limits of steps, a tuple. Refuses what are none, and what is no number of tokens."""
-    if dt_limit != NO_LIMIT:
+    if dt_limit != POSITIVE:
         numbers = dt_limit if isinstance(dt_limit, (tuple, list)) and len(dt_limit) == 2 else ("", "")
         if not all(isinstance(x, (int, float)) for x in numbers) or not numbers[0] <= numbers[1]:
             raise ValueError(f"argument 'dt_limit' is {dt_limit!r}; two numbers, the least step and the largest, would work")
     if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size < 1):
         raise ValueError(f"argument 'chunk_size' is {chunk_size!r}; any positive number of tokens would work, and gives the same")
     return tuple(dt_limit)
+
+
+def limits_steps(limit, softplus):
+    """Whether limits change steps; those behind a softplus are not negative."""
+    least, most = limit
+    return most < math.inf or least > (0 if softplus else -math.inf)
 
 
 def count_chunks(tokens):

@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._attention._recurrences import CHUNK, NO_LIMIT, count_chunks, find_source, list_decays, list_segments, list_widths, pick
-from .._attention._recurrences import read_ssd_options, tell_sharing
+from .._attention._recurrences import CHUNK, POSITIVE, count_chunks, find_source, limits_steps, list_decays, list_segments
+from .._attention._recurrences import list_widths, pick, read_ssd_options, tell_sharing
 from .._core import _library
 from . import _kernels, _packed, _segments
 from ._checks import check_arrays, check_number
@@ -560,7 +560,7 @@ def ssd(
     cu_seqlens: jax.Array | None = None,
     *,
     z: jax.Array | None = None,
-    dt_limit: tuple[float, float] = NO_LIMIT,
+    dt_limit: tuple[float, float] = POSITIVE,
     chunk_size: int | None = None,
 ) -> jax.Array | tuple[jax.Array, jax.Array]:
     """State-space duality: y, or (y, final states), as `tessera.torch.ssd`."""
@@ -578,8 +578,10 @@ def ssd(
     steps = dt.astype(jnp.float32) + (0 if dt_bias is None else dt_bias.astype(jnp.float32))
     if dt_softplus:
         steps = jax.nn.softplus(steps)
-    if dt_limit != NO_LIMIT:
-        steps = jnp.clip(steps, *dt_limit)
+    if limits_steps(dt_limit, dt_softplus):
+        least, most = dt_limit
+        # A step at a limit has its gradient, of which jnp.clip takes a half.
+        steps = jnp.where(steps < least, least, jnp.where(steps > most, most, steps))
     whole = (A.astype(jnp.float32), *(() if skip is None else (skip.astype(jnp.float32),)))
     state = _transposed(initial_states)
     y, last = _recur(_Ssd, (skip is not None,), 1.0, (C, B, x, steps), whole, state, return_final_states, cu_seqlens)

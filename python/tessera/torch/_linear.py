@@ -320,19 +320,19 @@ def ssd(
     cu_seqlens: torch.Tensor | None = None,
     *,
     z: torch.Tensor | None = None,
-    dt_limit: tuple[float, float] = _recurrences.NO_LIMIT,
+    dt_limit: tuple[float, float] = _recurrences.POSITIVE,
     chunk_size: int | None = None,
 ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
     """State-space duality (Mamba-2, Dao and Gu 2024): y_t = C_t S_t + D x_t with S_t = exp(dt_t A) S_(t-1) + dt_t B_t^T x_t.
 
     x: [B, T, H, P], dt: [B, T, H], A, dt_bias: [H], D: [H] or [H, P], B, C: [B, T, G, N] with H a multiple of G, initial_states:
     [B, H, P, N] of float32. Returns y, or (y, final states), as `mamba_chunk_scan_combined` of mamba-ssm does. With z, [B, T, H, P], y is
-    times silu(z). Steps are kept within `dt_limit`, behind the bias and the softplus; limits of 0 and infinity leave them as they are,
-    where mamba-ssm takes negative ones for 0. Any `chunk_size` gives the same: kernels have one of their own. `cu_seqlens` are starts of
-    packed sequences, as of `retention`, and states are of each.
+    times silu(z). Steps are kept within `dt_limit`, behind the bias and the softplus, so that negative ones count as 0 where no limits are
+    given; (-math.inf, math.inf) leaves steps as they are. Any `chunk_size` gives the same: kernels have one of their own. `cu_seqlens` are
+    starts of packed sequences, as of `retention`, and states are of each.
     """
     dt_limit = _recurrences.read_ssd_options(dt_limit, chunk_size)
-    makes_steps = dt_bias is not None or dt_softplus or dt_limit != _recurrences.NO_LIMIT
+    makes_steps = dt_bias is not None or dt_softplus or _recurrences.limits_steps(dt_limit, dt_softplus)
     each = D if isinstance(D, torch.Tensor) and D.dim() == 2 else None
     skip = D if each is None else None
     state = initial_states.transpose(2, 3) if isinstance(initial_states, torch.Tensor) and initial_states.dim() == 4 else initial_states
@@ -369,7 +369,12 @@ def _check_ssd(x, dt, A, B, C, D, dt_bias, initial_states, cu_seqlens, each, z):
 def _make_steps(dt, bias, softplus, limit):
     steps = dt.float() if bias is None else dt.float() + bias.float()
     steps = torch.nn.functional.softplus(steps) if softplus else steps
-    return steps if limit == _recurrences.NO_LIMIT else steps.clamp(*limit)
+    if not _recurrences.limits_steps(limit, softplus):
+        return steps
+    # A step at a limit has its gradient, which `clamp` takes from it.
+    least, most = limit
+    steps = steps.masked_fill(steps < least, least)
+    return steps if most == math.inf else steps.masked_fill(steps > most, most)
 
 
 def _compute_ssd(key, given, wants_state):
