@@ -60,9 +60,12 @@ def _call_recurrence(name, kind, d, sizes, states, has_gradients, is_packed):
     q, k, v = draw(heads, d, dtype=kind), draw(heads, d, dtype=kind), draw(value_heads, d, dtype=kind)
     named = {"cu_seqlens": torch.arange(0, lead[1] + 1, tokens).int()} if is_packed else {}
     state = torch.zeros(batch, value_heads, d, d) if "first" in states else None
-    if name == "ssd":
+    if "ssd" in name:
         given = {"initial_states": state, "return_final_states": "last" in states}
-        out = tessera.torch.ssd(v, draw(value_heads), torch.zeros(value_heads), k, q, torch.zeros(value_heads), **named, **given)
+        skip = torch.zeros(value_heads, d) if name == "gated ssd" else torch.zeros(value_heads)
+        given |= {"z": draw(value_heads, d, dtype=kind)} if name == "gated ssd" else {}
+        given |= {"seq_idx": _integers(*lead)} if name == "ssd of sequences" else {}
+        out = tessera.torch.ssd(v, draw(value_heads), torch.zeros(value_heads), k, q, skip, **named, **given)
     else:
         function = {"retention": tessera.torch.retention, "gla": tessera.torch.gla}.get(name, tessera.torch.gated_delta_rule)
         gates = {"retention": {}, "delta rule": {"g": draw(value_heads)}}.get(name, {"g": draw(heads, d)})
@@ -89,10 +92,10 @@ def _list_calls():
     for given in products(TYPES, (512, 576, 656), (8, 16, 64, 128), (16, 300), (64, 512), (*options, {"topk_length": True})):
         if given[:2] != (F16, 656):
             yield f"lists {given}", lambda given=given: _call_lists(*given)
-    states = (), ("first",), ("last",), ("first", "last")
-    names, sizes = ("retention", "gla", "ssd", "delta rule", "delta rule of channels"), ((1, 1024, 4, 4), (8, 128, 32, 32))
+    of_heads, states = ("retention", "ssd", "gated ssd", "ssd of sequences", "delta rule"), ((), ("first",), ("last",), ("first", "last"))
+    names, sizes = (*of_heads, "gla", "delta rule of channels"), ((1, 1024, 4, 4), (8, 128, 32, 32))
     for given in products(names, TYPES, (64, 128, 192, 256), sizes, states, (False, True), (False, True)):
-        if given[2] <= 128 or given[0] in ("retention", "ssd", "delta rule"):
+        if (given[2] <= 128 or given[0] in of_heads) and not (given[0] == "ssd of sequences" and given[-1]):
             yield f"recurrence {given}", lambda given=given: _call_recurrence(*given)
 
 

@@ -420,12 +420,10 @@ def _scan(
     hidden_states, dt, A, B, C, chunk_size=None, D=None, dt_bias=None, initial_states=None, dt_softplus=False,
     dt_limit=(0.0, math.inf), return_final_states=False, z=None, seq_idx=None, **_,
 ):  # fmt: skip
-    if seq_idx is not None:
-        raise NotImplementedError("argument 'seq_idx' of a scan is given, which no kernel takes; None would work")
     state = None if initial_states is None else initial_states.float()
     hidden_states, B, C = map(_with_rows, (hidden_states, B, C))
     given = hidden_states, dt, A, B, C, D, dt_bias, state, dt_softplus, return_final_states
-    return ssd(*given, z=z, dt_limit=tuple(dt_limit))
+    return ssd(*given, z=z, dt_limit=tuple(dt_limit), seq_idx=seq_idx)
 
 
 def _step(state, hidden_states, dt, A, B, C, D=None, dt_bias=None, dt_softplus=False, z=None, **_):
@@ -434,9 +432,10 @@ def _step(state, hidden_states, dt, A, B, C, D=None, dt_bias=None, dt_softplus=F
     x, B, C = (_with_rows(x[:, None]) for x in (hidden_states, B, C))
     # mamba-ssm limits the steps of scans alone.
     limit = -math.inf, math.inf
-    y, last = ssd(x, dt[:, None, :, 0], A[:, 0, 0], B, C, skip, bias, state.float(), dt_softplus, True, dt_limit=limit)
+    given = x, dt[:, None, :, 0], A[:, 0, 0], B, C, skip, bias, state.float(), dt_softplus, True
+    y, last = ssd(*given, dt_limit=limit, z=None if z is None else z[:, None])
     state.copy_(last)
-    return y[:, 0] if z is None else y[:, 0] * torch.nn.functional.silu(z)
+    return y[:, 0]
 
 
 # By the names of the functions in modules of transformers.

@@ -12,9 +12,15 @@ HEADS, OWN, K, V = 1, 2, 64, 64
 LENGTHS = (3, 0, 64, 70)
 
 
-def call_ssd(q, k, v, dt, A, initial_state, output_final_state, cu_seqlens=None):
-    y, last = ssd(v, dt, A, k, q, initial_states=initial_state, return_final_states=True, cu_seqlens=cu_seqlens)
+def call_ssd(q, k, v, dt, A, initial_state, output_final_state, **named):
+    y, last = ssd(v, dt, A, k, q, initial_states=initial_state, return_final_states=True, **named)
     return y, last
+
+
+def call_sequences(v, **named):
+    """Of sequences with numbers, of which a few end within a chunk, and some with it."""
+    numbers = torch.tensor([x in (3, 4, 64, 100, 192) for x in range(v.shape[1])]).int().cumsum(0)[None]
+    return call_ssd(v=v, **named, seq_idx=numbers)
 
 
 def find_starts(lengths):
@@ -26,16 +32,22 @@ def draw(name, lengths):
     q, k, v = (torch.randn(1, tokens, heads, of, dtype=torch.float16) for heads, of in ((HEADS, K), (HEADS, K), (OWN, V)))
     given = {"q": q, "k": torch.nn.functional.normalize(k.float(), dim=-1).half(), "v": v}
     of_heads, of_channels = -torch.rand(1, tokens, OWN), -torch.rand(1, tokens, HEADS, K)
-    shape = (len(lengths), OWN, V, K) if name == "ssd" else (len(lengths), OWN, K, V)
-    others = {
-        "retention": {}, "gla": {"g": of_channels}, "ssd": {"dt": -of_heads, "A": -torch.rand(OWN)},
+    is_ssd = "ssd" in name
+    shape = (len(lengths), OWN, V, K) if is_ssd else (len(lengths), OWN, K, V)
+    others = {"dt": -of_heads, "A": -torch.rand(OWN)} if is_ssd else {
+        "retention": {}, "gla": {"g": of_channels},
         "delta rule": {"g": of_heads, "beta": torch.rand(1, tokens, OWN)},
         "delta rule of channels": {"g": of_channels, "beta": torch.rand(1, tokens, OWN)},
     }[name]  # fmt: skip
+    if name == "gated ssd":
+        others.update(z=torch.randn_like(v), D=torch.randn(OWN, V))
     return {**given, **others, "initial_state": torch.randn(shape)}
 
 
-CALLS = {"retention": retention, "gla": gla, "ssd": call_ssd, "delta rule": gated_delta_rule, "delta rule of channels": gated_delta_rule}
+CALLS = {
+    "retention": retention, "gla": gla, "ssd": call_ssd, "gated ssd": call_ssd, "delta rule": gated_delta_rule,
+    "delta rule of channels": gated_delta_rule,
+}  # fmt: skip
 
 
 def cut(given, starts, i):
@@ -81,7 +93,7 @@ def check_alone(name):
         leaves = {key: x.clone().requires_grad_() for key, x in given.items()}
         results = CALLS[name](**leaves, output_final_state=True, **named)
         sum((x.double() * w).sum() for x, w in zip(results, weights)).backward()
-        return *results, {key: x.grad for key, x in leaves.items() if key != "A"}
+        return *results, {key: x.grad for key, x in leaves.items() if x.dim() > 2}
 
     out, last, gradients = differentiate(given, weights, cu_seqlens=find_starts(lengths))
     assert out[:, 5:65].isnan().any()
@@ -139,7 +151,8 @@ def check_segments():
             few if cuts and source.endswith("segments.tile") else choose(device, source, *others, **named)
         )
         leaves = {key: None if x is None else x.clone().requires_grad_() for key, x in given.items()}
-        results = CALLS[name](**leaves, output_final_state=True)
+        call = call_sequences if name == "ssd of sequences" else CALLS[name]
+        results = call(**leaves, output_final_state=True)
         sum((x.double() * w).sum() for x, w in zip(results, weights)).backward()
         packed, whole = found.count(True), found.count(False)
         found.clear()
@@ -147,7 +160,7 @@ def check_segments():
         return *results, *(x.grad for x in leaves.values() if x is not None)
 
     try:
-        for name in ("retention", "gla", "ssd"):
+        for name in ("retention", "gla", "ssd", "gated ssd", "ssd of sequences"):
             for starts in (False, True):
                 given = draw(name, (280,))
                 given["initial_state"] = given["initial_state"] if starts else None

@@ -131,6 +131,31 @@ def check_limits(tokens):
         assert torch.equal(found[0], given["dt"] > limit[0]) and found[1].all(), limit
 
 
+def check_sequences(tokens, heads, own, numbers):
+    """States that are forgotten where the number changes: before the first token that of 0."""
+    given = draw(tokens, heads, own)
+    given.update(dt=torch.rand(BATCH, tokens, own), A=-torch.rand(own) - 0.1, D=torch.randn(own), dt_bias=torch.randn(own))
+    given["initial_states"] = torch.randn(BATCH, own, V, K)
+    before = torch.cat((torch.zeros_like(numbers[:, :1]), numbers[:, :-1]), 1)
+
+    def define(q, k, v, dt, A, D, dt_bias, initial_states):
+        steps = torch.nn.functional.softplus(dt + dt_bias)
+        decays = (steps * A).exp() * (numbers == before)[..., None]
+        out, last = recur(q, k, v, decays, steps, state=initial_states.transpose(2, 3))
+        return out + D[..., None] * v, last.transpose(2, 3)
+
+    def call(q, k, v, dt, A, **named):
+        return ssd(v, dt, A, k, q, **named, dt_softplus=True, return_final_states=True, seq_idx=numbers)
+
+    compare(f"ssd of sequences, {tokens} tokens", call, define, given, True)
+
+
+def list_numbers(tokens):
+    """Numbers of sequences: one, that of each token, many and then one, and numbers that come back."""
+    places = torch.arange(tokens)[None]
+    return places * 0, places + 1, places.clamp(max=40).int(), (places // 7 % 2).int()
+
+
 def check_delta_rule(tokens, heads, own, starts):
     given = draw(tokens, heads, own)
     given["k"] = torch.nn.functional.normalize(given["k"].float(), dim=-1).to(given["k"].dtype)
@@ -247,7 +272,10 @@ def check_ops():
     torch.library.opcheck(torch.ops.tessera.delta_rule, delta)
     torch.library.opcheck(torch.ops.tessera.unit_rows, (q, k))
     steps, rates = torch.rand(BATCH, 5, 2, requires_grad=True), (-torch.rand(2)).requires_grad_()
-    torch.library.opcheck(torch.ops.tessera.ssd, (q, k, v, steps, rates, None, state, None, True))
+    torch.library.opcheck(torch.ops.tessera.ssd, (q, k, v, steps, rates, None, None, None, state, None, True, True))
+    logs, skip, z = (torch.randn(shape, requires_grad=True) for shape in (steps.shape, (2, V), v.shape))
+    ones = rates.detach() * 0 + 1
+    torch.library.opcheck(torch.ops.tessera.ssd, (q, k, v, steps, ones, logs, skip, z, state, None, True, True))
 
 
 def check_compiled():
@@ -258,6 +286,7 @@ def check_compiled():
         lambda q, k, v: gla(q, k, v, gates[..., None].expand(k.shape).contiguous())[0],
         lambda q, k, v: gated_delta_rule(q, k, v, gates, rates, use_qk_l2norm_in_kernel=True)[0],
         lambda q, k, v: ssd(v, rates, gates[0, 0], k, q),
+        lambda q, k, v: ssd(v, rates, gates[0, 0], k, q, k[0, 0], z=q, seq_idx=torch.arange(5).expand(BATCH, 5)),
     ):
         torch._dynamo.reset()
         want = function(*given.values())
@@ -425,7 +454,6 @@ for form in ((1, 1, 1, False), (65, 1, 2, True)):
     check_gla(*form)
     check_channels(*form)
     check_lengths(*form)
-    check_limits(form[0])
 check_channels(64, 1, 1, False, most=40.0)
 # Over many chunks, where most is made of each.
 check_channels(1000, 1, 1, True)
@@ -442,3 +470,7 @@ check_compiled()
 check_transforms()
 check_memory()
 check_arguments()
+for tokens in (1, 65, 200):
+    check_limits(tokens)
+    for numbers in list_numbers(tokens):
+        check_sequences(tokens, 1, 2, numbers)

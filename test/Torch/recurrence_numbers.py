@@ -138,11 +138,28 @@ def check_packed(lengths):
             compare(f"{name}, {past - first} tokens of {total}", found, recur(*form), walk_chunks(*form))
 
 
+def check_resets(alone, tokens=64):
+    """A sequence behind so many of one token in its chunk, which forgets hardly and by the same each token: its errors are at most twice
+    those of a call of its own. In sums over all sequences each token's part would round alike."""
+    q, k, v = (torch.randn(1, tokens, 4, K).half() for _ in range(3))
+    steps, rates = torch.full((1, tokens, 4), 0.25), -torch.tensor([1e-3, 2e-3, 4e-3, 0.1])
+    own, numbers = slice(alone, None), torch.arange(tokens, dtype=torch.int32).clamp(max=alone)[None]
+    exact, exact_last = recur(*(x[:, own] for x in (q, k, v, steps * rates)), None, steps[:, own], 1.0, torch.zeros(1, 4, K, V))
+    by_itself, amid = (ssd(*(x[:, part] if x.dim() > 1 else x for x in (v, steps, rates, k, q)), return_final_states=True, **named)
+                       for part, named in ((own, {}), (slice(None), {"seq_idx": numbers})))  # fmt: skip
+    found = amid[0][:, own], amid[1].transpose(2, 3)
+    for what, *three, heads in (("y", found[0], exact, by_itself[0], 2), ("state", found[1], exact_last, by_itself[1].transpose(2, 3), 1)):
+        errors, limits = (find_errors(x, three[1], heads) for x in (three[0], three[2]))
+        assert (errors <= 2 * limits).all(), f"{what} behind {alone} sequences: errors of heads {errors.tolist()}, alone {limits.tolist()}"
+
+
 use_interpreter()
 torch.manual_seed(1)
 torch.set_num_threads(1)
 for tokens in (1, 63, 64, 65, 1000):
     check(tokens)
 check_packed((1, 63, 65))
+for alone in (1, 19, 39, 62):
+    check_resets(alone)
 # Errors that add up do so over many chunks, and most where each chunk has an inverse.
 check(8192, ["delta rule of channels"])

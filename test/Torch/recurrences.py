@@ -2,6 +2,7 @@
 """Recurrences for PyTorch against their definitions, token by token in f64, on the interpreter: states in and out, heads that share
 keys, lengths that no chunk divides, a step of decoding. What is refused names the argument and what would work."""
 
+import itertools
 import unittest.mock
 
 import torch
@@ -156,6 +157,41 @@ def check_numbers():
         assert _segments._make_table(tokens, own, cpu).tolist() == [list(x) for x in _recurrences.list_segments(tokens, own)]
 
 
+def check_roundings():
+    """Outputs of ssd are rounded once, behind D and z: here they are known but for that. With gradients too, and in a step."""
+    q, (_, _, v) = torch.zeros(BATCH, 1, HEADS, 64).bfloat16(), draw(1)
+    q[..., 0], v, state = 1, torch.cat((v, v), -1), torch.zeros(BATCH, OWN, 64, 64)
+    ones, rate = torch.ones(BATCH, 1, OWN), -torch.ones(OWN)
+    for skip, of_z in itertools.product((torch.randn(OWN), torch.randn(OWN, 64)), (torch.bfloat16, torch.float32)):
+        z = torch.randn(v.shape).to(of_z)
+        exact = (v + (skip if skip.dim() == 2 else skip[:, None]).double() * v) * torch.nn.functional.silu(z.double())
+        for named in ({}, {"initial_states": state, "return_final_states": True}):
+            for wants_gradients in (False, True):
+                y = ssd(v.clone().requires_grad_(wants_gradients), ones, rate, q, q, skip, z=z, **named)
+                y = y[0] if named else y
+                assert y.requires_grad == wants_gradients and ((y - exact).abs() <= 1.001 * 2**-8 * exact.abs()).all(), (of_z, named)
+
+
+def check_sequences():
+    """Numbers of sequences: a state before belongs to number 0, and each forgets the one before it."""
+    q, k, v = draw(67)
+    steps, rate, state = torch.rand(BATCH, 67, OWN), -torch.rand(OWN), torch.randn(BATCH, OWN, V, K)
+    call = lambda own=slice(None), **named: ssd(v[:, own], steps[:, own], rate, k[:, own], q[:, own], return_final_states=True, **named)
+    numbers = (torch.arange(67) // 20).expand(BATCH, 67)
+    for first in (0, 1):
+        y, last = call(seq_idx=(numbers + first).int(), initial_states=state)
+        for number in range(4):
+            own = slice(20 * number, 20 * number + 20)
+            expected, expected_last = call(own, initial_states=state if number + first == 0 else None)
+            check(f"sequence {number}", y[:, own], expected.double())
+        check("state of the last sequence", last, expected_last.double())
+    assert torch.equal(call(seq_idx=numbers.contiguous().long())[0], call(seq_idx=numbers.int())[0])
+    for tokens in (0, 1):
+        own = slice(0, tokens)
+        found, expected = (call(own, **named, initial_states=state) for named in ({"seq_idx": numbers[:, own].int()}, {}))
+        check("few tokens", *(torch.cat([x.flatten().double() for x in results]) for results in (found, expected)))
+
+
 def check_modes():
     """Calls in inference mode leave nothing that later ones with gradients cannot take."""
     q, k, v = (torch.randn(1, 5, heads, K).half() for heads in (3, 3, 3))
@@ -213,6 +249,14 @@ def check_refusals():
     refused("argument 'z' has shape (2, 5, 2, 31); (2, 5, 2, 32) would work", ssd, v, gates, gates[0, 0], k, q, z=v[..., 1:])
     refused("argument 'D' has shape (2, 31); (2, 32) would work", ssd, v, gates, gates[0, 0], k, q, v[0, 0, :, 1:].float())
     refused("argument 'dt_limit' is (1, 0); two numbers", ssd, v, gates, gates[0, 0], k, q, dt_limit=(1, 0))
+    numbers = torch.zeros(BATCH, 5, dtype=torch.int32)
+    named = {"seq_idx": numbers[:1], "cu_seqlens": torch.tensor([0, 5])}
+    refused("argument 'seq_idx' is given beside 'cu_seqlens'; one of them would work",
+            ssd, v[:1], gates[:1], gates[0, 0], k[:1], q[:1], **named)  # fmt: skip
+    refused("argument 'seq_idx' has shape (2, 4); (2, 5) would work", ssd, v, gates, gates[0, 0], k, q, seq_idx=numbers[:, 1:])
+    refused("argument 'seq_idx' has type torch.int16; torch.int32 would work", ssd, v, gates, gates[0, 0], k, q, seq_idx=numbers.short(),
+            error=TypeError)  # fmt: skip
+    refused("argument 'seq_idx' is of type list; it is a tensor", ssd, v, gates, gates[0, 0], k, q, seq_idx=[0], error=TypeError)
     refused("argument 'chunk_size' is 0; any positive number of tokens", ssd, v, gates, gates[0, 0], k, q, chunk_size=0)
     refused("argument 'dt' has shape (2, 4, 2); (2, 5, 2) would work", ssd, v, gates[:, :4], gates[0, 0], k, q)
     refused("argument 'x' has shape (5, 2, 32); 4 dimensions", ssd, v[0], gates, gates[0, 0], k, q, initial_states=gates)
@@ -246,5 +290,7 @@ torch.manual_seed(1)
 check_values()
 check_ops()
 check_numbers()
+check_roundings()
+check_sequences()
 check_modes()
 check_refusals()

@@ -71,8 +71,23 @@ class Models(unittest.TestCase):
 
         with self.assertRaisesRegex(ValueError, "argument 'model' is a Linear, none of whose layers call torch_chunk_gated_delta_rule"):
             ours.register_recurrences(torch.nn.Linear(2, 2))
-        with self.assertRaisesRegex(NotImplementedError, "argument 'seq_idx' of a scan is given, which no kernel takes; None would work"):
-            ours._scan(*[None] * 5, seq_idx=torch.zeros(1))
+
+    def test_sequences(self):
+        """Numbers of sequences that a model hands on, and z of a scan and of a step."""
+        from tessera import transformers as ours
+
+        x, z = torch.randn(2, 1, 5, 2, 64, dtype=torch.float16)
+        B, C = torch.randn(2, 1, 5, 1, 64, dtype=torch.float16)
+        dt, A, numbers, own = torch.rand(1, 5, 2), -torch.rand(2), torch.tensor([[0, 0, 0, 1, 1]]), slice(3, 5)
+        y, last = ours._scan(x, dt, A, B, C, z=z, seq_idx=numbers.int(), return_final_states=True)
+        alone, state = ours._scan(x[:, own], dt[:, own], A, B[:, own], C[:, own], z=z[:, own], return_final_states=True)
+        torch.testing.assert_close(y[:, own], alone)
+        torch.testing.assert_close(last, state)
+        _, state = ours._scan(x[:, 3:4], dt[:, 3:4], A, B[:, 3:4], C[:, 3:4], return_final_states=True)
+        wide = lambda of_heads, *extents: of_heads[..., None].expand(*of_heads.shape, 64)
+        y = ours._step(state, x[:, 4], wide(dt[:, 4]), wide(wide(A)), B[:, 4], C[:, 4], z=z[:, 4])
+        torch.testing.assert_close(y, alone[:, 1], rtol=2e-2, atol=2e-2)
+        torch.testing.assert_close(state, last, rtol=2e-2, atol=2e-2)
 
 
 if __name__ == "__main__":

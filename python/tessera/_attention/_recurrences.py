@@ -45,6 +45,14 @@ def read_ssd_options(dt_limit, chunk_size):
     return tuple(dt_limit)
 
 
+def refuse_numbers(starts):
+    """Refuses numbers of sequences beside their starts."""
+    if starts is not None:
+        raise ValueError(
+            "argument 'seq_idx' is given beside 'cu_seqlens'; one of them would work, of which 'cu_seqlens' gives each sequence its states"
+        )
+
+
 def limits_steps(limit, softplus):
     """Whether limits change steps; those behind a softplus are not negative."""
     least, most = limit

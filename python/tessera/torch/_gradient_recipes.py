@@ -31,7 +31,7 @@ def list_names(name, others, states):
 def write(names, name, device, wants_first):
     """The text of a call with q, k, v, the gradient of the outputs and tensors of these names:
 
-    g, beta, dt, rates, log2_decay, s0, begins, table: as _walk_recipes.py has them, of float32 but for those of integers.
+    g, beta, dt, rates, skip, log2_decay, s0, begins, table: as _walk_recipes.py has them, of float32 but for those of integers.
     news, inverses, scores:   what the forward pass of a delta rule keeps.
     dv, states, back, meets:  what `_make_kda` gives, of which dv is z, or `_make_gla`.
     s1:                       the gradients of the states behind.
@@ -196,38 +196,46 @@ def _make_gla_gradients(call, of):
 
 
 def _make_ssd(call, of):
-    """Gradients of steps, of rates and, where it is given, of skip follow those of rows. Those of rates have a part of each chunk
-    [B, H, N], and so has the product of queries and keys of the same token [B, H, P, N], of which the first of the P parts is enough."""
-    rows, columns, skips = call.columns, call.width, "skip" in call.given
+    """Gradients of steps, of rates or logarithms of factors and, where it is given for heads, of skip follow those of rows. Those of rates
+    have a part of each chunk [B, H, N], and so has the product of queries and keys of the same token [B, H, P, N], of which the first of
+    the P parts is enough."""
+    rows, columns, has_logs = call.columns, call.width, "g" in call.given
+    (form, _), of_chunks = call.find_outputs(False), (call.batch, call.heads, call.chunks)
+    skips = form["SKIP"] and not form["ELEMENTS"]
     parts = {name: call.add_shared(name) for name in ("q", "k")}
     dv = call.add_rows("dv", call.given["v"])
     count = -(-columns // choose("ssd", call.device, call.sequences, call.heads, rows, columns)["DV"])
-    dsteps, of_chunks = call.add_gates("dsteps"), (call.batch, call.heads, count, call.chunks)
-    for name in ("of_rates", "dskip") if skips else ("of_rates",):
-        call.add_result(name, make_plain(call.heads))
-    call.add_first()
-    call.add_temporary("drates", make_plain(call.batch, call.heads, call.chunks))
+    changes, of_parts = {"dsteps": call.add_gates("dsteps")}, (call.batch, call.heads, count, call.chunks)
+    if has_logs:
+        changes.update(logs=of["gates"], dlogs=call.add_gates("dg"))
+    else:
+        call.add_result("of_rates", make_plain(call.heads))
+        call.add_temporary("drates", make_plain(*of_chunks))
     if skips:
-        call.add_temporary("same", make_plain(*of_chunks, fill=ZERO))
-    call.add_temporary("meets", make_plain(*of_chunks))
+        call.add_result("dskip", make_plain(call.heads))
+        call.add_temporary("same", make_plain(*of_parts, fill=ZERO))
+    call.add_first()
+    call.add_temporary("meets", make_plain(*of_parts))
     call.add_temporary("states", make_plain(call.batch, call.heads, call.chunks * rows, columns, element=call.form["T"]))
-    sums = make_rows(*of_chunks[:3], call.rows)
+    sums = make_rows(*of_parts[:3], call.rows)
     of_q, of_k = (call.add_temporary(name, sums) for name in ("of_q", "of_k"))
     d, q, k, v, gates = of["d"], of["q"], of["k"], of["v"], {name: of[name] for name in ("gates", "dt")}
     before, behind = call.find_state("s0", True), call.find_state("s1", True)
     back, last = {"REVERSE": True, "STEPS": "own"}, {"s1": call.places.places.get("ds0"), "FINAL": call.wants_first}
     # Few blocks walk over few sequences, and leave multiprocessors idle.
-    call.walk_beside("ssd", columns, rows, call.find_state("s1"), q=k, k=q, v=d, o=dv, **gates, **last, **back, SKIP=skips)
-    sums = {"SUMS": True, "KEEP": True, "SAME": skips}
-    call.walk("ssd", rows, columns, before, q=d, k=v, v=k, w=q, sums=of_q, o=parts["q"], **gates, **sums)
-    call.walk("ssd", rows, columns, behind, q=v, k=d, v=q, w=k, sums=of_k, o=parts["k"], **gates, **back, SUMS=True, MEET=True)
-    changes = _walk_recipes.find_kernel(call.is_cpu, "ssd_changes")
-    call.launch(changes, of_q=of_q, of_k=of_k, gates=of["gates"], dsteps=dsteps)
-    call.restore_gates("dsteps")
-    call.sum_heads("drates", make_plain(call.batch, call.heads, call.chunks), "of_rates")
+    call.walk_beside("ssd", columns, rows, call.find_state("s1"), q=k, k=q, v=d, o=dv, **gates, **last, **back, **form)
+    # Of the walk that has registers for it.
+    of_queries, of_keys = ({"SUMS": True, "SAME": skips and of == has_logs} for of in (False, True))
+    call.walk("ssd", rows, columns, before, q=d, k=v, v=k, w=q, sums=of_q, o=parts["q"], **gates, **of_queries, KEEP=True)
+    call.walk("ssd", rows, columns, behind, q=v, k=d, v=q, w=k, sums=of_k, o=parts["k"], **gates, **back, **of_keys, MEET=True)
+    kernel = _walk_recipes.find_kernel(call.is_cpu, "ssd_changes", **({"LOGS": True} if has_logs else {}))
+    call.launch(kernel, of_q=of_q, of_k=of_k, gates=of["dt"], **changes)
+    call.restore_gates("dsteps", *(["dg"] if has_logs else []))
+    if not has_logs:
+        call.sum_heads("drates", make_plain(*of_chunks), "of_rates")
     if skips:
-        strides = list_strides(of_chunks)
-        call.sum_heads("same", Layout((call.batch, call.heads, call.chunks), (*strides[:2], 1), "f32"), "dskip")
+        strides = list_strides(of_parts)
+        call.sum_heads("same", Layout(of_chunks, (*strides[:2], 1), "f32"), "dskip")
 
 
 def _make_delta(call, of):

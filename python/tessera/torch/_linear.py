@@ -321,6 +321,7 @@ def ssd(
     *,
     z: torch.Tensor | None = None,
     dt_limit: tuple[float, float] = _recurrences.POSITIVE,
+    seq_idx: torch.Tensor | None = None,
     chunk_size: int | None = None,
 ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
     """State-space duality (Mamba-2, Dao and Gu 2024): y_t = C_t S_t + D x_t with S_t = exp(dt_t A) S_(t-1) + dt_t B_t^T x_t.
@@ -328,42 +329,45 @@ def ssd(
     x: [B, T, H, P], dt: [B, T, H], A, dt_bias: [H], D: [H] or [H, P], B, C: [B, T, G, N] with H a multiple of G, initial_states:
     [B, H, P, N] of float32. Returns y, or (y, final states), as `mamba_chunk_scan_combined` of mamba-ssm does. With z, [B, T, H, P], y is
     times silu(z). Steps are kept within `dt_limit`, behind the bias and the softplus, so that negative ones count as 0 where no limits are
-    given; (-math.inf, math.inf) leaves steps as they are. Any `chunk_size` gives the same: kernels have one of their own. `cu_seqlens` are
-    starts of packed sequences, as of `retention`, and states are of each.
+    given; (-math.inf, math.inf) leaves steps as they are. Any `chunk_size` gives the same: kernels have one of their own.
+
+    `seq_idx`, [B, T] of int32 or int64, are numbers of sequences that lie one behind the other: where the number changes the state before
+    is forgotten. Initial states are those of sequences with the number 0. `cu_seqlens` are starts of packed sequences in its place, as of
+    `retention`, and states are of each.
     """
     dt_limit = _recurrences.read_ssd_options(dt_limit, chunk_size)
-    makes_steps = dt_bias is not None or dt_softplus or _recurrences.limits_steps(dt_limit, dt_softplus)
-    each = D if isinstance(D, torch.Tensor) and D.dim() == 2 else None
-    skip = D if each is None else None
+    makes_steps = dt_bias is not None or dt_softplus or seq_idx is not None or _recurrences.limits_steps(dt_limit, dt_softplus)
     state = initial_states.transpose(2, 3) if isinstance(initial_states, torch.Tensor) and initial_states.dim() == 4 else initial_states
-    given = C, B, x, dt, A, skip, state, cu_seqlens
-    key, results = _recall("ssd", given, return_final_states) if each is None and z is None and not makes_steps else (None, None)
+    given = C, B, x, dt, A, None, D, z, state, cu_seqlens
+    # What gradients launch follows from whether D is of elements.
+    options = return_final_states, isinstance(D, torch.Tensor) and D.dim() == 2
+    key, results = (None, None) if makes_steps else _recall("ssd", given, *options)
     if results is None:
-        _check_ssd(x, dt, A, B, C, skip, dt_bias, initial_states, cu_seqlens, each, z)
-        _check_gradients("ssd", x=x, dt=dt, A=A, B=B, C=C, D=D, dt_bias=dt_bias, initial_states=state)
+        _check_ssd(x, dt, A, B, C, D, dt_bias, initial_states, cu_seqlens, z, seq_idx)
+        _check_gradients("ssd", x=x, dt=dt, A=A, B=B, C=C, D=D, dt_bias=dt_bias, initial_states=state, z=z)
         if makes_steps:
-            given = C, B, x, _make_steps(dt, dt_bias, dt_softplus, dt_limit), *given[4:]
-        if makes_steps or each is not None or z is not None:
-            key, results = _recall("ssd", given, return_final_states)
+            dt = _make_steps(dt, dt_bias, dt_softplus, dt_limit)
+            factors = (A, None) if seq_idx is None else (None, _make_logarithms(dt, A, seq_idx))
+            given = C, B, x, dt, *factors, D, z, state, cu_seqlens
+            key, results = _recall("ssd", given, *options)
     if results is None:
         results = _compute_ssd(key, given, return_final_states)
     y, last = results
-    if each is not None:
-        y = (y.float() + each.float() * x.float()).to(y.dtype)
-    if z is not None:
-        y = (y.float() * torch.nn.functional.silu(z.float())).to(y.dtype)
     return (y, last.transpose(2, 3)) if return_final_states else y
 
 
-def _check_ssd(x, dt, A, B, C, D, dt_bias, initial_states, cu_seqlens, each, z):
+def _check_ssd(x, dt, A, B, C, D, dt_bias, initial_states, cu_seqlens, z, seq_idx):
     _check("ssd", ("C", "B", "x"), C, B, x, None, "initial_states", cu_seqlens, dt=dt, A=A)
-    _op.check_types({}, {"D": D, "dt_bias": dt_bias, "initial_states": initial_states, "z": z})
+    _op.check_types({}, {"D": D, "dt_bias": dt_bias, "initial_states": initial_states, "z": z, "seq_idx": seq_idx})
     if initial_states is not None:
         sequences = x.shape[0] if cu_seqlens is None else cu_seqlens.shape[0] - 1
         _check_tensor("initial_states", initial_states, x, (sequences, x.shape[2], x.shape[3], B.shape[3]), torch.float32)
     of_heads = x.shape[2:3]
-    _check_gates(x, dt=(dt, x.shape[:3]), A=(A, of_heads), D=(D, of_heads), dt_bias=(dt_bias, of_heads))
-    _check_gates(x, D=(each, x.shape[2:]), z=(z, x.shape))
+    of_skip = of_heads if D is None or D.dim() != 2 else x.shape[2:]
+    _check_gates(x, dt=(dt, x.shape[:3]), A=(A, of_heads), D=(D, of_skip), dt_bias=(dt_bias, of_heads), z=(z, x.shape))
+    if seq_idx is not None:
+        _recurrences.refuse_numbers(cu_seqlens)
+        _check_tensor("seq_idx", seq_idx, x, x.shape[:2], torch.int64 if seq_idx.dtype == torch.int64 else torch.int32)
 
 
 def _make_steps(dt, bias, softplus, limit):
@@ -377,20 +381,31 @@ def _make_steps(dt, bias, softplus, limit):
     return steps if most == math.inf else steps.masked_fill(steps > most, most)
 
 
+def _make_logarithms(steps, rates, numbers):
+    """Those of the factors of tokens, [B, T, H]. A token forgets all whose number is not that of the token before, of the first one 0."""
+    before = torch.cat((numbers.new_zeros(numbers.shape[0], 1), numbers), 1)[:, :-1]
+    return (steps * rates.float()).masked_fill((numbers != before)[..., None], _recurrences.FORGETS)
+
+
 def _compute_ssd(key, given, wants_state):
-    """(outputs, states behind or None) of checked tensors, of which states are [B, H, N, P]."""
-    C, B, x, dt, A, D, state, starts = given
+    """(outputs, states behind or None) of checked tensors, of which states are [B, H, N, P]: with logarithms of factors, or rates."""
+    C, B, x, dt, A, logs, D, z, state, starts = given
     wants_gradients = _walk_ops.wants_gradients(*given)
-    passing = {} if D is None else {"skip": _take_gates(D)}
-    if _steps(x, state, wants_state) and not wants_gradients and starts is None:
-        others = {"rates": _take_gates(dt), "g": _take_gates(A), **passing}
-        return _launch_step((key, given), C, B, x, 1.0, steps=True, **others, s0=state)
+    others = {name: _take_gates(x) for name, x in (("g", logs), ("skip", D), ("z", z)) if x is not None}
+    if _steps(x, state, wants_state) and not wants_gradients and starts is None and logs is None:
+        own = {"rates": _take_gates(dt), "g": _take_gates(A), **others}
+        return _launch_step((key, given), C, B, x, 1.0, steps=True, **own, s0=state)
+    constants = {} if logs is None else {"rates": _kept.full((x.shape[2],), 1.0, torch.float32, x.device)}
     if _is_alone(wants_gradients, given):
-        others = {"dt": _take_gates(dt), "rates": _take_gates(A), **passing}
-        return _walk((key, given), "ssd", C, B, x, None, state, starts, wants_state, **others)
-    _walk_calls.keep(key, dict(zip(("q", "k", "v", "dt", "rates", "skip", "s0", "begins"), given)), "ssd", wants_state)
+        own = {"dt": _take_gates(dt), **({} if A is None else {"rates": _take_gates(A)}), **others}
+        return _walk((key, given), "ssd", C, B, x, None, state, starts, wants_state, constants, **own)
+    if z is None and (D is None or D.dim() == 1):
+        names = "q", "k", "v", "dt", "rates", "g", "skip", "z", "s0", "begins"
+        _walk_calls.keep(key, dict(zip(names, given)), "ssd", wants_state, constants=constants)
     dt, A, skip = (x if x is None else _give_gates(key, x)[0] for x in (dt, A, D))
+    A = constants.get("rates", A)
     if key is None:  # As graphs have them.
         A, skip, state = (x if x is None else x.contiguous() for x in (A, skip, state))
-    y, last = _walk_ops.call("ssd", C, B, x, dt, A, skip, state, starts, wants_state)
+    own = C, B, x, dt, A, logs, skip, others.get("z"), state, starts
+    y, last, _ = _walk_ops.call("ssd", *own, wants_state, wants_gradients)
     return y, last if wants_state else None

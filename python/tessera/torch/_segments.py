@@ -27,7 +27,7 @@ def walk(name, q, k, v, others, scale, state, starts, wants_state, keeps=False, 
     if segments is None:
         return launch(name, q, k, v, given, scale, constants=constants, known=known, **form)
     others = {**others, **constants}
-    before = segments.find_states(name, q, k, v, others, scale, state)
+    before = segments.find_states(name, q, k, v, {each: x for each, x in others.items() if each != "z"}, scale, state)
     out, *last = launch(name, q, k, v, {**others, "s0": before, "table": segments.table}, scale, **form)
     return out, *(x[-1:] for x in last)
 
@@ -48,7 +48,8 @@ def _walk_over_nothing(q, v, others, state, starts, wants_state, keeps):
         sequences = v.shape[0] if starts is None else starts.shape[0] - 1
         last = v.new_zeros((sequences, v.shape[2], q.shape[3], v.shape[3]), dtype=torch.float32)
         results.append(last if state is None else last.copy_(state))
-    return *results, *map(v.new_empty, list_kept(q, v, others["g"], starts) if keeps else ())
+    shapes = () if not keeps else (v.shape,) if "z" in others else list_kept(q, v, others["g"], starts)
+    return *results, *map(v.new_empty, shapes)
 
 
 def list_kept(q, v, g, starts):

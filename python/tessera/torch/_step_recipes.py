@@ -16,7 +16,7 @@ STEP = "a step of a recurrence"
 
 def write(names, **options):
     """The text of a call with q and k [B, 1, HK, K], v [B, 1, H, V] and tensors of these names: `g` and `rates`, [B, 1, H], [B, H] or
-    [H], where gates of channels are [B, 1, HK, K], the state `s0` [B, H, K, V] and maybe `skip` [H].
+    [H], where gates of channels are [B, 1, HK, K], the state `s0` [B, H, K, V] and maybe `skip`, [H] or [H, V], and `z` [B, 1, H, V].
 
     device: where it runs.
     delta: whether values replace what the state holds for their key.
@@ -45,11 +45,19 @@ def make(kind, names, text, tensors):
     width = choose("step", torch.device(options["device"]), *state.shape)["DV"]
     parameters = {"T": q.element, "DK": q.shape[3], "DV": width, "SKIP": "skip" in given}
     parameters["CHANNELS"] = len(given["g"].shape) == 4
+    of_token = {"q": q, "k": k, "v": v, "o": out}
+    if parameters["SKIP"]:
+        parameters["ELEMENTS"] = len(given["skip"].shape) == 2
+    if "z" in given:
+        of_token["z"] = z = given["z"] if given["z"].has_rows() else given["z"].make_dense()
+        parameters.update(GATED=True, GATE=z.element)
+        if z != given["z"]:
+            places.copy("z", z)
     parameters.update({name.upper(): options[name] for name in ("delta", "norm", "steps")})
     kernel = _kernels.find(kind is Program, _recurrences.find_source("step"), **parameters)
-    of_token = {name: places.view(name, x.drop(1)) for name, x in (("q", q), ("k", k), ("v", v), ("o", out))}
+    of_token = {name: places.view(name, x.drop(1)) for name, x in of_token.items()}
     shapes = {"g": q.drop(1).shape if parameters["CHANNELS"] else state.shape[:2], "rates": state.shape[:2]}
-    shapes |= {"skip": state.shape[1:2]} if parameters["SKIP"] else {}
+    shapes |= {"skip": given["skip"].shape} if parameters["SKIP"] else {}
     gates = {name: _view_gates(places, name, given[name], shape) for name, shape in shapes.items()}
     step = places.bind(kernel, **of_token, **gates)
     return Recipe((step,), (out, state), copies=tuple(places.copies), views=tuple(places.views))

@@ -11,11 +11,15 @@ from . import _direct, _gradient_recipes, _prepared, _segments, _walk_ops, _walk
 
 # What walks take of tokens and heads, and what delta rules keep for their gradients.
 _OTHERS = {
-    "retention": ("log2_decay",), "ssd": ("dt", "rates", "skip"), "gla": ("g",), "delta_rule": ("g", "beta"), "kda": ("g", "beta"),
+    "retention": ("log2_decay",), "ssd": ("dt", "rates", "g", "skip", "z"), "gla": ("g",), "delta_rule": ("g", "beta"),
+    "kda": ("g", "beta"),
 }  # fmt: skip
 _KEPT = {"delta_rule": ("news", "inverses"), "kda": ("news", "inverses", "scores")}
+# How many of these ops take.
+_PLACES = {"delta_rule": 3, "ssd": 1}
 _GRADIENTS = {
-    "q": "dq", "k": "dk", "v": "dv", "g": "dg", "beta": "dbeta", "dt": "dsteps", "rates": "of_rates", "skip": "dskip", "s0": "ds0",
+    "q": "dq", "k": "dk", "v": "dv", "g": "dg", "beta": "dbeta", "dt": "dsteps", "rates": "of_rates", "skip": "dskip", "z": "dz",
+    "s0": "ds0",
 }  # fmt: skip
 
 
@@ -68,7 +72,9 @@ class _Walk:
             self._add(chain, "gla", others, ("dv", "states", "back", "meets", *first))
             self._add(chain, "gla_gradients", ("g", "states", "back", "meets"), ("dq", "dk", "dg"))
         else:
-            gradients = [_GRADIENTS[each] for each in ("q", "k", "v", *self.others) if each in _GRADIENTS]
+            # With logarithms of factors rates are all 1.
+            left_out = {"rates"} if "g" in self.others else set()
+            gradients = [_GRADIENTS[each] for each in ("q", "k", "v", *self.others) if each in _GRADIENTS.keys() - left_out]
             self._add(chain, self.name, others, (*gradients, *first))
         if self.norm:
             chain.add(_walk_recipes.write_units(self.device, True), ("q", "k", "dq", "dk"), ("dq", "dk"))
@@ -95,9 +101,8 @@ class _Walk:
         scale = () if self.name == "ssd" else (width**-0.5 if numbers[0] is None else numbers[0],)
         others, kept = _OTHERS[self.name], _KEPT.get(self.name, ())
         given = [*map(of.get, (*self.rows, *others)), *scale, of.get("s0"), of.get("begins"), *map(of.get, kept)]
-        if len(kept) == 2:
-            given.append(of["v"].new_empty(0))
         op = "delta_rule" if self.name == "kda" else self.name
+        given += [of["v"].new_empty(0)] * (_PLACES.get(op, 0) - len(kept))
         found = _walk_ops.differentiate(op, grad, grad_last, given)
         gradients = dict(zip([_GRADIENTS.get(each) for each in ("q", "k", "v", *others, "s0") if each in _GRADIENTS], found))
         if self.norm:

@@ -44,8 +44,9 @@ def count_rows(tokens, sequences):
 def write(names, name, device, wants_state=False, keeps=False, norm=False, joins=False, form=()):
     """The text of a call with q and k [B, T, HK, K], v [B, T, H, V] and tensors of these names:
 
-    g, beta, dt: gates, rates and steps of heads, [B, T, H]; gates of channels are [B, T, HK, K].
-    rates, skip, log2_decay: numbers of heads, [H].
+    g, beta, dt: gates, rates and steps of heads, [B, T, H]; gates of channels are [B, T, HK, K]. With dt, g are logarithms of factors.
+    rates, skip, log2_decay: numbers of heads, [H], or of each element, [H, V], as skip may be.
+    z:           [B, T, H, V], by whose silu outputs are multiplied.
     s0:          the states before sequences, [sequences, H, K, V] of float32.
     begins:      where packed sequences begin, [sequences + 1] of int32 or int64; or
     table:       the first chunk of each sequence or segment, and that behind its last, [2, sequences] of int32.
@@ -55,7 +56,8 @@ def write(names, name, device, wants_state=False, keeps=False, norm=False, joins
     name: the kernel.
     device: where it runs.
     wants_state: the states behind sequences are a result, behind the outputs.
-    keeps: so is what gradients of delta rules take: what is new of the values, the inverses of chunks, and with gates of channels scores.
+    keeps: so is what gradients take: with z outputs before it, and of delta rules what is new of the values, the inverses of chunks, and
+        with gates of channels scores.
     norm: whether queries and keys are divided by their lengths.
     joins: the only result is the states before segments, [segments, H, K, V], in the direction of the walk.
     form: further parameters of the kernel, (name, value) of each.
@@ -90,6 +92,8 @@ class Call:
         self.sequences = self.given["begins"].shape[0] - 1 if self.is_packed else self.batch
         self.rows = count_rows(self.tokens, self.sequences) if self.is_packed else self.tokens
         self.tables, self.form = {}, {"T": self.given["q"].element}
+        if "dt" in self.given and "g" in self.given:
+            self.form["RESETS"] = True
         if self.is_packed:
             self._find_tables()
         elif "table" in self.given:
@@ -164,9 +168,21 @@ class Call:
         for name, rank in given.items():
             if rank == 4:
                 places[name] = self.places.view(name, self.lay_out(name).permute(0, 2, 1, 3))
-            elif rank == 1:
+            elif rank < 3:
                 self.lay_out(name)
-        return places if "dt" not in places else {**places, "gates": places["dt"]}
+        return places if "dt" not in places else {**places, "gates": places.get("g", places["dt"])}
+
+    def find_outputs(self, keeps):
+        """(the parameters of what outputs have beside those of the state, places of these)."""
+        form, z = {"SKIP": "skip" in self.given}, self.given.get("z")
+        if form["SKIP"]:
+            form["ELEMENTS"] = len(self.given["skip"].shape) == 2
+        if z is None:
+            return form, {}
+        if not z.has_rows():
+            z = z.make_dense()
+            self.places.copy("z", z)
+        return {**form, "GATED": True, "GATE": z.element, "UNGATED": keeps}, {"z": self.places.view("z", z.permute(0, 2, 1, 3))}
 
     def find_state(self, name, transposed=False):
         """The place of the states of this name before or behind sequences, [sequences, H, K, V], or transposed. Where none are given,
@@ -190,7 +206,7 @@ class Call:
     def join_segments(self, of, is_reverse):
         """From what each segment leaves by itself, the states before them. `of` are the places of what the walk takes of tokens."""
         given, shape = self.given, (self.sequences, self.heads, self.width, self.columns)
-        source = "channels" if "g" in given else "steps" if "dt" in given else "powers"
+        source = "steps" if "dt" in given else "channels" if "g" in given else "powers"
         of_channels = source == "channels"
         self.add_temporary("sums", make_plain(self.sequences, self.shared, self.width) if of_channels else make_plain(*shape[:2]))
         parameters = {"OF": source, **({"DK": self.width} if of_channels else {})}
@@ -236,9 +252,15 @@ def make(kind, names, text, tensors):
     of.update(o=call.places.view("o", out.permute(0, 2, 1, 3)), s0=before)
     if form["FINAL"] and "s1" not in call.given:
         add("s1", make_plain(call.sequences, call.heads, call.width, call.columns))
+    if name == "ssd":
+        more, places = call.find_outputs(options["keeps"])
+        form, of = {**more, **form}, {**of, **places}
     if name in ("delta_rule", "kda"):
         form["NEWS"] = options["keeps"]
-    if options["keeps"]:
+    if options["keeps"] and name == "ssd":
+        call.add_result("ungated", out)
+        of["ungated"] = call.places.view("ungated", out.permute(0, 2, 1, 3))
+    elif options["keeps"]:
         news = make_plain(call.batch, call.rows, call.heads, call.columns, element=v.element)
         call.add_result("news_of", news)
         of["news_of"] = call.places.view("news_of", news.permute(0, 2, 1, 3))
@@ -247,8 +269,6 @@ def make(kind, names, text, tensors):
             call.add_result("scores", make_plain(call.batch, call.shared, call.rows, CHUNK, element=v.element))
     if name == "kda":
         form["OWN"] = call.shared == call.heads
-    if name == "ssd":
-        form["SKIP"] = "skip" in call.given
     call.launch(find_walk(call.is_cpu, name, call.device, (call.sequences, call.heads, call.width, call.columns), **form), **of)
     if options["joins"]:
         call.join_segments(of, form.get("REVERSE", False))

@@ -63,14 +63,33 @@ def _walk_retention_back(grad, grad_last, q, k, v, decays, scale, state, starts)
     return _differentiate_joined("retention", grad, grad_last, q, k, v, {"log2_decay": decays}, scale, state, starts)
 
 
-def _walk_ssd(q, k, v, dt, rates, skip, state, starts, wants_state):
-    return _walk("ssd", q, k, v, {"dt": dt, "rates": rates, "skip": skip}, None, state, starts, wants_state)
+def _walk_ssd(q, k, v, dt, rates, logs, skip, z, state, starts, wants_state, wants_ungated):
+    others = {"dt": dt, "rates": rates, "g": logs, "skip": skip, "z": z}
+    return _walk("ssd", q, k, v, others, None, state, starts, wants_state, 3, z is not None and wants_ungated)
 
 
-def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, starts):
-    others = {"dt": dt, "rates": rates, "skip": skip}
+def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, logs, skip, z, state, starts, ungated):
+    dz, none = _empty(v), _empty(v)
+    if z is not None:
+        wide = z.float()
+        dz = _keep_tokens(torch.ops.aten.silu_backward(grad.float() * ungated, wide), starts).to(z.dtype)
+        grad = (grad.float() * torch.nn.functional.silu(wide)).to(v.dtype)
+    others = {"dt": dt, "rates": rates, "g": logs, "skip": skip}
     *found, first = _differentiate_joined("ssd", grad, grad_last, q, k, v, others, None, state, starts, STEPS="own")
-    return (*found, first) if skip is not None else (*found, _empty(v), first)
+    dq, dk, dv, dt, *found = found
+    of_gates = (none, found.pop(0)) if logs is not None else (found.pop(0), none)
+    if skip is not None and skip.dim() == 2:
+        found.append(_keep_tokens(grad.float() * v, starts).sum((0, 1)))
+    return dq, dk, dv, dt, *of_gates, *(found or [none]), dz, first
+
+
+def _keep_tokens(x, starts):
+    """x, [1, T, ...], with zeros where a token is of no packed sequence."""
+    if starts is None:
+        return x
+    places = torch.arange(x.shape[1], device=x.device)
+    inside = (places >= starts[0]) & (places < starts[-1])
+    return x.masked_fill(~inside.view(-1, *(1,) * (x.dim() - 2)), 0)
 
 
 def _walk_delta(q, k, v, g, beta, scale, state, starts, wants_state, wants_news):
@@ -144,12 +163,14 @@ def _fake_retention_back(grad, grad_last, q, k, v, decays, scale, state, starts)
     return *_fake_gradients(q, k, v), _fake_optional(state, v)
 
 
-def _fake_ssd(q, k, v, dt, rates, skip, state, starts, wants_state):
-    return _fake_outputs(q, v, starts, wants_state)
+def _fake_ssd(q, k, v, dt, rates, logs, skip, z, state, starts, wants_state, wants_ungated):
+    ungated = torch.empty_like(v, memory_format=torch.contiguous_format) if z is not None and wants_ungated else v.new_empty(0)
+    return *_fake_outputs(q, v, starts, wants_state), ungated
 
 
-def _fake_ssd_back(grad, grad_last, q, k, v, dt, rates, skip, state, starts):
-    return *_fake_gradients(q, k, v), _fake_gates(dt, starts), *_fake_gradients(rates), *(_fake_optional(x, v) for x in (skip, state))
+def _fake_ssd_back(grad, grad_last, q, k, v, dt, rates, logs, skip, z, state, starts, ungated):
+    of_gates = (_fake_gradients(rates)[0], _empty(v)) if logs is None else (_empty(v), _fake_gates(logs, starts))
+    return *_fake_gradients(q, k, v), _fake_gates(dt, starts), *of_gates, *(_fake_optional(x, v) for x in (skip, z, state))
 
 
 def _fake_gla(q, k, v, g, scale, state, starts, wants_state):
@@ -249,13 +270,14 @@ _define("retention", "Tensor q, Tensor k, Tensor v, Tensor decays, float scale, 
         _walk_retention, _fake_retention)  # fmt: skip
 _define("retention_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor decays, float scale, Tensor? state, "
         "Tensor? starts", 4, _back(_walk_retention_back, _fake_retention_back), _fake_retention_back)  # fmt: skip
-_define("ssd", "Tensor q, Tensor k, Tensor v, Tensor dt, Tensor rates, Tensor? skip, Tensor? state, Tensor? starts, "
-        "bool wants_state", 2,
+_define("ssd", "Tensor q, Tensor k, Tensor v, Tensor dt, Tensor rates, Tensor? logs, Tensor? skip, Tensor? z, Tensor? state, "
+        "Tensor? starts, bool wants_state, bool wants_ungated", 3,
         _walk_ssd, _fake_ssd)  # fmt: skip
-_define("ssd_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor dt, Tensor rates, Tensor? skip, "
-        "Tensor? state, Tensor? starts", 7, _back(_walk_ssd_back, _fake_ssd_back), _fake_ssd_back)  # fmt: skip
+_define("ssd_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor dt, Tensor rates, Tensor? logs, "
+        "Tensor? skip, Tensor? z, Tensor? state, Tensor? starts, Tensor ungated", 9,
+        _back(_walk_ssd_back, _fake_ssd_back), _fake_ssd_back)  # fmt: skip
 _register_gradient("retention", (0, 1, 2, 5), wants=7)
-_register_gradient("ssd", (0, 1, 2, 3, 4, 5, 6), wants=8)
+_register_gradient("ssd", (0, 1, 2, 3, 4, 5, 6, 7, 8), wants=10, kept=(2,))
 _define("unit_rows", "Tensor q, Tensor k", 2, _make_unit_rows, _fake_gradients)
 _define("unit_rows_backward", "Tensor dq, Tensor dk, Tensor q, Tensor k", 2, _make_unit_rows_back,
         lambda dq, dk, q, k: _fake_gradients(q, k))  # fmt: skip
