@@ -3,6 +3,7 @@
 keys, lengths that no chunk divides. What is refused names the argument."""
 
 import functools
+import itertools
 import json
 import math
 import os
@@ -17,7 +18,7 @@ jax.config.update("jax_enable_x64", True)
 import jax.numpy as jnp
 
 import tessera.jax
-from tessera.jax import _call, _recurrences, _segments, gated_delta_rule, gla, retention, ssd
+from tessera.jax import _call, _segments, _walks, gated_delta_rule, gla, retention, ssd
 
 K, V = 64, 64
 # Tokens: one is a step of decoding.
@@ -48,7 +49,7 @@ def recur(q, k, v, decays, steps=None, scale=1.0, state=None, rates=None):
 def define_ssd(C, B, x, dt, A, D=None, initial_states=None):
     state = None if initial_states is None else jnp.swapaxes(initial_states, 2, 3)
     out, last = recur(C, B, x, jnp.exp(dt * A), dt, state=state)
-    return out if D is None else out + D[:, None] * x, jnp.swapaxes(last, 2, 3)
+    return out if D is None else out + D.reshape(len(D), -1) * x, jnp.swapaxes(last, 2, 3)
 
 
 def call_ssd(C, B, x, dt, A, **named):
@@ -80,7 +81,7 @@ class Cases(unittest.TestCase):
         def weigh(function, given):
             return sum((x.astype(jnp.float64) * w).sum() for x, w in zip(function(**given), weights))
 
-        with unittest.mock.patch.object(_recurrences, "_step", wraps=_recurrences._step) as step:
+        with unittest.mock.patch.object(_walks, "_step", wraps=_walks._step) as step:
             found = jax.jit(lambda given: call(**given))(given)
         self.assertEqual(step.called, next(iter(given.values())).shape[1] == 1)
         gradients = jax.jit(jax.grad(functools.partial(weigh, call)))(given)
@@ -120,6 +121,27 @@ class Cases(unittest.TestCase):
                  "initial_state": self.draw(1, own, K, V)},
             )  # fmt: skip
 
+    def test_made_gates(self):
+        """Gates and rates of raw numbers, and states with the columns first, as flash-linear-attention has them."""
+        for (heads, own, *channels), bound in itertools.product(((1, 2), (1, 1, K)), (None, -5.0)):
+            q, k, v = self.draw_own(5, heads, own)
+            of = (heads, K) if channels else (own,)
+            given = {"g": self.draw(1, 5, *of), "beta": self.draw(1, 5, own)}
+            given.update(A_log=self.draw(of[0]), dt_bias=self.draw(math.prod(of)))
+
+            def define(q, k, v, g, beta, A_log, dt_bias, initial_state):
+                wide, rates = g + dt_bias.reshape(of), jnp.exp(A_log.reshape(-1, *channels and [1]))
+                g = -rates * jax.nn.softplus(wide) if bound is None else bound * jax.nn.sigmoid(rates * wide)
+                state = jnp.swapaxes(initial_state, 2, 3)
+                out, last = recur(q, k, v, jnp.exp(g), scale=K**-0.5, state=state, rates=2 * jax.nn.sigmoid(beta))
+                return out, jnp.swapaxes(last, 2, 3)
+
+            call = functools.partial(
+                gated_delta_rule, output_final_state=True, state_v_first=True, use_gate_in_kernel=True, lower_bound=bound,
+                use_beta_sigmoid_in_kernel=True, allow_neg_eigval=True, chunk_size=64,
+            )  # fmt: skip
+            self.check(call, define, {"q": q, "k": k, "v": v, **given, "initial_state": self.draw(1, own, V, K)})
+
     def test_gla(self):
         for tokens in LENGTHS:
             q, k, v = self.draw_own(tokens, 1, 2)
@@ -144,12 +166,8 @@ class Cases(unittest.TestCase):
             C, B, x = self.draw_own(tokens, 1, 2)
             given = {"C": C, "B": B, "x": x, "dt": self.draw_rates(1, tokens, 2), "A": -self.draw_rates(2) - 0.1}
             self.check(call_ssd, define_ssd, {**given, "D": self.draw(2), "initial_states": self.draw(1, 2, V, K)})
-        z, each = self.draw(*x.shape), self.draw(2, V)
-        given["dt"] = given["dt"] + 0.1
-        y = ssd(x, given["dt"], given["A"], B, C, each, z=z, dt_limit=(0.2, 0.5), chunk_size=128)
-        own, _ = call_ssd(**given | {"dt": jnp.clip(given["dt"], 0.2, 0.5)})
-        wanted = (own.astype(jnp.float32) + each * x.astype(jnp.float32)).astype(own.dtype).astype(jnp.float32) * jax.nn.silu(z)
-        self.assertLess(jnp.abs(y - wanted).max(), 2e-2 * jnp.abs(wanted).max())
+        y = ssd(x, given["dt"], given["A"], B, C, dt_limit=(0.2, 0.5), chunk_size=128)
+        self.assertTrue((y == call_ssd(**given | {"dt": jnp.clip(given["dt"], 0.2, 0.5)})[0]).all())
         either = given | {"dt": self.draw(1, 1, 2).at[0, 0, 0].set(0)}
         limits = {"none": (-math.inf, math.inf), "positive": (0, math.inf)}
         for name, limit in limits.items():
@@ -158,6 +176,32 @@ class Cases(unittest.TestCase):
         of_dt = jax.grad(lambda dt: call_ssd(**either | {"dt": dt})[0].astype(jnp.float32).sum())
         for dt in (-1.0, 0.0, 1.0):  # A step at a limit has its gradient.
             self.assertEqual(bool((of_dt(jnp.full((1, 1, 2), dt)) != 0).all()), dt >= 0)
+
+    def test_outputs(self):
+        """z and D of each element, which are applied before outputs are rounded."""
+        for tokens, of_z in itertools.product(LENGTHS, (jnp.float16, jnp.float32)):
+            C, B, x = self.draw_own(tokens, 1, 2)
+            given = {"C": C, "B": B, "x": x, "dt": self.draw_rates(1, tokens, 2), "A": -self.draw_rates(2) - 0.1, "D": self.draw(2, V)}
+
+            def define(z, **given):
+                out, last = define_ssd(**given)
+                return out * jax.nn.silu(z), last
+
+            self.check(call_ssd, define, {**given, "z": self.draw(*x.shape).astype(of_z), "initial_states": self.draw(1, 2, V, K)})
+
+    def test_sequences(self):
+        """Numbers of sequences, of which the first has the state before."""
+        for tokens in LENGTHS:
+            C, B, x = self.draw_own(tokens, 1, 2)
+            numbers = (jnp.arange(tokens)[None] + 10) // 30
+            given = {"C": C, "B": B, "x": x, "dt": self.draw_rates(1, tokens, 2), "A": -self.draw_rates(2) - 0.1, "D": self.draw(2)}
+
+            def define(C, B, x, dt, A, D, initial_states):
+                own = numbers == jnp.pad(numbers, ((0, 0), (1, 0)))[:, :-1]
+                out, last = recur(C, B, x, jnp.exp(dt * A) * own[..., None], dt, state=jnp.swapaxes(initial_states, 2, 3))
+                return out + D[:, None] * x, jnp.swapaxes(last, 2, 3)
+
+            self.check(functools.partial(call_ssd, seq_idx=numbers), define, {**given, "initial_states": self.draw(1, 2, V, K)})
 
     def check_packed(self, call, given):
         """Packed sequences, each against a call of its own."""
@@ -202,11 +246,12 @@ class Cases(unittest.TestCase):
         self.check_packed(functools.partial(gla, output_final_state=True), {"q": q, "k": k, "v": v, **given})
 
     def test_packed_ssd(self):
-        def call(q, k, v, dt, A, initial_state, cu_seqlens=None):
-            return ssd(v, dt, A, k, q, initial_states=initial_state, return_final_states=True, cu_seqlens=cu_seqlens)
+        def call(q, k, v, dt, A, D, z, initial_state, cu_seqlens=None):
+            return ssd(v, dt, A, k, q, D, initial_states=initial_state, return_final_states=True, cu_seqlens=cu_seqlens, z=z)
 
         q, k, v = self.draw_own(70, 1, 1)
         given = {"dt": self.draw_rates(1, 70, 1), "A": -self.draw_rates(1) - 0.1, "initial_state": self.draw(3, 1, V, K)}
+        given |= {"D": self.draw(1, V), "z": self.draw(*v.shape).astype(v.dtype)}
         self.check_packed(call, {"q": q, "k": k, "v": v, **given})
 
     def test_packed_retention(self):
@@ -223,7 +268,7 @@ class Cases(unittest.TestCase):
             return sum((x.astype(jnp.float64) * w).sum() for x, w in zip(outputs, weights)), outputs
 
         def compute():
-            with unittest.mock.patch.object(_recurrences, "_launch", wraps=_recurrences._launch) as launches:
+            with unittest.mock.patch.object(_walks, "_launch", wraps=_walks._launch) as launches:
                 found = jax.jit(jax.grad(weigh, has_aux=True))(given)
             return found, sum("PACKED" in call.args[1] for call in launches.call_args_list)
 
@@ -243,6 +288,8 @@ class Cases(unittest.TestCase):
         self.check_segments(functools.partial(gla, output_final_state=True), {"q": q, "k": k, "v": v, "g": channels, **state}, 6)
         given = {"C": q, "B": k, "x": v, "dt": rates, "A": -self.draw_rates(2), "initial_states": self.draw(1, 2, V, K)}
         self.check_segments(call_ssd, given, 7)
+        numbers = jnp.array([x in (3, 4, 64, 100, 192) for x in range(284)]).cumsum()[None]
+        self.check_segments(functools.partial(call_ssd, seq_idx=numbers, z=v), given, 7)
 
     def test_vmap(self):
         """One call after the other, gradients of what all have in common too: a step, packed sequences, and a walk with a state."""
@@ -288,7 +335,7 @@ class Cases(unittest.TestCase):
         self.enterContext(unittest.mock.patch.dict(os.environ, {"TESSERA_RULES": file.name}))
         for card, columns in (("Card of tomorrow", 48), ("NVIDIA H200", 32)):
             with unittest.mock.patch.object(_call, "find_card", lambda card=card: card):
-                self.assertEqual(_recurrences._choose("retention", 64, 1, 2, 64), ({"DV": columns}, "retention"))
+                self.assertEqual(_walks._choose("retention", 64, 1, 2, 64), ({"DV": columns}, "retention"))
 
     def test_refusals(self):
         q, k, v = self.draw_own(5, 1, 2)
@@ -307,6 +354,19 @@ class Cases(unittest.TestCase):
             gated_delta_rule(q, k, v, jnp.zeros((1, 5, 2, K)), gates)
         with self.assertRaisesRegex(ValueError, "argument 'A' has shape .1,.; .2,. would work"):
             ssd(v, gates, jnp.zeros(1), k, q)
+        with self.assertRaisesRegex(ValueError, "argument 'dt_bias' has shape .1,.; .2,. would work"):
+            gated_delta_rule(q, k, v, gates, gates, use_gate_in_kernel=True, A_log=gates[0, 0], dt_bias=gates[0, 0, :1])
+        with self.assertRaisesRegex(ValueError, "argument 'initial_state.mT' has shape .1, 2, 64, 32.; .1, 2, 64, 64. would work"):
+            gla(q, k, v, jnp.zeros(q.shape), initial_state=jnp.zeros((1, 2, 32, 64)), state_v_first=True)
+        with self.assertRaisesRegex(NotImplementedError, "argument 'cp_context' is given, which gated_delta_rule does not take; None, and"):
+            gated_delta_rule(q, k, v, gates, gates, cp_context=1)
+        numbers = {"seq_idx": jnp.zeros((1, 5), jnp.int32)}
+        with self.assertRaisesRegex(ValueError, "argument 'seq_idx' is given beside 'cu_seqlens'; one of them would work"):
+            ssd(v, gates, gates[0, 0], k, q, cu_seqlens=jnp.array([0, 5]), **numbers)
+        with self.assertRaisesRegex(ValueError, "argument 'seq_idx' has shape .1, 4.; .1, 5. would work"):
+            ssd(v, gates, gates[0, 0], k, q, seq_idx=numbers["seq_idx"][:, 1:])
+        with self.assertRaisesRegex(TypeError, "argument 'seq_idx' has type float64; int32 would work"):
+            ssd(v, gates, gates[0, 0], k, q, seq_idx=gates[..., 0])
         with self.assertRaisesRegex(ValueError, "argument 'cu_seqlens' has shape .1,.; .sequences . 1,. would work"):
             retention(q, k, v, cu_seqlens=jnp.zeros(1, jnp.int32))
         with self.assertRaisesRegex(TypeError, "argument 'cu_seqlens' has type float32; int32 would work"):

@@ -170,6 +170,28 @@ def check_delta_rule(tokens, heads, own, starts):
     )  # fmt: skip
 
 
+def check_made_gates(tokens, heads, own, channels, bound=None):
+    """Gates and rates that calls make of A_log and dt_bias, and states with the columns first, as flash-linear-attention's layers ask."""
+    given, of_gates = draw(tokens, heads, own), (heads, K) if channels else (own,)
+    given["k"] = torch.nn.functional.normalize(given["k"].float(), dim=-1).to(given["k"].dtype)
+    given.update(g=torch.randn(BATCH, tokens, *of_gates), beta=torch.randn(BATCH, tokens, own), dt_bias=torch.randn(math.prod(of_gates)))
+    given.update(A_log=torch.randn(of_gates[0]), initial_state=torch.randn(BATCH, own, V, K))
+
+    def define(q, k, v, g, beta, A_log, dt_bias, initial_state):
+        wide = g + (dt_bias.unflatten(-1, (heads, K)) if channels else dt_bias)
+        rates = A_log.exp()[..., None] if channels else A_log.exp()
+        g = -rates * torch.nn.functional.softplus(wide) if bound is None else bound * torch.sigmoid(rates * wide)
+        state = initial_state.transpose(2, 3)
+        out, last = recur(q, k, v, g.exp(), scale=0.3, state=state, rates=2 * torch.sigmoid(beta))
+        return out, last.transpose(2, 3)
+
+    call = lambda **named: gated_delta_rule(
+        **named, scale=0.3, output_final_state=True, state_v_first=True, use_gate_in_kernel=True, use_beta_sigmoid_in_kernel=True,
+        allow_neg_eigval=True, lower_bound=bound, safe_gate=bound is not None, chunk_size=32, cu_seqlens_cpu=None,
+    )  # fmt: skip
+    compare(f"delta rule of made gates, {tokens} tokens, {channels}, {bound}", call, define, given, True)
+
+
 def check_lengths(tokens, heads, own, channels):
     """Queries and keys that the call divides by their lengths, with gates of heads or channels."""
     given = draw(tokens, heads, own)
@@ -474,3 +496,5 @@ for tokens in (1, 65, 200):
     check_limits(tokens)
     for numbers in list_numbers(tokens):
         check_sequences(tokens, 1, 2, numbers)
+    for channels, bound in itertools.product((False, True), (None, -5.0)):
+        check_made_gates(tokens, 1, 2, channels, bound)

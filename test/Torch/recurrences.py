@@ -246,6 +246,52 @@ def check_refusals():
     refused("argument 'g' has shape (2, 5, 2); (2, 5, 1, 64) would work", gla, q, k, v, gates)
     refused("argument 'g' has shape (2, 5, 2, 64); (2, 5, 1, 64) would work", gated_delta_rule, q, k, v,
             torch.zeros(BATCH, 5, OWN, K), gates)  # fmt: skip
+    options = {"use_gate_in_kernel": True, "A_log": gates[0, 0]}
+    for named, text in (
+        ({"A_log": gates[0, 0]}, "argument 'A_log' is given, of which use_gate_in_kernel=True makes gates; that or None would work"),
+        ({"dt_bias": gates[0, 0]}, "argument 'dt_bias' is given, of which use_gate_in_kernel=True makes gates; that or None would work"),
+        ({"use_gate_in_kernel": True}, "argument 'A_log' is None with use_gate_in_kernel=True; logarithms of rates, or a 'lower_bound'"),
+        ({**options, "safe_gate": True}, "argument 'lower_bound' is None with safe_gate=True; a number below 0 would work"),
+        ({**options, "lower_bound": 5.0}, "argument 'lower_bound' is 5.0; a number below 0 would work"),
+        ({"use_gate_in_kernel": True, "A_log": gates[0, 0, :1]}, "argument 'A_log' has shape (1,); (2,) would work"),
+        ({**options, "dt_bias": gates[0]}, "argument 'dt_bias' has shape (5, 2); (2,) would work"),
+        ({**options, "dt_bias": gates[0, 0].to("meta")}, "argument 'dt_bias' is on meta and another one on cpu; they must be equal"),
+        ({"allow_neg_eigval": True}, "argument 'allow_neg_eigval' is given without use_beta_sigmoid_in_kernel=True; that, or twice"),
+        ({"state_v_first": True, "initial_state": torch.zeros(BATCH, OWN, K, V)},
+         "argument 'initial_state.mT' has shape (2, 2, 32, 64); (2, 2, 64, 32) would work"),
+    ):  # fmt: skip
+        refused(text, gated_delta_rule, q, k, v, gates, gates, **named)
+    refused("argument 'A_log' has type torch.int64; torch.float32 and other", gated_delta_rule, q, k, v, gates, gates, error=TypeError,
+            use_gate_in_kernel=True, A_log=torch.zeros(OWN).long())  # fmt: skip
+    rule = gated_delta_rule
+    others = {
+        "cp_context": (rule, object(), "None, and states that devices hand on as 'initial_state' and by 'output_final_state', would"),
+        "return_intermediate_states": (rule, True, "False, and a call of each part of the sequence that gives its final state, would"),
+        "head_first": (rule, True, "tensors [B, T, H, D], as .transpose(1, 2) gives them, would work"),
+        "return_varlen_states": (ssd, True, "'cu_seqlens' with return_final_states, which gives the states of each sequence, would work"),
+    }
+    for name, (function, value, works) in others.items():
+        given = (v, gates, gates[0, 0], k, q) if function is ssd else (q, k, v, gates, gates)
+        text = f"argument '{name}' is given, which {function.__name__} does not take; {works}"
+        refused(text, function, *given, error=NotImplementedError, **{name: value})
+        function(*given, **{name: None})
+    refused("retention() got an unexpected keyword argument 'state_dtype'", retention, q, k, v, state_dtype=None, error=TypeError)
+    channels = -torch.rand(q.shape)
+    for function, given, named in (
+        (retention, (q, k, v), {"chunk_size": 32}), (gla, (q, k, v, channels), {"cu_seqlens_cpu": None}),
+        (ssd, (v, gates, -gates[0, 0], k, q), {"state_dtype": torch.float32}),
+        (rule, (q, k, v, channels, gates), {"disable_recompute": True, "use_graph": True, "max_num_seqs": 8, "chunk_indices": None}),
+    ):  # fmt: skip
+        plain, own = (x if isinstance(x, torch.Tensor) else x[0] for x in (function(*given), function(*given, **named)))
+        assert torch.equal(plain, own), function
+    state = torch.randn(BATCH, OWN, K, V)
+    for call in (lambda **named: gla(q, k, v, channels, output_final_state=True, **named),
+                 lambda **named: gated_delta_rule(q, k, v, channels, gates, output_final_state=True, **named)):
+        turned = {"initial_state": state.transpose(2, 3).contiguous()}
+        plain, own = call(initial_state=state), call(**turned, state_v_first=True)
+        assert torch.equal(plain[0], own[0]) and torch.equal(plain[1], own[1].transpose(2, 3))
+        if "gla" not in call.__code__.co_names:
+            assert torch.equal(call(**turned, transpose_state_layout=True)[1], own[1])
     refused("argument 'z' has shape (2, 5, 2, 31); (2, 5, 2, 32) would work", ssd, v, gates, gates[0, 0], k, q, z=v[..., 1:])
     refused("argument 'D' has shape (2, 31); (2, 32) would work", ssd, v, gates, gates[0, 0], k, q, v[0, 0, :, 1:].float())
     refused("argument 'dt_limit' is (1, 0); two numbers", ssd, v, gates, gates[0, 0], k, q, dt_limit=(1, 0))

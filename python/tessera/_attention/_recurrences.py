@@ -45,6 +45,56 @@ def read_ssd_options(dt_limit, chunk_size):
     return tuple(dt_limit)
 
 
+#: Arguments of the peers' functions that change nothing here, as kernels have chunks, parts and precisions of their own.
+_IGNORED = {
+    "retention": {"chunk_size"},
+    "gla": {"cu_seqlens_cpu"},
+    "gated_delta_rule": {"cu_seqlens_cpu", "chunk_indices", "chunk_size", "disable_recompute", "use_graph", "max_num_seqs"},
+    "ssd": {"state_dtype"},
+}
+_HEAD_FIRST = {"head_first": "tensors [B, T, H, D], as .transpose(1, 2) gives them, would work"}
+#: Those that no function takes, and what would work. None and False ask for nothing.
+_REFUSED = {
+    "retention": _HEAD_FIRST,
+    "gla": _HEAD_FIRST,
+    "gated_delta_rule": {
+        **_HEAD_FIRST,
+        "cp_context": "None, and states that devices hand on as 'initial_state' and by 'output_final_state', would work",
+        "return_intermediate_states": "False, and a call of each part of the sequence that gives its final state, would work",
+    },
+    "ssd": {"return_varlen_states": "'cu_seqlens' with return_final_states, which gives the states of each sequence, would work"},
+}
+
+
+def refuse_others(function, others):
+    """Refuses arguments beside a function's own but those of its peers that change nothing."""
+    for name, value in others.items():
+        works = _REFUSED[function].get(name)
+        if works is None and name not in _IGNORED[function]:
+            raise TypeError(f"{function}() got an unexpected keyword argument '{name}'")
+        if works is not None and value is not None and value is not False:
+            raise NotImplementedError(f"argument '{name}' is given, which {function} does not take; {works}")
+
+
+def refuse_gate_options(makes_gates, A_log, dt_bias, lower_bound, safe_gate, makes_rates, allow_neg_eigval):
+    """Refuses what gates and rates of a delta rule cannot be made of."""
+    if not makes_gates:
+        for name, given in (("A_log", A_log), ("dt_bias", dt_bias)):
+            if given is not None:
+                raise ValueError(f"argument '{name}' is given, of which use_gate_in_kernel=True makes gates; that or None would work")
+    elif lower_bound is None:
+        if safe_gate:
+            raise ValueError("argument 'lower_bound' is None with safe_gate=True; a number below 0 would work")
+        if A_log is None:
+            raise ValueError("argument 'A_log' is None with use_gate_in_kernel=True; logarithms of rates, or a 'lower_bound', would work")
+    elif not isinstance(lower_bound, (int, float)) or not -math.inf < lower_bound < 0:
+        raise ValueError(f"argument 'lower_bound' is {lower_bound!r}; a number below 0 would work")
+    if allow_neg_eigval and not makes_rates:
+        raise ValueError(
+            "argument 'allow_neg_eigval' is given without use_beta_sigmoid_in_kernel=True; that, or twice the rates, would work"
+        )
+
+
 def refuse_numbers(starts):
     """Refuses numbers of sequences beside their starts."""
     if starts is not None:

@@ -200,13 +200,16 @@ def retention(
     initial_state: torch.Tensor | None = None,
     output_final_state: bool = False,
     cu_seqlens: torch.Tensor | None = None,
+    **others: object,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Retention (Sun et al. 2023): o_t = scale q_t S_t with S_t = g S_(t-1) + k_t^T v_t, where g = 1 - 2^(-5 - h) of head h.
 
     q, k: [B, T, H, K], v: [B, T, H, V], initial_state: [B, H, K, V] of float32. Returns (o, final state or None), as
     `chunk_retention` of flash-linear-attention does. The scale is 1 / sqrt(K) where it is None. With `cu_seqlens`, [sequences + 1] of
-    int32 or int64, the batch is 1 and sequence i has the tokens from the i-th of these up to the next, and a state of its own.
+    int32 or int64, the batch is 1 and sequence i has the tokens from the i-th of these up to the next, and a state of its own. Others are
+    arguments of that function that change nothing (docs/recurrences.md).
     """
+    _recurrences.refuse_others("retention", others)
     given = q, k, v, initial_state, cu_seqlens
     # Which decays are kept for a key follows from the number of heads.
     heads = v.shape[2] if isinstance(v, torch.Tensor) and v.dim() == 4 else None
@@ -238,6 +241,16 @@ def gated_delta_rule(
     output_final_state: bool = False,
     use_qk_l2norm_in_kernel: bool = False,
     cu_seqlens: torch.Tensor | None = None,
+    *,
+    use_gate_in_kernel: bool = False,
+    A_log: torch.Tensor | None = None,
+    dt_bias: torch.Tensor | None = None,
+    lower_bound: float | None = None,
+    safe_gate: bool = False,
+    use_beta_sigmoid_in_kernel: bool = False,
+    allow_neg_eigval: bool = False,
+    state_v_first: bool = False,
+    **others: object,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """The gated delta rule (Yang et al. 2024): S_t = exp(g_t) S_(t-1) + k_t^T u_t with u_t = beta_t (v_t - exp(g_t) k_t S_(t-1)), and
     o_t = scale q_t S_t.
@@ -247,15 +260,69 @@ def gated_delta_rule(
     With g of [B, T, H, K] each channel of the keys has its own gate, as in Kimi Delta Attention (`chunk_kda`). Keys have length 1,
     which `use_qk_l2norm_in_kernel` sees to: beyond sqrt(2 / beta) the state grows without end, and from 256 on products of keys, which
     are float16, overflow. The scale is 1 / sqrt(K) where it is None. `cu_seqlens` are starts of packed sequences, as of `retention`.
+
+    With `use_gate_in_kernel` gates are -exp(A_log) softplus(g + dt_bias), or lower_bound sigmoid(exp(A_log) (g + dt_bias)), of A_log of [H]
+    and dt_bias of [H] or, of channels, [H K]. With `use_beta_sigmoid_in_kernel` rates are sigmoid(beta), twice that with
+    `allow_neg_eigval`. With `state_v_first` states are [B, HV, V, K]. Others are arguments of those functions that change nothing
+    (docs/recurrences.md).
     """
+    state_v_first = others.pop("transpose_state_layout", state_v_first)
+    _recurrences.refuse_others("gated_delta_rule", others)
+    options = A_log, dt_bias, lower_bound, safe_gate, use_beta_sigmoid_in_kernel, allow_neg_eigval
+    _recurrences.refuse_gate_options(use_gate_in_kernel, *options)
+    state, of_state = _turn_state(initial_state, state_v_first)
+    if use_gate_in_kernel or use_beta_sigmoid_in_kernel:
+        _check_delta_rule(q, k, v, g, beta, state, of_state, cu_seqlens)
+        _op.check_types({}, {"A_log": A_log, "dt_bias": dt_bias})
+        g = _make_gates(g, A_log, dt_bias, lower_bound) if use_gate_in_kernel else g
+        beta = torch.sigmoid(beta.float()) if use_beta_sigmoid_in_kernel else beta
+        beta = 2 * beta if allow_neg_eigval else beta
+    out, last = _apply_delta_rule(q, k, v, g, beta, scale, state, of_state, output_final_state, use_qk_l2norm_in_kernel, cu_seqlens)
+    return out, last.transpose(2, 3) if state_v_first and last is not None else last
+
+
+def _turn_state(state, is_turned):
+    """States as kernels have them, and by which name refusals call them."""
+    if not is_turned:
+        return state, "initial_state"
+    return state.transpose(2, 3) if isinstance(state, torch.Tensor) and state.dim() == 4 else state, "initial_state.mT"
+
+
+def _make_gates(g, A_log, bias, lower_bound):
+    """Logarithms of factors of heads or of channels, of checked numbers `g`."""
+
+    def lay_out(name, x, *extents):
+        if x.numel() != math.prod(extents):
+            _refuse_shape(name, x, (math.prod(extents),))
+        if x.device != g.device or not x.is_floating_point():
+            _check_gates(g, **{name: (x, x.shape)})
+        return x.reshape(extents).float()
+
+    heads, channels = g.shape[2], g.shape[3:]
+    wide = g.float() if bias is None else g.float() + lay_out("dt_bias", bias, heads, *channels)
+    rates = None if A_log is None else lay_out("A_log", A_log, heads, *(1 for _ in channels)).exp()
+    if lower_bound is None:
+        return -rates * torch.nn.functional.softplus(wide)
+    return lower_bound * torch.sigmoid(wide if rates is None else rates * wide)
+
+
+def _check_delta_rule(q, k, v, g, beta, state, of_state, starts):
+    """Refuses what no kernel takes, and gives the name of one that does."""
+    of_channels = isinstance(g, torch.Tensor) and g.dim() == 4
+    kernel = "kda" if of_channels else "delta_rule"
+    _check(kernel, ("q", "k", "v"), q, k, v, state, of_state, starts, g=g, beta=beta)
+    _check_gates(q, g=(g, q.shape if of_channels else v.shape[:3]), beta=(beta, v.shape[:3]))
+    return kernel
+
+
+def _apply_delta_rule(q, k, v, g, beta, scale, initial_state, of_state, output_final_state, use_qk_l2norm_in_kernel, cu_seqlens):
+    """`gated_delta_rule` of gates and rates, and of states [B, HV, K, V]."""
     given, norm = (q, k, v, g, beta, initial_state, cu_seqlens), bool(use_qk_l2norm_in_kernel)
     of_channels = isinstance(g, torch.Tensor) and g.dim() == 4
     key, results = _recall_scaled("gated_delta_rule", given, output_final_state, scale, norm, of_channels)
     if results is not None:
         return results
-    kernel = "kda" if of_channels else "delta_rule"
-    _check(kernel, ("q", "k", "v"), q, k, v, initial_state, "initial_state", cu_seqlens, g=g, beta=beta)
-    _check_gates(q, g=(g, q.shape if of_channels else v.shape[:3]), beta=(beta, v.shape[:3]))
+    kernel = _check_delta_rule(q, k, v, g, beta, initial_state, of_state, cu_seqlens)
     wants_gradients = _check_gradients(kernel, v=v, q=q, k=k, g=g, beta=beta, initial_state=initial_state)
     if _steps(v, initial_state, output_final_state) and not wants_gradients and cu_seqlens is None:
         g, beta = map(_take_gates, (g, beta))
@@ -281,18 +348,30 @@ def gla(
     initial_state: torch.Tensor | None = None,
     output_final_state: bool = False,
     cu_seqlens: torch.Tensor | None = None,
+    *,
+    state_v_first: bool = False,
+    **others: object,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Gated linear attention (Yang et al. 2024): o_t = scale q_t S_t with S_t = exp(g_t)^T * S_(t-1) + k_t^T v_t.
 
     q, k, g (finite logarithms): [B, T, H, K], v: [B, T, HV, V] with HV a multiple of H, initial_state: [B, HV, K, V] of float32.
     Returns (o, final state or None), as `chunk_gla` of flash-linear-attention does. The scale is 1 / sqrt(K) where it is None. `cu_seqlens`
-    are starts of packed sequences, as of `retention`.
+    are starts of packed sequences, as of `retention`. With `state_v_first` states are [B, HV, V, K]. Others are arguments of that function
+    that change nothing (docs/recurrences.md).
     """
+    _recurrences.refuse_others("gla", others)
+    state, of_state = _turn_state(initial_state, state_v_first)
+    out, last = _apply_gla(q, k, v, g, scale, state, of_state, output_final_state, cu_seqlens)
+    return out, last.transpose(2, 3) if state_v_first and last is not None else last
+
+
+def _apply_gla(q, k, v, g, scale, initial_state, of_state, output_final_state, cu_seqlens):
+    """`gla` of states [B, HV, K, V]."""
     given = q, k, v, g, initial_state, cu_seqlens
     key, results = _recall_scaled("gla", given, output_final_state, scale)
     if results is not None:
         return results
-    _check("gla", ("q", "k", "v"), q, k, v, initial_state, "initial_state", cu_seqlens, g=g)
+    _check("gla", ("q", "k", "v"), q, k, v, initial_state, of_state, cu_seqlens, g=g)
     _check_gates(q, g=(g, q.shape))
     wants_gradients = _check_gradients("gla", v=v, q=q, k=k, g=g, initial_state=initial_state)
     if _steps(v, initial_state, output_final_state) and not wants_gradients and cu_seqlens is None:
@@ -323,6 +402,7 @@ def ssd(
     dt_limit: tuple[float, float] = _recurrences.POSITIVE,
     seq_idx: torch.Tensor | None = None,
     chunk_size: int | None = None,
+    **others: object,
 ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
     """State-space duality (Mamba-2, Dao and Gu 2024): y_t = C_t S_t + D x_t with S_t = exp(dt_t A) S_(t-1) + dt_t B_t^T x_t.
 
@@ -333,8 +413,9 @@ def ssd(
 
     `seq_idx`, [B, T] of int32 or int64, are numbers of sequences that lie one behind the other: where the number changes the state before
     is forgotten. Initial states are those of sequences with the number 0. `cu_seqlens` are starts of packed sequences in its place, as of
-    `retention`, and states are of each.
+    `retention`, and states are of each. Others are arguments of that function that change nothing (docs/recurrences.md).
     """
+    _recurrences.refuse_others("ssd", others)
     dt_limit = _recurrences.read_ssd_options(dt_limit, chunk_size)
     makes_steps = dt_bias is not None or dt_softplus or seq_idx is not None or _recurrences.limits_steps(dt_limit, dt_softplus)
     state = initial_states.transpose(2, 3) if isinstance(initial_states, torch.Tensor) and initial_states.dim() == 4 else initial_states
