@@ -101,6 +101,17 @@ static ParseResult parseRequirements(OpAsmParser &parser, NamedAttrList &attribu
   return success();
 }
 
+/// Refuses a part of the head that stands behind `part`, and belongs before it.
+static ParseResult refuseBehind(OpAsmParser &parser, StringRef part, ArrayRef<StringRef> earlier) {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef found;
+  if (failed(parser.parseOptionalKeyword(&found, earlier)))
+    return success();
+  return parser.emitError(loc) << "has " << found << " behind " << part
+                               << "; in the head of a kernel stand grid, requires, fixed_sums, "
+                                  "schedule and attributes, in this order";
+}
+
 ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   Builder &builder = parser.getBuilder();
   StringAttr name;
@@ -120,11 +131,15 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, parseOneGridDim) ||
       parseRequirements(parser, result.attributes))
     return failure();
-  if (succeeded(parser.parseOptionalKeyword("fixed_sums")))
+  if (succeeded(parser.parseOptionalKeyword("fixed_sums"))) {
     result.addAttribute(getFixedSumsAttrName(result.name), builder.getUnitAttr());
+    if (refuseBehind(parser, "fixed_sums", {"requires"}))
+      return failure();
+  }
   if (succeeded(parser.parseOptionalKeyword("schedule"))) {
     ScheduleAttr schedule;
-    if (parser.parseAttribute(schedule, getScheduleAttrName(result.name), result.attributes))
+    if (parser.parseAttribute(schedule, getScheduleAttrName(result.name), result.attributes) ||
+        refuseBehind(parser, "schedule", {"requires", "fixed_sums"}))
       return failure();
   }
   if (parser.parseOptionalAttrDictWithKeyword(result.attributes))

@@ -407,3 +407,10 @@ tile.kernel @wide(%x: !tile.view<[P, 16, 64], f32>, %l: !tile.view<[N], i32>) gr
 
 // expected-error@+1 {{unknown schedule field 'depth'; known are producer, consumers, stages, outer_stages, overlap, polynomial_exp, pingpong, speculate, store, persistent, order, section, cluster, producer_registers, consumer_registers}}
 #s = #tile.schedule<depth = 2>
+
+// -----
+
+// expected-error@+2 {{custom op 'tile.kernel' has fixed_sums behind schedule; in the head of a kernel stand grid, requires, fixed_sums, schedule and attributes, in this order}}
+tile.kernel @head(%x: !tile.view<[M], f32>) grid(%i = M)
+    schedule #tile.schedule<consumers = 2> fixed_sums {
+}
