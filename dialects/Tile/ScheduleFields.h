@@ -35,6 +35,11 @@ inline int64_t countBlocks(ClusterKind cluster) {
   return 1;
 }
 
+/// Whether some sections of the grid go through their loops from their ends.
+inline bool turnsSections(OrderKind order) {
+  return order == OrderKind::Turns || order == OrderKind::LastTurns;
+}
+
 /// The fields that are set, as "consumers = 2, stages = 2": what ScheduleAttr::parseText reads.
 std::string printScheduleFields(ScheduleAttr schedule);
 

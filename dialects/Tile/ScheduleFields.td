@@ -37,7 +37,7 @@ def Tile_PersistentKind : I32EnumAttr<"PersistentKind", "How thread blocks get t
 def Tile_OrderKind : I32EnumAttr<"OrderKind", "In which order the tiles of the grid run", [
     I32EnumAttrCase<"Linear", 0, "linear">, I32EnumAttrCase<"Ascending", 1, "ascending">,
     I32EnumAttrCase<"Descending", 2, "descending">, I32EnumAttrCase<"Narrow", 3, "narrow">,
-    I32EnumAttrCase<"Turns", 4, "turns">]> {
+    I32EnumAttrCase<"Turns", 4, "turns">, I32EnumAttrCase<"LastTurns", 5, "last_turns">]> {
   let cppNamespace = "::tessera::tile";
 }
 
@@ -172,7 +172,8 @@ defvar Tile_ScheduleFields = [
     "dimensions, that of the smaller extent fastest, which a launch decides: tiles that run together then share the most of what "
     "they load. `turns`, with `fixed_sums`, is for loops that begin later as the first index grows: sections are `descending` "
     "and `ascending` in turn, and those of the latter go through the loops from their ends, so that blocks of neighbouring "
-    "sections are long and short in turn. With `persistent = none` the order is the launch's: `linear`">,
+    "sections are long and short in turn. `last_turns`: likewise, but all sections are `descending` beside the last one, if that is not "
+    "the first: the launch ends with short blocks, and neighbours begin at one tile once. With `persistent = none` the order is the launch's: `linear`">,
   // 2: docs/lab/blocks.md.
   ScheduleField<"section", OneOf<[1, 2, 4, 8, 16]>,
     Chosen<"1 with `fixed_sums` where the loops of grid points that add to one tile begin two or more steps apart; 4 where "

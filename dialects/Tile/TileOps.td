@@ -361,8 +361,8 @@ include "dialects/Tile/TileRowOps.td"
 def Tile_WalksDownOp : Tile_Op<"walks_down", [Pure]> {
   let summary = "Whether this grid point goes through its loops from their ends";
   let description = [{
-    Made by `tile-ticket-sums` with `order = turns`: it is true in every second section of the grid. `hop-persistent`, which
-    numbers the sections, replaces it. Elsewhere it is false: sums are made in some order.
+    Made by `tile-ticket-sums` with `order = turns` or `last_turns`: it is true in the sections of the grid that turn. `hop-persistent`,
+    which numbers the sections, replaces it. Elsewhere it is false: sums are made in some order.
 
     ```mlir
     %down = tile.walks_down

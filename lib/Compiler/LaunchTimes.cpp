@@ -326,6 +326,7 @@ void LaunchTimes::setCompiled(const json::Object &kernel, int64_t multiprocessor
     model.order = runtime::TIME_LINEAR;
     break;
   case tile::OrderKind::Ascending:
+  case tile::OrderKind::LastTurns: // whose end is such a section
     model.order = runtime::TIME_ASCENDING;
     break;
   case tile::OrderKind::Descending:

@@ -350,8 +350,8 @@ static bool isSumOnto(Value value, BlockArgument argument) {
 static std::optional<TurnRefusal> whyOrdered(tile::KernelOp kernel, scf::ForOp loop) {
   for (auto [value, argument] : llvm::zip_equal(loop.getYieldedValues(), loop.getRegionIterArgs()))
     if (!isSumOnto(value, argument))
-      return TurnRefusal{loop, "hands on a value to which an iteration does more than add a "
-                               "product, and with order = turns it may begin at its end"};
+      return TurnRefusal{loop,
+                         "hands on a value to which an iteration does more than add a product"};
   std::optional<TurnRefusal> refusal;
   loop.walk([&](Operation *op) {
     auto store = dyn_cast<tile::StoreOp>(op);
@@ -359,8 +359,7 @@ static std::optional<TurnRefusal> whyOrdered(tile::KernelOp kernel, scf::ForOp l
         tile::loadsFromView(op) && llvm::any_of(op->getOperand(0).getUsers(), tile::storesToView);
     if (!loadsStored && (!tile::storesToView(op) || (store && store.getAdd())))
       return;
-    refusal = TurnRefusal{op, "stands in a loop that may begin at its end (order = turns), and may "
-                              "be of elements that another iteration stores"};
+    refusal = TurnRefusal{op, "may be of elements that another iteration stores"};
   });
   return refusal;
 }
@@ -372,8 +371,8 @@ std::optional<TurnRefusal> tessera::whyNoTurns(tile::KernelOp kernel, ArrayRef<O
     scf::ForOp loop = sum.loops.size() == 1 ? sum.loops.front() : scf::ForOp();
     if (sum.dim != 0 || !loop || trendOf(loop.getLowerBound(), index) != Trend::Increasing ||
         trendOf(varyingEnd(loop, IndexDependence(index)), index) != Trend::Constant)
-      return TurnRefusal{store, "has order = turns, which is for sums in a loop that begins later "
-                                "as the first grid index grows, and ends at the same step"};
+      return TurnRefusal{store, "adds in no loop that begins later as the first grid index grows "
+                                "and ends at the same step"};
     if (std::optional<TurnRefusal> refusal = whyOrdered(kernel, loop))
       return refusal;
   }

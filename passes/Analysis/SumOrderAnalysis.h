@@ -40,8 +40,8 @@ OrderedSums findOrderedSums(tile::KernelOp kernel);
 /// iterations, from f on at least: behind the end of `loop` nothing of that is left.
 bool followsFromWithin(mlir::scf::ForOp loop, llvm::ArrayRef<mlir::scf::ForOp> within);
 
-/// What keeps sums from an order in which every second section of the grid goes through its loops
-/// from their ends, and why.
+/// What keeps sums from an order in which some sections of the grid go through their loops from
+/// their ends, and why.
 struct TurnRefusal {
   mlir::Operation *op;
   std::string reason;

@@ -115,8 +115,9 @@ def Persistent : Pass<"hop-persistent", "::tessera::hop::KernelOp"> {
     tensors run tiles of nearly the same length at the same time. What is less than half a section at the end belongs to
     the one before: by itself it would begin with its longest tiles when most blocks have nothing left to do. Where blocks
     wait for tickets of neighbours along the first index, a section has two of the other indices at least, but for `turns`: then
-    neighbours do not start together. With `turns` sections are `descending` and `ascending` in turn,
-    and `tile.walks_down` is true in the latter. With `narrow`, of a grid of two dimensions, the one with
+    neighbours do not start together. With `turns` sections are `descending` and `ascending` in turn, with `last_turns` all are
+    `descending` but the last one, if it is not the first, and `tile.walks_down` is true in those that are `ascending`. Grid points
+    that add to one tile are of one section, so that a ticket goes from the smaller number to the greater one in either direction. With `narrow`, of a grid of two dimensions, the one with
     the smaller extent is fastest, so that tiles that run at the same time are of few rows and few columns. In clusters a number stands for the tiles of a
     whole cluster, of which each block takes the one of its rank; with `dynamic` the first block of a cluster
     fetches for all. Where a role waits for tickets, which blocks with smaller numbers pass on, a block draws its first

@@ -116,7 +116,8 @@ def TileTicketSums : Pass<"tile-ticket-sums", "::tessera::tile::KernelOp"> {
     tile.store %t, %S[%h, %row, %c0] add ticket %number from %n to %x : tensor<64x64xf32>, !tile.view<[H, M, 64], f32>
     ```
 
-    With `order = turns` sections of the grid are `descending` and `ascending` in turn. The loop of an `ascending` one goes
+    With `order = turns` sections of the grid are `descending` and `ascending` in turn, and with `last_turns` all are `descending`
+    but the last one. The loop of an `ascending` one goes
     from its end to its beginning: then the grid point that begins first, and has the most to do, is the first at each
     tile that it shares. Its ticket comes from the neighbour on the other side (`tile.walk`, `tile.walks_down`). The loop may
     only hand on sums of products, whose order is free.

@@ -33,7 +33,7 @@ public:
       : kernel(kernel), order(order), apart(findReducerSums(kernel)),
         together(exchangesSums(kernel.getScheduleFields()) ? exchangingBlocks : 1),
         start(OpBuilder::atBlockBegin(&kernel.getBody().front())) {
-    if (order == OrderKind::Turns)
+    if (turnsSections(order))
       walksDown = WalksDownOp::create(start, kernel.getLoc(), start.getI1Type());
   }
 
@@ -74,7 +74,7 @@ private:
   SmallVector<ReducerSum> apart;
   int64_t together; ///< grid points that make a sum at once
   OpBuilder start;
-  Value walksDown; ///< with order = turns
+  Value walksDown; ///< where sections turn
   Value before;    ///< the tickets of the views before; null where there are none
 };
 
@@ -183,7 +183,7 @@ void TicketWriter::write(const OrderedSum &sum) {
   bool isDescending = order == OrderKind::Descending && sum.dim == 0;
   if (isDescending)
     std::swap(from, to);
-  if (order == OrderKind::Turns) {
+  if (walksDown) {
     Value below = from;
     from = arith::SelectOp::create(builder, walksDown, below, to);
     to = arith::SelectOp::create(builder, walksDown, to, below);
@@ -195,8 +195,10 @@ void TicketWriter::write(const OrderedSum &sum) {
   store.emitRemark("sums follow grid index ")
       << sum.dim << (together > 1 ? ", two at a time" : "")
       << (order == OrderKind::Turns ? ", the highest first and the lowest first in turn"
-          : isDescending            ? ", the highest first"
-                                    : ", the lowest first")
+          : order == OrderKind::LastTurns
+              ? ", the lowest first in the last section, else the highest"
+          : isDescending ? ", the highest first"
+                         : ", the lowest first")
       << "; each tile of " << tile.getDimSize(0) << "x" << tile.getDimSize(1) << " has "
       << (together > 1 ? std::to_string(tickets) + " tickets" : "a ticket");
 }
@@ -213,7 +215,9 @@ void TicketWriter::turnLoops(ArrayRef<OrderedSum> sums) {
     auto walk = WalkOp::create(builder, step.getType(), step, loop.getLowerBound(),
                                loop.getUpperBound(), walksDown);
     step.replaceAllUsesExcept(walk, walk);
-    loop.emitRemark("in every second section the loop goes from its end to its beginning");
+    loop.emitRemark(order == OrderKind::LastTurns ? "in the last section"
+                                                  : "in every second section")
+        << " the loop goes from its end to its beginning";
   }
 }
 
@@ -221,9 +225,10 @@ struct TileTicketSumsPass : tessera::impl::TileTicketSumsBase<TileTicketSumsPass
   void runOnOperation() override {
     KernelOp kernel = getOperation();
     ScheduleFields schedule = kernel.getScheduleFields();
-    if (!kernel.getFixedSums() && schedule.order == OrderKind::Turns) {
-      kernel.emitError("has sums in any order, and order = turns is for sums in a fixed one; write "
-                       "fixed_sums in its head, or use order = ascending");
+    if (!kernel.getFixedSums() && schedule.order && turnsSections(*schedule.order)) {
+      kernel.emitError("has sums in any order, and order = ")
+          << stringifyOrderKind(*schedule.order)
+          << " is for sums in a fixed one; write fixed_sums in its head, or use order = ascending";
       return signalPassFailure();
     }
     if (!kernel.getFixedSums())
@@ -241,9 +246,11 @@ struct TileTicketSumsPass : tessera::impl::TileTicketSumsBase<TileTicketSumsPass
       return kernel.emitError("has sums in a fixed order, in which a thread block could wait for "
                               "one that has not started; use persistent = dynamic, with which a "
                               "block draws its number when it starts, or leave fixed_sums out");
-    bool turns = schedule.order == OrderKind::Turns;
+    bool turns = turnsSections(*schedule.order);
     if (std::optional<TurnRefusal> refusal = turns ? whyNoTurns(kernel, found.sums) : std::nullopt)
-      return refusal->op->emitError(refusal->reason) << "; use order = descending or ascending";
+      return refusal->op->emitError(refusal->reason)
+             << ", and with order = " << stringifyOrderKind(*schedule.order)
+             << " a loop may begin at its end; use order = descending or ascending";
     TicketWriter writer(kernel, *schedule.order);
     for (const OrderedSum &sum : found.sums)
       writer.write(sum);

@@ -121,7 +121,8 @@ public:
     return indices;
   }
 
-  /// Whether the tile is of a section that goes the other way: of `order = turns` every second one.
+  /// Whether the tile is of a section that goes the other way: of `order = turns` every second one,
+  /// of `last_turns` the last one behind others.
   Value walksDown(Value number, OpBuilder &builder, Location loc) const {
     return walksDown(findSection(number, builder, loc), builder, loc);
   }
@@ -129,11 +130,13 @@ public:
 private:
   /// Indices of the other dimensions that run together.
   struct Section {
-    Value number, start, size;
+    Value number, start, size, isLast;
   };
 
-  static Value walksDown(const Section &section, OpBuilder &builder, Location loc) {
+  Value walksDown(const Section &section, OpBuilder &builder, Location loc) const {
     IndexBuilder b(builder, loc);
+    if (order == OrderKind::LastTurns)
+      return b.make<arith::AndIOp>(section.isLast, b.isMore(section.number, b.constant(0)));
     return b.isMore(b.rem(section.number, b.constant(2)), b.constant(0));
   }
 
@@ -149,7 +152,7 @@ private:
     start = b.sub(start, b.select(joins, full, zero));
     left = b.sub(outer, start);
     Value isLast = b.isMore(b.mul(full, b.constant(3)), b.add(left, left));
-    return {index, start, b.select(isLast, left, full)};
+    return {index, start, b.select(isLast, left, full), isLast};
   }
 
   /// How many indices of the other dimensions a section has, but for the last one.

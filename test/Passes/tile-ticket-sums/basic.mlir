@@ -161,6 +161,26 @@ tile.kernel @turns(%s: !S, %y: !S, %x: !tile.view<[64, 64], bf16>) grid(%n = M c
 // CHECK-DAG: %[[TO:.*]] = arith.select %[[DOWN]], %[[ABOVE]], %n
 // CHECK: tile.store %{{.*}} add ticket %{{.*}} from %[[FROM]] to %[[TO]]
 
+// Which sections turn is the grid's: the last one of many makes the same of a loop.
+tile.kernel @last_turns(%s: !S) grid(%n = M ceildiv 64) fixed_sums schedule #tile.schedule<persistent = dynamic, order = last_turns> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %m = tile.dim "M"
+  %blocks = arith.ceildivui %m, %c64 : index
+  %t = arith.constant dense<1.0> : tensor<64x64xf32>
+  scf.for %j = %n to %blocks step %c1 {
+    %row = arith.muli %j, %c64 : index
+    tile.store %t, %s[%row, %c0] add : tensor<64x64xf32>, !S
+  }
+}
+// CHECK-LABEL: @last_turns
+// CHECK: %[[DOWN:.*]] = tile.walks_down
+// CHECK: %[[J:.*]] = tile.walk %{{.*}} from %n to %{{.*}} down %[[DOWN]]
+// CHECK-DAG: %[[FROM:.*]] = arith.select %[[DOWN]], %n, %[[ABOVE:.*]] : index
+// CHECK-DAG: %[[TO:.*]] = arith.select %[[DOWN]], %[[ABOVE]], %n
+// CHECK: tile.store %{{.*}} add ticket %{{.*}} from %[[FROM]] to %[[TO]]
+
 // -----
 
 // Tiles are gone over by parts of four, from the last part on, all heads of a part before the next one. A tile says which part it

@@ -173,6 +173,13 @@ tile.kernel @any(%s: !tile.view<[M, 64], f32>) grid(%n = M ceildiv 64)
 
 // -----
 
+// expected-error@+1 {{has sums in any order, and order = last_turns is for sums in a fixed one; write fixed_sums in its head, or use order = ascending}}
+tile.kernel @any(%s: !tile.view<[M, 64], f32>) grid(%n = M ceildiv 64)
+    schedule #tile.schedule<persistent = dynamic, order = last_turns> {
+}
+
+// -----
+
 // All grid points begin together.
 !S = !tile.view<[M, 64], f32>
 #s = #tile.schedule<persistent = dynamic, order = turns>
@@ -184,7 +191,7 @@ tile.kernel @together(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) 
   %t = arith.constant dense<1.0> : tensor<64x64xf32>
   scf.for %j = %c0 to %m step %c1 {
     %row = arith.muli %j, %c64 : index
-    // expected-error@+1 {{has order = turns, which is for sums in a loop that begins later as the first grid index grows, and ends at the same step; use order = descending or ascending}}
+    // expected-error@+1 {{adds in no loop that begins later as the first grid index grows and ends at the same step, and with order = turns a loop may begin at its end; use order = descending or ascending}}
     tile.store %t, %s[%row, %c0] add : tensor<64x64xf32>, !S
   }
 }
@@ -200,7 +207,7 @@ tile.kernel @no_sum(%s: !S, %y: !S) grid(%n = M ceildiv 64) fixed_sums schedule 
   %c64 = arith.constant 64 : index
   %m = tile.dim "M"
   %t = arith.constant dense<1.0> : tensor<64x64xf32>
-  // expected-error@+1 {{hands on a value to which an iteration does more than add a product, and with order = turns it may begin at its end; use order = descending or ascending}}
+  // expected-error@+1 {{hands on a value to which an iteration does more than add a product, and with order = turns a loop may begin at its end; use order = descending or ascending}}
   %last = scf.for %j = %n to %m step %c1 iter_args(%old = %t) -> (tensor<64x64xf32>) {
     %row = arith.muli %j, %c64 : index
     tile.store %t, %s[%row, %c0] add : tensor<64x64xf32>, !S
@@ -214,7 +221,7 @@ tile.kernel @no_sum(%s: !S, %y: !S) grid(%n = M ceildiv 64) fixed_sums schedule 
 
 // The last iteration's store is the one that stays.
 !S = !tile.view<[M, 64], f32>
-#s = #tile.schedule<persistent = dynamic, order = turns>
+#s = #tile.schedule<persistent = dynamic, order = last_turns>
 tile.kernel @stores(%s: !S, %y: !S) grid(%n = M ceildiv 64) fixed_sums schedule #s {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -224,7 +231,7 @@ tile.kernel @stores(%s: !S, %y: !S) grid(%n = M ceildiv 64) fixed_sums schedule 
   scf.for %j = %n to %m step %c1 {
     %row = arith.muli %j, %c64 : index
     tile.store %t, %s[%row, %c0] add : tensor<64x64xf32>, !S
-    // expected-error@+1 {{stands in a loop that may begin at its end (order = turns), and may be of elements that another iteration stores; use order = descending or ascending}}
+    // expected-error@+1 {{may be of elements that another iteration stores, and with order = last_turns a loop may begin at its end; use order = descending or ascending}}
     tile.store %t, %y[%c0, %c0] : tensor<64x64xf32>, !S
   }
 }

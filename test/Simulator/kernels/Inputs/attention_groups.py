@@ -323,8 +323,9 @@ def attention_sums_of_pairs():
 def attention_sums():
     """Sums of dQ in a fixed order, of up to five blocks of keys, by one thread block, by two that take turns, and by one for
     each. Of queries that few keys see, of several query heads of a key head, and of queries that see nothing. With a causal
-    mask also by chunks of queries, and by sections that walk up and down in turn. Of the last shape eight thread blocks take four
-    heads in a section, which the fifth one joins."""
+    mask also by chunks of queries, and by sections that walk up and down in turn, or of which the last one walks up. One thread
+    block would wait for itself where a grid point waited for one with a greater number. Of the last shape eight thread blocks take
+    four heads in a section, which the fifth one joins."""
     shapes = [
         attention_shape(2, 1, 130, 520), attention_shape(1, 1, 400, 203, batch=2), attention_shape(2, 2, 1, 300),
         attention_shape(1, 1, 70, 203, batch=5),
@@ -334,11 +335,14 @@ def attention_sums():
         arguments = ["attention_bwd.tile", *defines, "--set", "scale=0.1"]
         for shape in shapes:
             arguments += ["--shape", shape]
+        # Two sections, each of two heads, by up to two thread blocks with section = 4, and by up to eight with section = 1.
+        arguments += ["--shape", attention_shape(4, 4, 300, 300)] if causal == "true" else []
         yield [*arguments, "--sim-blocks", blocks, "--seeds", "2"], False
         if causal == "true":
-            # From d = 96 on turns are the default.
-            other = ["--schedule", f"attention_bwd_gradients:order={'turns' if d == 64 else 'descending'}"]
-            yield [*arguments, *other, "--sim-blocks", blocks, "--seeds", "2"], False
+            # By default the last section turns at d = 64, and every second one from d = 96 on.
+            for order in ("descending", "turns" if d == 64 else "last_turns"):
+                other = ["--schedule", f"attention_bwd_gradients:order={order},section=1"]
+                yield [*arguments, *other, "--sim-blocks", blocks, "--seeds", "2"], False
             # All heads for one block of queries; as long as a block of keys, and longer, so that a block leaves within one.
             for chunk in (1, 2, 4):
                 yield [*arguments, "-DGROUP=8", f"-DCHUNK={chunk}", "--sim-blocks", blocks, "--seeds", "2"], False
