@@ -6,10 +6,12 @@ import functools
 import json
 import math
 
+import torch
+
 from .._attention import _recipes
-from .._attention._recurrences import count_chunks
+from .._attention._recurrences import CHUNK, count_chunks, count_parts
 from .._core._layouts import ZERO, Layout, element_bytes, list_strides
-from . import _walk_recipes
+from . import _kernels, _walk_recipes
 from ._step_recipes import choose
 from ._walk_recipes import make_plain, make_rows, pad_gates
 
@@ -47,8 +49,8 @@ def write(names, name, device, wants_first):
 class _Gradients(_walk_recipes.Call):
     """A call that computes gradients."""
 
-    def __init__(self, kind, names, tensors, device, wants_first):
-        super().__init__(kind, names, ("q", "k", "v", "d"), tensors, device)
+    def __init__(self, kind, names, tensors, device, wants_first, every):
+        super().__init__(kind, names, ("q", "k", "v", "d"), tensors, device, every)
         self.chunks, self.wants_first = count_chunks(self.rows), wants_first
         self.shares = self.heads != self.shared
         # What is behind the walks: (parts, results, layouts of parts), and results whose rows of no sequence are 0.
@@ -66,13 +68,13 @@ class _Gradients(_walk_recipes.Call):
             self.cleared.append((name, layout))
         return self.places.view(name, layout.permute(0, 2, 1, 3))
 
-    def add_shared(self, name):
-        """The same of queries or keys. Where heads of values share them, it is the place of a part of each head."""
+    def add_shared(self, name, count):
+        """The same of queries or keys, or the place of so many parts of it, of heads that share them."""
         like = self.given[name]
         place = self.add_rows(f"d{name}", like)
-        if not self.shares:
+        if count == self.shared:
             return place
-        parts = make_plain(self.batch, self.tokens, self.heads, self.width, element=like.element)
+        parts = make_plain(self.batch, self.tokens, count, self.width, element=like.element)
         self.add_temporary(f"d{name}_parts", parts)
         self.summed.append((f"d{name}_parts", f"d{name}", parts))
         return self.places.view(f"d{name}_parts", parts.permute(0, 2, 1, 3))
@@ -161,15 +163,26 @@ class _Gradients(_walk_recipes.Call):
 def make(kind, names, text, tensors):
     """The Recipe of a text. Results are the gradients of q, k and v, of gates and rates, and of the states before where they are wanted."""
     options = json.loads(text)
-    call = _Gradients(kind, names, tensors, options["device"], options["wants_first"])
+    call = _Gradients(kind, names, tensors, options["device"], options["wants_first"], _count_kept(names, tensors, options))
     of = {name: call.find_rows(name) for name in ("q", "k", "v", "d")}
     of.update(call.find_gates())
     _MAKERS[options["name"]](call, of)
     return call.finish()
 
 
+def _count_kept(names, tensors, options):
+    """The chunks for each state that walks keep."""
+    given = dict(zip(("q", "k", "v", "d", *names[0]), tensors))
+    # Chunks beside each other take no logarithms, of which some may be resets.
+    if options["name"] != "ssd" or "g" in given:
+        return 1
+    batch, _, heads, columns = given["v"].shape
+    sequences = given["begins"].shape[0] - 1 if "begins" in given else batch
+    return choose("ssd_gradients", torch.device(options["device"]), sequences, heads, given["q"].shape[3], columns)["EVERY"]
+
+
 def _make_retention(call, of):
-    parts = {name: call.add_shared(name) for name in ("q", "k")}
+    parts = {name: call.add_shared(name, call.heads) for name in ("q", "k")}
     dv = call.add_rows("dv", call.given["v"])
     call.add_first()
     d, q, k, v, behind = of["d"], of["q"], of["k"], of["v"], call.find_state("s1")
@@ -196,46 +209,111 @@ def _make_gla_gradients(call, of):
 
 
 def _make_ssd(call, of):
-    """Gradients of steps, of rates or logarithms of factors and, where it is given for heads, of skip follow those of rows. Those of rates
-    have a part of each chunk [B, H, N], and so has the product of queries and keys of the same token [B, H, P, N], of which the first of
-    the P parts is enough."""
-    rows, columns, has_logs = call.columns, call.width, "g" in call.given
-    (form, _), of_chunks = call.find_outputs(False), (call.batch, call.heads, call.chunks)
-    skips = form["SKIP"] and not form["ELEMENTS"]
-    parts = {name: call.add_shared(name) for name in ("q", "k")}
-    dv = call.add_rows("dv", call.given["v"])
-    count = -(-columns // choose("ssd", call.device, call.sequences, call.heads, rows, columns)["DV"])
-    changes, of_parts = {"dsteps": call.add_gates("dsteps")}, (call.batch, call.heads, count, call.chunks)
+    """Gradients of steps, of rates or logarithms of factors and, where it is given for heads, of skip follow those of rows. Where a state is
+    kept of each chunk, those of queries and keys are walks, and have parts of heads. Else they are of blocks of chunks beside each other,
+    and heads of a block are added up."""
+    makes_walks, count, has_logs = call.every == 1, call.heads, "g" in call.given
+    if not makes_walks:
+        count = count_parts(call.batch * call.chunks, call.shared, count, _kernels.count_multiprocessors(call.device))
+    of.update({f"d{name}": call.add_shared(name, count) for name in ("q", "k")}, dv=call.add_rows("dv", call.given["v"]))
+    of["dsteps"] = call.add_gates("dsteps")
     if has_logs:
-        changes.update(logs=of["gates"], dlogs=call.add_gates("dg"))
+        of["dg"] = call.add_gates("dg")
     else:
         call.add_result("of_rates", make_plain(call.heads))
-        call.add_temporary("drates", make_plain(*of_chunks))
-    if skips:
+    if _skips_heads(call):
         call.add_result("dskip", make_plain(call.heads))
-        call.add_temporary("same", make_plain(*of_parts, fill=ZERO))
     call.add_first()
-    call.add_temporary("meets", make_plain(*of_parts))
+    (_walk_ssd if makes_walks else _launch_ssd_blocks)(call, of)
+    call.restore_gates("dsteps", *(["dg"] if has_logs else []))
+
+
+def _skips_heads(call):
+    """Whether a number of each head is given by which values pass."""
+    form, _ = call.find_outputs(False)
+    return form["SKIP"] and not form["ELEMENTS"]
+
+
+def _launch_ssd_changes(call, of, blocks, parts=1):
+    """Gradients of steps, and of rates or logarithms, of `blocks`, of sums of rows and of what states and their gradients have in common,
+    in parts."""
+    has_logs, sums = "g" in call.given, make_rows(call.batch, call.heads, parts, call.rows)
+    places = {name: call.places.view(name, sums) for name in ("of_q", "of_k")}
+    form = {"C": CHUNK * call.every, **({"LOGS": True} if has_logs else {})}
+    kernel = _walk_recipes.find_kernel(call.is_cpu, "ssd_changes", **form)
+    if has_logs:
+        places.update(logs=of["gates"], dlogs=of["dg"])
+    else:
+        call.add_temporary("drates", make_plain(call.batch, call.heads, blocks))
+    call.launch(kernel, **places, gates=of["dt"], dsteps=of["dsteps"])
+    if not has_logs:
+        call.sum_heads("drates", make_plain(call.batch, call.heads, blocks), "of_rates")
+
+
+def _find_last_ssd(call):
+    """What the walk takes that gives the gradients of values: from the end over gradients of states."""
+    form, _ = call.find_outputs(False)
+    last = {"s1": call.places.places.get("ds0"), "FINAL": call.wants_first, **form}
+    return call.find_state("s1"), {"REVERSE": True, "STEPS": "own", **last}
+
+
+def _walk_ssd(call, of):
+    """Those of rates have a part of each chunk [B, H, N], and so has the product of queries and keys of the same token [B, H, P, N], of
+    which the first of the P parts is enough."""
+    rows, columns, skips, has_logs = call.columns, call.width, _skips_heads(call), "g" in call.given
+    count = -(-columns // choose("ssd", call.device, call.sequences, call.heads, rows, columns)["DV"])
+    of_chunks = call.batch, call.heads, count, call.chunks
+    if skips:
+        call.add_temporary("same", make_plain(*of_chunks, fill=ZERO))
+    call.add_temporary("meets", make_plain(*of_chunks))
     call.add_temporary("states", make_plain(call.batch, call.heads, call.chunks * rows, columns, element=call.form["T"]))
-    sums = make_rows(*of_parts[:3], call.rows)
+    sums = make_rows(*of_chunks[:3], call.rows)
     of_q, of_k = (call.add_temporary(name, sums) for name in ("of_q", "of_k"))
     d, q, k, v, gates = of["d"], of["q"], of["k"], of["v"], {name: of[name] for name in ("gates", "dt")}
     before, behind = call.find_state("s0", True), call.find_state("s1", True)
-    back, last = {"REVERSE": True, "STEPS": "own"}, {"s1": call.places.places.get("ds0"), "FINAL": call.wants_first}
+    state, last = _find_last_ssd(call)
     # Few blocks walk over few sequences, and leave multiprocessors idle.
-    call.walk_beside("ssd", columns, rows, call.find_state("s1"), q=k, k=q, v=d, o=dv, **gates, **last, **back, **form)
+    call.walk_beside("ssd", columns, rows, state, q=k, k=q, v=d, o=of["dv"], **gates, **last)
     # Of the walk that has registers for it.
-    of_queries, of_keys = ({"SUMS": True, "SAME": skips and of == has_logs} for of in (False, True))
-    call.walk("ssd", rows, columns, before, q=d, k=v, v=k, w=q, sums=of_q, o=parts["q"], **gates, **of_queries, KEEP=True)
-    call.walk("ssd", rows, columns, behind, q=v, k=d, v=q, w=k, sums=of_k, o=parts["k"], **gates, **back, **of_keys, MEET=True)
-    kernel = _walk_recipes.find_kernel(call.is_cpu, "ssd_changes", **({"LOGS": True} if has_logs else {}))
-    call.launch(kernel, of_q=of_q, of_k=of_k, gates=of["dt"], **changes)
-    call.restore_gates("dsteps", *(["dg"] if has_logs else []))
-    if not has_logs:
-        call.sum_heads("drates", make_plain(*of_chunks), "of_rates")
+    of_queries, of_keys = ({"SUMS": True, "SAME": skips and of_walk == has_logs} for of_walk in (False, True))
+    call.walk("ssd", rows, columns, before, q=d, k=v, v=k, w=q, sums=of_q, o=of["dq"], **gates, **of_queries, KEEP=True)
+    form = {"REVERSE": True, "STEPS": "own", **of_keys, "MEET": True}
+    call.walk("ssd", rows, columns, behind, q=v, k=d, v=q, w=k, sums=of_k, o=of["dk"], **gates, **form)
+    _launch_ssd_changes(call, of, call.chunks, count)
     if skips:
-        strides = list_strides(of_parts)
-        call.sum_heads("same", Layout(of_chunks, (*strides[:2], 1), "f32"), "dskip")
+        strides = list_strides(of_chunks)
+        call.sum_heads("same", Layout((call.batch, call.heads, call.chunks), (*strides[:2], 1), "f32"), "dskip")
+
+
+def _launch_ssd_blocks(call, of):
+    """States and their gradients are kept of blocks of chunks, from walks over both, of which the latter has the gradients of values."""
+    rows, columns, skips, every = call.width, call.columns, _skips_heads(call), call.every
+    of_heads, blocks, form = (call.batch, call.heads), -(-call.chunks // every), {"EVERY": every}
+    of_q, of_k = (call.add_temporary(name, make_rows(*of_heads, call.rows)) for name in ("of_q", "of_k"))
+    sums = call.add_temporary("block_sums", make_plain(*of_heads, blocks * every * CHUNK))
+    keeps = call.add_temporary("keeps", make_plain(*of_heads, call.chunks))
+    for name in ("states", "back"):
+        call.add_temporary(name, make_plain(*of_heads, blocks * rows, columns, element=call.form["T"]))
+    call.add_temporary("meets", make_plain(*of_heads, every, blocks, fill=ZERO))
+    if skips:
+        call.add_temporary("same", make_plain(*of_heads, call.chunks))
+    d, q, k, v, dt = of["d"], of["q"], of["k"], of["v"], of["dt"]
+    # What tokens leave is read for the last time before sums of rows are written.
+    call.launch_chunks("ssd_factors", {"dt": dt, "sums": sums, "leaves": of_q, "keeps": keeps}, **form)
+    added = {"ADDED": "values", "VALUES": "VO", **form}
+    call.walk("states", rows, columns, call.find_state("s0"), k=k, v=v, leaves=of_q, keeps=keeps, **added)
+    state, last = _find_last_ssd(call)
+    back = call.places.places["back"]
+    call.walk("ssd", rows, columns, state, q=k, k=q, v=d, o=of["dv"], gates=of["gates"], dt=dt, states=back, KEEP=True, **form, **last)
+    form.update(DK=rows, DV=columns)
+    tokens = {"sums": sums, "dt": dt}
+    of_queries = {"x": d, "y": v, "z": k, "w": q, "of": of_q, "o": of["dq"], **tokens}
+    call.launch_chunks("ssd_gradients", of_queries, MEET=True, SAME=skips, **form)
+    of_keys = {"x": v, "y": d, "z": q, "w": k, "of": of_k, "o": of["dk"], "states": back, **tokens}
+    call.launch_chunks("ssd_gradients", of_keys, REVERSE=True, **form)
+    _launch_ssd_changes(call, of, blocks)
+    if skips:
+        call.sum_heads("same", make_plain(*of_heads, call.chunks), "dskip")
 
 
 def _make_delta(call, of):

@@ -35,9 +35,10 @@ def find_walk(is_cpu, name, device, extents, **parameters):
     return _kernels.find(is_cpu, source, DK=extents[2], **{**_recurrences.pick(choice), **parameters})
 
 
-def count_rows(tokens, sequences):
-    """The rows of all chunks of packed sequences."""
-    return CHUNK * (tokens // CHUNK + sequences)
+def count_rows(tokens, sequences, every=1):
+    """The rows of all chunks of packed sequences, each of which has a multiple of so many."""
+    block = CHUNK * every
+    return block * (tokens // block + sequences)
 
 
 @functools.lru_cache(maxsize=256)
@@ -80,8 +81,8 @@ def make_rows(*shape):
 class Call:
     """A call whose recipe is being made."""
 
-    def __init__(self, kind, names, own, tensors, device):
-        """`names` are those of the text, and `own` those of the tensors before its views."""
+    def __init__(self, kind, names, own, tensors, device, every=1):
+        """`names` are those of the text, and `own` those of the tensors before its views. Walks keep a state of `every` so many chunks."""
         self.is_cpu, self.device = kind is Program, torch.device(device)
         self.places = Places(names, tensors, own, plain=names[0])
         self.given = {name: x for name, x in zip((*own, *names[0]), tensors) if x is not None}
@@ -90,7 +91,8 @@ class Call:
         self.shared, self.width = self.given["q"].shape[2:]
         self.is_packed = "begins" in self.given
         self.sequences = self.given["begins"].shape[0] - 1 if self.is_packed else self.batch
-        self.rows = count_rows(self.tokens, self.sequences) if self.is_packed else self.tokens
+        self.every = every
+        self.rows = count_rows(self.tokens, self.sequences, every) if self.is_packed else self.tokens
         self.tables, self.form = {}, {"T": self.given["q"].element}
         if "dt" in self.given and "g" in self.given:
             self.form["RESETS"] = True
@@ -117,7 +119,7 @@ class Call:
             self.places.copy("begins", begins)
         extents = {"firsts": self.sequences, "pasts": self.sequences, "starts": count, "ends": count}
         tables = {name: self.add_temporary(name, make_plain(extent, element="i32")) for name, extent in extents.items()}
-        self.launch(find_kernel(self.is_cpu, "tables", BEGIN=begins.element))
+        self.launch(find_kernel(self.is_cpu, "tables", BEGIN=begins.element, EVERY=self.every))
         self.tables, self.form["PACKED"], self.form["IN_PLACE"] = tables, True, True
 
     def _show_table(self, table):
