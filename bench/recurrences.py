@@ -5,6 +5,7 @@ forward, and forward and backward together ("both"), in milliseconds.
              side by side, of so many tokens ("segment")
     plain    the same of queries and keys that are normalized, or of steps that are made
     whole    the same walked over whole, where it has segments
+    states2  ssd's gradients with a state of each 2 chunks, and states4 of each 4 (kernels/linear/kept.tile); else as rules say
     fla      chunk_gated_delta_rule, chunk_kda, chunk_retention, chunk_gla
     mamba    mamba_chunk_scan_combined
 
@@ -20,6 +21,7 @@ Peers tune themselves among many configurations, which processes compile side by
 """
 
 import contextlib
+import functools
 import math
 import os
 import statistics
@@ -54,7 +56,9 @@ GROUPS = {
     "others": [("", *shape) for shape in OTHERS],
 }
 COLUMNS = ("model", "batch", "tokens", "recurrence", "heads", "value heads", "rows", "columns")
-WAYS = ("tessera", "plain", "whole", "fla", "mamba")
+# Contestants by the chunks for each state that gradients of ssd keep.
+STATES = {"states2": 2, "states4": 4}
+WAYS = ("tessera", "plain", "whole", *STATES, "fla", "mamba")
 # Of a multiprocessor's cores, bf16, in a cycle (dense), at the clock of the data sheets' rate.
 FLOPS_A_CYCLE, CLOCK = 4096, 1.83e9
 # Up to so many outputs are compared with the definition in double precision.
@@ -149,24 +153,32 @@ def find_own(name, plain=False):
     return lambda **given: function(**given, **norm)[0]
 
 
-_plans_of_whole = {}
+# What is known of calls, of contestants whose calls are others than those like them, as shapes and texts do not say who is called.
+_known = {}
 
 
-def choose_segments(way):
-    """A context for calls of a contestant, one at a time in a process: those of "whole" have no segments."""
-    from tessera.torch import _prepared, _segments
+def choose_form(way):
+    """A context for calls of a contestant, one at a time in a process: those of "whole" have no segments, and those of STATES keep a
+    state of so many chunks."""
+    from tessera.torch import _gradient_recipes, _prepared, _segments
 
     found = contextlib.ExitStack()
+    if way == "whole" or way in STATES:
+        # Functions, as making a mock takes the host longer than a call.
+        plans, learned = _known.setdefault(way, ({}, {}))
+        found.enter_context(unittest.mock.patch.object(_prepared, "_plans", plans))
+        found.enter_context(unittest.mock.patch.object(_prepared, "_learned", learned))
     if way == "whole":
-        # A function, as making a mock takes the host longer than a call. Plans of their own, as shapes say who has segments.
         found.enter_context(unittest.mock.patch.object(_segments, "cut", lambda *_: None))
-        found.enter_context(unittest.mock.patch.object(_prepared, "_plans", _plans_of_whole))
+    elif way in STATES:
+        write = functools.partial(_gradient_recipes.write, every=STATES[way])
+        found.enter_context(unittest.mock.patch.object(_gradient_recipes, "write", write))
     return found
 
 
 def in_context(way, call):
     def run():
-        with choose_segments(way):
+        with choose_form(way):
             return call()
 
     return run
@@ -199,6 +211,8 @@ def list_ways(torch, name, given, wanted):
         ways["plain"] = find_own(name, True), simple
     if segments is not None:
         ways["whole"] = own, given
+    if name == "ssd":
+        ways |= {way: (own, given) for way in STATES}
     return {way: own for way, own in ways.items() if way in wanted}, segments.own if segments else None
 
 
@@ -206,7 +220,7 @@ def compile_own(torch, shapes, wanted):
     """Compiles what our calls take, all of a shape side by side."""
     for _, batch, tokens, own in shapes:
         for way, (call, given) in list_ways(torch, own[0], draw(torch, batch, tokens, own), wanted)[0].items():
-            with choose_segments(way):
+            with choose_form(way):
                 common.call_ahead(make_runs(torch, call, given).values())
 
 
@@ -338,8 +352,8 @@ def to_row(record):
     row = {column: record[column] for column in (*COLUMNS, "what", "segment")}
     for way in WAYS:
         row[way] = record["timings"].get(way, {}).get("ms") or record.get(f"{way}, failed")
-    row |= {f"{way}, MiB": record.get(f"{way}, MiB") for way in ("tessera", "fla", "mamba")}
-    for way in ("whole", "fla", "mamba"):
+    row |= {f"{way}, MiB": record.get(f"{way}, MiB") for way in ("tessera", *STATES, "fla", "mamba")}
+    for way in ("whole", *STATES, "fla", "mamba"):
         row[f"{way}, error"] = record.get(f"{way}, error")
     row |= {f"{way}, from f64": record.get(f"{way}, from f64") for way in ("tessera", "fla", "mamba")}
     for limit in ("cores", "memory"):
