@@ -27,7 +27,7 @@ def check_gradients(folder, out):
     of_chunks = {"starts": "starts", "ends": "ends"}
     walks, tokens = {**of_chunks, "firsts": "firsts", "pasts": "pasts"}, {"q": "in_place_k", "k": "in_place_k", "g": "in_place_channels"}
     beta, own, of_walks = {"beta": "rates"}, ["-DDW=64", "-DDK=32"], ["-DPACKED=true", "-DINITIAL=true", "-DDK=64", "-DDV=32"]
-    extents = "B=1,L=141,N=4"
+    steps, of_pairs, extents = {"dt": "rates"}, {"z": "in_place_k", "w": "in_place_k", "sums": "gates"}, "B=1,L=141,N=4"
     for source, shape, inputs, parameters in (
         (
             "delta_rule_bwd", "HK=1,H=2,R=256,V=64,S=3,NK=256", {**walks, **beta, "g": "gates", "k": "in_place_k"},
@@ -49,9 +49,17 @@ def check_gradients(folder, out):
         ("gla_bwd", "HK=1,H=2,R=256,V=64,S=3,NK=256", {**walks, **tokens}, [*of_walks, "-DFINAL=true"]),
         ("gla_gradients", "HK=1,H=2,K=64,V=64,NK=256", {**of_chunks, **tokens}, own),
         ("gla_gradients", "HK=1,H=1,K=64,V=64,NK=256", {**of_chunks, **tokens}, [*own, "-DOWN=true"]),
+        # Chunks in pairs, the second of which is without tokens.
+        ("states", "HK=1,H=2,R=256,V=64,S=3,NK=128", walks, [*of_walks, "-DVALUES=VO", "-DEVERY=2"]),
+        ("ssd", "HK=1,H=2,HV=2,R=256,V=64,S=3,NK=128", {**walks, **steps, "gates": "rates"},
+         [*of_walks, "-DKEEP=true", "-DREVERSE=true", "-DSTEPS=own", "-DEVERY=2"]),
+        ("ssd_gradients", "HK=1,H=2,HP=1,R=256,V=64,M=256,NK=128,E=2,BLOCKS=2", {**of_chunks, **steps, **of_pairs},
+         ["-DDK=64", "-DEVERY=2", "-DMEET=true", "-DSAME=true"]),
+        ("ssd_gradients", "HK=1,H=2,HP=2,R=256,V=64,M=256,NK=128", {**of_chunks, **steps, **of_pairs},
+         ["-DDK=64", "-DEVERY=2", "-DREVERSE=true"]),
     ):  # fmt: skip
         options = [word for name, file in inputs.items() for word in ("--input", f"{name}={out}/{file}.npy")]
-        scale = [] if source == "states" else ["--set", "scale=0.5"]
+        scale = [] if source == "states" or source.startswith("ssd") else ["--set", "scale=0.5"]
         run(f"{folder}/{source}.tile", "-DIN_PLACE=true", *parameters, "--shape", f"{extents},{shape}", *scale, *options,
             "--pad-rows", "8", "--device", "sim", "--check")  # fmt: skip
 
