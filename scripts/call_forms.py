@@ -4,6 +4,7 @@ A call is made with tensors of the CPU and kernels that do nothing, as on a GPU 
 it asks for is noted.
 """
 
+import functools
 import itertools
 import unittest.mock
 
@@ -12,7 +13,7 @@ import torch
 import tessera.torch
 from tessera._compiler import _compile
 from tessera._compiler._program import Program
-from tessera.torch import _kernels
+from tessera.torch import _gradient_recipes, _kernels
 
 MULTIPROCESSORS = 132
 BF16, F16, F32, E4M3 = torch.bfloat16, torch.float16, torch.float32, torch.float8_e4m3fn
@@ -50,18 +51,20 @@ def _call_lists(kind, width, heads, count, entries, options):
     tessera.torch.mla_sparse(q, rows, _integers(count, 1, entries), 0.1, **options)
 
 
-def _call_recurrence(name, kind, d, sizes, states, has_gradients, is_packed):
+def _call_recurrence(name, kind, d, sizes, states, has_gradients, is_packed, columns=None):
+    columns = columns or d
     batch, tokens, heads, value_heads = sizes
     lead = (1, batch * tokens) if is_packed else (batch, tokens)
 
     def draw(*extents, dtype=F32):
         return torch.zeros(*lead, *extents, dtype=dtype).requires_grad_(has_gradients)
 
-    q, k, v = draw(heads, d, dtype=kind), draw(heads, d, dtype=kind), draw(value_heads, d, dtype=kind)
+    q, k, v = draw(heads, d, dtype=kind), draw(heads, d, dtype=kind), draw(value_heads, columns, dtype=kind)
     named = {"cu_seqlens": torch.arange(0, lead[1] + 1, tokens).int()} if is_packed else {}
-    state = torch.zeros(batch, value_heads, d, d) if "first" in states else None
+    state = torch.zeros(batch, value_heads, d, columns) if "first" in states else None
     if "ssd" in name:
-        given = {"initial_states": state, "return_final_states": "last" in states}
+        first = None if state is None else state.transpose(2, 3)
+        given = {"initial_states": first, "return_final_states": "last" in states}
         skip = torch.zeros(value_heads, d) if name == "gated ssd" else torch.zeros(value_heads)
         given |= {"z": draw(value_heads, d, dtype=kind)} if name == "gated ssd" else {}
         given |= {"seq_idx": _integers(*lead)} if name == "ssd of sequences" else {}
@@ -75,6 +78,13 @@ def _call_recurrence(name, kind, d, sizes, states, has_gradients, is_packed):
     out = out if isinstance(out, torch.Tensor) else out[0]
     if has_gradients:
         torch.autograd.grad(out, (q, k, v), torch.empty_like(out))
+
+
+def _call_blocks(every, kind, d, sizes, states, is_packed):
+    """Gradients of ssd that keep a state of so many chunks, which no rule that ships chooses."""
+    write = functools.partial(_gradient_recipes.write, every=every)
+    with unittest.mock.patch.object(_gradient_recipes, "write", write):
+        _call_recurrence("ssd", kind, d, sizes, states, True, is_packed, 64)
 
 
 def _list_calls():
@@ -97,6 +107,8 @@ def _list_calls():
     for given in products(names, TYPES, (64, 128, 192, 256), sizes, states, (False, True), (False, True)):
         if (given[2] <= 128 or given[0] in of_heads) and not (given[0] == "ssd of sequences" and given[-1]):
             yield f"recurrence {given}", lambda given=given: _call_recurrence(*given)
+    for given in products((2, 4), TYPES, (64, 128, 192, 256), ((1, 1024, 1, 8), (8, 128, 1, 80)), states[::3], (False, True)):
+        yield f"recurrence of blocks {given}", lambda given=given: _call_blocks(*given)
 
 
 def list_forms(only, part, parts):
