@@ -451,7 +451,9 @@ check_compiled()
 check_transforms()
 check_memory()
 check_arguments()
-for tokens in (1, 65, 200):
+torch.manual_seed(2)
+# Of one token gradients are single products, of heads that share queries sums of these, of which nothing may be left.
+for tokens in (5, 65, 200):
     check_limits(tokens)
     for numbers in list_numbers(tokens):
         check_sequences(tokens, 1, 2, numbers)
