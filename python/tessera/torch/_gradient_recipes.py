@@ -210,9 +210,9 @@ def _make_gla_gradients(call, of):
 
 
 def _make_ssd(call, of):
-    """Gradients of steps, of rates or logarithms of factors and, where it is given for heads, of skip follow those of rows. Where a state is
-    kept of each chunk, those of queries and keys are walks, and have parts of heads. Else they are of blocks of chunks beside each other,
-    and heads of a block are added up."""
+    """Gradients of steps, of rates or logarithms of factors and, where it is given for heads, of skip follow those of rows. Where a state
+    is kept of each chunk, those of queries and keys are walks, and have parts of heads. Else they are of blocks of chunks beside each
+    other, and heads of a block are added up."""
     makes_walks, count, has_logs = call.every == 1, call.heads, "g" in call.given
     if not makes_walks:
         count = count_parts(call.batch * call.chunks, call.shared, count, _kernels.count_multiprocessors(call.device))
