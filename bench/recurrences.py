@@ -316,7 +316,7 @@ def print_launches(torch, shapes, options):
     for model, batch, tokens, own in {shape[0]: shape for shape in shapes if shape[0] and shape[1] == 1}.values():
         runs, _ = prepare(torch, own[0], draw(torch, batch, tokens, own), options)
         for what in ("forward", "both"):
-            counts = ", ".join(f"{way} {count_launches(torch, run[what])}" for way, run in runs.items())
+            counts = ", ".join(f"{way} {count_launches(torch, in_context(way, run[what]))}" for way, run in runs.items())
             print(f"launches of {model}, {batch} x {tokens}, {what}: {counts}", flush=True)
 
 

@@ -66,7 +66,7 @@ def _call_recurrence(name, kind, d, sizes, states, has_gradients, is_packed, col
         first = None if state is None else state.transpose(2, 3)
         given = {"initial_states": first, "return_final_states": "last" in states}
         skip = torch.zeros(value_heads, d) if name == "gated ssd" else torch.zeros(value_heads)
-        given |= {"z": draw(value_heads, d, dtype=kind)} if name == "gated ssd" else {}
+        given |= {"z": draw(value_heads, d, dtype=F32 if kind == F16 else kind)} if name == "gated ssd" else {}
         given |= {"seq_idx": _integers(*lead)} if name == "ssd of sequences" else {}
         out = tessera.torch.ssd(v, draw(value_heads), torch.zeros(value_heads), k, q, skip, **named, **given)
     else:

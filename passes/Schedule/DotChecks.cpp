@@ -29,7 +29,8 @@ static LogicalResult refuseRows(DotOp dot, int64_t rows, int64_t columns) {
   int64_t few = roundUp(rows, hopper::mmaColumns), many = roundUp(columns, hopper::mmaRows);
   if (few == rows && many == columns)
     error << ", and something that goes with it has no such form (--remarks says what)";
-  error << "; " << roundUp(rows, hopper::mmaRows) << "x" << columns;
+  error << "; " << roundUp(rows, hopper::mmaRows) << "x"
+        << roundUp(std::max<int64_t>(columns, 1), hopper::mmaColumns);
   if ((few != rows || many != columns) && few % hopper::mmaRows != 0)
     error << " or " << few << "x" << many;
   return error << " would work";

@@ -30,6 +30,7 @@ def main(kernel, folder):
         # Parts of unequal numbers of heads, and of none.
         compare(6, 2, 33, 150, 128, 64, False, False, "-DPARTS=2", "--level", "scheduled")
         compare(7, 1, 33, 50, 64, 64, True, False, "-DPARTS=4", "-DT=f16")
+        compare(5, 1, 150, 130, 64, 64, True, False, "-DPARTS=4", "-DGROUP=8", "-DCHUNK=1", "--level", "scheduled")
         compare(6, 2, 150, 130, 128, 128, True, True, "-DPARTS=8", "-DGROUP=8", "-DCHUNK=2", "--level", "scheduled")
         compare(4, 1, 150, 130, 64, 64, True, True, "-DPARTS=2", "-DFIXED=true", "-DGROUP=8", "--level", "scheduled")
         compare(4, 2, 150, 200, 64, 64, True, True, "-DCHUNK=1", "-DGM=64", "-DGN=64")

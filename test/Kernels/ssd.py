@@ -56,7 +56,8 @@ def check_outputs(kernel, folder):
     q, k = (draw(seed, length, DK) for seed in (1, 2))
     v, z, start = draw(3, HEADS, length, DV), draw(5, HEADS, length, DV), draw(4, HEADS, DK, DV)
     skips = draw(6, HEADS, DV)
-    inputs = {"q": (q, (1, 1, length, DK)), "k": (k, (1, 1, length, DK)), "v": (v, (1, HEADS, length, DV)), "z": (z, (1, HEADS, length, DV)),
+    inputs = {"q": (q, (1, 1, length, DK)), "k": (k, (1, 1, length, DK)),
+              "v": (v, (1, HEADS, length, DV)), "z": (z, (1, HEADS, length, DV)),
               "gates": (logs, (1, HEADS, length)), "dt": (steps, (1, HEADS, length)), "rates": ([1.0] * HEADS, (HEADS,)),
               "skip": (skips, (HEADS, DV))}  # fmt: skip
 
@@ -74,7 +75,7 @@ def check_outputs(kernel, folder):
     run(kernel, *back, *given, "--device", "sim", "--check")
     changes = [f"{folder}/{name}.npy" for name in ("gates", "dt")]
     given = [word for name, path in zip(("logs", "gates"), changes) for word in ("--input", f"{name}={path}")]
-    shape = f"B=1,H={HEADS},P=3,R={length},N={-(-length // 64)}"
+    shape = f"B=1,H={HEADS},P=3,PM=3,R={length},N={-(-length // 64)}"
     run(os.path.join(os.path.dirname(kernel), "ssd_changes.tile"), "-DLOGS=true", *given, "--shape", shape, "--pad-rows", "4",
         "--device", "sim", "--check")  # fmt: skip
 

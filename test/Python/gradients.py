@@ -129,12 +129,15 @@ CALLED  func.return %result : f32
         return "seven" if pathlib.Path(source).name == "attention_bwd_deterministic.tile" else "five"
 
     def test_few_blocks(self):
-        """Query heads of a group are in parts where their keys make few blocks, and sums may be in any order."""
+        """Query heads of a group are in parts where their keys make few blocks: in a fixed order of sums of equal numbers of heads."""
         few, some, many = (71, 2048, 1, 2048), (28, 4096, 4, 4096), (64, 4096, 8, 4096)
         for mask, d, call, options, parts in (
             ("none", 64, few, {}, 8), ("none", 64, some, {}, 1), ("causal", 128, some, {}, 2), ("causal", 64, many, {}, 1),
-            ("causal", 64, few, {}, 16), ("causal", 64, few, {"fixed": True}, 1), ("causal", 64, (32, 2048, 4, 2048), {"fixed": True}, 4), ("none", 256, few, {}, 1),
-            ("none", 64, (8, 4096, 8, 128), {}, 1), ("none", 64, (16, 897, 8, 1), {}, 2), ("none", 64, (16, 896, 8, 1), {}, 1),
+            ("causal", 64, few, {}, 16), ("causal", 64, few, {"fixed": True}, 1),
+            ("causal", 64, (32, 2048, 4, 2048), {"fixed": True}, 4), ("none", 64, (48, 1024, 8, 1024), {"fixed": True}, 2),
+            ("causal", 64, (12, 2048, 1, 2048), {"fixed": True}, 4), ("causal", 64, (24, 2048, 1, 2048), {"fixed": True}, 8),
+            ("none", 256, few, {}, 1), ("none", 64, (8, 4096, 8, 128), {}, 1), ("none", 64, (16, 897, 8, 1), {}, 2),
+            ("none", 64, (16, 896, 8, 1), {}, 1),
             ("none", 64, (0, 1, 0, 1), {}, 1), ("none", 64, (71, 0, 1, 20), {}, 1),
         ):  # fmt: skip
             heads, rows, kv_heads, keys = call

@@ -24,6 +24,11 @@ def list_widths(kernel):
     return _choices.list_allowed(find_source(kernel), "DK")
 
 
+def list_block_columns():
+    """The head dimensions of values of which gradients of ssd have chunks beside each other."""
+    return _choices.list_allowed(find_source("ssd_gradients"), "DV")
+
+
 def pick(choice):
     """What a walk is given of the values that rules choose for extents."""
     return {name: choice[name] for name in ("DV", "SHARE") if name in choice}
@@ -79,7 +84,7 @@ def refuse_others(function, others):
 def refuse_gate_options(makes_gates, A_log, dt_bias, lower_bound, safe_gate, makes_rates, allow_neg_eigval):
     """Refuses what gates and rates of a delta rule cannot be made of."""
     if not makes_gates:
-        for name, given in (("A_log", A_log), ("dt_bias", dt_bias)):
+        for name, given in (("A_log", A_log), ("dt_bias", dt_bias), ("lower_bound", lower_bound)):
             if given is not None:
                 raise ValueError(f"argument '{name}' is given, of which use_gate_in_kernel=True makes gates; that or None would work")
     elif lower_bound is None:

@@ -189,7 +189,7 @@ def gated_delta_rule(
     **others: object,
 ) -> tuple[jax.Array, jax.Array | None]:
     """The gated delta rule: (o, final state or None), as `tessera.torch.gated_delta_rule`."""
-    state_v_first = others.pop("transpose_state_layout", state_v_first)
+    state_v_first = others.pop("transpose_state_layout", False) or state_v_first
     refuse_others("gated_delta_rule", others)
     options = A_log, dt_bias, lower_bound, safe_gate, use_beta_sigmoid_in_kernel, allow_neg_eigval
     refuse_gate_options(use_gate_in_kernel, *options)

@@ -9,7 +9,7 @@ import math
 import torch
 
 from .._attention import _recipes
-from .._attention._recurrences import CHUNK, count_chunks, count_parts
+from .._attention._recurrences import CHUNK, count_chunks, count_parts, list_block_columns
 from .._core._layouts import ZERO, Layout, element_bytes, list_strides
 from . import _kernels, _walk_recipes
 from ._step_recipes import choose
@@ -174,10 +174,12 @@ def make(kind, names, text, tensors):
 def _count_kept(names, tensors, options):
     """The chunks for each state that walks keep."""
     given = dict(zip(("q", "k", "v", "d", *names[0]), tensors))
-    # Chunks beside each other take no logarithms, of which some may be resets.
-    if options["name"] != "ssd" or "g" in given or options["every"]:
-        return options["every"] or 1
     batch, _, heads, columns = given["v"].shape
+    # Chunks beside each other take no logarithms, of which some may be resets, and all columns of a state.
+    if options["name"] != "ssd" or "g" in given or columns not in list_block_columns():
+        return 1
+    if options["every"]:
+        return options["every"]
     sequences = given["begins"].shape[0] - 1 if "begins" in given else batch
     return choose("ssd_gradients", torch.device(options["device"]), sequences, heads, given["q"].shape[3], columns)["EVERY"]
 

@@ -266,7 +266,7 @@ def gated_delta_rule(
     `allow_neg_eigval`. With `state_v_first` states are [B, HV, V, K]. Others are arguments of those functions that change nothing
     (docs/recurrences.md).
     """
-    state_v_first = others.pop("transpose_state_layout", state_v_first)
+    state_v_first = others.pop("transpose_state_layout", False) or state_v_first
     _recurrences.refuse_others("gated_delta_rule", others)
     options = A_log, dt_bias, lower_bound, safe_gate, use_beta_sigmoid_in_kernel, allow_neg_eigval
     _recurrences.refuse_gate_options(use_gate_in_kernel, *options)
@@ -458,7 +458,8 @@ def _make_steps(dt, bias, softplus, limit):
         return steps
     # A step at a limit has its gradient, which `clamp` takes from it.
     least, most = limit
-    steps = steps.masked_fill(steps < least, least)
+    if _recurrences.limits_steps((least, math.inf), softplus):
+        steps = steps.masked_fill(steps < least, least)
     return steps if most == math.inf else steps.masked_fill(steps > most, most)
 
 

@@ -72,7 +72,7 @@ def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, logs, skip, z, state, st
     dz, none = _empty(v), _empty(v)
     if z is not None:
         wide = z.float()
-        dz = _keep_tokens(torch.ops.aten.silu_backward(grad.float() * ungated, wide), starts).to(z.dtype)
+        dz = _keep_tokens(torch.ops.aten.silu_backward(grad.float() * ungated, wide), starts).to(z.dtype).contiguous()
         grad = (grad.float() * torch.nn.functional.silu(wide)).to(v.dtype)
     others = {"dt": dt, "rates": rates, "g": logs, "skip": skip}
     *found, first = _differentiate_joined("ssd", grad, grad_last, q, k, v, others, None, state, starts, STEPS="own")
