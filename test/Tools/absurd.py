@@ -66,7 +66,7 @@ def nested_functions(count, loops):
 # Name: the source and what the error says, or None where it compiles.
 CASES = {
     # Shapes.
-    "tile 17x3": (product(17, 3, 16), "a multiple of 64 rows, .*; got 17; 64 would work"),
+    "tile 17x3": (product(17, 3, 16), "a multiple of 64 rows, .*; got 17x3; 64x8 or 24x64 would work"),
     "17 rows": (product(17, 64, 64), "a multiple of 64 rows"),
     "3 columns": (product(64, 3, 64), "a multiple of 8 columns .*; got 3; 8 would work"),
     "8 columns": (product(64, 8, 64), "rows are a multiple of 32 bytes"),
