@@ -269,6 +269,11 @@ def check_ops():
     logs, skip, z = (torch.randn(shape, requires_grad=True) for shape in (steps.shape, (2, V), v.shape))
     ones = rates.detach() * 0 + 1
     torch.library.opcheck(torch.ops.tessera.ssd, (q, k, v, steps, ones, logs, skip, z, state, None, True, True))
+    # Gradients of outputs that are not dense.
+    arguments = [None if x is None else x.detach() for x in (None, q, k, v, steps, ones, logs, skip, z, state, None)]
+    grad, ungated = torch.randn(BATCH, 2, 5, V).half().transpose(1, 2), torch.randn(v.shape).half()
+    back = grad, *arguments, ungated
+    torch.library.opcheck(torch.ops.tessera.ssd_backward, back, test_utils=("test_schema", "test_faketensor"))
 
 
 def check_compiled():
