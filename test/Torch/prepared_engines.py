@@ -5,6 +5,7 @@ reaches the driver belongs to the call, little of Python runs, and what differs 
 
 import gc
 import itertools
+import math
 import re
 import sys
 import threading
@@ -141,7 +142,9 @@ def make_walks():
     tokens = {"q": make(1, 70, 4, 64), "k": make(1, 70, 4, 64), "v": make(1, 70, 8, 64)}
     of_heads, of_channels, starts = {"g": torch.ones(1, 70, 8), "beta": make(1, 70, 8)}, torch.ones(1, 70, 4, 64), number(0, 3, 3, 70)
     packed, state = {**tokens, "cu_seqlens": starts}, {"initial_state": torch.ones(3, 8, 64, 64), "output_final_state": True}
+    # Steps that no limit changes are prepared.
     spaces = {"x": tokens["v"], "dt": torch.ones(1, 70, 8), "A": torch.ones(8), "B": tokens["k"], "C": tokens["q"]}
+    spaces["dt_limit"] = -math.inf, math.inf
     return {
         "a walk": (tt.gated_delta_rule, {**tokens, **of_heads, "scale": 0.5}, 5),
         "packed walks": (tt.gated_delta_rule, {**packed, **of_heads, **state}, 6),

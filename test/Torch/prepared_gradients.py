@@ -3,6 +3,7 @@
 """Recurrences with gradients through functions of autograd that were made for earlier calls: real PyTorch, tensors of the CPU, and a fake
 driver. What reaches the driver is what ops give it, and what differs goes by the ops."""
 
+import math
 import threading
 import unittest
 import unittest.mock
@@ -41,6 +42,8 @@ def make_calls(heads=2, packed=False, own=2):
     sequences = 3 if packed else BATCH
     state = {"initial_state": torch.ones(sequences, own, WIDTH, WIDTH)}
     spaces = {"x": rows["v"], "dt": of_heads, "A": torch.ones(own), "B": rows["k"], "C": rows["q"]}
+    # Steps that no limit changes are prepared.
+    as_they_are = {"dt_limit": (-math.inf, math.inf), **starts}
     last, delta = {"output_final_state": True, **starts}, {**rows, "g": of_heads, "beta": of_heads.clone()}
     return {
         "retention": (tt.retention, rows, starts),
@@ -55,10 +58,11 @@ def make_calls(heads=2, packed=False, own=2):
         "channels": (tt.gated_delta_rule, {**delta, "g": of_channels}, starts),
         "channels, states": (tt.gated_delta_rule, {**delta, "g": of_channels, **state}, last),
         "channels, lengths": (tt.gated_delta_rule, {**delta, "g": of_channels}, {"use_qk_l2norm_in_kernel": True, **starts}),
-        "spaces": (tt.ssd, spaces, starts),
-        "spaces, skip": (tt.ssd, {**spaces, "D": torch.ones(own)}, starts),
+        "spaces": (tt.ssd, spaces, as_they_are),
+        "spaces, skip": (tt.ssd, {**spaces, "D": torch.ones(own)}, as_they_are),
         "spaces, states": (
-            tt.ssd, {**spaces, "D": torch.ones(own), "initial_states": state["initial_state"]}, {"return_final_states": True, **starts},
+            tt.ssd, {**spaces, "D": torch.ones(own), "initial_states": state["initial_state"]},
+            {"return_final_states": True, **as_they_are},
         ),
         "spaces, steps": (tt.ssd, {**spaces, "dt_bias": torch.ones(own)}, {"dt_softplus": True, **starts}),
     }  # fmt: skip

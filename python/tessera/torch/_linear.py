@@ -209,7 +209,8 @@ def retention(
     int32 or int64, the batch is 1 and sequence i has the tokens from the i-th of these up to the next, and a state of its own. Others are
     arguments of that function that change nothing (docs/recurrences.md).
     """
-    _recurrences.refuse_others("retention", others)
+    if others:
+        _recurrences.refuse_others("retention", others)
     given = q, k, v, initial_state, cu_seqlens
     # Which decays are kept for a key follows from the number of heads.
     heads = v.shape[2] if isinstance(v, torch.Tensor) and v.dim() == 4 else None
@@ -266,11 +267,13 @@ def gated_delta_rule(
     `allow_neg_eigval`. With `state_v_first` states are [B, HV, V, K]. Others are arguments of those functions that change nothing
     (docs/recurrences.md).
     """
-    state_v_first = others.pop("transpose_state_layout", False) or state_v_first
-    _recurrences.refuse_others("gated_delta_rule", others)
-    options = A_log, dt_bias, lower_bound, safe_gate, use_beta_sigmoid_in_kernel, allow_neg_eigval
-    _recurrences.refuse_gate_options(use_gate_in_kernel, *options)
-    state, of_state = _turn_state(initial_state, state_v_first)
+    if others:
+        state_v_first = others.pop("transpose_state_layout", False) or state_v_first
+        _recurrences.refuse_others("gated_delta_rule", others)
+    if use_gate_in_kernel or allow_neg_eigval or not (A_log is None and dt_bias is None and lower_bound is None):
+        options = A_log, dt_bias, lower_bound, safe_gate, use_beta_sigmoid_in_kernel, allow_neg_eigval
+        _recurrences.refuse_gate_options(use_gate_in_kernel, *options)
+    state, of_state = _turn_state(initial_state) if state_v_first else (initial_state, "initial_state")
     if use_gate_in_kernel or use_beta_sigmoid_in_kernel:
         _check_delta_rule(q, k, v, g, beta, state, of_state, cu_seqlens)
         _op.check_types({}, {"A_log": A_log, "dt_bias": dt_bias})
@@ -281,10 +284,8 @@ def gated_delta_rule(
     return out, last.transpose(2, 3) if state_v_first and last is not None else last
 
 
-def _turn_state(state, is_turned):
-    """States as kernels have them, and by which name refusals call them."""
-    if not is_turned:
-        return state, "initial_state"
+def _turn_state(state):
+    """States [V, K] as kernels have them, and by which name refusals call them."""
     return state.transpose(2, 3) if isinstance(state, torch.Tensor) and state.dim() == 4 else state, "initial_state.mT"
 
 
@@ -359,8 +360,9 @@ def gla(
     are starts of packed sequences, as of `retention`. With `state_v_first` states are [B, HV, V, K]. Others are arguments of that function
     that change nothing (docs/recurrences.md).
     """
-    _recurrences.refuse_others("gla", others)
-    state, of_state = _turn_state(initial_state, state_v_first)
+    if others:
+        _recurrences.refuse_others("gla", others)
+    state, of_state = _turn_state(initial_state) if state_v_first else (initial_state, "initial_state")
     out, last = _apply_gla(q, k, v, g, scale, state, of_state, output_final_state, cu_seqlens)
     return out, last.transpose(2, 3) if state_v_first and last is not None else last
 
@@ -415,7 +417,8 @@ def ssd(
     is forgotten. Initial states are those of sequences with the number 0. `cu_seqlens` are starts of packed sequences in its place, as of
     `retention`, and states are of each. Others are arguments of that function that change nothing (docs/recurrences.md).
     """
-    _recurrences.refuse_others("ssd", others)
+    if others:
+        _recurrences.refuse_others("ssd", others)
     dt_limit = _recurrences.read_ssd_options(dt_limit, chunk_size)
     makes_steps = dt_bias is not None or dt_softplus or seq_idx is not None or _recurrences.limits_steps(dt_limit, dt_softplus)
     state = initial_states.transpose(2, 3) if isinstance(initial_states, torch.Tensor) and initial_states.dim() == 4 else initial_states
