@@ -21,7 +21,7 @@ os.environ["TESSERA_RULES"] = FILE.name
 import torch  # noqa: E402
 from recurrent_definitions import BATCH, V, differentiate, draw, measure_peak, recur  # noqa: E402
 
-from tessera._attention._recurrences import count_parts  # noqa: E402
+from tessera._attention._recurrences import count_head_parts  # noqa: E402
 from tessera.torch import _gradient_recipes, _segments, ssd, use_interpreter  # noqa: E402
 
 NAN = float("nan")
@@ -80,7 +80,7 @@ def check(tokens, heads, own, has_states, lengths=None, limit=None, rates=1.0, w
     weights = [torch.randn_like(out), torch.randn_like(last)]
     compute = lambda: differentiate(lambda **named: call(**named, limit=limit, starts=starts, tokens=tokens), given, weights)
     counted = []
-    with unittest.mock.patch.object(_gradient_recipes, "count_parts", lambda *a: counted.append(a) or (parts or a[2])):
+    with unittest.mock.patch.object(_gradient_recipes, "count_head_parts", lambda *a: counted.append(a) or (parts or a[2])):
         found = compute()
     assert len(counted) == 1, "the rule is not taken, or a call before was like this one"
     with unittest.mock.patch.object(_gradient_recipes, "write", functools.partial(_gradient_recipes.write, every=1)):
@@ -102,14 +102,14 @@ def check_memory():
     tokens, own, rows = 1024, 4, 128
     q, k, v = draw(tokens, 1, own, (rows, V)).values()
     steps, rates, grad = torch.rand(BATCH, tokens, own), -torch.rand(own), torch.ones_like(v)
-    with unittest.mock.patch.object(_gradient_recipes, "count_parts", lambda points, shared, *_: shared):
+    with unittest.mock.patch.object(_gradient_recipes, "count_head_parts", lambda points, shared, *_: shared):
         found = measure_peak(lambda: torch.ops.tessera.ssd_backward(grad, None, q, k, v, steps, rates, *[None] * 5, grad.new_empty(0)))
     expected = 2 * rows * V * 2 / EVERY + 64 * 4 * 4
     assert expected < found / (tokens // 64 * own) < 1.02 * expected, (found / (tokens // 64 * own), expected)
 
 
 for form, count in (((512, 1, 80, 132), 1), ((128, 1, 80, 132), 2), ((16, 1, 80, 132), 10), ((1, 2, 6, 132), 6), ((1000, 8, 64, 132), 8)):
-    assert count_parts(*form) == count, form
+    assert count_head_parts(*form) == count, form
 use_interpreter()
 torch.manual_seed(1)
 torch.set_num_threads(1)

@@ -127,7 +127,7 @@ def cut(tokens, heads, columns, multiprocessors, numbers):
     return own if -(-tokens // max(1, own)) >= numbers["FEWEST"] else None
 
 
-def count_parts(points, shared, heads, multiprocessors):
+def count_head_parts(points, shared, heads, multiprocessors):
     """The parts of `heads` that share queries and keys, of which each grid point of as many as `points` for each has one, so that
     multiprocessors have grid points: as few as that takes, of as many heads each."""
     counts = [count for count in range(shared, heads + 1, shared) if heads % count == 0]

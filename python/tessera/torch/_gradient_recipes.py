@@ -9,7 +9,7 @@ import math
 import torch
 
 from .._attention import _recipes
-from .._attention._recurrences import CHUNK, count_chunks, count_parts, list_block_columns
+from .._attention._recurrences import CHUNK, count_chunks, count_head_parts, list_block_columns
 from .._core._layouts import ZERO, Layout, element_bytes, list_strides
 from . import _kernels, _walk_recipes
 from ._step_recipes import choose
@@ -217,7 +217,7 @@ def _make_ssd(call, of):
     other, and heads of a block are added up."""
     makes_walks, count, has_logs = call.every == 1, call.heads, "g" in call.given
     if not makes_walks:
-        count = count_parts(call.batch * call.chunks, call.shared, count, _kernels.count_multiprocessors(call.device))
+        count = count_head_parts(call.batch * call.chunks, call.shared, count, _kernels.count_multiprocessors(call.device))
     of.update({f"d{name}": call.add_shared(name, count) for name in ("q", "k")}, dv=call.add_rows("dv", call.given["v"]))
     of["dsteps"] = call.add_gates("dsteps")
     if has_logs:
