@@ -5,7 +5,7 @@ forward, and forward and backward together ("both"), in milliseconds.
              side by side, of so many tokens ("segment")
     plain    the same of queries and keys that are normalized, or of steps that are made
     whole    the same walked over whole, where it has segments
-    states2  ssd's gradients with a state of each 2 chunks, and states4 of each 4 (kernels/linear/kept.tile); else as rules say
+    states2  ssd's gradients with a state of each 2 chunks, and states4 of each 4 (kernels/linear/ssd_gradients.tile); else as rules say
     fla      chunk_gated_delta_rule, chunk_kda, chunk_retention, chunk_gla
     mamba    mamba_chunk_scan_combined
 
