@@ -57,12 +57,19 @@ static const llvm::Value *rootOf(const llvm::Value *value) {
   return value;
 }
 
-/// Whether the two roots are one register, as the code generator makes of what is equal in a block.
-static bool areSame(const llvm::Value *a, const llvm::Value *b) {
+/// Whether the two roots are one register, as the code generator makes of what is equal, in a block
+/// and behind it: the same operations, `depth` of them at most, on the same values.
+static bool areSame(const llvm::Value *a, const llvm::Value *b, unsigned depth = 8) {
   auto *first = llvm::dyn_cast<llvm::Instruction>(a),
        *second = llvm::dyn_cast<llvm::Instruction>(b);
-  return a == b || (first && second && first->getParent() == second->getParent() &&
-                    !first->mayReadOrWriteMemory() && first->isIdenticalTo(second));
+  if (a == b || !first || !second || depth == 0)
+    return a == b;
+  return !llvm::isa<llvm::PHINode>(first) && !first->mayReadOrWriteMemory() &&
+         first->isSameOperationAs(second) &&
+         llvm::all_of(llvm::zip_equal(first->operands(), second->operands()), [&](auto operands) {
+           return areSame(rootOf(std::get<0>(operands).get()), rootOf(std::get<1>(operands).get()),
+                          depth - 1);
+         });
 }
 
 namespace {
