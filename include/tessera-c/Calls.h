@@ -75,8 +75,8 @@ typedef struct tessera_call_step {
   /** One for each argument of the source, in its order. */
   const tessera_call_operand *operands;
   size_t operand_count;
-  /** Other than 0: it runs beside the steps behind it, none of which takes what it stores or stores
-   * what it takes. */
+  /** Other than 0: it may run beside the steps behind it, up to the first of them that takes what it
+   * stores or stores what it takes. */
   int32_t is_beside;
 } tessera_call_step;
 

@@ -165,6 +165,28 @@ CallProblem PreparedCall::plan(Step &step, const CallArguments &arguments) {
   return {};
 }
 
+/// Whether an operand is a tensor of some kind, and no scalar.
+static bool isMemory(const tessera_call_operand &operand) {
+  return operand.source <= TESSERA_CALL_COPY || operand.source == TESSERA_CALL_VIEW;
+}
+
+bool PreparedCall::meet(const Step &one, const Step &other) const {
+  auto findRoot = [&](tessera_call_operand operand) {
+    while (operand.source == TESSERA_CALL_VIEW)
+      operand = views[operand.index].memory;
+    return std::pair(operand.source, operand.index);
+  };
+  auto stores = [](const Step &step, size_t position) {
+    return step.kernel->getSignature().arguments[position].access != runtime::Access::Read;
+  };
+  for (auto [i, operand] : llvm::enumerate(one.operands))
+    for (auto [j, others] : llvm::enumerate(other.operands))
+      if (isMemory(operand) && findRoot(operand) == findRoot(others) &&
+          (stores(one, i) || stores(other, j)))
+        return true;
+  return false;
+}
+
 std::shared_ptr<const PreparedCall> PreparedCall::make(const tessera_call_recipe &recipe,
                                                        const CallArguments &arguments,
                                                        CallProblem &problem) {
@@ -188,6 +210,14 @@ std::shared_ptr<const PreparedCall> PreparedCall::make(const tessera_call_recipe
     problem = call->plan(step, arguments);
     if (problem)
       return nullptr;
+  }
+  llvm::SmallVector<const Step *, 2> beside;
+  for (Step &step : call->steps) {
+    step.waits = llvm::any_of(beside, [&](const Step *other) { return call->meet(*other, step); });
+    if (step.waits)
+      beside.clear();
+    if (step.isBeside && step.kernel)
+      beside.push_back(&step);
   }
   return call;
 }
@@ -229,7 +259,11 @@ CallProblem PreparedCall::launch(const CallArguments &arguments, const CallMemor
   const runtime::SideStream *side = nullptr;
   CallProblem problem;
   for (const Step &step : steps) {
-    if (step.isBeside) {
+    if (step.waits && side) {
+      problem = toProblem(side->join());
+      side = nullptr;
+    }
+    if (step.isBeside && !problem) {
       llvm::Expected<const runtime::SideStream *> found =
           step.kernel->findSideStream(device, stream);
       if (!found)

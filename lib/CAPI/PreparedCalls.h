@@ -89,10 +89,13 @@ private:
     std::shared_ptr<const runtime::CallPlan> plan;
     uint64_t offset = 0; ///< of its workspaces, where those of other steps lie too
     bool isBeside = false;
+    bool waits = false; ///< for the steps before it that run beside others
   };
   using Arguments = llvm::SmallVector<runtime::Argument, 16>;
 
   CallProblem plan(Step &step, const CallArguments &arguments);
+  /// Whether one of two steps stores to memory that the other one takes or stores to.
+  bool meet(const Step &one, const Step &other) const;
   llvm::Error fill(const CallMemory &memory, int device, void *stream) const;
   CallProblem launch(const Step &step, const CallArguments &arguments, const CallMemory &memory,
                      int device, void *stream) const;

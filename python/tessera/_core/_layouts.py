@@ -105,7 +105,7 @@ class Recipe(NamedTuple):
     followings: tuple = ()
     #: Calls like this one need not ask again.
     is_final: bool = True
-    #: Which steps run beside those behind them, none of which takes what they store.
+    #: Which steps may run beside those behind them, up to the first that takes what they store or stores what they take.
     beside: tuple = ()
 
 

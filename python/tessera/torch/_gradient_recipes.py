@@ -147,7 +147,7 @@ class _Gradients(_walk_recipes.Call):
         self.launch(_walk_recipes.find_walk(self.is_cpu, name, self.device, extents, **form), s0=state, **places)
 
     def walk_beside(self, *walk, **places):
-        """The same beside the steps behind it."""
+        """The same beside the steps behind it, as far as these take nothing of it."""
         self.beside.append(len(self.steps))
         self.walk(*walk, **places)
 
@@ -304,7 +304,8 @@ def _launch_ssd_blocks(call, of):
     # What tokens leave is read for the last time before sums of rows are written.
     call.launch_chunks("ssd_factors", {"dt": dt, "sums": sums, "leaves": of_q, "keeps": keeps}, **form)
     added = {"ADDED": "values", "VALUES": "VO", **form}
-    call.walk("states", rows, columns, call.find_state("s0"), k=k, v=v, leaves=of_q, keeps=keeps, **added)
+    # Few blocks walk over few sequences, and leave multiprocessors idle.
+    call.walk_beside("states", rows, columns, call.find_state("s0"), k=k, v=v, leaves=of_q, keeps=keeps, **added)
     state, last = _find_last_ssd(call)
     back = call.places.places["back"]
     call.walk("ssd", rows, columns, state, q=k, k=q, v=d, o=of["dv"], gates=of["gates"], dt=dt, states=back, KEEP=True, **form, **last)

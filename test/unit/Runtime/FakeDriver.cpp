@@ -365,6 +365,7 @@ return 0;
 }
 FAKE(cuStreamWaitEvent, Stream stream, Event event, unsigned)
 getState().waits.emplace_back(stream, getState().recorded[event]);
+getState().launchesBefore.push_back(getState().launches.size());
 return 0;
 }
 FAKE(cuEventQuery, Event)

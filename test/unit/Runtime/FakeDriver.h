@@ -99,6 +99,8 @@ struct State {
   /// What each event was recorded on, and which stream has waited for which one, in order.
   std::map<cuda::Event, cuda::Stream> recorded;
   std::vector<std::pair<cuda::Stream, cuda::Stream>> waits;
+  /// How many launches there were before each of these waits.
+  std::vector<size_t> launchesBefore;
   /// Calls of cuDeviceGetAttribute, cuOccupancyMaxActiveClusters and cuStreamGetCaptureInfo.
   unsigned attributeQueries = 0, occupancyQueries = 0, captureQueries = 0;
   /// Calls of any function from a graph's destructor, which must make none.

@@ -48,8 +48,11 @@ protected:
       return 1;
     }
     auto *kernel = reinterpret_cast<tessera_kernel *>(&test->bundle->getKernels()[0]);
-    for (tessera_call_step &step : test->steps)
-      step = {kernel, nullptr, test->operands.data(), test->operands.size(), step.is_beside};
+    for (auto [i, step] : llvm::enumerate(test->steps)) {
+      const auto &operands =
+          llvm::is_contained(test->apart, i) ? test->operandsApart : test->operands;
+      step = {kernel, nullptr, operands.data(), operands.size(), step.is_beside};
+    }
     recipe->steps = test->steps.data();
     recipe->step_count = test->steps.size();
     recipe->results = test->results.data();
@@ -102,6 +105,13 @@ protected:
                                                 {TESSERA_CALL_RESULT, 0},
                                                 {TESSERA_CALL_RESULT, 1},
                                                 {TESSERA_CALL_NUMBER, 0}};
+  /// The same with temporaries in place of results, and the steps that have these.
+  std::vector<tessera_call_operand> operandsApart = {{TESSERA_CALL_TENSOR, 0},
+                                                     {TESSERA_CALL_TENSOR, 1},
+                                                     {TESSERA_CALL_TEMPORARY, 0},
+                                                     {TESSERA_CALL_TEMPORARY, 1},
+                                                     {TESSERA_CALL_NUMBER, 0}};
+  std::vector<size_t> apart;
   std::vector<tessera_call_step> steps = {{}};
   std::string refusal;
   bool isFinal = true, clearsMeanwhile = false;
@@ -388,6 +398,22 @@ TEST_F(PreparedCallsTest, LaunchesBesideTheStreamOfTheCall) {
                               reinterpret_cast<cuda::Stream>(uintptr_t(3)), sides[0], sides[1]})
           .size(),
       4u);
+}
+
+TEST_F(PreparedCallsTest, WaitsBeforeTheFirstStepThatMeetsOneBeside) {
+  steps.resize(4);
+  steps[1].is_beside = 1;
+  temporaries = results;
+  // Steps that read the same tensors do not meet.
+  for (auto [others, launched] :
+       {std::pair<std::vector<size_t>, size_t>{{1}, 4}, {{1, 3}, 3}, {{1, 2}, 2}}) {
+    apart = others;
+    calls.clear();
+    fake::getState().launches.clear();
+    fake::getState().launchesBefore.clear();
+    ASSERT_FALSE(launch(kCopy));
+    EXPECT_EQ(fake::getState().launchesBefore, (std::vector<size_t>{1, launched}));
+  }
 }
 
 TEST_F(PreparedCallsTest, LaunchesNothingBesideTheStreamOfEachThread) {
