@@ -31,10 +31,12 @@ def find_sizes(batch, heads, rows, d, kv_heads, keys, dv):
 
 def _find_least_group(source, parameters, group):
     """The smallest of `GROUPS` for which a source has the kernel that it has for `group`: of those that are the same there is one.
-    Kernels are the same whose other parameters are."""
+    Kernels are the same whose other parameters are, and what rules choose of their schedules."""
 
     def describe(size):
-        return {**Program(source, **parameters, GROUP=size).parameters, "GROUP": None}
+        chosen = _choices.choose(source, {**parameters, "GROUP": size})
+        schedules = {name: choice["value"] for name, choice in chosen["schedules"].items()}
+        return {**_choices.read_values(chosen), "GROUP": None}, schedules
 
     def find():
         wanted = describe(group)
