@@ -144,6 +144,19 @@ CALLED  func.return %result : f32
             found = self.find(mask, d, group=8, extents=extents, **options)
             self.assertEqual(found["PARTS"], parts, (mask, d, call, options))
 
+    def test_few_blocks_of_functions(self):
+        """The same of functions, of named variants and of sources, but in a fixed order, and not where lists say which blocks are visited."""
+        few = _gradient_kernels.find_sizes(1, 28, 4096, 128, 4, 4096, 128)
+        for mask, parts in (("causal", 2), ("window", 1)):
+            self.assertEqual(self.find(mask, 128, softcap=3.0, extents=few[-1])["PARTS"], parts, mask)
+        few = _gradient_kernels.find_sizes(1, 28, 2048, 128, 4, 2048, 128)
+        self.assertEqual(self.find("window", 128, extents=few[-1])["PARTS"], 2)
+        distant = T.Variant(score=lambda s, b, h, q, k: s - (q - k) * 0.5)
+        causal = T.Variant(score=lambda s, b, h, q, k: s - (q - k) * 0.5, mask=lambda b, h, q, k: q >= k)
+        for variant, fixed, parts in ((distant, False, 2), (causal, False, 2), (causal, True, 1)):
+            found = _gradient_kernels.count_parts_of_source(T.compile, variant.source, (), fixed, "bf16", few, False)
+            self.assertEqual(found, parts, variant.source)
+
     def test_short(self):
         """The form by the length, for (mask, d, dv), up to so many keys: in any order, in a fixed one."""
         for mask, d, dv, seven, seven_of_fixed in (

@@ -17,6 +17,7 @@ from torch.nn.attention import flex_attention as flex
 
 import tessera.torch
 from tessera import masks
+from tessera._attention import _gradient_kernels
 from tessera._functions import _captured, _tracing
 from tessera.torch import attention, flex_attention
 
@@ -290,6 +291,28 @@ class Captured(problems.Mods):
         want = torch.autograd.grad(problems.exact_mods(*doubles, score, mask)[0], doubles, 2 * out)
         for got, expected in zip(found, want):
             self.assertLess((got.double() - expected).norm() / expected.norm(), 2 * torch.finfo(got.dtype).eps)
+
+    def test_gradients_of_few_key_heads(self):
+        """Query heads of a group are in parts, with grid points of their own."""
+        torch.manual_seed(0)
+        slopes = torch.rand(9, requires_grad=True)
+
+        def score(s, b, h, q, k):
+            return s - slopes[h] * (q - k).abs()
+
+        shapes = (1, 9, 10, 64), (1, 1, 13, 64), (1, 1, 13, 64)
+        leaves = [torch.randn(shape, dtype=torch.bfloat16, requires_grad=True) for shape in shapes]
+        doubles = [leaf.detach().double().requires_grad_() for leaf in leaves]
+        find = _gradient_kernels.find_gradients_of_source
+        with unittest.mock.patch.object(_gradient_kernels, "find_gradients_of_source", wraps=find) as asked:
+            out = attention(*leaves, score_mod=score)
+            found = torch.autograd.grad(out.float().square().sum(), (*leaves, slopes))
+        self.assertEqual(asked.call_args.args[-1], 8)
+        exact = slopes.detach().double().requires_grad_()
+        own = lambda s, b, h, q, k: s - exact[h] * (q - k).abs()
+        want = torch.autograd.grad(problems.exact_mods(*doubles, own)[0], (*doubles, exact), 2 * out.detach().double())
+        for got, expected in zip(found, want):
+            self.assertLess((got.double() - expected).norm() / expected.norm(), 2**-7)
 
 
 class Flex(problems.Mods):

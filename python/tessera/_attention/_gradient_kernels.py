@@ -45,6 +45,11 @@ def _find_least_group(source, parameters, group):
     return int(find_fact("least group", source, {**_frontend.to_texts(parameters), "GROUP": str(group)}, find))
 
 
+def _count_parts(chosen):
+    """In how many parts the query heads of a group are, by what rules choose for a call."""
+    return int(chosen["parameters"].get("PARTS", {"value": 1})["value"])
+
+
 def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, group=1, extents=None, card=None):
     """(source, parameters, names of arguments after the scale) of the gradients of a variant, for tensors of head dimensions
     d and dv.
@@ -64,14 +69,14 @@ def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, group=
     if name == "attention_fwd":
         source, extras, unordered = _library.find_source("attention_bwd"), [], parameters
         parameters = {**parameters, "FIXED": fixed}
-        chosen = _choices.choose(source, parameters, extents or (), card)
-        if form := _choices.find_form(chosen):
-            return form, unordered, []
-        if (parts := int(chosen["parameters"]["PARTS"]["value"])) > 1:
-            parameters["PARTS"] = parts
     else:
         source = _library.find_source("attention_variants_bwd" + ("_fixed" if fixed else ""))
-        extras = _variants.list_extras_of(fields)
+        extras, unordered = _variants.list_extras_of(fields), parameters
+    chosen = _choices.choose(source, parameters, extents or (), card)
+    if form := _choices.find_form(chosen):
+        return form, unordered, []
+    if (parts := _count_parts(chosen)) > 1:
+        parameters["PARTS"] = parts
     is_causal = "true" == fields.get("CAUSAL") or fields.get("MASK") == "causal"
     # attention_gradients_fixed.tile adds nothing up over blocks.
     sums = name == "attention_fwd" or not fixed
@@ -112,7 +117,8 @@ def find_gradients(kind, text, fixed, element_type, sizes, lse, learned=()):
     heads a key head, extents) as `find_sizes` has them."""
     d, dv, group, extents = sizes
     if _variants.is_source(text):
-        return find_gradients_of_source(kind, text, learned, fixed, element_type, d, dv, lse), []
+        parts = count_parts_of_source(kind, text, learned, fixed, element_type, sizes, lse)
+        return find_gradients_of_source(kind, text, learned, fixed, element_type, d, dv, lse, parts), []
     source, parameters, extras = describe_gradients(
         text, element_type, d, dv, lse, fixed, group, extents, _choices.find_card(kind)
     )
@@ -125,8 +131,17 @@ def find_gradients(kind, text, fixed, element_type, sizes, lse, learned=()):
         return find_gradients(kind, text, fixed, element_type, (d, dv, group, None), lse)
 
 
+def count_parts_of_source(kind, source, learned, fixed, element_type, sizes, lse):
+    """In how many parts the query heads of a group are in the gradients of a variant's source; `sizes` as of `find_gradients`."""
+    d, dv, _, extents = sizes
+    if fixed or extents is None or keeps_lists(source):
+        return 1
+    parameters = {**_variants.describe_widths(d, dv), "T": element_type, "DLSE": lse}
+    return _count_parts(_choices.choose(to_gradients(source, False, learned), parameters, extents, _choices.find_card(kind)))
+
+
 @functools.lru_cache(maxsize=None)
-def find_gradients_of_source(kind, source, learned, fixed, element_type, d, dv, lse):
+def find_gradients_of_source(kind, source, learned, fixed, element_type, d, dv, lse, parts=1):
     """The kernels of the gradients of a variant's source, and of the views that `learned` names, or the interpreter's form:
     where results are to be the same in each run, or the faster form does not compile, attention_gradients_fixed.tile."""
     widths = _variants.describe_widths(d, dv)
@@ -136,8 +151,11 @@ def find_gradients_of_source(kind, source, learned, fixed, element_type, d, dv, 
     if fixed:
         return kind(to_gradients(source, True, learned), **parameters)
     try:
-        return kind(to_gradients(source, False, learned), **parameters)
+        return kind(to_gradients(source, False, learned), **parameters, **({"PARTS": parts} if parts > 1 else {}))
     except CompileError as error:
+        # Where nothing may be compiled, what is there does.
+        if parts > 1 and not _frontend.may_compile():
+            return find_gradients_of_source(kind, source, learned, fixed, element_type, d, dv, lse)
         # What is wrong with the functions themselves, the other form refuses too.
         kernel = kind(to_gradients(source, True, learned), **parameters)
         warnings.warn(f"gradients take attention_gradients_fixed.tile, with more products: {error}", RuntimeWarning)

@@ -132,16 +132,16 @@ def _make_gradients(kind, order, learned, names, variant, tensors):
 
 
 def _list_gradients(kind, variant, learned, fixed, q, k, v, lse):
-    d, dv = q.shape[3], v.shape[3]
+    (batch, heads, rows, d), (_, key_heads, keys, dv) = q.shape, (*k.shape[:3], v.shape[3])
+    sizes = _gradient_kernels.find_sizes(batch, heads, rows, d, key_heads, keys, dv)
     if _variants.is_source(variant):
         if fixed and keeps_lists(variant) and not _gradient_kernels.has_fixed_lists(variant):
             raise RuntimeError(
                 "torch.use_deterministic_algorithms is on in the backward pass of attention with a block_mask, and was off in "
                 "the forward pass, which has chosen the lists: turn it on before"
             )
-        return _gradient_kernels.list_gradients_of_source(kind, variant, learned, fixed, q.element, d, dv, lse)
-    (batch, heads, rows, _), (_, key_heads, keys, _) = q.shape, k.shape
-    sizes = _gradient_kernels.find_sizes(batch, heads, rows, d, key_heads, keys, dv)
+        parts = _gradient_kernels.count_parts_of_source(kind, variant, learned, fixed, q.element, sizes, lse)
+        return _gradient_kernels.list_gradients_of_source(kind, variant, learned, fixed, q.element, d, dv, lse, parts)
     return _gradient_kernels.find_gradients(kind, variant, fixed, q.element, sizes, lse)[:1]
 
 

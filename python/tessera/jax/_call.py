@@ -52,9 +52,11 @@ def _list_kernels(kind, variant, element_type, sizes, lse):
     gradients = _gradient_kernels.read_gradients(variant)
     if gradients is not None:
         text, fixed, learned = gradients
-        if _variants.is_source(text):
-            return _gradient_kernels.list_gradients_of_source(kind, text, learned, fixed, element_type, sizes[3], sizes[6], lse), True
         own = _gradient_kernels.find_sizes(*sizes)
+        if _variants.is_source(text):
+            given = kind, text, learned, fixed, element_type
+            parts = _gradient_kernels.count_parts_of_source(*given, own, lse)
+            return _gradient_kernels.list_gradients_of_source(*given, *own[:2], lse, parts), True
         return _gradient_kernels.find_gradients(kind, text, fixed, element_type, own, lse)[:1], True
     if kind is _program.Program:
         return (_variants.find_variant(variant, element_type, sizes[3], sizes[6], lse).program,), True
