@@ -105,6 +105,7 @@ def main(template, folder):
         if name == "window" and "fixed" not in template:
             lists = "-DVISITS=list", "-DLISTS=one", "--kernel", "attention_gradients"
             compare(4, 2, 150, 130, 64, 64, False, "-DGM=64", *lists, "-DCHUNK=1")
+            compare(6, 2, 150, 130, 64, 64, False, "-DGM=64", "-DVISITS=list", *lists[2:], "-DPARTS=2")
     kernel = write(f"{folder}/own.tile", [template], OWN)
     check(kernel, folder, 2, 1, 40, 50, 64, 64, own, True, "-DT=f16")
     kernel = write(f"{folder}/steps.tile", [template], STEPS)

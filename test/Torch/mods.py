@@ -300,19 +300,24 @@ class Captured(problems.Mods):
         def score(s, b, h, q, k):
             return s - slopes[h] * (q - k).abs()
 
+        def mask(b, h, q, k):
+            return (q + k) % 3 != 0
+
         shapes = (1, 9, 10, 64), (1, 1, 13, 64), (1, 1, 13, 64)
         leaves = [torch.randn(shape, dtype=torch.bfloat16, requires_grad=True) for shape in shapes]
         doubles = [leaf.detach().double().requires_grad_() for leaf in leaves]
-        find = _gradient_kernels.find_gradients_of_source
-        with unittest.mock.patch.object(_gradient_kernels, "find_gradients_of_source", wraps=find) as asked:
-            out = attention(*leaves, score_mod=score)
-            found = torch.autograd.grad(out.float().square().sum(), (*leaves, slopes))
-        self.assertEqual(asked.call_args.args[-1], 8)
         exact = slopes.detach().double().requires_grad_()
         own = lambda s, b, h, q, k: s - exact[h] * (q - k).abs()
-        want = torch.autograd.grad(problems.exact_mods(*doubles, own)[0], (*doubles, exact), 2 * out.detach().double())
-        for got, expected in zip(found, want):
-            self.assertLess((got.double() - expected).norm() / expected.norm(), 2**-7)
+        kept = tessera.torch.create_block_mask(mask, 1, None, 10, 13, device="cpu")
+        find = _gradient_kernels.find_gradients_of_source
+        for given, hides in (({}, None), ({"mask_mod": mask}, mask), ({"block_mask": kept}, mask)):
+            with unittest.mock.patch.object(_gradient_kernels, "find_gradients_of_source", wraps=find) as asked:
+                out = attention(*leaves, score_mod=score, **given)
+                found = torch.autograd.grad(out.float().square().sum(), (*leaves, slopes))
+            self.assertEqual(asked.call_args.args[-1], 8)
+            want = torch.autograd.grad(problems.exact_mods(*doubles, own, hides)[0], (*doubles, exact), 2 * out.detach().double())
+            for got, expected in zip(found, want):
+                self.assertLess((got.double() - expected).norm() / expected.norm(), 2**-7)
 
 
 class Flex(problems.Mods):

@@ -134,7 +134,7 @@ def find_gradients(kind, text, fixed, element_type, sizes, lse, learned=()):
 def count_parts_of_source(kind, source, learned, fixed, element_type, sizes, lse):
     """In how many parts the query heads of a group are in the gradients of a variant's source; `sizes` as of `find_gradients`."""
     d, dv, _, extents = sizes
-    if fixed or extents is None or keeps_lists(source):
+    if fixed or extents is None or (keeps_lists(source) and has_fixed_lists(source)):
         return 1
     parameters = {**_variants.describe_widths(d, dv), "T": element_type, "DLSE": lse}
     return _count_parts(_choices.choose(to_gradients(source, False, learned), parameters, extents, _choices.find_card(kind)))
@@ -144,20 +144,28 @@ def count_parts_of_source(kind, source, learned, fixed, element_type, sizes, lse
 def find_gradients_of_source(kind, source, learned, fixed, element_type, d, dv, lse, parts=1):
     """The kernels of the gradients of a variant's source, and of the views that `learned` names, or the interpreter's form:
     where results are to be the same in each run, or the faster form does not compile, attention_gradients_fixed.tile."""
-    widths = _variants.describe_widths(d, dv)
-    parameters = {**widths, "T": element_type, "DLSE": lse}
+    parameters = {**_variants.describe_widths(d, dv), "T": element_type, "DLSE": lse}
+    if parts > 1:
+        try:
+            return _make_of_source(kind, source, learned, fixed, {**parameters, "PARTS": parts})
+        except CompileError:
+            # Where nothing may be compiled, what is there does.
+            if _frontend.may_compile():
+                raise
+    return _make_of_source(kind, source, learned, fixed, parameters)
+
+
+def _make_of_source(kind, source, learned, fixed, parameters):
     if keeps_lists(source):
         return kind(to_gradients(source, has_fixed_lists(source), learned), "attention_gradients", **parameters)
     if fixed:
         return kind(to_gradients(source, True, learned), **parameters)
     try:
-        return kind(to_gradients(source, False, learned), **parameters, **({"PARTS": parts} if parts > 1 else {}))
+        return kind(to_gradients(source, False, learned), **parameters)
     except CompileError as error:
-        # Where nothing may be compiled, what is there does.
-        if parts > 1 and not _frontend.may_compile():
-            return find_gradients_of_source(kind, source, learned, fixed, element_type, d, dv, lse)
         # What is wrong with the functions themselves, the other form refuses too.
-        kernel = kind(to_gradients(source, True, learned), **parameters)
+        whole = {name: value for name, value in parameters.items() if name != "PARTS"}
+        kernel = kind(to_gradients(source, True, learned), **whole)
         warnings.warn(f"gradients take attention_gradients_fixed.tile, with more products: {error}", RuntimeWarning)
         return kernel
 
