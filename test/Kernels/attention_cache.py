@@ -77,7 +77,7 @@ def save_caches(folder, caches, pages, rows, units):
     return words
 
 
-def check(folder, rows, flags, masks, share=0, units=None, run_rows=1, shares=0, tile=64):
+def check(folder, rows, flags, masks, share=0, units=None, run_rows=1, shares=0, tile=64, more=()):
     """Against the template for each sequence alone. `run_rows` are copied at once, and a multiprocessor has `shares`. `tile` rows are
     those of a tile, of which fewer than 64 are columns of the products."""
     most, pages, table = make_table(rows)
@@ -105,7 +105,7 @@ def check(folder, rows, flags, masks, share=0, units=None, run_rows=1, shares=0,
         file.write("".join(f'$import "{name}.tile"\n' for name in ["attention_cache", *masks]))
     outputs = [word for name in ("o", "lse") for word in ("--output", f"{name}={folder}/{name}.npy")]
     defines = [f"-DD={D}", f"-DBM={tile}", "-DBN=64", "-DHEADS=2", *(f"-D{flag}=true" for flag in flags)]
-    defines += [f"-DRUN={run_rows}"] if run_rows > 1 else []
+    defines += [*more, *([f"-DRUN={run_rows}"] if run_rows > 1 else [])]
     defines += [f"-DSHARES={shares}"] if shares else []
     run(source, *defines, *words, *outputs, "--set", f"scale={SCALE}", "--device", "sim", "--seeds", "1")
     found = join(load(f"{folder}/o.npy"), load(f"{folder}/lse.npy"), parts)
@@ -195,6 +195,8 @@ def main(folder):
     check(folder, 192, [], ["variants/sink"], shares=2)
     check(folder, 16, ["PAGED", "GATHERED", "ONE_RUN"], full, run_rows=16, shares=1)
     check(folder, 16, ["PAGED", "GATHERED"], causal)
+    check(folder, 1, ["PAGED", "GATHERED"], causal)
+    check(folder, 7, ["PAGED", "GATHERED"], full, more=["-DT=f16"])
     check(folder, 24, ["PAGED", "GATHERED", "PARTS"], full, share=128)
     check(folder, 24, ["PAGED", "GATHERED"], causal, run_rows=8)
     check(folder, 200, ["GATHERED", "PARTS", "INVARIANT"], causal, share=128)

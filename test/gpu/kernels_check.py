@@ -1,7 +1,7 @@
 """Checks kernels that are not attention on the GPU against f64: softmax, norms, products with a divided contraction (in one
 kernel and in two), of 8-bit numbers with scales, A B C, A^T A, rows by number and products of such rows, and rounding to 8
-bits; and attention over pages. Errors are at most twice those of PyTorch in the kernel's types, plus units of the last place (16
-bits) or 1e-5 of the largest result (f32).
+bits. Errors are at most twice those of PyTorch in the kernel's types, plus units of the last place (16 bits) or 1e-5 of the
+largest result (f32).
 
     kernels_check.py [--bundles DIR] [--quick] [--only NAME,...]
     kernels_check.py --list FILE           the kernels, for build_bundles.py --groups= --extra FILE
@@ -203,46 +203,6 @@ def check_pair(kernel, parameters, shape):
     return compare("c", c, torch.nn.functional.silu(x) * y, torch.nn.functional.silu(a @ w) * (a @ v))
 
 
-def attend(q, k, v, scale, causal):
-    """O and LSE of one sequence, [heads, rows, width] each, in the type of q."""
-    scores = q @ k.transpose(-1, -2) * scale
-    if causal:
-        seen = torch.ones(scores.shape[-2:], device="cuda").tril(k.shape[-2] - q.shape[-2]).bool()
-        scores = scores.masked_fill(~seen, -torch.inf)
-    return scores.softmax(-1).nan_to_num(0) @ v, scores.logsumexp(-1)
-
-
-def check_paged(kernel, parameters, shape):
-    """Keys in pages in random order, in a cache [pages, page, heads, width] that is NaN elsewhere, as is what a table says of no
-    page: numbers of pages that are not there."""
-    heads, kv_heads, queries, lengths = shape
-    dtype, page, width, causal = TYPES[parameters["T"]], parameters["PAGE"], parameters["D"], parameters["CAUSAL"] == "true"
-    counts = [-(-length // page) for length in lengths]
-    order = torch.randperm(sum(counts) + 3).tolist()
-    table = torch.full((len(lengths), max(counts) + 1), 2**30, dtype=torch.int32)
-    k, v = (torch.full((len(order), page, kv_heads, width), NAN, device="cuda", dtype=dtype) for _ in "kv")
-    q = normal(len(lengths), heads, queries, width, dtype=dtype)
-    results, scale = [], width**-0.5
-    for b, (length, count) in enumerate(zip(lengths, counts)):
-        pages, order = order[:count], order[count:]
-        table[b, :count] = torch.tensor(pages, dtype=torch.int32)
-        keys, values = (normal(kv_heads, length, width, dtype=dtype) for _ in "kv")
-        for cache, own in ((k, keys), (v, values)):
-            for i, number in enumerate(pages):
-                part = own[:, i * page : (i + 1) * page]
-                cache[number, : part.shape[1]] = part.transpose(0, 1)
-        repeated = [x.repeat_interleave(heads // kv_heads, 0) for x in (keys, values)]
-        results.append([attend(*(x.to(wide) for x in (q[b], *repeated)), scale, causal) for wide in (torch.float64, dtype)])
-    o, lse = Tensor(q.shape, dtype), Tensor(q.shape[:-1], torch.float32)
-    views = (x.flatten(0, 1).transpose(0, 1) for x in (k, v))
-    kernel(Tensor(q.shape, dtype, q).view, *views, table.cuda(), torch.tensor(lengths, dtype=torch.int32, device="cuda"),
-           o.view, lse.view, scale)  # fmt: skip
-    exact, same = ([torch.stack([results[b][i][j] for b in range(len(lengths))]) for j in (0, 1)] for i in (0, 1))
-    problems, share = compare("o", o, exact[0], same[0])
-    more, _ = compare("lse", lse, exact[1], same[1].float())
-    return problems + more, share
-
-
 def hadamard(width, dtype):
     signs = torch.randint(0, 2, (width, 1), device="cuda") * 2 - 1
     h = torch.ones(1, 1, device="cuda")
@@ -328,10 +288,6 @@ def entries():
         yield "gemm_gather", parameters, check_gather, ((1, 1, 1, 1), (50, 67, 40, 35), (300, 1001, 257, 513))
     for kind, transposed, tile in (("bf16", "true", {}), ("f16", "false", {}), ("bf16", "true", {"BM": 64, "BN": 256})):
         yield "gemm_pair", {"T": kind, "W_TRANSPOSED": transposed, **tile}, check_pair, PRODUCTS
-    for page, heads, causal in ((16, 1, "true"), (7, 1, "false"), (1, 4, "true"), (64, 8, "true")):
-        parameters = {"T": "bf16", "D": 128, "DV": 128, "PAGE": page, "HEADS": heads, "CAUSAL": causal}
-        shapes = ((8, 1, 1, (1, 500)), (16, 2, 3, (40, 0, 1023)), (8, 1, 113, (113, 203, 1000)))
-        yield "attention_paged", parameters, check_paged, shapes
     for out, blocks, powers in itertools.product(LARGEST, ("false", "true"), ("false", "true")):
         for width in (16, 128) if blocks == "true" else (16, 128, 1040):
             parameters = {"T": "bf16", "OUT": out, "D": width, "BLOCKS": blocks, "POWERS": powers}

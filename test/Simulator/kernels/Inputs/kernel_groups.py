@@ -153,26 +153,28 @@ def gathers():
         yield ["gemm_gather.tile", *defines, "--schedule", fields, *shapes, "--sim-blocks", "3"], False
     # Columns behind the last one, within 16 bytes of it.
     yield ["gemm_gather.tile", "-DT=f16", "--shape", "R=70,M=65,N=113,K=203", "--pad-rows", "8"], False
-    pages = ["--set", "scale=0.125", "--sim-blocks", "3", "--shape"]
-    for page, heads, causal, fields in itertools.product(
-        (1, 16, 37), (1, 4), ("true", "false"), ("", "overlap=1,stages=2", "overlap=2,stages=3,persistent=none")
+    # Pages whose rows come one by one, by the template without a mask and with one.
+    sources = ("attention_cache.tile", os.path.join(os.path.dirname(os.path.abspath(__file__)), "paged.tile"))
+    paged = ["-DPAGED=true", "-DGATHERED=true", "--set", "scale=0.125", "--sim-blocks", "3", "--shape"]
+    for page, heads, source, fields in itertools.product(
+        (1, 16, 37), (1, 4), sources, ("", "overlap=1,stages=2", "overlap=2,stages=3,persistent=none")
     ):
-        defines = [f"-DPAGE={page}", f"-DHEADS={heads}", f"-DCAUSAL={causal}", "-DD=64", "-DBM=64", "-DBN=64"]
-        shape = f"B=5,H=8,HK=2,SQ={1 if heads > 1 else 70},ROWS=203,LENGTH=9"
-        yield ["attention_paged.tile", *defines, "--schedule", fields, *pages, shape], False
+        defines = [f"-DHEADS={heads}", "-DD=64", "-DBM=64", "-DBN=64", "--schedule", fields]
+        shape = f"SEQUENCES=5,B=5,H=8,HK=2,SQ={1 if heads > 1 else 70},PAGES={203 // page},ROWS={page},LENGTH=9"
+        yield [source, *defines, *paged, shape], False
     for width, values, dtype in ((128, 128, "bf16"), (96, 64, "f16"), (256, 256, "bf16")):
         defines = [f"-DD={width}", f"-DDV={values}", f"-DT={dtype}"]
-        yield ["attention_paged.tile", *defines, *pages, "B=3,H=2,HK=1,SQ=113,ROWS=640,LENGTH=40"], False
+        yield [sources[1], *defines, *paged, "SEQUENCES=3,B=3,H=2,HK=1,SQ=113,PAGES=40,ROWS=16,LENGTH=40"], False
     # Beside them one thread fetches numbers of tiles, in clusters too, and another stores, in a warpgroup of its own.
     shapes = ["--shape", "R=50,M=1,N=8,K=8", "--shape", "R=70,M=403,N=136,K=104", "--sim-blocks", "4", "--seeds", "3"]
     for taken in ("persistent=dynamic", "persistent=none", "persistent=static"):
         for more in ("", "cluster=2", "store=writer", "cluster=2,store=writer"):
             yield ["gemm_gather.tile", "-DBM=128", "-DBN=64", "--schedule", f"{taken},{more}", *shapes], False
     for fields in ("", "overlap=1", "cluster=2", "store=writer"):
-        defines = ["-DPAGE=16", "-DHEADS=1", "-DCAUSAL=true", "-DD=64", "-DBM=64", "-DBN=64"]
-        shape = "B=5,H=8,HK=2,SQ=70,ROWS=203,LENGTH=9"
+        defines = ["-DHEADS=1", "-DD=64", "-DBM=64", "-DBN=64", "--schedule", f"persistent=dynamic,{fields}"]
+        shape = "SEQUENCES=5,B=5,H=8,HK=2,SQ=70,PAGES=12,ROWS=16,LENGTH=9"
         # Each block gathers for itself.
-        yield ["attention_paged.tile", *defines, "--schedule", f"persistent=dynamic,{fields}", *pages, shape], fields == "cluster=2"
+        yield [sources[1], *defines, *paged, shape], fields == "cluster=2"
     for fields in ("producer=none", "transpose=3"):
         yield ["gemm_gather.tile", "--schedule", fields, "--shape", "R=50,M=1,N=8,K=8"], True
 
