@@ -171,8 +171,11 @@ def choose_form(way):
     if way == "whole":
         found.enter_context(unittest.mock.patch.object(_segments, "cut", lambda *_: None))
     elif way in STATES:
-        write = functools.partial(_gradient_recipes.write, every=STATES[way])
-        found.enter_context(unittest.mock.patch.object(_gradient_recipes, "write", write))
+        write, choose = _gradient_recipes.write, _gradient_recipes.choose
+        # Texts differ, as what a text launches is known for the process.
+        found.enter_context(unittest.mock.patch.object(_gradient_recipes, "write", lambda *given: write(*given) + " " * STATES[way]))
+        chosen = lambda source, *of: {**choose(source, *of), **({"EVERY": STATES[way]} if source == "ssd_gradients" else {})}  # noqa: E731
+        found.enter_context(unittest.mock.patch.object(_gradient_recipes, "choose", chosen))
     return found
 
 

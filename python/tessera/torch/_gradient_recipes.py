@@ -30,7 +30,7 @@ def list_names(name, others, states):
 
 
 @functools.lru_cache(maxsize=256)
-def write(names, name, device, wants_first, every=None):
+def write(names, name, device, wants_first):
     """The text of a call with q, k, v, the gradient of the outputs and tensors of these names:
 
     g, beta, dt, rates, skip, log2_decay, s0, begins, table: as _walk_recipes.py has them, of float32 but for those of integers.
@@ -41,9 +41,8 @@ def write(names, name, device, wants_first, every=None):
     name: the kernel of the forward pass; channels behind kda, and gla_gradients behind gla.
     device: where it runs.
     wants_first: the gradients of the states before sequences are the last result.
-    every: the chunks for each state that `ssd` keeps, where rules are not asked.
     """
-    options = {"name": name, "device": str(device), "wants_first": wants_first, "every": every}
+    options = {"name": name, "device": str(device), "wants_first": wants_first}
     return f"{GRADIENTS}\n{','.join(names)}||\n{json.dumps(options)}"
 
 
@@ -178,8 +177,6 @@ def _count_kept(names, tensors, options):
     # Chunks beside each other take no logarithms, of which some may be resets, and all columns of a state.
     if options["name"] != "ssd" or "g" in given or columns not in list_block_columns():
         return 1
-    if options["every"]:
-        return options["every"]
     sequences = given["begins"].shape[0] - 1 if "begins" in given else batch
     return choose("ssd_gradients", torch.device(options["device"]), sequences, heads, given["q"].shape[3], columns)["EVERY"]
 
