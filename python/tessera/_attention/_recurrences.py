@@ -10,8 +10,6 @@ from .._core import _library
 CHUNK = 64
 #: The limits that mamba-ssm keeps steps within where calls name none.
 POSITIVE = (0.0, math.inf)
-#: The logarithm of a factor that is 0 in f32, by which a sequence forgets the one before it. Sums of larger ones would cost more digits.
-FORGETS = -110.0
 
 
 @functools.lru_cache(maxsize=None)
@@ -27,6 +25,11 @@ def list_widths(kernel):
 def list_block_columns():
     """The head dimensions of values of which gradients of ssd have chunks beside each other."""
     return _choices.list_allowed(find_source("ssd_gradients"), "DV")
+
+
+def find_forgetting():
+    """The logarithm of a factor that is 0 in f32, by which a sequence forgets the one before it."""
+    return float(*_choices.list_allowed(find_source("forgets"), "FORGETS"))
 
 
 def pick(choice):

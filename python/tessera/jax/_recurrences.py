@@ -11,7 +11,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from .._attention._recurrences import FORGETS, POSITIVE, limits_steps, list_widths, read_ssd_options
+from .._attention._recurrences import POSITIVE, find_forgetting, limits_steps, list_widths, read_ssd_options
 from .._attention._recurrences import refuse_gate_options, refuse_numbers, refuse_others
 from .._core import _library
 from . import _packed, _walks
@@ -315,4 +315,4 @@ def ssd(
 def _make_logarithms(steps, rates, numbers):
     """Those of the factors of tokens. A token forgets all whose number is not that of the token before, of the first one 0."""
     before = jnp.pad(numbers, ((0, 0), (1, 0)))[:, :-1]
-    return jnp.where((numbers != before)[..., None], FORGETS, steps * rates)
+    return jnp.where((numbers != before)[..., None], find_forgetting(), steps * rates)

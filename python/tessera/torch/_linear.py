@@ -469,7 +469,7 @@ def _make_steps(dt, bias, softplus, limit):
 def _make_logarithms(steps, rates, numbers):
     """Those of the factors of tokens, [B, T, H]. A token forgets all whose number is not that of the token before, of the first one 0."""
     before = torch.cat((numbers.new_zeros(numbers.shape[0], 1), numbers), 1)[:, :-1]
-    return (steps * rates.float()).masked_fill((numbers != before)[..., None], _recurrences.FORGETS)
+    return (steps * rates.float()).masked_fill((numbers != before)[..., None], _recurrences.find_forgetting())
 
 
 def _compute_ssd(key, given, wants_state):
