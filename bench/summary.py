@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Writes the table of README.md from a result of bench/calls.py.
 
-    python3 bench/summary.py bench/results/<...>-calls.json
+    python3 bench/summary.py bench/results/<...>-calls.json [--thin]
 
 The table stands between two comments in README.md: TFLOP/s of forward calls on the paper's grid and, in parentheses, the ratio
-to the fastest of the packages in the same run. A point that was not measured beside one of them is left blank.
+to the fastest of the packages in the same run. A point that was not measured beside one of them is left blank. --thin leaves of the
+result what the table is made of.
 """
 
 import argparse
@@ -51,10 +52,27 @@ def table(path):
     return "\n".join(lines)
 
 
+def thin(path):
+    """Leaves of a result what `table` reads, a point in a line."""
+    with open(path) as file:
+        result = json.load(file)
+    points = []
+    for record in filter(is_shown, result["results"]):
+        rates = {name: {"tflops": record["timings"][name]["tflops"]} for name in ("tessera", *PEERS) if name in record["timings"]}
+        points.append({**{name: record[name] for name in ("part", "group", "d", "mask", "keys")}, "timings": rates})
+    about = {name: value for name, value in result.items() if name in ("benchmark", "date", "commit", "gpu")}
+    with open(path, "w") as file:
+        file.write(json.dumps(about)[:-1] + ',\n "results": [\n  ' + ",\n  ".join(map(json.dumps, points)) + "\n ]}\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("result", help="a .json that bench/calls.py wrote")
-    shown = table(parser.parse_args().result)
+    parser.add_argument("--thin", action="store_true", help="leave of it what the table is made of")
+    options = parser.parse_args()
+    shown = table(options.result)
+    if options.thin:
+        thin(options.result)
     with open(README) as file:
         before, rest = file.read().split(BEGIN)
     after = rest.split(END, 1)[1]

@@ -45,6 +45,25 @@ class Pictures(unittest.TestCase):
         self.assertEqual(lines[0], "| forward, bf16 | 512 | 1024 |")
         self.assertEqual(lines[2:4], ["| d = 64, full | 200 (2.00) |  |", ""])
 
+    def test_thin(self):
+        """What is left of a result gives the same table."""
+        others = [self.call(group="models"), self.call(d=96, timings=None)]
+        with tempfile.TemporaryDirectory() as directory:
+            path = self.write(directory, [*others, self.call(batch=3)])
+            before = summary.table(path)
+            summary.thin(path)
+            self.assertEqual(summary.table(path), before)
+            with open(path) as file:
+                (left,) = json.load(file)["results"]
+        self.assertEqual(left, self.call(timings={"tessera": {"tflops": 200.0}, "fa3": {"tflops": 100.0}}))
+
+    def test_readme(self):
+        """README.md has the table of the result that it names."""
+        with open(summary.README) as file:
+            shown = file.read().split(summary.BEGIN)[1].split(summary.END)[0].strip()
+        result = shown.rsplit("(", 1)[1].split(")")[0].replace(".md", ".json")
+        self.assertEqual(summary.table(os.path.join(ROOT, result)), shown)
+
     def test_summary_of_nothing(self):
         """README.md stays as it is where there is no result, and where its help is asked for."""
         with tempfile.TemporaryDirectory() as directory:
