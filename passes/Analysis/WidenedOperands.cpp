@@ -2,7 +2,6 @@
 
 #include "passes/Analysis/WidenedOperands.h"
 #include "dialects/Hop/SharedLayout.h"
-#include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "passes/Analysis/IndexFacts.h"
 #include "passes/Analysis/OperandBuffers.h"
@@ -13,29 +12,56 @@
 using namespace mlir;
 using namespace tessera;
 
-/// Whether dots read `tile` as first operands alone, once it is extended and transposed or not.
-static bool isFirstOperand(Value tile, bool isExtended) {
-  return !tile.use_empty() && llvm::all_of(tile.getUses(), [&](OpOperand &use) {
+/// What reads `tile` otherwise than dots do as first operands, once it is extended and transposed
+/// or not; null where nothing does.
+static Operation *findOtherUser(Value tile, bool isExtended) {
+  for (OpOperand &use : tile.getUses()) {
     Operation *user = use.getOwner();
-    if (isa<tile::DotOp>(user))
-      return isExtended && use.getOperandNumber() == 0;
+    if (isa<tile::DotOp>(user) && isExtended && use.getOperandNumber() == 0)
+      continue;
     bool extends = !isExtended && isa<arith::ExtFOp>(user) &&
                    getElementTypeOrSelf(user->getResult(0)).getIntOrFloatBitWidth() == 16;
-    return (extends || isa<tile::TransposeOp>(user)) &&
-           isFirstOperand(user->getResult(0), isExtended || extends);
+    if (!extends && !isa<tile::TransposeOp>(user))
+      return user;
+    if (Operation *other = findOtherUser(user->getResult(0), isExtended || extends))
+      return other;
+  }
+  return nullptr;
+}
+
+/// Whether a dot reads `tile`, extended and transposed or not.
+static bool isMultiplied(Value tile) {
+  return llvm::any_of(tile.getUsers(), [](Operation *user) {
+    return isa<tile::DotOp>(user) ||
+           (isa<arith::ExtFOp, tile::TransposeOp>(user) && isMultiplied(user->getResult(0)));
   });
+}
+
+/// Whether lanes can take the tile of `load`, of 8 bits: 32 columns of a row at a time, or 32 rows
+/// of 16 columns.
+static bool fitsLanes(tile::LoadOpInterface load) {
+  constexpr int64_t unit = 32;
+  auto type = dyn_cast<RankedTensorType>(load.getType());
+  return type && tile::isByteFloat(type.getElementType()) && type.getRank() == 2 &&
+         type.getDimSize(0) % unit == 0 && type.getDimSize(1) % unit == 0;
+}
+
+/// What keeps a tile that lanes can take out of registers, whatever goes with its rows.
+static std::optional<WideningObstacle> findObstacle(tile::LoadOpInterface load) {
+  if (!isMultipleOf(load.getIndices().back(), hop::bulkStartBytes))
+    return WideningObstacle{"its first column is not known to be a multiple of 16", "one that is"};
+  auto users = load.getView().getUsers();
+  if (auto store = llvm::find_if(users, tile::storesToView); store != users.end())
+    return WideningObstacle{"the kernel stores to its view", "another view for what is stored",
+                            *store};
+  if (Operation *other = findOtherUser(load.getResult(), /*isExtended=*/false))
+    return WideningObstacle{"other operations read it too", "another load for these", other};
+  return std::nullopt;
 }
 
 /// Whether the tile of `load` can be extended in registers, whatever goes with its rows.
 static bool canWiden(tile::LoadOpInterface load) {
-  auto type = dyn_cast<RankedTensorType>(load.getType());
-  // Lanes take 32 columns of a row at a time, or 32 rows of 16 columns.
-  constexpr int64_t unit = 32;
-  return type && tile::isByteFloat(type.getElementType()) && type.getRank() == 2 &&
-         type.getDimSize(0) % unit == 0 && type.getDimSize(1) % unit == 0 &&
-         isMultipleOf(load.getIndices().back(), hop::bulkStartBytes) &&
-         llvm::none_of(load.getView().getUsers(), tile::storesToView) &&
-         isFirstOperand(load.getResult(), /*isExtended=*/false);
+  return fitsLanes(load) && isMultiplied(load.getResult()) && !findObstacle(load);
 }
 
 /// The load that makes `operand` so; null for others.
@@ -68,19 +94,65 @@ static void collectTransposed(Value tile, bool isTransposed, llvm::SetVector<Val
 
 /// Whether the schedule lets warpgroups share the rows of dots, and not in whole blocks of them:
 /// then each has some of those that the dots sum over, which are computed ones.
-static bool dividesSums(tile::LoadOpInterface load) {
-  tile::ScheduleFields fields = load->getParentOfType<tile::KernelOp>().getScheduleFields();
+static bool dividesSums(tile::LoadOpInterface load, const tile::ScheduleFields &fields) {
   int64_t shares =
       fields.placement == tile::PlacementKind::divided ? 1 : fields.consumers.value_or(1);
   return cast<RankedTensorType>(load.getType()).getDimSize(1) % (shares * hopper::mmaRows) != 0;
 }
 
-bool tessera::isWidened(tile::LoadOpInterface load) {
-  if (!canWiden(load))
-    return false;
+/// What keeps a tile that can be extended in registers out of them: what goes with its columns.
+static std::optional<WideningObstacle> findObstacleBeside(tile::LoadOpInterface load,
+                                                          const tile::ScheduleFields &fields) {
   llvm::SetVector<Value> transposed;
   collectTransposed(load.getResult(), /*isTransposed=*/false, transposed);
-  return transposed.empty() || (!dividesSums(load) && !PairedRows(load).findOrdered());
+  if (transposed.empty())
+    return std::nullopt;
+  if (dividesSums(load, fields))
+    return WideningObstacle{"consumers share what the dot sums over",
+                            "multiples of 64 of its columns for each consumer"};
+  if (Operation *ordered = PairedRows(load).findOrdered())
+    return WideningObstacle{"its columns come in pairs, and what goes with them has them in order",
+                            "a result of its own", ordered};
+  return std::nullopt;
+}
+
+static bool isWidened(tile::LoadOpInterface load, const tile::ScheduleFields &fields) {
+  return canWiden(load) && !findObstacleBeside(load, fields);
+}
+
+bool tessera::isWidened(tile::LoadOpInterface load) {
+  return ::isWidened(load, load->getParentOfType<tile::KernelOp>().getScheduleFields());
+}
+
+tile::LoadOpInterface tessera::findWidenedOtherwise(tile::KernelOp kernel,
+                                                    const tile::ScheduleFields &fields) {
+  tile::LoadOpInterface found;
+  kernel.walk([&](tile::LoadOpInterface load) {
+    if (::isWidened(load, fields) == isWidened(load))
+      return WalkResult::advance();
+    found = load;
+    return WalkResult::interrupt();
+  });
+  return found;
+}
+
+std::optional<WideningObstacle> tessera::whyStaged(tile::DotOp dot) {
+  bool isTransposed = false, isExtended = false;
+  Value operand = dot.getA();
+  while (Operation *op = operand.getDefiningOp()) {
+    if (!isa<tile::TransposeOp, arith::ExtFOp>(op))
+      break;
+    isTransposed ^= isa<tile::TransposeOp>(op);
+    isExtended |= isa<arith::ExtFOp>(op);
+    operand = op->getOperand(0);
+  }
+  auto load = operand.getDefiningOp<tile::LoadOpInterface>();
+  if (!load || !isTransposed || !isExtended || !fitsLanes(load))
+    return std::nullopt;
+  std::optional<WideningObstacle> obstacle = findObstacle(load);
+  return obstacle
+             ? obstacle
+             : findObstacleBeside(load, dot->getParentOfType<tile::KernelOp>().getScheduleFields());
 }
 
 //===----------------------------------------------------------------------===//

@@ -9,6 +9,7 @@
 #define TESSERA_PASSES_ANALYSIS_WIDENEDOPERANDS_H
 
 #include "dialects/Hop/Hop.h"
+#include "dialects/Tile/ScheduleFields.h"
 #include "dialects/Tile/Tile.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -21,6 +22,21 @@ tile::LoadOpInterface widenedLoad(mlir::Value operand);
 /// Whether the tile of `load` is such a one. Where its columns are rows of tiles that have theirs
 /// in order it is none: then it goes through shared memory once more, as computed operands do.
 bool isWidened(tile::LoadOpInterface load);
+/// A load of which that is otherwise with the schedule `fields` than with the kernel's own, as more
+/// or fewer warpgroups share its columns; null where none is.
+tile::LoadOpInterface findWidenedOtherwise(tile::KernelOp kernel,
+                                           const tile::ScheduleFields &fields);
+
+/// What keeps such a tile out of registers, what would let it stay there, and where it is, if there
+/// is a place.
+struct WideningObstacle {
+  llvm::StringRef reason, remedy;
+  mlir::Operation *place = nullptr;
+};
+
+/// Why the first operand of `dot`, transposed and extended from 8 bits, goes through shared memory;
+/// nothing where it does not.
+std::optional<WideningObstacle> whyStaged(tile::DotOp dot);
 
 /// The tiles that have the columns of such operands as rows, and the vectors that have a number for
 /// each of these. Of a program of either dialect.

@@ -9,6 +9,7 @@
 #include "passes/Analysis/PipeSlots.h"
 #include "passes/Analysis/Speculation.h"
 #include "passes/Analysis/SumExchangeAnalysis.h"
+#include "passes/Analysis/WidenedOperands.h"
 #include "passes/Schedule/ColumnParts.h"
 #include "passes/Schedule/DotChecks.h"
 #include "passes/Schedule/DotOrder.h"
@@ -387,6 +388,40 @@ private:
     return found;
   }
 
+  /// The same with consumers of different dots, which the search for other placements leaves out
+  /// where they take tiles of 8 bits otherwise. That is a fact of the kernel, so the kernel asks.
+  std::optional<ScheduleAttr> findDivided(KernelOp kernel, ScheduleAttr requested,
+                                          std::optional<ScheduleSearch> &search) {
+    ScheduleFields fields = requested.getFields();
+    if (fields.placement)
+      return std::nullopt;
+    fields.placement = PlacementKind::divided;
+    if (!findWidenedOtherwise(kernel, fields))
+      return std::nullopt;
+    SmallVector<ScheduleRejection> others = std::move(search->rejections);
+    kernel.setScheduleAttr(fields.get(kernel.getContext()));
+    std::optional<ScheduleAttr> found = findForEachWork(kernel, kernel.getScheduleAttr(), search);
+    search->rejections.insert(search->rejections.begin(), others.begin(), others.end());
+    if (!found)
+      kernel.setScheduleAttr(requested);
+    return found;
+  }
+
+  /// Says which first operands of 8 bits do not stay in registers.
+  static void remarkOnStagedBytes(KernelOp kernel) {
+    kernel.walk([](DotOp dot) {
+      std::optional<WideningObstacle> why = whyStaged(dot);
+      if (!why)
+        return;
+      InFlightDiagnostic remark = dot.emitRemark("operand a is extended from 8 bits, and goes "
+                                                 "through shared memory: ")
+                                  << why->reason << "; " << why->remedy
+                                  << " would keep it in registers";
+      if (why->place)
+        remark.attachNote(why->place->getLoc()) << "here";
+    });
+  }
+
   static void remarkOnWideTiles(KernelOp kernel) {
     for (PipedTile tile : pipedTiles(kernel)) {
       auto load = dyn_cast<LoadOp>(tile.loads.front().getOperation());
@@ -483,10 +518,17 @@ private:
       return failure();
     std::optional<ScheduleSearch> search;
     std::optional<ScheduleAttr> found = findForEachWork(kernel, requested, search);
+    if (!found)
+      found = findDivided(kernel, requested, search);
     if (!found) {
       SmallVector<ScheduleRejection> rejections = std::move(search->rejections);
       explainFailure(kernel, rejections, requested, [&](ScheduleAttr fields) {
-        return search->run(fields).value_or(ScheduleAttr());
+        if (!findWidenedOtherwise(kernel, fields.getFields()))
+          return search->run(fields).value_or(ScheduleAttr());
+        OwningOpRef<KernelOp> copy = kernel.clone();
+        std::optional<ScheduleSearch> own;
+        copy->setScheduleAttr(fields);
+        return find(*copy, fields, own).value_or(ScheduleAttr());
       });
       return failure();
     }
@@ -507,6 +549,7 @@ private:
     if (*found->getPersistent() == PersistentKind::Dynamic)
       noteProbes(kernel);
     kernel.setScheduleAttr(*found);
+    remarkOnStagedBytes(kernel);
     return success();
   }
 };

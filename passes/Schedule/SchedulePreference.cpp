@@ -11,6 +11,7 @@
 #include "passes/Analysis/PtxasRegisters.h"
 #include "passes/Analysis/Speculation.h"
 #include "passes/Analysis/SumExchangeAnalysis.h"
+#include "passes/Analysis/WidenedOperands.h"
 #include "passes/Schedule/ScheduleCost.h"
 
 using namespace mlir;
@@ -42,7 +43,11 @@ SmallVector<PlacementKind> tessera::placements(const ScheduleFacts &facts,
 /// Whether consumers with different dots are a choice where nothing else fits.
 bool tessera::isDividedLast(const ScheduleFacts &facts, const ScheduleFields &requested,
                             std::optional<bool> specialized) {
+  ScheduleFields divided = requested;
+  divided.placement = PlacementKind::divided;
+  // What the facts say of operands holds for such consumers too.
   return !requested.placement && facts.accumulators > 1 &&
+         !findWidenedOtherwise(facts.getKernel(), divided) &&
          ((!facts.work.gathers && !facts.work.converts) || facts.work.sums.empty()) &&
          specialized.value_or(true) && keepsSteps(requested) &&
          !requested.pingpong.value_or(false) && !findSpeculation(facts.getKernel());
