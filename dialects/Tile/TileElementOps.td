@@ -28,7 +28,7 @@ def Tile_MapOp : Tile_Op<"map"> {
     puts operations on tiles in its place. What depends on no tile stays scalar. A comparison of iotas is a mask as if
     it had been written on tiles.
 
-    The function holds operations of `arith` and `math`, `tile.argument`, `tile.dim` and loads of elements. The indices
+    The function holds operations of `arith` and `math`, `tile.sigmoid`, `tile.argument`, `tile.dim` and loads of elements. The indices
     of a load are scalars or, plus or less a scalar, iotas along an axis. What is loaded is a scalar, a vector
     along this axis or, where the last two indices are those of the rows and of the columns, a tile.
 

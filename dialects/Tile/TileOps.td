@@ -111,11 +111,11 @@ include "dialects/Tile/TileDebugOps.td"
 def Tile_DotOp : Tile_Op<"dot", [Pure]> {
   let summary = "Matrix product with f32 accumulation: a * b (+ acc)";
   let description = [{
-    `a` is MxK, `b` is KxN, of one 16-bit type; `acc` and the result are MxN f32. Products are exact and
-    summed in f32, in an order that is not specified. Without `acc` the sum starts at 0. On Hopper a dot
-    becomes `wgmma` (PTX ISA 9.7.15): K is a multiple of 16, N a multiple of 8 up to 256 per instruction, M
-    a multiple of 64 for each warpgroup. Each operand is a loaded tile or a computed one, transposed or not. A computed `b`
-    goes through shared memory, and takes room there.
+    `a` is MxK, `b` is KxN, of one type of 16 or 8 bits; `acc` and the result are MxN f32. Products are exact and summed in f32,
+    in an order that is not specified. Without `acc` the sum starts at 0. On Hopper a dot becomes `wgmma` (PTX ISA 9.7.15): K is
+    a multiple of 16, of 8 bits of 32, N one of 8, and M one of 64, or where N is one of 64 of 8 (`tile-exchange-axes`). Operands
+    are loaded tiles or computed ones, transposed or not, with [exceptions](../kernels.md#operands-of-a-dot). A computed `b` goes
+    through shared memory, and takes room there.
 
     With a `precision` `a` and `b` are f32: each is written as terms of that type, whose sum it is, and the products of terms
     that matter are summed. `x3` are those of two terms, `x6` of three. `tf32` takes f32 rounded to nearest even to 10 bits of
@@ -316,7 +316,7 @@ def Tile_SplatOp : Tile_Op<"splat", [Pure]> {
 def Tile_TransposeOp : Tile_Op<"transpose", [Pure]> {
   let summary = "Exchanges the axes of a rank-2 tile";
   let description = [{
-    Of a loaded tile that feeds a dot this costs nothing: it becomes the operand's major-ness.
+    Of a loaded tile of 16 bits that feeds a dot this costs nothing: it becomes the operand's major-ness.
 
     ```mlir
     %kt = tile.transpose %k : tensor<128x64xbf16> -> tensor<64x128xbf16>
