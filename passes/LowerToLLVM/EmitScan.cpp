@@ -155,12 +155,28 @@ void Emitter::scanLanes(Scan &scan, int64_t extent, int64_t weight) {
   }
 }
 
-/// Joins those of the warps whose `digits` lie side by side. A slot has the total of a
+/// Where warps that share the axis have their totals in shared memory. A slot has the total of a
 /// neighbourhood: in the order of these along the axis, and for each of them in that of the other
 /// axis.
-void Emitter::scanWarps(Scan &scan, ArrayRef<ScanDigit> digits) {
-  const FragmentLayout &fragment = scan.fragment;
-  LayoutAttr layout = fragment.getLayoutAttr();
+struct Emitter::TotalSlots {
+  int64_t span, extent; ///< of a neighbourhood, and how many of them warps have
+  int64_t words;        ///< of a total
+  int64_t together;     ///< totals that lie side by side
+  Value own, first;     ///< which one the warp has, and the slot of the first of them
+  Value writes;         ///< whether the thread writes: one of those with equal totals
+
+  /// Where the total at a register lies, from that of the first one on.
+  int64_t byteOf(const Scan &scan, int64_t i) const {
+    const FragmentLayout &fragment = scan.fragment;
+    int64_t slot = fragment.offset(i, scan.axis) / span * scan.others +
+                   (scan.others > 1 ? fragment.offset(i, 1 - scan.axis) : 0);
+    return slot * words * hopper::registerBytes;
+  }
+};
+
+/// The slots of the warps whose `digits` lie side by side.
+Emitter::TotalSlots Emitter::findSlots(const Scan &scan, ArrayRef<ScanDigit> digits) {
+  LayoutAttr layout = scan.fragment.getLayoutAttr();
   int64_t axis = scan.axis, span = digits.front().step, extent = 1,
           words = scan.element.getIntOrFloatBitWidth() / (8 * hopper::registerBytes);
   for (const ScanDigit &digit : digits)
@@ -187,52 +203,63 @@ void Emitter::scanWarps(Scan &scan, ArrayRef<ScanDigit> digits) {
   if (scan.isAlone)
     first = add(first, mul(thread.warpgroup, scan.slotsOfWarpgroup / words));
   Value writes = toI32(LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, sharer, i32(0)));
-  auto meet = [&] { scan.isAlone ? emitWarpgroupSync() : emitRoleSync(); };
-
   int64_t together = scan.others > 1 && axis == 0 && words == 1 ? std::gcd(layout.getRun(), 4) : 1;
-  auto byteOf = [&](int64_t i) {
-    int64_t slot = fragment.offset(i, axis) / span * scan.others +
-                   (scan.others > 1 ? fragment.offset(i, 1 - axis) : 0);
-    return slot * words * hopper::registerBytes;
-  };
-  if (scan.meetsBefore) // the totals before have been read
-    meet();
-  scan.meetsBefore = true;
-  Value place = valueAddress(scan.exchange, mul(add(first, mul(own, scan.others)), words));
-  for (size_t i = 0; i < scan.registers.size(); i += together) {
+  return {span, extent, words, together, own, first, writes};
+}
+
+void Emitter::writeTotals(const Scan &scan, const TotalSlots &slots) {
+  Value place =
+      valueAddress(scan.exchange, mul(add(slots.first, mul(slots.own, scan.others)), slots.words));
+  for (size_t i = 0; i < scan.registers.size(); i += slots.together) {
     Values parts;
-    for (int64_t j = 0; j < together; ++j)
-      llvm::append_range(
-          parts, bitcastElements(scan.totals[scan.registers[i + j]], builder.getF32Type(), words));
-    storeShared(place, byteOf(scan.registers[i]), parts, writes);
+    for (int64_t j = 0; j < slots.together; ++j)
+      llvm::append_range(parts, bitcastElements(scan.totals[scan.registers[i + j]],
+                                                builder.getF32Type(), slots.words));
+    storeShared(place, slots.byteOf(scan, scan.registers[i]), parts, slots.writes);
   }
-  meet();
+}
+
+/// Reads the totals of all warps, and puts those before the own one before its elements.
+void Emitter::joinTotals(Scan &scan, const TotalSlots &slots) {
   Value nothing = neutral(scan.kind, scan.element);
   SmallVector<Value> isBehind;
-  for (int64_t n = 0; n < extent; ++n)
+  for (int64_t n = 0; n < slots.extent; ++n)
     isBehind.push_back(LLVM::ICmpOp::create(
-        builder, loc, scan.reverse ? LLVM::ICmpPredicate::ult : LLVM::ICmpPredicate::ugt, own,
+        builder, loc, scan.reverse ? LLVM::ICmpPredicate::ult : LLVM::ICmpPredicate::ugt, slots.own,
         i32(n)));
-  Value slots = valueAddress(scan.exchange, mul(first, words));
-  for (size_t i = 0; i < scan.registers.size(); i += together) {
-    Values before(together), total(together);
-    for (int64_t n = 0; n < extent; ++n) {
-      int64_t warp = scan.reverse ? extent - 1 - n : n,
-              byte = byteOf(scan.registers[i]) + warp * scan.others * words * hopper::registerBytes;
-      Values read = splitWords(loadShared(slots, byte, together * words), scan.element);
-      for (int64_t j = 0; j < together; ++j) {
+  Value place = valueAddress(scan.exchange, mul(slots.first, slots.words));
+  for (size_t i = 0; i < scan.registers.size(); i += slots.together) {
+    Values before(slots.together), total(slots.together);
+    for (int64_t n = 0; n < slots.extent; ++n) {
+      int64_t warp = scan.reverse ? slots.extent - 1 - n : n,
+              byte = slots.byteOf(scan, scan.registers[i]) +
+                     warp * scan.others * slots.words * hopper::registerBytes;
+      Values read = splitWords(loadShared(place, byte, slots.together * slots.words), scan.element);
+      for (int64_t j = 0; j < slots.together; ++j) {
         total[j] = combineScanned(scan.kind, total[j], read[j]);
-        if (n + 1 == extent) // none is behind the last one
+        if (n + 1 == slots.extent) // none is behind the last one
           continue;
         Value part = LLVM::SelectOp::create(builder, loc, isBehind[warp], read[j], nothing);
         before[j] = combineScanned(scan.kind, before[j], part);
       }
     }
-    for (int64_t j = 0; j < together; ++j) {
+    for (int64_t j = 0; j < slots.together; ++j) {
       putBefore(scan, scan.registers[i + j], before[j]);
       scan.totals[scan.registers[i + j]] = total[j];
     }
   }
+}
+
+/// Joins those of the warps whose `digits` lie side by side.
+void Emitter::scanWarps(Scan &scan, ArrayRef<ScanDigit> digits) {
+  auto meet = [&] { scan.isAlone ? emitWarpgroupSync() : emitRoleSync(); };
+  TotalSlots slots = findSlots(scan, digits);
+  if (scan.meetsBefore) // the totals before have been read
+    meet();
+  scan.meetsBefore = true;
+  writeTotals(scan, slots);
+  meet();
+  joinTotals(scan, slots);
 }
 
 template <typename ScanOp>

@@ -229,12 +229,16 @@ private:
   void emitCombineAll(hop::CombineAllOp op);
   // Scans: EmitScan.cpp.
   struct Scan;
+  struct TotalSlots;
   void emitScan(tile::ScanOp op);
   void emitScan(hop::ScanOp op);
   template <typename ScanOp>
   void emitScan(ScanOp op, mlir::Value exchange, bool isAlone);
   void scanRegisters(Scan &scan, int64_t extent, int64_t weight);
   void scanLanes(Scan &scan, int64_t extent, int64_t weight);
+  TotalSlots findSlots(const Scan &scan, llvm::ArrayRef<ScanDigit> digits);
+  void writeTotals(const Scan &scan, const TotalSlots &slots);
+  void joinTotals(Scan &scan, const TotalSlots &slots);
   void scanWarps(Scan &scan, llvm::ArrayRef<ScanDigit> digits);
   void putBefore(Scan &scan, int64_t first, mlir::Value before);
   mlir::Value startOf(tile::ReduceKind kind, mlir::Type type);
