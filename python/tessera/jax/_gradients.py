@@ -115,15 +115,7 @@ def _make(call, lse, deterministic, keeper, named, is_known):
         views, learned, source = list(tensors[3:]), (), own_call.variant
         if own_call.order:
             wanted = tuple(name for name, entry in zip(names, is_learned) if entry is not None)
-            if keeper is not None:
-                own_call, source, lists = _keep_gradients(call, keeper, wanted, deterministic, tensors, table)
-                # The lists of attention have the names of others here.
-                given = {**dict(zip(names, views)), **lists}
-                views = [given[name] for name in own_call.list_views()]
-            extras = _functions.list_gradient_extras(source, wanted, deterministic, "dlse" in operands)
-            learned = tuple(name[1:] for name in extras if name not in own_call.order and name != "scale")
-            own_call, places = own_call.reorder(extras)
-            views = [views[place] for place in places]
+            own_call, source, views, learned = _order_views(own_call, keeper, wanted, deterministic, operands, tensors, table)
         variant = _gradient_kernels.name_gradients(source, deterministic, learned)
         run = _make_op(own_call, BACKWARD, variant, operands, ("dq", "dk", "dv"), learned)
         of_own = run(*tensors[:3], out, *of_results, *views)
@@ -140,6 +132,20 @@ def _make(call, lse, deterministic, keeper, named, is_known):
 
 
 _make_cached = functools.lru_cache(maxsize=256)(_make)
+
+
+def _order_views(call, keeper, wanted, deterministic, operands, tensors, table):
+    """(call, source, views in the order of the kernel, names of those with a gradient) of gradients of functions."""
+    names, views, source = call.list_views(), tensors[3:], call.variant
+    if keeper is not None:
+        call, source, lists = _keep_gradients(call, keeper, wanted, deterministic, tensors, table)
+        # The lists of attention have the names of others here.
+        given = {**dict(zip(names, views)), **lists}
+        views = [given[name] for name in call.list_views()]
+    extras = _functions.list_gradient_extras(source, wanted, deterministic, "dlse" in operands)
+    learned = tuple(name[1:] for name in extras if name not in call.order and name != "scale")
+    call, places = call.reorder(extras)
+    return call, source, [views[place] for place in places], learned
 
 
 def _keep_gradients(call, keeper, wanted, deterministic, tensors, table):
