@@ -71,6 +71,56 @@ def check_gates(kernel, folder, begins, tokens, heads):
         assert list(load(f"{folder}/again.npy")) == own, (device, begins)
 
 
+def make_step(x, bias, made, least, most):
+    """The step of a number, and what it changes by."""
+    x += bias
+    step, slope = (math.log1p(math.exp(min(x, 700))), 1 / (1 + math.exp(-x))) if made == "softplus" and x <= 20 else (x, 1.0)
+    return min(max(step, least), most), slope if least <= step <= most else 0.0
+
+
+def check_steps(kernel, folder, made, limits, begins, tokens):
+    """Steps of numbers of either sign, in rows of chunks where there are sequences, where those of no token are 0 and tokens that no sequence
+    has are NaN, and what they change by. Where there are none logarithms of factors, of numbers of sequences of 64 bits."""
+    heads, rates, biases = 3, [-0.5, -1.0, -2.0], [0.5, 0.0, -3.0]
+    values = [random.Random(i).choice((-40.0, -8.5, -1.25, 0.0, 0.75, 4.0, 19.5, 20.5, 33.0)) for i in range(tokens * heads)]
+    if begins:
+        values = [x if begins[0] <= i // heads < begins[-1] else math.nan for i, x in enumerate(values)]
+    numbers = [x // 7 % 3 * (1 << 31) // 2 for x in range(tokens)]
+    given = [f"-DMADE={made}", "-DBIASED=true", "-DSLOPES=true", "--set", f"least={limits[0]}", "--set", f"most={limits[1]}"]
+    names = ["rows", "slopes"]
+    save(f"{folder}/tokens.npy", values, (1, tokens, heads))
+    save(f"{folder}/bias.npy", biases, (heads,))
+    inputs = ["tokens", "bias"]
+    places = range(tokens)
+    if begins:
+        tables = find_tables(begins, tokens)
+        starts, ends = tables["starts"], tables["ends"]
+        for name in ("starts", "ends"):
+            save_integers(f"{folder}/{name}.npy", tables[name], "i32")
+        inputs += ["starts", "ends"]
+        given += ["-DPACKED=true", "--shape", f"R={C * len(starts)}"]
+        places = [start + i if start + i < end else None for start, end in zip(starts, ends) for i in range(C)]
+    else:
+        given += ["-DRESETS=true", "-DNUMBER=i64", "--pad-rows", "4"]
+        save_integers(f"{folder}/numbers.npy", numbers, "i64", (1, tokens))
+        save(f"{folder}/rates.npy", rates, (heads,))
+        names, inputs = [*names, "logs"], [*inputs, "numbers", "rates"]
+    given += [word for name in inputs for word in ("--input", f"{name}={folder}/{name}.npy")]
+    expected = {name: [] for name in names}
+    for h, place in itertools.product(range(heads), places):
+        step, slope = (0.0, 0.0) if place is None else make_step(values[place * heads + h], biases[h], made, *limits)
+        expected["rows"].append(step)
+        expected["slopes"].append(slope)
+        if not begins:
+            is_reset = numbers[place] != (numbers[place - 1] if place else 0)
+            expected["logs"].append(-110.0 if is_reset else step * rates[h])
+    for device in ("interp", "sim"):
+        run(kernel, *given, *(word for name in names for word in ("--output", f"{name}={folder}/{name}.npy")), "--device", device)
+        for name in names:
+            for i, (found, exact) in enumerate(zip(load(f"{folder}/{name}.npy"), expected[name])):
+                assert abs(found - exact) <= 1e-5 * abs(exact), (name, made, limits, begins, device, i, found, exact)
+
+
 def check_sums(kernel, folder):
     """Of 3 times 2 parts of 21 rows each, of each width."""
     for width in (64, 128, 192, 256):
@@ -92,9 +142,12 @@ def check_head_sums(kernel, folder):
     save(f"{folder}/parts.npy", parts, (batch, heads, chunks))
     starts = [[chunks * (heads * b + h) for b in range(batch)] for h in range(heads)]
     expected = [sum(sum(parts[start : start + chunks]) for start in own) for own in starts]
-    for device in ("interp", "sim"):
-        run(kernel, "--input", f"parts={folder}/parts.npy", "--output", f"sums={folder}/sums.npy", "--device", device)
-        compare("sums of heads", load(f"{folder}/sums.npy"), expected, 1e-5)
+    given = [word for name in ("parts", "more") for word in ("--input", f"{name}={folder}/parts.npy")]
+    results = [word for name in ("sums", "more_sums") for word in ("--output", f"{name}={folder}/{name}.npy")]
+    for device, count in itertools.product(("interp", "sim"), (1, 2)):
+        run(kernel, *given[: 2 * count], *results[: 2 * count], f"-DMORE={str(count == 2).lower()}", "--device", device)
+        for name in ("sums", "more_sums")[:count]:
+            compare("sums of heads", load(f"{folder}/{name}.npy"), expected, 1e-5)
 
 
 def check_outside(kernel, folder, begins, tokens, width=520):
@@ -119,6 +172,9 @@ def main(sources, folder):
         check_tables(f"{sources}/tables.tile", folder, begins, tokens)
     check_gates(f"{sources}/gates.tile", folder, [3, 67, 67, 70, 198, 199, 199], 210, 5)
     check_gates(f"{sources}/gates.tile", folder, [0, 0, 65], 65, 9)
+    for made, limits in (("softplus", (0.0, math.inf)), ("softplus", (0.01, 19.0)), ("limited", (0.0, math.inf)), ("limited", (-1.25, 4.5))):
+        check_steps(f"{sources}/gates.tile", folder, made, limits, None, 70)
+        check_steps(f"{sources}/gates.tile", folder, made, limits, [3, 67, 67, 70], 75)
     check_sums(f"{sources}/part_sums.tile", folder)
     check_head_sums(f"{sources}/head_sums.tile", folder)
     for begins, tokens in (([3, 67, 70], 140), ([0, 65], 65), ([5, 5], 70)):

@@ -76,7 +76,7 @@ def check_outputs(kernel, folder):
     changes = [f"{folder}/{name}.npy" for name in ("gates", "dt")]
     given = [word for name, path in zip(("logs", "gates"), changes) for word in ("--input", f"{name}={path}")]
     shape = f"B=1,H={HEADS},P=3,PM=3,R={length},N={-(-length // 64)}"
-    run(os.path.join(os.path.dirname(kernel), "ssd_changes.tile"), "-DLOGS=true", *given, "--shape", shape, "--pad-rows", "4",
+    run(os.path.join(os.path.dirname(kernel), "ssd_changes.tile"), "-DRESETS=true", *given, "--shape", shape, "--pad-rows", "4",
         "--device", "sim", "--check")  # fmt: skip
 
 

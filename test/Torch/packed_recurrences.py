@@ -17,6 +17,10 @@ def call_ssd(q, k, v, dt, A, initial_state, output_final_state, **named):
     return y, last
 
 
+def call_gated(**named):
+    return call_ssd(**named, dt_softplus=True, dt_limit=(0.3, 1.2))
+
+
 def call_sequences(v, **named):
     """Of sequences with numbers, of which a few end within a chunk, and some with it."""
     numbers = torch.tensor([x in (3, 4, 64, 100, 192) for x in range(v.shape[1])]).int().cumsum(0)[None]
@@ -40,12 +44,12 @@ def draw(name, lengths):
         "delta rule of channels": {"g": of_channels, "beta": torch.rand(1, tokens, OWN)},
     }[name]  # fmt: skip
     if name == "gated ssd":
-        others.update(z=torch.randn_like(v), D=torch.randn(OWN, V))
+        others.update(z=torch.randn_like(v), D=torch.randn(OWN, V), dt=torch.randn(1, tokens, OWN), dt_bias=torch.randn(OWN))
     return {**given, **others, "initial_state": torch.randn(shape)}
 
 
 CALLS = {
-    "retention": retention, "gla": gla, "ssd": call_ssd, "gated ssd": call_ssd, "delta rule": gated_delta_rule,
+    "retention": retention, "gla": gla, "ssd": call_ssd, "gated ssd": call_gated, "delta rule": gated_delta_rule,
     "delta rule of channels": gated_delta_rule,
 }  # fmt: skip
 

@@ -142,9 +142,10 @@ def make_walks():
     tokens = {"q": make(1, 70, 4, 64), "k": make(1, 70, 4, 64), "v": make(1, 70, 8, 64)}
     of_heads, of_channels, starts = {"g": torch.ones(1, 70, 8), "beta": make(1, 70, 8)}, torch.ones(1, 70, 4, 64), number(0, 3, 3, 70)
     packed, state = {**tokens, "cu_seqlens": starts}, {"initial_state": torch.ones(3, 8, 64, 64), "output_final_state": True}
-    # Steps that no limit changes are prepared.
     spaces = {"x": tokens["v"], "dt": torch.ones(1, 70, 8), "A": torch.ones(8), "B": tokens["k"], "C": tokens["q"]}
-    spaces["dt_limit"] = -math.inf, math.inf
+    models = {**spaces, "dt": make(1, 70, 8), "D": torch.ones(8), "dt_bias": torch.ones(8), "dt_softplus": True}
+    numbers = {"seq_idx": torch.zeros(1, 70, dtype=torch.int32)}
+    step = {each: x[:, :1] if isinstance(x, torch.Tensor) and x.dim() > 2 else x for each, x in models.items()}
     return {
         "a walk": (tt.gated_delta_rule, {**tokens, **of_heads, "scale": 0.5}, 5),
         "packed walks": (tt.gated_delta_rule, {**packed, **of_heads, **state}, 6),
@@ -156,6 +157,13 @@ def make_walks():
             tt.ssd,
             {**spaces, "D": torch.ones(8), "initial_states": torch.ones(3, 8, 64, 64), "return_final_states": True, "cu_seqlens": starts}, 3,
             ["initial_states"],
+        ),
+        "walks of spaces, any steps": (tt.ssd, {**spaces, "dt_limit": (-math.inf, math.inf)}, 2),
+        "walks of spaces, models": (tt.ssd, {**models, "dt_limit": [0.001, 0.1]}, 2),
+        "walks of spaces, models, sequences": (tt.ssd, {**models, **numbers, "z": tokens["v"]}, 2),
+        "packed walks of spaces, models": (tt.ssd, {**models, "cu_seqlens": starts, "D": torch.ones(8, 64)}, 3),
+        "a step of spaces, models": (
+            tt.ssd, {**step, "initial_states": torch.ones(1, 8, 64, 64), "return_final_states": True}, 1, ["initial_states", "dt"],
         ),
     }  # fmt: skip
 

@@ -42,8 +42,7 @@ def make_calls(heads=2, packed=False, own=2):
     sequences = 3 if packed else BATCH
     state = {"initial_state": torch.ones(sequences, own, WIDTH, WIDTH)}
     spaces = {"x": rows["v"], "dt": of_heads, "A": torch.ones(own), "B": rows["k"], "C": rows["q"]}
-    # Steps that no limit changes are prepared.
-    as_they_are = {"dt_limit": (-math.inf, math.inf), **starts}
+    models = {**spaces, "dt": of_heads.bfloat16(), "D": torch.ones(own), "dt_bias": torch.ones(own)}
     last, delta = {"output_final_state": True, **starts}, {**rows, "g": of_heads, "beta": of_heads.clone()}
     return {
         "retention": (tt.retention, rows, starts),
@@ -58,13 +57,17 @@ def make_calls(heads=2, packed=False, own=2):
         "channels": (tt.gated_delta_rule, {**delta, "g": of_channels}, starts),
         "channels, states": (tt.gated_delta_rule, {**delta, "g": of_channels, **state}, last),
         "channels, lengths": (tt.gated_delta_rule, {**delta, "g": of_channels}, {"use_qk_l2norm_in_kernel": True, **starts}),
-        "spaces": (tt.ssd, spaces, as_they_are),
-        "spaces, skip": (tt.ssd, {**spaces, "D": torch.ones(own)}, as_they_are),
+        "spaces": (tt.ssd, spaces, starts),
+        "spaces, skip": (tt.ssd, {**spaces, "D": torch.ones(own)}, {"dt_limit": (-math.inf, math.inf), **starts}),
         "spaces, states": (
             tt.ssd, {**spaces, "D": torch.ones(own), "initial_states": state["initial_state"]},
-            {"return_final_states": True, **as_they_are},
+            {"return_final_states": True, **starts},
         ),
-        "spaces, steps": (tt.ssd, {**spaces, "dt_bias": torch.ones(own)}, {"dt_softplus": True, **starts}),
+        "spaces, models": (tt.ssd, models, {"dt_softplus": True, **starts}),
+        "spaces, models, limits": (tt.ssd, models, {"dt_softplus": True, "dt_limit": (0.001, 0.1), **starts}),
+        "spaces, sequences": (
+            tt.ssd, models, starts or {"dt_softplus": True, "seq_idx": torch.zeros(BATCH, TOKENS, dtype=torch.int32)},
+        ),
     }  # fmt: skip
 
 
@@ -133,8 +136,6 @@ class Gradients(prepared.Cases):
         first = fake_cuda.launch_count()
         leaves, results, grads, gradients = differentiate(function, tensors, others, **named)
         of_names = {**leaves, **{f"gradient of {name}": x for name, x in gradients.items()}}
-        if "dt_bias" in tensors:  # PyTorch makes steps and their gradients, whose memory comes back.
-            del of_names["gradient of dt"], of_names["gradient of dt_bias"]
         of_names.update({f"result {i}": x for i, x in enumerate(results)}, **{f"of result {i}": x for i, x in enumerate(grads)})
         layouts = [(x.shape, x.stride(), x.dtype, x.requires_grad) for x in (*results, *gradients.values())]
         return list_addresses(first, of_names), layouts
@@ -167,8 +168,7 @@ class Gradients(prepared.Cases):
             leaves = {key: x.detach().requires_grad_() for key, x in tensors.items()}
             counts = count_functions(lambda: function(**leaves, **others))
             print(f"{name}: {counts[0] - 1} functions of Python, {counts[1] - 1} of C")
-            # Steps of PyTorch's functions are checked and made first.
-            self.assertLessEqual(counts[0] - 1, 100 if "steps" in name else 30, name)
+            self.assertLessEqual(counts[0] - 1, 30, name)
 
     def test_what_is_not_prepared(self):
         """Other extents, strides, types and places go by the ops, and then by what these have prepared."""

@@ -88,7 +88,7 @@ def check_limits(tokens):
     """Steps of either sign, of which negative ones are 0 where no limits are named and have no gradient, and as they are without limits."""
     # Small ones, as states grow by negative ones, to more than 16 bits hold.
     given = {**draw(tokens, 1, 2), "dt": 0.05 * torch.randn(BATCH, tokens, 2), "A": -torch.rand(2) - 0.1}
-    for limit in ((0.0, math.inf), (-math.inf, math.inf)):
+    for limit in ((0.0, math.inf), (-math.inf, math.inf), (-0.02, 0.05)):
 
         def define(q, k, v, dt, A):
             steps = dt.clamp(*limit)
@@ -97,9 +97,23 @@ def check_limits(tokens):
         named = {} if limit[0] == 0 else {"dt_limit": limit}
         call = lambda q, k, v, dt, A: (ssd(v, dt, A, k, q, **named),)
         compare(f"ssd of steps within {limit}", call, define, given, False)
-        at_limit = {**given, "dt": given["dt"].clamp(min=0)}
+        at_limit = {**given, "dt": given["dt"].clamp(*limit)}
         found = [differentiate(call, x, [torch.ones(BATCH, tokens, 2, V)])["dt"] != 0 for x in (given, at_limit)]
-        assert torch.equal(found[0], given["dt"] > limit[0]) and found[1].all(), limit
+        assert torch.equal(found[0], (given["dt"] > limit[0]) & (given["dt"] < limit[1])) and found[1].all(), limit
+
+
+def check_steps():
+    """Steps of 16 bits that are made of a bias and a softplus: of numbers far below 0, and where it is linear, which limits hold or not."""
+    given = {**draw(65, 1, 2), "A": torch.tensor([-1.0, -0.1]), "dt_bias": torch.tensor([0.25, -0.5]).half()}
+    given["dt"] = torch.tensor([-30.0, -9, -1, 0, 0.5, 3, 19.5, 20.0, 20.5, 31])[torch.arange(BATCH * 130) % 10].view(BATCH, 65, 2).half()
+    for limit in ((0.0, math.inf), (0.001, 0.1), (0.1, 25.0)):
+
+        def define(q, k, v, dt, A, dt_bias):
+            steps = torch.nn.functional.softplus(dt + dt_bias).clamp(*limit)
+            return recur(q, k, v, (steps * A).exp(), steps)
+
+        call = lambda q, k, v, dt, A, dt_bias: (ssd(v, dt, A, k, q, None, dt_bias, dt_softplus=True, dt_limit=limit),)
+        compare(f"ssd of steps of a softplus within {limit}", call, define, given, False)
 
 
 def check_sequences(tokens, heads, own, numbers):
@@ -265,12 +279,14 @@ def check_ops():
     torch.library.opcheck(torch.ops.tessera.delta_rule, delta)
     torch.library.opcheck(torch.ops.tessera.unit_rows, (q, k))
     steps, rates = torch.rand(BATCH, 5, 2, requires_grad=True), (-torch.rand(2)).requires_grad_()
-    torch.library.opcheck(torch.ops.tessera.ssd, (q, k, v, steps, rates, None, None, None, state, None, True, True))
-    logs, skip, z = (torch.randn(shape, requires_grad=True) for shape in (steps.shape, (2, V), v.shape))
-    ones = rates.detach() * 0 + 1
-    torch.library.opcheck(torch.ops.tessera.ssd, (q, k, v, steps, ones, logs, skip, z, state, None, True, True))
+    given = "given", -math.inf, math.inf
+    torch.library.opcheck(torch.ops.tessera.ssd, (q, k, v, steps, rates, None, None, None, None, state, None, *given, True, True))
+    bias, skip, z = (torch.randn(shape, requires_grad=True) for shape in ((2,), (2, V), v.shape))
+    numbers, made = torch.arange(5).expand(BATCH, 5).int().contiguous(), ("softplus", 0.1, 1.0)
+    torch.library.opcheck(torch.ops.tessera.ssd, (q, k, v, steps, rates, bias, numbers, skip, z, state, None, *made, True, True))
     # Gradients of outputs that are not dense.
-    arguments = [None if x is None else x.detach() for x in (None, q, k, v, steps, ones, logs, skip, z, state, None)]
+    tensors = None, q, k, v, steps, rates, bias, numbers, skip, z, state, None
+    arguments = *[None if x is None else x.detach() for x in tensors], *made
     grad, ungated = torch.randn(BATCH, 2, 5, V).half().transpose(1, 2), torch.randn(v.shape).half()
     back = grad, *arguments, ungated
     torch.library.opcheck(torch.ops.tessera.ssd_backward, back, test_utils=("test_schema", "test_faketensor"))
@@ -457,6 +473,7 @@ check_compiled()
 check_transforms()
 check_memory()
 check_arguments()
+check_steps()
 torch.manual_seed(2)
 # Of one token gradients are single products, of heads that share queries sums of these, of which nothing may be left.
 for tokens in (5, 65, 200):

@@ -20,7 +20,7 @@ os.environ["TESSERA_RULES"] = FILE.name
 import torch  # noqa: E402
 from recurrent_definitions import BATCH, V, differentiate, draw, measure_peak, recur  # noqa: E402
 
-from tessera._attention._recurrences import count_head_parts  # noqa: E402
+from tessera._attention._recurrences import GIVEN, count_head_parts  # noqa: E402
 from tessera.torch import _gradient_recipes, _segments, ssd, use_interpreter  # noqa: E402
 
 NAN = float("nan")
@@ -102,7 +102,8 @@ def check_memory():
     q, k, v = draw(tokens, 1, own, (rows, V)).values()
     steps, rates, grad = torch.rand(BATCH, tokens, own), -torch.rand(own), torch.ones_like(v)
     with unittest.mock.patch.object(_gradient_recipes, "count_head_parts", lambda points, shared, *_: shared):
-        found = measure_peak(lambda: torch.ops.tessera.ssd_backward(grad, None, q, k, v, steps, rates, *[None] * 5, grad.new_empty(0)))
+        given = grad, None, q, k, v, steps, rates, *[None] * 6, *GIVEN, grad.new_empty(0)
+        found = measure_peak(lambda: torch.ops.tessera.ssd_backward(*given))
     expected = 2 * rows * V * 2 / EVERY + 64 * 4 * 4
     assert expected < found / (tokens // 64 * own) < 1.02 * expected, (found / (tokens // 64 * own), expected)
 

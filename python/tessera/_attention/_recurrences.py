@@ -2,6 +2,7 @@
 
 import functools
 import math
+from typing import NamedTuple
 
 from .._compiler import _choices
 from .._core import _library
@@ -43,14 +44,15 @@ def tell_sharing(q, v, g):
 
 
 def read_ssd_options(dt_limit, chunk_size):
-    """The limits of steps, a tuple. Refuses what are none, and what is no number of tokens."""
+    """The limits of steps, a tuple of float. Refuses what are none, and what is no number of tokens."""
     if dt_limit != POSITIVE:
-        numbers = dt_limit if isinstance(dt_limit, (tuple, list)) and len(dt_limit) == 2 else ("", "")
-        if not all(isinstance(x, (int, float)) for x in numbers) or not numbers[0] <= numbers[1]:
+        least, most = dt_limit if isinstance(dt_limit, (tuple, list)) and len(dt_limit) == 2 else ("", "")
+        if not isinstance(least, (int, float)) or not isinstance(most, (int, float)) or not least <= most:
             raise ValueError(f"argument 'dt_limit' is {dt_limit!r}; two numbers, the least step and the largest, would work")
+        dt_limit = float(least), float(most)
     if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size < 1):
         raise ValueError(f"argument 'chunk_size' is {chunk_size!r}; any positive number of tokens would work, and gives the same")
-    return tuple(dt_limit)
+    return dt_limit
 
 
 #: Arguments of the peers' functions that change nothing here, as kernels have chunks, parts and precisions of their own.
@@ -111,10 +113,28 @@ def refuse_numbers(starts):
         )
 
 
-def limits_steps(limit, softplus):
-    """Whether limits change steps; those behind a softplus are not negative."""
-    least, most = limit
-    return most < math.inf or least > (0 if softplus else -math.inf)
+class Steps(NamedTuple):
+    """How steps are made of what calls give (given_steps.tile)."""
+
+    made: str = "given"
+    least: float = -math.inf
+    most: float = math.inf
+
+    @property
+    def limits(self):
+        """The numbers that kernels take."""
+        return () if self.made == "given" else self[1:]
+
+
+#: Those that are what calls give.
+GIVEN = Steps()
+
+
+def find_steps(softplus, has_bias, least, most):
+    """The Steps of a call."""
+    if softplus:
+        return Steps("softplus", least, most)
+    return Steps("limited", least, most) if has_bias or least > -math.inf or most < math.inf else GIVEN
 
 
 def count_chunks(tokens):

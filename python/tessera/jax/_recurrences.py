@@ -11,7 +11,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from .._attention._recurrences import POSITIVE, find_forgetting, limits_steps, list_widths, read_ssd_options
+from .._attention._recurrences import POSITIVE, list_widths, read_ssd_options
 from .._attention._recurrences import refuse_gate_options, refuse_numbers, refuse_others
 from .._core import _library
 from . import _packed, _walks
@@ -54,7 +54,7 @@ def _make(kind, form, scale, starts, wants_state, packed, steps):
     def differentiate(arrays, kept, gradients):
         walks, own, state = split(arrays)
         found, first = walks.run_back(scale, state, gradients[0], gradients[1] if wants_state else None, kept, *own)
-        found = [gradient.astype(x.dtype) for gradient, x in zip(found, own)]
+        found = [None if gradient is None else gradient.astype(x.dtype) for gradient, x in zip(found, own)]
         return (*found, *([first] if starts else []), *([None] * 4 if packed else []))
 
     run.defvjp(forward, lambda residuals, gradients: differentiate(*residuals, gradients))
@@ -298,21 +298,19 @@ def ssd(
     steps = dt.astype(jnp.float32) + (0 if dt_bias is None else dt_bias.astype(jnp.float32))
     if dt_softplus:
         steps = jax.nn.softplus(steps)
-    if limits_steps(dt_limit, dt_softplus):
-        least, most = dt_limit
-        # A step at a limit has its gradient, of which jnp.clip takes a half.
-        steps = jnp.where(steps < least, least, jnp.where(steps > most, most, steps))
-    logs = None if seq_idx is None else _make_logarithms(steps, A.astype(jnp.float32), seq_idx)
+    least, most = dt_limit
+    # A step at a limit has its gradient, of which jnp.clip takes a half.
+    steps = jnp.where(steps < least, least, jnp.where(steps > most, most, steps))
+    resets = None if seq_idx is None else _find_resets(seq_idx)
     z = None if z is None else z if z.dtype.name in _library.QUERY_TYPES else z.astype(jnp.float32)
-    of_tokens = {name: array for name, array in (("logs", logs), ("z", z)) if array is not None}
-    whole = {"rates": A if seq_idx is None else None, "skip": D}
+    of_tokens = {name: array for name, array in (("resets", resets), ("z", z)) if array is not None}
+    whole = {"rates": A, "skip": D}
     whole = {name: array.astype(jnp.float32) for name, array in whole.items() if array is not None}
     form, arrays = (*of_tokens, *whole), (C, B, x, steps, *of_tokens.values())
     y, last = _recur(_walks.Ssd, (form,), 1.0, arrays, whole.values(), _walks.transpose(initial_states), return_final_states, cu_seqlens)
     return (y, _walks.transpose(last)) if return_final_states else y
 
 
-def _make_logarithms(steps, rates, numbers):
-    """Those of the factors of tokens. A token forgets all whose number is not that of the token before, of the first one 0."""
-    before = jnp.pad(numbers, ((0, 0), (1, 0)))[:, :-1]
-    return jnp.where((numbers != before)[..., None], find_forgetting(), steps * rates)
+def _find_resets(numbers):
+    """1 where a token forgets all, as its number is not that of the token before, of the first one 0, and else 0."""
+    return (numbers != jnp.pad(numbers, ((0, 0), (1, 0)))[:, :-1]).astype(jnp.float32)

@@ -13,13 +13,13 @@ def find_own(v):
     return cut(*v.shape[1:], _call.count_multiprocessors(), _kernels.choose(find_source("segments")))
 
 
-def join(left, source, gates, table, state, reverse):
-    """The states before segments, from what each leaves by itself. `source` and `gates`, arguments of a kernel, say where logarithms of
-    factors come from (segment_sums.tile)."""
+def join(left, source, gates, table, state, reverse, **form):
+    """The states before segments, from what each leaves by itself. `source`, `gates`, arguments of a kernel, and `form`, its parameters,
+    say where logarithms of factors come from (segment_sums.tile)."""
     count, heads, rows, _ = left.shape
     channels = gates[0][1].shape[2:] if source == "channels" else None
     sums = _kernels.new(count, heads) if channels is None else _kernels.new(count, *channels)
-    of = {"OF": source, **({} if channels is None else {"DK": rows})}
+    of = {"OF": source, **form, **({} if channels is None else {"DK": rows})}
     (sums,) = _kernels.launch("linear/segment_sums", of, *gates, *(("v", row) for row in table), ("r", sums))
     form = {"CHANNELS": channels is not None, "INITIAL": state is not None, "REVERSE": reverse}
     given = [("v", x) for x in (left, sums, state) if x is not None]

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._attention._recurrences import CHUNK, count_chunks, find_source, list_decays, list_segments, pick, tell_sharing
+from .._attention._recurrences import CHUNK, count_chunks, find_forgetting, find_source, list_decays, list_segments, pick, tell_sharing
 from .._core import _library
 from . import _kernels, _packed, _segments
 from ._kernels import like, new
@@ -127,7 +127,8 @@ class _Walks:
         if self.own is None:
             return state
         left, _ = self.walk(name, q, k, v, others, scale, None, True, **parameters)
-        return _segments.join(left, source, gates, self.table, state, parameters.get("REVERSE", False))
+        form = {"RESETS": parameters.get("RESETS", False)}
+        return _segments.join(left, source, gates, self.table, state, parameters.get("REVERSE", False), **form)
 
     def find_last(self, found, wants_state):
         """The state behind the last token, of the results of a walk."""
@@ -274,8 +275,8 @@ class Delta(_Walks):
 
 
 class Ssd(_Walks):
-    """Walks of state-space duality: arrays are C, B, x, steps and those of `names`: logs, logarithms of factors in place of rates, z,
-    rates, and skip, numbers of heads or of each element."""
+    """Walks of state-space duality: arrays are C, B, x, steps and those of `names`: resets, 1 where a token forgets all, z, rates, and
+    skip, numbers of heads or of each element."""
 
     def __init__(self, names):
         self.names = names
@@ -283,10 +284,11 @@ class Ssd(_Walks):
     def begin(self, v, dt, arrays):
         """(the arrays by names, what walks take of tokens and heads, its parameters)."""
         self.cut(v)
-        of = {"rates": jnp.ones(v.shape[2], jnp.float32), **dict(zip(self.names, arrays))}
-        steps = "v", _heads_first(dt, self.chunks)
-        gates = ("v", _heads_first(of["logs"], self.chunks)) if "logs" in of else steps
-        return of, [gates, ("v", of["rates"]), steps], {"RESETS": True} if "logs" in of else {}
+        of = dict(zip(self.names, arrays))
+        steps = gates = "v", _heads_first(dt, self.chunks)
+        if "resets" in of:
+            gates = "v", _heads_first(_make_logarithms(of, dt), self.chunks)
+        return of, [gates, ("v", of["rates"]), steps], {"RESETS": "resets" in of}
 
     def run(self, scale, state, wants_state, keeps, q, k, v, dt, *arrays):
         of, others, form = self.begin(v, dt, arrays)
@@ -302,7 +304,7 @@ class Ssd(_Walks):
 
     def step(self, scale, state, q, k, v, dt, *arrays):
         of = dict(zip(self.names, arrays))
-        return _step(q, k, v, of["logs"] if "logs" in of else of["rates"] * dt, dt, scale, state, of.get("skip"), of.get("z"))
+        return _step(q, k, v, _make_logarithms(of, dt), dt, scale, state, of.get("skip"), of.get("z"))
 
     def run_back(self, scale, state, grad, grad_last, kept, q, k, v, dt, *arrays):
         (batch, tokens, heads, columns), rows, wants_first = v.shape, q.shape[3], state is not None
@@ -341,14 +343,19 @@ class Ssd(_Walks):
         return (_sum_parts(dq, q), _sum_parts(dk, k), dv, found["steps"], *map(found.get, self.names)), self.find_first(first)
 
     def sum_changes(self, of, others, by_q, by_k, meets, chunks, tokens):
-        """Gradients of steps, and of rates or logarithms, by names."""
+        """Gradients of steps and of rates, by names."""
         gates, rates, (_, steps) = others
-        has_logs = "logs" in of
-        results = ("r", like(steps)), ("r", like(steps) if has_logs else new(*steps.shape[:2], chunks))
-        given = *(("v", x) for x in (by_q, by_k, meets, steps)), gates if has_logs else rates
-        found = _launch("ssd_changes", {"LOGS": True} if has_logs else {}, *given, *results)
-        restore = lambda x: _packed.restore_chunks(jnp.swapaxes(x, 1, 2), self.chunks, tokens)
-        return {"steps": restore(found[0]), **({"logs": restore(found[1])} if has_logs else {"rates": found[1].sum((0, 2))})}
+        logs = [gates] if "resets" in of else []
+        results = ("r", like(steps)), ("r", new(*steps.shape[:2], chunks))
+        given = *(("v", x) for x in (by_q, by_k, meets, steps)), rates, *logs
+        dsteps, drates = _launch("ssd_changes", {"RESETS": bool(logs)}, *given, *results)
+        return {"steps": _packed.restore_chunks(jnp.swapaxes(dsteps, 1, 2), self.chunks, tokens), "rates": drates.sum((0, 2))}
+
+
+def _make_logarithms(of, steps):
+    """Those of the factors of tokens, of arrays by names."""
+    logs = of["rates"] * steps
+    return jnp.where(of["resets"][..., None] > 0, find_forgetting(), logs) if "resets" in of else logs
 
 
 def _find_skip(of):

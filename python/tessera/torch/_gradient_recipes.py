@@ -12,7 +12,7 @@ from .._attention import _recipes
 from .._attention._recurrences import CHUNK, count_chunks, count_head_parts, list_block_columns
 from .._core._layouts import ZERO, Layout, element_bytes, list_strides
 from . import _kernels, _walk_recipes
-from ._step_recipes import choose
+from ._step_recipes import choose, name_numbers
 from ._walk_recipes import make_plain, make_rows, pad_gates
 
 GRADIENTS = "gradients of a recurrence"
@@ -30,10 +30,10 @@ def list_names(name, others, states):
 
 
 @functools.lru_cache(maxsize=256)
-def write(names, name, device, wants_first):
+def write(names, name, device, wants_first, made="given"):
     """The text of a call with q, k, v, the gradient of the outputs and tensors of these names:
 
-    g, beta, dt, rates, skip, log2_decay, s0, begins, table: as _walk_recipes.py has them, of float32 but for those of integers.
+    g, beta, dt, rates, bias, numbers, skip, log2_decay, s0, begins, table: as _walk_recipes.py has them.
     news, inverses, scores:   what the forward pass of a delta rule keeps.
     dv, states, back, meets:  what `_make_kda` gives, of which dv is z, or `_make_gla`.
     s1:                       the gradients of the states behind.
@@ -41,16 +41,19 @@ def write(names, name, device, wants_first):
     name: the kernel of the forward pass; channels behind kda, and gla_gradients behind gla.
     device: where it runs.
     wants_first: the gradients of the states before sequences are the last result.
+    made: how steps are made of dt.
     """
-    options = {"name": name, "device": str(device), "wants_first": wants_first}
-    return f"{GRADIENTS}\n{','.join(names)}||\n{json.dumps(options)}"
+    options = {"name": name, "device": str(device), "wants_first": wants_first, "made": made}
+    return f"{GRADIENTS}\n{','.join(names)}|{name_numbers(made)}|\n{json.dumps(options)}"
 
 
 class _Gradients(_walk_recipes.Call):
     """A call that computes gradients."""
 
-    def __init__(self, kind, names, tensors, device, wants_first, every):
-        super().__init__(kind, names, ("q", "k", "v", "d"), tensors, device, every)
+    wants_slopes = True
+
+    def __init__(self, kind, names, tensors, device, wants_first, made, every):
+        super().__init__(kind, names, ("q", "k", "v", "d"), tensors, device, made, every)
         self.chunks, self.wants_first = count_chunks(self.rows), wants_first
         self.shares = self.heads != self.shared
         # What is behind the walks: (parts, results, layouts of parts), and results whose rows of no sequence are 0.
@@ -90,10 +93,12 @@ class _Gradients(_walk_recipes.Call):
     def launch_sums(self, parts, sums, **form):
         self.launch(_walk_recipes.find_kernel(self.is_cpu, "part_sums", **form), parts=parts, sums=sums)
 
-    def sum_heads(self, parts, layout, name):
-        """Adds up numbers of heads [B, H, N] that lie where `parts` begin, to a result [H]."""
-        of = {"parts": self.places.view(parts, layout), "sums": self.places.places[name]}
-        self.launch(_walk_recipes.find_kernel(self.is_cpu, "head_sums"), **of)
+    def sum_heads(self, layout, **results):
+        """Adds up numbers of heads [B, H, N] that lie where what one or two results are named after begins, to these, [H]."""
+        names = ("parts", "sums"), ("more", "more_sums")
+        pairs = [(self.places.view(parts, layout), self.places.places[name]) for name, parts in results.items()]
+        of = {each: place for own, pair in zip(names, pairs) for each, place in zip(own, pair)}
+        self.launch(_walk_recipes.find_kernel(self.is_cpu, "head_sums", MORE=len(pairs) == 2), **of)
 
     def clear_rows(self):
         """Two of a shape by one launch."""
@@ -163,7 +168,8 @@ class _Gradients(_walk_recipes.Call):
 def make(kind, names, text, tensors):
     """The Recipe of a text. Results are the gradients of q, k and v, of gates and rates, and of the states before where they are wanted."""
     options = json.loads(text)
-    call = _Gradients(kind, names, tensors, options["device"], options["wants_first"], _count_kept(names, tensors, options))
+    every = _count_kept(names, tensors, options)
+    call = _Gradients(kind, names, tensors, options["device"], options["wants_first"], options["made"], every)
     of = {name: call.find_rows(name) for name in ("q", "k", "v", "d")}
     of.update(call.find_gates())
     _MAKERS[options["name"]](call, of)
@@ -175,7 +181,7 @@ def _count_kept(names, tensors, options):
     given = dict(zip(("q", "k", "v", "d", *names[0]), tensors))
     batch, _, heads, columns = given["v"].shape
     # Chunks beside each other take no logarithms, of which some may be resets, and all columns of a state.
-    if options["name"] != "ssd" or "g" in given or columns not in list_block_columns():
+    if options["name"] != "ssd" or "numbers" in given or columns not in list_block_columns():
         return 1
     sequences = given["begins"].shape[0] - 1 if "begins" in given else batch
     return choose("ssd_gradients", torch.device(options["device"]), sequences, heads, given["q"].shape[3], columns)["EVERY"]
@@ -209,23 +215,22 @@ def _make_gla_gradients(call, of):
 
 
 def _make_ssd(call, of):
-    """Gradients of steps, of rates or logarithms of factors and, where it is given for heads, of skip follow those of rows. Where a state
-    is kept of each chunk, those of queries and keys are walks, and have parts of heads. Else they are of blocks of chunks beside each
+    """Gradients of what steps are made of, of rates and, where they are given, of a bias and of skip of heads follow those of rows. Where a
+    state is kept of each chunk, those of queries and keys are walks, and have parts of heads. Else they are of blocks of chunks beside each
     other, and heads of a block are added up."""
-    makes_walks, count, has_logs = call.every == 1, call.heads, "g" in call.given
+    makes_walks, count = call.every == 1, call.heads
     if not makes_walks:
         count = count_head_parts(call.batch * call.chunks, call.shared, count, _kernels.count_multiprocessors(call.device))
     of.update({f"d{name}": call.add_shared(name, count) for name in ("q", "k")}, dv=call.add_rows("dv", call.given["v"]))
     of["dsteps"] = call.add_gates("dsteps")
-    if has_logs:
-        of["dg"] = call.add_gates("dg")
-    else:
-        call.add_result("of_rates", make_plain(call.heads))
+    call.add_result("of_rates", make_plain(call.heads))
+    if "bias" in call.given:
+        call.add_result("of_bias", make_plain(call.heads))
     if _skips_heads(call):
         call.add_result("dskip", make_plain(call.heads))
     call.add_first()
     (_walk_ssd if makes_walks else _launch_ssd_blocks)(call, of)
-    call.restore_gates("dsteps", *(["dg"] if has_logs else []))
+    call.restore_gates("dsteps")
 
 
 def _skips_heads(call):
@@ -235,19 +240,18 @@ def _skips_heads(call):
 
 
 def _launch_ssd_changes(call, of, blocks, parts=1):
-    """Gradients of steps, and of rates or logarithms, of `blocks`, of sums of rows and of what states and their gradients have in common,
-    in parts."""
-    has_logs, sums = "g" in call.given, make_rows(call.batch, call.heads, parts, call.rows)
+    """Gradients of what steps are made of, and of rates and biases, of `blocks`, of sums of rows and of what states and their gradients
+    have in common, in parts."""
+    sums, of_blocks = make_rows(call.batch, call.heads, parts, call.rows), make_plain(call.batch, call.heads, blocks)
     places = {name: call.places.view(name, sums) for name in ("of_q", "of_k")}
-    form = {"C": CHUNK * call.every, **({"LOGS": True} if has_logs else {})}
-    kernel = _walk_recipes.find_kernel(call.is_cpu, "ssd_changes", **form)
-    if has_logs:
-        places.update(logs=of["gates"], dlogs=of["dg"])
-    else:
-        call.add_temporary("drates", make_plain(call.batch, call.heads, blocks))
+    added = {"of_rates": "drates", **({"of_bias": "dbias"} if "bias" in call.given else {})}
+    for name in added.values():
+        call.add_temporary(name, of_blocks)
+    form = {"RESETS": "logs" in of, "SLOPES": "slopes" in of, "BIASED": "of_bias" in added}
+    kernel = _walk_recipes.find_kernel(call.is_cpu, "ssd_changes", C=CHUNK * call.every, **form)
+    places.update({name: of[name] for name in ("logs", "slopes") if name in of})
     call.launch(kernel, **places, gates=of["dt"], dsteps=of["dsteps"])
-    if not has_logs:
-        call.sum_heads("drates", make_plain(call.batch, call.heads, blocks), "of_rates")
+    call.sum_heads(of_blocks, **added)
 
 
 def _find_last_ssd(call):
@@ -260,7 +264,7 @@ def _find_last_ssd(call):
 def _walk_ssd(call, of):
     """Those of rates have a part of each chunk [B, H, N], and so has the product of queries and keys of the same token [B, H, P, N], of
     which the first of the P parts is enough."""
-    rows, columns, skips, has_logs = call.columns, call.width, _skips_heads(call), "g" in call.given
+    rows, columns, skips, has_logs = call.columns, call.width, _skips_heads(call), "logs" in of
     count = -(-columns // choose("ssd", call.device, call.sequences, call.heads, rows, columns)["DV"])
     of_chunks = call.batch, call.heads, count, call.chunks
     if skips:
@@ -282,7 +286,7 @@ def _walk_ssd(call, of):
     _launch_ssd_changes(call, of, call.chunks, count)
     if skips:
         strides = list_strides(of_chunks)
-        call.sum_heads("same", Layout((call.batch, call.heads, call.chunks), (*strides[:2], 1), "f32"), "dskip")
+        call.sum_heads(Layout((call.batch, call.heads, call.chunks), (*strides[:2], 1), "f32"), dskip="same")
 
 
 def _launch_ssd_blocks(call, of):
@@ -314,7 +318,7 @@ def _launch_ssd_blocks(call, of):
     call.launch_chunks("ssd_gradients", of_keys, REVERSE=True, **form)
     _launch_ssd_changes(call, of, blocks)
     if skips:
-        call.sum_heads("same", make_plain(*of_heads, call.chunks), "dskip")
+        call.sum_heads(make_plain(*of_heads, call.chunks), dskip="same")
 
 
 def _make_delta(call, of):

@@ -131,16 +131,17 @@ def _recall_scaled(name, given, wants_state, scale, *options):
     return _recall(name, given, wants_state, *options, numbers=(scale if scale is None else float(scale),))
 
 
-def _launch_step(known, q, k, v, scale, constants={}, delta=False, norm=False, steps=False, **others):
+def _launch_step(known, q, k, v, scale, constants={}, made=_recurrences.GIVEN, delta=False, norm=False, steps=False, **others):
     """The output of one token and the state behind it, from tensors as _step_recipes.py has them, the last ones of which are `constants`.
     `known` are what further calls are known by and given."""
-    text = _step_recipes.write([*others, *constants], device=str(q.device), delta=delta, norm=norm, steps=steps)
-    return _prepared.compute(*known, text, (q, k, v, *others.values()), (_read_scale(scale),), "s", tuple(constants.values()))
+    text = _step_recipes.write([*others, *constants], made.made, device=str(q.device), delta=delta, norm=norm, steps=steps)
+    numbers, kinds = _segments.list_numbers(_read_scale(scale), made)
+    return _prepared.compute(*known, text, (q, k, v, *others.values()), numbers, kinds, tuple(constants.values()))
 
 
 def _take_gates(x):
-    """Gates of a type that what is launched copies itself."""
-    return x if x.dtype in _GATES else x.float()
+    """Gates, and numbers of sequences, of a type that what is launched copies itself."""
+    return x if x.dtype in _GATES or not x.is_floating_point() else x.float()
 
 
 def _give_gates(key, *gates):
@@ -153,9 +154,9 @@ def _is_alone(wants_gradients, given):
     return not (wants_gradients or _direct.is_seen()) and all(x is None or type(x) in _PLAIN for x in given)
 
 
-def _walk(known, name, q, k, v, scale, state, starts, wants_state, constants={}, norm=False, **others):
+def _walk(known, name, q, k, v, scale, state, starts, wants_state, constants={}, norm=False, made=_recurrences.GIVEN, **others):
     """(outputs, state behind or None) of a call that is alone, as `_segments.walk` computes them of its arguments."""
-    named = {"norm": norm, "constants": constants, "known": known}
+    named = {"norm": norm, "constants": constants, "known": known, "made": made}
     results = _segments.walk(name, q, k, v, others, _read_scale(scale), state, starts, bool(wants_state), **named)
     return results if wants_state else (*results, None)
 
@@ -420,22 +421,15 @@ def ssd(
     if others:
         _recurrences.refuse_others("ssd", others)
     dt_limit = _recurrences.read_ssd_options(dt_limit, chunk_size)
-    makes_steps = dt_bias is not None or dt_softplus or seq_idx is not None or _recurrences.limits_steps(dt_limit, dt_softplus)
     state = initial_states.transpose(2, 3) if isinstance(initial_states, torch.Tensor) and initial_states.dim() == 4 else initial_states
-    given = C, B, x, dt, A, None, D, z, state, cu_seqlens
+    given = C, B, x, dt, A, dt_bias, seq_idx, D, z, state, cu_seqlens
     # What gradients launch follows from whether D is of elements.
-    options = return_final_states, isinstance(D, torch.Tensor) and D.dim() == 2
-    key, results = (None, None) if makes_steps else _recall("ssd", given, *options)
+    key, results = _recall("ssd", given, return_final_states, isinstance(D, torch.Tensor) and D.dim() == 2, bool(dt_softplus), *dt_limit)
     if results is None:
         _check_ssd(x, dt, A, B, C, D, dt_bias, initial_states, cu_seqlens, z, seq_idx)
         _check_gradients("ssd", x=x, dt=dt, A=A, B=B, C=C, D=D, dt_bias=dt_bias, initial_states=state, z=z)
-        if makes_steps:
-            dt = _make_steps(dt, dt_bias, dt_softplus, dt_limit)
-            factors = (A, None) if seq_idx is None else (None, _make_logarithms(dt, A, seq_idx))
-            given = C, B, x, dt, *factors, D, z, state, cu_seqlens
-            key, results = _recall("ssd", given, *options)
-    if results is None:
-        results = _compute_ssd(key, given, return_final_states)
+        steps = _recurrences.find_steps(dt_softplus, dt_bias is not None, *dt_limit)
+        results = _compute_ssd(key, given, return_final_states, steps)
     y, last = results
     return (y, last.transpose(2, 3)) if return_final_states else y
 
@@ -454,43 +448,24 @@ def _check_ssd(x, dt, A, B, C, D, dt_bias, initial_states, cu_seqlens, z, seq_id
         _check_tensor("seq_idx", seq_idx, x, x.shape[:2], torch.int64 if seq_idx.dtype == torch.int64 else torch.int32)
 
 
-def _make_steps(dt, bias, softplus, limit):
-    steps = dt.float() if bias is None else dt.float() + bias.float()
-    steps = torch.nn.functional.softplus(steps) if softplus else steps
-    if not _recurrences.limits_steps(limit, softplus):
-        return steps
-    # A step at a limit has its gradient, which `clamp` takes from it.
-    least, most = limit
-    if _recurrences.limits_steps((least, math.inf), softplus):
-        steps = steps.masked_fill(steps < least, least)
-    return steps if most == math.inf else steps.masked_fill(steps > most, most)
-
-
-def _make_logarithms(steps, rates, numbers):
-    """Those of the factors of tokens, [B, T, H]. A token forgets all whose number is not that of the token before, of the first one 0."""
-    before = torch.cat((numbers.new_zeros(numbers.shape[0], 1), numbers), 1)[:, :-1]
-    return (steps * rates.float()).masked_fill((numbers != before)[..., None], _recurrences.find_forgetting())
-
-
-def _compute_ssd(key, given, wants_state):
-    """(outputs, states behind or None) of checked tensors, of which states are [B, H, N, P]: with logarithms of factors, or rates."""
-    C, B, x, dt, A, logs, D, z, state, starts = given
+def _compute_ssd(key, given, wants_state, steps):
+    """(outputs, states behind or None) of checked tensors, of which states are [B, H, N, P], and Steps."""
+    C, B, x, dt, A, bias, numbers, D, z, state, starts = given
     wants_gradients = _walk_ops.wants_gradients(*given)
-    others = {name: _take_gates(x) for name, x in (("g", logs), ("skip", D), ("z", z)) if x is not None}
-    if _steps(x, state, wants_state) and not wants_gradients and starts is None and logs is None:
+    # In the order of what is given, as plans ask.
+    others = {name: _take_gates(x) for name, x in (("bias", bias), ("numbers", numbers), ("skip", D), ("z", z)) if x is not None}
+    if _steps(x, state, wants_state) and not wants_gradients and starts is None and numbers is None:
         own = {"rates": _take_gates(dt), "g": _take_gates(A), **others}
-        return _launch_step((key, given), C, B, x, 1.0, steps=True, **own, s0=state)
-    constants = {} if logs is None else {"rates": _kept.full((x.shape[2],), 1.0, torch.float32, x.device)}
+        return _launch_step((key, given), C, B, x, 1.0, made=steps, steps=True, **own, s0=state)
     if _is_alone(wants_gradients, given):
-        own = {"dt": _take_gates(dt), **({} if A is None else {"rates": _take_gates(A)}), **others}
-        return _walk((key, given), "ssd", C, B, x, None, state, starts, wants_state, constants, **own)
+        own = {"dt": _take_gates(dt), "rates": _take_gates(A), **others}
+        return _walk((key, given), "ssd", C, B, x, None, state, starts, wants_state, made=steps, **own)
     if z is None and (D is None or D.dim() == 1):
-        names = "q", "k", "v", "dt", "rates", "g", "skip", "z", "s0", "begins"
-        _walk_calls.keep(key, dict(zip(names, given)), "ssd", wants_state, constants=constants)
-    dt, A, skip = (x if x is None else _give_gates(key, x)[0] for x in (dt, A, D))
-    A = constants.get("rates", A)
+        names = "q", "k", "v", "dt", "rates", "bias", "numbers", "skip", "z", "s0", "begins"
+        _walk_calls.keep(key, dict(zip(names, given)), "ssd", wants_state, made=steps)
+    dt, A, bias, skip = (x if x is None else _give_gates(key, x)[0] for x in (dt, A, bias, D))
     if key is None:  # As graphs have them.
-        A, skip, state = (x if x is None else x.contiguous() for x in (A, skip, state))
-    own = C, B, x, dt, A, logs, skip, others.get("z"), state, starts
-    y, last, _ = _walk_ops.call("ssd", *own, wants_state, wants_gradients)
+        A, bias, skip, state = (x if x is None else x.contiguous() for x in (A, bias, skip, state))
+    own = C, B, x, dt, A, bias, numbers, skip, others.get("z"), state, starts
+    y, last, _ = _walk_ops.call("ssd", *own, *steps, wants_state, wants_gradients)
     return y, last if wants_state else None

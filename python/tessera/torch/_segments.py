@@ -9,37 +9,44 @@ from __future__ import annotations
 import torch
 
 from .._attention import _recurrences
-from .._attention._recurrences import CHUNK
+from .._attention._recurrences import CHUNK, GIVEN
 from . import _kept, _kernels, _prepared, _walk_recipes
 
 # Recurrences whose states are decayed sums, so that those of segments can be joined.
 JOINED = {"retention", "gla", "ssd"}
 
 
-def walk(name, q, k, v, others, scale, state, starts, wants_state, keeps=False, norm=False, constants={}, known=(None, ())):
+def walk(
+    name, q, k, v, others, scale, state, starts, wants_state, keeps=False, norm=False, made=GIVEN, constants={}, known=(None, ())
+):  # fmt: skip
     """The results of _walk_recipes.py: outputs, states behind sequences where they are wanted, and with `keeps` what gradients take.
-    `others` are its tensors by names, `constants` those that follow from options and shapes, and `known` what further calls are known by
-    and given."""
+    `others` are its tensors by names, `made` the Steps, `constants` tensors that follow from options and shapes, and `known` what further
+    calls are known by and given."""
     if 0 in v.shape or 0 in q.shape:
         return _walk_over_nothing(q, v, others, state, starts, wants_state, keeps)
-    given, form = {**others, "s0": state, "begins": starts}, {"wants_state": wants_state, "keeps": keeps, "norm": norm}
+    given, form = {**others, "s0": state, "begins": starts}, {"wants_state": wants_state, "keeps": keeps, "norm": norm, "made": made}
     segments = cut(v) if name in JOINED and starts is None else None
     if segments is None:
         return launch(name, q, k, v, given, scale, constants=constants, known=known, **form)
     others = {**others, **constants}
-    before = segments.find_states(name, q, k, v, {each: x for each, x in others.items() if each != "z"}, scale, state)
+    before = segments.find_states(name, q, k, v, {each: x for each, x in others.items() if each != "z"}, scale, state, made=made)
     out, *last = launch(name, q, k, v, {**others, "s0": before, "table": segments.table}, scale, **form)
     return out, *(x[-1:] for x in last)
 
 
 def launch(
-    name, q, k, v, given, scale, wants_state=False, keeps=False, norm=False, joins=False, constants={}, known=(None, ()), **form
+    name, q, k, v, given, scale, wants_state=False, keeps=False, norm=False, joins=False, made=GIVEN, constants={}, known=(None, ()), **form
 ):  # fmt: skip
     """The results of _walk_recipes.py of tensors that are `given` by its names, of which some may be None. `form` are further parameters
     of the kernel."""
     given = {name: x for name, x in given.items() if x is not None}
-    text = _walk_recipes.write((*given, *constants), name, v.device, wants_state, keeps, norm, joins, tuple(form.items()))
-    return _prepared.compute(*known, text, (q, k, v, *given.values()), (scale,), "s", tuple(constants.values()))
+    text = _walk_recipes.write((*given, *constants), name, v.device, wants_state, keeps, norm, joins, made.made, tuple(form.items()))
+    return _prepared.compute(*known, text, (q, k, v, *given.values()), *list_numbers(scale, made), tuple(constants.values()))
+
+
+def list_numbers(scale, made):
+    """The numbers of a call with a scale and Steps, and their kinds."""
+    return (scale, *made.limits), "s" + "f" * len(made.limits)
 
 
 def _walk_over_nothing(q, v, others, state, starts, wants_state, keeps):
@@ -85,8 +92,8 @@ class Segments:
         self.own = own
         self.table = _make_table(tokens, own, device)
 
-    def find_states(self, name, q, k, v, others, scale, state, **form):
+    def find_states(self, name, q, k, v, others, scale, state, made=GIVEN, **form):
         """The states before segments, from `state` before the first, in the direction of the walk. `others` are what walks take of tokens
         and of heads, by the names of _walk_recipes.py, and `form` further parameters of the walk."""
-        (before,) = launch(name, q, k, v, {**others, "first": state, "table": self.table}, scale, joins=True, **form)
+        (before,) = launch(name, q, k, v, {**others, "first": state, "table": self.table}, scale, joins=True, made=made, **form)
         return before

@@ -14,16 +14,23 @@ from . import _kernels
 STEP = "a step of a recurrence"
 
 
-def write(names, **options):
+def write(names, made="given", **options):
     """The text of a call with q and k [B, 1, HK, K], v [B, 1, H, V] and tensors of these names: `g` and `rates`, [B, 1, H], [B, H] or
-    [H], where gates of channels are [B, 1, HK, K], the state `s0` [B, H, K, V] and maybe `skip`, [H] or [H, V], and `z` [B, 1, H, V].
+    [H], where gates of channels are [B, 1, HK, K], the state `s0` [B, H, K, V] and maybe `skip`, [H] or [H, V], `bias` [H], and `z`
+    [B, 1, H, V].
 
+    made: how steps are made of rates, of which a call has the limits as numbers (given_steps.tile).
     device: where it runs.
     delta: whether values replace what the state holds for their key.
     norm: whether queries and keys are divided by their lengths.
     steps: whether gates are multiplied by the rates, as those of heads by the steps of their tokens.
     """
-    return f"{STEP}\n{','.join(names)}||\n{json.dumps(options, sort_keys=True)}"
+    return f"{STEP}\n{','.join(names)}|{name_numbers(made)}|\n{json.dumps({'made': made, **options}, sort_keys=True)}"
+
+
+def name_numbers(made):
+    """Those of texts with steps that are made so."""
+    return "" if made == "given" else "least,most"
 
 
 def choose(kernel, device, batch, heads, rows, columns):
@@ -45,6 +52,7 @@ def make(kind, names, text, tensors):
     width = choose("step", torch.device(options["device"]), *state.shape)["DV"]
     parameters = {"T": q.element, "DK": q.shape[3], "DV": width, "SKIP": "skip" in given}
     parameters["CHANNELS"] = len(given["g"].shape) == 4
+    parameters.update(MADE=options["made"], BIASED="bias" in given)
     of_token = {"q": q, "k": k, "v": v, "o": out}
     if parameters["SKIP"]:
         parameters["ELEMENTS"] = len(given["skip"].shape) == 2
@@ -57,7 +65,7 @@ def make(kind, names, text, tensors):
     kernel = _kernels.find(kind is Program, _recurrences.find_source("step"), **parameters)
     of_token = {name: places.view(name, x.drop(1)) for name, x in of_token.items()}
     shapes = {"g": q.drop(1).shape if parameters["CHANNELS"] else state.shape[:2], "rates": state.shape[:2]}
-    shapes |= {"skip": given["skip"].shape} if parameters["SKIP"] else {}
+    shapes |= {name: given[name].shape for name in ("skip", "bias") if name in given}
     gates = {name: _view_gates(places, name, given[name], shape) for name, shape in shapes.items()}
     step = places.bind(kernel, **of_token, **gates)
     return Recipe((step,), (out, state), copies=tuple(places.copies), views=tuple(places.views))

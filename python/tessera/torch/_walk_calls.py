@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import itertools
 
+from .._attention._recurrences import GIVEN
 from . import _direct, _gradient_recipes, _prepared, _segments, _walk_ops, _walk_recipes
 
 # What walks take of tokens and heads, and what delta rules keep for their gradients.
 _OTHERS = {
-    "retention": ("log2_decay",), "ssd": ("dt", "rates", "g", "skip", "z"), "gla": ("g",), "delta_rule": ("g", "beta"),
+    "retention": ("log2_decay",), "ssd": ("dt", "rates", "bias", "numbers", "skip", "z"), "gla": ("g",), "delta_rule": ("g", "beta"),
     "kda": ("g", "beta"),
 }  # fmt: skip
 _KEPT = {"delta_rule": ("news", "inverses"), "kda": ("news", "inverses", "scores")}
 # How many of these ops take.
 _PLACES = {"delta_rule": 3, "ssd": 1}
 _GRADIENTS = {
-    "q": "dq", "k": "dk", "v": "dv", "g": "dg", "beta": "dbeta", "dt": "dsteps", "rates": "of_rates", "skip": "dskip", "z": "dz",
-    "s0": "ds0",
+    "q": "dq", "k": "dk", "v": "dv", "g": "dg", "beta": "dbeta", "dt": "dsteps", "rates": "of_rates", "bias": "of_bias",
+    "skip": "dskip", "z": "dz", "s0": "ds0",
 }  # fmt: skip
 
 
@@ -39,11 +40,12 @@ class _Chain:
 
 
 class _Walk:
-    """A recurrence of tensors that are given by `names`, behind a tuple of their scale where it has none of its own, `numbers`."""
+    """A recurrence of tensors that are given by `names`, behind a tuple of their scale where it has no numbers of its own, `numbers`."""
 
-    def __init__(self, name, names, device, wants_state, norm):
-        self.name, self.names, self.device, self.wants_state, self.norm = name, names, device, wants_state, norm
-        self.numbers = (None,) if name == "ssd" else None
+    def __init__(self, name, names, device, wants_state, norm, made):
+        self.name, self.names, self.device, self.wants_state, self.norm, self.made = name, names, device, wants_state, norm, made
+        numbers, self.kinds = _segments.list_numbers(None, made)
+        self.numbers = numbers if name == "ssd" else None
         self.rows = ("unit_q", "unit_k", "v") if norm else ("q", "k", "v")
         self.others = tuple([each for each in _OTHERS[name] if each in names])
         self.states = tuple([each for each in ("s0", "begins") if each in names])
@@ -57,7 +59,7 @@ class _Walk:
         if self.norm:
             chain.add(_walk_recipes.write_units(self.device), ("q", "k"), ("unit_q", "unit_k"))
         others = *self.others, *self.states
-        text = _walk_recipes.write(others, self.name, self.device, self.wants_state, bool(kept))
+        text = _walk_recipes.write(others, self.name, self.device, self.wants_state, bool(kept), made=self.made.made)
         chain.add(text, (*self.rows, *others), (*self.results, *kept))
         return chain
 
@@ -72,9 +74,7 @@ class _Walk:
             self._add(chain, "gla", others, ("dv", "states", "back", "meets", *first))
             self._add(chain, "gla_gradients", ("g", "states", "back", "meets"), ("dq", "dk", "dg"))
         else:
-            # With logarithms of factors rates are all 1.
-            left_out = {"rates"} if "g" in self.others else set()
-            gradients = [_GRADIENTS[each] for each in ("q", "k", "v", *self.others) if each in _GRADIENTS.keys() - left_out]
+            gradients = [_GRADIENTS[each] for each in ("q", "k", "v", *self.others) if each in _GRADIENTS]
             self._add(chain, self.name, others, (*gradients, *first))
         if self.norm:
             chain.add(_walk_recipes.write_units(self.device, True), ("q", "k", "dq", "dk"), ("dq", "dk"))
@@ -83,14 +83,14 @@ class _Walk:
     def _add(self, chain, name, others, results):
         """Adds a call of _gradient_recipes.py."""
         names, wants_first = _gradient_recipes.list_names(name, others, self.states)
-        text = _gradient_recipes.write(names, name, self.device, wants_first)
+        text = _gradient_recipes.write(names, name, self.device, wants_first, self.made.made)
         chain.add(text, (*self.rows, "d", *names), results)
 
     def describe(self):
         """The Calls of a function of autograd."""
         forward, backward = self.list_forward(), self.list_backward()
         return _direct.Calls(
-            "s", len(self.names), tuple(forward.stages), forward.find(self.kept), forward.find(self.results),
+            self.kinds, len(self.names), tuple(forward.stages), forward.find(self.kept), forward.find(self.results),
             lambda _: tuple(backward.stages), backward.find([_GRADIENTS.get(name) for name in self.names]),
         )  # fmt: skip
 
@@ -98,9 +98,11 @@ class _Walk:
         """The gradients of what is given, by ops."""
         of = dict(zip(self.kept, saved))
         width = of[self.rows[0]].shape[3]
-        scale = () if self.name == "ssd" else (width**-0.5 if numbers[0] is None else numbers[0],)
+        options = self.made if self.name == "ssd" else (width**-0.5 if numbers[0] is None else numbers[0],)
         others, kept = _OTHERS[self.name], _KEPT.get(self.name, ())
-        given = [*map(of.get, (*self.rows, *others)), *scale, of.get("s0"), of.get("begins"), *map(of.get, kept)]
+        states = of.get("s0"), of.get("begins")
+        states = (*states, *options) if self.name == "ssd" else (*options, *states)
+        given = [*map(of.get, (*self.rows, *others)), *states, *map(of.get, kept)]
         op = "delta_rule" if self.name == "kda" else self.name
         given += [of["v"].new_empty(0)] * (_PLACES.get(op, 0) - len(kept))
         found = _walk_ops.differentiate(op, grad, grad_last, given)
@@ -114,9 +116,10 @@ def _leave(*_):
     raise _prepared.NotPrepared
 
 
-def keep(key, named, name, wants_state, norm=False, constants={}):
+def keep(key, named, name, wants_state, norm=False, constants={}, made=GIVEN):
     """Computes calls of `key` by a function of autograd from then on where its calls are prepared, as the ops prepare them. `named` are the
-    tensors of a call by names, in its order, of which some may be None; `constants` what all calls of `key` have behind them."""
+    tensors of a call by names, in its order, of which some may be None; `constants` what all calls of `key` have behind them, and `made`
+    their Steps."""
     v, q = named["v"], named["q"]
     if key is None or 0 in v.shape or 0 in q.shape or not _prepared.takes_learned(key, v.device, constants):
         return
@@ -124,6 +127,6 @@ def keep(key, named, name, wants_state, norm=False, constants={}):
     if named["begins"] is None and name in _segments.JOINED and _segments.cut(v) is not None:
         return
     names = *[each for each, x in named.items() if x is not None], *constants
-    walk = _Walk(name, names, v.device, bool(wants_state), norm)
+    walk = _Walk(name, names, v.device, bool(wants_state), norm, made)
     apply = _direct.make_apply(walk.describe(), walk.numbers, False, _leave, walk.differentiate)
     _prepared.keep_learned(key, apply, tuple(constants.values()))

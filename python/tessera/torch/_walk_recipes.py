@@ -13,7 +13,7 @@ from .._attention._recurrences import CHUNK
 from .._compiler._program import Program
 from .._core._layouts import CONSTANT, NOTHING, RESULT, ZERO, Layout, Places, Recipe, list_strides
 from . import _kernels
-from ._step_recipes import choose
+from ._step_recipes import choose, name_numbers
 
 WALK, UNITS = "a walk of a recurrence", "rows of length 1"
 # Gates of a head start at multiples of so many, as copies take them.
@@ -42,11 +42,12 @@ def count_rows(tokens, sequences, every=1):
 
 
 @functools.lru_cache(maxsize=256)
-def write(names, name, device, wants_state=False, keeps=False, norm=False, joins=False, form=()):
+def write(names, name, device, wants_state=False, keeps=False, norm=False, joins=False, made="given", form=()):
     """The text of a call with q and k [B, T, HK, K], v [B, T, H, V] and tensors of these names:
 
-    g, beta, dt: gates, rates and steps of heads, [B, T, H]; gates of channels are [B, T, HK, K]. With dt, g are logarithms of factors.
-    rates, skip, log2_decay: numbers of heads, [H], or of each element, [H, V], as skip may be.
+    g, beta, dt: gates, rates and what steps are made of, of heads, [B, T, H]; gates of channels are [B, T, HK, K].
+    rates, bias, skip, log2_decay: numbers of heads, [H], or of each element, [H, V], as skip may be.
+    numbers:     of sequences that lie one behind the other, [B, T] of int32 or int64.
     z:           [B, T, H, V], by whose silu outputs are multiplied.
     s0:          the states before sequences, [sequences, H, K, V] of float32.
     begins:      where packed sequences begin, [sequences + 1] of int32 or int64; or
@@ -61,10 +62,11 @@ def write(names, name, device, wants_state=False, keeps=False, norm=False, joins
         with gates of channels scores.
     norm: whether queries and keys are divided by their lengths.
     joins: the only result is the states before segments, [segments, H, K, V], in the direction of the walk.
+    made: how steps are made of dt, of which a call has the limits as numbers (given_steps.tile).
     form: further parameters of the kernel, (name, value) of each.
     """
     options = {"name": name, "device": str(device), "wants_state": wants_state, "keeps": keeps, "norm": norm, "joins": joins, "form": form}
-    return f"{WALK}\n{','.join(names)}||\n{json.dumps(options)}"
+    return f"{WALK}\n{','.join(names)}|{name_numbers(made)}|\n{json.dumps({**options, 'made': made})}"
 
 
 def make_plain(*shape, element="f32", fill=NOTHING):
@@ -81,8 +83,12 @@ def make_rows(*shape):
 class Call:
     """A call whose recipe is being made."""
 
-    def __init__(self, kind, names, own, tensors, device, every=1):
-        """`names` are those of the text, and `own` those of the tensors before its views. Walks keep a state of `every` so many chunks."""
+    #: Whether what steps change by is needed.
+    wants_slopes = False
+
+    def __init__(self, kind, names, own, tensors, device, made, every=1):
+        """`names` are those of the text, and `own` those of the tensors before its views. Steps are `made` so. Walks keep a state of
+        `every` so many chunks."""
         self.is_cpu, self.device = kind is Program, torch.device(device)
         self.places = Places(names, tensors, own, plain=names[0])
         self.given = {name: x for name, x in zip((*own, *names[0]), tensors) if x is not None}
@@ -91,10 +97,10 @@ class Call:
         self.shared, self.width = self.given["q"].shape[2:]
         self.is_packed = "begins" in self.given
         self.sequences = self.given["begins"].shape[0] - 1 if self.is_packed else self.batch
-        self.every = every
+        self.every, self.made = every, made
         self.rows = count_rows(self.tokens, self.sequences, every) if self.is_packed else self.tokens
         self.tables, self.form = {}, {"T": self.given["q"].element}
-        if "dt" in self.given and "g" in self.given:
+        if "numbers" in self.given:
             self.form["RESETS"] = True
         if self.is_packed:
             self._find_tables()
@@ -137,16 +143,36 @@ class Call:
         launch."""
         made, found = {}, {}
         for name in names:
-            gates = self.given[name]
-            if gates.strides[2] != 1:
-                gates = make_plain(*gates.shape, element=gates.element)
-                self.places.copy(name, gates)
-            laid = make_rows(self.batch, self.heads, self.rows)
-            found[name] = self.add_temporary(f"{name}_rows", laid)
-            made.setdefault(gates.element, []).append((self.places.places[name], found[name]))
+            element = self.lay_out_last(name)
+            found[name] = self.add_rows_of(name)
+            made.setdefault(element, []).append((self.places.places[name], found[name]))
         for element, pairs in made.items():
             self.launch_gates(pairs, GATE=element)
         return found
+
+    def add_rows_of(self, name):
+        """The place of rows of gates of heads, in memory for the time of the call."""
+        return self.add_temporary(f"{name}_rows", make_rows(self.batch, self.heads, self.rows))
+
+    def lay_out_last(self, name):
+        """The element type of numbers of tokens, of a copy where the last dimension is not dense."""
+        own = self.given[name]
+        if own.strides[-1] != 1:
+            self.places.copy(name, make_plain(*own.shape, element=own.element))
+        return own.element
+
+    def lay_out_steps(self):
+        """The places of steps, made of what is given, of what they change by, and of logarithms of factors where there are numbers of
+        sequences: by names of kernels."""
+        form = {"GATE": self.lay_out_last("dt"), "MADE": self.made, "BIASED": "bias" in self.given, "PACKED": self.is_packed}
+        places = {"dt": self.add_rows_of("dt")}
+        if self.wants_slopes and self.made != "given":
+            places["slopes"], form["SLOPES"] = self.add_rows_of("slopes"), True
+        if "numbers" in self.given:
+            places["logs"], form["NUMBER"], form["RESETS"] = self.add_rows_of("logs"), self.lay_out_last("numbers"), True
+        kernel = find_kernel(self.is_cpu, "gates", **form)
+        self.launch(kernel, tokens=self.places.places["dt"], rows=places["dt"], **places)
+        return {**places, "gates": places.get("logs", places["dt"])}
 
     def launch_gates(self, pairs, **parameters):
         """Brings gates of tokens, [B, T, H], to rows [B, H, R] or back; `pairs` are places of one and the other."""
@@ -165,14 +191,14 @@ class Call:
 
     def find_gates(self):
         """The places of what walks take of tokens beside rows, and of heads."""
-        given = {name: len(self.given[name].shape) for name in ("g", "beta", "dt", "rates", "skip", "log2_decay") if name in self.given}
+        given = {name: len(self.given[name].shape) for name in ("g", "beta", "rates", "bias", "skip", "log2_decay") if name in self.given}
         places = self.lay_out_gates([name for name, rank in given.items() if rank == 3])
         for name, rank in given.items():
             if rank == 4:
                 places[name] = self.places.view(name, self.lay_out(name).permute(0, 2, 1, 3))
             elif rank < 3:
                 self.lay_out(name)
-        return places if "dt" not in places else {**places, "gates": places.get("g", places["dt"])}
+        return self.lay_out_steps() if "dt" in self.given else places
 
     def find_outputs(self, keeps):
         """(the parameters of what outputs have beside those of the state, places of these)."""
@@ -211,7 +237,7 @@ class Call:
         source = "steps" if "dt" in given else "channels" if "g" in given else "powers"
         of_channels = source == "channels"
         self.add_temporary("sums", make_plain(self.sequences, self.shared, self.width) if of_channels else make_plain(*shape[:2]))
-        parameters = {"OF": source, **({"DK": self.width} if of_channels else {})}
+        parameters = {"OF": source, "RESETS": "numbers" in given, **({"DK": self.width} if of_channels else {})}
         self.launch(find_kernel(self.is_cpu, "segment_sums", **parameters), **of, tokens=(CONSTANT, self.tokens))
         if "first" in given:
             self.lay_out("first")
@@ -242,7 +268,7 @@ class Call:
 def make(kind, names, text, tensors):
     """The Recipe of a text. Results are the outputs [B, T, H, V], the states behind, and what gradients take."""
     options = json.loads(text)
-    call, name = Call(kind, names, ("q", "k", "v"), tensors, options["device"]), options["name"]
+    call, name = Call(kind, names, ("q", "k", "v"), tensors, options["device"], options["made"]), options["name"]
     v, of_channels = call.given["v"], len(call.given["g"].shape) == 4 if "g" in call.given else False
     of = call.make_unit_rows() if options["norm"] else {each: call.find_rows(each) for each in ("q", "k")}
     of.update(v=call.find_rows("v"), **call.find_gates())

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import torch
 
+from .._attention._recurrences import GIVEN, Steps
 from . import _gradient_recipes, _op, _prepared, _segments, _walk_ops, _walk_recipes
 
 
@@ -17,10 +18,10 @@ def _empty(like):
     return like.new_empty(0, dtype=torch.float32)
 
 
-def _walk(name, q, k, v, others, scale, state, starts, wants_state, count=2, keeps=False):
+def _walk(name, q, k, v, others, scale, state, starts, wants_state, count=2, keeps=False, made=GIVEN):
     """So many results of an op, of which those that nobody wants are empty."""
     others = {name: x for name, x in others.items() if x is not None}
-    out, *found = _segments.walk(name, q, k, v, others, scale, state, starts, wants_state, keeps)
+    out, *found = _segments.walk(name, q, k, v, others, scale, state, starts, wants_state, keeps, made=made)
     last = found.pop(0) if wants_state else _empty(v)
     return out, last, *found, *(v.new_empty(0) for _ in range(count - 2 - len(found)))
 
@@ -29,33 +30,33 @@ def _walk_retention(q, k, v, decays, scale, state, starts, wants_state):
     return _walk("retention", q, k, v, {"log2_decay": decays}, scale, state, starts, wants_state)
 
 
-def _differentiate(name, grad, grad_last, q, k, v, others, scale, state, starts, segments=None, wants_first=None):
+def _differentiate(name, grad, grad_last, q, k, v, others, scale, state, starts, segments=None, wants_first=None, made=GIVEN):
     """The results of _gradient_recipes.py, and an empty one where the gradient of the states before is none of them. Of one sequence that
     is walked over in segments states and their gradients are of these."""
     others = {each: x for each, x in others.items() if x is not None}
     given = {**others, "s0": state, "s1": grad_last, "begins": starts, "table": segments and segments.table}
     names, has_first = _gradient_recipes.list_names(name, tuple(others), [each for each, x in given.items() if x is not None])
     wants_first = has_first if wants_first is None else wants_first
-    text = _gradient_recipes.write(names, name, v.device, wants_first)
-    results = _prepared.compute(None, (), text, (q, k, v, grad, *map(given.get, names)), (scale,), "s")
+    text = _gradient_recipes.write(names, name, v.device, wants_first, made.made)
+    results = _prepared.compute(None, (), text, (q, k, v, grad, *map(given.get, names)), *_segments.list_numbers(scale, made))
     return results if wants_first else (*results, _empty(v))
 
 
-def _cut(name, grad, grad_last, q, k, v, others, scale, state, starts, **back):
+def _cut(name, grad, grad_last, q, k, v, others, scale, state, starts, made, **back):
     """(segments or None, the states before them, the gradients of those behind). `back` are parameters of walks from the end."""
     segments = _segments.cut(v) if starts is None else None
     if segments is None:
         return None, state, grad_last
-    before = segments.find_states(name, q, k, v, others, scale, state)
-    return segments, before, segments.find_states(name, k, q, grad, others, scale, grad_last, REVERSE=True, **back)
+    before = segments.find_states(name, q, k, v, others, scale, state, made=made)
+    return segments, before, segments.find_states(name, k, q, grad, others, scale, grad_last, made=made, REVERSE=True, **back)
 
 
-def _differentiate_joined(name, grad, grad_last, q, k, v, others, scale, state, starts, **back):
+def _differentiate_joined(name, grad, grad_last, q, k, v, others, scale, state, starts, made=GIVEN, **back):
     """The same of a recurrence whose states are decayed sums."""
     own = {each: x for each, x in others.items() if each != "skip"}
-    segments, before, behind = _cut(name, grad, grad_last, q, k, v, own, scale, state, starts, **back)
+    segments, before, behind = _cut(name, grad, grad_last, q, k, v, own, scale, state, starts, made, **back)
     wants_first = state is not None
-    *found, first = _differentiate(name, grad, behind, q, k, v, others, scale, before, starts, segments, wants_first)
+    *found, first = _differentiate(name, grad, behind, q, k, v, others, scale, before, starts, segments, wants_first, made)
     return *found, first[:1] if wants_first and segments is not None else first
 
 
@@ -63,24 +64,25 @@ def _walk_retention_back(grad, grad_last, q, k, v, decays, scale, state, starts)
     return _differentiate_joined("retention", grad, grad_last, q, k, v, {"log2_decay": decays}, scale, state, starts)
 
 
-def _walk_ssd(q, k, v, dt, rates, logs, skip, z, state, starts, wants_state, wants_ungated):
-    others = {"dt": dt, "rates": rates, "g": logs, "skip": skip, "z": z}
-    return _walk("ssd", q, k, v, others, None, state, starts, wants_state, 3, z is not None and wants_ungated)
+def _walk_ssd(q, k, v, dt, rates, bias, numbers, skip, z, state, starts, made, least, most, wants_state, wants_ungated):
+    others = {"dt": dt, "rates": rates, "bias": bias, "numbers": numbers, "skip": skip, "z": z}
+    keeps = z is not None and wants_ungated
+    return _walk("ssd", q, k, v, others, None, state, starts, wants_state, 3, keeps, Steps(made, least, most))
 
 
-def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, logs, skip, z, state, starts, ungated):
+def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, bias, numbers, skip, z, state, starts, made, least, most, ungated):
     dz, none = _empty(v), _empty(v)
     if z is not None:
         wide = z.float()
         dz = _keep_tokens(torch.ops.aten.silu_backward(grad.float() * ungated, wide), starts).to(z.dtype).contiguous()
         grad = (grad.float() * torch.nn.functional.silu(wide)).to(v.dtype)
-    others = {"dt": dt, "rates": rates, "g": logs, "skip": skip}
-    *found, first = _differentiate_joined("ssd", grad, grad_last, q, k, v, others, None, state, starts, STEPS="own")
-    dq, dk, dv, dt, *found = found
-    of_gates = (none, found.pop(0)) if logs is not None else (found.pop(0), none)
+    others, made = {"dt": dt, "rates": rates, "bias": bias, "numbers": numbers, "skip": skip}, Steps(made, least, most)
+    *found, first = _differentiate_joined("ssd", grad, grad_last, q, k, v, others, None, state, starts, made, STEPS="own")
+    dq, dk, dv, dt, of_rates, *found = found
+    of_bias = none if bias is None else found.pop(0)
     if skip is not None and skip.dim() == 2:
         found.append(_keep_tokens(grad.float() * v, starts).sum((0, 1)))
-    return dq, dk, dv, dt, *of_gates, *(found or [none]), dz, first
+    return dq, dk, dv, dt, of_rates, of_bias, *(found or [none]), dz, first
 
 
 def _keep_tokens(x, starts):
@@ -163,14 +165,14 @@ def _fake_retention_back(grad, grad_last, q, k, v, decays, scale, state, starts)
     return *_fake_gradients(q, k, v), _fake_optional(state, v)
 
 
-def _fake_ssd(q, k, v, dt, rates, logs, skip, z, state, starts, wants_state, wants_ungated):
+def _fake_ssd(q, k, v, dt, rates, bias, numbers, skip, z, state, starts, made, least, most, wants_state, wants_ungated):
     ungated = torch.empty_like(v, memory_format=torch.contiguous_format) if z is not None and wants_ungated else v.new_empty(0)
     return *_fake_outputs(q, v, starts, wants_state), ungated
 
 
-def _fake_ssd_back(grad, grad_last, q, k, v, dt, rates, logs, skip, z, state, starts, ungated):
-    of_gates = (_fake_gradients(rates)[0], _empty(v)) if logs is None else (_empty(v), _fake_gates(logs, starts))
-    return *_fake_gradients(q, k, v), _fake_gates(dt, starts), *of_gates, *(_fake_optional(x, v) for x in (skip, z, state))
+def _fake_ssd_back(grad, grad_last, q, k, v, dt, rates, bias, numbers, skip, z, state, starts, made, least, most, ungated):
+    of_gates = _fake_gates(dt, starts), *_fake_gradients(rates)
+    return *_fake_gradients(q, k, v), *of_gates, *(_fake_optional(x, v) for x in (bias, skip, z, state))
 
 
 def _fake_gla(q, k, v, g, scale, state, starts, wants_state):
@@ -270,14 +272,13 @@ _define("retention", "Tensor q, Tensor k, Tensor v, Tensor decays, float scale, 
         _walk_retention, _fake_retention)  # fmt: skip
 _define("retention_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor decays, float scale, Tensor? state, "
         "Tensor? starts", 4, _back(_walk_retention_back, _fake_retention_back), _fake_retention_back)  # fmt: skip
-_define("ssd", "Tensor q, Tensor k, Tensor v, Tensor dt, Tensor rates, Tensor? logs, Tensor? skip, Tensor? z, Tensor? state, "
-        "Tensor? starts, bool wants_state, bool wants_ungated", 3,
-        _walk_ssd, _fake_ssd)  # fmt: skip
-_define("ssd_backward", "Tensor grad, Tensor? grad_last, Tensor q, Tensor k, Tensor v, Tensor dt, Tensor rates, Tensor? logs, "
-        "Tensor? skip, Tensor? z, Tensor? state, Tensor? starts, Tensor ungated", 9,
+_of_ssd = ("Tensor q, Tensor k, Tensor v, Tensor dt, Tensor rates, Tensor? bias, Tensor? numbers, Tensor? skip, Tensor? z, "
+           "Tensor? state, Tensor? starts, str made, float least, float most")  # fmt: skip
+_define("ssd", f"{_of_ssd}, bool wants_state, bool wants_ungated", 3, _walk_ssd, _fake_ssd)
+_define("ssd_backward", f"Tensor grad, Tensor? grad_last, {_of_ssd}, Tensor ungated", 9,
         _back(_walk_ssd_back, _fake_ssd_back), _fake_ssd_back)  # fmt: skip
 _register_gradient("retention", (0, 1, 2, 5), wants=7)
-_register_gradient("ssd", (0, 1, 2, 3, 4, 5, 6, 7, 8), wants=10, kept=(2,))
+_register_gradient("ssd", (0, 1, 2, 3, 4, 5, 7, 8, 9), wants=14, kept=(2,))
 _define("unit_rows", "Tensor q, Tensor k", 2, _make_unit_rows, _fake_gradients)
 _define("unit_rows_backward", "Tensor dq, Tensor dk, Tensor q, Tensor k", 2, _make_unit_rows_back,
         lambda dq, dk, q, k: _fake_gradients(q, k))  # fmt: skip
