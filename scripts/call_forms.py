@@ -67,6 +67,7 @@ def _call_recurrence(name, kind, d, sizes, states, has_gradients, is_packed, col
         skip = torch.zeros(value_heads, d) if name == "gated ssd" else torch.zeros(value_heads)
         given |= {"z": draw(value_heads, d, dtype=F32 if kind == F16 else kind)} if name == "gated ssd" else {}
         given |= {"seq_idx": _integers(*lead)} if name == "ssd of sequences" else {}
+        given |= {"dt_bias": torch.zeros(value_heads).requires_grad_(has_gradients), "dt_softplus": True} if name != "ssd" else {}
         out = tessera.torch.ssd(v, draw(value_heads), torch.zeros(value_heads), k, q, skip, **named, **given)
     else:
         function = {"retention": tessera.torch.retention, "gla": tessera.torch.gla}.get(name, tessera.torch.gated_delta_rule)

@@ -65,6 +65,12 @@ def make_calls(heads=2, packed=False, own=2):
         ),
         "spaces, models": (tt.ssd, models, {"dt_softplus": True, **starts}),
         "spaces, models, limits": (tt.ssd, models, {"dt_softplus": True, "dt_limit": (0.001, 0.1), **starts}),
+        "spaces, gated": (tt.ssd, {**models, "z": rows["v"].clone()}, {"dt_softplus": True, **starts}),
+        "spaces, gated, elements": (
+            tt.ssd, {**models, "D": torch.ones(own, WIDTH), "z": torch.ones(rows["v"].shape), "initial_states": state["initial_state"]},
+            {"dt_softplus": True, "return_final_states": True, **starts},
+        ),
+        "spaces, elements": (tt.ssd, {**models, "D": torch.ones(own, WIDTH)}, starts),
         "spaces, sequences": (
             tt.ssd, models, starts or {"dt_softplus": True, "seq_idx": torch.zeros(BATCH, TOKENS, dtype=torch.int32)},
         ),
@@ -146,6 +152,9 @@ class Gradients(prepared.Cases):
             for name, call in make_calls(heads, packed).items():
                 for by_last in (True, False):
                     with self.subTest(name, heads=heads, packed=packed, by_last=by_last):
+                        if "gated, " in name or "elements" in name:
+                            # Of calls that follow each other the first may be prepared and launched where the next is not.
+                            differentiate(*call, by_last=by_last)
                         expected, layouts = self.record(call, by_last=by_last)
                         with unittest.mock.patch.object(_prepared, "_recall_learned", return_value=None):
                             self.assertEqual(self.record(call, by_last=by_last), (expected, layouts))

@@ -105,7 +105,8 @@ def check_limits(tokens):
 def check_steps():
     """Steps of 16 bits that are made of a bias and a softplus: of numbers far below 0, and where it is linear, which limits hold or not."""
     given = {**draw(65, 1, 2), "A": torch.tensor([-1.0, -0.1]), "dt_bias": torch.tensor([0.25, -0.5]).half()}
-    given["dt"] = torch.tensor([-30.0, -9, -1, 0, 0.5, 3, 19.5, 20.0, 20.5, 31])[torch.arange(BATCH * 130) % 10].view(BATCH, 65, 2).half()
+    given["dt"] = torch.randn(BATCH, 65, 2).half()
+    given["dt"][:, 20:26] = torch.tensor([-30.0, 0.0, 19.5, 20.0, 20.5, 31.0]).half()[:, None]
     for limit in ((0.0, math.inf), (0.001, 0.1), (0.1, 25.0)):
 
         def define(q, k, v, dt, A, dt_bias):

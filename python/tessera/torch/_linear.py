@@ -460,9 +460,8 @@ def _compute_ssd(key, given, wants_state, steps):
     if _is_alone(wants_gradients, given):
         own = {"dt": _take_gates(dt), "rates": _take_gates(A), **others}
         return _walk((key, given), "ssd", C, B, x, None, state, starts, wants_state, made=steps, **own)
-    if z is None and (D is None or D.dim() == 1):
-        names = "q", "k", "v", "dt", "rates", "bias", "numbers", "skip", "z", "s0", "begins"
-        _walk_calls.keep(key, dict(zip(names, given)), "ssd", wants_state, made=steps)
+    names = "q", "k", "v", "dt", "rates", "bias", "numbers", "skip", "z", "s0", "begins"
+    _walk_calls.keep(key, dict(zip(names, given)), "ssd", wants_state, made=steps)
     dt, A, bias, skip = (x if x is None else _give_gates(key, x)[0] for x in (dt, A, bias, D))
     if key is None:  # As graphs have them.
         A, bias, skip, state = (x if x is None else x.contiguous() for x in (A, bias, skip, state))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 
 from .._attention._recurrences import GIVEN
-from . import _direct, _gradient_recipes, _prepared, _segments, _walk_ops, _walk_recipes
+from . import _direct, _gradient_recipes, _output_recipes, _prepared, _segments, _walk_ops, _walk_recipes
 
 # What walks take of tokens and heads, and what delta rules keep for their gradients.
 _OTHERS = {
@@ -42,20 +42,21 @@ class _Chain:
 class _Walk:
     """A recurrence of tensors that are given by `names`, behind a tuple of their scale where it has no numbers of its own, `numbers`."""
 
-    def __init__(self, name, names, device, wants_state, norm, made):
+    def __init__(self, name, names, device, wants_state, norm, made, passes_elements):
         self.name, self.names, self.device, self.wants_state, self.norm, self.made = name, names, device, wants_state, norm, made
         numbers, self.kinds = _segments.list_numbers(None, made)
-        self.numbers = numbers if name == "ssd" else None
+        self.numbers, self.passes_elements = numbers if name == "ssd" else None, passes_elements
         self.rows = ("unit_q", "unit_k", "v") if norm else ("q", "k", "v")
         self.others = tuple([each for each in _OTHERS[name] if each in names])
         self.states = tuple([each for each in ("s0", "begins") if each in names])
         self.results = ("out", "last") if wants_state else ("out",)
+        self.made_by_walk = ("ungated",) if "z" in names else _KEPT.get(name, ())
         # In the order in which the ops save them, as checkpoints ask.
-        self.kept = (*(("q", "k") if norm else ()), *self.rows, *self.others, *self.states, *_KEPT.get(name, ()))
+        self.kept = (*(("q", "k") if norm else ()), *self.rows, *self.others, *self.states, *self.made_by_walk)
         self.wants_first = "s0" in names
 
     def list_forward(self):
-        chain, kept = _Chain(self.names), _KEPT.get(self.name, ())
+        chain, kept = _Chain(self.names), self.made_by_walk
         if self.norm:
             chain.add(_walk_recipes.write_units(self.device), ("q", "k"), ("unit_q", "unit_k"))
         others = *self.others, *self.states
@@ -66,7 +67,7 @@ class _Walk:
     def list_backward(self):
         chain = _Chain((*self.kept, "d", *(["s1"] if self.wants_state else [])))
         first = ("ds0",) if self.wants_first else ()
-        others = *self.others, *_KEPT.get(self.name, ())
+        others = *[each for each in self.others if each != "z"], *_KEPT.get(self.name, ())
         if self.name == "kda":
             self._add(chain, "kda", others, ("dv", "states", "back", "meets", *first))
             self._add(chain, "channels", ("g", "beta", "news", "states", "back", "meets", "dv"), ("dq", "dk", "dg", "dbeta"))
@@ -74,17 +75,29 @@ class _Walk:
             self._add(chain, "gla", others, ("dv", "states", "back", "meets", *first))
             self._add(chain, "gla_gradients", ("g", "states", "back", "meets"), ("dq", "dk", "dg"))
         else:
-            gradients = [_GRADIENTS[each] for each in ("q", "k", "v", *self.others) if each in _GRADIENTS]
-            self._add(chain, self.name, others, (*gradients, *first))
+            found = self._add_outputs(chain) if self.name == "ssd" else ()
+            gradients = [_GRADIENTS[each] for each in ("q", "k", "v", *others) if each in _GRADIENTS]
+            gradients = [each for each in gradients if each not in found]
+            self._add(chain, self.name, others, (*gradients, *first), "dy" if "dy" in found else "d")
         if self.norm:
             chain.add(_walk_recipes.write_units(self.device, True), ("q", "k", "dq", "dk"), ("dq", "dk"))
         return chain
 
-    def _add(self, chain, name, others, results):
-        """Adds a call of _gradient_recipes.py."""
+    def _add_outputs(self, chain):
+        """Adds a call of _output_recipes.py where it gives something: what it gives."""
+        given = {"y": "ungated", "z": "z", "v": "v", "begins": "begins"}
+        names, results = _output_recipes.list_names(
+            [each for each in given if (self.passes_elements if each == "v" else given[each] in self.kept)]
+        )
+        if results:
+            chain.add(_output_recipes.write(names, self.device), ("d", *map(given.get, names)), results)
+        return results
+
+    def _add(self, chain, name, others, results, gradient="d"):
+        """Adds a call of _gradient_recipes.py, of the gradient of outputs of this name."""
         names, wants_first = _gradient_recipes.list_names(name, others, self.states)
         text = _gradient_recipes.write(names, name, self.device, wants_first, self.made.made)
-        chain.add(text, (*self.rows, "d", *names), results)
+        chain.add(text, (*self.rows, gradient, *names), results)
 
     def describe(self):
         """The Calls of a function of autograd."""
@@ -99,7 +112,7 @@ class _Walk:
         of = dict(zip(self.kept, saved))
         width = of[self.rows[0]].shape[3]
         options = self.made if self.name == "ssd" else (width**-0.5 if numbers[0] is None else numbers[0],)
-        others, kept = _OTHERS[self.name], _KEPT.get(self.name, ())
+        others, kept = _OTHERS[self.name], self.made_by_walk
         states = of.get("s0"), of.get("begins")
         states = (*states, *options) if self.name == "ssd" else (*options, *states)
         given = [*map(of.get, (*self.rows, *others)), *states, *map(of.get, kept)]
@@ -127,6 +140,7 @@ def keep(key, named, name, wants_state, norm=False, constants={}, made=GIVEN):
     if named["begins"] is None and name in _segments.JOINED and _segments.cut(v) is not None:
         return
     names = *[each for each, x in named.items() if x is not None], *constants
-    walk = _Walk(name, names, v.device, bool(wants_state), norm, made)
+    skip = named.get("skip")
+    walk = _Walk(name, names, v.device, bool(wants_state), norm, made, skip is not None and skip.dim() == 2)
     apply = _direct.make_apply(walk.describe(), walk.numbers, False, _leave, walk.differentiate)
     _prepared.keep_learned(key, apply, tuple(constants.values()))

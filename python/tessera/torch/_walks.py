@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 
 from .._attention._recurrences import GIVEN, Steps
-from . import _gradient_recipes, _op, _prepared, _segments, _walk_ops, _walk_recipes
+from . import _gradient_recipes, _op, _output_recipes, _prepared, _segments, _walk_ops, _walk_recipes
 
 
 def _empty(like):
@@ -71,27 +71,25 @@ def _walk_ssd(q, k, v, dt, rates, bias, numbers, skip, z, state, starts, made, l
 
 
 def _walk_ssd_back(grad, grad_last, q, k, v, dt, rates, bias, numbers, skip, z, state, starts, made, least, most, ungated):
-    dz, none = _empty(v), _empty(v)
-    if z is not None:
-        wide = z.float()
-        dz = _keep_tokens(torch.ops.aten.silu_backward(grad.float() * ungated, wide), starts).to(z.dtype).contiguous()
-        grad = (grad.float() * torch.nn.functional.silu(wide)).to(v.dtype)
-    others, made = {"dt": dt, "rates": rates, "bias": bias, "numbers": numbers, "skip": skip}, Steps(made, least, most)
-    *found, first = _differentiate_joined("ssd", grad, grad_last, q, k, v, others, None, state, starts, made, STEPS="own")
-    dq, dk, dv, dt, of_rates, *found = found
-    of_bias = none if bias is None else found.pop(0)
-    if skip is not None and skip.dim() == 2:
-        found.append(_keep_tokens(grad.float() * v, starts).sum((0, 1)))
-    return dq, dk, dv, dt, of_rates, of_bias, *(found or [none]), dz, first
+    none, made = _empty(v), Steps(made, least, most)
+    found = _differentiate_outputs(grad, v if skip is not None and skip.dim() == 2 else None, z, ungated, starts)
+    grad = found.get("dy", grad)
+    others = {"dt": dt, "rates": rates, "bias": bias, "numbers": numbers, "skip": skip}
+    *results, first = _differentiate_joined("ssd", grad, grad_last, q, k, v, others, None, state, starts, made, STEPS="own")
+    dq, dk, dv, dt, of_rates, *results = results
+    of_bias = none if bias is None else results.pop(0)
+    of_skip = results[0] if results else found.get("dskip", none)
+    return dq, dk, dv, dt, of_rates, of_bias, of_skip, found.get("dz", none), first
 
 
-def _keep_tokens(x, starts):
-    """x, [1, T, ...], with zeros where a token is of no packed sequence."""
-    if starts is None:
-        return x
-    places = torch.arange(x.shape[1], device=x.device)
-    inside = (places >= starts[0]) & (places < starts[-1])
-    return x.masked_fill(~inside.view(-1, *(1,) * (x.dim() - 2)), 0)
+def _differentiate_outputs(grad, v, z, ungated, starts):
+    """What _output_recipes.py gives, by names: of values where a number of each element is given, and of z, which may be None."""
+    given = {"y": None if z is None else ungated, "z": z, "v": v, "begins": starts}
+    names, results = _output_recipes.list_names([name for name, x in given.items() if x is not None])
+    if not results:
+        return {}
+    text = _output_recipes.write(names, grad.device)
+    return dict(zip(results, _prepared.compute(None, (), text, (grad, *map(given.get, names)))))
 
 
 def _walk_delta(q, k, v, g, beta, scale, state, starts, wants_state, wants_news):
