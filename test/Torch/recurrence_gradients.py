@@ -103,19 +103,31 @@ def check_limits(tokens):
 
 
 def check_steps():
-    """Steps of 16 bits that are made of a bias and a softplus: of numbers far below 0, and where it is linear, which limits hold or not."""
+    """Steps of 16 bits that are made of a bias and a softplus: of numbers far below 0, and where it is linear, which limits hold or not.
+    Gradients are about as near to those of the definition as where PyTorch makes steps."""
     given = {**draw(65, 1, 2), "A": torch.tensor([-1.0, -0.1]), "dt_bias": torch.tensor([0.25, -0.5]).half()}
     given["dt"] = torch.randn(BATCH, 65, 2).half()
     given["dt"][:, 20:26] = torch.tensor([-30.0, 0.0, 19.5, 20.0, 20.5, 31.0]).half()[:, None]
+    exact, weights = {name: x.double() for name, x in given.items()}, [torch.randn(BATCH, 65, 2, V)]
     for limit in ((0.0, math.inf), (0.001, 0.1), (0.1, 25.0)):
 
+        def make(dt, dt_bias):
+            return torch.nn.functional.softplus(dt + dt_bias).clamp(*limit)
+
         def define(q, k, v, dt, A, dt_bias):
-            steps = torch.nn.functional.softplus(dt + dt_bias).clamp(*limit)
-            return recur(q, k, v, (steps * A).exp(), steps)
+            steps = make(dt, dt_bias)
+            return (recur(q, k, v, (steps * A).exp(), steps)[0],)
 
-        call = lambda q, k, v, dt, A, dt_bias: (ssd(v, dt, A, k, q, None, dt_bias, dt_softplus=True, dt_limit=limit),)
-        compare(f"ssd of steps of a softplus within {limit}", call, define, given, False)
+        def call(q, k, v, dt, A, dt_bias):
+            return (ssd(v, dt, A, k, q, None, dt_bias, dt_softplus=True, dt_limit=limit),)
 
+        def call_made(q, k, v, dt, A, dt_bias):
+            return (ssd(v, make(dt.float(), dt_bias.float()), A, k, q, dt_limit=(-math.inf, math.inf)),)
+
+        found, made, expected = (differentiate(*own, weights) for own in ((call, given), (call_made, given), (define, exact)))
+        for name, gradient in expected.items():
+            error, of_made = ((x[name].double() - gradient).norm() / gradient.norm() for x in (found, made))
+            assert error < 2 * of_made + 1e-4, f"ssd of a softplus within {limit}, {name}: {error}, and {of_made} of made steps"
 
 def check_sequences(tokens, heads, own, numbers):
     """States that are forgotten where the number changes: before the first token that of 0."""
