@@ -137,6 +137,8 @@ if os.environ.get("TESSERA_CHECK_ROUNDTRIP"):
 
 config.environment["PATH"] = os.pathsep.join(path + [os.environ.get("PATH", os.defpath)])
 config.environment["PYTHONPATH"] = os.path.join(source, "python")
+# Tests run beside each other, and threads of OpenMP that wait for others keep a core busy: four fifths of a test of PyTorch were that.
+config.environment["OMP_NUM_THREADS"] = "1"
 for name in ("CUDA_HOME", "CUDA_VISIBLE_DEVICES", "HOME", "LD_LIBRARY_PATH", "TESSERA_THOROUGH"):
     if name in os.environ:
         config.environment[name] = os.environ[name]

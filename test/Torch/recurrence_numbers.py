@@ -155,7 +155,6 @@ def check_resets(alone, tokens=64):
 
 use_interpreter()
 torch.manual_seed(1)
-torch.set_num_threads(1)
 for tokens in (1, 63, 64, 65, 1000):
     check(tokens)
 check_packed((1, 63, 65))

@@ -112,7 +112,6 @@ for form, count in (((512, 1, 80, 132), 1), ((128, 1, 80, 132), 2), ((16, 1, 80,
     assert count_head_parts(*form) == count, form
 use_interpreter()
 torch.manual_seed(1)
-torch.set_num_threads(1)
 check(1, 1, 1, False)
 check(63, 1, 3, True, parts=1)
 check(64, 2, 16, True)
