@@ -30,7 +30,12 @@ static DialectRegistry makeRegistry() {
 }
 
 struct tessera_program {
-  tessera_program() : context(makeRegistry()) { context.printOpOnDiagnostic(false); }
+  tessera_program() : context(makeRegistry(), MLIRContext::Threading::DISABLED) {
+    context.printOpOnDiagnostic(false);
+    // Its tables still expect threads: each type and attribute of it makes one for a thread, and
+    // walks over those of all contexts that live, as hundreds of programs do.
+    context.disableMultithreading();
+  }
 
   std::mutex mutex; ///< guards the context's handlers and the sets of texts
   MLIRContext context;
@@ -274,7 +279,10 @@ tessera_compile_status tessera_program_run(tessera_program *program,
       shown << text;
       handle(convertDiagnostic(shown));
     };
-  if (failed(interpret(program->kernel, host.getValues(), options)))
+  program->context.enableMultithreading();
+  LogicalResult result = interpret(program->kernel, host.getValues(), options);
+  program->context.disableMultithreading();
+  if (failed(result))
     return TESSERA_COMPILE_SOURCE_ERROR;
   host.writeResults();
   return TESSERA_COMPILE_SUCCESS;
