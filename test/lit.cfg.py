@@ -114,6 +114,9 @@ if has_hopper():
 if config.static_build:
     config.available_features.add("static")
 
+# What CMake found may be a script that looks for Python at each start, as those of pyenv.
+asked = [config.python, "-c", "import sys; print(sys.executable)"]
+python = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
 if config.asan_runtime:
     config.available_features.add("asan")
     # An interpreter that loads libtessera has the runtime from its start. A report ends in SIGABRT, which `not` does not take
@@ -122,9 +125,9 @@ if config.asan_runtime:
     options = "abort_on_error=1:detect_leaks=0:allow_user_poisoning=0"
     config.environment["ASAN_OPTIONS"] = options
     config.environment["UBSAN_OPTIONS"] = "abort_on_error=1:print_stacktrace=1"
-    substitute("python", f"env LD_PRELOAD={config.asan_runtime} {config.python}")
+    substitute("python", f"env LD_PRELOAD={config.asan_runtime} {python}")
 else:
-    substitute("python", config.python)
+    substitute("python", python)
 substitute("cmake", config.cmake)
 substitute("cxx", config.cxx_compiler)
 substitute("cc", config.c_compiler)
