@@ -27,6 +27,8 @@ class Arrays(NamedTuple):
     make_table: Callable[[tuple[Any, ...]], Any]
     put: Callable[[Any, Any, int], Any]
     to_int32: Callable[[Any], Any]
+    #: run(function, known, *arrays): the function of what is known and of arrays, as one program where each operation is compiled.
+    run: Callable[..., Any] = lambda function, known, *arrays: function(*known, *arrays)
 
 
 class Listed:
@@ -77,13 +79,12 @@ def make_mask(states, block, indices, function):
     return mask
 
 
-def read_table(arrays, columns, parts):
-    """The table of lists: `parts` are (state, counts, numbers of blocks). What a list has twice counts once, and a block that is
+def _read_table(arrays, columns, of_lists, *lists):
+    """The table of lists: counts and numbers of blocks, of each one state. What a list has twice counts once, and a block that is
     not there does not."""
-    _, counts, _ = parts[0]
     # A column more is for what is not listed, and rows begin at multiples of 16 bytes.
-    states = arrays.make_table((*counts.shape, -(-(columns + 1) // 16) * 16))
-    for state, counts, blocks in parts:
+    states = arrays.make_table((*lists[0].shape, -(-(columns + 1) // 16) * 16))
+    for state, counts, blocks in zip(of_lists, lists[::2], lists[1::2]):
         is_listed = (arrays.arange(blocks.shape[-1]) < counts[..., None]) & (blocks >= 0) & (blocks < columns)
         states = arrays.put(states, arrays.xp.where(is_listed, blocks, columns), state)
     return states[..., :columns]
@@ -111,24 +112,25 @@ def read(arrays, partial, full, function, arguments, block, lengths, is_known=Tr
                 f"argument '{label}num_blocks' has shape {tuple(counts.shape)} and '{prefix}kv_num_blocks' "
                 f"{tuple(partial[0].shape)}; they must be equal"
             )
-    states = read_table(arrays, columns, [part for _, *part in parts])
-    is_ragged = [length % size != 0 for length, size in zip(lengths, block)]
+    known = arrays, columns, tuple(state for _, state, *_ in parts)
+    states = arrays.run(_read_table, known, *partial, *(full or ()))
+    is_ragged = tuple(length % size != 0 for length, size in zip(lengths, block))
     cuts_full = function is not None and full is not None and any(is_ragged)
     if is_known:
         # In one question, as it waits for the device.
-        answers = _ask(arrays, parts, columns, states, is_ragged)
+        answers = arrays.run(_ask, (arrays, columns, is_ragged), states, *partial, *(full or ())).tolist()
         if any(answers[1:]):
             _refuse(arrays, parts, columns, block[1], lengths[1])
         cuts_full = cuts_full and answers[0]
     return Listed(function, arguments, states, block, lengths, cuts_full)
 
 
-def _ask(arrays, parts, columns, states, is_ragged):
+def _ask(arrays, columns, is_ragged, states, *lists):
     """[whether some block of the last ones that reach past the end is FULL, whether counts are bad, or blocks of a part, ...]"""
     ends = [states[..., -1, :]] * is_ragged[0] + [states[..., -1]] * is_ragged[1]
     questions = [sum((end == FULL).sum() for end in ends) if ends else (states < 0).sum()]
-    questions += [which.sum() for _, _, *part in parts for which in _find_bad(arrays, columns, *part)]
-    return arrays.xp.stack(questions).tolist()
+    questions += [which.sum() for part in zip(lists[::2], lists[1::2]) for which in _find_bad(arrays, columns, *part)]
+    return arrays.xp.stack(questions)
 
 
 def _check_shapes(label, size, queries, tiles, counts, blocks):
@@ -175,12 +177,12 @@ def _cover(arrays, states, axis, block, size, length):
     return states[..., places, :] if axis == -2 else states[..., places]
 
 
-def find_tiles(arrays, listed, sizes):
-    """(the least, the most) that the table says of the blocks of tiles of so many queries and keys."""
+def find_tiles(arrays, block, lengths, sizes, states):
+    """(the least, the most) that a table of blocks says of those of tiles of so many queries and keys."""
     found = []
     for reduce in (arrays.xp.amin, arrays.xp.amax):
-        states = reduce(_cover(arrays, listed.states, -2, listed.block[0], sizes[0], listed.lengths[0]), -2)
-        found.append(reduce(_cover(arrays, states, -1, listed.block[1], sizes[1], listed.lengths[1]), -1))
+        of_rows = reduce(_cover(arrays, states, -2, block[0], sizes[0], lengths[0]), -2)
+        found.append(reduce(_cover(arrays, of_rows, -1, block[1], sizes[1], lengths[1]), -1))
     return found
 
 
@@ -191,13 +193,17 @@ def _ends_inside(arrays, size, length):
 
 def make_lists(arrays, listed, name):
     """(lists, counts) that kernels take, by what they are for, as `_block_lists` names them."""
+    return arrays.run(_make_lists, (arrays, listed.block, listed.lengths, name), listed.states)
+
+
+def _make_lists(arrays, block, lengths, name, states):
     of, *sizes = name.split()
     sizes = [int(size) for size in (sizes if of == "queries" else reversed(sizes))]
-    least, most = find_tiles(arrays, listed, sizes)
-    whole = (least == FULL) & _ends_inside(arrays, sizes[1], listed.lengths[1])
+    least, most = find_tiles(arrays, block, lengths, sizes, states)
+    whole = (least == FULL) & _ends_inside(arrays, sizes[1], lengths[1])
     if of == "keys":
         # Gradients are sums over queries, also over those that are not there.
-        whole = whole & _ends_inside(arrays, sizes[0], listed.lengths[0])[:, None]
+        whole = whole & _ends_inside(arrays, sizes[0], lengths[0])[:, None]
         least, most, whole = (array.swapaxes(-1, -2) for array in (least, most, whole))
     return _order(arrays, whole, (most != SKIPPED) & ~whole, least == FULL)
 

@@ -24,6 +24,7 @@ _ARRAYS = _listed.Arrays(
     jnp, jnp.arange, lambda shape: jnp.zeros(shape, jnp.int8),
     lambda states, places, state: jnp.put_along_axis(states, places, state, axis=-1, inplace=False),
     lambda numbers: numbers.astype(jnp.int32),
+    jax.jit(lambda function, known, *arrays: function(*known, *arrays), static_argnums=(0, 1)),
 )  # fmt: skip
 
 
@@ -123,7 +124,7 @@ class BlockMask:
         if seq_lengths is None:
             seq_lengths = tuple(extent * size for extent, size in zip(kv_indices.shape[-2:], block))
         is_known = not any(map(_is_traced, (*lists, *(full or ()))))
-        with jax.ensure_compile_time_eval() if is_known else contextlib.nullcontext():
+        with jax.core.eval_context() if is_known else contextlib.nullcontext():
             listed = _listed.read(_ARRAYS, lists, full, mask_mod, tuple(mask_args), block, seq_lengths, is_known)
         return cls(listed.function, listed.arguments, listed.shape, listed)
 
@@ -171,8 +172,8 @@ class BlockMask:
         if table is not None:
             return _listed.make_lists(_ARRAYS, self._listed.with_states(table), lists)
         if lists not in self.lists:
-            # While JAX traces a call, what it makes is known nevertheless.
-            with jax.ensure_compile_time_eval():
+            # While JAX traces a call, what it makes is known nevertheless; of a table by a program, which the other way takes apart.
+            with jax.core.eval_context() if self._listed is not None else jax.ensure_compile_time_eval():
                 made = self._make(lists)
             if any(isinstance(array, jax.core.Tracer) for array in made):
                 return made  # Within jax.shard_map each call makes its own.

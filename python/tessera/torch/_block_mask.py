@@ -131,8 +131,7 @@ class BlockMask:
         looker, sizes = _block_lists.find_looker(self._get_kind(), self._source, listed.block)
         flags = self._launch(looker, *reversed(tuple(zip(listed.lengths, sizes))))[0].mT
         seen = torch.where(flags == 3, _tables.PARTIAL, flags)
-        tiles = _tables.Listed(None, (), seen, sizes, listed.lengths, False)
-        least, most = _tables.find_tiles(_listed.make_arrays(self.device), tiles, listed.block)
+        least, most = _tables.find_tiles(_listed.make_arrays(self.device), sizes, listed.lengths, listed.block, seen)
         is_left_out, is_full = listed.states == _tables.SKIPPED, listed.states == _tables.FULL
         return not bool((is_left_out & (most != _tables.SKIPPED) | is_full & (least != _tables.FULL)).any())
 
