@@ -177,6 +177,26 @@ private:
 };
 } // namespace
 
+/// `asked` with consumers of different dots, where these take tiles of 8 bits otherwise than what
+/// `kernel` asks for does; null where nothing differs. The search leaves them out then, as that is
+/// a fact of the kernel.
+static ScheduleAttr dividedApart(KernelOp kernel, ScheduleAttr asked) {
+  ScheduleFields fields = asked.getFields();
+  if (fields.placement)
+    return {};
+  fields.placement = PlacementKind::divided;
+  return findWidenedOtherwise(kernel, fields) ? fields.get(kernel.getContext()) : ScheduleAttr();
+}
+
+/// A copy of `kernel` that asks for `fields`, where these take tiles of 8 bits otherwise.
+static OwningOpRef<KernelOp> askOtherwise(KernelOp kernel, ScheduleAttr fields) {
+  if (!findWidenedOtherwise(kernel, fields.getFields()))
+    return {};
+  OwningOpRef<KernelOp> copy = kernel.clone();
+  copy->setScheduleAttr(fields);
+  return copy;
+}
+
 ScheduleAttr tessera::getRequestedSchedule(KernelOp kernel) {
   return kernel.getScheduleFields().get(kernel.getContext());
 }
@@ -199,11 +219,19 @@ FailureOr<SmallVector<ScheduleChoice>> tessera::chooseSchedules(KernelOp kernel,
     }
     ScheduleChoice &choice = choices.emplace_back();
     decltype(choice.rejections) uncut;
-    for (auto [own, forms] : cuts.of(asked, uncut))
-      for (ScheduleAttr fields : withEachWork(kernel, own))
-        for (ScheduleSearch *search : forms->of(fields))
-          if (!choice.schedule)
-            choice = chooseOne(*search, fields);
+    for (ScheduleAttr placed : {asked, dividedApart(kernel, asked)}) {
+      if (!placed || choice.schedule)
+        continue;
+      OwningOpRef<KernelOp> copy = askOtherwise(kernel, placed);
+      std::optional<Cuts> ofCopy;
+      if (copy)
+        ofCopy.emplace(*copy, known);
+      for (auto [own, forms] : (copy ? *ofCopy : cuts).of(placed, uncut))
+        for (ScheduleAttr fields : withEachWork(kernel, own))
+          for (ScheduleSearch *search : forms->of(fields))
+            if (!choice.schedule)
+              choice = chooseOne(*search, fields);
+    }
     llvm::append_range(choice.rejections, uncut);
   }
   return choices;
@@ -388,19 +416,15 @@ private:
     return found;
   }
 
-  /// The same with consumers of different dots, which the search for other placements leaves out
-  /// where they take tiles of 8 bits otherwise. That is a fact of the kernel, so the kernel asks.
+  /// The same with consumers of different dots, where the search leaves them out.
   std::optional<ScheduleAttr> findDivided(KernelOp kernel, ScheduleAttr requested,
                                           std::optional<ScheduleSearch> &search) {
-    ScheduleFields fields = requested.getFields();
-    if (fields.placement)
-      return std::nullopt;
-    fields.placement = PlacementKind::divided;
-    if (!findWidenedOtherwise(kernel, fields))
+    ScheduleAttr divided = dividedApart(kernel, requested);
+    if (!divided)
       return std::nullopt;
     SmallVector<ScheduleRejection> others = std::move(search->rejections);
-    kernel.setScheduleAttr(fields.get(kernel.getContext()));
-    std::optional<ScheduleAttr> found = findForEachWork(kernel, kernel.getScheduleAttr(), search);
+    kernel.setScheduleAttr(divided);
+    std::optional<ScheduleAttr> found = findForEachWork(kernel, divided, search);
     search->rejections.insert(search->rejections.begin(), others.begin(), others.end());
     if (!found)
       kernel.setScheduleAttr(requested);
@@ -523,12 +547,10 @@ private:
     if (!found) {
       SmallVector<ScheduleRejection> rejections = std::move(search->rejections);
       explainFailure(kernel, rejections, requested, [&](ScheduleAttr fields) {
-        if (!findWidenedOtherwise(kernel, fields.getFields()))
-          return search->run(fields).value_or(ScheduleAttr());
-        OwningOpRef<KernelOp> copy = kernel.clone();
+        OwningOpRef<KernelOp> copy = askOtherwise(kernel, fields);
         std::optional<ScheduleSearch> own;
-        copy->setScheduleAttr(fields);
-        return find(*copy, fields, own).value_or(ScheduleAttr());
+        std::optional<ScheduleAttr> fits = copy ? find(*copy, fields, own) : search->run(fields);
+        return fits.value_or(ScheduleAttr());
       });
       return failure();
     }
