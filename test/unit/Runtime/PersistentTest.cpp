@@ -2,6 +2,7 @@
 
 #include "PersistentFixture.h"
 
+#include <algorithm>
 #include <set>
 #include <thread>
 
@@ -230,6 +231,19 @@ TEST_F(PersistentTest, NamesTheDriversErrorsAndTriesAgain) {
   fake::getState().failing = "";
   EXPECT_EQ(launch(*bundle), "");
   EXPECT_EQ(fake::getState().launches.size(), 1u);
+}
+
+TEST_F(PersistentTest, TheFakeDriverSetsPagesToZero) {
+  const cuda::Driver &driver = fake::getTable();
+  constexpr size_t kBytes = 1 << 20, kCleared = kBytes - 100;
+  cuda::DevicePointer address = 0;
+  ASSERT_EQ(driver.memAlloc(&address, kBytes), 0);
+  ASSERT_EQ(driver.memsetD8Async(address, 0xFF, kBytes, nullptr), 0);
+  ASSERT_EQ(driver.memsetD8Async(address, 0, kCleared, nullptr), 0);
+  const char *memory = reinterpret_cast<const char *>(address);
+  EXPECT_EQ(std::count(memory, memory + kCleared, 0), ptrdiff_t(kCleared));
+  EXPECT_EQ(std::count(memory + kCleared, memory + kBytes, char(0xFF)), 100);
+  EXPECT_EQ(driver.memFree(address), 0);
 }
 
 //===----------------------------------------------------------------------===//
