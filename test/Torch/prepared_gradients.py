@@ -63,9 +63,7 @@ def make_calls(heads=2, packed=False, own=2):
             tt.ssd, {**spaces, "D": torch.ones(own), "initial_states": state["initial_state"]},
             {"return_final_states": True, **starts},
         ),
-        "spaces, models": (tt.ssd, models, {"dt_softplus": True, **starts}),
         "spaces, models, limits": (tt.ssd, models, {"dt_softplus": True, "dt_limit": (0.001, 0.1), **starts}),
-        "spaces, gated": (tt.ssd, {**models, "z": rows["v"].clone()}, {"dt_softplus": True, **starts}),
         "spaces, gated, elements": (
             tt.ssd, {**models, "D": torch.ones(own, WIDTH), "z": torch.ones(rows["v"].shape), "initial_states": state["initial_state"]},
             {"dt_softplus": True, "return_final_states": True, **starts},
