@@ -145,7 +145,7 @@ CALLED  func.return %result : f32
             self.assertEqual(found["PARTS"], parts, (mask, d, call, options))
 
     def test_few_blocks_of_functions(self):
-        """The same of functions, of named variants and of sources, but in a fixed order, and not where lists say which blocks are visited."""
+        """The same of functions, of named variants and of sources, but in a fixed order; lists of visited blocks are as causal masks."""
         few = _gradient_kernels.find_sizes(1, 28, 4096, 128, 4, 4096, 128)
         for mask, parts in (("causal", 2), ("window", 1)):
             self.assertEqual(self.find(mask, 128, softcap=3.0, extents=few[-1])["PARTS"], parts, mask)
@@ -156,6 +156,8 @@ CALLED  func.return %result : f32
         for variant, fixed, parts in ((distant, False, 2), (causal, False, 2), (causal, True, 1)):
             found = _gradient_kernels.count_parts_of_source(T.compile, variant.source, (), fixed, "bf16", few, False)
             self.assertEqual(found, parts, variant.source)
+        listed = _choices.choose_values(_library.find_source("attention_gradients"), few[-1], None, (("VISITS", "list"),))
+        self.assertEqual(listed["PARTS"], 4)
 
     def test_short(self):
         """The form by the length, for (mask, d, dv), up to so many keys: in any order, in a fixed one."""
