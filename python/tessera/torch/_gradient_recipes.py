@@ -239,11 +239,11 @@ def _skips_heads(call):
     return form["SKIP"] and not form["ELEMENTS"]
 
 
-def _launch_ssd_changes(call, of, blocks, parts=1):
-    """Gradients of what steps are made of, and of rates and biases, of `blocks`, of sums of rows and of what states and their gradients
-    have in common, in parts."""
+def _launch_ssd_changes(call, of, blocks, parts=1, of_k="of_k"):
+    """Gradients of what steps are made of, and of rates and biases, of `blocks`, of sums of rows, those of keys in memory of a name, and
+    of what states and their gradients have in common, in parts."""
     sums, of_blocks = make_rows(call.batch, call.heads, parts, call.rows), make_plain(call.batch, call.heads, blocks)
-    places = {name: call.places.view(name, sums) for name in ("of_q", "of_k")}
+    places = {name: call.places.view(memory, sums) for name, memory in (("of_q", "of_q"), ("of_k", of_k))}
     added = {"of_rates": "drates", **({"of_bias": "dbias"} if "bias" in call.given else {})}
     for name in added.values():
         call.add_temporary(name, of_blocks)
@@ -293,7 +293,8 @@ def _launch_ssd_blocks(call, of):
     """States and their gradients are kept of blocks of chunks, from walks over both, of which the latter has the gradients of values."""
     rows, columns, skips, every = call.width, call.columns, _skips_heads(call), call.every
     of_heads, blocks, form = (call.batch, call.heads), -(-call.chunks // every), {"EVERY": every}
-    of_q, of_k = (call.add_temporary(name, make_rows(*of_heads, call.rows)) for name in ("of_q", "of_k"))
+    of_rows = make_rows(*of_heads, call.rows)
+    of_q = call.add_temporary("of_q", of_rows)
     sums = call.add_temporary("block_sums", make_plain(*of_heads, blocks * every * CHUNK))
     keeps = call.add_temporary("keeps", make_plain(*of_heads, call.chunks))
     for name in ("states", "back"):
@@ -314,9 +315,11 @@ def _launch_ssd_blocks(call, of):
     tokens = {"sums": sums, "dt": dt}
     of_queries = {"x": d, "y": v, "z": k, "w": q, "of": of_q, "o": of["dq"], **tokens}
     call.launch_chunks("ssd_gradients", of_queries, MEET=True, SAME=skips, **form)
+    # Nothing needs the states before blocks any more.
+    of_k = call.places.view("states", of_rows)
     of_keys = {"x": v, "y": d, "z": q, "w": k, "of": of_k, "o": of["dk"], "states": back, **tokens}
     call.launch_chunks("ssd_gradients", of_keys, REVERSE=True, **form)
-    _launch_ssd_changes(call, of, blocks)
+    _launch_ssd_changes(call, of, blocks, of_k="states")
     if skips:
         call.sum_heads(make_plain(*of_heads, call.chunks), dskip="same")
 
