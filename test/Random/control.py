@@ -279,6 +279,8 @@ class Control(Dots):
         inner = Scope(scope)
         inner.may_store = False
         self.statements(inner, count)
+        if not inner.tiles:  # Its statements have drawn nothing but stores and numbers.
+            return
         kept = [self.rng.choice(inner.tiles[-4:])]
         if self.chance(0.5):
             kept.append(self.rng.choice(inner.tiles[-4:]))
