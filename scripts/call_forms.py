@@ -81,7 +81,7 @@ def _call_recurrence(name, kind, d, sizes, states, has_gradients, is_packed, col
 
 
 def _call_blocks(every, kind, d, sizes, states, is_packed):
-    """Gradients of ssd that keep a state of so many chunks, which no rule that ships chooses."""
+    """Gradients of ssd that keep a state of so many chunks, whatever rules choose."""
     with unittest.mock.patch.object(_gradient_recipes, "_count_kept", lambda *_: every):
         _call_recurrence("ssd", kind, d, sizes, states, True, is_packed, 64)
 

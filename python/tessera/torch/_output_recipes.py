@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 
 from .._attention import _recipes
+from .._attention._recurrences import find_source
+from .._compiler import _choices
 from .._compiler._program import Program
 from .._core._layouts import Places, Recipe
 from . import _walk_recipes
 from ._walk_recipes import make_plain
 
 OUTPUTS = "gradients of outputs"
-# Tokens of a part of a sum: TOKENS of output_gradients.tile.
-_TOKENS = 64
 
 
 @functools.lru_cache(maxsize=256)
@@ -54,7 +54,8 @@ def make(kind, names, text, tensors):
             places.copy("begins", make_plain(*begins.shape, element=begins.element))
     places.add_results(*results)
     own.update({name: places.view(name, results[name].join(2)) for name in ("dz", "dy") if name in results})
-    steps, count = [], -(-tokens // _TOKENS)
+    (of_part,) = _choices.list_allowed(find_source("output_gradients"), "TOKENS")
+    steps, count = [], -(-tokens // of_part)
     if form["ELEMENTS"]:
         places.add_temporary("parts", make_plain(batch, count, heads * columns))
         own["dskip"] = places.places["parts"]
