@@ -67,9 +67,10 @@ def list_requests():
         if not padded:
             found += [_gradient_kernels.describe_gradients(text, kind, size, size, group=_gradient_kernels.GROUPS[-1])]
             found += [_gradient_kernels.describe_gradients(text, kind, size, size, extents=extents) for extents in list_calls()]
-        for at, (source, parameters, _) in enumerate(found):
-            if (source, parameters) not in [(other, of_other) for other, of_other, _ in found[:at]]:
-                yield source, _compile.make_request(parameters, alternatives=False)
+        for at, (source, arguments, _) in enumerate(found):
+            if (source, arguments) not in [(other, of_other) for other, of_other, _ in found[:at]]:
+                parameters = {name: value for name, value in arguments.items() if name != "schedule"}
+                yield source, _compile.make_request(parameters, schedule=arguments.get("schedule"), alternatives=False)
 
 
 def find_needed(source, wanted):

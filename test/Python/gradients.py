@@ -153,11 +153,21 @@ CALLED  func.return %result : f32
         self.assertEqual(self.find("window", 128, extents=few[-1])["PARTS"], 2)
         distant = T.Variant(score=lambda s, b, h, q, k: s - (q - k) * 0.5)
         causal = T.Variant(score=lambda s, b, h, q, k: s - (q - k) * 0.5, mask=lambda b, h, q, k: q >= k)
-        for variant, fixed, parts in ((distant, False, 2), (causal, False, 2), (causal, True, 1)):
-            found = _gradient_kernels.count_parts_of_source(T.compile, variant.source, (), fixed, "bf16", few, False)
-            self.assertEqual(found, parts, variant.source)
-        listed = _choices.choose_values(_library.find_source("attention_gradients"), few[-1], None, (("VISITS", "list"),))
-        self.assertEqual(listed["PARTS"], 4)
+        for variant, fixed, parts in ((distant, False, 2), (causal, False, 4), (causal, True, 1)):
+            found = dict(_gradient_kernels.choose_of_source(T.compile, variant.source, (), fixed, "bf16", few, False))
+            self.assertEqual(found.get("PARTS", 1), parts, variant.source)
+        template = _library.find_source("attention_gradients")
+        for trend, parts in (("increasing", 4), ("none", 2)):
+            listed = _choices.choose_values(template, few[-1], None, (("VISITS", "list"), ("TREND", trend)))
+            self.assertEqual(listed["PARTS"], parts, trend)
+
+    def test_short_blocks(self):
+        """Of a call with few tokens rules choose the schedule too, but not of a group's pairs."""
+        for heads, keys, schedule in ((16, 512, "persistent = none"), (16, 1024, "section = 1"), (16, 2048, None), (2, 512, None)):
+            group, extents = 16 // heads, _gradient_kernels.find_sizes(32, 16, keys, 128, heads, keys, 128)[-1]
+            text = _variants.name_variant("causal", 0.0, False)
+            found = _gradient_kernels.describe_gradients(text, "bf16", 128, 128, group=group, extents=extents)[1]
+            self.assertEqual(found.get("schedule"), schedule and f"attention_bwd_gradients:{schedule}", (heads, keys))
 
     def test_short(self):
         """The form by the length, for (mask, d, dv), up to so many keys: in any order, in a fixed one."""

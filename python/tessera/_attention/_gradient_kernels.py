@@ -45,14 +45,9 @@ def _find_least_group(source, parameters, group):
     return int(find_fact("least group", source, {**_frontend.to_texts(parameters), "GROUP": str(group)}, find))
 
 
-def _count_parts(chosen):
-    """In how many parts the query heads of a group are, by what rules choose for a call."""
-    return int(chosen["parameters"].get("PARTS", {"value": 1})["value"])
-
-
 def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, group=1, extents=None, card=None):
-    """(source, parameters, names of arguments after the scale) of the gradients of a variant, for tensors of head dimensions
-    d and dv.
+    """(source, arguments of `compile`, names of arguments after the scale) of the gradients of a variant, for tensors of head
+    dimensions d and dv.
 
     lse:   with the gradient of the LSE.
     fixed: the same results in each run. Otherwise dQ is a sum over blocks in any order, but where registers forbid it.
@@ -75,15 +70,13 @@ def describe_gradients(text, element_type, d, dv, lse=False, fixed=False, group=
     chosen = _choices.choose(source, parameters, extents or (), card)
     if form := _choices.find_form(chosen):
         return form, unordered, []
-    if (parts := _count_parts(chosen)) > 1:
-        parameters["PARTS"] = parts
     is_causal = "true" == fields.get("CAUSAL") or fields.get("MASK") == "causal"
     # attention_gradients_fixed.tile adds nothing up over blocks.
     sums = name == "attention_fwd" or not fixed
     least = _find_least_group(source, parameters, group) if group > 1 and is_causal and sums else 1
     if least > 1:
         parameters["GROUP"] = least
-    return source, parameters, extras
+    return source, {**parameters, **_choices.choose_for_extents(source, parameters, extents, card)}, extras
 
 
 # How texts name gradients, by whether they are the same in each run, and what is learned.
@@ -106,8 +99,13 @@ def read_gradients(text):
 
 
 @functools.lru_cache(maxsize=None)
-def _make(kind, source, parameters):
-    return kind(source, **dict(parameters))
+def _make(kind, source, arguments):
+    return kind(source, **_list_arguments(kind, arguments))
+
+
+def _list_arguments(kind, arguments):
+    """Of pairs; the interpreter's form has no schedule."""
+    return {name: value for name, value in arguments if name != "schedule" or kind is not Program}
 
 
 @functools.lru_cache(maxsize=4096)
@@ -117,8 +115,8 @@ def find_gradients(kind, text, fixed, element_type, sizes, lse, learned=()):
     heads a key head, extents) as `find_sizes` has them."""
     d, dv, group, extents = sizes
     if _variants.is_source(text):
-        parts = count_parts_of_source(kind, text, learned, fixed, element_type, sizes, lse)
-        return find_gradients_of_source(kind, text, learned, fixed, element_type, d, dv, lse, parts), []
+        by_extents = choose_of_source(kind, text, learned, fixed, element_type, sizes, lse)
+        return find_gradients_of_source(kind, text, learned, fixed, element_type, d, dv, lse, by_extents), []
     source, parameters, extras = describe_gradients(
         text, element_type, d, dv, lse, fixed, group, extents, _choices.find_card(kind)
     )
@@ -131,23 +129,26 @@ def find_gradients(kind, text, fixed, element_type, sizes, lse, learned=()):
         return find_gradients(kind, text, fixed, element_type, (d, dv, group, None), lse)
 
 
-def count_parts_of_source(kind, source, learned, fixed, element_type, sizes, lse):
-    """In how many parts the query heads of a group are in the gradients of a variant's source; `sizes` as of `find_gradients`."""
+def choose_of_source(kind, source, learned, fixed, element_type, sizes, lse):
+    """What rules choose for a call's extents in the gradients of a variant's source, pairs of `choose_for_extents`; `sizes` as of
+    `find_gradients`."""
     d, dv, _, extents = sizes
     if fixed or extents is None or (keeps_lists(source) and has_fixed_lists(source)):
-        return 1
+        return ()
     parameters = {**_variants.describe_widths(d, dv), "T": element_type, "DLSE": lse}
-    return _count_parts(_choices.choose(to_gradients(source, False, learned), parameters, extents, _choices.find_card(kind)))
+    text = to_gradients(source, False, learned)
+    return tuple(_choices.choose_for_extents(text, parameters, extents, _choices.find_card(kind)).items())
 
 
 @functools.lru_cache(maxsize=None)
-def find_gradients_of_source(kind, source, learned, fixed, element_type, d, dv, lse, parts=1):
+def find_gradients_of_source(kind, source, learned, fixed, element_type, d, dv, lse, by_extents=()):
     """The kernels of the gradients of a variant's source, and of the views that `learned` names, or the interpreter's form:
-    where results are to be the same in each run, or the faster form does not compile, attention_gradients_fixed.tile."""
+    where results are to be the same in each run, or the faster form does not compile, attention_gradients_fixed.tile.
+    by_extents: of `choose_of_source`."""
     parameters = {**_variants.describe_widths(d, dv), "T": element_type, "DLSE": lse}
-    if parts > 1:
+    if by_extents:
         try:
-            return _make_of_source(kind, source, learned, fixed, {**parameters, "PARTS": parts})
+            return _make_of_source(kind, source, learned, fixed, parameters, by_extents)
         except CompileError:
             # Where nothing may be compiled, what is there does.
             if _frontend.may_compile():
@@ -155,17 +156,17 @@ def find_gradients_of_source(kind, source, learned, fixed, element_type, d, dv, 
     return _make_of_source(kind, source, learned, fixed, parameters)
 
 
-def _make_of_source(kind, source, learned, fixed, parameters):
+def _make_of_source(kind, source, learned, fixed, parameters, by_extents=()):
+    own = {**parameters, **_list_arguments(kind, by_extents)}
     if keeps_lists(source):
-        return kind(to_gradients(source, has_fixed_lists(source), learned), "attention_gradients", **parameters)
+        return kind(to_gradients(source, has_fixed_lists(source), learned), "attention_gradients", **own)
     if fixed:
         return kind(to_gradients(source, True, learned), **parameters)
     try:
-        return kind(to_gradients(source, False, learned), **parameters)
+        return kind(to_gradients(source, False, learned), **own)
     except CompileError as error:
         # What is wrong with the functions themselves, the other form refuses too.
-        whole = {name: value for name, value in parameters.items() if name != "PARTS"}
-        kernel = kind(to_gradients(source, True, learned), **whole)
+        kernel = kind(to_gradients(source, True, learned), **parameters)
         warnings.warn(f"gradients take attention_gradients_fixed.tile, with more products: {error}", RuntimeWarning)
         return kernel
 

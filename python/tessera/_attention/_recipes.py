@@ -140,8 +140,8 @@ def _list_gradients(kind, variant, learned, fixed, q, k, v, lse):
                 "torch.use_deterministic_algorithms is on in the backward pass of attention with a block_mask, and was off in "
                 "the forward pass, which has chosen the lists: turn it on before"
             )
-        parts = _gradient_kernels.count_parts_of_source(kind, variant, learned, fixed, q.element, sizes, lse)
-        return _gradient_kernels.list_gradients_of_source(kind, variant, learned, fixed, q.element, d, dv, lse, parts)
+        chosen = _gradient_kernels.choose_of_source(kind, variant, learned, fixed, q.element, sizes, lse)
+        return _gradient_kernels.list_gradients_of_source(kind, variant, learned, fixed, q.element, d, dv, lse, chosen)
     return _gradient_kernels.find_gradients(kind, variant, fixed, q.element, sizes, lse)[:1]
 
 

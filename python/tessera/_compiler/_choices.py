@@ -127,9 +127,9 @@ def compiler_for(card):
 
 @functools.lru_cache(maxsize=None)
 def _make_compiler(card):
-    def compile(path_or_source, kernel=None, **parameters):
-        chosen, schedule = choose_for_card(path_or_source, parameters, card)
-        return _compile.compile(path_or_source, kernel, schedule, **{**parameters, **chosen})
+    def compile(path_or_source, kernel=None, schedule=None, **parameters):
+        chosen, own = choose_for_card(path_or_source, parameters, card)
+        return _compile.compile(path_or_source, kernel, schedule or own, **{**parameters, **chosen})
 
     compile.card = card
     return compile
@@ -144,8 +144,19 @@ def choose_for_card(path_or_source, parameters, card):
     """(parameters, schedule) that rules choose for a GPU otherwise than for others; {} and None where they do not."""
     if card is None or not _names_cards():
         return {}, None
-    plain, own = (choose(path_or_source, parameters, card=name) for name in (None, card))
-    values = read_values(plain)
+    return _find_differences(*(choose(path_or_source, parameters, card=name) for name in (None, card)))
+
+
+def choose_for_extents(path_or_source, parameters, extents, card=None):
+    """The arguments of `compile` that rules choose for a call with extents, (name, extent) of each dimension, otherwise than for
+    others: parameters, and `schedule` with the fields of kernels."""
+    chosen, schedule = _find_differences(*(choose(path_or_source, parameters, given, card) for given in ((), extents or ())))
+    return {**chosen, "schedule": schedule} if schedule else chosen
+
+
+def _find_differences(usual, own):
+    """(parameters, schedule) of an answer that are not those of the usual one; {} and None where all are."""
+    values = read_values(usual)
     chosen = {name: value for name, value in read_values(own).items() if values.get(name) != value}
-    schedules = {name: choice["value"] for name, choice in own["schedules"].items() if plain["schedules"].get(name) != choice}
+    schedules = {name: choice["value"] for name, choice in own["schedules"].items() if usual["schedules"].get(name) != choice}
     return chosen, ";".join(f"{name}:{fields}" for name, fields in schedules.items()) or None

@@ -203,19 +203,24 @@ def _describe_lists(facts, mask, parts, lists):
         settings += _BY_DATA
     by_place = mask if parts is None else parts[0][0] if len(parts) > 1 else []
     text = _HEAD.format("attention") + "".join(f"{line}\n" for line in by_place)
-    trend = _describe_visits(text)["work"] if by_place else ""
-    return settings + (f'param TREND : name = "{trend}"\n' if trend else "")
+    return settings + (_describe_trend(text) if by_place else "")
+
+
+def _describe_trend(source):
+    """The setting that says which queries of a source see more keys, where the compiler finds that."""
+    trend = _describe_visits(source)["work"]
+    return f'param TREND : name = "{trend}"\n' if trend else ""
 
 
 def _with_lists(head, source):
-    """A source of gradients that begins with `head`. Comparisons with what is loaded for each query bound the keys of a query,
-    and not the queries of a key: where these take all blocks, they are a list."""
+    """A source of gradients that begins with `head`, and says which queries see more keys. Comparisons with what is loaded for each
+    query bound the keys of a query, and not the queries of a key: where these take all blocks, they are a list."""
     rest = source.removeprefix(_HEAD.format("attention"))
     body = _read_function(source, "mask")
     loads = "tile.load" in body and not takes_lists(source)
     text = _HEAD.format("attention_gradients") + rest
     if not loads or not _describe_visits(text, "attention_bwd_gradients")["loose"]:
-        return head + rest
+        return head + ("" if takes_lists(source) or not body else _describe_trend(source)) + rest
     mask = f"func.func @mask({body}\n}}".split("\n")
     parts = _mask_parts.split(mask, [""] * len(mask))
     functions, _ = _join(parts)

@@ -55,8 +55,8 @@ def _list_kernels(kind, variant, element_type, sizes, lse):
         own = _gradient_kernels.find_sizes(*sizes)
         if _variants.is_source(text):
             given = kind, text, learned, fixed, element_type
-            parts = _gradient_kernels.count_parts_of_source(*given, own, lse)
-            return _gradient_kernels.list_gradients_of_source(*given, *own[:2], lse, parts), True
+            chosen = _gradient_kernels.choose_of_source(*given, own, lse)
+            return _gradient_kernels.list_gradients_of_source(*given, *own[:2], lse, chosen), True
         return _gradient_kernels.find_gradients(kind, text, fixed, element_type, own, lse)[:1], True
     if kind is _program.Program:
         return (_variants.find_variant(variant, element_type, sizes[3], sizes[6], lse).program,), True
