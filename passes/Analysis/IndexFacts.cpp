@@ -159,6 +159,38 @@ static Value boundOfSome(Value bound, Value opposite) {
 }
 
 namespace {
+/// A quotient by a constant above 0: of any number, or of one that is at least 0.
+struct ConstantQuotient {
+  Value dividend;
+  int64_t divisor;
+  bool roundsUp;
+};
+} // namespace
+
+static std::optional<ConstantQuotient> quotientOf(Value value, unsigned depth) {
+  Operation *op = value.getDefiningOp();
+  if (!isa_and_nonnull<arith::CeilDivSIOp, arith::CeilDivUIOp, arith::FloorDivSIOp, arith::DivSIOp,
+                       arith::DivUIOp>(op))
+    return std::nullopt;
+  std::optional<int64_t> divisor = getConstantIntValue(op->getOperand(1));
+  bool ofAny = isa<arith::CeilDivSIOp, arith::FloorDivSIOp>(op);
+  if (!divisor || *divisor <= 0 || (!ofAny && !isNonNegative(op->getOperand(0), depth)))
+    return std::nullopt;
+  return ConstantQuotient{op->getOperand(0), *divisor,
+                          isa<arith::CeilDivSIOp, arith::CeilDivUIOp>(op)};
+}
+
+/// The dimension of the grid that `value` is an index of.
+static tile::GridDimAttr gridDimOf(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto kernel = argument ? dyn_cast_or_null<tile::KernelOp>(argument.getOwner()->getParentOp())
+                         : tile::KernelOp();
+  if (!kernel || argument.getArgNumber() < kernel.getNumArguments())
+    return {};
+  return kernel.getGridDim(argument.getArgNumber() - kernel.getNumArguments());
+}
+
+namespace {
 /// A sum, one term of which is replaced by a bound.
 class BoundedSum {
 public:
@@ -174,6 +206,8 @@ public:
 private:
   bool holdsFrom(Value first) const;
   bool holdsWith(Value bound, int64_t offset = 0, int64_t divisor = 1) const;
+  bool holdsWith(tile::GridDimAttr dim) const;
+  bool holdsForProduct(Value factor, Value quotient) const;
 
   const IndexTerms &terms;
   Value value;
@@ -194,10 +228,40 @@ bool BoundedSum::holdsWith(Value bound, int64_t offset, int64_t divisor) const {
 bool BoundedSum::holdsFrom(Value first) const {
   if (auto greatest = first.getDefiningOp<arith::MaxSIOp>())
     return holdsFrom(greatest.getLhs()) || holdsFrom(greatest.getRhs());
-  auto quotient = first.getDefiningOp<arith::CeilDivSIOp>();
-  std::optional<int64_t> divisor = quotient ? getConstantIntValue(quotient.getRhs()) : std::nullopt;
-  bool isWhole = divisor && *divisor > 0 && times % *divisor == 0;
-  return isWhole ? holdsWith(quotient.getLhs(), 0, *divisor) : holdsWith(first);
+  std::optional<ConstantQuotient> quotient = quotientOf(first, depth - 1);
+  bool isWhole = quotient && quotient->roundsUp && times % quotient->divisor == 0;
+  return isWhole ? holdsWith(quotient->dividend, 0, quotient->divisor) : holdsWith(first);
+}
+
+/// A grid index times the divisor is less than the extent, which only counts where the sum has it.
+bool BoundedSum::holdsWith(tile::GridDimAttr dim) const {
+  int64_t divisor = dim.getDivisor();
+  if (auto extent = dyn_cast<IntegerAttr>(dim.getExtent())) {
+    IndexTerms others = terms;
+    others.of.erase(value);
+    others.constant += times * ((extent.getInt() - 1) / divisor);
+    return isNonNegative(others, depth - 1);
+  }
+  const auto *extent = llvm::find_if(terms.of, [&](auto &term) {
+    auto named = term.first.template getDefiningOp<tile::DimOp>();
+    return named && named.getDimAttr() == dim.getExtent();
+  });
+  return extent != terms.of.end() && times % divisor == 0 && holdsWith(extent->first, -1, divisor);
+}
+
+/// a times e / n, of an a from 0 up to n, is at most e less e / n.
+bool BoundedSum::holdsForProduct(Value factor, Value quotient) const {
+  auto division = quotient.getDefiningOp<arith::DivUIOp>();
+  if (!division || !isNonNegative(division.getLhs(), depth - 1) ||
+      !isNonNegative(factor, depth - 1))
+    return false;
+  IndexTerms left;
+  left.constant = -1;
+  left.add(division.getRhs(), 1).add(factor, -1);
+  IndexTerms others = terms;
+  others.of.erase(value);
+  others.add(division.getLhs(), times).add(quotient, -times);
+  return isNonNegative(left, depth - 1) && isNonNegative(others, depth - 1);
 }
 
 bool BoundedSum::holdsFor(scf::ForOp loop) const {
@@ -214,10 +278,15 @@ bool BoundedSum::holds() const {
     return holdsWith(op->getOperand(0)) && holdsWith(op->getOperand(1));
   if (auto select = dyn_cast_or_null<arith::SelectOp>(op))
     return holdsWith(select.getTrueValue()) && holdsWith(select.getFalseValue());
-  auto quotient = dyn_cast_or_null<arith::FloorDivSIOp>(op);
-  std::optional<int64_t> divisor = quotient ? getConstantIntValue(quotient.getRhs()) : std::nullopt;
-  return divisor && *divisor > 0 && times % *divisor == 0 &&
-         holdsWith(quotient.getLhs(), 0, *divisor);
+  if (auto product = dyn_cast_or_null<arith::MulIOp>(op))
+    return holdsForProduct(product.getLhs(), product.getRhs()) ||
+           holdsForProduct(product.getRhs(), product.getLhs());
+  if (tile::GridDimAttr dim = gridDimOf(value))
+    return holdsWith(dim);
+  std::optional<ConstantQuotient> quotient = quotientOf(value, depth - 1);
+  return quotient && times % quotient->divisor == 0 &&
+         holdsWith(quotient->dividend, quotient->roundsUp ? quotient->divisor - 1 : 0,
+                   quotient->divisor);
 }
 
 /// Iterations first: what bounds their loops may be among the other terms.
@@ -270,6 +339,28 @@ bool tessera::isNonNegative(Value index, unsigned depth) {
         return holds(select.getTrueValue()) && holds(select.getFalseValue());
       })
       .Default(false);
+}
+
+bool tessera::liesInside(Operation *op, tile::ViewType view, int64_t dim, Value index,
+                         int64_t count) {
+  IndexTerms left;
+  left.constant = -count;
+  if (int64_t extent = view.getStaticDim(dim); extent != ShapedType::kDynamic) {
+    left.constant += extent;
+  } else {
+    Operation *kernel = op->getParentOfType<hop::KernelOp>();
+    if (!kernel)
+      kernel = op->getParentOfType<tile::KernelOp>();
+    tile::DimOp known;
+    kernel->walk([&](tile::DimOp other) {
+      known = other.getDim() == view.getDimName(dim) ? other : tile::DimOp();
+      return known ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    if (!known)
+      return false;
+    left.add(known, 1);
+  }
+  return isNonNegative(index) && isNonNegative(left.add(index, -1));
 }
 
 LogicalResult tessera::checkDivisor(Operation *op) {

@@ -8,6 +8,7 @@
 #ifndef TESSERA_PASSES_ANALYSIS_INDEXFACTS_H
 #define TESSERA_PASSES_ANALYSIS_INDEXFACTS_H
 
+#include "dialects/Tile/Tile.h"
 #include "mlir/IR/Value.h"
 #include "mlir/Support/LLVM.h"
 #include "llvm/ADT/MapVector.h"
@@ -31,6 +32,11 @@ struct IndexTerms {
 
 /// The same of a sum.
 bool isNonNegative(const IndexTerms &terms, unsigned depth = 16);
+
+/// Whether `count` elements from `index` on are known to lie inside of dimension `dim` of the view,
+/// at a place of the kernel around `op`.
+bool liesInside(mlir::Operation *op, tile::ViewType view, int64_t dim, mlir::Value index,
+                int64_t count);
 
 /// Refuses `op` where it is a quotient or a remainder of integers by the constant 0.
 llvm::LogicalResult checkDivisor(mlir::Operation *op);

@@ -11,6 +11,7 @@
 #include "lib/Support/ElementTypes.h"
 #include "mlir/IR/Builders.h"
 #include "passes/Analysis/GridOrder.h"
+#include "passes/Analysis/ReducerSumAnalysis.h"
 #include "passes/LowerToLLVM/LaunchParameters.h"
 #include "tessera/BundleKeys.h"
 
@@ -89,23 +90,26 @@ static ArrayAttr describeMapDims(MLIRContext *context, const TensorMap &map, til
   return b.getArrayAttr(llvm::map_to_vector(map.dims(), describe));
 }
 
-/// Of each view the tiles along its dimensions, as those of a grid.
+/// Of each view the tiles along its dimensions, as those of a grid, and then those that tiles
+/// outside of their views have (`tile-ticket-sums`).
 ArrayAttr LaunchParameters::describeTickets(hop::KernelOp kernel) const {
   Builder b(kernel.getContext());
   SmallVector<Attribute> views;
+  auto describe = [&](Attribute extent, int64_t divisor) -> Attribute {
+    return b.getDictionaryAttr({b.getNamedAttr(key::extent, extent),
+                                b.getNamedAttr(key::divisor, b.getI64IntegerAttr(divisor))});
+  };
   for (auto [argument, attribute] : ticketed) {
     auto view = cast<tile::ViewType>(kernel.getArgument(argument).getType());
     ArrayRef<int64_t> tile = cast<DenseI64ArrayAttr>(attribute);
     int64_t first = view.getRank() - tile.size();
     SmallVector<Attribute> dims;
-    for (int64_t dim = 0; dim < view.getRank(); ++dim) {
-      int64_t extent = dim < first ? 1 : tile[dim - first];
-      dims.push_back(
-          b.getDictionaryAttr({b.getNamedAttr(key::extent, describeExtent(b, view, dim)),
-                               b.getNamedAttr(key::divisor, b.getI64IntegerAttr(extent))}));
-    }
+    for (int64_t dim = 0; dim < view.getRank(); ++dim)
+      dims.push_back(describe(describeExtent(b, view, dim), dim < first ? 1 : tile[dim - first]));
     views.push_back(b.getArrayAttr(dims));
   }
+  int64_t outside = tessera::ticketsOf(kernel.getSchedule().getFields());
+  views.push_back(b.getArrayAttr(describe(b.getI64IntegerAttr(outside), 1)));
   return b.getArrayAttr(views);
 }
 

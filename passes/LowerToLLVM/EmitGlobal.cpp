@@ -77,26 +77,6 @@ template <typename AccessOp>
 static constexpr bool movesNamedRows =
     llvm::is_one_of<AccessOp, tile::GatherOp, tile::ScatterOp, hop::GatherOp>::value;
 
-/// Whether `count` elements from `index` on are known to lie inside of dimension `dim` of the view.
-static bool liesInside(Operation *op, tile::ViewType view, int64_t dim, Value index,
-                       int64_t count) {
-  IndexTerms left;
-  left.constant = -count;
-  if (int64_t extent = view.getStaticDim(dim); extent != ShapedType::kDynamic) {
-    left.constant += extent;
-  } else {
-    tile::DimOp known;
-    op->getParentOfType<hop::KernelOp>().walk([&](tile::DimOp other) {
-      known = other.getDim() == view.getDimName(dim) ? other : tile::DimOp();
-      return known ? WalkResult::interrupt() : WalkResult::advance();
-    });
-    if (!known)
-      return false;
-    left.add(known, 1);
-  }
-  return isNonNegative(index) && isNonNegative(left.add(index, -1));
-}
-
 template <typename AccessOp>
 Emitter::Access Emitter::makeAccess(AccessOp op, RankedTensorType type) {
   Value view = op.getView();

@@ -89,6 +89,16 @@ def TileTicketSums : Pass<"tile-ticket-sums", "::tessera::tile::KernelOp"> {
     }
     ```
 
+    A tile outside of its view gets no sums, and nobody waits for it. Where it is not known to lie inside, its ticket is one behind
+    those of all views (two with `cluster = exchange`), which stays 0:
+
+    ```mlir
+    %is_tile = arith.cmpi ult, %row, %m : index          // %m is the extent of the view
+    %ticket = arith.select %is_tile, %number, %all : index
+    %from = arith.select %is_tile, %n, %c0 : index
+    %to = arith.select %is_tile, %x, %c0 : index
+    ```
+
     Nobody waits in a circle, in whatever order tiles are gone over: of the grid points that have not ended, the one with the
     smallest number waits for smaller ones alone, and these have ended.
 

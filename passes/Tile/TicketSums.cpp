@@ -7,8 +7,10 @@
 #include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Matchers.h"
 #include "passes/Analysis/GridOrder.h"
 #include "passes/Analysis/IndexDependence.h"
+#include "passes/Analysis/IndexFacts.h"
 #include "passes/Analysis/ReducerSumAnalysis.h"
 #include "passes/Analysis/SumExchangeAnalysis.h"
 #include "passes/Analysis/SumOrderAnalysis.h"
@@ -38,6 +40,8 @@ public:
   }
 
   void write(const OrderedSum &sum);
+  /// Behind all sums: of tiles that may lie outside of their view.
+  void guardOutside();
   void turnLoops(ArrayRef<OrderedSum> sums);
 
 private:
@@ -55,7 +59,11 @@ private:
   };
   Neighbour neighbour(const OrderedSum &sum, bool above);
   Value comesTo(const Neighbour &neighbour, const OrderedSum &sum, ImplicitLocOpBuilder &builder);
-  Value numberOf(StoreOp store, ImplicitLocOpBuilder &builder);
+  struct Ticket {
+    Value number;
+    Value isTile; ///< whether the view has the tile; null where it is known to
+  };
+  Ticket ticketOf(StoreOp store, ImplicitLocOpBuilder &builder);
   int64_t ticketsOf(StoreOp store);
 
   Value constant(int64_t value, ImplicitLocOpBuilder &builder) {
@@ -76,6 +84,7 @@ private:
   OpBuilder start;
   Value walksDown; ///< where sections turn
   Value before;    ///< the tickets of the views before; null where there are none
+  SmallVector<std::pair<StoreOp, Value>> guarded; ///< and whether the view has the tile
 };
 
 /// Computed before the outermost of the loops, where all that their bounds are made of is known.
@@ -135,20 +144,26 @@ int64_t TicketWriter::ticketsOf(StoreOp store) {
 }
 
 /// The number of the tile's first ticket among those of the view, behind those of the views before.
-Value TicketWriter::numberOf(StoreOp store, ImplicitLocOpBuilder &builder) {
+TicketWriter::Ticket TicketWriter::ticketOf(StoreOp store, ImplicitLocOpBuilder &builder) {
   auto view = cast<ViewType>(store.getView().getType());
   auto tile = cast<RankedTensorType>(store.getValue().getType());
-  Value number, count;
+  Value number, count, isTile;
   ImplicitLocOpBuilder outside(store.getLoc(), start);
   for (int64_t dim = 0; dim < view.getRank(); ++dim) {
     int64_t ofTile = dim - (view.getRank() - tile.getRank());
     Value extent = constant(ofTile < 0 ? 1 : tile.getDimSize(ofTile), outside);
-    Value tiles = view.getStaticDim(dim) == ShapedType::kDynamic
-                      ? Value(DimOp::create(outside, outside.getIndexType(),
-                                            outside.getStringAttr(view.getDimName(dim))))
-                      : constant(view.getStaticDim(dim), outside);
-    tiles = make<arith::CeilDivUIOp>(tiles, extent, outside);
-    Value place = make<arith::DivUIOp>(store.getIndices()[dim], extent, builder);
+    Value ofView = view.getStaticDim(dim) == ShapedType::kDynamic
+                       ? Value(DimOp::create(outside, outside.getIndexType(),
+                                             outside.getStringAttr(view.getDimName(dim))))
+                       : constant(view.getStaticDim(dim), outside);
+    Value tiles = make<arith::CeilDivUIOp>(ofView, extent, outside),
+          index = store.getIndices()[dim];
+    Value place = make<arith::DivUIOp>(index, extent, builder);
+    // An extent is at least 1. A tile before the start has a large number without a sign.
+    if (!matchPattern(index, m_Zero()) && !liesInside(store, view, dim, index, /*count=*/1)) {
+      Value isWithin = compare(arith::CmpIPredicate::ult, index, ofView, builder);
+      isTile = isTile ? make<arith::AndIOp>(isTile, isWithin, builder) : isWithin;
+    }
     number = number
                  ? make<arith::AddIOp>(make<arith::MulIOp>(number, tiles, builder), place, builder)
                  : place;
@@ -161,7 +176,22 @@ Value TicketWriter::numberOf(StoreOp store, ImplicitLocOpBuilder &builder) {
   if (before)
     number = make<arith::AddIOp>(number, before, builder);
   before = before ? make<arith::AddIOp>(before, count, outside) : count;
-  return number;
+  return {number, isTile};
+}
+
+/// A tile outside of its view has no sum that another grid point adds to, and nobody waits: the
+/// tickets behind those of all views stay 0.
+void TicketWriter::guardOutside() {
+  for (auto [store, isTile] : guarded) {
+    ImplicitLocOpBuilder builder(store.getLoc(), store);
+    auto guard = [&](Value value, Value outside) {
+      return arith::SelectOp::create(builder, isTile, value, outside);
+    };
+    Value none = constant(0, builder);
+    Value number = guard(store.getTicket(), before), from = guard(store.getFrom(), none);
+    Value to = guard(store.getTo(), none);
+    store.getPlacesMutable().slice(store.getIndices().size(), 3).assign({number, from, to});
+  }
 }
 
 void TicketWriter::write(const OrderedSum &sum) {
@@ -188,8 +218,10 @@ void TicketWriter::write(const OrderedSum &sum) {
     from = arith::SelectOp::create(builder, walksDown, below, to);
     to = arith::SelectOp::create(builder, walksDown, to, below);
   }
-  Value number = numberOf(store, builder);
-  store.setTicket(number, from, to);
+  Ticket ticket = ticketOf(store, builder);
+  store.setTicket(ticket.number, from, to);
+  if (ticket.isTile)
+    guarded.push_back({store, ticket.isTile});
   auto tile = cast<RankedTensorType>(store.getValue().getType());
   int64_t tickets = ticketsOf(store);
   store.emitRemark("sums follow grid index ")
@@ -254,6 +286,7 @@ struct TileTicketSumsPass : tessera::impl::TileTicketSumsBase<TileTicketSumsPass
     TicketWriter writer(kernel, *schedule.order);
     for (const OrderedSum &sum : found.sums)
       writer.write(sum);
+    writer.guardOutside();
     if (turns)
       writer.turnLoops(found.sums);
     return success();
