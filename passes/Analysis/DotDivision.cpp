@@ -7,7 +7,6 @@
 #include "passes/Analysis/Conversions.h"
 #include "passes/Analysis/MemoryDependenceAnalysis.h"
 #include "passes/Analysis/ReducerSumAnalysis.h"
-#include "passes/Analysis/RowPartition.h"
 #include "passes/Analysis/ScfFlow.h"
 #include "passes/Analysis/VectorAxes.h"
 #include "llvm/ADT/Sequence.h"
@@ -38,10 +37,11 @@ struct Accumulator {
 };
 } // namespace
 
-/// Adds to `values`, which begin with the result of a dot, all that is in the same place.
+/// Adds to `values`, which begin with the result of a dot, all that is in the same place. What is
+/// computed otherwise only starts there, as it may in several places.
 static void collectPlace(llvm::SetVector<Value> &values) {
   auto add = [&](Value value) {
-    if (!RowPartition::isRematerializable(value))
+    if (value.getDefiningOp<tile::DotOp>() || findHandoverTo(value))
       values.insert(value);
   };
   for (size_t i = 0; i < values.size(); ++i) {
@@ -49,8 +49,7 @@ static void collectPlace(llvm::SetVector<Value> &values) {
     if (std::optional<Handover> handover = findHandoverTo(value))
       llvm::for_each(handover->values(), add);
     else if (auto dot = value.getDefiningOp<tile::DotOp>())
-      if (Value acc = dot.getAcc();
-          acc && (acc.getDefiningOp<tile::DotOp>() || findHandoverTo(acc)))
+      if (Value acc = dot.getAcc())
         add(acc);
     for (OpOperand &use : value.getUses()) {
       if (std::optional<Handover> handover = findHandoverOf(use))

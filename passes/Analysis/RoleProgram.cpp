@@ -85,23 +85,27 @@ static bool isNextPiece(Operation *op, Operation *next) {
   return listEvents(op) == listEvents(next);
 }
 
+/// Appends what a role does with `channel` in `block`: its events, and nothing for a control.
+static void listOwn(Block &block, Value channel, SmallVector<std::optional<StringRef>> &own) {
+  for (Operation &op : block)
+    if (isEvent(&op) && op.getOperand(0) == channel)
+      own.push_back(op.getName().getStringRef());
+    else if (isOfOneThread(&op))
+      listOwn(*cast<scf::IfOp>(op).thenBlock(), channel, own);
+    else if (isControl(&op) && holds(&op, channel))
+      own.push_back(std::nullopt);
+}
+
 /// Whether `op` is a conditional that does the same with `channel` on either way: others need not
 /// know which one the role takes.
 static bool isAlikeEitherWay(Operation *op, Value channel) {
   auto branch = dyn_cast<scf::IfOp>(op);
   if (!branch || branch.getElseRegion().empty())
     return false;
-  auto listOwn = [&](Block *block) {
-    SmallVector<std::optional<StringRef>> own;
-    for (Operation &inner : *block)
-      if (isEvent(&inner) && inner.getOperand(0) == channel)
-        own.push_back(inner.getName().getStringRef());
-      else if (isControl(&inner) && holds(&inner, channel))
-        own.push_back(std::nullopt);
-    return own;
-  };
-  auto ofThen = listOwn(branch.thenBlock());
-  return ofThen == listOwn(branch.elseBlock()) && !llvm::is_contained(ofThen, std::nullopt);
+  SmallVector<std::optional<StringRef>> ofThen, ofElse;
+  listOwn(*branch.thenBlock(), channel, ofThen);
+  listOwn(*branch.elseBlock(), channel, ofElse);
+  return ofThen == ofElse && !llvm::is_contained(ofThen, std::nullopt);
 }
 
 /// Whether a role gets `value` from a pipe.

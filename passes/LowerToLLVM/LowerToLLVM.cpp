@@ -112,7 +112,8 @@ struct LowerToLLVMPass : tessera::impl::LowerToLLVMBase<LowerToLLVMPass> {
     // The layout of a fragment of 8 bits is verified.
     if (auto issue = dyn_cast<hop::MmaIssueOp>(op);
         issue && tile::isByteFloat(issue.getB().getType().getTile().getElementType()))
-      return !issue.getAcc() || layoutOf(issue.getAcc()) == accumulator;
+      return !issue.getAcc() || isa<hop::FlightType>(issue.getAcc().getType()) ||
+             layoutOf(issue.getAcc()) == accumulator;
     if (auto stage = dyn_cast<hop::StageOp>(op)) {
       auto tile = cast<RankedTensorType>(stage.getTile().getType());
       hop::LayoutAttr layout = hop::getLayout(tile);

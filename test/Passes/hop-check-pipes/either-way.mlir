@@ -53,3 +53,33 @@ hop.kernel @one_way attributes {argument_names = ["x"], argument_types = [!tile.
     }
   }
 }
+
+// -----
+
+// What one thread of a role does for all of them is what the role does on that way.
+!X = !hop.pipe<tensor<64x64xbf16>, 2>
+hop.kernel @of_one_thread attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %c0 = arith.constant 0 : index
+  %more = arith.cmpi slt, %c0, %m : index
+  %p = hop.pipe.create "x" : !X
+  hop.role @producer warpgroups(1) registers(48) {
+  ^bb0(%wg: index):
+    scf.if %more {
+    } else {
+      %is_first = hop.elected %wg
+      scf.if %is_first {
+        hop.pipe.load %p, %x[%m, %c0] : !X, !tile.view<[M, 64], bf16>
+      }
+    }
+  }
+  hop.role @consumer warpgroups(1) registers(240) {
+  ^bb0(%wg: index):
+    scf.if %more {
+    } else {
+      %t = hop.pipe.wait %p : !X -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+      hop.pipe.release %p, %t : !X, !hop.shared<tensor<64x64xbf16>, rows = 64>
+    }
+  }
+}
