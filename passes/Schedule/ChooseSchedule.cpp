@@ -71,6 +71,26 @@ static SmallVector<int64_t> listCuts(KernelOp kernel, ScheduleAttr requested,
   return counts;
 }
 
+/// `asked` with consumers of different dots, where these take tiles of 8 bits otherwise than what
+/// `kernel` asks for does; null where nothing differs. The search leaves them out then, as that is
+/// a fact of the kernel.
+static ScheduleAttr dividedApart(KernelOp kernel, ScheduleAttr asked) {
+  ScheduleFields fields = asked.getFields();
+  if (fields.placement)
+    return {};
+  fields.placement = PlacementKind::divided;
+  return findWidenedOtherwise(kernel, fields) ? fields.get(kernel.getContext()) : ScheduleAttr();
+}
+
+/// A copy of `kernel` that asks for `fields`, where these take tiles of 8 bits otherwise.
+static OwningOpRef<KernelOp> askOtherwise(KernelOp kernel, ScheduleAttr fields) {
+  if (!findWidenedOtherwise(kernel, fields.getFields()))
+    return {};
+  OwningOpRef<KernelOp> copy = kernel.clone();
+  copy->setScheduleAttr(fields);
+  return copy;
+}
+
 namespace {
 /// A search for each form of a kernel: one that speculates has two, of which the fields decide, and
 /// one whose dots can have another order. Each of these is there with wide tiles and without, if it
@@ -131,8 +151,22 @@ public:
 
   bool speculates() { return formsOf(1)->speculates(); }
 
-  /// What `asked` stands for, the preferred first, each with the forms to search. Notes cuts that
-  /// cannot be made.
+  /// Calls `take` with what `asked` leaves open, the preferred first, and the forms to search for
+  /// it, until that has found what it wants. Notes cuts that cannot be made.
+  bool search(ScheduleAttr asked, SmallVectorImpl<ScheduleRejection> &rejections,
+              llvm::function_ref<bool(ScheduleAttr, Forms &)> take) {
+    if (OwningOpRef<KernelOp> copy = askOtherwise(kernel, asked))
+      return Cuts(*copy, model).search(asked, rejections, take);
+    for (auto [own, forms] : of(asked, rejections))
+      for (ScheduleAttr fields : withEachWork(kernel, own))
+        if (take(fields, *forms))
+          return true;
+    ScheduleAttr divided = dividedApart(kernel, asked);
+    return divided && search(divided, rejections, take);
+  }
+
+private:
+  /// What `asked` stands for, the preferred first, each with its forms.
   SmallVector<std::pair<ScheduleAttr, Forms *>> of(ScheduleAttr asked,
                                                    SmallVectorImpl<ScheduleRejection> &rejections) {
     SmallVector<int64_t> counts = listCuts(kernel, asked, model);
@@ -152,7 +186,6 @@ public:
     return found;
   }
 
-private:
   struct Entry {
     OwningOpRef<KernelOp> kernel;
     std::unique_ptr<Forms> forms; ///< none where the kernel is not cut so
@@ -177,26 +210,6 @@ private:
 };
 } // namespace
 
-/// `asked` with consumers of different dots, where these take tiles of 8 bits otherwise than what
-/// `kernel` asks for does; null where nothing differs. The search leaves them out then, as that is
-/// a fact of the kernel.
-static ScheduleAttr dividedApart(KernelOp kernel, ScheduleAttr asked) {
-  ScheduleFields fields = asked.getFields();
-  if (fields.placement)
-    return {};
-  fields.placement = PlacementKind::divided;
-  return findWidenedOtherwise(kernel, fields) ? fields.get(kernel.getContext()) : ScheduleAttr();
-}
-
-/// A copy of `kernel` that asks for `fields`, where these take tiles of 8 bits otherwise.
-static OwningOpRef<KernelOp> askOtherwise(KernelOp kernel, ScheduleAttr fields) {
-  if (!findWidenedOtherwise(kernel, fields.getFields()))
-    return {};
-  OwningOpRef<KernelOp> copy = kernel.clone();
-  copy->setScheduleAttr(fields);
-  return copy;
-}
-
 ScheduleAttr tessera::getRequestedSchedule(KernelOp kernel) {
   return kernel.getScheduleFields().get(kernel.getContext());
 }
@@ -207,8 +220,7 @@ FailureOr<SmallVector<ScheduleChoice>> tessera::chooseSchedules(KernelOp kernel,
   if (failed(checkDots(kernel)))
     return failure();
   kernel.getContext()->getOrLoadDialect<hop::HopDialect>();
-  const CostModel &known = model ? *model : getCostModel(kernel);
-  Cuts cuts(kernel, known);
+  Cuts cuts(kernel, model ? *model : getCostModel(kernel));
   SmallVector<ScheduleChoice> choices;
   for (ScheduleAttr asked : requested) {
     if (!cuts.speculates() && asked.getSpeculate() == true) {
@@ -219,19 +231,12 @@ FailureOr<SmallVector<ScheduleChoice>> tessera::chooseSchedules(KernelOp kernel,
     }
     ScheduleChoice &choice = choices.emplace_back();
     decltype(choice.rejections) uncut;
-    for (ScheduleAttr placed : {asked, dividedApart(kernel, asked)}) {
-      if (!placed || choice.schedule)
-        continue;
-      OwningOpRef<KernelOp> copy = askOtherwise(kernel, placed);
-      std::optional<Cuts> ofCopy;
-      if (copy)
-        ofCopy.emplace(*copy, known);
-      for (auto [own, forms] : (copy ? *ofCopy : cuts).of(placed, uncut))
-        for (ScheduleAttr fields : withEachWork(kernel, own))
-          for (ScheduleSearch *search : forms->of(fields))
-            if (!choice.schedule)
-              choice = chooseOne(*search, fields);
-    }
+    cuts.search(asked, uncut, [&](ScheduleAttr fields, Forms &forms) {
+      for (ScheduleSearch *search : forms.of(fields))
+        if (!choice.schedule)
+          choice = chooseOne(*search, fields);
+      return static_cast<bool>(choice.schedule);
+    });
     llvm::append_range(choice.rejections, uncut);
   }
   return choices;
@@ -247,18 +252,17 @@ SmallVector<ScheduleAttr> tessera::listSchedules(KernelOp kernel, ScheduleAttr r
   if (!cuts.speculates() && requested.getSpeculate() == true)
     return schedules;
   SmallVector<ScheduleRejection> refused;
-  for (auto [asked, forms] : cuts.of(requested, refused)) {
-    // Where one fits with the order that is preferred, the search adds one with the other.
-    for (ScheduleAttr fields : withEachWork(kernel, asked)) {
-      if (!schedules.empty())
-        break;
-      if (!asked.getWork() && fields.getWork() == WorkKind::tiles)
-        fields = asked;
-      for (ScheduleSearch *search : forms->of(fields))
-        if (schedules.empty() || forms->speculates())
-          llvm::append_range(schedules, search->list(fields, most - schedules.size()));
-    }
-  }
+  cuts.search(requested, refused, [&](ScheduleAttr fields, Forms &forms) {
+    // Where one fits with the order of work that is preferred, the search adds one with the other.
+    ScheduleFields open = fields.getFields();
+    if (!requested.getWork() && open.work == WorkKind::tiles)
+      open.work.reset();
+    fields = open.get(fields.getContext());
+    for (ScheduleSearch *search : forms.of(fields))
+      if (schedules.empty() || forms.speculates())
+        llvm::append_range(schedules, search->list(fields, most - schedules.size()));
+    return !schedules.empty();
+  });
   return schedules;
 }
 

@@ -27,11 +27,17 @@ protected:
         .loadDialect<arith::ArithDialect, math::MathDialect, scf::SCFDialect, tile::TileDialect>();
   }
 
+  /// The module of a file of test/Passes.
+  OwningOpRef<ModuleOp> parse(const Twine &name) {
+    auto module =
+        parseSourceFile<ModuleOp>((TESSERA_SOURCE_DIR "/test/Passes/" + name).str(), &context);
+    EXPECT_TRUE(module) << name.str();
+    return module;
+  }
+
   /// What the search makes of a kernel of test/Passes/Inputs with `model`.
   ScheduleChoice choose(StringRef name) {
-    auto module = parseSourceFile<ModuleOp>(
-        (TESSERA_SOURCE_DIR "/test/Passes/Inputs/" + name + ".mlir").str(), &context);
-    EXPECT_TRUE(module) << name.str();
+    OwningOpRef<ModuleOp> module = parse("Inputs/" + name + ".mlir");
     tile::KernelOp kernel = *module->getOps<tile::KernelOp>().begin();
     auto choices = chooseSchedules(kernel, {tile::ScheduleFields().get(&context)}, &model);
     EXPECT_TRUE(succeeded(choices));
@@ -114,6 +120,21 @@ TEST_F(CostModelTest, RegistersBesideTiles) {
 TEST_F(CostModelTest, RegistersSparedForPtxas) {
   model.registersPerSpare = 2;
   EXPECT_FALSE(choose("gemm").schedule);
+}
+
+/// Also where consumers of different dots take tiles of 8 bits otherwise than others.
+TEST_F(CostModelTest, TheListBeginsWithTheChoice) {
+  OwningOpRef<ModuleOp> module = parse("tile-choose-schedule/bytes-divided.tile");
+  tile::KernelOp kernel = *module->getOps<tile::KernelOp>().begin();
+  tile::ScheduleFields fields;
+  fields.consumers = 2;
+  tile::ScheduleAttr requested = fields.get(&context);
+  auto choices = chooseSchedules(kernel, {requested});
+  ASSERT_TRUE(succeeded(choices));
+  SmallVector<tile::ScheduleAttr> listed = listSchedules(kernel, requested, /*most=*/8);
+  ASSERT_FALSE(listed.empty());
+  EXPECT_EQ(listed.front(), choices->front().schedule);
+  EXPECT_EQ(listed.front().getPlacement(), tile::PlacementKind::divided);
 }
 
 namespace {
