@@ -237,7 +237,10 @@ static ClusterSharing findSharing(KernelOp kernel, int64_t cluster) {
   }
   sharing.takesProducer = any && !anyWithoutProducer;
   sharing.evened = numbersIn(uneven, tiles);
-  if (!any)
+  if (tiles.empty())
+    sharing.refusal = "no dot reads a loaded tile, which neighbours in the first grid dimension "
+                      "could share; use cluster = 1";
+  else if (!any)
     sharing.refusal = "no tile is the same for neighbours in the first grid dimension (" + reasons +
                       "); use cluster = 1";
   return sharing;

@@ -574,3 +574,19 @@ tile.kernel @many_blocks(%a: !tile.view<[M, 64], bf16>, %b: !tile.view<[N, 64], 
   %d = tile.dot %x, %y : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
   tile.store %d, %c[%row, %col] : tensor<64x64xf32>, !tile.view<[M, N], f32>
 }
+
+// -----
+
+// expected-error@+3 {{no schedule of this kernel fits the machine with #tile.schedule<cluster = 2>}}
+// expected-note@+2 {{this would work: #tile.schedule<}}
+// expected-note@+1 {{cluster = 2: no dot reads a loaded tile, which neighbours in the first grid dimension could share; use cluster = 1}}
+tile.kernel @nothing_loaded(%z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) schedule #tile.schedule<cluster = 2> {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  // expected-note@+1 {{is made of numbers, and of no loaded tile}}
+  %x = arith.constant dense<1.0> : tensor<64x64xf16>
+  // expected-remark@+1 {{operand b is computed by those who multiply it, and goes through shared memory}}
+  %d = tile.dot %x, %x : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+  tile.store %d, %z[%row, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
+}
