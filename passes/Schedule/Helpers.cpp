@@ -168,6 +168,9 @@ std::optional<std::string> HelperWork::whyNotTransposed(const ScheduleFields &fi
            printPlace(readsAsLoaded) + "); use transpose = 0";
   if (!fields.hasProducer())
     return "a transposer gets tiles from a producer; use producer = operands or transpose = 0";
+  if (fields.store == StoreKind::writer && !leavesWriter(fields))
+    return "the warps of a transposer and of the producer leave none of their warpgroup for a "
+           "writer; use transpose = 2 or 4, or store = tma";
   return std::nullopt;
 }
 

@@ -339,8 +339,12 @@ Operation *tessera::findReadAsLoaded(KernelOp kernel) {
 }
 
 bool tessera::sharesTransposer(const ScheduleFields &fields) {
-  constexpr int64_t ofWarpgroup = hopper::warpgroupThreads / hopper::warpThreads;
-  return *fields.transpose > 0 && *fields.transpose < ofWarpgroup;
+  return *fields.transpose > 0 && *fields.transpose < hopper::warpgroupWarps;
+}
+
+bool tessera::leavesWriter(const ScheduleFields &fields) {
+  constexpr int64_t others = 2; // the producer and the writer
+  return !sharesTransposer(fields) || *fields.transpose + others <= hopper::warpgroupWarps;
 }
 
 /// Whether more is made of `value` than what other ranges take.

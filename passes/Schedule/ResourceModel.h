@@ -112,6 +112,8 @@ mlir::Operation *findReadAsLoaded(tile::KernelOp kernel);
 
 /// Whether a role of its own transposes and has warps of the producer's warpgroup.
 bool sharesTransposer(const tile::ScheduleFields &fields);
+/// Whether it leaves one of them for a writer.
+bool leavesWriter(const tile::ScheduleFields &fields);
 
 /// The operations that find bounds for all other roles, in a role of its own (tile.reduce_range);
 /// none where each role finds them for itself, as it has no producer or the producer's warpgroup no

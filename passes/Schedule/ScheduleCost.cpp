@@ -152,7 +152,7 @@ bool tessera::writerPays(const ScheduleFacts &facts, const ScheduleFields &field
           })
           .wasInterrupted();
   return fits && adds && !isPartial && !facts.work.gathers && fields.hasProducer() &&
-         llvm::all_of(stored, isBulk) && !touchesStored(facts.getKernel());
+         leavesWriter(fields) && llvm::all_of(stored, isBulk) && !touchesStored(facts.getKernel());
 }
 
 /// Where the sums of an iteration take longer on their way to memory than its dots, two blocks that
