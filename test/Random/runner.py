@@ -31,6 +31,10 @@ LIMITS = (
     r"a dot with precision tf32 reads loaded tiles along the contracted",
 )
 
+# What only a pass can have done wrong, whatever schedule was asked for: a program on hop that its
+# verifiers or a later pass refuse.
+INVALID = r"error: ('hop\.\w+' op |mixes layouts|.*; run hop-)"
+
 EXIT_FAILED, EXIT_USAGE, EXIT_SOURCE, EXIT_TOOLCHAIN = 1, 2, 3, 4
 
 
@@ -48,7 +52,7 @@ class Outcome:
     @property
     def signature(self):
         """What a smaller program must have in common: for an error message, the message."""
-        return self.kind, self.reason if self.kind in ("refused-default", "unlocated", "usage", "toolchain") else ""
+        return self.kind, self.reason if self.kind in ("refused-default", "invalid", "unlocated", "usage", "toolchain") else ""
 
     @property
     def reason(self):
@@ -119,6 +123,8 @@ def classify(code, stdout, stderr, has_schedule):
         return "run-error", text
     if "it stores nothing, so that there is nothing to check" in text:
         return REFUSED, text
+    if code == EXIT_SOURCE and re.search(INVALID, stderr):
+        return "invalid", text
     located = re.search(r"^\S+:\d+:\d+: error: ", stderr, re.MULTILINE)
     if code == EXIT_SOURCE and located:
         return (REFUSED if has_schedule or re.search("|".join(LIMITS), text) else "refused-default"), text

@@ -30,6 +30,9 @@ if fault == "deadlock":
 if fault == "unlocated":
     print("error: something is wrong", file=sys.stderr)
     sys.exit(3)
+if fault == "invalid":
+    print(f"{path}:1:1: error: 'hop.role' op needs warp 5", file=sys.stderr)
+    sys.exit(3)
 if fault == "refusal":
     print(f"{path}:1:1: error: is not supported", file=sys.stderr)
     sys.exit(3)
