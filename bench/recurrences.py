@@ -5,7 +5,6 @@ forward, and forward and backward together ("both"), in milliseconds.
              side by side, of so many tokens ("segment")
     plain    the same of queries and keys that are normalized, or of steps that are made
     whole    the same walked over whole, where it has segments
-    states2  ssd's gradients with a state of each 2 chunks, and states4 of each 4 (kernels/linear/ssd_gradients.tile); else as rules say
     fla      chunk_gated_delta_rule, chunk_kda, chunk_retention, chunk_gla
     mamba    mamba_chunk_scan_combined
 
@@ -56,9 +55,7 @@ GROUPS = {
     "others": [("", *shape) for shape in OTHERS],
 }
 COLUMNS = ("model", "batch", "tokens", "recurrence", "heads", "value heads", "rows", "columns")
-# Contestants by the chunks for each state that gradients of ssd keep.
-STATES = {"states2": 2, "states4": 4}
-WAYS = ("tessera", "plain", "whole", *STATES, "fla", "mamba")
+WAYS = ("tessera", "plain", "whole", "fla", "mamba")
 # Of a multiprocessor's cores, bf16, in a cycle (dense), at the clock of the data sheets' rate.
 FLOPS_A_CYCLE, CLOCK = 4096, 1.83e9
 # Up to so many outputs are compared with the definition in double precision.
@@ -158,24 +155,16 @@ _known = {}
 
 
 def choose_form(way):
-    """A context for calls of a contestant, one at a time in a process: those of "whole" have no segments, and those of STATES keep a
-    state of so many chunks."""
-    from tessera.torch import _gradient_recipes, _prepared, _segments
+    """A context for calls of a contestant, one at a time in a process: those of "whole" have no segments."""
+    from tessera.torch import _prepared, _segments
 
     found = contextlib.ExitStack()
-    if way == "whole" or way in STATES:
+    if way == "whole":
         # Functions, as making a mock takes the host longer than a call.
         plans, learned = _known.setdefault(way, ({}, {}))
         found.enter_context(unittest.mock.patch.object(_prepared, "_plans", plans))
         found.enter_context(unittest.mock.patch.object(_prepared, "_learned", learned))
-    if way == "whole":
         found.enter_context(unittest.mock.patch.object(_segments, "cut", lambda *_: None))
-    elif way in STATES:
-        write, choose = _gradient_recipes.write, _gradient_recipes.choose
-        # Texts differ, as what a text launches is known for the process.
-        found.enter_context(unittest.mock.patch.object(_gradient_recipes, "write", lambda *given: write(*given) + " " * STATES[way]))
-        chosen = lambda source, *of: {**choose(source, *of), **({"EVERY": STATES[way]} if source == "ssd_gradients" else {})}  # noqa: E731
-        found.enter_context(unittest.mock.patch.object(_gradient_recipes, "choose", chosen))
     return found
 
 
@@ -214,8 +203,6 @@ def list_ways(torch, name, given, wanted):
         ways["plain"] = find_own(name, True), simple
     if segments is not None:
         ways["whole"] = own, given
-    if name == "ssd":
-        ways |= {way: (own, given) for way in STATES}
     return {way: own for way, own in ways.items() if way in wanted}, segments.own if segments else None
 
 
