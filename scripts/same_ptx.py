@@ -6,8 +6,8 @@
 
 The configurations are the entries of schedules.json in the folder of --kernels, each with its parameters and its
 schedule, and the sources with the schedules that a compilation chooses: measured ones, and those of the model alone.
-GRID has the parameters of a source; others are compiled as they are. TEXTS has sources that are made of imports, and
-ALTERNATIVES those whose bundles launches choose from. --only TEXT takes the configurations whose names
+GRID has the parameters of a source; others are compiled as they are, as the examples beside the folder are. TEXTS has sources
+that are no files, and ALTERNATIVES those whose bundles launches choose from. --only TEXT takes the configurations whose names
 begin so. A configuration that does not compile counts with its first error. Positions in the source do not count.
 `./dev same-ptx REV` compares the working tree with a commit.
 """
@@ -164,17 +164,27 @@ GRID = {
     "linear/gates": [{"GATE": ["f32", "bf16"], "MORE": EITHER, "PACKED": EITHER}, {"PACKED": ["true"], "BACK": ["true"]},
                      {"MADE": ["limited", "softplus"], "SLOPES": EITHER, "BIASED": EITHER, "PACKED": EITHER}, {"RESETS": ["true"]}],
 }
-# Sources that are no file of the kernels: what they import. They too are compiled at each of `OF_TEXTS`.
+
+
+def importing(*names):
+    return "".join(f'$import "{name}.tile"\n' for name in names)
+
+
+LEARNED = """func.func private @argument_gradients(f32, i32, i32, i32, i32, f32)
+    attributes {tile.gradient_of = @score, tile.with_respect_to = ["slopes"]}
+"""
+# Sources that are no files. They too are compiled at each of `OF_TEXTS`.
 TEXTS = {
-    "causal softcap": ["variants/softcap", "variants/causal"],
-    "causal gradients": ["attention_gradients", "variants/causal"],
-    "window gradients": ["attention_gradients", "variants/window"],
-    "softcap gradients": ["attention_gradients", "variants/softcap"],
-    "bias gradients": ["attention_gradients", "variants/bias"],
-    "documents gradients": ["attention_gradients", "variants/documents"],
-    "sink gradients": ["attention_gradients", "variants/sink"],
-    "causal fixed gradients": ["attention_gradients_fixed", "variants/causal"],
-    "documents fixed gradients": ["attention_gradients_fixed", "variants/documents"],
+    "causal softcap": importing("variants/softcap", "variants/causal"),
+    "causal gradients": importing("attention_gradients", "variants/causal"),
+    "window gradients": importing("attention_gradients", "variants/window"),
+    "softcap gradients": importing("attention_gradients", "variants/softcap"),
+    "bias gradients": importing("attention_gradients", "variants/bias"),
+    "documents gradients": importing("attention_gradients", "variants/documents"),
+    "sink gradients": importing("attention_gradients", "variants/sink"),
+    "learned slopes gradients": importing("attention_gradients", "variants/alibi") + LEARNED,
+    "causal fixed gradients": importing("attention_gradients_fixed", "variants/causal"),
+    "documents fixed gradients": importing("attention_gradients_fixed", "variants/documents"),
 }
 OF_TEXTS = [{"D": ["64", "128", "192"]}]
 # Sources with alternatives, of which a bundle has all.
@@ -203,13 +213,15 @@ def is_measured(source):
 
 
 def grids_of(kernels):
-    """Yields (source, grids, choices): those of GRID, and every other source that has a kernel, as it is."""
+    """Yields (source, grids, choices): those of GRID, and every other source that has a kernel, as it is, and every example."""
     for source, grids in GRID.items():
         yield source, grids, CHOICES if is_measured(source) else MEASURED
     for path in sorted(kernels.rglob("*.tile")):
         source = path.relative_to(kernels).with_suffix("").as_posix()
         if source not in GRID and "tile.kernel @" in path.read_text():
             yield source, [{}], CHOICES
+    for path in sorted((kernels.parent / "examples").glob("*.tile")):
+        yield f"../examples/{path.stem}", [{}], MEASURED
     for source in TEXTS:
         yield source, OF_TEXTS, MEASURED
     for source, grids in SCHEDULES.items():
@@ -245,7 +257,7 @@ def configurations(kernels):
             for values in itertools.product(*grid.values()):
                 parameters = dict(zip(grid, values))
                 for choice, arguments in choices.items():
-                    name = f"{source.replace('/', '.').replace(' ', '-')}_{spell(parameters)}_{choice}"
+                    name = f"{source.removeprefix('../').replace('/', '.').replace(' ', '-')}_{spell(parameters)}_{choice}"
                     yield name, source, [*defines(parameters), *arguments]
 
 
@@ -257,7 +269,7 @@ def read_bundle(text):
 
 def run_tessera(tessera, kernels, source, arguments):
     """The finished `tessera compile` of a configuration, whose output is text."""
-    text = "".join(f'$import "{name}.tile"\n' for name in TEXTS.get(source, ()))
+    text = TEXTS.get(source)
     file = ["/dev/stdin", "-I", "."] if text else [f"{source}.tile"]
     command = [tessera, "compile", *file, *arguments, "-o", "-"]
     return subprocess.run(command, cwd=kernels, capture_output=True, text=True, input=text)
