@@ -24,7 +24,6 @@ UNCHANGING = {
     "tile-drop-debug": "no kernel that ships prints or asserts",
     "tile-check-divisors": "it refuses, and changes nothing",
     "hop-check-pipes": "it proves, and changes nothing",
-    "hop-insert-memory-barriers": "no kernel that ships loads what other threads of its block stored",
 }
 # As they are registered with tessera-opt, in their order; the last of "hop" is the one behind "ordered".
 STAGES = ("tile", "chosen", "scheduled", "roles", "staged", "ordered", "hop", "barriers", "llvm")
