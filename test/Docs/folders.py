@@ -1,5 +1,5 @@
 # RUN: %python %s %source
-"""Holds C++ folders to the table of docs/architecture.md: each is in it, and includes only folders that stand above it."""
+"""Holds folders to the tables of docs/architecture.md: each is in one, and a C++ folder includes only those that stand above it."""
 
 import pathlib
 import re
@@ -9,9 +9,9 @@ SUFFIXES = {".c", ".cpp", ".h", ".td"}
 TOPS = ("include", "dialects", "passes", "lib", "tools")
 
 
-def read_table(text):
-    """The folders of the table, from the ground up."""
-    rows = text.partition("| folder | job |\n")[2].partition("\n\n")[0].splitlines()
+def read_table(text, head):
+    """The folders of a table, in their order."""
+    rows = text.partition(head + "\n")[2].partition("\n\n")[0].splitlines()
     return [name for row in rows for name in re.findall(r"`([\w/-]+)`", row.split("|")[1])]
 
 
@@ -41,11 +41,20 @@ def find_faults(floors, includes):
             yield f"{path} includes {included}, and {other} does not stand above {folder}"
 
 
+def list_others(root):
+    """The folders of the tree that have no C++ of the product, but for documents and the package, whose floors have a test."""
+    for path in (*root.iterdir(), *(root / "kernels").iterdir()):
+        if path.is_dir() and not path.name.startswith((".", "build", "__")) and path.name not in (*TOPS, "docs", "python"):
+            yield str(path.relative_to(root))
+
+
 def main(root):
-    floors = read_table((root / "docs" / "architecture.md").read_text())
+    text = (root / "docs" / "architecture.md").read_text()
+    floors, others = read_table(text, "| folder | job |"), read_table(text, "| other folder | who lives there, and what they may not know |")
     includes = list(list_includes(root))
-    assert len(floors) > 20 and len(includes) > 1000, "neither the table nor the folders are there"
-    faults = [*find_faults(floors, includes), *(f"{name} is no folder" for name in floors if not (root / name).is_dir())]
+    assert len(floors) > 20 and len(others) > 8 and len(includes) > 1000, "neither the tables nor the folders are there"
+    faults = [*find_faults(floors, includes), *(f"{name} is no folder" for name in (*floors, *others) if not (root / name).is_dir())]
+    faults += [f"{name} is in no table" for name in list_others(root) if name not in others]
     print(*faults, sep="\n")
     return bool(faults)
 
