@@ -200,9 +200,15 @@ bool RuleBook::readFile(const RulesFile &file, PlaceErrorSink error) {
   if (!parsed)
     return refuse(error, top, "the rules are no JSON: " + toString(parsed.takeError()));
   const json::Object *root = parsed->getAsObject();
+  std::optional<int64_t> version;
+  if (root && root->getString("format") == StringRef("tessera-rules"))
+    version = root->getInteger("version");
+  if (version && version != 1)
+    return refuse(error, top,
+                  "the rules are of version " + Twine(*version) +
+                      ", and this compiler reads version 1");
   const json::Array *rows = root ? root->getArray("rules") : nullptr;
-  if (!rows || root->getString("format") != StringRef("tessera-rules") ||
-      root->getInteger("version") != 1)
+  if (!rows || !version)
     return refuse(error, top,
                   "a file of rules is {\"format\": \"tessera-rules\", \"version\": 1, "
                   "\"rules\": [...]}");
