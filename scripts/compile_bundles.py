@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT / "python"))
 from tessera import Bundle, CompileError, Program  # noqa: E402
 from tessera._attention import _gradient_kernels, _variants  # noqa: E402
 from tessera._compiler import _compile  # noqa: E402
-from tessera._core import _cache, _imports, _own  # noqa: E402
+from tessera._core import _cache, _imports, _wheel  # noqa: E402
 
 #: The database has none of them: shapes are short or few, and the model chooses for these.
 FEW_TILES = {"few-short", "few-medium", "few-long"}
@@ -95,8 +95,8 @@ def compile_bundle(source, request, names, ptxas):
     loaded = Bundle(bundle)
     values = _compile.to_texts({name: value for name, value in loaded.parameters.items() if name in names})
     key = _compile.make_own_key(whole, request)
-    entry = _own.make_entry(key, loaded.kernel().name, request, values, find_needed(source, values))
-    return _own.make_digest(whole), entry, bundle
+    entry = _wheel.make_entry(key, loaded.kernel().name, request, values, find_needed(source, values))
+    return _wheel.make_digest(whole), entry, bundle
 
 
 def make_kept_key(source, request, names, assembler):
@@ -158,18 +158,18 @@ def write_archives(directory, found):
 
     for _, items in itertools.groupby(sorted(found, key=name), name):
         items = sorted(items, key=order)
-        places = _own.write_archive(directory, [(entry["key"], text) for _, entry, text in items])
+        places = _wheel.write_archive(directory, [(entry["key"], text) for _, entry, text in items])
         for (_, entry, _), place in zip(items, places):
             entry.update(place)
 
 
 def write_index(directory, found):
     """Adds (digest, entry, text) of bundles to the index of a directory."""
-    index = dict(_own.read_index(directory))
+    index = dict(_wheel.read_index(directory))
     for digest, entry, _ in found:
         others = [other for other in index.get(digest, ()) if other["key"] != entry["key"]]
         index[digest] = [*others, entry]
-    pathlib.Path(directory, _own.INDEX).write_text(json.dumps(index, separators=(",", ":")))
+    pathlib.Path(directory, _wheel.INDEX).write_text(json.dumps(index, separators=(",", ":")))
 
 
 def main():

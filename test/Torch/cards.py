@@ -46,7 +46,7 @@ class CardsTest(unittest.TestCase):
         self.write(ROWS)
         self.enterContext(unittest.mock.patch.dict(os.environ, {"TESSERA_RULES": self.file.name}))
         self.enterContext(unittest.mock.patch.object(_compile, "compile", Kernel))
-        self.enterContext(unittest.mock.patch.object(_compile, "find_own", lambda *_: None))
+        self.enterContext(unittest.mock.patch.object(_compile, "find_in_wheel", lambda *_: None))
 
     def write(self, rows):
         self.file.seek(0)

@@ -8,7 +8,7 @@ import warnings
 
 from .._compiler import _choices, _compile, _frontend
 from .._compiler._program import Program, find_fact
-from .._core import _classes, _library, _own
+from .._core import _classes, _library, _wheel
 from .._functions import _variant
 from .._functions._variant import keeps_lists, read_lists, takes_batch, takes_lists
 
@@ -25,7 +25,7 @@ UNLIMITED = -1
 
 # Shapes whose kernel is remembered before remembering starts afresh.
 MAX_SHAPES = 4096
-DEFAULT_CLASS = _own.DEFAULT_CLASS
+DEFAULT_CLASS = _wheel.DEFAULT_CLASS
 _CLASSES = tuple(f"{tiles}-{loop}" for tiles in ("few", "many") for loop in ("short", "medium", "long"))
 
 
@@ -254,13 +254,13 @@ class Variant:
             return kernel, True
         if shape_class in self._pending:
             return next(iter(self._kernels.values())), False
-        kernel = self._find_own(shape_class)
+        kernel = self._find_in_wheel(shape_class)
         if kernel is not None:
             self._kernels[shape_class] = kernel
             return kernel, True
         if not self._kernels:
             # That of the package for most shapes does for the time being.
-            kernel = self._find_own(DEFAULT_CLASS)
+            kernel = self._find_in_wheel(DEFAULT_CLASS)
             if kernel is None:
                 return self.compile(shape_class), True
             self._kernels[DEFAULT_CLASS] = kernel
@@ -270,8 +270,8 @@ class Variant:
                 begin_aside(self._compile_aside, shape_class)
         return next(iter(self._kernels.values())), False
 
-    def _find_own(self, shape_class):
-        return None if self._schedule else _compile.find_own(self.source, shape_class, self.parameters)
+    def _find_in_wheel(self, shape_class):
+        return None if self._schedule else _compile.find_in_wheel(self.source, shape_class, self.parameters)
 
     def _compile_aside(self, shape_class):
         try:

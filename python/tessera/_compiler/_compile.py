@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from ctypes import c_size_t, c_void_p
 
-from .._core import _cache, _imports, _log, _own, _refusals, _typing
+from .._core import _cache, _imports, _log, _refusals, _typing, _wheel
 from .._core._errors import BundleError, CompileError, Diagnostic, LibraryError
 from .._core._kernel import Bundle, Kernel
 from ._frontend import (
@@ -193,16 +193,16 @@ def _find_class(path_or_source, request):
     return Program(path_or_source, request["kernel"], **request["parameters"]).shape_class(**request["shape"])
 
 
-def _find_own(path_or_source, source, file_name, request):
+def _find_in_wheel(path_or_source, source, file_name, request):
     """The bundle of the package for a request, None when it has none."""
     # Another compiler may make something else.
-    if "TESSERA_LIBRARY" in os.environ or not _own.read_index(_cache.OWN_BUNDLES):
+    if "TESSERA_LIBRARY" in os.environ or not _wheel.read_index(_cache.WHEEL_BUNDLES):
         return None
-    digest = _own.make_digest(_imports.read_whole(source, file_name, request["rules"]))
-    entry = _own.find_entry(_cache.OWN_BUNDLES, digest, request, lambda: _find_class(path_or_source, request))
+    digest = _wheel.make_digest(_imports.read_whole(source, file_name, request["rules"]))
+    entry = _wheel.find_entry(_cache.WHEEL_BUNDLES, digest, request, lambda: _find_class(path_or_source, request))
     if not entry:
         return None
-    bundle = _bundles.get(entry["key"]) or _load(_own.read_bundle(_cache.OWN_BUNDLES, entry))
+    bundle = _bundles.get(entry["key"]) or _load(_wheel.read_bundle(_cache.WHEEL_BUNDLES, entry))
     if bundle:
         _log.debug("found %s in the package", _log.describe(file_name, request["parameters"]))
         _remember(entry["key"], bundle)
@@ -293,16 +293,16 @@ def compile(
         parameters, kernel=kernel, schedule=schedule, image=image, ptxas=ptxas, database=database, gpu=gpu, shape=shape,
         shape_class=shape_class, instrument=instrument, alternatives=alternatives, rules=rules,
     )  # fmt: skip
-    bundle = _find_own(path_or_source, source, file_name, request) if cache else None
+    bundle = _find_in_wheel(path_or_source, source, file_name, request) if cache else None
     if bundle is None:
         bundle = _find_or_compile(source, file_name, request, cache, on_diagnostic)
     return bundle.kernel(kernel)
 
 
-def find_own(path, shape_class, parameters):
+def find_in_wheel(path, shape_class, parameters):
     """The kernel with its alternatives that the package has of a source, None when it has none."""
     source, file_name = _read_source(path)
-    bundle = _find_own(path, source, file_name, make_request(parameters, shape_class=shape_class, alternatives=True))
+    bundle = _find_in_wheel(path, source, file_name, make_request(parameters, shape_class=shape_class, alternatives=True))
     return bundle and bundle.kernel(None)
 
 

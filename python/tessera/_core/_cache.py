@@ -40,7 +40,7 @@ def directory():
 
 
 #: Bundles of the kernels of this package, which its wheel has (scripts/compile_bundles.py).
-OWN_BUNDLES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "share", "tessera", "bundles")
+WHEEL_BUNDLES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "share", "tessera", "bundles")
 
 
 def shipped_directories():

@@ -26,7 +26,7 @@ import tessera
 from tessera import CompileError
 from tessera._attention import _gradient_kernels, _variants
 from tessera._compiler import _compile
-from tessera._core import _cache, _library, _own
+from tessera._core import _cache, _library, _wheel
 
 TEXT = "attention_fwd CAUSAL=true"
 MANY_LONG = (64, 64, 9000, 64, 64, 9000, 64)
@@ -39,10 +39,10 @@ def without_few_short():
     """The bundles of a wheel without those of a class, where nothing can be compiled."""
     index = {
         digest: [entry for entry in entries if entry["shape_class"] != "few-short"]
-        for digest, entries in _own.read_index(DIRECTORY).items()
+        for digest, entries in _wheel.read_index(DIRECTORY).items()
     }
     with unittest.mock.patch.object(_compile, "_find_ptxas", return_value=None), warnings.catch_warnings(), \
-            unittest.mock.patch.object(_own, "read_index", return_value=index):  # fmt: skip
+            unittest.mock.patch.object(_wheel, "read_index", return_value=index):  # fmt: skip
         warnings.simplefilter("ignore")
         yield
 
@@ -53,7 +53,7 @@ class OwnBundles(unittest.TestCase):
         environment = {name: value for name, value in os.environ.items() if name != "TESSERA_LIBRARY"}
         for patch in (
             unittest.mock.patch.dict(os.environ, {**environment, "TESSERA_JIT": "0"}, clear=True),
-            unittest.mock.patch.object(_cache, "OWN_BUNDLES", DIRECTORY),
+            unittest.mock.patch.object(_cache, "WHEEL_BUNDLES", DIRECTORY),
             unittest.mock.patch.object(_compile, "_find_ptxas", side_effect=AssertionError("looks for ptxas")),
         ):
             patch.start()
@@ -96,7 +96,7 @@ class OwnBundles(unittest.TestCase):
         started.wait()
         with without_few_short():
             kernel, _, is_final = self.find(FEW_SHORT)
-            with unittest.mock.patch.object(_compile, "find_own", side_effect=AssertionError("looks again")):
+            with unittest.mock.patch.object(_compile, "find_in_wheel", side_effect=AssertionError("looks again")):
                 for _ in range(3):
                     again, _, is_final = self.find(FEW_SHORT)
                     self.assertFalse(is_final)
@@ -163,24 +163,24 @@ class OwnBundles(unittest.TestCase):
 
     def test_damaged_package(self):
         """What is not there, or not whole, is compiled."""
-        found = _own.read_index(DIRECTORY)
-        with tempfile.TemporaryDirectory() as directory, unittest.mock.patch.object(_cache, "OWN_BUNDLES", directory), \
+        found = _wheel.read_index(DIRECTORY)
+        with tempfile.TemporaryDirectory() as directory, unittest.mock.patch.object(_cache, "WHEEL_BUNDLES", directory), \
                 unittest.mock.patch.object(_compile, "_find_ptxas", return_value=None):  # fmt: skip
-            index = pathlib.Path(directory, _own.INDEX)
+            index = pathlib.Path(directory, _wheel.INDEX)
             for text in ("{", json.dumps(found)):
                 index.write_text(text)
-                _own.read_index.cache_clear()
+                _wheel.read_index.cache_clear()
                 with self.subTest(text), self.assertRaises(CompileError):
                     self.find(MANY_LONG)
             for damage in (lambda contents: contents[:1000], lambda contents: b"not an archive", lambda contents: b""):
-                for path in pathlib.Path(DIRECTORY).glob("*" + _own.ARCHIVES):
+                for path in pathlib.Path(DIRECTORY).glob("*" + _wheel.ARCHIVES):
                     pathlib.Path(directory, path.name).write_bytes(damage(path.read_bytes()))
                 with self.assertRaises(CompileError):
                     self.find(MANY_LONG)
-        _own.read_index.cache_clear()
+        _wheel.read_index.cache_clear()
 
     def test_python_without_lzma(self):
-        _own._warn_of_lzma.cache_clear()
+        _wheel._warn_of_lzma.cache_clear()
         with unittest.mock.patch.dict(sys.modules, {"lzma": None}), unittest.mock.patch.object(_compile, "_find_ptxas", return_value=None):
             with self.assertWarnsRegex(RuntimeWarning, "no module lzma"), self.assertRaises(CompileError):
                 self.find(MANY_LONG)
