@@ -184,25 +184,31 @@ bool ParameterTable::chooseForm() {
   return rule.has_value();
 }
 
-/// Finds the rule for what is taken instead, unless a parameter of it is given or an importer's.
-bool ParameterTable::chooseInstead() {
-  std::optional<const Rule *> rule =
-      chooseRule([](const Rule &rule) { return !rule.instead.empty(); }, "what is taken instead");
-  if (!rule || !*rule)
-    return rule.has_value();
-  for (const auto &values : (*rule)->instead) {
-    std::vector<Define> &defines = instead.emplace_back();
+/// Adds what a rule takes instead, unless a parameter of it is given or an importer's.
+bool ParameterTable::addInstead(const Rule &rule) {
+  std::vector<std::vector<Define>> added;
+  for (const auto &values : rule.instead) {
+    std::vector<Define> &defines = added.emplace_back();
     for (const auto &[name, text] : values) {
-      const Entry &entry = entries[*find(name)];
-      if (!entry.rule) {
-        instead.clear();
+      if (!entries[*find(name)].rule)
         return true;
-      }
-      std::optional<Value> value = evaluateAlternative(declarations[*find(name)], **rule, text);
+      std::optional<Value> value = evaluateAlternative(declarations[*find(name)], rule, text);
       if (!value)
         return false;
       defines.emplace_back(name, value->str());
     }
   }
+  append_range(instead, std::move(added));
   return true;
+}
+
+/// Finds the rules for what is taken instead: of each file one, as the kernels of each may lack
+/// room, and those of an importer first.
+bool ParameterTable::chooseInstead() {
+  return all_of(reverse(files->getFiles()), [&](const File &file) {
+    std::optional<const Rule *> rule =
+        chooseRule([&](const Rule &rule) { return rule.of == &file && !rule.instead.empty(); },
+                   "what is taken instead");
+    return rule && (!*rule || addInstead(**rule));
+  });
 }

@@ -175,6 +175,7 @@ private:
   bool asksForUnknownExtent(const Rule &rule, llvm::StringRef expression) const;
   bool checkRules();
   bool checkTaken(const Rule &rule, llvm::ArrayRef<std::pair<std::string, std::string>> values);
+  bool addInstead(const Rule &rule);
   bool chooseInstead();
   std::optional<const Rule *> chooseRule(llvm::function_ref<bool(const Rule &)> isMeant,
                                          const llvm::Twine &what);
