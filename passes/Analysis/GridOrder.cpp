@@ -4,8 +4,10 @@
 #include "dialects/Hop/Machine.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/Analysis/IndexDependence.h"
+#include "passes/Analysis/IndexFacts.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -134,6 +136,34 @@ Trend tessera::workTrend(tile::KernelOp kernel, unsigned dim) {
     trend = combine(trend, difference(upper, lower));
   });
   return trend;
+}
+
+/// What the varying part of `bound` counts blocks of, and how many elements a block has.
+static std::pair<IndexTerms, int64_t> elementsOf(Value bound, const IndexDependence &dependence) {
+  Value limit;
+  while (limit != bound) {
+    limit = bound;
+    bound =
+        varyingLimit<arith::MaxSIOp>(varyingLimit<arith::MinSIOp>(bound, dependence), dependence);
+  }
+  auto quotient = bound.getDefiningOp<arith::CeilDivSIOp>();
+  std::optional<int64_t> divisor = quotient ? getConstantIntValue(quotient.getRhs()) : std::nullopt;
+  return {IndexTerms().add(divisor ? quotient.getLhs() : bound, 1), divisor.value_or(1)};
+}
+
+bool tessera::endsAreCutOff(tile::KernelOp kernel, unsigned dim) {
+  Value index = kernel.getGridIndex(dim);
+  IndexDependence dependence(index);
+  auto found = kernel.walk([&](scf::ForOp loop) {
+    Value end = varyingEnd(loop, dependence);
+    if (difference(trendOf(end, index), trendOf(loop.getLowerBound(), index)) != Trend::Sliding)
+      return WalkResult::advance();
+    auto [first, block] = elementsOf(loop.getLowerBound(), dependence);
+    IndexTerms past = elementsOf(end, dependence).first;
+    int64_t before = 1 - block - first.constant, after = past.constant - past.of.lookup(index);
+    return after > before ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return found.wasInterrupted();
 }
 
 bool tessera::sharesAlongBoth(tile::KernelOp kernel) {

@@ -40,6 +40,10 @@ mlir::Value varyingEnd(mlir::scf::ForOp loop, const IndexDependence &dependence)
 /// How the trip counts of the kernel's loops change as grid index `dim` grows.
 Trend workTrend(tile::KernelOp kernel, unsigned dim);
 
+/// Whether a window that slides with grid index `dim` reaches further past a tile than before it,
+/// as far as constants say: then the last tiles' loops are cut off, and else the first ones'.
+bool endsAreCutOff(tile::KernelOp kernel, unsigned dim);
+
 /// Whether some tiles of loops are loaded by the first index of the grid alone, others by the other
 /// indices alone, as those of a matrix product, or biases of attention that all heads have: the
 /// shape of what runs together decides how much of them is the same.

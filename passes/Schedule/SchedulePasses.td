@@ -80,7 +80,9 @@ def TileChooseSchedule : Pass<"tile-choose-schedule", "::tessera::tile::KernelOp
       starts with is cut where `consumer_registers` is given, and refused elsewhere. Without warp specialization the threads share
       the SM's registers evenly, and where registers of a role are asked for it is not considered.
     * Tiles whose loops run longer come first: from the last index of the first grid dimension on when trip counts grow
-      with it, and also of a sliding window, whose first tiles are short.
+      with it, and also of a sliding window, whose first tiles are short; from the first index on where they shrink, and of a window that
+      reaches further past a tile than before it, whose last tiles are. Its loops are short. So where there is no second slot for all
+      that is loaded before them, the first tile alone has one with `placement = apart`: the role that makes sums gives it back last.
     * Tiles are handed out one by one where they differ in work, or where dots depend on each other. With `tile.few_tiles`,
       which `tessera compile` sets for the classes of shapes that say so, tiles of equal work are not: asking for another one
       takes longer than it gains.

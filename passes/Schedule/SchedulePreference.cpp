@@ -229,9 +229,10 @@ void tessera::chooseWalk(const ScheduleFacts &facts, ScheduleFields &fields) {
                         : fields.hasProducer() || isOrdered ? PersistentKind::Static
                                                             : PersistentKind::None;
   bool walks = *fields.persistent != PersistentKind::None, ofTwo = own.getGrid().size() == 2;
-  // Of a sliding window the first tiles are short, as nothing is before the sequence.
-  bool shortFirst = walks && (trend == Trend::Increasing || trend == Trend::Sliding),
-       longFirst = walks && trend == Trend::Decreasing,
+  // Of a sliding window the first tiles are short, as nothing is before the sequence, or the last.
+  bool slides = trend == Trend::Sliding, cutOff = slides && endsAreCutOff(facts.getKernel(), 0),
+       shortFirst = walks && (trend == Trend::Increasing || (slides && !cutOff)),
+       longFirst = walks && (trend == Trend::Decreasing || cutOff),
        shares = walks && !shortFirst && !longFirst && sharesAlongBoth(facts.getKernel());
   if (!fields.section)
     fields.section = shares && !ofTwo ? facts.model.sectionOfShared : 2;
@@ -320,7 +321,15 @@ void tessera::chooseOuterStages(const ScheduleFacts &facts, Candidate &candidate
     return;
   // A second slot lets the next tile's loads start before this tile's last reader is done.
   bool pays = *fields.persistent != PersistentKind::None && facts.loadsOutside;
-  bool fits = sharedUse(facts, candidate, *fields.stages, NumberList(2)).total() <=
-              hopper::sharedMemoryOfBlock;
-  fields.outerStages = NumberList(pays && fits ? 2 : 1);
+  SmallVector<NumberList, 2> choices = {NumberList(2)};
+  // Loops of windows are short, and the role that makes sums gives its tile back last.
+  bool endsOften = workTrend(facts.getKernel(), 0) == Trend::Sliding;
+  if (endsOften && fields.placement == PlacementKind::apart && facts.outerTiles == 2)
+    choices.push_back(*NumberList::get({2, 1}));
+  auto fits = [&](const NumberList &outer) {
+    return sharedUse(facts, candidate, *fields.stages, outer).total() <=
+           hopper::sharedMemoryOfBlock;
+  };
+  const NumberList *first = pays ? llvm::find_if(choices, fits) : choices.end();
+  fields.outerStages = first == choices.end() ? NumberList(1) : *first;
 }

@@ -38,6 +38,11 @@
 // The first tiles of a window are short, as nothing is before the sequence: they come last.
 // RUN: tessera-opt %S/../Inputs/window.mlir --tile-choose-schedule | FileCheck %s --check-prefix=WINDOW
 // WINDOW: persistent = dynamic, order = descending,
+// Where it reaches further past a tile than before it, the last ones are.
+// RUN: sed '/subi/s/c128/c64/;/past =/s/c64/c128/' %S/../Inputs/window.mlir | tessera-opt --tile-choose-schedule | FileCheck %s --check-prefix=PAST
+// RUN: sed '/subi/s/c128/c32/;/past =/s/c64/c128/' %S/../Inputs/window.mlir | tessera-opt --tile-choose-schedule | FileCheck %s --check-prefix=PAST-MORE
+// PAST: persistent = dynamic, order = descending,
+// PAST-MORE: persistent = dynamic, order = ascending,
 
 // GEMM: remark: schedule rejected: overlap = 2: no dot of the loop reads what was computed from another dot of the same iteration
 // GEMM: schedule #tile.schedule<producer = operands, consumers = 2, stages = 4, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = static, order = narrow, section = 2, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = rows, transpose = 0, work = tiles>
