@@ -158,7 +158,13 @@ class Refusals(problems.Mods):
         self.refuse("sub of two conditions", lambda s, b, h, q, k: s + ((q > k) - (k > 3)))
         self.refuse("- of a condition", lambda s, b, h, q, k: s + -(q > k))
         self.refuse("the mask gives an i32", mask_mod=lambda b, h, q, k: q - k)
-        self.refuse("a score is called with \\(score, b, h, q, k\\); this one takes others: too many positional arguments", lambda s, b, h, q: s)
+        self.refuse(r"the mask gives a NoneType; it is a condition", mask_mod=lambda b, h, q, k: None)
+        self.refuse(r"the score gives a tuple; it is one number$", lambda s, b, h, q, k: (s, s))
+        # Once, and not in the words of a second refusal.
+        called = r"a score is called with \(score, b, h, q, k\); this one takes others: too many positional arguments"
+        self.refuse(f"{called}$", lambda s, b, h, q: s)
+        with self.assertRaisesRegex(TraceError, f"^[^ ]*: {called}$"):
+            attention(self.q, self.k, self.v, score_mod=lambda s, b, h, q: s)
         self.refuse("missing a required argument: 'n'", mask_mod=lambda b, h, q, k, n: k < n)
         self.refuse("with \\(b, h, q, k\\) and 1 further", mask_mod=lambda b, h, q, k: k < q, mask_args=(3,))
 

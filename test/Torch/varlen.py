@@ -224,7 +224,12 @@ class Tokens(problems.Interpreted):
                 {"dropout_p": 0.1},
             ),
             (ValueError, "'q' has 4 dimensions; it has 3", (q[None], k, k, starts, starts, 3, 4), {}),
-            (ValueError, "'k' has 3 dimensions; it has 4", (q, k, k, starts, starts, 3, 4), {"block_table": cache.table}),
+            (
+                ValueError,
+                "'k' has 3 dimensions; beside a 'block_table' it has 4",
+                (q, k, k, starts, starts, 3, 4),
+                {"block_table": cache.table},
+            ),
             (ValueError, "'max_seqlen_q' is -1; it is a number of queries", (q, k, k, starts, starts, -1, 4), {}),
             (ValueError, "'cu_seqlens_k' is None; without it", (q, k, k, starts, None, 3, 4), {}),
             (TypeError, "'cu_seqlens_q' has type torch.int64; it is int32", (q, k, k, starts.long(), starts, 3, 4), {}),

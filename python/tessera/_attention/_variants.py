@@ -2,6 +2,7 @@
 
 import functools
 import json
+import math
 import operator
 import threading
 import warnings
@@ -296,17 +297,25 @@ def describe_widths(d, dv):
     return {"D": d_width, "DV": dv_width, "PADDED": (d_width, dv_width) != (d, dv)}
 
 
+def read_number(value):
+    """A number as Python has it, None of what is none."""
+    try:
+        return None if isinstance(value, str) else float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    except (TypeError, ValueError):
+        return None
+
+
 def find_scale_problem(scale, name="scale"):
     """What keeps kernels from taking a scale, or None. They multiply infinity with it, and find the largest score before.
     `name` is that of the argument."""
-    try:
-        if not isinstance(scale, str) and LEAST_SCALE < float(scale) < 2.0**128:
-            return None
-    except (TypeError, ValueError):
-        pass
-    if isinstance(scale, str) or not hasattr(scale, "__float__"):
+    number = read_number(scale)
+    if number is None:
         return TypeError(f"argument '{name}' is {scale!r}; it is a number above 0, or None")
-    hint = ": negate q" if scale < 0 else ""
+    if LEAST_SCALE < number < 2.0**128:
+        return None
+    hint = ": negate q" if number < 0 else ""
     return ValueError(f"argument '{name}' is {scale}; kernels take a number above {LEAST_SCALE}, which float32 has{hint}")
 
 
@@ -314,9 +323,9 @@ def read_softcap(softcap):
     """A bound of scores, 0 for none. Kernels divide by it, and multiply with it what is at most 1 in float32."""
     if softcap is None:
         return 0.0
-    if isinstance(softcap, str) or not hasattr(softcap, "__float__"):
+    bound = read_number(softcap)
+    if bound is None:
         raise TypeError(f"argument 'softcap' is {softcap!r}; it is a number, 0 for none")
-    bound = float(softcap)
     if bound and not LEAST_CAP <= bound <= LARGEST_CAP:
         raise ValueError(f"argument 'softcap' is {bound}; it is 0 for none, or a number from {LEAST_CAP} to {LARGEST_CAP}")
     return bound

@@ -122,12 +122,16 @@ def _run(body, name, function, parameters, declared):
         for argument, kind in declared.items()
     }
     try:
-        value = body.lift(function(*values, **given))
+        result = function(*values, **given)
+        if result is None or isinstance(result, (tuple, list, dict, str)):
+            wanted = "a condition, as a comparison gives it" if name == "mask" else "one number"
+            raise TraceError(f"{body.here}the {name} gives a {type(result).__name__}; it is {wanted}")
+        value = body.lift(result)
         value.name  # A value that is emitted late is one of this function.
     except RecursionError:
         raise TraceError(f"{body.here}the {name} calls a function that calls itself without end") from None
     except Exception as error:
-        if isinstance(error, TypeError) and not _find_line(error):
+        if isinstance(error, TypeError) and not isinstance(error, Error) and not _find_line(error):
             takes = ", ".join(["score" if name == "s" else name for name, _ in parameters] + list(declared))
             raise TraceError(f"{body.here}a {name} is called with ({takes}); this one takes others: {error}") from None
         # What a function raises after a refusal is no answer, and JAX says it in words of its own.

@@ -78,7 +78,7 @@ def mla_with_kvcache(
     if keys_per_part is not None:
         _latent.count_parts(most, keys_per_part)
     scale = _read_scale(softmax_scale, q)
-    if 0 in (batch, rows, heads, most):
+    if 0 in (batch, rows, heads, most, len(k_cache)):
         return jnp.zeros((batch, rows, heads, VALUE), q.dtype), jnp.full((batch, heads, rows), -jnp.inf, jnp.float32)
     arrays = [q, k_cache, block_table, cache_seqlens, attn_sink, *(value for _, value, _ in metadata)]
     return _without_gradient(functools.partial(_attend_pages, most, scale, causal, keys_per_part), *arrays)
@@ -131,7 +131,7 @@ def mla_sparse(
     if topk_length is not None:
         _check_numbers("topk_length", topk_length, (len(q),))
     _check_sinks(attn_sink, q)
-    return _attend_rows(q, kv, indices[:, 0], topk_length, sm_scale, attn_sink, keys_per_part)
+    return _attend_rows(q, kv, indices[:, 0], topk_length, _read_scale(sm_scale, q, "sm_scale"), attn_sink, keys_per_part)
 
 
 def _attend_rows(q, kv, lists, lengths, scale, sinks, keys_per_part):
@@ -257,10 +257,10 @@ def _check_sinks(sinks, q):
         _latent.check_sinks(sinks, q.shape[-2])
 
 
-def _read_scale(scale, q):
+def _read_scale(scale, q, name="softmax_scale"):
     if scale is None:
         return q.shape[-1] ** -0.5
-    problem = _variants.find_scale_problem(scale, "softmax_scale")
+    problem = _variants.find_scale_problem(scale, name)
     if problem is not None:
         raise problem
     return float(scale)

@@ -55,7 +55,8 @@ def kv_append(
     _op.check_derivatives("a cache", {**tensors, **optional})
     check(k, v, k_cache, v_cache)
     _check_numbers("slots", slots, k)
-    check_rotary(k, q, cos, sin, {"positions": positions, "slots": slots})
+    check_rotary(k, {"cos": cos, "sin": sin, "positions": positions})
+    _check_rotated(k, q, positions, slots)
     _check_scales(k, k_cache, k_scale, v_scale)
     if not k.shape[0]:
         return None if q is None else torch.empty_like(q, memory_format=torch.contiguous_format)
@@ -111,39 +112,46 @@ def _check_numbers(name, tensor, k):
         raise problem
 
 
-def check_rotary(k, q, cos, sin, numbers=None):
-    """Refuses what rotates no keys. `numbers` are positions and slots, where positions do not follow from lengths."""
-    positions, slots = (numbers or {}).get("positions"), (numbers or {}).get("slots")
-    given = {"cos": cos, "sin": sin, **({} if numbers is None else {"positions": positions})}
+def check_rotary(k, given):
+    """Refuses what rotates no keys: cosines, sines and, where they do not follow from lengths, positions, by their names."""
     missing = [name for name, tensor in given.items() if tensor is None]
     if len(missing) == len(given):
-        if q is not None:
-            raise ValueError("argument 'q' is given without cos, sin and positions, by which it is rotated")
         return
     if missing:
-        raise ValueError(f"argument '{missing[0]}' is missing; cos, sin and positions are given together")
-    for name, tensor in (("cos", cos), ("sin", sin)):
-        if tensor.dtype not in _ANGLES or tensor.dtype != cos.dtype:
-            raise TypeError(f"argument '{name}' has type {tensor.dtype}; cos and sin are float32, float16 or bfloat16, and alike")
-        if tensor.dim() != 2 or tensor.shape != cos.shape or not 0 < 2 * tensor.shape[1] <= k.shape[2] or tensor.stride(1) != 1:
-            raise ValueError(
-                f"argument '{name}' has shape {tuple(tensor.shape)}; cos and sin are [positions, n], dense, with 2 n up to {k.shape[2]}"
-            )
+        raise ValueError(f"argument '{missing[0]}' is missing; {', '.join(given)} are given together")
+    (of_cos, cos), (of_sin, sin) = list(given.items())[:2]
+    for name, tensor in ((of_cos, cos), (of_sin, sin)):
         problem = _op.find_other_device(name, tensor, k, "k")
         if problem is not None:
             raise problem
-    if numbers is not None:
-        _check_numbers("positions", positions, k)
-    if numbers is not None and positions.dtype != slots.dtype:
-        raise TypeError(f"argument 'positions' has type {positions.dtype} and 'slots' {slots.dtype}; they must be equal")
-    if q is not None:
-        if q.dtype != k.dtype or q.device != k.device:
-            raise TypeError(f"argument 'q' has type {q.dtype} on {q.device} and 'k' {k.dtype} on {k.device}; they must be equal")
-        if q.dim() != 3 or q.shape[0] != k.shape[0] or q.shape[2] != k.shape[2] or q.shape[1] % k.shape[1] or not has_rows(q):
-            raise ValueError(
-                f"argument 'q' has shape {tuple(q.shape)} and strides {tuple(q.stride())}; it is [tokens, a multiple of the heads of 'k', "
-                "head dimension], with dense rows at multiples of 16 bytes"
+        if tensor.dtype not in _ANGLES or tensor.dtype != cos.dtype:
+            raise TypeError(
+                f"argument '{name}' has type {tensor.dtype}; {of_cos} and {of_sin} are float32, float16 or bfloat16, and alike"
             )
+        if tensor.dim() != 2 or tensor.shape != cos.shape or not 0 < 2 * tensor.shape[1] <= k.shape[2] or tensor.stride(1) != 1:
+            raise ValueError(
+                f"argument '{name}' has shape {tuple(tensor.shape)}; {of_cos} and {of_sin} are [positions, n], dense, with 2 n up to "
+                f"{k.shape[2]}"
+            )
+
+
+def _check_rotated(k, q, positions, slots):
+    """Refuses positions of other numbers than slots, and queries that are not rotated with keys."""
+    if positions is not None:
+        _check_numbers("positions", positions, k)
+        if positions.dtype != slots.dtype:
+            raise TypeError(f"argument 'positions' has type {positions.dtype} and 'slots' {slots.dtype}; they must be equal")
+    if q is None:
+        return
+    if positions is None:
+        raise ValueError("argument 'q' is given without cos, sin and positions, by which it is rotated")
+    if q.dtype != k.dtype or q.device != k.device:
+        raise TypeError(f"argument 'q' has type {q.dtype} on {q.device} and 'k' {k.dtype} on {k.device}; they must be equal")
+    if q.dim() != 3 or q.shape[0] != k.shape[0] or q.shape[2] != k.shape[2] or q.shape[1] % k.shape[1] or not has_rows(q):
+        raise ValueError(
+            f"argument 'q' has shape {tuple(q.shape)} and strides {tuple(q.stride())}; it is [tokens, a multiple of the heads of 'k', "
+            "head dimension], with dense rows at multiples of 16 bytes"
+        )
 
 
 def _check_scales(k, k_cache, k_scale, v_scale):

@@ -156,16 +156,29 @@ def attention(q, k, v, *, causal=False, scale=None, return_lse=False, **others):
         if scale is not None:
             arguments = (*arguments, _read_scale(scale))
         return _backward.attend(q, k, v, None, arguments, return_lse)
-    except (AttributeError, IndexError, TypeError, ValueError) as error:
+    except (AttributeError, IndexError, RuntimeError, TypeError, ValueError, ZeroDivisionError) as error:
         # Asking before would cost each call the time.
         _check_options(others)
-        tensors, optional = {"q": q, "k": k, "v": v}, {name: others.get(name) for name in ("alibi", "bias", "sinks")}
-        problem = _op.find_type_problem(tensors, optional)
-        if problem is not None:
-            raise problem from None
-        if isinstance(error, IndexError):
-            _op.check_forms(tensors)
+        _check_arguments(error, q, k, v, causal, scale, others)
         raise
+
+
+def _check_arguments(error, q, k, v, causal, scale, others):
+    """Refuses, by its name, the argument by which a call failed, where one is what none may be."""
+    tensors, optional = {"q": q, "k": k, "v": v}, {name: others.get(name) for name in ("alibi", "bias", "sinks")}
+    problem = _op.find_type_problem(tensors, optional)
+    if problem is None and isinstance(error, ZeroDivisionError):
+        problem = _variants.find_head_problem("q", q.shape[-1])
+    if problem is None and getattr(causal, "shape", ()) != ():
+        problem = TypeError(f"argument 'causal' has shape {tuple(causal.shape)}; it is True or False for all sequences")
+    if problem is not None:
+        raise problem from None
+    if isinstance(error, IndexError):
+        _op.check_forms(tensors)
+    softcap = others.get("softcap")
+    _find_learned_number(scale, softcap)
+    if not isinstance(softcap, torch.Tensor):
+        _variants.read_softcap(softcap)
 
 
 #: What torch calls q, k, v, slopes, which it has none of, and the scale.
@@ -251,6 +264,10 @@ def _call_masks(q, k, v, causal, window, softcap, alibi, bias, scale, return_lse
         # The kernels of functions take sinks, and make the gradient of slopes too.
         scale = None if scale is None else _read_scale(scale)
         _op.check(q, k, v, alibi)
+        if alibi is not None and alibi.stride(0) != 1 and len(alibi) > 1:
+            raise ValueError(
+                f"argument 'alibi' has stride {alibi.stride(0)}; beside sinks, and with a gradient, it must be 1: pass alibi.contiguous()"
+            )
         return _call_named(q, k, v, _named.make_score(alibi, softcap), left, right, scale, *others, given)
     name = _variants.name_variant(_variants.name_mask(left, right), softcap, alibi is not None)
     return _call_op(q, k, v, alibi, name, left, right, softcap, scale, *others, given)
@@ -346,8 +363,8 @@ def warm_up(
     gradients: those for tensors that require a gradient, and for their backward pass, with `deterministic` as `attention`
                has it.
     """
-    if dtype not in TYPES:
-        raise TypeError(f"argument 'dtype' is {dtype}; attention takes float16 and bfloat16")
+    if not isinstance(dtype, torch.dtype) or dtype not in TYPES:
+        raise TypeError(f"argument 'dtype' is {dtype!r}; attention takes float16 and bfloat16")
     mask = _variants.name_mask(*_variants.read_window(causal, window))
     text = _variants.name_variant(mask, softcap, alibi)
     fixed = _backward.is_fixed(deterministic)

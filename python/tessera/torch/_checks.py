@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from .._attention import _checks
+from .._attention import _checks, _variants
 from .._attention._checks import refuse  # noqa: F401
 from . import _op
 from ._append import has_rows
 
 
-def read_scale(scale):
-    """A scale as recipes take it: None is that of the queries' rows."""
+def read_scale(scale, name="softmax_scale"):
+    """A scale as recipes take it: None is that of the queries' rows. `name` is that of the argument."""
     if scale is None:
         return None
-    problem = _op.find_scale_problem(scale, "softmax_scale")
+    problem = _op.find_scale_problem(scale, name)
     if problem is not None:
         raise problem
     return float(scale)
+
+
+def read_softcap(softcap):
+    """A bound of scores as recipes take it: one below 0 means none, as in flash_attn."""
+    problem = _op.find_number_problem("softcap", softcap, 'call `attention` with fallback="torch"')
+    if problem is not None:
+        raise problem
+    return 0.0 if isinstance(softcap, (int, float)) and softcap < 0 else _variants.read_softcap(softcap)
 
 
 def check_output(out, q, v):

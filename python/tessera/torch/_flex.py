@@ -28,6 +28,8 @@ def find_problem(query, key, block_mask, enable_gqa, return_lse, return_aux):
         return ValueError("arguments 'return_lse' and 'return_aux' are both given; the second has the first")
     if return_aux is not None and return_aux.max_scores:
         return NotImplementedError("argument 'return_aux' asks for max_scores, which no kernel stores: ask for lse")
+    if block_mask is not None and not hasattr(block_mask, "mask_mod"):
+        return TypeError(f"argument 'block_mask' is a {type(block_mask).__name__}; it is a BlockMask")
     return _listed.find_problem(block_mask)
 
 

@@ -36,7 +36,10 @@ def get_mla_metadata(
     if problem is not None:
         raise problem
     device = cache_seqlens.device
-    text = _share_recipes.write(_latent_recipes.count_shares(num_q_tokens_per_head_k, device), device)
+    count = _latent_recipes.count_shares(num_q_tokens_per_head_k, device)
+    if not len(cache_seqlens):
+        return tuple(cache_seqlens.new_zeros(layout.shape) for layout in _share_recipes.list_layouts(0, count))
+    text = _share_recipes.write(count, device)
     return _prepared.compute(key, given, text, given)
 
 
@@ -98,7 +101,7 @@ def mla_with_kvcache(
     _checks.check_numbers("block_table", block_table, (len(q), None), q)
     _checks.check_numbers("cache_seqlens", cache_seqlens, (len(q),), q)
     batch, rows, heads, _ = q.shape
-    if 0 in (batch, rows, heads, block_table.shape[1] * k_cache.shape[1]):
+    if 0 in (batch, rows, heads, block_table.shape[1], len(k_cache)):
         return _see_nothing(q, (batch, heads, rows))
     _check_part(attn_sink, keys_per_part, q)
     shares, starts = _read_metadata(tile_scheduler_metadata, num_splits, q)
@@ -193,7 +196,7 @@ def mla_sparse(
         return _see_nothing(q, q.shape[:2], q.shape[:2])
     _check_part(attn_sink, keys_per_part, q)
     views = {"indices": indices, "lengths": topk_length, "sinks": attn_sink}
-    return _compute((key, given), q, given[1], views, sm_scale, False, keys_per_part)
+    return _compute((key, given), q, given[1], views, _checks.read_scale(sm_scale, "sm_scale"), False, keys_per_part)
 
 
 def _check_sinks(sinks, q):

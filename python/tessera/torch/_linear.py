@@ -9,7 +9,7 @@ import math
 
 import torch
 
-from .._attention import _recurrences
+from .._attention import _recurrences, _variants
 from . import _direct, _kept, _op, _prepared, _segments, _step_recipes, _walk_calls, _walk_ops
 from ._types import TYPES
 
@@ -166,7 +166,7 @@ def _read_scale(scale, default=None):
     if scale is None:
         return default
     problem = _op.find_number_problem("scale", scale, "multiply 'q' by it")
-    if problem is None and (isinstance(scale, str) or not hasattr(scale, "__float__")):
+    if problem is None and _variants.read_number(scale) is None:
         problem = TypeError(f"argument 'scale' is {scale!r}; a number or None would work")
     if problem is not None:
         raise problem

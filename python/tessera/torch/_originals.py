@@ -97,7 +97,7 @@ def flash_attn_func(
         v,
         causal=causal,
         window=window_size,
-        softcap=_read_softcap(softcap),
+        softcap=0.0 if isinstance(softcap, (int, float)) and softcap < 0 else softcap,
         alibi=alibi_slopes,
         scale=softmax_scale,
         layout="BSHD",
@@ -105,11 +105,6 @@ def flash_attn_func(
         deterministic=deterministic,
     )
     return (*results, None) if return_attn_probs else results
-
-
-def _read_softcap(softcap):
-    """A bound of scores that is below 0 means none, as in flash_attn."""
-    return 0.0 if isinstance(softcap, (int, float)) and softcap < 0 else softcap
 
 
 def _unpack(name, packed, count):

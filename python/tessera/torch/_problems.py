@@ -10,10 +10,14 @@ from ._types import TYPES
 _ROW_BYTES = 16
 
 
+def _make_layout_problem(name):
+    return TypeError(f"argument '{name}' is nested or sparse; it is a strided tensor")
+
+
 def find_form_problem(name, tensor):
     """What keeps anything from taking a tensor for attention, whatever its type: an exception, or None."""
     if tensor.is_nested or tensor.layout is not torch.strided:
-        return TypeError(f"argument '{name}' is nested or sparse; attention takes strided tensors")
+        return _make_layout_problem(name)
     if tensor.dim() != 4:
         return ValueError(f"argument '{name}' has {tensor.dim()} dimensions; attention takes 4")
     return None
@@ -147,10 +151,14 @@ def find_scale_problem(scale, name="scale"):
 
 
 def find_type_problem(given, optional=None):
-    """What is no tensor among arguments by their names, as an exception; None where all are. Those that are optional may be
-    None."""
+    """What is no tensor with strides among arguments by their names, as an exception; None where all are. Those that are optional
+    may be None."""
     for name, value in (*given.items(), *(optional or {}).items()):
-        if isinstance(value, torch.Tensor) or (value is None and name not in given):
+        if value is None and name not in given:
+            continue
+        if isinstance(value, torch.Tensor):
+            if value.is_nested or value.layout is not torch.strided:
+                return _make_layout_problem(name)
             continue
         what = "None" if value is None else f"of type {type(value).__name__}"
         return TypeError(f"argument '{name}' is {what}; it is a tensor of torch: torch.as_tensor makes one of numbers")
@@ -158,7 +166,7 @@ def find_type_problem(given, optional=None):
 
 
 def check_types(given, optional=None):
-    """Refuses what is no tensor."""
+    """Refuses what is no tensor with strides."""
     problem = find_type_problem(given, optional)
     if problem is not None:
         raise problem

@@ -20,6 +20,8 @@ from ._types import TYPES
 _are_transforms_active = torch._C._are_functorch_transforms_active
 _is_grad_enabled = torch.is_grad_enabled
 _NO_OTHERS, _WINDOWS = (None,) * 6, (tuple, list)
+# What calls name keys, values, their lengths and the table of their pages.
+_NAMES = "k_cache", "v_cache", "cache_seqlens", "page_table"
 
 
 def _read_length(number, q, k_cache, table):
@@ -137,15 +139,19 @@ def flash_attn_with_kvcache(
         )  # fmt: skip
         out = found if out is None else out.copy_(found)
         return (out, lse) if return_softmax_lse else out
-    call = Call(q, k_cache, v_cache, cache_seqlens, cache_batch_idx, table, alibi_slopes, sinks, descales=(k_descale, v_descale))
+    names = _NAMES if block_table is None else (*_NAMES[:3], "block_table")
+    call = Call(
+        q, k_cache, v_cache, cache_seqlens, cache_batch_idx, table, alibi_slopes, sinks, descales=(k_descale, v_descale), names=names
+    )  # fmt: skip
     window = call.read_masks(causal, window_size, attention_chunk, prefix_lens)
     if k is not None or v is not None:
         call.append(k, v, rotary_cos, rotary_sin, rotary_interleaved, window != (None, None) or call.variant is not None)
     elif rotary_cos is not None or rotary_sin is not None:
-        raise ValueError("argument 'rotary_cos' is given without new keys; queries alone are rotated before the call")
+        name = "rotary_cos" if rotary_sin is None else "rotary_sin"
+        raise ValueError(f"argument '{name}' is given without new keys; queries alone are rotated before the call")
     if out is not None:
         _checks.check_output(out, q, v_cache)
-    softcap = _variants.read_softcap(max(softcap, 0.0))
+    softcap = _checks.read_softcap(softcap)
     call.key, call.given = key, given
     out, lse = call.run(_checks.read_scale(softmax_scale), window, softcap, num_splits, keys_per_part, out)
     return (out, lse) if return_softmax_lse else out
@@ -198,7 +204,8 @@ class Call:
     as many as sequences have in pages."""
 
     def __init__(
-        self, q, k_cache, v_cache, lengths, slots, table, slopes=None, sinks=None, starts=None, rows=0, descales=(None, None)
+        self, q, k_cache, v_cache, lengths, slots, table, slopes=None, sinks=None, starts=None, rows=0, descales=(None, None),
+        names=_NAMES,
     ):  # fmt: skip
         #: What further calls are known by, and the tensors that they are given.
         self.key, self.given = None, ()
@@ -210,12 +217,13 @@ class Call:
         self.is_invariant = False
         #: A mask that has a source of its own: its name, what it takes, and its parameters.
         self.variant = None
-        tensors = {"q": q, "k_cache": k_cache, "v_cache": v_cache}
-        _op.check_types(tensors)
+        of_keys, of_values, of_lengths, of_table = names
+        tensors = {"q": q, of_keys: k_cache, of_values: v_cache}
+        others = {"alibi_slopes": slopes, "sinks": sinks, **dict(zip(("k_descale", "v_descale"), descales))}
+        _op.check_types(tensors, others)
         _op.check_forms(tensors)
         self._check(q, k_cache, v_cache, tensors)
-        scales = dict(zip(("k_descale", "v_descale"), descales))
-        _op.check_derivatives("attention over a cache", {**tensors, "alibi_slopes": slopes, "sinks": sinks, **scales})
+        _op.check_derivatives("attention over a cache", {**tensors, **others})
         self.q, self.k, self.v, self.slopes, self.sinks = q, k_cache, v_cache, slopes, None
         self.batch, self.rows, self.heads, self.width = q.shape
         self.starts = starts
@@ -231,9 +239,9 @@ class Call:
         if table is not None:
             if slots is not None:
                 raise ValueError(
-                    "arguments 'cache_batch_idx' and 'page_table' are both given; a table says which pages are a sequence's"
+                    f"arguments 'cache_batch_idx' and '{of_table}' are both given; a table says which pages are a sequence's"
                 )
-            _checks.check_numbers("page_table", table, (self.batch, None), q)
+            _checks.check_numbers(of_table, table, (self.batch, None), q)
             self.most = table.shape[1] * k_cache.shape[1]
             self.slots = None
         else:
@@ -247,11 +255,11 @@ class Call:
             if slots is not None:
                 _checks.check_numbers("cache_batch_idx", slots, (self.batch,), q)
         if isinstance(lengths, torch.Tensor):
-            _checks.check_numbers("cache_seqlens", lengths, (self.batch,), q)
+            _checks.check_numbers(of_lengths, lengths, (self.batch,), q)
         elif self.key_starts is None:
             number = self.most if lengths is None else lengths
             if type(number) is not int or not 0 <= number <= self.most:
-                raise ValueError(f"argument 'cache_seqlens' is {number!r}; it is a tensor, or a number of keys up to {self.most}")
+                raise ValueError(f"argument '{of_lengths}' is {number!r}; it is a tensor, or a number of keys up to {self.most}")
             lengths = None if number == self.most else _kept.full((self.batch,), number, torch.int32, q.device)
         #: How many keys each sequence has; None where all have as many as there is room for.
         self.lengths = lengths
@@ -269,13 +277,15 @@ class Call:
 
     @staticmethod
     def _check(q, k_cache, v_cache, tensors):
+        _, of_keys, of_values = tensors
         for name, tensor in tensors.items():
             is_short = name != "q" and k_cache.dtype == torch.float8_e4m3fn
             if tensor.dtype not in TYPES and not is_short:
                 raise TypeError(f"argument '{name}' has type {tensor.dtype}; attention takes float16 and bfloat16")
             if tensor.dtype != (k_cache.dtype if is_short else q.dtype):
                 raise TypeError(
-                    f"argument '{name}' has type {tensor.dtype}; with a 'q' of {q.dtype} both caches have its type, or float8_e4m3fn"
+                    f"argument '{name}' has type {tensor.dtype}; with a 'q' of {q.dtype} both '{of_keys}' and '{of_values}' have its "
+                    "type, or float8_e4m3fn"
                 )
             problem = _op.find_other_device(name, tensor, q) or _variants.find_head_problem(name, tensor.shape[3])
             if problem is not None:
@@ -290,14 +300,14 @@ class Call:
             raise problem
         if k_cache.shape[:3] != v_cache.shape[:3]:
             raise ValueError(
-                f"arguments 'k_cache' and 'v_cache' have shapes {tuple(k_cache.shape)} and {tuple(v_cache.shape)}; all but their last "
-                "dimensions are equal"
+                f"arguments '{of_keys}' and '{of_values}' have shapes {tuple(k_cache.shape)} and {tuple(v_cache.shape)}; all but their "
+                "last dimensions are equal"
             )
         if q.shape[3] != k_cache.shape[3]:
-            raise ValueError(f"argument 'k_cache' has head dimension {k_cache.shape[3]} and 'q' {q.shape[3]}; they must be equal")
+            raise ValueError(f"argument '{of_keys}' has head dimension {k_cache.shape[3]} and 'q' {q.shape[3]}; they must be equal")
         if not k_cache.shape[2] or q.shape[2] % k_cache.shape[2]:
             raise ValueError(
-                f"argument 'q' has {q.shape[2]} heads and 'k_cache' {k_cache.shape[2]}; the first must be a multiple of the second"
+                f"argument 'q' has {q.shape[2]} heads and '{of_keys}' {k_cache.shape[2]}; the first must be a multiple of the second"
             )
 
     def _read_descales(self, *given):
@@ -312,7 +322,6 @@ class Call:
             if tensor is None:
                 self.constants = {"ones": _kept.full((1, 1), 1.0, torch.float32, self.q.device)}
                 continue
-            _op.check_types({name: tensor})
             problem = _op.find_other_device(name, tensor, self.q)
             if problem is not None:
                 raise problem
@@ -327,8 +336,8 @@ class Call:
         """The window, where it says all of the mask; otherwise notes the variant that does."""
         flags, causal = (causal, False) if isinstance(causal, torch.Tensor) else (None, causal)
         left, right = _variants.read_window(causal, window, "window_size")
-        if type(chunk) is not int or chunk < 0:
-            raise ValueError(f"argument 'attention_chunk' is {chunk!r}; it is a number of keys, or 0")
+        if type(chunk) is not int or not 0 <= chunk < 2**31:
+            raise ValueError(f"argument 'attention_chunk' is {chunk!r}; it is a number of keys below 2^31, or 0")
         if flags is not None:
             _checks.check_numbers("causal", flags, (self.batch,), self.q)
             if chunk or prefixes is not None or (left, right) != (None, None):
@@ -349,8 +358,11 @@ class Call:
         """Stores new keys and values, and rotates queries."""
         if self.k.dtype == torch.float8_e4m3fn:
             _checks.refuse("k", "given", "a cache of 8 bits takes new keys by kv_append, which rounds them: leave it out")
-        _op.check_types({"k": k, "v": v})
-        _op.check_derivatives("a cache", {"k": k, "v": v, "rotary_cos": cos, "rotary_sin": sin})
+        angles = {"rotary_cos": cos, "rotary_sin": sin}
+        _op.check_types({"k": k, "v": v}, angles)
+        _op.check_derivatives("a cache", {"k": k, "v": v, **angles})
+        if k.dim() != 4:
+            raise ValueError(f"argument 'k' has {k.dim()} dimensions; it has 4")
         for name, new, cache in (("k", k, self.k), ("v", v, self.v)):
             if new.dim() != 4 or new.shape[0] != self.batch or new.shape[2:] != cache.shape[2:] or new.shape[1] != k.shape[1]:
                 raise ValueError(
@@ -358,6 +370,8 @@ class Call:
                     f"[{self.batch}, {k.shape[1]}, {cache.shape[2]}, {cache.shape[3]}]"
                 )
         count = k.shape[1]
+        if not cos is sin is None:
+            _append.check_rotary(k.flatten(0, 1), angles)
         if cos is not None and (count != self.rows or not (is_masked or count == 1)):
             _checks.refuse(
                 "rotary_cos",
@@ -371,7 +385,6 @@ class Call:
             return
         self.new, self.is_interleaved = {"new_k": k, "new_v": v}, bool(interleaved)
         if cos is not None:
-            _append.check_rotary(k.flatten(0, 1), self.q.flatten(0, 1), cos, sin)
             self.new.update(cos=cos, sin=sin)
 
     def _see_nothing(self, out, lse):
@@ -385,7 +398,7 @@ class Call:
             raise ValueError(f"argument 'keys_per_part' is {share!r}; it is a multiple of {STEP} below 2^31")
         if type(count) is not int or count < 0:
             raise ValueError(f"argument 'num_splits' is {count!r}; it is a number of parts, or 0 to let the call find it")
-        if 0 in (self.batch, self.heads, self.most) or (not self.rows and not self.new):
+        if 0 in (self.batch, self.heads, self.most, len(self.k)) or (not self.rows and not self.new):
             out = self.q.new_empty((*self.q.shape[:3], self.value)) if out is None else out
             return self._see_nothing(out, self.q.new_empty((self.batch, self.heads, self.rows), dtype=torch.float32))
         options = {
@@ -397,7 +410,7 @@ class Call:
     def run_tokens(self, scale, window, softcap, out=None):
         """Output [tokens, H, DV] and LSE [H, tokens]."""
         q = self.q[0]
-        if 0 in (self.batch, self.rows, len(q), self.most):
+        if 0 in (self.batch, self.rows, len(q), self.most, len(self.k)):
             sums = q.new_empty((self.heads, len(q)), dtype=torch.float32)
             return self._see_nothing(q.new_empty((len(q), self.heads, self.value)) if out is None else out, sums)
         if self.is_invariant and self.batch > _cache_recipes.MOST_SEQUENCES:

@@ -79,25 +79,30 @@ def flash_attn_varlen_func(
         out = found if out is None else out.copy_(found)
         return (out, lse, None) if return_attn_probs else out
     _op.check_types(
-        {"q": q, "k": k, "v": v, "cu_seqlens_q": cu_seqlens_q}, {"cu_seqlens_k": cu_seqlens_k, "seqused_k": seqused_k}
+        {"q": q, "k": k, "v": v, "cu_seqlens_q": cu_seqlens_q},
+        {"cu_seqlens_k": cu_seqlens_k, "seqused_k": seqused_k, "block_table": block_table},
     )
-    for name, tensor, rank in (("q", q, 3), ("k", k, 3 if block_table is None else 4), ("v", v, 3 if block_table is None else 4)):
+    of_keys, beside = (3, "") if block_table is None else (4, "beside a 'block_table' ")
+    for name, tensor, rank, when in (("q", q, 3, ""), ("k", k, of_keys, beside), ("v", v, of_keys, beside)):
         if tensor.dim() != rank:
-            raise ValueError(f"argument '{name}' has {tensor.dim()} dimensions; it has {rank}")
+            raise ValueError(f"argument '{name}' has {tensor.dim()} dimensions; {when}it has {rank}")
     if type(max_seqlen_q) is not int or max_seqlen_q < 0:
         raise ValueError(f"argument 'max_seqlen_q' is {max_seqlen_q!r}; it is a number of queries")
     if cu_seqlens_k is None and (seqused_k is None or block_table is None):
         raise ValueError("argument 'cu_seqlens_k' is None; without it a block_table and seqused_k say where keys are")
+    _checks.check_numbers("cu_seqlens_q", cu_seqlens_q, (None,), q)
+    if not len(cu_seqlens_q):
+        raise ValueError("argument 'cu_seqlens_q' has no numbers; it has one more than there are sequences")
     if cu_seqlens_k is not None:
         _checks.check_numbers("cu_seqlens_k", cu_seqlens_k, (len(cu_seqlens_q),), q)
     call = Call(
         q[None], *((k[None], v[None]) if block_table is None else (k, v)), seqused_k, cu_seqlens_k, block_table, alibi_slopes, sinks,
-        cu_seqlens_q, max_seqlen_q, (k_descale, v_descale),
+        cu_seqlens_q, max_seqlen_q, (k_descale, v_descale), ("k", "v", "seqused_k", "block_table"),
     )  # fmt: skip
     call.key, call.given, call.own = key, given, (q, k, v)
     if out is not None:
         _checks.check_output(out, q, v)
-    masks = call.read_masks(causal, window_size, attention_chunk, prefix_lens), _variants.read_softcap(max(softcap, 0.0))
+    masks = call.read_masks(causal, window_size, attention_chunk, prefix_lens), _checks.read_softcap(softcap)
     call.is_invariant = bool(invariant)
     out, lse = call.run_tokens(_checks.read_scale(softmax_scale), *masks, out=out)
     return (out, lse, None) if return_attn_probs else out
