@@ -5,6 +5,7 @@
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/ConvertUTF.h"
 #include "llvm/Support/MathExtras.h"
 #include <limits>
 
@@ -115,7 +116,8 @@ void Lexer::advance() {
     constexpr StringLiteral two[] = {"&&", "||", "==", "!=", "<=", ">=", ".."};
     bool isTwo = any_of(two, [&](StringRef spelling) { return rest.starts_with(spelling); });
     bool isOne = StringRef("()[]{}<>+-*/%!?:,=$").contains(first);
-    token = {isTwo || isOne ? Token::Punctuation : Token::Invalid, rest.take_front(isTwo ? 2 : 1)};
+    size_t size = isTwo ? 2 : isOne ? 1 : getNumBytesForUTF8(first);
+    token = {isTwo || isOne ? Token::Punctuation : Token::Invalid, rest.take_front(size)};
   }
   position += token.text.size();
 }

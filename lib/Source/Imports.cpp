@@ -5,6 +5,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Errc.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -64,7 +65,7 @@ private:
   std::optional<size_t> follow(const Found &importer, const Import &import, StringRef prefix);
   void addRules(Found found, bool isUsers);
   std::optional<Found> find(StringRef importer, const Import &import);
-  std::optional<Found> open(const Twine &path);
+  ErrorOr<Found> open(const Twine &path);
   File &append(const Found &found, size_t headerEnd, bool isCopy);
   std::string describeCycle(StringRef identity) const;
 
@@ -151,16 +152,21 @@ bool ImportReader::parseImports(const Found &found, std::vector<Import> &imports
 }
 
 /// The regular file at `path`; nothing where there is none.
-std::optional<Found> ImportReader::open(const Twine &path) {
+ErrorOr<Found> ImportReader::open(const Twine &path) {
   std::string name = path.str();
   sys::fs::file_status status;
-  if (sys::fs::status(name, status) || !sys::fs::is_regular_file(status) ||
-      status.getSize() > maxFileBytes)
-    return std::nullopt;
+  if (std::error_code code = sys::fs::status(name, status))
+    return code;
+  if (!sys::fs::is_regular_file(status))
+    return sys::fs::is_directory(status) ? errc::is_a_directory : errc::invalid_argument;
+  if (status.getSize() > maxFileBytes)
+    return errc::file_too_large;
   ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = MemoryBuffer::getFile(name, /*IsText=*/true);
+  if (!buffer)
+    return buffer.getError();
   SmallString<128> identity;
-  if (!buffer || sys::fs::real_path(name, identity))
-    return std::nullopt;
+  if (std::error_code code = sys::fs::real_path(name, identity))
+    return code;
   return Found{name, identity.str().str(), (*buffer)->getBuffer().str()};
 }
 
@@ -177,8 +183,8 @@ std::optional<Found> ImportReader::find(StringRef importer, const Import &import
   for (StringRef place : places) {
     SmallString<128> whole(place);
     sys::path::append(whole, name);
-    if (std::optional<Found> found = open(whole))
-      return found;
+    if (ErrorOr<Found> found = open(whole))
+      return *found;
   }
   for (const auto &[shipped, text] : getShippedTexts())
     if (shipped == name)
@@ -219,9 +225,9 @@ bool ImportReader::readRules() {
   for (StringRef name : further)
     names.push_back(name.str());
   for (const std::string &name : names) {
-    std::optional<Found> found = open(name);
+    ErrorOr<Found> found = open(name);
     if (!found) {
-      error({name, 1, 1}, "cannot read the rules");
+      error({name, 1, 1}, "cannot read the rules: " + found.getError().message());
       return false;
     }
     addRules(std::move(*found), /*isUsers=*/true);

@@ -8,6 +8,7 @@
 #include "lib/Support/NearestNames.h"
 #include "mlir/IR/OperationSupport.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/ConvertUTF.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -30,7 +31,7 @@ static StringRef tokenAt(StringRef text, size_t offset) {
   size_t size = StringRef("%!#@^").contains(rest.front());
   while (size < rest.size() && isWord(rest[size]) && !rest.substr(size).starts_with("->"))
     ++size;
-  return rest.take_front(std::max<size_t>(size, 1));
+  return rest.take_front(std::max<size_t>(size, llvm::getNumBytesForUTF8(rest.front())));
 }
 
 /// Where the next token begins: behind blanks and comments.
@@ -349,6 +350,8 @@ bool SlipExplainer::explainExpected() {
   bool isComment = token == "#" || text.substr(next).starts_with("/*");
   if (isComment)
     return say("a comment begins with //");
+  if (text.substr(next).starts_with("\xEF\xBB\xBF"))
+    return say("a byte order mark has no meaning here; save the source as UTF-8 without one");
   if (message == "unexpected character")
     return say(describeToken() + " has no meaning here; one operation stands in a line");
   if (message.starts_with("expected integer number of results"))

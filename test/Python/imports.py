@@ -73,7 +73,7 @@ class Imports(unittest.TestCase):
                     self.assertEqual(self.compile(), given)
                     self.assertEqual(tessera.Program(self.root / "a.tile").parameters, {"B": given})
             self.assertEqual(self.compile(B=64), 64)
-        with self.assertRaisesRegex(tessera.CompileError, "none.json:1:1: error: cannot read the rules"):
+        with self.assertRaisesRegex(tessera.CompileError, "none.json:1:1: error: cannot read the rules: No such file"):
             self.compile(rules=self.root / "none.json")
         write("given.json", 100)
         with self.assertRaisesRegex(tessera.CompileError, "given.json:1:.*: error: parameter 'B' cannot be 100"):
