@@ -144,6 +144,16 @@ class Results(Cases):
 
 
 class Compiled(Cases):
+    def test_made_in_compiled_code(self):
+        def run(q, k, v):
+            return attention(q, k, v, block_mask=create_block_mask(lambda b, h, q, k: q >= k, None, None, 20, 20))
+
+        tensors = make(batch=1, rows=20, keys=20)
+        with self.assertRaisesRegex(Exception, "compiled code makes no lists of blocks: call create_block_mask before"):
+            torch.compile(run, fullgraph=True, backend="aot_eager")(*tensors)
+        torch._dynamo.reset()
+        self.assertTrue(torch.equal(torch.compile(run, backend="aot_eager")(*tensors), run(*tensors)))
+
     def test_compile(self):
         """One graph for other tensors and masks of the same shape, with gradients and without."""
 

@@ -467,6 +467,28 @@ class Compiled(problems.Mods):
         for got, want in zip(*(torch.autograd.grad(f(*leaves, slopes), leaves) for f in (compiled, loss))):
             self.assertTrue(torch.equal(got, want))
 
+    def test_variables_from_around(self):
+        """A function that is made in compiled code takes variables of the function around it, also through one between them."""
+        slopes, factor, tensors = torch.randn(2), 3, self.draw(24)
+
+        def run(q, k, v):
+            own = factor + 1
+
+            def score(s, b, h, i, j):
+                def fall(x):
+                    return x - slopes[h] * (i - j).abs()
+
+                return fall(s) * own
+
+            return attention(q, k, v, score_mod=score, mask_mod=lambda b, h, i, j: i - j < factor)
+
+        self.run_compiled(run, [tensors], graphs=1)
+        before = run(*tensors)
+        compiled = torch.compile(run, fullgraph=True, backend="aot_eager")
+        for slopes, factor in ((slopes * 2, 3), (slopes, 9)):  # noqa: B007
+            self.assertTrue(torch.equal(compiled(*tensors), run(*tensors)))
+            self.assertFalse(torch.equal(run(*tensors), before))
+
     def test_namedtuples(self):
         tensors = self.draw(24)
 

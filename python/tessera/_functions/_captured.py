@@ -75,6 +75,10 @@ class Found:
         """Of a function, by name."""
         return vars(function)
 
+    def read_cell(self, cell):
+        """What a variable of an enclosing function holds; ValueError where it has no value yet."""
+        return cell.cell_contents
+
     def compute(self, function, *values):
         """function(*values), of what a compiler has constants for and cannot read."""
         return function(*values)
@@ -235,7 +239,7 @@ def _find_imports(found, imported):
 
 def _describe_cell(found, name, cell, level):
     try:
-        value = cell.cell_contents
+        value = found.read_cell(cell)
     except ValueError:
         return _refuse(name, "a variable that has no value yet")
     return describe(found, name, value, level)

@@ -394,3 +394,11 @@ def create_block_mask(
     if device is None:
         device = "cpu" if _op.runs_on(torch.device("cpu")) and not torch.cuda.is_available() else "cuda"
     return BlockMask(mask_mod, mask_args, (B, H, Q_LEN, KV_LEN), torch.device(device))
+
+
+# As torch.compiler.disable says it, which would import the compiler.
+create_block_mask._torchdynamo_disable = True  # type: ignore[attr-defined]
+create_block_mask._torchdynamo_disable_msg = (  # type: ignore[attr-defined]
+    "compiled code makes no lists of blocks: call create_block_mask before and give the code its result, or give `attention` the function "
+    "as mask_mod"
+)

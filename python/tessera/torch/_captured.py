@@ -65,8 +65,29 @@ class _Found(_captured.Found):
     def get_attributes(self, function):
         return vars(function) if _KNOWS_ATTRIBUTES or not torch.compiler.is_compiling() else {}
 
+    def read_cell(self, cell):
+        return _read_cell(cell) if torch.compiler.is_dynamo_compiling() else cell.cell_contents
+
     def compute(self, function, *values):
         return _compute(function, *values)
+
+
+def _read_cell(cell):
+    """What a cell holds, in code that Dynamo traces. Of a function that is made in what it compiles Dynamo reads cells that are older, as
+    of a lambda that takes a variable from around, but has no attribute for what they hold."""
+    from torch._dynamo.comptime import comptime
+
+    contents, is_loaded, loaded = None, False, True
+    comptime(_load_cell)
+    return contents if is_loaded else cell.cell_contents
+
+
+def _load_cell(context):
+    """Gives a local variable of `_read_cell` what Dynamo reads from a cell of its own."""
+    names = context._i_will_not_complain_if_bc_breaks_InstructionTranslator().symbolic_locals
+    contents = context.get_local("cell")._i_will_not_complain_if_bc_breaks_VariableTracker()
+    if contents is not names["cell"]:
+        names["contents"], names["is_loaded"] = contents, names["loaded"]
 
 
 @_op.mark_constant
