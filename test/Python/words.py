@@ -46,6 +46,10 @@ class WordsTest(unittest.TestCase):
         called = r"words\.py:\d+: a score is called with \(score, b, h, q, k\); this one takes others: "
         self.refuse(called, tessera.TraceError, lambda: variant(score=lambda s, b, h, q: s))
         self.refuse(r"a mask is called with \(b, h, q, k\)", tessera.TraceError, lambda: variant(mask=lambda b, h: b == h))
+        for name in ("score", "mask", "sink"):
+            self.refuse(f"^the {name} is a int; it is a function$", TypeError, lambda: variant(**{name: 3}))  # noqa: B023
+        self.refuse("^the source is a int; it is a text, a path, or the name", TypeError, lambda: tessera.Program(3))
+        self.refuse("^3 is a int; it is a text$", TypeError, lambda: tessera.compile(SCALED, schedule=3))
         self.refuse("takes functions as score, mask and sink; 'scores' is none", TypeError, lambda: variant(scores=lambda *_: 0))
         indexed = "where an array is indexed by it: make the array an argument of the variant"
         self.refuse(indexed, tessera.TraceError, lambda: variant(score=lambda s, b, h, q, k: s + len(h)))

@@ -105,6 +105,15 @@ class ComparingTest(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "the kernel takes the scalar 'cap'; give it by name"):
             variant.compare(attention, shape, parameters={"D": 64}, scale=0.125)
 
+    def test_views_without_strides(self):
+        """The interpreter reads memory, which some tensors of torch stand for otherwise."""
+        program, (a, b, c) = tessera.Program(SCALED), (torch.ones(8, 8, dtype=torch.bfloat16) for _ in range(3))
+        negated = torch.ones(8, dtype=torch.complex64).conj().imag
+        with self.assertRaisesRegex(TypeError, "argument 'a' is sparse; it is a strided tensor"):
+            program(a.to_sparse(), b, torch.ones(8), c)
+        with self.assertRaisesRegex(ValueError, r"argument 's' is a view that reads its memory negated; pass its resolve_neg\(\)"):
+            program(a, b, negated, c)
+
     def test_block_mask_without_a_driver(self):
         before = tessera.torch.use_interpreter()
         try:

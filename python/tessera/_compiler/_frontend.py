@@ -159,6 +159,8 @@ def _check_extent(name, extent):
 
 def _encode(text):
     """A string as C takes it."""
+    if not isinstance(text, str):
+        raise TypeError(f"{text!r} is a {type(text).__name__}; it is a text")
     if "\0" in text:
         raise ValueError(f"{text!r} contains a null character")
     return text.encode()
@@ -168,6 +170,8 @@ def _read_source(path_or_source):
     """(text, name for diagnostics) of a text, a file, or where there is none a kernel that ships, as the commands take it."""
     if isinstance(path_or_source, str) and "\n" in path_or_source:
         return path_or_source.encode(), "<source>"
+    if not isinstance(path_or_source, (str, bytes, os.PathLike)):
+        raise TypeError(f"the source is a {type(path_or_source).__name__}; it is a text, a path, or the name of a kernel that ships")
     path = os.fspath(path_or_source)
     try:
         file = open(path, "rb")

@@ -41,6 +41,10 @@ def _interpreter():
 def _describe_torch(name, tensor):
     if tensor.device.type != "cpu":
         raise ValueError(f"argument {name} is on {tensor.device}; the interpreter takes tensors of the CPU")
+    if str(getattr(tensor, "layout", "torch.strided")) != "torch.strided":
+        raise TypeError(f"argument {name} is sparse; it is a strided tensor")
+    if getattr(tensor, "is_neg", bool)():
+        raise ValueError(f"argument {name} is a view that reads its memory negated; pass its resolve_neg()")
     element = _library.TORCH_TYPES.get(str(tensor.dtype))
     if element is None:
         raise TypeError(f"argument {name} has type {tensor.dtype}; kernels take {_library.TORCH_NAMES}")

@@ -304,6 +304,9 @@ class Variant:
             if callable(kind) and not isinstance(kind, type):
                 raise TypeError(f"a variant takes functions as score, mask and sink; '{name}' is none of these, and arguments of "
                                 "functions are float, int, or the dimensions of a view, as ('H',)")  # fmt: skip
+        for name, function in (("score", score), ("mask", mask), ("sink", sink)):
+            if not (function is None or callable(function) or isinstance(function, Mask)):
+                raise TypeError(f"the {name} is a {type(function).__name__}; it is a function")
         if score is None and mask is None and sink is None and visits != "list":
             raise ValueError("a variant has a score, a mask or a sink")
         if visits not in (None, "interval", "list"):
