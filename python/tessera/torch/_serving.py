@@ -370,7 +370,7 @@ class Call:
                     f"[{self.batch}, {k.shape[1]}, {cache.shape[2]}, {cache.shape[3]}]"
                 )
         count = k.shape[1]
-        if not cos is sin is None:
+        if cos is not None or sin is not None:
             _append.check_rotary(k.flatten(0, 1), angles)
         if cos is not None and (count != self.rows or not (is_masked or count == 1)):
             _checks.refuse(
