@@ -163,11 +163,14 @@ CALLED  func.return %result : f32
 
     def test_short_blocks(self):
         """Of a call with few tokens rules choose the schedule too, but not of a group's pairs."""
-        for heads, keys, schedule in ((16, 512, "persistent = none"), (16, 1024, "section = 1"), (16, 2048, None), (2, 512, None)):
+        for mask, heads, keys, schedule in (
+            ("causal", 16, 512, "persistent = none"), ("causal", 16, 1024, "section = 1, outer_stages = [2, 1]"), ("causal", 16, 2048, None),
+            ("causal", 2, 512, None), ("none", 16, 1024, "outer_stages = [2, 1]"), ("none", 16, 2048, None),
+        ):  # fmt: skip
             group, extents = 16 // heads, _gradient_kernels.find_sizes(32, 16, keys, 128, heads, keys, 128)[-1]
-            text = _variants.name_variant("causal", 0.0, False)
+            text = _variants.name_variant(mask, 0.0, False)
             found = _gradient_kernels.describe_gradients(text, "bf16", 128, 128, group=group, extents=extents)[1]
-            self.assertEqual(found.get("schedule"), schedule and f"attention_bwd_gradients:{schedule}", (heads, keys))
+            self.assertEqual(found.get("schedule"), schedule and f"attention_bwd_gradients:{schedule}", (mask, heads, keys))
 
     def test_short(self):
         """The form by the length, for (mask, d, dv), up to so many keys: in any order, in a fixed one."""
