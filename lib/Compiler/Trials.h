@@ -9,6 +9,7 @@
 #ifndef TESSERA_LIB_COMPILER_TRIALS_H
 #define TESSERA_LIB_COMPILER_TRIALS_H
 
+#include "dialects/Tile/Refusal.h"
 #include "dialects/Tile/Tile.h"
 #include "lib/Codegen/Gate.h"
 #include "lib/Compiler/SmallerTiles.h"
@@ -72,8 +73,10 @@ private:
     const mlir::Diagnostic *findError() const;
     /// What a thread spills, where that is all that was wrong.
     unsigned spilledBytes() const;
-    /// Whether it was refused where smaller tiles may fit.
-    bool lacksRoom();
+    /// Why it was refused.
+    RefusalKind kind();
+    /// Whether smaller tiles may fit.
+    bool lacksRoom() { return tessera::lacksRoom(kind()); }
   };
 
   Trial attempt(mlir::OwningOpRef<mlir::ModuleOp> module);

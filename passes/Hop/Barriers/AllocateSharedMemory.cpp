@@ -6,6 +6,7 @@
 
 #include "dialects/Hop/Machine.h"
 #include "dialects/Hop/SharedLayout.h"
+#include "dialects/Tile/Refusal.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "passes/Hop/HopPasses.h"
 #include "llvm/Support/MathExtras.h"
@@ -143,6 +144,7 @@ struct AllocateSharedMemoryPass
     InFlightDiagnostic diag = kernel.emitError("needs ")
                               << bytes << " bytes of shared memory, a thread block has "
                               << hopper::sharedMemoryOfBlock << "; lower stages or the tile sizes";
+    setRefusalKind(diag, RefusalKind::SharedMemory);
     for (auto buffer : kernel.getBody().getOps<hop::BufferOp>()) {
       hop::BufferType type = buffer.getBuffer().getType();
       diag.attachNote(buffer.getLoc())
