@@ -252,8 +252,18 @@ class Refusals(unittest.TestCase):
             (TypeError, "argument 'kv' has type bfloat16; q and kv are float16", {"kv": kv.astype(jnp.bfloat16)}),
             (ValueError, r"argument 'topk_length' has shape \(2,\)", {"topk_length": jnp.zeros(2, jnp.int32)}),
             (ValueError, "argument 'keys_per_part' is 100", {"keys_per_part": 100}),
+            (ValueError, "argument 'sm_scale' is 0.0; kernels take a number above", {"sm_scale": 0.0}),
         ):  # fmt: skip
             self.refuse(error, text, mla_sparse, {**given, **changed})
+
+    def test_nothing_to_see(self):
+        """A cache without pages has no key, and metadata may be of no sequence."""
+        table, nobody = jnp.zeros((2, 3), jnp.int32), jnp.zeros(0, jnp.int32)
+        cache = jnp.zeros((0, 64, 1, 576), jnp.float16)
+        out, lse = mla_with_kvcache(jnp.ones((2, 1, 16, 576), jnp.float16), cache, table, jnp.array([5, 0], jnp.int32))
+        self.assertTrue(not out.any() and jnp.isneginf(lse).all())
+        shares, starts = get_mla_metadata(nobody, 16)
+        self.assertEqual((shares.shape[0], starts.tolist()), (3, [0]))
 
     def test_what_jax_traces(self):
         q, kv, lists = jnp.zeros((1, 16, 576), jnp.float16), jnp.zeros((9, 1, 576), jnp.float16), jnp.zeros((1, 1, 4), jnp.int32)

@@ -29,6 +29,8 @@ def get_mla_metadata(
 
 def _balance(lengths, rows):
     count, least = _latent.count_shares(rows, _call.count_multiprocessors()), _find_numbers()["LEAST_STEPS"]
+    if not len(lengths):
+        return jnp.zeros(_shares.shape_of(count), jnp.int32), jnp.zeros(1, jnp.int32)
     shares = [("r", new(_shares.shape_of(count)[1], dtype=jnp.int32))] * 3
     starts, *shares = _kernels.launch(
         "balance", {}, ("v", lengths), ("r", new(len(lengths) + 1, dtype=jnp.int32)), *shares, ("i", STEP), ("i", least), ("i", count)
