@@ -108,6 +108,22 @@ class ScaledDotProduct(problems.Interpreted):
 
 
 class Use(problems.Interpreted):
+    def test_use_beside_chosen_backends(self):
+        """Torch's own operations are left where they are asked for, as for gradients of gradients."""
+        q, k, v = make(heads=1, rows=20, keys=20)
+        functional, backends = torch.nn.functional, torch.nn.attention.SDPBackend
+        with tessera.torch.use() as use:
+            with torch.nn.attention.sdpa_kernel(backends.MATH):
+                leaf = q.clone().requires_grad_()
+                out = functional.scaled_dot_product_attention(leaf, k, v)
+                (first,) = torch.autograd.grad(out.float().square().sum(), leaf, create_graph=True)
+                self.assertTrue(torch.autograd.grad(first.float().sum(), leaf)[0].any())
+            self.assertEqual(use.taken, 0)
+            self.assertIn("1 calls left to torch: sdpa_kernel asks for torch's own operations", str(use))
+            with torch.nn.attention.sdpa_kernel([backends.MATH, backends.FLASH_ATTENTION]):
+                functional.scaled_dot_product_attention(q, k, v)
+            self.assertEqual((use.taken, use.left.total()), (1, 1))
+
     def test_takes_and_leaves(self):
         functional, original = torch.nn.functional, torch.nn.functional.scaled_dot_product_attention
         tensors = make(heads=1)

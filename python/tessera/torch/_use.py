@@ -10,12 +10,21 @@ from . import _captured, _flex, _listed, _op, _originals
 from ._attention import TORCH_NAMES
 
 
+@_op.mark_constant
+def _asks_for_operations():
+    """Whether sdpa_kernel or the settings of torch leave none of its fused kernels, as for gradients of gradients."""
+    cuda = torch.backends.cuda
+    return not (cuda.flash_sdp_enabled() or cuda.mem_efficient_sdp_enabled() or cuda.cudnn_sdp_enabled())
+
+
 def _find_reason(query, key, value, attn_mask, dropout_p, scale, enable_gqa):
     """Why a call of scaled_dot_product_attention is left to torch; None when it is not."""
     if attn_mask is not None:
         return "attn_mask is given"
     if dropout_p:
         return "dropout_p is not 0"
+    if _asks_for_operations():
+        return "sdpa_kernel asks for torch's own operations"
     reason = _find_tensor_reason(query, key, value, scale)
     if reason is None and query.shape[1] != key.shape[1] and not enable_gqa:
         return "numbers of heads differ without enable_gqa"
