@@ -228,9 +228,10 @@ bool BoundedSum::holdsWith(Value bound, int64_t offset, int64_t divisor) const {
 bool BoundedSum::holdsFrom(Value first) const {
   if (auto greatest = first.getDefiningOp<arith::MaxSIOp>())
     return holdsFrom(greatest.getLhs()) || holdsFrom(greatest.getRhs());
-  std::optional<ConstantQuotient> quotient = quotientOf(first, depth - 1);
-  bool isWhole = quotient && quotient->roundsUp && times % quotient->divisor == 0;
-  return isWhole ? holdsWith(quotient->dividend, 0, quotient->divisor) : holdsWith(first);
+  auto quotient = first.getDefiningOp<arith::CeilDivSIOp>();
+  std::optional<int64_t> divisor = quotient ? getConstantIntValue(quotient.getRhs()) : std::nullopt;
+  bool isWhole = divisor && *divisor > 0 && times % *divisor == 0;
+  return isWhole ? holdsWith(quotient.getLhs(), 0, *divisor) : holdsWith(first);
 }
 
 /// A grid index times the divisor is less than the extent, which only counts where the sum has it.
@@ -284,6 +285,10 @@ bool BoundedSum::holds() const {
   if (tile::GridDimAttr dim = gridDimOf(value))
     return holdsWith(dim);
   std::optional<ConstantQuotient> quotient = quotientOf(value, depth - 1);
+  // On hop loads keep the checks with which kernels were measured.
+  if (!isa_and_nonnull<arith::FloorDivSIOp>(op) &&
+      !Value(value).getParentRegion()->getParentOfType<tile::KernelOp>())
+    return false;
   return quotient && times % quotient->divisor == 0 &&
          holdsWith(quotient->dividend, quotient->roundsUp ? quotient->divisor - 1 : 0,
                    quotient->divisor);
