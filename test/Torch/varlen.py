@@ -189,6 +189,20 @@ class Tokens(problems.Interpreted):
                 want, _ = problems.exact(*(x[begin:end].transpose(0, 1)[None] for x in (q, k, v)))
                 problems.assert_close(self, out[begin:end], want[0].transpose(0, 1), f"{begin}")
 
+    def test_large_tiles(self):
+        """Four heads with 64 queries each in a tile."""
+        counts, generator = [260, 1, 0, 70], torch.Generator().manual_seed(3)
+        starts = torch.tensor([0, *counts]).cumsum(0).to(torch.int32)
+        q, k, v = (torch.randn(sum(counts), heads, 64, generator=generator).bfloat16() for heads in (4, 1, 1))
+        with watch() as found:
+            out = flash_attn_varlen_func(q, k, v, starts, starts, 260, 260, causal=True)
+        self.assertEqual(found[0].queries, 64)
+        for begin, end in zip(starts.tolist(), starts.tolist()[1:]):
+            if begin < end:
+                visible = torch.ones(end - begin, end - begin).tril().bool()
+                want, _ = problems.exact(*(x[begin:end].transpose(0, 1)[None] for x in (q, k, v)), visible)
+                problems.assert_close(self, out[begin:end], want[0].transpose(0, 1), f"{begin}")
+
     def test_tiles(self):
         """Tiles are as many as queries fill and one for each sequence, or as many of each as of the longest one where that is fewer."""
         for counts, heads, kv_heads, is_uneven in (
@@ -204,8 +218,9 @@ class Tokens(problems.Interpreted):
                 one = found[0]
                 self.assertEqual(one.is_uneven, is_uneven)
                 self.assertEqual(one.is_upwards, 64 < max(counts) <= 512)
-                # Heads of a key share a tile, where a sequence has several.
-                self.assertEqual(one.queries, 128 * kv_heads // heads if max(counts) > 64 else 64)
+                # Heads of a key share a tile, where a sequence has several, and four of long prompts one of 256 rows.
+                rows = 256 if heads == 4 * kv_heads and max(counts) > 256 else 128
+                self.assertEqual(one.queries, rows * kv_heads // heads if max(counts) > 64 else 64)
                 needed = sum(-(-count // one.queries) for count in counts) * one.heads
                 longest = len(counts) * -(-_cache_recipes.round_most(max(counts)) // 128) * heads
                 self.assertGreaterEqual(one.tiles, needed)
