@@ -33,6 +33,17 @@ def _call_cache(kind, element, d, page, queries, heads, key_heads, options):
     tessera.torch.flash_attn_with_kvcache(q, *caches, cache_seqlens=_integers(batch), causal=True, **named, **options)
 
 
+def _call_packed(kind, element, d, page, heads, longest, options):
+    (heads, key_heads), count = heads, 4
+    q, keys = torch.empty(count * longest, heads, d, dtype=kind), count * -(-longest // page) if page else count * longest
+    k, v = (torch.empty(keys, *((page,) if page else ()), key_heads, d, dtype=element or kind) for _ in "kv")
+    starts = torch.arange(0, count * longest + 1, longest, dtype=torch.int32)
+    named = {"block_table": _integers(count, keys // count), "seqused_k": _integers(count)} if page else {}
+    options = {name: torch.empty(heads) if value is True else value for name, value in options.items()}
+    lengths = starts, None if page else starts, longest, longest
+    tessera.torch.flash_attn_varlen_func(q, k, v, *lengths, causal=True, **named, **options)
+
+
 def _call_latent(kind, width, heads, page, queries, batch, options):
     shape, element = (656, torch.uint8) if width == 656 else (width, kind)
     cache = torch.empty(batch * 1024 // page + 1, page, 1, shape, dtype=element)
@@ -94,6 +105,10 @@ def _list_calls():
     for given in products(TYPES, (None, E4M3), (64, 96, 128, 192, 256), (0, 8, 16, 64, 128), groups, options):
         kind, element, d, page, sizes, more = given
         yield f"cache {given}", lambda k=kind, e=element, d=d, p=page, s=sizes, m=more: _call_cache(k, e, d, p, *s, m)
+    options = {}, {"window_size": (127, 0)}, {"softcap": 20.0}, {"alibi_slopes": True}, {"sinks": True}
+    groups = (32, 8), (8, 8), (8, 1)
+    for given in products(TYPES, (None, E4M3), (64, 96, 128, 192, 256), (0, 8, 16, 64), groups, (40, 600), options):
+        yield f"packed {given}", lambda given=given: _call_packed(*given)
     options = {}, {"keys_per_part": 512}, {"attn_sink": True}
     for given in products(TYPES, (512, 576, 656), (8, 12, 16, 32, 64, 128), (7, 16, 64, 128), (1, 2), (1, 64), options):
         if given[:2] != (F16, 656):

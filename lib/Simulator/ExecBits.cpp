@@ -242,6 +242,22 @@ static void markHalf(Decoder &d, Ty ty, bool isLow, bool isHigh) {
     d.inst.flags |= (isLow ? FlagReadsLow : 0) | (isHigh ? FlagReadsHigh : 0);
 }
 
+/// Marks the choice of bytes whose literal selector takes those of registers from one half alone.
+static void markPicked(Decoder &d, Ty ty, llvm::ArrayRef<Operand> o) {
+  if (o[3].kind != Operand::Int)
+    return;
+  bool isLow = true, isHigh = true;
+  for (unsigned k = 0; k < 4; ++k) {
+    unsigned byte = o[3].bits >> (4 * k) & 7;
+    if (o[byte < 4 ? 1 : 2].kind != Operand::Reg)
+      continue;
+    isLow &= byte % 4 < 2;
+    isHigh &= byte % 4 >= 2;
+  }
+  if (isLow != isHigh)
+    markHalf(d, ty, isLow, isHigh);
+}
+
 static bool decodeLogic(Decoder &d, StringRef opcode) {
   Ty ty = d.takeType();
   const auto &o = d.s->operands;
@@ -364,6 +380,8 @@ bool tessera::sim::detail::decodeBits(Decoder &d, StringRef opcode) {
         d.inst.select = m + 1;
     if (ty != Ty::B32 || !d.count(4))
       return d.refuse("with this type is not modelled");
+    if (!d.inst.select)
+      markPicked(d, ty, o);
     return d.dst(o[0], ty) && d.src(o[1], ty) && d.src(o[2], ty) && d.src(o[3], ty) &&
            done(d, &prmt);
   }

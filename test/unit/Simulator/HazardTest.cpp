@@ -65,11 +65,14 @@ TEST(Hazard, UninitialisedHalves) {
            operation + " st.global.u32 [%d0], %r5;";
   };
   for (const char *ofLow : {"shl.b32 %r5, %r6, 16;", "and.b32 %r5, %r6, 0xff00;",
-                            "mov.b32 {%h3, %h4}, %r6; cvt.u32.u16 %r5, %h3;"})
+                            "mov.b32 {%h3, %h4}, %r6; cvt.u32.u16 %r5, %h3;",
+                            "prmt.b32 %r5, %r6, 0, 0x7771;", "prmt.b32 %r5, 0, %r6, 0x4504;"})
     EXPECT_EQ(reports(use(ofLow)), "") << ofLow;
-  for (const char *ofHigh : {"shl.b32 %r5, %r6, 15;", "shr.u32 %r5, %r6, 16;",
-                             "and.b32 %r5, %r6, -65536;", "and.b32 %r5, %r6, 0x1ffff;",
-                             "mov.b32 {%h3, %h4}, %r6; cvt.u32.u16 %r5, %h4;", "mov.b32 %r5, %r6;"})
+  for (const char *ofHigh :
+       {"shl.b32 %r5, %r6, 15;", "shr.u32 %r5, %r6, 16;", "and.b32 %r5, %r6, -65536;",
+        "and.b32 %r5, %r6, 0x1ffff;", "mov.b32 {%h3, %h4}, %r6; cvt.u32.u16 %r5, %h4;",
+        "mov.b32 %r5, %r6;", "prmt.b32 %r5, %r6, 0, 0x7772;", "prmt.b32 %r5, %r6, 0, 0x7720;",
+        "prmt.b32 %r5, %r6, 0, %r0;", "prmt.b32.b4e %r5, %r6, 0, 0;"})
     EXPECT_TRUE(finds(use(ofHigh), DiagKind::UninitialisedRegister)) << ofHigh;
 }
 
