@@ -144,19 +144,28 @@ def choose_for_card(path_or_source, parameters, card):
     """(parameters, schedule) that rules choose for a GPU otherwise than for others; {} and None where they do not."""
     if card is None or not _names_cards():
         return {}, None
-    return _find_differences(*(choose(path_or_source, parameters, card=name) for name in (None, card)))
+    plain, own = (choose(path_or_source, parameters, card=name) for name in (None, card))
+    return _find_values(plain, own), _find_schedule(plain, own)
 
 
 def choose_for_extents(path_or_source, parameters, extents, card=None):
     """The arguments of `compile` that rules choose for a call with extents, (name, extent) of each dimension, otherwise than for
-    others: parameters, and `schedule` with the fields of kernels."""
-    chosen, schedule = _find_differences(*(choose(path_or_source, parameters, given, card) for given in ((), extents or ())))
+    others: parameters, and `schedule` with the fields of kernels that these parameters alone do not have."""
+    plain, own = (choose(path_or_source, parameters, given, card) for given in ((), extents or ()))
+    chosen = _find_values(plain, own)
+    if chosen:
+        plain = choose(path_or_source, {**parameters, **chosen}, (), card)
+    schedule = _find_schedule(plain, own)
     return {**chosen, "schedule": schedule} if schedule else chosen
 
 
-def _find_differences(usual, own):
-    """(parameters, schedule) of an answer that are not those of the usual one; {} and None where all are."""
-    values = read_values(usual)
-    chosen = {name: value for name, value in read_values(own).items() if values.get(name) != value}
-    schedules = {name: choice["value"] for name, choice in own["schedules"].items() if usual["schedules"].get(name) != choice}
-    return chosen, ";".join(f"{name}:{fields}" for name, fields in schedules.items()) or None
+def _find_values(plain, own):
+    """The parameters of an answer that another one has not."""
+    values = read_values(plain)
+    return {name: value for name, value in read_values(own).items() if values.get(name) != value}
+
+
+def _find_schedule(plain, own):
+    """The fields of kernels that an answer has and another one has not, as `compile` takes them; None where all are."""
+    schedules = {name: choice["value"] for name, choice in own["schedules"].items() if plain["schedules"].get(name) != choice}
+    return ";".join(f"{name}:{fields}" for name, fields in schedules.items()) or None
