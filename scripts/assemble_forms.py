@@ -6,8 +6,8 @@
 A form falls back where the schedule that it would have does not compile, so that the next one is taken, or none does, so that a
 call takes another form. Exits with 1 where one does. Forms are those that the wheel has bundles of, and functions of all widths:
 those of FUNCTIONS, with and without gradients of what they learn, and of kernels/variants. With --calls they are those of calls over
-caches, latent rows and lists, and of recurrences (call_forms.py), for which PyTorch is needed; then texts and parts are of calls, and
-a form may take the next schedule that has a producer.
+caches, of packed queries, over latent rows and lists, and of recurrences (call_forms.py), for which PyTorch is needed; then texts and
+parts are of calls, and a form may take the next schedule that has a producer.
 """
 
 import argparse

@@ -1,4 +1,5 @@
-"""The kernels that calls from PyTorch take over caches, latent rows and lists, and of recurrences and their gradients.
+"""The kernels that calls from PyTorch take over caches, of packed queries, over latent rows and lists,
+and of recurrences and their gradients.
 
 A call is made with tensors of the CPU and kernels that do nothing, as on a GPU with as many multiprocessors as an H100 or H200. What
 it asks for is noted.
@@ -33,8 +34,8 @@ def _call_cache(kind, element, d, page, queries, heads, key_heads, options):
     tessera.torch.flash_attn_with_kvcache(q, *caches, cache_seqlens=_integers(batch), causal=True, **named, **options)
 
 
-def _call_packed(kind, element, d, page, heads, longest, options):
-    (heads, key_heads), count = heads, 4
+def _call_packed(kind, element, d, page, group, longest, options):
+    (heads, key_heads), count = group, 4
     q, keys = torch.empty(count * longest, heads, d, dtype=kind), count * -(-longest // page) if page else count * longest
     k, v = (torch.empty(keys, *((page,) if page else ()), key_heads, d, dtype=element or kind) for _ in "kv")
     starts = torch.arange(0, count * longest + 1, longest, dtype=torch.int32)
