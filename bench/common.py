@@ -184,8 +184,8 @@ def call_ahead(calls):
                 future.result()
 
 
-def time_graph(calls, rounds):
-    """Microseconds of a call, of a CUDA graph of them: the host takes no part, and what calls read in turn is more than the L2 has."""
+def capture(calls):
+    """A CUDA graph of calls, so that the host takes no part; what they read in turn should be more than the L2 has."""
     import torch
 
     stream = torch.cuda.Stream()
@@ -197,15 +197,25 @@ def time_graph(calls, rounds):
     with torch.cuda.graph(graph):
         for call in calls:
             call()
-    times = []
-    for _ in range(rounds + 1):
-        events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
-        events[0].record()
-        graph.replay()
-        events[1].record()
-        events[1].synchronize()
-        times.append(events[0].elapsed_time(events[1]))
-    return 1000 * statistics.median(times[1:]) / len(calls)
+    return graph
+
+
+def time_replay(graph):
+    """Microseconds of a replay."""
+    import torch
+
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+    events[0].record()
+    graph.replay()
+    events[1].record()
+    events[1].synchronize()
+    return 1000 * events[0].elapsed_time(events[1])
+
+
+def time_graph(calls, rounds):
+    """Microseconds of a call, of a CUDA graph of them."""
+    graph = capture(calls)
+    return statistics.median([time_replay(graph) for _ in range(rounds + 1)][1:]) / len(calls)
 
 
 def find_error(results, expected):

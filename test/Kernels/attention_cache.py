@@ -77,8 +77,8 @@ def save_caches(folder, caches, pages, rows, units):
     return words
 
 
-def check(folder, rows, flags, masks, share=0, units=None, run_rows=1, shares=0, tile=64, more=()):
-    """Against the template for each sequence alone. `run_rows` are copied at once, and a multiprocessor has `shares`. `tile` rows are
+def check(folder, rows, flags, masks, share=0, units=None, run_rows=1, shares=0, tile=64, more=(), parts=0):
+    """Against the template for each sequence alone, of `parts`, or of as many as there is room for. `run_rows` are copied at once, and a multiprocessor has `shares`. `tile` rows are
     those of a tile, of which fewer than 64 are columns of the products."""
     most, pages, table = make_table(rows)
     caches = [make_cache(seed, rows, pages, table) for seed in (10, 20)]
@@ -98,7 +98,7 @@ def check(folder, rows, flags, masks, share=0, units=None, run_rows=1, shares=0,
     for name, (values, shape) in integers.items():
         save_integers(f"{folder}/{name}.npy", values, "i32", shape)
         words += ["--input", f"{name}={folder}/{name}.npy"]
-    parts = -(-most * rows // share) if share else 1
+    parts = parts or (-(-most * rows // share) if share else 1)
     words += ["--shape", f"B={parts * len(LENGTHS)}", *(["--set", f"share={share}"] if share else [])]
     source = f"{folder}/cached.tile"
     with open(source, "w") as file:
@@ -108,7 +108,12 @@ def check(folder, rows, flags, masks, share=0, units=None, run_rows=1, shares=0,
     defines += [*more, *([f"-DRUN={run_rows}"] if run_rows > 1 else [])]
     defines += [f"-DSHARES={shares}"] if shares else []
     run(source, *defines, *words, *outputs, "--set", f"scale={SCALE}", "--device", "sim", "--seeds", "1")
-    found = join(load(f"{folder}/o.npy"), load(f"{folder}/lse.npy"), parts)
+    sums = load(f"{folder}/lse.npy")
+    # The first sequence has keys in all parts: they are even.
+    each = len(sums) // parts
+    if share and LENGTHS[0] > (parts - 1) * share and any(math.isinf(sums[part * each + SQ - 1]) for part in range(parts)):
+        raise SystemExit(f"a part of {parts} has no key, pages of {rows} rows, {flags}, {masks}")
+    found = join(load(f"{folder}/o.npy"), sums, parts)
     what = f"pages of {rows} rows, {flags}, {masks}"
     compare(f"O, {what}", found[0], [x for own in expected for x in own[0]], 2e-2)
     compare(f"LSE, {what}", found[1], [x for own in expected for x in own[1]], 1e-3)
@@ -191,6 +196,7 @@ def main(folder):
     check(folder, 192, [], full)
     check(folder, 64, ["PAGED"], causal)
     check(folder, 128, ["PAGED", "PARTS"], causal, share=64)
+    check(folder, 128, ["PAGED", "PARTS"], causal, share=64, parts=2)
     check(folder, 64, ["PAGED"], causal, shares=1)
     check(folder, 192, [], ["variants/sink"], shares=2)
     check(folder, 16, ["PAGED", "GATHERED", "ONE_RUN"], full, run_rows=16, shares=1)
@@ -211,6 +217,8 @@ def main(folder):
     LENGTHS[0] = 470
     check(folder, 8, ["PAGED", "GATHERED", "ONE_RUN"], causal, run_rows=8)
     check(folder, 48, ["PAGED", "GATHERED", "PARTS"], full, share=256, run_rows=16)
+    check(folder, 48, ["PAGED", "GATHERED", "PARTS"], full, share=64, run_rows=16, parts=3)
+    check(folder, 512, ["PARTS"], full, share=128, parts=2, tile=16)
 
 
 main(*sys.argv[1:])

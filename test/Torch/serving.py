@@ -56,6 +56,15 @@ class Meaning(problems.Interpreted):
                 with self.subTest(f"{options} {rows} {queries}"):
                     self.check(Cache([300, 100, 0, 1, 257], rows, paged, 1), 2, queries, causal=True, **options)
 
+    def test_parts_of_short_sequences(self):
+        """By its own length a sequence has all parts, of a step's keys at least, however much room there is."""
+        for paged, rows, lengths in ((False, 1024, [300, 100, 0, 1, 513]), (True, 64, [300, 100, 0, 1, 513])):
+            for splits in (3, 8):
+                cache = Cache(lengths, rows, paged, 1)
+                if paged:
+                    cache.table = torch.nn.functional.pad(cache.table, (0, 7), value=-777777)
+                self.check(cache, 2, 1, num_splits=splits)
+
     def test_equal_shares(self):
         """Where rules say so, with lengths on the device alone, and not beside parts that the caller asks for."""
         numbers, find, taken = _kernels.find_numbers, _kernels.find, []
@@ -337,6 +346,13 @@ class Divisions(unittest.TestCase):
         ):
             with self.subTest(tiles=tiles, keys=keys, blocks=blocks, least=least):
                 self.assertEqual(_cache_recipes.count_parts(tiles, keys, torch.device("cpu"), blocks, least), want)
+
+
+    def test_parts_of_unequal_sequences(self):
+        """One sequence has parts for each multiprocessor once, many have more, which end at different times."""
+        for sequences, rows, want in ((1, 64, 1), (2, 64, 2), (8, 128, 4), (64, 64, 4), (1, 16, 2), (64, 16, 2)):
+            extents = ("SEQUENCES", sequences), ("ROWS", rows)
+            self.assertEqual(_kernels.find_numbers(torch.device("cpu"), *extents)["BLOCKS_FILLED"], want, extents)
 
 
 class Joins(unittest.TestCase):

@@ -165,7 +165,7 @@ class _Call:
         tiles = self.batch * (self.key_heads if self.grouped else self.heads // packed) * -(-rows // parameters["BM"])
         if self._is_balanced(tiles, parameters):
             return self._bind_parts(source, extras, {**parameters, "SHARES": parameters["BLOCKS"]}, None)
-        return self._bind_parts(source, extras, parameters, self._find_share(tiles, parameters))
+        return self._bind_parts(source, extras, parameters, self._find_parts(tiles, parameters))
 
     def _is_balanced(self, tiles, parameters):
         """Whether the keys of all sequences, whose lengths lie on the device, are cut into equal shares. A producer that gathers rows has
@@ -259,8 +259,9 @@ class _Call:
         kernel = self.find(self.is_cpu, _library.find_source("sequence_lengths"), "sequence_lengths")
         return [places.bind(kernel, starts=places.places["key_starts"])]
 
-    def _bind_parts(self, source, extras, parameters, share):
-        places, divided = self.places, share is not None
+    def _bind_parts(self, source, extras, parameters, parts):
+        """The steps of `parts`, how many and of how many keys at least, or of one that computes all."""
+        places, divided = self.places, parts is not None
         if divided:
             parameters = {**parameters, "PARTS": True, "OUT": "f32"}
         kernel = self.find(self.is_cpu, source, "attention", **parameters)
@@ -268,10 +269,9 @@ class _Call:
         if not divided:
             lse = Layout(shape, list_strides(shape), "f32")
             return [self._bind(kernel, places.view("lse", self._lay_sums(lse)), extras)]
-        count = -(-_free.peek(self.most) // share)
-        _free.limit(self.most, (count - 1) * share + 1, count * share)
-        parts = (count * self.batch, self.rows, self.heads, self.value), (count * self.batch, self.heads, self.rows)
-        parts, lses = (Layout(x, list_strides(x), "f32") for x in parts)
+        count, share = parts
+        parts, lses = (count * self.batch, self.rows, self.heads, self.value), (count * self.batch, self.heads, self.rows)
+        parts, lses = (Layout(x, list_strides(x), "f32") for x in (parts, lses))
         places.add_temporary("parts", parts)
         places.add_temporary("lses", lses)
         places.places["o"] = places.view("parts", self._lay(parts))
@@ -290,25 +290,27 @@ class _Call:
         )  # fmt: skip
         return merge, operands
 
-    def _find_share(self, tiles, parameters):
-        """How many keys a part has; None where they are not divided."""
-        share, count, step = self.options["share"], self.options["count"], parameters["BN"]
-        if share is not None:
-            return share
-        if not count:
-            numbers = _kernels.find_numbers(self.device)
-            count = count_parts(tiles, self.most, self.device, 1, numbers["LEAST_SHARE"])
+    def _find_parts(self, tiles, parameters):
+        """How many parts each sequence has, and how many keys these have at least; None where keys are not divided. By its own length a
+        sequence has all of them, so that nothing but their number depends on what there is room for."""
+        share, count, least = self.options["share"], self.options["count"], parameters["BN"]
+        if share is None and not count:
+            rows, numbers = parameters["BM"], _kernels.find_numbers(self.device)
+            least = numbers["LEAST_SHARE"]
+            count = count_parts(tiles, self.most, self.device, 1, least)
             # A block of fewer rows than a product has leaves most of a multiprocessor to others.
-            if parameters["BM"] < ROWS:
-                count = max(count, count_parts(tiles, self.most, self.device, numbers["BLOCKS_FILLED"], numbers["LEAST_FILLED"]))
-        if count == 1:
-            return None
-        steps = -(-_free.peek(self.most) // (count * step))
-        # A single part is all of the keys.
-        is_divided = steps * step < _free.peek(self.most)
-        least, most = (steps - 1) * count * step + 1, steps * count * step
-        _free.limit(self.most, *((max(least, steps * step + 1), most) if is_divided else (least, min(most, steps * step))))
-        return steps * step if is_divided else None
+            if count > 1 or rows < ROWS:
+                extents = lambda batch: (("SEQUENCES", batch), ("ROWS", rows))  # noqa: E731
+                blocks = _free.ask(self.batch, lambda batch: _kernels.find_numbers(self.device, *extents(batch))["BLOCKS_FILLED"])
+                count = max(count, count_parts(tiles, self.most, self.device, blocks, numbers["LEAST_FILLED"]))
+            return (count, least) if count > 1 else None
+        # Parts of a number of keys are as many as there is room for; of a number of parts each has a block at least.
+        least = least if share is None else share
+        room = -(-_free.peek(self.most) // least)
+        is_all = share is None and count <= room
+        _free.limit(self.most, ((count if is_all else room) - 1) * least + 1, _free.MOST if is_all else room * least)
+        count = count if is_all else room
+        return (count, least) if share is not None or count > 1 else None
 
     def _find_run(self, tile_rows):
         """How many rows of pages that are shorter than a step are copied at once; 1 where each thread copies some of one."""
