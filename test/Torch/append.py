@@ -2,12 +2,13 @@
 """New keys and values, which are stored in caches, on the interpreter: compared with f64."""
 
 import unittest
+import unittest.mock
 
 import problems
 import torch
 from caches import NAN, Cache
 
-from tessera.torch import flash_attn_with_kvcache, kv_append
+from tessera.torch import _append_recipes, flash_attn_with_kvcache, kv_append
 
 
 def rotate(x, cos, sin, places, interleaved):
@@ -67,11 +68,39 @@ class Append(problems.Interpreted):
             (128, 128, 16, True, True, False, torch.int32, torch.float32),
             (80, 48, 24, True, False, False, torch.int64, torch.bfloat16),
             (64, 64, 32, False, True, True, torch.int64, torch.float32),
+            (128, 80, 64, False, True, False, torch.int32, torch.bfloat16),
+            (256, 256, 128, False, False, True, torch.int32, torch.bfloat16),
+            (80, 80, 40, False, True, False, torch.int32, torch.bfloat16),
             (128, 64, 0, False, False, True, torch.int32, None),
             (256, 256, 0, False, False, False, torch.int32, None),
         ):
             with self.subTest(case):
                 self.check(*case)
+
+    def test_whole_heads(self):
+        """Halves are loaded in words where all elements of a tile's heads are in pairs, and rows of angles lie so."""
+        taken, find = [], _append_recipes._kernels.find
+
+        def note(is_cpu, source, **parameters):
+            taken.append(parameters.get("WHOLE", False))
+            return find(is_cpu, source, **parameters)
+
+        k, cache, slots = torch.randn(3, 2, 128).bfloat16(), torch.zeros(2, 4, 2, 128).bfloat16(), torch.arange(3)
+        cos, sin = make_angles(64, torch.bfloat16)
+        apart = torch.empty(200 * 64 + 1).bfloat16()[1:].view(200, 64).copy_(cos)
+        joined = torch.cat([cos, sin, cos[:, :3]], 1)
+        expected = None
+        with unittest.mock.patch.object(_append_recipes._kernels, "find", note):
+            for own, other, is_whole in (
+                (cos, sin, True), (apart, sin, False), (joined[:, :64], joined[:, 64:128], False), (cos[:, :32], sin[:, :32], False),
+            ):  # fmt: skip
+                taken.clear()
+                rotated = kv_append(k, k, cache, cache.clone(), slots, q=k, cos=own, sin=other, positions=slots)
+                self.assertEqual(taken, [is_whole])
+                expected = rotated if expected is None else expected
+                if own.shape == cos.shape:
+                    self.assertTrue(torch.equal(rotated, expected))
+                    self.assertTrue(torch.equal(cache.flatten(0, 1)[:3], expected))
 
     def test_before_attention(self):
         """New keys behind those of the cache, rotated with the queries."""

@@ -70,6 +70,10 @@ def _describe(k, v, k_cache, given, interleaved, **parameters):
         parameters["CACHED"] = k_cache.element
     if "cos" in given:
         parameters.update(ROTARY=True, QUERIES="q" in given, INTERLEAVED=interleaved, ANGLES=given["cos"].element)
+        # Both halves of all heads of a tile are loaded in words, and so are rows of angles.
+        is_whole = not interleaved and width == k.shape[2] == 2 * given["cos"].shape[1]
+        if is_whole and all(given[name].has_rows() for name in ("cos", "sin")):
+            parameters["WHOLE"] = True
     return parameters
 
 
