@@ -14,8 +14,8 @@ D, SCALE, HEADS, KV_HEADS, SQ = 64, 0.125, 4, 2, 3
 LENGTHS = [130, 0, 64, 5]
 
 
-def attend(folder, q, k, v, length, masks, queries=SQ):
-    """(O, LSE) of one sequence, by the template on the interpreter."""
+def attend(folder, q, k, v, length, masks, queries=SQ, own=()):
+    """(O, LSE) of one sequence, by the template on the interpreter. `own` are words for the masks."""
     if not length:
         return [0.0] * (HEADS * queries * D), [-math.inf] * (HEADS * queries)
     words = []
@@ -26,7 +26,7 @@ def attend(folder, q, k, v, length, masks, queries=SQ):
     with open(source, "w") as file:
         file.write("".join(f'$import "{name}.tile"\n' for name in masks or ["attention"]))
     outputs = [word for name in ("o", "lse") for word in ("--output", f"{name}={folder}/{name}.npy")]
-    run(source, f"-DD={D}", "-DBM=64", "--set", f"scale={SCALE}", *words, *outputs)
+    run(source, f"-DD={D}", "-DBM=64", "--set", f"scale={SCALE}", *own, *words, *outputs)
     return load(f"{folder}/o.npy"), load(f"{folder}/lse.npy")
 
 
@@ -77,16 +77,16 @@ def save_caches(folder, caches, pages, rows, units):
     return words
 
 
-def check(folder, rows, flags, masks, share=0, units=None, run_rows=1, shares=0, tile=64, more=(), parts=0):
-    """Against the template for each sequence alone, of `parts`, or of as many as there is room for. `run_rows` are copied at once, and a multiprocessor has `shares`. `tile` rows are
-    those of a tile, of which fewer than 64 are columns of the products."""
+def check(folder, rows, flags, masks, share=0, units=None, run_rows=1, shares=0, tile=64, more=(), parts=0, own=()):
+    """Against the template for each sequence alone, of `parts`, or of as many as there is room for. `run_rows` are copied at once, and a
+    multiprocessor has `shares`. `tile` rows are those of a tile, of which fewer than 64 are columns of the products."""
     most, pages, table = make_table(rows)
     caches = [make_cache(seed, rows, pages, table) for seed in (10, 20)]
     q = [draw(30 + b, HEADS, SQ, D) for b in range(len(LENGTHS))]
     if "SCALED" in flags:
         # Each row has a factor of its own.
         q = [[x * 2.0**12 if i < SQ * D else x for i, x in enumerate(own)] for own in q]
-    expected = [attend(folder, q[b], caches[0][1][b], caches[1][1][b], length, masks) for b, length in enumerate(LENGTHS)]
+    expected = [attend(folder, q[b], caches[0][1][b], caches[1][1][b], length, masks, own=own) for b, length in enumerate(LENGTHS)]
 
     save(f"{folder}/q.npy", [x for own in q for x in own], (len(LENGTHS), HEADS, SQ, D))
     words = ["--input", f"q={folder}/q.npy", *save_caches(folder, caches, pages, rows, units)]
@@ -107,11 +107,11 @@ def check(folder, rows, flags, masks, share=0, units=None, run_rows=1, shares=0,
     defines = [f"-DD={D}", f"-DBM={tile}", "-DBN=64", "-DHEADS=2", *(f"-D{flag}=true" for flag in flags)]
     defines += [*more, *([f"-DRUN={run_rows}"] if run_rows > 1 else [])]
     defines += [f"-DSHARES={shares}"] if shares else []
-    run(source, *defines, *words, *outputs, "--set", f"scale={SCALE}", "--device", "sim", "--seeds", "1")
+    run(source, *defines, *words, *own, *outputs, "--set", f"scale={SCALE}", "--device", "sim", "--seeds", "1")
     sums = load(f"{folder}/lse.npy")
     # The first sequence has keys in all parts: they are even.
     each = len(sums) // parts
-    if share and LENGTHS[0] > (parts - 1) * share and any(math.isinf(sums[part * each + SQ - 1]) for part in range(parts)):
+    if share and not own and LENGTHS[0] > (parts - 1) * share and any(math.isinf(sums[part * each + SQ - 1]) for part in range(parts)):
         raise SystemExit(f"a part of {parts} has no key, pages of {rows} rows, {flags}, {masks}")
     found = join(load(f"{folder}/o.npy"), sums, parts)
     what = f"pages of {rows} rows, {flags}, {masks}"
@@ -219,6 +219,12 @@ def main(folder):
     check(folder, 48, ["PAGED", "GATHERED", "PARTS"], full, share=256, run_rows=16)
     check(folder, 48, ["PAGED", "GATHERED", "PARTS"], full, share=64, run_rows=16, parts=3)
     check(folder, 512, ["PARTS"], full, share=128, parts=2, tile=16)
+    # Parts begin where a window, or a chunk, does.
+    window = ["--set", "left=200", "--set", "right=0"]
+    check(folder, 128, ["PAGED", "PARTS"], ["variants/window"], share=64, parts=3, own=window)
+    check(folder, 48, ["PAGED", "GATHERED", "PARTS"], ["variants/window"], share=64, run_rows=16, parts=2, own=window)
+    check(folder, 512, ["PARTS", "GATHERED", "INVARIANT"], ["variants/window"], share=128, own=window)
+    check(folder, 512, ["PARTS"], ["variants/chunks"], share=64, parts=3, own=["-DCHUNK_KEYS=300"])
 
 
 main(*sys.argv[1:])

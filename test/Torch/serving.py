@@ -65,6 +65,16 @@ class Meaning(problems.Interpreted):
                     cache.table = torch.nn.functional.pad(cache.table, (0, 7), value=-777777)
                 self.check(cache, 2, 1, num_splits=splits)
 
+    def test_parts_of_windows(self):
+        """Keys before a window, or a chunk, are in no part."""
+        lengths = [700, 100, 0, 1, 513, 640]
+        for paged, rows in ((False, 768), (True, 64), (True, 16)):
+            for queries in (1, 3):
+                for window in ((100, 0), (0, 0), (300, 0), (1000, 0)):
+                    self.check(
+                        Cache(lengths, rows, paged, 1), 2, queries, {"left": window[0], "right": 0}, causal=True, window_size=window, num_splits=4
+                    )
+
     def test_equal_shares(self):
         """Where rules say so, with lengths on the device alone, and not beside parts that the caller asks for."""
         numbers, find, taken = _kernels.find_numbers, _kernels.find, []
@@ -346,7 +356,6 @@ class Divisions(unittest.TestCase):
         ):
             with self.subTest(tiles=tiles, keys=keys, blocks=blocks, least=least):
                 self.assertEqual(_cache_recipes.count_parts(tiles, keys, torch.device("cpu"), blocks, least), want)
-
 
     def test_parts_of_unequal_sequences(self):
         """One sequence has parts for each multiprocessor once, many have more, which end at different times."""

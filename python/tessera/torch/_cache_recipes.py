@@ -290,26 +290,39 @@ class _Call:
         )  # fmt: skip
         return merge, operands
 
+    def _find_room(self, step):
+        """How many keys the queries of a sequence see at most."""
+        left, (name, _, more) = self.options["left"], self.options["variant"] or (None, {}, {})
+        seen = more["CHUNK_KEYS"] if name == "chunks" else None if left in (None, _FARTHEST) else left
+        if seen is None or self.is_invariant:
+            return self.most
+        # Of a block where they begin some are before them.
+        seen += operator.index(self.rows) + step
+        is_all = _free.peek(self.most) <= seen
+        _free.limit(self.most, *((0, seen) if is_all else (seen + 1, _free.MOST)))
+        return self.most if is_all else seen
+
     def _find_parts(self, tiles, parameters):
         """How many parts each sequence has, and how many keys these have at least; None where keys are not divided. By its own length a
         sequence has all of them, so that nothing but their number depends on what there is room for."""
         share, count, least = self.options["share"], self.options["count"], parameters["BN"]
+        room = self._find_room(least)
         if share is None and not count:
             rows, numbers = parameters["BM"], _kernels.find_numbers(self.device)
             least = numbers["LEAST_SHARE"]
-            count = count_parts(tiles, self.most, self.device, 1, least)
+            count = count_parts(tiles, room, self.device, 1, least)
             # A block of fewer rows than a product has leaves most of a multiprocessor to others.
             if count > 1 or rows < ROWS:
                 extents = lambda batch: (("SEQUENCES", batch), ("ROWS", rows))  # noqa: E731
                 blocks = _free.ask(self.batch, lambda batch: _kernels.find_numbers(self.device, *extents(batch))["BLOCKS_FILLED"])
-                count = max(count, count_parts(tiles, self.most, self.device, blocks, numbers["LEAST_FILLED"]))
+                count = max(count, count_parts(tiles, room, self.device, blocks, numbers["LEAST_FILLED"]))
             return (count, least) if count > 1 else None
         # Parts of a number of keys are as many as there is room for; of a number of parts each has a block at least.
         least = least if share is None else share
-        room = -(-_free.peek(self.most) // least)
-        is_all = share is None and count <= room
-        _free.limit(self.most, ((count if is_all else room) - 1) * least + 1, _free.MOST if is_all else room * least)
-        count = count if is_all else room
+        most = -(-_free.peek(room) // least)
+        is_all = share is None and count <= most
+        _free.limit(room, ((count if is_all else most) - 1) * least + 1, _free.MOST if is_all else most * least)
+        count = count if is_all else most
         return (count, least) if share is not None or count > 1 else None
 
     def _find_run(self, tile_rows):
