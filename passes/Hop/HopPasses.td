@@ -332,7 +332,7 @@ def FillProducts : Pass<"hop-fill-products", "::tessera::hop::KernelOp"> {
 
     The producer of a persistent kernel sends the number of the next tile behind the loads of this one. Once the
     consumers have waited for all of those loads, they take the number (`hop.pipe.get`) right behind the product that
-    was issued last.
+    was issued last. A role that commits what another one needs before it reads the loads of this tile takes it behind that.
 
     ```mlir
     !S = tensor<64x64xf32, #hop.layout<accumulator>>

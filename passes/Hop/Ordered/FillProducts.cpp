@@ -8,6 +8,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "passes/Analysis/RoleProgram.h"
 #include "passes/Analysis/RowBounds.h"
 #include "passes/Hop/HopPasses.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -57,17 +58,33 @@ static bool waits(Operation *op) {
 
 namespace {
 
+/// What roles need of each other to go on.
+class Needs {
+public:
+  explicit Needs(hop::KernelOp kernel) : graph(kernel) {}
+
+  /// Whether a role commits in `op` what others need before the value of `get` can be sent: the
+  /// value must not be waited for first.
+  bool holdsUpSender(Operation *op, hop::PipeGetOp get) const;
+
+private:
+  unsigned numberOf(Value pipe) const { return graph.numbers.lookup(pipe); }
+  bool needsOther(unsigned role, unsigned sent) const;
+
+  RoleGraph graph;
+};
+
 /// What a role asks of the next tile before its products, where these stand behind a condition that
 /// takes divisions or comes from memory: computed while the last product of this tile runs, and
 /// handed on by the loop over tiles.
 class NextTile {
 public:
   /// Of a loop over tiles, if it has such a condition.
-  static std::optional<NextTile> find(scf::WhileOp loop);
+  static std::optional<NextTile> find(scf::WhileOp loop, const Needs &needs);
   void prepare();
 
 private:
-  explicit NextTile(scf::WhileOp loop) : loop(loop) {}
+  NextTile(scf::WhileOp loop, const Needs &needs) : loop(loop), needs(needs) {}
   bool findTaking();
   bool findAsked();
   Value isTile(Value number, OpBuilder &builder);
@@ -79,8 +96,11 @@ private:
 
   Block *getBody() { return loop.getAfterBody(); }
   Value getNumber() { return getBody()->getArgument(0); }
+  /// Whether the number may be taken before `op`, behind which the role takes it.
+  bool mayTakeBefore(Operation *op);
 
   scf::WhileOp loop;
+  const Needs &needs;
   /// How the role gets the number of the next tile, from pipe.get on.
   SmallVector<Operation *> taking;
   /// What is computed of the number of a tile, and what of it other operations use, but for what is
@@ -104,11 +124,12 @@ struct FillProductsPass : tessera::impl::FillProductsBase<FillProductsPass> {
           sinkBehind(std::exchange(last, nullptr));
       }
     });
-    getOperation().walk(takeEarly);
+    Needs needs(getOperation());
+    getOperation().walk([&](hop::PipeGetOp get) { takeEarly(get, needs); });
     SmallVector<scf::WhileOp> loops;
     getOperation().walk([&](scf::WhileOp loop) { loops.push_back(loop); });
     for (scf::WhileOp loop : loops)
-      if (std::optional<NextTile> next = NextTile::find(loop))
+      if (std::optional<NextTile> next = NextTile::find(loop, needs))
         next->prepare();
   }
 
@@ -132,10 +153,11 @@ private:
 
   /// Takes the number of the next tile behind the product that is issued last, once all tiles of
   /// this one have been waited for.
-  static void takeEarly(hop::PipeGetOp get) {
+  static void takeEarly(hop::PipeGetOp get, const Needs &needs) {
     Operation *op = get->getPrevNode();
     while (op && op->getNumRegions() == 0 &&
-           !isa<hop::PipeWaitOp, hop::PipePeekOp, hop::MmaIssueOp>(op))
+           !isa<hop::PipeWaitOp, hop::PipePeekOp, hop::MmaIssueOp>(op) &&
+           !needs.holdsUpSender(op, get))
       op = op->getPrevNode();
     if (isa_and_nonnull<hop::MmaIssueOp>(op))
       get->moveAfter(op);
@@ -145,19 +167,53 @@ private:
 } // namespace
 
 //===----------------------------------------------------------------------===//
+// What is needed before a value is sent
+//===----------------------------------------------------------------------===//
+
+/// Whether `role` reads another pipe of the roles that fill the pipe `sent`.
+bool Needs::needsOther(unsigned role, unsigned sent) const {
+  for (auto [number, channel] : llvm::enumerate(graph.channels))
+    if (number != sent && llvm::is_contained(channel.readers, role) &&
+        llvm::any_of(channel.fillers, [&](unsigned filler) {
+          return llvm::is_contained(graph.channels[sent].fillers, filler);
+        }))
+      return true;
+  return false;
+}
+
+bool Needs::holdsUpSender(Operation *op, hop::PipeGetOp get) const {
+  llvm::SetVector<unsigned> roles; // that need what is committed, or what these give in turn
+  op->walk([&](hop::PipeCommitOp commit) {
+    roles.insert_range(graph.channels[numberOf(commit.getPipe())].readers);
+  });
+  for (size_t i = 0; i < roles.size(); ++i) {
+    if (needsOther(roles[i], numberOf(get.getPipe())))
+      return true;
+    for (const Channel &channel : graph.channels)
+      if (llvm::is_contained(channel.fillers, roles[i]))
+        roles.insert_range(channel.readers);
+  }
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
 // The next tile
 //===----------------------------------------------------------------------===//
 
-std::optional<NextTile> NextTile::find(scf::WhileOp loop) {
+std::optional<NextTile> NextTile::find(scf::WhileOp loop, const Needs &needs) {
   // The number of the tile comes first, and the condition hands on what the loop carries.
   auto hasNumber = [&] {
     return loop->getNumResults() > 0 && loop.getResult(0).getType().isIndex() &&
            llvm::equal(loop.getConditionOp().getArgs(), loop.getBeforeArguments());
   };
-  NextTile next(loop);
+  NextTile next(loop, needs);
   if (!hasNumber() || !next.findTaking() || !next.findAsked())
     return std::nullopt;
   return next;
+}
+
+bool NextTile::mayTakeBefore(Operation *op) {
+  return !waits(op) && !needs.holdsUpSender(op, cast<hop::PipeGetOp>(taking.front()));
 }
 
 /// The number is cast from what pipe.get gives behind all products.
@@ -176,16 +232,16 @@ bool NextTile::findTaking() {
       products = dyn_cast<scf::IfOp>(op);
       break;
     }
-    if (waits(op))
+    if (!mayTakeBefore(op))
       return false;
   }
   if (!products || products.getElseRegion().empty() ||
-      llvm::any_of(*products.elseBlock(), [](Operation &op) { return waits(&op); }))
+      llvm::any_of(*products.elseBlock(), [&](Operation &op) { return !mayTakeBefore(&op); }))
     return false;
   for (Operation &op : llvm::reverse(products.thenBlock()->without_terminator())) {
     if (last = dyn_cast<hop::MmaIssueOp>(op); last)
       return true;
-    if (op.getNumRegions() || waits(&op))
+    if (op.getNumRegions() || !mayTakeBefore(&op))
       return false;
   }
   return false;
