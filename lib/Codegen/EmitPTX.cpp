@@ -1,6 +1,7 @@
 //===- EmitPTX.cpp - LLVM dialect to PTX ----------------------------------===//
 
 #include "lib/Codegen/EmitPTX.h"
+#include "lib/Codegen/AssemblyText.h"
 #include "lib/Codegen/OperandsInFlight.h"
 #include "lib/Codegen/WorkOrder.h"
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
@@ -30,6 +31,7 @@
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "llvm/Transforms/Scalar/SROA.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
+#include "llvm/Transforms/Utils/Local.h"
 #include <mutex>
 
 using namespace mlir;
@@ -129,6 +131,25 @@ static void widenComparisons(llvm::Module &module) {
     }
 }
 
+/// Drops reads of tiles in shared memory that LLVM has folded all uses of, which it keeps as they
+/// are assembly (EmitStage.cpp, with the address in `from`). hop-insert-proxy-fences counts on the
+/// uses: the arrival that gives the slot back waits for no value that nothing takes.
+static void dropDeadReads(llvm::Module &module) {
+  llvm::SmallVector<llvm::Instruction *> reads;
+  for (llvm::Function &function : module)
+    for (llvm::Instruction &instruction : llvm::instructions(function))
+      if (assemblyOf(instruction).contains("xor.b32 from,"))
+        reads.push_back(&instruction);
+  // The last one first: it may be all that takes what another one gives.
+  for (llvm::Instruction *read : llvm::reverse(reads)) {
+    if (!read->use_empty())
+      continue;
+    llvm::SmallVector<llvm::WeakTrackingVH> operands(read->operand_values());
+    read->eraseFromParent();
+    llvm::RecursivelyDeleteTriviallyDeadInstructionsPermissive(operands);
+  }
+}
+
 /// Cleans up the IR and no more: the lowering has placed loads, waits and arithmetic on purpose,
 /// so nothing that moves code between blocks or changes loops runs here.
 static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
@@ -219,6 +240,7 @@ FailureOr<std::string> emitPTX(ModuleOp module, const EmitPTXOptions &options,
   TimingScope optimization = timing.nest("LLVM optimization");
   keepTogether(*ir);
   optimize(*ir, *machine);
+  dropDeadReads(*ir);
   widenComparisons(*ir);
   keepOperandsApart(*ir);
   orderWorkByElements(*ir);
