@@ -353,9 +353,10 @@ static void addConversionHandlers(HandlerTable &table) {
 
 static void addFloatHandlers(HandlerTable &table) {
   addFloatUnary<arith::NegFOp>(table, [](double x) { return -x; });
-  addFloatBinary<arith::AddFOp>(table, [](double x, double y) { return x + y; });
-  addFloatBinary<arith::SubFOp>(table, [](double x, double y) { return x - y; });
-  addFloatBinary<arith::MulFOp>(table, [](double x, double y) { return x * y; });
+  addSum<arith::AddFOp>(table, [](double x, double y) { return x + y; });
+  addSum<arith::SubFOp>(table, [](double x, double y) { return x - y; });
+  addFloatBinary<arith::MulFOp>(
+      table, [](double x, double y) { return x * y; }, &Frame::setProduct);
   addFloatBinary<arith::DivFOp>(table, [](double x, double y) { return x / y; });
   addFloatBinary<arith::RemFOp>(table, [](double x, double y) { return std::fmod(x, y); });
   addFloatBinary<arith::MaximumFOp>(table, [](double x, double y) { return maximum(x, y); });

@@ -75,11 +75,12 @@ struct Failure {
 struct Program {
   Program(tile::KernelOp kernel, Launch launch, const InterpreterOptions &options)
       : kernel(kernel), launch(std::move(launch)), precision(options.precision),
-        partition(options.partition), shown(options.shown) {}
+        fused(options.fused), partition(options.partition), shown(options.shown) {}
 
   tile::KernelOp kernel;
   Launch launch;
   Precision precision;
+  bool fused;         ///< see InterpreterOptions
   uint64_t partition; ///< see InterpreterOptions
   ShowOptions shown;
   /// The named values that are shown, in the order of the program.
@@ -130,6 +131,18 @@ public:
       roundAll(mlir::getElementTypeOrSelf(value.getType()), elements);
     set(value, Datum::of(std::move(elements)));
   }
+  /// The same of a product, which a sum may take before it is rounded.
+  void setProduct(mlir::Value value, Floats elements) {
+    if (program.fused && isRounded())
+      products[value] = elements;
+    set(value, std::move(elements));
+  }
+  /// The elements of `value` as they are before they are rounded, where a sum takes these; else
+  /// null.
+  const Floats *getProduct(mlir::Value value) const {
+    auto it = products.find(value);
+    return it == products.end() ? nullptr : &it->second;
+  }
   /// Gives `value` new elements, wrapped to the width of its element type.
   void set(mlir::Value value, Ints elements);
   void set(mlir::Value value, Datum datum) {
@@ -174,6 +187,7 @@ private:
   /// Where named values were computed last.
   llvm::DenseMap<mlir::Value, std::string> places;
   llvm::DenseMap<mlir::Value, Datum> values;
+  llvm::DenseMap<mlir::Value, Floats> products; ///< before they are rounded
 };
 
 /// Checks that the interpreter knows each operation and type of the kernel.

@@ -59,6 +59,10 @@ llvm::Error checkShown(tile::EntryOpInterface entry, const ShowOptions &options)
 
 struct InterpreterOptions {
   Precision precision = Precision::Kernel;
+  /// In Kernel precision, whether a sum takes a product or a logarithm as it is before it is
+  /// rounded: the machine may make one instruction of a product and a sum, and its logarithm is a
+  /// product.
+  bool fused = false;
   /// Where a tile.split_reduce is cut: a seed of random partitions, or 0 to keep ranges whole.
   uint64_t partition = 0;
   /// Threads that run grid points; 0: one per core.

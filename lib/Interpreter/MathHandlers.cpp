@@ -41,10 +41,10 @@ static void addExponentialHandlers(HandlerTable &table) {
   addMarkedExponential<math::Exp2Op>(table, 1.0, [](double x) { return std::exp2(x); });
   addFloatUnary<tile::SigmoidOp>(table, [](double x) { return 1 / (1 + std::exp(-x)); });
   addFloatUnary<math::ExpM1Op>(table, [](double x) { return std::expm1(x); });
-  addFloatUnary<math::LogOp>(table, [](double x) { return std::log(x); });
+  addFloatUnary<math::LogOp>(table, [](double x) { return std::log(x); }, &Frame::setProduct);
   addFloatUnary<math::Log2Op>(table, [](double x) { return std::log2(x); });
   addFloatUnary<math::Log10Op>(table, [](double x) { return std::log10(x); });
-  addFloatUnary<math::Log1pOp>(table, [](double x) { return std::log1p(x); });
+  addFloatUnary<math::Log1pOp>(table, [](double x) { return std::log1p(x); }, &Frame::setProduct);
   addFloatUnary<math::SqrtOp>(table, [](double x) { return std::sqrt(x); });
   addFloatUnary<math::RsqrtOp>(table, [](double x) { return 1 / std::sqrt(x); });
   addFloatUnary<math::CbrtOp>(table, [](double x) { return std::cbrt(x); });

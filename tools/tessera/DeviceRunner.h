@@ -55,6 +55,7 @@ public:
 /// seed.
 class InterpreterRunner : public DeviceRunner {
 public:
+  explicit InterpreterRunner(InterpreterOptions options) : options(std::move(options)) {}
   explicit InterpreterRunner(Precision precision, ShowOptions shown = {}, uint64_t partition = 0) {
     options.precision = precision;
     options.shown = std::move(shown);

@@ -25,6 +25,11 @@ ErrorMeasure measureError(const HostTensor &tensor, const HostTensor &exact);
 /// What a kernel gives by the interpreter, in double and in the kernel's precision.
 struct Computed {
   const HostTensor &exact, &baseline;
+  /// With products that sums take before they are rounded; null where that is not asked for.
+  const HostTensor *fused = nullptr;
+
+  /// The error in the kernel's precision: the larger one.
+  ErrorMeasure measureBaseline() const;
 };
 
 /// Prints the errors of `result` beside those of the baseline, the same computation in the kernel's

@@ -3,6 +3,7 @@
 #ifndef TESSERA_TOOLS_TESSERA_RUNREFERENCE_H
 #define TESSERA_TOOLS_TESSERA_RUNREFERENCE_H
 
+#include "mlir/IR/OwningOpRef.h"
 #include "tools/tessera/DeviceRunner.h"
 #include "tools/tessera/RunArguments.h"
 #include "llvm/Support/raw_ostream.h"
@@ -28,8 +29,14 @@ public:
 private:
   struct Expected {
     RunArguments exact, rounded;
+    mlir::OwningOpRef<mlir::ModuleOp> module;
+    /// As rounded, with products that sums take before they are rounded. Only run where a result is
+    /// not good enough beside the others.
+    std::optional<RunArguments> fused = {};
   };
-  const Expected *find(const Schedules &schedules);
+  Expected *find(const Schedules &schedules);
+  bool runFused(Expected &expected);
+  bool compare(const Expected &expected, const RunArguments &results, llvm::raw_ostream &os);
   /// Says whether random partitions of ranges give what the whole ranges do; an error if not.
   bool checkPartitions(tile::EntryOpInterface form, const Expected &expected);
 
