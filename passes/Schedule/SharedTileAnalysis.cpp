@@ -7,11 +7,6 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::tile;
 
-SmallVector<LoadOp> tessera::pipedLoads(scf::ForOp loop) {
-  return llvm::filter_to_vector(loop.getBody()->getOps<LoadOp>(),
-                                [](LoadOp load) { return load.getPipe().has_value(); });
-}
-
 /// Why `loop` cannot load as many tiles in each block of a cluster as in the one where it runs
 /// longest; nothing when it can.
 static std::optional<std::string> whyNotEven(KernelOp kernel, const IndexDependence &dependence,
@@ -28,8 +23,8 @@ static std::optional<std::string> whyNotEven(KernelOp kernel, const IndexDepende
   Trend trend = trendOf(upper, index);
   if (trend != Trend::Increasing && trend != Trend::Decreasing)
     return "its upper bound neither only grows nor only falls with it";
-  WalkResult nested = loop.walk([&](LoadOp load) {
-    bool isNested = load.getPipe() && load->getBlock() != loop.getBody();
+  WalkResult nested = loop.walk([&](LoadOpInterface load) {
+    bool isNested = load.getPipeAttr() && load->getBlock() != loop.getBody();
     return isNested ? WalkResult::interrupt() : WalkResult::advance();
   });
   if (nested.wasInterrupted())

@@ -25,9 +25,6 @@ struct SharedTile {
 SharedTile shareTile(tile::KernelOp kernel, const IndexDependence &dependence,
                      const PipedTile &tile, int64_t blocks);
 
-/// The loads of the body of `loop` that go through pipes, in their order.
-llvm::SmallVector<tile::LoadOp> pipedLoads(mlir::scf::ForOp loop);
-
 } // namespace tessera
 
 #endif // TESSERA_PASSES_SCHEDULE_SHAREDTILEANALYSIS_H

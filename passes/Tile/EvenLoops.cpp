@@ -27,7 +27,10 @@ namespace {
 class LoopEvener {
 public:
   LoopEvener(KernelOp kernel, const IndexDependence &dependence, int64_t blocks)
-      : kernel(kernel), dependence(dependence), blocks(blocks) {}
+      : kernel(kernel), dependence(dependence), blocks(blocks) {
+    for (const PipedTile &tile : pipedTiles(kernel))
+      loads.insert(tile.loads.begin(), tile.loads.end());
+  }
 
   void run(scf::ForOp loop) {
     ImplicitLocOpBuilder builder(loop.getLoc(), loop);
@@ -42,8 +45,9 @@ public:
     Value rest = arith::SubIOp::create(builder, iterations(loop, most, builder),
                                        iterations(loop, own, builder));
     SmallVector<int64_t> pipes;
-    for (LoadOp load : pipedLoads(loop))
-      pipes.push_back(static_cast<int64_t>(*load.getPipe()));
+    for (Operation &op : *loop.getBody())
+      if (loads.contains(&op))
+        pipes.push_back(cast<LoadOpInterface>(op).getPipeAttr().getInt());
     SkipLoadsOp::create(builder, builder.getDenseI64ArrayAttr(pipes), rest);
     loop.emitRemark("loop loads as many tiles in all ")
         << blocks << " blocks of a cluster as in the one where it is longest";
@@ -77,6 +81,8 @@ private:
   KernelOp kernel;
   const IndexDependence &dependence;
   int64_t blocks; ///< of a cluster
+  /// Those that go through pipes: for dots, as a producer of all has no such loops.
+  llvm::DenseSet<Operation *> loads;
 };
 
 class TileEvenLoopsPass : public tessera::impl::TileEvenLoopsBase<TileEvenLoopsPass> {
