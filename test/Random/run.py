@@ -11,6 +11,7 @@ import argparse
 import collections
 import multiprocessing
 import os
+import random
 import re
 import shutil
 import sys
@@ -52,6 +53,19 @@ def confirm(runner, program, name, outcome):
     return outcome
 
 
+def run_fitting(runner, program, name, given):
+    """Runs a program with those of the drawn fields that go together: one goes for each refusal, so that helpers meet that
+    the rest of the draw would keep apart, and what is left of it in the end is the compiler's choice."""
+    rng = random.Random(name)
+    while True:
+        outcome = confirm(runner, program, name, runner.run(program, name))
+        drawn = sorted(set(program.schedule) - set(given))
+        if outcome.kind != REFUSED or not outcome.is_of_compiler or not drawn:
+            return outcome
+        program = program.clone()
+        del program.schedule[rng.choice(drawn)]
+
+
 _runner = _domains = _given = None
 
 
@@ -63,7 +77,7 @@ def _start(runner, domains, given):
 def _run(seed):
     program = make_program(seed, _domains, _given)
     name = f"{seed}.tile"
-    outcome = confirm(_runner, program, name, _runner.run(program, name))
+    outcome = run_fitting(_runner, program, name, _given)
     if not outcome.failed:
         os.remove(os.path.join(_runner.folder, name))
     return seed, bool(program.schedule), outcome
@@ -123,6 +137,7 @@ def record(folder, seed, outcome):
 def reduce_failures(args, runner, domains, failures):
     for seed, outcome in failures:
         program = make_program(seed, domains, args.schedule)
+        program.schedule = dict(outcome.schedule)
         say = lambda text: print(f"\r{seed}: {text}   ", end="", file=sys.stderr, flush=True)
         small = Reducer(runner, outcome, args.reduce_runs, say).reduce(program)
         end = runner.run(small, f"{seed}-reduced.tile")

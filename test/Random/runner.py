@@ -31,6 +31,9 @@ LIMITS = (
     r"a dot with precision tf32 reads loaded tiles along the contracted",
 )
 
+# What a launch refuses, by the strides of the arrays that were drawn.
+LAUNCH = r"strides must be multiples of|it stores nothing"
+
 # What only a pass can have done wrong, whatever schedule was asked for: a program on hop that its
 # verifiers or a later pass refuse.
 INVALID = r"error: ('hop\.\w+' op |mixes layouts|.*; run hop-)"
@@ -44,6 +47,12 @@ class Outcome:
     text: str = ""  # what was printed
     seconds: float = 0
     command: str = ""
+    schedule: dict = dataclasses.field(default_factory=dict)  # the fields that were asked for
+
+    @property
+    def is_of_compiler(self):
+        """Whether the compiler refuses it, not the launch."""
+        return not re.search(LAUNCH, self.text)
 
     @property
     def failed(self):
@@ -60,7 +69,7 @@ class Outcome:
         error = re.search(r"error: (.*)", self.text)
         text = error.group(1) if error else (self.text.strip() or self.kind).split("\n")[-1]
         if text.startswith("no schedule of this kernel fits"):
-            notes = re.findall(r"note: (?:[a-z_]+ = \w+,? ?)+: (.*)", self.text)
+            notes = re.findall(r"note: (?:[a-z_]+ = (?:\w+|\[[^]]*\]),? ?)+: (.*)", self.text)
             text = "no schedule fits: " + (notes[-1] if notes else "?")
         text = re.sub(r"'[^']*'|tensor<[^>]*>|!tile\.view<[^>]*>|#tile\.schedule<[^>]*>?", "_", text)
         return re.sub(r"\d+", "N", text)[:110]
@@ -98,7 +107,7 @@ class Runner:
             kind, text = classify(process.returncode, process.stdout, process.stderr, bool(program.schedule) or program.fixed_sums)
         except subprocess.TimeoutExpired as expired:
             kind, text = "hang", (expired.stderr or b"").decode(errors="replace")
-        return Outcome(kind, text, time.monotonic() - start, " ".join(command))
+        return Outcome(kind, text, time.monotonic() - start, " ".join(command), dict(program.schedule))
 
 
 def classify(code, stdout, stderr, has_schedule):

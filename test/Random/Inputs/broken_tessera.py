@@ -33,6 +33,6 @@ if fault == "unlocated":
 if fault == "invalid":
     print(f"{path}:1:1: error: 'hop.role' op needs warp 5", file=sys.stderr)
     sys.exit(3)
-if fault == "refusal":
+if fault == "refusal" or fault == "fields" and "," in " ".join(sys.argv[3:]).partition("--schedule ")[2]:
     print(f"{path}:1:1: error: is not supported", file=sys.stderr)
     sys.exit(3)
